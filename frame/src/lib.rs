@@ -1,0 +1,31 @@
+//! The framework: all of the kernel's `unsafe`, behind types that safe code cannot misuse.
+//!
+//! `frame` knows hardware and not Linux. It gives mechanism; policy comes in from safe code through traits ([`Config`]): which
+//! task runs next, which frame is handed out, which slab an object goes to. What comes back is checked.
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`mm`] | physical frames and their metadata, page tables, user memory as untyped bytes, the kernel's heap |
+//! | [`user`] | running user code: registers in, trap out |
+//! | [`cpu`] | cores and per-core data |
+//! | [`irq`] | interrupt lines and the context of their handlers |
+//! | [`time`] | the clock and the one timer behind all timers |
+//! | [`serial`] | serial ports |
+//! | [`power`] | the end |
+//!
+//! Invariants 1 to 11 of the design are cited where they are kept.
+#![cfg_attr(target_os = "none", no_std)]
+extern crate alloc;
+
+pub mod arch;
+pub mod boot;
+pub mod cpu;
+pub mod irq;
+pub mod mm;
+pub mod power;
+pub mod serial;
+pub mod time;
+pub mod user;
+
+pub use boot::{BootInfo, Config};
+pub use refs::{Cx, NoSuspend};

@@ -1,0 +1,48 @@
+//! [`Cx`]: the right to suspend, as a value.
+
+use core::marker::PhantomData;
+
+/// The context of the running task: holding `&mut Cx` is the right to suspend it.
+///
+/// Exactly one `Cx` is reachable from one stack. It is made by the scheduler that starts a task and by nothing else, and is
+/// neither `Clone`, `Copy` nor `Send`.
+pub struct Cx {
+    worker: *const (),
+    _on_this_stack_only: PhantomData<*mut ()>,
+}
+
+impl Cx {
+    /// Makes the context of a task that is about to start.
+    ///
+    /// # Safety
+    /// The caller is the scheduler; no other `Cx` is reachable from the stack on which this one is used, and every function
+    /// that suspends that stack takes this one by `&mut`. `worker` is whatever the scheduler wants back from
+    /// [`worker`](Self::worker).
+    pub unsafe fn new(worker: *const ()) -> Self {
+        Cx { worker, _on_this_stack_only: PhantomData }
+    }
+
+    /// The scheduler's own pointer, as given to [`new`](Self::new).
+    #[inline(always)]
+    pub fn worker(&self) -> *const () {
+        self.worker
+    }
+
+    /// Says that the task goes on under another worker (it was moved to another core while it was suspended).
+    ///
+    /// # Safety
+    /// As for [`new`](Self::new).
+    #[inline(always)]
+    pub unsafe fn set_worker(&mut self, worker: *const ()) {
+        self.worker = worker;
+    }
+}
+
+/// A context in which the holder does not suspend while it borrows it: `&Cx`, or an interrupt handler's context.
+///
+/// # Safety
+/// An implementor's shared borrow must really rule out a suspension of the borrowing stack.
+pub unsafe trait NoSuspend {}
+
+// SAFETY: suspending takes `&mut Cx`, which no one can have while `&Cx` is borrowed.
+unsafe impl NoSuspend for Cx {}

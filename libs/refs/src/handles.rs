@@ -1,0 +1,113 @@
+//! [`HandleTable`]: small numbers for objects, the lowest free one first, as file descriptors are.
+
+use alloc::vec::Vec;
+
+use crate::{Dying, NoSuspend, StrongRc, TempRc, WeakRc};
+
+/// One entry: a share in an object, and what belongs to the entry rather than to the object (such as `FD_CLOEXEC`).
+pub struct Handle<T: Send + Sync + 'static, A> {
+    object: StrongRc<T>,
+    /// What belongs to this entry alone.
+    pub attribute: A,
+}
+
+/// Objects by small numbers. An object may stand in several entries and in several tables; it dies with the last.
+pub struct HandleTable<T: Send + Sync + 'static, A> {
+    entries: Vec<Option<Handle<T, A>>>,
+    /// No entry below this one is free.
+    lowest_free: usize,
+}
+
+impl<T: Send + Sync, A> Default for HandleTable<T, A> {
+    fn default() -> Self {
+        HandleTable { entries: Vec::new(), lowest_free: 0 }
+    }
+}
+
+impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
+    /// The object of a number.
+    #[inline(always)]
+    pub fn get<'cx>(&self, index: usize, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T>> {
+        self.weak(index)?.upgrade(cx).ok()
+    }
+
+    /// The name of the object of a number.
+    #[inline(always)]
+    pub fn weak(&self, index: usize) -> Option<WeakRc<T>> {
+        Some(self.entries.get(index)?.as_ref()?.object.downgrade())
+    }
+
+    /// What belongs to the entry.
+    pub fn attribute(&mut self, index: usize) -> Option<&mut A> {
+        Some(&mut self.entries.get_mut(index)?.as_mut()?.attribute)
+    }
+
+    /// Enters an object under the lowest free number that is at least `from` and below `limit`.
+    ///
+    /// # Errors
+    /// Gives the object back where no number is free.
+    pub fn insert(&mut self, object: StrongRc<T>, attribute: A, from: usize, limit: usize) -> Result<usize, Dying<T>> {
+        let start = from.max(self.lowest_free);
+        let free = (start..self.entries.len()).find(|&index| self.entries[index].is_none());
+        let index = free.unwrap_or(start.max(self.entries.len()));
+        if index >= limit {
+            return Err(Dying::new(object));
+        }
+        self.put(index, Handle { object, attribute });
+        if start == self.lowest_free {
+            self.lowest_free = index + 1;
+        }
+        Ok(index)
+    }
+
+    /// Enters an object under `index`; gives back the one that was there.
+    pub fn replace(&mut self, index: usize, object: StrongRc<T>, attribute: A) -> Option<Dying<T>> {
+        self.put(index, Handle { object, attribute })
+    }
+
+    fn put(&mut self, index: usize, handle: Handle<T, A>) -> Option<Dying<T>> {
+        if index >= self.entries.len() {
+            self.entries.resize_with(index + 1, || None);
+        }
+        self.entries[index].replace(handle).map(|old| Dying::new(old.object))
+    }
+
+    /// One more share in the object of `index`, for another entry.
+    pub fn share(&self, index: usize) -> Option<StrongRc<T>> {
+        Some(self.entries.get(index)?.as_ref()?.object.share())
+    }
+
+    /// Takes an entry out. The object dies if this was the last.
+    pub fn remove(&mut self, index: usize) -> Option<Dying<T>> {
+        let old = self.entries.get_mut(index)?.take()?;
+        self.lowest_free = self.lowest_free.min(index);
+        Some(Dying::new(old.object))
+    }
+
+    /// A table with the same entries under the same numbers.
+    pub fn share_all(&self) -> Self {
+        let entries = self
+            .entries
+            .iter()
+            .map(|entry| {
+                entry.as_ref().map(|entry| Handle { object: entry.object.share(), attribute: entry.attribute })
+            })
+            .collect();
+        HandleTable { entries, lowest_free: self.lowest_free }
+    }
+
+    /// Takes out all entries whose attribute `choose` accepts.
+    pub fn remove_where(&mut self, mut choose: impl FnMut(&A) -> bool) -> Vec<Dying<T>> {
+        (0..self.entries.len())
+            .filter_map(|index| {
+                let chosen = self.entries[index].as_ref().is_some_and(|entry| choose(&entry.attribute));
+                if chosen { self.remove(index) } else { None }
+            })
+            .collect()
+    }
+
+    /// The numbers in use, ascending.
+    pub fn indices(&self) -> impl Iterator<Item = usize> + '_ {
+        self.entries.iter().enumerate().filter_map(|(index, entry)| entry.as_ref().map(|_| index))
+    }
+}

@@ -1,0 +1,64 @@
+//! [`IdTable`]: objects by number, as processes are by their pid.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::{Dying, NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
+
+/// Objects by number. It owns them and gives out [`TempRc`] and [`WeakRc`].
+pub struct IdTable<T: Send + Sync + 'static> {
+    objects: SpinLock<BTreeMap<u32, StrongRc<T>>>,
+}
+
+impl<T: Send + Sync> Default for IdTable<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Send + Sync> IdTable<T> {
+    /// An empty table.
+    pub const fn new() -> Self {
+        IdTable { objects: SpinLock::new(BTreeMap::new()) }
+    }
+
+    /// Enters an object; gives back the one that had the number before.
+    pub fn insert(&self, id: u32, object: StrongRc<T>, cx: &impl NoSuspend) -> Option<Dying<T>> {
+        self.objects.lock(cx).insert(id, object).map(Dying::new)
+    }
+
+    /// The object of that number.
+    pub fn get<'cx>(&self, id: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T>> {
+        self.weak(id, cx)?.upgrade(cx).ok()
+    }
+
+    /// The name of the object of that number.
+    pub fn weak(&self, id: u32, cx: &impl NoSuspend) -> Option<WeakRc<T>> {
+        self.objects.lock(cx).get(&id).map(StrongRc::downgrade)
+    }
+
+    /// Takes the object out.
+    pub fn remove(&self, id: u32, cx: &impl NoSuspend) -> Option<Dying<T>> {
+        self.objects.lock(cx).remove(&id).map(Dying::new)
+    }
+
+    /// The numbers in use, ascending.
+    pub fn ids(&self, cx: &impl NoSuspend) -> Vec<u32> {
+        self.objects.lock(cx).keys().copied().collect()
+    }
+
+    /// The names of all objects, by ascending number.
+    pub fn all(&self, cx: &impl NoSuspend) -> Vec<WeakRc<T>> {
+        self.objects.lock(cx).values().map(StrongRc::downgrade).collect()
+    }
+
+    /// How many objects there are.
+    pub fn len(&self, cx: &impl NoSuspend) -> usize {
+        self.objects.lock(cx).len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self, cx: &impl NoSuspend) -> bool {
+        self.len(cx) == 0
+    }
+}

@@ -1,0 +1,133 @@
+//! Spin locks. [`SpinLock`]'s guard borrows the context, so it cannot be held across a suspension.
+//!
+//! In the kernel interrupts are off whenever kernel code runs, and a handler runs only where user code or the idle loop was
+//! interrupted, so a handler never meets a lock that its own core holds.
+
+use core::cell::UnsafeCell;
+use core::hint::spin_loop;
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::NoSuspend;
+
+/// The lock word alone, for the inside of this project's libraries.
+#[derive(Default)]
+pub struct RawSpin(AtomicBool);
+
+impl RawSpin {
+    /// An unlocked lock.
+    pub const fn new() -> Self {
+        RawSpin(AtomicBool::new(false))
+    }
+
+    /// Takes the lock, spinning while another core has it.
+    #[inline(always)]
+    pub fn lock(&self) {
+        while self.0.swap(true, Ordering::Acquire) {
+            spin_loop();
+        }
+    }
+
+    /// Takes the lock if it is free.
+    #[inline(always)]
+    pub fn try_lock(&self) -> bool {
+        !self.0.swap(true, Ordering::Acquire)
+    }
+
+    /// Gives the lock back. Only its holder may call this.
+    #[inline(always)]
+    pub fn unlock(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+/// A value that one core at a time may touch.
+#[derive(Default)]
+pub struct SpinLock<T: ?Sized> {
+    raw: RawSpin,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the lock lets one core at a time at the value.
+unsafe impl<T: ?Sized + Send> Send for SpinLock<T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Send> Sync for SpinLock<T> {}
+
+impl<T> SpinLock<T> {
+    /// A free lock around `value`.
+    pub const fn new(value: T) -> Self {
+        SpinLock { raw: RawSpin::new(), value: UnsafeCell::new(value) }
+    }
+
+    /// The value itself, by whoever owns the lock.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> SpinLock<T> {
+    /// Takes the lock for as long as the guard lives, which cannot be across a suspension.
+    ///
+    /// Locking twice on one stack spins for ever.
+    #[inline(always)]
+    pub fn lock<'a>(&'a self, _cx: &'a impl NoSuspend) -> SpinGuard<'a, T> {
+        self.raw.lock();
+        SpinGuard { lock: self, _on_this_stack_only: PhantomData }
+    }
+
+    /// Takes the lock if it is free.
+    #[inline(always)]
+    pub fn try_lock<'a>(&'a self, _cx: &'a impl NoSuspend) -> Option<SpinGuard<'a, T>> {
+        self.raw.try_lock().then_some(SpinGuard { lock: self, _on_this_stack_only: PhantomData })
+    }
+
+    /// The value, by the only one who can reach it.
+    #[inline(always)]
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    /// Runs `f` on the value. For code that has no context, such as destructors; `f` must not lock this lock again.
+    #[inline(always)]
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+        self.raw.lock();
+        let guard = SpinGuard { lock: self, _on_this_stack_only: PhantomData };
+        let result = f(
+            // SAFETY: the lock is held until `guard` is dropped, and the reference ends before that.
+            unsafe { &mut *self.value.get() },
+        );
+        drop(guard);
+        result
+    }
+}
+
+/// The right to use what a [`SpinLock`] holds.
+pub struct SpinGuard<'a, T: ?Sized> {
+    lock: &'a SpinLock<T>,
+    _on_this_stack_only: PhantomData<*mut ()>,
+}
+
+impl<T: ?Sized> Deref for SpinGuard<'_, T> {
+    type Target = T;
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        // SAFETY: the lock is held as long as the guard lives.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for SpinGuard<'_, T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the lock is held as long as the guard lives, and the guard is borrowed mutably.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for SpinGuard<'_, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.lock.raw.unlock();
+    }
+}

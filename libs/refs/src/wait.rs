@@ -1,0 +1,195 @@
+//! Waiting: a task prepares a wait, enters its [`Waker`] wherever something may happen, and parks; the first wake-up of that
+//! wait counts, all later ones find that the wait is over and do nothing.
+//!
+//! A [`WakeSlot`] belongs to one task and is *type-stable*: it is never freed, only reused for another task, so a waker may be
+//! kept anywhere for ever. It counts waits (epochs); a waker names one wait. Nobody has to take a waker out of a list again:
+//! [`WaitList`] throws out those whose wait is over when it needs room.
+//!
+//! ```text
+//!            prepare              commit                      wake
+//!   Idle  ------------>  Armed  ----------->  Parked  ----------------->  Notified (and the task is made ready)
+//!     ^                    |  wake                                           |
+//!     |                    `---------------->  Notified  (commit fails)      |
+//!     `---------------------------- finish ----------------------------------'
+//! ```
+
+use alloc::collections::VecDeque;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{NoSuspend, SpinLock};
+
+const PHASE: u64 = 3;
+const IDLE: u64 = 0;
+const ARMED: u64 = 1;
+const PARKED: u64 = 2;
+const NOTIFIED: u64 = 3;
+const EPOCH: u64 = 4;
+
+/// Where one task's waits are counted.
+pub struct WakeSlot {
+    /// The number of the wait, and in the two lowest bits its phase.
+    state: AtomicU64,
+    /// Makes the parked task ready to run.
+    make_ready: fn(&'static WakeSlot),
+}
+
+impl WakeSlot {
+    /// A slot whose task is made ready by `make_ready`.
+    pub const fn new(make_ready: fn(&'static WakeSlot)) -> Self {
+        WakeSlot { state: AtomicU64::new(IDLE), make_ready }
+    }
+
+    /// Begins the task's next wait. Called by the task itself.
+    #[inline(always)]
+    pub fn prepare(&'static self) -> Waker {
+        let epoch = (self.state.load(Ordering::Relaxed) & !PHASE) + EPOCH;
+        self.state.store(epoch | ARMED, Ordering::Release);
+        Waker { slot: self, epoch }
+    }
+
+    /// The task is about to leave the core: true if it may, false if it was woken meanwhile.
+    #[inline(always)]
+    pub fn commit(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        state & PHASE == ARMED
+            && self
+                .state
+                .compare_exchange(state, (state & !PHASE) | PARKED, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+    }
+
+    /// Ends the wait: wakers of it do nothing from here on. Called by the task itself.
+    #[inline(always)]
+    pub fn finish(&self) {
+        self.state.store(self.state.load(Ordering::Relaxed) & !PHASE, Ordering::Release);
+    }
+
+    /// Wakes the task from whatever wait it is in; false if it is in none.
+    pub fn interrupt(&'static self) -> bool {
+        Waker { slot: self, epoch: self.state.load(Ordering::Acquire) & !PHASE }.wake()
+    }
+}
+
+/// One wait of one task: who has it can end that wait, once.
+#[derive(Clone, Copy)]
+pub struct Waker {
+    slot: &'static WakeSlot,
+    epoch: u64,
+}
+
+impl Waker {
+    /// Ends the wait; false if it was over already.
+    pub fn wake(self) -> bool {
+        loop {
+            let state = self.slot.state.load(Ordering::Acquire);
+            if state & !PHASE != self.epoch {
+                return false;
+            }
+            let phase = state & PHASE;
+            if phase != ARMED && phase != PARKED {
+                return false;
+            }
+            if self
+                .slot
+                .state
+                .compare_exchange(state, self.epoch | NOTIFIED, Ordering::AcqRel, Ordering::Acquire)
+                .is_ok()
+            {
+                if phase == PARKED {
+                    (self.slot.make_ready)(self.slot);
+                }
+                return true;
+            }
+        }
+    }
+
+    /// Whether the wait is still on.
+    #[inline]
+    pub fn is_waiting(self) -> bool {
+        let state = self.slot.state.load(Ordering::Acquire);
+        state & !PHASE == self.epoch && matches!(state & PHASE, ARMED | PARKED)
+    }
+}
+
+impl PartialEq for Waker {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::eq(self.slot, other.slot) && self.epoch == other.epoch
+    }
+}
+
+/// Who waits for something, first come first served.
+#[derive(Default)]
+pub struct WaitList {
+    waiters: SpinLock<Waiters>,
+}
+
+#[derive(Default)]
+struct Waiters {
+    /// Nearly all lists have at most one waiter: it needs no allocation.
+    first: Option<Waker>,
+    rest: VecDeque<Waker>,
+}
+
+impl Waiters {
+    fn push(&mut self, waker: Waker) {
+        if self.first.is_some_and(|first| !first.is_waiting()) {
+            self.first = self.rest.pop_front();
+        }
+        if self.first.is_none() {
+            self.first = Some(waker);
+            return;
+        }
+        if self.rest.len() == self.rest.capacity() {
+            self.rest.retain(|waker| waker.is_waiting());
+        }
+        self.rest.push_back(waker);
+    }
+
+    fn pop(&mut self) -> Option<Waker> {
+        let first = self.first.take()?;
+        self.first = self.rest.pop_front();
+        Some(first)
+    }
+}
+
+impl WaitList {
+    /// An empty list.
+    pub const fn new() -> Self {
+        WaitList { waiters: SpinLock::new(Waiters { first: None, rest: VecDeque::new() }) }
+    }
+
+    /// Enters a wait, behind all others.
+    #[inline]
+    pub fn register(&self, waker: Waker, _cx: &impl NoSuspend) {
+        self.waiters.with(|waiters| waiters.push(waker));
+    }
+
+    /// Wakes the one that has waited longest; false if nobody waits.
+    #[inline]
+    pub fn wake_one(&self) -> bool {
+        while let Some(waker) = self.waiters.with(Waiters::pop) {
+            if waker.wake() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Wakes all, in the order in which they came; how many there were.
+    #[inline]
+    pub fn wake_all(&self) -> usize {
+        let Some((first, rest)) =
+            self.waiters.with(|waiters| waiters.first.take().map(|first| (first, core::mem::take(&mut waiters.rest))))
+        else {
+            return 0;
+        };
+        usize::from(first.wake()) + rest.into_iter().filter(|waker| waker.wake()).count()
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.waiters.with(|waiters| {
+            !waiters.first.is_some_and(Waker::is_waiting) && !waiters.rest.iter().any(|waker| waker.is_waiting())
+        })
+    }
+}
