@@ -1,1 +1,38 @@
+//! The kernel: Linux's system calls, in safe Rust, on top of [`frame`].
+//!
+//! | module | what it is |
+//! | --- | --- |
+//! | [`syscall`] | the table of system calls; each file decodes arguments, calls one subsystem, encodes the result |
+//! | [`process`] | processes, threads, credentials, sessions, program loading |
+//! | [`signal`] | signals |
+//! | [`memory`] | address spaces, and which frame and which slab is used |
+//! | [`fs`] | the virtual file system, open files, and the file systems |
+//! | [`device`] | terminals and the memory devices |
+//! | [`time`] | clocks and timers |
+//! | [`sched`] | which task runs next |
+//! | [`step`] | steps and the one driver that turns them into calls that block |
+//! | [`current`] | what a running thread knows of itself |
+//! | [`user_memory`] | the calling program's memory |
+//!
+//! How a system call passes: `current::Current::run_async` (the body of each thread's task) gets a trap from user code,
+//! [`syscall::dispatch_async`] looks the number up, and the call is run: as a *step* that does not suspend, repeated by the
+//! driver where it must wait or a page of user memory is missing, or as an `_async` function of its own.
+#![no_std]
+#![forbid(unsafe_code)]
+extern crate alloc;
 
+pub mod current;
+pub mod device;
+pub mod error;
+pub mod fs;
+pub mod memory;
+pub mod process;
+pub mod sched;
+pub mod signal;
+pub mod step;
+pub mod syscall;
+pub mod time;
+pub mod user_memory;
+
+mod start;
+pub use start::CONFIG;

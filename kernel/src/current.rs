@@ -1,0 +1,148 @@
+//! [`Current`]: what a running thread knows of itself. It is the body of the thread's task, and every system call gets it.
+
+use alloc::boxed::Box;
+
+use frame::Cx;
+use frame::mm::{Access, Fault};
+use frame::user::{Trap, UserContext};
+use refs::{Gone, TempRc, WeakRc};
+use tasks::{Body, Next};
+
+use crate::error::{Errno, Result};
+use crate::fs::{FileTable, FsContext};
+use crate::memory::AddressSpace;
+use crate::process::{Process, Thread};
+use crate::step::Interruption;
+use crate::{signal, syscall};
+
+/// The running thread, seen from inside. Names only (`WeakRc`): what they name belongs to tables.
+pub struct Current {
+    /// Registers and floating-point state of the user program.
+    pub context: Box<UserContext>,
+    /// The thread.
+    pub thread: WeakRc<Thread>,
+    /// Its process (thread group).
+    pub process: WeakRc<Process>,
+    /// Its address space.
+    pub space: WeakRc<AddressSpace>,
+    /// Its file descriptors.
+    pub files: WeakRc<FileTable>,
+    /// Its root, working directory and umask.
+    pub fs: WeakRc<FsContext>,
+    /// What `restart_syscall` goes on with.
+    pub restart: Option<Restart>,
+}
+
+/// A call that was interrupted and goes on where it was, rather than anew.
+#[derive(Clone, Copy, Debug)]
+pub enum Restart {
+    /// A sleep until a time (nanoseconds since boot), whose remainder is reported at an address (0: nowhere).
+    Sleep {
+        /// When it ends.
+        until: u64,
+        /// Where the rest is written if a handler ends it.
+        remainder: usize,
+    },
+    /// `poll` until a time.
+    Poll {
+        /// The descriptors.
+        fds: usize,
+        /// How many.
+        count: usize,
+        /// When it ends.
+        until: u64,
+    },
+    /// `futex(FUTEX_WAIT)` until a time.
+    Futex {
+        /// The word.
+        address: usize,
+        /// What it must be.
+        value: u32,
+        /// When it ends.
+        until: u64,
+        /// The bits waited for.
+        mask: u32,
+        /// Whether the futex is private to the address space.
+        private: bool,
+    },
+}
+
+impl Current {
+    /// The thread.
+    #[inline(always)]
+    pub fn thread<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, Thread>, Gone> {
+        self.thread.upgrade(cx)
+    }
+
+    /// The process.
+    #[inline(always)]
+    pub fn process<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, Process>, Gone> {
+        self.process.upgrade(cx)
+    }
+
+    /// The address space.
+    #[inline(always)]
+    pub fn space<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, AddressSpace>, Gone> {
+        self.space.upgrade(cx)
+    }
+
+    /// The descriptors.
+    #[inline(always)]
+    pub fn files<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, FileTable>, Gone> {
+        self.files.upgrade(cx)
+    }
+
+    /// Root, working directory and umask.
+    #[inline(always)]
+    pub fn fs<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, FsContext>, Gone> {
+        self.fs.upgrade(cx)
+    }
+
+    /// Makes user memory accessible after a copy faulted there.
+    ///
+    /// # Errors
+    /// EFAULT if the program has no right to it; ENOMEM.
+    pub fn fault_in_async(&mut self, cx: &mut Cx, fault: Fault) -> Result<()> {
+        let space = self.space(cx)?;
+        space.fault(fault.address, fault.access, cx).map_err(|bad| bad.errno())
+    }
+
+    /// The error with which a wait ends now because of a signal, if it must.
+    pub fn interrupted(&self, interruption: Interruption, cx: &Cx) -> Option<Errno> {
+        signal::interrupted(self, interruption, cx)
+    }
+
+    fn page_fault(&mut self, cx: &mut Cx, address: usize, access: Access) {
+        let outcome = match self.space(cx) {
+            Ok(space) => space.fault(address, access, cx),
+            Err(Gone) => return,
+        };
+        if let Err(bad) = outcome {
+            signal::raise_fault(self, bad, address, cx);
+        }
+    }
+}
+
+impl Body for Current {
+    /// The life of a thread. Between two traps it keeps nothing on the stack, so a thread that is preempted in user mode owns none.
+    fn run_async(&mut self, cx: &mut Cx) -> Next {
+        loop {
+            if signal::is_pending(self, cx) && signal::deliver_async(cx, self) == signal::Outcome::Ended {
+                return Next::End;
+            }
+            if tasks::must_yield(cx) {
+                return Next::Again;
+            }
+            match self.space(cx) {
+                Ok(space) => space.vm().activate(cx),
+                Err(Gone) => return Next::End,
+            }
+            match self.context.run_async(cx) {
+                Trap::Syscall => syscall::dispatch_async(cx, self),
+                Trap::PageFault { address, access, .. } => self.page_fault(cx, address, access),
+                Trap::Exception { vector, code } => signal::raise_exception(self, vector, code, cx),
+                Trap::Preempted => return Next::Again,
+            }
+        }
+    }
+}

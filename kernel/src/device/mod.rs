@@ -1,0 +1,1 @@
+//! Terminals and the memory devices.

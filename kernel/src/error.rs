@@ -1,0 +1,81 @@
+//! [`Errno`]: why a system call failed.
+
+use core::fmt;
+
+use refs::Gone;
+
+/// A result with a Linux error number.
+pub type Result<T> = core::result::Result<T, Errno>;
+
+/// A Linux error number, or one of the four numbers above 511 that never reach a program: they say how the call is restarted
+/// after a signal (see signal(7), "Interruption of system calls").
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Errno(u16);
+
+macro_rules! errnos {
+    ($($name:ident)*) => {
+        #[allow(missing_docs)]
+        impl Errno {
+            $(pub const $name: Errno = Errno(linux_raw_sys::errno::$name as u16);)*
+
+            /// Its name in errno(3).
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Errno::$name => stringify!($name),)*
+                    _ => "restart",
+                }
+            }
+        }
+    };
+}
+
+errnos! {
+    EPERM ENOENT ESRCH EINTR EIO ENXIO E2BIG ENOEXEC EBADF ECHILD EAGAIN ENOMEM EACCES EFAULT ENOTBLK EBUSY EEXIST EXDEV ENODEV
+    ENOTDIR EISDIR EINVAL ENFILE EMFILE ENOTTY ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK EPIPE EDOM ERANGE EDEADLK ENAMETOOLONG
+    ENOLCK ENOSYS ENOTEMPTY ELOOP ENODATA ETIME EOVERFLOW ELIBBAD EILSEQ EUSERS ENOTSOCK EDESTADDRREQ EMSGSIZE EPROTOTYPE
+    EPROTONOSUPPORT EOPNOTSUPP EAFNOSUPPORT EADDRINUSE EADDRNOTAVAIL ECONNRESET ECONNREFUSED ENOBUFS EISCONN ENOTCONN ETIMEDOUT
+    EALREADY EINPROGRESS ESTALE ECANCELED EOWNERDEAD
+}
+
+impl Errno {
+    /// Restart the call if the handler was installed with SA_RESTART, else EINTR.
+    pub const RESTART_SYS: Errno = Errno(512);
+    /// Restart the call if no handler ran, else EINTR.
+    pub const RESTART_NO_HANDLER: Errno = Errno(514);
+    /// As above, but by `restart_syscall` with what the call left in `Current::restart` (a relative time-out goes on, not anew).
+    pub const RESTART_BLOCK: Errno = Errno(516);
+
+    /// The error of that number.
+    pub const fn new(number: u16) -> Self {
+        Errno(number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> u16 {
+        self.0
+    }
+
+    /// Whether it says how to restart the call.
+    pub const fn is_restart(self) -> bool {
+        self.0 >= 512
+    }
+}
+
+impl fmt::Debug for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl From<Gone> for Errno {
+    /// Where nothing better is known of what is gone.
+    fn from(_: Gone) -> Self {
+        Errno::ESRCH
+    }
+}
+
+impl From<frame::mm::OutOfMemory> for Errno {
+    fn from(_: frame::mm::OutOfMemory) -> Self {
+        Errno::ENOMEM
+    }
+}

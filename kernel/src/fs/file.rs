@@ -1,0 +1,127 @@
+//! [`OpenFile`], an open file description, and [`File`], what one can do with it.
+
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use bitflags::bitflags;
+use frame::Cx;
+use frame::mm::{Reader, Writer};
+use refs::Waker;
+
+use crate::current::Current;
+use crate::error::Errno;
+use crate::step::Step;
+
+bitflags! {
+    /// Readiness, in the bits of poll(2).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[allow(missing_docs)]
+    pub struct Events: u32 {
+        const IN = linux_raw_sys::general::POLLIN;
+        const PRIORITY = linux_raw_sys::general::POLLPRI;
+        const OUT = linux_raw_sys::general::POLLOUT;
+        const ERROR = linux_raw_sys::general::POLLERR;
+        const HANG_UP = linux_raw_sys::general::POLLHUP;
+        const INVALID = linux_raw_sys::general::POLLNVAL;
+        const READ_HANG_UP = linux_raw_sys::general::POLLRDHUP;
+        const READ_NORMAL = linux_raw_sys::general::POLLRDNORM;
+        const WRITE_NORMAL = linux_raw_sys::general::POLLWRNORM;
+    }
+
+    /// The flags of open(2).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[allow(missing_docs)]
+    pub struct OpenFlags: u32 {
+        const WRITE_ONLY = linux_raw_sys::general::O_WRONLY;
+        const READ_WRITE = linux_raw_sys::general::O_RDWR;
+        const CREATE = linux_raw_sys::general::O_CREAT;
+        const EXCLUSIVE = linux_raw_sys::general::O_EXCL;
+        const NO_CONTROLLING_TTY = linux_raw_sys::general::O_NOCTTY;
+        const TRUNCATE = linux_raw_sys::general::O_TRUNC;
+        const APPEND = linux_raw_sys::general::O_APPEND;
+        const NONBLOCK = linux_raw_sys::general::O_NONBLOCK;
+        const DIRECTORY = linux_raw_sys::general::O_DIRECTORY;
+        const NO_FOLLOW = linux_raw_sys::general::O_NOFOLLOW;
+        const CLOSE_ON_EXEC = linux_raw_sys::general::O_CLOEXEC;
+        const PATH = linux_raw_sys::general::O_PATH;
+        const _ = !0;
+    }
+}
+
+/// Where lseek(2) counts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lseek {
+    /// The start.
+    Set(i64),
+    /// The current offset.
+    Current(i64),
+    /// The end.
+    End(i64),
+    /// The next data at or behind an offset.
+    Data(i64),
+    /// The next hole at or behind an offset.
+    Hole(i64),
+}
+
+/// What one can do with an open file. Each method is a step (see [`crate::step`]): it does not suspend.
+///
+/// The defaults are those of a thing that cannot do it.
+pub trait File: Send + Sync {
+    /// Reads at `offset` (a stream has none and ignores it): how many bytes, 0 at the end. Says `Block` where there is nothing yet.
+    fn read(&self, _offset: u64, _to: &mut Writer<'_>, _cx: &Cx) -> Step<usize> {
+        Err(Errno::EINVAL.into())
+    }
+
+    /// Writes at `offset`: how many bytes. Says `Block` where there is no room yet.
+    fn write(&self, _offset: u64, _from: &mut Reader<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+        Err(Errno::EINVAL.into())
+    }
+
+    /// What is ready just now, of what is asked for and of what is always told (ERROR, HANG_UP). With a waker: enters it first wherever one of those may
+    /// become ready. Used for poll(2) and by every blocking read and write.
+    fn poll(&self, _interest: Events, _waker: Option<Waker>, _cx: &Cx) -> Events {
+        Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL
+    }
+
+    /// ioctl(2). Reads and writes the caller's memory by `me.memory(cx)`.
+    fn ioctl(&self, _request: u32, _argument: usize, _me: &Current, _cx: &Cx) -> Step<usize> {
+        Err(Errno::ENOTTY.into())
+    }
+
+    /// Whether reads and writes happen at an offset (and lseek, pread and pwrite work).
+    fn is_seekable(&self) -> bool {
+        false
+    }
+
+    /// The new offset for `lseek`; `now` is the current one.
+    fn seek(&self, _to: Lseek, _now: u64, _cx: &Cx) -> Step<u64> {
+        Err(Errno::ESPIPE.into())
+    }
+}
+
+/// An open file description: what open(2) makes and what dup(2) and fork(2) share.
+pub struct OpenFile {
+    /// What it does.
+    pub file: Box<dyn File>,
+    flags: AtomicU32,
+    /// Where the next read or write happens.
+    pub offset: AtomicU64,
+}
+
+impl OpenFile {
+    /// A description of `file`, at offset 0.
+    pub fn new(file: Box<dyn File>, flags: OpenFlags) -> Self {
+        OpenFile { file, flags: AtomicU32::new(flags.bits()), offset: AtomicU64::new(0) }
+    }
+
+    /// Its flags.
+    #[inline(always)]
+    pub fn flags(&self) -> OpenFlags {
+        OpenFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
+    }
+
+    /// Changes its flags (F_SETFL).
+    pub fn set_flags(&self, flags: OpenFlags) {
+        self.flags.store(flags.bits(), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,164 @@
+//! Steps, and the one driver that turns them into calls that block.
+//!
+//! A *step* does something to objects without suspending and says how it went: done, failed, would have to wait, or a page of
+//! user memory is missing. It holds `TempRc`s as it likes, because they end with it. [`complete_async`] runs a step, and where it must wait
+//! parks with nothing held and runs it again. So time-outs, signals, `O_NONBLOCK`, missing pages and the death of what is waited
+//! for are handled here, once.
+//!
+//! The contract of a step:
+//! - It is called with no waker first. If it then says [`Stop::Block`] it is called again *with* a waker, which it enters in every
+//!   queue whose change could let it go on and in every object whose death must wake it (`WeakRc::watch`), and only then looks
+//!   whether it can go on; so no wake-up is lost.
+//! - It may be run any number of times: whatever it changes before it says `Fault` or `Block` must be as if it had not run (read user memory first,
+//!   write results last, and take back what was created if that last write faults).
+
+use frame::Cx;
+use frame::mm::Fault;
+use refs::{Gone, Waker};
+
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::time;
+
+/// Why a step did not finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It failed.
+    Error(Errno),
+    /// It must wait.
+    Block,
+    /// User memory must be made accessible first.
+    Fault(Fault),
+}
+
+/// How a step went.
+pub type Step<T> = core::result::Result<T, Stop>;
+
+impl From<Errno> for Stop {
+    fn from(error: Errno) -> Self {
+        Stop::Error(error)
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Stop::Fault(fault)
+    }
+}
+
+impl From<Gone> for Stop {
+    fn from(gone: Gone) -> Self {
+        Stop::Error(gone.into())
+    }
+}
+
+/// How long a call may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all: EAGAIN.
+    None,
+    /// Until the time (nanoseconds since boot): ETIMEDOUT.
+    Until(u64),
+    /// For ever.
+    Forever,
+}
+
+/// Which signals end a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// Every signal that would be delivered: [`Errno::RESTART_SYS`].
+    Signals,
+    /// Only those that end the process: [`Errno::EINTR`].
+    KillOnly,
+}
+
+/// Runs `step` until it is done or has failed.
+///
+/// # Errors
+/// The step's own; EAGAIN or ETIMEDOUT when `patience` ends; RESTART_SYS or EINTR on a signal; EFAULT where user memory cannot be made
+/// accessible.
+#[inline(always)]
+pub fn complete_async<T>(
+    cx: &mut Cx,
+    me: &mut Current,
+    patience: Patience,
+    mut step: impl FnMut(&Cx, &Current, Option<Waker>) -> Step<T>,
+) -> Result<T> {
+    match step(cx, me, None) {
+        Ok(value) => Ok(value),
+        Err(Stop::Error(error)) => Err(error),
+        Err(stop) => complete_slowly_async(cx, me, patience, Interruption::Signals, stop, &mut step),
+    }
+}
+
+/// As [`complete_async`], for waits that only a fatal signal ends.
+pub fn complete_unless_killed_async<T>(
+    cx: &mut Cx,
+    me: &mut Current,
+    mut step: impl FnMut(&Cx, &Current, Option<Waker>) -> Step<T>,
+) -> Result<T> {
+    complete_slowly_async(cx, me, Patience::Forever, Interruption::KillOnly, Stop::Block, &mut step)
+}
+
+#[cold]
+fn complete_slowly_async<T>(
+    cx: &mut Cx,
+    me: &mut Current,
+    patience: Patience,
+    interruption: Interruption,
+    mut stop: Stop,
+    step: &mut dyn FnMut(&Cx, &Current, Option<Waker>) -> Step<T>,
+) -> Result<T> {
+    loop {
+        let mut waker = None;
+        match stop {
+            Stop::Error(error) => return Err(error),
+            Stop::Fault(fault) => me.fault_in_async(cx, fault)?,
+            Stop::Block if patience == Patience::None => return Err(Errno::EAGAIN),
+            Stop::Block => waker = Some(tasks::prepare(cx)),
+        }
+        let outcome = step(cx, me, waker);
+        match (outcome, waker) {
+            (Ok(value), _) => {
+                tasks::finish_wait(cx);
+                return Ok(value);
+            }
+            (Err(Stop::Block), Some(waker)) => park_async(cx, me, patience, interruption, waker)?,
+            (Err(next), _) => {
+                tasks::finish_wait(cx);
+                stop = next;
+                continue;
+            }
+        }
+        stop = match step(cx, me, None) {
+            Ok(value) => return Ok(value),
+            Err(next) => next,
+        };
+    }
+}
+
+/// Parks in the wait of `waker` until it is woken.
+fn park_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    patience: Patience,
+    interruption: Interruption,
+    waker: Waker,
+) -> Result<()> {
+    if let Some(error) = me.interrupted(interruption, cx) {
+        tasks::finish_wait(cx);
+        return Err(error);
+    }
+    if let Patience::Until(deadline) = patience {
+        if frame::time::now() >= deadline {
+            tasks::finish_wait(cx);
+            return Err(Errno::ETIMEDOUT);
+        }
+        let alarm = time::wake_at(deadline, waker, cx);
+        tasks::park_async(cx);
+        time::cancel(alarm, cx);
+    } else {
+        tasks::park_async(cx);
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! The table of system calls.
+//!
+//! Each file in this folder has a `CALLS` list: number (from `linux-raw-sys`), name, the function, and how complete it is. A function decodes its
+//! arguments, calls one subsystem and encodes the result; subsystems see neither registers nor raw user pointers.
+
+mod table;
+
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use frame::Cx;
+
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::step::{Patience, Step, complete_async};
+
+pub use table::{Completeness, all};
+
+/// The six arguments of a call, in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Args(pub [usize; 6]);
+
+impl Args {
+    /// An argument that the ABI declares as `int` or `unsigned int`: the upper half of the register does not count.
+    #[inline(always)]
+    pub fn int(&self, index: usize) -> i32 {
+        self.0[index] as i32
+    }
+
+    /// An argument that is an address, a length or a long.
+    #[inline(always)]
+    pub fn long(&self, index: usize) -> usize {
+        self.0[index]
+    }
+}
+
+/// How a call is run.
+#[derive(Clone, Copy)]
+pub enum Call {
+    /// A step that never waits (it may fault on user memory, and is then run again).
+    Step(fn(&Cx, &Current, &Args) -> Step<usize>),
+    /// A call that may suspend or that changes the calling thread.
+    Async(fn(&mut Cx, &mut Current, &Args) -> Result<usize>),
+}
+
+/// One system call.
+#[derive(Clone, Copy)]
+pub struct Entry {
+    /// Its number.
+    pub number: u32,
+    /// Its name in the manual.
+    pub name: &'static str,
+    /// What it does.
+    pub call: Call,
+    /// Whether all of the manual page is there.
+    pub completeness: Completeness,
+}
+
+impl Entry {
+    /// A call that is complete.
+    pub const fn new(number: u32, name: &'static str, call: Call) -> Self {
+        Entry { number, name, call, completeness: Completeness::Complete }
+    }
+
+    /// A call of which something is missing.
+    pub const fn partial(number: u32, name: &'static str, call: Call, missing: &'static str) -> Self {
+        Entry { number, name, call, completeness: Completeness::Partial(missing) }
+    }
+}
+
+/// Runs the system call that the thread's registers ask for, and leaves its result in `rax`.
+#[inline(always)]
+pub fn dispatch_async(cx: &mut Cx, me: &mut Current) {
+    let registers = &me.context.registers;
+    let number = registers.rax;
+    let args = Args([registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9]);
+    let result = match table::lookup(number) {
+        Some(Call::Step(step)) => complete_async(cx, me, Patience::Forever, |cx, me, _| step(cx, me, &args)),
+        Some(Call::Async(call)) => call(cx, me, &args),
+        None => Err(unknown(number)),
+    };
+    me.context.registers.rax = match result {
+        Ok(value) => value,
+        Err(error) if error.is_restart() => {
+            crate::signal::prepare_restart(me, error, number);
+            return;
+        }
+        Err(error) => (-isize::from(error.number() as i16)) as usize,
+    };
+}
+
+/// A call that is not there: logged once, by name.
+#[cold]
+fn unknown(number: usize) -> Errno {
+    static LOGGED: [AtomicBool; 512] = [const { AtomicBool::new(false) }; 512];
+    if let Some(logged) = LOGGED.get(number)
+        && !logged.swap(true, Ordering::Relaxed)
+    {
+        let name = table::absent_name(number as u32).unwrap_or("?");
+        crate::log!("system call {number} ({name}) is not there: ENOSYS");
+    }
+    Errno::ENOSYS
+}
+
+/// The type of an owned argument list, for `execve`.
+pub type Strings = Box<[alloc::vec::Vec<u8>]>;
