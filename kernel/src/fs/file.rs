@@ -1,6 +1,7 @@
 //! [`OpenFile`], an open file description, and [`File`], what one can do with it.
 
 use alloc::boxed::Box;
+use core::any::Any;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bitflags::bitflags;
@@ -65,10 +66,10 @@ pub enum Lseek {
 
 /// What one can do with an open file. Each method is a step (see [`crate::step`]): it does not suspend.
 ///
-/// The defaults are those of a thing that cannot do it.
-pub trait File: Send + Sync {
+/// The defaults are those of a thing that cannot do it. (`Any`: calls for one kind of file only, such as `epoll_ctl`, look what it is.)
+pub trait File: Any + Send + Sync {
     /// Reads at `offset` (a stream has none and ignores it): how many bytes, 0 at the end. Says `Block` where there is nothing yet.
-    fn read(&self, _offset: u64, _to: &mut Writer<'_>, _cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
         Err(Errno::EINVAL.into())
     }
 
@@ -109,6 +110,12 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
+    /// The file, if it is of that kind.
+    pub fn kind<T: File>(&self) -> Option<&T> {
+        let any: &dyn Any = &*self.file;
+        any.downcast_ref()
+    }
+
     /// A description of `file`, at offset 0.
     pub fn new(file: Box<dyn File>, flags: OpenFlags) -> Self {
         OpenFile { file, flags: AtomicU32::new(flags.bits()), offset: AtomicU64::new(0) }

@@ -31,12 +31,24 @@ pub struct WakeSlot {
     state: AtomicU64,
     /// Makes the parked task ready to run.
     make_ready: fn(&'static WakeSlot),
+    /// Tells `make_ready` which slot it is, where it cannot know from the address.
+    token: usize,
 }
 
 impl WakeSlot {
     /// A slot whose task is made ready by `make_ready`.
     pub const fn new(make_ready: fn(&'static WakeSlot)) -> Self {
-        WakeSlot { state: AtomicU64::new(IDLE), make_ready }
+        Self::with_token(make_ready, 0)
+    }
+
+    /// A slot that `make_ready` recognises by `token`, for wakers that do not stand for a task.
+    pub const fn with_token(make_ready: fn(&'static WakeSlot), token: usize) -> Self {
+        WakeSlot { state: AtomicU64::new(IDLE), make_ready, token }
+    }
+
+    /// What [`with_token`](Self::with_token) was given.
+    pub fn token(&self) -> usize {
+        self.token
     }
 
     /// Begins the task's next wait. Called by the task itself.
