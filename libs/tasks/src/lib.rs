@@ -27,11 +27,13 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod fifo;
 mod stack;
 mod switch;
 mod task;
 mod worker;
 
+pub use fifo::{Fifo, HeapStacks};
 pub use refs::{Cx, Waker};
 pub use stack::{Stack, StackSource};
 pub use task::{Body, Next, Policy, Ready, SchedWords, TaskRef, Why, spawn};

@@ -1,0 +1,172 @@
+//! Objects, their names and their end, on one core.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use refs::{Cx, Gone, HandleTable, IdTable, StrongRc, WeakRc};
+
+/// Objects are freed by whoever is quiescent next: tests that count them must not overlap.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+static DROPPED: AtomicUsize = AtomicUsize::new(0);
+
+struct Noted(u32);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        DROPPED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn with_cx(test: impl FnOnce(&mut Cx)) {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    DROPPED.store(0, Ordering::Relaxed);
+    // SAFETY: this thread has no other Cx, and nothing here suspends.
+    let mut cx = unsafe { Cx::new(core::ptr::null()) };
+    refs::reclaim::reclaim(&mut cx);
+    DROPPED.store(0, Ordering::Relaxed);
+    test(&mut cx);
+}
+
+fn dropped() -> usize {
+    DROPPED.load(Ordering::Relaxed)
+}
+
+#[test]
+fn a_weak_reference_leads_to_the_object_until_it_is_destroyed() {
+    with_cx(|cx| {
+        let owner = StrongRc::new(Noted(1));
+        let weak = owner.downgrade();
+        assert_eq!(weak.upgrade(cx).map(|object| object.0), Ok(1));
+        owner.destroy(cx);
+        assert_eq!(dropped(), 1);
+        assert_eq!(weak.upgrade(cx).map(|object| object.0), Err(Gone));
+        assert!(weak.is_gone());
+    });
+}
+
+#[test]
+fn a_dropped_owner_kills_at_once_and_frees_at_the_next_suspension() {
+    with_cx(|cx| {
+        let owner = StrongRc::new(Noted(1));
+        let weak = owner.downgrade();
+        let borrowed = weak.upgrade(cx).unwrap();
+        drop(owner);
+        assert!(weak.is_gone());
+        assert_eq!((borrowed.0, dropped()), (1, 0), "what is borrowed stays until the suspension");
+        drop(borrowed);
+        refs::reclaim::quiescent(cx, 0);
+        assert_eq!(dropped(), 1);
+    });
+}
+
+#[test]
+fn an_object_with_several_owners_dies_with_the_last() {
+    with_cx(|cx| {
+        let first = StrongRc::new(Noted(1));
+        let second = first.share();
+        let weak = first.downgrade();
+        first.destroy(cx);
+        assert!(!weak.is_gone());
+        second.destroy(cx);
+        assert!(weak.is_gone());
+        assert_eq!(dropped(), 1);
+    });
+}
+
+#[test]
+fn a_link_that_is_used_again_does_not_revive_old_names() {
+    with_cx(|cx| {
+        let mut old: Vec<WeakRc<Noted>> = Vec::new();
+        for number in 0..1000 {
+            let owner = StrongRc::new(Noted(number));
+            old.push(owner.downgrade());
+            owner.destroy(cx);
+        }
+        let alive = StrongRc::new(Noted(0));
+        assert!(old.iter().all(|weak| weak.is_gone() && *weak != alive.downgrade()));
+        alive.destroy(cx);
+    });
+}
+
+#[test]
+fn a_name_given_out_before_the_object_is_complete_leads_nowhere_yet() {
+    with_cx(|cx| {
+        let owner = StrongRc::new_cyclic(|name: WeakRc<Noted>| {
+            assert!(name.upgrade(cx).is_err());
+            Noted(1)
+        });
+        assert!(owner.downgrade().upgrade(cx).is_ok());
+        owner.destroy(cx);
+    });
+}
+
+struct Node {
+    _next: Option<StrongRc<Node>>,
+    _noted: Noted,
+}
+
+#[test]
+fn a_long_chain_is_destroyed_without_recursion() {
+    with_cx(|cx| {
+        let mut chain = None;
+        for number in 0..100_000 {
+            chain = Some(StrongRc::new(Node { _next: chain, _noted: Noted(number) }));
+        }
+        chain.unwrap().destroy(cx);
+        assert_eq!(dropped(), 100_000);
+    });
+}
+
+#[test]
+fn a_table_gives_out_names_and_gives_up_objects() {
+    with_cx(|cx| {
+        let table = IdTable::new();
+        assert!(table.insert(3, StrongRc::new(Noted(30)), cx).is_none());
+        assert_eq!(table.get(3, cx).unwrap().0, 30);
+        let replaced = table.insert(3, StrongRc::new(Noted(31)), cx).unwrap();
+        assert_eq!(replaced.get(cx).0, 30);
+        replaced.destroy(cx);
+        let weak = table.weak(3, cx).unwrap();
+        table.remove(3, cx).unwrap().destroy(cx);
+        assert!(weak.is_gone() && table.get(3, cx).is_none() && table.is_empty(cx));
+        assert_eq!(dropped(), 2);
+    });
+}
+
+#[test]
+fn handles_are_the_lowest_free_numbers() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        for number in 0..4 {
+            assert_eq!(table.insert(StrongRc::new(Noted(number)), (), 0, 10).ok(), Some(number as usize));
+        }
+        table.remove(1).unwrap().destroy(cx);
+        table.remove(2).unwrap().destroy(cx);
+        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), 0, 10).ok(), Some(1));
+        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), 7, 10).ok(), Some(7));
+        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), 0, 10).ok(), Some(2));
+        assert_eq!(table.insert(StrongRc::new(Noted(9)), (), 0, 10).ok(), Some(4));
+        assert!(table.insert(StrongRc::new(Noted(9)), (), 8, 8).is_err(), "no number below the limit is free");
+        assert_eq!(table.indices().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 7]);
+        assert!(table.get(5, cx).is_none() && table.get(99, cx).is_none());
+    });
+}
+
+#[test]
+fn a_duplicated_handle_keeps_the_object_and_the_last_one_ends_it() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        let index = table.insert(StrongRc::new(Noted(1)), 'a', 0, 10).ok().unwrap();
+        let other = table.share_all();
+        let copy = table.share(index).unwrap();
+        assert!(table.replace(5, copy, 'b').is_none());
+        let weak = table.weak(index).unwrap();
+        assert_eq!(table.remove_where(|&attribute| attribute == 'a').len(), 1);
+        table.remove(5).unwrap().destroy(cx);
+        assert!(!weak.is_gone());
+        drop(other);
+        assert!(weak.is_gone());
+        refs::reclaim::reclaim(cx);
+        assert_eq!(dropped(), 1);
+    });
+}

@@ -1,0 +1,9 @@
+//@ E0502
+use reject::{FILES, wait_async};
+pub fn read_async(cx: &mut refs::Cx) -> u64 {
+    let file = FILES.get(3, cx).unwrap();
+    let offset = &file.offset;
+    wait_async(cx);
+    *offset
+}
+fn main() {}

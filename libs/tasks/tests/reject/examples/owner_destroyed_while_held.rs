@@ -1,0 +1,9 @@
+//@ E0505
+use reject::File;
+pub fn end(cx: &mut refs::Cx) -> u64 {
+    let owner = refs::StrongRc::new(File { offset: 1 });
+    let file = owner.get(cx);
+    drop(owner);
+    file.offset
+}
+fn main() {}
