@@ -11,6 +11,7 @@ use refs::Waker;
 
 use crate::current::Current;
 use crate::error::Errno;
+use crate::memory::Mappable;
 use crate::step::Step;
 
 bitflags! {
@@ -92,6 +93,11 @@ pub trait File: Any + Send + Sync {
     /// Whether reads and writes happen at an offset (and lseek, pread and pwrite work).
     fn is_seekable(&self) -> bool {
         false
+    }
+
+    /// What mmap(2) shows of it.
+    fn mappable(&self) -> Mappable<'_> {
+        Mappable::No
     }
 
     /// The new offset for `lseek`; `now` is the current one.

@@ -1,0 +1,43 @@
+//! [`Pages`]: what a mapping shows. A file's page cache, or the memory of a shared anonymous mapping.
+//!
+//! A file system keeps a file's data in [`UFrame`]s and gives the same frames to read(2), write(2) and every mapping, so all
+//! of them see each other's changes at once. A fault asks for a page with the address space's lock held; so an implementation may take
+//! its own locks, but must never reach for an address space.
+
+use core::ops::Range;
+use core::sync::atomic::AtomicBool;
+
+use frame::Cx;
+use frame::mm::{Access, UFrame};
+
+use super::BadAccess;
+
+/// Pages that can be mapped, by their index from the start of the object.
+pub trait Pages: Send + Sync {
+    /// The page of that index. The same frame until the object is truncated or the page is cut out of it; a private mapping copies
+    /// it before it is written.
+    ///
+    /// `access` is what will be done *to the object*: [`Access::Write`] only through a shared mapping.
+    ///
+    /// # Errors
+    /// [`BadAccess::BeyondFile`] for a page that lies wholly behind the end; [`BadAccess::NoMemory`].
+    fn page(&self, index: u64, access: Access, cx: &Cx) -> Result<UFrame, BadAccess>;
+
+    /// Tells `each` those pages of a range (short: some tens of pages) that are in memory already. A fault maps them together with the one
+    /// that was asked for.
+    fn cached(&self, _indices: Range<u64>, _each: &mut dyn FnMut(u64, UFrame), _cx: &Cx) {}
+
+    /// A mark that says "may be mapped somewhere", kept by the memory subsystem; its address is also the object's identity. See
+    /// [`super::unmap_pages`].
+    fn mapped(&self) -> &AtomicBool;
+}
+
+/// What mmap(2) makes of an open file.
+pub enum Mappable<'a> {
+    /// It cannot be mapped (ENODEV).
+    No,
+    /// Its pages.
+    Pages(&'a dyn Pages),
+    /// Zeros, as `/dev/zero`: the mapping is anonymous.
+    Zeros,
+}
