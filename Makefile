@@ -1,0 +1,94 @@
+# What can be done with this repository; `make help` lists it. Everything is incremental.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
+HOST_CARGO := tools/build/host-cargo
+KERNEL_CARGO := tools/build/kernel-cargo
+EBB := $(TARGET)/release/ebb
+CHECKS := $(TARGET)/release/ebb-checks
+
+# Static programs at a fixed address: what a kernel needs least for.
+STATIC := CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static"
+GUEST_TARGET := --release --target x86_64-unknown-linux-gnu
+
+define say
+@printf '\n== %s\n' $(1)
+endef
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Running
+
+.PHONY: run shell doctor
+run: setup-run build ## Build Ebb, boot it in QEMU and show a short tour
+	@$(EBB) tour
+
+shell: setup-run build ## An interactive shell on Ebb
+	@$(EBB) shell
+
+doctor: tool ## Say what is missing on this machine
+	@$(EBB) doctor
+
+# Building
+
+.PHONY: build kernel agent tool setup setup-run
+build: kernel agent tool ## Build the kernel, the guest's agent and the command `ebb`
+
+kernel: ## Build the kernel
+	@$(KERNEL_CARGO) build -p ebb-image --profile kernel
+
+agent: ## Build the agent, process 1 in guests
+	@$(STATIC) $(HOST_CARGO) build -p ebb-agent $(GUEST_TARGET)
+
+tool: ## Build the command `ebb`
+	@$(HOST_CARGO) build --release -p ebb
+
+setup: ## Install what is missing to build, run and test (apt, with sudo if needed)
+	@tools/build/setup
+
+setup-run:
+	@tools/build/setup run
+
+# Testing
+
+.PHONY: test check test-host test-kernel test-guest checks-tool
+test: setup ## Run all tests
+	@$(MAKE) --no-print-directory check test-host test-kernel build test-guest
+
+check: ## Formatting, clippy, and where `unsafe` may be
+	$(call say,'Formatting and lints')
+	@$(HOST_CARGO) fmt --all --check
+	@$(HOST_CARGO) clippy --quiet --all-targets -- -D warnings
+
+test-host: ## Tests of the libraries and tools, on this machine
+	$(call say,'Libraries and tools')
+	@$(HOST_CARGO) test --quiet
+
+test-kernel: ## Tests of the kernel that need no machine
+	$(call say,'Kernel')
+
+checks-tool:
+	@$(HOST_CARGO) build --release -p ebb-checks
+
+test-guest: build checks-tool ## Programs that must do the same on Ebb and on Linux
+	$(call say,'Programs on Ebb and on Linux')
+	@$(CHECKS) programs
+	@$(CHECKS) applets
+	@$(CHECKS) script
+
+# Measuring and reading
+
+.PHONY: bench docs
+bench: setup build ## Measure Ebb against Linux, in guest instructions
+	@$(HOST_CARGO) build --release -p ebb-bench
+	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench --linux "$$linux"
+
+docs: ## Build the book in docs/book
+	@command -v mdbook >/dev/null || $(HOST_CARGO) install --quiet --root $(TARGET)/tools mdbook
+	@PATH="$(TARGET)/tools/bin:$$PATH" mdbook build docs

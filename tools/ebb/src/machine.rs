@@ -1,0 +1,41 @@
+//! The options that say which machine to start; the same for every subcommand.
+
+use clap::Args;
+use ebb_guest::{Accel, ConsoleUse, Kernel, Machine, Mebibytes, Result, artifacts};
+use std::path::PathBuf;
+
+/// Which machine to start.
+#[derive(Args)]
+pub struct MachineArguments {
+    /// Memory of the machine.
+    #[arg(long, value_name = "SIZE", default_value = "512M")]
+    memory: Mebibytes,
+
+    /// Who executes the machine's instructions: auto takes kvm where it works.
+    #[arg(long, value_name = "auto|tcg|kvm", default_value = "auto")]
+    accel: Accel,
+
+    /// The Ebb kernel to boot [default: EBB_KERNEL, or the one that was built with this command].
+    #[arg(long, value_name = "FILE")]
+    kernel: Option<PathBuf>,
+
+    /// Boot this Linux kernel (a bzImage) instead, for comparison.
+    #[arg(long, value_name = "FILE", conflicts_with = "kernel")]
+    linux: Option<PathBuf>,
+
+    /// Show the kernel's log on standard error.
+    #[arg(long)]
+    kernel_log: bool,
+}
+
+impl MachineArguments {
+    /// The machine that these options describe.
+    pub fn machine(&self) -> Result<Machine> {
+        let kernel = match &self.linux {
+            Some(path) => Kernel::Linux(path.clone()),
+            None => Kernel::Ebb(artifacts::KERNEL.find(self.kernel.as_deref())?),
+        };
+        let console = if self.kernel_log { ConsoleUse::Shown } else { ConsoleUse::Kept };
+        Ok(Machine { memory: self.memory, accel: self.accel, console, ..Machine::new(kernel) })
+    }
+}

@@ -1,0 +1,165 @@
+//! `ebb run`: one program of the host, or of a root file system, in a fresh machine.
+
+use crate::machine::MachineArguments;
+use crate::signals;
+use clap::Args;
+use ebb_guest::image::host_program;
+use ebb_guest::{Error, Guest, Image, Input, OutputStream, Program, Result};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What `ebb run` takes.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    machine: MachineArguments,
+
+    /// Stop after this time, boot included: 30s, 500ms, 2m.
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    timeout: Option<Duration>,
+
+    /// Set a variable of the program's environment; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
+    env: Vec<(String, String)>,
+
+    /// The program's working directory in the guest.
+    #[arg(long, value_name = "DIRECTORY", default_value = "/")]
+    workdir: String,
+
+    /// The guest's root file system: a directory, or a tar or cpio archive, plain or gzipped.
+    #[arg(long, value_name = "DIR|TAR|CPIO")]
+    rootfs: Option<PathBuf>,
+
+    /// The program: a path or a name in PATH, in the root file system or else on this machine.
+    program: String,
+
+    /// The program's arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    arguments: Vec<OsString>,
+}
+
+/// Runs the program; returns the code to exit with.
+pub fn run(arguments: Arguments) -> Result<u8> {
+    let started = Instant::now();
+    let mut machine = arguments.machine.machine()?;
+    if let Some(limit) = arguments.timeout {
+        machine.boot_limit = limit;
+    }
+    let (image, program_path) = image_with_program(&arguments)?;
+
+    let mut program = Program::new(program_path).arg0(&arguments.program).args(&arguments.arguments);
+    if let Some(term) = std::env::var_os("TERM") {
+        program = program.env("TERM", term);
+    }
+    for (name, value) in &arguments.env {
+        program = program.env(name, value);
+    }
+    program = program.current_dir(&arguments.workdir);
+
+    let timed_out = |error| match (error, arguments.timeout) {
+        (Error::Died { .. }, Some(limit)) if started.elapsed() >= limit => Error::TimedOut(limit),
+        (Error::TimedOut(_), Some(limit)) => Error::TimedOut(limit),
+        (error, _) => error,
+    };
+    let mut guest = Guest::boot_with(machine, &image, signals::forward_to).map_err(timed_out)?;
+    let left = arguments.timeout.map(|limit| limit.saturating_sub(started.elapsed()));
+    let input = Input::Stream(Box::new(std::io::stdin()));
+    let exit = guest
+        .stream(&program, input, left, |stream, bytes| match stream {
+            OutputStream::Stdout => {
+                let mut stdout = std::io::stdout().lock();
+                stdout.write_all(bytes)?;
+                stdout.flush()
+            }
+            OutputStream::Stderr => std::io::stderr().write_all(bytes),
+        })
+        .map_err(timed_out)?;
+    // The program has ended; how the machine ends is of no interest, unless the kernel panics on the way.
+    match guest.shutdown() {
+        Err(error @ Error::Panicked(_)) => Err(error),
+        _ => Ok(exit.shell_code()),
+    }
+}
+
+/// The guest's file system, and the program's path in it.
+fn image_with_program(arguments: &Arguments) -> Result<(Image, PathBuf)> {
+    let name = &arguments.program;
+    let mut image = match &arguments.rootfs {
+        Some(rootfs) => Image::from_rootfs(rootfs)?,
+        None => Image::empty(),
+    };
+    let in_rootfs = find_in_image(&image, name);
+    let path = match in_rootfs {
+        Some(path) => path,
+        None => {
+            let path = host_program::find(name)?;
+            image.add_host_program(&path)?;
+            path
+        }
+    };
+    image.complete();
+    image.add_directory(&arguments.workdir, 0o755);
+    image.add_agent(None)?;
+    Ok((image, path))
+}
+
+fn find_in_image(image: &Image, name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        let path = Path::new("/").join(name);
+        return image.has_program(&path).then_some(path);
+    }
+    ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+        .iter()
+        .map(|directory| Path::new(directory).join(name))
+        .find(|path| image.has_program(path))
+}
+
+/// Reads `30s`, `500ms`, `2m`, `1h`, or a bare number of seconds; fractions are fine.
+fn parse_time(text: &str) -> std::result::Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("expected a time like 30s, 500ms or 2m".into()),
+    };
+    let number: f64 = digits.parse().map_err(|_| "expected a time like 30s, 500ms or 2m".to_owned())?;
+    Duration::try_from_secs_f64(number * unit)
+        .ok()
+        .filter(|time| !time.is_zero())
+        .ok_or_else(|| "no such length of time".into())
+}
+
+fn parse_variable(text: &str) -> std::result::Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
+        _ => Err("expected NAME=VALUE".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_units() {
+        assert_eq!(parse_time("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(parse_time("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_time("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_time("2"), Ok(Duration::from_secs(2)));
+        for bad in ["", "s", "-1s", "0", "1e300h", "NaN", "5 s", "3d"] {
+            assert!(parse_time(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_variables_value_may_hold_anything() {
+        assert_eq!(parse_variable("A=b=c"), Ok(("A".into(), "b=c".into())));
+        assert_eq!(parse_variable("A="), Ok(("A".into(), String::new())));
+        assert!(parse_variable("A").is_err());
+        assert!(parse_variable("=b").is_err());
+    }
+}

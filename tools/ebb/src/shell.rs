@@ -1,0 +1,142 @@
+//! `ebb shell`: BusyBox's shell on the machine's console, and this terminal for it.
+
+use crate::machine::MachineArguments;
+use crate::signals;
+use clap::Args;
+use ebb_guest::{ConsoleUse, Error, Guest, Image, Interrupt, Remote, Result};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use std::io::{self, IsTerminal, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+/// What `ebb shell` takes.
+#[derive(Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    machine: MachineArguments,
+
+    /// The guest's root file system, to which BusyBox is added: a directory, or a tar or cpio archive, plain or gzipped.
+    #[arg(long, value_name = "DIR|TAR|CPIO")]
+    rootfs: Option<PathBuf>,
+}
+
+/// What the shell reads first.
+const PROFILE: &str =
+    "export PS1='ebb:\\w\\$ '\nexport PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n";
+
+/// The key that makes the next one a command to this program, as in `screen` and QEMU.
+const ESCAPE: u8 = 0x01;
+const CTRL_D: u8 = 0x04;
+const SIGTERM: u8 = 15;
+
+/// Runs the shell to its end; returns its exit code.
+pub fn shell(arguments: &Arguments) -> Result<u8> {
+    let mut machine = arguments.machine.machine()?;
+    machine.console = ConsoleUse::Interactive;
+    machine.kernel_options = "quiet".into();
+    let term = std::env::var("TERM").ok().filter(|term| term.chars().all(|c| c.is_ascii_graphic()));
+    machine.agent_arguments = vec![
+        "shell".into(),
+        format!("TERM={}", term.as_deref().unwrap_or("vt100")),
+        "HOME=/root".into(),
+        "USER=root".into(),
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into(),
+        "/bin/sh".into(),
+        "-l".into(),
+    ];
+    let mut image = match &arguments.rootfs {
+        Some(rootfs) => Image::from_rootfs(rootfs)?,
+        None => Image::empty(),
+    };
+    image.complete();
+    image.add_busybox()?;
+    if image.lookup("/etc/profile".as_ref()).is_none() {
+        image.add_bytes("/etc/profile", 0o644, PROFILE);
+    }
+
+    let at_terminal = io::stdin().is_terminal();
+    if at_terminal {
+        eprintln!("Booting. `exit` or Ctrl-D ends the shell and the machine; Ctrl-A x ends the machine at once.");
+    }
+    let mut guest = Guest::boot_with(machine, &image, signals::forward_to)?;
+    let Some(console) = guest.take_console() else {
+        return Err(Error::Died { why: "the machine has no console".into(), log: None });
+    };
+    let remote = guest.remote();
+    signals::send_window_size(&remote);
+    let _raw = at_terminal.then(RawTerminal::enter);
+    let failed = |error| Error::Io { doing: "connecting to the console".into(), error };
+    let to_console = console.try_clone().map_err(failed)?;
+    std::thread::spawn(move || pass_keys_on(to_console, &remote));
+    let printer = std::thread::spawn(move || show(console));
+
+    let exit = guest.wait_for_exit()?;
+    guest.wait_for_power_off()?;
+    // With the machine gone its console has ended, so what it printed last is shown.
+    let _ = printer.join();
+    Ok(exit.shell_code())
+}
+
+/// Copies the console to standard output until it ends.
+fn show(mut console: UnixStream) {
+    let mut bytes = [0; 4096];
+    let mut stdout = io::stdout();
+    while let Ok(count @ 1..) = console.read(&mut bytes) {
+        if stdout.write_all(&bytes[..count]).and_then(|()| stdout.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Copies standard input to the console; its end becomes a Ctrl-D.
+fn pass_keys_on(mut console: UnixStream, remote: &Remote) {
+    let mut escaped = false;
+    let mut bytes = [0; 256];
+    let mut stdin = io::stdin();
+    while let Ok(count @ 1..) = stdin.read(&mut bytes) {
+        let mut keys = Vec::with_capacity(count);
+        for &key in &bytes[..count] {
+            match (escaped, key) {
+                (false, ESCAPE) => {
+                    escaped = true;
+                    continue;
+                }
+                (true, b'x' | b'X') => remote.send(Interrupt::Abandon(SIGTERM)),
+                (true, ESCAPE) | (false, _) => keys.push(key),
+                (true, _) => keys.extend([ESCAPE, key]),
+            }
+            escaped = false;
+        }
+        if console.write_all(&keys).is_err() {
+            return;
+        }
+    }
+    // The console may be gone already.
+    let _ = console.write_all(&[CTRL_D]);
+}
+
+/// The terminal passes every key on as it is; dropping this puts it back as it was.
+struct RawTerminal {
+    before: Option<Termios>,
+}
+
+impl RawTerminal {
+    fn enter() -> Self {
+        let before = tcgetattr(io::stdin()).ok();
+        if let Some(before) = &before {
+            let mut raw = before.clone();
+            raw.make_raw();
+            // A terminal that cannot be raw still works, line by line.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &raw);
+        }
+        Self { before }
+    }
+}
+
+impl Drop for RawTerminal {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The QEMU process of one machine.
+
+use crate::error::Doing;
+use crate::kernel::PowerState;
+use crate::{Error, Machine, Result};
+use std::fs::File;
+use std::io;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// The emulator's command.
+pub const QEMU: &str = "qemu-system-x86_64";
+
+/// How long QEMU may take from its start until it has opened its serial ports.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// How long QEMU may take to end after its guest has.
+const EXIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// The path of QEMU, if it is installed.
+pub fn find_qemu() -> Option<PathBuf> {
+    find_in_path(QEMU)
+}
+
+fn find_in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|path| path.is_file())
+}
+
+/// A running QEMU; ends when dropped.
+pub(crate) struct Qemu {
+    child: Child,
+    stderr: PathBuf,
+    /// The console and the line to the agent.
+    pub ports: Option<(UnixStream, UnixStream)>,
+}
+
+impl Qemu {
+    /// Starts QEMU; `directory` is a private directory for its sockets.
+    pub fn start(machine: &Machine, image: &Path, init: &str, directory: &Path) -> Result<Self> {
+        let qemu = find_qemu().ok_or(Error::QemuMissing(QEMU))?;
+        let accel = machine.accel.choose()?;
+        let doing = || "starting QEMU".to_owned();
+        let console = listen(&directory.join("console")).doing(doing)?;
+        let line = listen(&directory.join("line")).doing(doing)?;
+        let stderr = directory.join("stderr");
+
+        // Where it exists, `setpriv` ends QEMU with this process, however that ends.
+        let mut command = match find_in_path("setpriv") {
+            Some(setpriv) => {
+                let mut command = Command::new(setpriv);
+                command.args(["--pdeathsig", "KILL", "--"]).arg(&qemu);
+                command
+            }
+            None => Command::new(&qemu),
+        };
+        let quiet = machine.console != crate::ConsoleUse::Shown;
+        command
+            .args(["-M", "q35", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
+            .args(["-accel", accel, "-cpu", &machine.cpu, "-m", &format!("{}M", machine.memory.0)])
+            .arg("-kernel")
+            .arg(machine.kernel.path())
+            .arg("-initrd")
+            .arg(image)
+            .arg("-append")
+            .arg(machine.kernel.command_line(quiet, &machine.kernel_options, init, &machine.agent_arguments))
+            .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"]);
+        for name in ["console", "line"] {
+            let path = directory.join(name);
+            command.arg("-chardev").arg(format!("socket,id={name},path={}", path.display()));
+            command.args(["-serial", &format!("chardev:{name}")]);
+        }
+        command
+            .args(&machine.qemu_options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&stderr).doing(doing)?)
+            // A Ctrl-C in the terminal is for the guest's program, not for QEMU.
+            .process_group(0);
+        let child = command.spawn().doing(doing)?;
+        let mut qemu = Self { child, stderr, ports: None };
+        let deadline = Instant::now() + START_LIMIT;
+        let console = qemu.accept(&console, deadline, machine)?;
+        let line = qemu.accept(&line, deadline, machine)?;
+        qemu.ports = Some((console, line));
+        Ok(qemu)
+    }
+
+    fn accept(&mut self, listener: &UnixListener, deadline: Instant, machine: &Machine) -> Result<UnixStream> {
+        loop {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(false).doing(|| "starting QEMU".into())?;
+                    return Ok(stream);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Err(Error::Io { doing: "waiting for QEMU".into(), error }),
+            }
+            if self.child.try_wait().doing(|| "waiting for QEMU".into())?.is_some() || Instant::now() > deadline {
+                let said = self.complaint().unwrap_or_else(|| "QEMU does not start".into());
+                if said.contains("cannot set up guest memory") || said.contains("annot allocate memory") {
+                    return Err(Error::TooLittleMemory {
+                        given: machine.memory.0,
+                        why: format!("this host lacks them ({said})"),
+                    });
+                }
+                return Err(Error::Died { why: said, log: None });
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// What QEMU itself wrote about an error.
+    pub fn complaint(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&std::fs::read(&self.stderr).ok()?).trim().to_owned();
+        (!text.is_empty()).then_some(text)
+    }
+
+    /// Waits until QEMU has ended by itself; `None` if it does not.
+    pub fn wait(&mut self) -> Option<ExitStatus> {
+        let deadline = Instant::now() + EXIT_LIMIT;
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(2)),
+                _ => return None,
+            }
+        }
+    }
+
+    /// How the machine ended, once its line is down.
+    pub fn power_state(&mut self, machine: &Machine) -> (PowerState, String) {
+        match self.wait() {
+            Some(status) => (machine.kernel.power_state(status.code()), format!("QEMU ended ({status})")),
+            None => (PowerState::Failed, "QEMU closed the line but still runs".into()),
+        }
+    }
+}
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}

@@ -1,0 +1,425 @@
+//! The messages and their fields.
+//!
+//! Numbers are little-endian; a byte string is a `u32` length and the bytes; a list is a `u32` count and its items.
+
+use crate::wire::{Frame, WireError};
+
+/// What the host says to the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToGuest {
+    /// Run this program. Only sent while none runs.
+    Start(Start),
+    /// Bytes for the program's standard input.
+    Stdin(Vec<u8>),
+    /// The program's standard input ends behind the bytes sent so far.
+    StdinEof,
+    /// Deliver this signal (its Linux number) to the program's process group.
+    Signal(u8),
+    /// The host passed on so many bytes of the stream: the guest may send so many more.
+    Credit(OutputStream, u32),
+    /// Nobody reads this stream any more: close it, so that the program sees what a writer to a closed pipe sees.
+    CloseOutput(OutputStream),
+    /// The size of the host's terminal, in characters; for the console's terminal in the guest.
+    WindowSize {
+        /// Lines.
+        rows: u16,
+        /// Characters in a line.
+        columns: u16,
+    },
+    /// Write everything back and power off.
+    Shutdown,
+}
+
+/// What the agent says to the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToHost {
+    /// The agent runs and waits for [`ToGuest::Start`].
+    Ready {
+        /// Nanoseconds from the start of the kernel's clock to the agent's first instruction, as the kernel counts them.
+        boot_ns: u64,
+    },
+    /// The agent took so many more bytes from the line (see [`crate::flow`]).
+    Received(u32),
+    /// The program wrote this.
+    Output(OutputStream, Vec<u8>),
+    /// The agent passed on so many bytes of standard input: the host may send so many more.
+    StdinCredit(u32),
+    /// The program closed its standard input: what follows would be thrown away.
+    StdinClosed,
+    /// The program ended, all it wrote has been sent, and nothing that it started is left.
+    Exited(Exit),
+    /// The program could not be started; the error is a Linux `errno`.
+    SpawnError {
+        /// What the agent was doing, for a person.
+        doing: String,
+        /// Linux's number of the error.
+        errno: i32,
+    },
+}
+
+/// One program to run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Start {
+    /// The file to execute, an absolute path in the guest, or a name to look up in the program's `PATH`.
+    pub program: Vec<u8>,
+    /// The arguments, the program's own name first.
+    pub argv: Vec<Vec<u8>>,
+    /// The whole environment.
+    pub env: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The working directory.
+    pub cwd: Vec<u8>,
+    /// What standard input is.
+    pub stdin: StandardInput,
+}
+
+/// What a program's standard input is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StandardInput {
+    /// `/dev/null`.
+    #[default]
+    Null,
+    /// A pipe, fed by [`ToGuest::Stdin`].
+    Pipe,
+}
+
+/// One of a program's two output streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Exit {
+    /// It called `exit` with this code.
+    Code(u8),
+    /// This signal (its Linux number) ended it.
+    Signal(u8),
+}
+
+impl Exit {
+    /// The code by which a shell reports such an end: the code itself, or 128 and the signal's number.
+    pub fn shell_code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128_u8.wrapping_add(signal),
+        }
+    }
+
+    /// Whether the program said that all went well.
+    pub fn is_success(self) -> bool {
+        self == Self::Code(0)
+    }
+}
+
+impl std::fmt::Display for Exit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Code(code) => write!(f, "exit {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal}"),
+        }
+    }
+}
+
+impl ToGuest {
+    /// The message as a frame.
+    pub fn to_frame(&self) -> Frame {
+        let mut out = Fields::default();
+        let kind = match self {
+            Self::Start(start) => {
+                out.bytes(&start.program);
+                out.list(&start.argv, |out, arg| out.bytes(arg));
+                out.list(&start.env, |out, (name, value)| {
+                    out.bytes(name);
+                    out.bytes(value);
+                });
+                out.bytes(&start.cwd);
+                out.u8(match start.stdin {
+                    StandardInput::Null => 0,
+                    StandardInput::Pipe => 1,
+                });
+                1
+            }
+            Self::Stdin(bytes) => {
+                out.bytes(bytes);
+                2
+            }
+            Self::StdinEof => 3,
+            Self::Signal(number) => {
+                out.u8(*number);
+                4
+            }
+            Self::Credit(stream, count) => {
+                out.stream(*stream);
+                out.u32(*count);
+                5
+            }
+            Self::CloseOutput(stream) => {
+                out.stream(*stream);
+                6
+            }
+            Self::WindowSize { rows, columns } => {
+                out.u32(u32::from(*rows));
+                out.u32(u32::from(*columns));
+                7
+            }
+            Self::Shutdown => 8,
+        };
+        Frame { kind, payload: out.payload }
+    }
+
+    /// What the frame means; [`WireError::Malformed`] if nothing.
+    pub fn from_frame(frame: &Frame) -> Result<Self, WireError> {
+        let mut fields = Reader { rest: &frame.payload };
+        let message = match frame.kind {
+            1 => Self::Start(Start {
+                program: fields.bytes()?,
+                argv: fields.list(Reader::bytes)?,
+                env: fields.list(|fields| Ok((fields.bytes()?, fields.bytes()?)))?,
+                cwd: fields.bytes()?,
+                stdin: match fields.u8()? {
+                    0 => StandardInput::Null,
+                    1 => StandardInput::Pipe,
+                    _ => return Err(WireError::Malformed("unknown kind of standard input")),
+                },
+            }),
+            2 => Self::Stdin(fields.bytes()?),
+            3 => Self::StdinEof,
+            4 => Self::Signal(fields.u8()?),
+            5 => Self::Credit(fields.stream()?, fields.u32()?),
+            6 => Self::CloseOutput(fields.stream()?),
+            7 => Self::WindowSize { rows: fields.u32()? as u16, columns: fields.u32()? as u16 },
+            8 => Self::Shutdown,
+            _ => return Err(WireError::Malformed("unknown kind of message")),
+        };
+        fields.end()?;
+        Ok(message)
+    }
+}
+
+impl ToHost {
+    /// The message as a frame.
+    pub fn to_frame(&self) -> Frame {
+        let mut out = Fields::default();
+        let kind = match self {
+            Self::Ready { boot_ns } => {
+                out.u64(*boot_ns);
+                65
+            }
+            Self::Received(count) => {
+                out.u32(*count);
+                66
+            }
+            Self::Output(stream, bytes) => {
+                out.stream(*stream);
+                out.bytes(bytes);
+                67
+            }
+            Self::StdinCredit(count) => {
+                out.u32(*count);
+                68
+            }
+            Self::StdinClosed => 69,
+            Self::Exited(exit) => {
+                let (how, number) = match exit {
+                    Exit::Code(code) => (0, *code),
+                    Exit::Signal(signal) => (1, *signal),
+                };
+                out.u8(how);
+                out.u8(number);
+                70
+            }
+            Self::SpawnError { doing, errno } => {
+                out.bytes(doing.as_bytes());
+                out.u32(*errno as u32);
+                71
+            }
+        };
+        Frame { kind, payload: out.payload }
+    }
+
+    /// What the frame means; [`WireError::Malformed`] if nothing.
+    pub fn from_frame(frame: &Frame) -> Result<Self, WireError> {
+        let mut fields = Reader { rest: &frame.payload };
+        let message = match frame.kind {
+            65 => Self::Ready { boot_ns: fields.u64()? },
+            66 => Self::Received(fields.u32()?),
+            67 => Self::Output(fields.stream()?, fields.bytes()?),
+            68 => Self::StdinCredit(fields.u32()?),
+            69 => Self::StdinClosed,
+            70 => Self::Exited(match (fields.u8()?, fields.u8()?) {
+                (0, code) => Exit::Code(code),
+                (1, signal) => Exit::Signal(signal),
+                _ => return Err(WireError::Malformed("unknown way to end")),
+            }),
+            71 => Self::SpawnError {
+                doing: String::from_utf8_lossy(&fields.bytes()?).into_owned(),
+                errno: fields.u32()? as i32,
+            },
+            _ => return Err(WireError::Malformed("unknown kind of message")),
+        };
+        fields.end()?;
+        Ok(message)
+    }
+}
+
+#[derive(Default)]
+struct Fields {
+    payload: Vec<u8>,
+}
+
+impl Fields {
+    fn u8(&mut self, value: u8) {
+        self.payload.push(value);
+    }
+
+    fn u32(&mut self, value: u32) {
+        self.payload.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn u64(&mut self, value: u64) {
+        self.payload.extend_from_slice(&value.to_le_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.u32(bytes.len() as u32);
+        self.payload.extend_from_slice(bytes);
+    }
+
+    fn list<T>(&mut self, items: &[T], mut put: impl FnMut(&mut Self, &T)) {
+        self.u32(items.len() as u32);
+        for item in items {
+            put(self, item);
+        }
+    }
+
+    fn stream(&mut self, stream: OutputStream) {
+        self.u8(match stream {
+            OutputStream::Stdout => 1,
+            OutputStream::Stderr => 2,
+        });
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl Reader<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (taken, rest) = self.rest.split_first_chunk().ok_or(WireError::Malformed("too short"))?;
+        self.rest = rest;
+        Ok(*taken)
+    }
+
+    fn u8(&mut self) -> Result<u8, WireError> {
+        Ok(u8::from_le_bytes(self.take()?))
+    }
+
+    fn u32(&mut self) -> Result<u32, WireError> {
+        Ok(u32::from_le_bytes(self.take()?))
+    }
+
+    fn u64(&mut self) -> Result<u64, WireError> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    fn bytes(&mut self) -> Result<Vec<u8>, WireError> {
+        let length = self.u32()? as usize;
+        let (taken, rest) = self.rest.split_at_checked(length).ok_or(WireError::Malformed("too short"))?;
+        self.rest = rest;
+        Ok(taken.to_vec())
+    }
+
+    fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T, WireError>) -> Result<Vec<T>, WireError> {
+        let count = self.u32()?;
+        (0..count).map(|_| item(self)).collect()
+    }
+
+    fn stream(&mut self) -> Result<OutputStream, WireError> {
+        match self.u8()? {
+            1 => Ok(OutputStream::Stdout),
+            2 => Ok(OutputStream::Stderr),
+            _ => Err(WireError::Malformed("unknown stream")),
+        }
+    }
+
+    fn end(&self) -> Result<(), WireError> {
+        if self.rest.is_empty() { Ok(()) } else { Err(WireError::Malformed("too long")) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn some_to_guest() -> Vec<ToGuest> {
+        vec![
+            ToGuest::Start(Start {
+                program: b"/bin/sh".to_vec(),
+                argv: vec![b"sh".to_vec(), b"".to_vec(), vec![0xff]],
+                env: vec![(b"A".to_vec(), b"b=c".to_vec())],
+                cwd: b"/".to_vec(),
+                stdin: StandardInput::Pipe,
+            }),
+            ToGuest::Start(Start::default()),
+            ToGuest::Stdin(b"text".to_vec()),
+            ToGuest::StdinEof,
+            ToGuest::Signal(15),
+            ToGuest::Credit(OutputStream::Stderr, 70_000),
+            ToGuest::CloseOutput(OutputStream::Stdout),
+            ToGuest::WindowSize { rows: 25, columns: 80 },
+            ToGuest::Shutdown,
+        ]
+    }
+
+    fn some_to_host() -> Vec<ToHost> {
+        vec![
+            ToHost::Ready { boot_ns: u64::MAX },
+            ToHost::Received(12),
+            ToHost::Output(OutputStream::Stdout, vec![0, 255]),
+            ToHost::StdinCredit(1),
+            ToHost::StdinClosed,
+            ToHost::Exited(Exit::Code(3)),
+            ToHost::Exited(Exit::Signal(11)),
+            ToHost::SpawnError { doing: "execute /x".into(), errno: 2 },
+        ]
+    }
+
+    #[test]
+    fn messages_survive_the_journey() {
+        for message in some_to_guest() {
+            assert_eq!(ToGuest::from_frame(&message.to_frame()), Ok(message));
+        }
+        for message in some_to_host() {
+            assert_eq!(ToHost::from_frame(&message.to_frame()), Ok(message));
+        }
+    }
+
+    #[test]
+    fn a_shortened_or_lengthened_message_is_refused() {
+        for mut frame in some_to_guest().iter().map(ToGuest::to_frame) {
+            frame.payload.push(0);
+            assert!(ToGuest::from_frame(&frame).is_err(), "{frame:?}");
+            frame.payload.pop();
+            if frame.payload.pop().is_some() {
+                assert!(ToGuest::from_frame(&frame).is_err(), "{frame:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_that_claims_to_be_huge_is_refused_without_being_allocated() {
+        let frame = Frame { kind: 1, payload: vec![0, 0, 0, 0, 255, 255, 255, 255] };
+        assert_eq!(ToGuest::from_frame(&frame), Err(WireError::Malformed("too short")));
+    }
+
+    #[test]
+    fn a_signal_is_reported_as_shells_do() {
+        assert_eq!(Exit::Signal(9).shell_code(), 137);
+        assert_eq!(Exit::Code(7).shell_code(), 7);
+    }
+}

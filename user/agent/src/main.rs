@@ -1,0 +1,52 @@
+//! Process 1 in a guest that the host's tools started.
+//!
+//! | command line | what it does |
+//! | --- | --- |
+//! | `agent serve` | runs programs for the host, one after the other, until the host says to power off |
+//! | `agent shell [NAME=VALUE...] PROGRAM [ARGS...]` | runs one program on the console with job control, then powers off |
+//! | `agent session PROGRAM [ARGS...]` | becomes PROGRAM, leader of a new session whose terminal is the console |
+//!
+//! The same file runs on Ebb and on Linux. It asks little of the kernel: files, pipes, `poll`, starting and awaiting
+//! processes, one signal handler. What goes wrong before the host can be told is printed on the console, and the
+//! machine powers off.
+
+#![forbid(unsafe_code)]
+
+mod children;
+mod line;
+mod mounts;
+mod power;
+mod run;
+mod serve;
+mod shell;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let boot_ns = power::nanoseconds_since_boot();
+    let mut arguments = std::env::args_os();
+    let own_path = arguments.next().unwrap_or_else(|| OsString::from("/proc/self/exe"));
+    let mode = arguments.next();
+    let rest: Vec<OsString> = arguments.collect();
+
+    let outcome = match mode.as_deref().and_then(|mode| mode.to_str()) {
+        Some("session") => Err(shell::become_session_leader(&rest)),
+        Some("serve") | None => {
+            mounts::mount_what_is_missing();
+            power::off_after(serve::serve(boot_ns))
+        }
+        Some("shell") => {
+            mounts::mount_what_is_missing();
+            power::off_after(shell::run_on_console(&own_path, &rest, boot_ns))
+        }
+        Some(other) => Err(std::io::Error::other(format!("unknown mode `{other}`"))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ebb agent: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

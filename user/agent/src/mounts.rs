@@ -1,0 +1,42 @@
+//! The file systems that programs expect: `/dev`, `/proc`, `/sys`, `/tmp`.
+//!
+//! Ebb mounts `/dev` itself, Linux mounts nothing: so each is mounted only where its sign of life is missing. What cannot
+//! be mounted is not fatal; a program that needs it will say so.
+
+use rustix::mount::{MountFlags, mount};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+struct Mount {
+    kind: &'static str,
+    target: &'static str,
+    /// A file that is there exactly if the file system is mounted.
+    sign: &'static str,
+}
+
+const MOUNTS: [Mount; 3] = [
+    Mount { kind: "devtmpfs", target: "/dev", sign: "/dev/null" },
+    Mount { kind: "proc", target: "/proc", sign: "/proc/self" },
+    Mount { kind: "sysfs", target: "/sys", sign: "/sys/kernel" },
+];
+
+/// Mounts what is not mounted yet, and makes `/tmp` writable for everyone.
+pub fn mount_what_is_missing() {
+    for Mount { kind, target, sign } in MOUNTS {
+        if Path::new(sign).exists() {
+            continue;
+        }
+        let mounted = fs::create_dir_all(target)
+            .and_then(|()| Ok(mount(kind, target, kind, MountFlags::empty(), None::<&std::ffi::CStr>)?));
+        if let Err(error) = mounted
+            && kind != "sysfs"
+        {
+            eprintln!("ebb agent: cannot mount {target}: {error}");
+        }
+    }
+    if fs::create_dir_all("/tmp").is_ok() {
+        // A read-only root file system keeps the mode it has.
+        let _ = fs::set_permissions("/tmp", fs::Permissions::from_mode(0o1777));
+    }
+}

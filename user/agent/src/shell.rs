@@ -1,0 +1,97 @@
+//! A program on the console, with job control: the console is the terminal of its session.
+
+use crate::children::{self, ChildNotice};
+use crate::line::Line;
+use ebb_protocol::{ToGuest, ToHost};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::OFlags;
+use rustix::process::{Pid, ioctl_tiocsctty, setsid};
+use rustix::termios::{Winsize, tcsetwinsize};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// The terminal behind `/dev/console`; a console itself cannot be a session's terminal on Linux.
+const TERMINAL: &str = "/dev/ttyS0";
+
+/// Runs a program in a session of its own on the console, keeps the terminal's size that of the host's, and returns
+/// when the program has ended.
+pub fn run_on_console(own_path: &OsStr, arguments: &[OsString], boot_ns: u64) -> io::Result<()> {
+    let is_variable = |argument: &&OsString| argument.as_bytes().contains(&b'=');
+    let variables: Vec<_> = arguments.iter().take_while(is_variable).collect();
+    let program = &arguments[variables.len()..];
+
+    let mut notice = ChildNotice::install()?;
+    let mut line = Line::open()?;
+    let terminal = open_terminal()?;
+    line.send(&ToHost::Ready { boot_ns })?;
+
+    let child = Command::new(own_path)
+        .arg("session")
+        .args(program)
+        .current_dir(if std::path::Path::new("/root").is_dir() { "/root" } else { "/" })
+        .envs(variables.iter().filter_map(|variable| split_variable(variable)))
+        .spawn()?;
+    let pid = Pid::from_child(&child);
+    let exit = loop {
+        if let Some(exit) = children::reap(pid).exit {
+            break exit;
+        }
+        let mut descriptors = [PollFd::new(&line, PollFlags::IN), PollFd::new(&notice, PollFlags::IN)];
+        let line_ready = match poll(&mut descriptors, None) {
+            Ok(_) => !descriptors[0].revents().is_empty(),
+            Err(_) => false,
+        };
+        notice.clear();
+        if !line_ready {
+            continue;
+        }
+        for message in line.receive()? {
+            match message {
+                ToGuest::WindowSize { rows, columns } => {
+                    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+                    // A console without a size is usable, if less pleasant.
+                    let _ = tcsetwinsize(&terminal, size);
+                }
+                ToGuest::Shutdown => return Ok(()),
+                _ => {}
+            }
+        }
+    };
+    children::kill_all_others();
+    line.send(&ToHost::Exited(exit))
+}
+
+/// Makes this process the leader of a new session on the console and executes the program; returns only on an error.
+pub fn become_session_leader(arguments: &[OsString]) -> io::Error {
+    let Some((program, arguments)) = arguments.split_first() else {
+        return io::Error::other("no program to run");
+    };
+    let prepare = || -> io::Result<[File; 3]> {
+        setsid()?;
+        let terminal = open_terminal()?;
+        ioctl_tiocsctty(&terminal)?;
+        Ok([terminal.try_clone()?, terminal.try_clone()?, terminal])
+    };
+    match prepare() {
+        Ok([stdin, stdout, stderr]) => {
+            let error = Command::new(program).args(arguments).stdin(stdin).stdout(stdout).stderr(stderr).exec();
+            io::Error::new(error.kind(), format!("cannot execute {}: {error}", program.display()))
+        }
+        Err(error) => io::Error::new(error.kind(), format!("cannot make {TERMINAL} this session's terminal: {error}")),
+    }
+}
+
+fn open_terminal() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(TERMINAL)
+}
+
+fn split_variable(variable: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let at = variable.as_bytes().iter().position(|&byte| byte == b'=')?;
+    let (name, rest) = variable.as_bytes().split_at(at);
+    Some((OsStr::from_bytes(name), OsStr::from_bytes(&rest[1..])))
+}
