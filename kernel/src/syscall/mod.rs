@@ -3,6 +3,7 @@
 //! Each file in this folder has a `CALLS` list: number (from `linux-raw-sys`), name, the function, and how complete it is. A function decodes its
 //! arguments, calls one subsystem and encodes the result; subsystems see neither registers nor raw user pointers.
 
+pub mod names;
 mod table;
 
 use alloc::boxed::Box;
@@ -14,7 +15,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::step::{Patience, Step, complete_async};
 
-pub use table::{Completeness, all};
+pub use table::{Completeness, all, page};
 
 /// The six arguments of a call, in order.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +97,7 @@ fn unknown(number: usize) -> Errno {
     if let Some(logged) = LOGGED.get(number)
         && !logged.swap(true, Ordering::Relaxed)
     {
-        let name = table::absent_name(number as u32).unwrap_or("?");
+        let name = names::name(number as u32).unwrap_or("?");
         crate::log!("system call {number} ({name}) is not there: ENOSYS");
     }
     Errno::ENOSYS
