@@ -1,10 +1,65 @@
 //! [`FsContext`]: root, working directory and umask.
 
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use frame::Cx;
+use refs::{SpinLock, StrongRc};
+
+use super::mount::{Location, MOUNTS, Path};
+use crate::error::{Errno, Result};
 
 /// Root, working directory and umask of a process (shared by CLONE_FS).
-#[derive(Default)]
 pub struct FsContext {
     /// The bits that new files do not get: see umask(2).
     pub umask: AtomicU32,
+    places: SpinLock<Places>,
+}
+
+struct Places {
+    root: Location,
+    working: Location,
+}
+
+impl FsContext {
+    /// That of process 1: both directories are the root of the tree.
+    ///
+    /// # Errors
+    /// ENOENT before a root is mounted.
+    pub fn initial(cx: &Cx) -> Result<Self> {
+        let root = MOUNTS.root(cx).ok_or(Errno::ENOENT)?;
+        let places = Places { root: root.keep()?, working: root.keep()? };
+        Ok(FsContext { umask: AtomicU32::new(0o022), places: SpinLock::new(places) })
+    }
+
+    /// The same, for a child that does not share it.
+    pub fn duplicate(&self, cx: &Cx) -> StrongRc<FsContext> {
+        let places = self.places.lock(cx);
+        let places = Places { root: places.root.share(), working: places.working.share() };
+        let umask = AtomicU32::new(self.umask.load(Ordering::Relaxed));
+        StrongRc::new(FsContext { umask, places: SpinLock::new(places) })
+    }
+
+    /// What `/` is.
+    #[inline]
+    pub fn root<'cx>(&self, cx: &'cx Cx) -> Result<Path<'cx>> {
+        self.places.lock(cx).root.path(cx)
+    }
+
+    /// What relative paths start from.
+    #[inline]
+    pub fn working<'cx>(&self, cx: &'cx Cx) -> Result<Path<'cx>> {
+        self.places.lock(cx).working.path(cx)
+    }
+
+    /// Changes what `/` is.
+    pub fn set_root(&self, to: Location, cx: &Cx) {
+        let old = core::mem::replace(&mut self.places.lock(cx).root, to);
+        drop(old);
+    }
+
+    /// Changes what relative paths start from.
+    pub fn set_working(&self, to: Location, cx: &Cx) {
+        let old = core::mem::replace(&mut self.places.lock(cx).working, to);
+        drop(old);
+    }
 }

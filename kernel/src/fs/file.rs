@@ -2,15 +2,17 @@
 
 use alloc::boxed::Box;
 use core::any::Any;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
 use frame::mm::{Reader, Writer};
-use refs::Waker;
+use refs::{TempRc, Waker};
 
+use super::mount::Location;
+use super::{FileKind, Inode};
 use crate::current::Current;
-use crate::error::Errno;
+use crate::error::{Errno, Result};
 use crate::memory::Mappable;
 use crate::step::Step;
 
@@ -46,6 +48,11 @@ bitflags! {
         const NO_FOLLOW = linux_raw_sys::general::O_NOFOLLOW;
         const CLOSE_ON_EXEC = linux_raw_sys::general::O_CLOEXEC;
         const PATH = linux_raw_sys::general::O_PATH;
+        const NO_ATIME = linux_raw_sys::general::O_NOATIME;
+        const DIRECT = linux_raw_sys::general::O_DIRECT;
+        const ASYNC = linux_raw_sys::general::FASYNC;
+        const TEMPORARY = linux_raw_sys::general::O_TMPFILE;
+        const LARGE_FILE = linux_raw_sys::general::O_LARGEFILE;
         const _ = !0;
     }
 }
@@ -69,14 +76,20 @@ pub enum Lseek {
 ///
 /// The defaults are those of a thing that cannot do it. (`Any`: calls for one kind of file only, such as `epoll_ctl`, look what it is.)
 pub trait File: Any + Send + Sync {
-    /// Reads at `offset` (a stream has none and ignores it): how many bytes, 0 at the end. Says `Block` where there is nothing yet.
+    /// Reads at `offset` (a stream has none and ignores it): how many bytes, 0 at the end. Says `Block` where there is nothing yet. A fault of
+    /// `to` behind the first byte is a short read: of a seekable file the caller gets the rest by reading on.
     fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
         Err(Errno::EINVAL.into())
     }
 
-    /// Writes at `offset`: how many bytes. Says `Block` where there is no room yet.
+    /// Writes at `offset`: how many bytes. Says `Block` where there is no room yet. A fault of `from` behind the first byte is a short write.
     fn write(&self, _offset: u64, _from: &mut Reader<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
         Err(Errno::EINVAL.into())
+    }
+
+    /// Writes at the end (O_APPEND): how many bytes, and the offset behind them.
+    fn append(&self, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<(usize, u64)> {
+        Ok((self.write(0, from, me, cx)?, 0))
     }
 
     /// What is ready just now, of what is asked for and of what is always told (ERROR, HANG_UP). With a waker: enters it first wherever one of those may
@@ -96,7 +109,7 @@ pub trait File: Any + Send + Sync {
     }
 
     /// What mmap(2) shows of it.
-    fn mappable(&self) -> Mappable<'_> {
+    fn mappable<'a>(&'a self, _cx: &'a Cx) -> Mappable<'a> {
         Mappable::No
     }
 
@@ -110,9 +123,13 @@ pub trait File: Any + Send + Sync {
 pub struct OpenFile {
     /// What it does.
     pub file: Box<dyn File>,
+    /// What was opened, and through which mount.
+    pub location: Location,
     flags: AtomicU32,
     /// Where the next read or write happens.
     pub offset: AtomicU64,
+    /// Who gets SIGIO (F_SETOWN): a process, or a group if negative.
+    pub owner: AtomicI32,
 }
 
 impl OpenFile {
@@ -122,9 +139,21 @@ impl OpenFile {
         any.downcast_ref()
     }
 
-    /// A description of `file`, at offset 0.
+    /// A description of a `file` that needs no inode of its own, at offset 0.
     pub fn new(file: Box<dyn File>, flags: OpenFlags) -> Self {
-        OpenFile { file, flags: AtomicU32::new(flags.bits()), offset: AtomicU64::new(0) }
+        Self::at(file, flags, super::anonymous::shared_location())
+    }
+
+    /// A description of `file`, which is what was opened at `location`, at offset 0. Where the inode is a regular file and the flags
+    /// say that it will be written, the caller has called [`Inode::begin_writing`]; this takes it back in the end.
+    pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
+        OpenFile {
+            file,
+            location,
+            flags: AtomicU32::new(flags.bits()),
+            offset: AtomicU64::new(0),
+            owner: AtomicI32::new(0),
+        }
     }
 
     /// Its flags.
@@ -136,5 +165,38 @@ impl OpenFile {
     /// Changes its flags (F_SETFL).
     pub fn set_flags(&self, flags: OpenFlags) {
         self.flags.store(flags.bits(), Ordering::Relaxed);
+    }
+
+    /// What was opened.
+    #[inline(always)]
+    pub fn inode<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Inode>> {
+        Ok(self.location.inode.downgrade().upgrade(cx)?)
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        let flags = self.flags();
+        if flags.can_write() && !flags.contains(OpenFlags::PATH) {
+            self.location.inode.with(|inode| {
+                if inode.kind == FileKind::Regular {
+                    inode.end_writing();
+                }
+            });
+        }
+    }
+}
+
+impl OpenFlags {
+    /// Whether it is opened for reading.
+    #[inline(always)]
+    pub fn can_read(self) -> bool {
+        !self.contains(OpenFlags::WRITE_ONLY)
+    }
+
+    /// Whether it is opened for writing.
+    #[inline(always)]
+    pub fn can_write(self) -> bool {
+        self.intersects(OpenFlags::WRITE_ONLY.union(OpenFlags::READ_WRITE))
     }
 }

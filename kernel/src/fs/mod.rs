@@ -3,12 +3,25 @@
 //! ```text
 //!   descriptor --> OpenFile (open file description: offset, flags) --> File (what it does) --> Inode (what it is)
 //!   FileTable        dup, fork and SCM_RIGHTS share it                  steps, poll            metadata, permissions
+//!
+//!   path --> walk --> Path (an inode seen through a mount) --> Inode --> InodeOps (its file system: tmpfs, procfs)
 //! ```
 
+pub mod anonymous;
 mod context;
+mod devices;
 mod file;
+mod inode;
+mod locks;
+mod metadata;
+mod mount;
 mod table;
 
 pub use context::FsContext;
+pub use devices::{DeviceNode, Driver, open_device};
 pub use file::{Events, File, Lseek, OpenFile, OpenFlags};
+pub use inode::{Creation, DirectoryEntry, Inode, InodeCache, InodeOps, Jump, Place, Rename};
+pub use locks::{FileLocks, LockKind, LockOwner, RecordLock};
+pub use metadata::{DeviceNumber, FileKind, Metadata, Timestamp};
+pub use mount::{Capacity, FileSystem, Location, MOUNTS, Mount, MountFlags, MountTable, Path};
 pub use table::{FdFlags, FileTable};

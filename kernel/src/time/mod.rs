@@ -17,3 +17,9 @@ pub fn wake_at(deadline: u64, _waker: Waker, _cx: &Cx) -> Alarm {
 
 /// Takes a wake-up back; nothing if it has happened.
 pub fn cancel(_alarm: Alarm, _cx: &Cx) {}
+
+/// The wall clock: nanoseconds since 1970-01-01 UTC.
+#[inline]
+pub fn wall_clock() -> u64 {
+    frame::time::boot_wall_seconds() * 1_000_000_000 + frame::time::now()
+}

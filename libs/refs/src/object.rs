@@ -98,6 +98,12 @@ impl<T: Send + Sync> StrongRc<T> {
         TempRc::new(unsafe { self.object.as_ref() })
     }
 
+    /// Runs `f` on the object: for destructors of what owns it, which have no context.
+    pub fn with<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+        // SAFETY: this owner lives as long as `f` runs, and so does the object.
+        f(unsafe { &self.object.as_ref().value })
+    }
+
     /// The object's name.
     #[inline(always)]
     pub fn downgrade(&self) -> WeakRc<T> {
@@ -210,6 +216,21 @@ impl<T: Send + Sync> TempRc<'_, T> {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count > 0).then(|| count + 1))
             .ok()
             .map(|_| StrongRc { object: NonNull::from(self.object), _owns: PhantomData })
+    }
+}
+
+impl<'cx, T> TempRc<'cx, T> {
+    /// The object as a plain borrow of the context.
+    #[inline(always)]
+    pub fn into_ref(self) -> &'cx T {
+        &self.object.value
+    }
+}
+
+impl<T> Clone for TempRc<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        TempRc::new(self.object)
     }
 }
 

@@ -1,0 +1,59 @@
+//! Device nodes and their drivers: a device node says which device, [`crate::device::DRIVERS`] says who opens it.
+
+use alloc::boxed::Box;
+
+use frame::Cx;
+
+use super::{DeviceNumber, File, FileKind, OpenFlags};
+use crate::current::Current;
+use crate::device::DRIVERS;
+use crate::error::Errno;
+use crate::step::Step;
+
+/// Who opens the device nodes of a major number.
+pub struct Driver {
+    /// [`FileKind::CharacterDevice`] or [`FileKind::BlockDevice`].
+    pub kind: FileKind,
+    /// The major number.
+    pub major: u32,
+    /// Its first minor number.
+    pub first_minor: u32,
+    /// And the last.
+    pub last_minor: u32,
+    /// Opens one. ENXIO if there is no such device.
+    pub open: fn(DeviceNumber, OpenFlags, &Current, &Cx) -> Step<Box<dyn File>>,
+}
+
+/// A file that devtmpfs has from the start.
+pub struct DeviceNode {
+    /// Its path below `/dev`; directories on the way are made.
+    pub path: &'static str,
+    /// Character or block device.
+    pub kind: FileKind,
+    /// Its permissions.
+    pub permissions: u32,
+    /// Which device.
+    pub device: DeviceNumber,
+}
+
+/// Opens a device.
+///
+/// # Errors
+/// ENXIO where there is no driver or no such device; the driver's own.
+pub fn open_device(
+    kind: FileKind,
+    device: DeviceNumber,
+    flags: OpenFlags,
+    me: &Current,
+    cx: &Cx,
+) -> Step<Box<dyn File>> {
+    let driver = DRIVERS.iter().find(|driver| {
+        driver.kind == kind
+            && driver.major == device.major
+            && (driver.first_minor..=driver.last_minor).contains(&device.minor)
+    });
+    match driver {
+        Some(driver) => (driver.open)(device, flags, me, cx),
+        None => Err(Errno::ENXIO.into()),
+    }
+}

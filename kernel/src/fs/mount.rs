@@ -1,0 +1,384 @@
+//! File systems, mounts, and places in the tree that they make up.
+//!
+//! A [`FileSystem`] is an instance (of tmpfs, of procfs); a [`Mount`] shows a subtree of one at a directory; a [`Path`] is an inode seen
+//! through a mount. There is one mount namespace: [`MOUNTS`].
+//!
+//! A mount is busy as long as anybody but the table owns it: a description opened through it, a working directory. Its mount point
+//! is named weakly, and cannot be removed while [`Inode::mounts`](super::Inode) is not 0.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use bitflags::bitflags;
+use frame::Cx;
+use linux_raw_sys::general;
+use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
+
+use super::Inode;
+use crate::error::{Errno, Result};
+
+/// How much a file system may hold, and does.
+#[derive(Default)]
+pub struct Capacity {
+    /// Pages of 4096 bytes it may hold; 0: no limit is told.
+    pub pages: AtomicU64,
+    /// Pages it holds.
+    pub used_pages: AtomicU64,
+    /// Inodes it may hold; 0: no limit is told.
+    pub inodes: AtomicU64,
+    /// Inodes it holds.
+    pub used_inodes: AtomicU64,
+}
+
+impl Capacity {
+    fn take(limit: &AtomicU64, used: &AtomicU64, count: u64) -> Result<()> {
+        let limit = limit.load(Ordering::Relaxed);
+        let before = used.fetch_add(count, Ordering::Relaxed);
+        if limit != 0 && before.saturating_add(count) > limit {
+            used.fetch_sub(count, Ordering::Relaxed);
+            return Err(Errno::ENOSPC);
+        }
+        Ok(())
+    }
+
+    /// Accounts for new pages.
+    ///
+    /// # Errors
+    /// ENOSPC, and nothing is accounted.
+    pub fn take_pages(&self, count: u64) -> Result<()> {
+        Self::take(&self.pages, &self.used_pages, count)
+    }
+
+    /// Gives pages back.
+    pub fn give_pages(&self, count: u64) {
+        self.used_pages.fetch_sub(count, Ordering::Relaxed);
+    }
+
+    /// Accounts for a new inode.
+    ///
+    /// # Errors
+    /// ENOSPC, and nothing is accounted.
+    pub fn take_inode(&self) -> Result<()> {
+        Self::take(&self.inodes, &self.used_inodes, 1)
+    }
+
+    /// Gives an inode back.
+    pub fn give_inode(&self) {
+        self.used_inodes.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An instance of a file system. Each inode owns a share in it; so it does not own any.
+pub struct FileSystem {
+    /// The name of its type, as in `/proc/filesystems`.
+    pub name: &'static str,
+    /// Its magic number in statfs(2).
+    pub magic: u32,
+    /// Its `st_dev`: the minor number of an unnamed device.
+    pub device: u32,
+    /// What it holds.
+    pub capacity: Capacity,
+    /// The mount options of its own, as `/proc/mounts` shows them (with a leading comma each).
+    pub options: Vec<u8>,
+    /// Taken by whatever changes its tree of names.
+    pub tree: SpinLock<()>,
+    next_inode: AtomicU64,
+}
+
+impl FileSystem {
+    /// A new instance.
+    pub fn new(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
+        static NEXT_DEVICE: AtomicU32 = AtomicU32::new(1);
+        StrongRc::new(FileSystem {
+            name,
+            magic,
+            device: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
+            capacity: Capacity::default(),
+            options,
+            tree: SpinLock::new(()),
+            next_inode: AtomicU64::new(1),
+        })
+    }
+
+    /// A number for a new inode.
+    pub fn next_inode(&self) -> u64 {
+        self.next_inode.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+bitflags! {
+    /// What a mount does not allow: see mount(2).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[allow(missing_docs)]
+    pub struct MountFlags: u32 {
+        const READ_ONLY = general::MS_RDONLY;
+        const NO_SUID = general::MS_NOSUID;
+        const NO_DEVICES = general::MS_NODEV;
+        const NO_EXEC = general::MS_NOEXEC;
+        const NO_ATIME = general::MS_NOATIME;
+        const NO_DIRECTORY_ATIME = general::MS_NODIRATIME;
+        const RELATIVE_ATIME = general::MS_RELATIME;
+    }
+}
+
+/// A subtree of a file system, shown at a directory.
+pub struct Mount {
+    /// Its number in `/proc/PID/mountinfo`.
+    pub id: u32,
+    /// The file system.
+    pub file_system: StrongRc<FileSystem>,
+    /// The directory (or, of a bind mount, the file) that stands in for the mount point.
+    pub root: StrongRc<Inode>,
+    /// What was given as the source, for `/proc/mounts`.
+    pub source: Vec<u8>,
+    flags: AtomicU32,
+    /// Where it is mounted: the parent mount and the inode there; `None` for the root and for what is detached.
+    point: SpinLock<Option<(WeakRc<Mount>, WeakRc<Inode>)>>,
+}
+
+impl Mount {
+    /// A mount that is nowhere yet.
+    pub fn new(file_system: StrongRc<FileSystem>, root: StrongRc<Inode>, source: Vec<u8>, flags: MountFlags) -> Self {
+        static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+        Mount {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            file_system,
+            root,
+            source,
+            flags: AtomicU32::new(flags.bits()),
+            point: SpinLock::new(None),
+        }
+    }
+
+    /// What it does not allow.
+    #[inline(always)]
+    pub fn flags(&self) -> MountFlags {
+        MountFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
+    }
+
+    /// Changes what it allows.
+    pub fn set_flags(&self, flags: MountFlags) {
+        self.flags.store(flags.bits(), Ordering::Relaxed);
+    }
+
+    /// Whether nothing may be changed through it.
+    ///
+    /// # Errors
+    /// EROFS.
+    #[inline(always)]
+    pub fn check_writable(&self) -> Result<()> {
+        if self.flags().contains(MountFlags::READ_ONLY) { Err(Errno::EROFS) } else { Ok(()) }
+    }
+
+    /// Where it is mounted; `None` for the root.
+    pub fn point<'cx>(&self, cx: &'cx Cx) -> Option<Path<'cx>> {
+        let (mount, inode) = (*self.point.lock(cx))?;
+        Some(Path { mount: mount.upgrade(cx).ok()?, inode: inode.upgrade(cx).ok()? })
+    }
+}
+
+/// A place in the tree: an inode, seen through a mount. Until the next suspension.
+#[derive(Clone)]
+pub struct Path<'cx> {
+    /// Through which mount.
+    pub mount: TempRc<'cx, Mount>,
+    /// The inode.
+    pub inode: TempRc<'cx, Inode>,
+}
+
+/// A place in the tree that is kept: by a description, as a working directory.
+pub struct Location {
+    /// Through which mount.
+    pub mount: StrongRc<Mount>,
+    /// The inode.
+    pub inode: StrongRc<Inode>,
+}
+
+impl Location {
+    /// The place, until the next suspension.
+    #[inline(always)]
+    pub fn path<'cx>(&self, cx: &'cx Cx) -> Result<Path<'cx>> {
+        Ok(Path { mount: self.mount.downgrade().upgrade(cx)?, inode: self.inode.downgrade().upgrade(cx)? })
+    }
+
+    /// Kept once more.
+    pub fn share(&self) -> Location {
+        Location { mount: self.mount.share(), inode: self.inode.share() }
+    }
+}
+
+impl<'cx> Path<'cx> {
+    /// The place, to be kept.
+    ///
+    /// # Errors
+    /// ENOENT if it was removed meanwhile.
+    #[inline]
+    pub fn keep(&self) -> Result<Location> {
+        match (self.mount.share(), self.inode.share()) {
+            (Some(mount), Some(inode)) => Ok(Location { mount, inode }),
+            _ => Err(Errno::ENOENT),
+        }
+    }
+
+    /// Whether both are the same place.
+    pub fn is(&self, other: &Path<'_>) -> bool {
+        self.mount.id == other.mount.id && self.inode.downgrade() == other.inode.downgrade()
+    }
+
+    /// What is mounted here, topmost; itself if nothing is.
+    #[inline(always)]
+    pub fn mounted(self, cx: &'cx Cx) -> Result<Path<'cx>> {
+        if self.inode.mounts.load(Ordering::Relaxed) == 0 { Ok(self) } else { self.mounted_slowly(cx) }
+    }
+
+    fn mounted_slowly(mut self, cx: &'cx Cx) -> Result<Path<'cx>> {
+        while let Some(mount) = MOUNTS.at(&self, cx) {
+            let inode = mount.root.downgrade().upgrade(cx)?;
+            self = Path { mount, inode };
+        }
+        Ok(self)
+    }
+
+    /// The directory above, across mounts but not above `root`; itself at the top.
+    pub fn parent(mut self, root: &Path<'_>, cx: &'cx Cx) -> Result<Path<'cx>> {
+        loop {
+            if self.is(root) {
+                return Ok(self);
+            }
+            if self.inode.downgrade() != self.mount.root.downgrade() {
+                let inode = self.inode.parent(cx).ok_or(Errno::ENOENT)?;
+                return Path { mount: self.mount, inode }.mounted(cx);
+            }
+            match self.mount.point(cx) {
+                Some(point) => self = point,
+                None => return Ok(self),
+            }
+        }
+    }
+
+    /// Its absolute name as seen from `root`, as getcwd(2) and `/proc` show it: with `(unreachable)` in front if it is outside, and
+    /// ` (deleted)` behind if it has no name any more.
+    pub fn name(&self, root: &Path<'_>, cx: &Cx) -> Vec<u8> {
+        if let Some(name) = self.inode.ops.anonymous_name(&self.inode) {
+            return name;
+        }
+        let mut parts: Vec<Vec<u8>> = Vec::new();
+        let mut deleted = false;
+        let mut at = self.clone();
+        let reached = loop {
+            if at.is(root) {
+                break true;
+            }
+            if at.inode.downgrade() == at.mount.root.downgrade() {
+                match at.mount.point(cx) {
+                    Some(point) => at = point,
+                    None => {
+                        break root.mount.point(cx).is_none() && root.inode.downgrade() == root.mount.root.downgrade();
+                    }
+                }
+                continue;
+            }
+            let removed = at.inode.place.lock(cx).removed_name.clone();
+            let Some(parent) = at.inode.parent(cx) else {
+                deleted = true;
+                parts.push(removed.map(Vec::from).unwrap_or_default());
+                break true;
+            };
+            let mut found = None;
+            if removed.is_none() {
+                let number = at.inode.number;
+                let _ = parent.ops.list(&parent, 0, None, cx, &mut |entry| {
+                    if entry.number == number {
+                        found = Some(entry.name.to_vec());
+                    }
+                    found.is_none()
+                });
+            }
+            deleted |= found.is_none();
+            parts.push(found.or(removed.map(Vec::from)).unwrap_or_default());
+            at.inode = parent;
+        };
+        let mut name = Vec::new();
+        if !reached {
+            name.extend_from_slice(b"(unreachable)");
+        }
+        for part in parts.iter().rev() {
+            name.push(b'/');
+            name.extend_from_slice(part);
+        }
+        if parts.is_empty() {
+            name.push(b'/');
+        }
+        if deleted {
+            name.extend_from_slice(b" (deleted)");
+        }
+        name
+    }
+}
+
+/// All mounts, oldest first; the first is the root.
+pub struct MountTable {
+    mounts: SpinLock<Vec<StrongRc<Mount>>>,
+}
+
+/// The mounts of the one mount namespace.
+pub static MOUNTS: MountTable = MountTable { mounts: SpinLock::new(Vec::new()) };
+
+impl MountTable {
+    /// All mounts, oldest first.
+    pub fn all<'cx>(&self, cx: &'cx Cx) -> Vec<TempRc<'cx, Mount>> {
+        self.mounts.lock(cx).iter().filter_map(|mount| mount.downgrade().upgrade(cx).ok()).collect()
+    }
+
+    /// The root of the tree; `None` before there is one.
+    pub fn root<'cx>(&self, cx: &'cx Cx) -> Option<Path<'cx>> {
+        let mounts = self.mounts.lock(cx);
+        let first = mounts.first()?;
+        let (mount, inode) = (first.downgrade(), first.get(cx).root.downgrade());
+        Some(Path { mount: mount.upgrade(cx).ok()?, inode: inode.upgrade(cx).ok()? })
+    }
+
+    /// The newest mount on exactly this place.
+    fn at<'cx>(&self, place: &Path<'_>, cx: &'cx Cx) -> Option<TempRc<'cx, Mount>> {
+        let wanted = Some((place.mount.downgrade(), place.inode.downgrade()));
+        let mounts = self.mounts.lock(cx);
+        let found = mounts.iter().rev().find(|mount| *mount.get(cx).point.lock(cx) == wanted)?;
+        found.downgrade().upgrade(cx).ok()
+    }
+
+    /// Makes `mount` the root of the tree (the first time), or mounts it on the place `on`.
+    pub fn attach(&self, mount: StrongRc<Mount>, on: Option<&Path<'_>>, cx: &Cx) {
+        if let Some(on) = on {
+            *mount.get(cx).point.lock(cx) = Some((on.mount.downgrade(), on.inode.downgrade()));
+            on.inode.mounts.fetch_add(1, Ordering::Relaxed);
+        }
+        self.mounts.lock(cx).push(mount);
+    }
+
+    /// Takes a mount out.
+    ///
+    /// # Errors
+    /// EINVAL for the root; EBUSY where something is mounted on it or, unless `lazily`, in use in it.
+    pub fn detach(&self, mount: &TempRc<'_, Mount>, lazily: bool, cx: &Cx) -> Result<Dying<Mount>> {
+        let name = mount.downgrade();
+        let mut mounts = self.mounts.lock(cx);
+        let index = mounts.iter().position(|other| other.downgrade() == name).ok_or(Errno::EINVAL)?;
+        if index == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let has_children = mounts.iter().any(|other| {
+            let other = other.get(cx);
+            let point = other.point.lock(cx);
+            point.as_ref().is_some_and(|(parent, _)| *parent == name)
+        });
+        if has_children || (!lazily && mounts[index].owners() > 1) {
+            return Err(Errno::EBUSY);
+        }
+        if let Some((_, inode)) = mount.point.lock(cx).take()
+            && let Ok(inode) = inode.upgrade(cx)
+        {
+            inode.mounts.fetch_sub(1, Ordering::Relaxed);
+        }
+        Ok(mounts.remove(index).into())
+    }
+}
