@@ -13,7 +13,7 @@ use crate::fs::{FileTable, FsContext};
 use crate::memory::AddressSpace;
 use crate::process::{Process, Thread};
 use crate::step::Interruption;
-use crate::{signal, syscall};
+use crate::{memory, signal, syscall};
 
 /// The running thread, seen from inside. Names only (`WeakRc`): what they name belongs to tables.
 pub struct Current {
@@ -103,8 +103,7 @@ impl Current {
     /// # Errors
     /// EFAULT if the program has no right to it; ENOMEM.
     pub fn fault_in_async(&mut self, cx: &mut Cx, fault: Fault) -> Result<()> {
-        let space = self.space(cx)?;
-        space.fault(fault.address, fault.access, cx).map_err(|bad| bad.errno())
+        memory::resolve(self, fault.address, fault.access, cx).map_err(|bad| bad.errno())
     }
 
     /// The error with which a wait ends now because of a signal, if it must.
@@ -113,11 +112,7 @@ impl Current {
     }
 
     fn page_fault(&mut self, cx: &mut Cx, address: usize, access: Access) {
-        let outcome = match self.space(cx) {
-            Ok(space) => space.fault(address, access, cx),
-            Err(Gone) => return,
-        };
-        if let Err(bad) = outcome {
+        if let Err(bad) = memory::resolve(self, address, access, cx) {
             signal::raise_fault(self, bad, address, cx);
         }
     }

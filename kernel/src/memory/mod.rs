@@ -1,17 +1,39 @@
-//! Address spaces, and which frame and which slab is used.
+//! Memory: address spaces, and which frame and which slab is used.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `areas` | which ranges are mapped, and how: pure bookkeeping |
+//! | `shown`, `pages`, `shared` | what an area shows: nothing, a file's pages, shared anonymous memory |
+//! | `space` | the address space: areas and page tables together |
+//! | `fault` | making a page accessible: copy-on-write, files, stack growth |
+//! | `map`, `advise` | the calls of the mmap family |
+//! | `oom` | who is killed when memory runs out |
+//! | [`buddy`], [`slab`] | the policies that `frame` asks |
 
+mod advise;
+mod areas;
 pub mod buddy;
+mod fault;
+mod map;
+mod oom;
 mod pages;
+mod shared;
+mod shown;
 pub mod slab;
+mod space;
 
-use core::ops::Range;
+use frame::mm::FramePolicy;
 
-use frame::Cx;
-use frame::mm::{Access, FramePolicy, VmSpace};
+use crate::error::{Errno, Result};
 
-use crate::error::{Errno, Result as SysResult};
-
+pub use advise::{Advice, Lock};
+pub use areas::{AreaFlags, MAX_AREAS};
+pub use fault::{WriteRight, resolve};
+pub use map::{Limits, Mapping, Move, Place};
 pub use pages::{Mappable, Pages};
+pub use shared::SharedMemory;
+pub use shown::{Object, Shown};
+pub use space::{AddressSpace, AreaName, AreaReport, Executable, Image, LOWEST, Sizes, unmap_pages};
 
 /// Frames that new kernel objects must leave: for what is under way already, and for the end of the program that is to be killed.
 const RESERVE: usize = 256;
@@ -21,17 +43,8 @@ const RESERVE: usize = 256;
 /// # Errors
 /// ENOMEM.
 #[inline]
-pub fn admit() -> SysResult<()> {
+pub fn admit() -> Result<()> {
     if buddy::FRAMES.available() > RESERVE { Ok(()) } else { Err(Errno::ENOMEM) }
-}
-
-/// Takes the pages with these indices of an object out of all address spaces that map it: after the object was truncated
-/// (`indices` reaches to `u64::MAX`) or pages were cut out of it, and with no lock of the object held.
-pub fn unmap_pages(_object: &dyn Pages, _indices: Range<u64>, _cx: &Cx) {}
-
-/// What a process can see of memory: its areas (vmas) and the page tables that follow from them.
-pub struct AddressSpace {
-    vm: VmSpace,
 }
 
 /// Why a page cannot be made accessible, as the signal that says so.
@@ -54,21 +67,5 @@ impl BadAccess {
             BadAccess::NoMemory => Errno::ENOMEM,
             _ => Errno::EFAULT,
         }
-    }
-}
-
-impl AddressSpace {
-    /// The page tables.
-    #[inline(always)]
-    pub fn vm(&self) -> &VmSpace {
-        &self.vm
-    }
-
-    /// Makes the page of `address` accessible if the areas allow it.
-    ///
-    /// # Errors
-    /// Why not.
-    pub fn fault(&self, _address: usize, _access: Access, _cx: &Cx) -> Result<(), BadAccess> {
-        Err(BadAccess::NotMapped)
     }
 }

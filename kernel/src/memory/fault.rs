@@ -1,0 +1,263 @@
+//! Faults: making a page accessible if its area allows it.
+//!
+//! Private memory is copied on the first write, unless nobody else has the frame any more. Nothing here suspends.
+
+use core::ops::Range;
+
+use frame::Cx;
+use frame::mm::{Access, Entry, PAGE_SIZE, Prot, UFrame, USER_END};
+
+use super::areas::{Area, AreaFlags, STACK_GUARD};
+use super::shown::{Object, Shown};
+use super::space::{AddressSpace, LOWEST};
+use super::{BadAccess, Pages, oom};
+use crate::current::Current;
+
+/// How many pages of a file a fault maps at most, if they are in memory: an aligned window.
+const AROUND: usize = 16;
+
+/// Makes the page of `address` accessible to the calling thread if its areas allow it; lets a stack grow. Where there is no memory a
+/// program is chosen to be killed.
+///
+/// # Errors
+/// Why not. `NoMemory` only if the calling program itself is the one to be killed, or there is none.
+pub fn resolve(me: &Current, address: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
+    let Ok(space) = me.space(cx) else { return Err(BadAccess::NotMapped) };
+    match space.fault(address, access, cx) {
+        Ok(()) => Ok(()),
+        Err(BadAccess::NotMapped) if space.grow_stack(me, address, cx) => space.fault(address, access, cx),
+        Err(BadAccess::NoMemory) => oom::make_room(me, cx),
+        Err(bad) => Err(bad),
+    }
+}
+
+impl AddressSpace {
+    /// Makes the page of `address` accessible if the areas allow it.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn fault(&self, address: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
+        let layout = self.layout.lock(cx);
+        let area = layout.areas.find(address).ok_or(BadAccess::NotMapped)?;
+        if !permits(area.prot, access) {
+            return Err(BadAccess::NotAllowed);
+        }
+        let page = address & !(PAGE_SIZE - 1);
+        match self.vm.query(page, cx) {
+            None => self.bring_in(area, page, access, cx),
+            Some(entry) => self.widen(area, page, entry, access, cx),
+        }
+    }
+
+    /// Makes all pages of a range accessible, for writing where that is allowed and makes a private copy.
+    ///
+    /// # Errors
+    /// The first page that cannot be made accessible; those before it are.
+    pub fn populate(&self, range: Range<usize>, cx: &Cx) -> Result<(), BadAccess> {
+        for page in range.step_by(PAGE_SIZE) {
+            match self.fault(page, Access::Write, cx) {
+                Err(BadAccess::NotAllowed) => self.fault(page, Access::Read, cx)?,
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Nothing is mapped at `page` yet.
+    #[inline]
+    fn bring_in(&self, area: &Area<Shown>, page: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
+        let Shown::Object { object, first } = &area.backing else {
+            let frame = UFrame::zeroed().ok_or(BadAccess::NoMemory)?;
+            return self.enter(page, frame, mapped(area.prot), cx);
+        };
+        let index = first.saturating_add(((page - area.start) / PAGE_SIZE) as u64);
+        if area.flags.contains(AreaFlags::SHARED) {
+            let access = if area.prot.contains(Prot::WRITE) { Access::Write } else { Access::Read };
+            let frame = page_of(object, index, access, cx)?;
+            return self.enter(page, frame, mapped(area.prot), cx);
+        }
+        let frame = page_of(object, index, Access::Read, cx)?;
+        if access == Access::Write {
+            let copy = frame.duplicate().ok_or(BadAccess::NoMemory)?;
+            return self.enter(page, copy, mapped(area.prot), cx);
+        }
+        let prot = mapped(area.prot) - Prot::WRITE;
+        self.enter(page, frame, prot, cx)?;
+        self.bring_in_around(area, page, object, index, prot, cx);
+        Ok(())
+    }
+
+    /// Maps what is in memory of the file around a page that was read: the program will probably want it next.
+    fn bring_in_around(&self, area: &Area<Shown>, page: usize, object: &Object, index: u64, prot: Prot, cx: &Cx) {
+        let window = page & !(AROUND * PAGE_SIZE - 1);
+        let start = window.max(area.start);
+        let end = (window + AROUND * PAGE_SIZE).min(area.end);
+        let first = index - ((page - start) / PAGE_SIZE) as u64;
+        let indices = first..first.saturating_add(((end - start) / PAGE_SIZE) as u64);
+        let mut each = |at: u64, frame: UFrame| {
+            let address = start + (at - first) as usize * PAGE_SIZE;
+            if at != index && self.vm.query(address, cx).is_none() {
+                // Where there is no memory for a table the page will fault later.
+                let _ = self.vm.map(address, frame, prot, cx);
+            }
+        };
+        object.with_pages(cx, |pages: &dyn Pages| pages.cached(indices, &mut each, cx));
+    }
+
+    /// A page is mapped, but not for what is wanted now.
+    fn widen(&self, area: &Area<Shown>, page: usize, entry: Entry, access: Access, cx: &Cx) -> Result<(), BadAccess> {
+        let allowed = mapped(area.prot);
+        if area.flags.contains(AreaFlags::SHARED) {
+            self.vm.set_prot(page, allowed, cx);
+        } else if access != Access::Write {
+            self.vm.set_prot(page, entry.prot | (allowed - Prot::WRITE), cx);
+        } else if !entry.prot.contains(Prot::WRITE) {
+            return self.own(area, page, entry, cx).map(drop);
+        }
+        Ok(())
+    }
+
+    /// Makes the frame of a private page the process's own, for writing.
+    fn own(&self, area: &Area<Shown>, page: usize, entry: Entry, cx: &Cx) -> Result<UFrame, BadAccess> {
+        // One reference is the page table's, one is `entry`.
+        if entry.frame.references() <= 2 {
+            self.vm.set_prot(page, mapped(area.prot), cx);
+            return Ok(entry.frame);
+        }
+        let copy = entry.frame.duplicate().ok_or(BadAccess::NoMemory)?;
+        self.enter(page, copy.clone(), mapped(area.prot), cx)?;
+        Ok(copy)
+    }
+
+    #[inline(always)]
+    fn enter(&self, page: usize, frame: UFrame, prot: Prot, cx: &Cx) -> Result<(), BadAccess> {
+        self.vm.map(page, frame, prot, cx).map_err(|_| BadAccess::NoMemory)
+    }
+
+    /// Lets the stack above `address` grow down to it.
+    #[cold]
+    fn grow_stack(&self, me: &Current, address: usize, cx: &Cx) -> bool {
+        let Ok(thread) = me.thread(cx) else { return false };
+        let limit = thread.limit(linux_raw_sys::general::RLIMIT_STACK, cx).0;
+        let mut layout = self.layout.lock(cx);
+        let page = address & !(PAGE_SIZE - 1);
+        if !(LOWEST..USER_END).contains(&address) {
+            return false;
+        }
+        let Some(stack) = layout.areas.at_or_above(page).filter(|area| area.flags.contains(AreaFlags::GROWS_DOWN))
+        else {
+            return false;
+        };
+        let (start, end) = (stack.start, stack.end);
+        let is_too_near = layout.areas.below(start).is_some_and(|below| {
+            let guard = if below.flags.contains(AreaFlags::GROWS_DOWN) { 0 } else { STACK_GUARD };
+            below.end.saturating_add(guard) > page
+        });
+        if is_too_near || (end - page) as u64 > limit {
+            return false;
+        }
+        layout.areas.grow_down(start, page);
+        true
+    }
+
+    /// Reads another program's memory: how many bytes until the first page that is not there.
+    pub fn read_remote(&self, address: usize, to: &mut [u8], cx: &Cx) -> usize {
+        let mut done = 0;
+        while done < to.len() {
+            let Some(at) = address.checked_add(done) else { break };
+            let part = in_page(at, to.len() - done);
+            if self.fault(at, Access::Read, cx).is_err() {
+                break;
+            }
+            let Some(entry) = self.vm.query(at & !(PAGE_SIZE - 1), cx) else { break };
+            let len = part.len();
+            match entry.frame.reader(part).read(&mut to[done..done + len]) {
+                Ok(copied) if copied == len => done += len,
+                _ => break,
+            }
+        }
+        done
+    }
+
+    /// Writes another program's memory, even where it could not itself if that is `forced` (in a private copy): how many bytes.
+    pub fn write_remote(&self, address: usize, from: &[u8], right: WriteRight, cx: &Cx) -> usize {
+        let mut done = 0;
+        while done < from.len() {
+            let Some(at) = address.checked_add(done) else { break };
+            let part = in_page(at, from.len() - done);
+            let Ok(frame) = self.writable(at, right, cx) else { break };
+            let len = part.len();
+            match frame.writer(part).write(&from[done..done + len]) {
+                Ok(copied) if copied == len => done += len,
+                _ => break,
+            }
+        }
+        done
+    }
+
+    /// Writes zeros from `address` to the end of its page, in a private copy, whatever the program itself may do.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn zero_rest_of_page(&self, address: usize, cx: &Cx) -> Result<(), BadAccess> {
+        let part = in_page(address, PAGE_SIZE);
+        if part.start == 0 {
+            return Ok(());
+        }
+        let frame = self.writable(address, WriteRight::Forced, cx)?;
+        // A frame of memory never faults.
+        let _ = frame.writer(part).zero(PAGE_SIZE);
+        Ok(())
+    }
+
+    /// The frame at `address`, in a state in which it may be written.
+    fn writable(&self, address: usize, right: WriteRight, cx: &Cx) -> Result<UFrame, BadAccess> {
+        let layout = self.layout.lock(cx);
+        let area = layout.areas.find(address).ok_or(BadAccess::NotMapped)?;
+        let is_private = !area.flags.contains(AreaFlags::SHARED);
+        if !area.prot.contains(Prot::WRITE) && !(right == WriteRight::Forced && is_private) {
+            return Err(BadAccess::NotAllowed);
+        }
+        let page = address & !(PAGE_SIZE - 1);
+        if self.vm.query(page, cx).is_none() {
+            self.bring_in(area, page, Access::Write, cx)?;
+        }
+        let entry = self.vm.query(page, cx).ok_or(BadAccess::NotMapped)?;
+        if is_private { self.own(area, page, entry, cx) } else { Ok(entry.frame) }
+    }
+}
+
+/// Whether a page is written that the program itself may not write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteRight {
+    /// Only where the program itself may.
+    Own,
+    /// Also in a private copy of what it may only read (debuggers, the program loader).
+    Forced,
+}
+
+/// The part of a page that `len` bytes from `address` have.
+fn in_page(address: usize, len: usize) -> Range<usize> {
+    let start = address % PAGE_SIZE;
+    start..start.saturating_add(len).min(PAGE_SIZE)
+}
+
+fn page_of(object: &Object, index: u64, access: Access, cx: &Cx) -> Result<UFrame, BadAccess> {
+    object.with_pages(cx, |pages| pages.page(index, access, cx)).unwrap_or(Err(BadAccess::BeyondFile))
+}
+
+/// Whether an area's protection allows an access. The processor cannot forbid reading what may be written or executed.
+#[inline(always)]
+fn permits(prot: Prot, access: Access) -> bool {
+    match access {
+        Access::Read => !prot.is_empty(),
+        Access::Write => prot.contains(Prot::WRITE),
+        Access::Execute => prot.contains(Prot::EXECUTE),
+    }
+}
+
+/// What goes into the page table for an area's protection.
+#[inline(always)]
+pub(super) fn mapped(prot: Prot) -> Prot {
+    if prot.is_empty() { prot } else { prot | Prot::READ }
+}

@@ -1,0 +1,364 @@
+//! [`AddressSpace`]: what a process can see of memory: its areas, and the page tables that follow from them.
+//!
+//! ```text
+//!   mmap(2), brk(2), ... (map.rs)      a fault (fault.rs)
+//!            |                                |
+//!            v                                v
+//!        Layout: Areas, brk  -- allows -->  Pages of an object, or a fresh frame
+//!            |                                |
+//!            `--- unmap, protect --> VmSpace <-- map
+//! ```
+//!
+//! Pages are mapped only on a fault. The page tables never allow more than the areas do, and are changed only with the layout's lock
+//! held. Lock order: layout, then locks of a mapped object, then page tables. A child's layout is locked after its parent's.
+
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use frame::Cx;
+use frame::mm::{PAGE_SIZE, Prot, Sharing, USER_END, VmSpace};
+use refs::{SpinLock, StrongRc, WeakRc};
+
+use super::Pages;
+use super::areas::{Area, AreaFlags, Areas};
+use super::shown::Shown;
+use crate::error::{Errno, Result};
+use crate::fs::OpenFile;
+
+/// The lowest address that is mapped without being asked for by name (Linux's `vm.mmap_min_addr`).
+pub const LOWEST: usize = 0x1_0000;
+
+/// What a process can see of memory.
+pub struct AddressSpace {
+    pub(super) vm: VmSpace,
+    pub(super) layout: SpinLock<Layout>,
+    /// The program it was made for: `/proc/PID/exe`.
+    executable: SpinLock<Option<Executable>>,
+    peak_pages: AtomicUsize,
+    registered: usize,
+}
+
+/// The areas, and the addresses that have a meaning of their own.
+pub(super) struct Layout {
+    pub(super) areas: Areas<Shown>,
+    /// From the end of the program's data to the current break.
+    pub(super) brk: Range<usize>,
+    /// Mappings without an address are placed below this.
+    pub(super) map_end: usize,
+    pub(super) image: Image,
+}
+
+/// Where execve(2) put what: for `/proc/PID/stat`, `cmdline`, `environ` and `auxv`.
+#[derive(Clone, Debug, Default)]
+pub struct Image {
+    /// The code of the program.
+    pub code: Range<usize>,
+    /// Its initialised data.
+    pub data: Range<usize>,
+    /// Where the stack pointer was at the start.
+    pub stack: usize,
+    /// The strings of `argv`.
+    pub arguments: Range<usize>,
+    /// The strings of `envp`.
+    pub environment: Range<usize>,
+    /// The auxiliary vector as the program found it, with its terminator.
+    pub auxiliary: Vec<(u64, u64)>,
+}
+
+/// The file that a program runs from: it cannot be opened for writing meanwhile (ETXTBSY).
+pub struct Executable {
+    file: StrongRc<OpenFile>,
+}
+
+impl Executable {
+    /// From the open file.
+    ///
+    /// # Errors
+    /// ETXTBSY if it is open for writing.
+    pub fn new(file: StrongRc<OpenFile>) -> Result<Self> {
+        file.with(|file| file.location.inode.with(|inode| inode.deny_writing()))?;
+        Ok(Executable { file })
+    }
+
+    /// The file, for one more owner.
+    pub fn file(&self) -> &StrongRc<OpenFile> {
+        &self.file
+    }
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        self.file.with(|file| file.location.inode.with(|inode| inode.allow_writing()));
+    }
+}
+
+/// Sizes in pages, for `/proc/PID/statm` and `status`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sizes {
+    /// All areas.
+    pub total: usize,
+    /// Pages in memory.
+    pub resident: usize,
+    /// The most pages that were ever in memory.
+    pub peak_resident: usize,
+    /// Private writable areas without the stack.
+    pub data: usize,
+    /// Areas that grow downwards.
+    pub stack: usize,
+    /// The program's code.
+    pub code: usize,
+    /// Areas that show a file.
+    pub file: usize,
+    /// Areas that are locked.
+    pub locked: usize,
+}
+
+/// One area, for `/proc/PID/maps`.
+pub struct AreaReport {
+    /// Its addresses.
+    pub range: Range<usize>,
+    /// What user code may do.
+    pub prot: Prot,
+    /// What is special about it.
+    pub flags: AreaFlags,
+    /// Where it begins in the file, in bytes.
+    pub offset: u64,
+    /// What it shows.
+    pub name: AreaName,
+}
+
+/// What an area shows, for `/proc/PID/maps`.
+pub enum AreaName {
+    /// Anonymous memory.
+    Anonymous,
+    /// What brk(2) made.
+    Heap,
+    /// The first thread's stack.
+    Stack,
+    /// Shared anonymous memory.
+    Shared,
+    /// A file.
+    File(WeakRc<OpenFile>),
+}
+
+/// All address spaces there are.
+struct Registry {
+    spaces: Vec<Option<WeakRc<AddressSpace>>>,
+    free: Vec<usize>,
+}
+
+static REGISTRY: SpinLock<Registry> = SpinLock::new(Registry { spaces: Vec::new(), free: Vec::new() });
+
+impl AddressSpace {
+    /// An empty address space.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn new() -> Result<StrongRc<AddressSpace>> {
+        super::admit()?;
+        let vm = VmSpace::new().ok_or(Errno::ENOMEM)?;
+        Ok(StrongRc::new_cyclic(|weak| AddressSpace {
+            vm,
+            layout: SpinLock::new(Layout {
+                areas: Areas::default(),
+                brk: 0..0,
+                map_end: USER_END,
+                image: Image::default(),
+            }),
+            executable: SpinLock::new(None),
+            peak_pages: AtomicUsize::new(0),
+            registered: register(weak),
+        }))
+    }
+
+    /// A copy for a child: private memory is shared until one of the two writes to it.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn fork(&self, cx: &Cx) -> Result<StrongRc<AddressSpace>> {
+        let owner = AddressSpace::new()?;
+        let child = owner.get(cx);
+        let layout = self.layout.lock(cx);
+        let mut copy = child.layout.lock(cx);
+        copy.areas = Areas::with_capacity(layout.areas.len() + 1);
+        for area in layout.areas.iter().filter(|area| !area.flags.contains(AreaFlags::DONT_FORK)) {
+            // Locks are not inherited: see mlock(2).
+            let flags = area.flags - AreaFlags::LOCKED;
+            let backing = area.backing.share();
+            copy.areas.push(Area { flags, backing, ..*area });
+            if !area.flags.contains(AreaFlags::WIPE_ON_FORK) {
+                let sharing = if flags.contains(AreaFlags::SHARED) { Sharing::Shared } else { Sharing::CopyOnWrite };
+                self.vm.fork_range(&child.vm, area.range(), sharing, cx)?;
+            }
+        }
+        copy.brk = layout.brk.clone();
+        copy.map_end = layout.map_end;
+        copy.image = layout.image.clone();
+        let executable = self.executable.lock(cx).as_ref().and_then(|own| Executable::new(own.file.share()).ok());
+        *child.executable.lock(cx) = executable;
+        drop(copy);
+        drop(child);
+        Ok(owner)
+    }
+
+    /// The page tables.
+    #[inline(always)]
+    pub fn vm(&self) -> &VmSpace {
+        &self.vm
+    }
+
+    /// The program it was made for.
+    pub fn executable(&self, cx: &Cx) -> Option<WeakRc<OpenFile>> {
+        self.executable.lock(cx).as_ref().map(|own| own.file.downgrade())
+    }
+
+    /// Says which program it was made for, and where that has what.
+    pub fn set_image(&self, executable: Executable, image: Image, cx: &Cx) {
+        *self.executable.lock(cx) = Some(executable);
+        self.layout.lock(cx).image = image;
+    }
+
+    /// Where execve(2) put what.
+    pub fn image(&self, cx: &Cx) -> Image {
+        self.layout.lock(cx).image.clone()
+    }
+
+    /// The areas, by address.
+    pub fn report(&self, cx: &Cx) -> Vec<AreaReport> {
+        let layout = self.layout.lock(cx);
+        layout.areas.iter().map(|area| layout.describe(area)).collect()
+    }
+
+    /// Sizes in pages.
+    pub fn sizes(&self, cx: &Cx) -> Sizes {
+        let layout = self.layout.lock(cx);
+        let resident = self.vm.mapped_pages();
+        let mut sizes = Sizes {
+            resident,
+            peak_resident: resident.max(self.peak_pages.load(Ordering::Relaxed)),
+            code: layout.image.code.len().div_ceil(PAGE_SIZE),
+            ..Sizes::default()
+        };
+        for area in layout.areas.iter() {
+            let pages = area.pages();
+            sizes.total += pages;
+            if area.flags.contains(AreaFlags::GROWS_DOWN) {
+                sizes.stack += pages;
+            } else if is_data(area) {
+                sizes.data += pages;
+            }
+            if matches!(area.backing, Shown::Object { .. }) {
+                sizes.file += pages;
+            }
+            if area.flags.contains(AreaFlags::LOCKED) {
+                sizes.locked += pages;
+            }
+        }
+        sizes
+    }
+
+    /// The most pages that were ever in memory.
+    pub fn peak_resident_pages(&self) -> usize {
+        self.peak_pages.load(Ordering::Relaxed).max(self.vm.mapped_pages())
+    }
+
+    /// Unmaps pages; the areas are the caller's concern, who holds the layout's lock.
+    pub(super) fn unmap_range(&self, range: Range<usize>, cx: &Cx) {
+        let pages = self.vm.mapped_pages();
+        if pages > self.peak_pages.load(Ordering::Relaxed) {
+            self.peak_pages.store(pages, Ordering::Relaxed);
+        }
+        self.vm.unmap(range, cx);
+    }
+}
+
+impl Drop for AddressSpace {
+    fn drop(&mut self) {
+        REGISTRY.with(|registry| {
+            if let Some(space) = registry.spaces.get_mut(self.registered) {
+                *space = None;
+                registry.free.push(self.registered);
+            }
+        });
+    }
+}
+
+fn register(space: WeakRc<AddressSpace>) -> usize {
+    REGISTRY.with(|registry| match registry.free.pop() {
+        Some(index) => {
+            registry.spaces[index] = Some(space);
+            index
+        }
+        None => {
+            registry.spaces.push(Some(space));
+            registry.spaces.len() - 1
+        }
+    })
+}
+
+/// The names of all address spaces.
+pub(super) fn all() -> Vec<WeakRc<AddressSpace>> {
+    REGISTRY.with(|registry| registry.spaces.iter().flatten().copied().collect())
+}
+
+/// Takes the pages with these indices of an object out of all address spaces that map it: after the object was truncated
+/// (`indices` reaches to `u64::MAX`) or pages were cut out of it, and with no lock of the object held.
+///
+/// A private mapping loses its own copies too only if the object was truncated.
+pub fn unmap_pages(object: &dyn Pages, indices: Range<u64>, cx: &Cx) {
+    if !object.mapped().swap(false, Ordering::AcqRel) {
+        return;
+    }
+    for space in all() {
+        if let Ok(space) = space.upgrade(cx)
+            && space.unmap_pages_of(object, &indices, cx)
+        {
+            object.mapped().store(true, Ordering::Release);
+        }
+    }
+}
+
+impl AddressSpace {
+    /// Whether the object is mapped here.
+    fn unmap_pages_of(&self, object: &dyn Pages, indices: &Range<u64>, cx: &Cx) -> bool {
+        let mut is_mapped = false;
+        let layout = self.layout.lock(cx);
+        for area in layout.areas.iter() {
+            let Shown::Object { object: shown, first } = &area.backing else { continue };
+            if shown.with_pages(cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) != Some(true) {
+                continue;
+            }
+            is_mapped = true;
+            if !area.flags.contains(AreaFlags::SHARED) && indices.end != u64::MAX {
+                continue;
+            }
+            let pages = area.pages() as u64;
+            let from = indices.start.saturating_sub(*first).min(pages) as usize;
+            let to = indices.end.saturating_sub(*first).min(pages) as usize;
+            if from < to {
+                self.unmap_range(area.start + from * PAGE_SIZE..area.start + to * PAGE_SIZE, cx);
+            }
+        }
+        is_mapped
+    }
+}
+
+/// Whether an area counts against RLIMIT_DATA.
+pub(super) fn is_data(area: &Area<Shown>) -> bool {
+    area.prot.contains(Prot::WRITE) && !area.flags.intersects(AreaFlags::SHARED | AreaFlags::GROWS_DOWN)
+}
+
+impl Layout {
+    fn describe(&self, area: &Area<Shown>) -> AreaReport {
+        let (offset, name) = match &area.backing {
+            Shown::Object { object, first } => {
+                (first.saturating_mul(PAGE_SIZE as u64), object.file().map_or(AreaName::Shared, AreaName::File))
+            }
+            Shown::Anonymous if area.start < self.brk.end && self.brk.start < area.end => (0, AreaName::Heap),
+            Shown::Anonymous if area.range().contains(&self.image.stack) => (0, AreaName::Stack),
+            Shown::Anonymous => (0, AreaName::Anonymous),
+        };
+        AreaReport { range: area.range(), prot: area.prot, flags: area.flags, offset, name }
+    }
+}
