@@ -1,95 +1,173 @@
-//! Physical frames: who uses each, how often.
+//! Untyped frames: [`UFrame`], and [`USegment`] for several in a row.
 
 use core::ops::Range;
-use core::sync::atomic::AtomicU32;
 
-use super::{Reader, Writer};
-
-/// A frame's number: its physical address divided by the page size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FrameNumber(pub u32);
-
-/// Which unused frames are handed out. Blocks are `1 << order` frames, aligned to their size. Frames that come back are
-/// checked (invariant 1): handing out one that is in use is a bug in the policy and stops the kernel.
-pub trait FramePolicy: Sync {
-    /// Takes in frames that were never used before (at boot).
-    fn add(&self, first: FrameNumber, count: usize);
-    /// A free block; `None` if there is none.
-    fn allocate(&self, order: u8) -> Option<FrameNumber>;
-    /// Takes a block back.
-    fn free(&self, first: FrameNumber, order: u8);
-    /// How many frames are free.
-    fn available(&self) -> usize;
-}
-
-/// Words in which the policy keeps its lists, one set for each frame, meaningful only while the frame is unused.
-#[derive(Default)]
-#[allow(missing_docs)]
-pub struct FrameLink {
-    pub next: AtomicU32,
-    pub previous: AtomicU32,
-    pub tag: AtomicU32,
-}
-
-/// The policy's words about a frame; `None` beyond the last frame.
-pub fn frame_link(_frame: FrameNumber) -> Option<&'static FrameLink> {
-    None
-}
-
-/// How many frames there are, used or not (the highest number + 1).
-pub fn frame_count() -> usize {
-    0
-}
+use super::metadata::{FrameNumber, Kind, Metadata};
+use super::supply::{self, Purpose};
+use super::{PAGE_SIZE, Reader, Writer, machine};
 
 /// A frame of untyped memory: bytes that user programs may see and change at any time, so they are only ever copied in and
 /// out. Counted: the frame is free when its last `UFrame` is dropped and no page table maps it.
 pub struct UFrame {
+    // Of kind `Untyped`, and one of its references is this one.
     number: FrameNumber,
 }
 
 impl UFrame {
     /// A frame of zeros; `None` if there is no memory.
+    #[inline]
     pub fn zeroed() -> Option<Self> {
-        None
+        let frame = Self::for_overwrite()?;
+        // SAFETY: the frame is this one's alone.
+        unsafe { machine::zero(machine::frame_pointer(frame.number), PAGE_SIZE) };
+        Some(frame)
     }
 
     /// A frame whose content is whatever it was: the caller overwrites all of it before anybody else sees it.
+    #[inline]
     pub fn for_overwrite() -> Option<Self> {
-        None
+        supply::take(Kind::Untyped, Purpose::User).map(|number| UFrame { number })
     }
 
     /// A new frame with the same content.
+    #[inline]
     pub fn duplicate(&self) -> Option<Self> {
-        None
+        let copy = Self::for_overwrite()?;
+        // SAFETY: both are frames in use, and differ. A program that changes the source meanwhile gets what it deserves.
+        unsafe { machine::copy_page(machine::frame_pointer(copy.number), machine::frame_pointer(self.number)) };
+        Some(copy)
     }
 
     /// Its number.
+    #[inline(always)]
     pub fn number(&self) -> FrameNumber {
         self.number
     }
 
     /// How many hold it: `UFrame`s and page-table entries.
+    #[inline(always)]
     pub fn references(&self) -> u32 {
-        1
+        self.metadata().references()
     }
 
     /// To read its bytes in `range` (clamped to the frame).
-    pub fn reader(&self, _range: Range<usize>) -> Reader<'_> {
-        unimplemented!()
+    #[inline]
+    pub fn reader(&self, range: Range<usize>) -> Reader<'_> {
+        let (start, len) = clamp(range, PAGE_SIZE);
+        // SAFETY: within the frame, which is not given back while `self` is borrowed.
+        unsafe { Reader::untyped(machine::frame_pointer(self.number).add(start), len) }
     }
 
     /// To write its bytes in `range` (clamped to the frame).
-    pub fn writer(&self, _range: Range<usize>) -> Writer<'_> {
-        unimplemented!()
+    #[inline]
+    pub fn writer(&self, range: Range<usize>) -> Writer<'_> {
+        let (start, len) = clamp(range, PAGE_SIZE);
+        // SAFETY: within the frame, which is not given back while `self` is borrowed.
+        unsafe { Writer::untyped(machine::frame_pointer(self.number).add(start), len) }
+    }
+
+    /// Gives up the handle but not its reference, which the caller has from now on.
+    #[inline(always)]
+    pub(super) fn into_number(self) -> FrameNumber {
+        let number = self.number;
+        core::mem::forget(self);
+        number
+    }
+
+    /// The opposite of [`into_number`](Self::into_number).
+    ///
+    /// # Safety
+    /// The frame is untyped, and the caller has a reference to it, which it passes on.
+    #[inline(always)]
+    pub(super) unsafe fn from_number(number: FrameNumber) -> Self {
+        UFrame { number }
+    }
+
+    #[inline(always)]
+    fn metadata(&self) -> &'static Metadata {
+        // SAFETY: a frame in use has a number in range.
+        unsafe { Metadata::of(self.number) }
     }
 }
 
 impl Clone for UFrame {
+    #[inline(always)]
     fn clone(&self) -> Self {
+        self.metadata().acquire();
         UFrame { number: self.number }
     }
 }
 
 impl Drop for UFrame {
-    fn drop(&mut self) {}
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.metadata().release(Kind::Untyped) {
+            // SAFETY: it was the last reference.
+            unsafe { supply::give(self.number) };
+        }
+    }
+}
+
+/// The start and length of a range clamped to `len`.
+#[inline(always)]
+fn clamp(range: Range<usize>, len: usize) -> (usize, usize) {
+    let start = range.start.min(len);
+    (start, range.end.min(len).saturating_sub(start))
+}
+
+/// Contiguous frames of untyped memory, a power of two of them. It holds one reference to each.
+pub struct USegment {
+    first: FrameNumber,
+    order: u8,
+}
+
+impl USegment {
+    /// `1 << order` frames of zeros; `None` if there is no such block of memory.
+    pub fn zeroed(order: u8) -> Option<Self> {
+        let first = supply::take_block(order, Kind::Untyped)?;
+        // SAFETY: the frames are contiguous and this one's alone.
+        unsafe { machine::zero(machine::frame_pointer(first), PAGE_SIZE << order) };
+        Some(USegment { first, order })
+    }
+
+    /// How many frames.
+    pub fn frames(&self) -> usize {
+        1 << self.order
+    }
+
+    /// One of its frames, from 0; `None` beyond the last. It lives on when the segment is dropped.
+    pub fn frame(&self, index: usize) -> Option<UFrame> {
+        if index >= self.frames() {
+            return None;
+        }
+        let number = FrameNumber(self.first.0 + index as u32);
+        // SAFETY: a frame of the segment, to which it has a reference.
+        unsafe {
+            Metadata::of(number).acquire();
+            Some(UFrame::from_number(number))
+        }
+    }
+
+    /// To read its bytes in `range` (clamped to the segment).
+    pub fn reader(&self, range: Range<usize>) -> Reader<'_> {
+        let (start, len) = clamp(range, PAGE_SIZE << self.order);
+        // SAFETY: within the segment, which is contiguous and not given back while `self` is borrowed.
+        unsafe { Reader::untyped(machine::frame_pointer(self.first).add(start), len) }
+    }
+
+    /// To write its bytes in `range` (clamped to the segment).
+    pub fn writer(&self, range: Range<usize>) -> Writer<'_> {
+        let (start, len) = clamp(range, PAGE_SIZE << self.order);
+        // SAFETY: as for `reader`.
+        unsafe { Writer::untyped(machine::frame_pointer(self.first).add(start), len) }
+    }
+}
+
+impl Drop for USegment {
+    fn drop(&mut self) {
+        for number in self.first.0..self.first.0 + (1 << self.order) {
+            // SAFETY: the segment has a reference to each of its frames, which ends here.
+            drop(unsafe { UFrame::from_number(FrameNumber(number)) });
+        }
+    }
 }

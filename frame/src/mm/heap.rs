@@ -1,18 +1,200 @@
-//! The kernel's heap: slabs of slots of one size each, and whole blocks of frames for what is larger.
+//! The kernel's heap: slots of slabs for what is up to a page, and blocks of frames for what is larger.
+//!
+//! Each core keeps a *magazine* of free slots of each size class, linked through the slots themselves, so that most
+//! allocations and releases are a few instructions. Behind them is the slab policy, which is asked for a batch at a time.
 
-/// A size of slots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SizeClass(pub u8);
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::UnsafeCell;
+use core::ptr::{NonNull, null_mut};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// A free slot of a slab.
-pub struct HeapSlot {
-    _private: (),
+use super::core_local::{CoreLocal, MAX_CORES};
+use super::metadata::{Kind, Metadata};
+use super::slab::{HeapSlot, SizeClass, SlabPolicy};
+use super::{PAGE_SIZE, machine, supply};
+
+/// The heap, as the language's allocator.
+pub struct Heap;
+
+#[cfg(target_os = "none")]
+#[global_allocator]
+static HEAP: Heap = Heap;
+
+static POLICY: PolicyCell = PolicyCell(UnsafeCell::new(None));
+
+struct PolicyCell(UnsafeCell<Option<&'static dyn SlabPolicy>>);
+
+// SAFETY: written once by `init`, before any other core runs.
+unsafe impl Sync for PolicyCell {}
+
+/// Sets the policy. Called once, at boot; before, nothing can be allocated.
+pub(super) fn init(policy: &'static dyn SlabPolicy) {
+    // SAFETY: the boot core alone runs, and nobody is at the policy.
+    unsafe { *POLICY.0.get() = Some(policy) };
 }
 
-/// Which slab an object goes to.
-pub trait SlabPolicy: Sync {
-    /// A free slot of that size.
-    fn take(&self, class: SizeClass) -> Option<HeapSlot>;
-    /// Takes a slot back.
-    fn give(&self, slot: HeapSlot);
+fn policy() -> Option<&'static dyn SlabPolicy> {
+    // SAFETY: only `init` writes it, before others read.
+    unsafe { *POLICY.0.get() }
+}
+
+/// Free slots of one class at a core.
+struct Magazine {
+    /// The first; each starts with a pointer to the next.
+    first: AtomicPtr<u8>,
+    len: AtomicU32,
+}
+
+static MAGAZINES: CoreLocal<[Magazine; SizeClass::COUNT]> = CoreLocal::new(
+    [const { [const { Magazine { first: AtomicPtr::new(null_mut()), len: AtomicU32::new(0) } }; SizeClass::COUNT] };
+        MAX_CORES],
+);
+
+impl Magazine {
+    #[inline(always)]
+    fn pop(&self) -> Option<NonNull<u8>> {
+        let slot = NonNull::new(self.first.load(Ordering::Relaxed))?;
+        // SAFETY: a slot in the magazine is nobody else's, and starts with a pointer to the next.
+        self.first.store(unsafe { slot.cast::<*mut u8>().read() }, Ordering::Relaxed);
+        self.len.store(self.len.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        Some(slot)
+    }
+
+    /// Adds a slot; how many there are then.
+    ///
+    /// # Safety
+    /// The slot is nobody's, and of the magazine's class.
+    #[inline(always)]
+    unsafe fn push(&self, slot: NonNull<u8>) -> u32 {
+        // SAFETY: a slot has at least 16 bytes, aligned to 16, and is the magazine's from here on.
+        unsafe { slot.cast::<*mut u8>().write(self.first.load(Ordering::Relaxed)) };
+        self.first.store(slot.as_ptr(), Ordering::Relaxed);
+        let len = self.len.load(Ordering::Relaxed) + 1;
+        self.len.store(len, Ordering::Relaxed);
+        len
+    }
+}
+
+/// How many free slots of a class a core keeps at most: about two pages of them, within bounds.
+#[inline(always)]
+const fn limit(class: SizeClass) -> u32 {
+    let slots = 2 * PAGE_SIZE / class.size_bytes();
+    if slots > 64 {
+        64
+    } else if slots < 8 {
+        8
+    } else {
+        slots as u32
+    }
+}
+
+/// The limits of all classes.
+const LIMITS: [u32; SizeClass::COUNT] = {
+    let mut limits = [0; SizeClass::COUNT];
+    let mut index = 0;
+    while index < limits.len() {
+        if let Some(class) = SizeClass::at(index) {
+            limits[index] = limit(class);
+        }
+        index += 1;
+    }
+    limits
+};
+
+/// Slots from the policy: one for the caller, a few for the magazine.
+#[cold]
+fn refill(class: SizeClass) -> *mut u8 {
+    let take = || {
+        let slot = policy()?.take(class)?;
+        if slot.class() != class {
+            panic!("the slab policy gave a slot of another size");
+        }
+        Some(slot.into_pointer())
+    };
+    let Some(slot) = take() else { return null_mut() };
+    for _ in 0..LIMITS[class.index()] / 4 {
+        let Some(slot) = take() else { break };
+        // SAFETY: the slot was just taken, and is of this class.
+        unsafe { MAGAZINES.here()[class.index()].push(slot) };
+    }
+    slot.as_ptr()
+}
+
+/// Gives half of a full magazine back to the policy.
+#[cold]
+fn spill(class: SizeClass) {
+    let Some(policy) = policy() else { return };
+    for _ in 0..LIMITS[class.index()] / 2 {
+        let Some(slot) = MAGAZINES.here()[class.index()].pop() else { return };
+        // SAFETY: slots in the magazine came from slabs and are nobody's.
+        policy.give(unsafe { HeapSlot::from_pointer(slot, class) });
+    }
+}
+
+/// The order of the block for a size beyond the slabs'.
+fn order(layout: Layout) -> Option<u8> {
+    // A block is aligned to its size.
+    let pages = layout.size().max(layout.align()).div_ceil(PAGE_SIZE);
+    let order = pages.checked_next_power_of_two()?.trailing_zeros();
+    (order <= supply::MAX_ORDER.into()).then_some(order as u8)
+}
+
+// SAFETY: slots are nobody's when they are given out and until they come back, are at least as large as asked for (the class
+// is computed from the layout, invariant 10), and aligned by the class's size; blocks are likewise.
+unsafe impl GlobalAlloc for Heap {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if let Some(class) = SizeClass::of(layout.size(), layout.align()) {
+            return match MAGAZINES.here()[class.index()].pop() {
+                Some(slot) => slot.as_ptr(),
+                None => refill(class),
+            };
+        }
+        match order(layout).and_then(|order| supply::take_block(order, Kind::Block)) {
+            Some(first) => machine::frame_pointer(first),
+            None => null_mut(),
+        }
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        if let Some(class) = SizeClass::of(layout.size(), layout.align()) {
+            // SAFETY: it came from `alloc` with this layout, so it is a slot of this class, and the caller is done with it.
+            let len = unsafe { MAGAZINES.here()[class.index()].push(NonNull::new_unchecked(pointer)) };
+            if len > LIMITS[class.index()] {
+                spill(class);
+            }
+            return;
+        }
+        let Some(order) = order(layout) else { return };
+        let first = machine::pointer_frame(pointer);
+        if !Metadata::get(first).is_some_and(|metadata| metadata.is(Kind::Block)) {
+            panic!("a block that is not in use was freed");
+        }
+        // SAFETY: it came from `alloc` with this layout, and the caller is done with it.
+        unsafe { supply::give_block(first, order) };
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller promises that the size, rounded up to the alignment, does not overflow.
+        let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        let same = match (SizeClass::of(layout.size(), layout.align()), SizeClass::of(size, layout.align())) {
+            (Some(old), Some(new)) => old == new,
+            (None, None) => order(layout) == order(new),
+            _ => false,
+        };
+        if same {
+            return pointer;
+        }
+        // SAFETY: the caller's promises; the new object is nobody else's.
+        unsafe {
+            let moved = self.alloc(new);
+            if !moved.is_null() {
+                machine::copy(moved, pointer, layout.size().min(size));
+                self.dealloc(pointer, layout);
+            }
+            moved
+        }
+    }
 }

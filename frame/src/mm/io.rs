@@ -3,8 +3,13 @@
 //! One type serves all three, so that a file copies to a user's buffer and to the kernel's own by the same code. A copy from or
 //! to user memory may *fault*; it then stops with both cursors behind the last byte copied. Nothing suspends here: the caller
 //! resolves the fault by an `_async` call and goes on.
+//!
+//! A cursor over user memory may name any address at all; each copy is checked against [`USER_END`] (invariant 4). The other
+//! two kinds are made from what is known to be valid for the cursor's lifetime.
 
 use core::marker::PhantomData;
+
+use super::{USER_END, machine};
 
 /// What was tried at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,86 +31,283 @@ pub struct Fault {
     pub access: Access,
 }
 
+/// What a cursor runs over.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// User memory: any address, checked at each copy; may fault.
+    User,
+    /// An untyped frame or a kernel slice: valid for all bytes left.
+    Kernel,
+}
+
 /// Bytes to be read, from the front.
 pub struct Reader<'a> {
+    at: *const u8,
+    left: usize,
+    side: Side,
     _bytes: PhantomData<&'a [u8]>,
 }
 
 /// Room to be written, from the front.
 pub struct Writer<'a> {
+    at: *mut u8,
+    left: usize,
+    side: Side,
     _bytes: PhantomData<&'a mut [u8]>,
 }
 
 impl<'a> From<&'a [u8]> for Reader<'a> {
-    fn from(_bytes: &'a [u8]) -> Self {
-        unimplemented!()
+    #[inline(always)]
+    fn from(bytes: &'a [u8]) -> Self {
+        Reader { at: bytes.as_ptr(), left: bytes.len(), side: Side::Kernel, _bytes: PhantomData }
     }
 }
 
 impl<'a> From<&'a mut [u8]> for Writer<'a> {
-    fn from(_bytes: &'a mut [u8]) -> Self {
-        unimplemented!()
+    #[inline(always)]
+    fn from(bytes: &'a mut [u8]) -> Self {
+        Writer { at: bytes.as_mut_ptr(), left: bytes.len(), side: Side::Kernel, _bytes: PhantomData }
     }
 }
 
+/// Bounds for a cursor over user memory, such that passing over bytes never comes back to low addresses. All addresses from
+/// [`USER_END`] on are the same: they fault.
+#[inline(always)]
+fn user_range(address: usize, len: usize) -> (usize, usize) {
+    (address.min(USER_END), len.min(isize::MAX as usize))
+}
+
+/// How many of `len` bytes from `at` are user memory.
+#[inline(always)]
+fn user_len(at: usize, len: usize) -> usize {
+    len.min(USER_END.saturating_sub(at))
+}
+
 impl<'a> Reader<'a> {
+    /// # Safety
+    /// `len` bytes from `at` are untyped memory that stays so for `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn untyped(at: *const u8, len: usize) -> Self {
+        Reader { at, left: len, side: Side::Kernel, _bytes: PhantomData }
+    }
+
+    /// User memory of whichever address space is active when it is read.
+    #[inline(always)]
+    pub(super) fn user(address: usize, len: usize) -> Self {
+        let (address, left) = user_range(address, len);
+        let at = core::ptr::with_exposed_provenance(address);
+        Reader { at, left, side: Side::User, _bytes: PhantomData }
+    }
+
     /// Bytes left.
+    #[inline(always)]
     pub fn remaining(&self) -> usize {
-        0
+        self.left
     }
 
     /// Forgets all but the next `len` bytes.
-    pub fn limit(self, _len: usize) -> Self {
-        self
+    #[inline(always)]
+    #[must_use]
+    pub fn limit(self, len: usize) -> Self {
+        Reader { left: self.left.min(len), ..self }
+    }
+
+    /// A reader of the next `len` bytes; this one is behind them then.
+    #[inline(always)]
+    #[must_use]
+    pub fn split(&mut self, len: usize) -> Reader<'a> {
+        let front = Reader { at: self.at, left: self.left.min(len), side: self.side, _bytes: PhantomData };
+        self.skip(len);
+        front
     }
 
     /// Passes over up to `len` bytes.
-    pub fn skip(&mut self, _len: usize) {}
+    #[inline(always)]
+    pub fn skip(&mut self, len: usize) {
+        let len = len.min(self.left);
+        self.at = self.at.wrapping_add(len);
+        self.left -= len;
+    }
 
     /// Copies as many bytes as there are and fit; how many.
     ///
     /// # Errors
     /// User memory faulted; both cursors are behind the last byte copied.
-    pub fn read(&mut self, _to: &mut [u8]) -> Result<usize, Fault> {
-        unimplemented!()
+    #[inline]
+    pub fn read(&mut self, to: &mut [u8]) -> Result<usize, Fault> {
+        self.copy_to(&mut Writer::from(to))
+    }
+
+    /// Copies bytes up to the first zero byte, or as many as fit; how many, the zero byte not counted and not copied. The
+    /// cursor is behind the last byte copied: on a zero byte, unless `to` is full or there are no bytes left.
+    ///
+    /// # Errors
+    /// User memory faulted before a zero byte; the cursor is behind the last byte copied.
+    pub fn read_until_zero(&mut self, to: &mut [u8]) -> Result<usize, Fault> {
+        let mut done = 0;
+        while done < to.len() && self.left > 0 {
+            // Pieces that stay within an aligned 64 bytes never reach into a page that the string does not.
+            let piece = (64 - (self.at.addr() & 63)).min(self.left).min(to.len() - done);
+            let start = (self.at, self.left);
+            let into = &mut to[done..done + piece];
+            self.read(into)?;
+            if let Some(len) = zero_byte(into) {
+                (self.at, self.left) = start;
+                self.skip(len);
+                return Ok(done + len);
+            }
+            done += piece;
+        }
+        Ok(done)
     }
 
     /// Copies as many bytes as there are and fit; how many.
     ///
     /// # Errors
     /// User memory (on either side) faulted; both cursors are behind the last byte copied.
-    pub fn copy_to(&mut self, _to: &mut Writer<'_>) -> Result<usize, Fault> {
-        unimplemented!()
+    #[inline]
+    pub fn copy_to(&mut self, to: &mut Writer<'_>) -> Result<usize, Fault> {
+        let len = self.left.min(to.left);
+        // SAFETY: both are valid for `len` bytes where they are kernel memory.
+        let done = unsafe { transfer(to.at, to.side, self.at, self.side, len) };
+        let (source, target) = (self.at, to.at);
+        self.skip(done);
+        to.skip(done);
+        if done == len { Ok(done) } else { Err(faulted(source, self.side, target, to.side, done)) }
     }
 }
 
 impl<'a> Writer<'a> {
+    /// # Safety
+    /// `len` bytes from `at` are untyped memory that stays so for `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn untyped(at: *mut u8, len: usize) -> Self {
+        Writer { at, left: len, side: Side::Kernel, _bytes: PhantomData }
+    }
+
+    /// User memory of whichever address space is active when it is written.
+    #[inline(always)]
+    pub(super) fn user(address: usize, len: usize) -> Self {
+        let (address, left) = user_range(address, len);
+        let at = core::ptr::with_exposed_provenance_mut(address);
+        Writer { at, left, side: Side::User, _bytes: PhantomData }
+    }
+
     /// Bytes of room left.
+    #[inline(always)]
     pub fn remaining(&self) -> usize {
-        0
+        self.left
     }
 
     /// Forgets all but the next `len` bytes.
-    pub fn limit(self, _len: usize) -> Self {
-        self
+    #[inline(always)]
+    #[must_use]
+    pub fn limit(self, len: usize) -> Self {
+        Writer { left: self.left.min(len), ..self }
+    }
+
+    /// A writer of the next `len` bytes; this one is behind them then.
+    #[inline(always)]
+    #[must_use]
+    pub fn split(&mut self, len: usize) -> Writer<'a> {
+        let front = Writer { at: self.at, left: self.left.min(len), side: self.side, _bytes: PhantomData };
+        self.skip(len);
+        front
     }
 
     /// Passes over up to `len` bytes.
-    pub fn skip(&mut self, _len: usize) {}
+    #[inline(always)]
+    pub fn skip(&mut self, len: usize) {
+        let len = len.min(self.left);
+        self.at = self.at.wrapping_add(len);
+        self.left -= len;
+    }
 
     /// Copies as many bytes as there are and fit; how many.
     ///
     /// # Errors
     /// User memory faulted; the cursor is behind the last byte copied.
-    pub fn write(&mut self, _from: &[u8]) -> Result<usize, Fault> {
-        unimplemented!()
+    #[inline]
+    pub fn write(&mut self, from: &[u8]) -> Result<usize, Fault> {
+        Reader::from(from).copy_to(self)
     }
 
     /// Writes up to `len` zeros; how many.
     ///
     /// # Errors
     /// As for [`write`](Self::write).
-    pub fn zero(&mut self, _len: usize) -> Result<usize, Fault> {
-        unimplemented!()
+    pub fn zero(&mut self, len: usize) -> Result<usize, Fault> {
+        let len = len.min(self.left);
+        let done = match self.side {
+            Side::Kernel => {
+                // SAFETY: valid for all bytes left.
+                unsafe { machine::fill_zero(self.at, len) };
+                len
+            }
+            Side::User => {
+                let allowed = user_len(self.at.addr(), len);
+                // SAFETY: these bytes are below `USER_END`.
+                allowed - unsafe { machine::zero_user(self.at, allowed) }
+            }
+        };
+        self.skip(done);
+        if done == len { Ok(done) } else { Err(Fault { address: self.at.addr(), access: Access::Write }) }
     }
+}
+
+/// Copies up to `len` bytes; how many before user memory faulted.
+///
+/// # Safety
+/// A side that is kernel memory is valid for `len` bytes.
+#[inline(always)]
+unsafe fn transfer(to: *mut u8, to_side: Side, from: *const u8, from_side: Side, len: usize) -> usize {
+    if to_side == Side::Kernel && from_side == Side::Kernel {
+        // SAFETY: the caller's promise; a writer's bytes are nobody else's, or untyped.
+        unsafe { machine::copy(to, from, len) };
+        return len;
+    }
+    let mut allowed = len;
+    if to_side == Side::User {
+        allowed = user_len(to.addr(), allowed);
+    }
+    if from_side == Side::User {
+        allowed = user_len(from.addr(), allowed);
+    }
+    // SAFETY: what is user memory is below `USER_END`, and the rest is the caller's promise.
+    allowed - unsafe { machine::copy_user(to, from, allowed) }
+}
+
+/// Which side faulted after `done` bytes, and where.
+#[cold]
+fn faulted(from: *const u8, from_side: Side, to: *mut u8, to_side: Side, done: usize) -> Fault {
+    let source = from.wrapping_add(done);
+    let by_source = from_side == Side::User && {
+        let mut byte = 0;
+        to_side == Side::Kernel
+            || source.addr() >= USER_END
+            // SAFETY: below `USER_END`, and `byte` is one byte.
+            || unsafe { machine::copy_user(&raw mut byte, source, 1) } != 0
+    };
+    if by_source {
+        Fault { address: source.addr(), access: Access::Read }
+    } else {
+        Fault { address: to.addr().wrapping_add(done), access: Access::Write }
+    }
+}
+
+/// Where the first zero byte is.
+fn zero_byte(bytes: &[u8]) -> Option<usize> {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    let mut words = bytes.chunks_exact(8);
+    let mut before = 0;
+    for word in &mut words {
+        let word = u64::from_le_bytes([word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]]);
+        // The lowest bit set marks the first zero byte (carries only go upwards).
+        let zeros = word.wrapping_sub(LOW) & !word & (LOW << 7);
+        if zeros != 0 {
+            return Some(before + zeros.trailing_zeros() as usize / 8);
+        }
+        before += 8;
+    }
+    words.remainder().iter().position(|byte| *byte == 0).map(|index| before + index)
 }

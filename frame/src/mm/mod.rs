@@ -1,13 +1,72 @@
 //! Memory: frames, untyped user memory, page tables, heap.
+//!
+//! From the bottom up:
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `machine` | the way to a frame's bytes, copies, the page-table register: real, or simulated where the tests run on a host |
+//! | `metadata` | one record for each frame: what it is used as, how often, the policies' words |
+//! | `supply` | unused frames: a stack of them for each core, behind it the policy; the checks of invariant 1 |
+//! | `frame`, `typed` | counted handles: untyped frames ([`UFrame`], [`USegment`]), frames with typed metadata ([`Frame`], [`Segment`]) |
+//! | `io` | [`Reader`] and [`Writer`]: the only way to untyped bytes (invariant 4) |
+//! | `table`, `tlb`, `kernel_space`, `vm_space` | page tables, what cores remember of them, user address spaces (invariant 5) |
+//! | `slab`, `heap` | the kernel's heap (invariants 9 and 10) |
+//!
+//! Kernel code runs with interrupts off, so what belongs to a core needs no lock as long as it is not entered twice on one
+//! stack; each use says why it is not.
+mod core_local;
 mod frame;
 mod heap;
 mod io;
+mod kernel_space;
+mod machine;
+mod metadata;
+mod slab;
+mod supply;
+mod table;
+mod tlb;
+mod typed;
 mod vm_space;
 
-pub use frame::{FrameLink, FrameNumber, FramePolicy, UFrame, frame_count, frame_link};
-pub use heap::{HeapSlot, SizeClass, SlabPolicy};
+#[cfg(test)]
+mod tests;
+
+use core::ops::Range;
+
+pub use frame::{UFrame, USegment};
+pub use heap::Heap;
 pub use io::{Access, Fault, Reader, Writer};
+pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
+pub use slab::{HeapSlot, SizeClass, Slab, SlabPolicy};
+pub use supply::{FramePolicy, free_frames, set_reserve};
+pub use typed::{Frame, FrameMeta, Segment};
 pub use vm_space::{Entry, OutOfMemory, Prot, Sharing, USER_END, VmSpace};
 
 /// Bytes in a page and in a frame.
 pub const PAGE_SIZE: usize = 4096;
+
+/// log2 of [`PAGE_SIZE`].
+const PAGE_SHIFT: u32 = 12;
+
+/// Takes over the machine's memory. `usable` are the physical ranges that nobody uses, in any order and of any alignment;
+/// they do not overlap, and all of them are in the direct map. The frames' metadata are taken from the first range that has
+/// room for them. The current page table becomes the kernel's own.
+///
+/// Called once, on the boot core, before anything else here.
+pub(crate) fn init(
+    usable: impl Iterator<Item = Range<usize>> + Clone,
+    frames: &'static dyn FramePolicy,
+    slabs: &'static dyn SlabPolicy,
+) {
+    let taken = metadata::init(usable.clone());
+    supply::init(frames);
+    for range in usable {
+        for part in [range.start..range.end.min(taken.start), range.start.max(taken.end)..range.end] {
+            if let Some((first, count)) = metadata::whole_frames(part) {
+                frames.add(first, count);
+            }
+        }
+    }
+    kernel_space::init();
+    heap::init(slabs);
+}

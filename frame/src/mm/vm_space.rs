@@ -1,11 +1,18 @@
-//! User page tables.
+//! User address spaces.
+//!
+//! Each mapped page's entry owns one reference to its frame; only untyped frames get here (invariant 5). Pages are unmapped in
+//! this order: the entries are emptied, all cores forget them, and then the references go.
 
+use core::mem::MaybeUninit;
 use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use bitflags::bitflags;
-use refs::Cx;
+use refs::{Cx, SpinGuard, SpinLock};
 
-use super::{Reader, UFrame, Writer};
+use super::metadata::{FrameNumber, Kind, Metadata};
+use super::table::{ENTRIES, GROUP, PageEntry, Table, groups, shift};
+use super::{Access, Fault, PAGE_SHIFT, PAGE_SIZE, Reader, UFrame, Writer, machine, tlb};
 
 /// The first address behind what user programs can map.
 pub const USER_END: usize = 0x7fff_ffff_f000;
@@ -42,6 +49,8 @@ pub struct Entry {
     pub frame: UFrame,
     /// What may be done with it.
     pub prot: Prot,
+    /// Whether it was accessed through this mapping.
+    pub accessed: bool,
     /// Whether it was written through this mapping.
     pub dirty: bool,
 }
@@ -51,42 +60,221 @@ pub struct Entry {
 ///
 /// It has a lock of its own inside. Dropping it gives back its tables and frames, and leaves it on every core first.
 pub struct VmSpace {
-    _private: (),
+    /// The root table, of which this is the owner. The lock is what `table` asks for.
+    root: SpinLock<Table>,
+    /// The same, for those who only compare it.
+    number: FrameNumber,
+    mapped: AtomicUsize,
 }
+
+/// The level of the root table.
+const ROOT: u32 = 4;
+/// Bytes that one leaf table maps.
+const LEAF_SPAN: usize = ENTRIES * PAGE_SIZE;
 
 impl VmSpace {
     /// An empty address space.
     pub fn new() -> Option<Self> {
-        None
+        let root = Table::new_root()?;
+        Some(VmSpace { root: SpinLock::new(root), number: root.0, mapped: AtomicUsize::new(0) })
     }
 
     /// Makes this the address space of the current core; nothing if it is already.
-    pub fn activate(&self, _cx: &Cx) {}
+    #[inline(always)]
+    pub fn activate(&self, _cx: &Cx) {
+        // SAFETY: it is a root table, and `drop` leaves it before it gives it back.
+        unsafe { tlb::activate(self.number) };
+    }
 
     /// Maps a frame, in place of whatever was there.
     ///
     /// # Errors
-    /// No memory for a table; nothing was changed.
-    pub fn map(&self, _address: usize, _frame: UFrame, _prot: Prot, _cx: &Cx) -> Result<(), OutOfMemory> {
-        Err(OutOfMemory)
+    /// No memory for a table, or the address is not a user's; nothing was changed.
+    #[inline]
+    pub fn map(&self, address: usize, frame: UFrame, prot: Prot, cx: &Cx) -> Result<(), OutOfMemory> {
+        if address >= USER_END {
+            return Err(OutOfMemory);
+        }
+        let root = self.lock(cx);
+        let index = address >> PAGE_SHIFT;
+        // SAFETY: the lock is held. The reference of `frame` becomes the entry's.
+        let old = unsafe {
+            let leaf = root.leaf_or_new(ROOT, address)?;
+            let old = leaf.get(index);
+            let entry = PageEntry::new(frame.into_number(), PageEntry::flags(prot));
+            if old.is_empty() {
+                leaf.fill(index, entry);
+                self.add_mapped(1);
+                return Ok(());
+            }
+            PageEntry(leaf.entry(index).swap(entry.0, Ordering::AcqRel))
+        };
+        tlb::flush_page(self.number, address);
+        // SAFETY: the old entry is gone, and no core remembers it.
+        unsafe { release(old) };
+        Ok(())
+    }
+
+    /// Maps frames at those pages of a range that have none. `frame_at` is called for each such page's address, in order, and
+    /// says what to map there, if anything; it runs under this address space's lock. Stops early where there is no memory for
+    /// a table. How many were mapped.
+    ///
+    /// This is for mapping what surrounds a fault: the tables are walked once.
+    pub fn map_absent(
+        &self,
+        range: Range<usize>,
+        prot: Prot,
+        mut frame_at: impl FnMut(usize) -> Option<UFrame>,
+        cx: &Cx,
+    ) -> usize {
+        let (start, end) = clamp(range);
+        let root = self.lock(cx);
+        let flags = PageEntry::flags(prot);
+        let mut count = 0;
+        let mut address = start;
+        'leaves: while address < end {
+            let next = (address & !(LEAF_SPAN - 1)).saturating_add(LEAF_SPAN).min(end);
+            let mut leaf = None;
+            // SAFETY: the lock is held. Each frame's reference becomes its entry's.
+            unsafe {
+                let existing = root.leaf(ROOT, address);
+                while address < next {
+                    let index = address >> PAGE_SHIFT;
+                    if existing.is_none_or(|leaf| leaf.get(index).is_empty())
+                        && let Some(frame) = frame_at(address)
+                    {
+                        let into = match leaf {
+                            Some(leaf) => leaf,
+                            None => match root.leaf_or_new(ROOT, address) {
+                                Ok(leaf) => leaf,
+                                Err(OutOfMemory) => break 'leaves,
+                            },
+                        };
+                        leaf = Some(into);
+                        into.fill(index, PageEntry::new(frame.into_number(), flags));
+                        count += 1;
+                    }
+                    address += PAGE_SIZE;
+                }
+            }
+        }
+        self.add_mapped(count);
+        count
     }
 
     /// What is mapped at the page of `address`.
-    pub fn query(&self, _address: usize, _cx: &Cx) -> Option<Entry> {
-        None
+    #[inline]
+    pub fn query(&self, address: usize, cx: &Cx) -> Option<Entry> {
+        let root = self.lock(cx);
+        // SAFETY: the lock is held; the entry has a reference, so there can be one more.
+        unsafe {
+            let entry = find(*root, address)?.1;
+            Metadata::of(entry.frame()).acquire();
+            Some(Entry {
+                frame: UFrame::from_number(entry.frame()),
+                prot: entry.prot(),
+                accessed: entry.has(PageEntry::ACCESSED),
+                dirty: entry.has(PageEntry::DIRTY),
+            })
+        }
     }
 
     /// Changes what may be done with the page of `address`, if one is mapped (after a fault, or for copy-on-write's last
     /// holder).
-    pub fn set_prot(&self, _address: usize, _prot: Prot, _cx: &Cx) {}
+    #[inline]
+    pub fn set_prot(&self, address: usize, prot: Prot, cx: &Cx) {
+        let root = self.lock(cx);
+        // SAFETY: the lock is held.
+        unsafe {
+            if let Some((leaf, entry)) = find(*root, address) {
+                change(leaf, address >> PAGE_SHIFT, entry, PageEntry::flags(prot));
+                tlb::flush_page(self.number, address);
+            }
+        }
+    }
 
     /// Changes what may be done with all mapped pages of a range. `WRITE` is *not given* to frames with more than one
     /// reference if `private` (they are shared copy-on-write, and the next write must fault).
-    pub fn protect(&self, _range: Range<usize>, _prot: Prot, _private: bool, _cx: &Cx) {}
+    pub fn protect(&self, range: Range<usize>, prot: Prot, private: bool, cx: &Cx) {
+        let (start, end) = clamp(range);
+        let root = self.lock(cx);
+        let flags = PageEntry::flags(prot);
+        let mut changed = false;
+        let each_entry = |leaf: Table, index: usize, entry: PageEntry| {
+            let mut flags = flags;
+            if private && flags & PageEntry::WRITABLE != 0 {
+                // SAFETY: the frame is mapped, so it is in use.
+                if unsafe { Metadata::of(entry.frame()) }.references() > 1 {
+                    flags &= !PageEntry::WRITABLE;
+                }
+            }
+            // SAFETY: the lock is held.
+            changed |= unsafe { change(leaf, index, entry, flags) };
+        };
+        // SAFETY: the lock is held.
+        unsafe { each_leaf(*root, start, end, &mut each(each_entry)) };
+        if changed {
+            tlb::flush(self.number, start, end);
+        }
+    }
+
+    /// Forgets that the pages of a range were accessed, or written, or both; calls `noted` for the address of each page for
+    /// which that was noted.
+    pub fn clear_noted(&self, range: Range<usize>, what: Noted, mut noted: impl FnMut(usize), cx: &Cx) {
+        let (start, end) = clamp(range);
+        let root = self.lock(cx);
+        let bits = match what {
+            Noted::Accessed => PageEntry::ACCESSED,
+            Noted::Dirty => PageEntry::DIRTY,
+        };
+        let mut changed = false;
+        let each_leaf_pages = &mut |leaf: Table, base: usize, first: usize, last: usize| {
+            each(|leaf: Table, index: usize, entry: PageEntry| {
+                if entry.has(bits) {
+                    // SAFETY: the lock is held.
+                    unsafe { leaf.entry(index) }.fetch_and(!bits, Ordering::Relaxed);
+                    changed = true;
+                    noted(base + index * PAGE_SIZE);
+                }
+            })(leaf, base, first, last)
+        };
+        // SAFETY: the lock is held.
+        unsafe { each_leaf(*root, start, end, each_leaf_pages) };
+        if changed {
+            tlb::flush(self.number, start, end);
+        }
+    }
 
     /// Unmaps a range and returns tables that become empty. How many pages were mapped.
-    pub fn unmap(&self, _range: Range<usize>, _cx: &Cx) -> usize {
-        0
+    pub fn unmap(&self, range: Range<usize>, cx: &Cx) -> usize {
+        let (start, end) = clamp(range);
+        if start >= end {
+            return 0;
+        }
+        let root = self.lock(cx);
+        let mut gone = Gone::new(self.number, start, end);
+        // SAFETY: the lock is held.
+        let count = unsafe {
+            if start / LEAF_SPAN == (end - 1) / LEAF_SPAN {
+                match root.leaf(ROOT, start) {
+                    Some(leaf) => {
+                        let count = clear(leaf, 1, start, end, &mut gone);
+                        gone.release();
+                        if leaf.state().live == 0 {
+                            root.prune(ROOT, start);
+                        }
+                        count
+                    }
+                    None => 0,
+                }
+            } else {
+                let count = clear(*root, ROOT, start, end, &mut gone);
+                gone.release();
+                count
+            }
+        };
+        self.remove_mapped(count);
+        count
     }
 
     /// Gives the pages of a range that are mapped here to `child` at the same addresses.
@@ -95,57 +283,477 @@ impl VmSpace {
     /// No memory for a table; the child has a part of the range.
     pub fn fork_range(
         &self,
-        _child: &VmSpace,
-        _range: Range<usize>,
-        _sharing: Sharing,
-        _cx: &Cx,
+        child: &VmSpace,
+        range: Range<usize>,
+        sharing: Sharing,
+        cx: &Cx,
     ) -> Result<(), OutOfMemory> {
-        Err(OutOfMemory)
+        if core::ptr::eq(self, child) {
+            return Ok(());
+        }
+        let (start, end) = clamp(range);
+        let root = self.lock(cx);
+        let child_root = child.lock(cx);
+        let lost = if sharing == Sharing::CopyOnWrite { PageEntry::WRITABLE } else { 0 };
+        let mut protected = false;
+        let mut count = 0;
+        let copy_leaf = &mut |leaf: Table, base: usize, first: usize, last: usize| {
+            // SAFETY: both locks are held. Each entry of the child gets a reference of its own.
+            unsafe {
+                let mut left = leaf.state().occupied & groups(first, last);
+                if left == 0 {
+                    return Ok(());
+                }
+                let into = child_root.leaf_or_new(ROOT, base)?;
+                let mut live = 0;
+                into.state().occupied |= left;
+                while left != 0 {
+                    let group = left.trailing_zeros() as usize * GROUP;
+                    left &= left - 1;
+                    for index in group.max(first)..=(group + GROUP - 1).min(last) {
+                        let entry = leaf.get(index);
+                        if entry.is_empty() {
+                            continue;
+                        }
+                        if entry.has(lost) {
+                            leaf.entry(index).fetch_and(!lost, Ordering::Relaxed);
+                            protected = true;
+                        }
+                        Metadata::of(entry.frame()).acquire();
+                        let entry = entry.0 & !(lost | PageEntry::DIRTY);
+                        let old = PageEntry(into.entry(index).swap(entry, Ordering::Relaxed));
+                        if old.is_empty() {
+                            live += 1;
+                        } else {
+                            tlb::flush_page(child.number, base + index * PAGE_SIZE);
+                            release(old);
+                        }
+                    }
+                }
+                into.state().live += live;
+                count += live as usize;
+            }
+            Ok(())
+        };
+        // SAFETY: the lock is held.
+        let result = unsafe { try_each_leaf(*root, ROOT, start, end, copy_leaf) };
+        child.add_mapped(count);
+        if protected {
+            tlb::flush(self.number, start, end);
+        }
+        result
     }
 
     /// Moves the mapped pages of a range to another, disjoint one.
     ///
     /// # Errors
-    /// No memory for a table; pages not moved yet are where they were.
-    pub fn move_range(&self, _from: Range<usize>, _to: usize, _cx: &Cx) -> Result<(), OutOfMemory> {
-        Err(OutOfMemory)
+    /// No memory for a table, or the target is not all user addresses or overlaps; pages not moved yet are where they were.
+    pub fn move_range(&self, from: Range<usize>, to: usize, cx: &Cx) -> Result<(), OutOfMemory> {
+        let (start, end) = clamp(from);
+        if start >= end {
+            return Ok(());
+        }
+        let to = to & !(PAGE_SIZE - 1);
+        let to_end = to.checked_add(end - start).filter(|end| *end <= USER_END).ok_or(OutOfMemory)?;
+        if start < to_end && to < end {
+            return Err(OutOfMemory);
+        }
+        let root = self.lock(cx);
+        let mut address = start;
+        let mut result = Ok(());
+        let mut replaced = 0;
+        // SAFETY: the lock is held. An entry's reference moves with it.
+        unsafe {
+            'leaves: while address < end {
+                let next = (address & !(LEAF_SPAN - 1)).saturating_add(LEAF_SPAN).min(end);
+                let Some(leaf) = root.leaf(ROOT, address) else {
+                    address = next;
+                    continue;
+                };
+                let span = address;
+                while address < next {
+                    let index = address >> PAGE_SHIFT;
+                    if !leaf.get(index).is_empty() {
+                        let target = to + (address - start);
+                        let Ok(into) = root.leaf_or_new(ROOT, target) else {
+                            result = Err(OutOfMemory);
+                            break 'leaves;
+                        };
+                        let old = into.clear(target >> PAGE_SHIFT);
+                        into.fill(target >> PAGE_SHIFT, leaf.clear(index));
+                        if !old.is_empty() {
+                            tlb::flush_page(self.number, target);
+                            release(old);
+                            replaced += 1;
+                        }
+                    }
+                    address += PAGE_SIZE;
+                }
+                tlb::flush(self.number, span, next);
+                if leaf.state().live == 0 {
+                    root.prune(ROOT, span);
+                }
+            }
+        }
+        tlb::flush(self.number, start, end);
+        self.remove_mapped(replaced);
+        result
     }
 
     /// How many pages are mapped.
+    #[inline(always)]
     pub fn mapped_pages(&self) -> usize {
-        0
+        self.mapped.load(Ordering::Relaxed)
     }
 
     /// To read user memory from `address`, as the user program itself would. Activates the address space. A range that leaves user addresses
     /// gives a reader whose first copy there faults.
-    pub fn reader<'a>(&'a self, _address: usize, _len: usize, _cx: &'a Cx) -> Reader<'a> {
-        unimplemented!()
+    #[inline(always)]
+    pub fn reader<'a>(&'a self, address: usize, len: usize, cx: &'a Cx) -> Reader<'a> {
+        self.activate(cx);
+        Reader::user(address, len)
     }
 
-    /// To write user memory from `address`, as the user program itself would.
-    pub fn writer<'a>(&'a self, _address: usize, _len: usize, _cx: &'a Cx) -> Writer<'a> {
-        unimplemented!()
+    /// To write user memory from `address`, as the user program itself would. Activates the address space, as
+    /// [`reader`](Self::reader) does.
+    #[inline(always)]
+    pub fn writer<'a>(&'a self, address: usize, len: usize, cx: &'a Cx) -> Writer<'a> {
+        self.activate(cx);
+        Writer::user(address, len)
     }
 
     /// Reads a 32-bit word atomically (a futex).
     ///
     /// # Errors
     /// The word cannot be read now, or is not aligned.
-    pub fn load_u32(&self, _address: usize, _cx: &Cx) -> Result<u32, super::Fault> {
-        unimplemented!()
+    pub fn load_u32(&self, address: usize, cx: &Cx) -> Result<u32, Fault> {
+        let fault = Fault { address, access: Access::Read };
+        if !address.is_multiple_of(4) || address >= USER_END {
+            return Err(fault);
+        }
+        self.activate(cx);
+        // SAFETY: aligned and below `USER_END`.
+        unsafe { machine::load_u32(core::ptr::with_exposed_provenance(address)) }.ok_or(fault)
     }
 
     /// Replaces a 32-bit word by `new` if it is `expected`; the value found.
     ///
     /// # Errors
     /// The word cannot be written now, or is not aligned.
-    pub fn compare_exchange_u32(
-        &self,
-        _address: usize,
-        _expected: u32,
-        _new: u32,
-        _cx: &Cx,
-    ) -> Result<u32, super::Fault> {
-        unimplemented!()
+    pub fn compare_exchange_u32(&self, address: usize, expected: u32, new: u32, cx: &Cx) -> Result<u32, Fault> {
+        let fault = Fault { address, access: Access::Write };
+        if !address.is_multiple_of(4) || address >= USER_END {
+            return Err(fault);
+        }
+        self.activate(cx);
+        // SAFETY: aligned and below `USER_END`.
+        unsafe { machine::compare_exchange_u32(core::ptr::with_exposed_provenance_mut(address), expected, new) }
+            .ok_or(fault)
+    }
+
+    #[inline(always)]
+    fn lock<'a>(&'a self, cx: &'a Cx) -> SpinGuard<'a, Table> {
+        self.root.lock(cx)
+    }
+
+    /// Only under the lock, so a load and a store do.
+    #[inline(always)]
+    fn add_mapped(&self, count: usize) {
+        self.mapped.store(self.mapped.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn remove_mapped(&self, count: usize) {
+        self.mapped.store(self.mapped.load(Ordering::Relaxed) - count, Ordering::Relaxed);
+    }
+}
+
+impl Drop for VmSpace {
+    fn drop(&mut self) {
+        tlb::leave(self.number);
+        let root = *self.root.get_mut();
+        let mut gone = Gone::new(self.number, 0, USER_END);
+        // SAFETY: this is the last that knows of the tables, and no core uses them.
+        unsafe {
+            clear(root, ROOT, 0, USER_END, &mut gone);
+            gone.release();
+            root.give_back_root();
+        }
+    }
+}
+
+/// What the processor notes in a page's entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// The page was accessed.
+    Accessed,
+    /// The page was written.
+    Dirty,
+}
+
+/// The part of a range that is whole pages of user addresses; its first and last page are included if they are touched.
+#[inline(always)]
+fn clamp(range: Range<usize>) -> (usize, usize) {
+    let start = (range.start & !(PAGE_SIZE - 1)).min(USER_END);
+    let end = range.end.min(USER_END).next_multiple_of(PAGE_SIZE);
+    (start, end.max(start))
+}
+
+/// The leaf table and the entry of a page that is mapped.
+///
+/// # Safety
+/// See `table`.
+#[inline(always)]
+unsafe fn find(root: Table, address: usize) -> Option<(Table, PageEntry)> {
+    if address >= USER_END {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let leaf = root.leaf(ROOT, address)?;
+        let entry = leaf.get(address >> PAGE_SHIFT);
+        (!entry.is_empty()).then_some((leaf, entry))
+    }
+}
+
+/// Gives an entry other flags, without losing what the processor notes in it meanwhile; whether anything changed.
+///
+/// # Safety
+/// See `table`.
+#[inline(always)]
+unsafe fn change(leaf: Table, index: usize, entry: PageEntry, flags: u64) -> bool {
+    // SAFETY: the caller's promise.
+    let place = unsafe { leaf.entry(index) };
+    let mut old = entry;
+    loop {
+        let new = old.with_flags(flags);
+        if new == old {
+            return false;
+        }
+        match place.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(now) => old = PageEntry(now),
+        }
+    }
+}
+
+/// Gives back an entry's reference.
+///
+/// # Safety
+/// The entry was a page's, is in no table any more, and no core remembers it.
+#[inline(always)]
+unsafe fn release(entry: PageEntry) {
+    // SAFETY: a mapped frame is untyped, and the entry's reference is passed on.
+    drop(unsafe { UFrame::from_number(entry.frame()) });
+}
+
+/// Makes a visitor of leaf tables from a visitor of their entries in use.
+#[inline(always)]
+fn each(
+    mut visit: impl FnMut(Table, usize, PageEntry),
+) -> impl FnMut(Table, usize, usize, usize) -> Result<(), OutOfMemory> {
+    move |leaf, _base, first, last| {
+        // SAFETY: `each_leaf`'s caller holds the lock.
+        let mut left = unsafe { leaf.state().occupied } & groups(first, last);
+        while left != 0 {
+            let group = left.trailing_zeros() as usize * GROUP;
+            left &= left - 1;
+            for index in group.max(first)..=(group + GROUP - 1).min(last) {
+                // SAFETY: as above.
+                let entry = unsafe { leaf.get(index) };
+                if !entry.is_empty() {
+                    visit(leaf, index, entry);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Calls `visit` for each leaf table with pages in a range: the table, the address of its first page, and the first and last
+/// entry that are in the range.
+///
+/// # Safety
+/// See `table`.
+unsafe fn each_leaf(
+    root: Table,
+    start: usize,
+    end: usize,
+    visit: &mut dyn FnMut(Table, usize, usize, usize) -> Result<(), OutOfMemory>,
+) {
+    // SAFETY: the caller's promise. Such a visitor never fails.
+    let _: Result<(), OutOfMemory> = unsafe { try_each_leaf(root, ROOT, start, end, visit) };
+}
+
+/// As [`each_leaf`], from a table of any level, and stops at the first error.
+///
+/// # Errors
+/// The visitor's.
+///
+/// # Safety
+/// See `table`.
+unsafe fn try_each_leaf(
+    table: Table,
+    level: u32,
+    start: usize,
+    end: usize,
+    visit: &mut dyn FnMut(Table, usize, usize, usize) -> Result<(), OutOfMemory>,
+) -> Result<(), OutOfMemory> {
+    if start >= end {
+        return Ok(());
+    }
+    let (first, last) = ((start >> shift(level)) % ENTRIES, ((end - 1) >> shift(level)) % ENTRIES);
+    if level == 1 {
+        return visit(table, start & !(LEAF_SPAN - 1), first, last);
+    }
+    // SAFETY: the caller's promise, which holds for the tables below as well.
+    unsafe {
+        let mut left = table.state().occupied & groups(first, last);
+        while left != 0 {
+            let group = left.trailing_zeros() as usize * GROUP;
+            left &= left - 1;
+            for index in group.max(first)..=(group + GROUP - 1).min(last) {
+                let entry = table.get(index);
+                if !entry.is_empty() {
+                    let (below_start, below_end) = part(level, index, start, end);
+                    try_each_leaf(Table(entry.frame()), level - 1, below_start, below_end, visit)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The part of a range that the entry at `index` of the table of `level` that covers it maps.
+#[inline(always)]
+fn part(level: u32, index: usize, start: usize, end: usize) -> (usize, usize) {
+    let span = 1 << shift(level);
+    let from = (start & !(span * ENTRIES - 1)) + index * span;
+    (start.max(from), end.min(from + span))
+}
+
+/// Empties all entries of a range in `table` of `level`, and gives up tables below that become empty. How many pages were
+/// mapped. Frames and tables go to `gone`.
+///
+/// # Safety
+/// See `table`; the range is not empty and within what the table maps.
+unsafe fn clear(table: Table, level: u32, start: usize, end: usize, gone: &mut Gone) -> usize {
+    let (first, last) = ((start >> shift(level)) % ENTRIES, ((end - 1) >> shift(level)) % ENTRIES);
+    let mut count = 0;
+    // SAFETY: the caller's promise, which holds for the tables below as well.
+    unsafe {
+        let mut left = table.state().occupied & groups(first, last);
+        while left != 0 {
+            let bit = left & left.wrapping_neg();
+            let group = left.trailing_zeros() as usize * GROUP;
+            left ^= bit;
+            let range = group.max(first)..=(group + GROUP - 1).min(last);
+            let whole = *range.start() == group && *range.end() == group + GROUP - 1;
+            let mut kept = false;
+            for index in range {
+                let entry = table.get(index);
+                if entry.is_empty() {
+                    continue;
+                }
+                if level == 1 {
+                    gone.add_page(PageEntry(table.entry(index).swap(0, Ordering::Relaxed)).frame());
+                    table.state().live -= 1;
+                    count += 1;
+                    continue;
+                }
+                let below = Table(entry.frame());
+                let (below_start, below_end) = part(level, index, start, end);
+                count += clear(below, level - 1, below_start, below_end, gone);
+                if below.state().live == 0 {
+                    table.clear(index);
+                    gone.add_table(below);
+                } else {
+                    kept = true;
+                }
+            }
+            if whole && !kept {
+                table.state().occupied &= !bit;
+            }
+        }
+    }
+    count
+}
+
+/// Frames whose entries are gone, and tables that are empty, until all cores have forgotten them.
+struct Gone {
+    space: FrameNumber,
+    start: usize,
+    end: usize,
+    remembered: Remembered,
+    len: usize,
+    frames: [MaybeUninit<FrameNumber>; Gone::ROOM],
+}
+
+/// Whether a core may remember a range.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Remembered {
+    Possibly,
+    Never,
+}
+
+impl Gone {
+    const ROOM: usize = 64;
+
+    #[inline(always)]
+    fn new(space: FrameNumber, start: usize, end: usize) -> Self {
+        let remembered = if tlb::is_active(space) { Remembered::Possibly } else { Remembered::Never };
+        Gone { space, start, end, remembered, len: 0, frames: [MaybeUninit::uninit(); Gone::ROOM] }
+    }
+
+    /// # Safety
+    /// The frame's entry is gone, with a reference that is passed on.
+    #[inline(always)]
+    unsafe fn add_page(&mut self, frame: FrameNumber) {
+        match self.remembered {
+            // SAFETY: the caller's promise, and no core remembers the page.
+            Remembered::Never => unsafe { release(PageEntry::new(frame, 0)) },
+            // SAFETY: the caller's promise.
+            Remembered::Possibly => unsafe { self.keep(frame) },
+        }
+    }
+
+    /// # Safety
+    /// The table's entry is gone, and so are the table's own.
+    unsafe fn add_table(&mut self, table: Table) {
+        match self.remembered {
+            // SAFETY: the caller's promise, and no core remembers the table.
+            Remembered::Never => unsafe { table.give_back() },
+            // SAFETY: the caller's promise.
+            Remembered::Possibly => unsafe { self.keep(table.0) },
+        }
+    }
+
+    /// # Safety
+    /// As for [`add_page`](Self::add_page) or [`add_table`](Self::add_table).
+    unsafe fn keep(&mut self, frame: FrameNumber) {
+        if self.len == Self::ROOM {
+            self.release();
+        }
+        self.frames[self.len].write(frame);
+        self.len += 1;
+    }
+
+    /// Makes all cores forget the range, and gives back what was gathered.
+    fn release(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        tlb::flush(self.space, self.start, self.end);
+        for frame in &self.frames[..core::mem::take(&mut self.len)] {
+            // SAFETY: `keep` wrote the first `len`. No core remembers them, and each is a page or a table as it promised.
+            unsafe {
+                let frame = frame.assume_init();
+                if Metadata::of(frame).is(Kind::Table) {
+                    Table(frame).give_back();
+                } else {
+                    release(PageEntry::new(frame, 0));
+                }
+            }
+        }
     }
 }

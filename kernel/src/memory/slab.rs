@@ -1,16 +1,123 @@
-//! Which slab an object goes to.
+//! The slab policy: which slab a slot comes from, and when an empty slab is given up.
+//!
+//! Each size class has a list of its slabs that have free slots, doubly linked through the words that the framework keeps for
+//! each frame. Full slabs are in no list: they come back with the first slot that is given back. One slab without slots out
+//! is kept for each class, so that a class at the edge does not take and give back a frame again and again.
 
-use frame::mm::{HeapSlot, SizeClass, SlabPolicy};
+use core::sync::atomic::Ordering;
+
+use frame::mm::{FrameLink, FrameNumber, HeapSlot, SizeClass, Slab, SlabPolicy, frame_link};
+use refs::SpinLock;
 
 /// All slabs that have free slots.
-pub static SLABS: Slabs = Slabs {};
+pub static SLABS: Slabs = Slabs::new();
 
 /// Slabs, by size class.
-pub struct Slabs {}
+pub struct Slabs {
+    classes: [SpinLock<Class>; SizeClass::COUNT],
+}
+
+impl Slabs {
+    /// No slabs yet.
+    pub const fn new() -> Self {
+        Slabs { classes: [const { SpinLock::new(Class { first: None, empty: 0 }) }; SizeClass::COUNT] }
+    }
+}
+
+impl Default for Slabs {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl SlabPolicy for Slabs {
-    fn take(&self, _class: SizeClass) -> Option<HeapSlot> {
-        None
+    fn take(&self, class: SizeClass) -> Option<HeapSlot> {
+        self.classes.get(class.index())?.with(|slabs| slabs.take(class))
     }
-    fn give(&self, _slot: HeapSlot) {}
+
+    fn give(&self, slot: HeapSlot) {
+        if let Some(class) = self.classes.get(slot.class().index()) {
+            class.with(|slabs| slabs.give(slot));
+        }
+    }
+}
+
+/// The slabs of one size class that have free slots.
+struct Class {
+    first: Option<Slab>,
+    /// How many of them have no slots out.
+    empty: usize,
+}
+
+impl Class {
+    fn take(&mut self, class: SizeClass) -> Option<HeapSlot> {
+        let slab = match self.first {
+            Some(slab) => slab,
+            None => {
+                let slab = Slab::new(class)?;
+                self.link(slab);
+                self.empty += 1;
+                slab
+            }
+        };
+        let slot = slab.take();
+        let out = slab.out();
+        if out == 1 {
+            self.empty -= 1;
+        }
+        if out == class.capacity() {
+            self.unlink(slab);
+        }
+        slot
+    }
+
+    fn give(&mut self, slot: HeapSlot) {
+        let slab = slot.slab();
+        let was_full = slab.is_full();
+        let out = slot.put_back();
+        if was_full {
+            self.link(slab);
+        }
+        if out == 0 {
+            if self.empty > 0 {
+                self.unlink(slab);
+                slab.destroy();
+            } else {
+                self.empty += 1;
+            }
+        }
+    }
+
+    fn link(&mut self, slab: Slab) {
+        let Some(words) = frame_link(slab.frame()) else { return };
+        words.previous.store(NONE, Ordering::Relaxed);
+        words.next.store(self.first.map_or(NONE, |next| next.frame().0), Ordering::Relaxed);
+        if let Some(next) = self.first.and_then(|next| frame_link(next.frame())) {
+            next.previous.store(slab.frame().0, Ordering::Relaxed);
+        }
+        self.first = Some(slab);
+    }
+
+    fn unlink(&mut self, slab: Slab) {
+        let Some(words) = frame_link(slab.frame()) else { return };
+        let (previous, next) = (words.previous.load(Ordering::Relaxed), words.next.load(Ordering::Relaxed));
+        // The frame policy uses the words next, and takes them to be clear.
+        words.next.store(0, Ordering::Relaxed);
+        words.previous.store(0, Ordering::Relaxed);
+        if let Some(next) = link(next) {
+            next.previous.store(previous, Ordering::Relaxed);
+        }
+        match link(previous) {
+            Some(previous) => previous.next.store(next, Ordering::Relaxed),
+            None => self.first = Slab::at(FrameNumber(next)),
+        }
+    }
+}
+
+/// "No slab", in a list.
+const NONE: u32 = u32::MAX;
+
+/// The words of a frame; `None` for [`NONE`] and beyond the last frame.
+fn link(number: u32) -> Option<&'static FrameLink> {
+    frame_link(FrameNumber(number))
 }

@@ -1,0 +1,167 @@
+//! The real machine.
+
+use core::arch::asm;
+
+use crate::mm::FrameNumber;
+
+/// Where all physical memory is mapped: invariant of the boot code.
+const DIRECT_MAP: usize = 0xffff_8000_0000_0000;
+
+/// The number of the core that runs this.
+#[inline(always)]
+pub(in crate::mm) fn core_number() -> usize {
+    0
+}
+
+/// The bytes of a frame.
+#[inline(always)]
+pub(in crate::mm) fn frame_pointer(frame: FrameNumber) -> *mut u8 {
+    core::ptr::with_exposed_provenance_mut(DIRECT_MAP + ((frame.0 as usize) << 12))
+}
+
+/// The frame that holds the bytes at a pointer that came from [`frame_pointer`].
+#[inline(always)]
+pub(in crate::mm) fn pointer_frame(pointer: *const u8) -> FrameNumber {
+    FrameNumber(((pointer.addr() - DIRECT_MAP) >> 12) as u32)
+}
+
+/// Says that frames come into use.
+#[inline(always)]
+pub(in crate::mm) fn provide(_first: FrameNumber, _count: usize) {}
+
+/// Says that frames are not used any more.
+#[inline(always)]
+pub(in crate::mm) fn withdraw(_first: FrameNumber, _count: usize) {}
+
+/// Zeroes kernel memory.
+///
+/// # Safety
+/// `to` is valid for writes of `len` bytes and `len` is a multiple of 8. User programs may see and change the bytes meanwhile.
+#[inline(always)]
+pub(in crate::mm) unsafe fn zero(to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise; the direction flag is clear in kernel code.
+    unsafe {
+        asm!("rep stosq", inout("rcx") len / 8 => _, inout("rdi") to => _, in("rax") 0_u64, options(nostack, preserves_flags));
+    }
+}
+
+/// Copies a whole frame.
+///
+/// # Safety
+/// Both are valid for a page, are page-aligned and differ. User programs may change the bytes meanwhile.
+#[inline(always)]
+pub(in crate::mm) unsafe fn copy_page(to: *mut u8, from: *const u8) {
+    // SAFETY: the caller's promise; the direction flag is clear in kernel code.
+    unsafe {
+        asm!("rep movsq", inout("rcx") 512_usize => _, inout("rdi") to => _, inout("rsi") from => _, options(nostack, preserves_flags));
+    }
+}
+
+/// Copies bytes; at most one of the two sides is user memory, or both. Gives the number of bytes that were *not* copied
+/// because user memory faulted.
+///
+/// # Safety
+/// A side that is kernel memory is valid for `len` bytes, and the sides do not overlap there; a side that is user memory is
+/// below [`USER_END`](crate::mm::USER_END).
+#[inline(always)]
+pub(in crate::mm) unsafe fn copy_user(to: *mut u8, from: *const u8, len: usize) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { copy(to, from, len) };
+    0
+}
+
+/// Writes zeros to user memory. Gives the number of bytes that were *not* written because it faulted.
+///
+/// # Safety
+/// The bytes are below [`USER_END`](crate::mm::USER_END).
+#[inline(always)]
+pub(in crate::mm) unsafe fn zero_user(to: *mut u8, len: usize) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { fill_zero(to, len) };
+    0
+}
+
+/// Copies between kernel memory and untyped frames, which user programs may change meanwhile.
+///
+/// # Safety
+/// Both are valid for `len` bytes and do not overlap.
+#[inline(always)]
+pub(in crate::mm) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: the caller's promise; the direction flag is clear in kernel code.
+    unsafe {
+        asm!(
+            "rep movsq",
+            "mov ecx, {rest:e}",
+            "rep movsb",
+            rest = in(reg) len & 7,
+            inout("rcx") len / 8 => _, inout("rdi") to => _, inout("rsi") from => _,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// Writes zeros to kernel memory or untyped frames.
+///
+/// # Safety
+/// Valid for writes of `len` bytes.
+#[inline(always)]
+pub(in crate::mm) unsafe fn fill_zero(to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise; the direction flag is clear in kernel code.
+    unsafe {
+        asm!(
+            "rep stosq",
+            "mov ecx, {rest:e}",
+            "rep stosb",
+            rest = in(reg) len & 7,
+            inout("rcx") len / 8 => _, inout("rdi") to => _, in("rax") 0_u64,
+            options(nostack, preserves_flags)
+        );
+    }
+}
+
+/// Reads a word of user memory atomically; `None` if it faulted.
+///
+/// # Safety
+/// Aligned, and below [`USER_END`](crate::mm::USER_END).
+pub(in crate::mm) unsafe fn load_u32(from: *const u32) -> Option<u32> {
+    // SAFETY: the caller's promise.
+    Some(unsafe { from.read_volatile() })
+}
+
+/// Replaces a word of user memory if it is `expected`; what it was, or `None` if it faulted.
+///
+/// # Safety
+/// Aligned, and below [`USER_END`](crate::mm::USER_END).
+pub(in crate::mm) unsafe fn compare_exchange_u32(at: *mut u32, expected: u32, new: u32) -> Option<u32> {
+    let found;
+    // SAFETY: the caller's promise.
+    unsafe {
+        asm!("lock cmpxchg [{at}], {new:e}", at = in(reg) at, new = in(reg) new, inout("eax") expected => found, options(nostack))
+    };
+    Some(found)
+}
+
+/// The frame of the page table that the core uses now.
+pub(in crate::mm) fn root() -> FrameNumber {
+    let root: usize;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, cr3", out(reg) root, options(nomem, nostack, preserves_flags)) };
+    FrameNumber((root >> 12) as u32)
+}
+
+/// Makes the core use a page table, and forget all that it remembers of others (but for global pages).
+///
+/// # Safety
+/// The table maps the kernel as the current one does, and stays in use as a table until another is set.
+#[inline(always)]
+pub(in crate::mm) unsafe fn set_root(root: FrameNumber) {
+    // SAFETY: the caller's promise.
+    unsafe { asm!("mov cr3, {}", in(reg) (root.0 as usize) << 12, options(nostack, preserves_flags)) };
+}
+
+/// Makes the core forget the translation of one page.
+#[inline(always)]
+pub(in crate::mm) fn flush_page(address: usize) {
+    // SAFETY: forgetting a translation has no effect on memory.
+    unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack, preserves_flags)) };
+}

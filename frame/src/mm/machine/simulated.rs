@@ -1,0 +1,233 @@
+//! Simulated memory for tests on a host. A block of frames is an allocation of its own from when it is taken to when it is
+//! given back; a freed frame has no bytes, so that a use after free cannot stay unseen.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::mm::{Access, FrameNumber, PAGE_SIZE};
+
+#[derive(Default)]
+struct Memory {
+    /// The exposed address of each frame in use.
+    frames: HashMap<u32, usize>,
+    /// The frame at each such address.
+    numbers: HashMap<usize, u32>,
+    /// Each allocation's first frame, by any of its frames.
+    blocks: HashMap<u32, u32>,
+    /// Each allocation: address, frames, and how many of them are still in use.
+    allocations: HashMap<u32, (usize, usize, usize)>,
+}
+
+static MEMORY: Mutex<Option<Memory>> = Mutex::new(None);
+static ROOT: AtomicU32 = AtomicU32::new(u32::MAX);
+
+fn memory() -> MutexGuard<'static, Option<Memory>> {
+    let mut memory = MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
+    memory.get_or_insert_default();
+    memory
+}
+
+/// The number of the core that runs this. The tests run one at a time.
+pub(in crate::mm) fn core_number() -> usize {
+    0
+}
+
+/// The bytes of a frame in use.
+pub(in crate::mm) fn frame_pointer(frame: FrameNumber) -> *mut u8 {
+    let address = memory().as_ref().and_then(|memory| memory.frames.get(&frame.0).copied());
+    std::ptr::with_exposed_provenance_mut(address.unwrap_or_else(|| panic!("{frame:?} is not in use")))
+}
+
+/// The frame that holds the bytes at a pointer that came from [`frame_pointer`].
+pub(in crate::mm) fn pointer_frame(pointer: *const u8) -> FrameNumber {
+    let page = pointer.addr() & !(PAGE_SIZE - 1);
+    let number = memory().as_ref().and_then(|memory| memory.numbers.get(&page).copied());
+    FrameNumber(number.unwrap_or_else(|| panic!("no frame at {pointer:?}")))
+}
+
+fn layout(count: usize) -> Layout {
+    Layout::from_size_align(count * PAGE_SIZE, PAGE_SIZE).expect("a block is small")
+}
+
+/// Says that frames come into use.
+pub(in crate::mm) fn provide(first: FrameNumber, count: usize) {
+    // SAFETY: the size is not zero.
+    let pointer = unsafe { alloc(layout(count)) };
+    assert!(!pointer.is_null());
+    // SAFETY: just allocated. Not zero: what relies on zeros must see to it.
+    unsafe { pointer.write_bytes(0xa5, count * PAGE_SIZE) };
+    let address = pointer.expose_provenance();
+    let mut guard = memory();
+    let memory = guard.as_mut().expect("made by memory()");
+    memory.allocations.insert(first.0, (address, count, count));
+    for index in 0..count as u32 {
+        let at = address + index as usize * PAGE_SIZE;
+        assert!(memory.frames.insert(first.0 + index, at).is_none(), "frame {} was in use", first.0 + index);
+        memory.numbers.insert(at, first.0 + index);
+        memory.blocks.insert(first.0 + index, first.0);
+    }
+}
+
+/// Says that frames are not used any more.
+pub(in crate::mm) fn withdraw(first: FrameNumber, count: usize) {
+    let mut guard = memory();
+    let memory = guard.as_mut().expect("made by memory()");
+    for number in first.0..first.0 + count as u32 {
+        let address = memory.frames.remove(&number).unwrap_or_else(|| panic!("frame {number} was not in use"));
+        memory.numbers.remove(&address);
+        let block = memory.blocks.remove(&number).expect("as in `frames`");
+        let (start, frames, left) = memory.allocations.get_mut(&block).expect("as in `blocks`");
+        *left -= 1;
+        if *left == 0 {
+            // SAFETY: allocated by `provide` with this layout, and none of its frames is in use.
+            unsafe { dealloc(std::ptr::with_exposed_provenance_mut(*start), layout(*frames)) };
+            memory.allocations.remove(&block);
+        }
+    }
+}
+
+/// Zeroes kernel memory.
+///
+/// # Safety
+/// `to` is valid for writes of `len` bytes and `len` is a multiple of 8.
+pub(in crate::mm) unsafe fn zero(to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { to.write_bytes(0, len) };
+}
+
+/// Copies a whole frame.
+///
+/// # Safety
+/// Both are valid for a page, are page-aligned and differ.
+pub(in crate::mm) unsafe fn copy_page(to: *mut u8, from: *const u8) {
+    // SAFETY: the caller's promise.
+    unsafe { to.copy_from_nonoverlapping(from, PAGE_SIZE) };
+}
+
+/// Copies between kernel memory and untyped frames.
+///
+/// # Safety
+/// Both are valid for `len` bytes and do not overlap.
+pub(in crate::mm) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { to.copy_from_nonoverlapping(from, len) };
+}
+
+/// Writes zeros to kernel memory or untyped frames.
+///
+/// # Safety
+/// Valid for writes of `len` bytes.
+pub(in crate::mm) unsafe fn fill_zero(to: *mut u8, len: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { to.write_bytes(0, len) };
+}
+
+/// The byte at an address as a program would reach it: user memory through the page table, all else as it is.
+fn reach(at: *mut u8, access: Access) -> Option<*mut u8> {
+    if at.addr() < SIMULATED_USER_END { translate(at.addr(), access) } else { Some(at) }
+}
+
+/// The tests keep to user addresses below this, and a host's allocations are above.
+const SIMULATED_USER_END: usize = 0x1000_0000_0000;
+
+/// Walks the current page table as the processor does, accessed and dirty bits included.
+pub(in crate::mm) fn translate(address: usize, access: Access) -> Option<*mut u8> {
+    const PRESENT: u64 = 1;
+    const WRITABLE: u64 = 1 << 1;
+    const USER: u64 = 1 << 2;
+    const ACCESSED: u64 = 1 << 5;
+    const DIRTY: u64 = 1 << 6;
+    const NO_EXECUTE: u64 = 1 << 63;
+    let mut table = root();
+    let mut entry_at = std::ptr::null_mut::<u64>();
+    for shift in [39, 30, 21, 12] {
+        // SAFETY: a table in use is a page of 512 entries.
+        entry_at = unsafe { frame_pointer(table).cast::<u64>().add((address >> shift) & 511) };
+        // SAFETY: as above.
+        let entry = unsafe { *entry_at };
+        let denied = match access {
+            Access::Read => false,
+            Access::Write => entry & WRITABLE == 0,
+            Access::Execute => entry & NO_EXECUTE != 0,
+        };
+        if entry & PRESENT == 0 || entry & USER == 0 || denied {
+            return None;
+        }
+        table = FrameNumber(((entry & 0x000f_ffff_ffff_f000) >> 12) as u32);
+    }
+    // SAFETY: the last entry of the walk.
+    unsafe { *entry_at |= if access == Access::Write { ACCESSED | DIRTY } else { ACCESSED } };
+    // SAFETY: within the frame.
+    Some(unsafe { frame_pointer(table).add(address & (PAGE_SIZE - 1)) })
+}
+
+/// Copies bytes; either side may be user memory. Gives the number of bytes that were *not* copied.
+///
+/// # Safety
+/// A side that is kernel memory is valid for `len` bytes.
+pub(in crate::mm) unsafe fn copy_user(to: *mut u8, from: *const u8, len: usize) -> usize {
+    for index in 0..len {
+        let target = reach(to.wrapping_add(index), Access::Write);
+        let source = reach(from.cast_mut().wrapping_add(index), Access::Read);
+        let (Some(target), Some(source)) = (target, source) else { return len - index };
+        // SAFETY: user memory was translated, and kernel memory is the caller's promise.
+        unsafe { *target = *source };
+    }
+    0
+}
+
+/// Writes zeros to user memory. Gives the number of bytes that were *not* written.
+///
+/// # Safety
+/// As for [`copy_user`].
+pub(in crate::mm) unsafe fn zero_user(to: *mut u8, len: usize) -> usize {
+    for index in 0..len {
+        let Some(target) = reach(to.wrapping_add(index), Access::Write) else { return len - index };
+        // SAFETY: user memory was translated, and kernel memory is the caller's promise.
+        unsafe { *target = 0 };
+    }
+    0
+}
+
+/// Reads a word of user memory; `None` if it faulted.
+///
+/// # Safety
+/// Aligned.
+pub(in crate::mm) unsafe fn load_u32(from: *const u32) -> Option<u32> {
+    // SAFETY: translated, and aligned.
+    Some(unsafe { *translate(from.addr(), Access::Read)?.cast() })
+}
+
+/// Replaces a word of user memory if it is `expected`; what it was, or `None` if it faulted.
+///
+/// # Safety
+/// Aligned.
+pub(in crate::mm) unsafe fn compare_exchange_u32(at: *mut u32, expected: u32, new: u32) -> Option<u32> {
+    let at = translate(at.addr(), Access::Write)?.cast::<u32>();
+    // SAFETY: translated, and aligned; the tests run one at a time.
+    unsafe {
+        let found = *at;
+        if found == expected {
+            *at = new;
+        }
+        Some(found)
+    }
+}
+
+/// The frame of the page table in use.
+pub(in crate::mm) fn root() -> FrameNumber {
+    FrameNumber(ROOT.load(Ordering::Relaxed))
+}
+
+/// Makes a page table the one in use.
+///
+/// # Safety
+/// None here; see the real machine's.
+pub(in crate::mm) unsafe fn set_root(root: FrameNumber) {
+    ROOT.store(root.0, Ordering::Relaxed);
+}
+
+/// Nothing is remembered here.
+pub(in crate::mm) fn flush_page(_address: usize) {}

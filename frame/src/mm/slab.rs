@@ -1,0 +1,273 @@
+//! Slabs: frames cut into slots of one size. The mechanism; which slab a slot is taken from, and when an empty slab's frame is
+//! given back, is the policy's ([`SlabPolicy`]).
+//!
+//! A slot does not outlive its slab (invariant 9): a slab with slots out is not destroyed. An object fits its slot (invariant
+//! 10): a slot knows its size class, and whoever takes it checks that.
+//!
+//! A [`Slab`] is only a name: each operation looks whether the frame is a slab at all. The state word of the frame's metadata
+//! is that check and the slab's lock in one: it goes from "slab, 1 reference" to "slab, 2" and back.
+
+use core::hint::spin_loop;
+use core::ptr::NonNull;
+use core::sync::atomic::Ordering;
+
+use super::metadata::{FrameNumber, Kind, Metadata};
+use super::supply::{self, Purpose};
+use super::{PAGE_SIZE, machine};
+
+/// A size of slots, as an index into [`SIZES`](Self::SIZES).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeClass(u8);
+
+impl SizeClass {
+    /// The sizes in bytes, ascending. Each is a multiple of 16; a slot is aligned to the largest power of two that divides
+    /// its size.
+    pub const SIZES: [usize; 20] =
+        [16, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 448, 512, 672, 816, 1024, 1360, 2048, 4096];
+
+    /// How many classes there are.
+    pub const COUNT: usize = Self::SIZES.len();
+
+    /// The smallest class for objects of `size` bytes, aligned to `align`; `None` if they are too large for slabs.
+    #[inline(always)]
+    pub const fn of(size: usize, align: usize) -> Option<Self> {
+        let size = if align <= 16 {
+            size
+        } else {
+            // Powers of two are aligned to themselves.
+            let size = if size > align { size } else { align };
+            if size > PAGE_SIZE {
+                return None;
+            }
+            size.next_power_of_two()
+        };
+        if size <= 1024 {
+            Some(SizeClass(SMALL[size.div_ceil(16)]))
+        } else if size <= 1360 {
+            Some(SizeClass(17))
+        } else if size <= 2048 {
+            Some(SizeClass(18))
+        } else if size <= 4096 {
+            Some(SizeClass(19))
+        } else {
+            None
+        }
+    }
+
+    /// The class at an index below [`COUNT`](Self::COUNT).
+    pub const fn at(index: usize) -> Option<Self> {
+        if index < Self::COUNT { Some(SizeClass(index as u8)) } else { None }
+    }
+
+    /// Its index.
+    #[inline(always)]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Its slots' size in bytes.
+    #[inline(always)]
+    pub const fn size_bytes(self) -> usize {
+        Self::SIZES[self.0 as usize]
+    }
+
+    /// How many slots a slab of it has.
+    pub const fn capacity(self) -> usize {
+        PAGE_SIZE / self.size_bytes()
+    }
+}
+
+/// The class for each size up to 1024, in steps of 16.
+const SMALL: [u8; 65] = {
+    let mut table = [0; 65];
+    let mut class = 0;
+    let mut step = 0;
+    while step < table.len() {
+        if step * 16 > SizeClass::SIZES[class] {
+            class += 1;
+        }
+        table[step] = class as u8;
+        step += 1;
+    }
+    table
+};
+
+const _: () =
+    assert!(SizeClass::SIZES[16] == 1024 && SizeClass::SIZES[17] == 1360 && SizeClass::SIZES[19] == PAGE_SIZE);
+
+/// Which slab an object goes to.
+pub trait SlabPolicy: Sync {
+    /// A free slot of that size; `None` if there is no memory.
+    fn take(&self, class: SizeClass) -> Option<HeapSlot>;
+    /// Takes a slot back, and puts it back into its slab ([`HeapSlot::put_back`]).
+    fn give(&self, slot: HeapSlot);
+}
+
+/// A free slot of a slab. Whoever drops it loses the slot for good: it goes back by [`put_back`](Self::put_back).
+#[must_use]
+pub struct HeapSlot {
+    at: NonNull<u8>,
+    class: SizeClass,
+}
+
+// SAFETY: the slot's bytes are whoever's has the `HeapSlot`.
+unsafe impl Send for HeapSlot {}
+
+impl HeapSlot {
+    /// # Safety
+    /// The slot at `at` is one that [`into_pointer`](Self::into_pointer) gave, and nobody uses it any more.
+    pub(super) unsafe fn from_pointer(at: NonNull<u8>, class: SizeClass) -> Self {
+        HeapSlot { at, class }
+    }
+
+    /// The bytes, for an object.
+    pub(super) fn into_pointer(self) -> NonNull<u8> {
+        self.at
+    }
+
+    /// Its size class.
+    pub fn class(&self) -> SizeClass {
+        self.class
+    }
+
+    /// The slab it is from.
+    pub fn slab(&self) -> Slab {
+        Slab(machine::pointer_frame(self.at.as_ptr()))
+    }
+
+    /// Puts it back into its slab; how many of the slab's slots are out then.
+    ///
+    /// # Panics
+    /// The slab is of another size class: the object was freed with another size than it was allocated with.
+    pub fn put_back(self) -> usize {
+        let slab = self.slab();
+        let Some(mut state) = slab.lock() else { panic!("an object of the heap is not in a slab") };
+        let inside = state.inside();
+        if inside.class != self.class.0 || inside.out == 0 {
+            panic!("an object of the heap was freed with another size, or twice");
+        }
+        let offset = (self.at.addr().get() % PAGE_SIZE) as u16;
+        // SAFETY: the slot is free and its bytes are this one's. A slot's address is a multiple of 16.
+        unsafe { self.at.cast::<u16>().write(inside.free) };
+        inside.free = offset | 1;
+        inside.out -= 1;
+        inside.out.into()
+    }
+}
+
+/// The name of a slab: of a frame that was a slab when this was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slab(FrameNumber);
+
+/// What stands beside a slab, in its frame's storage.
+#[repr(C)]
+struct Inside {
+    /// The first of the free slots that were out once: its offset in the frame, with bit 0 set; or 0. Each of them starts
+    /// with such a word for the next.
+    free: u16,
+    /// How many slots are out.
+    out: u16,
+    /// How many slots were ever out; those beyond are free too.
+    used: u16,
+    class: u8,
+}
+
+impl Slab {
+    /// A new slab; `None` if there is no memory.
+    pub fn new(class: SizeClass) -> Option<Self> {
+        let frame = supply::take(Kind::Slab, Purpose::Kernel)?;
+        let slab = Slab(frame);
+        if let Some(mut state) = slab.lock() {
+            *state.inside() = Inside { free: 0, out: 0, used: 0, class: class.0 };
+        }
+        Some(slab)
+    }
+
+    /// The slab in a frame, if the frame is one.
+    pub fn at(frame: FrameNumber) -> Option<Self> {
+        Metadata::get(frame)?.is(Kind::Slab).then_some(Slab(frame))
+    }
+
+    /// The frame it is in.
+    pub fn frame(self) -> FrameNumber {
+        self.0
+    }
+
+    /// A free slot; `None` if all are out.
+    pub fn take(self) -> Option<HeapSlot> {
+        let mut state = self.lock()?;
+        let inside = state.inside();
+        let class = SizeClass(inside.class);
+        let start = machine::frame_pointer(self.0);
+        // SAFETY: offsets of slots are within the frame; a free slot that was out starts with the next one's word.
+        let at = unsafe {
+            if inside.free != 0 {
+                let at = start.add((inside.free & !1) as usize);
+                inside.free = at.cast::<u16>().read();
+                at
+            } else if (inside.used as usize) < class.capacity() {
+                let at = start.add(inside.used as usize * class.size_bytes());
+                inside.used += 1;
+                at
+            } else {
+                return None;
+            }
+        };
+        inside.out += 1;
+        Some(HeapSlot { at: NonNull::new(at)?, class })
+    }
+
+    /// How many of its slots are out.
+    pub fn out(self) -> usize {
+        self.lock().map_or(0, |mut state| state.inside().out.into())
+    }
+
+    /// Whether all its slots are out.
+    pub fn is_full(self) -> bool {
+        self.lock().is_some_and(|mut state| {
+            let inside = state.inside();
+            inside.out as usize == SizeClass(inside.class).capacity()
+        })
+    }
+
+    /// Gives its frame back. Nothing happens, and the answer is false, while slots are out (invariant 9).
+    pub fn destroy(self) -> bool {
+        let Some(mut state) = self.lock() else { return false };
+        if state.inside().out != 0 {
+            return false;
+        }
+        core::mem::forget(state);
+        // SAFETY: no slot is out, and since the lock is never given back nobody gets at the slab again.
+        unsafe { supply::give(self.0) };
+        true
+    }
+
+    fn lock(self) -> Option<Locked> {
+        let metadata = Metadata::get(self.0)?;
+        let (free, locked) = (Kind::Slab as u32 | 1, Kind::Slab as u32 | 2);
+        loop {
+            match metadata.state.compare_exchange(free, locked, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Some(Locked(metadata)),
+                Err(now) if now == locked => spin_loop(),
+                Err(_) => return None,
+            }
+        }
+    }
+}
+
+/// The right to what stands beside a slab.
+struct Locked(&'static Metadata);
+
+impl Locked {
+    #[inline(always)]
+    fn inside(&mut self) -> &mut Inside {
+        // SAFETY: the frame is a slab, whose storage is this, and the lock is held.
+        unsafe { &mut *self.0.storage.get().cast::<Inside>() }
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.0.state.store(Kind::Slab as u32 | 1, Ordering::Release);
+    }
+}

@@ -1,0 +1,239 @@
+//! Unused frames. Each core keeps a stack of single frames in front of the policy, so that taking one and giving one back are
+//! a few instructions; frames go between the stacks and the policy in batches.
+//!
+//! *The reserve*: memory for user programs is refused while no more than a certain number of frames is left; the kernel's own
+//! page tables and heap may use them. So a program that takes all memory is told so, and the kernel goes on.
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use super::core_local::{CoreLocal, MAX_CORES};
+use super::machine;
+use super::metadata::{FrameNumber, Kind, Metadata, frame_count};
+
+/// Which unused frames are handed out. Blocks are `1 << order` frames, aligned to their size. Frames that come back are
+/// checked (invariant 1): handing out one that is in use is a bug in the policy and stops the kernel.
+pub trait FramePolicy: Sync {
+    /// Takes in frames that were never used before (at boot).
+    fn add(&self, first: FrameNumber, count: usize);
+    /// A free block; `None` if there is none.
+    fn allocate(&self, order: u8) -> Option<FrameNumber>;
+    /// Takes a block back.
+    fn free(&self, first: FrameNumber, order: u8);
+    /// How many frames are free.
+    fn available(&self) -> usize;
+
+    /// Fills `frames` from the front with single free frames; how many.
+    fn allocate_many(&self, frames: &mut [FrameNumber]) -> usize {
+        let mut count = 0;
+        for place in frames {
+            let Some(frame) = self.allocate(0) else { break };
+            *place = frame;
+            count += 1;
+        }
+        count
+    }
+
+    /// Takes single frames back.
+    fn free_many(&self, frames: &[FrameNumber]) {
+        for frame in frames {
+            self.free(*frame, 0);
+        }
+    }
+}
+
+/// The largest block: 4 MiB.
+pub(super) const MAX_ORDER: u8 = 10;
+
+/// What frames are taken for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// For a user program; the reserve is not for it.
+    User,
+    /// For the kernel itself.
+    Kernel,
+}
+
+/// Frames that a core keeps at hand.
+const STACK: usize = 256;
+/// Frames that go between a stack and the policy at a time.
+const BATCH: usize = 64;
+
+/// Free frames that a core keeps at hand.
+struct Stack {
+    len: AtomicU32,
+    frames: [AtomicU32; STACK],
+}
+
+impl Stack {
+    #[inline(always)]
+    fn pop(&self) -> Option<FrameNumber> {
+        let len = self.len.load(Ordering::Relaxed).checked_sub(1)?;
+        self.len.store(len, Ordering::Relaxed);
+        // The remainder changes nothing; it is there so that this cannot panic.
+        Some(FrameNumber(self.frames[len as usize % STACK].load(Ordering::Relaxed)))
+    }
+
+    /// Adds a frame; whether the stack is full now. It must not be full before.
+    #[inline(always)]
+    fn push(&self, frame: FrameNumber) -> bool {
+        let len = self.len.load(Ordering::Relaxed);
+        self.frames[len as usize % STACK].store(frame.0, Ordering::Relaxed);
+        self.len.store(len + 1, Ordering::Relaxed);
+        len as usize + 1 == STACK
+    }
+}
+
+static STACKS: CoreLocal<Stack> = CoreLocal::new(
+    [const { Stack { len: AtomicU32::new(0), frames: [const { AtomicU32::new(0) }; STACK] } }; MAX_CORES],
+);
+static RESERVE: AtomicUsize = AtomicUsize::new(0);
+static POLICY: PolicyCell = PolicyCell(UnsafeCell::new(None));
+
+struct PolicyCell(UnsafeCell<Option<&'static dyn FramePolicy>>);
+
+// SAFETY: written once by `init`, before any other core runs.
+unsafe impl Sync for PolicyCell {}
+
+/// Sets the policy. Called once, at boot.
+pub(super) fn init(policy: &'static dyn FramePolicy) {
+    // SAFETY: the boot core alone runs, and nobody has asked for a frame yet.
+    unsafe { *POLICY.0.get() = Some(policy) };
+}
+
+#[inline(always)]
+fn policy() -> Option<&'static dyn FramePolicy> {
+    // SAFETY: only `init` writes it, before others read.
+    unsafe { *POLICY.0.get() }
+}
+
+/// Sets how many frames are kept for the kernel itself. User memory is refused while no more than these are left.
+pub fn set_reserve(frames: usize) {
+    RESERVE.store(frames, Ordering::Relaxed);
+}
+
+/// How many frames are unused, those in the reserve and those that cores keep at hand included.
+pub fn free_frames() -> usize {
+    let stacked: usize = STACKS.all().map(|stack| stack.len.load(Ordering::Relaxed) as usize).sum();
+    policy().map_or(0, |policy| policy.available()) + stacked
+}
+
+/// An unused frame, now of `kind` with one reference. Its content is whatever it was.
+#[inline]
+pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
+    let frame = match STACKS.here().pop() {
+        Some(frame) => frame,
+        None => refill(purpose)?,
+    };
+    machine::provide(frame, 1);
+    // SAFETY: `refill` lets only numbers in range onto the stack, and those that come back are.
+    unsafe { Metadata::of(frame) }.claim(kind);
+    Some(frame)
+}
+
+/// Takes a frame back whose last reference is gone.
+///
+/// # Safety
+/// Nobody refers to the frame any more, and its state still names its kind, with a count of at most 1.
+#[inline]
+pub(super) unsafe fn give(frame: FrameNumber) {
+    machine::withdraw(frame, 1);
+    // SAFETY: a frame in use has a number in range.
+    unsafe { Metadata::of(frame) }.state.store(0, Ordering::Release);
+    if STACKS.here().push(frame) {
+        drain(BATCH);
+    }
+}
+
+/// A block of `1 << order` contiguous frames, each of `kind` with one reference, for the kernel itself.
+pub(super) fn take_block(order: u8, kind: Kind) -> Option<FrameNumber> {
+    if order == 0 {
+        return take(kind, Purpose::Kernel);
+    }
+    if order > MAX_ORDER {
+        return None;
+    }
+    let policy = policy()?;
+    let first = policy.allocate(order).or_else(|| {
+        drain(STACK);
+        policy.allocate(order)
+    })?;
+    check(first, 1 << order);
+    machine::provide(first, 1 << order);
+    for number in first.0..first.0 + (1 << order) {
+        // SAFETY: `check` found all of them in range.
+        unsafe { Metadata::of(FrameNumber(number)) }.claim(kind);
+    }
+    Some(first)
+}
+
+/// Takes back a block that [`take_block`] gave.
+///
+/// # Safety
+/// As for [`give`], for each of the frames.
+pub(super) unsafe fn give_block(first: FrameNumber, order: u8) {
+    if order == 0 {
+        // SAFETY: the caller's promise.
+        return unsafe { give(first) };
+    }
+    machine::withdraw(first, 1 << order);
+    for number in first.0..first.0 + (1 << order) {
+        // SAFETY: frames in use have numbers in range.
+        unsafe { Metadata::of(FrameNumber(number)) }.state.store(0, Ordering::Release);
+    }
+    if let Some(policy) = policy() {
+        policy.free(first, order);
+    }
+}
+
+/// Checks that a block which the policy gave exists; that its frames are unused is checked when they are claimed.
+fn check(first: FrameNumber, count: usize) {
+    if first.0 as usize + count > frame_count() {
+        panic!("the frame policy handed out a frame that does not exist");
+    }
+}
+
+/// A frame from the policy, and some more for the stack.
+#[cold]
+fn refill(purpose: Purpose) -> Option<FrameNumber> {
+    let policy = policy()?;
+    let beyond_reserve = policy.available().saturating_sub(RESERVE.load(Ordering::Relaxed));
+    let batch = match (beyond_reserve, purpose) {
+        (0, Purpose::User) => return None,
+        // One at a time, so that nothing of the reserve is left on the stack, where user memory would find it.
+        (0, Purpose::Kernel) => 1,
+        (some, _) => some.min(BATCH),
+    };
+    let mut frames = [FrameNumber(0); BATCH];
+    let count = policy.allocate_many(&mut frames[..batch]).min(batch);
+    let (last, rest) = frames[..count].split_last()?;
+    for frame in &frames[..count] {
+        check(*frame, 1);
+    }
+    for frame in rest {
+        STACKS.here().push(*frame);
+    }
+    Some(*last)
+}
+
+/// Gives up to `count` frames of this core's stack back to the policy.
+#[cold]
+fn drain(count: usize) {
+    let Some(policy) = policy() else { return };
+    let stack = STACKS.here();
+    let mut left = count;
+    while left > 0 {
+        let mut frames = [FrameNumber(0); BATCH];
+        let mut len = 0;
+        while len < left.min(BATCH) {
+            let Some(frame) = stack.pop() else { break };
+            frames[len] = frame;
+            len += 1;
+        }
+        if len == 0 {
+            return;
+        }
+        policy.free_many(&frames[..len]);
+        left -= len;
+    }
+}

@@ -1,0 +1,337 @@
+//! Page tables of four levels, as the processor walks them.
+//!
+//! Beside each table, in its frame's metadata, stand the number of entries in use and a bit for each group of eight entries
+//! (one cache line) that may have some. So walks over large ranges, in `fork`, `munmap` and exit, touch what is mapped only.
+//!
+//! A table is given back when its last entry goes, and is all zeros then; such tables are kept at hand and need no zeroing.
+//! A root table's upper half is the kernel's; it is the same in all of them, for ever.
+//!
+//! Everything here is `unsafe` in the same way: *the caller holds the lock of the address space that the table belongs to*,
+//! or is the only one to know the table.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::core_local::{CoreLocal, MAX_CORES};
+use super::metadata::{FrameNumber, Kind, Metadata};
+use super::supply::{self, Purpose};
+use super::{OutOfMemory, PAGE_SIZE, Prot, kernel_space, machine};
+
+/// Entries in a table.
+pub(super) const ENTRIES: usize = 512;
+/// Entries in a group.
+pub(super) const GROUP: usize = 8;
+
+/// An entry of a table: bits as in Intel's manual, volume 3, section 4.5.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct PageEntry(pub(super) u64);
+
+impl PageEntry {
+    pub(super) const PRESENT: u64 = 1;
+    pub(super) const WRITABLE: u64 = 1 << 1;
+    pub(super) const USER: u64 = 1 << 2;
+    pub(super) const ACCESSED: u64 = 1 << 5;
+    pub(super) const DIRTY: u64 = 1 << 6;
+    pub(super) const NO_EXECUTE: u64 = 1 << 63;
+    /// Ours: a page that is mapped but may not be accessed at all (it is not `PRESENT`).
+    const NO_ACCESS: u64 = 1 << 9;
+    const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+
+    /// What a user page's entry says beside its frame. The processor knows no page that can be written or executed but not
+    /// read.
+    #[inline(always)]
+    pub(super) fn flags(prot: Prot) -> u64 {
+        if prot.is_empty() {
+            return Self::NO_ACCESS | Self::NO_EXECUTE;
+        }
+        let mut flags = Self::PRESENT | Self::USER;
+        if prot.contains(Prot::WRITE) {
+            flags |= Self::WRITABLE;
+        }
+        if !prot.contains(Prot::EXECUTE) {
+            flags |= Self::NO_EXECUTE;
+        }
+        flags
+    }
+
+    #[inline(always)]
+    pub(super) fn new(frame: FrameNumber, flags: u64) -> Self {
+        PageEntry((frame.0 as u64) << 12 | flags)
+    }
+
+    #[inline(always)]
+    pub(super) fn frame(self) -> FrameNumber {
+        FrameNumber(((self.0 & Self::ADDRESS) >> 12) as u32)
+    }
+
+    /// The same with other rights; what the processor noted stays.
+    #[inline(always)]
+    pub(super) fn with_flags(self, flags: u64) -> Self {
+        PageEntry(self.0 & (Self::ADDRESS | Self::ACCESSED | Self::DIRTY) | flags)
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    #[inline(always)]
+    pub(super) fn has(self, flag: u64) -> bool {
+        self.0 & flag != 0
+    }
+
+    pub(super) fn prot(self) -> Prot {
+        let mut prot = Prot::empty();
+        prot.set(Prot::READ, self.has(Self::PRESENT));
+        prot.set(Prot::WRITE, self.has(Self::WRITABLE));
+        prot.set(Prot::EXECUTE, self.has(Self::PRESENT) && !self.has(Self::NO_EXECUTE));
+        prot
+    }
+}
+
+/// What stands beside a table.
+#[repr(C)]
+pub(super) struct TableState {
+    /// Bit g: entries 8g to 8g+7 may be in use. Not kept for a root's upper half.
+    pub(super) occupied: u64,
+    /// How many entries are in use. A root's upper half does not count.
+    pub(super) live: u64,
+}
+
+/// A table, by its frame.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Table(pub(super) FrameNumber);
+
+impl Table {
+    /// The entry at `index` (modulo the table's size).
+    ///
+    /// # Safety
+    /// See the module.
+    #[inline(always)]
+    pub(super) unsafe fn entry(self, index: usize) -> &'static AtomicU64 {
+        // SAFETY: a table's frame holds 512 entries, which the processor may change too. The caller does not use the
+        // reference beyond the table's life.
+        unsafe { &*machine::frame_pointer(self.0).cast::<AtomicU64>().add(index % ENTRIES) }
+    }
+
+    /// The value of the entry at `index`.
+    ///
+    /// # Safety
+    /// See the module.
+    #[inline(always)]
+    pub(super) unsafe fn get(self, index: usize) -> PageEntry {
+        // SAFETY: the caller's promise.
+        PageEntry(unsafe { self.entry(index) }.load(Ordering::Relaxed))
+    }
+
+    /// What stands beside the table.
+    ///
+    /// # Safety
+    /// See the module; and the reference to the last state asked for is not used any more.
+    #[inline(always)]
+    pub(super) unsafe fn state(self) -> &'static mut TableState {
+        // SAFETY: the storage of a table's frame holds this, and the lock's holder alone uses it.
+        unsafe { &mut *Metadata::of(self.0).storage.get().cast::<TableState>() }
+    }
+
+    /// Sets an entry that was empty.
+    ///
+    /// # Safety
+    /// See the module.
+    #[inline(always)]
+    pub(super) unsafe fn fill(self, index: usize, entry: PageEntry) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.entry(index).store(entry.0, Ordering::Release);
+            let state = self.state();
+            state.live += 1;
+            state.occupied |= 1 << (index % ENTRIES / GROUP);
+        }
+    }
+
+    /// Empties an entry; what it was. The group's bit stays.
+    ///
+    /// # Safety
+    /// See the module.
+    #[inline(always)]
+    pub(super) unsafe fn clear(self, index: usize) -> PageEntry {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let entry = PageEntry(self.entry(index).swap(0, Ordering::Relaxed));
+            if !entry.is_empty() {
+                self.state().live -= 1;
+            }
+            entry
+        }
+    }
+
+    /// The table that covers `address` one level above the pages, if there is one; walks down from `self` at `level`.
+    ///
+    /// # Safety
+    /// See the module.
+    #[inline(always)]
+    pub(super) unsafe fn leaf(self, level: u32, address: usize) -> Option<Table> {
+        let mut table = self;
+        for level in (2..=level).rev() {
+            // SAFETY: the caller's promise, which holds for the tables below as well.
+            let entry = unsafe { table.get(address >> shift(level)) };
+            if entry.is_empty() {
+                return None;
+            }
+            table = Table(entry.frame());
+        }
+        Some(table)
+    }
+
+    /// As [`leaf`](Self::leaf), and makes the tables that are missing.
+    ///
+    /// # Errors
+    /// No memory. Tables made before that are empty, and stay.
+    ///
+    /// # Safety
+    /// See the module.
+    #[inline(always)]
+    pub(super) unsafe fn leaf_or_new(self, level: u32, address: usize) -> Result<Table, OutOfMemory> {
+        let mut table = self;
+        for level in (2..=level).rev() {
+            let index = address >> shift(level);
+            // SAFETY: the caller's promise, which holds for the tables below as well.
+            let entry = unsafe { table.get(index) };
+            table = if entry.is_empty() {
+                let below = Table::new().ok_or(OutOfMemory)?;
+                let flags = PageEntry::PRESENT | PageEntry::WRITABLE | PageEntry::USER;
+                // SAFETY: as above; the entry is empty.
+                unsafe { table.fill(index, PageEntry::new(below.0, flags)) };
+                below
+            } else {
+                Table(entry.frame())
+            };
+        }
+        Ok(table)
+    }
+
+    /// Frees the tables on the way to `address` that are empty, `self` excepted.
+    ///
+    /// # Safety
+    /// See the module; no core remembers them any more.
+    pub(super) unsafe fn prune(self, level: u32, address: usize) {
+        if level == 1 {
+            return;
+        }
+        let index = address >> shift(level);
+        // SAFETY: the caller's promise, which holds for the tables below as well.
+        unsafe {
+            let entry = self.get(index);
+            if entry.is_empty() {
+                return;
+            }
+            let below = Table(entry.frame());
+            below.prune(level - 1, address);
+            if below.state().live == 0 {
+                self.clear(index);
+                below.give_back();
+            }
+        }
+    }
+
+    /// An empty table.
+    pub(super) fn new() -> Option<Table> {
+        if let Some(table) = EMPTY.here().pop() {
+            return Some(table);
+        }
+        let table = Table(supply::take(Kind::Table, Purpose::Kernel)?);
+        // SAFETY: the table is this function's alone.
+        unsafe {
+            machine::zero(machine::frame_pointer(table.0), PAGE_SIZE);
+            *table.state() = TableState { occupied: 0, live: 0 };
+        }
+        Some(table)
+    }
+
+    /// A table for an address space, which maps the kernel.
+    pub(super) fn new_root() -> Option<Table> {
+        if let Some(root) = ROOTS.here().pop() {
+            return Some(root);
+        }
+        let root = Table::new()?;
+        let kernel = Table(kernel_space::root());
+        for index in ENTRIES / 2..ENTRIES {
+            // SAFETY: the new table is this function's alone, and the kernel's root does not change.
+            unsafe { root.entry(index).store(kernel.get(index).0, Ordering::Relaxed) };
+        }
+        Some(root)
+    }
+
+    /// Takes back a table without entries.
+    ///
+    /// # Safety
+    /// It is all zeros, and nobody refers to it, no core either.
+    pub(super) unsafe fn give_back(self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            *self.state() = TableState { occupied: 0, live: 0 };
+            if !EMPTY.here().push(self) {
+                supply::give(self.0);
+            }
+        }
+    }
+
+    /// Takes back a root without entries in its lower half.
+    ///
+    /// # Safety
+    /// As for [`give_back`](Self::give_back), but for the upper half, which is as [`new_root`](Self::new_root) made it.
+    pub(super) unsafe fn give_back_root(self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            *self.state() = TableState { occupied: 0, live: 0 };
+            if !ROOTS.here().push(self) {
+                supply::give(self.0);
+            }
+        }
+    }
+}
+
+/// How far an address is shifted to give the index in a table of `level` (1 maps pages, 4 is the root).
+#[inline(always)]
+pub(super) const fn shift(level: u32) -> u32 {
+    3 + 9 * level
+}
+
+/// The bits of the groups that entries `first..=last` are in.
+#[inline(always)]
+pub(super) fn groups(first: usize, last: usize) -> u64 {
+    let (low, high) = (first / GROUP, last / GROUP);
+    (u64::MAX << low) & (u64::MAX >> (63 - high))
+}
+
+/// Tables kept at hand by a core.
+struct Pool<const N: usize> {
+    len: AtomicU32,
+    tables: [AtomicU32; N],
+}
+
+impl<const N: usize> Pool<N> {
+    const fn new() -> Self {
+        Pool { len: AtomicU32::new(0), tables: [const { AtomicU32::new(0) }; N] }
+    }
+
+    #[inline(always)]
+    fn pop(&self) -> Option<Table> {
+        let len = self.len.load(Ordering::Relaxed).checked_sub(1)?;
+        self.len.store(len, Ordering::Relaxed);
+        Some(Table(FrameNumber(self.tables[len as usize % N].load(Ordering::Relaxed))))
+    }
+
+    #[inline(always)]
+    fn push(&self, table: Table) -> bool {
+        let len = self.len.load(Ordering::Relaxed);
+        if len as usize == N {
+            return false;
+        }
+        self.tables[len as usize % N].store(table.0.0, Ordering::Relaxed);
+        self.len.store(len + 1, Ordering::Relaxed);
+        true
+    }
+}
+
+static EMPTY: CoreLocal<Pool<64>> = CoreLocal::new([const { Pool::new() }; MAX_CORES]);
+static ROOTS: CoreLocal<Pool<8>> = CoreLocal::new([const { Pool::new() }; MAX_CORES]);
