@@ -20,6 +20,7 @@ extern crate alloc;
 pub mod arch;
 pub mod boot;
 pub mod cpu;
+pub mod entropy;
 pub mod irq;
 pub mod mm;
 pub mod power;

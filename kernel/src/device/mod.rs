@@ -1,9 +1,61 @@
 //! Terminals and the memory devices.
+//!
+//! | major | minor | name | where |
+//! | --- | --- | --- | --- |
+//! | 1 | 3 5 7 8 9 11 | null zero full random urandom kmsg | [`memory`] |
+//! | 4 | 64.. | ttyS0 to ttyS3 | [`tty`] |
+//! | 5 | 0 1 2 | tty console ptmx | [`tty`] |
+//! | 136 | any | pts/N | [`tty`] |
 
-use crate::fs::{DeviceNode, Driver};
+pub mod memory;
+pub mod random;
+pub mod tty;
+
+use alloc::boxed::Box;
+
+use frame::Cx;
+
+use crate::current::Current;
+use crate::fs::{DeviceNode, DeviceNumber, Driver, File, FileKind, OpenFlags};
+use crate::step::Step;
 
 /// Who opens which device nodes.
-pub const DRIVERS: &[Driver] = &[];
+pub const DRIVERS: &[Driver] = &[
+    driver(1, 0, 255, |device, _, _, _| Ok(memory::open(device.minor)?)),
+    driver(4, 64, 95, |device, flags, me, cx| Ok(tty::open_serial(device.minor as usize - 64, flags, me, cx)?)),
+    driver(5, 0, 0, |_, flags, me, cx| Ok(tty::open_controlling(flags, me, cx)?)),
+    driver(5, 1, 1, |_, flags, me, cx| Ok(tty::open_serial(0, flags, me, cx)?)),
+    driver(5, 2, 2, |_, _, me, cx| Ok(tty::open_master(me, cx)?)),
+    driver(136, 0, u32::MAX, |device, flags, me, cx| Ok(tty::open_slave(device.minor, flags, me, cx)?)),
+];
 
 /// What devtmpfs (`/dev`) holds at boot.
-pub const NODES: &[DeviceNode] = &[];
+pub const NODES: &[DeviceNode] = &[
+    node("null", 1, 3, 0o666),
+    node("zero", 1, 5, 0o666),
+    node("full", 1, 7, 0o666),
+    node("random", 1, 8, 0o666),
+    node("urandom", 1, 9, 0o666),
+    node("kmsg", 1, 11, 0o644),
+    node("tty", 5, 0, 0o666),
+    node("console", 5, 1, 0o600),
+    node("ptmx", 5, 2, 0o666),
+    node("ttyS0", 4, 64, 0o660),
+    node("ttyS1", 4, 65, 0o660),
+    node("ttyS2", 4, 66, 0o660),
+    node("ttyS3", 4, 67, 0o660),
+];
+
+const fn driver(
+    major: u32,
+    first_minor: u32,
+    last_minor: u32,
+    open: fn(DeviceNumber, OpenFlags, &Current, &Cx) -> Step<Box<dyn File>>,
+) -> Driver {
+    Driver { kind: FileKind::CharacterDevice, major, first_minor, last_minor, open }
+}
+
+const fn node(path: &'static str, major: u32, minor: u32, permissions: u32) -> DeviceNode {
+    let device = DeviceNumber { major, minor };
+    DeviceNode { path, kind: FileKind::CharacterDevice, permissions, device }
+}

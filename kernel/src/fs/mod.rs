@@ -12,9 +12,12 @@ mod context;
 mod devices;
 mod file;
 mod inode;
+mod install;
 mod locks;
 mod metadata;
 mod mount;
+pub mod pipe;
+mod ring;
 mod table;
 
 pub use context::FsContext;

@@ -1,0 +1,154 @@
+//! Random bytes, by ChaCha20 (RFC 8439) as a generator with fast key erasure: each request gets a key of its own, and the generator's
+//! key is replaced before anything is given out, so what was given out cannot be computed from the state that is left.
+//!
+//! Seeded from the processor's random numbers and the clock.
+
+use frame::Cx;
+use frame::mm::Writer;
+use refs::SpinLock;
+
+use crate::step::Step;
+
+static GENERATOR: SpinLock<Generator> = SpinLock::new(Generator { key: [0; 8], is_seeded: false });
+
+struct Generator {
+    key: [u32; 8],
+    is_seeded: bool,
+}
+
+/// So much is made in one go.
+const AT_ONCE: usize = 1 << 16;
+
+/// Fills `to` with random bytes, at most 64 KiB; how many.
+///
+/// # Errors
+/// User memory faulted behind the first byte.
+pub fn fill(to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
+    let key = GENERATOR.lock(cx).next_key();
+    let wanted = to.remaining().min(AT_ONCE);
+    let (mut count, mut counter) = (0, 0);
+    while count < wanted {
+        let bytes = bytes_of(block(&key, counter));
+        let len = (wanted - count).min(bytes.len());
+        match to.write(&bytes[..len]) {
+            Ok(written) => count += written,
+            Err(fault) if count == 0 => return Err(fault.into()),
+            Err(_) => return Ok(count),
+        }
+        counter += 1;
+    }
+    Ok(count)
+}
+
+/// Some random bytes for the kernel itself.
+pub fn bytes<const N: usize>(cx: &Cx) -> [u8; N] {
+    let key = GENERATOR.lock(cx).next_key();
+    let mut result = [0; N];
+    for (counter, chunk) in result.chunks_mut(64).enumerate() {
+        chunk.copy_from_slice(&bytes_of(block(&key, counter as u32))[..chunk.len()]);
+    }
+    result
+}
+
+/// Mixes bytes into the generator's state. Whatever they are, they make nothing more predictable.
+pub fn mix(bytes: &[u8], cx: &Cx) {
+    let mut generator = GENERATOR.lock(cx);
+    for chunk in bytes.chunks(32) {
+        for (index, &byte) in chunk.iter().enumerate() {
+            generator.key[index / 4] ^= u32::from(byte) << (index % 4 * 8);
+        }
+        generator.next_key();
+    }
+}
+
+impl Generator {
+    /// A key for one request. The generator goes on with another.
+    fn next_key(&mut self) -> [u32; 8] {
+        if !self.is_seeded {
+            for pair in self.key.chunks_exact_mut(2) {
+                let word = frame::entropy::word();
+                pair[0] ^= word as u32;
+                pair[1] ^= (word >> 32) as u32;
+            }
+            self.is_seeded = true;
+        }
+        let made = block(&self.key, u32::MAX);
+        let (mine, given) = made.split_at(8);
+        self.key.copy_from_slice(mine);
+        let mut key = [0; 8];
+        key.copy_from_slice(given);
+        key
+    }
+}
+
+fn bytes_of(words: [u32; 16]) -> [u8; 64] {
+    let mut bytes = [0; 64];
+    for (chunk, word) in bytes.chunks_exact_mut(4).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// A block of ChaCha20 with nonce 0: RFC 8439, section 2.3.
+fn block(key: &[u32; 8], counter: u32) -> [u32; 16] {
+    block_with_nonce(key, counter, [0; 3])
+}
+
+fn block_with_nonce(key: &[u32; 8], counter: u32, nonce: [u32; 3]) -> [u32; 16] {
+    let mut first = [0; 16];
+    first[..4].copy_from_slice(&[0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574]);
+    first[4..12].copy_from_slice(key);
+    first[12] = counter;
+    first[13..].copy_from_slice(&nonce);
+    let mut state = first;
+    for _ in 0..10 {
+        quarter_round(&mut state, 0, 4, 8, 12);
+        quarter_round(&mut state, 1, 5, 9, 13);
+        quarter_round(&mut state, 2, 6, 10, 14);
+        quarter_round(&mut state, 3, 7, 11, 15);
+        quarter_round(&mut state, 0, 5, 10, 15);
+        quarter_round(&mut state, 1, 6, 11, 12);
+        quarter_round(&mut state, 2, 7, 8, 13);
+        quarter_round(&mut state, 3, 4, 9, 14);
+    }
+    for (word, first) in state.iter_mut().zip(first) {
+        *word = word.wrapping_add(first);
+    }
+    state
+}
+
+fn quarter_round(state: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
+    let mut half = |a: usize, b: usize, d: usize, turn: u32| {
+        state[a] = state[a].wrapping_add(state[b]);
+        state[d] = (state[d] ^ state[a]).rotate_left(turn);
+    };
+    half(a, b, d, 16);
+    half(c, d, b, 12);
+    half(a, b, d, 8);
+    half(c, d, b, 7);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_block_is_that_of_rfc_8439_section_2_3_2() {
+        let mut key = [0; 8];
+        for (index, word) in key.iter_mut().enumerate() {
+            let first = index as u32 * 4;
+            *word = u32::from_le_bytes([first, first + 1, first + 2, first + 3].map(|byte| byte as u8));
+        }
+        let made = block_with_nonce(&key, 1, [0x0900_0000, 0x4a00_0000, 0]);
+        assert_eq!(made[..4], [0xe4e7_f110, 0x1559_3bd1, 0x1fdd_0f50, 0xc471_20a3]);
+        assert_eq!(made[15], 0x4e3c_50a2);
+    }
+
+    #[test]
+    fn no_two_requests_get_the_same_key() {
+        let mut generator = Generator { key: [1; 8], is_seeded: true };
+        let (first, second) = (generator.next_key(), generator.next_key());
+        assert_ne!(first, second);
+        assert_ne!(generator.key, first);
+    }
+}

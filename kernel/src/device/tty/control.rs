@@ -1,0 +1,174 @@
+//! ioctl(2) of terminals: see ioctl_tty(2).
+
+use frame::Cx;
+use linux_raw_sys::general::{
+    TCIFLUSH, TCIOFF, TCIOFLUSH, TCION, TCOFLUSH, TCOOFF, TCOON, VSTART, VSTOP,
+};
+use linux_raw_sys::ioctl;
+use refs::TempRc;
+use zerocopy::IntoBytes;
+
+use super::job::{self, Use};
+use super::termios::{SHORT_SIZE, Termios, WindowSize};
+use super::{Line, Tty};
+use crate::current::Current;
+use crate::error::Errno;
+use crate::step::Step;
+
+/// DTR, RTS, carrier and data set ready: the lines of a port that is connected.
+const MODEM_LINES: i32 = 0x002 | 0x004 | 0x040 | 0x100;
+
+/// Carries out a request for a terminal, from its own side or from its master's.
+pub fn ioctl(tty: &TempRc<'_, Tty>, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+    let memory = me.memory(cx)?;
+    match request {
+        ioctl::TCGETS => {
+            let termios = tty.termios(cx);
+            memory.write_bytes(argument, &termios.as_bytes()[..SHORT_SIZE])?;
+        }
+        ioctl::TCGETS2 => memory.write(argument, &tty.termios(cx))?,
+        ioctl::TCSETS | ioctl::TCSETSW | ioctl::TCSETSF => {
+            let mut termios = tty.termios(cx);
+            memory.reader(argument, SHORT_SIZE).read(&mut termios.as_mut_bytes()[..SHORT_SIZE])?;
+            set_termios(tty, termios, request == ioctl::TCSETSF, me, cx)?;
+        }
+        ioctl::TCSETS2 | ioctl::TCSETSW2 | ioctl::TCSETSF2 => {
+            let termios = memory.read(argument)?;
+            set_termios(tty, termios, request == ioctl::TCSETSF2, me, cx)?;
+        }
+        ioctl::TIOCGWINSZ => {
+            let window = tty.state.lock(cx).window;
+            memory.write(argument, &window)?;
+        }
+        ioctl::TIOCSWINSZ => set_window(tty, memory.read(argument)?, cx),
+        // What is written has gone out already.
+        ioctl::TCSBRK | ioctl::TCSBRKP => job::check(tty, Use::Change, me, cx)?,
+        ioctl::TCFLSH => {
+            job::check(tty, Use::Change, me, cx)?;
+            flush(tty, argument as u32, cx)?;
+        }
+        ioctl::TCXONC => {
+            job::check(tty, Use::Change, me, cx)?;
+            set_flow(tty, argument as u32, cx)?;
+        }
+        ioctl::FIONREAD => {
+            let unread = tty.state.lock(cx).discipline.unread() as i32;
+            memory.write(argument, &unread)?;
+        }
+        ioctl::TIOCOUTQ => {
+            let unsent = tty.state.lock(cx).to_master.len() as i32;
+            memory.write(argument, &unsent)?;
+        }
+        ioctl::TIOCGETD => memory.write(argument, &0i32)?,
+        ioctl::TIOCSETD => {
+            if memory.read::<i32>(argument)? != 0 {
+                return Err(Errno::EINVAL.into());
+            }
+        }
+        ioctl::TIOCEXCL => tty.state.lock(cx).is_exclusive = true,
+        ioctl::TIOCNXCL => tty.state.lock(cx).is_exclusive = false,
+        ioctl::TIOCGEXCL => {
+            let is_exclusive = i32::from(tty.state.lock(cx).is_exclusive);
+            memory.write(argument, &is_exclusive)?;
+        }
+        ioctl::TIOCMGET if matches!(tty.line, Line::Serial(_)) => memory.write(argument, &MODEM_LINES)?,
+        ioctl::TIOCMSET | ioctl::TIOCMBIS | ioctl::TIOCMBIC if matches!(tty.line, Line::Serial(_)) => {}
+        ioctl::TIOCGDEV => memory.write(argument, &tty.encoded_device())?,
+        ioctl::TIOCSTI => {
+            if !me.is_privileged(cx) {
+                return Err(Errno::EPERM.into());
+            }
+            tty.receive(&[memory.read::<u8>(argument)?], cx);
+        }
+        ioctl::TIOCVHANGUP => {
+            if !me.is_privileged(cx) {
+                return Err(Errno::EPERM.into());
+            }
+            job::hang_up(tty, cx);
+        }
+        ioctl::TIOCSCTTY => job::set_controlling(tty, argument, me, cx)?,
+        ioctl::TIOCNOTTY => job::give_up_controlling(tty, me, cx)?,
+        ioctl::TIOCGSID => {
+            let session = job::session_of(tty, me, cx)?;
+            memory.write(argument, &session)?;
+        }
+        ioctl::TIOCGPGRP => {
+            let foreground = job::foreground_of(tty, me, cx)?;
+            memory.write(argument, &foreground)?;
+        }
+        ioctl::TIOCSPGRP => {
+            job::check(tty, Use::Change, me, cx)?;
+            job::set_foreground(tty, memory.read(argument)?, me, cx)?;
+        }
+        _ => return Err(Errno::ENOTTY.into()),
+    }
+    Ok(0)
+}
+
+fn set_termios(tty: &TempRc<'_, Tty>, termios: Termios, flushes: bool, me: &Current, cx: &Cx) -> Step<()> {
+    job::check(tty, Use::Change, me, cx)?;
+    let mut state = tty.state.lock(cx);
+    if flushes {
+        state.discipline.flush_input();
+    }
+    state.discipline.set_termios(termios);
+    drop(state);
+    // What is readable, and whether output is stopped, may have changed.
+    tty.input.wake_all();
+    tty.output.wake_all();
+    Ok(())
+}
+
+fn set_window(tty: &TempRc<'_, Tty>, window: WindowSize, cx: &Cx) {
+    let mut state = tty.state.lock(cx);
+    let has_changed = state.window != window;
+    state.window = window;
+    let foreground = state.foreground;
+    drop(state);
+    if has_changed {
+        job::tell_window_changed(foreground, cx);
+    }
+}
+
+fn flush(tty: &TempRc<'_, Tty>, queue: u32, cx: &Cx) -> Step<()> {
+    if !matches!(queue, TCIFLUSH | TCOFLUSH | TCIOFLUSH) {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut state = tty.state.lock(cx);
+    if queue != TCOFLUSH {
+        state.discipline.flush_input();
+    }
+    if queue != TCIFLUSH {
+        state.to_master.clear();
+    }
+    drop(state);
+    tty.output.wake_all();
+    tty.master.wake_all();
+    Ok(())
+}
+
+fn set_flow(tty: &TempRc<'_, Tty>, action: u32, cx: &Cx) -> Step<()> {
+    match action {
+        TCOOFF => tty.state.lock(cx).discipline.set_stopped(true),
+        TCOON => {
+            tty.state.lock(cx).discipline.set_stopped(false);
+            tty.output.wake_all();
+        }
+        TCIOFF => tty.send(&[tty.termios(cx).character(VSTOP)], cx),
+        TCION => tty.send(&[tty.termios(cx).character(VSTART)], cx),
+        _ => return Err(Errno::EINVAL.into()),
+    }
+    Ok(())
+}
+
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_have_the_size_that_programs_expect() {
+        assert_eq!(size_of::<Termios>(), 44);
+        assert_eq!(size_of::<WindowSize>(), 8);
+    }
+}

@@ -1,0 +1,206 @@
+//! An open terminal.
+
+use alloc::boxed::Box;
+
+use frame::Cx;
+use frame::mm::{Reader, Writer};
+use linux_raw_sys::general::{TOSTOP, VMIN, VTIME};
+use refs::{StrongRc, Waker, WeakRc};
+
+use super::job::{self, Use};
+use super::{Available, Slaves, State, Tty, control};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::{Events, File, OpenFlags};
+use crate::step::{Step, Stop};
+use crate::time;
+
+/// An open terminal: a serial one, or the slave of a pseudo-terminal.
+pub struct TtyFile {
+    tty: WeakRc<Tty>,
+    /// How often the terminal had been hung up when it was opened.
+    hangups: u32,
+    /// Tells the master of a pseudo-terminal that its slave is open.
+    _slaves: Option<StrongRc<Slaves>>,
+}
+
+/// Opens the controlling terminal of the caller: `/dev/tty`.
+///
+/// # Errors
+/// ENXIO: it has none.
+pub fn open_controlling(_flags: OpenFlags, me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
+    let tty = job::controlling(me, cx).ok_or(Errno::ENXIO)?;
+    let hangups = tty.upgrade(cx).map_err(|_| Errno::ENXIO)?.state.lock(cx).hangups;
+    let slaves = super::pty::slaves_of(tty, cx);
+    Ok(Box::new(TtyFile { tty, hangups, _slaves: slaves }))
+}
+
+impl TtyFile {
+    pub(super) fn open(
+        tty: WeakRc<Tty>,
+        slaves: Option<StrongRc<Slaves>>,
+        flags: OpenFlags,
+        me: &Current,
+        cx: &Cx,
+    ) -> Result<TtyFile> {
+        let object = tty.upgrade(cx).map_err(|_| Errno::EIO)?;
+        let state = object.state.lock(cx);
+        if state.is_exclusive && !me.is_privileged(cx) {
+            return Err(Errno::EBUSY);
+        }
+        let hangups = state.hangups;
+        drop(state);
+        if !flags.contains(OpenFlags::NO_CONTROLLING_TTY) {
+            job::adopt(&object, me, cx);
+        }
+        Ok(TtyFile { tty, hangups, _slaves: slaves })
+    }
+
+    /// The terminal.
+    pub fn tty(&self) -> WeakRc<Tty> {
+        self.tty
+    }
+
+    fn is_hung_up(&self, state: &State) -> bool {
+        state.hangups != self.hangups
+    }
+}
+
+/// How long a read in raw mode waits, by VMIN and VTIME: see termios(3).
+enum Waits {
+    /// Not at all: so many bytes are enough.
+    Enough(usize),
+    /// Until this time at most, if there is a limit.
+    Until(Option<u64>),
+}
+
+impl State {
+    /// What a read of at most `wanted` bytes is to do in raw mode.
+    fn raw_wait(&mut self, wanted: usize) -> Waits {
+        const TENTH_NANOS: u64 = 100_000_000;
+        let termios = self.discipline.termios();
+        let (least, limit) = (usize::from(termios.character(VMIN)), u64::from(termios.character(VTIME)) * TENTH_NANOS);
+        let there = self.discipline.unread();
+        if there >= least.clamp(1, wanted.max(1)) || (least == 0 && limit == 0) {
+            return Waits::Enough(there);
+        }
+        if limit == 0 {
+            return Waits::Until(None);
+        }
+        let now = frame::time::now();
+        let until = if least > 0 {
+            // The clock between bytes starts with the first one.
+            if there == 0 {
+                return Waits::Until(None);
+            }
+            self.last_input + limit
+        } else {
+            // A read that was given up leaves its start behind; one that is that old cannot be this one.
+            if self.waiting_since == 0 || now > self.waiting_since + 2 * limit {
+                self.waiting_since = now;
+            }
+            self.waiting_since + limit
+        };
+        if now >= until { Waits::Enough(there) } else { Waits::Until(Some(until)) }
+    }
+}
+
+impl File for TtyFile {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+        let tty = self.tty.upgrade(cx).map_err(|_| Errno::EIO)?;
+        job::check(&tty, Use::Read, me, cx)?;
+        let mut state = tty.state.lock(cx);
+        if self.is_hung_up(&state) || to.remaining() == 0 {
+            return Ok(0);
+        }
+        if !state.discipline.is_canonical()
+            && let Waits::Until(_) = state.raw_wait(to.remaining())
+        {
+            return Err(Stop::Block);
+        }
+        let count = match state.discipline.available() {
+            Available::Nothing if state.discipline.is_canonical() => return Err(Stop::Block),
+            Available::Nothing | Available::End => 0,
+            Available::Bytes(count) => {
+                let (first, second) = state.discipline.peek(count.min(to.remaining()));
+                to.write(first)? + to.write(second)?
+            }
+        };
+        state.discipline.take(count);
+        state.waiting_since = 0;
+        drop(state);
+        if matches!(tty.line, super::Line::Master(_)) {
+            tty.master.wake_all();
+        }
+        Ok(count)
+    }
+
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+        let tty = self.tty.upgrade(cx).map_err(|_| Errno::EIO)?;
+        if tty.termios(cx).has_local(TOSTOP) {
+            job::check(&tty, Use::Change, me, cx)?;
+        }
+        let mut chunk = [0; 1024];
+        let count = from.read(&mut chunk)?;
+        let mut state = tty.state.lock(cx);
+        if self.is_hung_up(&state) {
+            return Err(Errno::EIO.into());
+        }
+        if !tty.takes_output(&state) {
+            return Err(Stop::Block);
+        }
+        let mut out = core::mem::take(&mut state.scratch);
+        out.clear();
+        state.discipline.transmit(&chunk[..count], &mut out);
+        drop(state);
+        tty.send(&out, cx);
+        tty.state.lock(cx).scratch = out;
+        Ok(count)
+    }
+
+    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        const GONE: Events = Events::IN
+            .union(Events::OUT)
+            .union(Events::READ_NORMAL)
+            .union(Events::WRITE_NORMAL)
+            .union(Events::ERROR)
+            .union(Events::HANG_UP);
+        let Ok(tty) = self.tty.upgrade(cx) else { return GONE };
+        if let Some(waker) = waker {
+            self.tty.watch(waker, cx);
+            // Hang-ups wake these as well.
+            tty.input.register(waker, cx);
+            if interest.contains(Events::OUT) {
+                tty.output.register(waker, cx);
+            }
+        }
+        let mut state = tty.state.lock(cx);
+        if self.is_hung_up(&state) {
+            return GONE;
+        }
+        let mut events = Events::empty();
+        if state.discipline.available() != Available::Nothing {
+            events |= Events::IN | Events::READ_NORMAL;
+        }
+        if tty.takes_output(&state) {
+            events |= Events::OUT | Events::WRITE_NORMAL;
+        }
+        if let Some(waker) = waker
+            && interest.contains(Events::IN)
+            && !state.discipline.is_canonical()
+            && let Waits::Until(Some(until)) = state.raw_wait(usize::MAX)
+        {
+            drop(state);
+            time::wake_at(until, waker, cx);
+        }
+        events & (interest | Events::ERROR | Events::HANG_UP)
+    }
+
+    fn ioctl(&self, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+        let tty = self.tty.upgrade(cx).map_err(|_| Errno::EIO)?;
+        if self.is_hung_up(&tty.state.lock(cx)) {
+            return Err(Errno::EIO.into());
+        }
+        control::ioctl(&tty, request, argument, me, cx)
+    }
+}

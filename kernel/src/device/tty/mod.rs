@@ -1,0 +1,199 @@
+//! Terminals.
+//!
+//! ```text
+//!   serial port --interrupt--> serial::RECEIVED --input task--> Discipline --> TtyFile::read
+//!   serial port <------------------ echo, TtyFile::write -------- Discipline
+//!   pty master  --MasterFile::write-------------------------> Discipline --> TtyFile::read (the slave)
+//!   pty master  <--MasterFile::read-- to_master <-- echo, TtyFile::write
+//! ```
+//!
+//! A [`Tty`] is what programs see: settings, window size, session and foreground group. The serial ones live for ever in [`serial`]'s table; that of
+//! a pseudo-terminal belongs to its master's description, and its slaves find out by its name that it is gone.
+//!
+//! Locks: a terminal's state is locked alone. Wakers and signals are sent, and bytes go to a port, after it is unlocked.
+
+mod control;
+mod discipline;
+mod file;
+mod job;
+mod pty;
+mod serial;
+mod termios;
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use frame::Cx;
+use refs::{SpinLock, StrongRc, WaitList, WeakRc};
+
+pub use discipline::Attention;
+pub use file::{TtyFile, open_controlling};
+pub use pty::{MasterFile, numbers, open_master, open_slave, owner};
+pub use serial::{open_serial, start};
+pub use termios::WindowSize;
+
+use discipline::{Available, Discipline};
+use termios::Termios;
+
+/// What a terminal is connected to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// The serial port of that number.
+    Serial(u8),
+    /// The master of the pseudo-terminal of that number.
+    Master(u32),
+}
+
+/// A terminal.
+pub struct Tty {
+    /// What it is connected to.
+    pub line: Line,
+    name: WeakRc<Tty>,
+    state: SpinLock<State>,
+    /// Who waits for input, or for the end of it.
+    input: WaitList,
+    /// Who waits for room for output.
+    output: WaitList,
+    /// Who waits at the master for output of the slave.
+    master: WaitList,
+}
+
+/// Lives as long as the slave of a pseudo-terminal is open.
+pub struct Slaves;
+
+struct State {
+    discipline: Discipline,
+    window: WindowSize,
+    /// The session whose controlling terminal it is; 0: none's.
+    session: u32,
+    /// The process group that may read, and gets signals; 0: none.
+    foreground: u32,
+    /// How often it was hung up: descriptions from before the last time are dead.
+    hangups: u32,
+    /// No more opens (TIOCEXCL).
+    is_exclusive: bool,
+    /// The slave of a pseudo-terminal cannot be opened yet (TIOCSPTLCK).
+    is_locked: bool,
+    /// When the read that waits with a time limit (VTIME) began; 0: none does.
+    waiting_since: u64,
+    /// When the last byte came.
+    last_input: u64,
+    /// What the master of a pseudo-terminal has not read yet.
+    to_master: VecDeque<u8>,
+    slaves: Option<WeakRc<Slaves>>,
+    /// Kept to save allocations.
+    scratch: Vec<u8>,
+}
+
+/// What the master of a pseudo-terminal may leave unread before the slave's writers wait.
+const MASTER_BACKLOG: usize = 1 << 16;
+
+impl Tty {
+    fn new(line: Line) -> StrongRc<Tty> {
+        StrongRc::new_cyclic(|name| Tty {
+            line,
+            name,
+            state: SpinLock::new(State {
+                discipline: Discipline::default(),
+                window: WindowSize::default(),
+                session: 0,
+                foreground: 0,
+                hangups: 0,
+                is_exclusive: false,
+                is_locked: matches!(line, Line::Master(_)),
+                waiting_since: 0,
+                last_input: 0,
+                to_master: VecDeque::new(),
+                slaves: None,
+                scratch: Vec::new(),
+            }),
+            input: WaitList::new(),
+            output: WaitList::new(),
+            master: WaitList::new(),
+        })
+    }
+
+    /// Its device number: major and minor.
+    pub fn device(&self) -> (u32, u32) {
+        match self.line {
+            Line::Serial(port) => (4, 64 + u32::from(port)),
+            Line::Master(number) => (136, number),
+        }
+    }
+
+    /// Its device number as `/proc/PID/stat` shows it.
+    pub fn encoded_device(&self) -> u32 {
+        let (major, minor) = self.device();
+        (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
+    }
+
+    /// The session whose controlling terminal it is, and its foreground process group; 0 for none.
+    pub fn session_and_foreground(&self, cx: &Cx) -> (u32, u32) {
+        let state = self.state.lock(cx);
+        (state.session, state.foreground)
+    }
+
+    /// Takes in what came from the other end of the line.
+    fn receive(&self, bytes: &[u8], cx: &Cx) {
+        let mut state = self.state.lock(cx);
+        let mut echo = core::mem::take(&mut state.scratch);
+        echo.clear();
+        let mut attention = None;
+        let was_stopped = state.discipline.is_stopped();
+        state.discipline.receive(bytes, &mut echo, |signal| attention = Some(signal));
+        state.last_input = frame::time::now();
+        let is_readable = state.discipline.available() != Available::Nothing;
+        let goes_on = was_stopped && !state.discipline.is_stopped();
+        let foreground = state.foreground;
+        drop(state);
+        self.send(&echo, cx);
+        self.state.lock(cx).scratch = echo;
+        if let Some(signal) = attention {
+            job::signal_group(foreground, signal, cx);
+        }
+        if is_readable {
+            self.input.wake_all();
+        }
+        if goes_on {
+            self.output.wake_all();
+        }
+    }
+
+    /// Sends bytes to the other end of the line as they are.
+    fn send(&self, bytes: &[u8], cx: &Cx) {
+        if bytes.is_empty() {
+            return;
+        }
+        match self.line {
+            Line::Serial(port) => serial::write(port, bytes),
+            Line::Master(_) => {
+                self.state.lock(cx).to_master.extend(bytes);
+                self.master.wake_all();
+            }
+        }
+    }
+
+    /// Whether a program's output would be taken now.
+    fn takes_output(&self, state: &State) -> bool {
+        !state.discipline.is_stopped()
+            && (matches!(self.line, Line::Serial(_)) || state.to_master.len() < MASTER_BACKLOG)
+    }
+
+    /// The settings, for what wants to know how to behave.
+    fn termios(&self, cx: &Cx) -> Termios {
+        *self.state.lock(cx).discipline.termios()
+    }
+}
+
+impl Drop for Tty {
+    /// The master of a pseudo-terminal was closed: its session loses its terminal.
+    fn drop(&mut self) {
+        if let Line::Master(number) = self.line {
+            pty::forget(number);
+        }
+        let state = self.state.get_mut();
+        if state.session != 0 {
+            job::hang_up_later(state.session, state.foreground);
+        }
+    }
+}

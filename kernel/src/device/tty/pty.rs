@@ -1,0 +1,174 @@
+//! Pseudo-terminals: see pty(7).
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use frame::Cx;
+use frame::mm::{Reader, Writer};
+use linux_raw_sys::ioctl;
+use refs::{SpinLock, StrongRc, Waker, WeakRc};
+
+use super::discipline::MAX_INPUT;
+use super::{Line, Slaves, State, Tty, TtyFile, control};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::{Events, File, OpenFlags};
+use crate::step::{Step, Stop};
+
+/// A pseudo-terminal, as `/dev/pts` knows it.
+struct Entry {
+    tty: WeakRc<Tty>,
+    uid: u32,
+    gid: u32,
+}
+
+/// All pseudo-terminals by number.
+static PTYS: SpinLock<BTreeMap<u32, Entry>> = SpinLock::new(BTreeMap::new());
+/// How many there may be (`/proc/sys/kernel/pty/max`).
+const MAX_PTYS: u32 = 4096;
+/// What the slave may leave unread in canonical mode before the master's writers wait.
+const SLAVE_BACKLOG: usize = 1 << 16;
+const _: () = assert!(SLAVE_BACKLOG < MAX_INPUT);
+
+/// The master of a pseudo-terminal.
+pub struct MasterFile {
+    tty: StrongRc<Tty>,
+}
+
+/// Makes a pseudo-terminal: opens `/dev/ptmx`.
+///
+/// # Errors
+/// ENOSPC: there are too many.
+pub fn open_master(me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
+    let (uid, gid) = me.thread(cx).map(|thread| thread.credentials.lock(cx)).map_or((0, 0), |who| (who.fsuid, who.fsgid));
+    let mut ptys = PTYS.lock(cx);
+    let number = (0..MAX_PTYS).find(|number| !ptys.contains_key(number)).ok_or(Errno::ENOSPC)?;
+    let tty = Tty::new(Line::Master(number));
+    ptys.insert(number, Entry { tty: tty.downgrade(), uid, gid });
+    Ok(Box::new(MasterFile { tty }))
+}
+
+/// Opens the slave of a pseudo-terminal: `/dev/pts/N`.
+///
+/// # Errors
+/// ENXIO: there is none of that number. EIO: it is locked.
+pub fn open_slave(number: u32, flags: OpenFlags, me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
+    let tty = PTYS.lock(cx).get(&number).map(|entry| entry.tty).ok_or(Errno::ENXIO)?;
+    if tty.upgrade(cx).map_err(|_| Errno::ENXIO)?.state.lock(cx).is_locked {
+        return Err(Errno::EIO);
+    }
+    let slaves = slaves_of(tty, cx);
+    Ok(Box::new(TtyFile::open(tty, slaves, flags, me, cx)?))
+}
+
+/// A share in what tells the master that its slave is open; `None` for a terminal without master.
+pub(super) fn slaves_of(tty: WeakRc<Tty>, cx: &Cx) -> Option<StrongRc<Slaves>> {
+    let tty = tty.upgrade(cx).ok().filter(|tty| matches!(tty.line, Line::Master(_)))?;
+    let mut state = tty.state.lock(cx);
+    let slaves = state.slaves.and_then(|slaves| slaves.upgrade(cx).ok()?.share());
+    let slaves = slaves.unwrap_or_else(|| StrongRc::new(Slaves));
+    state.slaves = Some(slaves.downgrade());
+    Some(slaves)
+}
+
+/// The number is free again.
+pub(super) fn forget(number: u32) {
+    PTYS.with(|ptys| ptys.remove(&number));
+}
+
+/// The numbers in use, ascending: what `/dev/pts` lists.
+pub fn numbers(cx: &Cx) -> Vec<u32> {
+    PTYS.lock(cx).keys().copied().collect()
+}
+
+/// The user and the group who own the slave of that number; `None` if there is none.
+pub fn owner(number: u32, cx: &Cx) -> Option<(u32, u32)> {
+    PTYS.lock(cx).get(&number).map(|entry| (entry.uid, entry.gid))
+}
+
+impl State {
+    /// Whether the slave was open and is not any more.
+    fn is_slave_gone(&self) -> bool {
+        self.slaves.is_some_and(|slaves| slaves.is_gone())
+    }
+}
+
+impl File for MasterFile {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+        let tty = self.tty.get(cx);
+        let mut state = tty.state.lock(cx);
+        if state.to_master.is_empty() {
+            return Err(if state.is_slave_gone() { Errno::EIO.into() } else { Stop::Block });
+        }
+        let count = to.remaining().min(state.to_master.len());
+        let (first, second) = state.to_master.as_slices();
+        let in_first = count.min(first.len());
+        to.write(&first[..in_first])?;
+        to.write(&second[..count - in_first])?;
+        state.to_master.drain(..count);
+        let takes_output = tty.takes_output(&state);
+        drop(state);
+        if takes_output {
+            tty.output.wake_all();
+        }
+        Ok(count)
+    }
+
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+        let tty = self.tty.get(cx);
+        if tty.state.lock(cx).discipline.unread() >= SLAVE_BACKLOG {
+            return Err(Stop::Block);
+        }
+        let mut chunk = [0; 1024];
+        let count = from.read(&mut chunk)?;
+        tty.receive(&chunk[..count], cx);
+        Ok(count)
+    }
+
+    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        let tty = self.tty.get(cx);
+        if let Some(waker) = waker {
+            tty.master.register(waker, cx);
+            let slaves = tty.state.lock(cx).slaves;
+            if let Some(slaves) = slaves.filter(|slaves| !slaves.is_gone()) {
+                slaves.watch(waker, cx);
+            }
+        }
+        let state = tty.state.lock(cx);
+        let mut events = Events::empty();
+        if !state.to_master.is_empty() {
+            events |= Events::IN | Events::READ_NORMAL;
+        }
+        if state.discipline.unread() < SLAVE_BACKLOG {
+            events |= Events::OUT | Events::WRITE_NORMAL;
+        }
+        if state.is_slave_gone() {
+            events |= Events::HANG_UP;
+        }
+        events & (interest | Events::HANG_UP)
+    }
+
+    fn ioctl(&self, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+        let tty = self.tty.get(cx);
+        let Line::Master(number) = tty.line else { return Err(Errno::ENOTTY.into()) };
+        let memory = me.memory(cx)?;
+        match request {
+            ioctl::TIOCGPTN => memory.write(argument, &number)?,
+            ioctl::TIOCSPTLCK => {
+                let is_locked = memory.read::<i32>(argument)? != 0;
+                tty.state.lock(cx).is_locked = is_locked;
+            }
+            ioctl::TIOCGPTLCK => {
+                let is_locked = i32::from(tty.state.lock(cx).is_locked);
+                memory.write(argument, &is_locked)?;
+            }
+            ioctl::FIONREAD => {
+                let unread = tty.state.lock(cx).to_master.len() as i32;
+                memory.write(argument, &unread)?;
+            }
+            _ => return control::ioctl(&tty, request, argument, me, cx),
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,27 @@
+//! New descriptions get their descriptors.
+
+use frame::Cx;
+use linux_raw_sys::general::RLIMIT_NOFILE;
+use refs::{Dying, StrongRc};
+
+use super::{FdFlags, FileTable, OpenFile};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+
+impl FileTable {
+    /// Enters a new description under the lowest free descriptor.
+    ///
+    /// # Errors
+    /// EMFILE: the process may not have more (RLIMIT_NOFILE).
+    pub fn install(&self, file: OpenFile, flags: FdFlags, me: &Current, cx: &Cx) -> Result<usize> {
+        let limit = me.thread(cx)?.limit(RLIMIT_NOFILE, cx).0;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(i32::MAX as usize);
+        let entered = self.handles.lock(cx).insert(StrongRc::new(file), flags, 0, limit);
+        entered.map_err(|_refused: Dying<OpenFile>| Errno::EMFILE)
+    }
+
+    /// Takes back what [`install`](Self::install) did.
+    pub fn uninstall(&self, fd: usize, cx: &Cx) {
+        drop(self.handles.lock(cx).remove(fd));
+    }
+}

@@ -1,0 +1,316 @@
+//! Pipes and FIFOs.
+//!
+//! Whether the other end is there is a matter of references: all open reading ends share one [`Readers`] object, all writing ends one
+//! [`Writers`], and each side keeps the name (`WeakRc`) of the other's. When the last end of a side is closed, that object dies: those who wait
+//! on the other side are woken by its death, and find out by its name.
+//!
+//! ```text
+//!   PipeEnd (reading) --StrongRc--> Readers <--WeakRc-- Pipe --WeakRc--> Writers <--StrongRc-- PipeEnd (writing)
+//!        `-------------StrongRc------------------------> ^ <------------------------StrongRc-------'
+//! ```
+//!
+//! Locks: a pipe's state is locked alone; wakers are called after it is unlocked.
+
+use alloc::boxed::Box;
+
+use frame::Cx;
+use frame::mm::{Reader, Writer};
+use linux_raw_sys::ioctl::FIONREAD;
+use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
+
+use super::ring::Ring;
+use super::{Events, File, OpenFlags};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::step::{Patience, Step, Stop, complete_async};
+
+/// A write of at most so many bytes is never mixed with another (pipe(7)).
+pub const PIPE_BUF: usize = super::ring::ATOMIC;
+const DEFAULT_CAPACITY: usize = 65536;
+/// What a user without privileges may ask for (`/proc/sys/fs/pipe-max-size`).
+pub const MAX_CAPACITY: usize = 1 << 20;
+
+/// Lives as long as a reading end is open.
+struct Readers;
+
+/// Lives as long as a writing end is open.
+struct Writers;
+
+/// A pipe, or what is behind a FIFO.
+pub struct Pipe {
+    state: SpinLock<State>,
+    /// Who waits for data.
+    readable: WaitList,
+    /// Who waits for room.
+    writable: WaitList,
+    /// Who waits in open(2) of a FIFO for the other side.
+    opened: WaitList,
+}
+
+struct State {
+    ring: Ring,
+    readers: Option<WeakRc<Readers>>,
+    writers: Option<WeakRc<Writers>>,
+    /// How many are waiting in open(2) for a writer; they count as readers already.
+    opening_readers: u32,
+    opening_writers: u32,
+    /// How many reading ends were opened so far.
+    readers_so_far: u64,
+    writers_so_far: u64,
+}
+
+impl State {
+    #[inline(always)]
+    fn has_readers(&self) -> bool {
+        self.opening_readers > 0 || self.readers.is_some_and(|readers| !readers.is_gone())
+    }
+
+    #[inline(always)]
+    fn has_writers(&self) -> bool {
+        self.opening_writers > 0 || self.writers.is_some_and(|writers| !writers.is_gone())
+    }
+}
+
+/// An open end of a pipe: reading, writing, or (of a FIFO opened with O_RDWR) both.
+pub struct PipeEnd {
+    pipe: StrongRc<Pipe>,
+    readers: Option<StrongRc<Readers>>,
+    writers: Option<StrongRc<Writers>>,
+    /// A FIFO that was opened for reading before there was any writer is not at its end until one has come and gone.
+    opened_before_writer: Option<u64>,
+}
+
+impl Pipe {
+    /// An empty pipe without ends: a FIFO that nobody has open.
+    pub fn new() -> StrongRc<Pipe> {
+        StrongRc::new(Pipe {
+            state: SpinLock::new(State {
+                ring: Ring::new(DEFAULT_CAPACITY),
+                readers: None,
+                writers: None,
+                opening_readers: 0,
+                opening_writers: 0,
+                readers_so_far: 0,
+                writers_so_far: 0,
+            }),
+            readable: WaitList::new(),
+            writable: WaitList::new(),
+            opened: WaitList::new(),
+        })
+    }
+
+    /// A new pipe's reading and writing end.
+    pub fn pair(cx: &Cx) -> (PipeEnd, PipeEnd) {
+        let pipe = Pipe::new();
+        let (readers, writers) = (StrongRc::new(Readers), StrongRc::new(Writers));
+        {
+            let object = pipe.get(cx);
+            let mut state = object.state.lock(cx);
+            (state.readers, state.writers) = (Some(readers.downgrade()), Some(writers.downgrade()));
+        }
+        let reading =
+            PipeEnd { pipe: pipe.share(), readers: Some(readers), writers: None, opened_before_writer: None };
+        (reading, PipeEnd { pipe, readers: None, writers: Some(writers), opened_before_writer: None })
+    }
+
+    /// Opens an end of a FIFO. Waits for the other side as fifo(7) says.
+    ///
+    /// # Errors
+    /// ENXIO: for writing only, O_NONBLOCK, and no reader. A signal.
+    pub fn open_async(
+        cx: &mut Cx,
+        me: &mut Current,
+        fifo: WeakRc<Pipe>,
+        flags: OpenFlags,
+    ) -> Result<Box<dyn File>> {
+        let reads = !flags.contains(OpenFlags::WRITE_ONLY);
+        let writes = flags.intersects(OpenFlags::WRITE_ONLY | OpenFlags::READ_WRITE);
+        let others_so_far = fifo.upgrade(cx)?.announce(reads, writes, flags, cx)?;
+        let mut outcome = Ok(());
+        if reads != writes && !flags.contains(OpenFlags::NONBLOCK) {
+            outcome = complete_async(cx, me, Patience::Forever, |cx, _, waker| {
+                let fifo = fifo.upgrade(cx)?;
+                if let Some(waker) = waker {
+                    fifo.opened.register(waker, cx);
+                }
+                let state = fifo.state.lock(cx);
+                let (there, so_far) = if reads {
+                    (state.has_writers(), state.writers_so_far)
+                } else {
+                    (state.has_readers(), state.readers_so_far)
+                };
+                if there || so_far != others_so_far { Ok(()) } else { Err(Stop::Block) }
+            });
+        }
+        let end = Pipe::enter(&fifo.upgrade(cx)?, reads, writes, cx);
+        outcome.and(end.map(|end| Box::new(end) as Box<dyn File>))
+    }
+
+    /// Says that an end is being opened; how many of the other side were opened before.
+    fn announce(&self, reads: bool, writes: bool, flags: OpenFlags, cx: &Cx) -> Result<u64> {
+        let mut state = self.state.lock(cx);
+        if !state.has_readers() && !state.has_writers() {
+            state.ring.clear();
+        }
+        if writes && !reads && flags.contains(OpenFlags::NONBLOCK) && !state.has_readers() {
+            return Err(Errno::ENXIO);
+        }
+        let others_so_far = if reads { state.writers_so_far } else { state.readers_so_far };
+        if reads {
+            state.opening_readers += 1;
+            state.readers_so_far += 1;
+        }
+        if writes {
+            state.opening_writers += 1;
+            state.writers_so_far += 1;
+        }
+        drop(state);
+        self.opened.wake_all();
+        Ok(others_so_far)
+    }
+
+    /// Ends what [`announce`](Self::announce) began.
+    fn enter(fifo: &TempRc<'_, Self>, reads: bool, writes: bool, cx: &Cx) -> Result<PipeEnd> {
+        let mut state = fifo.state.lock(cx);
+        let (mut readers, mut writers) = (None, None);
+        let opened_before_writer = (reads && !writes && !state.has_writers()).then_some(state.writers_so_far);
+        if reads {
+            state.opening_readers -= 1;
+            let object = state.readers.and_then(|readers| readers.upgrade(cx).ok()?.share());
+            let object = object.unwrap_or_else(|| StrongRc::new(Readers));
+            state.readers = Some(object.downgrade());
+            readers = Some(object);
+        }
+        if writes {
+            state.opening_writers -= 1;
+            let object = state.writers.and_then(|writers| writers.upgrade(cx).ok()?.share());
+            let object = object.unwrap_or_else(|| StrongRc::new(Writers));
+            state.writers = Some(object.downgrade());
+            writers = Some(object);
+        }
+        drop(state);
+        let pipe = fifo.share().ok_or(Errno::ENXIO)?;
+        Ok(PipeEnd { pipe, readers, writers, opened_before_writer })
+    }
+}
+
+impl PipeEnd {
+    /// How many bytes the pipe holds at most (F_GETPIPE_SZ).
+    pub fn capacity(&self, cx: &Cx) -> usize {
+        self.pipe.get(cx).state.lock(cx).ring.limit()
+    }
+
+    /// Changes how many bytes the pipe holds at most (F_SETPIPE_SZ); what it became.
+    ///
+    /// # Errors
+    /// EBUSY: it holds more. EPERM: beyond what a user without privileges may have. EINVAL.
+    pub fn set_capacity(&self, bytes: usize, is_privileged: bool, cx: &Cx) -> Result<usize> {
+        if bytes > 1 << 31 || bytes == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let capacity = bytes.next_power_of_two().max(PIPE_BUF);
+        if capacity > MAX_CAPACITY && !is_privileged {
+            return Err(Errno::EPERM);
+        }
+        let pipe = self.pipe.get(cx);
+        if !pipe.state.lock(cx).ring.set_limit(capacity) {
+            return Err(Errno::EBUSY);
+        }
+        pipe.writable.wake_all();
+        Ok(capacity)
+    }
+}
+
+impl File for PipeEnd {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+        if self.readers.is_none() {
+            return Err(Errno::EBADF.into());
+        }
+        if to.remaining() == 0 {
+            return Ok(0);
+        }
+        let pipe = self.pipe.get(cx);
+        let mut state = pipe.state.lock(cx);
+        if state.ring.is_empty() {
+            return if state.has_writers() { Err(Stop::Block) } else { Ok(0) };
+        }
+        let count = state.ring.pop(to)?;
+        let has_room = state.ring.room() >= PIPE_BUF;
+        drop(state);
+        if has_room {
+            pipe.writable.wake_all();
+        }
+        Ok(count)
+    }
+
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+        if self.writers.is_none() {
+            return Err(Errno::EBADF.into());
+        }
+        let len = from.remaining();
+        let pipe = self.pipe.get(cx);
+        let mut state = pipe.state.lock(cx);
+        if !state.has_readers() {
+            return Err(Errno::EPIPE.into());
+        }
+        let room = state.ring.room();
+        if room < len && (len <= PIPE_BUF || room == 0) {
+            return Err(Stop::Block);
+        }
+        let count = state.ring.push(from)?;
+        drop(state);
+        if count > 0 {
+            pipe.readable.wake_all();
+        }
+        Ok(count)
+    }
+
+    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        let pipe = self.pipe.get(cx);
+        if let Some(waker) = waker {
+            let state = pipe.state.lock(cx);
+            let (readers, writers) = (state.readers, state.writers);
+            drop(state);
+            if self.readers.is_some() {
+                pipe.readable.register(waker, cx);
+                if let Some(writers) = writers.filter(|writers| !writers.is_gone()) {
+                    writers.watch(waker, cx);
+                }
+            }
+            if self.writers.is_some() {
+                pipe.writable.register(waker, cx);
+                if let Some(readers) = readers.filter(|readers| !readers.is_gone()) {
+                    readers.watch(waker, cx);
+                }
+            }
+        }
+        let state = pipe.state.lock(cx);
+        let mut events = Events::empty();
+        if self.readers.is_some() {
+            if !state.ring.is_empty() {
+                events |= Events::IN | Events::READ_NORMAL;
+            }
+            if !state.has_writers() && self.opened_before_writer != Some(state.writers_so_far) {
+                events |= Events::HANG_UP;
+            }
+        }
+        if self.writers.is_some() {
+            if state.ring.room() >= PIPE_BUF {
+                events |= Events::OUT | Events::WRITE_NORMAL;
+            }
+            if !state.has_readers() {
+                events |= Events::ERROR;
+            }
+        }
+        events & (interest | Events::ERROR | Events::HANG_UP)
+    }
+
+    fn ioctl(&self, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+        if request != FIONREAD {
+            return Err(Errno::ENOTTY.into());
+        }
+        let waiting = self.pipe.get(cx).state.lock(cx).ring.len() as i32;
+        me.memory(cx)?.write(argument, &waiting)?;
+        Ok(0)
+    }
+}

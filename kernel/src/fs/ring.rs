@@ -1,0 +1,191 @@
+//! [`Ring`]: a queue of bytes that grows up to a limit, for pipes and stream sockets.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use frame::mm::{Fault, Reader, Writer};
+
+const FIRST_SIZE: usize = 4096;
+/// So many bytes are appended all or not at all.
+pub const ATOMIC: usize = 4096;
+
+/// A queue of bytes. Its memory is taken when the first byte comes, and doubles with need up to the limit.
+pub struct Ring {
+    /// Empty or a power of two long.
+    bytes: Box<[u8]>,
+    /// Where the first byte in the queue is.
+    start: usize,
+    len: usize,
+    limit: usize,
+}
+
+impl Ring {
+    /// An empty queue of at most `limit` bytes (a power of two, at least 4096).
+    pub fn new(limit: usize) -> Self {
+        Ring { bytes: Box::default(), start: 0, len: 0, limit }
+    }
+
+    /// How many bytes are in the queue.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether no byte is in the queue.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many more bytes fit.
+    #[inline(always)]
+    pub fn room(&self) -> usize {
+        self.limit - self.len
+    }
+
+    /// How many bytes fit when it is empty.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Changes how many bytes fit (a power of two, at least 4096); false if more are in the queue.
+    pub fn set_limit(&mut self, limit: usize) -> bool {
+        if limit < self.len {
+            return false;
+        }
+        if self.bytes.len() > limit {
+            self.resize(limit);
+        }
+        self.limit = limit;
+        true
+    }
+
+    /// Forgets all bytes and gives the memory back.
+    pub fn clear(&mut self) {
+        *self = Ring::new(self.limit);
+    }
+
+    /// Appends as many bytes as there are and fit; how many. A fault behind the first byte makes it fewer, but up to
+    /// [`ATOMIC`] bytes are appended all or not at all.
+    ///
+    /// # Errors
+    /// User memory faulted: the queue is as before.
+    pub fn push(&mut self, from: &mut Reader<'_>) -> Result<usize, Fault> {
+        let count = from.remaining().min(self.room());
+        if self.len + count > self.bytes.len() {
+            self.resize((self.len + count).next_power_of_two().max(FIRST_SIZE));
+        }
+        if count == 0 {
+            return Ok(0);
+        }
+        let at = (self.start + self.len) & (self.bytes.len() - 1);
+        let first = count.min(self.bytes.len() - at);
+        let before = from.remaining();
+        let mut outcome = from.read(&mut self.bytes[at..at + first]);
+        if first < count && outcome.is_ok() {
+            outcome = from.read(&mut self.bytes[..count - first]);
+        }
+        let copied = before - from.remaining();
+        if let Err(fault) = outcome
+            && (copied == 0 || count <= ATOMIC)
+        {
+            return Err(fault);
+        }
+        self.len += copied;
+        Ok(copied)
+    }
+
+    /// Takes as many bytes as there are and fit; how many. A fault behind the first byte makes it fewer.
+    ///
+    /// # Errors
+    /// User memory faulted: the queue is as before.
+    pub fn pop(&mut self, to: &mut Writer<'_>) -> Result<usize, Fault> {
+        let count = self.copy(to)?;
+        if count > 0 {
+            self.start = (self.start + count) & (self.bytes.len() - 1);
+            self.len -= count;
+            if self.len == 0 {
+                self.start = 0;
+            }
+        }
+        Ok(count)
+    }
+
+    /// As [`pop`](Self::pop), but the bytes stay in the queue.
+    ///
+    /// # Errors
+    /// As for [`pop`](Self::pop).
+    pub fn copy(&self, to: &mut Writer<'_>) -> Result<usize, Fault> {
+        let count = to.remaining().min(self.len);
+        if count > 0 {
+            let first = count.min(self.bytes.len() - self.start);
+            let before = to.remaining();
+            let mut outcome = to.write(&self.bytes[self.start..self.start + first]);
+            if first < count && outcome.is_ok() {
+                outcome = to.write(&self.bytes[..count - first]);
+            }
+            let copied = before - to.remaining();
+            return if copied == 0 { outcome } else { Ok(copied) };
+        }
+        Ok(0)
+    }
+
+    #[cold]
+    fn resize(&mut self, size: usize) {
+        let mut bytes = vec![0; size].into_boxed_slice();
+        let first = self.len.min(self.bytes.len() - self.start);
+        bytes[..first].copy_from_slice(&self.bytes[self.start..self.start + first]);
+        bytes[first..self.len].copy_from_slice(&self.bytes[..self.len - first]);
+        self.bytes = bytes;
+        self.start = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::vec::Vec;
+
+    fn push(ring: &mut Ring, bytes: &[u8]) -> usize {
+        ring.push(&mut Reader::from(bytes)).unwrap()
+    }
+
+    fn pop(ring: &mut Ring, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        let count = ring.pop(&mut Writer::from(&mut bytes[..])).unwrap();
+        bytes.truncate(count);
+        bytes
+    }
+
+    #[test]
+    fn bytes_come_out_in_order_when_the_queue_wraps_and_grows() {
+        let mut ring = Ring::new(1 << 16);
+        let (mut sent, mut received) = (0u32, 0u32);
+        let mut seed = 1u32;
+        for _ in 0..20_000 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let len = (seed >> 18) as usize % 3000;
+            if seed & 0x100 == 0 {
+                let bytes: Vec<u8> = (0..len as u32).map(|at| (sent + at) as u8).collect();
+                sent += push(&mut ring, &bytes) as u32;
+            } else {
+                for byte in pop(&mut ring, len) {
+                    assert_eq!(byte, received as u8);
+                    received += 1;
+                }
+            }
+            assert_eq!(ring.len() as u32, sent - received);
+        }
+    }
+
+    #[test]
+    fn a_full_queue_takes_nothing_and_cannot_shrink_below_its_bytes() {
+        let mut ring = Ring::new(4096);
+        assert_eq!(push(&mut ring, &[7; 5000]), 4096);
+        assert_eq!(push(&mut ring, &[7]), 0);
+        assert!(ring.set_limit(8192));
+        assert_eq!(push(&mut ring, &[8; 5000]), 4096);
+        assert!(!ring.set_limit(4096));
+        assert_eq!(pop(&mut ring, 5000)[4096], 8);
+    }
+}
