@@ -4,7 +4,7 @@ use frame::Cx;
 use linux_raw_sys::general::RLIMIT_NOFILE;
 use refs::{Dying, StrongRc};
 
-use super::{FdFlags, FileTable, OpenFile};
+use super::{FdFlags, FileTable, OpenFile, OpenFlags};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 
@@ -23,5 +23,12 @@ impl FileTable {
     /// Takes back what [`install`](Self::install) did.
     pub fn uninstall(&self, fd: usize, cx: &Cx) {
         drop(self.handles.lock(cx).remove(fd));
+    }
+}
+
+impl FdFlags {
+    /// The flags of a descriptor that a call with these flags makes (O_CLOEXEC, and the flags of other calls of the same value).
+    pub fn of(flags: OpenFlags) -> Self {
+        if flags.contains(OpenFlags::CLOSE_ON_EXEC) { FdFlags::CLOSE_ON_EXEC } else { FdFlags::empty() }
     }
 }

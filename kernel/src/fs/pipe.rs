@@ -108,8 +108,7 @@ impl Pipe {
             let mut state = object.state.lock(cx);
             (state.readers, state.writers) = (Some(readers.downgrade()), Some(writers.downgrade()));
         }
-        let reading =
-            PipeEnd { pipe: pipe.share(), readers: Some(readers), writers: None, opened_before_writer: None };
+        let reading = PipeEnd { pipe: pipe.share(), readers: Some(readers), writers: None, opened_before_writer: None };
         (reading, PipeEnd { pipe, readers: None, writers: Some(writers), opened_before_writer: None })
     }
 
@@ -117,12 +116,7 @@ impl Pipe {
     ///
     /// # Errors
     /// ENXIO: for writing only, O_NONBLOCK, and no reader. A signal.
-    pub fn open_async(
-        cx: &mut Cx,
-        me: &mut Current,
-        fifo: WeakRc<Pipe>,
-        flags: OpenFlags,
-    ) -> Result<Box<dyn File>> {
+    pub fn open_async(cx: &mut Cx, me: &mut Current, fifo: WeakRc<Pipe>, flags: OpenFlags) -> Result<Box<dyn File>> {
         let reads = !flags.contains(OpenFlags::WRITE_ONLY);
         let writes = flags.intersects(OpenFlags::WRITE_ONLY | OpenFlags::READ_WRITE);
         let others_so_far = fifo.upgrade(cx)?.announce(reads, writes, flags, cx)?;

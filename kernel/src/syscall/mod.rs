@@ -5,6 +5,8 @@
 
 mod memory;
 pub mod names;
+mod pipes;
+mod random;
 mod table;
 
 use alloc::boxed::Box;

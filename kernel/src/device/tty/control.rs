@@ -1,9 +1,7 @@
 //! ioctl(2) of terminals: see ioctl_tty(2).
 
 use frame::Cx;
-use linux_raw_sys::general::{
-    TCIFLUSH, TCIOFF, TCIOFLUSH, TCION, TCOFLUSH, TCOOFF, TCOON, VSTART, VSTOP,
-};
+use linux_raw_sys::general::{TCIFLUSH, TCIOFF, TCIOFLUSH, TCION, TCOFLUSH, TCOOFF, TCOON, VSTART, VSTOP};
 use linux_raw_sys::ioctl;
 use refs::TempRc;
 use zerocopy::IntoBytes;
@@ -75,13 +73,13 @@ pub fn ioctl(tty: &TempRc<'_, Tty>, request: u32, argument: usize, me: &Current,
         ioctl::TIOCMSET | ioctl::TIOCMBIS | ioctl::TIOCMBIC if matches!(tty.line, Line::Serial(_)) => {}
         ioctl::TIOCGDEV => memory.write(argument, &tty.encoded_device())?,
         ioctl::TIOCSTI => {
-            if !me.is_privileged(cx) {
+            if !job::is_privileged(me, cx) {
                 return Err(Errno::EPERM.into());
             }
             tty.receive(&[memory.read::<u8>(argument)?], cx);
         }
         ioctl::TIOCVHANGUP => {
-            if !me.is_privileged(cx) {
+            if !job::is_privileged(me, cx) {
                 return Err(Errno::EPERM.into());
             }
             job::hang_up(tty, cx);
@@ -160,7 +158,6 @@ fn set_flow(tty: &TempRc<'_, Tty>, action: u32, cx: &Cx) -> Step<()> {
     }
     Ok(())
 }
-
 
 #[cfg(test)]
 mod tests {

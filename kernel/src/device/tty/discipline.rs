@@ -154,8 +154,7 @@ impl Discipline {
     /// Whether bytes pass unchanged and unechoed: then many can be taken in at once.
     fn is_transparent(&self) -> bool {
         const INPUT: u32 = abi::ISTRIP | abi::INLCR | abi::IGNCR | abi::ICRNL | abi::IXON | abi::IUCLC;
-        self.termios.input & INPUT == 0
-            && self.termios.local & (abi::ICANON | abi::ISIG | abi::ECHO | abi::ECHONL) == 0
+        self.termios.input & INPUT == 0 && self.termios.local & (abi::ICANON | abi::ISIG | abi::ECHO | abi::ECHONL) == 0
     }
 
     /// Takes in what the terminal sent. What is to be shown is appended to `echo`; signals go to `attention`.
@@ -224,13 +223,9 @@ impl Discipline {
     }
 
     fn signal_of(&self, byte: u8) -> Option<Attention> {
-        [
-            (abi::VINTR, Attention::Interrupt),
-            (abi::VQUIT, Attention::Quit),
-            (abi::VSUSP, Attention::Suspend),
-        ]
-        .into_iter()
-        .find_map(|(index, signal)| self.termios.is(byte, index).then_some(signal))
+        [(abi::VINTR, Attention::Interrupt), (abi::VQUIT, Attention::Quit), (abi::VSUSP, Attention::Suspend)]
+            .into_iter()
+            .find_map(|(index, signal)| self.termios.is(byte, index).then_some(signal))
     }
 
     /// A byte in canonical mode.

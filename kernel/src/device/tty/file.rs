@@ -45,7 +45,7 @@ impl TtyFile {
     ) -> Result<TtyFile> {
         let object = tty.upgrade(cx).map_err(|_| Errno::EIO)?;
         let state = object.state.lock(cx);
-        if state.is_exclusive && !me.is_privileged(cx) {
+        if state.is_exclusive && !job::is_privileged(me, cx) {
             return Err(Errno::EBUSY);
         }
         let hangups = state.hangups;

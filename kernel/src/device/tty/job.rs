@@ -81,3 +81,8 @@ pub fn hang_up_later(session: u32, foreground: u32) {
 pub fn hang_up_now(cx: &Cx) -> bool {
     !core::mem::take(&mut *GONE.lock(cx)).is_empty()
 }
+
+/// Whether the caller may do what only the system's owner may.
+pub fn is_privileged(me: &Current, cx: &Cx) -> bool {
+    me.thread(cx).is_ok_and(|thread| thread.credentials.lock(cx).euid == 0)
+}

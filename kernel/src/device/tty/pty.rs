@@ -41,7 +41,10 @@ pub struct MasterFile {
 /// # Errors
 /// ENOSPC: there are too many.
 pub fn open_master(me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
-    let (uid, gid) = me.thread(cx).map(|thread| thread.credentials.lock(cx)).map_or((0, 0), |who| (who.fsuid, who.fsgid));
+    let thread = me.thread(cx)?;
+    let credentials = thread.credentials.lock(cx);
+    let (uid, gid) = (credentials.fsuid, credentials.fsgid);
+    drop(credentials);
     let mut ptys = PTYS.lock(cx);
     let number = (0..MAX_PTYS).find(|number| !ptys.contains_key(number)).ok_or(Errno::ENOSPC)?;
     let tty = Tty::new(Line::Master(number));

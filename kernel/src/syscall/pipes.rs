@@ -1,0 +1,51 @@
+//! Pipes.
+
+use alloc::boxed::Box;
+
+use frame::Cx;
+use linux_raw_sys::general::{__NR_pipe, __NR_pipe2};
+
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::Errno;
+use crate::fs::pipe::{Pipe, PipeEnd};
+use crate::fs::{FdFlags, OpenFile, OpenFlags};
+use crate::step::Step;
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(__NR_pipe, "pipe", Call::Step(|cx, me, args| pipe(cx, me, args.long(0), OpenFlags::empty()))),
+    Entry::partial(__NR_pipe2, "pipe2", Call::Step(pipe2), "packets (O_DIRECT)"),
+];
+
+fn pipe2(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let flags = OpenFlags::from_bits_retain(args.int(1) as u32);
+    if !(OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC).contains(flags) {
+        return Err(Errno::EINVAL.into());
+    }
+    pipe(cx, me, args.long(0), flags)
+}
+
+fn pipe(cx: &Cx, me: &Current, result: usize, flags: OpenFlags) -> Step<usize> {
+    crate::memory::admit()?;
+    let files = me.files(cx)?;
+    let (reading, writing) = Pipe::pair(cx);
+    let fd_flags = FdFlags::of(flags);
+    let status = flags & OpenFlags::NONBLOCK;
+    let [reading, writing] = [(reading, OpenFlags::empty()), (writing, OpenFlags::WRITE_ONLY)]
+        .map(|(end, access): (PipeEnd, _)| OpenFile::new(Box::new(end), status | access));
+    let first = files.install(reading, fd_flags, me, cx)?;
+    let second = match files.install(writing, fd_flags, me, cx) {
+        Ok(second) => second,
+        Err(error) => {
+            files.uninstall(first, cx);
+            return Err(error.into());
+        }
+    };
+    if let Err(fault) = me.memory(cx)?.write(result, &[first as i32, second as i32]) {
+        files.uninstall(first, cx);
+        files.uninstall(second, cx);
+        return Err(fault.into());
+    }
+    Ok(0)
+}
