@@ -81,7 +81,7 @@ impl Timestamp {
     /// The present.
     #[inline]
     pub fn now() -> Self {
-        let nanoseconds = crate::time::wall_clock();
+        let nanoseconds = crate::time::clock::real_time();
         Timestamp { seconds: (nanoseconds / 1_000_000_000) as i64, nanoseconds: (nanoseconds % 1_000_000_000) as u32 }
     }
 }

@@ -8,6 +8,7 @@ pub mod names;
 mod pipes;
 mod random;
 mod table;
+mod time;
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, Ordering};

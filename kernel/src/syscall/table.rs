@@ -16,7 +16,13 @@ pub enum Completeness {
 }
 
 /// One list for each file of the folder.
-const LISTS: &[&[Entry]] = &[super::memory::CALLS, super::pipes::CALLS, super::random::CALLS];
+#[rustfmt::skip]
+const LISTS: &[&[Entry]] = &[
+    super::memory::CALLS,
+    super::pipes::CALLS,
+    super::random::CALLS,
+    super::time::CALLS,
+];
 
 const SIZE: usize = 512;
 

@@ -1,25 +1,17 @@
 //! Clocks and timers.
+//!
+//! All times inside the kernel are nanoseconds since boot (`frame::time::now`), which is CLOCK_MONOTONIC and CLOCK_BOOTTIME; CLOCK_REALTIME is
+//! that plus an offset ([`clock`]). One queue holds everything that is to happen at a time ([`alarm`]): wake-ups of waits and expirations of
+//! [`Timer`]s, which are what interval timers, POSIX timers and timer descriptors are made of. Expired things are done in the timer's
+//! interrupt, with no lock of this module held.
 
-use frame::Cx;
-use refs::Waker;
+mod alarm;
+pub mod clock;
+pub mod sleep;
+mod timer;
 
-/// A wake-up that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Alarm {
-    deadline: u64,
-    id: u64,
-}
+pub use alarm::{Alarm, cancel, end_slice_at, start, wake_at};
+pub use timer::{Setting, Timer};
 
-/// Has `waker` woken at `deadline` (nanoseconds since boot).
-pub fn wake_at(deadline: u64, _waker: Waker, _cx: &Cx) -> Alarm {
-    Alarm { deadline, id: 0 }
-}
-
-/// Takes a wake-up back; nothing if it has happened.
-pub fn cancel(_alarm: Alarm, _cx: &Cx) {}
-
-/// The wall clock: nanoseconds since 1970-01-01 UTC.
-#[inline]
-pub fn wall_clock() -> u64 {
-    frame::time::boot_wall_seconds() * 1_000_000_000 + frame::time::now()
-}
+/// Nanoseconds in a second.
+pub const SECOND: u64 = 1_000_000_000;

@@ -7,7 +7,7 @@ use core::alloc::Layout;
 
 use refs::SpinLock;
 
-use crate::{Policy, Ready, Stack, StackSource, Why};
+use crate::{Policy, Ready, Stack, StackSource, Why, Worker};
 
 /// First come, first served.
 #[derive(Default)]
@@ -27,7 +27,7 @@ impl Policy for Fifo {
         self.queue.with(|queue| queue.push_back(ready));
     }
 
-    fn next(&self) -> Option<Ready> {
+    fn next(&self, _worker: &'static Worker) -> Option<Ready> {
         self.queue.with(VecDeque::pop_front)
     }
 }

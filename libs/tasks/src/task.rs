@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use refs::{Cx, SpinLock, WakeSlot, Waker};
 
-use crate::Stack;
+use crate::{Stack, Worker};
 
 /// What a task does.
 pub trait Body: Send {
@@ -36,11 +36,11 @@ pub enum Why {
 
 /// Which ready task runs next. Implemented by safe code; what it gives back is checked by its type and again by the worker.
 pub trait Policy: Sync {
-    /// Takes in a task that may run. May call [`request_yield`](crate::request_yield) on the worker it wants to give way.
+    /// Takes in a task that may run. May call [`Worker::request_yield`] on the worker that ought to give way to it.
     fn enqueue(&self, ready: Ready, why: Why);
 
-    /// The task to run now, if there is any.
-    fn next(&self) -> Option<Ready>;
+    /// The task that `worker` is to run now, if there is any. Whatever it ran until now it runs no longer.
+    fn next(&self, worker: &'static Worker) -> Option<Ready>;
 }
 
 /// Words in which the policy keeps what it likes about a task (its weight, its virtual run time). Zero at first.

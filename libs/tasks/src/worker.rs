@@ -114,7 +114,7 @@ impl Worker {
             let mut cx = unsafe { Cx::new(core::ptr::from_ref(worker).cast()) };
             reclaim::quiescent(&mut cx, worker.number);
             let Some(task) =
-                worker.handed_over.take().or_else(|| worker.policy.next().map(|ready| worker.claim(ready)))
+                worker.handed_over.take().or_else(|| worker.policy.next(worker).map(|ready| worker.claim(ready)))
             else {
                 worker = worker.wait_for_work(bottom);
                 if worker.leaving.take() {
@@ -328,7 +328,7 @@ fn leave(cx: &mut Cx, task: &'static Task) {
     let worker = worker(cx);
     worker.hooks.leave(worker);
     loop {
-        let Some(ready) = worker.policy.next() else {
+        let Some(ready) = worker.policy.next(worker) else {
             worker.hooks.idle(worker);
             continue;
         };

@@ -1,0 +1,226 @@
+//! Which task runs next.
+//!
+//! Real-time tasks (sched(7): SCHED_FIFO, SCHED_RR) go before all others, by priority, first come first served. Fair tasks
+//! share what is left in proportion to their weights, which follow from their nice values: each has a *virtual run time*, its time on the
+//! processor divided by its weight, and the one with the least runs next.
+//!
+//! Data: what the scheduler knows of a task is in the task's own [`SchedWords`] ([`words`]); the queues hold [`Ready`] tasks, one set for all cores;
+//! each core has the task it runs, and since when. A time slice is set only where somebody else is ready: a lone task is never
+//! interrupted.
+//!
+//! Invariant: a task is in a queue exactly as long as the scheduler has its `Ready` (so nothing needs to be searched or taken out).
+
+mod queue;
+mod words;
+
+use frame::Cx;
+use refs::{SpinLock, reclaim::MAX_CORES};
+use tasks::{Policy, Ready, SchedWords, TaskRef, Why, Worker};
+
+use queue::Queues;
+use words::Words;
+pub use words::{Class, MAX_PRIORITY, Parameters};
+
+/// How long a fair task may run while others are ready, in nanoseconds.
+const FAIR_SLICE: u64 = 4_000_000;
+/// How long a SCHED_RR task may run while others of its priority are ready: see sched_rr_get_interval(2).
+pub const ROUND_ROBIN_SLICE: u64 = 100_000_000;
+/// By how much (in weighted nanoseconds) a woken task must be behind the running one to make it give way.
+const WAKE_UP_GRANULARITY: u64 = 1_000_000;
+/// How far a woken task may be behind the others: sleeping earns no more than this.
+const SLEEPER_CREDIT: u64 = 3_000_000;
+
+/// The scheduler of all cores.
+pub static SCHEDULER: Scheduler = Scheduler {
+    state: SpinLock::new(State { queues: Queues::new(), cores: [const { Core::idle() }; MAX_CORES], floor: 0 }),
+};
+
+/// Fair and real-time classes.
+pub struct Scheduler {
+    state: SpinLock<State>,
+}
+
+struct State {
+    queues: Queues,
+    cores: [Core; MAX_CORES],
+    /// No queued or running fair task is entitled to less virtual run time than this.
+    floor: u64,
+}
+
+/// What a core runs.
+struct Core {
+    running: Option<&'static SchedWords>,
+    since: u64,
+    worker: Option<&'static Worker>,
+}
+
+impl Core {
+    const fn idle() -> Self {
+        Core { running: None, since: 0, worker: None }
+    }
+
+    /// Charges the running task for the time since it was last charged.
+    #[inline(always)]
+    fn charge(&mut self, now: u64) {
+        if let Some(running) = self.running {
+            Words(running).charge(now.saturating_sub(self.since));
+            self.since = now;
+        }
+    }
+}
+
+impl Policy for Scheduler {
+    fn enqueue(&self, ready: Ready, why: Why) {
+        let words = Words(ready.sched());
+        if why != Why::New {
+            words.count_switch(why == Why::Yielded);
+        }
+        self.state.with(|state| {
+            if words.is_real_time() {
+                if why == Why::Yielded && words.is_first_again() {
+                    state.queues.push_real_time_front(ready, words.priority());
+                } else {
+                    state.queues.push_real_time(ready, words.priority());
+                }
+            } else {
+                let least = match why {
+                    Why::Yielded => 0,
+                    Why::New => state.floor,
+                    Why::Woken => state.floor.saturating_sub(SLEEPER_CREDIT),
+                };
+                let virtual_time = words.raise_virtual_time(least);
+                state.queues.push_fair(ready, virtual_time);
+            }
+            if why != Why::Yielded {
+                state.make_way(words);
+            }
+        });
+    }
+
+    fn next(&self, worker: &'static Worker) -> Option<Ready> {
+        let now = frame::time::now();
+        let (ready, slice) = self.state.with(|state| {
+            let core = &mut state.cores[worker.number()];
+            core.charge(now);
+            core.running = None;
+            core.worker = Some(worker);
+            let ready = state.queues.pop()?;
+            let words = Words(ready.sched());
+            let core = &mut state.cores[worker.number()];
+            core.running = Some(ready.sched());
+            core.since = now;
+            if !words.is_real_time() {
+                state.floor = state.floor.max(words.virtual_time());
+            }
+            Some((ready, state.slice(words)))
+        })?;
+        if let Some(slice) = slice {
+            crate::time::end_slice_at(worker.number(), now + slice);
+        }
+        Some(ready)
+    }
+}
+
+impl State {
+    /// How long the task may run before another has its turn, if there is another.
+    #[inline(always)]
+    fn slice(&self, words: Words) -> Option<u64> {
+        match words.class() {
+            Class::Fifo => None,
+            Class::RoundRobin => self.queues.has_real_time(words.priority()).then_some(ROUND_ROBIN_SLICE),
+            _ => self.queues.has_fair().then_some(FAIR_SLICE),
+        }
+    }
+
+    /// A task has become ready: the core whose task it ought to replace is asked to give way.
+    fn make_way(&mut self, woken: Words) {
+        // An idle core takes the new task anyway.
+        let Some(core) = self.cores.iter_mut().find(|core| core.running.is_some()) else { return };
+        let (Some(running), Some(worker)) = (core.running.map(Words), core.worker) else { return };
+        let gives_way = match (woken.is_real_time(), running.is_real_time()) {
+            (true, true) => woken.priority() > running.priority(),
+            (true, false) => true,
+            (false, true) => false,
+            (false, false) => {
+                let now = frame::time::now();
+                core.charge(now);
+                let behind = running.virtual_time().saturating_sub(woken.virtual_time());
+                if behind <= WAKE_UP_GRANULARITY {
+                    crate::time::end_slice_at(worker.number(), now + FAIR_SLICE);
+                }
+                behind > WAKE_UP_GRANULARITY
+            }
+        };
+        if gives_way {
+            worker.request_yield();
+        }
+    }
+}
+
+/// The time slice of what `core` runs is over: called by the timer's interrupt.
+pub fn slice_ended(core: usize) {
+    let worker = SCHEDULER.state.with(|state| {
+        let others = !state.queues.is_empty();
+        state.cores.get(core).filter(|core| others && core.running.is_some()).and_then(|core| core.worker)
+    });
+    if let Some(worker) = worker {
+        worker.request_yield();
+    }
+}
+
+/// Lets all others that are ready go first (sched_yield(2)): true if there is one, and the caller is to give way.
+pub fn step_back(task: TaskRef, cx: &Cx) -> bool {
+    let others = SCHEDULER.state.with(|state| !state.queues.is_empty());
+    if others {
+        if let Some(words) = task.sched().map(Words) {
+            if words.is_real_time() {
+                words.go_last();
+            } else {
+                words.add_virtual_time(FAIR_SLICE);
+            }
+        }
+        tasks::request_yield(cx);
+    }
+    others
+}
+
+/// How long a task has run, in nanoseconds, until now.
+pub fn cpu_time(task: TaskRef) -> u64 {
+    let Some(words) = task.sched() else { return 0 };
+    SCHEDULER.state.with(|state| {
+        let now = frame::time::now();
+        for core in &mut state.cores {
+            if core.running.is_some_and(|running| core::ptr::eq(running, words)) {
+                core.charge(now);
+            }
+        }
+    });
+    Words(words).cpu_time()
+}
+
+/// How often a task has left the processor by waiting, and how often because others had their turn.
+pub fn switches(task: TaskRef) -> (u32, u32) {
+    task.sched().map_or((0, 0), |words| Words(words).switches())
+}
+
+/// What a task was told to be, or what it is from birth.
+pub fn parameters(task: TaskRef) -> Parameters {
+    task.sched().map_or(Parameters::default(), |words| Words(words).parameters())
+}
+
+/// Changes what a task is. It takes effect when it is next entered in a queue.
+pub fn set_parameters(task: TaskRef, parameters: Parameters, _cx: &Cx) {
+    if let Some(words) = task.sched() {
+        Words(words).set_parameters(parameters);
+    }
+}
+
+/// Writes a new task's parameters; for [`tasks::spawn`].
+pub fn initialise(words: &SchedWords, parameters: Parameters) {
+    Words(words).set_parameters(parameters);
+}
+
+/// How many tasks are ready or running.
+pub fn load() -> usize {
+    SCHEDULER.state.with(|state| state.queues.len() + state.cores.iter().filter(|core| core.running.is_some()).count())
+}

@@ -1,0 +1,201 @@
+//! What the scheduler knows of a task, in the words that the task keeps for it.
+
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tasks::SchedWords;
+
+/// The highest real-time priority.
+pub const MAX_PRIORITY: u8 = 99;
+
+/// The scheduling policies of sched(7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// SCHED_OTHER.
+    #[default]
+    Other,
+    /// SCHED_FIFO.
+    Fifo,
+    /// SCHED_RR.
+    RoundRobin,
+    /// SCHED_BATCH: as `Other`, never preempts another by waking up.
+    Batch,
+    /// SCHED_IDLE: as `Other` with next to no weight.
+    Idle,
+}
+
+/// What a task is told to be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parameters {
+    /// Its policy.
+    pub class: Class,
+    /// Its nice value, from -20 to 19.
+    pub nice: i8,
+    /// Its real-time priority, from 1 to [`MAX_PRIORITY`]; 0 for the fair policies.
+    pub priority: u8,
+}
+
+/// Which word is what.
+const KIND: usize = 0;
+const VIRTUAL_TIME: usize = 1;
+const CPU_TIME: usize = 2;
+const SWITCHES: usize = 3;
+/// 2^32 · 1024 / weight: virtual time is run time multiplied by this and shifted.
+const INVERSE_WEIGHT: usize = 4;
+const GO_LAST: usize = 5;
+
+/// The words of one task, by their meaning.
+#[derive(Clone, Copy)]
+pub(super) struct Words<'a>(pub &'a SchedWords);
+
+impl Words<'_> {
+    #[inline(always)]
+    fn word(&self, index: usize) -> &AtomicU64 {
+        &self.0.0[index]
+    }
+
+    #[inline(always)]
+    pub fn class(self) -> Class {
+        match self.word(KIND).load(Relaxed) & 0xff {
+            1 => Class::Fifo,
+            2 => Class::RoundRobin,
+            3 => Class::Batch,
+            4 => Class::Idle,
+            _ => Class::Other,
+        }
+    }
+
+    #[inline(always)]
+    pub fn is_real_time(self) -> bool {
+        self.priority() != 0
+    }
+
+    #[inline(always)]
+    pub fn priority(self) -> u8 {
+        (self.word(KIND).load(Relaxed) >> 8) as u8
+    }
+
+    pub fn parameters(self) -> Parameters {
+        let nice = (self.word(KIND).load(Relaxed) >> 16) as i8;
+        Parameters { class: self.class(), nice, priority: self.priority() }
+    }
+
+    pub fn set_parameters(self, parameters: Parameters) {
+        let Parameters { class, nice, priority } = parameters;
+        let class_number = match class {
+            Class::Other => 0,
+            Class::Fifo => 1,
+            Class::RoundRobin => 2,
+            Class::Batch => 3,
+            Class::Idle => 4,
+        };
+        let real_time = matches!(class, Class::Fifo | Class::RoundRobin);
+        let priority = if real_time { priority.clamp(1, MAX_PRIORITY) } else { 0 };
+        let kind = class_number | u64::from(priority) << 8 | u64::from(nice as u8) << 16;
+        self.word(KIND).store(kind, Relaxed);
+        let weight = if class == Class::Idle { 3 } else { weight(nice) };
+        self.word(INVERSE_WEIGHT).store((1024 << 32) / weight, Relaxed);
+    }
+
+    #[inline(always)]
+    pub fn virtual_time(self) -> u64 {
+        self.word(VIRTUAL_TIME).load(Relaxed)
+    }
+
+    /// Raises the virtual time to at least `least`; the result.
+    #[inline(always)]
+    pub fn raise_virtual_time(self, least: u64) -> u64 {
+        let time = self.virtual_time().max(least);
+        self.word(VIRTUAL_TIME).store(time, Relaxed);
+        time
+    }
+
+    pub fn add_virtual_time(self, time: u64) {
+        self.word(VIRTUAL_TIME).store(self.virtual_time().saturating_add(time), Relaxed);
+    }
+
+    /// Charges run time.
+    #[inline(always)]
+    pub fn charge(self, nanoseconds: u64) {
+        let cpu_time = self.word(CPU_TIME);
+        cpu_time.store(cpu_time.load(Relaxed) + nanoseconds, Relaxed);
+        let scaled = (u128::from(nanoseconds) * u128::from(self.word(INVERSE_WEIGHT).load(Relaxed))) >> 32;
+        self.add_virtual_time(scaled as u64);
+    }
+
+    pub fn cpu_time(self) -> u64 {
+        self.word(CPU_TIME).load(Relaxed)
+    }
+
+    /// Switches by waiting, and by giving way.
+    pub fn switches(self) -> (u32, u32) {
+        let both = self.word(SWITCHES).load(Relaxed);
+        (both as u32, (both >> 32) as u32)
+    }
+
+    /// Counts a switch.
+    #[inline(always)]
+    pub fn count_switch(self, gave_way: bool) {
+        let word = self.word(SWITCHES);
+        word.store(word.load(Relaxed).wrapping_add(if gave_way { 1 << 32 } else { 1 }), Relaxed);
+    }
+
+    /// A real-time task asks to be entered behind those of its priority when it gives way.
+    pub fn go_last(self) {
+        self.word(GO_LAST).store(1, Relaxed);
+    }
+
+    /// A real-time task that gives way to a higher one stays first of its priority; one whose slice is over, or that asked, goes last.
+    pub fn is_first_again(self) -> bool {
+        let asked = self.word(GO_LAST).swap(0, Relaxed) != 0;
+        !asked && self.class() == Class::Fifo
+    }
+}
+
+/// The weight of a nice value: 1024 for 0, and a quarter more for each step below.
+const fn weight(nice: i8) -> u64 {
+    let mut weight = 1024 << 10;
+    let mut step = if nice < 0 { -nice } else { nice };
+    while step > 0 {
+        weight = if nice < 0 { weight * 5 / 4 } else { weight * 4 / 5 };
+        step -= 1;
+    }
+    weight >> 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_nice_is_a_quarter_of_weight() {
+        assert_eq!(weight(0), 1024);
+        assert_eq!(weight(-1), 1280);
+        assert_eq!(weight(1), 819);
+        assert!((14..=16).contains(&weight(19)));
+        assert!((85_000..=92_000).contains(&weight(-20)));
+    }
+
+    #[test]
+    fn parameters_come_back_as_they_were_set() {
+        let words = SchedWords::default();
+        for (class, nice, priority) in
+            [(Class::Other, -20, 0), (Class::Idle, 19, 0), (Class::Fifo, 3, 99), (Class::RoundRobin, 0, 1)]
+        {
+            let parameters = Parameters { class, nice, priority };
+            Words(&words).set_parameters(parameters);
+            assert_eq!(Words(&words).parameters(), parameters);
+        }
+    }
+
+    #[test]
+    fn lighter_tasks_age_faster() {
+        let (light, heavy) = (SchedWords::default(), SchedWords::default());
+        Words(&light).set_parameters(Parameters { nice: 10, ..Parameters::default() });
+        Words(&heavy).set_parameters(Parameters { nice: -10, ..Parameters::default() });
+        Words(&light).charge(1_000_000);
+        Words(&heavy).charge(1_000_000);
+        let ratio = Words(&light).virtual_time() / Words(&heavy).virtual_time();
+        assert!((80..=90).contains(&ratio), "{ratio}");
+        assert_eq!(Words(&light).cpu_time(), 1_000_000);
+    }
+}

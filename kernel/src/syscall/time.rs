@@ -1,0 +1,177 @@
+//! Clocks and sleeping.
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::step::Step;
+use crate::time::clock::{self, Clock, TimeSpec, TimeVal};
+use crate::time::sleep;
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(abi::__NR_clock_gettime, "clock_gettime", Call::Step(clock_gettime)),
+    Entry::new(abi::__NR_clock_getres, "clock_getres", Call::Step(clock_getres)),
+    Entry::partial(
+        abi::__NR_clock_settime,
+        "clock_settime",
+        Call::Step(clock_settime),
+        "timers set for a wall-clock time keep the moment they had",
+    ),
+    Entry::new(abi::__NR_gettimeofday, "gettimeofday", Call::Step(gettimeofday)),
+    Entry::partial(abi::__NR_settimeofday, "settimeofday", Call::Step(settimeofday), "the time zone is ignored"),
+    Entry::new(abi::__NR_time, "time", Call::Step(time)),
+    Entry::new(abi::__NR_nanosleep, "nanosleep", Call::Async(nanosleep_async)),
+    Entry::partial(
+        abi::__NR_clock_nanosleep,
+        "clock_nanosleep",
+        Call::Async(clock_nanosleep_async),
+        "sleeping by a processor-time clock",
+    ),
+    Entry::partial(abi::__NR_adjtimex, "adjtimex", Call::Step(adjtimex), "the clock cannot be adjusted, only read"),
+];
+
+/// `struct timezone`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct TimeZone {
+    minutes_west: i32,
+    daylight_saving: i32,
+}
+
+fn clock_gettime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let now = Clock::new(args.int(0))?.now(me, cx)?;
+    me.memory(cx)?.write(args.long(1), &TimeSpec::from_nanoseconds(now))?;
+    Ok(0)
+}
+
+fn clock_getres(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    Clock::new(args.int(0))?.now(me, cx)?;
+    if args.long(1) != 0 {
+        let coarse = [abi::CLOCK_REALTIME_COARSE, abi::CLOCK_MONOTONIC_COARSE].contains(&(args.int(0) as u32));
+        me.memory(cx)?.write(args.long(1), &TimeSpec::from_nanoseconds(if coarse { 4_000_000 } else { 1 }))?;
+    }
+    Ok(0)
+}
+
+fn clock_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let time = me.memory(cx)?.read::<TimeSpec>(args.long(1))?.nanoseconds()?;
+    if args.int(0) as u32 != abi::CLOCK_REALTIME {
+        return Err(Errno::EINVAL.into());
+    }
+    set_real_time(time, me, cx)
+}
+
+fn set_real_time(time: u64, me: &Current, cx: &Cx) -> Step<usize> {
+    if me.thread(cx)?.credentials.lock(cx).euid != 0 {
+        return Err(Errno::EPERM.into());
+    }
+    clock::set_real_time(time);
+    Ok(0)
+}
+
+fn gettimeofday(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let memory = me.memory(cx)?;
+    if args.long(0) != 0 {
+        memory.write(args.long(0), &TimeVal::from_nanoseconds(clock::real_time()))?;
+    }
+    if args.long(1) != 0 {
+        memory.write(args.long(1), &TimeZone { minutes_west: 0, daylight_saving: 0 })?;
+    }
+    Ok(0)
+}
+
+fn settimeofday(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    if args.long(0) == 0 {
+        return Ok(0);
+    }
+    let time = me.memory(cx)?.read::<TimeVal>(args.long(0))?.nanoseconds()?;
+    set_real_time(time, me, cx)
+}
+
+fn time(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let seconds = TimeSpec::from_nanoseconds(clock::real_time()).seconds;
+    if args.long(0) != 0 {
+        me.memory(cx)?.write(args.long(0), &seconds)?;
+    }
+    Ok(seconds as usize)
+}
+
+fn nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let time = me.read_async::<TimeSpec>(cx, args.long(0))?.nanoseconds()?;
+    let until = frame::time::now().saturating_add(time);
+    sleep::sleep_rest_async(cx, me, until, args.long(1)).map(|()| 0)
+}
+
+fn clock_nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let clock = Clock::new(args.int(0))?;
+    if clock == Clock::Thread(0) {
+        return Err(Errno::EINVAL);
+    }
+    let time = me.read_async::<TimeSpec>(cx, args.long(2))?.nanoseconds()?;
+    if args.int(1) as u32 & abi::TIMER_ABSTIME != 0 {
+        let until = clock.deadline(time).ok_or(Errno::EOPNOTSUPP)?;
+        return match sleep::sleep_until_async(cx, me, until) {
+            Err(Errno::RESTART_SYS) => Err(Errno::RESTART_NO_HANDLER),
+            other => other.map(|()| 0),
+        };
+    }
+    clock.deadline(0).ok_or(Errno::EOPNOTSUPP)?;
+    let until = frame::time::now().saturating_add(time);
+    sleep::sleep_rest_async(cx, me, until, args.long(3)).map(|()| 0)
+}
+
+/// `struct timex`, as far as it is told: `modes`, then the fields as 64-bit words.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Timex {
+    modes: u32,
+    padding: u32,
+    offset: i64,
+    frequency: i64,
+    max_error: i64,
+    estimated_error: i64,
+    status: i32,
+    padding_2: i32,
+    constant: i64,
+    precision: i64,
+    tolerance: i64,
+    seconds: i64,
+    microseconds: i64,
+    tick: i64,
+    rest: [i64; 14],
+}
+
+/// The state of a clock that nobody synchronises: `TIME_ERROR`, with `STA_UNSYNC`.
+fn adjtimex(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    const STATUS_UNSYNCHRONISED: i32 = 0x40;
+    const TIME_ERROR: usize = 5;
+    let memory = me.memory(cx)?;
+    let mut timex: Timex = memory.read(args.long(0))?;
+    if timex.modes != 0 {
+        return Err(Errno::EPERM.into());
+    }
+    let now = TimeVal::from_nanoseconds(clock::real_time());
+    timex = Timex {
+        modes: 0,
+        padding: 0,
+        offset: 0,
+        frequency: 0,
+        max_error: 16_000_000,
+        estimated_error: 16_000_000,
+        status: STATUS_UNSYNCHRONISED,
+        padding_2: 0,
+        constant: 2,
+        precision: 1,
+        tolerance: 32_768_000,
+        seconds: now.seconds,
+        microseconds: now.microseconds,
+        tick: 10_000,
+        rest: [0; 14],
+    };
+    memory.write(args.long(0), &timex)?;
+    Ok(TIME_ERROR)
+}

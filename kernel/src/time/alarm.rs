@@ -1,0 +1,124 @@
+//! The queue of everything that is to happen at a time.
+//!
+//! Lock order: the scheduler's lock may be held while this module's is taken, never the other way round: what is due is taken out first, and done
+//! with no lock held.
+
+use alloc::collections::BTreeMap;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use frame::Cx;
+use frame::irq::IrqCx;
+use refs::reclaim::MAX_CORES;
+use refs::{NoSuspend, SpinLock, Waker, WeakRc};
+
+use super::Timer;
+use crate::sched;
+
+const NEVER: u64 = u64::MAX;
+
+/// Something that was asked for, so that it can be taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Alarm {
+    deadline: u64,
+    id: u64,
+}
+
+enum Due {
+    Wake(Waker),
+    Expire(WeakRc<Timer>),
+}
+
+struct Queue {
+    due: BTreeMap<Alarm, Due>,
+    next_id: u64,
+}
+
+static QUEUE: SpinLock<Queue> = SpinLock::new(Queue { due: BTreeMap::new(), next_id: 0 });
+/// When the hardware timer of each core goes off. It may go off earlier than needed, never later.
+static PROGRAMMED: [AtomicU64; MAX_CORES] = [const { AtomicU64::new(NEVER) }; MAX_CORES];
+/// When the time slice of what each core runs ends.
+static SLICE_END: [AtomicU64; MAX_CORES] = [const { AtomicU64::new(NEVER) }; MAX_CORES];
+
+/// Takes over the hardware's timer. Called once at boot.
+pub fn start() {
+    frame::time::on_alarm(went_off);
+}
+
+/// Has `waker` woken at `deadline` (nanoseconds since boot).
+pub fn wake_at(deadline: u64, waker: Waker, cx: &Cx) -> Alarm {
+    enter(deadline, Due::Wake(waker), cx)
+}
+
+/// Has a timer expire at `deadline`.
+pub(super) fn expire_at(deadline: u64, timer: WeakRc<Timer>, cx: &impl NoSuspend) -> Alarm {
+    enter(deadline, Due::Expire(timer), cx)
+}
+
+fn enter(deadline: u64, due: Due, cx: &impl NoSuspend) -> Alarm {
+    let alarm = {
+        let mut queue = QUEUE.lock(cx);
+        queue.next_id += 1;
+        let alarm = Alarm { deadline, id: queue.next_id };
+        queue.due.insert(alarm, due);
+        alarm
+    };
+    go_off_by(frame::cpu::current(cx), deadline);
+    alarm
+}
+
+/// Takes an alarm back; nothing if it has happened.
+pub fn cancel(alarm: Alarm, cx: &impl NoSuspend) {
+    QUEUE.lock(cx).due.remove(&alarm);
+}
+
+/// Has [`sched::slice_ended`] called for `core` (the calling one) at `deadline` at the latest.
+#[inline(always)]
+pub fn end_slice_at(core: usize, deadline: u64) {
+    SLICE_END[core].store(deadline, Ordering::Relaxed);
+    go_off_by(core, deadline);
+}
+
+#[inline(always)]
+fn go_off_by(core: usize, deadline: u64) {
+    if deadline < PROGRAMMED[core].load(Ordering::Relaxed) {
+        PROGRAMMED[core].store(deadline, Ordering::Relaxed);
+        frame::time::set_alarm(Some(deadline));
+    }
+}
+
+/// The hardware's timer has gone off.
+fn went_off(cx: &IrqCx) {
+    let core = frame::cpu::current(cx);
+    PROGRAMMED[core].store(NEVER, Ordering::Relaxed);
+    let now = frame::time::now();
+    loop {
+        let due = {
+            let mut queue = QUEUE.lock(cx);
+            match queue.due.first_entry() {
+                Some(first) if first.key().deadline <= now => first.remove(),
+                _ => break,
+            }
+        };
+        match due {
+            Due::Wake(waker) => {
+                waker.wake();
+            }
+            Due::Expire(timer) => {
+                if let Ok(timer) = timer.upgrade(cx) {
+                    timer.expire(now, cx);
+                }
+            }
+        }
+    }
+    let mut next = QUEUE.lock(cx).due.first_key_value().map_or(NEVER, |(alarm, _)| alarm.deadline);
+    let slice_end = SLICE_END[core].load(Ordering::Relaxed);
+    if slice_end <= now {
+        SLICE_END[core].store(NEVER, Ordering::Relaxed);
+        sched::slice_ended(core);
+    } else {
+        next = next.min(slice_end);
+    }
+    if next != NEVER {
+        go_off_by(core, next);
+    }
+}
