@@ -17,15 +17,21 @@
 #![cfg_attr(target_os = "none", no_std)]
 extern crate alloc;
 
+#[cfg(target_os = "none")]
 pub mod arch;
 pub mod boot;
 pub mod cpu;
 pub mod entropy;
+#[cfg(target_os = "none")]
 pub mod irq;
 pub mod mm;
+#[cfg(target_os = "none")]
 pub mod power;
+#[cfg(target_os = "none")]
 pub mod serial;
+#[cfg(target_os = "none")]
 pub mod time;
+#[cfg(target_os = "none")]
 pub mod user;
 
 pub use boot::{BootInfo, Config};
