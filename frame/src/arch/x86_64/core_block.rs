@@ -28,7 +28,7 @@ pub struct CoreBlock {
     /// The user's stack pointer for a moment.
     pub(super) scratch: Cell<usize>,
     /// Whose floating-point state and segment bases are in the processor: it was run here and its task has not left since.
-    pub(super) loaded: Cell<*const UserState>,
+    pub(crate) loaded: Cell<*const UserState>,
     /// The core's number.
     pub(super) number: Cell<usize>,
     /// The vector and error code of the last trap of user code.

@@ -35,7 +35,7 @@ extern "C" fn ebb_start(start_info: u32) -> ! {
             free.remove(&(initramfs.start & !4095..initramfs.end.next_multiple_of(4096)));
         }
         kernel_map::build(&info, &mut free);
-        crate::mm::init(free.as_slice(), config().frames, config().slabs);
+        crate::mm::init(free.as_slice().iter().cloned(), config().frames, config().slabs);
         LOADER_INFO.store(Box::into_raw(Box::new(info)), Ordering::Release);
         let stack = stacks::POOL.take().expect("at boot there is memory for a stack");
         asm!("mov rsp, {top}", "xor ebp, ebp", "push rbp", "jmp {go_on}", top = in(reg) stack.top(), go_on = sym on_guarded_stack,
@@ -64,6 +64,7 @@ extern "C" fn on_guarded_stack() -> ! {
     }));
     let worker: &'static Worker =
         Box::leak(Box::new(Worker::new(core_block::core_number(), config().tasks, &stacks::POOL, &CoreHooks)));
+
     (config().start)(boot_info);
     // SAFETY: the only call on this core; no Cx is on this stack.
     unsafe { worker.run() };

@@ -10,7 +10,7 @@ use super::kernel_map;
 use super::stacks;
 
 /// Room for the table.
-const ROOM: usize = 256 << 10;
+const ROOM: usize = 512 << 10;
 /// What the table begins with, once it is filled in.
 const MAGIC: [u8; 8] = *b"EbbSyms1";
 /// The most lines of a backtrace.
