@@ -27,6 +27,8 @@ pub mod irq;
 pub mod mm;
 #[cfg(target_os = "none")]
 pub mod power;
+#[cfg(all(target_os = "none", feature = "selftest"))]
+pub mod selftest;
 #[cfg(target_os = "none")]
 pub mod serial;
 #[cfg(target_os = "none")]

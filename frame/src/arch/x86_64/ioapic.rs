@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use refs::RawSpin;
+
 use super::kernel_map;
 use super::traps::FIRST_INTERRUPT;
 
@@ -10,6 +12,8 @@ const PLACE: usize = 0xfec0_0000;
 const LINES: u8 = 16;
 
 static REGISTERS: AtomicUsize = AtomicUsize::new(0);
+/// The registers are a window of two: one at a time may use it.
+static WINDOW: RawSpin = RawSpin::new();
 
 /// The vector of an interrupt line.
 pub const fn vector(line: u8) -> usize {
@@ -21,17 +25,19 @@ pub fn line(vector: usize) -> Option<u8> {
     u8::try_from(vector - FIRST_INTERRUPT).ok().filter(|line| *line < LINES)
 }
 
-/// Sets a register, which is chosen through a window of two.
+/// Sets a register.
 fn write(register: u32, value: u32) {
     let base = REGISTERS.load(Ordering::Relaxed) as *mut u32;
     if base.is_null() {
         return;
     }
+    WINDOW.lock();
     // SAFETY: `init` mapped the registers.
     unsafe {
         base.write_volatile(register);
         base.add(4).write_volatile(value);
     }
+    WINDOW.unlock();
 }
 
 /// Makes the controller reachable. All lines are masked.

@@ -206,3 +206,20 @@ pub unsafe fn map_device(phys: usize) -> Option<*mut u32> {
     // SAFETY: by this function's contract.
     unsafe { map_pages(virt, phys, PAGE, WRITABLE | NO_EXECUTE | UNCACHED) }.then_some(virt as *mut u32)
 }
+
+/// Whether the kernel's page table maps an address.
+pub fn is_mapped(virt: usize) -> bool {
+    let mut table = root();
+    for level in (0..=3).rev() {
+        // SAFETY: the root, or a table that was found in it; all are in the direct map.
+        let entry = unsafe { entry_at(table, index(virt, level)).read_volatile() };
+        if entry & PRESENT == 0 {
+            return false;
+        }
+        if level == 0 || entry & LARGE != 0 {
+            return true;
+        }
+        table = entry & ADDRESS;
+    }
+    false
+}
