@@ -13,12 +13,8 @@ frame::kernel_image!(&selftest::CONFIG);
 mod selftest {
     use frame::{BootInfo, Config};
 
-    pub static CONFIG: Config = Config {
-        frames: kernel::CONFIG.frames,
-        slabs: kernel::CONFIG.slabs,
-        tasks: kernel::CONFIG.tasks,
-        start,
-    };
+    pub static CONFIG: Config =
+        Config { frames: kernel::CONFIG.frames, slabs: kernel::CONFIG.slabs, tasks: kernel::CONFIG.tasks, start };
 
     fn start(_: &'static BootInfo) {
         frame::selftest::spawn(CONFIG.tasks, frame::selftest::tests());

@@ -2,8 +2,8 @@
 //!
 //! The selectors are Linux's, because user programs see two of them.
 
-use core::cell::UnsafeCell;
 use core::arch::asm;
+use core::cell::UnsafeCell;
 
 use super::core_block::CoreBlock;
 

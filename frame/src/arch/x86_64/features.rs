@@ -3,7 +3,7 @@
 use core::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::instructions::{read_cr0, read_cr4, rdmsr, write_cr0, write_cr4, wrmsr};
+use super::instructions::{rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr};
 
 /// A leaf of CPUID; zeros if the processor does not have it.
 pub fn cpuid(leaf: u32, sub_leaf: u32) -> CpuidResult {

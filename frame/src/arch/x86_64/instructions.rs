@@ -10,7 +10,9 @@ use core::arch::asm;
 pub unsafe fn rdmsr(register: u32) -> u64 {
     let (low, high): (u32, u32);
     // SAFETY: by this function's contract; reading has no effect on memory.
-    unsafe { asm!("rdmsr", in("ecx") register, out("eax") low, out("edx") high, options(nostack, nomem, preserves_flags)) };
+    unsafe {
+        asm!("rdmsr", in("ecx") register, out("eax") low, out("edx") high, options(nostack, nomem, preserves_flags))
+    };
     u64::from(high) << 32 | u64::from(low)
 }
 

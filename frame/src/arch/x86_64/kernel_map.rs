@@ -120,7 +120,8 @@ unsafe fn map(
         for page in 0..count {
             // SAFETY: as above; `first + page` is below 512.
             unsafe {
-                *entry_at(table, first + page) = (phys + page * size) | flags | large | PRESENT | GLOBAL | ACCESSED_DIRTY;
+                *entry_at(table, first + page) =
+                    (phys + page * size) | flags | large | PRESENT | GLOBAL | ACCESSED_DIRTY;
             }
         }
         done += count * size;

@@ -57,11 +57,8 @@ extern "C" fn on_guarded_stack() -> ! {
         // SAFETY: `kernel_map::build` maps the range, read-only, for ever, and it is not given to the allocator.
         unsafe { core::slice::from_raw_parts((DIRECT_MAP + range.start) as *const u8, range.len()) }
     });
-    let boot_info = Box::leak(Box::new(BootInfo {
-        command_line: info.command_line,
-        initramfs,
-        memory_bytes: info.memory_bytes,
-    }));
+    let boot_info =
+        Box::leak(Box::new(BootInfo { command_line: info.command_line, initramfs, memory_bytes: info.memory_bytes }));
     let worker: &'static Worker =
         Box::leak(Box::new(Worker::new(core_block::core_number(), config().tasks, &stacks::POOL, &CoreHooks)));
 
@@ -71,4 +68,3 @@ extern "C" fn on_guarded_stack() -> ! {
     // `CoreHooks::idle` never lets the loop end.
     unreachable!("the dispatch loop of a core ended")
 }
-
