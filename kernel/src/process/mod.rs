@@ -26,11 +26,11 @@ mod thread;
 mod usage;
 mod wait;
 
-pub use clone::{CloneArgs, clone_async, spawn_init, write_own_tid_async};
+pub use clone::{CloneArgs, become_init, clone_async, write_own_tid_async};
 pub use credentials::{Credentials, DEFAULT_CAPABILITIES};
 pub use exit::{de_thread_async, exit_thread_async};
 pub use group::{
-    Session, create_session, group_members, group_session, is_orphaned, session, set_group,
+    Session, create_session, group_members, group_session, is_orphaned, session, session_of_terminal, set_group,
 };
 pub use ids::{PID_MAX, last as last_pid};
 pub use limits::{Limit, Limits};
