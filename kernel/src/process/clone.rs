@@ -106,7 +106,7 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) 
     check_limit(&thread, cx)?;
     let tid = ids::allocate(cx)?;
     let space = share_or(&thread.space, args.has(abi::CLONE_VM), cx, |space| space.fork(cx))?;
-    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| Ok(files.duplicate(cx)))?;
+    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| Ok(duplicate(files, cx)))?;
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
     let own_memory = !args.has(abi::CLONE_VM) || args.has(abi::CLONE_VFORK);
     let alt_stack = if own_memory { *thread.signals.alt_stack.lock(cx) } else { AltStack::default() };
@@ -145,7 +145,7 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) 
     }
     new.no_new_privileges.store(thread.no_new_privileges.load(Ordering::Relaxed), Ordering::Relaxed);
     new.timer_slack.store(thread.timer_slack.load(Ordering::Relaxed), Ordering::Relaxed);
-    let parameters = thread.task(cx).and_then(sched::parameters).unwrap_or_default().for_child();
+    let parameters = thread.task(cx).map_or(Parameters::default(), sched::parameters);
     Ok((start(new, context, parameters, cx)?, tid))
 }
 
@@ -159,6 +159,10 @@ fn share_or<T: Send + Sync>(
     let field = field.lock(cx);
     let own = field.as_ref().ok_or(Errno::ESRCH)?;
     if shared { Ok(own.share()) } else { copy(&own.get(cx)) }
+}
+
+fn duplicate(files: &FileTable, cx: &Cx) -> StrongRc<FileTable> {
+    StrongRc::new(FileTable { handles: SpinLock::new(files.handles.lock(cx).share_all()) })
 }
 
 fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
@@ -238,7 +242,7 @@ fn start(new: Thread, context: Box<UserContext>, parameters: Parameters, cx: &Cx
     thread.process(cx)?.add_thread(name, cx);
     drop(thread);
     drop(THREADS.insert(tid, new, cx));
-    let task = sched::spawn(Box::new(current), parameters);
+    let task = tasks::spawn(&sched::SCHEDULER, Box::new(current), |words| sched::initialise(words, parameters));
     if let Ok(thread) = name.upgrade(cx) {
         thread.set_task(task, cx);
     }
@@ -301,9 +305,11 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
 
 /// The first thing that a thread made with CLONE_CHILD_SETTID does.
 pub fn write_own_tid_async(cx: &mut Cx, me: &mut Current) {
-    let Ok((address, tid)) = me.thread(cx).map(|thread| (thread.set_tid.swap(0, Ordering::Relaxed), thread.tid())) else {
-        return;
-    };
+    let told = me.thread(cx).map(|thread| {
+        thread.signals.remove_work(Work::BORN);
+        (thread.set_tid.swap(0, Ordering::Relaxed), thread.tid())
+    });
+    let Ok((address, tid)) = told else { return };
     // As on Linux, a bad address is the program's loss.
     let _ = me.write_async(cx, address, &tid);
 }

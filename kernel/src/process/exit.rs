@@ -5,60 +5,80 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use frame::power::{self, PowerOff};
 use linux_raw_sys::general as abi;
-use refs::{NoSuspend, TempRc, WeakRc};
+use refs::{NoSuspend, StrongRc, TempRc, WeakRc};
 
 use super::{INIT, JobState, Life, PROCESSES, Process, Status, THREADS, group, stop};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::{FileTable, FsContext};
+use crate::memory::AddressSpace;
 use crate::signal::{self, Action, Info, Signal, Work};
-use crate::{futex, time};
+
+/// USER_HZ is 100: in this unit SIGCHLD tells CPU times.
+const NANOSECONDS_PER_TICK: u64 = 10_000_000;
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
-    futex::release_robust_async(cx, me);
     clear_tid_async(cx, me);
-    let Ok(thread) = me.thread(cx) else { return };
-    let Ok(process) = me.process(cx) else { return };
+    let Ok(held) = let_go(me, cx) else { return };
+    // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
+    if let Some(files) = held.files {
+        files.destroy(cx);
+    }
+    if let Some(space) = held.space {
+        space.destroy(cx);
+    }
+    drop(held.fs);
+    if held.is_last
+        && let Ok(process) = me.process(cx)
+    {
+        end_process(&process, cx);
+    }
+    if let Some(thread) = THREADS.remove(held.tid, cx) {
+        thread.destroy(cx);
+    }
+}
+
+/// What a thread had shares in.
+struct Held {
+    tid: u32,
+    is_last: bool,
+    space: Option<StrongRc<AddressSpace>>,
+    files: Option<StrongRc<FileTable>>,
+    fs: Option<StrongRc<FsContext>>,
+}
+
+/// The thread leaves its process, and lets go of what it has shares in.
+fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
+    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
     process.usage.lock(cx).add(&thread.usage(cx));
-    let exit_status = thread.exit_status.load(Ordering::Relaxed);
     process.last_uid.store(thread.credentials.lock(cx).uid, Ordering::Relaxed);
-    let left = process.remove_thread(&me.thread, cx);
-    if left == 0 {
-        process.begin_exit(exit_status);
+    let is_last = process.remove_thread(&me.thread, cx) == 0;
+    if is_last {
+        process.begin_exit(thread.exit_status.load(Ordering::Relaxed));
         let peak = me.space(cx).map_or(0, |space| space.peak_resident_pages() as u64 * 4);
         process.usage.lock(cx).max_resident = peak;
     } else if thread.signals.work().contains(Work::STOP) {
         stop::one_has_stopped(&process, cx);
     }
     thread.release_vfork();
-    let (space, files, fs) = (thread.space.lock(cx).take(), thread.files.lock(cx).take(), thread.fs.lock(cx).take());
-    // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
-    drop(fs);
-    if let Some(files) = files {
-        files.destroy(cx);
-    }
-    if let Some(space) = space {
-        space.destroy(cx);
-    }
-    if left == 0
-        && let Ok(process) = me.process(cx)
-    {
-        end_process(&process, cx);
-    }
-    let tid = me.thread(cx).map(|thread| thread.tid());
-    if let Ok(tid) = tid
-        && let Some(thread) = THREADS.remove(tid, cx)
-    {
-        thread.destroy(cx);
-    }
+    Ok(Held {
+        tid: thread.tid(),
+        is_last,
+        space: thread.space.lock(cx).take(),
+        files: thread.files.lock(cx).take(),
+        fs: thread.fs.lock(cx).take(),
+    })
 }
 
 /// Writes 0 where CLONE_CHILD_CLEARTID said and wakes who waits there (pthread_join), if anybody else sees that memory.
 fn clear_tid_async(cx: &mut Cx, me: &mut Current) {
     let address = me.thread(cx).map_or(0, |thread| thread.clear_tid.swap(0, Ordering::Relaxed));
-    let shared = me.thread(cx).is_ok_and(|thread| thread.space.lock(cx).as_ref().is_some_and(|space| space.owners() > 1));
-    if address != 0 && shared && me.write_async(cx, address, &0_u32).is_ok() {
-        futex::wake_at(me, address, 1, cx);
+    let shared =
+        me.thread(cx).is_ok_and(|thread| thread.space.lock(cx).as_ref().is_some_and(|space| space.owners() > 1));
+    if address != 0 && shared {
+        // A bad address is the program's loss.
+        let _ = me.write_async(cx, address, &0_u32);
     }
 }
 
@@ -67,7 +87,6 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
     if process.pid == INIT {
         end_of_init(process.exit_status());
     }
-    time::stop_timers(process, cx);
     if process.session() == process.pid {
         end_of_session_leader(process, cx);
     }
@@ -77,7 +96,9 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
     process.ended.wake_all();
     let (code, value) = process.exit_status().told();
     let abandoned = match process.parent(cx) {
-        Some(parent) => process.exit_signal() == Some(Signal::CHLD) && parent.action(Signal::CHLD, cx).abandons_children(),
+        Some(parent) => {
+            process.exit_signal() == Some(Signal::CHLD) && parent.action(Signal::CHLD, cx).abandons_children()
+        }
         None => true,
     };
     tell_parent(process, code, value, cx);
@@ -178,7 +199,7 @@ pub(super) fn tell_parent(child: &Process, code: u32, value: u32, cx: &impl NoSu
         if ended || !action.has(abi::SA_NOCLDSTOP) {
             let uid = child.uid(cx);
             let usage = child.usage(cx);
-            let ticks = |nanos: u64| nanos / time::NANOS_PER_TICK;
+            let ticks = |nanos: u64| nanos / NANOSECONDS_PER_TICK;
             let info = Info::child(signal, code, child.pid, uid, value, ticks(usage.user), ticks(usage.system));
             // SIGCHLD coalesces, and a full queue of another signal is the parent's own.
             let _ = signal::send_to_process(&parent, info, cx);
@@ -201,7 +222,8 @@ pub(super) fn remove(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
 /// # Errors
 /// EAGAIN if the process ends or another thread does the same.
 pub fn de_thread_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
-    let others: alloc::vec::Vec<_> = me.process(cx)?.threads(cx).into_iter().filter(|name| *name != me.thread).collect();
+    let others: alloc::vec::Vec<_> =
+        me.process(cx)?.threads(cx).into_iter().filter(|name| *name != me.thread).collect();
     if others.is_empty() && me.thread(cx)?.tid() == me.process(cx)?.pid {
         return Ok(());
     }

@@ -40,7 +40,7 @@ pub use thread::{Name, Thread};
 pub use usage::{RUsage, Usage};
 pub use wait::{Choice, Report, WaitOptions, wait_async};
 
-use refs::IdTable;
+use refs::{IdTable, NoSuspend, TempRc};
 
 /// All processes, zombies too, by pid.
 pub static PROCESSES: IdTable<Process> = IdTable::new();
@@ -48,3 +48,13 @@ pub static PROCESSES: IdTable<Process> = IdTable::new();
 pub static THREADS: IdTable<Thread> = IdTable::new();
 /// The pid of the first process.
 pub const INIT: u32 = 1;
+
+/// The process of that id, zombies too.
+pub fn find<'cx>(pid: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Process>> {
+    PROCESSES.get(pid, cx)
+}
+
+/// The thread of that id.
+pub fn find_thread<'cx>(tid: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Thread>> {
+    THREADS.get(tid, cx)
+}

@@ -9,7 +9,6 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 use super::stop::Job;
 use super::{JobState, Limits, Thread, Usage};
 use crate::signal::{Action, Actions, Pending, Signal};
-use crate::time::ProcessTimers;
 
 /// A process (a thread group).
 pub struct Process {
@@ -46,8 +45,6 @@ pub struct Process {
     pub(super) usage: SpinLock<Usage>,
     /// What its children had used that it has waited for.
     pub(super) children_usage: SpinLock<Usage>,
-    /// Its interval and POSIX timers.
-    pub timers: ProcessTimers,
     /// When it was made, in nanoseconds since boot.
     pub started: u64,
     /// Whether it takes in the orphans among its descendants (PR_SET_CHILD_SUBREAPER).
@@ -136,7 +133,6 @@ impl Process {
             last_uid: AtomicU32::new(0),
             usage: SpinLock::new(Usage::default()),
             children_usage: SpinLock::new(Usage::default()),
-            timers: ProcessTimers::default(),
             started: frame::time::now(),
             is_subreaper: AtomicBool::new(false),
             dumpable: AtomicU32::new(1),
@@ -326,6 +322,12 @@ impl Process {
             }
         }
         usage
+    }
+
+    /// How long its threads have run, in nanoseconds.
+    pub fn cpu_time(&self, cx: &impl NoSuspend) -> u64 {
+        let usage = self.usage(cx);
+        usage.user + usage.system
     }
 
     /// What its children had used that it has waited for.

@@ -102,9 +102,7 @@ pub fn wait_while_stopped_async(cx: &mut Cx, me: &Current) {
     }
     loop {
         let _ = tasks::prepare(cx);
-        let stays = me
-            .thread(cx)
-            .is_ok_and(|thread| (thread.signals.work() & (Work::STOP | Work::EXIT)) == Work::STOP);
+        let stays = me.thread(cx).is_ok_and(|thread| (thread.signals.work() & (Work::STOP | Work::EXIT)) == Work::STOP);
         if !stays {
             tasks::finish_wait(cx);
             return;

@@ -154,16 +154,22 @@ impl Thread {
 
     /// What it has used so far.
     pub fn usage(&self, cx: &impl NoSuspend) -> Usage {
-        let ran = self.task(cx).and_then(sched::accounts).unwrap_or_default();
-        let system = self.system_time.load(Ordering::Relaxed).min(ran.nanos);
+        let ran = self.cpu_time(cx);
+        let system = self.system_time.load(Ordering::Relaxed).min(ran);
+        let (voluntary, involuntary) = self.task(cx).map_or((0, 0), sched::switches);
         Usage {
-            user: ran.nanos - system,
+            user: ran - system,
             system,
             minor_faults: self.minor_faults.load(Ordering::Relaxed),
-            voluntary_switches: ran.voluntary_switches,
-            involuntary_switches: ran.involuntary_switches,
+            voluntary_switches: voluntary.into(),
+            involuntary_switches: involuntary.into(),
             ..Usage::default()
         }
+    }
+
+    /// How long it has run, in nanoseconds.
+    pub fn cpu_time(&self, cx: &impl NoSuspend) -> u64 {
+        self.task(cx).map_or(0, sched::cpu_time)
     }
 
     /// Lets the one go on that waits until this thread has another address space or none (CLONE_VFORK). Called at exit and by execve(2).

@@ -2,7 +2,7 @@
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::time::TimeVal;
+use crate::time::clock::TimeVal;
 
 /// What a thread, a process or its children have used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,8 +54,8 @@ impl Usage {
     /// As a program sees it.
     pub fn encode(&self) -> RUsage {
         RUsage {
-            user: TimeVal::from_nanos(self.user),
-            system: TimeVal::from_nanos(self.system),
+            user: TimeVal::from_nanoseconds(self.user),
+            system: TimeVal::from_nanoseconds(self.system),
             max_resident: self.max_resident as i64,
             unused_memory: [0; 3],
             minor_faults: self.minor_faults as i64,

@@ -33,14 +33,12 @@ pub fn prepare_restart(me: &mut Current, error: Errno, number: usize, cx: &Cx) {
 #[cold]
 pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
     loop {
-        let Ok(thread) = me.thread(cx) else { return Outcome::Ended };
-        let work = thread.signals.work();
+        let Ok(work) = me.thread(cx).map(|thread| thread.signals.work()) else { return Outcome::Ended };
         if work.contains(Work::EXIT) {
             process::exit_thread_async(cx, me);
             return Outcome::Ended;
         }
         if work.contains(Work::BORN) {
-            thread.signals.remove_work(Work::BORN);
             process::write_own_tid_async(cx, me);
             continue;
         }
@@ -87,18 +85,16 @@ fn take(me: &Current, cx: &Cx) -> Option<Info> {
     let wanted = SignalSet(!0).without(thread.signals.blocked());
     let info = thread.signals.pending.take(wanted, cx).or_else(|| process.pending.take(wanted, cx));
     thread.signals.look_again(&process.pending);
-    if let Some(info) = info {
-        crate::time::signal_taken(&process, &info, cx);
-    }
     info
 }
 
 fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
     let signal = info.signal;
-    let Ok(process) = me.process(cx) else { return };
-    let action = process.action(signal, cx);
+    let Ok(action) = me.process(cx).map(|process| process.action(signal, cx)) else { return };
     if action.is_handler() {
-        if action.has(abi::SA_RESETHAND) {
+        if action.has(abi::SA_RESETHAND)
+            && let Ok(process) = me.process(cx)
+        {
             process.set_action(signal, Action { handler: 0, ..action }, cx);
         }
         finish_restart(me, Some(action));
@@ -114,6 +110,7 @@ fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
     if action.ignores(signal) {
         return;
     }
+    let Ok(process) = me.process(cx) else { return };
     match signal.default_action() {
         DefaultAction::Ignore | DefaultAction::Continue => {}
         DefaultAction::Stop => {
@@ -141,8 +138,7 @@ fn finish_restart(me: &mut Current, handler: Option<Action>) {
     let registers = &mut me.context.registers;
     if restarts {
         registers.rip = registers.rip.wrapping_sub(SYSCALL_LEN);
-        registers.rax =
-            if error == Errno::RESTART_BLOCK { abi::__NR_restart_syscall as usize } else { number };
+        registers.rax = if error == Errno::RESTART_BLOCK { abi::__NR_restart_syscall as usize } else { number };
     } else {
         registers.rax = (-isize::from(Errno::EINTR.number() as i16)) as usize;
         me.restart = None;

@@ -196,13 +196,8 @@ fn write_fp_state_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> 
     let len = current.len().min(size);
     state[..len].copy_from_slice(&current[..len]);
     let extended = size + size_of::<u32>();
-    let software = FpSoftware {
-        magic: FP_MAGIC1,
-        extended_size: extended as u32,
-        features,
-        size: size as u32,
-        padding: [0; 7],
-    };
+    let software =
+        FpSoftware { magic: FP_MAGIC1, extended_size: extended as u32, features, size: size as u32, padding: [0; 7] };
     if let Some(to) = state.get_mut(FP_SOFTWARE_AT..FXSAVE_SIZE) {
         to.copy_from_slice(software.as_bytes());
     }

@@ -55,9 +55,7 @@ pub fn interrupted(me: &Current, interruption: Interruption, cx: &Cx) -> Option<
     let work = thread.signals.work();
     match interruption {
         Interruption::KillOnly => work.contains(Work::EXIT).then_some(Errno::EINTR),
-        Interruption::Signals => {
-            work.intersects(Work::EXIT | Work::STOP | Work::SIGNAL).then_some(Errno::RESTART_SYS)
-        }
+        Interruption::Signals => work.intersects(Work::EXIT | Work::STOP | Work::SIGNAL).then_some(Errno::RESTART_SYS),
     }
 }
 

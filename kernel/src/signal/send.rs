@@ -15,8 +15,7 @@ use crate::process::{self, Credentials, INIT, Process, Thread};
 /// Whether a process with `sender`'s credentials may send a signal to one with `target`'s: see kill(2). (SIGCONT within a session is the
 /// caller's to know.)
 pub fn may_signal(sender: &Credentials, target: &Credentials) -> bool {
-    sender.has(abi::CAP_KILL)
-        || [sender.euid, sender.uid].iter().any(|uid| *uid == target.uid || *uid == target.suid)
+    sender.has(abi::CAP_KILL) || [sender.euid, sender.uid].iter().any(|uid| *uid == target.uid || *uid == target.suid)
 }
 
 /// Sends a signal to a process: some thread that does not block it takes it.
@@ -73,10 +72,8 @@ fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSusp
         return Ok(());
     }
     let threads = process.threads(cx);
-    let taker = threads
-        .iter()
-        .filter_map(|thread| thread.upgrade(cx).ok())
-        .find(|thread| wants(process, thread, signal, cx));
+    let taker =
+        threads.iter().filter_map(|thread| thread.upgrade(cx).ok()).find(|thread| wants(process, thread, signal, cx));
     if let Some(taker) = taker {
         notify(process, &taker, signal, cx);
     }
@@ -222,4 +219,3 @@ pub fn raise_exception(me: &mut Current, vector: u8, code: usize, cx: &Cx) {
     me.fault = (0, code, vector);
     force(me, info, cx);
 }
-
