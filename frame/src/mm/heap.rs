@@ -198,3 +198,14 @@ unsafe impl GlobalAlloc for Heap {
         }
     }
 }
+
+/// Gives all free slots back to the policy, so that tests can count frames.
+#[cfg(test)]
+pub(super) fn drain_magazines() {
+    for index in 0..SizeClass::COUNT {
+        let Some(class) = SizeClass::at(index) else { continue };
+        while MAGAZINES.here()[index].len.load(Ordering::Relaxed) > 0 {
+            spill(class);
+        }
+    }
+}
