@@ -16,6 +16,9 @@
 //! Invariants 1 to 11 of the design are cited where they are kept.
 #![cfg_attr(target_os = "none", no_std)]
 extern crate alloc;
+// The tests of `mm` run the kernel's policies, which call this crate by its name.
+#[cfg(test)]
+extern crate self as frame;
 
 #[cfg(target_os = "none")]
 pub mod arch;

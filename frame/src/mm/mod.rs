@@ -71,6 +71,14 @@ pub(crate) fn init(
     heap::init(slabs);
 }
 
+/// Gives back all memory that this core keeps at hand only to be quick: free slots of the heap and empty slabs, empty page
+/// tables, single frames. For when memory is short, before somebody is made to suffer.
+pub fn trim() {
+    heap::trim();
+    table::trim();
+    supply::trim();
+}
+
 /// Gives a test on a host `frames` frames of simulated memory, under these policies. They last for the process.
 ///
 /// Simulated memory is one core's: tests that use it run one at a time.

@@ -1,9 +1,11 @@
 //! Tests over simulated memory, one at a time. Each checks, at its end, that all memory has come back.
 
+mod buddy;
 mod frames;
 mod heap;
 mod io;
 mod policies;
+mod slab;
 mod vm_space;
 
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
@@ -24,16 +26,16 @@ impl Machine {
         static ALONE: Mutex<()> = Mutex::new(());
         static ONCE: Once = Once::new();
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        ONCE.call_once(|| simulate(8192, &policies::FRAMES, &policies::SLABS));
+        ONCE.call_once(|| simulate(8192, &policies::buddy::FRAMES, &policies::slab::SLABS));
         // SAFETY: the test's only context; nothing suspends here.
         let cx = unsafe { Cx::new(std::ptr::null()) };
-        drain();
+        trim();
         Machine { free: free_frames(), cx, _alone: alone }
     }
 
     /// How many frames are in use since the test began.
     fn used(&self) -> usize {
-        drain();
+        trim();
         self.free - free_frames()
     }
 }
@@ -44,12 +46,6 @@ impl Drop for Machine {
             assert_eq!(self.used(), 0, "frames that did not come back");
         }
     }
-}
-
-/// Gives back what is kept at hand.
-fn drain() {
-    super::heap::drain_magazines();
-    super::table::drain_pools();
 }
 
 /// A frame that contains a byte, many times.

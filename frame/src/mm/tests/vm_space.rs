@@ -276,7 +276,7 @@ fn running_out_of_memory_for_tables_changes_nothing() {
     let (space, child) = (new_space(), new_space());
     map(&space, BASE, 1, RW, &machine);
     let spare = frame_of(2);
-    table::drain_pools();
+    trim();
     let all: Vec<_> = std::iter::from_fn(UFrame::for_overwrite).collect();
     assert!(VmSpace::new().is_none());
     assert_eq!(space.map(1 << 40, spare.clone(), RW, &machine.cx), Err(OutOfMemory));
