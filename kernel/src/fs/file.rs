@@ -125,6 +125,8 @@ pub struct OpenFile {
     pub file: Box<dyn File>,
     /// What was opened, and through which mount.
     pub location: Location,
+    /// Whether reads and writes happen at an offset.
+    pub is_seekable: bool,
     flags: AtomicU32,
     /// Where the next read or write happens.
     pub offset: AtomicU64,
@@ -148,6 +150,7 @@ impl OpenFile {
     /// say that it will be written, the caller has called [`Inode::begin_writing`]; this takes it back in the end.
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
         OpenFile {
+            is_seekable: file.is_seekable(),
             file,
             location,
             flags: AtomicU32::new(flags.bits()),

@@ -128,6 +128,11 @@ pub trait InodeOps: Any + Send + Sync {
         Err(Errno::EPERM)
     }
 
+    /// Directories: makes a new regular file without a name (O_TMPFILE).
+    fn create_nameless(&self, _this: &TempRc<'_, Inode>, _what: &Creation<'_>, _cx: &Cx) -> Result<StrongRc<Inode>> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
     /// Directories: gives `target` (no directory, of the same file system) one more name. EEXIST, EMLINK, ENOSPC.
     fn link(&self, _this: &TempRc<'_, Inode>, _name: &[u8], _target: &TempRc<'_, Inode>, _cx: &Cx) -> Result<()> {
         Err(Errno::EPERM)

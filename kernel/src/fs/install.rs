@@ -14,9 +14,17 @@ impl FileTable {
     /// # Errors
     /// EMFILE: the process may not have more (RLIMIT_NOFILE).
     pub fn install(&self, file: OpenFile, flags: FdFlags, me: &Current, cx: &Cx) -> Result<usize> {
+        self.install_shared(StrongRc::new(file), flags, me, cx)
+    }
+
+    /// Enters a description under the lowest free descriptor.
+    ///
+    /// # Errors
+    /// EMFILE: the process may not have more (RLIMIT_NOFILE).
+    pub fn install_shared(&self, file: StrongRc<OpenFile>, flags: FdFlags, me: &Current, cx: &Cx) -> Result<usize> {
         let limit = me.thread(cx)?.limit(RLIMIT_NOFILE, cx).0;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(i32::MAX as usize);
-        let entered = self.handles.lock(cx).insert(StrongRc::new(file), flags, 0, limit);
+        let entered = self.handles.lock(cx).insert(file, flags, 0, limit);
         entered.map_err(|_refused: Dying<OpenFile>| Errno::EMFILE)
     }
 

@@ -7,6 +7,7 @@
 //!   path --> walk --> Path (an inode seen through a mount) --> Inode --> InodeOps (its file system: tmpfs, procfs)
 //! ```
 
+pub mod access;
 pub mod anonymous;
 mod context;
 mod devices;
@@ -16,9 +17,14 @@ mod install;
 mod locks;
 mod metadata;
 mod mount;
+pub mod open;
 pub mod pipe;
 mod ring;
+pub mod stored;
 mod table;
+pub mod tmpfs;
+pub mod transfer;
+pub mod walk;
 
 pub use context::FsContext;
 pub use devices::{DeviceNode, Driver, open_device};

@@ -1,0 +1,299 @@
+//! open(2): from a path to a description.
+
+use alloc::boxed::Box;
+
+use frame::Cx;
+use linux_raw_sys::general;
+use refs::{StrongRc, WeakRc};
+
+use super::access::{Subject, Want};
+use super::pipe::Pipe;
+use super::stored::{DirectoryFile, PlaceFile, StoredFile, remove_privileges};
+use super::walk::{self, WalkFlags};
+use super::{
+    Creation, DeviceNumber, FdFlags, File, FileKind, Inode, Mount, MountFlags, OpenFile, OpenFlags, Path, open_device,
+};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::step::{Patience, Step, complete_async};
+
+/// What is asked for besides a path.
+#[derive(Clone, Copy)]
+pub struct OpenHow {
+    /// The flags of open(2).
+    pub flags: OpenFlags,
+    /// The permissions of a file that is made, umask not yet applied.
+    pub permissions: u32,
+    /// How the path is walked; following at the end is decided by `flags`.
+    pub walk: WalkFlags,
+}
+
+/// How far opening came in one step.
+pub enum Opened {
+    /// All the way.
+    File(StrongRc<OpenFile>),
+    /// To a FIFO, whose other end has to be waited for.
+    Fifo(WeakRc<Mount>, WeakRc<Inode>),
+}
+
+impl OpenHow {
+    /// What open(2) makes of its two arguments.
+    pub fn new(flags: OpenFlags, permissions: u32) -> Self {
+        let mut flags = flags;
+        if flags.contains(OpenFlags::PATH) {
+            // All others are ignored.
+            flags &= OpenFlags::PATH | OpenFlags::DIRECTORY | OpenFlags::NO_FOLLOW | OpenFlags::CLOSE_ON_EXEC;
+        }
+        OpenHow { flags, permissions: permissions & 0o7777, walk: WalkFlags::empty() }
+    }
+}
+
+/// The owner and the permissions of what the caller makes in `directory`.
+///
+/// # Errors
+/// The thread is gone.
+pub fn creation<'a>(
+    kind: FileKind,
+    permissions: u32,
+    directory: &Inode,
+    subject: &Subject,
+    me: &Current,
+    cx: &Cx,
+) -> Result<Creation<'a>> {
+    let umask = me.fs(cx)?.umask.load(core::sync::atomic::Ordering::Relaxed);
+    let mut permissions = permissions & !(umask & 0o777);
+    let (mode, _, group) = directory.access_bits(cx);
+    let mut gid = subject.gid;
+    if mode & general::S_ISGID != 0 {
+        gid = group;
+        if kind == FileKind::Directory {
+            permissions |= general::S_ISGID;
+        }
+    }
+    Ok(Creation { kind, permissions, uid: subject.uid, gid, device: DeviceNumber::default(), target: &[] })
+}
+
+/// Opens a path, short of waiting for the other end of a FIFO.
+///
+/// # Errors
+/// Those of open(2).
+pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &Cx) -> Step<Opened> {
+    let flags = how.flags;
+    if flags.contains(OpenFlags::TEMPORARY) {
+        return open_temporary(directory, path, how, me, cx);
+    }
+    let creates = flags.contains(OpenFlags::CREATE);
+    let exclusive = creates && flags.contains(OpenFlags::EXCLUSIVE);
+    if creates && flags.contains(OpenFlags::DIRECTORY) {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut walking = how.walk;
+    walking.set(WalkFlags::FOLLOW, !flags.contains(OpenFlags::NO_FOLLOW) && !exclusive);
+    walking.set(WalkFlags::MAY_BE_MISSING, creates);
+    let start = walk::start(directory, path, me, cx)?;
+    let found = walk::walk(start, path, walking, me, cx)?;
+    let subject = Subject::of(me, cx)?;
+    match found.target {
+        Some(_) if exclusive => Err(Errno::EEXIST.into()),
+        Some(path) => {
+            let inode = &path.inode;
+            if inode.kind == FileKind::Directory && (creates || flags.can_write()) {
+                return Err(Errno::EISDIR.into());
+            }
+            if flags.contains(OpenFlags::DIRECTORY) && inode.kind != FileKind::Directory {
+                return Err(Errno::ENOTDIR.into());
+            }
+            check(&path, flags, &subject, me, cx)?;
+            open_inode(&path, flags, me, cx)
+        }
+        None => {
+            if found.has_trailing_slash {
+                return Err(Errno::EISDIR.into());
+            }
+            let parent = found.parent;
+            subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, me, cx)?;
+            parent.mount.check_writable()?;
+            crate::memory::admit()?;
+            let what = creation(FileKind::Regular, how.permissions, &parent.inode, &subject, me, cx)?;
+            let inode = parent.inode.ops.create(&parent.inode, &found.name, &what, cx)?;
+            // The permissions of a new file do not count for whoever makes it.
+            open_inode(&Path { mount: parent.mount, inode }, flags - OpenFlags::TRUNCATE, me, cx)
+        }
+    }
+}
+
+/// Checks that a file that was there may be opened so.
+fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject, me: &Current, cx: &Cx) -> Result<()> {
+    if flags.contains(OpenFlags::PATH) {
+        return Ok(());
+    }
+    let (mount, inode) = (&path.mount, &path.inode);
+    let truncates = flags.contains(OpenFlags::TRUNCATE);
+    let mut want = Want::empty();
+    want.set(Want::READ, flags.can_read());
+    want.set(Want::WRITE, flags.can_write() || truncates);
+    match inode.kind {
+        FileKind::Symlink => return Err(Errno::ELOOP),
+        FileKind::Socket => return Err(Errno::ENXIO),
+        FileKind::CharacterDevice | FileKind::BlockDevice if mount.flags().contains(MountFlags::NO_DEVICES) => {
+            return Err(Errno::EACCES);
+        }
+        FileKind::Regular | FileKind::Directory if want.contains(Want::WRITE) => mount.check_writable()?,
+        _ => {}
+    }
+    subject.check(inode, want, me, cx)?;
+    if flags.contains(OpenFlags::NO_ATIME) && !subject.owns(inode, cx) {
+        return Err(Errno::EPERM);
+    }
+    Ok(())
+}
+
+/// Opens what is at `path`; permissions are checked.
+pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &Current, cx: &Cx) -> Step<Opened> {
+    let inode = &path.inode;
+    // Flags that only say how to open are not kept.
+    let kept = flags
+        - (OpenFlags::CREATE
+            | OpenFlags::EXCLUSIVE
+            | OpenFlags::NO_CONTROLLING_TTY
+            | OpenFlags::TRUNCATE
+            | OpenFlags::CLOSE_ON_EXEC);
+    if flags.contains(OpenFlags::PATH) {
+        return Ok(Opened::File(StrongRc::new(OpenFile::at(Box::new(PlaceFile), kept, path.keep()?))));
+    }
+    let file: Box<dyn File> = match inode.kind {
+        FileKind::Regular => {
+            let location = path.keep()?;
+            if flags.can_write() {
+                inode.begin_writing()?;
+            }
+            let own = prepare_regular(path, flags, me, cx);
+            if own.is_err() && flags.can_write() {
+                inode.end_writing();
+            }
+            let file = match own? {
+                Some(file) => file,
+                None => Box::new(StoredFile::new(location.inode.share())),
+            };
+            return Ok(Opened::File(StrongRc::new(OpenFile::at(file, kept, location))));
+        }
+        FileKind::Directory => inode.ops.open(inode, flags, me, cx)?.unwrap_or_else(|| Box::new(DirectoryFile)),
+        FileKind::CharacterDevice | FileKind::BlockDevice => open_device(inode.kind, inode.device, flags, me, cx)?,
+        FileKind::Fifo => return Ok(Opened::Fifo(path.mount.downgrade(), inode.downgrade())),
+        FileKind::Socket => return Err(Errno::ENXIO.into()),
+        FileKind::Symlink => return Err(Errno::ELOOP.into()),
+    };
+    Ok(Opened::File(StrongRc::new(OpenFile::at(file, kept, path.keep()?))))
+}
+
+/// Truncates a regular file that is opened, if asked, and lets its file system open it.
+fn prepare_regular(path: &Path<'_>, flags: OpenFlags, me: &Current, cx: &Cx) -> Step<Option<Box<dyn File>>> {
+    let inode = &path.inode;
+    if flags.contains(OpenFlags::TRUNCATE) {
+        if inode.ops.pages().is_some() {
+            inode.ops.set_size(inode, 0, cx)?;
+        }
+        remove_privileges(inode, me, cx)?;
+    }
+    inode.ops.open(inode, flags, me, cx)
+}
+
+/// O_TMPFILE: a new file without a name.
+fn open_temporary(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &Cx) -> Step<Opened> {
+    if !how.flags.can_write() {
+        return Err(Errno::EINVAL.into());
+    }
+    let at = walk::resolve(directory, path, how.walk | WalkFlags::FOLLOW, me, cx)?;
+    if at.inode.kind != FileKind::Directory {
+        return Err(Errno::ENOTDIR.into());
+    }
+    let subject = Subject::of(me, cx)?;
+    subject.check(&at.inode, Want::WRITE | Want::EXECUTE, me, cx)?;
+    at.mount.check_writable()?;
+    crate::memory::admit()?;
+    let what = creation(FileKind::Regular, how.permissions, &at.inode, &subject, me, cx)?;
+    let inode = at.inode.ops.create_nameless(&at.inode, &what, cx)?;
+    // Owned here until the description owns it.
+    let path = Path { mount: at.mount.clone(), inode: inode.downgrade().upgrade(cx)? };
+    open_inode(&path, how.flags - OpenFlags::TRUNCATE, me, cx)
+}
+
+/// Opens a path and gives it a descriptor.
+///
+/// # Errors
+/// Those of open(2).
+#[inline]
+pub fn open_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    directory: i32,
+    how: &OpenHow,
+    path: impl Fn(&Current, &Cx) -> Step<walk::PathName>,
+) -> Result<usize> {
+    let fd_flags = FdFlags::of(how.flags);
+    let opened = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let name = path(me, cx)?;
+        let opened = open_step(directory, name.bytes(), how, me, cx)?;
+        match opened {
+            Opened::File(file) => Ok(Ok(me.files(cx)?.install_shared(file, fd_flags, me, cx)?)),
+            Opened::Fifo(mount, inode) => Ok(Err((mount, inode))),
+        }
+    })?;
+    match opened {
+        Ok(fd) => Ok(fd),
+        Err((mount, inode)) => open_fifo_async(cx, me, mount, inode, how.flags, fd_flags),
+    }
+}
+
+/// Waits for the other end of a FIFO and gives it a descriptor.
+fn open_fifo_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    mount: WeakRc<Mount>,
+    inode: WeakRc<Inode>,
+    flags: OpenFlags,
+    fd_flags: FdFlags,
+) -> Result<usize> {
+    let pipe = pipe_of(&*inode.upgrade(cx)?, cx);
+    let file = Pipe::open_async(cx, me, pipe, flags)?;
+    let path = Path { mount: mount.upgrade(cx)?, inode: inode.upgrade(cx).map_err(|_| Errno::ENOENT)? };
+    let kept =
+        flags & !(OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::CLOSE_ON_EXEC | OpenFlags::NO_CONTROLLING_TTY);
+    me.files(cx)?.install(OpenFile::at(file, kept, path.keep()?), fd_flags, me, cx)
+}
+
+/// The pipe behind a FIFO: made when it is first opened.
+fn pipe_of(inode: &Inode, cx: &Cx) -> WeakRc<Pipe> {
+    let mut attachment = inode.attachment.lock(cx);
+    if let Some(pipe) = attachment.as_ref().and_then(|any| any.downcast_ref::<StrongRc<Pipe>>()) {
+        return pipe.downgrade();
+    }
+    let pipe = Pipe::new();
+    let name = pipe.downgrade();
+    *attachment = Some(Box::new(pipe));
+    name
+}
+
+/// Opens a program to be executed: no descriptor, and it may be unreadable.
+///
+/// # Errors
+/// Those of execve(2) about the path: EACCES where it is no regular file, not executable, or on a `noexec` mount.
+pub fn open_program(
+    directory: i32,
+    path: &[u8],
+    walking: WalkFlags,
+    me: &Current,
+    cx: &Cx,
+) -> Result<StrongRc<OpenFile>> {
+    let path = walk::resolve(directory, path, walking, me, cx)?;
+    if path.inode.kind == FileKind::Symlink {
+        return Err(Errno::ELOOP);
+    }
+    if path.inode.kind != FileKind::Regular || path.mount.flags().contains(MountFlags::NO_EXEC) {
+        return Err(Errno::EACCES);
+    }
+    Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, me, cx)?;
+    let location = path.keep()?;
+    let file = Box::new(StoredFile::new(location.inode.share()));
+    Ok(StrongRc::new(OpenFile::at(file, OpenFlags::empty(), location)))
+}

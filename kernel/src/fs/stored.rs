@@ -1,0 +1,127 @@
+//! What open(2) gives for files whose content the file system keeps: regular files, directories, and descriptors that are only a
+//! place (O_PATH).
+
+use frame::Cx;
+use frame::mm::{Reader, Writer};
+use linux_raw_sys::general::{RLIMIT_FSIZE, S_ISGID, S_ISUID, S_IXGRP, SIGXFSZ};
+use refs::StrongRc;
+
+use super::access::Subject;
+use super::{File, Inode, Lseek};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::memory::Mappable;
+use crate::signal;
+use crate::step::{Step, Stop};
+
+/// An open regular file.
+pub struct StoredFile {
+    inode: StrongRc<Inode>,
+}
+
+impl StoredFile {
+    /// The file of `inode`.
+    pub fn new(inode: StrongRc<Inode>) -> Self {
+        StoredFile { inode }
+    }
+
+    fn write_at(&self, offset: Option<u64>, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<(usize, u64)> {
+        let inode = self.inode.get(cx);
+        let limit = me.thread(cx)?.limit(RLIMIT_FSIZE, cx).0;
+        let outcome = inode.ops.write(&inode, offset, limit, from, cx);
+        match outcome {
+            Ok((len, _)) if len > 0 => remove_privileges(&inode, me, cx)?,
+            Err(Stop::Error(Errno::EFBIG)) if limit < i64::MAX as u64 => signal::raise(me, SIGXFSZ, cx),
+            _ => {}
+        }
+        outcome
+    }
+}
+
+/// Who changes the content of a set-user-ID program takes that away from it: see inode(7).
+pub fn remove_privileges(inode: &Inode, me: &Current, cx: &Cx) -> Result<()> {
+    let (mode, ..) = inode.access_bits(cx);
+    if mode & (S_ISUID | S_ISGID) == 0 || Subject::of(me, cx)?.is_privileged() {
+        return Ok(());
+    }
+    let removed = if mode & S_IXGRP != 0 { S_ISUID | S_ISGID } else { S_ISUID };
+    inode.change(cx, |metadata| metadata.mode &= !removed);
+    Ok(())
+}
+
+/// The offset that lseek(2) leads to in a file of that size.
+///
+/// # Errors
+/// EINVAL before the start or behind what an offset can count.
+pub fn seek_in(size: impl FnOnce() -> u64, to: Lseek, now: u64) -> Result<u64> {
+    let offset = match to {
+        Lseek::Set(offset) => Some(offset),
+        Lseek::Current(by) => i64::try_from(now).ok().and_then(|now| now.checked_add(by)),
+        Lseek::End(by) => i64::try_from(size()).ok().and_then(|size| size.checked_add(by)),
+        Lseek::Data(_) | Lseek::Hole(_) => None,
+    };
+    offset.and_then(|offset| u64::try_from(offset).ok()).ok_or(Errno::EINVAL)
+}
+
+impl File for StoredFile {
+    #[inline]
+    fn read(&self, offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+        let inode = self.inode.get(cx);
+        let len = inode.ops.read(&inode, offset, to, cx)?;
+        if len > 0 {
+            inode.touch_accessed(cx);
+        }
+        Ok(len)
+    }
+
+    #[inline]
+    fn write(&self, offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+        Ok(self.write_at(Some(offset), from, me, cx)?.0)
+    }
+
+    fn append(&self, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<(usize, u64)> {
+        self.write_at(None, from, me, cx)
+    }
+
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn seek(&self, to: Lseek, now: u64, cx: &Cx) -> Step<u64> {
+        let inode = self.inode.get(cx);
+        match to {
+            Lseek::Data(_) | Lseek::Hole(_) => Ok(inode.ops.seek(&inode, to, cx)?),
+            _ => Ok(seek_in(|| inode.metadata(cx).size, to, now)?),
+        }
+    }
+
+    fn mappable<'a>(&'a self, cx: &'a Cx) -> Mappable<'a> {
+        match self.inode.get(cx).into_ref().ops.pages() {
+            Some(pages) => Mappable::Pages(pages),
+            None => Mappable::No,
+        }
+    }
+}
+
+/// An open directory: its entries are read by getdents(2).
+pub struct DirectoryFile;
+
+impl File for DirectoryFile {
+    fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+        Err(Errno::EISDIR.into())
+    }
+
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn seek(&self, to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
+        // The positions of entries have no end that one could count from.
+        Ok(seek_in(|| i64::MAX as u64, to, now)?)
+    }
+}
+
+/// A descriptor that is only a place in the tree (O_PATH): nothing can be read or written.
+pub struct PlaceFile;
+
+impl File for PlaceFile {}

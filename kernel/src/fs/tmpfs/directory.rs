@@ -1,0 +1,365 @@
+//! Directories of tmpfs, and its files without content: symbolic links, device nodes, FIFOs, sockets.
+//!
+//! Locks: the file system's `tree` around every change of names; then one directory's entries at a time; then metadata.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use frame::Cx;
+use refs::{SpinLock, StrongRc, TempRc};
+
+use super::file::RegularFile;
+use super::names::Names;
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::{Creation, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata, Rename, Timestamp};
+
+/// Linux tells a directory's size as so many bytes for each entry.
+const ENTRY_BYTES: u64 = 20;
+/// What link(2) allows.
+const MOST_LINKS: u32 = 65_000;
+
+/// The right to be an inode of a file system with limited capacity; given back with it.
+pub(super) struct Ticket {
+    /// The file system.
+    pub file_system: StrongRc<FileSystem>,
+}
+
+impl Ticket {
+    /// # Errors
+    /// ENOSPC.
+    pub fn take(file_system: &StrongRc<FileSystem>) -> Result<Ticket> {
+        file_system.with(|file_system| file_system.capacity.take_inode())?;
+        Ok(Ticket { file_system: file_system.share() })
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.file_system.with(|file_system| file_system.capacity.give_inode());
+    }
+}
+
+/// A directory.
+pub struct Directory {
+    entries: SpinLock<Entries>,
+    _ticket: Ticket,
+}
+
+#[derive(Default)]
+struct Entries {
+    names: Names<StrongRc<Inode>>,
+    /// It was removed: nothing can be made in it any more.
+    is_removed: bool,
+}
+
+impl Directory {
+    /// # Errors
+    /// ENOSPC.
+    pub(super) fn new(file_system: &StrongRc<FileSystem>) -> Result<Self> {
+        Ok(Directory { entries: SpinLock::default(), _ticket: Ticket::take(file_system)? })
+    }
+
+    /// The inode of a name.
+    #[inline]
+    pub fn find<'cx>(&self, name: &[u8], cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
+        let weak = self.entries.lock(cx).names.get(name)?.downgrade();
+        weak.upgrade(cx).ok()
+    }
+
+    fn is_empty(&self, cx: &Cx) -> bool {
+        self.entries.lock(cx).names.len() == 0
+    }
+
+    fn enter(&self, this: &TempRc<'_, Inode>, name: &[u8], inode: StrongRc<Inode>, cx: &Cx) -> Result<()> {
+        let mut entries = self.entries.lock(cx);
+        if entries.is_removed {
+            return Err(Errno::ENOENT);
+        }
+        if entries.names.get(name).is_some() {
+            return Err(Errno::EEXIST);
+        }
+        entries.names.insert(name, inode);
+        drop(entries);
+        this.touch_modified(cx);
+        Ok(())
+    }
+
+    fn take_out(&self, this: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) -> Option<StrongRc<Inode>> {
+        let inode = self.entries.lock(cx).names.remove(name);
+        this.touch_modified(cx);
+        inode
+    }
+}
+
+/// An inode lost one of its names.
+fn drop_link(inode: &Inode, name: &[u8], cx: &Cx) {
+    let left = inode.change(cx, |metadata| {
+        metadata.links = if inode.kind == FileKind::Directory { 0 } else { metadata.links.saturating_sub(1) };
+        metadata.changed = Timestamp::now();
+        metadata.links
+    });
+    if left == 0 {
+        inode.place.lock(cx).removed_name = Some(name.into());
+    }
+}
+
+fn change_links(directory: &Inode, difference: i32, cx: &Cx) {
+    directory.change(cx, |metadata| metadata.links = metadata.links.saturating_add_signed(difference));
+}
+
+/// Whether `inner` is `outer` or a directory somewhere below it.
+fn is_within(inner: &TempRc<'_, Inode>, outer: &TempRc<'_, Inode>, cx: &Cx) -> bool {
+    let outer = outer.downgrade();
+    let mut at = Some(inner.clone());
+    while let Some(inode) = at {
+        if inode.downgrade() == outer {
+            return true;
+        }
+        at = inode.parent(cx);
+    }
+    false
+}
+
+impl InodeOps for Directory {
+    fn refresh(&self, metadata: &mut Metadata, cx: &Cx) {
+        metadata.size = (2 + self.entries.lock(cx).names.len() as u64) * ENTRY_BYTES;
+    }
+
+    fn lookup<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        _me: &Current,
+        cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        self.find(name, cx).ok_or(Errno::ENOENT)
+    }
+
+    fn list(
+        &self,
+        _this: &Inode,
+        from: u64,
+        _me: Option<&Current>,
+        cx: &Cx,
+        each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+    ) -> Result<()> {
+        let entries = self.entries.lock(cx);
+        for (next, name, inode) in entries.names.behind(from) {
+            let inode = inode.get(cx);
+            if !each(DirectoryEntry { name, number: inode.number, kind: inode.kind, next }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn create<'cx>(
+        &self,
+        this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        what: &Creation<'_>,
+        cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        let file_system = this.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        let mut metadata = Metadata::new(what.kind, what.permissions).owned_by(what.uid, what.gid);
+        metadata.device = what.device;
+        let ops: Box<dyn InodeOps> = match what.kind {
+            FileKind::Directory => Box::new(Directory::new(&this.file_system)?),
+            FileKind::Regular => Box::new(RegularFile::new(Ticket::take(&this.file_system)?)),
+            FileKind::Symlink => {
+                metadata.size = what.target.len() as u64;
+                Box::new(Symlink { target: what.target.into(), _ticket: Ticket::take(&this.file_system)? })
+            }
+            _ => Box::new(Node { _ticket: Ticket::take(&this.file_system)? }),
+        };
+        let number = file_system.next_inode();
+        let inode = StrongRc::new(Inode::new(this.file_system.share(), number, metadata, Some(this.downgrade()), ops));
+        let made = inode.downgrade();
+        self.enter(this, name, inode, cx)?;
+        if what.kind == FileKind::Directory {
+            change_links(this, 1, cx);
+        }
+        Ok(made.upgrade(cx)?)
+    }
+
+    fn create_nameless(&self, this: &TempRc<'_, Inode>, what: &Creation<'_>, cx: &Cx) -> Result<StrongRc<Inode>> {
+        let mut metadata = Metadata::new(FileKind::Regular, what.permissions).owned_by(what.uid, what.gid);
+        metadata.links = 0;
+        let number = this.file_system.get(cx).next_inode();
+        let ops = Box::new(RegularFile::new(Ticket::take(&this.file_system)?));
+        let inode = Inode::new(this.file_system.share(), number, metadata, Some(this.downgrade()), ops);
+        inode.place.lock(cx).removed_name = Some(alloc::format!("#{number}").into_bytes().into());
+        Ok(StrongRc::new(inode))
+    }
+
+    fn link(&self, this: &TempRc<'_, Inode>, name: &[u8], target: &TempRc<'_, Inode>, cx: &Cx) -> Result<()> {
+        let file_system = this.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        if target.metadata(cx).links >= MOST_LINKS {
+            return Err(Errno::EMLINK);
+        }
+        let share = target.share().ok_or(Errno::ENOENT)?;
+        self.enter(this, name, share, cx)?;
+        target.change(cx, |metadata| {
+            metadata.links += 1;
+            metadata.changed = Timestamp::now();
+        });
+        let mut place = target.place.lock(cx);
+        place.parent = Some(this.downgrade());
+        place.removed_name = None;
+        Ok(())
+    }
+
+    fn unlink(&self, this: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) -> Result<()> {
+        let file_system = this.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        let inode = self.find(name, cx).ok_or(Errno::ENOENT)?;
+        if inode.kind == FileKind::Directory {
+            return Err(Errno::EISDIR);
+        }
+        drop_link(&inode, name, cx);
+        self.take_out(this, name, cx);
+        Ok(())
+    }
+
+    fn remove_directory(&self, this: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) -> Result<()> {
+        let file_system = this.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        let inode = self.find(name, cx).ok_or(Errno::ENOENT)?;
+        let directory = inode.ops_as::<Directory>().ok_or(Errno::ENOTDIR)?;
+        mark_removed(directory, cx)?;
+        drop_link(&inode, name, cx);
+        change_links(this, -1, cx);
+        self.take_out(this, name, cx);
+        Ok(())
+    }
+
+    fn rename(
+        &self,
+        this: &TempRc<'_, Inode>,
+        name: &[u8],
+        to: &TempRc<'_, Inode>,
+        to_name: &[u8],
+        how: Rename,
+        cx: &Cx,
+    ) -> Result<()> {
+        let file_system = this.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        let target = to.ops_as::<Directory>().ok_or(Errno::EXDEV)?;
+        let moved = self.find(name, cx).ok_or(Errno::ENOENT)?;
+        let existing = target.find(to_name, cx);
+        let moves_directory = moved.kind == FileKind::Directory;
+        if moves_directory && is_within(to, &moved, cx) {
+            return Err(Errno::EINVAL);
+        }
+        match (&existing, how) {
+            (Some(_), Rename::NoReplace) => return Err(Errno::EEXIST),
+            (None, Rename::Exchange) => return Err(Errno::ENOENT),
+            (Some(other), Rename::Exchange) => {
+                return self.exchange((this, name, &moved), (to, target, to_name, other), cx);
+            }
+            _ => {}
+        }
+        if existing.as_ref().is_some_and(|other| other.downgrade() == moved.downgrade()) {
+            return Ok(());
+        }
+        if target.entries.lock(cx).is_removed {
+            return Err(Errno::ENOENT);
+        }
+        if let Some(other) = &existing {
+            match other.ops_as::<Directory>() {
+                None if moves_directory => return Err(Errno::ENOTDIR),
+                Some(_) if !moves_directory => return Err(Errno::EISDIR),
+                Some(directory) => {
+                    mark_removed(directory, cx)?;
+                    change_links(to, -1, cx);
+                }
+                None => {}
+            }
+            drop_link(other, to_name, cx);
+            target.take_out(to, to_name, cx);
+        }
+        let Some(inode) = self.take_out(this, name, cx) else {
+            return Err(Errno::ENOENT);
+        };
+        target.enter(to, to_name, inode, cx)?;
+        if moves_directory {
+            change_links(this, -1, cx);
+            change_links(to, 1, cx);
+        }
+        moved.place.lock(cx).parent = Some(to.downgrade());
+        moved.change(cx, |metadata| metadata.changed = Timestamp::now());
+        Ok(())
+    }
+}
+
+impl Directory {
+    /// Two names exchange their inodes.
+    fn exchange(
+        &self,
+        (this, name, moved): (&TempRc<'_, Inode>, &[u8], &TempRc<'_, Inode>),
+        (to, target, to_name, other): (&TempRc<'_, Inode>, &Directory, &[u8], &TempRc<'_, Inode>),
+        cx: &Cx,
+    ) -> Result<()> {
+        if other.kind == FileKind::Directory && is_within(this, other, cx) {
+            return Err(Errno::EINVAL);
+        }
+        let (Some(first), Some(second)) = (moved.share(), other.share()) else {
+            return Err(Errno::ENOENT);
+        };
+        self.entries.lock(cx).names.replace(name, second);
+        target.entries.lock(cx).names.replace(to_name, first);
+        for (inode, from, into) in [(moved, this, to), (other, to, this)] {
+            if inode.kind == FileKind::Directory {
+                change_links(from, -1, cx);
+                change_links(into, 1, cx);
+            }
+            inode.place.lock(cx).parent = Some(into.downgrade());
+            inode.change(cx, |metadata| metadata.changed = Timestamp::now());
+        }
+        this.touch_modified(cx);
+        to.touch_modified(cx);
+        Ok(())
+    }
+}
+
+/// From here on nothing can be made in the directory.
+fn mark_removed(directory: &Directory, cx: &Cx) -> Result<()> {
+    if !directory.is_empty(cx) {
+        return Err(Errno::ENOTEMPTY);
+    }
+    directory.entries.lock(cx).is_removed = true;
+    Ok(())
+}
+
+/// A symbolic link.
+struct Symlink {
+    target: Box<[u8]>,
+    _ticket: Ticket,
+}
+
+impl InodeOps for Symlink {
+    fn read_link(&self, _me: &Current, _cx: &Cx) -> Result<Vec<u8>> {
+        Ok(self.target.to_vec())
+    }
+}
+
+impl Symlink {
+    fn target(&self) -> &[u8] {
+        &self.target
+    }
+}
+
+/// Where a symbolic link of tmpfs leads; `None` if `inode` is none.
+pub fn symlink_target(inode: &Inode) -> Option<&[u8]> {
+    inode.ops_as::<Symlink>().map(Symlink::target)
+}
+
+/// A device node, FIFO or socket: all there is to it is its inode.
+struct Node {
+    _ticket: Ticket,
+}
+
+impl InodeOps for Node {}

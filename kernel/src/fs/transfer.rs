@@ -1,0 +1,345 @@
+//! Reading and writing: the drivers that turn the steps of a [`File`] into read(2), write(2) and their relatives.
+//!
+//! A transfer goes on where it was after a page of user memory was missing; of a stream it ends with the first short piece. The
+//! description is held by name only: closing it from another thread wakes the waiter, which gets EBADF.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use frame::mm::{Reader, Writer};
+use linux_raw_sys::general::SIGPIPE;
+use refs::{Waker, WeakRc};
+
+use super::{Events, File, OpenFile, OpenFlags};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::signal;
+use crate::step::{Patience, Step, Stop, complete_async};
+
+/// The most bytes of one call, as on Linux.
+pub const MOST_BYTES: usize = 0x7fff_f000;
+
+/// Bytes of the caller's memory: address and length.
+pub type Piece = (usize, usize);
+
+/// Where in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// At the description's offset, which moves on.
+    Current,
+    /// There; the offset stays.
+    At(u64),
+}
+
+/// What one call may want beyond the description's flags.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TransferFlags {
+    /// RWF_NOWAIT: do not wait.
+    pub no_wait: bool,
+    /// RWF_APPEND: write at the end.
+    pub append: bool,
+}
+
+/// Reads from a descriptor into pieces of the caller's memory.
+///
+/// # Errors
+/// Those of read(2).
+#[inline]
+pub fn read_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    fd: i32,
+    pieces: &[Piece],
+    position: Position,
+    how: TransferFlags,
+) -> Result<usize> {
+    let name = me.files(cx)?.weak(fd, cx)?;
+    let mut done = 0;
+    let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        prepare(&open, &name, Events::IN, OpenFlags::can_read, position, waker, cx)?;
+        let step = read_step(&open, pieces, &mut done, position, me, cx);
+        without_waiting(step, &open, how)
+    });
+    finish(outcome, done)
+}
+
+/// Writes pieces of the caller's memory to a descriptor.
+///
+/// # Errors
+/// Those of write(2). EPIPE comes with SIGPIPE.
+#[inline]
+pub fn write_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    fd: i32,
+    pieces: &[Piece],
+    position: Position,
+    how: TransferFlags,
+) -> Result<usize> {
+    let name = me.files(cx)?.weak(fd, cx)?;
+    let mut done = 0;
+    let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        prepare(&open, &name, Events::OUT, OpenFlags::can_write, position, waker, cx)?;
+        let step = if open.is_seekable || pieces.len() < 2 {
+            write_step(&open, pieces, &mut done, position, how, me, cx)
+        } else {
+            write_gathered(&open, pieces, &mut done, me, cx)
+        };
+        without_waiting(step, &open, how)
+    });
+    let outcome = finish(outcome, done);
+    if outcome == Err(Errno::EPIPE) {
+        signal::raise(me, SIGPIPE, cx);
+    }
+    outcome
+}
+
+/// Checks that the description can do it, and enters the waker wherever it must be.
+#[inline(always)]
+fn prepare(
+    open: &OpenFile,
+    name: &WeakRc<OpenFile>,
+    interest: Events,
+    allowed: fn(OpenFlags) -> bool,
+    position: Position,
+    waker: Option<Waker>,
+    cx: &Cx,
+) -> Result<()> {
+    let flags = open.flags();
+    if !allowed(flags) || flags.contains(OpenFlags::PATH) {
+        return Err(Errno::EBADF);
+    }
+    if position != Position::Current && !open.is_seekable {
+        return Err(Errno::ESPIPE);
+    }
+    if let Some(waker) = waker {
+        name.watch(waker, cx);
+        open.file.poll(interest, Some(waker), cx);
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn without_waiting(step: Step<usize>, open: &OpenFile, how: TransferFlags) -> Step<usize> {
+    match step {
+        Err(Stop::Block) if how.no_wait || open.flags().contains(OpenFlags::NONBLOCK) => Err(Errno::EAGAIN.into()),
+        step => step,
+    }
+}
+
+/// What was transferred counts more than why it stopped.
+#[inline(always)]
+fn finish(outcome: Result<usize>, done: usize) -> Result<usize> {
+    if done > 0 { Ok(done) } else { outcome }
+}
+
+/// The rest of the piece in which byte number `done` is; `None` at the end.
+#[inline(always)]
+fn rest(pieces: &[Piece], done: usize) -> Option<Piece> {
+    let mut before = 0;
+    for &(address, len) in pieces {
+        if done - before < len {
+            let within = done - before;
+            return Some((address.wrapping_add(within), len - within));
+        }
+        before += len;
+    }
+    None
+}
+
+/// The file's offset for byte number `done`.
+#[inline(always)]
+fn offset(open: &OpenFile, position: Position, done: usize) -> u64 {
+    match position {
+        Position::Current => open.offset.load(Ordering::Relaxed),
+        Position::At(start) => start.saturating_add(done as u64),
+    }
+}
+
+#[inline(always)]
+fn read_step(
+    open: &OpenFile,
+    pieces: &[Piece],
+    done: &mut usize,
+    position: Position,
+    me: &Current,
+    cx: &Cx,
+) -> Step<usize> {
+    let memory = me.memory(cx)?;
+    loop {
+        let Some((address, len)) = rest(pieces, *done) else {
+            if *done == 0 && open.is_seekable {
+                // Nothing is asked for; but a directory says that it cannot be read.
+                return open.file.read(0, &mut memory.writer(0, 0), me, cx);
+            }
+            return Ok(*done);
+        };
+        let mut to = memory.writer(address, len);
+        match open.file.read(offset(open, position, *done), &mut to, me, cx) {
+            Ok(0) => return Ok(*done),
+            Ok(read) => {
+                *done += read;
+                if open.is_seekable {
+                    if position == Position::Current {
+                        open.offset.fetch_add(read as u64, Ordering::Relaxed);
+                    }
+                } else if read < len {
+                    return Ok(*done);
+                }
+            }
+            Err(Stop::Block | Stop::Error(_)) if *done > 0 => return Ok(*done),
+            Err(stop) => return Err(stop),
+        }
+    }
+}
+
+#[inline(always)]
+fn write_step(
+    open: &OpenFile,
+    pieces: &[Piece],
+    done: &mut usize,
+    position: Position,
+    how: TransferFlags,
+    me: &Current,
+    cx: &Cx,
+) -> Step<usize> {
+    let memory = me.memory(cx)?;
+    while let Some((address, len)) = rest(pieces, *done) {
+        let mut from = memory.reader(address, len);
+        match write_from(open, &mut from, position, *done, how.append, me, cx) {
+            Ok(0) => return Ok(*done),
+            Ok(written) => *done += written,
+            // A stream without O_NONBLOCK takes all of it, however long that takes.
+            Err(Stop::Block) if !open.is_seekable => return Err(Stop::Block),
+            Err(Stop::Block | Stop::Error(_)) if *done > 0 => return Ok(*done),
+            Err(stop) => return Err(stop),
+        }
+    }
+    Ok(*done)
+}
+
+/// Writes once; moves the offset on.
+#[inline(always)]
+fn write_from(
+    open: &OpenFile,
+    from: &mut Reader<'_>,
+    position: Position,
+    done: usize,
+    append: bool,
+    me: &Current,
+    cx: &Cx,
+) -> Step<usize> {
+    if !open.is_seekable {
+        return open.file.write(0, from, me, cx);
+    }
+    if append || open.flags().contains(OpenFlags::APPEND) {
+        let (written, end) = open.file.append(from, me, cx)?;
+        if position == Position::Current {
+            open.offset.store(end, Ordering::Relaxed);
+        }
+        return Ok(written);
+    }
+    let written = open.file.write(offset(open, position, done), from, me, cx)?;
+    if position == Position::Current {
+        open.offset.fetch_add(written as u64, Ordering::Relaxed);
+    }
+    Ok(written)
+}
+
+/// Several pieces to a stream: those that are small enough to be written as one are, so that they stay together.
+fn write_gathered(open: &OpenFile, pieces: &[Piece], done: &mut usize, me: &Current, cx: &Cx) -> Step<usize> {
+    const TOGETHER: usize = super::pipe::PIPE_BUF;
+    let total = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece.1));
+    if total > TOGETHER {
+        return write_step(open, pieces, done, Position::Current, TransferFlags::default(), me, cx);
+    }
+    let memory = me.memory(cx)?;
+    let mut bytes = Vec::with_capacity(total);
+    while let Some((address, len)) = rest(pieces, bytes.len()) {
+        let start = bytes.len();
+        bytes.resize(start + len, 0);
+        memory.reader(address, len).read(bytes.get_mut(start..).unwrap_or_default())?;
+    }
+    while *done < total {
+        let mut from = Reader::from(bytes.get(*done..).unwrap_or_default());
+        match open.file.write(0, &mut from, me, cx)? {
+            0 => break,
+            written => *done += written,
+        }
+    }
+    Ok(*done)
+}
+
+/// Reads once into the kernel's own memory.
+///
+/// # Errors
+/// Those of read(2).
+pub fn read_bytes_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    name: WeakRc<OpenFile>,
+    bytes: &mut [u8],
+    position: Position,
+    no_wait: bool,
+) -> Result<usize> {
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        prepare(&open, &name, Events::IN, OpenFlags::can_read, position, waker, cx)?;
+        let step = open.file.read(offset(&open, position, 0), &mut Writer::from(&mut *bytes), me, cx);
+        if let (Ok(read), Position::Current, true) = (step, position, open.is_seekable) {
+            open.offset.fetch_add(read as u64, Ordering::Relaxed);
+        }
+        without_waiting(step, &open, TransferFlags { no_wait, append: false })
+    })
+}
+
+/// Writes all of the kernel's own bytes, or as many as go before an error; how many.
+///
+/// # Errors
+/// Those of write(2), where nothing was written.
+pub fn write_bytes_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    name: WeakRc<OpenFile>,
+    bytes: &[u8],
+    position: Position,
+    no_wait: bool,
+) -> Result<usize> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+            let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+            prepare(&open, &name, Events::OUT, OpenFlags::can_write, position, waker, cx)?;
+            let mut from = Reader::from(bytes.get(done..).unwrap_or_default());
+            let step = write_from(&open, &mut from, position, done, false, me, cx);
+            without_waiting(step, &open, TransferFlags { no_wait, append: false })
+        });
+        match outcome {
+            Ok(0) => break,
+            Ok(written) => done += written,
+            Err(Errno::EPIPE) => {
+                signal::raise(me, SIGPIPE, cx);
+                return finish(Err(Errno::EPIPE), done);
+            }
+            Err(error) => return finish(Err(error), done),
+        }
+    }
+    Ok(done)
+}
+
+/// Reads exactly the bytes at an offset into the kernel's own memory, without waiting: for program loading.
+///
+/// # Errors
+/// EIO where the file is shorter.
+pub fn read_exactly(file: &dyn File, offset: u64, bytes: &mut [u8], me: &Current, cx: &Cx) -> Result<()> {
+    let wanted = bytes.len();
+    match file.read(offset, &mut Writer::from(bytes), me, cx) {
+        Ok(read) if read == wanted => Ok(()),
+        Ok(_) => Err(Errno::EIO),
+        Err(Stop::Error(error)) => Err(error),
+        Err(_) => Err(Errno::EIO),
+    }
+}
