@@ -50,18 +50,19 @@ int main(void)
     CHECK("record-bad-whence", fcntl(a, F_SETLK, &bad));
 
     // A blocked lock is granted when its holder ends.
-    int ready[2];
-    REQUIRE(pipe(ready) == 0);
+    char c;
+    int ready[2], go[2];
+    REQUIRE(pipe(ready) == 0 && pipe(go) == 0);
     pid_t holder = check_fork();
     if (holder == 0) {
         int fd = open("f", O_RDWR);
-        REQUIRE(try_lock(fd, F_WRLCK, 0, 0) == 0 && write(ready[1], "r", 1) == 1);
-        check_sleep_ms(50);
+        REQUIRE(try_lock(fd, F_WRLCK, 0, 0) == 0 && write(ready[1], "r", 1) == 1 && read(go[0], &c, 1) == 1);
+        check_sleep_ms(30);
         _exit(0);
     }
-    char c;
     REQUIRE(read(ready[0], &c, 1) == 1);
     CHECK("record-held", try_lock(a, F_WRLCK, 0, 1));
+    REQUIRE(write(go[1], "g", 1) == 1);
     struct flock wait = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     CHECK("record-waits", fcntl(a, F_SETLKW, &wait));
     check_wait(holder);

@@ -13,6 +13,14 @@ static void on_continue(int number)
     continued += number == SIGCONT;
 }
 
+// Gives a signal that may still be on its way the time to arrive, then tells how many came.
+static int children_after(int expected)
+{
+    for (int i = 0; i < 3000 && children < expected; i++)
+        check_sleep_ms(1);
+    return children;
+}
+
 // A child that counts in shared steps: it writes a byte for each byte it reads.
 static pid_t echo(int in, int out)
 {
@@ -70,11 +78,11 @@ int main(void)
     kill(pid, SIGSTOP);
     while (waitpid(pid, &status, WUNTRACED) != pid)
         ;
-    CHECK("told-of-stop", children);
+    CHECK("told-of-stop", children_after(1));
     kill(pid, SIGCONT);
     while (waitpid(pid, &status, WCONTINUED) != pid)
         ;
-    CHECK("told-of-continue", children);
+    CHECK("told-of-continue", children_after(2));
     action.sa_flags = SA_NOCLDSTOP;
     REQUIRE(sigaction(SIGCHLD, &action, NULL) == 0);
     kill(pid, SIGSTOP);
@@ -82,7 +90,7 @@ int main(void)
     CHECK("not-told-of-stop", children);
     kill(pid, SIGKILL);
     check_wait(pid);
-    CHECK("told-of-end", children);
+    CHECK("told-of-end", children_after(3));
     // SIGCONT continues even where it is caught, and the handler runs afterwards.
     signal(SIGCHLD, SIG_DFL);
     pid = check_fork();

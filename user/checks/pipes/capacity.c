@@ -1,6 +1,7 @@
 // How much a pipe holds, whole writes up to PIPE_BUF, and blocking when it is full.
 #include "../check.h"
 #include <limits.h>
+#include <sys/ioctl.h>
 
 int main(void)
 {
@@ -60,7 +61,8 @@ int main(void)
         _exit(wrote == -1 && errno == EPIPE ? 4 : 5);
     }
     close(slow[1]);
-    check_sleep_ms(50);
+    for (int held = 0; held < 65536; check_sleep_ms(1))
+        REQUIRE(ioctl(slow[0], FIONREAD, &held) == 0);
     close(slow[0]);
     CHECK_STATUS("abandoned-writer", check_wait(writer));
     return 0;

@@ -49,12 +49,13 @@ int main(void)
     REQUIRE(sigaction(SIGUSR1, &nothing, NULL) == 0);
     pid_t parent = getpid();
     child = check_fork();
-    if (child == 0) {
-        check_sleep_ms(40);
-        kill(parent, SIGUSR1);
-        _exit(0);
-    }
+    if (child == 0)
+        for (;;) {
+            check_sleep_ms(20);
+            kill(parent, SIGUSR1);
+        }
     CHECK("interrupted-open", open("alone", O_RDONLY));
+    kill(child, SIGKILL);
     check_wait(child);
     return 0;
 }

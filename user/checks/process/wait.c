@@ -90,8 +90,7 @@ int main(void)
     // wait4 fills in the child's usage.
     pid = check_fork();
     if (pid == 0) {
-        long until = check_now_ms() + 60;
-        while (check_now_ms() < until)
+        while (clock() < CLOCKS_PER_SEC / 30)
             ;
         _exit(0);
     }
