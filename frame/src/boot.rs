@@ -23,3 +23,42 @@ pub struct BootInfo {
     /// How many bytes of memory the machine has.
     pub memory_bytes: usize,
 }
+
+/// The image's configuration: what [`kernel_image!`](crate::kernel_image) names.
+#[cfg(target_os = "none")]
+pub(crate) fn config() -> &'static Config {
+    unsafe extern "Rust" {
+        safe fn ebb_config() -> &'static Config;
+    }
+    ebb_config()
+}
+
+/// Makes the crate a kernel image: `kernel_image!(&CONFIG)`, once.
+#[macro_export]
+macro_rules! kernel_image {
+    ($config:expr) => {
+        /// What `frame` boots.
+        // SAFETY: the name is `frame`'s own, and the type is what it declares.
+        #[unsafe(no_mangle)]
+        fn ebb_config() -> &'static $crate::Config {
+            $config
+        }
+    };
+}
+
+/// What a core's worker does when there is nothing to run, and when a task leaves.
+#[cfg(target_os = "none")]
+pub(crate) struct CoreHooks;
+
+#[cfg(target_os = "none")]
+impl tasks::Hooks for CoreHooks {
+    fn idle(&self, _worker: &tasks::Worker) -> tasks::Idle {
+        crate::arch::machine::instructions::wait_for_interrupt();
+        tasks::Idle::Look
+    }
+
+    #[inline]
+    fn leave(&self, _worker: &tasks::Worker) {
+        crate::user::unload();
+    }
+}

@@ -2,8 +2,16 @@
 
 use refs::NoSuspend;
 
+/// Room for so many cores in each [`PerCpu`].
+pub const MAX_CORES: usize = 64;
+
 /// The number of the core that runs this; it stays true until the next suspension.
+#[inline(always)]
 pub fn current(_cx: &impl NoSuspend) -> usize {
+    #[cfg(target_os = "none")]
+    return crate::arch::machine::core_block::core_number();
+    // On a host one thread plays the only core.
+    #[cfg(not(target_os = "none"))]
     0
 }
 
@@ -14,12 +22,12 @@ pub fn count() -> usize {
 
 /// One `T` for each core.
 pub struct PerCpu<T: Sync + 'static> {
-    values: [T; 1],
+    values: [T; MAX_CORES],
 }
 
 impl<T: Sync> PerCpu<T> {
     /// From the values, in the order of the cores' numbers.
-    pub const fn new(values: [T; 1]) -> Self {
+    pub const fn new(values: [T; MAX_CORES]) -> Self {
         PerCpu { values }
     }
 

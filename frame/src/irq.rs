@@ -4,6 +4,8 @@ use core::marker::PhantomData;
 
 use refs::NoSuspend;
 
+use crate::arch::machine::{apic, instructions, ioapic, uart};
+
 /// An interrupt handler's context. It is only ever a `&` argument: a handler can neither suspend nor destroy.
 pub struct IrqCx {
     _private: PhantomData<*mut ()>,
@@ -16,4 +18,20 @@ unsafe impl NoSuspend for IrqCx {}
 pub type Handler = fn(&IrqCx);
 
 /// Lets pending interrupts in: for long stretches of kernel work. Handlers run; no task switch happens.
-pub fn poll(_cx: &mut refs::Cx) {}
+pub fn poll(_cx: &mut refs::Cx) {
+    instructions::open_interrupt_window();
+}
+
+/// An interrupt arrived: from user mode, from the idle loop or in [`poll`].
+pub(crate) fn dispatch(vector: usize) {
+    let cx = &IrqCx { _private: PhantomData };
+    if vector == apic::TIMER_VECTOR {
+        apic::end_of_interrupt();
+        crate::time::alarm(cx);
+    } else if let Some(line) = ioapic::line(vector) {
+        // The lines are edge-triggered: what arrives from here on interrupts again.
+        apic::end_of_interrupt();
+        uart::interrupt(line, cx);
+    }
+    // Everything else is the controller's spurious vector, which wants no end of interrupt.
+}

@@ -16,16 +16,27 @@
 //! Invariants 1 to 11 of the design are cited where they are kept.
 #![cfg_attr(target_os = "none", no_std)]
 extern crate alloc;
+// The tests of `mm` run the kernel's policies, which call this crate by its name.
+#[cfg(test)]
+extern crate self as frame;
 
+#[cfg(target_os = "none")]
 pub mod arch;
 pub mod boot;
 pub mod cpu;
 pub mod entropy;
+#[cfg(target_os = "none")]
 pub mod irq;
 pub mod mm;
+#[cfg(target_os = "none")]
 pub mod power;
+#[cfg(all(target_os = "none", feature = "selftest"))]
+pub mod selftest;
+#[cfg(target_os = "none")]
 pub mod serial;
+#[cfg(target_os = "none")]
 pub mod time;
+#[cfg(target_os = "none")]
 pub mod user;
 
 pub use boot::{BootInfo, Config};

@@ -1,5 +1,7 @@
 //! The end: power off, restart, and what the emulator is told about it.
 
+use crate::arch::machine::stop;
+
 /// Why the machine stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerOff {
@@ -10,11 +12,11 @@ pub enum PowerOff {
 }
 
 /// Stops the machine: QEMU exits with 33 (orderly) or 99 (panic).
-pub fn off(_why: PowerOff) -> ! {
-    unimplemented!()
+pub fn off(why: PowerOff) -> ! {
+    stop::off(why)
 }
 
 /// Restarts the machine.
 pub fn restart() -> ! {
-    unimplemented!()
+    stop::restart()
 }

@@ -1,27 +1,57 @@
 //! Serial ports (16550).
 
+use core::fmt::Write;
+
+use crate::arch::machine::uart::{self, Uart};
 use crate::irq::IrqCx;
 
 /// A serial port that is there.
+#[repr(transparent)]
 pub struct Port {
-    _private: (),
+    uart: Uart,
 }
 
 /// The port of that number (0 is COM1, the console), if the machine has it.
-pub fn port(_number: usize) -> Option<&'static Port> {
-    None
+pub fn port(number: usize) -> Option<&'static Port> {
+    let uart: &'static Uart = uart::uart(number)?;
+    // SAFETY: a `Port` is nothing but a `Uart` (`repr(transparent)`).
+    Some(unsafe { &*core::ptr::from_ref(uart).cast::<Port>() })
 }
 
 impl Port {
     /// Sends bytes; waits (busily) while the device's buffer is full.
-    pub fn write(&self, _bytes: &[u8]) {}
+    pub fn write(&self, bytes: &[u8]) {
+        self.uart.write(bytes);
+    }
 
     /// From now on each batch of received bytes goes to `handler`.
-    pub fn on_input(&self, _handler: fn(&IrqCx, &[u8])) {}
+    pub fn on_input(&self, handler: fn(&IrqCx, &[u8])) {
+        self.uart.on_input(handler);
+    }
 }
 
 /// Writes to the console, for messages of the kernel itself.
-pub fn print(_text: core::fmt::Arguments<'_>) {}
+pub fn print(text: core::fmt::Arguments<'_>) {
+    struct Console(&'static Port);
+    impl Write for Console {
+        fn write_str(&mut self, text: &str) -> core::fmt::Result {
+            for line in text.split_inclusive('\n') {
+                match line.strip_suffix('\n') {
+                    Some(line) => {
+                        self.0.write(line.as_bytes());
+                        self.0.write(b"\r\n");
+                    }
+                    None => self.0.write(line.as_bytes()),
+                }
+            }
+            Ok(())
+        }
+    }
+    if let Some(port) = port(0) {
+        // The console never fails; a `Display` that does cuts its own text short.
+        let _ = Console(port).write_fmt(text);
+    }
+}
 
 /// `println!` to the console.
 #[macro_export]

@@ -31,6 +31,10 @@ pub struct Current {
     pub fs: WeakRc<FsContext>,
     /// What `restart_syscall` goes on with.
     pub restart: Option<Restart>,
+    /// The call that a signal interrupted, until it is known how it goes on: why, and its number.
+    pub interrupted_call: Option<(Errno, usize)>,
+    /// The last fault, for the frame of its handler: address, error code, vector.
+    pub fault: (usize, usize, u8),
 }
 
 /// A call that was interrupted and goes on where it was, rather than anew.

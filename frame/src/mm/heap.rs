@@ -198,3 +198,16 @@ unsafe impl GlobalAlloc for Heap {
         }
     }
 }
+
+/// Gives back the free slots that this core keeps at hand, and slabs that are empty.
+pub(super) fn trim() {
+    for index in 0..SizeClass::COUNT {
+        let Some(class) = SizeClass::at(index) else { continue };
+        while MAGAZINES.here()[index].len.load(Ordering::Relaxed) > 0 {
+            spill(class);
+        }
+    }
+    if let Some(policy) = policy() {
+        policy.trim();
+    }
+}

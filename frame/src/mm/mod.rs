@@ -40,7 +40,7 @@ pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
 pub use slab::{HeapSlot, SizeClass, Slab, SlabPolicy};
 pub use supply::{FramePolicy, free_frames, set_reserve};
 pub use typed::{Frame, FrameMeta, Segment};
-pub use vm_space::{Entry, OutOfMemory, Prot, Sharing, USER_END, VmSpace};
+pub use vm_space::{Entry, Noted, OutOfMemory, Prot, Sharing, USER_END, VmSpace};
 
 /// Bytes in a page and in a frame.
 pub const PAGE_SIZE: usize = 4096;
@@ -69,4 +69,22 @@ pub(crate) fn init(
     }
     kernel_space::init();
     heap::init(slabs);
+}
+
+/// Gives back all memory that this core keeps at hand only to be quick: free slots of the heap and empty slabs, empty page
+/// tables, single frames. For when memory is short, before somebody is made to suffer.
+pub fn trim() {
+    heap::trim();
+    table::trim();
+    supply::trim();
+}
+
+/// Gives a test on a host `frames` frames of simulated memory, under these policies. They last for the process.
+///
+/// Simulated memory is one core's: tests that use it run one at a time.
+#[cfg(not(target_os = "none"))]
+pub fn simulate(frames: usize, policy: &'static dyn FramePolicy, slabs: &'static dyn SlabPolicy) {
+    // A hole, and a range that is not whole frames, as real machines have.
+    let end = frames * PAGE_SIZE;
+    init([PAGE_SIZE + 1..end / 8, end / 4..end].into_iter(), policy, slabs);
 }

@@ -101,6 +101,8 @@ pub trait SlabPolicy: Sync {
     fn take(&self, class: SizeClass) -> Option<HeapSlot>;
     /// Takes a slot back, and puts it back into its slab ([`HeapSlot::put_back`]).
     fn give(&self, slot: HeapSlot);
+    /// Gives up slabs that are empty and kept for later.
+    fn trim(&self) {}
 }
 
 /// A free slot of a slab. Whoever drops it loses the slot for good: it goes back by [`put_back`](Self::put_back).

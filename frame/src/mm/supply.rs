@@ -145,6 +145,11 @@ pub(super) unsafe fn give(frame: FrameNumber) {
     }
 }
 
+/// Gives the frames that this core keeps at hand back to the policy.
+pub(super) fn trim() {
+    drain(STACK);
+}
+
 /// A block of `1 << order` contiguous frames, each of `kind` with one reference, for the kernel itself.
 pub(super) fn take_block(order: u8, kind: Kind) -> Option<FrameNumber> {
     if order == 0 {

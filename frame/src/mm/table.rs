@@ -335,3 +335,12 @@ impl<const N: usize> Pool<N> {
 
 static EMPTY: CoreLocal<Pool<64>> = CoreLocal::new([const { Pool::new() }; MAX_CORES]);
 static ROOTS: CoreLocal<Pool<8>> = CoreLocal::new([const { Pool::new() }; MAX_CORES]);
+
+/// Gives back the tables that this core keeps at hand.
+pub(super) fn trim() {
+    let roots = core::iter::from_fn(|| ROOTS.here().pop());
+    for table in core::iter::from_fn(|| EMPTY.here().pop()).chain(roots) {
+        // SAFETY: nobody refers to a table in the pool.
+        unsafe { supply::give(table.0) };
+    }
+}

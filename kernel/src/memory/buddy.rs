@@ -124,7 +124,7 @@ impl Lists {
         let (mut block, mut order) = (block, order);
         while order < MAX_ORDER {
             let buddy = block ^ (1 << order);
-            if !link(buddy).is_some_and(|words| words.tag.load(Ordering::Relaxed) == tag(order)) {
+            if link(buddy).is_none_or(|words| words.tag.load(Ordering::Relaxed) != tag(order)) {
                 break;
             }
             self.unlink(buddy, order);

@@ -40,6 +40,12 @@ impl SlabPolicy for Slabs {
             class.with(|slabs| slabs.give(slot));
         }
     }
+
+    fn trim(&self) {
+        for class in &self.classes {
+            class.with(Class::trim);
+        }
+    }
 }
 
 /// The slabs of one size class that have free slots.
@@ -84,6 +90,19 @@ impl Class {
                 slab.destroy();
             } else {
                 self.empty += 1;
+            }
+        }
+    }
+
+    /// Gives up the slabs without slots out.
+    fn trim(&mut self) {
+        let mut at = self.first;
+        while let Some(slab) = at {
+            at = frame_link(slab.frame()).and_then(|words| Slab::at(FrameNumber(words.next.load(Ordering::Relaxed))));
+            if slab.out() == 0 {
+                self.unlink(slab);
+                slab.destroy();
+                self.empty -= 1;
             }
         }
     }

@@ -1,73 +1,60 @@
 //! Processes and threads.
+//!
+//! ```text
+//!   THREADS  --owns-->  Thread   --names-->  Process  <--owns--  PROCESSES
+//!                        | owns shares in      | owns: signal actions, limits, what is pending for all of its threads
+//!                        v                     | names: parent, children, threads
+//!                AddressSpace, FileTable,      v
+//!                FsContext                   group and session (by number)
+//! ```
+//!
+//! A thread's object goes when the thread exits; a process' object when its parent has waited for it. Everything else has names only, which are
+//! dead from then on. The end of a process begins with a status ([`Process::begin_exit`]) and the flag `Work::EXIT` in each of its
+//! threads; each exits on its own way, and the last takes the process along.
+//!
+//! Locks: each is short and taken alone; where two are needed names are copied out first.
 
-use frame::Cx;
-use refs::{SpinLock, StrongRc};
+mod clone;
+mod credentials;
+mod exit;
+mod group;
+mod ids;
+mod limits;
+mod record;
+mod stop;
+mod thread;
+mod usage;
+mod wait;
 
-use crate::fs::{FileTable, FsContext};
-use crate::memory::AddressSpace;
+pub use clone::{CloneArgs, become_init, clone_async, write_own_tid_async};
+pub use credentials::{Credentials, DEFAULT_CAPABILITIES};
+pub use exit::{de_thread_async, exit_thread_async};
+pub use group::{
+    Session, create_session, group_members, group_session, is_orphaned, session, session_of_terminal, set_group,
+};
+pub use ids::{PID_MAX, last as last_pid};
+pub use limits::{Limit, Limits};
+pub use record::{Life, Process, Status};
+pub use stop::{JobState, begin_stop, continue_process, wait_while_stopped_async};
+pub use thread::{Name, Thread};
+pub use usage::{RUsage, Usage};
+pub use wait::{Choice, Report, WaitOptions, wait_async};
 
-/// A thread (what Linux calls a task).
-pub struct Thread {
-    /// Its id.
-    pub tid: u32,
-    /// Its share in the address space; taken out when it exits.
-    pub space: SpinLock<Option<StrongRc<AddressSpace>>>,
-    /// Its share in the descriptors.
-    pub files: SpinLock<Option<StrongRc<FileTable>>>,
-    /// Its share in root, working directory and umask.
-    pub fs: SpinLock<Option<StrongRc<FsContext>>>,
-    /// Who it acts for.
-    pub credentials: SpinLock<Credentials>,
-}
+use refs::{IdTable, NoSuspend, TempRc};
 
-/// A process (a thread group).
-pub struct Process {
-    /// Its id.
-    pub pid: u32,
-}
+/// All processes, zombies too, by pid.
+pub static PROCESSES: IdTable<Process> = IdTable::new();
+/// All threads that have not exited, by tid.
+pub static THREADS: IdTable<Thread> = IdTable::new();
+/// The pid of the first process.
+pub const INIT: u32 = 1;
 
-/// Who a thread acts for: see credentials(7).
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
-pub struct Credentials {
-    pub uid: u32,
-    pub gid: u32,
-    pub euid: u32,
-    pub egid: u32,
-    pub suid: u32,
-    pub sgid: u32,
-    pub fsuid: u32,
-    pub fsgid: u32,
-    pub groups: alloc::vec::Vec<u32>,
-}
-
-impl Thread {
-    /// A resource limit of its process (soft, hard): see getrlimit(2).
-    pub fn limit(&self, _resource: u32, _cx: &Cx) -> (u64, u64) {
-        (u64::MAX, u64::MAX)
-    }
-}
-
-impl Thread {
-    /// How long it has run, in nanoseconds.
-    pub fn cpu_time(&self, _cx: &Cx) -> u64 {
-        0
-    }
-}
-
-impl Process {
-    /// How long its threads have run, in nanoseconds.
-    pub fn cpu_time(&self, _cx: &Cx) -> u64 {
-        0
-    }
-}
-
-/// The process of that id.
-pub fn find(_pid: u32, _cx: &Cx) -> Option<refs::TempRc<'_, Process>> {
-    None
+/// The process of that id, zombies too.
+pub fn find<'cx>(pid: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Process>> {
+    PROCESSES.get(pid, cx)
 }
 
 /// The thread of that id.
-pub fn find_thread(_tid: u32, _cx: &Cx) -> Option<refs::TempRc<'_, Thread>> {
-    None
+pub fn find_thread<'cx>(tid: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Thread>> {
+    THREADS.get(tid, cx)
 }

@@ -87,7 +87,7 @@ pub fn dispatch_async(cx: &mut Cx, me: &mut Current) {
     me.context.registers.rax = match result {
         Ok(value) => value,
         Err(error) if error.is_restart() => {
-            crate::signal::prepare_restart(me, error, number);
+            crate::signal::prepare_restart(me, error, number, cx);
             return;
         }
         Err(error) => (-isize::from(error.number() as i16)) as usize,

@@ -2,15 +2,14 @@
 
 use core::arch::asm;
 
+use crate::arch::machine as arch;
+use crate::arch::machine::kernel_map::DIRECT_MAP;
 use crate::mm::FrameNumber;
-
-/// Where all physical memory is mapped: invariant of the boot code.
-const DIRECT_MAP: usize = 0xffff_8000_0000_0000;
 
 /// The number of the core that runs this.
 #[inline(always)]
 pub(in crate::mm) fn core_number() -> usize {
-    0
+    arch::core_block::core_number()
 }
 
 /// The bytes of a frame.
@@ -66,8 +65,7 @@ pub(in crate::mm) unsafe fn copy_page(to: *mut u8, from: *const u8) {
 #[inline(always)]
 pub(in crate::mm) unsafe fn copy_user(to: *mut u8, from: *const u8, len: usize) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { copy(to, from, len) };
-    0
+    unsafe { arch::copy::copy_user(to, from, len) }
 }
 
 /// Writes zeros to user memory. Gives the number of bytes that were *not* written because it faulted.
@@ -77,8 +75,7 @@ pub(in crate::mm) unsafe fn copy_user(to: *mut u8, from: *const u8, len: usize) 
 #[inline(always)]
 pub(in crate::mm) unsafe fn zero_user(to: *mut u8, len: usize) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { fill_zero(to, len) };
-    0
+    unsafe { arch::copy::zero_user(to, len) }
 }
 
 /// Copies between kernel memory and untyped frames, which user programs may change meanwhile.
@@ -125,7 +122,7 @@ pub(in crate::mm) unsafe fn fill_zero(to: *mut u8, len: usize) {
 /// Aligned, and below [`USER_END`](crate::mm::USER_END).
 pub(in crate::mm) unsafe fn load_u32(from: *const u32) -> Option<u32> {
     // SAFETY: the caller's promise.
-    Some(unsafe { from.read_volatile() })
+    unsafe { arch::copy::load_u32(from) }
 }
 
 /// Replaces a word of user memory if it is `expected`; what it was, or `None` if it faulted.
@@ -133,12 +130,8 @@ pub(in crate::mm) unsafe fn load_u32(from: *const u32) -> Option<u32> {
 /// # Safety
 /// Aligned, and below [`USER_END`](crate::mm::USER_END).
 pub(in crate::mm) unsafe fn compare_exchange_u32(at: *mut u32, expected: u32, new: u32) -> Option<u32> {
-    let found;
     // SAFETY: the caller's promise.
-    unsafe {
-        asm!("lock cmpxchg [{at}], {new:e}", at = in(reg) at, new = in(reg) new, inout("eax") expected => found, options(nostack))
-    };
-    Some(found)
+    unsafe { arch::copy::compare_exchange_u32(at, expected, new) }
 }
 
 /// The frame of the page table that the core uses now.

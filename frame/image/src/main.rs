@@ -1,0 +1,22 @@
+//! The kernel image: `frame` and the kernel's policies, in one file that boots.
+#![no_std]
+#![no_main]
+
+#[cfg(not(feature = "selftest"))]
+frame::kernel_image!(&kernel::CONFIG);
+
+#[cfg(feature = "selftest")]
+frame::kernel_image!(&selftest::CONFIG);
+
+/// The same policies, but the tests instead of an init program.
+#[cfg(feature = "selftest")]
+mod selftest {
+    use frame::{BootInfo, Config};
+
+    pub static CONFIG: Config =
+        Config { frames: kernel::CONFIG.frames, slabs: kernel::CONFIG.slabs, tasks: kernel::CONFIG.tasks, start };
+
+    fn start(_: &'static BootInfo) {
+        frame::selftest::spawn(CONFIG.tasks, frame::selftest::tests());
+    }
+}

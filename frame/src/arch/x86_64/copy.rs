@@ -1,0 +1,242 @@
+//! Copies to and from user memory, which may fault.
+//!
+//! A routine that faults goes on, byte by byte, to the first byte that cannot be copied, and returns how many bytes were
+//! left: faults are looked up by address in the section `.ebb.fixups`. Between `stac` and `clac` the processor lets the kernel at user memory; on
+//! one without SMAP the two are replaced at boot, because it does not know them.
+
+use core::arch::global_asm;
+
+global_asm!(
+    r#"
+    .macro fixup from, to
+    .pushsection .ebb.fixups, "a"
+    .quad \from, \to
+    .popsection
+    .endm
+    .macro allow
+77:
+    .pushsection .ebb.smap, "a"
+    .quad 77b
+    .popsection
+    stac
+    .endm
+    .macro forbid
+77:
+    .pushsection .ebb.smap, "a"
+    .quad 77b
+    .popsection
+    clac
+    .endm
+
+    .section .text.hot.ebb_copy, "ax"
+    .balign 64
+ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: bytes left
+    allow
+    cmp rdx, 16
+    ja 30f
+    cmp rdx, 8
+    jb 20f
+44: mov rax, [rsi]
+45: mov rcx, [rsi + rdx - 8]
+12: mov [rdi], rax
+13: mov [rdi + rdx - 8], rcx
+    forbid
+    xor eax, eax
+    ret
+20: cmp rdx, 4
+    jb 90f
+21: mov eax, [rsi]
+22: mov ecx, [rsi + rdx - 4]
+23: mov [rdi], eax
+24: mov [rdi + rdx - 4], ecx
+    forbid
+    xor eax, eax
+    ret
+30: cmp rdx, 64
+    ja 50f
+    # The last 16 bytes, then the front in steps of 16.
+31: mov rax, [rsi + rdx - 16]
+32: mov rcx, [rsi + rdx - 8]
+33: mov [rdi + rdx - 16], rax
+34: mov [rdi + rdx - 8], rcx
+    lea r8, [rdx - 1]
+    and r8, -16
+    add rdi, r8
+    add rsi, r8
+    neg r8
+35: mov rax, [rsi + r8]
+36: mov rcx, [rsi + r8 + 8]
+37: mov [rdi + r8], rax
+38: mov [rdi + r8 + 8], rcx
+    add r8, 16
+    jnz 35b
+    forbid
+    xor eax, eax
+    ret
+50: mov rcx, rdx
+    shr rcx, 3
+    and edx, 7
+51: rep movsq
+    jz 59f
+52: mov rax, [rsi + rdx - 8]
+53: mov [rdi + rdx - 8], rax
+59: forbid
+    xor eax, eax
+    ret
+    # A fault after `rdi` and `rsi` were moved to the end of the front: back to its beginning.
+80: add rdi, r8
+    add rsi, r8
+    mov rax, r8
+    neg rax
+    dec rdx
+    and edx, 15
+    lea rdx, [rdx + rax + 1]
+    jmp 90f
+    # A fault in the middle of `rep movsq`.
+81: lea rdx, [rdx + rcx * 8]
+    # Byte by byte to the end, or to the byte that faults.
+90: test rdx, rdx
+    jz 99f
+91: mov al, [rsi]
+92: mov [rdi], al
+    inc rsi
+    inc rdi
+    dec rdx
+    jnz 91b
+99: forbid
+    mov rax, rdx
+    ret
+    fixup 44b, 90b
+    fixup 45b, 90b
+    fixup 12b, 90b
+    fixup 13b, 90b
+    fixup 21b, 90b
+    fixup 22b, 90b
+    fixup 23b, 90b
+    fixup 24b, 90b
+    fixup 31b, 90b
+    fixup 32b, 90b
+    fixup 33b, 90b
+    fixup 34b, 90b
+    fixup 35b, 80b
+    fixup 36b, 80b
+    fixup 37b, 80b
+    fixup 38b, 80b
+    fixup 51b, 81b
+    fixup 52b, 90b
+    fixup 53b, 90b
+    fixup 91b, 99b
+    fixup 92b, 99b
+
+    .balign 16
+ebb_zero_user:                      # rdi: to, rsi: length; rax: bytes left
+    allow
+    xor eax, eax
+    mov rcx, rsi
+    shr rcx, 3
+    and esi, 7
+44: rep stosq
+    test esi, esi
+    jz 99f
+90: mov byte ptr [rdi], 0
+    inc rdi
+    dec rsi
+    jnz 90b
+99: forbid
+    mov rax, rsi
+    ret
+80: lea rsi, [rsi + rcx * 8]
+    jmp 90b
+    fixup 44b, 80b
+    fixup 90b, 99b
+
+    .balign 16
+ebb_load_u32:                       # rdi: from; rax: the word, or -1
+    allow
+44: mov eax, [rdi]
+    forbid
+    ret
+90: forbid
+    mov rax, -1
+    ret
+    fixup 44b, 90b
+
+    .balign 16
+ebb_compare_exchange_u32:           # rdi: at, esi: expected, edx: new; rax: the word found, or -1
+    allow
+    mov eax, esi
+44: lock cmpxchg [rdi], edx
+    mov eax, eax
+    forbid
+    ret
+90: forbid
+    mov rax, -1
+    ret
+    fixup 44b, 90b
+    "#
+);
+
+unsafe extern "C" {
+    fn ebb_copy_user(to: *mut u8, from: *const u8, len: usize) -> usize;
+    fn ebb_zero_user(to: *mut u8, len: usize) -> usize;
+    fn ebb_load_u32(from: *const u32) -> u64;
+    fn ebb_compare_exchange_u32(at: *mut u32, expected: u32, new: u32) -> u64;
+    static __smap_start: usize;
+    static __smap_end: usize;
+}
+
+/// Copies `len` bytes from the front; how many bytes were left when one could not be copied.
+///
+/// # Safety
+/// Each side is a range of user addresses (below 2^47), or memory of the kernel that may be read or written and does not
+/// overlap the other side.
+#[inline(always)]
+pub unsafe fn copy_user(to: *mut u8, from: *const u8, len: usize) -> usize {
+    // SAFETY: by this function's contract; faults at user addresses are fixed up.
+    unsafe { ebb_copy_user(to, from, len) }
+}
+
+/// Writes `len` zeros from the front; how many bytes were left when one could not be written.
+///
+/// # Safety
+/// `to` is as for [`copy_user`].
+#[inline(always)]
+pub unsafe fn zero_user(to: *mut u8, len: usize) -> usize {
+    // SAFETY: by this function's contract; faults at user addresses are fixed up.
+    unsafe { ebb_zero_user(to, len) }
+}
+
+/// Reads a word, atomically; `None` if it cannot be read.
+///
+/// # Safety
+/// `from` is a user address, a multiple of 4.
+#[inline(always)]
+pub unsafe fn load_u32(from: *const u32) -> Option<u32> {
+    // SAFETY: by this function's contract; faults at user addresses are fixed up.
+    u32::try_from(unsafe { ebb_load_u32(from) }).ok()
+}
+
+/// Replaces a word, atomically, by `new` if it is `expected`; the word found, or `None` if it cannot be written.
+///
+/// # Safety
+/// `at` is a user address, a multiple of 4.
+#[inline(always)]
+pub unsafe fn compare_exchange_u32(at: *mut u32, expected: u32, new: u32) -> Option<u32> {
+    // SAFETY: by this function's contract; faults at user addresses are fixed up.
+    u32::try_from(unsafe { ebb_compare_exchange_u32(at, expected, new) }).ok()
+}
+
+/// On a processor without SMAP, replaces the instructions that it does not know by ones that do nothing.
+///
+/// # Safety
+/// Called at boot, while the kernel's text is still writable and nothing runs these routines.
+pub unsafe fn patch_for_no_smap() {
+    const NOTHING: [u8; 3] = [0x0f, 0x1f, 0x00];
+    let (start, end) = (&raw const __smap_start, &raw const __smap_end);
+    // SAFETY: the linker script puts the addresses of the three-byte instructions between the two symbols.
+    unsafe {
+        for place in core::slice::from_raw_parts(start, (end.addr() - start.addr()) / size_of::<usize>()) {
+            (*place as *mut [u8; 3]).write(NOTHING);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What this processor can do.
+
+use core::arch::x86_64::{__cpuid, __cpuid_count, CpuidResult};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use super::instructions::{rdmsr, read_cr0, read_cr4, write_cr0, write_cr4, wrmsr};
+
+/// A leaf of CPUID; zeros if the processor does not have it.
+pub fn cpuid(leaf: u32, sub_leaf: u32) -> CpuidResult {
+    let last = __cpuid(leaf & 0xf000_0000).eax;
+    if leaf > last { CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 } } else { __cpuid_count(leaf, sub_leaf) }
+}
+
+static SMAP: AtomicBool = AtomicBool::new(false);
+
+/// Whether the kernel must say (`stac`) when it means to access user memory.
+#[inline(always)]
+pub fn smap() -> bool {
+    SMAP.load(Ordering::Relaxed)
+}
+
+/// Whether the processor has x2APIC, XSAVE, 1 GiB pages, and a timer by deadline.
+pub fn has_x2apic() -> bool {
+    cpuid(1, 0).ecx & 1 << 21 != 0
+}
+
+/// Whether the processor has XSAVE.
+pub fn has_xsave() -> bool {
+    cpuid(1, 0).ecx & 1 << 26 != 0
+}
+
+/// Whether the processor has pages of 1 GiB.
+pub fn has_gigabyte_pages() -> bool {
+    cpuid(0x8000_0001, 0).edx & 1 << 26 != 0
+}
+
+/// Whether the local APIC's timer can go off at a value of the time stamp counter.
+pub fn has_tsc_deadline() -> bool {
+    cpuid(1, 0).ecx & 1 << 24 != 0
+}
+
+const EFER: u32 = 0xc000_0080;
+const EFER_SYSCALL: u64 = 1;
+const CR0_MONITOR: u64 = 1 << 1;
+const CR0_EMULATION: u64 = 1 << 2;
+const CR0_TASK_SWITCHED: u64 = 1 << 3;
+const CR0_NUMERIC_ERROR: u64 = 1 << 5;
+const CR0_WRITE_PROTECT: u64 = 1 << 16;
+const CR0_ALIGNMENT_MASK: u64 = 1 << 18;
+const CR4_DEBUG_EXTENSIONS: u64 = 1 << 3;
+const CR4_GLOBAL_PAGES: u64 = 1 << 7;
+const CR4_FXSR: u64 = 1 << 9;
+const CR4_SIMD_EXCEPTIONS: u64 = 1 << 10;
+const CR4_UMIP: u64 = 1 << 11;
+const CR4_XSAVE: u64 = 1 << 18;
+const CR4_SMEP: u64 = 1 << 20;
+const CR4_SMAP: u64 = 1 << 21;
+
+/// Switches on, on this core, what protects the kernel and what user code may expect.
+///
+/// FSGSBASE stays off: the kernel always knows what is in the segment bases.
+pub fn enable() {
+    let extended = cpuid(7, 0);
+    let mut cr4 = read_cr4() | CR4_DEBUG_EXTENSIONS | CR4_GLOBAL_PAGES | CR4_FXSR | CR4_SIMD_EXCEPTIONS;
+    let smap = extended.ebx & 1 << 20 != 0;
+    for (present, bit) in [
+        (extended.ecx & 1 << 2 != 0, CR4_UMIP),
+        (extended.ebx & 1 << 7 != 0, CR4_SMEP),
+        (smap, CR4_SMAP),
+        (has_xsave(), CR4_XSAVE),
+    ] {
+        if present {
+            cr4 |= bit;
+        }
+    }
+    let cr0 = (read_cr0() & !(CR0_EMULATION | CR0_TASK_SWITCHED))
+        | CR0_MONITOR
+        | CR0_NUMERIC_ERROR
+        | CR0_WRITE_PROTECT
+        | CR0_ALIGNMENT_MASK;
+    // SAFETY: what is switched on is present: by CPUID or on every x86-64 processor. Kernel code runs from kernel pages and
+    // reaches user memory only through `copy`, which does what SMAP asks for.
+    unsafe {
+        write_cr4(cr4);
+        write_cr0(cr0);
+        wrmsr(EFER, rdmsr(EFER) | EFER_SYSCALL);
+    }
+    SMAP.store(smap, Ordering::Relaxed);
+}

@@ -1,0 +1,70 @@
+//! The boot core, from the first line of Rust to the first task.
+
+use alloc::boxed::Box;
+use core::arch::asm;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use tasks::{StackSource, Worker};
+
+use super::kernel_map::DIRECT_MAP;
+use super::memory_map::{self, LoaderInfo};
+use super::{apic, copy, core_block, descriptors, features, fpu, ioapic, kernel_map, rtc, stacks, tsc, user_mode};
+use crate::boot::{BootInfo, CoreHooks, config};
+
+static LOADER_INFO: AtomicPtr<LoaderInfo> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Called by the entry code, once, with the loader's start information at that physical address.
+#[unsafe(no_mangle)]
+extern "C" fn ebb_start(start_info: u32) -> ! {
+    // SAFETY: this is the one call, on the boot core, in the order that the functions ask for: the tables of the processor
+    // first, so that whatever fails can be reported; then memory; then a stack with a guard page.
+    unsafe {
+        let block = core_block::install_boot_core();
+        descriptors::fill_interrupt_table();
+        descriptors::load(block);
+        features::enable();
+        if !features::smap() {
+            copy::patch_for_no_smap();
+        }
+        let Some(info) = memory_map::read_start_info(start_info) else {
+            panic!("the loader gave no PVH start information with a memory map");
+        };
+        let mut free = info.ram.clone();
+        free.remove(&kernel_map::image());
+        if let Some(initramfs) = &info.initramfs {
+            free.remove(&(initramfs.start & !4095..initramfs.end.next_multiple_of(4096)));
+        }
+        kernel_map::build(&info, &mut free);
+        crate::mm::init(free.as_slice().iter().cloned(), config().frames, config().slabs);
+        LOADER_INFO.store(Box::into_raw(Box::new(info)), Ordering::Release);
+        let stack = stacks::POOL.take().expect("at boot there is memory for a stack");
+        asm!("mov rsp, {top}", "xor ebp, ebp", "push rbp", "jmp {go_on}", top = in(reg) stack.top(), go_on = sym on_guarded_stack,
+            options(noreturn));
+    }
+}
+
+extern "C" fn on_guarded_stack() -> ! {
+    apic::init();
+    ioapic::init();
+    tsc::calibrate();
+    fpu::init();
+    user_mode::init();
+    crate::time::set_boot_wall_seconds(rtc::read_seconds());
+
+    // SAFETY: stored by `ebb_start` from a box that is never freed.
+    let info: &'static LoaderInfo = unsafe { &*LOADER_INFO.load(Ordering::Acquire) };
+    let initramfs = info.initramfs.as_ref().map(|range| {
+        // SAFETY: `kernel_map::build` maps the range, read-only, for ever, and it is not given to the allocator.
+        unsafe { core::slice::from_raw_parts((DIRECT_MAP + range.start) as *const u8, range.len()) }
+    });
+    let boot_info =
+        Box::leak(Box::new(BootInfo { command_line: info.command_line, initramfs, memory_bytes: info.memory_bytes }));
+    let worker: &'static Worker =
+        Box::leak(Box::new(Worker::new(core_block::core_number(), config().tasks, &stacks::POOL, &CoreHooks)));
+
+    (config().start)(boot_info);
+    // SAFETY: the only call on this core; no Cx is on this stack.
+    unsafe { worker.run() };
+    // `CoreHooks::idle` never lets the loop end.
+    unreachable!("the dispatch loop of a core ended")
+}

@@ -1,0 +1,67 @@
+//! How the machine stops, and what it says when it has to.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use super::instructions::halt_for_ever;
+use super::{port, symbols, traps, uart};
+use crate::power::PowerOff;
+
+/// QEMU's `isa-debug-exit` device, where the emulator was started with it.
+const DEBUG_EXIT: u16 = 0xf4;
+/// The power management control register of QEMU's q35 and pc machines, and its value for "soft off" (S5).
+const QEMU_PM1A_CONTROL: u16 = 0x604;
+const SOFT_OFF: u16 = 0x2000;
+/// The keyboard controller, and its command that pulls the reset line.
+const KEYBOARD_COMMAND: u16 = 0x64;
+const PULSE_RESET: u8 = 0xfe;
+
+/// Stops the machine.
+pub fn off(why: PowerOff) -> ! {
+    let code = match why {
+        PowerOff::Orderly => 0x10,
+        PowerOff::Panic => 0x31,
+    };
+    // SAFETY: neither device touches memory.
+    unsafe {
+        port::write_u8(DEBUG_EXIT, code);
+        if why == PowerOff::Orderly {
+            port::write_u16(QEMU_PM1A_CONTROL, SOFT_OFF);
+        }
+    }
+    halt_for_ever()
+}
+
+/// Restarts the machine: by the keyboard controller, else by a triple fault.
+pub fn restart() -> ! {
+    // SAFETY: the device does not touch memory. Without an interrupt table any exception is fatal, which resets the machine.
+    unsafe {
+        port::write_u8(KEYBOARD_COMMAND, PULSE_RESET);
+        let nowhere = [0u16; 5];
+        core::arch::asm!("lidt [{}]", "ud2", in(reg) &nowhere, options(noreturn));
+    }
+}
+
+/// Reports what nobody can survive, and stops.
+pub fn die(message: core::fmt::Arguments<'_>, trap: Option<&traps::KernelTrap>, ip: usize, rsp: usize) -> ! {
+    static DYING: AtomicBool = AtomicBool::new(false);
+    if !DYING.swap(true, Ordering::AcqRel) {
+        uart::seize_console();
+        crate::println!("ebb: panic: {message}");
+        if let Some(trap) = trap {
+            crate::println!("{trap}");
+        }
+        symbols::print_backtrace(ip, rsp);
+    }
+    off(PowerOff::Panic)
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let rsp;
+    // SAFETY: reading the stack pointer has no effect.
+    unsafe { core::arch::asm!("mov {}, rsp", out(reg) rsp, options(nomem, nostack, preserves_flags)) };
+    match info.location() {
+        Some(place) => die(format_args!("{} at {}:{}", info.message(), place.file(), place.line()), None, 0, rsp),
+        None => die(format_args!("{}", info.message()), None, 0, rsp),
+    }
+}

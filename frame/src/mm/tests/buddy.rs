@@ -1,0 +1,75 @@
+//! The kernel's frame policy.
+
+use super::policies::buddy::FRAMES;
+use super::*;
+
+const MAX_ORDER: u8 = 10;
+
+/// Takes single frames until there are none.
+fn take_all() -> Vec<FrameNumber> {
+    core::iter::from_fn(|| FRAMES.allocate(0)).collect()
+}
+
+#[test]
+fn blocks_are_aligned_disjoint_and_join_again() {
+    let _machine = Machine::new();
+    let before = FRAMES.available();
+    let mut frames = Vec::new();
+    let mut blocks = Vec::new();
+    for order in [0, 3, 0, 5, 10, 1, 2, 9, 0] {
+        let first = FRAMES.allocate(order).expect("there is memory");
+        assert!(first.0.is_multiple_of(1 << order));
+        frames.extend(first.0..first.0 + (1 << order));
+        blocks.push((first, order));
+    }
+    assert_eq!(FRAMES.available(), before - frames.len());
+    frames.sort_unstable();
+    assert!(frames.windows(2).all(|pair| pair[0] < pair[1]), "two blocks overlap");
+    for (first, order) in blocks {
+        FRAMES.free(first, order);
+    }
+    assert_eq!(FRAMES.available(), before);
+}
+
+#[test]
+fn memory_in_single_frames_becomes_the_largest_blocks_again() {
+    let _machine = Machine::new();
+    let before = FRAMES.available();
+    let mut frames = take_all();
+    assert_eq!((frames.len(), FRAMES.available()), (before, 0));
+    assert_eq!(FRAMES.allocate(0), None);
+    // Back in an order that has little to do with their numbers.
+    frames.sort_by_key(|frame| frame.0.wrapping_mul(0x9e37_79b1));
+    for some in frames.chunks(7) {
+        FRAMES.free_many(some);
+    }
+    let blocks: Vec<_> = core::iter::from_fn(|| FRAMES.allocate(MAX_ORDER)).collect();
+    assert!(blocks.len() >= 4, "{} blocks of the largest order", blocks.len());
+    for first in blocks {
+        FRAMES.free(first, MAX_ORDER);
+    }
+    assert_eq!(FRAMES.available(), before);
+}
+
+#[test]
+fn many_are_as_many_as_there_are() {
+    let _machine = Machine::new();
+    let mut some = [FrameNumber(0); 100];
+    assert_eq!(FRAMES.allocate_many(&mut some), 100);
+    FRAMES.free_many(&some);
+    let all = take_all();
+    FRAMES.free_many(&all[..30]);
+    assert_eq!(FRAMES.allocate_many(&mut some), 30);
+    FRAMES.free_many(&some[..30]);
+    FRAMES.free_many(&all[30..]);
+}
+
+#[test]
+fn orders_beyond_the_largest_are_refused() {
+    let _machine = Machine::new();
+    let before = FRAMES.available();
+    assert_eq!(FRAMES.allocate(MAX_ORDER + 1), None);
+    assert_eq!(FRAMES.allocate(u8::MAX), None);
+    FRAMES.free(FrameNumber(0), u8::MAX);
+    assert_eq!(FRAMES.available(), before);
+}

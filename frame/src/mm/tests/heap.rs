@@ -1,0 +1,153 @@
+//! The heap and its slabs.
+
+use std::alloc::{GlobalAlloc, Layout};
+
+use super::*;
+
+/// An object on the heap that checks, when it goes, that nobody else wrote to it.
+struct Object {
+    at: *mut u8,
+    layout: Layout,
+    byte: u8,
+}
+
+impl Object {
+    fn new(size: usize, align: usize, byte: u8) -> Self {
+        let layout = Layout::from_size_align(size, align).expect("a layout");
+        // SAFETY: the size is not zero.
+        let at = unsafe { Heap.alloc(layout) };
+        assert!(!at.is_null() && at.addr().is_multiple_of(align), "{size} bytes aligned to {align} at {at:?}");
+        // SAFETY: just allocated.
+        unsafe { at.write_bytes(byte, size) };
+        Object { at, layout, byte }
+    }
+
+    fn resize(&mut self, size: usize) {
+        let old = self.layout.size();
+        // SAFETY: allocated with this layout; the size is not zero.
+        self.at = unsafe { Heap.realloc(self.at, self.layout, size) };
+        assert!(!self.at.is_null());
+        self.layout = Layout::from_size_align(size, self.layout.align()).expect("a layout");
+        self.check(old.min(size));
+        // SAFETY: the object has `size` bytes.
+        unsafe { self.at.write_bytes(self.byte, size) };
+    }
+
+    fn check(&self, len: usize) {
+        // SAFETY: the object was initialised.
+        let bytes = unsafe { std::slice::from_raw_parts(self.at, len) };
+        assert!(bytes.iter().all(|byte| *byte == self.byte));
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        self.check(self.layout.size());
+        // SAFETY: allocated with this layout.
+        unsafe { Heap.dealloc(self.at, self.layout) };
+    }
+}
+
+#[test]
+fn a_size_class_fits_its_sizes_and_alignments() {
+    for size in 0..=4096 {
+        for align in [1, 2, 8, 16, 32, 64, 256, 1024, 4096] {
+            let class = SizeClass::of(size, align).expect("up to a page there is a class");
+            assert!(class.size_bytes() >= size, "{size}: {class:?}");
+            assert!(align <= 16 || class.size_bytes().is_multiple_of(align), "{size} aligned to {align}: {class:?}");
+            assert!(class.size_bytes().is_multiple_of(16) && class.capacity() > 0);
+            if align <= 16 && class.index() > 0 {
+                assert!(SizeClass::SIZES[class.index() - 1] < size, "{size} has a smaller class than {class:?}");
+            }
+        }
+    }
+    assert_eq!(SizeClass::of(4097, 1), None);
+    assert_eq!(SizeClass::of(1, 8192), None);
+    assert_eq!(SizeClass::of(usize::MAX, 1), None);
+    assert_eq!(SizeClass::of(isize::MAX as usize, 64), None);
+}
+
+#[test]
+fn objects_of_all_sizes_keep_apart() {
+    let machine = Machine::new();
+    let mut objects = Vec::new();
+    for round in 0..4 {
+        for size in [1, 8, 16, 17, 24, 48, 64, 100, 192, 300, 500, 700, 1024, 1025, 1360, 1500, 2048, 3000, 4096] {
+            for align in [1, 8, 16, 64, 4096] {
+                objects.push(Object::new(size, align, (size ^ align ^ round) as u8));
+            }
+        }
+        for size in [4097, 8192, 20_000, 100_000, 1 << 20] {
+            objects.push(Object::new(size, 8, size as u8));
+        }
+        // Every third goes, and its place is used again.
+        let mut index = 0;
+        objects.retain(|_| {
+            index += 1;
+            index % 3 != 0
+        });
+    }
+    drop(objects);
+    assert_eq!(machine.used(), 0);
+}
+
+#[test]
+fn an_object_keeps_its_content_when_it_is_resized() {
+    let machine = Machine::new();
+    let mut object = Object::new(1, 8, 0x5a);
+    for size in [2, 16, 17, 40, 1000, 100, 4096, 4097, 9000, 8193, 70_000, 10] {
+        object.resize(size);
+    }
+    drop(object);
+    assert_eq!(machine.used(), 0);
+}
+
+#[test]
+fn too_much_is_refused_and_leaves_nothing_behind() {
+    let machine = Machine::new();
+    let refused = |size, align| {
+        let layout = Layout::from_size_align(size, align).expect("a layout");
+        // SAFETY: the size is not zero.
+        unsafe { Heap.alloc(layout) }.is_null()
+    };
+    assert!(refused(isize::MAX as usize, 1) && refused(5 << 20, 8) && refused(8, 8 << 20));
+    let mut all: Vec<_> = std::iter::from_fn(UFrame::for_overwrite).collect();
+    assert!(refused(600, 8) && refused(4096, 8) && refused(1 << 16, 8));
+    all.truncate(all.len() - 4);
+    drop(Object::new(600, 8, 1));
+    drop(all);
+    assert_eq!(machine.used(), 0);
+}
+
+#[test]
+fn a_slab_with_slots_out_is_not_destroyed() {
+    let machine = Machine::new();
+    let class = SizeClass::of(1000, 8).expect("a class");
+    let slab = Slab::new(class).expect("there is memory");
+    let slots: Vec<_> = std::iter::from_fn(|| slab.take()).collect();
+    assert_eq!((slots.len(), slab.out(), slab.is_full()), (4, 4, true));
+    assert!(!slab.destroy());
+    for (index, slot) in slots.into_iter().enumerate() {
+        assert_eq!((slot.class(), slot.slab()), (class, slab));
+        assert_eq!(slot.put_back(), 3 - index);
+    }
+    // Slots that came back are handed out again.
+    let again = slab.take().expect("all are free");
+    assert_eq!((slab.out(), again.put_back()), (1, 0));
+    assert!(slab.destroy());
+    // What is left is a name without a slab.
+    assert!(!slab.destroy() && slab.take().is_none() && Slab::at(slab.frame()).is_none());
+    assert_eq!(machine.used(), 0);
+}
+
+#[test]
+#[should_panic(expected = "another size")]
+fn an_object_freed_with_another_size_is_noticed() {
+    let _machine = Machine::new();
+    let slab = Slab::new(SizeClass::of(64, 8).expect("a class")).expect("there is memory");
+    let slot = slab.take().expect("a new slab has slots");
+    let at = slot.into_pointer();
+    // SAFETY: it is not: that is what is tested, and it only panics.
+    let wrong = unsafe { HeapSlot::from_pointer(at, SizeClass::of(128, 8).expect("a class")) };
+    wrong.put_back();
+}

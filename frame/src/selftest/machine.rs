@@ -1,0 +1,124 @@
+//! Clock, alarm, guard pages, kernel memory.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use refs::{Cx, Waker};
+use tasks::StackSource;
+
+use super::{Outcome, Test};
+use crate::arch::machine::{kernel_map, stacks};
+use crate::irq::IrqCx;
+use crate::{check, time};
+
+pub(super) const TESTS: &[Test] = &[
+    ("the clock goes forward", the_clock_goes_forward),
+    ("the alarm is neither early nor much too late", the_alarm_is_on_time),
+    ("an alarm in the past goes off at once", an_alarm_in_the_past),
+    ("an alarm that was taken back is silent", an_alarm_taken_back),
+    ("a stack has an unmapped page below it", a_stack_has_a_guard),
+    ("kernel text is not writable and the identity mapping is gone", the_map_is_as_described),
+    ("heap objects are aligned and zeroed", heap_objects),
+    ("the date makes sense", the_date_makes_sense),
+];
+
+static WENT_OFF: AtomicU64 = AtomicU64::new(0);
+static WAITER: refs::SpinLock<Option<Waker>> = refs::SpinLock::new(None);
+
+fn wake_waiter(_: &IrqCx) {
+    WENT_OFF.fetch_add(1, Ordering::Relaxed);
+    if let Some(waker) = WAITER.with(Option::take) {
+        waker.wake();
+    }
+}
+
+/// Parks until the alarm goes off.
+fn sleep_until_async(cx: &mut Cx, deadline: u64) {
+    time::on_alarm(wake_waiter);
+    let waker = tasks::prepare(cx);
+    WAITER.with(|waiter| *waiter = Some(waker));
+    time::set_alarm(Some(deadline));
+    tasks::park_async(cx);
+}
+
+fn the_clock_goes_forward(_: &mut Cx) -> Outcome {
+    let mut last = time::now();
+    for _ in 0..1000 {
+        let now = time::now();
+        check!(now >= last, "{now} after {last}");
+        last = now;
+    }
+    Ok(())
+}
+
+fn the_alarm_is_on_time(cx: &mut Cx) -> Outcome {
+    for wait in [50_000, 1_000_000, 5_000_000] {
+        let deadline = time::now() + wait;
+        sleep_until_async(cx, deadline);
+        let now = time::now();
+        check!(now >= deadline, "{} ns early", deadline - now);
+        // An emulator on a busy machine may be slow.
+        check!(now < deadline + 500_000_000, "{} ns late", now - deadline);
+    }
+    Ok(())
+}
+
+fn an_alarm_in_the_past(cx: &mut Cx) -> Outcome {
+    sleep_until_async(cx, 1);
+    Ok(())
+}
+
+fn an_alarm_taken_back(cx: &mut Cx) -> Outcome {
+    time::on_alarm(wake_waiter);
+    let before = WENT_OFF.load(Ordering::Relaxed);
+    time::set_alarm(Some(time::now() + 300_000));
+    time::set_alarm(None);
+    let end = time::now() + 2_000_000;
+    while time::now() < end {
+        crate::irq::poll(cx);
+    }
+    check!(WENT_OFF.load(Ordering::Relaxed) == before, "it went off");
+    Ok(())
+}
+
+fn a_stack_has_a_guard(_: &mut Cx) -> Outcome {
+    let stack = stacks::POOL.take().ok_or("no memory for a stack")?;
+    let (bottom, top) = (stack.bottom(), stack.top());
+    stacks::POOL.give(stack);
+    check!(kernel_map::is_mapped(bottom) && kernel_map::is_mapped(top - 1), "the stack is not mapped");
+    check!(stacks::is_guard(bottom - 1), "the page below is mapped");
+    check!(stacks::top_of(bottom + 100) == Some(top), "its top is not found");
+    Ok(())
+}
+
+fn the_map_is_as_described(_: &mut Cx) -> Outcome {
+    let text = kernel_map::text();
+    check!(kernel_map::is_mapped(text.start), "the text is not mapped");
+    check!(!kernel_map::is_mapped(text.start - kernel_map::KERNEL_BASE), "the identity mapping is there");
+    let second = text.start - kernel_map::KERNEL_BASE + kernel_map::DIRECT_MAP;
+    check!(!kernel_map::is_mapped(second), "the text is in the direct map");
+    Ok(())
+}
+
+fn heap_objects(_: &mut Cx) -> Outcome {
+    for size in [1, 8, 24, 64, 100, 700, 2048, 4096, 5000, 100_000] {
+        let bytes = vec![0_u8; size];
+        check!(bytes.iter().all(|byte| *byte == 0), "{size} bytes are not zero");
+    }
+    #[repr(align(64))]
+    struct Line([u8; 100]);
+    let lines: alloc::vec::Vec<Box<Line>> = (0..20).map(|number| Box::new(Line([number; 100]))).collect();
+    for (number, line) in lines.iter().enumerate() {
+        check!(core::ptr::from_ref(&**line).addr() % 64 == 0, "not aligned");
+        check!(line.0.iter().all(|byte| usize::from(*byte) == number), "overwritten");
+    }
+    Ok(())
+}
+
+fn the_date_makes_sense(_: &mut Cx) -> Outcome {
+    const YEAR_2024: u64 = 1_704_067_200;
+    let seconds = time::boot_wall_seconds();
+    check!(seconds > YEAR_2024 && seconds < YEAR_2024 + 100 * 366 * 86400, "{seconds}");
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! Tests that run in the kernel itself, at boot, in an image with the feature `selftest`.
+//!
+//! A test is a function with a name; it has a task of its own and the whole machine. It says `Err` with what was
+//! wrong; a panic ends the run.
+
+mod machine;
+mod scheduling;
+mod user_code;
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use refs::Cx;
+use tasks::{Body, Next, Policy};
+
+use crate::power::{self, PowerOff};
+use crate::println;
+
+/// What a test says.
+pub type Outcome = Result<(), String>;
+
+/// A test: its name, and what it does.
+pub type Test = (&'static str, fn(&mut Cx) -> Outcome);
+
+/// The tests of `frame`.
+pub fn tests() -> impl Iterator<Item = Test> {
+    [machine::TESTS, user_code::TESTS, scheduling::TESTS].into_iter().flatten().copied()
+}
+
+/// Fails the test with a message unless the condition holds.
+#[macro_export]
+macro_rules! check {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(alloc::format!($($message)+));
+        }
+    };
+}
+
+struct Run<Tests> {
+    policy: &'static dyn Policy,
+    tests: Tests,
+}
+
+impl<Tests: Iterator<Item = Test> + Send> Body for Run<Tests> {
+    fn run_async(&mut self, cx: &mut Cx) -> Next {
+        scheduling::set_policy(self.policy);
+        let (mut passed, mut failed) = (0, 0);
+        for (name, test) in &mut self.tests {
+            match test(cx) {
+                Ok(()) => {
+                    passed += 1;
+                    println!("selftest {name}: ok");
+                }
+                Err(why) => {
+                    failed += 1;
+                    println!("selftest {name}: FAILED: {why}");
+                }
+            }
+        }
+        println!("{passed} passed, {failed} failed");
+        power::off(if failed == 0 { PowerOff::Orderly } else { PowerOff::Panic })
+    }
+}
+
+/// Spawns a task under `policy` that runs the tests, says how many passed, and powers off.
+pub fn spawn(policy: &'static dyn Policy, tests: impl Iterator<Item = Test> + Send + 'static) {
+    tasks::spawn(policy, Box::new(Run { policy, tests }), |_| ());
+}

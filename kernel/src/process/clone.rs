@@ -1,0 +1,315 @@
+//! Making processes and threads: fork(2), vfork(2), clone(2), and the first process.
+
+use alloc::boxed::Box;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use frame::user::UserContext;
+use linux_raw_sys::general as abi;
+use refs::{SpinLock, StrongRc, WeakRc};
+
+use super::record::ProcessParts;
+use super::thread::ThreadParts;
+use super::{Credentials, INIT, Limits, Name, PROCESSES, Process, THREADS, Thread, group, ids};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::{FileTable, FsContext};
+use crate::memory::{self, AddressSpace};
+use crate::sched::{self, Parameters};
+use crate::signal::{Actions, AltStack, SignalSet, ThreadSignals, Work};
+use crate::step::{self, Stop};
+
+/// What clone(2) is asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CloneArgs {
+    /// CLONE_*, without the signal that clone(2) has in the lowest byte.
+    pub flags: u64,
+    /// The signal that the parent gets when the child ends; 0: none.
+    pub exit_signal: u32,
+    /// The child's stack pointer; 0: the caller's.
+    pub stack: usize,
+    /// Where the child's id is written in the caller's memory (CLONE_PARENT_SETTID).
+    pub parent_tid: usize,
+    /// Where it is written in the child's memory (CLONE_CHILD_SETTID), and cleared when it exits (CLONE_CHILD_CLEARTID).
+    pub child_tid: usize,
+    /// The child's thread-local storage (CLONE_SETTLS).
+    pub tls: usize,
+    /// The id that the child is to have; 0: any.
+    pub wanted_tid: u32,
+}
+
+/// Flags that are accepted and do nothing here.
+const WITHOUT_EFFECT: u64 =
+    (abi::CLONE_SYSVSEM | abi::CLONE_DETACHED | abi::CLONE_UNTRACED | abi::CLONE_PTRACE | abi::CLONE_IO) as u64;
+const KNOWN: u64 = WITHOUT_EFFECT
+    | abi::CLONE_CLEAR_SIGHAND
+    | (abi::CLONE_VM
+        | abi::CLONE_FS
+        | abi::CLONE_FILES
+        | abi::CLONE_SIGHAND
+        | abi::CLONE_VFORK
+        | abi::CLONE_PARENT
+        | abi::CLONE_THREAD
+        | abi::CLONE_SETTLS
+        | abi::CLONE_PARENT_SETTID
+        | abi::CLONE_CHILD_CLEARTID
+        | abi::CLONE_CHILD_SETTID) as u64;
+
+impl CloneArgs {
+    fn has(&self, flag: u32) -> bool {
+        self.flags & u64::from(flag) != 0
+    }
+
+    fn check(&self) -> Result<()> {
+        let has = |flag| self.has(flag);
+        if self.flags & !KNOWN != 0
+            || (has(abi::CLONE_SIGHAND) && !has(abi::CLONE_VM))
+            || (has(abi::CLONE_THREAD) && !has(abi::CLONE_SIGHAND))
+            || (has(abi::CLONE_SIGHAND) && self.flags & abi::CLONE_CLEAR_SIGHAND != 0)
+            || self.exit_signal > crate::signal::Signal::MAX
+        {
+            return Err(Errno::EINVAL);
+        }
+        Ok(())
+    }
+}
+
+/// clone(2): makes a process or thread that goes on as the caller does, with result 0. The result is its id.
+///
+/// # Errors
+/// EINVAL for flags that do not go together or are not there (namespaces among them); EAGAIN at RLIMIT_NPROC; ENOMEM.
+pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<usize> {
+    args.check()?;
+    memory::admit()?;
+    let context = me.context.duplicate(cx);
+    let (child, tid) = make(cx, me, args, context)?;
+    if args.has(abi::CLONE_PARENT_SETTID) {
+        // As on Linux, a bad address is the caller's loss.
+        let _ = me.write_async(cx, args.parent_tid, &tid);
+    }
+    if args.has(abi::CLONE_VFORK) {
+        // A fatal signal ends the caller even while the child has its memory.
+        let _ = step::complete_unless_killed_async(cx, me, |cx, _, waker| {
+            let Ok(child) = child.upgrade(cx) else { return Ok(()) };
+            if let Some(waker) = waker {
+                child.release.register(waker, cx);
+                child.downgrade().watch(waker, cx);
+            }
+            if child.released.load(Ordering::Acquire) { Ok(()) } else { Err(Stop::Block) }
+        });
+    }
+    Ok(tid as usize)
+}
+
+fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) -> Result<(WeakRc<Thread>, u32)> {
+    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+    check_limit(&thread, cx)?;
+    let tid = ids::allocate(cx)?;
+    let space = share_or(&thread.space, args.has(abi::CLONE_VM), cx, |space| space.fork(cx))?;
+    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| Ok(duplicate(files, cx)))?;
+    let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
+    let own_memory = !args.has(abi::CLONE_VM) || args.has(abi::CLONE_VFORK);
+    let alt_stack = if own_memory { *thread.signals.alt_stack.lock(cx) } else { AltStack::default() };
+    let of_process = if args.has(abi::CLONE_THREAD) {
+        if process.is_exiting() {
+            return Err(Errno::EAGAIN);
+        }
+        process.downgrade()
+    } else {
+        make_process(tid, args, me, cx)?
+    };
+    let registers = &mut context.registers;
+    registers.rax = 0;
+    if args.stack != 0 {
+        registers.rsp = args.stack;
+    }
+    if args.has(abi::CLONE_SETTLS) {
+        registers.fs_base = args.tls;
+    }
+    let new = Thread::new(ThreadParts {
+        tid,
+        process: of_process,
+        space,
+        files,
+        fs,
+        credentials: thread.credentials.lock(cx).clone(),
+        signals: ThreadSignals::new(thread.signals.blocked(), alt_stack),
+        name: thread.name(cx),
+    });
+    if args.has(abi::CLONE_CHILD_SETTID) && args.child_tid != 0 {
+        new.set_tid.store(args.child_tid, Ordering::Relaxed);
+        new.signals.add_work(Work::BORN);
+    }
+    if args.has(abi::CLONE_CHILD_CLEARTID) {
+        new.clear_tid.store(args.child_tid, Ordering::Relaxed);
+    }
+    new.no_new_privileges.store(thread.no_new_privileges.load(Ordering::Relaxed), Ordering::Relaxed);
+    new.timer_slack.store(thread.timer_slack.load(Ordering::Relaxed), Ordering::Relaxed);
+    let parameters = thread.task(cx).map_or(Parameters::default(), sched::parameters);
+    Ok((start(new, context, parameters, cx)?, tid))
+}
+
+/// A share in what the caller has, or a copy of it.
+fn share_or<T: Send + Sync>(
+    field: &SpinLock<Option<StrongRc<T>>>,
+    shared: bool,
+    cx: &Cx,
+    copy: impl FnOnce(&T) -> Result<StrongRc<T>>,
+) -> Result<StrongRc<T>> {
+    let field = field.lock(cx);
+    let own = field.as_ref().ok_or(Errno::ESRCH)?;
+    if shared { Ok(own.share()) } else { copy(&own.get(cx)) }
+}
+
+fn duplicate(files: &FileTable, cx: &Cx) -> StrongRc<FileTable> {
+    StrongRc::new(FileTable { handles: SpinLock::new(files.handles.lock(cx).share_all()) })
+}
+
+fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
+    let (limit, _) = thread.limit(abi::RLIMIT_NPROC, cx);
+    // Nobody has more threads than there are: the usual case needs no count.
+    if (THREADS.len(cx) as u64) < limit {
+        return Ok(());
+    }
+    let credentials = thread.credentials.lock(cx).clone();
+    if credentials.has(abi::CAP_SYS_RESOURCE) || credentials.has(abi::CAP_SYS_ADMIN) {
+        return Ok(());
+    }
+    let own = THREADS
+        .all(cx)
+        .iter()
+        .filter(|other| other.upgrade(cx).is_ok_and(|other| other.credentials.lock(cx).uid == credentials.uid))
+        .count();
+    if (own as u64) < limit { Ok(()) } else { Err(Errno::EAGAIN) }
+}
+
+fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<WeakRc<Process>> {
+    let process = me.process(cx)?;
+    let actions = process.with_actions(cx, |actions| {
+        if args.has(abi::CLONE_SIGHAND) {
+            return actions.share();
+        }
+        let copy = actions.get(cx).duplicate(cx);
+        if args.flags & abi::CLONE_CLEAR_SIGHAND != 0 {
+            copy.reset(cx);
+        }
+        StrongRc::new(copy)
+    });
+    let parent = if args.has(abi::CLONE_PARENT) { process.parent(cx) } else { me.process(cx).ok() };
+    let exit_signal = if args.has(abi::CLONE_PARENT) {
+        process.exit_signal().map_or(0, |signal| signal.number())
+    } else {
+        args.exit_signal
+    };
+    let new = StrongRc::new(Process::new(ProcessParts {
+        pid,
+        parent: parent.as_ref().map(|parent| (parent.pid, parent.downgrade())),
+        group: process.group(),
+        session: process.session(),
+        actions,
+        limits: process.limits.lock(cx).clone(),
+        exit_signal,
+    }));
+    let name = new.downgrade();
+    let inherited = process.oom_score_adjust.load(Ordering::Relaxed);
+    new.get(cx).oom_score_adjust.store(inherited, Ordering::Relaxed);
+    new.get(cx).dumpable.store(process.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
+    drop(PROCESSES.insert(pid, new, cx));
+    group::join(name, process.group(), process.session(), cx);
+    if let Some(parent) = parent {
+        parent.add_child(name, cx);
+    }
+    Ok(name)
+}
+
+/// Enters a thread in its tables and spawns the task that runs it.
+fn start(new: Thread, context: Box<UserContext>, parameters: Parameters, cx: &Cx) -> Result<WeakRc<Thread>> {
+    let tid = new.tid();
+    let new = StrongRc::new(new);
+    let name = new.downgrade();
+    let thread = new.get(cx);
+    let current = Current {
+        context,
+        thread: name,
+        process: thread.process,
+        space: name_of(&thread.space, cx)?,
+        files: name_of(&thread.files, cx)?,
+        fs: name_of(&thread.fs, cx)?,
+        restart: None,
+        interrupted_call: None,
+        fault: (0, 0, 0),
+    };
+    thread.process(cx)?.add_thread(name, cx);
+    drop(thread);
+    drop(THREADS.insert(tid, new, cx));
+    let task = tasks::spawn(&sched::SCHEDULER, Box::new(current), |words| sched::initialise(words, parameters));
+    if let Ok(thread) = name.upgrade(cx) {
+        thread.set_task(task, cx);
+    }
+    Ok(name)
+}
+
+fn name_of<T: Send + Sync>(field: &SpinLock<Option<StrongRc<T>>>, cx: &Cx) -> Result<WeakRc<T>> {
+    field.lock(cx).as_ref().map(StrongRc::downgrade).ok_or(Errno::ESRCH)
+}
+
+/// Makes process 1 for the task that runs, which is not a thread of anybody yet: it is to execute a program with what is returned.
+/// Its address space is empty.
+///
+/// # Errors
+/// ENOMEM; ENOENT without a root directory.
+pub fn become_init(cx: &Cx) -> Result<Current> {
+    let pid = ids::allocate(cx)?;
+    if pid != INIT {
+        return Err(Errno::EEXIST);
+    }
+    let process = StrongRc::new(Process::new(ProcessParts {
+        pid,
+        parent: None,
+        group: pid,
+        session: pid,
+        actions: StrongRc::new(Actions::default()),
+        limits: Limits::default(),
+        exit_signal: 0,
+    }));
+    let of_process = process.downgrade();
+    drop(PROCESSES.insert(pid, process, cx));
+    group::found_session(of_process, pid, cx);
+    let thread = StrongRc::new(Thread::new(ThreadParts {
+        tid: pid,
+        process: of_process,
+        space: AddressSpace::new()?,
+        files: StrongRc::new(FileTable::default()),
+        fs: StrongRc::new(FsContext::initial(cx)?),
+        credentials: Credentials::default(),
+        signals: ThreadSignals::new(SignalSet::EMPTY, AltStack::default()),
+        name: Name::new(b"init"),
+    }));
+    let name = thread.downgrade();
+    drop(THREADS.insert(pid, thread, cx));
+    let thread = name.upgrade(cx)?;
+    of_process.upgrade(cx)?.add_thread(name, cx);
+    thread.set_task(tasks::current(cx), cx);
+    Ok(Current {
+        context: UserContext::new(),
+        thread: name,
+        process: of_process,
+        space: name_of(&thread.space, cx)?,
+        files: name_of(&thread.files, cx)?,
+        fs: name_of(&thread.fs, cx)?,
+        restart: None,
+        interrupted_call: None,
+        fault: (0, 0, 0),
+    })
+}
+
+/// The first thing that a thread made with CLONE_CHILD_SETTID does.
+pub fn write_own_tid_async(cx: &mut Cx, me: &mut Current) {
+    let told = me.thread(cx).map(|thread| {
+        thread.signals.remove_work(Work::BORN);
+        (thread.set_tid.swap(0, Ordering::Relaxed), thread.tid())
+    });
+    let Ok((address, tid)) = told else { return };
+    // As on Linux, a bad address is the program's loss.
+    let _ = me.write_async(cx, address, &tid);
+}

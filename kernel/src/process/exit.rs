@@ -1,0 +1,260 @@
+//! The end of threads and processes.
+
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use frame::power::{self, PowerOff};
+use linux_raw_sys::general as abi;
+use refs::{NoSuspend, StrongRc, TempRc, WeakRc};
+
+use super::{INIT, JobState, Life, PROCESSES, Process, Status, THREADS, group, stop};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::{FileTable, FsContext};
+use crate::memory::AddressSpace;
+use crate::signal::{self, Action, Info, Signal, Work};
+
+/// USER_HZ is 100: in this unit SIGCHLD tells CPU times.
+const NANOSECONDS_PER_TICK: u64 = 10_000_000;
+
+/// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
+pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
+    clear_tid_async(cx, me);
+    let Ok(held) = let_go(me, cx) else { return };
+    // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
+    if let Some(files) = held.files {
+        files.destroy(cx);
+    }
+    if let Some(space) = held.space {
+        space.destroy(cx);
+    }
+    drop(held.fs);
+    if held.is_last
+        && let Ok(process) = me.process(cx)
+    {
+        end_process(&process, cx);
+    }
+    if let Some(thread) = THREADS.remove(held.tid, cx) {
+        thread.destroy(cx);
+    }
+}
+
+/// What a thread had shares in.
+struct Held {
+    tid: u32,
+    is_last: bool,
+    space: Option<StrongRc<AddressSpace>>,
+    files: Option<StrongRc<FileTable>>,
+    fs: Option<StrongRc<FsContext>>,
+}
+
+/// The thread leaves its process, and lets go of what it has shares in.
+fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
+    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+    process.usage.lock(cx).add(&thread.usage(cx));
+    process.last_uid.store(thread.credentials.lock(cx).uid, Ordering::Relaxed);
+    let is_last = process.remove_thread(&me.thread, cx) == 0;
+    if is_last {
+        process.begin_exit(thread.exit_status.load(Ordering::Relaxed));
+        let peak = me.space(cx).map_or(0, |space| space.peak_resident_pages() as u64 * 4);
+        process.usage.lock(cx).max_resident = peak;
+    } else if thread.signals.work().contains(Work::STOP) {
+        stop::one_has_stopped(&process, cx);
+    }
+    thread.release_vfork();
+    Ok(Held {
+        tid: thread.tid(),
+        is_last,
+        space: thread.space.lock(cx).take(),
+        files: thread.files.lock(cx).take(),
+        fs: thread.fs.lock(cx).take(),
+    })
+}
+
+/// Writes 0 where CLONE_CHILD_CLEARTID said and wakes who waits there (pthread_join), if anybody else sees that memory.
+fn clear_tid_async(cx: &mut Cx, me: &mut Current) {
+    let address = me.thread(cx).map_or(0, |thread| thread.clear_tid.swap(0, Ordering::Relaxed));
+    let shared =
+        me.thread(cx).is_ok_and(|thread| thread.space.lock(cx).as_ref().is_some_and(|space| space.owners() > 1));
+    if address != 0 && shared {
+        // A bad address is the program's loss.
+        let _ = me.write_async(cx, address, &0_u32);
+    }
+}
+
+/// The process has no threads any more: children get another parent, and its own parent learns of it.
+fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
+    if process.pid == INIT {
+        end_of_init(process.exit_status());
+    }
+    if process.session() == process.pid {
+        end_of_session_leader(process, cx);
+    }
+    give_children_away(process, cx);
+    hang_up_if_orphaned(process.group(), Some(process), cx);
+    process.set_life(Life::Zombie);
+    process.ended.wake_all();
+    let (code, value) = process.exit_status().told();
+    let abandoned = match process.parent(cx) {
+        Some(parent) => {
+            process.exit_signal() == Some(Signal::CHLD) && parent.action(Signal::CHLD, cx).abandons_children()
+        }
+        None => true,
+    };
+    tell_parent(process, code, value, cx);
+    if abandoned && process.claim_reaping() {
+        remove(process, cx);
+        if let Some(parent) = process.parent(cx) {
+            parent.child_changed.wake_all();
+        }
+    }
+}
+
+/// Process 1 has ended. Linux panics then; here it is how a machine that runs one program ends.
+fn end_of_init(status: Status) -> ! {
+    match status.signal() {
+        Some(signal) => crate::log!("process 1 was ended by signal {signal}: power off"),
+        None => crate::log!("process 1 has exited with code {}: power off", status.code()),
+    }
+    power::off(PowerOff::Orderly)
+}
+
+/// The terminal is taken from the session, and its foreground group is told.
+fn end_of_session_leader(process: &Process, cx: &Cx) {
+    let Some(session) = group::session(process.session(), cx) else { return };
+    let terminal = session.terminal.swap(0, Ordering::Relaxed);
+    let foreground = session.foreground.swap(0, Ordering::Relaxed);
+    if terminal != 0 && foreground != 0 {
+        signal::send_to_group(foreground, Info::kernel(Signal::HUP), cx);
+        signal::send_to_group(foreground, Info::kernel(Signal::CONT), cx);
+    }
+}
+
+/// All children go to the nearest ancestor that takes in orphans, or to process 1.
+fn give_children_away(process: &TempRc<'_, Process>, cx: &Cx) {
+    let children = process.take_children(cx);
+    if children.is_empty() {
+        return;
+    }
+    let Some(taker) = taker_of_orphans(process, cx) else { return };
+    for name in children {
+        let Ok(child) = name.upgrade(cx) else { continue };
+        child.set_parent(&taker, cx);
+        taker.add_child(name, cx);
+        for thread in child.threads(cx) {
+            let Ok(thread) = thread.upgrade(cx) else { continue };
+            let wanted = thread.parent_death_signal.load(Ordering::Relaxed);
+            if let Ok(wanted) = Signal::new(wanted as i32) {
+                let info = Info::from_process(wanted, abi::SI_USER as i32, process.pid, 0);
+                // Nothing can be done about a full queue of a child.
+                let _ = signal::send_to_process(&child, info, cx);
+            }
+        }
+        child.reset_exit_signal();
+        if child.life() == Life::Zombie {
+            let (code, value) = child.exit_status().told();
+            tell_parent(&child, code, value, cx);
+            if taker.action(Signal::CHLD, cx).abandons_children() && child.claim_reaping() {
+                remove(&child, cx);
+            }
+        } else if child.group() != process.group() && child.session() == process.session() {
+            hang_up_if_orphaned(child.group(), None, cx);
+        }
+    }
+}
+
+fn taker_of_orphans<'cx>(process: &Process, cx: &'cx Cx) -> Option<TempRc<'cx, Process>> {
+    let mut ancestor = process.parent(cx);
+    while let Some(candidate) = ancestor {
+        if candidate.is_subreaper.load(Ordering::Relaxed) && !candidate.is_exiting() {
+            return Some(candidate);
+        }
+        ancestor = candidate.parent(cx);
+    }
+    PROCESSES.get(INIT, cx)
+}
+
+/// A group that became orphaned while a member is stopped would stay so for ever: it is hung up and continued.
+fn hang_up_if_orphaned(group: u32, leaving: Option<&Process>, cx: &Cx) {
+    if group == 0 || !group::is_orphaned_without(group, leaving, cx) {
+        return;
+    }
+    let stopped = group::group_members(group, cx)
+        .iter()
+        .filter_map(|member| member.upgrade(cx).ok())
+        .any(|member| matches!(member.job.lock(cx).state, JobState::Stopped(_)) && !member.is_exiting());
+    if stopped {
+        signal::send_to_group(group, Info::kernel(Signal::HUP), cx);
+        signal::send_to_group(group, Info::kernel(Signal::CONT), cx);
+    }
+}
+
+/// Tells the parent that a child has ended, stopped or been continued (`CLD_*`): by its signal, and by waking who waits.
+pub(super) fn tell_parent(child: &Process, code: u32, value: u32, cx: &impl NoSuspend) {
+    let Some(parent) = child.parent(cx) else { return };
+    let ended = !matches!(code, abi::CLD_STOPPED | abi::CLD_CONTINUED);
+    let signal = if ended { child.exit_signal() } else { Some(Signal::CHLD) };
+    if let Some(signal) = signal {
+        let action: Action = parent.action(signal, cx);
+        if ended || !action.has(abi::SA_NOCLDSTOP) {
+            let uid = child.uid(cx);
+            let usage = child.usage(cx);
+            let ticks = |nanos: u64| nanos / NANOSECONDS_PER_TICK;
+            let info = Info::child(signal, code, child.pid, uid, value, ticks(usage.user), ticks(usage.system));
+            // SIGCHLD coalesces, and a full queue of another signal is the parent's own.
+            let _ = signal::send_to_process(&parent, info, cx);
+        }
+    }
+    parent.child_changed.wake_all();
+}
+
+/// Takes a reaped process out of all tables. The caller has made it [`Life::Reaped`].
+pub(super) fn remove(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
+    if let Some(parent) = process.parent(cx) {
+        parent.remove_child(&process.downgrade(), cx);
+    }
+    group::leave(process, cx);
+    drop(PROCESSES.remove(process.pid, cx));
+}
+
+/// All other threads of the process exit; the caller becomes its only one and takes over its id. For execve(2).
+///
+/// # Errors
+/// EAGAIN if the process ends or another thread does the same.
+pub fn de_thread_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
+    let others: alloc::vec::Vec<_> =
+        me.process(cx)?.threads(cx).into_iter().filter(|name| *name != me.thread).collect();
+    if others.is_empty() && me.thread(cx)?.tid() == me.process(cx)?.pid {
+        return Ok(());
+    }
+    if me.process(cx)?.is_exiting() || me.thread(cx)?.signals.work().contains(Work::EXIT) {
+        return Err(Errno::EAGAIN);
+    }
+    for other in &others {
+        if let Ok(other) = other.upgrade(cx) {
+            other.signals.add_work(Work::EXIT);
+            other.wake(cx);
+        }
+    }
+    for other in others {
+        wait_until_gone_async(cx, me, other)?;
+    }
+    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+    let old = thread.tid();
+    if old != process.pid {
+        let share = thread.share().ok_or(Errno::EAGAIN)?;
+        thread.set_tid(process.pid);
+        drop(THREADS.insert(process.pid, share, cx));
+        drop(THREADS.remove(old, cx));
+    }
+    Ok(())
+}
+
+fn wait_until_gone_async(cx: &mut Cx, me: &mut Current, thread: WeakRc<super::Thread>) -> Result<()> {
+    crate::step::complete_unless_killed_async(cx, me, |cx, _, waker| {
+        if let Some(waker) = waker {
+            thread.watch(waker, cx);
+        }
+        if thread.is_gone() { Ok(()) } else { Err(crate::step::Stop::Block) }
+    })
+}

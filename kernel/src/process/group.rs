@@ -1,0 +1,148 @@
+//! Process groups and sessions: see credentials(7), setpgid(2), setsid(2).
+//!
+//! A group is a number with members; a session is an object, because a terminal belongs to it. A session lives as long as a group in it.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use refs::{IdTable, NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
+
+use super::{Life, Process};
+use crate::error::{Errno, Result};
+
+/// A session.
+pub struct Session {
+    /// Its id: the pid of the process that made it.
+    pub id: u32,
+    /// The device number of its controlling terminal; 0: none.
+    pub terminal: AtomicU32,
+    /// The foreground group of that terminal; 0: none.
+    pub foreground: AtomicU32,
+}
+
+struct Group {
+    session: u32,
+    members: Vec<WeakRc<Process>>,
+}
+
+static GROUPS: SpinLock<BTreeMap<u32, Group>> = SpinLock::new(BTreeMap::new());
+static SESSIONS: IdTable<Session> = IdTable::new();
+
+/// The session of that id.
+pub fn session<'cx>(id: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Session>> {
+    SESSIONS.get(id, cx)
+}
+
+/// The session that has this controlling terminal.
+pub fn session_of_terminal<'cx>(terminal: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Session>> {
+    SESSIONS
+        .all(cx)
+        .into_iter()
+        .filter_map(|session| session.upgrade(cx).ok())
+        .find(|session| terminal != 0 && session.terminal.load(Ordering::Relaxed) == terminal)
+}
+
+/// The processes of a group, zombies too.
+pub fn group_members(group: u32, cx: &impl NoSuspend) -> Vec<WeakRc<Process>> {
+    GROUPS.lock(cx).get(&group).map_or(Vec::new(), |group| group.members.clone())
+}
+
+/// The session that a group is in, if there is such a group.
+pub fn group_session(group: u32, cx: &impl NoSuspend) -> Option<u32> {
+    GROUPS.lock(cx).get(&group).map(|group| group.session)
+}
+
+/// Whether a group or session has this number.
+pub(super) fn is_in_use(id: u32, cx: &impl NoSuspend) -> bool {
+    GROUPS.lock(cx).contains_key(&id) || SESSIONS.weak(id, cx).is_some()
+}
+
+/// Enters a new process where its group says.
+pub(super) fn join(process: WeakRc<Process>, group: u32, session: u32, cx: &impl NoSuspend) {
+    let mut groups = GROUPS.lock(cx);
+    groups.entry(group).or_insert_with(|| Group { session, members: Vec::new() }).members.push(process);
+}
+
+/// Takes a process out of its group; the group goes with its last member, and the session with its last group.
+pub(super) fn leave(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
+    let id = process.group();
+    let mut groups = GROUPS.lock(cx);
+    let Some(group) = groups.get_mut(&id) else { return };
+    let name = process.downgrade();
+    group.members.retain(|member| *member != name);
+    if !group.members.is_empty() {
+        return;
+    }
+    let session = group.session;
+    groups.remove(&id);
+    if !groups.values().any(|group| group.session == session) {
+        drop(groups);
+        drop(SESSIONS.remove(session, cx));
+    }
+}
+
+/// Moves a process to a group, which is made if it does not exist: see setpgid(2). The caller has checked who may do that to whom.
+///
+/// # Errors
+/// EPERM if it leads a session, or if the group is in another session or does not exist and is not its own.
+pub fn set_group(process: &TempRc<'_, Process>, group: u32, cx: &impl NoSuspend) -> Result<()> {
+    if process.session() == process.pid {
+        return Err(Errno::EPERM);
+    }
+    if group != process.pid && group_session(group, cx) != Some(process.session()) {
+        return Err(Errno::EPERM);
+    }
+    if group == process.group() {
+        return Ok(());
+    }
+    // Joined first: the session must not end in between.
+    join(process.downgrade(), group, process.session(), cx);
+    leave(process, cx);
+    process.set_group_and_session(group, process.session());
+    Ok(())
+}
+
+/// Makes a session with one group and one process: see setsid(2).
+///
+/// # Errors
+/// EPERM if it leads a group (or one of that number is left).
+pub fn create_session(process: &TempRc<'_, Process>, cx: &impl NoSuspend) -> Result<u32> {
+    let id = process.pid;
+    if is_in_use(id, cx) {
+        return Err(Errno::EPERM);
+    }
+    let new = Session { id, terminal: AtomicU32::new(0), foreground: AtomicU32::new(0) };
+    drop(SESSIONS.insert(id, StrongRc::new(new), cx));
+    join(process.downgrade(), id, id, cx);
+    leave(process, cx);
+    process.set_group_and_session(id, id);
+    Ok(id)
+}
+
+/// The session of process 1.
+pub(super) fn found_session(process: WeakRc<Process>, id: u32, cx: &impl NoSuspend) {
+    let new = Session { id, terminal: AtomicU32::new(0), foreground: AtomicU32::new(0) };
+    drop(SESSIONS.insert(id, StrongRc::new(new), cx));
+    join(process, id, id, cx);
+}
+
+/// Whether a group is orphaned: no member has a parent in the same session but outside the group, so nobody would continue it if it stopped.
+pub fn is_orphaned(group: u32, cx: &impl NoSuspend) -> bool {
+    is_orphaned_without(group, None, cx)
+}
+
+/// Whether a group is orphaned if `leaving` is not counted, neither as a member nor as a parent.
+pub(super) fn is_orphaned_without(group: u32, leaving: Option<&Process>, cx: &impl NoSuspend) -> bool {
+    !group_members(group, cx).iter().filter_map(|member| member.upgrade(cx).ok()).any(|member| {
+        if member.life() != Life::Alive || leaving.is_some_and(|leaving| leaving.pid == member.pid) {
+            return false;
+        }
+        member.parent(cx).is_some_and(|parent| {
+            parent.group() != group
+                && parent.session() == member.session()
+                && parent.pid != super::INIT
+                && leaving.is_none_or(|leaving| leaving.pid != parent.pid)
+        })
+    })
+}

@@ -1,0 +1,36 @@
+//! Which number a new process or thread gets.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use refs::NoSuspend;
+
+use super::{PROCESSES, THREADS, group};
+use crate::error::{Errno, Result};
+
+/// No process has this number or a higher one (`/proc/sys/kernel/pid_max`).
+pub const PID_MAX: u32 = 32768;
+/// After the highest number it goes on here: the low ones stay with those that were there first.
+const FIRST_AGAIN: u32 = 300;
+
+static NEXT: AtomicU32 = AtomicU32::new(1);
+
+/// A number that no process, thread, process group or session has. Numbers go up and come again as late as possible.
+///
+/// # Errors
+/// EAGAIN if there is none.
+pub fn allocate(cx: &impl NoSuspend) -> Result<u32> {
+    for _ in 0..PID_MAX {
+        let following = |id: u32| Some(if id + 1 >= PID_MAX { FIRST_AGAIN } else { id + 1 });
+        let id = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, following).unwrap_or(FIRST_AGAIN);
+        let taken = THREADS.weak(id, cx).is_some() || PROCESSES.weak(id, cx).is_some() || group::is_in_use(id, cx);
+        if !taken {
+            return Ok(id);
+        }
+    }
+    Err(Errno::EAGAIN)
+}
+
+/// The number that was given last (`/proc/loadavg`).
+pub fn last() -> u32 {
+    NEXT.load(Ordering::Relaxed).saturating_sub(1)
+}

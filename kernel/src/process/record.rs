@@ -1,0 +1,337 @@
+//! [`Process`]: a thread group, from its making until its parent has waited for it.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+
+use linux_raw_sys::general as abi;
+use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
+
+use super::stop::Job;
+use super::{JobState, Limits, Thread, Usage};
+use crate::signal::{Action, Actions, Pending, Signal};
+
+/// A process (a thread group).
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    parent_pid: AtomicU32,
+    group: AtomicU32,
+    session: AtomicU32,
+    /// What it does on each signal. Shared by CLONE_SIGHAND.
+    actions: SpinLock<StrongRc<Actions>>,
+    /// Signals for whichever of its threads comes first.
+    pub pending: Pending,
+    /// Woken when a signal is sent to the process or to one of its threads, blocked or not: for signalfd(2).
+    pub signal_arrived: WaitList,
+    parent: SpinLock<Option<WeakRc<Process>>>,
+    /// In the order of their making.
+    children: SpinLock<Vec<WeakRc<Process>>>,
+    threads: SpinLock<Vec<WeakRc<Thread>>>,
+    /// Woken when a child changes: for wait(2).
+    pub child_changed: WaitList,
+    /// Woken when it has become a zombie: for pidfds.
+    pub ended: WaitList,
+    pub(super) job: SpinLock<Job>,
+    /// Resource limits.
+    pub limits: SpinLock<Limits>,
+    /// The signal that its parent gets when it ends; 0: none.
+    exit_signal: AtomicU32,
+    /// `EXITING | status` once its end has begun.
+    exit: AtomicU64,
+    life: AtomicU32,
+    /// The real user of its last thread, once that has exited.
+    pub(super) last_uid: AtomicU32,
+    /// What its threads that have exited had used.
+    pub(super) usage: SpinLock<Usage>,
+    /// What its children had used that it has waited for.
+    pub(super) children_usage: SpinLock<Usage>,
+    /// When it was made, in nanoseconds since boot.
+    pub started: u64,
+    /// Whether it takes in the orphans among its descendants (PR_SET_CHILD_SUBREAPER).
+    pub is_subreaper: AtomicBool,
+    /// PR_SET_DUMPABLE.
+    pub dumpable: AtomicU32,
+    /// Whether it has executed a program since fork: its parent may not move it to another group any more.
+    pub has_executed: AtomicBool,
+    /// What the out-of-memory killer adds to its badness.
+    pub oom_score_adjust: AtomicI32,
+}
+
+/// How far a process is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// It has threads.
+    Alive,
+    /// All of its threads have exited; its parent has not waited for it yet.
+    Zombie,
+    /// It was waited for.
+    Reaped,
+}
+
+/// An exit status in the encoding of wait(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status(pub u32);
+
+impl Status {
+    /// exit(2) with that code.
+    pub fn exited(code: i32) -> Self {
+        Status((code as u32 & 0xff) << 8)
+    }
+
+    /// The signal that ended the process.
+    pub fn signal(self) -> Option<u32> {
+        (self.0 & 0x7f != 0).then_some(self.0 & 0x7f)
+    }
+
+    /// The code of exit(2).
+    pub fn code(self) -> u32 {
+        self.0 >> 8 & 0xff
+    }
+
+    /// The same as `si_code` (`CLD_*`) and `si_status` have it.
+    pub fn told(self) -> (u32, u32) {
+        match self.signal() {
+            Some(signal) => (abi::CLD_KILLED, signal),
+            None => (abi::CLD_EXITED, self.code()),
+        }
+    }
+}
+
+const EXITING: u64 = 1 << 32;
+
+/// What a new process starts with.
+pub(super) struct ProcessParts {
+    pub pid: u32,
+    pub parent: Option<(u32, WeakRc<Process>)>,
+    pub group: u32,
+    pub session: u32,
+    pub actions: StrongRc<Actions>,
+    pub limits: Limits,
+    pub exit_signal: u32,
+}
+
+impl Process {
+    pub(super) fn new(parts: ProcessParts) -> Self {
+        Process {
+            pid: parts.pid,
+            parent_pid: AtomicU32::new(parts.parent.map_or(0, |(pid, _)| pid)),
+            group: AtomicU32::new(parts.group),
+            session: AtomicU32::new(parts.session),
+            actions: SpinLock::new(parts.actions),
+            pending: Pending::default(),
+            signal_arrived: WaitList::new(),
+            parent: SpinLock::new(parts.parent.map(|(_, parent)| parent)),
+            children: SpinLock::new(Vec::new()),
+            threads: SpinLock::new(Vec::new()),
+            child_changed: WaitList::new(),
+            ended: WaitList::new(),
+            job: SpinLock::new(Job::default()),
+            limits: SpinLock::new(parts.limits),
+            exit_signal: AtomicU32::new(parts.exit_signal),
+            exit: AtomicU64::new(0),
+            life: AtomicU32::new(Life::Alive as u32),
+            last_uid: AtomicU32::new(0),
+            usage: SpinLock::new(Usage::default()),
+            children_usage: SpinLock::new(Usage::default()),
+            started: frame::time::now(),
+            is_subreaper: AtomicBool::new(false),
+            dumpable: AtomicU32::new(1),
+            has_executed: AtomicBool::new(false),
+            oom_score_adjust: AtomicI32::new(0),
+        }
+    }
+
+    /// The id of its parent; 0 for the first process.
+    #[inline(always)]
+    pub fn parent_pid(&self) -> u32 {
+        self.parent_pid.load(Ordering::Relaxed)
+    }
+
+    /// Its parent.
+    pub fn parent<'cx>(&self, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Process>> {
+        let parent = *self.parent.lock(cx);
+        parent?.upgrade(cx).ok()
+    }
+
+    pub(super) fn set_parent(&self, parent: &TempRc<'_, Process>, cx: &impl NoSuspend) {
+        *self.parent.lock(cx) = Some(parent.downgrade());
+        self.parent_pid.store(parent.pid, Ordering::Relaxed);
+    }
+
+    /// Its process group.
+    #[inline(always)]
+    pub fn group(&self) -> u32 {
+        self.group.load(Ordering::Relaxed)
+    }
+
+    /// Its session.
+    #[inline(always)]
+    pub fn session(&self) -> u32 {
+        self.session.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_group_and_session(&self, group: u32, session: u32) {
+        self.group.store(group, Ordering::Relaxed);
+        self.session.store(session, Ordering::Relaxed);
+    }
+
+    /// Its children that were not waited for, zombies too, the oldest first.
+    pub fn children(&self, cx: &impl NoSuspend) -> Vec<WeakRc<Process>> {
+        self.children.lock(cx).clone()
+    }
+
+    pub(super) fn add_child(&self, child: WeakRc<Process>, cx: &impl NoSuspend) {
+        self.children.lock(cx).push(child);
+    }
+
+    pub(super) fn remove_child(&self, child: &WeakRc<Process>, cx: &impl NoSuspend) {
+        self.children.lock(cx).retain(|other| other != child);
+    }
+
+    pub(super) fn take_children(&self, cx: &impl NoSuspend) -> Vec<WeakRc<Process>> {
+        core::mem::take(&mut *self.children.lock(cx))
+    }
+
+    /// Calls `f` on each child until it says something.
+    pub(super) fn find_child<'cx, R>(
+        &self,
+        cx: &'cx impl NoSuspend,
+        mut f: impl FnMut(TempRc<'cx, Process>) -> Option<R>,
+    ) -> Option<R> {
+        self.children.lock(cx).iter().find_map(|child| f(child.upgrade(cx).ok()?))
+    }
+
+    /// Its threads that have not exited, the oldest first.
+    pub fn threads(&self, cx: &impl NoSuspend) -> Vec<WeakRc<Thread>> {
+        self.threads.lock(cx).clone()
+    }
+
+    /// How many threads it has.
+    pub fn thread_count(&self, cx: &impl NoSuspend) -> usize {
+        self.threads.lock(cx).len()
+    }
+
+    /// The oldest of its threads; none if it is a zombie.
+    pub fn first_thread<'cx>(&self, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Thread>> {
+        let first = self.threads.lock(cx).first().copied();
+        first?.upgrade(cx).ok()
+    }
+
+    pub(super) fn add_thread(&self, thread: WeakRc<Thread>, cx: &impl NoSuspend) {
+        self.threads.lock(cx).push(thread);
+    }
+
+    /// Takes a thread out that exits; how many are left.
+    pub(super) fn remove_thread(&self, thread: &WeakRc<Thread>, cx: &impl NoSuspend) -> usize {
+        let mut threads = self.threads.lock(cx);
+        threads.retain(|other| other != thread);
+        threads.len()
+    }
+
+    /// What it does on a signal.
+    pub fn action(&self, signal: Signal, cx: &impl NoSuspend) -> Action {
+        let actions = self.actions.lock(cx);
+        actions.get(cx).get(signal, cx)
+    }
+
+    /// Changes what it does on a signal; gives back what it did before.
+    pub fn set_action(&self, signal: Signal, action: Action, cx: &impl NoSuspend) -> Action {
+        let actions = self.actions.lock(cx);
+        actions.get(cx).set(signal, action, cx)
+    }
+
+    /// Runs `f` on all of its actions.
+    pub fn with_actions<R>(&self, cx: &impl NoSuspend, f: impl FnOnce(&StrongRc<Actions>) -> R) -> R {
+        f(&self.actions.lock(cx))
+    }
+
+    /// Its actions become its own and what execve(2) leaves of them.
+    pub fn reset_actions(&self, cx: &impl NoSuspend) {
+        let mut actions = self.actions.lock(cx);
+        if actions.owners() > 1 {
+            let own = actions.get(cx).duplicate(cx);
+            *actions = StrongRc::new(own);
+        }
+        actions.get(cx).reset(cx);
+    }
+
+    /// Begins its end with a status as wait(2) tells it; false if it has begun already.
+    pub fn begin_exit(&self, status: u32) -> bool {
+        self.exit.compare_exchange(0, EXITING | u64::from(status), Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Whether its end has begun.
+    #[inline]
+    pub fn is_exiting(&self) -> bool {
+        self.exit.load(Ordering::Acquire) != 0
+    }
+
+    /// With which status it ends or ended.
+    pub fn exit_status(&self) -> Status {
+        Status(self.exit.load(Ordering::Acquire) as u32)
+    }
+
+    /// How far it is.
+    pub fn life(&self) -> Life {
+        match self.life.load(Ordering::Acquire) {
+            0 => Life::Alive,
+            1 => Life::Zombie,
+            _ => Life::Reaped,
+        }
+    }
+
+    pub(super) fn set_life(&self, life: Life) {
+        self.life.store(life as u32, Ordering::Release);
+    }
+
+    /// From zombie to reaped; false if somebody else was first.
+    pub(super) fn claim_reaping(&self) -> bool {
+        let (zombie, reaped) = (Life::Zombie as u32, Life::Reaped as u32);
+        self.life.compare_exchange(zombie, reaped, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The signal that its parent gets when it ends.
+    pub fn exit_signal(&self) -> Option<Signal> {
+        Signal::new(self.exit_signal.load(Ordering::Relaxed) as i32).ok()
+    }
+
+    /// From now on its parent gets SIGCHLD when it ends: after execve(2), or with a new parent.
+    pub fn reset_exit_signal(&self) {
+        self.exit_signal.store(Signal::CHLD.number(), Ordering::Relaxed);
+    }
+
+    /// Whether job control has stopped it.
+    pub fn is_stopped(&self, cx: &impl NoSuspend) -> bool {
+        matches!(self.job.lock(cx).state, JobState::Stopped(_) | JobState::Stopping { .. })
+    }
+
+    /// Its real user.
+    pub fn uid(&self, cx: &impl NoSuspend) -> u32 {
+        match self.first_thread(cx) {
+            Some(thread) => thread.credentials.lock(cx).uid,
+            None => self.last_uid.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What all of its threads have used, those that have exited too.
+    pub fn usage(&self, cx: &impl NoSuspend) -> Usage {
+        let mut usage = *self.usage.lock(cx);
+        for thread in self.threads(cx) {
+            if let Ok(thread) = thread.upgrade(cx) {
+                usage.add(&thread.usage(cx));
+            }
+        }
+        usage
+    }
+
+    /// How long its threads have run, in nanoseconds.
+    pub fn cpu_time(&self, cx: &impl NoSuspend) -> u64 {
+        let usage = self.usage(cx);
+        usage.user + usage.system
+    }
+
+    /// What its children had used that it has waited for.
+    pub fn children_usage(&self, cx: &impl NoSuspend) -> Usage {
+        *self.children_usage.lock(cx)
+    }
+}

@@ -1,0 +1,112 @@
+//! Job control's half of processes: stopping and continuing all threads, and what wait(2) is told of it.
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use refs::NoSuspend;
+
+use super::Process;
+use super::exit::tell_parent;
+use crate::current::Current;
+use crate::signal::{Signal, Work};
+
+/// Whether job control has stopped a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobState {
+    /// It has not.
+    #[default]
+    Running,
+    /// Some of its threads have not noticed yet.
+    Stopping {
+        /// By which signal.
+        signal: Signal,
+        /// How many.
+        left: usize,
+    },
+    /// It has, by this signal.
+    Stopped(Signal),
+}
+
+/// What job control knows of a process.
+#[derive(Default)]
+pub(super) struct Job {
+    pub state: JobState,
+    /// It has stopped and no wait(2) has told so yet.
+    pub stop_to_report: bool,
+    /// It was continued and no wait(2) has told so yet.
+    pub continue_to_report: bool,
+}
+
+/// Has all threads of the process stop.
+pub fn begin_stop(process: &Process, signal: Signal, cx: &impl NoSuspend) {
+    let threads = process.threads(cx);
+    {
+        let mut job = process.job.lock(cx);
+        if job.state != JobState::Running || process.is_exiting() {
+            return;
+        }
+        job.state = JobState::Stopping { signal, left: threads.len() };
+        job.continue_to_report = false;
+    }
+    for thread in threads {
+        if let Ok(thread) = thread.upgrade(cx) {
+            thread.signals.add_work(Work::STOP);
+            thread.wake(cx);
+        }
+    }
+}
+
+/// One thread fewer that has to stop: it has stopped or exited.
+pub(super) fn one_has_stopped(process: &Process, cx: &impl NoSuspend) {
+    let signal = {
+        let mut job = process.job.lock(cx);
+        let JobState::Stopping { signal, left } = job.state else { return };
+        if left > 1 {
+            job.state = JobState::Stopping { signal, left: left - 1 };
+            return;
+        }
+        job.state = JobState::Stopped(signal);
+        job.stop_to_report = true;
+        signal
+    };
+    tell_parent(process, abi::CLD_STOPPED, signal.number(), cx);
+}
+
+/// Continues the process if it is stopped (or about to).
+pub fn continue_process(process: &Process, cx: &impl NoSuspend) {
+    let was = {
+        let mut job = process.job.lock(cx);
+        let was = core::mem::take(&mut job.state);
+        if was == JobState::Running {
+            return;
+        }
+        job.stop_to_report = false;
+        job.continue_to_report = true;
+        was
+    };
+    for thread in process.threads(cx) {
+        if let Ok(thread) = thread.upgrade(cx) {
+            thread.signals.remove_work(Work::STOP);
+            thread.signals.look_again(&process.pending);
+            thread.wake(cx);
+        }
+    }
+    if matches!(was, JobState::Stopped(_)) {
+        tell_parent(process, abi::CLD_CONTINUED, Signal::CONT.number(), cx);
+    }
+}
+
+/// The calling thread stops until its process is continued or ends.
+pub fn wait_while_stopped_async(cx: &mut Cx, me: &Current) {
+    if let Ok(process) = me.process(cx) {
+        one_has_stopped(&process, cx);
+    }
+    loop {
+        let _ = tasks::prepare(cx);
+        let stays = me.thread(cx).is_ok_and(|thread| (thread.signals.work() & (Work::STOP | Work::EXIT)) == Work::STOP);
+        if !stays {
+            tasks::finish_wait(cx);
+            return;
+        }
+        tasks::park_async(cx);
+    }
+}

@@ -1,0 +1,210 @@
+//! [`Thread`]: what Linux calls a task.
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use frame::Cx;
+use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
+use tasks::TaskRef;
+
+use super::{Credentials, Process, Usage};
+use crate::fs::{FileTable, FsContext};
+use crate::memory::AddressSpace;
+use crate::sched;
+use crate::signal::ThreadSignals;
+
+/// A thread's name, as PR_SET_NAME has it: up to 15 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Name([u8; 16]);
+
+/// A thread. Its object lives until it exits.
+pub struct Thread {
+    tid: AtomicU32,
+    /// The process that it belongs to.
+    pub process: WeakRc<Process>,
+    /// Its share in the address space; taken out when it exits.
+    pub space: SpinLock<Option<StrongRc<AddressSpace>>>,
+    /// Its share in the descriptors.
+    pub files: SpinLock<Option<StrongRc<FileTable>>>,
+    /// Its share in root, working directory and umask.
+    pub fs: SpinLock<Option<StrongRc<FsContext>>>,
+    /// Who it acts for.
+    pub credentials: SpinLock<Credentials>,
+    /// Its signals.
+    pub signals: ThreadSignals,
+    /// The task that runs it, once it has been spawned.
+    task: SpinLock<Option<TaskRef>>,
+    name: SpinLock<Name>,
+    /// Where 0 is written and a futex woken when it exits (CLONE_CHILD_CLEARTID); 0: nowhere.
+    pub clear_tid: AtomicUsize,
+    /// Where its id is written when it starts (CLONE_CHILD_SETTID).
+    pub(super) set_tid: AtomicUsize,
+    /// Its list of robust futexes (set_robust_list); 0: none.
+    pub robust_list: AtomicUsize,
+    /// Its wait for a futex: a number that no other wait has, 0 once it was woken.
+    pub futex_wait: AtomicU64,
+    /// Its exit status as wait(2) tells it, if it exits by itself.
+    pub(super) exit_status: AtomicU32,
+    /// Whether it has let go of the address space that it had from its maker (CLONE_VFORK).
+    pub(super) released: AtomicBool,
+    /// Who waits for that.
+    pub(super) release: WaitList,
+    /// The signal that it gets when its parent ends (PR_SET_PDEATHSIG); 0: none.
+    pub parent_death_signal: AtomicU32,
+    /// Page faults.
+    pub minor_faults: AtomicU64,
+    /// CPU time in the kernel, in nanoseconds, as far as it was sampled.
+    pub system_time: AtomicU64,
+    /// Set once and for ever by PR_SET_NO_NEW_PRIVS.
+    pub no_new_privileges: AtomicBool,
+    /// PR_SET_TIMERSLACK, in nanoseconds.
+    pub timer_slack: AtomicU64,
+}
+
+/// What a new thread starts with.
+pub(super) struct ThreadParts {
+    pub tid: u32,
+    pub process: WeakRc<Process>,
+    pub space: StrongRc<AddressSpace>,
+    pub files: StrongRc<FileTable>,
+    pub fs: StrongRc<FsContext>,
+    pub credentials: Credentials,
+    pub signals: ThreadSignals,
+    pub name: Name,
+}
+
+const TIMER_SLACK: u64 = 50_000;
+
+impl Thread {
+    pub(super) fn new(parts: ThreadParts) -> Self {
+        Thread {
+            tid: AtomicU32::new(parts.tid),
+            process: parts.process,
+            space: SpinLock::new(Some(parts.space)),
+            files: SpinLock::new(Some(parts.files)),
+            fs: SpinLock::new(Some(parts.fs)),
+            credentials: SpinLock::new(parts.credentials),
+            signals: parts.signals,
+            task: SpinLock::new(None),
+            name: SpinLock::new(parts.name),
+            clear_tid: AtomicUsize::new(0),
+            set_tid: AtomicUsize::new(0),
+            robust_list: AtomicUsize::new(0),
+            futex_wait: AtomicU64::new(0),
+            exit_status: AtomicU32::new(0),
+            released: AtomicBool::new(false),
+            release: WaitList::new(),
+            parent_death_signal: AtomicU32::new(0),
+            minor_faults: AtomicU64::new(0),
+            system_time: AtomicU64::new(0),
+            no_new_privileges: AtomicBool::new(false),
+            timer_slack: AtomicU64::new(TIMER_SLACK),
+        }
+    }
+
+    /// Its id.
+    #[inline(always)]
+    pub fn tid(&self) -> u32 {
+        self.tid.load(Ordering::Relaxed)
+    }
+
+    /// It takes the place of the first thread of its process (execve(2) by another one).
+    pub(super) fn set_tid(&self, tid: u32) {
+        self.tid.store(tid, Ordering::Relaxed);
+    }
+
+    /// The process that it belongs to.
+    pub fn process<'cx>(&self, cx: &'cx impl NoSuspend) -> Result<TempRc<'cx, Process>, refs::Gone> {
+        self.process.upgrade(cx)
+    }
+
+    /// The task that runs it.
+    pub fn task(&self, cx: &impl NoSuspend) -> Option<TaskRef> {
+        *self.task.lock(cx)
+    }
+
+    pub(super) fn set_task(&self, task: TaskRef, cx: &impl NoSuspend) {
+        *self.task.lock(cx) = Some(task);
+    }
+
+    /// Ends whatever wait it is in; it looks at its signals then.
+    pub fn wake(&self, cx: &impl NoSuspend) {
+        if let Some(task) = self.task(cx) {
+            task.interrupt();
+        }
+    }
+
+    /// A resource limit of its process (soft, hard): see getrlimit(2).
+    pub fn limit(&self, resource: u32, cx: &Cx) -> (u64, u64) {
+        match self.process(cx).map(|process| process.limits.lock(cx).get(resource)) {
+            Ok(Ok(limit)) => (limit.soft, limit.hard),
+            _ => (u64::MAX, u64::MAX),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self, cx: &impl NoSuspend) -> Name {
+        *self.name.lock(cx)
+    }
+
+    /// Changes its name (PR_SET_NAME, execve(2)).
+    pub fn set_name(&self, name: Name, cx: &impl NoSuspend) {
+        *self.name.lock(cx) = name;
+    }
+
+    /// What it has used so far.
+    pub fn usage(&self, cx: &impl NoSuspend) -> Usage {
+        let ran = self.cpu_time(cx);
+        let system = self.system_time.load(Ordering::Relaxed).min(ran);
+        let (voluntary, involuntary) = self.task(cx).map_or((0, 0), sched::switches);
+        Usage {
+            user: ran - system,
+            system,
+            minor_faults: self.minor_faults.load(Ordering::Relaxed),
+            voluntary_switches: voluntary.into(),
+            involuntary_switches: involuntary.into(),
+            ..Usage::default()
+        }
+    }
+
+    /// How long it has run, in nanoseconds.
+    pub fn cpu_time(&self, cx: &impl NoSuspend) -> u64 {
+        self.task(cx).map_or(0, sched::cpu_time)
+    }
+
+    /// Lets the one go on that waits until this thread has another address space or none (CLONE_VFORK). Called at exit and by execve(2).
+    pub fn release_vfork(&self) {
+        self.released.store(true, Ordering::Release);
+        self.release.wake_all();
+    }
+}
+
+impl Name {
+    /// The first 15 bytes, up to a zero.
+    pub fn new(name: &[u8]) -> Self {
+        let len = name.iter().position(|&byte| byte == 0).unwrap_or(name.len()).min(15);
+        let mut bytes = [0; 16];
+        bytes[..len].copy_from_slice(&name[..len]);
+        Name(bytes)
+    }
+
+    /// The bytes without the zeros behind them.
+    pub fn bytes(&self) -> &[u8] {
+        let len = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        &self.0[..len]
+    }
+
+    /// With the zeros behind it, as PR_GET_NAME wants it.
+    pub fn padded(&self) -> [u8; 16] {
+        self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes().iter().try_for_each(|&byte| {
+            let shown = if byte.is_ascii_graphic() || byte == b' ' { char::from(byte) } else { '?' };
+            fmt::Write::write_char(f, shown)
+        })
+    }
+}

@@ -1,0 +1,154 @@
+//! Waiting for children: wait4(2), waitid(2).
+
+use bitflags::bitflags;
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use refs::TempRc;
+
+use super::exit::remove;
+use super::{JobState, Life, Process, Usage};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::signal::Signal;
+use crate::step::{Patience, Step, Stop, complete_async};
+
+/// Which children are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// All.
+    Any,
+    /// The one with this pid.
+    Process(u32),
+    /// Those in this group.
+    Group(u32),
+}
+
+bitflags! {
+    /// The options of waitid(2).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[allow(missing_docs)]
+    pub struct WaitOptions: u32 {
+        const NO_HANG = abi::WNOHANG;
+        const STOPPED = abi::WSTOPPED;
+        const EXITED = abi::WEXITED;
+        const CONTINUED = abi::WCONTINUED;
+        /// The child stays as it is, to be waited for again.
+        const NO_WAIT = abi::WNOWAIT;
+        const NO_THREAD = abi::__WNOTHREAD;
+        /// All children, whatever signal tells of their end.
+        const ALL = abi::__WALL;
+        /// Only those whose end is told by another signal than SIGCHLD, or by none.
+        const CLONE = abi::__WCLONE;
+    }
+}
+
+/// What a wait found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Which child.
+    pub pid: u32,
+    /// Its real user.
+    pub uid: u32,
+    /// What happened: `CLD_*`.
+    pub code: u32,
+    /// The exit code or the signal.
+    pub value: u32,
+    /// The same as wait4(2) tells it.
+    pub status: u32,
+    /// What it and the children that it has waited for have used.
+    pub usage: Usage,
+}
+
+/// Waits until one of the chosen children has changed as `options` say. `tell` writes the result to the caller's memory, and may fault;
+/// only then the child is gone. `None` if nothing has changed and NO_HANG is set.
+///
+/// # Errors
+/// ECHILD if there is no such child; what `tell` says; a signal.
+pub fn wait_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    choice: Choice,
+    options: WaitOptions,
+    mut tell: impl FnMut(&Cx, &Current, &Report) -> Step<()>,
+) -> Result<Option<Report>> {
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+        let parent = me.process(cx)?;
+        if let Some(waker) = waker {
+            parent.child_changed.register(waker, cx);
+        }
+        let mut candidates = false;
+        let found = parent.find_child(cx, |child| {
+            if !is_chosen(&child, choice, options) || child.life() == Life::Reaped {
+                return None;
+            }
+            candidates = true;
+            look(&child, options, cx).map(|report| (child, report))
+        });
+        let Some((child, report)) = found else {
+            return match () {
+                () if !candidates => Err(Errno::ECHILD.into()),
+                () if options.contains(WaitOptions::NO_HANG) => Ok(None),
+                () => Err(Stop::Block),
+            };
+        };
+        tell(cx, me, &report)?;
+        if !options.contains(WaitOptions::NO_WAIT) {
+            take(&parent, &child, &report, cx);
+        }
+        Ok(Some(report))
+    })
+}
+
+fn is_chosen(child: &Process, choice: Choice, options: WaitOptions) -> bool {
+    let by_number = match choice {
+        Choice::Any => true,
+        Choice::Process(pid) => child.pid == pid,
+        Choice::Group(group) => child.group() == group,
+    };
+    let is_clone = child.exit_signal() != Some(Signal::CHLD);
+    by_number && (options.contains(WaitOptions::ALL) || is_clone == options.contains(WaitOptions::CLONE))
+}
+
+/// What there is to tell of a child.
+fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Report> {
+    let report = |code, value, status| {
+        let mut usage = child.usage(cx);
+        usage.add(&child.children_usage(cx));
+        Some(Report { pid: child.pid, uid: child.uid(cx), code, value, status, usage })
+    };
+    if child.life() == Life::Zombie {
+        if !options.contains(WaitOptions::EXITED) {
+            return None;
+        }
+        let (code, value) = child.exit_status().told();
+        return report(code, value, child.exit_status().0);
+    }
+    let (stopped, continued) = {
+        let job = child.job.lock(cx);
+        let stopped = match job.state {
+            JobState::Stopped(signal) if job.stop_to_report => Some(signal),
+            _ => None,
+        };
+        (stopped, job.continue_to_report)
+    };
+    if let (Some(signal), true) = (stopped, options.contains(WaitOptions::STOPPED)) {
+        return report(abi::CLD_STOPPED, signal.number(), signal.number() << 8 | 0x7f);
+    }
+    if continued && options.contains(WaitOptions::CONTINUED) {
+        return report(abi::CLD_CONTINUED, Signal::CONT.number(), 0xffff);
+    }
+    None
+}
+
+/// What was told is not told again; a zombie goes.
+fn take(parent: &Process, child: &TempRc<'_, Process>, report: &Report, cx: &Cx) {
+    match report.code {
+        abi::CLD_STOPPED => child.job.lock(cx).stop_to_report = false,
+        abi::CLD_CONTINUED => child.job.lock(cx).continue_to_report = false,
+        _ if child.claim_reaping() => {
+            parent.children_usage.lock(cx).add(&report.usage);
+            remove(child, cx);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,146 @@
+//! Delivery: what a thread does about its signals on the way back to user mode.
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+
+use super::{Action, DefaultAction, Info, Signal, SignalSet, Work, end_process};
+use crate::current::Current;
+use crate::error::Errno;
+use crate::process;
+
+/// What became of the thread when its signals were delivered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It goes on in user mode.
+    Goes,
+    /// It has exited; nothing of it is left but its task.
+    Ended,
+}
+
+/// The length of a `syscall` instruction.
+const SYSCALL_LEN: usize = 2;
+
+/// A system call ended with a restart error: remembers what to do once it is known whether a handler runs.
+#[cold]
+pub fn prepare_restart(me: &mut Current, error: Errno, number: usize, cx: &Cx) {
+    me.interrupted_call = Some((error, number));
+    if let Ok(thread) = me.thread(cx) {
+        thread.signals.add_work(Work::RESTART);
+    }
+}
+
+/// Delivers what is pending: handler frames, stops (waits inside), default actions; and restarts an interrupted call.
+#[cold]
+pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
+    loop {
+        let Ok(work) = me.thread(cx).map(|thread| thread.signals.work()) else { return Outcome::Ended };
+        if work.contains(Work::EXIT) {
+            process::exit_thread_async(cx, me);
+            return Outcome::Ended;
+        }
+        if work.contains(Work::BORN) {
+            process::write_own_tid_async(cx, me);
+            continue;
+        }
+        if work.contains(Work::RESTORE_MASK) && me.interrupted_call.is_none() {
+            restore_mask(me, cx);
+            continue;
+        }
+        if work.contains(Work::STOP) {
+            process::wait_while_stopped_async(cx, me);
+            continue;
+        }
+        if work.contains(Work::SIGNAL) {
+            if let Some(info) = take(me, cx) {
+                deliver_one_async(cx, me, info);
+            }
+            continue;
+        }
+        break;
+    }
+    finish_restart(me, None);
+    let temporary = match me.thread(cx) {
+        Ok(thread) => thread.signals.remove_work(Work::RESTART).contains(Work::RESTORE_MASK),
+        Err(_) => false,
+    };
+    if temporary {
+        // What was blocked before the call may have been pending all the time, and what was not may be blocked now.
+        restore_mask(me, cx);
+        return deliver_async(cx, me);
+    }
+    Outcome::Goes
+}
+
+fn restore_mask(me: &Current, cx: &Cx) {
+    if let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) {
+        let saved = thread.signals.take_saved_mask();
+        thread.signals.set_blocked(saved);
+        thread.signals.look_again(&process.pending);
+    }
+}
+
+/// Takes the next signal that is not blocked.
+fn take(me: &Current, cx: &Cx) -> Option<Info> {
+    let (thread, process) = (me.thread(cx).ok()?, me.process(cx).ok()?);
+    let wanted = SignalSet(!0).without(thread.signals.blocked());
+    let info = thread.signals.pending.take(wanted, cx).or_else(|| process.pending.take(wanted, cx));
+    thread.signals.look_again(&process.pending);
+    info
+}
+
+fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
+    let signal = info.signal;
+    let Ok(action) = me.process(cx).map(|process| process.action(signal, cx)) else { return };
+    if action.is_handler() {
+        if action.has(abi::SA_RESETHAND)
+            && let Ok(process) = me.process(cx)
+        {
+            process.set_action(signal, Action { handler: 0, ..action }, cx);
+        }
+        finish_restart(me, Some(action));
+        if super::frame::enter_handler_async(cx, me, action, info).is_err() {
+            // No room for the frame: as if the program had touched that memory itself.
+            if let (Ok(process), true) = (me.process(cx), signal == Signal::SEGV) {
+                process.set_action(Signal::SEGV, Action::default(), cx);
+            }
+            super::force(me, Info::kernel(Signal::SEGV), cx);
+        }
+        return;
+    }
+    if action.ignores(signal) {
+        return;
+    }
+    let Ok(process) = me.process(cx) else { return };
+    match signal.default_action() {
+        DefaultAction::Ignore | DefaultAction::Continue => {}
+        DefaultAction::Stop => {
+            // A group that nobody could continue does not stop by the terminal's signals.
+            if signal == Signal::STOP || !process::is_orphaned(process.group(), cx) {
+                process::begin_stop(&process, signal, cx);
+            }
+        }
+        DefaultAction::Terminate | DefaultAction::Core => {
+            // Process 1 ends by its own faults only, and those do not come here.
+            if process.pid != process::INIT {
+                end_process(&process, signal.number(), cx);
+            }
+        }
+    }
+}
+
+/// The interrupted call, if there is one, is restarted or fails with EINTR, now that it is known which handler runs.
+fn finish_restart(me: &mut Current, handler: Option<Action>) {
+    let Some((error, number)) = me.interrupted_call.take() else { return };
+    let restarts = match handler {
+        None => true,
+        Some(action) => error == Errno::RESTART_SYS && action.has(abi::SA_RESTART),
+    };
+    let registers = &mut me.context.registers;
+    if restarts {
+        registers.rip = registers.rip.wrapping_sub(SYSCALL_LEN);
+        registers.rax = if error == Errno::RESTART_BLOCK { abi::__NR_restart_syscall as usize } else { number };
+    } else {
+        registers.rax = (-isize::from(Errno::EINTR.number() as i16)) as usize;
+        me.restart = None;
+    }
+}

@@ -1,0 +1,74 @@
+//! [`Info`]: what is told of a signal, and how a program sees it (`siginfo_t`).
+
+use linux_raw_sys::general as abi;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::Signal;
+
+/// What is told of one signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// Which signal.
+    pub signal: Signal,
+    /// `si_code`: where it comes from.
+    pub code: i32,
+    /// `si_errno`.
+    pub errno: i32,
+    /// The fields of the union from `si_pid`/`si_addr` on, in their layout.
+    pub fields: [u64; 4],
+}
+
+/// `siginfo_t` of x86-64: 128 bytes.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct SigInfo {
+    pub signo: i32,
+    pub errno: i32,
+    pub code: i32,
+    pub padding: i32,
+    pub fields: [u64; 14],
+}
+
+impl Info {
+    /// From the kernel itself, with nothing to tell (`SI_KERNEL`).
+    pub fn kernel(signal: Signal) -> Self {
+        Info { signal, code: abi::SI_KERNEL as i32, errno: 0, fields: [0; 4] }
+    }
+
+    /// From a process (`SI_USER`, `SI_TKILL`): its id and real user.
+    pub fn from_process(signal: Signal, code: i32, pid: u32, uid: u32) -> Self {
+        Info { signal, code, errno: 0, fields: [u64::from(pid) | u64::from(uid) << 32, 0, 0, 0] }
+    }
+
+    /// A fault at an address.
+    pub fn fault(signal: Signal, code: u32, address: usize) -> Self {
+        Info { signal, code: code as i32, errno: 0, fields: [address as u64, 0, 0, 0] }
+    }
+
+    /// A child changed (`CLD_*`): its id, user, status, and CPU times in clock ticks.
+    pub fn child(signal: Signal, code: u32, pid: u32, uid: u32, status: u32, user: u64, system: u64) -> Self {
+        let first = u64::from(pid) | u64::from(uid) << 32;
+        Info { signal, code: code as i32, errno: 0, fields: [first, u64::from(status), user, system] }
+    }
+
+    /// A timer expired (`SI_TIMER`): its id, how often more than once, and what its maker gave along.
+    pub fn timer(signal: Signal, id: u32, overrun: u32, value: u64) -> Self {
+        let first = u64::from(id) | u64::from(overrun) << 32;
+        Info { signal, code: abi::SI_TIMER, errno: 0, fields: [first, value, 0, 0] }
+    }
+
+    /// As a program sees it.
+    pub fn encode(&self) -> SigInfo {
+        let mut fields = [0; 14];
+        fields[..4].copy_from_slice(&self.fields);
+        SigInfo { signo: self.signal.number() as i32, errno: self.errno, code: self.code, padding: 0, fields }
+    }
+
+    /// As a program told it (rt_sigqueueinfo).
+    pub fn decode(signal: Signal, told: &SigInfo) -> Self {
+        let mut fields = [0; 4];
+        fields.copy_from_slice(&told.fields[..4]);
+        Info { signal, code: told.code, errno: told.errno, fields }
+    }
+}

@@ -1,0 +1,221 @@
+//! Sending: who gets a signal, and what it does at once (wakes, continues, ends).
+
+use alloc::vec::Vec;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use refs::NoSuspend;
+
+use super::{DefaultAction, Info, Signal, SignalSet, Work};
+use crate::current::Current;
+use crate::error::Result;
+use crate::memory::BadAccess;
+use crate::process::{self, Credentials, INIT, Process, Thread};
+
+/// Whether a process with `sender`'s credentials may send a signal to one with `target`'s: see kill(2). (SIGCONT within a session is the
+/// caller's to know.)
+pub fn may_signal(sender: &Credentials, target: &Credentials) -> bool {
+    sender.has(abi::CAP_KILL) || [sender.euid, sender.uid].iter().any(|uid| *uid == target.uid || *uid == target.suid)
+}
+
+/// Sends a signal to a process: some thread that does not block it takes it.
+///
+/// # Errors
+/// EAGAIN if the queue of real-time signals is full.
+pub fn send_to_process(process: &Process, info: Info, cx: &impl NoSuspend) -> Result<()> {
+    send(process, None, info, cx)
+}
+
+/// Sends a signal to one thread.
+///
+/// # Errors
+/// EAGAIN if the queue of real-time signals is full.
+pub fn send_to_thread(process: &Process, thread: &Thread, info: Info, cx: &impl NoSuspend) -> Result<()> {
+    send(process, Some(thread), info, cx)
+}
+
+/// Sends a signal to all processes of a group, as a terminal does; how many there were.
+pub fn send_to_group(group: u32, info: Info, cx: &impl NoSuspend) -> usize {
+    let members = process::group_members(group, cx);
+    let alive: Vec<_> = members.iter().filter_map(|process| process.upgrade(cx).ok()).collect();
+    for process in &alive {
+        // A full queue is nothing that a terminal or a dying leader could report.
+        let _ = send_to_process(process, info, cx);
+    }
+    alive.len()
+}
+
+fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSuspend) -> Result<()> {
+    let signal = info.signal;
+    if process.is_exiting() {
+        return Ok(());
+    }
+    if SignalSet::STOPS.contains(signal) {
+        discard_everywhere(process, Signal::CONT.set(), cx);
+    } else if signal == Signal::CONT {
+        discard_everywhere(process, SignalSet::STOPS, cx);
+        process::continue_process(process, cx);
+    }
+    if is_ignored(process, thread, signal, cx) {
+        return Ok(());
+    }
+    let limit = process.limits.lock(cx).soft(abi::RLIMIT_SIGPENDING);
+    match thread {
+        Some(thread) => thread.signals.pending.push(info, limit, cx)?,
+        None => process.pending.push(info, limit, cx)?,
+    }
+    process.signal_arrived.wake_all();
+    if let Some(thread) = thread {
+        if wants(process, thread, signal, cx) {
+            notify(process, thread, signal, cx);
+        }
+        return Ok(());
+    }
+    let threads = process.threads(cx);
+    let taker =
+        threads.iter().filter_map(|thread| thread.upgrade(cx).ok()).find(|thread| wants(process, thread, signal, cx));
+    if let Some(taker) = taker {
+        notify(process, &taker, signal, cx);
+    }
+    Ok(())
+}
+
+/// Whether the signal has no effect: it is ignored and not blocked (a blocked one may find a handler when it is unblocked), or
+/// it is for process 1, which only its own handlers can touch.
+fn is_ignored(process: &Process, thread: Option<&Thread>, signal: Signal, cx: &impl NoSuspend) -> bool {
+    let action = process.action(signal, cx);
+    if process.pid == INIT && action.is_default() {
+        return true;
+    }
+    if !action.ignores(signal) {
+        return false;
+    }
+    match thread {
+        Some(thread) => !thread.signals.blocked().contains(signal) && thread.signals.wants(signal),
+        None => process
+            .threads(cx)
+            .first()
+            .and_then(|first| first.upgrade(cx).ok())
+            .is_none_or(|first| !first.signals.blocked().contains(signal)),
+    }
+}
+
+fn wants(process: &Process, thread: &Thread, signal: Signal, cx: &impl NoSuspend) -> bool {
+    thread.signals.wants(signal) && (signal == Signal::KILL || !process.is_stopped(cx))
+}
+
+/// A thread is to take the signal: the end of the process begins at once, everything else when the thread comes by.
+fn notify(process: &Process, thread: &Thread, signal: Signal, cx: &impl NoSuspend) {
+    let blocked = thread.signals.blocked().contains(signal);
+    let action = process.action(signal, cx);
+    let fatal = matches!(signal.default_action(), DefaultAction::Terminate | DefaultAction::Core);
+    if fatal && !blocked && action.is_default() {
+        end_process(process, signal.number(), cx);
+        return;
+    }
+    if !blocked {
+        thread.signals.add_work(Work::SIGNAL);
+    }
+    thread.wake(cx);
+}
+
+/// Begins the end of a process with a status as wait(2) tells it, unless it has begun: all of its threads exit.
+pub fn end_process(process: &Process, status: u32, cx: &impl NoSuspend) {
+    if !process.begin_exit(status) {
+        return;
+    }
+    for thread in process.threads(cx) {
+        if let Ok(thread) = thread.upgrade(cx) {
+            thread.signals.add_work(Work::EXIT);
+            thread.wake(cx);
+        }
+    }
+}
+
+fn discard_everywhere(process: &Process, set: SignalSet, cx: &impl NoSuspend) {
+    process.pending.discard(set, cx);
+    for thread in process.threads(cx) {
+        if let Ok(thread) = thread.upgrade(cx) {
+            thread.signals.pending.discard(set, cx);
+        }
+    }
+}
+
+/// Sends the calling thread a signal that it cannot escape: where it is blocked or ignored the default applies.
+pub fn force(me: &Current, info: Info, cx: &Cx) {
+    let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) else { return };
+    let signal = info.signal;
+    let mut action = process.action(signal, cx);
+    if thread.signals.blocked().contains(signal) || action.ignores(signal) {
+        action.handler = 0;
+        process.set_action(signal, action, cx);
+        thread.signals.set_blocked(thread.signals.blocked().without(signal.set()));
+    }
+    if !action.is_handler() {
+        if SignalSet::FAULTS.contains(signal) {
+            log_fault(me, &thread, &process, info, cx);
+        }
+        end_process(&process, signal.number(), cx);
+        return;
+    }
+    // There is room for a standard signal always.
+    let _ = thread.signals.pending.push(info, u64::MAX, cx);
+    thread.signals.add_work(Work::SIGNAL);
+}
+
+#[cold]
+fn log_fault(me: &Current, thread: &Thread, process: &Process, info: Info, cx: &Cx) {
+    let what = match info.signal {
+        Signal::SEGV => "segfault",
+        Signal::BUS => "bus error",
+        Signal::ILL => "illegal instruction",
+        Signal::FPE => "arithmetic error",
+        Signal::TRAP => "trap",
+        _ => "fault",
+    };
+    let registers = &me.context.registers;
+    crate::log!(
+        "{}[{}]: {what} at {:#x} ip {:#x} sp {:#x}",
+        thread.name(cx),
+        process.pid,
+        info.fields[0],
+        registers.rip,
+        registers.rsp
+    );
+}
+
+/// Sends the thread the signal for a bad access of its own.
+pub fn raise_fault(me: &mut Current, bad: BadAccess, address: usize, cx: &Cx) {
+    let info = match bad {
+        BadAccess::NotMapped => Info::fault(Signal::SEGV, abi::SEGV_MAPERR, address),
+        BadAccess::NotAllowed => Info::fault(Signal::SEGV, abi::SEGV_ACCERR, address),
+        BadAccess::BeyondFile => Info::fault(Signal::BUS, abi::BUS_ADRERR, address),
+        BadAccess::NoMemory => {
+            if let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) {
+                crate::log!("{}[{}]: out of memory: killed", thread.name(cx), process.pid);
+                end_process(&process, Signal::KILL.number(), cx);
+            }
+            return;
+        }
+    };
+    me.fault = (address, if bad == BadAccess::NotMapped { 4 } else { 5 }, 14);
+    force(me, info, cx);
+}
+
+/// Sends the thread the signal for a processor exception of its own.
+pub fn raise_exception(me: &mut Current, vector: u8, code: usize, cx: &Cx) {
+    let ip = me.context.registers.rip;
+    let info = match vector {
+        0 => Info::fault(Signal::FPE, abi::FPE_INTDIV, ip),
+        1 => Info::fault(Signal::TRAP, abi::TRAP_TRACE, ip),
+        3 => Info::kernel(Signal::TRAP),
+        4 | 5 | 9 | 13 => Info::kernel(Signal::SEGV),
+        6 => Info::fault(Signal::ILL, abi::ILL_ILLOPN, ip),
+        10..=12 => Info::kernel(Signal::BUS),
+        16 | 19 => Info::fault(Signal::FPE, abi::FPE_FLTINV, ip),
+        17 => Info::fault(Signal::BUS, abi::BUS_ADRALN, 0),
+        _ => Info::kernel(Signal::SEGV),
+    };
+    me.fault = (0, code, vector);
+    force(me, info, cx);
+}

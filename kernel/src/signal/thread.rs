@@ -1,0 +1,141 @@
+//! [`ThreadSignals`]: what a thread has of signals: what it blocks, what is pending for it alone, its alternate stack, and the word
+//! that says what is to be done before it goes on in user mode.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use bitflags::bitflags;
+use refs::SpinLock;
+
+use super::{Pending, Signal, SignalSet};
+
+bitflags! {
+    /// What is to be done before a thread goes on in user mode.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Work: u32 {
+        /// A signal that it does not block may be pending.
+        const SIGNAL = 1;
+        /// It must exit.
+        const EXIT = 2;
+        /// It must stop, until this is taken away.
+        const STOP = 4;
+        /// Its mask is a temporary one.
+        const RESTORE_MASK = 8;
+        /// A call was interrupted: it is restarted, or fails with EINTR.
+        const RESTART = 16;
+        /// It runs for the first time and writes its id where clone(2) was told.
+        const BORN = 32;
+    }
+}
+
+/// The alternate signal stack: see sigaltstack(2).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AltStack {
+    /// Its lowest address.
+    pub base: u64,
+    /// Its size in bytes; 0 if there is none.
+    pub size: u64,
+    /// Whether it is forgotten while a handler runs on it (SS_AUTODISARM).
+    pub auto_disarm: bool,
+}
+
+impl AltStack {
+    /// Whether a stack pointer lies in it.
+    pub fn contains(&self, sp: usize) -> bool {
+        !self.auto_disarm && (sp as u64).wrapping_sub(self.base).wrapping_sub(1) < self.size
+    }
+}
+
+/// What a thread has of signals.
+#[derive(Default)]
+pub struct ThreadSignals {
+    work: AtomicU32,
+    blocked: AtomicU64,
+    /// What is blocked again once `RESTORE_MASK` is done.
+    saved: AtomicU64,
+    /// Sent to this thread alone.
+    pub pending: Pending,
+    /// Where handlers with SA_ONSTACK run.
+    pub alt_stack: SpinLock<AltStack>,
+    /// What rt_sigtimedwait waits for: these wake it although they are blocked.
+    waited: AtomicU64,
+}
+
+impl ThreadSignals {
+    /// A thread that starts with this mask.
+    pub fn new(blocked: SignalSet, alt_stack: AltStack) -> Self {
+        ThreadSignals {
+            blocked: AtomicU64::new(blocked.0),
+            alt_stack: SpinLock::new(alt_stack),
+            ..ThreadSignals::default()
+        }
+    }
+
+    /// What is to be done.
+    #[inline(always)]
+    pub fn work(&self) -> Work {
+        Work::from_bits_retain(self.work.load(Ordering::Acquire))
+    }
+
+    /// Adds to what is to be done.
+    pub fn add_work(&self, work: Work) {
+        self.work.fetch_or(work.bits(), Ordering::AcqRel);
+    }
+
+    /// Takes from what is to be done; what there was before.
+    pub fn remove_work(&self, work: Work) -> Work {
+        Work::from_bits_retain(self.work.fetch_and(!work.bits(), Ordering::AcqRel))
+    }
+
+    /// What is blocked.
+    #[inline]
+    pub fn blocked(&self) -> SignalSet {
+        SignalSet(self.blocked.load(Ordering::Acquire))
+    }
+
+    /// Blocks these and nothing else. [`look_again`](Self::look_again) must follow.
+    pub fn set_blocked(&self, set: SignalSet) {
+        self.blocked.store(set.without(SignalSet::UNBLOCKABLE).0, Ordering::Release);
+    }
+
+    /// Blocks these until the call has ended. [`look_again`](Self::look_again) must follow.
+    pub fn set_temporary_mask(&self, set: SignalSet) {
+        if !self.work().contains(Work::RESTORE_MASK) {
+            self.saved.store(self.blocked().0, Ordering::Release);
+        }
+        self.set_blocked(set);
+        self.add_work(Work::RESTORE_MASK);
+    }
+
+    /// Ends the time of a temporary mask, if there is one. Gives back what is to be blocked after a handler that is about to run.
+    pub fn take_saved_mask(&self) -> SignalSet {
+        if self.remove_work(Work::RESTORE_MASK).contains(Work::RESTORE_MASK) {
+            SignalSet(self.saved.load(Ordering::Acquire))
+        } else {
+            self.blocked()
+        }
+    }
+
+    /// What is pending and not blocked.
+    pub fn deliverable(&self, of_process: &Pending) -> SignalSet {
+        self.pending.set().union(of_process.set()).without(self.blocked())
+    }
+
+    /// Whether the thread would take the signal now: it does not block it or waits for it.
+    pub fn wants(&self, signal: Signal) -> bool {
+        !self.blocked().contains(signal) || SignalSet(self.waited.load(Ordering::Acquire)).contains(signal)
+    }
+
+    /// Says what rt_sigtimedwait waits for.
+    pub fn set_waited(&self, set: SignalSet) {
+        self.waited.store(set.0, Ordering::Release);
+    }
+
+    /// Sets `Work::SIGNAL` anew, after a change of what is blocked or pending.
+    pub fn look_again(&self, of_process: &Pending) {
+        if self.deliverable(of_process).is_empty() {
+            self.remove_work(Work::SIGNAL);
+        } else {
+            self.add_work(Work::SIGNAL);
+        }
+    }
+}
