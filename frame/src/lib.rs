@@ -21,7 +21,7 @@ extern crate alloc;
 extern crate self as frame;
 
 #[cfg(target_os = "none")]
-pub mod arch;
+mod arch;
 pub mod boot;
 pub mod cpu;
 pub mod entropy;

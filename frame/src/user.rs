@@ -280,7 +280,6 @@ fn handle(vector: usize, error: usize) -> Option<Trap> {
             crate::irq::dispatch(vector);
             None
         }
-        traps::NON_MASKABLE => None,
         traps::PAGE_FAULT => Some(Trap::PageFault {
             address: instructions::read_cr2(),
             access: match error {

@@ -16,7 +16,7 @@ mod selftest {
     pub static CONFIG: Config =
         Config { frames: kernel::CONFIG.frames, slabs: kernel::CONFIG.slabs, tasks: kernel::CONFIG.tasks, start };
 
-    fn start(_: &'static BootInfo) {
-        frame::selftest::spawn(CONFIG.tasks, frame::selftest::tests());
+    fn start(info: &'static BootInfo) {
+        frame::selftest::spawn(CONFIG.tasks, frame::selftest::tests(), info.command_line);
     }
 }

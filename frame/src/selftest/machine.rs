@@ -88,7 +88,7 @@ fn a_stack_has_a_guard(_: &mut Cx) -> Outcome {
     stacks::POOL.give(stack);
     check!(kernel_map::is_mapped(bottom) && kernel_map::is_mapped(top - 1), "the stack is not mapped");
     check!(stacks::is_guard(bottom - 1), "the page below is mapped");
-    check!(stacks::top_of(bottom + 100) == Some(top), "its top is not found");
+    check!(stacks::rest_of(bottom + 100) == Some(bottom + 100..top), "its top is not found");
     Ok(())
 }
 

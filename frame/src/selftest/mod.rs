@@ -3,6 +3,7 @@
 //! A test is a function with a name; it has a task of its own and the whole machine. It says `Err` with what was
 //! wrong; a panic ends the run.
 
+mod crash;
 mod machine;
 mod scheduling;
 mod user_code;
@@ -63,7 +64,17 @@ impl<Tests: Iterator<Item = Test> + Send> Body for Run<Tests> {
     }
 }
 
-/// Spawns a task under `policy` that runs the tests, says how many passed, and powers off.
-pub fn spawn(policy: &'static dyn Policy, tests: impl Iterator<Item = Test> + Send + 'static) {
-    tasks::spawn(policy, Box::new(Run { policy, tests }), |_| ());
+/// Spawns a task under `policy` that runs the tests, says how many passed, and powers off; or, if the command line says
+/// `crash=KIND`, one that ends in a panic of that kind, for tests of what is reported then.
+pub fn spawn(
+    policy: &'static dyn Policy,
+    tests: impl Iterator<Item = Test> + Send + 'static,
+    command_line: &'static str,
+) {
+    let crash = command_line.split_whitespace().find_map(|word| word.strip_prefix("crash="));
+    let body: Box<dyn Body> = match crash {
+        Some(kind) => Box::new(crash::Crash { kind }),
+        None => Box::new(Run { policy, tests }),
+    };
+    tasks::spawn(policy, body, |_| ());
 }

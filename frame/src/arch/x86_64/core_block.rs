@@ -14,6 +14,16 @@ const GS_BASE: u32 = 0xc000_0101;
 #[repr(C, align(16))]
 pub struct TrapStack(UnsafeCell<[u64; 32]>);
 
+impl TrapStack {
+    const fn new() -> Self {
+        TrapStack(UnsafeCell::new([0; 32]))
+    }
+
+    fn top(&self) -> usize {
+        self.0.get().addr() + size_of::<TrapStack>()
+    }
+}
+
 /// A stack for a double fault: the one in use has probably overflown.
 #[repr(C, align(16))]
 pub struct FaultStack(UnsafeCell<[u8; 16 << 10]>);
@@ -40,6 +50,7 @@ pub struct CoreBlock {
     pub(super) task_state: TaskState,
     pub(super) trap_stack: TrapStack,
     pub(super) fault_stack: FaultStack,
+    pub(super) non_maskable_stack: TrapStack,
 }
 
 // SAFETY: a core reaches only its own block, and the rest is atomic.
@@ -58,14 +69,20 @@ impl CoreBlock {
             alarm: AtomicU64::new(u64::MAX),
             gdt: Gdt::new(),
             task_state: TaskState::new(),
-            trap_stack: TrapStack(UnsafeCell::new([0; 32])),
+            trap_stack: TrapStack::new(),
             fault_stack: FaultStack(UnsafeCell::new([0; 16 << 10])),
+            non_maskable_stack: TrapStack::new(),
         }
     }
 
     /// The top of the stack for traps of user code.
     pub(super) fn trap_stack_top(&self) -> usize {
-        self.trap_stack.0.get().addr() + size_of::<TrapStack>()
+        self.trap_stack.top()
+    }
+
+    /// The top of the stack for non-maskable interrupts, which may come before the kernel has its own stack.
+    pub(super) fn non_maskable_stack_top(&self) -> usize {
+        self.non_maskable_stack.top()
     }
 
     /// The top of the stack for double faults.

@@ -14,9 +14,9 @@ pub const KERNEL_DATA: u16 = 0x18;
 /// What `sysret` computes the user selectors from: data is 8 above, code 16.
 pub const USER_BASE: u16 = 0x20;
 /// User data segment, with the privilege bits.
-pub const USER_DATA: u16 = USER_BASE + 8 | 3;
+pub const USER_DATA: u16 = (USER_BASE + 8) | 3;
 /// User code segment, with the privilege bits.
-pub const USER_CODE: u16 = USER_BASE + 16 | 3;
+pub const USER_CODE: u16 = (USER_BASE + 16) | 3;
 const TASK_STATE: u16 = 0x40;
 
 /// The descriptor table of one core.
@@ -25,7 +25,7 @@ pub struct Gdt(UnsafeCell<[u64; 10]>);
 
 impl Gdt {
     /// With all segments but the task state.
-    pub const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         let mut table = [0; 10];
         table[(KERNEL_CODE / 8) as usize] = 0x00af_9b00_0000_ffff;
         table[(KERNEL_DATA / 8) as usize] = 0x00cf_9300_0000_ffff;
@@ -42,7 +42,7 @@ pub struct TaskState(UnsafeCell<[u32; 26]>);
 
 impl TaskState {
     /// Without stacks.
-    pub const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         TaskState(UnsafeCell::new([0; 26]))
     }
 }
@@ -50,6 +50,8 @@ impl TaskState {
 const TASK_STATE_LEN: usize = 104;
 /// The interrupt stack table's entry for double faults.
 const DOUBLE_FAULT_STACK: u64 = 1;
+/// The one for non-maskable interrupts.
+const NON_MASKABLE_STACK: u64 = 2;
 const VECTORS: usize = 256;
 
 #[repr(C, align(16))]
@@ -72,7 +74,11 @@ struct TablePointer {
 pub unsafe fn fill_interrupt_table() {
     for vector in 0..VECTORS {
         let stub = super::traps::stub(vector) as u64;
-        let stack = if vector == 8 { DOUBLE_FAULT_STACK } else { 0 };
+        let stack = match vector {
+            2 => NON_MASKABLE_STACK,
+            8 => DOUBLE_FAULT_STACK,
+            _ => 0,
+        };
         // Only `int3` and `into` may be raised by the user's own `int` instruction.
         let privilege: u64 = if vector == 3 || vector == 4 { 3 } else { 0 };
         let low = stub & 0xffff
@@ -96,7 +102,8 @@ pub unsafe fn load(block: &'static CoreBlock) {
     let limit = TASK_STATE_LEN as u64 - 1;
     // SAFETY: the core's own tables, which the processor does not use yet. The offsets are the TSS' (Intel SDM volume 3, 8.7).
     unsafe {
-        for (at, stack) in [(1, block.trap_stack_top()), (9, block.fault_stack_top())] {
+        let stacks = [(1, block.trap_stack_top()), (9, block.fault_stack_top()), (11, block.non_maskable_stack_top())];
+        for (at, stack) in stacks {
             (*state)[at] = stack as u32;
             (*state)[at + 1] = (stack >> 32) as u32;
         }

@@ -209,6 +209,7 @@ pub unsafe fn map_device(phys: usize) -> Option<*mut u32> {
 }
 
 /// Whether the kernel's page table maps an address.
+#[cfg(feature = "selftest")]
 pub fn is_mapped(virt: usize) -> bool {
     let mut table = root();
     for level in (0..=3).rev() {

@@ -2,6 +2,7 @@
 //!
 //! Layout: "x86/HVM direct boot ABI", `xen/include/public/arch-x86/hvm/start_info.h`.
 
+use core::cell::UnsafeCell;
 use core::ops::Range;
 
 use super::kernel_map::DIRECT_MAP;
@@ -107,9 +108,12 @@ pub struct LoaderInfo {
     pub memory_bytes: usize,
 }
 
-/// Copies of bytes that a loader put somewhere in low memory.
+/// A copy: the loader put it somewhere in low memory.
 const COMMAND_LINE_MAX: usize = 4096;
-static mut COMMAND_LINE: [u8; COMMAND_LINE_MAX] = [0; COMMAND_LINE_MAX];
+struct CommandLine(UnsafeCell<[u8; COMMAND_LINE_MAX]>);
+// SAFETY: `read_start_info` writes it, once; afterwards it is only read.
+unsafe impl Sync for CommandLine {}
+static COMMAND_LINE: CommandLine = CommandLine(UnsafeCell::new([0; COMMAND_LINE_MAX]));
 
 /// Reads a `T` at a physical address, through the boot tables.
 ///
@@ -163,7 +167,7 @@ pub unsafe fn read_start_info(start_info: u32) -> Option<LoaderInfo> {
 
     let mut len = 0;
     // SAFETY: only this function touches the buffer mutably, once (its contract).
-    let buffer: &'static mut [u8; COMMAND_LINE_MAX] = unsafe { &mut *(&raw mut COMMAND_LINE) };
+    let buffer: &'static mut [u8; COMMAND_LINE_MAX] = unsafe { &mut *COMMAND_LINE.0.get() };
     if info.command_line_at != 0 {
         // SAFETY: the loader's command line is a string that ends in 0.
         while let Some(byte) = unsafe { read::<u8>(info.command_line_at + len as u64) } {

@@ -52,7 +52,7 @@ pub fn read_seconds() -> u64 {
 fn days_before(year: u64, month: u64) -> u64 {
     const BEFORE: [u64; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     let leap_days = |year: u64| year / 4 - year / 100 + year / 400;
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let leap_day = u64::from(is_leap && month > 2);
     (year - 1970) * 365 + leap_days(year - 1) - leap_days(1969) + BEFORE[month as usize - 1] + leap_day
 }

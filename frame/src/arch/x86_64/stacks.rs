@@ -4,6 +4,7 @@
 
 use alloc::vec::Vec;
 use core::alloc::Layout;
+use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::SpinLock;
@@ -71,13 +72,13 @@ pub fn is_guard(address: usize) -> bool {
     slot_offset(address).is_some_and(|offset| offset < GUARD_BYTES)
 }
 
-/// The top of the stack that the address is on.
-pub fn top_of(address: usize) -> Option<usize> {
+/// What lies on a stack from `address` to its top; of an overflown stack, all of it.
+pub fn rest_of(address: usize) -> Option<Range<usize>> {
     if let Some(offset) = slot_offset(address) {
-        // An overflown stack is listed from its lowest word.
-        return (offset >= GUARD_BYTES).then_some(address - offset + SLOT_BYTES);
+        let slot = address - offset;
+        return Some(address.max(slot + GUARD_BYTES)..slot + SLOT_BYTES);
     }
     // The stack of the boot core, or one for double faults: at most 16 KiB of it.
     let end = kernel_map::image().end + KERNEL_BASE;
-    (address >= kernel_map::text().end && address < end).then_some(end.min(address + (16 << 10)))
+    (address >= kernel_map::text().end && address < end).then_some(address..end.min(address + (16 << 10)))
 }

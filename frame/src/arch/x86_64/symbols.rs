@@ -81,9 +81,9 @@ pub fn print_backtrace(ip: usize, rsp: usize) {
     if ip != 0 {
         print_line(ip);
     }
-    let Some(top) = stacks::top_of(rsp) else { return };
+    let Some(stack) = stacks::rest_of(rsp) else { return };
     let text = kernel_map::text();
-    let words = (rsp.next_multiple_of(8)..top).step_by(8);
+    let words = (stack.start.next_multiple_of(8)..stack.end).step_by(8);
     // SAFETY: the words are on a mapped stack, between its pointer and its top.
     let return_addresses = words.map(|at| unsafe { (at as *const usize).read() });
     for address in return_addresses.filter(|word| follows_call(*word, &text)).take(MAX_LINES) {

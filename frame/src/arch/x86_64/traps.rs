@@ -20,8 +20,6 @@ pub const PAGE_FAULT: usize = 14;
 const DOUBLE_FAULT: usize = 8;
 /// A debug exception.
 pub const DEBUG: usize = 1;
-/// A non-maskable interrupt.
-pub const NON_MASKABLE: usize = 2;
 /// A general protection fault.
 pub const GENERAL_PROTECTION: usize = 13;
 /// The first vector that is an interrupt and no exception.
@@ -35,6 +33,9 @@ ebb_stubs:
     .set vector, 0
     .rept 256
     .balign {stub}
+    .if vector == 2                 # non-maskable: nothing here raises it, and it may come anywhere
+    iretq
+    .endif
     .if vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || vector == 29 || vector == 30
     .else
     push 0
@@ -202,14 +203,10 @@ extern "C" fn kernel_trap(trap: &mut KernelTrap) {
         crate::irq::dispatch(trap.vector);
         return;
     }
-    if trap.vector == NON_MASKABLE {
+    let at_user_memory = trap.vector == PAGE_FAULT && read_cr2() < 1 << 47;
+    if at_user_memory && let Some(go_on) = fixup(trap.rip) {
+        trap.rip = go_on;
         return;
-    }
-    if trap.vector == PAGE_FAULT && read_cr2() < 1 << 47 || trap.vector == GENERAL_PROTECTION {
-        if let Some(go_on) = fixup(trap.rip) {
-            trap.rip = go_on;
-            return;
-        }
     }
     die(trap)
 }

@@ -136,10 +136,7 @@ pub(in crate::mm) unsafe fn compare_exchange_u32(at: *mut u32, expected: u32, ne
 
 /// The frame of the page table that the core uses now.
 pub(in crate::mm) fn root() -> FrameNumber {
-    let root: usize;
-    // SAFETY: reads a register.
-    unsafe { asm!("mov {}, cr3", out(reg) root, options(nomem, nostack, preserves_flags)) };
-    FrameNumber((root >> 12) as u32)
+    FrameNumber((arch::instructions::read_cr3() >> 12) as u32)
 }
 
 /// Makes the core use a page table, and forget all that it remembers of others (but for global pages).
@@ -149,12 +146,11 @@ pub(in crate::mm) fn root() -> FrameNumber {
 #[inline(always)]
 pub(in crate::mm) unsafe fn set_root(root: FrameNumber) {
     // SAFETY: the caller's promise.
-    unsafe { asm!("mov cr3, {}", in(reg) (root.0 as usize) << 12, options(nostack, preserves_flags)) };
+    unsafe { arch::instructions::write_cr3((root.0 as usize) << 12) };
 }
 
 /// Makes the core forget the translation of one page.
 #[inline(always)]
 pub(in crate::mm) fn flush_page(address: usize) {
-    // SAFETY: forgetting a translation has no effect on memory.
-    unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack, preserves_flags)) };
+    arch::instructions::invlpg(address);
 }

@@ -1,0 +1,40 @@
+//! Ways to die, to see what the kernel says then.
+
+use core::hint::black_box;
+
+use refs::Cx;
+use tasks::{Body, Next};
+
+/// Dies in the way that its kind names: `panic`, `stack` (an overflow), `null` (a read through a null pointer),
+/// `text` (a write to the kernel's code), `invalid` (an invalid instruction).
+pub(super) struct Crash {
+    pub(super) kind: &'static str,
+}
+
+impl Body for Crash {
+    fn run_async(&mut self, _cx: &mut Cx) -> Next {
+        match self.kind {
+            "stack" => {
+                overflow(1);
+            }
+            // SAFETY: none: this is to fault, and it does.
+            "null" => unsafe {
+                core::ptr::read_volatile(black_box(8) as *const u64);
+            },
+            // SAFETY: none: this is to fault, and it does.
+            "text" => unsafe {
+                core::ptr::write_volatile(crate::arch::machine::kernel_map::text().start as *mut u8, 0);
+            },
+            // SAFETY: the exception does not return.
+            "invalid" => unsafe { core::arch::asm!("ud2") },
+            _ => {}
+        }
+        panic!("crash={}", self.kind)
+    }
+}
+
+#[inline(never)]
+fn overflow(depth: usize) -> usize {
+    let room = black_box([depth; 64]);
+    if depth == 0 { 0 } else { overflow(black_box(depth + 1)) + room[depth % 64] }
+}
