@@ -86,7 +86,26 @@ pub fn print_backtrace(ip: usize, rsp: usize) {
     let words = (stack.start.next_multiple_of(8)..stack.end).step_by(8);
     // SAFETY: the words are on a mapped stack, between its pointer and its top.
     let return_addresses = words.map(|at| unsafe { (at as *const usize).read() });
-    for address in return_addresses.filter(|word| follows_call(*word, &text)).take(MAX_LINES) {
-        print_line(address - 1);
+    let mut lines = 0;
+    let mut last = (0, 0_usize);
+    for address in return_addresses.filter(|word| follows_call(*word, &text)).map(|word| word - 1) {
+        if address == last.0 {
+            last.1 += 1;
+            continue;
+        }
+        print_repetitions(last.1);
+        last = (address, 0);
+        if lines == MAX_LINES {
+            return;
+        }
+        lines += 1;
+        print_line(address);
+    }
+    print_repetitions(last.1);
+}
+
+fn print_repetitions(times: usize) {
+    if times > 0 {
+        crate::println!("  ... and {times} times more");
     }
 }
