@@ -3,7 +3,7 @@
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
-use linux_raw_sys::general::{RLIMIT_FSIZE, S_ISGID, S_ISUID, S_IXGRP, SIGXFSZ};
+use linux_raw_sys::general::{RLIMIT_FSIZE, S_ISGID, S_ISUID, S_IXGRP};
 use refs::StrongRc;
 
 use super::access::Subject;
@@ -11,7 +11,7 @@ use super::{File, Inode, Lseek};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::memory::Mappable;
-use crate::signal;
+use crate::signal::{self, Signal};
 use crate::step::{Step, Stop};
 
 /// An open regular file.
@@ -31,7 +31,7 @@ impl StoredFile {
         let outcome = inode.ops.write(&inode, offset, limit, from, cx);
         match outcome {
             Ok((len, _)) if len > 0 => remove_privileges(&inode, me, cx)?,
-            Err(Stop::Error(Errno::EFBIG)) if limit < i64::MAX as u64 => signal::raise(me, SIGXFSZ, cx),
+            Err(Stop::Error(Errno::EFBIG)) if limit < i64::MAX as u64 => signal::raise(me, Signal::XFSZ, cx),
             _ => {}
         }
         outcome

@@ -8,13 +8,12 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
-use linux_raw_sys::general::SIGPIPE;
 use refs::{Waker, WeakRc};
 
 use super::{Events, File, OpenFile, OpenFlags};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::signal;
+use crate::signal::{self, Signal};
 use crate::step::{Patience, Step, Stop, complete_async};
 
 /// The most bytes of one call, as on Linux.
@@ -92,7 +91,7 @@ pub fn write_async(
     });
     let outcome = finish(outcome, done);
     if outcome == Err(Errno::EPIPE) {
-        signal::raise(me, SIGPIPE, cx);
+        signal::raise(me, Signal::PIPE, cx);
     }
     outcome
 }
@@ -321,7 +320,7 @@ pub fn write_bytes_async(
             Ok(0) => break,
             Ok(written) => done += written,
             Err(Errno::EPIPE) => {
-                signal::raise(me, SIGPIPE, cx);
+                signal::raise(me, Signal::PIPE, cx);
                 return finish(Err(Errno::EPIPE), done);
             }
             Err(error) => return finish(Err(error), done),

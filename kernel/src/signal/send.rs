@@ -141,6 +141,14 @@ fn discard_everywhere(process: &Process, set: SignalSet, cx: &impl NoSuspend) {
     }
 }
 
+/// Sends the calling thread a signal for what its own call did: SIGPIPE, SIGXFSZ.
+pub fn raise(me: &Current, signal: Signal, cx: &Cx) {
+    if let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) {
+        // A standard signal that is pending already is not queued again.
+        let _ = send_to_thread(&process, &thread, Info::kernel(signal), cx);
+    }
+}
+
 /// Sends the calling thread a signal that it cannot escape: where it is blocked or ignored the default applies.
 pub fn force(me: &Current, info: Info, cx: &Cx) {
     let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) else { return };
