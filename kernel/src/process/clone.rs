@@ -34,8 +34,6 @@ pub struct CloneArgs {
     pub child_tid: usize,
     /// The child's thread-local storage (CLONE_SETTLS).
     pub tls: usize,
-    /// The id that the child is to have; 0: any.
-    pub wanted_tid: u32,
 }
 
 /// Flags that are accepted and do nothing here.

@@ -54,8 +54,11 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     process.usage.lock(cx).add(&thread.usage(cx));
     process.last_uid.store(thread.credentials.lock(cx).uid, Ordering::Relaxed);
     let is_last = process.remove_thread(&me.thread, cx) == 0;
+    if thread.tid() == process.pid {
+        process.leader_status.store(thread.exit_status.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
     if is_last {
-        process.begin_exit(thread.exit_status.load(Ordering::Relaxed));
+        process.begin_exit(process.leader_status.load(Ordering::Relaxed));
         let peak = me.space(cx).map_or(0, |space| space.peak_resident_pages() as u64 * 4);
         process.usage.lock(cx).max_resident = peak;
     } else if thread.signals.work().contains(Work::STOP) {

@@ -39,6 +39,8 @@ pub struct Process {
     /// `EXITING | status` once its end has begun.
     exit: AtomicU64,
     life: AtomicU32,
+    /// With which status its first thread has exited by itself.
+    pub(super) leader_status: AtomicU32,
     /// The real user of its last thread, once that has exited.
     pub(super) last_uid: AtomicU32,
     /// What its threads that have exited had used.
@@ -130,6 +132,7 @@ impl Process {
             exit_signal: AtomicU32::new(parts.exit_signal),
             exit: AtomicU64::new(0),
             life: AtomicU32::new(Life::Alive as u32),
+            leader_status: AtomicU32::new(0),
             last_uid: AtomicU32::new(0),
             usage: SpinLock::new(Usage::default()),
             children_usage: SpinLock::new(Usage::default()),

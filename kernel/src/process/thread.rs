@@ -7,7 +7,7 @@ use frame::Cx;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 use tasks::TaskRef;
 
-use super::{Credentials, Process, Usage};
+use super::{Credentials, Process, Status, Usage};
 use crate::fs::{FileTable, FsContext};
 use crate::memory::AddressSpace;
 use crate::sched;
@@ -170,6 +170,11 @@ impl Thread {
     /// How long it has run, in nanoseconds.
     pub fn cpu_time(&self, cx: &impl NoSuspend) -> u64 {
         self.task(cx).map_or(0, sched::cpu_time)
+    }
+
+    /// With which status it ends when it exits by itself.
+    pub fn set_exit_status(&self, status: Status) {
+        self.exit_status.store(status.0, Ordering::Relaxed);
     }
 
     /// Lets the one go on that waits until this thread has another address space or none (CLONE_VFORK). Called at exit and by execve(2).

@@ -51,9 +51,9 @@ fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSusp
         return Ok(());
     }
     if SignalSet::STOPS.contains(signal) {
-        discard_everywhere(process, Signal::CONT.set(), cx);
+        discard(process, Signal::CONT.set(), cx);
     } else if signal == Signal::CONT {
-        discard_everywhere(process, SignalSet::STOPS, cx);
+        discard(process, SignalSet::STOPS, cx);
         process::continue_process(process, cx);
     }
     if is_ignored(process, thread, signal, cx) {
@@ -132,7 +132,8 @@ pub fn end_process(process: &Process, status: u32, cx: &impl NoSuspend) {
     }
 }
 
-fn discard_everywhere(process: &Process, set: SignalSet, cx: &impl NoSuspend) {
+/// Takes all pending signals of a set out of a process and its threads, unseen.
+pub fn discard(process: &Process, set: SignalSet, cx: &impl NoSuspend) {
     process.pending.discard(set, cx);
     for thread in process.threads(cx) {
         if let Ok(thread) = thread.upgrade(cx) {

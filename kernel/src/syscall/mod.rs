@@ -6,7 +6,9 @@
 mod memory;
 pub mod names;
 mod pipes;
+mod process;
 mod random;
+mod signal;
 mod table;
 mod time;
 

@@ -20,7 +20,9 @@ pub enum Completeness {
 const LISTS: &[&[Entry]] = &[
     super::memory::CALLS,
     super::pipes::CALLS,
+    super::process::CALLS,
     super::random::CALLS,
+    super::signal::CALLS,
     super::time::CALLS,
 ];
 

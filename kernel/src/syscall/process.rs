@@ -1,0 +1,353 @@
+//! Processes and threads: making, ending, waiting, groups and sessions, limits and usage.
+
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use frame::mm::USER_END;
+use linux_raw_sys::general as abi;
+use refs::TempRc;
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::process::{
+    self, Choice, CloneArgs, Limit, Process, RUsage, Report, Status, Usage, WaitOptions, create_session, set_group,
+};
+use crate::signal::{Info, Signal, Work, end_process};
+use crate::step::Step;
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(abi::__NR_fork, "fork", Call::Async(fork_async)),
+    Entry::new(abi::__NR_vfork, "vfork", Call::Async(vfork_async)),
+    Entry::partial(abi::__NR_clone, "clone", Call::Async(clone_async), "namespaces, pidfds, tracing"),
+    Entry::partial(abi::__NR_clone3, "clone3", Call::Async(clone3_async), "namespaces, pidfds, set_tid, cgroups"),
+    Entry::new(abi::__NR_exit, "exit", Call::Step(exit)),
+    Entry::new(abi::__NR_exit_group, "exit_group", Call::Step(exit_group)),
+    Entry::new(abi::__NR_wait4, "wait4", Call::Async(wait4_async)),
+    Entry::partial(abi::__NR_waitid, "waitid", Call::Async(waitid_async), "P_PIDFD"),
+    Entry::new(abi::__NR_getpid, "getpid", Call::Step(getpid)),
+    Entry::new(abi::__NR_gettid, "gettid", Call::Step(gettid)),
+    Entry::new(abi::__NR_getppid, "getppid", Call::Step(getppid)),
+    Entry::new(abi::__NR_setpgid, "setpgid", Call::Step(setpgid)),
+    Entry::new(abi::__NR_getpgid, "getpgid", Call::Step(getpgid)),
+    Entry::new(abi::__NR_getpgrp, "getpgrp", Call::Step(getpgrp)),
+    Entry::new(abi::__NR_setsid, "setsid", Call::Step(setsid)),
+    Entry::new(abi::__NR_getsid, "getsid", Call::Step(getsid)),
+    Entry::new(abi::__NR_set_tid_address, "set_tid_address", Call::Step(set_tid_address)),
+    Entry::new(abi::__NR_getrlimit, "getrlimit", Call::Step(getrlimit)),
+    Entry::new(abi::__NR_setrlimit, "setrlimit", Call::Step(setrlimit)),
+    Entry::new(abi::__NR_prlimit64, "prlimit64", Call::Step(prlimit64)),
+    Entry::new(abi::__NR_getrusage, "getrusage", Call::Step(getrusage)),
+    Entry::new(abi::__NR_times, "times", Call::Step(times)),
+    Entry::partial(abi::__NR_arch_prctl, "arch_prctl", Call::Async(arch_prctl_async), "CPUID faulting, shadow stacks"),
+];
+
+fn fork_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
+    process::clone_async(cx, me, &CloneArgs { exit_signal: abi::SIGCHLD, ..CloneArgs::default() })
+}
+
+fn vfork_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
+    let flags = u64::from(abi::CLONE_VFORK | abi::CLONE_VM);
+    process::clone_async(cx, me, &CloneArgs { flags, exit_signal: abi::SIGCHLD, ..CloneArgs::default() })
+}
+
+fn clone_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let word = args.long(0) as u64;
+    let args = CloneArgs {
+        flags: word & 0xffff_ff00,
+        exit_signal: (word & 0xff) as u32,
+        stack: args.long(1),
+        parent_tid: args.long(2),
+        child_tid: args.long(3),
+        tls: args.long(4),
+    };
+    process::clone_async(cx, me, &args)
+}
+
+/// `struct clone_args`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Clone3Args {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+fn clone3_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (address, size) = (args.long(0), args.long(1));
+    if size < abi::CLONE_ARGS_SIZE_VER0 as usize {
+        return Err(Errno::EINVAL);
+    }
+    if size > 4096 {
+        return Err(Errno::E2BIG);
+    }
+    let mut told = Clone3Args::new_zeroed();
+    let known = size.min(size_of::<Clone3Args>());
+    let newer = crate::step::complete_async(cx, me, crate::step::Patience::Forever, |cx, me, _| {
+        let memory = me.memory(cx)?;
+        memory.reader(address, known).read(&mut told.as_mut_bytes()[..known])?;
+        Ok(memory.read_array::<u8>(address.wrapping_add(known), size - known)?)
+    })?;
+    if newer.iter().any(|&byte| byte != 0) {
+        return Err(Errno::E2BIG);
+    }
+    if told.set_tid != 0 || told.set_tid_size != 0 || told.flags & 0xff != 0 || told.exit_signal > 0xff {
+        return Err(Errno::EINVAL);
+    }
+    if (told.stack == 0) != (told.stack_size == 0) {
+        return Err(Errno::EINVAL);
+    }
+    let both = u64::from(abi::CLONE_THREAD | abi::CLONE_PARENT);
+    if told.flags & both != 0 && told.exit_signal != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let args = CloneArgs {
+        flags: told.flags,
+        exit_signal: told.exit_signal as u32,
+        stack: told.stack.wrapping_add(told.stack_size) as usize,
+        parent_tid: told.parent_tid as usize,
+        child_tid: told.child_tid as usize,
+        tls: told.tls as usize,
+    };
+    process::clone_async(cx, me, &args)
+}
+
+fn exit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let thread = me.thread(cx)?;
+    thread.set_exit_status(Status::exited(args.int(0)));
+    thread.signals.add_work(Work::EXIT);
+    Ok(0)
+}
+
+fn exit_group(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    end_process(&*me.process(cx)?, Status::exited(args.int(0)).0, cx);
+    me.thread(cx)?.signals.add_work(Work::EXIT);
+    Ok(0)
+}
+
+fn wait4_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (pid, status, usage) = (args.int(0), args.long(1), args.long(3));
+    let options = WaitOptions::from_bits(args.int(2) as u32).ok_or(Errno::EINVAL)?;
+    if options.intersects(WaitOptions::EXITED | WaitOptions::NO_WAIT) {
+        return Err(Errno::EINVAL);
+    }
+    let choice = match pid {
+        -1 => Choice::Any,
+        0 => Choice::Group(me.process(cx)?.group()),
+        i32::MIN => return Err(Errno::ESRCH),
+        _ if pid < 0 => Choice::Group(pid.unsigned_abs()),
+        _ => Choice::Process(pid as u32),
+    };
+    let found = process::wait_async(cx, me, choice, options | WaitOptions::EXITED, |cx, me, report| {
+        let memory = me.memory(cx)?;
+        if status != 0 {
+            memory.write(status, &report.status)?;
+        }
+        if usage != 0 {
+            memory.write(usage, &report.usage.encode())?;
+        }
+        Ok(())
+    })?;
+    Ok(found.map_or(0, |report| report.pid as usize))
+}
+
+/// The part of `siginfo_t` that waitid(2) writes.
+const WAITID_INFO_LEN: usize = 28;
+
+fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (kind, id, info, usage) = (args.int(0) as u32, args.int(1), args.long(2), args.long(4));
+    let options = WaitOptions::from_bits(args.int(3) as u32).ok_or(Errno::EINVAL)?;
+    if !options.intersects(WaitOptions::EXITED | WaitOptions::STOPPED | WaitOptions::CONTINUED) {
+        return Err(Errno::EINVAL);
+    }
+    let choice = match kind {
+        abi::P_ALL => Choice::Any,
+        abi::P_PID if id > 0 => Choice::Process(id as u32),
+        abi::P_PGID if id > 0 => Choice::Group(id as u32),
+        abi::P_PGID if id == 0 => Choice::Group(me.process(cx)?.group()),
+        _ => return Err(Errno::EINVAL),
+    };
+    let found = process::wait_async(cx, me, choice, options, |cx, me, report: &Report| {
+        let memory = me.memory(cx)?;
+        if info != 0 {
+            let told = Info::child(Signal::CHLD, report.code, report.pid, report.uid, report.value, 0, 0).encode();
+            memory.write_bytes(info, &told.as_bytes()[..WAITID_INFO_LEN])?;
+        }
+        if usage != 0 {
+            memory.write(usage, &report.usage.encode())?;
+        }
+        Ok(())
+    })?;
+    if found.is_none() && info != 0 {
+        me.write_bytes_async(cx, info, &[0; WAITID_INFO_LEN])?;
+    }
+    Ok(0)
+}
+
+fn getpid(cx: &Cx, me: &Current, _args: &Args) -> Step<usize> {
+    Ok(me.process(cx)?.pid as usize)
+}
+
+fn gettid(cx: &Cx, me: &Current, _args: &Args) -> Step<usize> {
+    Ok(me.thread(cx)?.tid() as usize)
+}
+
+fn getppid(cx: &Cx, me: &Current, _args: &Args) -> Step<usize> {
+    Ok(me.process(cx)?.parent_pid() as usize)
+}
+
+/// The process of a pid argument, 0 being the caller.
+fn process_of<'cx>(pid: i32, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, Process>> {
+    if pid == 0 {
+        return Ok(me.process(cx)?);
+    }
+    u32::try_from(pid).ok().and_then(|pid| process::find(pid, cx)).ok_or(Errno::ESRCH)
+}
+
+fn setpgid(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (pid, group) = (args.int(0), args.int(1));
+    let caller = me.process(cx)?;
+    if group < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let target = process_of(pid, me, cx)?;
+    if target.pid != caller.pid {
+        if target.parent_pid() != caller.pid {
+            return Err(Errno::ESRCH.into());
+        }
+        if target.session() != caller.session() {
+            return Err(Errno::EPERM.into());
+        }
+        if target.has_executed.load(Ordering::Relaxed) {
+            return Err(Errno::EACCES.into());
+        }
+    }
+    let group = if group == 0 { target.pid } else { group as u32 };
+    set_group(&target, group, cx)?;
+    Ok(0)
+}
+
+fn getpgid(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    Ok(process_of(args.int(0), me, cx)?.group() as usize)
+}
+
+fn getpgrp(cx: &Cx, me: &Current, _args: &Args) -> Step<usize> {
+    Ok(me.process(cx)?.group() as usize)
+}
+
+fn setsid(cx: &Cx, me: &Current, _args: &Args) -> Step<usize> {
+    Ok(create_session(&me.process(cx)?, cx)? as usize)
+}
+
+fn getsid(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    Ok(process_of(args.int(0), me, cx)?.session() as usize)
+}
+
+fn set_tid_address(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let thread = me.thread(cx)?;
+    thread.clear_tid.store(args.long(0), Ordering::Relaxed);
+    Ok(thread.tid() as usize)
+}
+
+fn getrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let limit = me.process(cx)?.limits.lock(cx).get(args.int(0) as u32)?;
+    me.memory(cx)?.write(args.long(1), &limit)?;
+    Ok(0)
+}
+
+fn setrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let new: Limit = me.memory(cx)?.read(args.long(1))?;
+    let privileged = me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_RESOURCE);
+    me.process(cx)?.limits.lock(cx).set(args.int(0) as u32, new, privileged)?;
+    Ok(0)
+}
+
+fn prlimit64(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (pid, resource, new, old) = (args.int(0), args.int(1) as u32, args.long(2), args.long(3));
+    let target = process_of(pid, me, cx)?;
+    let own = me.thread(cx)?.credentials.lock(cx).clone();
+    if target.pid != me.process(cx)?.pid && !own.has(abi::CAP_SYS_RESOURCE) {
+        let other = target.first_thread(cx).ok_or(Errno::ESRCH)?.credentials.lock(cx).clone();
+        if [other.uid, other.euid, other.suid] != [own.uid; 3] || [other.gid, other.egid, other.sgid] != [own.gid; 3] {
+            return Err(Errno::EPERM.into());
+        }
+    }
+    let memory = me.memory(cx)?;
+    let before = target.limits.lock(cx).get(resource)?;
+    if new != 0 {
+        let new: Limit = memory.read(new)?;
+        target.limits.lock(cx).set(resource, new, own.has(abi::CAP_SYS_RESOURCE))?;
+    }
+    if old != 0
+        && let Err(fault) = memory.write(old, &before)
+    {
+        // The limit is as it was when the call is run again.
+        target.limits.lock(cx).set(resource, before, true)?;
+        return Err(fault.into());
+    }
+    Ok(0)
+}
+
+fn getrusage(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let process = me.process(cx)?;
+    let usage: RUsage = match args.int(0) {
+        abi::RUSAGE_CHILDREN => process.children_usage(cx),
+        0 => {
+            let max_resident = me.space(cx).map_or(0, |space| space.peak_resident_pages() as u64 * 4);
+            Usage { max_resident, ..process.usage(cx) }
+        }
+        1 => me.thread(cx)?.usage(cx),
+        _ => return Err(Errno::EINVAL.into()),
+    }
+    .encode();
+    me.memory(cx)?.write(args.long(1), &usage)?;
+    Ok(0)
+}
+
+/// USER_HZ is 100.
+const NANOSECONDS_PER_TICK: u64 = 10_000_000;
+
+fn times(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let process = me.process(cx)?;
+    let (own, children) = (process.usage(cx), process.children_usage(cx));
+    if args.long(0) != 0 {
+        let ticks = [own.user, own.system, children.user, children.system].map(|time| time / NANOSECONDS_PER_TICK);
+        me.memory(cx)?.write(args.long(0), &ticks)?;
+    }
+    Ok((frame::time::now() / NANOSECONDS_PER_TICK) as usize)
+}
+
+const ARCH_SET_GS: i32 = 0x1001;
+const ARCH_SET_FS: i32 = 0x1002;
+const ARCH_GET_FS: i32 = 0x1003;
+const ARCH_GET_GS: i32 = 0x1004;
+
+fn arch_prctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let address = args.long(1);
+    let registers = &mut me.context.registers;
+    match args.int(0) {
+        ARCH_SET_FS | ARCH_SET_GS if address >= USER_END => return Err(Errno::EPERM),
+        ARCH_SET_FS => registers.fs_base = address,
+        ARCH_SET_GS => registers.gs_base = address,
+        ARCH_GET_FS => {
+            let base = registers.fs_base;
+            me.write_async(cx, address, &base)?;
+        }
+        ARCH_GET_GS => {
+            let base = registers.gs_base;
+            me.write_async(cx, address, &base)?;
+        }
+        _ => return Err(Errno::EINVAL),
+    }
+    Ok(0)
+}

@@ -1,0 +1,321 @@
+//! Signals.
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+
+use super::{Args, Call, Entry};
+use crate::current::{Current, Restart};
+use crate::error::{Errno, Result};
+use crate::process::{self, INIT, Process, Thread};
+use crate::signal::{
+    self, Action, Info, SigInfo, Signal, SignalSet, StackT, may_signal, send_to_process, send_to_thread,
+};
+use crate::step::{Patience, Step, Stop, complete_async};
+use crate::time::clock::TimeSpec;
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(abi::__NR_rt_sigaction, "rt_sigaction", Call::Step(rt_sigaction)),
+    Entry::new(abi::__NR_rt_sigprocmask, "rt_sigprocmask", Call::Step(rt_sigprocmask)),
+    Entry::new(abi::__NR_rt_sigpending, "rt_sigpending", Call::Step(rt_sigpending)),
+    Entry::new(abi::__NR_rt_sigsuspend, "rt_sigsuspend", Call::Async(rt_sigsuspend_async)),
+    Entry::new(abi::__NR_rt_sigtimedwait, "rt_sigtimedwait", Call::Async(rt_sigtimedwait_async)),
+    Entry::new(abi::__NR_rt_sigqueueinfo, "rt_sigqueueinfo", Call::Step(rt_sigqueueinfo)),
+    Entry::new(abi::__NR_rt_tgsigqueueinfo, "rt_tgsigqueueinfo", Call::Step(rt_tgsigqueueinfo)),
+    Entry::new(abi::__NR_rt_sigreturn, "rt_sigreturn", Call::Async(rt_sigreturn_async)),
+    Entry::new(abi::__NR_sigaltstack, "sigaltstack", Call::Step(sigaltstack)),
+    Entry::new(abi::__NR_kill, "kill", Call::Step(kill)),
+    Entry::new(abi::__NR_tkill, "tkill", Call::Step(tkill)),
+    Entry::new(abi::__NR_tgkill, "tgkill", Call::Step(tgkill)),
+    Entry::new(abi::__NR_pause, "pause", Call::Async(pause_async)),
+    Entry::new(abi::__NR_restart_syscall, "restart_syscall", Call::Async(restart_syscall_async)),
+];
+
+const SET_SIZE: usize = size_of::<u64>();
+/// SA_RESTORER and the flags that sigaction(2) names: others are cleared, so that a program can find out what is there.
+const ACTION_FLAGS: u32 = abi::SA_NOCLDSTOP
+    | abi::SA_NOCLDWAIT
+    | abi::SA_SIGINFO
+    | abi::SA_ONSTACK
+    | abi::SA_RESTART
+    | abi::SA_NODEFER
+    | abi::SA_RESETHAND
+    | abi::SA_EXPOSE_TAGBITS
+    | abi::SA_RESTORER;
+
+fn check_size(size: usize) -> Result<()> {
+    if size == SET_SIZE { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+fn rt_sigaction(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (number, new, old) = (args.int(0), args.long(1), args.long(2));
+    check_size(args.long(3))?;
+    let signal = Signal::new(number)?;
+    if new != 0 && SignalSet::UNBLOCKABLE.contains(signal) {
+        return Err(Errno::EINVAL.into());
+    }
+    let (memory, process) = (me.memory(cx)?, me.process(cx)?);
+    let action: Option<Action> = if new != 0 { Some(memory.read(new)?) } else { None };
+    if old != 0 {
+        memory.write(old, &process.action(signal, cx))?;
+    }
+    if let Some(mut action) = action {
+        action.flags &= u64::from(ACTION_FLAGS);
+        process.set_action(signal, action, cx);
+        if action.ignores(signal) {
+            signal::discard(&process, signal.set(), cx);
+        }
+    }
+    Ok(0)
+}
+
+fn rt_sigprocmask(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (how, new, old) = (args.int(0) as u32, args.long(1), args.long(2));
+    check_size(args.long(3))?;
+    let (memory, thread) = (me.memory(cx)?, me.thread(cx)?);
+    let blocked = thread.signals.blocked();
+    let mut wanted = None;
+    if new != 0 {
+        let set = SignalSet(memory.read(new)?);
+        wanted = Some(match how {
+            abi::SIG_BLOCK => blocked.union(set),
+            abi::SIG_UNBLOCK => blocked.without(set),
+            abi::SIG_SETMASK => set,
+            _ => return Err(Errno::EINVAL.into()),
+        });
+    }
+    if old != 0 {
+        memory.write(old, &blocked.0)?;
+    }
+    if let Some(wanted) = wanted {
+        signal::set_mask(me, wanted, cx);
+    }
+    Ok(0)
+}
+
+fn rt_sigpending(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    if args.long(1) > SET_SIZE {
+        return Err(Errno::EINVAL.into());
+    }
+    let thread = me.thread(cx)?;
+    let pending = thread.signals.pending.set().union(me.process(cx)?.pending.set());
+    let told = pending.intersection(thread.signals.blocked()).0.to_le_bytes();
+    me.memory(cx)?.write_bytes(args.long(0), &told[..args.long(1)])?;
+    Ok(0)
+}
+
+fn rt_sigsuspend_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    check_size(args.long(1))?;
+    let mask = SignalSet(me.read_async(cx, args.long(0))?);
+    signal::set_temporary_mask(me, mask, cx);
+    wait_for_signal_async(cx, me)
+}
+
+fn pause_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
+    wait_for_signal_async(cx, me)
+}
+
+fn wait_for_signal_async(cx: &mut Cx, me: &mut Current) -> Result<usize> {
+    match complete_async(cx, me, Patience::Forever, |_, _, _| Err(Stop::Block)) {
+        Err(Errno::RESTART_SYS) => Err(Errno::RESTART_NO_HANDLER),
+        other => other,
+    }
+}
+
+fn rt_sigtimedwait_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (set, info_to, timeout) = (args.long(0), args.long(1), args.long(2));
+    check_size(args.long(3))?;
+    let wanted = SignalSet(me.read_async(cx, set)?).without(SignalSet::UNBLOCKABLE);
+    let patience = if timeout == 0 {
+        Patience::Forever
+    } else {
+        match me.read_async::<TimeSpec>(cx, timeout)?.nanoseconds()? {
+            0 => Patience::None,
+            time => Patience::Until(frame::time::now().saturating_add(time)),
+        }
+    };
+    me.thread(cx)?.signals.set_waited(wanted);
+    let taken = complete_async(cx, me, patience, |cx, me, _| {
+        let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+        let info = thread.signals.pending.take(wanted, cx).or_else(|| process.pending.take(wanted, cx));
+        thread.signals.look_again(&process.pending);
+        info.ok_or(Stop::Block)
+    });
+    me.thread(cx)?.signals.set_waited(SignalSet::EMPTY);
+    let info = match taken {
+        Err(Errno::ETIMEDOUT) => return Err(Errno::EAGAIN),
+        Err(Errno::RESTART_SYS) => return Err(Errno::EINTR),
+        other => other?,
+    };
+    if info_to != 0 {
+        me.write_async(cx, info_to, &info.encode())?;
+    }
+    Ok(info.signal.number() as usize)
+}
+
+fn rt_sigreturn_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
+    signal::return_from_handler_async(cx, me).or_else(|_| {
+        signal::force(me, Info::kernel(Signal::SEGV), cx);
+        Ok(0)
+    })
+}
+
+fn sigaltstack(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (new, old) = (args.long(0), args.long(1));
+    let (memory, thread) = (me.memory(cx)?, me.thread(cx)?);
+    let sp = me.context.registers.rsp;
+    let current = *thread.signals.alt_stack.lock(cx);
+    let wanted: Option<StackT> = if new != 0 { Some(memory.read(new)?) } else { None };
+    let decoded = match wanted {
+        Some(_) if current.contains(sp) => return Err(Errno::EPERM.into()),
+        Some(wanted) => Some(wanted.decode()?),
+        None => None,
+    };
+    if old != 0 {
+        memory.write(old, &StackT::new(current, sp))?;
+    }
+    if let Some(decoded) = decoded {
+        *thread.signals.alt_stack.lock(cx) = decoded;
+    }
+    Ok(0)
+}
+
+/// Who sends: pid and real user.
+fn sender(me: &Current, cx: &Cx) -> Result<(u32, u32)> {
+    Ok((me.process(cx)?.pid, me.thread(cx)?.credentials.lock(cx).uid))
+}
+
+/// Whether the caller may send the signal to the process.
+fn check_right(target: &Process, signal: Option<Signal>, me: &Current, cx: &Cx) -> Result<()> {
+    let caller = me.process(cx)?;
+    if signal == Some(Signal::CONT) && caller.session() == target.session() {
+        return Ok(());
+    }
+    let own = me.thread(cx)?.credentials.lock(cx).clone();
+    let allowed = match target.first_thread(cx) {
+        Some(thread) => caller.pid == target.pid || may_signal(&own, &thread.credentials.lock(cx)),
+        None => own.has(abi::CAP_KILL) || [own.uid, own.euid].contains(&target.uid(cx)),
+    };
+    if allowed { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// Signal 0 asks only whether one could be sent.
+fn signal_or_none(number: i32) -> Result<Option<Signal>> {
+    if number == 0 { Ok(None) } else { Signal::new(number).map(Some) }
+}
+
+fn send_if_any(target: &Process, signal: Option<Signal>, me: &Current, cx: &Cx) -> Result<()> {
+    check_right(target, signal, me, cx)?;
+    let Some(signal) = signal else { return Ok(()) };
+    let (pid, uid) = sender(me, cx)?;
+    send_to_process(target, Info::from_process(signal, abi::SI_USER as i32, pid, uid), cx)
+}
+
+fn kill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let pid = args.int(0);
+    let signal = signal_or_none(args.int(1))?;
+    if pid > 0 {
+        let target = process::find(pid as u32, cx);
+        let target = match target {
+            Some(target) => target,
+            None => process::find_thread(pid as u32, cx).ok_or(Errno::ESRCH)?.process(cx)?,
+        };
+        send_if_any(&target, signal, me, cx)?;
+        return Ok(0);
+    }
+    let own = me.process(cx)?.pid;
+    let targets = match pid {
+        -1 => process::PROCESSES.all(cx),
+        0 => process::group_members(me.process(cx)?.group(), cx),
+        i32::MIN => return Err(Errno::ESRCH.into()),
+        _ => process::group_members(pid.unsigned_abs(), cx),
+    };
+    let mut outcome = Err(Errno::ESRCH);
+    for target in targets.iter().filter_map(|target| target.upgrade(cx).ok()) {
+        if pid == -1 && (target.pid == INIT || target.pid == own) {
+            continue;
+        }
+        // It is a success if one could be sent to.
+        match send_if_any(&target, signal, me, cx) {
+            Ok(()) => outcome = Ok(0),
+            Err(error) if outcome.is_err() => outcome = Err(error),
+            Err(_) => {}
+        }
+    }
+    Ok(outcome?)
+}
+
+fn send_to_one_thread(thread: &Thread, number: i32, info: impl Fn(Signal) -> Result<Info>, me: &Current, cx: &Cx) -> Step<usize> {
+    let signal = signal_or_none(number)?;
+    let process = thread.process(cx)?;
+    check_right(&process, signal, me, cx)?;
+    if let Some(signal) = signal {
+        send_to_thread(&process, thread, info(signal)?, cx)?;
+    }
+    Ok(0)
+}
+
+fn tkill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let tid = u32::try_from(args.int(0)).ok().filter(|&tid| tid > 0).ok_or(Errno::EINVAL)?;
+    let thread = process::find_thread(tid, cx).ok_or(Errno::ESRCH)?;
+    let (pid, uid) = sender(me, cx)?;
+    send_to_one_thread(&thread, args.int(1), |signal| Ok(Info::from_process(signal, abi::SI_TKILL, pid, uid)), me, cx)
+}
+
+fn thread_of_group<'cx>(pid: i32, tid: i32, cx: &'cx Cx) -> Result<refs::TempRc<'cx, Thread>> {
+    let positive = |id: i32| u32::try_from(id).ok().filter(|&id| id > 0).ok_or(Errno::EINVAL);
+    let (pid, tid) = (positive(pid)?, positive(tid)?);
+    let thread = process::find_thread(tid, cx).ok_or(Errno::ESRCH)?;
+    if thread.process(cx)?.pid == pid { Ok(thread) } else { Err(Errno::ESRCH) }
+}
+
+fn tgkill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let thread = thread_of_group(args.int(0), args.int(1), cx)?;
+    let (pid, uid) = sender(me, cx)?;
+    send_to_one_thread(&thread, args.int(2), |signal| Ok(Info::from_process(signal, abi::SI_TKILL, pid, uid)), me, cx)
+}
+
+/// What a program tells of a signal that it sends; it may not say that the kernel or kill(2) sent it, except to itself.
+fn told_info(address: usize, signal: Signal, to_itself: bool, me: &Current, cx: &Cx) -> Step<Info> {
+    let told: SigInfo = me.memory(cx)?.read(address)?;
+    if (told.code >= 0 || told.code == abi::SI_TKILL) && !to_itself {
+        return Err(Errno::EPERM.into());
+    }
+    Ok(Info::decode(signal, &told))
+}
+
+fn rt_sigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let pid = u32::try_from(args.int(0)).map_err(|_| Errno::ESRCH)?;
+    let signal = signal_or_none(args.int(1))?;
+    let to_itself = me.process(cx)?.pid == pid;
+    let info = match signal {
+        Some(signal) => Some(told_info(args.long(2), signal, to_itself, me, cx)?),
+        None => None,
+    };
+    let target = process::find(pid, cx).ok_or(Errno::ESRCH)?;
+    check_right(&target, signal, me, cx)?;
+    if let Some(info) = info {
+        send_to_process(&target, info, cx)?;
+    }
+    Ok(0)
+}
+
+fn rt_tgsigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let thread = thread_of_group(args.int(0), args.int(1), cx)?;
+    let signal = signal_or_none(args.int(2))?;
+    let to_itself = me.process(cx)?.pid == args.int(0) as u32;
+    let info = match signal {
+        Some(signal) => Some(told_info(args.long(3), signal, to_itself, me, cx)?),
+        None => None,
+    };
+    send_to_one_thread(&thread, args.int(2), |_| info.ok_or(Errno::EINVAL), me, cx)
+}
+
+fn restart_syscall_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
+    match me.restart.take() {
+        Some(Restart::Sleep { until, remainder }) => {
+            crate::time::sleep::sleep_rest_async(cx, me, until, remainder).map(|()| 0)
+        }
+        _ => Err(Errno::EINTR),
+    }
+}
