@@ -24,6 +24,12 @@ impl Port {
         self.uart.write(bytes);
     }
 
+    /// Has the port receive what it sends, or not.
+    #[cfg(feature = "selftest")]
+    pub(crate) fn set_loopback(&self, on: bool) {
+        self.uart.set_loopback(on);
+    }
+
     /// From now on each batch of received bytes goes to `handler`.
     pub fn on_input(&self, handler: fn(&IrqCx, &[u8])) {
         self.uart.on_input(handler);

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use refs::{Cx, Waker};
@@ -10,7 +11,7 @@ use tasks::StackSource;
 use super::{Outcome, Test};
 use crate::arch::machine::{kernel_map, stacks};
 use crate::irq::IrqCx;
-use crate::{check, time};
+use crate::{check, serial, time};
 
 pub(super) const TESTS: &[Test] = &[
     ("the clock goes forward", the_clock_goes_forward),
@@ -21,6 +22,7 @@ pub(super) const TESTS: &[Test] = &[
     ("kernel text is not writable and the identity mapping is gone", the_map_is_as_described),
     ("heap objects are aligned and zeroed", heap_objects),
     ("the date makes sense", the_date_makes_sense),
+    ("what a serial port receives arrives by interrupts", serial_input),
 ];
 
 static WENT_OFF: AtomicU64 = AtomicU64::new(0);
@@ -108,11 +110,33 @@ fn heap_objects(_: &mut Cx) -> Outcome {
     }
     #[repr(align(64))]
     struct Line([u8; 100]);
-    let lines: alloc::vec::Vec<Box<Line>> = (0..20).map(|number| Box::new(Line([number; 100]))).collect();
+    let lines: Vec<Box<Line>> = (0..20).map(|number| Box::new(Line([number; 100]))).collect();
     for (number, line) in lines.iter().enumerate() {
         check!(core::ptr::from_ref(&**line).addr() % 64 == 0, "not aligned");
         check!(line.0.iter().all(|byte| usize::from(*byte) == number), "overwritten");
     }
+    Ok(())
+}
+
+static RECEIVED: refs::SpinLock<Vec<u8>> = refs::SpinLock::new(Vec::new());
+
+fn keep_received(_: &IrqCx, bytes: &[u8]) {
+    RECEIVED.with(|received| received.extend_from_slice(bytes));
+}
+
+fn serial_input(cx: &mut Cx) -> Outcome {
+    let port = serial::port(0).ok_or("there is no console")?;
+    port.on_input(keep_received);
+    port.set_loopback(true);
+    // Fewer than the port's buffer holds: they arrive together, when no more come for a while.
+    port.write(b"hello");
+    let deadline = time::now() + 1_000_000_000;
+    while time::now() < deadline && RECEIVED.with(|received| received.len()) < 5 {
+        crate::irq::poll(cx);
+    }
+    port.set_loopback(false);
+    let received = RECEIVED.with(core::mem::take);
+    check!(received == b"hello", "{received:?}");
     Ok(())
 }
 

@@ -125,6 +125,13 @@ impl Uart {
         }
     }
 
+    /// Has the port receive what it sends, or not.
+    #[cfg(feature = "selftest")]
+    pub fn set_loopback(&self, on: bool) {
+        const LOOPBACK: u8 = 1 << 4;
+        self.set(MODEM_CONTROL, if on { READY_WITH_INTERRUPT | LOOPBACK } else { READY_WITH_INTERRUPT });
+    }
+
     /// From now on each batch of received bytes goes to `input`.
     pub fn on_input(&self, input: Input) {
         self.input.store(input as *mut (), Ordering::Release);
