@@ -10,7 +10,7 @@ use tasks::{Body, Next};
 
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
-use crate::memory::AddressSpace;
+use crate::memory::{AddressSpace, Resolved};
 use crate::process::{Process, Thread};
 use crate::step::Interruption;
 use crate::{memory, signal, syscall};
@@ -107,7 +107,11 @@ impl Current {
     /// # Errors
     /// EFAULT if the program has no right to it; ENOMEM.
     pub fn fault_in_async(&mut self, cx: &mut Cx, fault: Fault) -> Result<()> {
-        memory::resolve(self, fault.address, fault.access, cx).map_err(|bad| bad.errno())
+        match memory::resolve(self, fault.address, fault.access, cx).map_err(|bad| bad.errno())? {
+            Resolved::Now => return Ok(()),
+            Resolved::Later => tasks::yield_async(cx),
+        }
+        self.interrupted(Interruption::KillOnly, cx).map_or(Ok(()), Err)
     }
 
     /// The error with which a wait ends now because of a signal, if it must.
@@ -116,8 +120,10 @@ impl Current {
     }
 
     fn page_fault(&mut self, cx: &mut Cx, address: usize, access: Access) {
-        if let Err(bad) = memory::resolve(self, address, access, cx) {
-            signal::raise_fault(self, bad, address, cx);
+        match memory::resolve(self, address, access, cx) {
+            Ok(Resolved::Now) => {}
+            Ok(Resolved::Later) => tasks::request_yield(cx),
+            Err(bad) => signal::raise_fault(self, bad, address, cx),
         }
     }
 }

@@ -16,16 +16,28 @@ use crate::current::Current;
 /// How many pages of a file a fault maps at most, if they are in memory: an aligned window.
 const AROUND: usize = 16;
 
-/// Makes the page of `address` accessible to the calling thread if its areas allow it; lets a stack grow. Where there is no memory a
-/// program is chosen to be killed.
+/// What became of a fault that is no error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// The page is accessible.
+    Now,
+    /// There is no memory just now, but a program was chosen to be ended: others must run, then the access is tried again.
+    Later,
+}
+
+/// Makes the page of `address` accessible to the calling thread if its areas allow it; lets a stack grow.
 ///
 /// # Errors
-/// Why not. `NoMemory` only if the calling program itself is the one to be killed, or there is none.
-pub fn resolve(me: &Current, address: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
+/// Why not. `NoMemory` only if the calling program itself is the one that was chosen to be ended, or there is none.
+#[inline]
+pub fn resolve(me: &Current, address: usize, access: Access, cx: &Cx) -> Result<Resolved, BadAccess> {
     let Ok(space) = me.space(cx) else { return Err(BadAccess::NotMapped) };
-    match space.fault(address, access, cx) {
-        Ok(()) => Ok(()),
-        Err(BadAccess::NotMapped) if space.grow_stack(me, address, cx) => space.fault(address, access, cx),
+    let mut outcome = space.fault(address, access, cx);
+    if outcome == Err(BadAccess::NotMapped) && space.grow_stack(me, address, cx) {
+        outcome = space.fault(address, access, cx);
+    }
+    match outcome {
+        Ok(()) => Ok(Resolved::Now),
         Err(BadAccess::NoMemory) => oom::make_room(me, cx),
         Err(bad) => Err(bad),
     }
@@ -81,27 +93,40 @@ impl AddressSpace {
             let copy = frame.duplicate().ok_or(BadAccess::NoMemory)?;
             return self.enter(page, copy, mapped(area.prot), cx);
         }
-        let prot = mapped(area.prot) - Prot::WRITE;
-        self.enter(page, frame, prot, cx)?;
-        self.bring_in_around(area, page, object, index, prot, cx);
-        Ok(())
+        self.bring_in_around(area, page, object, index, frame, cx)
     }
 
-    /// Maps what is in memory of the file around a page that was read: the program will probably want it next.
-    fn bring_in_around(&self, area: &Area<Shown>, page: usize, object: &Object, index: u64, prot: Prot, cx: &Cx) {
+    /// Maps a page that was read, and with it what is in memory of the file around it: the program will probably want that next.
+    fn bring_in_around(
+        &self,
+        area: &Area<Shown>,
+        page: usize,
+        object: &Object,
+        index: u64,
+        frame: UFrame,
+        cx: &Cx,
+    ) -> Result<(), BadAccess> {
         let window = page & !(AROUND * PAGE_SIZE - 1);
         let start = window.max(area.start);
         let end = (window + AROUND * PAGE_SIZE).min(area.end);
         let first = index - ((page - start) / PAGE_SIZE) as u64;
         let indices = first..first.saturating_add(((end - start) / PAGE_SIZE) as u64);
+        let mut frames = [const { None::<UFrame> }; AROUND];
         let mut each = |at: u64, frame: UFrame| {
-            let address = start + (at - first) as usize * PAGE_SIZE;
-            if at != index && self.vm.query(address, cx).is_none() {
-                // Where there is no memory for a table the page will fault later.
-                let _ = self.vm.map(address, frame, prot, cx);
+            if let Some(slot) = at.checked_sub(first).and_then(|slot| frames.get_mut(slot as usize)) {
+                *slot = Some(frame);
             }
         };
         object.with_pages(cx, |pages: &dyn Pages| pages.cached(indices, &mut each, cx));
+        each(index, frame);
+        let mut take = |address: usize| frames.get_mut((address - start) / PAGE_SIZE).and_then(Option::take);
+        let prot = mapped(area.prot) - Prot::WRITE;
+        if self.vm.map_absent(start..end, prot, &mut take, cx) == 0 {
+            // No memory for a table, unless another thread was faster.
+            let frame = take(page).ok_or(BadAccess::NoMemory)?;
+            return self.enter(page, frame, prot, cx);
+        }
+        Ok(())
     }
 
     /// A page is mapped, but not for what is wanted now.

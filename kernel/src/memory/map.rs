@@ -211,6 +211,16 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// Where something of `len` bytes would be placed at a multiple of `alignment` (a power of two); nothing is mapped yet.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn find_room(&self, len: usize, alignment: usize, cx: &Cx) -> Result<usize> {
+        let room = len.checked_add(alignment - PAGE_SIZE).ok_or(Errno::ENOMEM)?;
+        let start = self.layout.lock(cx).place(0, room)?;
+        Ok(start.next_multiple_of(alignment))
+    }
+
     /// Says where the break starts (execve(2)).
     pub fn set_break_start(&self, start: usize, cx: &Cx) {
         self.layout.lock(cx).brk = start..start;

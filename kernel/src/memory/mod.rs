@@ -28,15 +28,23 @@ use crate::error::{Errno, Result};
 
 pub use advise::{Advice, Lock};
 pub use areas::{AreaFlags, MAX_AREAS};
-pub use fault::{WriteRight, resolve};
+pub use fault::{Resolved, WriteRight, resolve};
 pub use map::{Limits, Mapping, Move, Place};
 pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
 pub use shown::{Object, Shown};
 pub use space::{AddressSpace, AreaName, AreaReport, Executable, Image, LOWEST, Sizes, unmap_pages};
 
-/// Frames that new kernel objects must leave: for what is under way already, and for the end of the program that is to be killed.
-const RESERVE: usize = 256;
+/// The frames that programs cannot have, of a machine with `total`: for what is under way in the kernel, and for the end of a
+/// program that is killed because there is no more memory.
+fn reserve(total: usize) -> usize {
+    (total / 64).clamp(64, 1024)
+}
+
+/// Sets the reserve of frames aside. Called once, before the first program.
+pub fn start() {
+    frame::mm::set_reserve(reserve(frame::mm::frame_count()));
+}
 
 /// Whether there is memory for one more kernel object (a process, an open file, a pipe, ...): asked by every call that makes one.
 ///
@@ -44,7 +52,7 @@ const RESERVE: usize = 256;
 /// ENOMEM.
 #[inline]
 pub fn admit() -> Result<()> {
-    if buddy::FRAMES.available() > RESERVE { Ok(()) } else { Err(Errno::ENOMEM) }
+    if buddy::FRAMES.available() > reserve(frame::mm::frame_count()) / 2 { Ok(()) } else { Err(Errno::ENOMEM) }
 }
 
 /// Why a page cannot be made accessible, as the signal that says so.

@@ -1,15 +1,64 @@
 //! Out of memory: a program is chosen to be killed, so that the system goes on.
+//!
+//! Memory for programs ends while the kernel still has a reserve (`frame::mm::set_reserve`), from which it serves what is under way, and
+//! the end of the chosen program.
 
 use frame::Cx;
+use refs::TempRc;
 
-use super::BadAccess;
+use super::{BadAccess, Resolved};
 use crate::current::Current;
+use crate::process::{INIT, Life, PROCESSES, Process};
+use crate::signal::{self, Signal};
 
-/// Chooses the program with the most memory and kills it. The caller's access is tried again later, unless it is the caller that dies.
+/// The `oom_score_adj` of programs that are never chosen: see proc_pid_oom_score_adj(5).
+const NEVER: i32 = -1000;
+
+/// Chooses the program with the most memory and ends it, unless one that was chosen is still on its way. The caller's access is tried
+/// again once others have run.
 ///
 /// # Errors
-/// [`BadAccess::NoMemory`] if it does, or if nobody can be killed.
+/// [`BadAccess::NoMemory`] if it is the caller that ends, or if nobody can be chosen.
 #[cold]
-pub fn make_room(_me: &Current, _cx: &Cx) -> Result<(), BadAccess> {
-    Err(BadAccess::NoMemory)
+pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
+    let mut worst: Option<(i64, TempRc<'_, Process>)> = None;
+    for process in PROCESSES.all(cx) {
+        let Ok(process) = process.upgrade(cx) else { continue };
+        if process.life() != Life::Alive {
+            continue;
+        }
+        if process.is_exiting() {
+            if process.downgrade() == me.process {
+                return Err(BadAccess::NoMemory);
+            }
+            return Ok(Resolved::Later);
+        }
+        if let Some(badness) = badness(&process, cx)
+            && worst.as_ref().is_none_or(|(most, _)| badness > *most)
+        {
+            worst = Some((badness, process));
+        }
+    }
+    let Some((_, victim)) = worst else { return Err(BadAccess::NoMemory) };
+    let resident = resident_pages(&victim, cx);
+    if let Some(thread) = victim.first_thread(cx) {
+        crate::log!("out of memory: {}[{}] with {} KiB is killed", thread.name(cx), victim.pid, resident * 4);
+    }
+    signal::end_process(&victim, Signal::KILL.number(), cx);
+    if victim.downgrade() == me.process { Err(BadAccess::NoMemory) } else { Ok(Resolved::Later) }
+}
+
+/// How much would be won by ending it, in pages; `None` if it must not be.
+fn badness(process: &Process, cx: &Cx) -> Option<i64> {
+    let adjust = process.oom_score_adjust.load(core::sync::atomic::Ordering::Relaxed);
+    if process.pid == INIT || adjust <= NEVER {
+        return None;
+    }
+    let total = frame::mm::frame_count() as i64;
+    Some(resident_pages(process, cx) as i64 + i64::from(adjust) * total / 1000)
+}
+
+fn resident_pages(process: &Process, cx: &Cx) -> usize {
+    let Some(thread) = process.first_thread(cx) else { return 0 };
+    thread.space.lock(cx).as_ref().map_or(0, |space| space.get(cx).vm().mapped_pages())
 }

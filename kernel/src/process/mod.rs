@@ -16,6 +16,7 @@
 
 mod clone;
 mod credentials;
+pub mod exec;
 mod exit;
 mod group;
 mod ids;

@@ -18,6 +18,7 @@ pub enum Completeness {
 /// One list for each file of the folder.
 #[rustfmt::skip]
 const LISTS: &[&[Entry]] = &[
+    super::exec::CALLS,
     super::memory::CALLS,
     super::pipes::CALLS,
     super::process::CALLS,

@@ -1,0 +1,234 @@
+//! Laying a program out in a new address space. Nothing of the file is read but its headers: its pages are mapped, and come in
+//! when they are touched.
+//!
+//! There is no randomisation: the same program finds the same addresses in every run.
+
+use alloc::vec;
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use frame::mm::{PAGE_SIZE, Prot, USER_END, Writer};
+use linux_raw_sys::auxvec;
+use refs::StrongRc;
+
+use super::elf::{Elf, HEADER_SIZE, Header, PROGRAM_HEADER_SIZE, Position, Segment};
+use super::stack;
+use super::strings::Strings;
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::OpenFile;
+use crate::memory::{
+    AddressSpace, AreaFlags, Image, LOWEST, Limits, Mappable, Mapping, Object, Place, Shown, WriteRight,
+};
+use crate::step::Stop;
+
+/// Where the highest byte of a stack is below.
+const STACK_TOP: usize = USER_END;
+
+/// What a stack has to begin with, below what execve(2) puts there.
+const STACK_ROOM: usize = 128 << 10;
+
+/// Where position-independent programs go (two thirds up, as on Linux).
+const PROGRAM_BASE: usize = USER_END / 3 * 2 & !(PAGE_SIZE - 1);
+
+/// What lies between the lowest stack and the first mapping at least and at most.
+const STACK_GAP: Range<usize> = 128 << 20..USER_END / 6 * 5;
+
+/// Where a loaded program starts.
+pub struct Start {
+    /// The first instruction: the interpreter's if there is one.
+    pub entry: usize,
+    /// The stack pointer.
+    pub stack: usize,
+}
+
+/// What a program is told about itself.
+pub struct Told<'a> {
+    /// Its arguments.
+    pub argv: &'a Strings,
+    /// Its environment.
+    pub envp: &'a Strings,
+    /// The path that was executed.
+    pub path: &'a [u8],
+    /// Real and effective user.
+    pub user: (u32, u32),
+    /// Real and effective group.
+    pub group: (u32, u32),
+    /// Whether it runs with more rights than its caller had.
+    pub secure: bool,
+    /// RLIMIT_STACK.
+    pub stack_limit: u64,
+}
+
+/// Reads up to the end of `to`: how many bytes.
+pub fn read_at(file: &OpenFile, offset: u64, to: &mut [u8], me: &Current, cx: &Cx) -> Result<usize> {
+    let mut done = 0;
+    while done < to.len() {
+        let at = offset.checked_add(done as u64).ok_or(Errno::ENOEXEC)?;
+        match file.file.read(at, &mut Writer::from(&mut to[done..]), me, cx) {
+            Ok(0) => break,
+            Ok(len) => done += len,
+            Err(Stop::Error(error)) => return Err(error),
+            // A file that would have to be waited for is no program.
+            Err(Stop::Block | Stop::Fault(_)) => return Err(Errno::ENOEXEC),
+        }
+    }
+    Ok(done)
+}
+
+/// Reads and checks the headers of a file whose first bytes are known.
+///
+/// # Errors
+/// ENOEXEC.
+pub fn read_elf(file: &OpenFile, first: &[u8], me: &Current, cx: &Cx) -> Result<Elf> {
+    let header = Header::parse(&first[..first.len().min(HEADER_SIZE)]).map_err(|_| Errno::ENOEXEC)?;
+    // The header bounds it to 64 KiB.
+    let mut bytes = vec![0; (header.program_headers.end - header.program_headers.start) as usize];
+    if read_at(file, header.program_headers.start, &mut bytes, me, cx)? < bytes.len() {
+        return Err(Errno::ENOEXEC);
+    }
+    header.load(&bytes).map_err(|_| Errno::ENOEXEC)
+}
+
+/// Maps a program, its interpreter if it has one, and a stack.
+///
+/// # Errors
+/// ENOMEM; ENOEXEC, EPERM where the file asks for the impossible.
+pub fn load(
+    space: &AddressSpace,
+    file: &StrongRc<OpenFile>,
+    elf: &Elf,
+    interpreter: Option<(&StrongRc<OpenFile>, &Elf)>,
+    told: &Told<'_>,
+    limits: Limits,
+    cx: &Cx,
+) -> Result<(Start, Image)> {
+    let gap = usize::try_from(told.stack_limit).unwrap_or(usize::MAX).clamp(STACK_GAP.start, STACK_GAP.end);
+    space.set_map_end((STACK_TOP - gap) & !(PAGE_SIZE - 1), cx);
+    let bias = match elf.position {
+        Position::Fixed => 0,
+        // Whatever address the file names first is moved to the base.
+        Position::Anywhere => PROGRAM_BASE.next_multiple_of(elf.alignment).wrapping_sub(elf.span.start),
+    };
+    map_segments(space, file, elf, bias, limits, cx)?;
+    space.set_break_start(elf.span.end.wrapping_add(bias), cx);
+    let mut entry = elf.entry.wrapping_add(bias);
+    let mut base = 0;
+    if let Some((file, elf)) = interpreter {
+        base = match elf.position {
+            Position::Fixed => 0,
+            Position::Anywhere => space.find_room(elf.span.len(), elf.alignment, cx)?.wrapping_sub(elf.span.start),
+        };
+        map_segments(space, file, elf, base, limits, cx)?;
+        entry = elf.entry.wrapping_add(base);
+    }
+    let (stack_pointer, mut image) = build_stack(space, elf, bias, base, told, limits, cx)?;
+    for Segment { memory, prot, .. } in &elf.segments {
+        let range = memory.start.wrapping_add(bias)..memory.end.wrapping_add(bias);
+        let whole = if prot.contains(Prot::EXECUTE) { &mut image.code } else { &mut image.data };
+        *whole = if whole.start == whole.end { range } else { whole.start.min(range.start)..whole.end.max(range.end) };
+    }
+    Ok((Start { entry, stack: stack_pointer }, image))
+}
+
+fn map_segments(
+    space: &AddressSpace,
+    file: &StrongRc<OpenFile>,
+    elf: &Elf,
+    bias: usize,
+    limits: Limits,
+    cx: &Cx,
+) -> Result<()> {
+    let moved = |range: Range<usize>| range.start.wrapping_add(bias)..range.end.wrapping_add(bias);
+    let span = moved(elf.span.clone());
+    if span.start < LOWEST || span.end > USER_END || span.start >= span.end {
+        return Err(Errno::EPERM);
+    }
+    match file.get(cx).file.mappable(cx) {
+        Mappable::Pages(pages) => pages.mapped().store(true, Ordering::Release),
+        Mappable::No | Mappable::Zeros => return Err(Errno::ENOEXEC),
+    }
+    for segment in &elf.segments {
+        let pages = moved(segment.file_pages());
+        if !pages.is_empty() {
+            let object = Object::File(file.share());
+            let shown = Shown::Object { object, first: segment.first_page() };
+            space.map(private(pages, segment.prot, shown), limits, cx)?;
+        }
+        let zeros = moved(segment.zero_pages());
+        if !zeros.is_empty() {
+            space.map(private(zeros, segment.prot, Shown::Anonymous), limits, cx)?;
+        }
+        if segment.memory.end > segment.data_end && segment.data_end > segment.memory.start {
+            // A file that is shorter than it claims has no such page.
+            let zeroed = space.zero_rest_of_page(segment.data_end.wrapping_add(bias), cx);
+            zeroed.map_err(|bad| if bad.errno() == Errno::ENOMEM { Errno::ENOMEM } else { Errno::ENOEXEC })?;
+        }
+    }
+    Ok(())
+}
+
+fn private(range: Range<usize>, prot: Prot, shown: Shown) -> Mapping {
+    Mapping {
+        place: Place::Fixed(range.start),
+        len: range.len(),
+        prot,
+        limit: Prot::all(),
+        flags: AreaFlags::empty(),
+        shown,
+    }
+}
+
+fn build_stack(
+    space: &AddressSpace,
+    elf: &Elf,
+    bias: usize,
+    base: usize,
+    told: &Told<'_>,
+    limits: Limits,
+    cx: &Cx,
+) -> Result<(usize, Image)> {
+    let auxiliary = [
+        (auxvec::AT_MINSIGSTKSZ, minimal_signal_stack()),
+        (auxvec::AT_HWCAP, 0),
+        (auxvec::AT_PAGESZ, PAGE_SIZE),
+        (auxvec::AT_CLKTCK, 100),
+        (auxvec::AT_PHDR, elf.headers_at.map_or(0, |at| at.wrapping_add(bias))),
+        (auxvec::AT_PHENT, PROGRAM_HEADER_SIZE),
+        (auxvec::AT_PHNUM, elf.header_count),
+        (auxvec::AT_BASE, base),
+        (auxvec::AT_FLAGS, 0),
+        (auxvec::AT_ENTRY, elf.entry.wrapping_add(bias)),
+        (auxvec::AT_UID, told.user.0 as usize),
+        (auxvec::AT_EUID, told.user.1 as usize),
+        (auxvec::AT_GID, told.group.0 as usize),
+        (auxvec::AT_EGID, told.group.1 as usize),
+        (auxvec::AT_SECURE, usize::from(told.secure)),
+        (auxvec::AT_HWCAP2, 0),
+    ];
+    let random = crate::device::random::bytes(cx);
+    let stack = stack::build(STACK_TOP, told.argv, told.envp, told.path, random, &auxiliary)?;
+    let start = (stack.pointer - STACK_ROOM) & !(PAGE_SIZE - 1);
+    let mut prot = Prot::READ | Prot::WRITE;
+    prot.set(Prot::EXECUTE, elf.executable_stack);
+    let mut mapping = private(start..STACK_TOP, prot, Shown::Anonymous);
+    mapping.flags = AreaFlags::GROWS_DOWN;
+    space.map(mapping, limits, cx)?;
+    if space.write_remote(stack.pointer, &stack.bytes, WriteRight::Own, cx) < stack.bytes.len() {
+        return Err(Errno::ENOMEM);
+    }
+    let image = Image {
+        stack: stack.pointer,
+        arguments: stack.arguments,
+        environment: stack.environment,
+        auxiliary: stack.auxiliary,
+        ..Image::default()
+    };
+    Ok((stack.pointer, image))
+}
+
+/// The room that a signal frame takes at most: registers, siginfo and red zone, beside the processor's extended state.
+fn minimal_signal_stack() -> usize {
+    (frame::user::fpu_size().0 + 1024).next_multiple_of(64)
+}

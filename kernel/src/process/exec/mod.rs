@@ -1,0 +1,277 @@
+//! Executing programs: execve(2).
+//!
+//! ```text
+//!   path --> open file --> #! line? --> interpreter's path, again
+//!                             | no
+//!                             v
+//!                      ELF headers --> new address space --> the point of no return --> registers
+//!                      (elf)           (load, stack)          (commit)
+//! ```
+//!
+//! Everything that can fail is done before the caller loses anything, in one stretch that does not suspend. Only where a process has
+//! several threads its others must end first; the new address space is then made twice, because nothing is owned across a suspension: once to see
+//! that it can be made, and once to stay.
+
+mod elf;
+mod load;
+mod script;
+mod stack;
+mod strings;
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use bitflags::bitflags;
+use frame::Cx;
+use frame::user::Registers;
+use linux_raw_sys::general as abi;
+use refs::{SpinLock, StrongRc};
+
+use super::{Credentials, Name};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::open::open_program;
+use crate::fs::walk::WalkFlags;
+use crate::fs::{FdFlags, FileTable, MountFlags, OpenFile};
+use crate::memory::{AddressSpace, Executable, Limits};
+use crate::process;
+use crate::signal::{self, Signal};
+
+use load::{Start, Told, load, read_at, read_elf};
+
+pub use strings::{Strings, total_limit};
+
+/// How many scripts may be interpreted by scripts.
+const MAX_SCRIPTS: usize = 5;
+
+/// The flags of a program in user mode at its start: interrupts on.
+const START_FLAGS: usize = 0x202;
+
+bitflags! {
+    /// How the path of execveat(2) is meant.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ExecFlags: u32 {
+        /// An empty path means the descriptor itself.
+        const EMPTY_PATH = abi::AT_EMPTY_PATH;
+        /// A symbolic link at the end is an error (ELOOP).
+        const NO_FOLLOW = abi::AT_SYMLINK_NOFOLLOW;
+    }
+}
+
+/// What is to be executed.
+pub struct Request {
+    /// Where a relative path begins: a descriptor of a directory, or AT_FDCWD.
+    pub directory: i32,
+    /// The path.
+    pub path: Vec<u8>,
+    /// How it is meant.
+    pub flags: ExecFlags,
+    /// The arguments.
+    pub argv: Strings,
+    /// The environment.
+    pub envp: Strings,
+}
+
+/// A program that is ready to run, until the next suspension.
+struct Prepared {
+    space: StrongRc<AddressSpace>,
+    start: Start,
+    credentials: Credentials,
+    name: Name,
+}
+
+/// Replaces the calling thread's program. On success its registers are those of the new one.
+///
+/// # Errors
+/// As execve(2); nothing has changed then. Where something fails after other threads were ended, the process gets SIGKILL.
+pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()> {
+    let mut prepared = prepare(request, me, cx)?;
+    if !is_alone(me, cx)? {
+        drop(prepared);
+        process::de_thread_async(cx, me)?;
+        prepared = match prepare(request, me, cx) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                let process = me.process(cx)?;
+                signal::end_process(&process, Signal::KILL.number(), cx);
+                return Err(error);
+            }
+        };
+    }
+    commit(cx, me, prepared)
+}
+
+fn is_alone(me: &Current, cx: &Cx) -> Result<bool> {
+    let process = me.process(cx)?;
+    Ok(process.thread_count(cx) == 1 && me.thread(cx)?.tid() == process.pid)
+}
+
+/// Does everything that can fail.
+fn prepare(request: &Request, me: &Current, cx: &Cx) -> Result<Prepared> {
+    let Request { directory, path, flags, argv, envp } = request;
+    let mut walk = WalkFlags::FOLLOW;
+    walk.set(WalkFlags::FOLLOW, !flags.contains(ExecFlags::NO_FOLLOW));
+    walk.set(WalkFlags::MAY_BE_EMPTY, flags.contains(ExecFlags::EMPTY_PATH));
+    let mut file = open_program(*directory, path, walk, me, cx)?;
+    let shown_path = path_for_interpreter(*directory, path);
+    // A program can rely on having a name.
+    let mut argv_now = if argv.count() == 0 { Some(argv.with_front(&[b""])?) } else { None };
+    let mut script = shown_path.clone();
+    let mut first = [0; script::LINE_MAX];
+    let mut len = read_at(&file.get(cx), 0, &mut first, me, cx)?;
+    for depth in 0.. {
+        let Some(shebang) = script::parse(&first[..len]) else { break };
+        let shebang = shebang.map_err(|_| Errno::ENOEXEC)?;
+        if depth == MAX_SCRIPTS {
+            return Err(Errno::ELOOP);
+        }
+        let argv = argv_now.as_ref().unwrap_or(argv);
+        argv_now = Some(match shebang.argument {
+            Some(argument) => argv.with_front(&[shebang.interpreter, argument, &script])?,
+            None => argv.with_front(&[shebang.interpreter, &script])?,
+        });
+        script = shebang.interpreter.to_vec();
+        file = open_program(abi::AT_FDCWD, &script, WalkFlags::FOLLOW, me, cx)?;
+        len = read_at(&file.get(cx), 0, &mut first, me, cx)?;
+    }
+    let argv = argv_now.as_ref().unwrap_or(argv);
+    build(file, &first[..len], argv, envp, &shown_path, me, cx)
+}
+
+/// Makes the address space of the program in `file`, whose first bytes are `first`.
+fn build(
+    file: StrongRc<OpenFile>,
+    first: &[u8],
+    argv: &Strings,
+    envp: &Strings,
+    path: &[u8],
+    me: &Current,
+    cx: &Cx,
+) -> Result<Prepared> {
+    let executable = Executable::new(file)?;
+    let file = executable.file();
+    let elf = read_elf(&file.get(cx), first, me, cx)?;
+    let interpreter = match &elf.interpreter {
+        Some(range) => Some(open_interpreter(&file.get(cx), range.clone(), me, cx)?),
+        None => None,
+    };
+    let thread = me.thread(cx)?;
+    let (credentials, secure) = credentials_for(&file.get(cx), me, cx)?;
+    let stack_limit = thread.limit(abi::RLIMIT_STACK, cx).0;
+    let limits =
+        Limits { address_space: thread.limit(abi::RLIMIT_AS, cx).0, data: thread.limit(abi::RLIMIT_DATA, cx).0 };
+    let told = Told {
+        argv,
+        envp,
+        path,
+        user: (credentials.uid, credentials.euid),
+        group: (credentials.gid, credentials.egid),
+        secure,
+        stack_limit,
+    };
+    let owner = AddressSpace::new()?;
+    let space = owner.get(cx);
+    let interpreter = interpreter.as_ref().map(|(file, elf)| (file, elf));
+    let (start, image) = load(&space, file, &elf, interpreter, &told, limits, cx)?;
+    space.set_image(executable, image, cx);
+    drop(space);
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    Ok(Prepared { space: owner, start, credentials, name: Name::new(name) })
+}
+
+/// The name under which an interpreter finds a script: see execveat(2).
+fn path_for_interpreter(directory: i32, path: &[u8]) -> Vec<u8> {
+    if directory == abi::AT_FDCWD || path.first() == Some(&b'/') {
+        return path.to_vec();
+    }
+    let separator = if path.is_empty() { "" } else { "/" };
+    let mut name = alloc::format!("/dev/fd/{directory}{separator}").into_bytes();
+    name.extend_from_slice(path);
+    name
+}
+
+fn open_interpreter(
+    file: &OpenFile,
+    range: core::ops::Range<u64>,
+    me: &Current,
+    cx: &Cx,
+) -> Result<(StrongRc<OpenFile>, elf::Elf)> {
+    // The headers bound it to 4096 bytes.
+    let mut path = alloc::vec![0; (range.end - range.start) as usize];
+    if read_at(file, range.start, &mut path, me, cx)? < path.len() || path.pop() != Some(0) {
+        return Err(Errno::ENOEXEC);
+    }
+    let path = path.split(|&byte| byte == 0).next().unwrap_or_default();
+    let file = open_program(abi::AT_FDCWD, path, WalkFlags::FOLLOW, me, cx)?;
+    let mut first = [0; elf::HEADER_SIZE];
+    let opened = file.get(cx);
+    let len = read_at(&opened, 0, &mut first, me, cx)?;
+    // Linux says ELIBBAD for an interpreter that is no program.
+    let elf = read_elf(&opened, &first[..len], me, cx).map_err(|_| Errno::ELIBBAD)?;
+    drop(opened);
+    Ok((file, elf))
+}
+
+/// Who the program acts for, and whether that is more than the caller could (set-user-ID, set-group-ID).
+fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Result<(Credentials, bool)> {
+    let thread = me.thread(cx)?;
+    let mut credentials = thread.credentials.lock(cx).clone();
+    let (mut euid, mut egid) = (credentials.euid, credentials.egid);
+    let (mode, uid, gid) = file.location.inode.get(cx).access_bits(cx);
+    let may_gain = !thread.no_new_privileges.load(Ordering::Relaxed)
+        && !file.location.mount.get(cx).flags().contains(MountFlags::NO_SUID);
+    if may_gain && mode & abi::S_ISUID != 0 {
+        euid = uid;
+    }
+    if may_gain && mode & abi::S_ISGID != 0 && mode & abi::S_IXGRP != 0 {
+        egid = gid;
+    }
+    let secure = credentials.execute(euid, egid);
+    Ok((credentials, secure))
+}
+
+/// The point of no return.
+fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
+    let Prepared { space, start, credentials, name } = prepared;
+    let thread = me.thread(cx)?;
+    let process = me.process(cx)?;
+    let new_space = space.downgrade();
+    let old_space = thread.space.lock(cx).replace(space);
+    // A parent that waits in vfork(2) has its memory back from here on.
+    thread.release_vfork();
+
+    let mut files = thread.files.lock(cx);
+    let mut new_files = me.files;
+    if let Some(shared) = files.as_ref().filter(|files| files.owners() > 1) {
+        let copy = shared.get(cx).handles.lock(cx).share_all();
+        let own = StrongRc::new(FileTable { handles: SpinLock::new(copy) });
+        new_files = own.downgrade();
+        *files = Some(own);
+    }
+    if let Some(files) = files.as_ref() {
+        let closing = |flags: &FdFlags| flags.contains(FdFlags::CLOSE_ON_EXEC);
+        drop(files.get(cx).handles.lock(cx).remove_where(closing));
+    }
+    drop(files);
+
+    *thread.credentials.lock(cx) = credentials;
+    thread.set_name(name, cx);
+    thread.clear_tid.store(0, Ordering::Relaxed);
+    thread.robust_list.store(0, Ordering::Relaxed);
+    *thread.signals.alt_stack.lock(cx) = Default::default();
+    process.reset_actions(cx);
+    process.reset_exit_signal();
+    process.has_executed.store(true, Ordering::Relaxed);
+
+    me.space = new_space;
+    me.files = new_files;
+    me.restart = None;
+    me.context.registers =
+        Registers { rip: start.entry, rsp: start.stack, rflags: START_FLAGS, ..Registers::default() };
+    me.context.reset_fpu(cx);
+    drop((thread, process));
+    if let Some(old) = old_space {
+        old.destroy(cx);
+    }
+    Ok(())
+}
