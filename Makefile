@@ -9,6 +9,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),$(CURDIR)/target)
 HOST_CARGO := tools/build/host-cargo
 KERNEL_CARGO := tools/build/kernel-cargo
 EBB := $(TARGET)/release/ebb
+KERNEL := $(TARGET)/x86_64-unknown-none/kernel/ebb
+SELFTEST := $(TARGET)/selftest/x86_64-unknown-none/kernel/ebb
 CHECKS := $(TARGET)/release/ebb-checks
 
 # Static programs at a fixed address: what a kernel needs least for.
@@ -42,6 +44,7 @@ build: kernel agent tool ## Build the kernel, the guest's agent and the command 
 
 kernel: ## Build the kernel
 	@$(KERNEL_CARGO) build -p ebb-image --profile kernel
+	@$(HOST_CARGO) run --quiet --release -p ebb-symbols -- $(KERNEL)
 
 agent: ## Build the agent, process 1 in guests
 	@$(STATIC) $(HOST_CARGO) build -p ebb-agent $(GUEST_TARGET)
@@ -65,13 +68,17 @@ check: ## Formatting, clippy, and where `unsafe` may be
 	$(call say,'Formatting and lints')
 	@$(HOST_CARGO) fmt --all --check
 	@$(HOST_CARGO) clippy --quiet --all-targets -- -D warnings
+	@tools/build/kernel-clippy -D warnings
 
 test-host: ## Tests of the libraries and tools, on this machine
 	$(call say,'Libraries and tools')
 	@$(HOST_CARGO) test --quiet
 
-test-kernel: ## Tests of the kernel that need no machine
-	$(call say,'Kernel')
+test-kernel: ## Tests inside the kernel, in QEMU
+	$(call say,'Inside the kernel')
+	@$(KERNEL_CARGO) build -p ebb-image --profile kernel --features selftest --target-dir $(TARGET)/selftest
+	@$(HOST_CARGO) run --quiet --release -p ebb-symbols -- $(SELFTEST)
+	@tools/build/kernel-selftest $(SELFTEST)
 
 checks-tool:
 	@$(HOST_CARGO) build --release -p ebb-checks
