@@ -30,6 +30,10 @@ pub fn open(minor: u32) -> Result<Box<dyn File>> {
 pub struct Null;
 
 impl File for Null {
+    fn is_pollable(&self) -> bool {
+        false
+    }
+
     fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
         Ok(0)
     }
@@ -52,6 +56,10 @@ pub struct Zero;
 const AT_ONCE: usize = 1 << 20;
 
 impl File for Zero {
+    fn is_pollable(&self) -> bool {
+        false
+    }
+
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
         Ok(to.zero(to.remaining().min(AT_ONCE))?)
     }
@@ -69,6 +77,10 @@ impl File for Zero {
 struct Full;
 
 impl File for Full {
+    fn is_pollable(&self) -> bool {
+        false
+    }
+
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
         Zero.read(offset, to, me, cx)
     }

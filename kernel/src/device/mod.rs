@@ -24,7 +24,10 @@ pub const DRIVERS: &[Driver] = &[
     driver(1, 0, 255, |device, _, _, _| Ok(memory::open(device.minor)?)),
     driver(4, 64, 95, |device, flags, me, cx| Ok(tty::open_serial(device.minor as usize - 64, flags, me, cx)?)),
     driver(5, 0, 0, |_, flags, me, cx| Ok(tty::open_controlling(flags, me, cx)?)),
-    driver(5, 1, 1, |_, flags, me, cx| Ok(tty::open_serial(0, flags, me, cx)?)),
+    driver(5, 1, 1, |_, flags, me, cx| {
+        // Opening the console makes it nobody's controlling terminal.
+        Ok(tty::open_serial(0, flags | OpenFlags::NO_CONTROLLING_TTY, me, cx)?)
+    }),
     driver(5, 2, 2, |_, _, me, cx| Ok(tty::open_master(me, cx)?)),
     driver(136, 0, u32::MAX, |device, flags, me, cx| Ok(tty::open_slave(device.minor, flags, me, cx)?)),
 ];

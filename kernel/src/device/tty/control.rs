@@ -17,7 +17,14 @@ use crate::step::Step;
 const MODEM_LINES: i32 = 0x002 | 0x004 | 0x040 | 0x100;
 
 /// Carries out a request for a terminal, from its own side or from its master's.
-pub fn ioctl(tty: &TempRc<'_, Tty>, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+pub fn ioctl(
+    tty: &TempRc<'_, Tty>,
+    by_master: bool,
+    request: u32,
+    argument: usize,
+    me: &Current,
+    cx: &Cx,
+) -> Step<usize> {
     let memory = me.memory(cx)?;
     match request {
         ioctl::TCGETS => {
@@ -87,11 +94,11 @@ pub fn ioctl(tty: &TempRc<'_, Tty>, request: u32, argument: usize, me: &Current,
         ioctl::TIOCSCTTY => job::set_controlling(tty, argument, me, cx)?,
         ioctl::TIOCNOTTY => job::give_up_controlling(tty, me, cx)?,
         ioctl::TIOCGSID => {
-            let session = job::session_of(tty, me, cx)?;
+            let session = job::session_of(tty, by_master, me, cx)?;
             memory.write(argument, &session)?;
         }
         ioctl::TIOCGPGRP => {
-            let foreground = job::foreground_of(tty, me, cx)?;
+            let foreground = job::foreground_of(tty, by_master, me, cx)?;
             memory.write(argument, &foreground)?;
         }
         ioctl::TIOCSPGRP => {
@@ -121,10 +128,9 @@ fn set_window(tty: &TempRc<'_, Tty>, window: WindowSize, cx: &Cx) {
     let mut state = tty.state.lock(cx);
     let has_changed = state.window != window;
     state.window = window;
-    let foreground = state.foreground;
     drop(state);
     if has_changed {
-        job::tell_window_changed(foreground, cx);
+        job::tell_window_changed(tty, cx);
     }
 }
 

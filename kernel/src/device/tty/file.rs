@@ -201,6 +201,6 @@ impl File for TtyFile {
         if self.is_hung_up(&tty.state.lock(cx)) {
             return Err(Errno::EIO.into());
         }
-        control::ioctl(&tty, request, argument, me, cx)
+        control::ioctl(&tty, false, request, argument, me, cx)
     }
 }

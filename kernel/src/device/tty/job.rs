@@ -1,88 +1,280 @@
-//! Job control: which session a terminal controls, and which process group may use it.
+//! Job control: which session a terminal controls, which process group may use it, and the signals that follow. See setpgid(2), tty_ioctl(4),
+//! credentials(7).
+//!
+//! The truth about who controls what is in the session ([`Session::terminal`] and [`Session::foreground`]). The terminal only remembers to
+//! which session it was given; whether it still is, the session says.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
+use linux_raw_sys::general::{CAP_SYS_ADMIN, CAP_SYS_TTY_CONFIG};
 use refs::{SpinLock, TempRc, WeakRc};
 
-use super::{Attention, Tty, serial};
+use super::{Attention, Tty, pty, serial};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::process::{self, Process, Session};
+use crate::signal::{self, Info, Signal};
 
-/// Sessions whose terminal has gone, and the foreground groups there.
-static GONE: SpinLock<alloc::vec::Vec<(u32, u32)>> = SpinLock::new(alloc::vec::Vec::new());
+/// Sessions whose terminal has gone where nobody could send signals, and the terminal's device number.
+static GONE: SpinLock<Vec<(u32, u32)>> = SpinLock::new(Vec::new());
 
 /// What a program does with a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It reads.
+    /// It reads: SIGTTIN in the background.
     Read,
-    /// It changes settings, or writes where that is restricted.
+    /// It changes settings, or writes where that is restricted: SIGTTOU in the background.
     Change,
 }
 
-/// The controlling terminal of the caller.
-pub fn controlling(_me: &Current, cx: &Cx) -> Option<WeakRc<Tty>> {
-    serial::tty(0, cx)
+impl Tty {
+    /// The session that it controls.
+    fn owner<'cx>(&self, cx: &'cx Cx) -> Option<TempRc<'cx, Session>> {
+        let id = self.state.lock(cx).session;
+        let session = process::session(id, cx)?;
+        (session.terminal.load(Ordering::Relaxed) == self.encoded_device()).then_some(session)
+    }
+
+    fn foreground(&self, cx: &Cx) -> u32 {
+        self.owner(cx).map_or(0, |session| session.foreground.load(Ordering::Relaxed))
+    }
+
+    /// Makes it the controlling terminal of a session, with that foreground group.
+    fn control(&self, session: &Session, foreground: u32, cx: &Cx) {
+        self.state.lock(cx).session = session.id;
+        session.terminal.store(self.encoded_device(), Ordering::Relaxed);
+        session.foreground.store(foreground, Ordering::Relaxed);
+    }
 }
 
-/// Makes it the caller's controlling terminal if the rules of open(2) say so.
-pub fn adopt(_tty: &TempRc<'_, Tty>, _me: &Current, _cx: &Cx) {}
+/// The session of the caller, and its process.
+fn caller<'cx>(me: &Current, cx: &'cx Cx) -> Result<(TempRc<'cx, Process>, TempRc<'cx, Session>)> {
+    let process = me.process(cx)?;
+    let session = process::session(process.session(), cx).ok_or(Errno::ENOTTY)?;
+    Ok((process, session))
+}
+
+/// The controlling terminal of the caller.
+pub fn controlling(me: &Current, cx: &Cx) -> Option<WeakRc<Tty>> {
+    let (_, session) = caller(me, cx).ok()?;
+    let device = session.terminal.load(Ordering::Relaxed);
+    let minor = device & 0xff | device >> 12 & 0xf_ff00;
+    match device >> 8 & 0xfff {
+        4 => serial::tty((minor as usize).checked_sub(64)?, cx),
+        136 => pty::tty(minor, cx),
+        _ => None,
+    }
+}
+
+fn is_controlling(tty: &Tty, session: &Session) -> bool {
+    session.terminal.load(Ordering::Relaxed) == tty.encoded_device()
+}
+
+/// Makes it the caller's controlling terminal if the caller leads a session that has none, and it is no other's.
+pub fn adopt(tty: &TempRc<'_, Tty>, me: &Current, cx: &Cx) {
+    let Ok((process, session)) = caller(me, cx) else { return };
+    if session.id == process.pid && session.terminal.load(Ordering::Relaxed) == 0 && tty.owner(cx).is_none() {
+        tty.control(&session, process.group(), cx);
+    }
+}
 
 /// Whether the caller may use the terminal now.
-pub fn check(_tty: &TempRc<'_, Tty>, _what: Use, _me: &Current, _cx: &Cx) -> Result<()> {
-    Ok(())
+///
+/// # Errors
+/// RESTART_SYS: it is in the background, and its group was told by a signal. EIO: nobody would ever bring it back.
+#[inline]
+pub fn check(tty: &TempRc<'_, Tty>, what: Use, me: &Current, cx: &Cx) -> Result<()> {
+    let (process, session) = caller(me, cx)?;
+    let foreground = session.foreground.load(Ordering::Relaxed);
+    let group = process.group();
+    if group == foreground || foreground == 0 || !is_controlling(tty, &session) {
+        return Ok(());
+    }
+    let signal = match what {
+        Use::Read => Signal::TTIN,
+        Use::Change => Signal::TTOU,
+    };
+    let is_deaf =
+        me.thread(cx)?.signals.blocked().contains(signal) || process.action(signal, cx).ignores(signal);
+    match what {
+        Use::Change if is_deaf => Ok(()),
+        Use::Read if is_deaf => Err(Errno::EIO),
+        _ if process::is_orphaned(group, cx) => Err(Errno::EIO),
+        _ => {
+            signal::send_to_group(group, Info::kernel(signal), cx);
+            Err(Errno::RESTART_SYS)
+        }
+    }
 }
 
-/// Sends the signal of a special character.
-pub fn signal_group(_group: u32, _signal: Attention, _cx: &Cx) {}
+/// Sends the foreground group the signal of a special character.
+pub fn signal_foreground(tty: &Tty, attention: Attention, cx: &Cx) {
+    let signal = match attention {
+        Attention::Interrupt => Signal::INT,
+        Attention::Quit => Signal::QUIT,
+        Attention::Suspend => Signal::TSTP,
+    };
+    send(tty.foreground(cx), signal, cx);
+}
 
-/// Tells the group that the window's size has changed.
-pub fn tell_window_changed(_group: u32, _cx: &Cx) {}
+/// Tells the foreground group that the window's size has changed.
+pub fn tell_window_changed(tty: &Tty, cx: &Cx) {
+    send(tty.foreground(cx), Signal::WINCH, cx);
+}
+
+fn send(group: u32, signal: Signal, cx: &Cx) {
+    if group != 0 {
+        signal::send_to_group(group, Info::kernel(signal), cx);
+    }
+}
 
 /// TIOCSCTTY.
-pub fn set_controlling(_tty: &TempRc<'_, Tty>, _steal: usize, _me: &Current, _cx: &Cx) -> Result<()> {
+///
+/// # Errors
+/// EPERM.
+pub fn set_controlling(tty: &TempRc<'_, Tty>, steal: usize, me: &Current, cx: &Cx) -> Result<()> {
+    let (process, session) = caller(me, cx)?;
+    let leads = session.id == process.pid;
+    if leads && is_controlling(tty, &session) {
+        return Ok(());
+    }
+    if !leads || session.terminal.load(Ordering::Relaxed) != 0 {
+        return Err(Errno::EPERM);
+    }
+    if let Some(owner) = tty.owner(cx) {
+        if steal != 1 || !is_privileged(me, cx) {
+            return Err(Errno::EPERM);
+        }
+        owner.terminal.store(0, Ordering::Relaxed);
+        owner.foreground.store(0, Ordering::Relaxed);
+    }
+    tty.control(&session, process.group(), cx);
     Ok(())
 }
 
-/// TIOCNOTTY.
-pub fn give_up_controlling(_tty: &TempRc<'_, Tty>, _me: &Current, _cx: &Cx) -> Result<()> {
+/// TIOCNOTTY. Only a session as a whole has a terminal here: for any but its leader nothing changes.
+///
+/// # Errors
+/// ENOTTY: it is not the caller's.
+pub fn give_up_controlling(tty: &TempRc<'_, Tty>, me: &Current, cx: &Cx) -> Result<()> {
+    let (process, session) = caller(me, cx)?;
+    if !is_controlling(tty, &session) {
+        return Err(Errno::ENOTTY);
+    }
+    if session.id == process.pid {
+        part(&session, cx);
+    }
     Ok(())
+}
+
+/// Takes a session's terminal away; its foreground group is told.
+fn part(session: &Session, cx: &Cx) {
+    session.terminal.store(0, Ordering::Relaxed);
+    let foreground = session.foreground.swap(0, Ordering::Relaxed);
+    send(foreground, Signal::HUP, cx);
+    send(foreground, Signal::CONT, cx);
 }
 
 /// TIOCGSID.
-pub fn session_of(tty: &TempRc<'_, Tty>, _me: &Current, cx: &Cx) -> Result<i32> {
-    Ok(tty.state.lock(cx).session as i32)
+///
+/// # Errors
+/// ENOTTY: it is not the caller's, and the caller does not have its master.
+pub fn session_of(tty: &TempRc<'_, Tty>, by_master: bool, me: &Current, cx: &Cx) -> Result<i32> {
+    let (_, session) = caller(me, cx)?;
+    if !by_master && !is_controlling(tty, &session) {
+        return Err(Errno::ENOTTY);
+    }
+    tty.owner(cx).map(|owner| owner.id as i32).ok_or(Errno::ENOTTY)
 }
 
 /// TIOCGPGRP.
-pub fn foreground_of(tty: &TempRc<'_, Tty>, _me: &Current, cx: &Cx) -> Result<i32> {
-    Ok(tty.state.lock(cx).foreground as i32)
+///
+/// # Errors
+/// ENOTTY: it is not the caller's, and the caller does not have its master.
+pub fn foreground_of(tty: &TempRc<'_, Tty>, by_master: bool, me: &Current, cx: &Cx) -> Result<i32> {
+    let (_, session) = caller(me, cx)?;
+    if !by_master && !is_controlling(tty, &session) {
+        return Err(Errno::ENOTTY);
+    }
+    Ok(tty.foreground(cx) as i32)
 }
 
 /// TIOCSPGRP.
-pub fn set_foreground(tty: &TempRc<'_, Tty>, group: i32, _me: &Current, cx: &Cx) -> Result<()> {
-    tty.state.lock(cx).foreground = u32::try_from(group).map_err(|_| Errno::EINVAL)?;
+///
+/// # Errors
+/// ENOTTY: it is not the caller's. EINVAL, ESRCH: no such group. EPERM: it is of another session.
+pub fn set_foreground(tty: &TempRc<'_, Tty>, group: i32, me: &Current, cx: &Cx) -> Result<()> {
+    let (_, session) = caller(me, cx)?;
+    if !is_controlling(tty, &session) {
+        return Err(Errno::ENOTTY);
+    }
+    let group = u32::try_from(group).map_err(|_| Errno::EINVAL)?;
+    if process::group_session(group, cx).ok_or(Errno::ESRCH)? != session.id {
+        return Err(Errno::EPERM);
+    }
+    session.foreground.store(group, Ordering::Relaxed);
     Ok(())
 }
 
-/// Hangs the terminal up.
-pub fn hang_up(tty: &TempRc<'_, Tty>, cx: &Cx) {
-    tty.state.lock(cx).hangups += 1;
+/// Hangs the terminal up: what has it open finds it dead, and its session is told.
+pub fn hang_up(tty: &Tty, cx: &Cx) {
+    let mut state = tty.state.lock(cx);
+    state.hangups += 1;
+    state.discipline.flush_input();
+    drop(state);
+    if let Some(owner) = tty.owner(cx) {
+        end_session_of(&owner, cx);
+    }
     tty.input.wake_all();
     tty.output.wake_all();
 }
 
+fn end_session_of(session: &Session, cx: &Cx) {
+    if let Some(leader) = process::PROCESSES.get(session.id, cx) {
+        for signal in [Signal::HUP, Signal::CONT] {
+            // There is always room for standard signals.
+            let _ = signal::send_to_process(&leader, Info::kernel(signal), cx);
+        }
+    }
+    part(session, cx);
+}
+
+/// vhangup(2).
+///
+/// # Errors
+/// EPERM.
+pub fn vhangup(me: &Current, cx: &Cx) -> Result<()> {
+    if !me.thread(cx)?.credentials.lock(cx).has(CAP_SYS_TTY_CONFIG) {
+        return Err(Errno::EPERM);
+    }
+    if let Some(tty) = controlling(me, cx).and_then(|tty| tty.upgrade(cx).ok()) {
+        hang_up(&tty, cx);
+    }
+    Ok(())
+}
+
 /// The terminal of a session has gone: the signals are sent by the terminals' task.
-pub fn hang_up_later(session: u32, foreground: u32) {
-    GONE.with(|gone| gone.push((session, foreground)));
+pub fn hang_up_later(session: u32, device: u32) {
+    GONE.with(|gone| gone.push((session, device)));
     serial::wake_task();
 }
 
 /// Sends what [`hang_up_later`] left; whether there was anything.
 pub fn hang_up_now(cx: &Cx) -> bool {
-    !core::mem::take(&mut *GONE.lock(cx)).is_empty()
+    let gone = core::mem::take(&mut *GONE.lock(cx));
+    for &(session, device) in &gone {
+        if let Some(session) = process::session(session, cx)
+            && session.terminal.load(Ordering::Relaxed) == device
+        {
+            end_session_of(&session, cx);
+        }
+    }
+    !gone.is_empty()
 }
 
 /// Whether the caller may do what only the system's owner may.
 pub fn is_privileged(me: &Current, cx: &Cx) -> bool {
-    me.thread(cx).is_ok_and(|thread| thread.credentials.lock(cx).euid == 0)
+    me.thread(cx).is_ok_and(|thread| thread.credentials.lock(cx).has(CAP_SYS_ADMIN))
 }

@@ -26,8 +26,9 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
-pub use discipline::Attention;
+use discipline::Attention;
 pub use file::{TtyFile, open_controlling};
+pub use job::vhangup;
 pub use pty::{MasterFile, numbers, open_master, open_slave, owner};
 pub use serial::{open_serial, start};
 pub use termios::WindowSize;
@@ -64,10 +65,8 @@ pub struct Slaves;
 struct State {
     discipline: Discipline,
     window: WindowSize,
-    /// The session whose controlling terminal it is; 0: none's.
+    /// The session that it was given to last; 0: none.
     session: u32,
-    /// The process group that may read, and gets signals; 0: none.
-    foreground: u32,
     /// How often it was hung up: descriptions from before the last time are dead.
     hangups: u32,
     /// No more opens (TIOCEXCL).
@@ -97,7 +96,6 @@ impl Tty {
                 discipline: Discipline::default(),
                 window: WindowSize::default(),
                 session: 0,
-                foreground: 0,
                 hangups: 0,
                 is_exclusive: false,
                 is_locked: matches!(line, Line::Master(_)),
@@ -127,12 +125,6 @@ impl Tty {
         (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
     }
 
-    /// The session whose controlling terminal it is, and its foreground process group; 0 for none.
-    pub fn session_and_foreground(&self, cx: &Cx) -> (u32, u32) {
-        let state = self.state.lock(cx);
-        (state.session, state.foreground)
-    }
-
     /// Takes in what came from the other end of the line.
     fn receive(&self, bytes: &[u8], cx: &Cx) {
         let mut state = self.state.lock(cx);
@@ -144,12 +136,11 @@ impl Tty {
         state.last_input = frame::time::now();
         let is_readable = state.discipline.available() != Available::Nothing;
         let goes_on = was_stopped && !state.discipline.is_stopped();
-        let foreground = state.foreground;
         drop(state);
         self.send(&echo, cx);
         self.state.lock(cx).scratch = echo;
         if let Some(signal) = attention {
-            job::signal_group(foreground, signal, cx);
+            job::signal_foreground(self, signal, cx);
         }
         if is_readable {
             self.input.wake_all();
@@ -191,9 +182,9 @@ impl Drop for Tty {
         if let Line::Master(number) = self.line {
             pty::forget(number);
         }
-        let state = self.state.get_mut();
-        if state.session != 0 {
-            job::hang_up_later(state.session, state.foreground);
+        let session = self.state.get_mut().session;
+        if session != 0 {
+            job::hang_up_later(session, self.encoded_device());
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn open_master(me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
 /// # Errors
 /// ENXIO: there is none of that number. EIO: it is locked.
 pub fn open_slave(number: u32, flags: OpenFlags, me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
-    let tty = PTYS.lock(cx).get(&number).map(|entry| entry.tty).ok_or(Errno::ENXIO)?;
+    let tty = tty(number, cx).ok_or(Errno::ENXIO)?;
     if tty.upgrade(cx).map_err(|_| Errno::ENXIO)?.state.lock(cx).is_locked {
         return Err(Errno::EIO);
     }
@@ -73,6 +73,11 @@ pub(super) fn slaves_of(tty: WeakRc<Tty>, cx: &Cx) -> Option<StrongRc<Slaves>> {
     let slaves = slaves.unwrap_or_else(|| StrongRc::new(Slaves));
     state.slaves = Some(slaves.downgrade());
     Some(slaves)
+}
+
+/// The pseudo-terminal of that number.
+pub(super) fn tty(number: u32, cx: &Cx) -> Option<WeakRc<Tty>> {
+    PTYS.lock(cx).get(&number).map(|entry| entry.tty)
 }
 
 /// The number is free again.
@@ -170,7 +175,7 @@ impl File for MasterFile {
                 let unread = tty.state.lock(cx).to_master.len() as i32;
                 memory.write(argument, &unread)?;
             }
-            _ => return control::ioctl(&tty, request, argument, me, cx),
+            _ => return control::ioctl(&tty, true, request, argument, me, cx),
         }
         Ok(0)
     }

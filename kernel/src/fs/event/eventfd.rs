@@ -1,0 +1,92 @@
+//! eventfd(2): a counter that can be waited for.
+
+use frame::Cx;
+use frame::mm::{Reader, Writer};
+use refs::{SpinLock, WaitList, Waker};
+
+use crate::current::Current;
+use crate::error::Errno;
+use crate::fs::{Events, File};
+use crate::step::{Step, Stop};
+
+/// The counter stays below this.
+const FULL: u64 = u64::MAX;
+
+/// A counter: reads take, writes add.
+pub struct EventFd {
+    count: SpinLock<u64>,
+    /// A read takes 1 rather than all (EFD_SEMAPHORE).
+    is_semaphore: bool,
+    readable: WaitList,
+    writable: WaitList,
+}
+
+impl EventFd {
+    /// A counter that starts at `count`.
+    pub fn new(count: u32, is_semaphore: bool) -> Self {
+        EventFd {
+            count: SpinLock::new(u64::from(count)),
+            is_semaphore,
+            readable: WaitList::new(),
+            writable: WaitList::new(),
+        }
+    }
+}
+
+impl File for EventFd {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+        if to.remaining() < 8 {
+            return Err(Errno::EINVAL.into());
+        }
+        let mut count = self.count.lock(cx);
+        if *count == 0 {
+            return Err(Stop::Block);
+        }
+        let taken = if self.is_semaphore { 1 } else { *count };
+        to.write(&taken.to_ne_bytes())?;
+        *count -= taken;
+        drop(count);
+        self.writable.wake_all();
+        Ok(8)
+    }
+
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+        if from.remaining() < 8 {
+            return Err(Errno::EINVAL.into());
+        }
+        let mut bytes = [0; 8];
+        from.read(&mut bytes)?;
+        let added = u64::from_ne_bytes(bytes);
+        if added == FULL {
+            return Err(Errno::EINVAL.into());
+        }
+        let mut count = self.count.lock(cx);
+        if FULL - *count <= added {
+            return Err(Stop::Block);
+        }
+        *count += added;
+        drop(count);
+        self.readable.wake_all();
+        Ok(8)
+    }
+
+    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        if let Some(waker) = waker {
+            if interest.contains(Events::IN) {
+                self.readable.register(waker, cx);
+            }
+            if interest.contains(Events::OUT) {
+                self.writable.register(waker, cx);
+            }
+        }
+        let count = *self.count.lock(cx);
+        let mut events = Events::empty();
+        if count > 0 {
+            events |= Events::IN | Events::READ_NORMAL;
+        }
+        if count < FULL - 1 {
+            events |= Events::OUT | Events::WRITE_NORMAL;
+        }
+        events & interest
+    }
+}

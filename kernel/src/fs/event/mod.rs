@@ -1,0 +1,12 @@
+//! Files that are events: epoll, eventfd, timerfd, signalfd; and what poll(2) and select(2) do.
+
+mod epoll;
+mod eventfd;
+mod poll;
+mod relay;
+mod timerfd;
+
+pub use epoll::{Change, Epoll};
+pub use eventfd::EventFd;
+pub use poll::{PollFd, poll_step};
+pub use timerfd::{Setting, TimerFd};

@@ -1,0 +1,51 @@
+//! poll(2): one look at several descriptors.
+
+use frame::Cx;
+use refs::Waker;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::current::Current;
+use crate::error::Result;
+use crate::fs::Events;
+
+/// What poll(2) exchanges for each descriptor.
+#[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct PollFd {
+    /// The descriptor; negative ones are passed over.
+    pub fd: i32,
+    /// What is asked for.
+    pub events: u16,
+    /// What is ready.
+    pub ready: u16,
+}
+
+/// Looks at all descriptors and notes what is ready; how many have anything. With a waker: it is woken when that may have changed.
+///
+/// # Errors
+/// The caller has no descriptors any more.
+pub fn poll_step(fds: &mut [PollFd], mut waker: Option<Waker>, me: &Current, cx: &Cx) -> Result<usize> {
+    let files = me.files(cx)?;
+    let handles = files.handles.lock(cx);
+    let mut count = 0;
+    for entry in fds {
+        entry.ready = 0;
+        let Ok(fd) = usize::try_from(entry.fd) else { continue };
+        let events = match handles.get(fd, cx) {
+            Some(open) => {
+                if let Some(waker) = waker {
+                    open.downgrade().watch(waker, cx);
+                }
+                open.file.poll(Events::from_bits_retain(u32::from(entry.events)), waker, cx)
+            }
+            None => Events::INVALID,
+        };
+        if !events.is_empty() {
+            entry.ready = events.bits() as u16;
+            count += 1;
+            // The call will not wait.
+            waker = None;
+        }
+    }
+    Ok(count)
+}
