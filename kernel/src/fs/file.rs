@@ -108,6 +108,11 @@ pub trait File: Any + Send + Sync {
         false
     }
 
+    /// Whether it can be waited for: what cannot is always ready, and epoll(7) refuses it.
+    fn is_pollable(&self) -> bool {
+        !self.is_seekable()
+    }
+
     /// What mmap(2) shows of it.
     fn mappable<'a>(&'a self, _cx: &'a Cx) -> Mappable<'a> {
         Mappable::No

@@ -11,6 +11,7 @@ pub mod access;
 pub mod anonymous;
 mod context;
 mod devices;
+pub mod event;
 mod file;
 mod inode;
 mod install;

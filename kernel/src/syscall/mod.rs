@@ -3,14 +3,18 @@
 //! Each file in this folder has a `CALLS` list: number (from `linux-raw-sys`), name, the function, and how complete it is. A function decodes its
 //! arguments, calls one subsystem and encodes the result; subsystems see neither registers nor raw user pointers.
 
+mod epoll;
+mod events;
 mod exec;
 mod memory;
 pub mod names;
 mod pipes;
+pub mod poll;
 mod process;
 mod random;
 mod signal;
 mod table;
+mod terminals;
 mod time;
 
 use alloc::boxed::Box;

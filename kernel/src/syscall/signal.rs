@@ -245,7 +245,13 @@ fn kill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(outcome?)
 }
 
-fn send_to_one_thread(thread: &Thread, number: i32, info: impl Fn(Signal) -> Result<Info>, me: &Current, cx: &Cx) -> Step<usize> {
+fn send_to_one_thread(
+    thread: &Thread,
+    number: i32,
+    info: impl Fn(Signal) -> Result<Info>,
+    me: &Current,
+    cx: &Cx,
+) -> Step<usize> {
     let signal = signal_or_none(number)?;
     let process = thread.process(cx)?;
     check_right(&process, signal, me, cx)?;

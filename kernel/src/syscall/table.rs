@@ -20,9 +20,13 @@ pub enum Completeness {
 const LISTS: &[&[Entry]] = &[
     super::exec::CALLS,
     super::memory::CALLS,
+    super::epoll::CALLS,
+    super::events::CALLS,
     super::pipes::CALLS,
+    super::poll::CALLS,
     super::process::CALLS,
     super::random::CALLS,
+    super::terminals::CALLS,
     super::signal::CALLS,
     super::time::CALLS,
 ];

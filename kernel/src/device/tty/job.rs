@@ -96,8 +96,7 @@ pub fn check(tty: &TempRc<'_, Tty>, what: Use, me: &Current, cx: &Cx) -> Result<
         Use::Read => Signal::TTIN,
         Use::Change => Signal::TTOU,
     };
-    let is_deaf =
-        me.thread(cx)?.signals.blocked().contains(signal) || process.action(signal, cx).ignores(signal);
+    let is_deaf = me.thread(cx)?.signals.blocked().contains(signal) || process.action(signal, cx).ignores(signal);
     match what {
         Use::Change if is_deaf => Ok(()),
         Use::Read if is_deaf => Err(Errno::EIO),

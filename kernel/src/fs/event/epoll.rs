@@ -85,10 +85,7 @@ enum Found {
 impl Epoll {
     /// An empty set.
     pub fn new() -> Self {
-        Epoll {
-            set: SpinLock::new(Set { items: BTreeMap::new(), sweep_at: SWEEP_FROM }),
-            bell: OwnedBell::new(),
-        }
+        Epoll { set: SpinLock::new(Set { items: BTreeMap::new(), sweep_at: SWEEP_FROM }), bell: OwnedBell::new() }
     }
 
     /// Changes the set: epoll_ctl(2). `events` and `data` do not matter for a deletion.

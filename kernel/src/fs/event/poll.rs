@@ -20,11 +20,12 @@ pub struct PollFd {
     pub ready: u16,
 }
 
-/// Looks at all descriptors and notes what is ready; how many have anything. With a waker: it is woken when that may have changed.
+/// Looks at all descriptors and notes what is ready; how many have anything. With a waker: it is woken when that may
+/// have changed. It is taken away where something is ready, since then nobody will wait.
 ///
 /// # Errors
 /// The caller has no descriptors any more.
-pub fn poll_step(fds: &mut [PollFd], mut waker: Option<Waker>, me: &Current, cx: &Cx) -> Result<usize> {
+pub fn poll_step(fds: &mut [PollFd], waker: &mut Option<Waker>, me: &Current, cx: &Cx) -> Result<usize> {
     let files = me.files(cx)?;
     let handles = files.handles.lock(cx);
     let mut count = 0;
@@ -33,18 +34,17 @@ pub fn poll_step(fds: &mut [PollFd], mut waker: Option<Waker>, me: &Current, cx:
         let Ok(fd) = usize::try_from(entry.fd) else { continue };
         let events = match handles.get(fd, cx) {
             Some(open) => {
-                if let Some(waker) = waker {
+                if let Some(waker) = *waker {
                     open.downgrade().watch(waker, cx);
                 }
-                open.file.poll(Events::from_bits_retain(u32::from(entry.events)), waker, cx)
+                open.file.poll(Events::from_bits_retain(u32::from(entry.events)), *waker, cx)
             }
             None => Events::INVALID,
         };
         if !events.is_empty() {
             entry.ready = events.bits() as u16;
             count += 1;
-            // The call will not wait.
-            waker = None;
+            *waker = None;
         }
     }
     Ok(count)

@@ -1,0 +1,134 @@
+//! signalfd(2): signals that are read.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use frame::Cx;
+use frame::mm::Writer;
+use linux_raw_sys::general::RLIMIT_SIGPENDING;
+use refs::{Waker, WeakRc};
+use zerocopy::{Immutable, IntoBytes};
+
+use crate::current::Current;
+use crate::error::Errno;
+use crate::fs::{Events, File};
+use crate::process::Process;
+use crate::signal::{Info, Signal, SignalSet};
+use crate::step::{Step, Stop};
+
+/// Reads take the signals of a set that are pending for whoever reads.
+pub struct SignalFd {
+    set: AtomicU64,
+    /// Who made it: it is for that process' signals that one waits.
+    process: WeakRc<Process>,
+}
+
+/// `struct signalfd_siginfo`.
+#[derive(Default, IntoBytes, Immutable)]
+#[repr(C)]
+struct Told {
+    signal: u32,
+    errno: i32,
+    code: i32,
+    pid: u32,
+    uid: u32,
+    fd: i32,
+    timer: u32,
+    band: u32,
+    overrun: u32,
+    trap: u32,
+    status: i32,
+    int: i32,
+    pointer: u64,
+    user_time: u64,
+    system_time: u64,
+    address: u64,
+    reserved: [u64; 6],
+}
+
+const SIZE: usize = 128;
+const _: () = assert!(size_of::<Told>() == SIZE);
+
+impl Told {
+    fn new(info: &Info) -> Self {
+        let [first, second, third, fourth] = info.fields;
+        let (low, high) = (first as u32, (first >> 32) as u32);
+        let mut told = Told { signal: info.signal.number(), errno: info.errno, code: info.code, ..Told::default() };
+        match info.signal {
+            Signal::SEGV | Signal::BUS | Signal::ILL | Signal::FPE | Signal::TRAP if info.code > 0 => {
+                told.address = first;
+            }
+            Signal::CHLD => {
+                (told.pid, told.uid, told.status) = (low, high, second as i32);
+                (told.user_time, told.system_time) = (third, fourth);
+            }
+            _ if info.code == linux_raw_sys::general::SI_TIMER => {
+                (told.timer, told.overrun, told.int, told.pointer) = (low, high, second as i32, second);
+            }
+            _ => (told.pid, told.uid, told.int, told.pointer) = (low, high, second as i32, second),
+        }
+        told
+    }
+}
+
+impl SignalFd {
+    /// Takes the signals of `set`.
+    pub fn new(set: SignalSet, process: WeakRc<Process>) -> Self {
+        let fd = SignalFd { set: AtomicU64::new(0), process };
+        fd.change(set);
+        fd
+    }
+
+    /// Takes the signals of `set` from now on.
+    pub fn change(&self, set: SignalSet) {
+        self.set.store(set.without(SignalSet::UNBLOCKABLE).0, Ordering::Relaxed);
+    }
+
+    fn set(&self) -> SignalSet {
+        SignalSet(self.set.load(Ordering::Relaxed))
+    }
+}
+
+impl File for SignalFd {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+        if to.remaining() < SIZE {
+            return Err(Errno::EINVAL.into());
+        }
+        let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+        let mut count = 0;
+        while to.remaining() >= SIZE {
+            let (from, info) = match thread.signals.pending.take(self.set(), cx) {
+                Some(info) => (&thread.signals.pending, info),
+                None => match process.pending.take(self.set(), cx) {
+                    Some(info) => (&process.pending, info),
+                    None => break,
+                },
+            };
+            if let Err(fault) = to.write(Told::new(&info).as_bytes()) {
+                // It was there a moment ago, so there is room for it.
+                let _ = from.push(info, thread.limit(RLIMIT_SIGPENDING, cx).0, cx);
+                return if count > 0 { Ok(count) } else { Err(fault.into()) };
+            }
+            count += SIZE;
+        }
+        thread.signals.look_again(&process.pending);
+        if count == 0 { Err(Stop::Block) } else { Ok(count) }
+    }
+
+    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        let Ok(process) = self.process.upgrade(cx) else { return Events::empty() };
+        if let Some(waker) = waker {
+            process.signal_arrived.register(waker, cx);
+        }
+        let mut pending = process.pending.set();
+        for thread in process.threads(cx) {
+            if let Ok(thread) = thread.upgrade(cx) {
+                pending = pending.union(thread.signals.pending.set());
+            }
+        }
+        if pending.intersection(self.set()).is_empty() {
+            Events::empty()
+        } else {
+            interest & (Events::IN | Events::READ_NORMAL)
+        }
+    }
+}

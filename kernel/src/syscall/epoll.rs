@@ -1,0 +1,114 @@
+//! epoll.
+
+use alloc::boxed::Box;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::poll::{nothing_in_time, patience_of_milliseconds, patience_of_timespec, set_mask_async};
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::event::{Change, Epoll};
+use crate::fs::{FdFlags, OpenFile, OpenFlags};
+use crate::step::{Patience, Step, Stop, complete_async};
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(abi::__NR_epoll_create, "epoll_create", Call::Step(epoll_create)),
+    Entry::new(abi::__NR_epoll_create1, "epoll_create1", Call::Step(epoll_create1)),
+    Entry::partial(abi::__NR_epoll_ctl, "epoll_ctl", Call::Step(epoll_ctl), "EPOLLEXCLUSIVE wakes all waiters"),
+    Entry::new(abi::__NR_epoll_wait, "epoll_wait", Call::Async(epoll_wait_async)),
+    Entry::new(abi::__NR_epoll_pwait, "epoll_pwait", Call::Async(epoll_pwait_async)),
+    Entry::new(abi::__NR_epoll_pwait2, "epoll_pwait2", Call::Async(epoll_pwait2_async)),
+];
+
+/// `struct epoll_event` of x86-64, which has no padding.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Event {
+    events: u32,
+    data: [u32; 2],
+}
+
+fn epoll_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    if args.int(0) <= 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    create(OpenFlags::empty(), me, cx)
+}
+
+fn epoll_create1(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let flags = OpenFlags::from_bits_retain(args.int(0) as u32);
+    if !OpenFlags::CLOSE_ON_EXEC.contains(flags) {
+        return Err(Errno::EINVAL.into());
+    }
+    create(flags, me, cx)
+}
+
+fn create(flags: OpenFlags, me: &Current, cx: &Cx) -> Step<usize> {
+    crate::memory::admit()?;
+    let file = OpenFile::new(Box::new(Epoll::new()), OpenFlags::READ_WRITE);
+    Ok(me.files(cx)?.install(file, FdFlags::of(flags), me, cx)?)
+}
+
+fn epoll_ctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let change = match args.int(1) as u32 {
+        abi::EPOLL_CTL_ADD => Some(Change::Add),
+        abi::EPOLL_CTL_MOD => Some(Change::Modify),
+        abi::EPOLL_CTL_DEL => Some(Change::Delete),
+        _ => None,
+    };
+    let event = match change {
+        Some(Change::Delete) => Event { events: 0, data: [0; 2] },
+        _ => me.memory(cx)?.read::<Event>(args.long(3))?,
+    };
+    let files = me.files(cx)?;
+    let (set, file) = (files.weak(args.int(0), cx)?, files.weak(args.int(2), cx)?);
+    let open = set.upgrade(cx).map_err(|_| Errno::EBADF)?;
+    let epoll = open.kind::<Epoll>().filter(|_| set != file).ok_or(Errno::EINVAL)?;
+    let data = u64::from(event.data[0]) | u64::from(event.data[1]) << 32;
+    epoll.control(set, change.ok_or(Errno::EINVAL)?, args.int(2), file, (event.events, data), cx)?;
+    Ok(0)
+}
+
+fn epoll_wait_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    wait_async(cx, me, args, patience_of_milliseconds(args.int(3)))
+}
+
+fn epoll_pwait_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    set_mask_async(cx, me, args.long(4), args.long(5))?;
+    wait_async(cx, me, args, patience_of_milliseconds(args.int(3)))
+}
+
+fn epoll_pwait2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let patience = patience_of_timespec(cx, me, args.long(3))?;
+    set_mask_async(cx, me, args.long(4), args.long(5))?;
+    wait_async(cx, me, args, patience)
+}
+
+fn wait_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) -> Result<usize> {
+    let max = usize::try_from(args.int(2)).map_err(|_| Errno::EINVAL)?;
+    if max == 0 || max > i32::MAX as usize / size_of::<Event>() {
+        return Err(Errno::EINVAL);
+    }
+    let set = me.files(cx)?.weak(args.int(0), cx)?;
+    let result = complete_async(cx, me, patience, |cx, me, waker| {
+        let open = set.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        let epoll = open.kind::<Epoll>().ok_or(Errno::EINVAL)?;
+        if let Some(waker) = waker {
+            epoll.register(waker, cx);
+            set.watch(waker, cx);
+        }
+        let memory = me.memory(cx)?;
+        let mut at = args.long(1);
+        let told = epoll.scan(max, cx, |events, data| {
+            memory.write(at, &Event { events: events.bits(), data: [data as u32, (data >> 32) as u32] })?;
+            at = at.wrapping_add(size_of::<Event>());
+            Ok(())
+        })?;
+        if told == 0 { Err(Stop::Block) } else { Ok(told) }
+    });
+    nothing_in_time(result).map_err(|error| if error == Errno::RESTART_SYS { Errno::EINTR } else { error })
+}

@@ -1,0 +1,294 @@
+//! Waiting for several descriptors: poll and select.
+
+use alloc::vec;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Args, Call, Entry};
+use crate::current::{Current, Restart};
+use crate::error::{Errno, Result};
+use crate::fs::Events;
+use crate::fs::event::{PollFd, poll_step};
+use crate::signal::{self, SignalSet};
+use crate::step::{Patience, Step, Stop, complete_async};
+use crate::time::clock::{TimeSpec, TimeVal};
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(abi::__NR_poll, "poll", Call::Async(poll_async)),
+    Entry::new(abi::__NR_ppoll, "ppoll", Call::Async(ppoll_async)),
+    Entry::new(abi::__NR_select, "select", Call::Async(select_async)),
+    Entry::new(abi::__NR_pselect6, "pselect6", Call::Async(pselect6_async)),
+];
+
+/// So many descriptors are copied at a time.
+const CHUNK: usize = 32;
+/// No process has a descriptor with this number or a higher one.
+const MAX_DESCRIPTORS: usize = 1 << 20;
+
+fn poll_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let patience = patience_of_milliseconds(args.int(2));
+    let (fds, count) = (args.long(0), args.int(1) as u32 as usize);
+    let result = look_async(cx, me, fds, count, patience);
+    if result != Err(Errno::RESTART_SYS) {
+        return result;
+    }
+    match patience {
+        Patience::Until(until) => {
+            me.restart = Some(Restart::Poll { fds, count, until });
+            Err(Errno::RESTART_BLOCK)
+        }
+        _ => Err(Errno::RESTART_NO_HANDLER),
+    }
+}
+
+/// Goes on with a `poll` that was interrupted.
+///
+/// # Errors
+/// As for poll(2).
+pub fn resume_poll_async(cx: &mut Cx, me: &mut Current, fds: usize, count: usize, until: u64) -> Result<usize> {
+    let result = look_async(cx, me, fds, count, Patience::Until(until));
+    if result != Err(Errno::RESTART_SYS) {
+        return result;
+    }
+    me.restart = Some(Restart::Poll { fds, count, until });
+    Err(Errno::RESTART_BLOCK)
+}
+
+fn ppoll_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let patience = patience_of_timespec(cx, me, args.long(2))?;
+    set_mask_async(cx, me, args.long(3), args.long(4))?;
+    let result = look_async(cx, me, args.long(0), args.int(1) as u32 as usize, patience);
+    tell_rest(cx, me, args.long(2), patience, |rest| TimeSpec::from_nanoseconds(rest));
+    result.map_err(restart_without_handler)
+}
+
+/// `until` the milliseconds of poll(2) and epoll_wait(2) have passed.
+pub(super) fn patience_of_milliseconds(timeout: i32) -> Patience {
+    match u64::try_from(timeout) {
+        Ok(0) => Patience::None,
+        Ok(milliseconds) => Patience::Until(frame::time::now() + milliseconds * 1_000_000),
+        Err(_) => Patience::Forever,
+    }
+}
+
+/// Until the time of a `struct timespec` has passed; an address of 0 means for ever.
+pub(super) fn patience_of_timespec(cx: &mut Cx, me: &mut Current, address: usize) -> Result<Patience> {
+    if address == 0 {
+        return Ok(Patience::Forever);
+    }
+    Ok(patience_of_nanoseconds(me.read_async::<TimeSpec>(cx, address)?.nanoseconds()?))
+}
+
+fn patience_of_nanoseconds(timeout: u64) -> Patience {
+    match timeout {
+        0 => Patience::None,
+        timeout => Patience::Until(frame::time::now().saturating_add(timeout)),
+    }
+}
+
+/// Has the mask of signals at an address instead of the thread's own until the call has ended; an address of 0 leaves that.
+pub(super) fn set_mask_async(cx: &mut Cx, me: &mut Current, address: usize, size: usize) -> Result<()> {
+    if address == 0 {
+        return Ok(());
+    }
+    if size != size_of::<u64>() {
+        return Err(Errno::EINVAL);
+    }
+    let mask = me.read_async::<u64>(cx, address)?;
+    signal::set_temporary_mask(me, SignalSet(mask), cx);
+    Ok(())
+}
+
+/// Writes how much of a time-out is left where it came from. That it cannot be written is no error.
+fn tell_rest<T: IntoBytes + Immutable>(
+    cx: &mut Cx,
+    me: &mut Current,
+    address: usize,
+    patience: Patience,
+    encode: fn(u64) -> T,
+) {
+    if let Patience::Until(until) = patience {
+        let rest = encode(until.saturating_sub(frame::time::now()));
+        let _ = me.write_async(cx, address, &rest);
+    }
+}
+
+fn restart_without_handler(error: Errno) -> Errno {
+    if error == Errno::RESTART_SYS { Errno::RESTART_NO_HANDLER } else { error }
+}
+
+/// Waits until something is ready of `count` descriptions of descriptors at `address`: how many.
+fn look_async(cx: &mut Cx, me: &mut Current, address: usize, count: usize, patience: Patience) -> Result<usize> {
+    if count as u64 > me.thread(cx)?.limit(abi::RLIMIT_NOFILE, cx).0 || count > MAX_DESCRIPTORS {
+        return Err(Errno::EINVAL);
+    }
+    let result = complete_async(cx, me, patience, |cx, me, mut waker| {
+        let memory = me.memory(cx)?;
+        let mut ready = 0;
+        let mut chunk = [PollFd::default(); CHUNK];
+        for first in (0..count).step_by(CHUNK) {
+            let chunk = &mut chunk[..CHUNK.min(count - first)];
+            let len = size_of_val(chunk);
+            let at = address.wrapping_add(first * size_of::<PollFd>());
+            memory.reader(at, len).read(chunk.as_mut_bytes())?;
+            ready += poll_step(chunk, &mut waker, me, cx)?;
+            memory.writer(at, len).write(chunk.as_bytes())?;
+        }
+        if ready == 0 { Err(Stop::Block) } else { Ok(ready) }
+    });
+    nothing_in_time(result)
+}
+
+/// A time-out is no error for calls that say how many are ready.
+pub(super) fn nothing_in_time(result: Result<usize>) -> Result<usize> {
+    match result {
+        Err(Errno::ETIMEDOUT | Errno::EAGAIN) => Ok(0),
+        result => result,
+    }
+}
+
+fn select_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let patience = match args.long(4) {
+        0 => Patience::Forever,
+        address => {
+            let timeout = me.read_async::<TimeVal>(cx, address)?;
+            // More than a second of microseconds is normalised, not refused.
+            let extra = timeout.microseconds.div_euclid(1_000_000);
+            let timeout = TimeVal {
+                seconds: timeout.seconds.saturating_add(extra),
+                microseconds: timeout.microseconds.rem_euclid(1_000_000),
+            };
+            patience_of_nanoseconds(timeout.nanoseconds()?)
+        }
+    };
+    let result = select_sets_async(cx, me, args, patience);
+    tell_rest(cx, me, args.long(4), patience, |rest| TimeVal::from_nanoseconds(rest));
+    result.map_err(restart_without_handler)
+}
+
+/// The sixth argument of pselect6: where the mask is, and its size.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct MaskAt {
+    address: usize,
+    size: usize,
+}
+
+fn pselect6_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let patience = patience_of_timespec(cx, me, args.long(4))?;
+    if args.long(5) != 0 {
+        let mask = me.read_async::<MaskAt>(cx, args.long(5))?;
+        set_mask_async(cx, me, mask.address, mask.size)?;
+    }
+    let result = select_sets_async(cx, me, args, patience);
+    tell_rest(cx, me, args.long(4), patience, |rest| TimeSpec::from_nanoseconds(rest));
+    result.map_err(restart_without_handler)
+}
+
+/// Waits until something is ready in the three sets of select(2).
+fn select_sets_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) -> Result<usize> {
+    let count = usize::try_from(args.int(0)).map_err(|_| Errno::EINVAL)?.min(MAX_DESCRIPTORS);
+    let addresses = [args.long(1), args.long(2), args.long(3)];
+    let result = complete_async(cx, me, patience, |cx, me, waker| {
+        let mut sets = Sets::read(count, addresses, me, cx)?;
+        match sets.look(waker, me, cx)? {
+            0 => Err(Stop::Block),
+            ready => {
+                sets.write(addresses, me, cx)?;
+                Ok(ready)
+            }
+        }
+    });
+    if matches!(result, Err(Errno::ETIMEDOUT | Errno::EAGAIN)) {
+        complete_async(cx, me, Patience::Forever, |cx, me, _| Sets::empty(count).write(addresses, me, cx))?;
+    }
+    nothing_in_time(result)
+}
+
+/// The sets of select(2): readable, writable, exceptional; one behind the other.
+struct Sets {
+    words: vec::Vec<u64>,
+    each: usize,
+    count: usize,
+}
+
+/// What makes a descriptor a member, by set: see select(2), "Correspondence between select() and poll() notifications".
+const MEMBERSHIP: [Events; 3] = [
+    Events::IN.union(Events::READ_NORMAL).union(Events::HANG_UP).union(Events::ERROR),
+    Events::OUT.union(Events::WRITE_NORMAL).union(Events::ERROR),
+    Events::PRIORITY,
+];
+
+impl Sets {
+    fn empty(count: usize) -> Self {
+        let each = count.div_ceil(64);
+        Sets { words: vec![0; each * 3], each, count }
+    }
+
+    fn read(count: usize, addresses: [usize; 3], me: &Current, cx: &Cx) -> Step<Self> {
+        let mut sets = Sets::empty(count);
+        let memory = me.memory(cx)?;
+        for (index, address) in addresses.into_iter().enumerate() {
+            if address != 0 {
+                let words = &mut sets.words[index * sets.each..(index + 1) * sets.each];
+                memory.reader(address, sets.each * 8).read(words.as_mut_bytes())?;
+            }
+        }
+        Ok(sets)
+    }
+
+    fn write(&self, addresses: [usize; 3], me: &Current, cx: &Cx) -> Step<()> {
+        let memory = me.memory(cx)?;
+        for (index, address) in addresses.into_iter().enumerate() {
+            if address != 0 {
+                memory.write_bytes(address, self.words[index * self.each..(index + 1) * self.each].as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves in the sets what is ready; how many memberships that are.
+    fn look(&mut self, mut waker: Option<refs::Waker>, me: &Current, cx: &Cx) -> Step<usize> {
+        let files = me.files(cx)?;
+        let handles = files.handles.lock(cx);
+        let mut ready = 0;
+        for word in 0..self.each {
+            let asked = [0, 1, 2].map(|set| self.words[set * self.each + word]);
+            let mut found = [0; 3];
+            let mut left = asked[0] | asked[1] | asked[2];
+            while left != 0 {
+                let bit = left.trailing_zeros() as usize;
+                left &= left - 1;
+                let fd = word * 64 + bit;
+                if fd >= self.count {
+                    break;
+                }
+                let open = handles.get(fd, cx).ok_or(Errno::EBADF)?;
+                if let Some(waker) = waker {
+                    open.downgrade().watch(waker, cx);
+                }
+                let mut interest = Events::empty();
+                for set in 0..3 {
+                    if asked[set] >> bit & 1 != 0 {
+                        interest |= MEMBERSHIP[set];
+                    }
+                }
+                let events = open.file.poll(interest, waker, cx);
+                for set in 0..3 {
+                    if asked[set] >> bit & 1 != 0 && events.intersects(MEMBERSHIP[set]) {
+                        found[set] |= 1 << bit;
+                        ready += 1;
+                        waker = None;
+                    }
+                }
+            }
+            for set in 0..3 {
+                self.words[set * self.each + word] = found[set];
+            }
+        }
+        Ok(ready)
+    }
+}
