@@ -15,13 +15,9 @@ pub struct MachineArguments {
     #[arg(long, value_name = "auto|tcg|kvm", default_value = "auto")]
     accel: Accel,
 
-    /// The Ebb kernel to boot [default: EBB_KERNEL, or the one that was built with this command].
+    /// The kernel to boot: Ebb, or for comparison a Linux bzImage [default: EBB_KERNEL, or what was built with this command].
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
-
-    /// Boot this Linux kernel (a bzImage) instead, for comparison.
-    #[arg(long, value_name = "FILE", conflicts_with = "kernel")]
-    linux: Option<PathBuf>,
 
     /// Show the kernel's log on standard error.
     #[arg(long)]
@@ -31,10 +27,7 @@ pub struct MachineArguments {
 impl MachineArguments {
     /// The machine that these options describe.
     pub fn machine(&self) -> Result<Machine> {
-        let kernel = match &self.linux {
-            Some(path) => Kernel::Linux(path.clone()),
-            None => Kernel::Ebb(artifacts::KERNEL.find(self.kernel.as_deref())?),
-        };
+        let kernel = Kernel::open(&artifacts::KERNEL.find(self.kernel.as_deref())?)?;
         let console = if self.kernel_log { ConsoleUse::Shown } else { ConsoleUse::Kept };
         Ok(Machine { memory: self.memory, accel: self.accel, console, ..Machine::new(kernel) })
     }

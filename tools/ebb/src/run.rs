@@ -24,7 +24,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
     env: Vec<(String, String)>,
 
-    /// The program's working directory in the guest.
+    /// The program's working directory in the guest; made if it is missing.
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     workdir: String,
 
@@ -100,7 +100,6 @@ fn image_with_program(arguments: &Arguments) -> Result<(Image, PathBuf)> {
         }
     };
     image.complete();
-    image.add_directory(&arguments.workdir, 0o755);
     image.add_agent(None)?;
     Ok((image, path))
 }

@@ -8,6 +8,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What `ebb shell` takes.
 #[derive(Args)]
@@ -28,6 +29,8 @@ const PROFILE: &str =
 const ESCAPE: u8 = 0x01;
 const CTRL_D: u8 = 0x04;
 const SIGTERM: u8 = 15;
+/// How often the shell is told that its input has ended.
+const END_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs the shell to its end; returns its exit code.
 pub fn shell(arguments: &Arguments) -> Result<u8> {
@@ -111,8 +114,10 @@ fn pass_keys_on(mut console: UnixStream, remote: &Remote) {
             return;
         }
     }
-    // The console may be gone already.
-    let _ = console.write_all(&[CTRL_D]);
+    // A terminal that changes its mode drops a Ctrl-D that came too early: so again and again, until the console is gone.
+    while console.write_all(&[CTRL_D]).is_ok() {
+        std::thread::sleep(END_INTERVAL);
+    }
 }
 
 /// The terminal passes every key on as it is; dropping this puts it back as it was.

@@ -60,8 +60,8 @@ pub enum Error {
         why: String,
     },
 
-    /// The machine would not have enough memory to come up, or did not.
-    #[error("{given} MiB of memory are too little: {why}")]
+    /// The machine would not have enough memory to come up, or this host has not enough for it.
+    #[error("a machine with {given} MiB of memory cannot be: {why}")]
     TooLittleMemory {
         /// What the machine got.
         given: u64,

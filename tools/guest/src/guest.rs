@@ -10,7 +10,7 @@ use crate::image::Image;
 use crate::kernel::PowerState;
 use crate::line::{LineWriter, read_line};
 use crate::program::{Input, Program};
-use crate::qemu::Qemu;
+use crate::qemu::{Qemu, lacks_memory};
 use crate::{ConsoleUse, Error, Machine, Result};
 use ebb_protocol::flow::Window;
 use ebb_protocol::{Exit, OutputStream, ToGuest, ToHost};
@@ -294,7 +294,11 @@ impl Guest {
     /// Why the line is down.
     fn ending(&mut self, line_says: String) -> Error {
         let (state, why) = self.qemu.power_state(&self.machine);
-        let why = match (self.qemu.complaint(), state) {
+        let complaint = self.qemu.complaint();
+        if let Some(said) = complaint.as_deref().filter(|said| lacks_memory(said)) {
+            return Error::TooLittleMemory { given: self.machine.memory.0, why: said.to_owned() };
+        }
+        let why = match (complaint, state) {
             (Some(complaint), _) => format!("{why}: {complaint}"),
             (None, PowerState::Failed) => format!("{line_says}; {why}"),
             (None, _) => why,

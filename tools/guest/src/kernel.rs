@@ -1,5 +1,9 @@
 //! The kernels that a machine can boot, and how each is told what to run.
 
+use crate::error::Doing;
+use crate::image::elf;
+use crate::{Error, Result};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A kernel's file. Both kinds start the same agent from the same initial file system.
@@ -24,7 +28,29 @@ pub(crate) enum PowerState {
     Failed,
 }
 
+/// Where a bzImage has its mark, and the mark: the x86 boot protocol of Linux, "The Real-Mode Kernel Header".
+const BZIMAGE_MARK_AT: usize = 0x202;
+const BZIMAGE_MARK: &[u8] = b"HdrS";
+
 impl Kernel {
+    /// The kernel in a file: an ELF file is Ebb, a bzImage is Linux.
+    pub fn open(path: &Path) -> Result<Self> {
+        let mut start = Vec::new();
+        std::fs::File::open(path)
+            .and_then(|file| file.take(1024).read_to_end(&mut start))
+            .doing(|| format!("reading {}", path.display()))?;
+        if elf::is_elf(&start) {
+            Ok(Self::Ebb(path.to_path_buf()))
+        } else if start.get(BZIMAGE_MARK_AT..).is_some_and(|rest| rest.starts_with(BZIMAGE_MARK)) {
+            Ok(Self::Linux(path.to_path_buf()))
+        } else {
+            Err(Error::NotAProgram {
+                path: path.to_path_buf(),
+                why: "neither an Ebb kernel nor a Linux bzImage".into(),
+            })
+        }
+    }
+
     /// The file that QEMU loads.
     pub fn path(&self) -> &Path {
         match self {

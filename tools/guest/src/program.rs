@@ -56,7 +56,7 @@ impl Program {
         self
     }
 
-    /// Sets the working directory.
+    /// Sets the working directory; it is made if it is missing.
     pub fn current_dir(mut self, directory: impl AsRef<OsStr>) -> Self {
         self.start.cwd = directory.as_ref().as_bytes().to_vec();
         self

@@ -100,11 +100,8 @@ impl Qemu {
             }
             if self.child.try_wait().doing(|| "waiting for QEMU".into())?.is_some() || Instant::now() > deadline {
                 let said = self.complaint().unwrap_or_else(|| "QEMU does not start".into());
-                if said.contains("cannot set up guest memory") || said.contains("annot allocate memory") {
-                    return Err(Error::TooLittleMemory {
-                        given: machine.memory.0,
-                        why: format!("this host lacks them ({said})"),
-                    });
+                if lacks_memory(&said) {
+                    return Err(Error::TooLittleMemory { given: machine.memory.0, why: said });
                 }
                 return Err(Error::Died { why: said, log: None });
             }
@@ -145,6 +142,11 @@ impl Drop for Qemu {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Whether QEMU says that the host cannot give the machine its memory.
+pub(crate) fn lacks_memory(complaint: &str) -> bool {
+    complaint.contains("cannot set up guest memory") || complaint.contains("annot allocate memory")
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {

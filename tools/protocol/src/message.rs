@@ -66,7 +66,7 @@ pub struct Start {
     pub argv: Vec<Vec<u8>>,
     /// The whole environment.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The working directory.
+    /// The working directory; made if it is missing.
     pub cwd: Vec<u8>,
     /// What standard input is.
     pub stdin: StandardInput,

@@ -45,14 +45,12 @@ pub struct Output {
 }
 
 impl Run {
-    /// Starts the program in a process group of its own.
+    /// Starts the program in a process group of its own. A working directory that is missing is made.
     pub fn start(start: &Start) -> Result<Self, StartError> {
         let failed =
             |doing: String| move |error: io::Error| StartError { doing, errno: error.raw_os_error().unwrap_or(0) };
         let cwd = OsStr::from_bytes(&start.cwd);
-        let is_directory = std::fs::metadata(cwd)
-            .and_then(|metadata| if metadata.is_dir() { Ok(()) } else { Err(io::Error::from_raw_os_error(20)) });
-        is_directory.map_err(failed(format!("enter the working directory {}", cwd.display())))?;
+        std::fs::create_dir_all(cwd).map_err(failed(format!("enter the working directory {}", cwd.display())))?;
 
         let pipes = failed("make pipes".into());
         let make = || -> io::Result<_> { Ok((io::pipe()?, io::pipe()?, io::pipe()?)) };

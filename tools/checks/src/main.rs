@@ -1,0 +1,89 @@
+//! The command `ebb-checks`: runs the same programs on Linux and on Ebb and compares what they do.
+//!
+//! Linux is the reference, so nobody has to write down what is right, and a wrong idea of it shows. A subcommand per kind
+//! of program: [`programs`] (the checks in `user/checks`), [`applets`] (one command per BusyBox applet) and [`script`]
+//! (a long shell script). Each makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
+//! The last line is `N passed, N failed`; the exit code is 0 only if none failed.
+
+#![forbid(unsafe_code)]
+
+mod applets;
+mod compare;
+mod compile;
+mod programs;
+mod script;
+mod session;
+mod system;
+mod task;
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Runs the same programs on Linux and on Ebb and compares what they do.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    systems: SystemArguments,
+}
+
+/// Which two systems to compare.
+#[derive(Args, Clone)]
+pub struct SystemArguments {
+    /// The Ebb kernel [default: EBB_KERNEL, or the one that was built with this command].
+    #[arg(long, global = true, value_name = "FILE")]
+    kernel: Option<PathBuf>,
+
+    /// The reference: this Linux kernel (a bzImage) in a machine of the same kind, instead of this host's.
+    #[arg(long, global = true, value_name = "FILE")]
+    reference: Option<PathBuf>,
+
+    /// Run on the reference only, and show what the programs print.
+    #[arg(long, global = true)]
+    reference_only: bool,
+
+    /// Show Ebb's log on standard error.
+    #[arg(long, global = true)]
+    kernel_log: bool,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// The behaviour checks in user/checks.
+    Programs {
+        /// Only those whose names (subsystem/program) contain one of these.
+        filters: Vec<String>,
+    },
+    /// A command for every BusyBox applet; the results are kept in docs/src/busybox.md.
+    Applets {
+        /// Write the table instead of checking that it is up to date.
+        #[arg(long)]
+        write: bool,
+        /// Only these applets; the table is left alone.
+        applets: Vec<String>,
+    },
+    /// The shell script user/busybox/script.sh.
+    Script,
+}
+
+fn main() -> ExitCode {
+    let CommandLine { command, systems } = CommandLine::parse();
+    let tally = match command {
+        Command::Programs { filters } => programs::run(&systems, &filters),
+        Command::Applets { write, applets } => applets::run(&systems, write, &applets),
+        Command::Script => script::run(&systems),
+    };
+    match tally {
+        Ok(tally) => {
+            println!("{} passed, {} failed", tally.passed, tally.failed);
+            if tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("ebb-checks: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

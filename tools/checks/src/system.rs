@@ -1,0 +1,226 @@
+//! The systems that tasks run on: this host's Linux, and guests.
+
+use crate::SystemArguments;
+use crate::task::{Action, Outcome, Task};
+use anyhow::{Context, Result};
+use ebb_guest::image::busybox;
+use ebb_guest::{ConsoleUse, Error, Exit, Guest, Image, Input, Kernel, Machine, OutputStream, Program, artifacts};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io::{Read, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Where a guest has BusyBox's applets for tasks.
+const GUEST_APPLETS: &str = "/applets";
+
+/// A system that runs one task after the other, each in a fresh, empty working directory.
+pub trait System {
+    /// A name for tables.
+    fn name(&self) -> &'static str;
+    /// Runs one task; an error means that no task can be run at all.
+    fn run(&mut self, task: &Task) -> Result<Outcome>;
+}
+
+/// The two systems that are compared.
+pub struct Systems {
+    /// What is right.
+    pub reference: Box<dyn System>,
+    /// What is tested; none if only the reference was asked for.
+    pub ebb: Option<Box<dyn System>>,
+}
+
+/// The systems that the command line asks for, ready for these tasks.
+pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
+    let reference: Box<dyn System> = match &arguments.reference {
+        None => Box::new(Host::new()?),
+        Some(path) => Box::new(GuestSystem::new(Machine::new(Kernel::open(path)?), tasks)?),
+    };
+    if arguments.reference_only {
+        return Ok(Systems { reference, ebb: None });
+    }
+    let mut machine = Machine::new(Kernel::open(&artifacts::KERNEL.find(arguments.kernel.as_deref())?)?);
+    if arguments.kernel_log {
+        machine.console = ConsoleUse::Shown;
+    }
+    Ok(Systems { reference, ebb: Some(Box::new(GuestSystem::new(machine, tasks)?)) })
+}
+
+/// The environment of every task, but for `PATH`.
+const ENVIRONMENT: [(&str, &str); 4] = [("HOME", "/root"), ("USER", "root"), ("LC_ALL", "C"), ("TZ", "UTC0")];
+
+/// The Linux that this runs on.
+struct Host {
+    applets: TempDir,
+}
+
+impl Host {
+    fn new() -> Result<Self> {
+        let applets = tempfile::tempdir().context("making a directory for the applets")?;
+        let busybox = busybox::find()?;
+        for applet in busybox::applets(&busybox)? {
+            if let Some(name) = Path::new(&applet).file_name() {
+                // BusyBox lists itself and a few applets twice.
+                let _ = symlink(&busybox, applets.path().join(name));
+            }
+        }
+        Ok(Self { applets })
+    }
+
+    fn start(&self, task: &Task, directory: &Path) -> Result<Child> {
+        let mut command = match &task.action {
+            Action::Program(path) => Command::new(path),
+            Action::Shell(text, name) => {
+                let mut command = Command::new(self.applets.path().join("sh"));
+                command.arg0("sh").args(["-c", text, name]);
+                command
+            }
+        };
+        command
+            .env_clear()
+            .envs(ENVIRONMENT)
+            .env("PATH", self.applets.path())
+            .current_dir(directory)
+            .process_group(0)
+            .stdin(if task.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().with_context(|| format!("starting {}", task.name))
+    }
+}
+
+impl System for Host {
+    fn name(&self) -> &'static str {
+        "Linux"
+    }
+
+    fn run(&mut self, task: &Task) -> Result<Outcome> {
+        let directory = tempfile::tempdir().context("making a working directory")?;
+        let mut child = self.start(task, directory.path())?;
+        let group = Pid::from_child(&child);
+        if let (Some(mut pipe), Some(bytes)) = (child.stdin.take(), task.stdin.clone()) {
+            // A program need not read its input.
+            std::thread::spawn(move || pipe.write_all(&bytes));
+        }
+        let stdout = child.stdout.take().map(collect);
+        let stderr = child.stderr.take().map(collect);
+        let deadline = Instant::now() + task.limit;
+        let status = loop {
+            match child.try_wait()? {
+                Some(status) => break Some(status),
+                None if Instant::now() > deadline => break None,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        // What it left behind in its group goes, as in a guest; then the pipes end.
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = child.wait();
+        let taken = |collector: Option<std::thread::JoinHandle<Vec<u8>>>| {
+            collector.and_then(|collector| collector.join().ok()).unwrap_or_default()
+        };
+        let (stdout, stderr) = (taken(stdout), taken(stderr));
+        Ok(match status {
+            None => Outcome::TimedOut { stdout },
+            Some(status) => {
+                let exit = match (status.code(), status.signal()) {
+                    (Some(code), _) => Exit::Code(code as u8),
+                    (None, signal) => Exit::Signal(signal.unwrap_or(0) as u8),
+                };
+                Outcome::Ended { stdout, stderr, exit }
+            }
+        })
+    }
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What could be read before an error is still worth comparing.
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+/// A machine; started when the first task comes, and anew after one that it did not survive.
+struct GuestSystem {
+    machine: Machine,
+    image: Image,
+    guest: Option<Guest>,
+    runs: usize,
+}
+
+impl GuestSystem {
+    fn new(machine: Machine, tasks: &[Task]) -> Result<Self> {
+        let mut image = Image::base();
+        image.add_busybox()?;
+        for applet in busybox::applets(&busybox::find()?)? {
+            if let Some(name) = Path::new(&applet).file_name() {
+                image.add_symlink(Path::new(GUEST_APPLETS).join(name), busybox::GUEST_PATH);
+            }
+        }
+        for task in tasks {
+            if let Action::Program(path) = &task.action {
+                image.add_file(guest_path(task), path)?;
+            }
+        }
+        Ok(Self { machine, image, guest: None, runs: 0 })
+    }
+
+    fn guest(&mut self) -> std::result::Result<&mut Guest, Error> {
+        let guest = match self.guest.take() {
+            Some(guest) => guest,
+            None => Guest::boot(self.machine.clone(), &self.image)?,
+        };
+        Ok(self.guest.insert(guest))
+    }
+}
+
+fn guest_path(task: &Task) -> PathBuf {
+    Path::new("/checks").join(&task.name)
+}
+
+impl System for GuestSystem {
+    fn name(&self) -> &'static str {
+        self.machine.kernel.name()
+    }
+
+    fn run(&mut self, task: &Task) -> Result<Outcome> {
+        self.runs += 1;
+        let mut program = match &task.action {
+            Action::Program(_) => Program::new(guest_path(task)),
+            Action::Shell(text, name) => {
+                Program::new(Path::new(GUEST_APPLETS).join("sh")).arg0("sh").args(["-c", text, name])
+            }
+        };
+        for (name, value) in ENVIRONMENT {
+            program = program.env(name, value);
+        }
+        let directory = format!("/tmp/{}", self.runs);
+        let program = program.env("PATH", GUEST_APPLETS).current_dir(directory);
+        let input = task.stdin.clone().map_or(Input::Null, Input::bytes);
+
+        let guest = self.guest().context("starting a guest")?;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let exit = guest.stream(&program, input, Some(task.limit), |stream, bytes| {
+            match stream {
+                OutputStream::Stdout => stdout.extend_from_slice(bytes),
+                OutputStream::Stderr => stderr.extend_from_slice(bytes),
+            }
+            Ok(())
+        });
+        match exit {
+            Ok(exit) => Ok(Outcome::Ended { stdout, stderr, exit }),
+            Err(Error::TimedOut(_)) => Ok(Outcome::TimedOut { stdout }),
+            Err(error @ Error::Spawn { .. }) => {
+                Ok(Outcome::Ended { stdout, stderr: error.to_string().into_bytes(), exit: Exit::Code(127) })
+            }
+            Err(error) => {
+                self.guest = None;
+                Ok(Outcome::SystemLost(error.to_string()))
+            }
+        }
+    }
+}
