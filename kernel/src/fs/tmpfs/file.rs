@@ -161,6 +161,7 @@ impl RegularFile {
         let outcome = match content.pages.get(index) {
             Some(frame) => copy(from, &mut frame.writer(range), len),
             None => {
+                crate::memory::admit()?;
                 self.account(1)?;
                 let whole = len == PAGE_SIZE;
                 let frame = if whole { UFrame::for_overwrite() } else { UFrame::zeroed() };

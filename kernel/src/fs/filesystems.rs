@@ -1,0 +1,122 @@
+//! Which file systems can be mounted, and the tree as it is when the first program starts.
+
+use alloc::vec::Vec;
+
+use frame::Cx;
+use refs::{SpinLock, StrongRc};
+
+use super::initramfs::{self, make_directory};
+use super::tmpfs::{self, Directory};
+use super::{Creation, FileKind, FileSystem, Inode, MOUNTS, Mount, MountFlags, Path};
+use crate::device::NODES;
+use crate::error::{Errno, Result};
+
+/// A new instance and its root directory.
+pub type Instance = (StrongRc<FileSystem>, StrongRc<Inode>);
+
+/// A type of file system, as in `/proc/filesystems`.
+pub struct FileSystemType {
+    /// Its name for mount(2).
+    pub name: &'static str,
+    /// Makes an instance (or shares the one there is), with the options of mount(2). EINVAL for options that are not understood.
+    pub make: fn(options: &[u8], cx: &Cx) -> Result<Instance>,
+}
+
+/// All types. None needs a block device.
+pub const TYPES: &[FileSystemType] = &[
+    FileSystemType { name: "tmpfs", make: |options, _| tmpfs::new("tmpfs", options) },
+    FileSystemType { name: "ramfs", make: |options, _| tmpfs::new("ramfs", options) },
+    FileSystemType { name: "devtmpfs", make: |_, cx| devices(cx) },
+];
+
+/// The one instance of devtmpfs.
+static DEVICES: SpinLock<Option<Instance>> = SpinLock::new(None);
+
+fn devices(cx: &Cx) -> Result<Instance> {
+    let share = |(file_system, root): &Instance| (file_system.share(), root.share());
+    if let Some(instance) = &*DEVICES.lock(cx) {
+        return Ok(share(instance));
+    }
+    let instance = tmpfs::new("devtmpfs", b"mode=755")?;
+    let root = instance.1.downgrade().upgrade(cx)?;
+    for node in NODES {
+        let mut directory = root.clone();
+        let mut parts = node.path.as_bytes().split(|&byte| byte == b'/').peekable();
+        while let Some(name) = parts.next() {
+            let existing = directory.ops_as::<Directory>().and_then(|names| names.find(name, cx));
+            directory = match existing {
+                Some(existing) => existing,
+                None if parts.peek().is_some() => make_directory(&directory, name, 0o755, cx)?,
+                None => {
+                    let what = Creation {
+                        kind: node.kind,
+                        permissions: node.permissions,
+                        uid: 0,
+                        gid: 0,
+                        device: node.device,
+                        target: &[],
+                    };
+                    directory.ops.create(&directory, name, &what, cx)?
+                }
+            };
+        }
+    }
+    for name in ["pts", "shm"] {
+        make_directory(&root, name.as_bytes(), if name == "shm" { 0o1777 } else { 0o755 }, cx)?;
+    }
+    for (name, target) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "/proc/self/fd/0"),
+        ("stdout", "/proc/self/fd/1"),
+        ("stderr", "/proc/self/fd/2"),
+    ] {
+        let what = Creation {
+            kind: FileKind::Symlink,
+            permissions: 0o777,
+            uid: 0,
+            gid: 0,
+            device: Default::default(),
+            target: target.as_bytes(),
+        };
+        root.ops.create(&root, name.as_bytes(), &what, cx)?;
+    }
+    let shared = share(&instance);
+    *DEVICES.lock(cx) = Some(instance);
+    Ok(shared)
+}
+
+/// Makes an instance of a file system by name.
+///
+/// # Errors
+/// ENODEV for a name that is not known; EINVAL for options that are not understood.
+pub fn make(name: &[u8], options: &[u8], cx: &Cx) -> Result<Instance> {
+    let kind = TYPES.iter().find(|kind| kind.name.as_bytes() == name).ok_or(Errno::ENODEV)?;
+    (kind.make)(options, cx)
+}
+
+/// Makes the tree: the root file system with what the initial ram disk holds, and devtmpfs on `/dev`. Called once, before the first program.
+///
+/// # Errors
+/// No memory. A broken archive is logged, and what could be unpacked is there.
+pub fn mount_root(archive: Option<&[u8]>, cx: &Cx) -> Result<()> {
+    let (file_system, root) = tmpfs::new("tmpfs", b"mode=755,size=80%")?;
+    let place = root.downgrade();
+    if let Some(archive) = archive
+        && let Err(failure) = initramfs::unpack(&root, archive, cx)
+    {
+        crate::log!("the initial ram disk cannot be unpacked completely: {failure}");
+    }
+    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, b"rootfs".to_vec(), MountFlags::empty())), None, cx);
+    let root = place.upgrade(cx)?;
+    let point = match root.ops_as::<Directory>().and_then(|names| names.find(b"dev", cx)) {
+        Some(point) => point,
+        None => make_directory(&root, b"dev", 0o755, cx)?,
+    };
+    if point.kind == FileKind::Directory {
+        let (file_system, devices) = devices(cx)?;
+        let mount = Mount::new(file_system, devices, Vec::from(*b"devtmpfs"), MountFlags::NO_SUID);
+        let on = Path { mount: MOUNTS.root(cx).ok_or(Errno::ENOENT)?.mount, inode: point };
+        MOUNTS.attach(StrongRc::new(mount), Some(&on), cx);
+    }
+    Ok(())
+}
