@@ -9,6 +9,7 @@
 //! | [`fs`] | the virtual file system, open files, and the file systems |
 //! | [`device`] | terminals and the memory devices |
 //! | [`time`] | clocks and timers |
+//! | [`futex`] | waiting for a word of user memory |
 //! | [`sched`] | which task runs next |
 //! | [`step`] | steps and the one driver that turns them into calls that block |
 //! | [`current`] | what a running thread knows of itself |
@@ -27,6 +28,7 @@ pub mod current;
 pub mod device;
 pub mod error;
 pub mod fs;
+pub mod futex;
 pub mod memory;
 pub mod process;
 pub mod sched;

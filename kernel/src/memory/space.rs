@@ -208,6 +208,16 @@ impl AddressSpace {
         &self.vm
     }
 
+    /// What is mapped at an address, if other address spaces may share it: the object's identity, and the offset in it in bytes.
+    pub fn shared_object(&self, address: usize, cx: &Cx) -> Option<(usize, u64)> {
+        let layout = self.layout.lock(cx);
+        let area = layout.areas.find(address).filter(|area| area.flags.contains(AreaFlags::SHARED))?;
+        let Shown::Object { object, first } = &area.backing else { return None };
+        let identity = object.with_pages(cx, |pages| core::ptr::from_ref(pages.mapped()).addr())?;
+        let offset = first.saturating_mul(PAGE_SIZE as u64).saturating_add((address - area.range().start) as u64);
+        Some((identity, offset))
+    }
+
     /// The program it was made for.
     pub fn executable(&self, cx: &Cx) -> Option<WeakRc<OpenFile>> {
         self.executable.lock(cx).as_ref().map(|own| own.file.downgrade())

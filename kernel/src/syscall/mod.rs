@@ -6,6 +6,7 @@
 mod epoll;
 mod events;
 mod exec;
+mod futex;
 mod memory;
 pub mod names;
 mod pipes;

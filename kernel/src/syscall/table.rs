@@ -19,6 +19,7 @@ pub enum Completeness {
 #[rustfmt::skip]
 const LISTS: &[&[Entry]] = &[
     super::exec::CALLS,
+    super::futex::CALLS,
     super::memory::CALLS,
     super::epoll::CALLS,
     super::events::CALLS,

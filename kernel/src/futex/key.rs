@@ -1,0 +1,46 @@
+//! [`Key`]: which futex is meant.
+
+use frame::Cx;
+
+use crate::current::Current;
+use crate::error::Errno;
+use crate::step::Step;
+
+/// Whether a futex may be waited for from other address spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// FUTEX_PRIVATE_FLAG: only threads that share the address space use it.
+    Private,
+    /// Other processes may share the memory that it is in.
+    Shared,
+}
+
+/// One futex.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// In the memory of one address space: which, and where.
+    Private(usize, usize),
+    /// In an object that is mapped: which, and the offset in bytes.
+    Object(usize, u64),
+}
+
+impl Key {
+    /// The futex at an address of the calling thread.
+    ///
+    /// # Errors
+    /// EINVAL if the address is not aligned; EFAULT if nothing can be there.
+    pub fn new(me: &Current, address: usize, scope: Scope, cx: &Cx) -> Step<Self> {
+        if !address.is_multiple_of(4) {
+            return Err(Errno::EINVAL.into());
+        }
+        if address >= frame::mm::USER_END {
+            return Err(Errno::EFAULT.into());
+        }
+        if scope == Scope::Shared
+            && let Some((object, offset)) = me.space(cx)?.shared_object(address, cx)
+        {
+            return Ok(Key::Object(object, offset));
+        }
+        Ok(Key::Private(me.space.address(), address))
+    }
+}

@@ -1,0 +1,188 @@
+//! Futexes: waiting until another thread changes a word of user memory. See futex(2), futex(7) and get_robust_list(2).
+//!
+//! A futex is named by a [`Key`]: the address space and the address, or, in memory that is shared between address spaces, the object that is
+//! mapped and the offset in it. Who waits is kept in [`queue`], first come first served.
+//!
+//! A waiter enters the queue *before* it looks at the word. A waker changes the word before it looks at the queue. So one of the two sees the
+//! other, and no wake-up is lost. A waiter whose wake-up crosses a signal or a time-out counts as woken.
+
+mod key;
+mod queue;
+mod robust;
+
+use frame::Cx;
+use frame::mm::Access;
+
+pub use key::{Key, Scope};
+pub use queue::ANY;
+use queue::{Place, QUEUES};
+pub use robust::release_robust_async;
+
+use crate::current::{Current, Restart};
+use crate::error::{Errno, Result};
+use crate::step::{Patience, Step, Stop, complete_async};
+
+/// Waits until the futex at `address` is woken for one of the bits of `mask`, if its word is `value`.
+///
+/// # Errors
+/// EAGAIN if the word is another; ETIMEDOUT; RESTART_SYS on a signal; EFAULT, EINVAL for a bad address.
+pub fn wait_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    address: usize,
+    scope: Scope,
+    value: u32,
+    mask: u32,
+    patience: Patience,
+) -> Result<()> {
+    if mask == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let mut place: Option<Place> = None;
+    let result = complete_async(cx, me, patience, |cx, me, waker| {
+        if place.as_ref().is_some_and(Place::was_woken) {
+            return Ok(());
+        }
+        if let Some(waker) = waker {
+            let queued = match &place {
+                Some(place) => place.wait_on(waker),
+                None => false,
+            };
+            if queued {
+                return Err(Stop::Block);
+            }
+            place = Some(Place::enter(Key::new(me, address, scope, cx)?, mask, waker));
+        } else if place.is_some() {
+            return Err(Stop::Block);
+        }
+        if load(me, address, cx)? == value { Err(Stop::Block) } else { Err(Errno::EAGAIN.into()) }
+    });
+    match place.take().map(Place::leave) {
+        // Whatever else ended the wait, a wake-up that was taken must not be lost.
+        Some(true) => Ok(()),
+        _ => result,
+    }
+}
+
+/// The rest of a wait with a relative time-out that no handler interrupted.
+///
+/// # Errors
+/// As for [`wait_async`]; RESTART_BLOCK on a signal.
+pub fn wait_rest_async(cx: &mut Cx, me: &mut Current, rest: Restart) -> Result<()> {
+    let Restart::Futex { address, value, until, mask, private } = rest else { return Err(Errno::EINTR) };
+    let scope = if private { Scope::Private } else { Scope::Shared };
+    match wait_async(cx, me, address, scope, value, mask, Patience::Until(until)) {
+        Err(Errno::RESTART_SYS) => {
+            me.restart = Some(rest);
+            Err(Errno::RESTART_BLOCK)
+        }
+        other => other,
+    }
+}
+
+/// Wakes up to `count` of those that wait at `address` for one of the bits of `mask`; how many.
+///
+/// # Errors
+/// EINVAL for an address that is not aligned or a mask of 0; EFAULT.
+pub fn wake(me: &Current, address: usize, scope: Scope, count: usize, mask: u32, cx: &Cx) -> Step<usize> {
+    if mask == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(QUEUES.wake(Key::new(me, address, scope, cx)?, count, mask))
+}
+
+/// Wakes up to `count` of those that wait at an address in the calling thread's memory, private or shared; nothing if it is no futex.
+pub fn wake_at(me: &Current, address: usize, count: usize, cx: &Cx) {
+    for scope in [Scope::Private, Scope::Shared] {
+        if let Ok(key) = Key::new(me, address, scope, cx) {
+            QUEUES.wake(key, count, ANY);
+        }
+    }
+}
+
+/// Wakes up to `wake` of those that wait at `from` and has up to `requeue` of the others wait at `to` instead; how many were woken, and how many
+/// of both. With `expected`, only if the word at `from` is that.
+///
+/// # Errors
+/// EAGAIN if the word is another; EINVAL, EFAULT for a bad address.
+pub fn requeue(
+    me: &Current,
+    from: usize,
+    to: usize,
+    scope: Scope,
+    (wake, requeue): (usize, usize),
+    expected: Option<u32>,
+    cx: &Cx,
+) -> Step<(usize, usize)> {
+    let (source, target) = (Key::new(me, from, scope, cx)?, Key::new(me, to, scope, cx)?);
+    if let Some(expected) = expected
+        && load(me, from, cx)? != expected
+    {
+        return Err(Errno::EAGAIN.into());
+    }
+    let woken = QUEUES.wake(source, wake, ANY);
+    Ok((woken, woken + QUEUES.requeue(source, target, requeue)))
+}
+
+/// Changes the word at `second` as the code `operation` says, wakes up to `wake` waiters at `first`, and, if the old word passes the comparison in
+/// the code, up to `wake_second` at `second`; how many. See FUTEX_WAKE_OP in futex(2).
+///
+/// # Errors
+/// ENOSYS for an unknown operation or comparison; EINVAL, EFAULT for a bad address.
+pub fn wake_operation(
+    me: &Current,
+    (first, second): (usize, usize),
+    scope: Scope,
+    (wake, wake_second): (usize, usize),
+    operation: u32,
+    cx: &Cx,
+) -> Step<usize> {
+    let (first_key, second_key) = (Key::new(me, first, scope, cx)?, Key::new(me, second, scope, cx)?);
+    let sign_extended = |bits: u32| ((bits << 20) as i32 >> 20) as u32;
+    let mut operand = sign_extended(operation >> 12 & 0xfff);
+    let compared = sign_extended(operation & 0xfff);
+    let kind = operation >> 28;
+    if kind & 8 != 0 {
+        operand = 1 << (operand & 31);
+    }
+    let compare = operation >> 24 & 0xf;
+    if kind & 7 > 4 || compare > 5 {
+        return Err(Errno::ENOSYS.into());
+    }
+    let mut old = load(me, second, cx)?;
+    loop {
+        let new = match kind & 7 {
+            0 => operand,
+            1 => old.wrapping_add(operand),
+            2 => old | operand,
+            3 => old & !operand,
+            _ => old ^ operand,
+        };
+        let found = me.space(cx)?.vm().compare_exchange_u32(second, old, new, cx)?;
+        if found == old {
+            break;
+        }
+        old = found;
+    }
+    let (signed, compared) = (old as i32, compared as i32);
+    let passes = match compare {
+        0 => signed == compared,
+        1 => signed != compared,
+        2 => signed < compared,
+        3 => signed <= compared,
+        4 => signed > compared,
+        _ => signed >= compared,
+    };
+    let mut woken = QUEUES.wake(first_key, wake, ANY);
+    if passes {
+        woken += QUEUES.wake(second_key, wake_second, ANY);
+    }
+    Ok(woken)
+}
+
+fn load(me: &Current, address: usize, cx: &Cx) -> Step<u32> {
+    if !address.is_multiple_of(4) {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(me.space(cx)?.vm().load_u32(address, cx).map_err(|fault| frame::mm::Fault { access: Access::Read, ..fault })?)
+}

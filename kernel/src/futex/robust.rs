@@ -1,0 +1,81 @@
+//! Robust futexes: the locks that a thread holds when it ends are marked, and one waiter of each is woken. See get_robust_list(2).
+
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::step::{Patience, complete_async};
+
+/// The list may be a loop: no more than this many entries are looked at.
+const LIMIT: usize = 2048;
+
+/// `struct robust_list_head`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Head {
+    first: usize,
+    /// From an entry to its futex.
+    offset: usize,
+    /// An entry that is being entered or taken out just now.
+    pending: usize,
+}
+
+/// Releases the robust futexes of the calling thread, which ends.
+pub fn release_robust_async(cx: &mut Cx, me: &mut Current) {
+    let head = me.thread(cx).map_or(0, |thread| thread.robust_list.swap(0, Ordering::Relaxed));
+    if head != 0 {
+        // What cannot be read is the program's own fault and concerns nobody else.
+        let _ = walk_async(cx, me, head);
+    }
+}
+
+fn walk_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<()> {
+    let head: Head = me.read_async(cx, address)?;
+    let mut entry = head.first;
+    for _ in 0..LIMIT {
+        // The lowest bit marks a priority-inheriting futex.
+        let at = entry & !1;
+        if at == address {
+            break;
+        }
+        // Read before the futex is released: its new owner may change the list.
+        let next: usize = me.read_async(cx, at)?;
+        if at != head.pending & !1 {
+            release_async(cx, me, at.wrapping_add(head.offset))?;
+        }
+        entry = next;
+    }
+    if head.pending != 0 {
+        release_async(cx, me, (head.pending & !1).wrapping_add(head.offset))?;
+    }
+    Ok(())
+}
+
+/// Marks a futex whose owner has ended, if that is the calling thread, and wakes one waiter.
+fn release_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<()> {
+    if !address.is_multiple_of(4) {
+        return Err(Errno::EINVAL);
+    }
+    let tid = me.thread(cx)?.tid();
+    let had_waiters = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        loop {
+            let space = me.space(cx)?;
+            let word = space.vm().load_u32(address, cx)?;
+            if word & abi::FUTEX_TID_MASK != tid {
+                return Ok(false);
+            }
+            let marked = word & abi::FUTEX_WAITERS | abi::FUTEX_OWNER_DIED;
+            if space.vm().compare_exchange_u32(address, word, marked, cx)? == word {
+                return Ok(word & abi::FUTEX_WAITERS != 0);
+            }
+        }
+    })?;
+    if had_waiters {
+        super::wake_at(me, address, 1, cx);
+    }
+    Ok(())
+}

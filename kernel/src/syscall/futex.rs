@@ -1,0 +1,115 @@
+//! Futexes.
+
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+
+use super::{Args, Call, Entry};
+use crate::current::{Current, Restart};
+use crate::error::{Errno, Result};
+use crate::futex::{self, Scope};
+use crate::process;
+use crate::step::{Patience, Step, complete_async};
+use crate::time::clock::{self, TimeSpec};
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::partial(
+        abi::__NR_futex,
+        "futex",
+        Call::Async(futex_async),
+        "priority inheritance (FUTEX_LOCK_PI and its like), FUTEX_FD",
+    ),
+    Entry::new(abi::__NR_set_robust_list, "set_robust_list", Call::Step(set_robust_list)),
+    Entry::new(abi::__NR_get_robust_list, "get_robust_list", Call::Step(get_robust_list)),
+];
+
+/// The size of `struct robust_list_head`.
+const ROBUST_LIST_HEAD_BYTES: usize = 24;
+
+fn futex_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (address, operation, value) = (args.long(0), args.int(1) as u32, args.int(2) as u32);
+    let scope = if operation & abi::FUTEX_PRIVATE_FLAG != 0 { Scope::Private } else { Scope::Shared };
+    let command = operation & !(abi::FUTEX_PRIVATE_FLAG | abi::FUTEX_CLOCK_REALTIME);
+    // Counts are `int`: a negative one is as good as none.
+    let (count, second_count) = (value as i32, args.long(3) as i32);
+    let counts = (count.max(0) as usize, second_count.max(0) as usize);
+    match command {
+        abi::FUTEX_WAIT => wait_relative_async(cx, me, args, scope),
+        abi::FUTEX_WAIT_BITSET => {
+            let patience = deadline_async(cx, me, args.long(3), operation)?;
+            futex::wait_async(cx, me, address, scope, value, args.int(5) as u32, patience).map(|()| 0)
+        }
+        abi::FUTEX_WAKE => {
+            step_async(cx, me, |cx, me| futex::wake(me, address, scope, counts.0.max(1), futex::ANY, cx))
+        }
+        abi::FUTEX_WAKE_BITSET => {
+            let mask = args.int(5) as u32;
+            step_async(cx, me, |cx, me| futex::wake(me, address, scope, counts.0.max(1), mask, cx))
+        }
+        abi::FUTEX_REQUEUE | abi::FUTEX_CMP_REQUEUE => {
+            if count < 0 || second_count < 0 {
+                return Err(Errno::EINVAL);
+            }
+            let expected = (command == abi::FUTEX_CMP_REQUEUE).then_some(args.int(5) as u32);
+            let target = args.long(4);
+            let (woken, both) =
+                step_async(cx, me, |cx, me| futex::requeue(me, address, target, scope, counts, expected, cx))?;
+            Ok(if expected.is_some() { both } else { woken })
+        }
+        abi::FUTEX_WAKE_OP => {
+            let words = (address, args.long(4));
+            let operation = args.int(5) as u32;
+            step_async(cx, me, |cx, me| futex::wake_operation(me, words, scope, counts, operation, cx))
+        }
+        _ => Err(Errno::ENOSYS),
+    }
+}
+
+fn step_async<T>(cx: &mut Cx, me: &mut Current, step: impl Fn(&Cx, &Current) -> Step<T>) -> Result<T> {
+    complete_async(cx, me, Patience::Forever, |cx, me, _| step(cx, me))
+}
+
+fn wait_relative_async(cx: &mut Cx, me: &mut Current, args: &Args, scope: Scope) -> Result<usize> {
+    let (address, value, time_out) = (args.long(0), args.int(2) as u32, args.long(3));
+    if time_out == 0 {
+        return futex::wait_async(cx, me, address, scope, value, futex::ANY, Patience::Forever).map(|()| 0);
+    }
+    let time = me.read_async::<TimeSpec>(cx, time_out)?.nanoseconds()?;
+    let until = frame::time::now().saturating_add(time);
+    let private = scope == Scope::Private;
+    futex::wait_rest_async(cx, me, Restart::Futex { address, value, until, mask: futex::ANY, private }).map(|()| 0)
+}
+
+/// The absolute time-out at an address (0: none), by the clock that the operation says.
+fn deadline_async(cx: &mut Cx, me: &mut Current, address: usize, operation: u32) -> Result<Patience> {
+    if address == 0 {
+        return Ok(Patience::Forever);
+    }
+    let time = me.read_async::<TimeSpec>(cx, address)?.nanoseconds()?;
+    let real_time = operation & abi::FUTEX_CLOCK_REALTIME != 0;
+    Ok(Patience::Until(if real_time { time.saturating_sub(clock::boot_time()) } else { time }))
+}
+
+fn set_robust_list(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    if args.long(1) != ROBUST_LIST_HEAD_BYTES {
+        return Err(Errno::EINVAL.into());
+    }
+    me.thread(cx)?.robust_list.store(args.long(0), Ordering::Relaxed);
+    Ok(0)
+}
+
+fn get_robust_list(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let head = match args.int(0) {
+        0 => me.thread(cx)?.robust_list.load(Ordering::Relaxed),
+        tid => {
+            let tid = u32::try_from(tid).map_err(|_| Errno::ESRCH)?;
+            process::find_thread(tid, cx).ok_or(Errno::ESRCH)?.robust_list.load(Ordering::Relaxed)
+        }
+    };
+    let memory = me.memory(cx)?;
+    memory.write(args.long(1), &head)?;
+    memory.write(args.long(2), &ROBUST_LIST_HEAD_BYTES)?;
+    Ok(0)
+}
