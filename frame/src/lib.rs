@@ -36,8 +36,14 @@ pub mod selftest;
 pub mod serial;
 #[cfg(target_os = "none")]
 pub mod time;
+mod trap;
 #[cfg(target_os = "none")]
 pub mod user;
+
+#[cfg(not(target_os = "none"))]
+mod hosted;
+#[cfg(not(target_os = "none"))]
+pub use hosted::{irq, power, serial, time, user};
 
 pub use boot::{BootInfo, Config};
 pub use refs::{Cx, NoSuspend};

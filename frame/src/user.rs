@@ -17,58 +17,7 @@ use crate::arch::machine::core_block::{self, core_block};
 use crate::arch::machine::fpu::{self, Chunk};
 use crate::arch::machine::{instructions, traps, user_mode};
 use crate::mm::Access;
-
-/// The general registers of a user thread, in the names of the architecture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-#[allow(missing_docs)]
-pub struct Registers {
-    pub rax: usize,
-    pub rbx: usize,
-    pub rcx: usize,
-    pub rdx: usize,
-    pub rsi: usize,
-    pub rdi: usize,
-    pub rbp: usize,
-    pub rsp: usize,
-    pub r8: usize,
-    pub r9: usize,
-    pub r10: usize,
-    pub r11: usize,
-    pub r12: usize,
-    pub r13: usize,
-    pub r14: usize,
-    pub r15: usize,
-    pub rip: usize,
-    pub rflags: usize,
-    pub fs_base: usize,
-    pub gs_base: usize,
-}
-
-/// Why user code stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trap {
-    /// A `syscall` instruction: number in `rax`, arguments in `rdi rsi rdx r10 r8 r9`.
-    Syscall,
-    /// Memory could not be accessed.
-    PageFault {
-        /// The address.
-        address: usize,
-        /// What was tried.
-        access: Access,
-        /// Whether the page was mapped (and the access not allowed).
-        present: bool,
-    },
-    /// Another exception of the processor.
-    Exception {
-        /// Its vector (0 divide error, 1 debug, 3 breakpoint, 6 invalid opcode, 13 general protection, 16 x87, 17 alignment, 19 SIMD, ...).
-        vector: u8,
-        /// Its error code, or 0; for a debug exception the debug status (DR6).
-        code: usize,
-    },
-    /// The task was asked to give way (`tasks::must_yield`).
-    Preempted,
-}
+pub use crate::trap::{BadFpuState, Registers, Trap};
 
 /// What a user thread has in the processor while it runs: registers and floating-point state.
 #[repr(C, align(64))]
@@ -293,10 +242,6 @@ fn handle(vector: usize, error: usize) -> Option<Trap> {
         _ => Some(Trap::Exception { vector: vector as u8, code: error }),
     }
 }
-
-/// A floating-point state that the processor would not load.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadFpuState;
 
 /// The size in bytes of the XSAVE area, and the mask of state components (XCR0).
 pub fn fpu_size() -> (usize, u64) {

@@ -1,0 +1,168 @@
+//! What stands in for the machine where `frame` is compiled for a host: enough for the kernel's own unit tests, which need a clock and a
+//! console but neither interrupts nor user code.
+
+/// Interrupts, of which there are none.
+pub mod irq {
+    use core::marker::PhantomData;
+
+    use refs::{Cx, NoSuspend};
+
+    /// An interrupt handler's context.
+    pub struct IrqCx {
+        _private: PhantomData<*mut ()>,
+    }
+
+    // SAFETY: nobody can make one.
+    unsafe impl NoSuspend for IrqCx {}
+
+    /// What handles an interrupt.
+    pub type Handler = fn(&IrqCx);
+
+    /// Nothing is ever pending.
+    pub fn poll(_cx: &mut Cx) {}
+}
+
+/// The host's clock, without a timer.
+pub mod time {
+    use std::sync::OnceLock;
+    use std::time::{Instant, SystemTime};
+
+    use super::irq::Handler;
+
+    /// Nanoseconds since this was first asked.
+    pub fn now() -> u64 {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+
+    /// As if the time stamp counter counted nanoseconds.
+    pub fn tsc_hertz() -> u64 {
+        1_000_000_000
+    }
+
+    /// The host's wall clock.
+    pub fn boot_wall_seconds() -> u64 {
+        SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
+    }
+
+    /// No alarm ever goes off.
+    pub fn set_alarm(_deadline: Option<u64>) {}
+
+    /// No alarm ever goes off.
+    pub fn on_alarm(_handler: Handler) {}
+}
+
+/// The console is the standard error; other ports are not there.
+pub mod serial {
+    use super::irq::IrqCx;
+
+    /// A serial port.
+    pub struct Port {
+        _private: (),
+    }
+
+    /// There is none.
+    pub fn port(_number: usize) -> Option<&'static Port> {
+        None
+    }
+
+    impl Port {
+        /// Goes nowhere.
+        pub fn write(&self, _bytes: &[u8]) {}
+
+        /// Nothing ever arrives.
+        pub fn on_input(&self, _handler: fn(&IrqCx, &[u8])) {}
+    }
+
+    /// Writes to the standard error.
+    pub fn print(text: core::fmt::Arguments<'_>) {
+        std::eprint!("{text}");
+    }
+
+    /// `println!` to the console.
+    #[macro_export]
+    macro_rules! println {
+        ($($part:tt)*) => { $crate::serial::print(format_args!("{}\n", format_args!($($part)*))) };
+    }
+}
+
+/// The end of the program.
+pub mod power {
+    /// Why the machine stops.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum PowerOff {
+        /// As asked for.
+        Orderly,
+        /// After a kernel panic.
+        Panic,
+    }
+
+    /// Ends the program.
+    pub fn off(why: PowerOff) -> ! {
+        std::process::exit(if why == PowerOff::Orderly { 33 } else { 99 })
+    }
+
+    /// Ends the program.
+    pub fn restart() -> ! {
+        off(PowerOff::Orderly)
+    }
+}
+
+/// User code, which cannot be run here.
+pub mod user {
+    use alloc::boxed::Box;
+
+    use refs::Cx;
+
+    pub use crate::trap::{BadFpuState, Registers, Trap};
+
+    const FPU_BYTES: usize = 576;
+
+    /// The registers of a user thread.
+    pub struct UserContext {
+        /// The general registers.
+        pub registers: Registers,
+        fpu: [u8; FPU_BYTES],
+    }
+
+    impl UserContext {
+        /// All zero.
+        pub fn new() -> Box<Self> {
+            Box::new(UserContext { registers: Registers::default(), fpu: [0; FPU_BYTES] })
+        }
+
+        /// A copy.
+        pub fn duplicate(&mut self, _cx: &Cx) -> Box<Self> {
+            Box::new(UserContext { registers: self.registers, fpu: self.fpu })
+        }
+
+        /// All zero again.
+        pub fn reset_fpu(&mut self, _cx: &Cx) {
+            self.fpu = [0; FPU_BYTES];
+        }
+
+        /// The floating-point state.
+        pub fn fpu_state(&mut self, _cx: &Cx) -> &[u8] {
+            &self.fpu
+        }
+
+        /// Replaces the floating-point state.
+        ///
+        /// # Errors
+        /// It has the wrong length.
+        pub fn set_fpu_state(&mut self, state: &[u8], _cx: &Cx) -> Result<(), BadFpuState> {
+            self.fpu = state.try_into().map_err(|_| BadFpuState)?;
+            Ok(())
+        }
+
+        /// Asks for another turn: there is no user code.
+        pub fn run_async(&mut self, _cx: &mut Cx) -> Trap {
+            Trap::Preempted
+        }
+    }
+
+    /// The size in bytes of the floating-point state, and the mask of its components.
+    pub fn fpu_size() -> (usize, u64) {
+        (FPU_BYTES, 3)
+    }
+}
