@@ -12,7 +12,9 @@ pub struct IrqCx {
 }
 
 // SAFETY: a handler has no `Cx`, so it cannot suspend at all.
-unsafe impl NoSuspend for IrqCx {}
+unsafe impl NoSuspend for IrqCx {
+    const IS_INTERRUPT: bool = true;
+}
 
 /// What handles an interrupt.
 pub type Handler = fn(&IrqCx);

@@ -11,6 +11,7 @@ use super::{INIT, JobState, Life, PROCESSES, Process, Status, THREADS, group, st
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
+use crate::futex;
 use crate::memory::AddressSpace;
 use crate::signal::{self, Action, Info, Signal, Work};
 
@@ -19,6 +20,7 @@ const NANOSECONDS_PER_TICK: u64 = 10_000_000;
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
+    futex::release_robust_async(cx, me);
     clear_tid_async(cx, me);
     let Ok(held) = let_go(me, cx) else { return };
     // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
@@ -82,6 +84,7 @@ fn clear_tid_async(cx: &mut Cx, me: &mut Current) {
     if address != 0 && shared {
         // A bad address is the program's loss.
         let _ = me.write_async(cx, address, &0_u32);
+        futex::wake_at(me, address, 1, cx);
     }
 }
 
@@ -95,6 +98,7 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
     }
     give_children_away(process, cx);
     hang_up_if_orphaned(process.group(), Some(process), cx);
+    process.timers.stop(cx);
     process.set_life(Life::Zombie);
     process.ended.wake_all();
     let (code, value) = process.exit_status().told();

@@ -9,6 +9,7 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 use super::stop::Job;
 use super::{JobState, Limits, Thread, Usage};
 use crate::signal::{Action, Actions, Pending, Signal};
+use crate::time::ProcessTimers;
 
 /// A process (a thread group).
 pub struct Process {
@@ -32,6 +33,8 @@ pub struct Process {
     /// Woken when it has become a zombie: for pidfds.
     pub ended: WaitList,
     pub(super) job: SpinLock<Job>,
+    /// Its interval timers and POSIX timers.
+    pub timers: ProcessTimers,
     /// Resource limits.
     pub limits: SpinLock<Limits>,
     /// The signal that its parent gets when it ends; 0: none.
@@ -128,6 +131,7 @@ impl Process {
             child_changed: WaitList::new(),
             ended: WaitList::new(),
             job: SpinLock::new(Job::default()),
+            timers: ProcessTimers::default(),
             limits: SpinLock::new(parts.limits),
             exit_signal: AtomicU32::new(parts.exit_signal),
             exit: AtomicU64::new(0),

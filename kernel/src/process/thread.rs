@@ -127,10 +127,13 @@ impl Thread {
         *self.task.lock(cx) = Some(task);
     }
 
-    /// Ends whatever wait it is in; it looks at its signals then.
-    pub fn wake(&self, cx: &impl NoSuspend) {
-        if let Some(task) = self.task(cx) {
-            task.interrupt();
+    /// Has it look at its signals: ends whatever wait it is in, and has it leave user code where an interrupt came in between.
+    pub fn wake<C: NoSuspend>(&self, cx: &C) {
+        if let Some(task) = self.task(cx)
+            && !task.interrupt()
+            && C::IS_INTERRUPT
+        {
+            sched::leave_user_code(task);
         }
     }
 

@@ -22,7 +22,7 @@ use words::Words;
 pub use words::{Class, MAX_PRIORITY, Parameters};
 
 /// How long a fair task may run while others are ready, in nanoseconds.
-const FAIR_SLICE: u64 = 4_000_000;
+pub const FAIR_SLICE: u64 = 4_000_000;
 /// How long a SCHED_RR task may run while others of its priority are ready: see sched_rr_get_interval(2).
 pub const ROUND_ROBIN_SLICE: u64 = 100_000_000;
 /// By how much (in weighted nanoseconds) a woken task must be behind the running one to make it give way.
@@ -166,6 +166,17 @@ pub fn slice_ended(core: usize) {
     if let Some(worker) = worker {
         worker.request_yield();
     }
+}
+
+/// Has a task that runs user code come back into the kernel (for its signals); nothing if it does not run.
+pub fn leave_user_code(task: TaskRef) {
+    let Some(words) = task.sched() else { return };
+    SCHEDULER.state.with(|state| {
+        let core = state.cores.iter().find(|core| core.running.is_some_and(|running| core::ptr::eq(running, words)));
+        if let Some(worker) = core.and_then(|core| core.worker) {
+            worker.request_yield();
+        }
+    });
 }
 
 /// Lets all others that are ready go first (sched_yield(2)): true if there is one, and the caller is to give way.

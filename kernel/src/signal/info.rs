@@ -58,6 +58,17 @@ impl Info {
         Info { signal, code: abi::SI_TIMER, errno: 0, fields: [first, value, 0, 0] }
     }
 
+    /// The timer that it comes from, if it comes from one.
+    pub fn timer_id(&self) -> Option<u32> {
+        (self.code == abi::SI_TIMER).then_some(self.fields[0] as u32)
+    }
+
+    /// The timer that it comes from has expired again.
+    pub fn add_overrun(&mut self, times: u32) {
+        let overrun = ((self.fields[0] >> 32) as u32).saturating_add(times).min(i32::MAX as u32);
+        self.fields[0] = self.fields[0] & 0xffff_ffff | u64::from(overrun) << 32;
+    }
+
     /// As a program sees it.
     pub fn encode(&self) -> SigInfo {
         let mut fields = [0; 14];

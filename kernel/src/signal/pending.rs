@@ -59,6 +59,17 @@ impl Pending {
         self.set.store(queue.set.0, Ordering::Release);
     }
 
+    /// Counts expirations of a POSIX timer whose signal is still pending; false if it is not.
+    pub fn add_overrun(&self, timer: u32, times: u32, cx: &impl NoSuspend) -> bool {
+        let mut queue = self.queue.lock(cx);
+        let queued = queue.infos.iter_mut().find(|info| info.timer_id() == Some(timer));
+        if let Some(info) = queued {
+            info.add_overrun(times);
+            return true;
+        }
+        false
+    }
+
     /// How many signals are queued.
     pub fn len(&self, cx: &impl NoSuspend) -> usize {
         self.queue.lock(cx).infos.len()

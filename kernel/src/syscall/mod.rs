@@ -13,10 +13,12 @@ mod pipes;
 pub mod poll;
 mod process;
 mod random;
+mod scheduling;
 mod signal;
 mod table;
 mod terminals;
 mod time;
+mod timers;
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -29,7 +29,9 @@ const LISTS: &[&[Entry]] = &[
     super::random::CALLS,
     super::terminals::CALLS,
     super::signal::CALLS,
+    super::scheduling::CALLS,
     super::time::CALLS,
+    super::timers::CALLS,
 ];
 
 const SIZE: usize = 512;

@@ -105,7 +105,7 @@ fn went_off(cx: &IrqCx) {
             }
             Due::Expire(timer) => {
                 if let Ok(timer) = timer.upgrade(cx) {
-                    timer.expire(now, cx);
+                    timer.expire(cx);
                 }
             }
         }

@@ -7,11 +7,13 @@
 
 mod alarm;
 pub mod clock;
+mod process_timers;
 pub mod sleep;
 mod timer;
 
 pub use alarm::{Alarm, cancel, end_slice_at, start, wake_at};
-pub use timer::{Setting, Timer};
+pub use process_timers::{Interval, PosixClock, PosixTimer, ProcessTimers, Target};
+pub use timer::{Notify, Setting, Timer, TimerClock};
 
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;

@@ -2,25 +2,62 @@
 
 use alloc::boxed::Box;
 
+use frame::irq::IrqCx;
 use refs::{NoSuspend, SpinLock, StrongRc, WeakRc};
 
 use super::alarm::{Alarm, cancel, expire_at};
+use crate::process::{Process, Thread};
+
+/// By which clock a timer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimerClock {
+    /// Time since boot.
+    Boot,
+    /// Time on the processor of a process.
+    Process(WeakRc<Process>),
+    /// Time on the processor of a thread.
+    Thread(WeakRc<Thread>),
+}
+
+impl TimerClock {
+    /// What it shows, in nanoseconds.
+    pub fn now(self, cx: &impl NoSuspend) -> u64 {
+        match self {
+            TimerClock::Boot => frame::time::now(),
+            TimerClock::Process(process) => process.upgrade(cx).map_or(0, |process| process.cpu_time(cx)),
+            TimerClock::Thread(thread) => thread.upgrade(cx).map_or(0, |thread| thread.cpu_time(cx)),
+        }
+    }
+
+    /// The earliest time since boot at which it can show `time`.
+    fn earliest(self, time: u64, cx: &impl NoSuspend) -> u64 {
+        /// A clock of a process that sleeps is looked at no more often than this.
+        const GRAIN: u64 = 100_000;
+        match self {
+            TimerClock::Boot => time,
+            _ => frame::time::now().saturating_add(time.saturating_sub(self.now(cx)).max(GRAIN)),
+        }
+    }
+}
 
 /// When a timer expires: nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// The next time, since boot (when set) or from now (when asked for); `None` if it is disarmed.
+    /// The next time: by its clock (when set), or from now (when asked for); `None` if it is disarmed.
     pub next: Option<u64>,
     /// The interval after that; 0 if it expires once.
     pub interval: u64,
 }
 
-/// A timer. It belongs to a process, a table of POSIX timers or an open file, and stops when it is destroyed.
+/// Told of expirations: how many there were since the last call. Runs in the timer's interrupt.
+pub type Notify = Box<dyn Fn(u64, &IrqCx) + Send + Sync>;
+
+/// A timer. It belongs to a process or an open file, and stops when it is destroyed.
 pub struct Timer {
     name: WeakRc<Timer>,
+    clock: TimerClock,
     state: SpinLock<State>,
-    /// Told of each expiration that follows one that was looked at: how many there were. Runs in the timer's interrupt.
-    notify: Box<dyn Fn(u64) + Send + Sync>,
+    notify: Notify,
 }
 
 #[derive(Default)]
@@ -32,27 +69,36 @@ struct State {
 
 impl Timer {
     /// A disarmed timer.
-    pub fn new(notify: Box<dyn Fn(u64) + Send + Sync>) -> StrongRc<Timer> {
-        StrongRc::new_cyclic(|name| Timer { name, state: SpinLock::default(), notify })
+    pub fn new(clock: TimerClock, notify: Notify) -> StrongRc<Timer> {
+        StrongRc::new_cyclic(|name| Timer { name, clock, state: SpinLock::default(), notify })
     }
 
-    /// Arms or disarms it; forgets expirations that were not looked at. What it was set to, with the time left.
+    /// By which clock it goes.
+    pub fn clock(&self) -> TimerClock {
+        self.clock
+    }
+
+    /// Arms or disarms it; forgets expirations that were not taken. What it was set to, with the time left.
     pub fn set(&self, setting: Setting, cx: &impl NoSuspend) -> Setting {
         let old = self.remaining(cx);
         let alarm = self.state.lock(cx).alarm.take();
         if let Some(alarm) = alarm {
             cancel(alarm, cx);
         }
-        let alarm = setting.next.map(|next| expire_at(next, self.name, cx));
+        let alarm = self.arm(setting, cx);
         *self.state.lock(cx) = State { setting, alarm, expirations: 0 };
         old
+    }
+
+    fn arm(&self, setting: Setting, cx: &impl NoSuspend) -> Option<Alarm> {
+        setting.next.map(|next| expire_at(self.clock.earliest(next, cx), self.name, cx))
     }
 
     /// The time left until the next expiration, and the interval.
     pub fn remaining(&self, cx: &impl NoSuspend) -> Setting {
         let setting = self.state.lock(cx).setting;
         // An armed timer whose time has come but whose interrupt has not is about to expire, not disarmed.
-        Setting { next: setting.next.map(|next| next.saturating_sub(frame::time::now()).max(1)), ..setting }
+        Setting { next: setting.next.map(|next| next.saturating_sub(self.clock.now(cx)).max(1)), ..setting }
     }
 
     /// How often it has expired since this was last asked.
@@ -65,30 +111,25 @@ impl Timer {
         self.state.lock(cx).expirations > 0
     }
 
-    /// Its time has come.
-    pub(super) fn expire(&self, now: u64, cx: &impl NoSuspend) {
-        let expirations = {
+    /// Its time may have come.
+    pub(super) fn expire(&self, cx: &IrqCx) {
+        let now = self.clock.now(cx);
+        let mut setting = self.state.lock(cx).setting;
+        let Some(due) = setting.next else { return };
+        if due > now {
+            let alarm = self.arm(setting, cx);
+            self.state.lock(cx).alarm = alarm;
+            return;
+        }
+        let times = (now - due).checked_div(setting.interval).map_or(1, |missed| missed + 1);
+        setting.next = (setting.interval > 0).then(|| due.saturating_add(times.saturating_mul(setting.interval)));
+        let alarm = self.arm(setting, cx);
+        {
             let mut state = self.state.lock(cx);
-            let Some(due) = state.setting.next.filter(|&next| next <= now) else { return };
-            let times = match state.setting.interval {
-                0 => 1,
-                interval => (now - due) / interval + 1,
-            };
+            state.setting = setting;
+            state.alarm = alarm;
             state.expirations = state.expirations.saturating_add(times);
-            state.setting.next = match state.setting.interval {
-                0 => None,
-                interval => Some(due.saturating_add(times.saturating_mul(interval))),
-            };
-            state.alarm = state.setting.next.map(|next| expire_at(next, self.name, cx));
-            state.expirations
-        };
-        (self.notify)(expirations);
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        // The queue's entry leads nowhere now: it is thrown out when its time comes.
-        self.state.with(|state| state.alarm = None);
+        }
+        (self.notify)(times, cx);
     }
 }

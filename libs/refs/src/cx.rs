@@ -42,7 +42,10 @@ impl Cx {
 ///
 /// # Safety
 /// An implementor's shared borrow must really rule out a suspension of the borrowing stack.
-pub unsafe trait NoSuspend {}
+pub unsafe trait NoSuspend {
+    /// Whether this is an interrupt handler, which came in between what the running task does.
+    const IS_INTERRUPT: bool = false;
+}
 
 // SAFETY: suspending takes `&mut Cx`, which no one can have while `&Cx` is borrowed.
 unsafe impl NoSuspend for Cx {}

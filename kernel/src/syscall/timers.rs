@@ -1,0 +1,194 @@
+//! Interval timers and POSIX timers.
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::process;
+use crate::signal::Signal;
+use crate::step::Step;
+use crate::time::clock::{Clock, TimeSpec, TimeVal};
+use crate::time::{Interval, PosixClock, SECOND, Setting, Target, TimerClock};
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::partial(
+        abi::__NR_setitimer,
+        "setitimer",
+        Call::Step(setitimer),
+        "ITIMER_VIRTUAL counts time in the kernel too",
+    ),
+    Entry::new(abi::__NR_getitimer, "getitimer", Call::Step(getitimer)),
+    Entry::new(abi::__NR_alarm, "alarm", Call::Step(alarm)),
+    Entry::new(abi::__NR_timer_create, "timer_create", Call::Step(timer_create)),
+    Entry::new(abi::__NR_timer_settime, "timer_settime", Call::Step(timer_settime)),
+    Entry::new(abi::__NR_timer_gettime, "timer_gettime", Call::Step(timer_gettime)),
+    Entry::new(abi::__NR_timer_getoverrun, "timer_getoverrun", Call::Step(timer_getoverrun)),
+    Entry::new(abi::__NR_timer_delete, "timer_delete", Call::Step(timer_delete)),
+];
+
+/// `struct itimerval`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct IntervalValue {
+    interval: TimeVal,
+    value: TimeVal,
+}
+
+/// `struct itimerspec`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct IntervalSpec {
+    interval: TimeSpec,
+    value: TimeSpec,
+}
+
+/// `struct sigevent`, as far as timers look at it.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SignalEvent {
+    value: u64,
+    signal: i32,
+    notify: i32,
+    thread: i32,
+    padding: i32,
+}
+
+impl IntervalValue {
+    fn new(setting: Setting) -> Self {
+        // A timer that is armed never shows 0.
+        let left = setting.next.map_or(0, |next| next.max(1000));
+        IntervalValue { interval: TimeVal::from_nanoseconds(setting.interval), value: TimeVal::from_nanoseconds(left) }
+    }
+
+    fn setting(self) -> Result<Setting> {
+        let next = self.value.nanoseconds()?;
+        Ok(Setting { next: (next > 0).then_some(next), interval: self.interval.nanoseconds()? })
+    }
+}
+
+impl IntervalSpec {
+    fn new(setting: Setting) -> Self {
+        IntervalSpec {
+            interval: TimeSpec::from_nanoseconds(setting.interval),
+            value: TimeSpec::from_nanoseconds(setting.next.unwrap_or(0)),
+        }
+    }
+}
+
+fn which(number: i32) -> Result<Interval> {
+    match number {
+        0 => Ok(Interval::Real),
+        1 => Ok(Interval::Virtual),
+        2 => Ok(Interval::Profiling),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn setitimer(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let which = which(args.int(0))?;
+    let memory = me.memory(cx)?;
+    let setting = match args.long(1) {
+        0 => Setting::default(),
+        address => memory.read::<IntervalValue>(address)?.setting()?,
+    };
+    let process = me.process(cx)?;
+    if args.long(2) != 0 {
+        memory.write(args.long(2), &IntervalValue::new(process.timers.interval(which, cx)))?;
+    }
+    process.timers.set_interval(which, me.process, setting, cx);
+    Ok(0)
+}
+
+fn getitimer(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let setting = me.process(cx)?.timers.interval(which(args.int(0))?, cx);
+    me.memory(cx)?.write(args.long(1), &IntervalValue::new(setting))?;
+    Ok(0)
+}
+
+fn alarm(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let seconds = u64::from(args.int(0) as u32);
+    let setting = Setting { next: (seconds > 0).then_some(seconds * SECOND), interval: 0 };
+    let old = me.process(cx)?.timers.set_interval(Interval::Real, me.process, setting, cx);
+    // Rounded to the nearest second, but an alarm that is to come is never told as none.
+    Ok(old.next.map_or(0, |left| ((left + SECOND / 2) / SECOND).max(1)) as usize)
+}
+
+fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let clock = match Clock::new(args.int(0))? {
+        Clock::RealTime => PosixClock::Wall,
+        Clock::Monotonic => PosixClock::Timer(TimerClock::Boot),
+        Clock::Process(0) => PosixClock::Timer(TimerClock::Process(me.process)),
+        Clock::Thread(0) => PosixClock::Timer(TimerClock::Thread(me.thread)),
+        Clock::Process(pid) => {
+            PosixClock::Timer(TimerClock::Process(process::find(pid, cx).ok_or(Errno::EINVAL)?.downgrade()))
+        }
+        Clock::Thread(tid) => {
+            PosixClock::Timer(TimerClock::Thread(process::find_thread(tid, cx).ok_or(Errno::EINVAL)?.downgrade()))
+        }
+    };
+    let memory = me.memory(cx)?;
+    let target = match args.long(1) {
+        0 => None,
+        address => Some(target(memory.read(address)?, me, cx)?),
+    };
+    let process = me.process(cx)?;
+    // Without an event: SIGALRM, with the timer's id as its value.
+    let or_default = |id| target.unwrap_or(Target::Process(Signal::ALRM, u64::from(id)));
+    let id = process.timers.create(me.process, clock, or_default, cx)?;
+    if let Err(fault) = memory.write(args.long(2), &id) {
+        process.timers.delete(id, cx)?;
+        return Err(fault.into());
+    }
+    Ok(0)
+}
+
+fn target(event: SignalEvent, me: &Current, cx: &Cx) -> Result<Target> {
+    match event.notify as u32 {
+        abi::SIGEV_NONE => Ok(Target::Nobody),
+        abi::SIGEV_SIGNAL | abi::SIGEV_THREAD => Ok(Target::Process(Signal::new(event.signal)?, event.value)),
+        abi::SIGEV_THREAD_ID => {
+            let tid = u32::try_from(event.thread).map_err(|_| Errno::EINVAL)?;
+            let thread = process::find_thread(tid, cx).filter(|thread| thread.process == me.process);
+            let thread = thread.ok_or(Errno::EINVAL)?.downgrade();
+            Ok(Target::Thread(thread, Signal::new(event.signal)?, event.value))
+        }
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn timer_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let memory = me.memory(cx)?;
+    let spec: IntervalSpec = memory.read(args.long(2))?;
+    let (interval, value) = (spec.interval.nanoseconds()?, spec.value.nanoseconds()?);
+    let absolute = args.int(1) as u32 & abi::TIMER_ABSTIME != 0;
+    let process = me.process(cx)?;
+    let id = args.int(0) as u32;
+    let old = process.timers.with(id, cx, |timer| timer.remaining(cx))?;
+    if args.long(3) != 0 {
+        memory.write(args.long(3), &IntervalSpec::new(old))?;
+    }
+    process.timers.with(id, cx, |timer| {
+        let next = (value > 0).then(|| timer.clock.resolve(value, absolute, cx));
+        timer.set(Setting { next, interval }, cx);
+    })?;
+    Ok(0)
+}
+
+fn timer_gettime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let setting = me.process(cx)?.timers.with(args.int(0) as u32, cx, |timer| timer.remaining(cx))?;
+    me.memory(cx)?.write(args.long(1), &IntervalSpec::new(setting))?;
+    Ok(0)
+}
+
+fn timer_getoverrun(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    Ok(me.process(cx)?.timers.with(args.int(0) as u32, cx, |timer| timer.overrun(cx))? as usize)
+}
+
+fn timer_delete(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    me.process(cx)?.timers.delete(args.int(0) as u32, cx)?;
+    Ok(0)
+}

@@ -1,0 +1,234 @@
+//! The timers of a process: three interval timers (setitimer(2)) and any number of POSIX timers (timer_create(2)).
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use frame::Cx;
+use frame::irq::IrqCx;
+use refs::{NoSuspend, SpinLock, StrongRc, WeakRc};
+
+use super::{Setting, Timer, TimerClock};
+use crate::error::{Errno, Result};
+use crate::process::{Process, Thread};
+use crate::signal::{self, Info, Signal};
+
+/// The most POSIX timers that a process can have.
+const MAX_TIMERS: usize = 1024;
+
+/// Which interval timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interval {
+    /// ITIMER_REAL: SIGALRM by time since boot.
+    Real,
+    /// ITIMER_VIRTUAL: SIGVTALRM by time on the processor.
+    Virtual,
+    /// ITIMER_PROF: SIGPROF by time on the processor.
+    Profiling,
+}
+
+/// By which clock a POSIX timer goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PosixClock {
+    /// The wall clock: absolute times are turned into times since boot when the timer is set.
+    Wall,
+    /// A clock that timers go by themselves.
+    Timer(TimerClock),
+}
+
+impl PosixClock {
+    fn timer_clock(self) -> TimerClock {
+        match self {
+            PosixClock::Wall => TimerClock::Boot,
+            PosixClock::Timer(clock) => clock,
+        }
+    }
+
+    /// A time by this clock, given absolutely or from now, as the timer counts it.
+    pub fn resolve(self, time: u64, absolute: bool, cx: &Cx) -> u64 {
+        match (self, absolute) {
+            (PosixClock::Wall, true) => time.saturating_sub(super::clock::boot_time()),
+            (_, true) => time,
+            (_, false) => self.timer_clock().now(cx).saturating_add(time),
+        }
+    }
+}
+
+/// Whom a POSIX timer tells: `struct sigevent`.
+#[derive(Clone, Copy)]
+pub enum Target {
+    /// SIGEV_NONE.
+    Nobody,
+    /// SIGEV_SIGNAL: the process, by a signal with a value.
+    Process(Signal, u64),
+    /// SIGEV_THREAD_ID: one thread.
+    Thread(WeakRc<Thread>, Signal, u64),
+}
+
+/// The timers of one process.
+#[derive(Default)]
+pub struct ProcessTimers {
+    intervals: SpinLock<[Option<StrongRc<Timer>>; 3]>,
+    posix: SpinLock<BTreeMap<u32, StrongRc<PosixTimer>>>,
+    next_id: AtomicU32,
+}
+
+/// A POSIX timer.
+pub struct PosixTimer {
+    id: u32,
+    /// By which clock it goes.
+    pub clock: PosixClock,
+    timer: StrongRc<Timer>,
+    process: WeakRc<Process>,
+    target: Target,
+    /// Expirations beyond the first of the signal that was taken last, and of the one that is pending or will be next.
+    overruns: SpinLock<(u32, u32)>,
+}
+
+impl ProcessTimers {
+    /// Sets an interval timer; what it was set to, with the time left.
+    pub fn set_interval(&self, which: Interval, process: WeakRc<Process>, setting: Setting, cx: &Cx) -> Setting {
+        let mut intervals = self.intervals.lock(cx);
+        let timer = intervals[which as usize].get_or_insert_with(|| {
+            let (clock, signal) = match which {
+                Interval::Real => (TimerClock::Boot, Signal::ALRM),
+                Interval::Virtual => (TimerClock::Process(process), Signal::VTALRM),
+                Interval::Profiling => (TimerClock::Process(process), Signal::PROF),
+            };
+            Timer::new(clock, Box::new(move |_, cx| send(process, Info::kernel(signal), cx)))
+        });
+        let timer = timer.get(cx);
+        // Times are given from now.
+        let next = setting.next.map(|next| timer.clock().now(cx).saturating_add(next));
+        timer.set(Setting { next, ..setting }, cx)
+    }
+
+    /// An interval timer's time left and its interval.
+    pub fn interval(&self, which: Interval, cx: &Cx) -> Setting {
+        self.intervals.lock(cx)[which as usize].as_ref().map_or(Setting::default(), |timer| timer.get(cx).remaining(cx))
+    }
+
+    /// Makes a POSIX timer; its id. Whom it tells may depend on the id.
+    ///
+    /// # Errors
+    /// EAGAIN if the process has too many.
+    pub fn create(
+        &self,
+        process: WeakRc<Process>,
+        clock: PosixClock,
+        target: impl FnOnce(u32) -> Target,
+        cx: &Cx,
+    ) -> Result<u32> {
+        crate::memory::admit()?;
+        if self.posix.lock(cx).len() >= MAX_TIMERS {
+            return Err(Errno::EAGAIN);
+        }
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
+        let made = StrongRc::new_cyclic(|name: WeakRc<PosixTimer>| {
+            let timer = Timer::new(
+                clock.timer_clock(),
+                Box::new(move |times, cx| {
+                    if let Ok(timer) = name.upgrade(cx) {
+                        timer.tell(times, cx);
+                    }
+                }),
+            );
+            PosixTimer { id, clock, timer, process, target: target(id), overruns: SpinLock::default() }
+        });
+        drop(self.posix.lock(cx).insert(id, made));
+        Ok(id)
+    }
+
+    /// Runs `f` on the POSIX timer of that id.
+    ///
+    /// # Errors
+    /// EINVAL if there is none.
+    pub fn with<R>(&self, id: u32, cx: &Cx, f: impl FnOnce(&PosixTimer) -> R) -> Result<R> {
+        let name = self.posix.lock(cx).get(&id).map(StrongRc::downgrade).ok_or(Errno::EINVAL)?;
+        Ok(f(&*name.upgrade(cx).map_err(|_| Errno::EINVAL)?))
+    }
+
+    /// Deletes a POSIX timer.
+    ///
+    /// # Errors
+    /// EINVAL if there is none.
+    pub fn delete(&self, id: u32, cx: &Cx) -> Result<()> {
+        let removed = self.posix.lock(cx).remove(&id);
+        removed.map(drop).ok_or(Errno::EINVAL)
+    }
+
+    /// Deletes the POSIX timers: execve(2) keeps only the interval timers.
+    pub fn delete_all_posix(&self, cx: &impl NoSuspend) {
+        let removed = core::mem::take(&mut *self.posix.lock(cx));
+        drop(removed);
+    }
+
+    /// Stops all timers: the process has ended.
+    pub fn stop(&self, cx: &impl NoSuspend) {
+        self.delete_all_posix(cx);
+        let removed = core::mem::take(&mut *self.intervals.lock(cx));
+        drop(removed);
+    }
+}
+
+impl PosixTimer {
+    /// Arms or disarms it, by its clock; what it was set to, with the time left.
+    pub fn set(&self, setting: Setting, cx: &Cx) -> Setting {
+        self.timer.get(cx).set(setting, cx)
+    }
+
+    /// The time left and the interval.
+    pub fn remaining(&self, cx: &Cx) -> Setting {
+        self.timer.get(cx).remaining(cx)
+    }
+
+    /// How often more than once it had expired when its last signal was taken.
+    pub fn overrun(&self, cx: &Cx) -> u32 {
+        let (last, current) = *self.overruns.lock(cx);
+        if self.is_signal_pending(0, cx) { last } else { current }
+    }
+
+    fn tell(&self, times: u64, cx: &IrqCx) {
+        let times = u32::try_from(times).unwrap_or(i32::MAX as u32);
+        if self.is_signal_pending(times, cx) {
+            let mut overruns = self.overruns.lock(cx);
+            overruns.1 = overruns.1.saturating_add(times);
+            return;
+        }
+        {
+            let mut overruns = self.overruns.lock(cx);
+            *overruns = (overruns.1, times - 1);
+        }
+        match self.target {
+            Target::Nobody => {}
+            Target::Process(signal, value) => send(self.process, Info::timer(signal, self.id, times - 1, value), cx),
+            Target::Thread(thread, signal, value) => {
+                if let (Ok(process), Ok(thread)) = (self.process.upgrade(cx), thread.upgrade(cx)) {
+                    // A queue that is full loses the signal, as on Linux.
+                    let _ =
+                        signal::send_to_thread(&process, &thread, Info::timer(signal, self.id, times - 1, value), cx);
+                }
+            }
+        }
+    }
+
+    /// Whether its signal was sent and not taken yet; if so, counts further expirations.
+    fn is_signal_pending(&self, times: u32, cx: &impl NoSuspend) -> bool {
+        match self.target {
+            Target::Nobody => false,
+            Target::Process(..) => {
+                self.process.upgrade(cx).is_ok_and(|process| process.pending.add_overrun(self.id, times, cx))
+            }
+            Target::Thread(thread, ..) => {
+                thread.upgrade(cx).is_ok_and(|thread| thread.signals.pending.add_overrun(self.id, times, cx))
+            }
+        }
+    }
+}
+
+fn send(process: WeakRc<Process>, info: Info, cx: &IrqCx) {
+    if let Ok(process) = process.upgrade(cx) {
+        // A queue that is full loses the signal, as on Linux.
+        let _ = signal::send_to_process(&process, info, cx);
+    }
+}
