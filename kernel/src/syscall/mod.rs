@@ -13,6 +13,7 @@ mod pipes;
 pub mod poll;
 mod process;
 mod random;
+mod remote_memory;
 mod scheduling;
 mod signal;
 mod table;
@@ -20,7 +21,6 @@ mod terminals;
 mod time;
 mod timers;
 
-use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
@@ -116,6 +116,3 @@ fn unknown(number: usize) -> Errno {
     }
     Errno::ENOSYS
 }
-
-/// The type of an owned argument list, for `execve`.
-pub type Strings = Box<[alloc::vec::Vec<u8>]>;

@@ -28,6 +28,7 @@ const LISTS: &[&[Entry]] = &[
     super::process::CALLS,
     super::random::CALLS,
     super::terminals::CALLS,
+    super::remote_memory::CALLS,
     super::signal::CALLS,
     super::scheduling::CALLS,
     super::time::CALLS,

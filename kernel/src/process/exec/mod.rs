@@ -34,7 +34,7 @@ use crate::fs::open::open_program;
 use crate::fs::walk::WalkFlags;
 use crate::fs::{FdFlags, FileTable, MountFlags, OpenFile};
 use crate::memory::{AddressSpace, Executable, Limits};
-use crate::process;
+use crate::{futex, process};
 use crate::signal::{self, Signal};
 
 use load::{Start, Told, load, read_at, read_elf};
@@ -86,9 +86,10 @@ struct Prepared {
 /// As execve(2); nothing has changed then. Where something fails after other threads were ended, the process gets SIGKILL.
 pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()> {
     let mut prepared = prepare(request, me, cx)?;
-    if !is_alone(me, cx)? {
+    if !is_alone(me, cx)? || owes_futexes(me, cx)? {
         drop(prepared);
         process::de_thread_async(cx, me)?;
+        futex::release_robust_async(cx, me);
         prepared = match prepare(request, me, cx) {
             Ok(prepared) => prepared,
             Err(error) => {
@@ -104,6 +105,13 @@ pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()
 fn is_alone(me: &Current, cx: &Cx) -> Result<bool> {
     let process = me.process(cx)?;
     Ok(process.thread_count(cx) == 1 && me.thread(cx)?.tid() == process.pid)
+}
+
+/// Whether the thread may hold robust futexes, whose other users must learn that it is gone.
+fn owes_futexes(me: &Current, cx: &Cx) -> Result<bool> {
+    let head = me.thread(cx)?.robust_list.load(Ordering::Relaxed);
+    // An empty list leads to itself. What cannot be read now is left to the call that can wait for it.
+    Ok(head != 0 && me.memory(cx)?.read::<usize>(head) != Ok(head))
 }
 
 /// Does everything that can fail.
@@ -262,6 +270,7 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     process.reset_actions(cx);
     process.reset_exit_signal();
     process.has_executed.store(true, Ordering::Relaxed);
+    process.timers.delete_all_posix(cx);
 
     me.space = new_space;
     me.files = new_files;
