@@ -1,0 +1,465 @@
+// What system calls and faults cost: one static program that runs on Linux and on Ebb.
+//
+//     bench [--scale FACTOR] [ROW...]
+//
+// prints a line `row<TAB>median<TAB>minimum` for each row, in time stamp counter ticks per operation, times FACTOR
+// (default 1). Under QEMU's `-icount shift=0` a tick is one guest instruction. An operation is repeated in several
+// batches; median and minimum are over batches, and the cost of an empty loop is taken off.
+//
+// As process 1 it mounts what it needs first and powers the machine off at the end.
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096
+#define FILE_NAME "/tmp/bench-file"
+#define PROGRAM_NAME "/tmp/bench-program"
+#define FILE_PAGES 1024
+
+static inline uint64_t ticks(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("lfence; rdtsc" : "=a"(low), "=d"(high)::"memory");
+    return (uint64_t)high << 32 | low;
+}
+
+// System calls without the C library between.
+static inline long call3(long number, long a, long b, long c)
+{
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline long call4(long number, long a, long b, long c, long d)
+{
+    long result;
+    register long fourth __asm__("r10") = d;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth) : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline long call6(long number, long a, long b, long c, long d, long e, long f)
+{
+    long result;
+    register long fourth __asm__("r10") = d;
+    register long fifth __asm__("r8") = e;
+    register long sixth __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static void fail(const char *what)
+{
+    printf("bench: %s: %s\n", what, strerror(errno));
+    fflush(stdout);
+    if (getpid() == 1)
+        reboot(RB_POWER_OFF);
+    exit(1);
+}
+
+static void must(long result, const char *what)
+{
+    if (result < 0) {
+        if (result > -4096 && result != -1)
+            errno = (int)-result;
+        fail(what);
+    }
+}
+
+static char page[PAGE] __attribute__((aligned(PAGE)));
+static int file, zero, null, pipe_there[2], pipe_back[2];
+static struct pollfd hundred[100];
+
+// Each of the following does `count` operations and gives the ticks they took.
+
+#define LOOP(call)                          \
+    uint64_t start = ticks();               \
+    for (long i = 0; i < count; i++) {      \
+        __asm__ volatile("" : "+r"(i));     \
+        call;                               \
+    }                                       \
+    return ticks() - start
+
+static uint64_t empty(long count) { LOOP((void)0); }
+static uint64_t null_call(long count) { LOOP(call3(SYS_getppid, 0, 0, 0)); }
+static uint64_t get_pid(long count) { LOOP(call3(SYS_getpid, 0, 0, 0)); }
+static uint64_t read_1(long count) { LOOP(call4(SYS_pread64, file, (long)page, 1, 0)); }
+static uint64_t read_4k(long count) { LOOP(call4(SYS_pread64, file, (long)page, PAGE, 0)); }
+static uint64_t write_1(long count) { LOOP(call4(SYS_pwrite64, file, (long)page, 1, 0)); }
+static uint64_t write_4k(long count) { LOOP(call4(SYS_pwrite64, file, (long)page, PAGE, 0)); }
+static uint64_t zero_1(long count) { LOOP(call3(SYS_read, zero, (long)page, 1)); }
+static uint64_t null_write_1(long count) { LOOP(call3(SYS_write, null, (long)page, 1)); }
+static uint64_t stat_path(long count) { LOOP(call3(SYS_stat, (long)FILE_NAME, (long)page, 0)); }
+static uint64_t stat_descriptor(long count) { LOOP(call3(SYS_fstat, file, (long)page, 0)); }
+static uint64_t open_close(long count) { LOOP(call3(SYS_close, call3(SYS_open, (long)FILE_NAME, O_RDONLY, 0), 0, 0)); }
+static uint64_t poll_hundred(long count) { LOOP(call3(SYS_poll, (long)hundred, 100, 0)); }
+
+static uint64_t map_unmap(long count)
+{
+    LOOP(call3(SYS_munmap, call6(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), PAGE, 0));
+}
+
+// One byte to a child and one back.
+static uint64_t pipe_round_trip(long count)
+{
+    pid_t pid = fork();
+    must(pid, "fork");
+    if (pid == 0) {
+        char byte;
+        for (long i = 0; i < count + 1; i++)
+            if (read(pipe_there[0], &byte, 1) != 1 || write(pipe_back[1], &byte, 1) != 1)
+                _exit(1);
+        _exit(0);
+    }
+    uint64_t start = 0;
+    for (long i = 0; i < count + 1; i++) {
+        if (i == 1)
+            start = ticks();
+        call3(SYS_write, pipe_there[1], (long)page, 1);
+        call3(SYS_read, pipe_back[0], (long)page, 1);
+    }
+    uint64_t took = ticks() - start;
+    must(waitpid(pid, NULL, 0), "wait");
+    return took;
+}
+
+// Two processes that yield to each other; what is counted is how often the processor really changed hands.
+struct turns {
+    volatile long last, switches, stop, ready;
+};
+
+static uint64_t context_switch(long count)
+{
+    struct turns *turns = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (turns == MAP_FAILED)
+        fail("mmap");
+    pid_t pid = fork();
+    must(pid, "fork");
+    if (pid == 0) {
+        turns->ready = 1;
+        while (!turns->stop) {
+            turns->last = 1;
+            call3(SYS_sched_yield, 0, 0, 0);
+        }
+        _exit(0);
+    }
+    while (!turns->ready)
+        call3(SYS_sched_yield, 0, 0, 0);
+    uint64_t start = ticks();
+    // Each time the child is found to have run, the processor was handed over and back.
+    for (long seen = 0; seen < count;) {
+        turns->last = 0;
+        call3(SYS_sched_yield, 0, 0, 0);
+        seen += turns->last * 2;
+    }
+    uint64_t took = ticks() - start;
+    turns->stop = 1;
+    must(waitpid(pid, NULL, 0), "wait");
+    munmap(turns, PAGE);
+    return took;
+}
+
+static uint64_t fork_exit_wait(long count)
+{
+    uint64_t start = ticks();
+    for (long i = 0; i < count; i++) {
+        long pid = call3(SYS_fork, 0, 0, 0);
+        if (pid == 0)
+            call3(SYS_exit_group, 0, 0, 0);
+        call4(SYS_wait4, pid, 0, 0, 0);
+    }
+    return ticks() - start;
+}
+
+static uint64_t fork_exec_exit(long count)
+{
+    char *arguments[] = { PROGRAM_NAME, NULL };
+    uint64_t start = ticks();
+    for (long i = 0; i < count; i++) {
+        long pid = call3(SYS_fork, 0, 0, 0);
+        if (pid == 0) {
+            call3(SYS_execve, (long)PROGRAM_NAME, (long)arguments, 0);
+            call3(SYS_exit_group, 1, 0, 0);
+        }
+        int status = -1;
+        call4(SYS_wait4, pid, (long)&status, 0, 0);
+        if (status != 0)
+            fail("the program did not run");
+    }
+    return ticks() - start;
+}
+
+static uint64_t touch(long count, long stride, int protection, int flags, int fd)
+{
+    volatile char *memory = mmap(NULL, count * stride, protection, flags, fd, 0);
+    if (memory == MAP_FAILED)
+        fail("mmap");
+    int writes = protection & PROT_WRITE;
+    uint64_t start = ticks();
+    for (long i = 0; i < count; i++)
+        if (writes)
+            memory[i * stride] = 1;
+        else
+            (void)memory[i * stride];
+    uint64_t took = ticks() - start;
+    munmap((void *)memory, count * stride);
+    return took;
+}
+
+static uint64_t anonymous_fault(long count)
+{
+    return touch(count, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+}
+
+// Faults that are 64 KiB apart, so that each is a fault of its own where neighbours are mapped along with it.
+static uint64_t file_fault(long count)
+{
+    return touch(count, 16 * PAGE, PROT_READ, MAP_SHARED, file);
+}
+
+// The same per page when all pages are read one after the other.
+static uint64_t file_page(long count)
+{
+    return touch(count, PAGE, PROT_READ, MAP_SHARED, file);
+}
+
+static volatile long signals;
+
+static void handler(int number)
+{
+    signals += number == SIGUSR1;
+}
+
+static uint64_t signal_delivery(long count)
+{
+    signal(SIGUSR1, handler);
+    long self = getpid();
+    // As process 1 a signal from within is delivered too, because a handler is installed.
+    uint64_t start = ticks();
+    for (long i = 0; i < count; i++)
+        call3(SYS_kill, self, SIGUSR1, 0);
+    uint64_t took = ticks() - start;
+    if (signals == 0)
+        fail("no signal came");
+    return took;
+}
+
+static volatile int ball;
+
+static void hand_over(int from, int to)
+{
+    ball = to;
+    call6(SYS_futex, (long)&ball, 1 | 128, 1, 0, 0, 0);
+    while (ball != from)
+        call6(SYS_futex, (long)&ball, 0 | 128, to, 0, 0, 0);
+}
+
+static void *partner(void *argument)
+{
+    long count = (long)argument;
+    while (ball != 1)
+        call6(SYS_futex, (long)&ball, 0 | 128, 0, 0, 0, 0);
+    for (long i = 0; i < count; i++)
+        hand_over(1, 0);
+    ball = 0;
+    call6(SYS_futex, (long)&ball, 1 | 128, 1, 0, 0, 0);
+    return NULL;
+}
+
+static uint64_t futex_round_trip(long count)
+{
+    pthread_t thread;
+    ball = 0;
+    if (pthread_create(&thread, NULL, partner, (void *)count) != 0)
+        fail("pthread_create");
+    hand_over(0, 1);
+    uint64_t start = ticks();
+    for (long i = 0; i < count; i++)
+        hand_over(0, 1);
+    uint64_t took = ticks() - start;
+    pthread_join(thread, NULL);
+    return took;
+}
+
+static const struct row {
+    const char *name;
+    uint64_t (*run)(long count);
+    long count;
+    int batches;
+    // Whether an empty loop's cost is to be taken off.
+    int loop;
+} rows[] = {
+    { "null", null_call, 1000, 11, 1 },
+    { "getpid", get_pid, 1000, 11, 1 },
+    { "read-1", read_1, 500, 11, 1 },
+    { "read-4k", read_4k, 200, 11, 1 },
+    { "write-1", write_1, 500, 11, 1 },
+    { "write-4k", write_4k, 200, 11, 1 },
+    { "read-zero-1", zero_1, 500, 11, 1 },
+    { "write-null-1", null_write_1, 500, 11, 1 },
+    { "stat", stat_path, 500, 11, 1 },
+    { "fstat", stat_descriptor, 500, 11, 1 },
+    { "open-close", open_close, 500, 11, 1 },
+    { "pipe-round-trip", pipe_round_trip, 300, 11, 0 },
+    { "context-switch", context_switch, 400, 11, 0 },
+    { "fork-exit-wait", fork_exit_wait, 20, 11, 0 },
+    { "fork-exec-exit", fork_exec_exit, 20, 11, 0 },
+    { "anonymous-fault", anonymous_fault, 256, 11, 0 },
+    { "file-fault", file_fault, FILE_PAGES / 16, 11, 0 },
+    { "file-page", file_page, FILE_PAGES, 11, 0 },
+    { "mmap-munmap", map_unmap, 500, 11, 1 },
+    { "signal", signal_delivery, 500, 11, 0 },
+    { "futex-round-trip", futex_round_trip, 300, 11, 0 },
+    { "poll-100", poll_hundred, 50, 11, 1 },
+};
+
+// An ELF program of one page that ends at once with status 0.
+static void write_program(void)
+{
+    static const unsigned char code[] = { 0x31, 0xff, 0xb8, 0xe7, 0, 0, 0, 0x0f, 0x05 };
+    struct {
+        unsigned char identity[16];
+        uint16_t type, machine;
+        uint32_t version;
+        uint64_t entry, headers, sections;
+        uint32_t flags;
+        uint16_t size, header_size, header_count, section_size, section_count, names;
+        uint32_t load, load_flags;
+        uint64_t offset, address, physical, file_size, memory_size, alignment;
+        unsigned char code[16];
+    } image = {
+        .identity = { 0x7f, 'E', 'L', 'F', 2, 1, 1 },
+        .type = 2,
+        .machine = 62,
+        .version = 1,
+        .entry = 0x400000 + 120,
+        .headers = 64,
+        .size = 64,
+        .header_size = 56,
+        .header_count = 1,
+        .load = 1,
+        .load_flags = 5,
+        .address = 0x400000,
+        .physical = 0x400000,
+        .file_size = 120 + sizeof code,
+        .memory_size = 120 + sizeof code,
+        .alignment = PAGE,
+    };
+    memcpy(image.code, code, sizeof code);
+    int fd = open(PROGRAM_NAME, O_WRONLY | O_CREAT | O_TRUNC, 0755);
+    must(fd, "create the program");
+    if (write(fd, &image, sizeof image) != sizeof image)
+        fail("write the program");
+    close(fd);
+}
+
+static void prepare(void)
+{
+    mkdir("/tmp", 01777);
+    file = open(FILE_NAME, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    must(file, "create a file");
+    for (int i = 0; i < FILE_PAGES; i++)
+        if (write(file, page, PAGE) != PAGE)
+            fail("write a file");
+    must(zero = open("/dev/zero", O_RDONLY), "/dev/zero");
+    must(null = open("/dev/null", O_WRONLY), "/dev/null");
+    must(pipe(pipe_there), "pipe");
+    must(pipe(pipe_back), "pipe");
+    for (int i = 0; i < 100; i++) {
+        int fds[2];
+        if (i % 2 == 0)
+            must(pipe(fds), "pipe");
+        hundred[i] = (struct pollfd){ i % 2 == 0 ? fds[0] : hundred[i - 1].fd, POLLIN, 0 };
+    }
+    write_program();
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double scale = 1;
+
+static void measure(const struct row *row)
+{
+    double values[32];
+    // The first two batches warm up what is lazy.
+    row->run(row->count);
+    row->run(row->count);
+    for (int i = 0; i < row->batches; i++) {
+        uint64_t took = row->run(row->count);
+        uint64_t overhead = row->loop ? empty(row->count) : 0;
+        values[i] = (double)(took > overhead ? took - overhead : 0) / (double)row->count * scale;
+    }
+    qsort(values, row->batches, sizeof values[0], compare);
+    printf("%s\t%.0f\t%.0f\n", row->name, values[row->batches / 2], values[0]);
+    fflush(stdout);
+}
+
+static int chosen(int argc, char **argv, const char *name)
+{
+    if (argc == 0)
+        return 1;
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], name) == 0)
+            return 1;
+    return 0;
+}
+
+// What a system's own first process would have done.
+static void become_init(void)
+{
+    mkdir("/dev", 0755);
+    mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
+    int console = open("/dev/console", O_RDWR);
+    if (console >= 0)
+        for (int fd = 0; fd < 3; fd++)
+            dup2(console, fd);
+}
+
+int main(int argc, char **argv)
+{
+    if (getpid() == 1)
+        become_init();
+    int first = 1;
+    if (getpid() == 1)
+        // Linux hands words of its command line that it does not know to process 1.
+        first = argc;
+    else if (argc > 2 && strcmp(argv[1], "--scale") == 0) {
+        scale = strtod(argv[2], NULL);
+        first = 3;
+    }
+    prepare();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (chosen(argc - first, argv + first, rows[i].name))
+            measure(&rows[i]);
+    unlink(FILE_NAME);
+    unlink(PROGRAM_NAME);
+    printf("bench: done\n");
+    fflush(stdout);
+    if (getpid() == 1) {
+        sync();
+        reboot(RB_POWER_OFF);
+    }
+    return 0;
+}
