@@ -29,12 +29,14 @@ pub mod device;
 pub mod error;
 pub mod fs;
 pub mod futex;
+pub mod log;
 pub mod memory;
 pub mod process;
 pub mod sched;
 pub mod signal;
 pub mod step;
 pub mod syscall;
+pub mod system;
 pub mod time;
 pub mod user_memory;
 

@@ -37,7 +37,7 @@ pub use ids::{PID_MAX, last as last_pid};
 pub use limits::{Limit, Limits};
 pub use record::{Life, Process, Status};
 pub use stop::{JobState, begin_stop, continue_process, wait_while_stopped_async};
-pub use thread::{Name, Thread};
+pub use thread::{Name, TIMER_SLACK, Thread};
 pub use usage::{RUsage, Usage};
 pub use wait::{Choice, Report, WaitOptions, wait_async};
 

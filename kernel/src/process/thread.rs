@@ -73,7 +73,8 @@ pub(super) struct ThreadParts {
     pub name: Name,
 }
 
-const TIMER_SLACK: u64 = 50_000;
+/// How late a sleep may end unless PR_SET_TIMERSLACK says otherwise, in nanoseconds.
+pub const TIMER_SLACK: u64 = 50_000;
 
 impl Thread {
     pub(super) fn new(parts: ThreadParts) -> Self {

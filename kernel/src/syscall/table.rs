@@ -20,6 +20,7 @@ pub enum Completeness {
 const LISTS: &[&[Entry]] = &[
     super::exec::CALLS,
     super::futex::CALLS,
+    super::credentials::CALLS,
     super::memory::CALLS,
     super::epoll::CALLS,
     super::events::CALLS,
@@ -31,6 +32,7 @@ const LISTS: &[&[Entry]] = &[
     super::remote_memory::CALLS,
     super::signal::CALLS,
     super::scheduling::CALLS,
+    super::system::CALLS,
     super::time::CALLS,
     super::timers::CALLS,
 ];

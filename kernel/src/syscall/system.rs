@@ -1,0 +1,294 @@
+//! The machine as a whole, and what a process is told to be (prctl).
+
+use core::sync::atomic::Ordering;
+
+use alloc::vec::Vec;
+
+use frame::Cx;
+use frame::power::{self, PowerOff};
+use linux_raw_sys::general as abi;
+use linux_raw_sys::prctl;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::Errno;
+use crate::process::{Name, THREADS};
+use crate::signal::Signal;
+use crate::step::Step;
+use crate::{log, memory, sched, system};
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(abi::__NR_uname, "uname", Call::Step(uname)),
+    Entry::new(abi::__NR_sethostname, "sethostname", Call::Step(sethostname)),
+    Entry::new(abi::__NR_setdomainname, "setdomainname", Call::Step(setdomainname)),
+    Entry::new(abi::__NR_sysinfo, "sysinfo", Call::Step(sysinfo)),
+    Entry::partial(abi::__NR_syslog, "syslog", Call::Step(syslog), "waiting for a message (SYSLOG_ACTION_READ)"),
+    Entry::partial(abi::__NR_reboot, "reboot", Call::Step(reboot), "kexec, suspending"),
+    Entry::partial(
+        abi::__NR_prctl,
+        "prctl",
+        Call::Step(prctl),
+        "names, parent-death signal, dumpable, capabilities' bounding set, subreaper, no_new_privs, timer slack; no others",
+    ),
+    Entry::partial(abi::__NR_personality, "personality", Call::Step(personality), "only PER_LINUX"),
+    Entry::partial(
+        abi::__NR_membarrier,
+        "membarrier",
+        Call::Step(membarrier),
+        "only what one running core needs: nothing",
+    ),
+];
+
+const NAME_LEN: usize = 65;
+
+fn uname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let names: [&[u8]; 6] = [
+        system::NAME.as_bytes(),
+        &system::host_name(cx),
+        system::RELEASE.as_bytes(),
+        system::VERSION.as_bytes(),
+        system::MACHINE.as_bytes(),
+        &system::domain_name(cx),
+    ];
+    let mut told = [0; 6 * NAME_LEN];
+    for (to, name) in told.chunks_exact_mut(NAME_LEN).zip(names) {
+        let len = name.len().min(NAME_LEN - 1);
+        to[..len].copy_from_slice(&name[..len]);
+    }
+    me.memory(cx)?.write_bytes(args.long(0), &told)?;
+    Ok(0)
+}
+
+/// A name that a privileged program gives.
+fn told_name(me: &Current, cx: &Cx, args: &Args) -> Step<Vec<u8>> {
+    if !me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_ADMIN) {
+        return Err(Errno::EPERM.into());
+    }
+    let len = usize::try_from(args.int(1)).map_err(|_| Errno::EINVAL)?;
+    system::check_length(len)?;
+    Ok(me.memory(cx)?.read_array(args.long(0), len)?)
+}
+
+fn sethostname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    system::set_host_name(&told_name(me, cx, args)?, cx)?;
+    Ok(0)
+}
+
+fn setdomainname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    system::set_domain_name(&told_name(me, cx, args)?, cx)?;
+    Ok(0)
+}
+
+/// `struct sysinfo`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SysInfo {
+    uptime: i64,
+    loads: [u64; 3],
+    total_memory: u64,
+    free_memory: u64,
+    shared_memory: u64,
+    buffers: u64,
+    total_swap: u64,
+    free_swap: u64,
+    processes: u16,
+    padding: [u16; 3],
+    total_high: u64,
+    free_high: u64,
+    unit: u32,
+    padding_2: u32,
+}
+
+const PAGE_SIZE: u64 = 4096;
+
+fn sysinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let load = (sched::load() as u64) << 16;
+    let told = SysInfo {
+        uptime: (frame::time::now() / crate::time::SECOND) as i64,
+        loads: [load; 3],
+        total_memory: frame::mm::frame_count() as u64 * PAGE_SIZE,
+        free_memory: frame::mm::FramePolicy::available(&memory::buddy::FRAMES) as u64 * PAGE_SIZE,
+        shared_memory: 0,
+        buffers: 0,
+        total_swap: 0,
+        free_swap: 0,
+        processes: THREADS.len(cx).min(usize::from(u16::MAX)) as u16,
+        padding: [0; 3],
+        total_high: 0,
+        free_high: 0,
+        unit: 1,
+        padding_2: 0,
+    };
+    me.memory(cx)?.write(args.long(0), &told)?;
+    Ok(0)
+}
+
+fn syslog(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (action, address, len) = (args.int(0), args.long(1), args.int(2));
+    const READ_ALL: i32 = 3;
+    const READ_AND_CLEAR: i32 = 4;
+    const CLEAR: i32 = 5;
+    const SIZE_UNREAD: i32 = 9;
+    const SIZE_BUFFER: i32 = 10;
+    let privileged = me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYSLOG);
+    if !privileged && ![READ_ALL, SIZE_BUFFER].contains(&action) {
+        return Err(Errno::EPERM.into());
+    }
+    match action {
+        READ_ALL | READ_AND_CLEAR => {
+            let len = usize::try_from(len).map_err(|_| Errno::EINVAL)?;
+            let text = log::text(len);
+            me.memory(cx)?.write_bytes(address, &text)?;
+            if action == READ_AND_CLEAR {
+                log::clear();
+            }
+            Ok(text.len())
+        }
+        CLEAR => {
+            log::clear();
+            Ok(0)
+        }
+        SIZE_UNREAD => Ok(log::text(log::CAPACITY).len()),
+        SIZE_BUFFER => Ok(log::CAPACITY),
+        // Open, close, and the console's level.
+        0 | 1 | 6 | 7 | 8 => Ok(0),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+fn reboot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    const MAGIC: u32 = 0xfee1_dead;
+    const MAGIC2: [u32; 4] = [672_274_793, 85_072_278, 369_367_448, 537_993_216];
+    const RESTART: u32 = 0x0123_4567;
+    const HALT: u32 = 0xcdef_0123;
+    const POWER_OFF: u32 = 0x4321_fedc;
+    const CTRL_ALT_DEL: [u32; 2] = [0, 0x89ab_cdef];
+    if !me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_BOOT) {
+        return Err(Errno::EPERM.into());
+    }
+    let [magic, magic2, command] = [0, 1, 2].map(|index| args.int(index) as u32);
+    if magic != MAGIC || !MAGIC2.contains(&magic2) {
+        return Err(Errno::EINVAL.into());
+    }
+    match command {
+        POWER_OFF | HALT => {
+            crate::log!("power off");
+            power::off(PowerOff::Orderly)
+        }
+        RESTART => {
+            crate::log!("restart");
+            power::restart()
+        }
+        _ if CTRL_ALT_DEL.contains(&command) => Ok(0),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (option, value) = (args.int(0) as u32, args.long(1));
+    let (thread, process, memory) = (me.thread(cx)?, me.process(cx)?, me.memory(cx)?);
+    let flag = || match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Errno::EINVAL),
+    };
+    let capability = || u32::try_from(value).ok().filter(|&number| number <= abi::CAP_LAST_CAP).ok_or(Errno::EINVAL);
+    match option {
+        prctl::PR_SET_NAME => {
+            let name = read_name(&memory, value)?;
+            thread.set_name(name, cx);
+        }
+        prctl::PR_GET_NAME => memory.write_bytes(value, &thread.name(cx).padded())?,
+        prctl::PR_SET_PDEATHSIG => {
+            if value != 0 {
+                Signal::new(i32::try_from(value).map_err(|_| Errno::EINVAL)?)?;
+            }
+            thread.parent_death_signal.store(value as u32, Ordering::Relaxed);
+        }
+        prctl::PR_GET_PDEATHSIG => memory.write(value, &thread.parent_death_signal.load(Ordering::Relaxed))?,
+        prctl::PR_SET_DUMPABLE => process.dumpable.store(u32::from(flag()?), Ordering::Relaxed),
+        prctl::PR_GET_DUMPABLE => return Ok(process.dumpable.load(Ordering::Relaxed) as usize),
+        prctl::PR_SET_KEEPCAPS => thread.credentials.lock(cx).keep_capabilities = flag()?,
+        prctl::PR_GET_KEEPCAPS => return Ok(usize::from(thread.credentials.lock(cx).keep_capabilities)),
+        prctl::PR_SET_NO_NEW_PRIVS => {
+            if !flag()? || args.0[2..5] != [0; 3] {
+                return Err(Errno::EINVAL.into());
+            }
+            thread.no_new_privileges.store(true, Ordering::Relaxed);
+        }
+        prctl::PR_GET_NO_NEW_PRIVS => {
+            if args.0[1..5] != [0; 4] {
+                return Err(Errno::EINVAL.into());
+            }
+            return Ok(usize::from(thread.no_new_privileges.load(Ordering::Relaxed)));
+        }
+        prctl::PR_SET_CHILD_SUBREAPER => process.is_subreaper.store(value != 0, Ordering::Relaxed),
+        prctl::PR_GET_CHILD_SUBREAPER => {
+            memory.write(value, &u32::from(process.is_subreaper.load(Ordering::Relaxed)))?;
+        }
+        prctl::PR_SET_TIMERSLACK => {
+            let slack = if value == 0 { crate::process::TIMER_SLACK } else { value as u64 };
+            thread.timer_slack.store(slack, Ordering::Relaxed);
+        }
+        prctl::PR_GET_TIMERSLACK => return Ok(thread.timer_slack.load(Ordering::Relaxed) as usize),
+        prctl::PR_CAPBSET_READ => {
+            let bounding = thread.credentials.lock(cx).bounding;
+            return Ok((bounding >> capability()? & 1) as usize);
+        }
+        prctl::PR_CAPBSET_DROP => {
+            let number = capability()?;
+            let mut who = thread.credentials.lock(cx);
+            if !who.has(abi::CAP_SETPCAP) {
+                return Err(Errno::EPERM.into());
+            }
+            who.bounding &= !(1 << number);
+        }
+        prctl::PR_GET_TID_ADDRESS => memory.write(value, &thread.clear_tid.load(Ordering::Relaxed))?,
+        prctl::PR_GET_SECCOMP | prctl::PR_GET_SECUREBITS | prctl::PR_GET_THP_DISABLE => {}
+        prctl::PR_GET_TIMING => {}
+        _ => return Err(Errno::EINVAL.into()),
+    }
+    Ok(0)
+}
+
+/// A name, at most 15 bytes of it; what lies behind its end need not be there.
+fn read_name(memory: &crate::user_memory::UserMemory<'_>, address: usize) -> Step<Name> {
+    let mut name = [0; 15];
+    for (index, byte) in name.iter_mut().enumerate() {
+        *byte = memory.read(address.wrapping_add(index))?;
+        if *byte == 0 {
+            break;
+        }
+    }
+    Ok(Name::new(&name))
+}
+
+fn personality(_cx: &Cx, _me: &Current, args: &Args) -> Step<usize> {
+    const ASK: u32 = 0xffff_ffff;
+    const ADDR_NO_RANDOMIZE: u32 = 0x004_0000;
+    match args.int(0) as u32 {
+        ASK | 0 | ADDR_NO_RANDOMIZE => Ok(0),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+fn membarrier(_cx: &Cx, _me: &Current, args: &Args) -> Step<usize> {
+    const QUERY: i32 = 0;
+    const GLOBAL: i32 = 1;
+    const GLOBAL_EXPEDITED: i32 = 2;
+    const REGISTER_GLOBAL_EXPEDITED: i32 = 4;
+    const PRIVATE_EXPEDITED: i32 = 8;
+    const REGISTER_PRIVATE_EXPEDITED: i32 = 16;
+    let all = GLOBAL | GLOBAL_EXPEDITED | REGISTER_GLOBAL_EXPEDITED | PRIVATE_EXPEDITED | REGISTER_PRIVATE_EXPEDITED;
+    if args.int(1) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    match args.int(0) {
+        QUERY => Ok(all as usize),
+        command if command & !all == 0 && command.count_ones() == 1 => Ok(0),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
