@@ -32,8 +32,7 @@ struct Messages {
     cleared: u64,
 }
 
-static MESSAGES: SpinLock<Messages> =
-    SpinLock::new(Messages { kept: VecDeque::new(), bytes: 0, next: 0, cleared: 0 });
+static MESSAGES: SpinLock<Messages> = SpinLock::new(Messages { kept: VecDeque::new(), bytes: 0, next: 0, cleared: 0 });
 static QUIET: AtomicBool = AtomicBool::new(false);
 /// Woken by each message.
 pub static WRITTEN: WaitList = WaitList::new();

@@ -15,20 +15,16 @@ use tasks::{Body, Next};
 
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::open::{OpenHow, open_async};
-use crate::fs::walk::PathName;
-use crate::fs::{self, OpenFlags};
+use crate::fs::open::{OpenHow, Opened, open_step};
+use crate::fs::{self, FdFlags, OpenFlags};
 use crate::process::exec::{ExecFlags, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
+use crate::step::{Patience, complete_async};
 use crate::{log, process, time};
 
 /// What the framework needs to know of this kernel.
-pub static CONFIG: Config = Config {
-    frames: &crate::memory::buddy::FRAMES,
-    slabs: &crate::memory::slab::SLABS,
-    tasks: &SCHEDULER,
-    start,
-};
+pub static CONFIG: Config =
+    Config { frames: &crate::memory::buddy::FRAMES, slabs: &crate::memory::slab::SLABS, tasks: &SCHEDULER, start };
 
 const CONSOLE: &[u8] = b"/dev/console";
 const DEFAULT_INITS: [&str; 4] = ["/init", "/sbin/init", "/bin/init", "/bin/sh"];
@@ -167,7 +163,12 @@ impl First {
 fn open_console_async(cx: &mut Cx, process: &mut Current) -> Result<()> {
     let how = OpenHow::new(OpenFlags::READ_WRITE | OpenFlags::NO_CONTROLLING_TTY, 0);
     for _ in 0..3 {
-        open_async(cx, process, abi::AT_FDCWD, &how, |_, _| Ok(PathName::new(CONSOLE)?))?;
+        complete_async(cx, process, Patience::Forever, |cx, me, _| {
+            match open_step(abi::AT_FDCWD, CONSOLE, &how, me, cx)? {
+                Opened::File(file) => Ok(me.files(cx)?.install_shared(file, FdFlags::empty(), me, cx)?),
+                Opened::Fifo(..) => Err(Errno::ENODEV.into()),
+            }
+        })?;
     }
     Ok(())
 }
@@ -178,7 +179,8 @@ mod tests {
 
     #[test]
     fn a_command_line_is_linux_s() {
-        let options = Options::parse("console=ttyS0 quiet panic=-1 \"A=b c\" usb.x=1 init=/bin/agent -- serve \"one two\"");
+        let options =
+            Options::parse("console=ttyS0 quiet panic=-1 \"A=b c\" usb.x=1 init=/bin/agent -- serve \"one two\"");
         assert_eq!(options.init.as_deref(), Some("/bin/agent"));
         assert!(options.quiet);
         assert_eq!(options.arguments, ["serve", "one two"]);

@@ -3,11 +3,11 @@
 //! Each file in this folder has a `CALLS` list: number (from `linux-raw-sys`), name, the function, and how complete it is. A function decodes its
 //! arguments, calls one subsystem and encodes the result; subsystems see neither registers nor raw user pointers.
 
+mod credentials;
 mod epoll;
 mod events;
 mod exec;
 mod futex;
-mod credentials;
 mod memory;
 pub mod names;
 mod pipes;

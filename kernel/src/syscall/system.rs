@@ -291,4 +291,3 @@ fn membarrier(_cx: &Cx, _me: &Current, args: &Args) -> Step<usize> {
         _ => Err(Errno::EINVAL.into()),
     }
 }
-
