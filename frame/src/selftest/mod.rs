@@ -5,6 +5,7 @@
 
 mod crash;
 mod machine;
+mod memory;
 mod scheduling;
 mod user_code;
 
@@ -25,7 +26,7 @@ pub type Test = (&'static str, fn(&mut Cx) -> Outcome);
 
 /// The tests of `frame`.
 pub fn tests() -> impl Iterator<Item = Test> {
-    [machine::TESTS, user_code::TESTS, scheduling::TESTS].into_iter().flatten().copied()
+    [machine::TESTS, memory::TESTS, user_code::TESTS, scheduling::TESTS].into_iter().flatten().copied()
 }
 
 /// Fails the test with a message unless the condition holds.

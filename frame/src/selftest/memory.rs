@@ -1,0 +1,208 @@
+//! Memory on the real machine: what the simulated one cannot show, and what each operation costs.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::hint::black_box;
+
+use refs::Cx;
+
+use super::{Outcome, Test};
+use crate::mm::{Access, Fault, PAGE_SIZE, Prot, Sharing, UFrame, VmSpace, free_frames};
+use crate::{check, time};
+
+pub(super) const TESTS: &[Test] = &[
+    ("translations are forgotten when pages change", translations_are_forgotten),
+    ("an address space gives all its memory back", all_memory_comes_back),
+    ("long and short copies arrive whole", copies_arrive),
+    ("what operations on memory cost", costs),
+];
+
+const BASE: usize = 0x1000_0000;
+const RW: Prot = Prot::READ.union(Prot::WRITE);
+
+fn new_space() -> Result<VmSpace, &'static str> {
+    VmSpace::new().ok_or("no memory")
+}
+
+fn map(space: &VmSpace, address: usize, prot: Prot, cx: &Cx) -> Result<(), &'static str> {
+    let frame = UFrame::zeroed().ok_or("no memory")?;
+    space.map(address, frame, prot, cx).map_err(|_| "no memory")
+}
+
+fn peek(space: &VmSpace, address: usize, cx: &Cx) -> Result<u8, Fault> {
+    let mut byte = [0];
+    space.reader(address, 1, cx).read(&mut byte).map(|_| byte[0])
+}
+
+fn poke(space: &VmSpace, address: usize, byte: u8, cx: &Cx) -> Result<usize, Fault> {
+    space.writer(address, 1, cx).write(&[byte])
+}
+
+fn translations_are_forgotten(cx: &mut Cx) -> Outcome {
+    let space = new_space()?;
+    for pages in [1, 8, 40, 600] {
+        let end = BASE + pages * PAGE_SIZE;
+        let all = |expected: Option<u8>| {
+            (BASE..end).step_by(PAGE_SIZE).all(|address| peek(&space, address, cx).ok() == expected)
+        };
+        let can_write = || poke(&space, end - 1, 0, cx).is_ok();
+        for address in (BASE..end).step_by(PAGE_SIZE) {
+            map(&space, address, RW, cx)?;
+        }
+        check!(all(Some(0)) && can_write(), "{pages} pages are mapped");
+        space.protect(BASE..end, Prot::READ, true, cx);
+        check!(all(Some(0)) && !can_write(), "{pages} pages cannot be written");
+        space.protect(BASE..end, RW, true, cx);
+        check!(can_write(), "{pages} pages can be written");
+        let child = new_space()?;
+        space.fork_range(&child, BASE..end, Sharing::CopyOnWrite, cx).map_err(|_| "no memory")?;
+        check!(all(Some(0)) && !can_write(), "{pages} pages are shared copy-on-write");
+        drop(child);
+        for address in (BASE..end).step_by(PAGE_SIZE) {
+            let frame = UFrame::zeroed().ok_or("no memory")?;
+            frame.writer(0..1).write(&[1]).map_err(|_| "a fault in a frame")?;
+            space.map(address, frame, RW, cx).map_err(|_| "no memory")?;
+        }
+        check!(all(Some(1)), "{pages} pages are replaced");
+        check!(space.unmap(BASE..end, cx) == pages && all(None), "{pages} pages are unmapped");
+    }
+    Ok(())
+}
+
+fn all_memory_comes_back(cx: &mut Cx) -> Outcome {
+    crate::mm::trim();
+    let before = free_frames();
+    for _ in 0..3 {
+        let space = new_space()?;
+        for index in 0..300 {
+            map(&space, index * 77 * PAGE_SIZE * 64, RW, cx)?;
+        }
+        let child = new_space()?;
+        space.fork_range(&child, 0..usize::MAX, Sharing::CopyOnWrite, cx).map_err(|_| "no memory")?;
+        child.activate(cx);
+        check!(child.mapped_pages() == 300, "{} pages", child.mapped_pages());
+    }
+    crate::mm::trim();
+    check!(free_frames() == before, "{} frames of {before}", free_frames());
+    Ok(())
+}
+
+fn copies_arrive(cx: &mut Cx) -> Outcome {
+    let space = new_space()?;
+    map(&space, BASE, RW, cx)?;
+    map(&space, BASE + PAGE_SIZE, RW, cx)?;
+    let end = BASE + 2 * PAGE_SIZE;
+    let source: Vec<u8> = (0..5000_usize).map(|index| (index * 7 % 251) as u8).collect();
+    let mut back = Vec::new();
+    for len in (0..300).chain([511, 512, 513, 4095, 4096, 4097, 5000]) {
+        for start in [BASE, BASE + 1, BASE + 4093, end - len] {
+            if start + len > end {
+                continue;
+            }
+            check!(space.writer(start, len, cx).write(&source[..len]) == Ok(len), "{len} bytes to {start:#x}");
+            back.clear();
+            back.resize(len, 0);
+            check!(space.reader(start, len, cx).read(&mut back) == Ok(len), "{len} bytes from {start:#x}");
+            check!(back == source[..len], "{len} bytes at {start:#x} differ");
+        }
+        // The same ends where the memory does.
+        let expected = Err(Fault { address: end, access: Access::Write });
+        let mut writer = space.writer(end - len, len + 3, cx);
+        check!(writer.write(&[1; 5003][..len + 3]) == expected && writer.remaining() == 3, "{len} bytes to the end");
+        let expected = Err(Fault { address: end, access: Access::Read });
+        let mut reader = space.reader(end - len, len + 3, cx);
+        back.resize(len + 3, 0);
+        check!(reader.read(&mut back) == expected && reader.remaining() == 3, "{len} bytes from the end");
+    }
+    Ok(())
+}
+
+/// Nanoseconds for one round; under `-icount shift=0` that is instructions.
+fn each(rounds: u64, mut round: impl FnMut()) -> u64 {
+    round();
+    let start = time::now();
+    for _ in 0..rounds {
+        round();
+    }
+    (time::now() - start) / rounds
+}
+
+fn costs(cx: &mut Cx) -> Outcome {
+    let say = |what: &str, cost: u64| crate::println!("selftest: {what} takes {cost} ns");
+    say("a loop", each(1000, || _ = black_box(0)));
+    say("a frame taken and given back", each(1000, || _ = black_box(UFrame::for_overwrite())));
+    say("a zeroed frame", each(1000, || _ = black_box(UFrame::zeroed())));
+    say(
+        "100 frames and back",
+        each(100, || {
+            _ = black_box(core::array::from_fn::<_, 100, _>(|_| UFrame::for_overwrite()));
+        }),
+    );
+    say("a box of 64 bytes", each(1000, || _ = black_box(Box::new([0_u64; 8]))));
+    say("a block of 32 KiB", each(100, || _ = black_box(Vec::<u8>::with_capacity(32 << 10))));
+
+    let space = new_space()?;
+    for page in 0..4 {
+        map(&space, BASE + page * PAGE_SIZE, RW, cx)?;
+    }
+    space.activate(cx);
+    let mut bytes = [0; 2 * PAGE_SIZE];
+    for len in [1, 8, 16, 24, 64, 144, 512, 4096] {
+        let read = each(1000, || _ = black_box(space.reader(BASE, len, cx).read(&mut bytes)));
+        let write = each(1000, || _ = black_box(space.writer(BASE, len, cx).write(&bytes)));
+        crate::println!("selftest: {len} bytes from user memory take {read} ns, to user memory {write} ns");
+    }
+    say("a path of 20 bytes", {
+        space.writer(BASE + 100, 21, cx).write(b"/usr/share/some/file\0").map_err(|_| "a fault")?;
+        each(1000, || _ = black_box(space.reader(BASE + 100, 4096, cx).read_until_zero(&mut bytes)))
+    });
+    let frame = UFrame::zeroed().ok_or("no memory")?;
+    say(
+        "4096 bytes from a frame to user memory",
+        each(100, || {
+            _ = black_box(frame.reader(0..PAGE_SIZE).copy_to(&mut space.writer(BASE, PAGE_SIZE, cx)));
+        }),
+    );
+    say("a query", each(1000, || _ = black_box(space.query(BASE, cx))));
+    say(
+        "a page mapped and unmapped",
+        each(1000, || {
+            _ = black_box(space.map(BASE + (8 << 20), frame.clone(), RW, cx));
+            space.unmap(BASE + (8 << 20)..BASE + (8 << 20) + PAGE_SIZE, cx);
+        }),
+    );
+    say(
+        "a page mapped and unmapped beside others",
+        each(1000, || {
+            _ = black_box(space.map(BASE + (32 << 12), frame.clone(), RW, cx));
+            space.unmap(BASE + (32 << 12)..BASE + (33 << 12), cx);
+        }),
+    );
+    say("a change of rights", each(1000, || space.set_prot(BASE, RW, cx)));
+    say("an empty address space", each(100, || _ = black_box(VmSpace::new())));
+
+    // A small process: text, data, heap, libraries, stack.
+    let parts = [(0x40_0000, 60), (0x60_0000, 10), (0x100_0000, 20), (0x7f00_0000_0000, 40), (0x7fff_0000_0000, 4)];
+    let process = new_space()?;
+    for (start, pages) in parts {
+        for page in 0..pages {
+            map(&process, start + page * PAGE_SIZE, RW, cx)?;
+        }
+    }
+    process.activate(cx);
+    let mut dropping = 0;
+    let both = each(100, || {
+        if let Some(child) = VmSpace::new() {
+            for (start, pages) in parts {
+                let range = start..start + pages * PAGE_SIZE;
+                _ = black_box(process.fork_range(&child, range, Sharing::CopyOnWrite, cx));
+            }
+            let start = time::now();
+            drop(child);
+            dropping += time::now() - start;
+        }
+    });
+    dropping /= 101;
+    crate::println!("selftest: a fork of 134 pages takes {} ns, their end {dropping} ns", both - dropping);
+    Ok(())
+}
