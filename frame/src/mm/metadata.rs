@@ -75,6 +75,28 @@ pub fn frame_link(frame: FrameNumber) -> Option<&'static FrameLink> {
     Metadata::get(frame).map(|record| &record.link)
 }
 
+/// All records, for loops.
+#[derive(Clone, Copy)]
+pub(super) struct Records(*const Metadata);
+
+/// All records.
+#[inline(always)]
+pub(super) fn records() -> Records {
+    Records(RECORDS.load(Ordering::Relaxed))
+}
+
+impl Records {
+    /// As [`Metadata::of`].
+    ///
+    /// # Safety
+    /// The number is below [`frame_count`].
+    #[inline(always)]
+    pub(super) unsafe fn of(self, frame: FrameNumber) -> &'static Metadata {
+        // SAFETY: `init` made that many records, for ever, of which all fields are atomic or in a cell.
+        unsafe { &*self.0.add(frame.0 as usize) }
+    }
+}
+
 impl Metadata {
     /// The record of a frame, if there is such a frame.
     #[inline(always)]
@@ -93,8 +115,8 @@ impl Metadata {
     /// The number is below [`frame_count`].
     #[inline(always)]
     pub(super) unsafe fn of(frame: FrameNumber) -> &'static Metadata {
-        // SAFETY: `init` made that many records at `RECORDS`, for ever, of which all fields are atomic or in a cell.
-        unsafe { &*RECORDS.load(Ordering::Relaxed).add(frame.0 as usize) }
+        // SAFETY: the caller's promise.
+        unsafe { records().of(frame) }
     }
 
     /// How many references there are.

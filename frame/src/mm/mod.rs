@@ -9,7 +9,7 @@
 //! | `supply` | unused frames: a stack of them for each core, behind it the policy; the checks of invariant 1 |
 //! | `frame`, `typed` | counted handles: untyped frames ([`UFrame`], [`USegment`]), frames with typed metadata ([`Frame`], [`Segment`]) |
 //! | `io` | [`Reader`] and [`Writer`]: the only way to untyped bytes (invariant 4) |
-//! | `table`, `tlb`, `kernel_space`, `vm_space` | page tables, what cores remember of them, user address spaces (invariant 5) |
+//! | `table`, `walk`, `tlb`, `kernel_space`, `vm_space` | page tables, what cores remember of them, user address spaces (invariant 5) |
 //! | `slab`, `heap` | the kernel's heap (invariants 9 and 10) |
 //!
 //! Kernel code runs with interrupts off, so what belongs to a core needs no lock as long as it is not entered twice on one
@@ -27,6 +27,7 @@ mod table;
 mod tlb;
 mod typed;
 mod vm_space;
+mod walk;
 
 #[cfg(test)]
 mod tests;

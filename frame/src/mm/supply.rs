@@ -60,7 +60,7 @@ const STACK: usize = 256;
 const BATCH: usize = 64;
 
 /// Free frames that a core keeps at hand.
-struct Stack {
+pub(super) struct Stack {
     len: AtomicU32,
     frames: [AtomicU32; STACK],
 }
@@ -135,13 +135,34 @@ pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
 ///
 /// # Safety
 /// Nobody refers to the frame any more, and its state still names its kind, with a count of at most 1.
-#[inline]
+#[inline(always)]
 pub(super) unsafe fn give(frame: FrameNumber) {
-    machine::withdraw(frame, 1);
-    // SAFETY: a frame in use has a number in range.
-    unsafe { Metadata::of(frame) }.state.store(0, Ordering::Release);
-    if STACKS.here().push(frame) {
-        drain(BATCH);
+    // SAFETY: the caller's promise; a frame in use has a number in range.
+    unsafe { here().give(frame, Metadata::of(frame)) };
+}
+
+/// This core's stack, for loops that give many frames back.
+#[derive(Clone, Copy)]
+pub(super) struct Here(&'static Stack);
+
+/// This core's stack.
+#[inline(always)]
+pub(super) fn here() -> Here {
+    Here(STACKS.here())
+}
+
+impl Here {
+    /// As [`give`], with the frame's record at hand.
+    ///
+    /// # Safety
+    /// As for [`give`].
+    #[inline(always)]
+    pub(super) unsafe fn give(self, frame: FrameNumber, record: &Metadata) {
+        machine::withdraw(frame, 1);
+        record.state.store(0, Ordering::Release);
+        if self.0.push(frame) {
+            drain(BATCH);
+        }
     }
 }
 

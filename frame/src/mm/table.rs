@@ -21,6 +21,11 @@ pub(super) const ENTRIES: usize = 512;
 /// Entries in a group.
 pub(super) const GROUP: usize = 8;
 
+/// The level of a root table; leaf tables, which map pages, are of level 1.
+pub(super) const ROOT: u32 = 4;
+/// Bytes that a leaf table maps.
+pub(super) const LEAF_SPAN: usize = ENTRIES * PAGE_SIZE;
+
 /// An entry of a table: bits as in Intel's manual, volume 3, section 4.5.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageEntry(pub(super) u64);
@@ -111,6 +116,16 @@ impl Table {
         // SAFETY: a table's frame holds 512 entries, which the processor may change too. The caller does not use the
         // reference beyond the table's life.
         unsafe { &*machine::frame_pointer(self.0).cast::<AtomicU64>().add(index % ENTRIES) }
+    }
+
+    /// All entries.
+    ///
+    /// # Safety
+    /// See the module.
+    #[inline(always)]
+    pub(super) unsafe fn entries(self) -> &'static [AtomicU64; ENTRIES] {
+        // SAFETY: as for `entry`.
+        unsafe { &*machine::frame_pointer(self.0).cast() }
     }
 
     /// The value of the entry at `index`.

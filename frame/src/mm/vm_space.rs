@@ -3,15 +3,15 @@
 //! Each mapped page's entry owns one reference to its frame; only untyped frames get here (invariant 5). Pages are unmapped in
 //! this order: the entries are emptied, all cores forget them, and then the references go.
 
-use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use bitflags::bitflags;
 use refs::{Cx, SpinGuard, SpinLock};
 
-use super::metadata::{FrameNumber, Kind, Metadata};
-use super::table::{ENTRIES, GROUP, PageEntry, Table, groups, shift};
+use super::metadata::{FrameNumber, Metadata};
+use super::table::{LEAF_SPAN, PageEntry, ROOT, Table, groups};
+use super::walk::{self, Gone};
 use super::{Access, Fault, PAGE_SHIFT, PAGE_SIZE, Reader, UFrame, Writer, machine, tlb};
 
 /// The first address behind what user programs can map.
@@ -67,11 +67,6 @@ pub struct VmSpace {
     mapped: AtomicUsize,
 }
 
-/// The level of the root table.
-const ROOT: u32 = 4;
-/// Bytes that one leaf table maps.
-const LEAF_SPAN: usize = ENTRIES * PAGE_SIZE;
-
 impl VmSpace {
     /// An empty address space.
     pub fn new() -> Option<Self> {
@@ -111,7 +106,7 @@ impl VmSpace {
         };
         tlb::flush_page(self.number, address);
         // SAFETY: the old entry is gone, and no core remembers it.
-        unsafe { release(old) };
+        unsafe { walk::release(old) };
         Ok(())
     }
 
@@ -168,7 +163,7 @@ impl VmSpace {
         let root = self.lock(cx);
         // SAFETY: the lock is held; the entry has a reference, so there can be one more.
         unsafe {
-            let entry = find(*root, address)?.1;
+            let entry = walk::find(*root, address)?.1;
             Metadata::of(entry.frame()).acquire();
             Some(Entry {
                 frame: UFrame::from_number(entry.frame()),
@@ -186,8 +181,8 @@ impl VmSpace {
         let root = self.lock(cx);
         // SAFETY: the lock is held.
         unsafe {
-            if let Some((leaf, entry)) = find(*root, address) {
-                change(leaf, address >> PAGE_SHIFT, entry, PageEntry::flags(prot));
+            if let Some((leaf, entry)) = walk::find(*root, address) {
+                walk::change(leaf, address >> PAGE_SHIFT, entry, PageEntry::flags(prot));
                 tlb::flush_page(self.number, address);
             }
         }
@@ -209,10 +204,10 @@ impl VmSpace {
                 }
             }
             // SAFETY: the lock is held.
-            changed |= unsafe { change(leaf, index, entry, flags) };
+            changed |= unsafe { walk::change(leaf, index, entry, flags) };
         };
         // SAFETY: the lock is held.
-        unsafe { each_leaf(*root, start, end, &mut each(each_entry)) };
+        unsafe { walk::each_leaf(*root, start, end, &mut walk::each(each_entry)) };
         if changed {
             tlb::flush(self.number, start, end);
         }
@@ -229,7 +224,7 @@ impl VmSpace {
         };
         let mut changed = false;
         let each_leaf_pages = &mut |leaf: Table, base: usize, first: usize, last: usize| {
-            each(|leaf: Table, index: usize, entry: PageEntry| {
+            walk::each(|leaf: Table, index: usize, entry: PageEntry| {
                 if entry.has(bits) {
                     // SAFETY: the lock is held.
                     unsafe { leaf.entry(index) }.fetch_and(!bits, Ordering::Relaxed);
@@ -239,7 +234,7 @@ impl VmSpace {
             })(leaf, base, first, last)
         };
         // SAFETY: the lock is held.
-        unsafe { each_leaf(*root, start, end, each_leaf_pages) };
+        unsafe { walk::each_leaf(*root, start, end, each_leaf_pages) };
         if changed {
             tlb::flush(self.number, start, end);
         }
@@ -258,7 +253,7 @@ impl VmSpace {
             if start / LEAF_SPAN == (end - 1) / LEAF_SPAN {
                 match root.leaf(ROOT, start) {
                     Some(leaf) => {
-                        let count = clear(leaf, 1, start, end, &mut gone);
+                        let count = walk::clear(leaf, 1, start, end, &mut gone);
                         gone.release();
                         if leaf.state().live == 0 {
                             root.prune(ROOT, start);
@@ -268,7 +263,7 @@ impl VmSpace {
                     None => 0,
                 }
             } else {
-                let count = clear(*root, ROOT, start, end, &mut gone);
+                let count = walk::clear(*root, ROOT, start, end, &mut gone);
                 gone.release();
                 count
             }
@@ -295,49 +290,26 @@ impl VmSpace {
         let root = self.lock(cx);
         let child_root = child.lock(cx);
         let lost = if sharing == Sharing::CopyOnWrite { PageEntry::WRITABLE } else { 0 };
+        let mut copied = 0;
         let mut protected = false;
-        let mut count = 0;
-        let copy_leaf = &mut |leaf: Table, base: usize, first: usize, last: usize| {
-            // SAFETY: both locks are held. Each entry of the child gets a reference of its own.
-            unsafe {
-                let mut left = leaf.state().occupied & groups(first, last);
-                if left == 0 {
+        let copy = &mut |leaf: Table, base: usize, first: usize, last: usize| {
+            // SAFETY: both locks are held.
+            let (pages, lost_some) = unsafe {
+                if leaf.state().occupied & groups(first, last) == 0 {
                     return Ok(());
                 }
-                let into = child_root.leaf_or_new(ROOT, base)?;
-                let mut live = 0;
-                into.state().occupied |= left;
-                while left != 0 {
-                    let group = left.trailing_zeros() as usize * GROUP;
-                    left &= left - 1;
-                    for index in group.max(first)..=(group + GROUP - 1).min(last) {
-                        let entry = leaf.get(index);
-                        if entry.is_empty() {
-                            continue;
-                        }
-                        if entry.has(lost) {
-                            leaf.entry(index).fetch_and(!lost, Ordering::Relaxed);
-                            protected = true;
-                        }
-                        Metadata::of(entry.frame()).acquire();
-                        let entry = entry.0 & !(lost | PageEntry::DIRTY);
-                        let old = PageEntry(into.entry(index).swap(entry, Ordering::Relaxed));
-                        if old.is_empty() {
-                            live += 1;
-                        } else {
-                            tlb::flush_page(child.number, base + index * PAGE_SIZE);
-                            release(old);
-                        }
-                    }
-                }
-                into.state().live += live;
-                count += live as usize;
-            }
+                walk::copy_leaf(leaf, child_root.leaf_or_new(ROOT, base)?, first, last, lost, |index, old| {
+                    tlb::flush_page(child.number, base + index * PAGE_SIZE);
+                    walk::release(old);
+                })
+            };
+            copied += pages;
+            protected |= lost_some;
             Ok(())
         };
         // SAFETY: the lock is held.
-        let result = unsafe { try_each_leaf(*root, ROOT, start, end, copy_leaf) };
-        child.add_mapped(count);
+        let result = unsafe { walk::try_each_leaf(*root, ROOT, start, end, copy) };
+        child.add_mapped(copied);
         if protected {
             tlb::flush(self.number, start, end);
         }
@@ -383,7 +355,7 @@ impl VmSpace {
                         into.fill(target >> PAGE_SHIFT, leaf.clear(index));
                         if !old.is_empty() {
                             tlb::flush_page(self.number, target);
-                            release(old);
+                            walk::release(old);
                             replaced += 1;
                         }
                     }
@@ -475,7 +447,7 @@ impl Drop for VmSpace {
         let mut gone = Gone::new(self.number, 0, USER_END);
         // SAFETY: this is the last that knows of the tables, and no core uses them.
         unsafe {
-            clear(root, ROOT, 0, USER_END, &mut gone);
+            walk::clear(root, ROOT, 0, USER_END, &mut gone);
             gone.release();
             root.give_back_root();
         }
@@ -497,263 +469,4 @@ fn clamp(range: Range<usize>) -> (usize, usize) {
     let start = (range.start & !(PAGE_SIZE - 1)).min(USER_END);
     let end = range.end.min(USER_END).next_multiple_of(PAGE_SIZE);
     (start, end.max(start))
-}
-
-/// The leaf table and the entry of a page that is mapped.
-///
-/// # Safety
-/// See `table`.
-#[inline(always)]
-unsafe fn find(root: Table, address: usize) -> Option<(Table, PageEntry)> {
-    if address >= USER_END {
-        return None;
-    }
-    // SAFETY: the caller's promise.
-    unsafe {
-        let leaf = root.leaf(ROOT, address)?;
-        let entry = leaf.get(address >> PAGE_SHIFT);
-        (!entry.is_empty()).then_some((leaf, entry))
-    }
-}
-
-/// Gives an entry other flags, without losing what the processor notes in it meanwhile; whether anything changed.
-///
-/// # Safety
-/// See `table`.
-#[inline(always)]
-unsafe fn change(leaf: Table, index: usize, entry: PageEntry, flags: u64) -> bool {
-    // SAFETY: the caller's promise.
-    let place = unsafe { leaf.entry(index) };
-    let mut old = entry;
-    loop {
-        let new = old.with_flags(flags);
-        if new == old {
-            return false;
-        }
-        match place.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => return true,
-            Err(now) => old = PageEntry(now),
-        }
-    }
-}
-
-/// Gives back an entry's reference.
-///
-/// # Safety
-/// The entry was a page's, is in no table any more, and no core remembers it.
-#[inline(always)]
-unsafe fn release(entry: PageEntry) {
-    // SAFETY: a mapped frame is untyped, and the entry's reference is passed on.
-    drop(unsafe { UFrame::from_number(entry.frame()) });
-}
-
-/// Makes a visitor of leaf tables from a visitor of their entries in use.
-#[inline(always)]
-fn each(
-    mut visit: impl FnMut(Table, usize, PageEntry),
-) -> impl FnMut(Table, usize, usize, usize) -> Result<(), OutOfMemory> {
-    move |leaf, _base, first, last| {
-        // SAFETY: `each_leaf`'s caller holds the lock.
-        let mut left = unsafe { leaf.state().occupied } & groups(first, last);
-        while left != 0 {
-            let group = left.trailing_zeros() as usize * GROUP;
-            left &= left - 1;
-            for index in group.max(first)..=(group + GROUP - 1).min(last) {
-                // SAFETY: as above.
-                let entry = unsafe { leaf.get(index) };
-                if !entry.is_empty() {
-                    visit(leaf, index, entry);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Calls `visit` for each leaf table with pages in a range: the table, the address of its first page, and the first and last
-/// entry that are in the range.
-///
-/// # Safety
-/// See `table`.
-unsafe fn each_leaf(
-    root: Table,
-    start: usize,
-    end: usize,
-    visit: &mut dyn FnMut(Table, usize, usize, usize) -> Result<(), OutOfMemory>,
-) {
-    // SAFETY: the caller's promise. Such a visitor never fails.
-    let _: Result<(), OutOfMemory> = unsafe { try_each_leaf(root, ROOT, start, end, visit) };
-}
-
-/// As [`each_leaf`], from a table of any level, and stops at the first error.
-///
-/// # Errors
-/// The visitor's.
-///
-/// # Safety
-/// See `table`.
-unsafe fn try_each_leaf(
-    table: Table,
-    level: u32,
-    start: usize,
-    end: usize,
-    visit: &mut dyn FnMut(Table, usize, usize, usize) -> Result<(), OutOfMemory>,
-) -> Result<(), OutOfMemory> {
-    if start >= end {
-        return Ok(());
-    }
-    let (first, last) = ((start >> shift(level)) % ENTRIES, ((end - 1) >> shift(level)) % ENTRIES);
-    if level == 1 {
-        return visit(table, start & !(LEAF_SPAN - 1), first, last);
-    }
-    // SAFETY: the caller's promise, which holds for the tables below as well.
-    unsafe {
-        let mut left = table.state().occupied & groups(first, last);
-        while left != 0 {
-            let group = left.trailing_zeros() as usize * GROUP;
-            left &= left - 1;
-            for index in group.max(first)..=(group + GROUP - 1).min(last) {
-                let entry = table.get(index);
-                if !entry.is_empty() {
-                    let (below_start, below_end) = part(level, index, start, end);
-                    try_each_leaf(Table(entry.frame()), level - 1, below_start, below_end, visit)?;
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The part of a range that the entry at `index` of the table of `level` that covers it maps.
-#[inline(always)]
-fn part(level: u32, index: usize, start: usize, end: usize) -> (usize, usize) {
-    let span = 1 << shift(level);
-    let from = (start & !(span * ENTRIES - 1)) + index * span;
-    (start.max(from), end.min(from + span))
-}
-
-/// Empties all entries of a range in `table` of `level`, and gives up tables below that become empty. How many pages were
-/// mapped. Frames and tables go to `gone`.
-///
-/// # Safety
-/// See `table`; the range is not empty and within what the table maps.
-unsafe fn clear(table: Table, level: u32, start: usize, end: usize, gone: &mut Gone) -> usize {
-    let (first, last) = ((start >> shift(level)) % ENTRIES, ((end - 1) >> shift(level)) % ENTRIES);
-    let mut count = 0;
-    // SAFETY: the caller's promise, which holds for the tables below as well.
-    unsafe {
-        let mut left = table.state().occupied & groups(first, last);
-        while left != 0 {
-            let bit = left & left.wrapping_neg();
-            let group = left.trailing_zeros() as usize * GROUP;
-            left ^= bit;
-            let range = group.max(first)..=(group + GROUP - 1).min(last);
-            let whole = *range.start() == group && *range.end() == group + GROUP - 1;
-            let mut kept = false;
-            for index in range {
-                let entry = table.get(index);
-                if entry.is_empty() {
-                    continue;
-                }
-                if level == 1 {
-                    gone.add_page(PageEntry(table.entry(index).swap(0, Ordering::Relaxed)).frame());
-                    table.state().live -= 1;
-                    count += 1;
-                    continue;
-                }
-                let below = Table(entry.frame());
-                let (below_start, below_end) = part(level, index, start, end);
-                count += clear(below, level - 1, below_start, below_end, gone);
-                if below.state().live == 0 {
-                    table.clear(index);
-                    gone.add_table(below);
-                } else {
-                    kept = true;
-                }
-            }
-            if whole && !kept {
-                table.state().occupied &= !bit;
-            }
-        }
-    }
-    count
-}
-
-/// Frames whose entries are gone, and tables that are empty, until all cores have forgotten them.
-struct Gone {
-    space: FrameNumber,
-    start: usize,
-    end: usize,
-    remembered: Remembered,
-    len: usize,
-    frames: [MaybeUninit<FrameNumber>; Gone::ROOM],
-}
-
-/// Whether a core may remember a range.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Remembered {
-    Possibly,
-    Never,
-}
-
-impl Gone {
-    const ROOM: usize = 64;
-
-    #[inline(always)]
-    fn new(space: FrameNumber, start: usize, end: usize) -> Self {
-        let remembered = if tlb::is_active(space) { Remembered::Possibly } else { Remembered::Never };
-        Gone { space, start, end, remembered, len: 0, frames: [MaybeUninit::uninit(); Gone::ROOM] }
-    }
-
-    /// # Safety
-    /// The frame's entry is gone, with a reference that is passed on.
-    #[inline(always)]
-    unsafe fn add_page(&mut self, frame: FrameNumber) {
-        match self.remembered {
-            // SAFETY: the caller's promise, and no core remembers the page.
-            Remembered::Never => unsafe { release(PageEntry::new(frame, 0)) },
-            // SAFETY: the caller's promise.
-            Remembered::Possibly => unsafe { self.keep(frame) },
-        }
-    }
-
-    /// # Safety
-    /// The table's entry is gone, and so are the table's own.
-    unsafe fn add_table(&mut self, table: Table) {
-        match self.remembered {
-            // SAFETY: the caller's promise, and no core remembers the table.
-            Remembered::Never => unsafe { table.give_back() },
-            // SAFETY: the caller's promise.
-            Remembered::Possibly => unsafe { self.keep(table.0) },
-        }
-    }
-
-    /// # Safety
-    /// As for [`add_page`](Self::add_page) or [`add_table`](Self::add_table).
-    unsafe fn keep(&mut self, frame: FrameNumber) {
-        if self.len == Self::ROOM {
-            self.release();
-        }
-        self.frames[self.len].write(frame);
-        self.len += 1;
-    }
-
-    /// Makes all cores forget the range, and gives back what was gathered.
-    fn release(&mut self) {
-        if self.len == 0 {
-            return;
-        }
-        tlb::flush(self.space, self.start, self.end);
-        for frame in &self.frames[..core::mem::take(&mut self.len)] {
-            // SAFETY: `keep` wrote the first `len`. No core remembers them, and each is a page or a table as it promised.
-            unsafe {
-                let frame = frame.assume_init();
-                if Metadata::of(frame).is(Kind::Table) {
-                    Table(frame).give_back();
-                } else {
-                    release(PageEntry::new(frame, 0));
-                }
-            }
-        }
-    }
 }

@@ -1,0 +1,346 @@
+//! Ranges of pages in page tables: finding, visiting, copying and emptying them.
+//!
+//! All of this is `unsafe` as `table` says: the caller holds the address space's lock.
+
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::metadata::{FrameNumber, Kind, Metadata, records};
+use super::table::{ENTRIES, GROUP, LEAF_SPAN, PageEntry, ROOT, Table, groups, shift};
+use super::{OutOfMemory, PAGE_SHIFT, UFrame, USER_END, supply, tlb};
+
+/// The leaf table and the entry of a page that is mapped.
+///
+/// # Safety
+/// See `table`.
+#[inline(always)]
+pub(super) unsafe fn find(root: Table, address: usize) -> Option<(Table, PageEntry)> {
+    if address >= USER_END {
+        return None;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        let leaf = root.leaf(ROOT, address)?;
+        let entry = leaf.get(address >> PAGE_SHIFT);
+        (!entry.is_empty()).then_some((leaf, entry))
+    }
+}
+
+/// Gives an entry other flags, without losing what the processor notes in it meanwhile; whether anything changed.
+///
+/// # Safety
+/// See `table`.
+#[inline(always)]
+pub(super) unsafe fn change(leaf: Table, index: usize, entry: PageEntry, flags: u64) -> bool {
+    // SAFETY: the caller's promise.
+    let place = unsafe { leaf.entry(index) };
+    let mut old = entry;
+    loop {
+        let new = old.with_flags(flags);
+        if new == old {
+            return false;
+        }
+        match place.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(now) => old = PageEntry(now),
+        }
+    }
+}
+
+/// Gives back an entry's reference.
+///
+/// # Safety
+/// The entry was a page's, is in no table any more, and no core remembers it.
+#[inline(always)]
+pub(super) unsafe fn release(entry: PageEntry) {
+    // SAFETY: a mapped frame is untyped, and the entry's reference is passed on.
+    drop(unsafe { UFrame::from_number(entry.frame()) });
+}
+
+/// Calls `visit` for each entry in use from `first` to `last`: index, place, value.
+///
+/// # Safety
+/// See `table`.
+#[inline(always)]
+unsafe fn each_in_use(table: Table, first: usize, last: usize, mut visit: impl FnMut(usize, &AtomicU64, PageEntry)) {
+    // SAFETY: the caller's promise.
+    let (entries, mut left) = unsafe { (table.entries(), table.state().occupied & groups(first, last)) };
+    while left != 0 {
+        let group = left.trailing_zeros() as usize * GROUP;
+        left &= left - 1;
+        let start = group.max(first);
+        let end = (group + GROUP - 1).min(last) + 1;
+        for (place, index) in entries[start..end].iter().zip(start..) {
+            let entry = PageEntry(place.load(Ordering::Relaxed));
+            if !entry.is_empty() {
+                visit(index, place, entry);
+            }
+        }
+    }
+}
+
+/// Makes a visitor of leaf tables from a visitor of their entries in use.
+#[inline(always)]
+pub(super) fn each(
+    mut visit: impl FnMut(Table, usize, PageEntry),
+) -> impl FnMut(Table, usize, usize, usize) -> Result<(), OutOfMemory> {
+    move |leaf, _base, first, last| {
+        // SAFETY: `each_leaf`'s caller holds the lock.
+        unsafe { each_in_use(leaf, first, last, |index, _, entry| visit(leaf, index, entry)) };
+        Ok(())
+    }
+}
+
+/// Calls `visit` for each leaf table with pages in a range: the table, the address of its first page, and the first and last
+/// entry that are in the range.
+///
+/// # Safety
+/// See `table`.
+pub(super) unsafe fn each_leaf(
+    root: Table,
+    start: usize,
+    end: usize,
+    visit: &mut dyn FnMut(Table, usize, usize, usize) -> Result<(), OutOfMemory>,
+) {
+    // SAFETY: the caller's promise. Such a visitor never fails.
+    let _: Result<(), OutOfMemory> = unsafe { try_each_leaf(root, ROOT, start, end, visit) };
+}
+
+/// As [`each_leaf`], from a table of any level, and stops at the first error.
+///
+/// # Errors
+/// The visitor's.
+///
+/// # Safety
+/// See `table`.
+pub(super) unsafe fn try_each_leaf(
+    table: Table,
+    level: u32,
+    start: usize,
+    end: usize,
+    visit: &mut dyn FnMut(Table, usize, usize, usize) -> Result<(), OutOfMemory>,
+) -> Result<(), OutOfMemory> {
+    if start >= end {
+        return Ok(());
+    }
+    let base = start & !(LEAF_SPAN - 1);
+    if end - base <= LEAF_SPAN {
+        // Most ranges are within one leaf table.
+        // SAFETY: the caller's promise.
+        return match unsafe { table.leaf(level, start) } {
+            Some(leaf) => visit(leaf, base, (start >> PAGE_SHIFT) % ENTRIES, ((end - 1) >> PAGE_SHIFT) % ENTRIES),
+            None => Ok(()),
+        };
+    }
+    let (first, last) = ((start >> shift(level)) % ENTRIES, ((end - 1) >> shift(level)) % ENTRIES);
+    let mut result = Ok(());
+    // SAFETY: the caller's promise, which holds for the tables below as well.
+    unsafe {
+        each_in_use(table, first, last, |index, _, entry| {
+            if result.is_ok() {
+                let (start, end) = part(level, index, start, end);
+                result = try_each_leaf(Table(entry.frame()), level - 1, start, end, visit);
+            }
+        });
+    }
+    result
+}
+
+/// The part of a range that the entry at `index` of the table of `level` that covers it maps.
+#[inline(always)]
+fn part(level: u32, index: usize, start: usize, end: usize) -> (usize, usize) {
+    let span = 1 << shift(level);
+    let from = (start & !(span * ENTRIES - 1)) + index * span;
+    (start.max(from), end.min(from + span))
+}
+
+/// Gives the entries from `first` to `last` of one leaf table to another as well, with references of their own and without
+/// the rights `lost`, which the first loses too. `replaced` gets each entry that was there. How many there are, and whether
+/// the first lost anything.
+///
+/// # Safety
+/// See `table`, for both.
+#[inline]
+pub(super) unsafe fn copy_leaf(
+    from: Table,
+    to: Table,
+    first: usize,
+    last: usize,
+    lost: u64,
+    mut replaced: impl FnMut(usize, PageEntry),
+) -> (usize, bool) {
+    let records = records();
+    // SAFETY: the caller's promise.
+    let targets = unsafe { to.entries() };
+    // SAFETY: as above.
+    let is_new = unsafe { to.state().live } == 0;
+    let mut pages = 0;
+    let mut replaced_pages = 0;
+    let mut lost_some = false;
+    // SAFETY: as above. A mapped frame's number is in range, and has a reference, so that there can be one more.
+    unsafe {
+        each_in_use(from, first, last, |index, place, entry| {
+            if entry.has(lost) {
+                place.fetch_and(!lost, Ordering::Relaxed);
+                lost_some = true;
+            }
+            records.of(entry.frame()).acquire();
+            let copy = entry.0 & !(lost | PageEntry::DIRTY);
+            pages += 1;
+            if is_new {
+                targets[index % ENTRIES].store(copy, Ordering::Relaxed);
+            } else {
+                let old = PageEntry(targets[index % ENTRIES].swap(copy, Ordering::Relaxed));
+                if !old.is_empty() {
+                    replaced_pages += 1;
+                    replaced(index, old);
+                }
+            }
+        });
+        let state = to.state();
+        state.live += (pages - replaced_pages) as u64;
+        state.occupied |= from.state().occupied & groups(first, last);
+    }
+    (pages - replaced_pages, lost_some)
+}
+
+/// Empties all entries of a range in `table` of `level`, and gives up tables below that become empty. How many pages were
+/// mapped. Frames and tables go to `gone`.
+///
+/// # Safety
+/// See `table`; the range is not empty and within what the table maps.
+pub(super) unsafe fn clear(table: Table, level: u32, start: usize, end: usize, gone: &mut Gone) -> usize {
+    let (first, last) = ((start >> shift(level)) % ENTRIES, ((end - 1) >> shift(level)) % ENTRIES);
+    if level == 1 {
+        // SAFETY: the caller's promise.
+        return unsafe { clear_leaf(table, first, last, gone) };
+    }
+    let mut pages = 0;
+    let mut emptied = 0;
+    // SAFETY: the caller's promise, which holds for the tables below as well.
+    unsafe {
+        each_in_use(table, first, last, |index, place, entry| {
+            let below = Table(entry.frame());
+            let (start, end) = part(level, index, start, end);
+            pages += clear(below, level - 1, start, end, gone);
+            if below.state().live == 0 {
+                place.store(0, Ordering::Release);
+                emptied += 1;
+                gone.add_table(below);
+            }
+        });
+        let state = table.state();
+        state.live -= emptied;
+        if state.live == 0 {
+            state.occupied = 0;
+        }
+    }
+    pages
+}
+
+/// [`clear`] for a leaf table.
+///
+/// # Safety
+/// As for [`clear`].
+#[inline]
+unsafe fn clear_leaf(leaf: Table, first: usize, last: usize, gone: &mut Gone) -> usize {
+    let mut pages = 0;
+    // SAFETY: the caller's promise. The entries' references are passed on.
+    unsafe {
+        match gone.remembered {
+            Remembered::Never => {
+                let (records, supply) = (records(), supply::here());
+                each_in_use(leaf, first, last, |_, place, entry| {
+                    place.store(0, Ordering::Relaxed);
+                    pages += 1;
+                    let record = records.of(entry.frame());
+                    if record.release(Kind::Untyped) {
+                        supply.give(entry.frame(), record);
+                    }
+                });
+            }
+            Remembered::Possibly => each_in_use(leaf, first, last, |_, place, _| {
+                pages += 1;
+                gone.keep(PageEntry(place.swap(0, Ordering::Relaxed)).frame());
+            }),
+        }
+        let state = leaf.state();
+        state.live -= pages as u64;
+        if state.live == 0 {
+            state.occupied = 0;
+        } else if last + 1 - first >= 2 * GROUP {
+            // The groups that lie wholly in the range.
+            state.occupied &= !groups(first.next_multiple_of(GROUP), (last + 1) / GROUP * GROUP - 1);
+        }
+    }
+    pages
+}
+
+/// Frames whose entries are gone, and tables that are empty, until all cores have forgotten them.
+pub(super) struct Gone {
+    space: FrameNumber,
+    start: usize,
+    end: usize,
+    remembered: Remembered,
+    len: usize,
+    frames: [MaybeUninit<FrameNumber>; Gone::ROOM],
+}
+
+/// Whether a core may remember a range.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Remembered {
+    Possibly,
+    Never,
+}
+
+impl Gone {
+    const ROOM: usize = 64;
+
+    /// For frames that were mapped in this range.
+    #[inline(always)]
+    pub(super) fn new(space: FrameNumber, start: usize, end: usize) -> Self {
+        let remembered = if tlb::is_active(space) { Remembered::Possibly } else { Remembered::Never };
+        Gone { space, start, end, remembered, len: 0, frames: [MaybeUninit::uninit(); Gone::ROOM] }
+    }
+
+    /// # Safety
+    /// The table's entry is gone, and so are the table's own.
+    unsafe fn add_table(&mut self, table: Table) {
+        match self.remembered {
+            // SAFETY: the caller's promise, and no core remembers the table.
+            Remembered::Never => unsafe { table.give_back() },
+            // SAFETY: the caller's promise.
+            Remembered::Possibly => unsafe { self.keep(table.0) },
+        }
+    }
+
+    /// # Safety
+    /// The frame's entry is gone, with a reference that is passed on; or it is a table as for [`add_table`](Self::add_table).
+    #[inline(always)]
+    unsafe fn keep(&mut self, frame: FrameNumber) {
+        if self.len >= Self::ROOM {
+            self.release();
+        }
+        self.frames[self.len % Self::ROOM].write(frame);
+        self.len += 1;
+    }
+
+    /// Makes all cores forget the range, and gives back what was gathered.
+    pub(super) fn release(&mut self) {
+        if self.len == 0 {
+            return;
+        }
+        tlb::flush(self.space, self.start, self.end);
+        for frame in &self.frames[..core::mem::take(&mut self.len)] {
+            // SAFETY: `keep` wrote the first `len`. No core remembers them, and each is a page or a table as it promised.
+            unsafe {
+                let frame = frame.assume_init();
+                if Metadata::of(frame).is(Kind::Table) {
+                    Table(frame).give_back();
+                } else {
+                    release(PageEntry::new(frame, 0));
+                }
+            }
+        }
+    }
+}
