@@ -87,6 +87,8 @@ impl Stack {
 static STACKS: CoreLocal<Stack> = CoreLocal::new(
     [const { Stack { len: AtomicU32::new(0), frames: [const { AtomicU32::new(0) }; STACK] } }; MAX_CORES],
 );
+/// The reserve on a machine with much memory: 4 MiB.
+const MAX_RESERVE: usize = 1024;
 static RESERVE: AtomicUsize = AtomicUsize::new(0);
 static POLICY: PolicyCell = PolicyCell(UnsafeCell::new(None));
 
@@ -95,8 +97,9 @@ struct PolicyCell(UnsafeCell<Option<&'static dyn FramePolicy>>);
 // SAFETY: written once by `init`, before any other core runs.
 unsafe impl Sync for PolicyCell {}
 
-/// Sets the policy. Called once, at boot.
+/// Sets the policy, and a reserve that goes with the size of memory. Called once, at boot.
 pub(super) fn init(policy: &'static dyn FramePolicy) {
+    set_reserve((frame_count() / 64).min(MAX_RESERVE));
     // SAFETY: the boot core alone runs, and nobody has asked for a frame yet.
     unsafe { *POLICY.0.get() = Some(policy) };
 }
@@ -107,7 +110,8 @@ fn policy() -> Option<&'static dyn FramePolicy> {
     unsafe { *POLICY.0.get() }
 }
 
-/// Sets how many frames are kept for the kernel itself. User memory is refused while no more than these are left.
+/// Sets how many frames are kept for the kernel itself (at boot: a 64th of all, at most 1024). User memory is refused while no
+/// more than these are left.
 pub fn set_reserve(frames: usize) {
     RESERVE.store(frames, Ordering::Relaxed);
 }

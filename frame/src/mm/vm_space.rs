@@ -298,7 +298,7 @@ impl VmSpace {
                 if leaf.state().occupied & groups(first, last) == 0 {
                     return Ok(());
                 }
-                walk::copy_leaf(leaf, child_root.leaf_or_new(ROOT, base)?, first, last, lost, |index, old| {
+                walk::copy_leaf(leaf, child_root.leaf_or_new(ROOT, base)?, first, last, lost, &mut |index, old| {
                     tlb::flush_page(child.number, base + index * PAGE_SIZE);
                     walk::release(old);
                 })

@@ -68,12 +68,45 @@ unsafe fn each_in_use(table: Table, first: usize, last: usize, mut visit: impl F
     while left != 0 {
         let group = left.trailing_zeros() as usize * GROUP;
         left &= left - 1;
-        let start = group.max(first);
-        let end = (group + GROUP - 1).min(last) + 1;
-        for (place, index) in entries[start..end].iter().zip(start..) {
+        let mut index = group.max(first);
+        let end = (group + GROUP - 1).min(last);
+        while index <= end {
+            // The remainder changes nothing; it is there so that this cannot panic.
+            let place = &entries[index % ENTRIES];
             let entry = PageEntry(place.load(Ordering::Relaxed));
             if !entry.is_empty() {
                 visit(index, place, entry);
+            }
+            index += 1;
+        }
+    }
+}
+
+/// As [`each_in_use`], for tables above the leaves: they have few entries, so it stops behind the last one there is. `visit`
+/// may empty the entry it is called for.
+///
+/// # Safety
+/// See `table`.
+#[inline(always)]
+unsafe fn each_below(table: Table, first: usize, last: usize, mut visit: impl FnMut(usize, &AtomicU64, Table)) {
+    // SAFETY: the caller's promise.
+    let (entries, state) = unsafe { (table.entries(), table.state()) };
+    let (mut live, mut left) = (state.live, state.occupied & groups(first, last));
+    while left != 0 {
+        let group = left.trailing_zeros() as usize * GROUP;
+        left &= left - 1;
+        for index in group..group + GROUP {
+            let place = &entries[index % ENTRIES];
+            let entry = PageEntry(place.load(Ordering::Relaxed));
+            if entry.is_empty() {
+                continue;
+            }
+            if (first..=last).contains(&index) {
+                visit(index, place, Table(entry.frame()));
+            }
+            live -= 1;
+            if live == 0 {
+                return;
             }
         }
     }
@@ -136,10 +169,10 @@ pub(super) unsafe fn try_each_leaf(
     let mut result = Ok(());
     // SAFETY: the caller's promise, which holds for the tables below as well.
     unsafe {
-        each_in_use(table, first, last, |index, _, entry| {
+        each_below(table, first, last, |index, _, below| {
             if result.is_ok() {
                 let (start, end) = part(level, index, start, end);
-                result = try_each_leaf(Table(entry.frame()), level - 1, start, end, visit);
+                result = try_each_leaf(below, level - 1, start, end, visit);
             }
         });
     }
@@ -167,7 +200,7 @@ pub(super) unsafe fn copy_leaf(
     first: usize,
     last: usize,
     lost: u64,
-    mut replaced: impl FnMut(usize, PageEntry),
+    replaced: &mut dyn FnMut(usize, PageEntry),
 ) -> (usize, bool) {
     let records = records();
     // SAFETY: the caller's promise.
@@ -219,8 +252,7 @@ pub(super) unsafe fn clear(table: Table, level: u32, start: usize, end: usize, g
     let mut emptied = 0;
     // SAFETY: the caller's promise, which holds for the tables below as well.
     unsafe {
-        each_in_use(table, first, last, |index, place, entry| {
-            let below = Table(entry.frame());
+        each_below(table, first, last, |index, place, below| {
             let (start, end) = part(level, index, start, end);
             pages += clear(below, level - 1, start, end, gone);
             if below.state().live == 0 {
