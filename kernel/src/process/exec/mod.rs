@@ -268,6 +268,7 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     thread.robust_list.store(0, Ordering::Relaxed);
     *thread.signals.alt_stack.lock(cx) = Default::default();
     process.reset_actions(cx);
+    process.timers.delete_all_posix(cx);
     process.reset_exit_signal();
     process.has_executed.store(true, Ordering::Relaxed);
     process.timers.delete_all_posix(cx);
