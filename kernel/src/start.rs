@@ -34,6 +34,7 @@ const DEFAULT_ENVIRONMENT: [&str; 2] = ["HOME=/", "TERM=linux"];
 fn start(info: &'static BootInfo) {
     let options = Options::parse(info.command_line);
     log::set_quiet(options.quiet);
+    crate::memory::start();
     time::clock::start();
     time::start();
     let first = First { info, options, process: None };
