@@ -20,7 +20,7 @@ use crate::fs::{self, FdFlags, OpenFlags};
 use crate::process::exec::{ExecFlags, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
-use crate::{log, process, time};
+use crate::{device, log, memory, process, time};
 
 /// What the framework needs to know of this kernel.
 pub static CONFIG: Config =
@@ -37,6 +37,8 @@ fn start(info: &'static BootInfo) {
     crate::memory::start();
     time::clock::start();
     time::start();
+    memory::start();
+    device::tty::start();
     let first = First { info, options, process: None };
     // The task's name is entered in its thread once it is one.
     let _ = tasks::spawn(&SCHEDULER, Box::new(first), |words| sched::initialise(words, Parameters::default()));

@@ -34,8 +34,8 @@ use crate::fs::open::open_program;
 use crate::fs::walk::WalkFlags;
 use crate::fs::{FdFlags, FileTable, MountFlags, OpenFile};
 use crate::memory::{AddressSpace, Executable, Limits};
-use crate::{futex, process};
 use crate::signal::{self, Signal};
+use crate::{futex, process};
 
 use load::{Start, Told, load, read_at, read_elf};
 
