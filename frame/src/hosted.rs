@@ -114,7 +114,7 @@ pub mod user {
 
     use refs::Cx;
 
-    pub use crate::trap::{BadFpuState, Registers, Trap};
+    pub use crate::trap::{BadFpuState, BadSegmentBase, Registers, Trap};
 
     const FPU_BYTES: usize = 576;
 
@@ -122,18 +122,33 @@ pub mod user {
     pub struct UserContext {
         /// The general registers.
         pub registers: Registers,
+        bases: (usize, usize),
         fpu: [u8; FPU_BYTES],
     }
 
     impl UserContext {
         /// All zero.
         pub fn new() -> Box<Self> {
-            Box::new(UserContext { registers: Registers::default(), fpu: [0; FPU_BYTES] })
+            Box::new(UserContext { registers: Registers::default(), bases: (0, 0), fpu: [0; FPU_BYTES] })
         }
 
         /// A copy.
         pub fn duplicate(&mut self, _cx: &Cx) -> Box<Self> {
-            Box::new(UserContext { registers: self.registers, fpu: self.fpu })
+            Box::new(UserContext { registers: self.registers, bases: self.bases, fpu: self.fpu })
+        }
+
+        /// The bases of the segments `fs` and `gs`.
+        pub fn segment_bases(&self) -> (usize, usize) {
+            self.bases
+        }
+
+        /// Sets the bases of the segments `fs` and `gs`.
+        ///
+        /// # Errors
+        /// None here.
+        pub fn set_segment_bases(&mut self, fs: usize, gs: usize, _cx: &Cx) -> Result<(), BadSegmentBase> {
+            self.bases = (fs, gs);
+            Ok(())
         }
 
         /// All zero again.

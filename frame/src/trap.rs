@@ -25,8 +25,6 @@ pub struct Registers {
     pub r15: usize,
     pub rip: usize,
     pub rflags: usize,
-    pub fs_base: usize,
-    pub gs_base: usize,
 }
 
 /// Why user code stopped.
@@ -53,6 +51,10 @@ pub enum Trap {
     /// The task was asked to give way (`tasks::must_yield`).
     Preempted,
 }
+
+/// A segment base that the processor would not load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadSegmentBase;
 
 /// A floating-point state that the processor would not load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

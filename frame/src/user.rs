@@ -17,17 +17,17 @@ use crate::arch::machine::core_block::{self, core_block};
 use crate::arch::machine::fpu::{self, Chunk};
 use crate::arch::machine::{instructions, traps, user_mode};
 use crate::mm::Access;
-pub use crate::trap::{BadFpuState, Registers, Trap};
+pub use crate::trap::{BadFpuState, BadSegmentBase, Registers, Trap};
 
 /// What a user thread has in the processor while it runs: registers and floating-point state.
 #[repr(C, align(64))]
 pub struct UserContext {
     /// The general registers. Whatever is written here, user code runs unprivileged: `rflags`' system bits are masked, and running
-    /// with a non-canonical `rip` or segment base is a general protection fault of the user's (invariant 2).
+    /// with a non-canonical `rip` is a general protection fault of the user's (invariant 2).
     pub registers: Registers,
     /// The number of the core on which the context is loaded, plus 1; 0 if it is not.
     loaded_on: AtomicUsize,
-    /// The segment bases in the processor, while loaded.
+    /// The segment bases, which are canonical.
     fs_base: usize,
     gs_base: usize,
     /// The floating-point state, while not loaded.
@@ -103,13 +103,37 @@ impl UserContext {
         }
     }
 
-    /// A copy, with its floating-point state, for `fork`.
+    /// A copy, with its floating-point state and segment bases, for `fork`.
     pub fn duplicate(&mut self, _cx: &Cx) -> Box<Self> {
         self.save();
         let mut copy = Self::allocate();
         copy.registers = self.registers;
+        (copy.fs_base, copy.gs_base) = (self.fs_base, self.gs_base);
         copy.fpu.copy_from_slice(&self.fpu);
         copy
+    }
+
+    /// The bases of the segments `fs` and `gs`.
+    pub fn segment_bases(&self) -> (usize, usize) {
+        (self.fs_base, self.gs_base)
+    }
+
+    /// Sets the bases of the segments `fs` and `gs` (thread-local storage).
+    ///
+    /// # Errors
+    /// One of them is not canonical; nothing was changed.
+    pub fn set_segment_bases(&mut self, fs: usize, gs: usize, _cx: &Cx) -> Result<(), BadSegmentBase> {
+        if !is_canonical(fs) || !is_canonical(gs) {
+            return Err(BadSegmentBase);
+        }
+        (self.fs_base, self.gs_base) = (fs, gs);
+        if core::ptr::eq(core_block::loaded(), self.state()) {
+            // SAFETY: both are canonical.
+            unsafe { user_mode::load_bases(fs, gs) };
+        } else {
+            self.wait_until_left();
+        }
+        Ok(())
     }
 
     /// Floating-point state as after reset, for `execve`.
@@ -149,9 +173,7 @@ impl UserContext {
             if !core::ptr::eq(core_block::loaded(), self.state()) {
                 self.load();
             }
-            if (self.registers.fs_base != self.fs_base || self.registers.gs_base != self.gs_base) && !self.load_bases()
-                || self.registers.rip >> 47 != 0
-            {
+            if self.registers.rip >> 47 != 0 {
                 return Trap::Exception { vector: traps::GENERAL_PROTECTION as u8, code: 0 };
             }
             // SAFETY: loaded, with a canonical `rip`, as just checked; the active address space is what the caller wants.
@@ -171,28 +193,14 @@ impl UserContext {
     fn load(&mut self) {
         unload();
         self.wait_until_left();
-        // SAFETY: the area is filled in by `fpu` only. Zeros are canonical.
+        // SAFETY: the area is filled in by `fpu` only, and the bases are canonical.
         unsafe {
             fpu::restore(self.fpu.as_ptr());
-            user_mode::load_bases(0, 0);
+            user_mode::load_bases(self.fs_base, self.gs_base);
         }
-        (self.fs_base, self.gs_base) = (0, 0);
         *self.loaded_on.get_mut() = core_block::core_number() + 1;
         let state = self.state();
         core_block().loaded.set(state);
-    }
-
-    /// Brings the segment bases into the processor; false if it would not take them.
-    #[cold]
-    fn load_bases(&mut self) -> bool {
-        let (fs, gs) = (self.registers.fs_base, self.registers.gs_base);
-        if !is_canonical(fs) || !is_canonical(gs) {
-            return false;
-        }
-        // SAFETY: both are canonical.
-        unsafe { user_mode::load_bases(fs, gs) };
-        (self.fs_base, self.gs_base) = (fs, gs);
-        true
     }
 }
 

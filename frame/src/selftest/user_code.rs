@@ -168,15 +168,14 @@ fn privileged(cx: &mut Cx) -> Outcome {
 }
 
 fn non_canonical(cx: &mut Cx) -> Outcome {
-    for (rip, fs) in [(1 << 47, 0), (usize::MAX, 0), (CODE, 1 << 60)] {
+    for rip in [1 << 47, 1 << 63, usize::MAX] {
         let mut program = Program::new(&SYSCALL, cx)?;
         program.context.registers.rip = rip;
         program.context.registers.rcx = rip;
-        program.context.registers.fs_base = fs;
         let trap = program.run_async(cx);
-        check!(trap == Trap::Exception { vector: 13, code: 0 }, "{trap:?} with {rip:#x}, {fs:#x}");
+        check!(trap == Trap::Exception { vector: 13, code: 0 }, "{trap:?} with {rip:#x}");
         program.context.registers.rip = CODE;
-        program.context.registers.fs_base = 0;
+        check!(program.context.set_segment_bases(1 << 60, 0, cx).is_err(), "a bad base was taken");
         check!(program.run_async(cx) == Trap::Syscall, "it does not run afterwards");
     }
     // A stack pointer may be anything: it faults where it is used.
@@ -213,8 +212,8 @@ fn segment_bases(cx: &mut Cx) -> Outcome {
     for (fs, gs, expected) in [(DATA, DATA, (111, 222)), (DATA + 8, DATA, (222, 222)), (DATA + 8, DATA + 8, (222, 333))]
     {
         program.context.registers.rip = CODE;
-        program.context.registers.fs_base = fs;
-        program.context.registers.gs_base = gs;
+        check!(program.context.set_segment_bases(fs, gs, cx).is_ok(), "refused");
+        check!(program.context.duplicate(cx).segment_bases() == (fs, gs), "a duplicate has others");
         let trap = program.run_async(cx);
         check!(trap == Trap::Syscall, "{trap:?}");
         let found = (program.context.registers.rax, program.context.registers.rbx);

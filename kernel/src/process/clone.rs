@@ -122,7 +122,8 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) 
         registers.rsp = args.stack;
     }
     if args.has(abi::CLONE_SETTLS) {
-        registers.fs_base = args.tls;
+        let (_, gs) = context.segment_bases();
+        context.set_segment_bases(args.tls, gs, cx).map_err(|_| Errno::EPERM)?;
     }
     let new = Thread::new(ThreadParts {
         tid,

@@ -334,19 +334,14 @@ const ARCH_GET_GS: i32 = 0x1004;
 
 fn arch_prctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let address = args.long(1);
-    let registers = &mut me.context.registers;
+    let (fs, gs) = me.context.segment_bases();
+    let no_permission = |_| Errno::EPERM;
     match args.int(0) {
         ARCH_SET_FS | ARCH_SET_GS if address >= USER_END => return Err(Errno::EPERM),
-        ARCH_SET_FS => registers.fs_base = address,
-        ARCH_SET_GS => registers.gs_base = address,
-        ARCH_GET_FS => {
-            let base = registers.fs_base;
-            me.write_async(cx, address, &base)?;
-        }
-        ARCH_GET_GS => {
-            let base = registers.gs_base;
-            me.write_async(cx, address, &base)?;
-        }
+        ARCH_SET_FS => me.context.set_segment_bases(address, gs, cx).map_err(no_permission)?,
+        ARCH_SET_GS => me.context.set_segment_bases(fs, address, cx).map_err(no_permission)?,
+        ARCH_GET_FS => me.write_async(cx, address, &fs)?,
+        ARCH_GET_GS => me.write_async(cx, address, &gs)?,
         _ => return Err(Errno::EINVAL),
     }
     Ok(0)

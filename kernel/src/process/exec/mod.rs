@@ -279,6 +279,8 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     me.context.registers =
         Registers { rip: start.entry, rsp: start.stack, rflags: START_FLAGS, ..Registers::default() };
     me.context.reset_fpu(cx);
+    // Zeros are canonical.
+    let _ = me.context.set_segment_bases(0, 0, cx);
     drop((thread, process));
     if let Some(old) = old_space {
         old.destroy(cx);
