@@ -7,7 +7,11 @@ use std::os::fd::AsRawFd;
 
 fn main() -> io::Result<()> {
     check("arguments", env::args().count());
-    check("program-name", env::current_exe()?.file_name() == env::args_os().next().as_deref().and_then(|a| std::path::Path::new(a).file_name()));
+    check(
+        "program-name",
+        env::current_exe()?.file_name()
+            == env::args_os().next().as_deref().and_then(|a| std::path::Path::new(a).file_name()),
+    );
     let here = env::current_dir()?;
     std::fs::create_dir("inner")?;
     env::set_current_dir("inner")?;

@@ -27,7 +27,8 @@ fn main() -> io::Result<()> {
         }
     }
     check("buffered-size", fs::metadata("numbers")?.len());
-    let sum: u64 = BufReader::new(File::open("numbers")?).lines().map(|l| l.unwrap_or_default().parse().unwrap_or(0)).sum();
+    let sum: u64 =
+        BufReader::new(File::open("numbers")?).lines().map(|l| l.unwrap_or_default().parse().unwrap_or(0)).sum();
     check("sum", sum);
 
     check_result("missing", File::open("missing"));
@@ -39,7 +40,9 @@ fn main() -> io::Result<()> {
     check("read-link", fs::read_link("a/link")?.display());
     check("is-symlink", fs::symlink_metadata("a/link")?.is_symlink());
     let mut names: Vec<String> = fs::read_dir("a")?
-        .map(|entry| entry.map(|e| format!("{}:{}", e.file_name().to_string_lossy(), e.file_type().is_ok_and(|t| t.is_dir()))))
+        .map(|entry| {
+            entry.map(|e| format!("{}:{}", e.file_name().to_string_lossy(), e.file_type().is_ok_and(|t| t.is_dir())))
+        })
         .collect::<io::Result<_>>()?;
     names.sort();
     check("entries", names.join(" "));

@@ -55,7 +55,10 @@ fn main() {
     let start = Instant::now();
     thread::sleep(Duration::from_millis(25));
     check("slept", start.elapsed() >= Duration::from_millis(25));
-    check("wall-clock", SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|d| d.as_secs() > 1_577_836_800));
+    check(
+        "wall-clock",
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).is_ok_and(|d| d.as_secs() > 1_577_836_800),
+    );
     check("allocation-refused", Vec::<u8>::new().try_reserve_exact(1 << 60).is_err());
     check("text", format!("{:>8.3}|{:#x}|{:?}", std::f64::consts::PI, 255, "é\n"));
 }

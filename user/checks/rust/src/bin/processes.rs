@@ -66,16 +66,24 @@ fn main() -> io::Result<()> {
     let lines = child("lines").output()?;
     check("much-output", lines.stdout.len());
     check_result("missing-program", Command::new("/no/such/program").spawn());
-    check_result("not-executable", { std::fs::write("text", "x")?; Command::new("./text").spawn() });
+    check_result("not-executable", {
+        std::fs::write("text", "x")?;
+        Command::new("./text").spawn()
+    });
     // A pipeline of three children.
     let mut first = child("lines").stdout(Stdio::piped()).spawn()?;
-    let mut second = child("echo").stdin(first.stdout.take().expect("it is piped")).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let mut second = child("echo")
+        .stdin(first.stdout.take().expect("it is piped"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
     let third = child("echo").stdin(second.stdout.take().expect("it is piped")).stderr(Stdio::null()).output()?;
     check("pipeline", String::from_utf8_lossy(&third.stdout).lines().filter(|line| line.starts_with("LINE ")).count());
     check("pipeline-ends", first.wait()?.success() && second.wait()?.success());
     let group = child("wait").process_group(0).spawn().and_then(|mut c| c.kill().and_then(|()| c.wait()));
     check("own-group", group?.signal().unwrap_or(0));
-    let many: usize = (0..20).map(|i| child(&i.to_string()).status().ok().and_then(|s| s.code()).unwrap_or(0) as usize).sum();
+    let many: usize =
+        (0..20).map(|i| child(&i.to_string()).status().ok().and_then(|s| s.code()).unwrap_or(0) as usize).sum();
     check("many", many);
     Ok(())
 }

@@ -54,13 +54,16 @@ fn main() {
         *other.0.lock().expect("no thread panicked") = true;
         other.1.notify_all();
     });
-    let ready = pair.1.wait_while(pair.0.lock().expect("no thread panicked"), |ready| !*ready).expect("no thread panicked");
+    let ready =
+        pair.1.wait_while(pair.0.lock().expect("no thread panicked"), |ready| !*ready).expect("no thread panicked");
     check("condition", *ready);
     drop(ready);
     setter.join().expect("it does not panic");
     let start = Instant::now();
-    let (_guard, timeout) =
-        pair.1.wait_timeout(pair.0.lock().expect("no thread panicked"), Duration::from_millis(20)).expect("no thread panicked");
+    let (_guard, timeout) = pair
+        .1
+        .wait_timeout(pair.0.lock().expect("no thread panicked"), Duration::from_millis(20))
+        .expect("no thread panicked");
     check("condition-timeout", timeout.timed_out() && start.elapsed() >= Duration::from_millis(19));
 
     let barrier = Barrier::new(4);
@@ -94,14 +97,24 @@ fn main() {
 
     let cell = OnceLock::new();
     let wins: usize = thread::scope(|scope| {
-        let handles: Vec<_> = (0..8).map(|i| scope.spawn({ let cell = &cell; move || usize::from(cell.set(i).is_ok()) })).collect();
+        let handles: Vec<_> = (0..8)
+            .map(|i| {
+                scope.spawn({
+                    let cell = &cell;
+                    move || usize::from(cell.set(i).is_ok())
+                })
+            })
+            .collect();
         handles.into_iter().map(|h| h.join().unwrap_or(0)).sum()
     });
     check("once", wins);
     let lock = RwLock::new(1);
     let both = lock.read().is_ok_and(|_first| lock.try_read().is_ok());
     check("two-readers", both);
-    let named = thread::Builder::new().name("worker".into()).stack_size(256 * 1024).spawn(|| thread::current().name().map(str::to_owned));
+    let named = thread::Builder::new()
+        .name("worker".into())
+        .stack_size(256 * 1024)
+        .spawn(|| thread::current().name().map(str::to_owned));
     check("name", named.ok().and_then(|h| h.join().ok()).flatten().unwrap_or_default());
     let parked = thread::spawn(|| thread::park_timeout(Duration::from_secs(5)));
     parked.thread().unpark();
