@@ -10,10 +10,10 @@ use refs::{SpinLock, StrongRc, WeakRc};
 
 use super::record::ProcessParts;
 use super::thread::ThreadParts;
-use super::{Credentials, INIT, Limits, Name, PROCESSES, Process, THREADS, Thread, group, ids};
+use super::{Credentials, INIT, Limits, Name, PROCESSES, PidFd, Process, THREADS, Thread, group, ids};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{FileTable, FsContext};
+use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags};
 use crate::memory::{self, AddressSpace};
 use crate::sched::{self, Parameters};
 use crate::signal::{Actions, AltStack, SignalSet, ThreadSignals, Work};
@@ -32,6 +32,8 @@ pub struct CloneArgs {
     pub parent_tid: usize,
     /// Where it is written in the child's memory (CLONE_CHILD_SETTID), and cleared when it exits (CLONE_CHILD_CLEARTID).
     pub child_tid: usize,
+    /// Where the descriptor of the child's pidfd is written in the caller's memory (CLONE_PIDFD).
+    pub pidfd: usize,
     /// The child's thread-local storage (CLONE_SETTLS).
     pub tls: usize,
 }
@@ -50,6 +52,7 @@ const KNOWN: u64 = WITHOUT_EFFECT
         | abi::CLONE_THREAD
         | abi::CLONE_SETTLS
         | abi::CLONE_PARENT_SETTID
+        | abi::CLONE_PIDFD
         | abi::CLONE_CHILD_CLEARTID
         | abi::CLONE_CHILD_SETTID) as u64;
 
@@ -64,6 +67,7 @@ impl CloneArgs {
             || (has(abi::CLONE_SIGHAND) && !has(abi::CLONE_VM))
             || (has(abi::CLONE_THREAD) && !has(abi::CLONE_SIGHAND))
             || (has(abi::CLONE_SIGHAND) && self.flags & abi::CLONE_CLEAR_SIGHAND != 0)
+            || (has(abi::CLONE_PIDFD) && (has(abi::CLONE_THREAD) || has(abi::CLONE_DETACHED)))
             || self.exit_signal > crate::signal::Signal::MAX
         {
             return Err(Errno::EINVAL);
@@ -79,8 +83,13 @@ impl CloneArgs {
 pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<usize> {
     args.check()?;
     memory::admit()?;
+    let pidfd = if args.has(abi::CLONE_PIDFD) { Some(install_pidfd_async(cx, me, args.pidfd)?) } else { None };
     let context = me.context.duplicate(cx);
-    let (child, tid) = make(cx, me, args, context)?;
+    let made = make(cx, me, args, context);
+    if let Some(pidfd) = pidfd {
+        fill_pidfd(pidfd, &made, me, cx)?;
+    }
+    let (child, tid) = made?;
     if args.has(abi::CLONE_PARENT_SETTID) {
         // As on Linux, a bad address is the caller's loss.
         let _ = me.write_async(cx, args.parent_tid, &tid);
@@ -97,6 +106,34 @@ pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<us
         });
     }
     Ok(tid as usize)
+}
+
+/// Enters a pidfd that stands for nobody yet, and says where the caller wants it.
+fn install_pidfd_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<usize> {
+    let file = OpenFile::new(Box::new(PidFd::empty()), OpenFlags::READ_WRITE);
+    let fd = me.files(cx)?.install(file, FdFlags::CLOSE_ON_EXEC, me, cx)?;
+    if let Err(error) = me.write_async(cx, address, &(fd as u32)) {
+        me.files(cx)?.uninstall(fd, cx);
+        return Err(error);
+    }
+    Ok(fd)
+}
+
+/// The pidfd stands for the child from now on, or goes if there is none.
+fn fill_pidfd(fd: usize, made: &Result<(WeakRc<Thread>, u32)>, me: &Current, cx: &Cx) -> Result<()> {
+    let files = me.files(cx)?;
+    match made {
+        Ok((child, _)) => {
+            // Another thread may have closed it meanwhile.
+            if let (Ok(file), Ok(child)) = (files.get(fd as i32, cx), child.upgrade(cx))
+                && let Some(pidfd) = file.kind::<PidFd>()
+            {
+                pidfd.set(child.process, cx);
+            }
+        }
+        Err(_) => files.uninstall(fd, cx),
+    }
+    Ok(())
 }
 
 fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) -> Result<(WeakRc<Thread>, u32)> {

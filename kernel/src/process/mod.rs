@@ -16,6 +16,7 @@
 
 mod clone;
 mod credentials;
+mod descriptor;
 pub mod exec;
 mod exit;
 mod group;
@@ -29,6 +30,7 @@ mod wait;
 
 pub use clone::{CloneArgs, become_init, clone_async, write_own_tid_async};
 pub use credentials::{Credentials, DEFAULT_CAPABILITIES};
+pub use descriptor::PidFd;
 pub use exit::{de_thread_async, exit_thread_async};
 pub use group::{
     Session, create_session, group_members, group_session, is_orphaned, session, session_of_terminal, set_group,

@@ -1,5 +1,6 @@
 //! Processes and threads: making, ending, waiting, groups and sessions, limits and usage.
 
+use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -11,8 +12,10 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::{FdFlags, OpenFile, OpenFlags};
 use crate::process::{
-    self, Choice, CloneArgs, Limit, Process, RUsage, Report, Status, Usage, WaitOptions, create_session, set_group,
+    self, Choice, CloneArgs, Limit, PidFd, Process, RUsage, Report, Status, Usage, WaitOptions, create_session,
+    set_group,
 };
 use crate::signal::{Info, Signal, Work, end_process};
 use crate::step::Step;
@@ -21,12 +24,14 @@ use crate::step::Step;
 pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_fork, "fork", Call::Async(fork_async)),
     Entry::new(abi::__NR_vfork, "vfork", Call::Async(vfork_async)),
-    Entry::partial(abi::__NR_clone, "clone", Call::Async(clone_async), "namespaces, pidfds, tracing"),
-    Entry::partial(abi::__NR_clone3, "clone3", Call::Async(clone3_async), "namespaces, pidfds, set_tid, cgroups"),
+    Entry::partial(abi::__NR_clone, "clone", Call::Async(clone_async), "namespaces, tracing"),
+    Entry::partial(abi::__NR_clone3, "clone3", Call::Async(clone3_async), "namespaces, set_tid, cgroups"),
     Entry::new(abi::__NR_exit, "exit", Call::Step(exit)),
     Entry::new(abi::__NR_exit_group, "exit_group", Call::Step(exit_group)),
     Entry::new(abi::__NR_wait4, "wait4", Call::Async(wait4_async)),
-    Entry::partial(abi::__NR_waitid, "waitid", Call::Async(waitid_async), "P_PIDFD"),
+    Entry::new(abi::__NR_waitid, "waitid", Call::Async(waitid_async)),
+    Entry::partial(abi::__NR_pidfd_open, "pidfd_open", Call::Step(pidfd_open), "PIDFD_THREAD"),
+    Entry::new(abi::__NR_pidfd_send_signal, "pidfd_send_signal", Call::Step(super::signal::pidfd_send_signal)),
     Entry::new(abi::__NR_getpid, "getpid", Call::Step(getpid)),
     Entry::new(abi::__NR_gettid, "gettid", Call::Step(gettid)),
     Entry::new(abi::__NR_getppid, "getppid", Call::Step(getppid)),
@@ -61,8 +66,14 @@ fn clone_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         stack: args.long(1),
         parent_tid: args.long(2),
         child_tid: args.long(3),
+        pidfd: args.long(2),
         tls: args.long(4),
     };
+    let both = u64::from(abi::CLONE_PIDFD | abi::CLONE_PARENT_SETTID);
+    if args.flags & both == both {
+        // Both would be written to the same place.
+        return Err(Errno::EINVAL);
+    }
     process::clone_async(cx, me, &args)
 }
 
@@ -117,6 +128,7 @@ fn clone3_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         stack: told.stack.wrapping_add(told.stack_size) as usize,
         parent_tid: told.parent_tid as usize,
         child_tid: told.child_tid as usize,
+        pidfd: told.pidfd as usize,
         tls: told.tls as usize,
     };
     process::clone_async(cx, me, &args)
@@ -175,6 +187,10 @@ fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         abi::P_PID if id > 0 => Choice::Process(id as u32),
         abi::P_PGID if id > 0 => Choice::Group(id as u32),
         abi::P_PGID if id == 0 => Choice::Group(me.process(cx)?.group()),
+        abi::P_PIDFD => {
+            let file = me.files(cx)?.get(id, cx)?;
+            Choice::Process(file.kind::<PidFd>().ok_or(Errno::EBADF)?.process(cx).map_err(|_| Errno::ECHILD)?.pid)
+        }
         _ => return Err(Errno::EINVAL),
     };
     let found = process::wait_async(cx, me, choice, options, |cx, me, report: &Report| {
@@ -192,6 +208,24 @@ fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         me.write_bytes_async(cx, info, &[0; WAITID_INFO_LEN])?;
     }
     Ok(0)
+}
+
+fn pidfd_open(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let flags = args.int(1) as u32;
+    let pid = u32::try_from(args.int(0)).ok().filter(|&pid| pid > 0).ok_or(Errno::EINVAL)?;
+    if flags & !abi::O_NONBLOCK != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    crate::memory::admit()?;
+    let process = match process::find(pid, cx) {
+        Some(process) => process.downgrade(),
+        // A thread that is not the first of its process.
+        None if process::find_thread(pid, cx).is_some() => return Err(Errno::ENOENT.into()),
+        None => return Err(Errno::ESRCH.into()),
+    };
+    let status = OpenFlags::from_bits_retain(flags) & OpenFlags::NONBLOCK | OpenFlags::READ_WRITE;
+    let file = OpenFile::new(Box::new(PidFd::new(process)), status);
+    Ok(me.files(cx)?.install(file, FdFlags::CLOSE_ON_EXEC, me, cx)?)
 }
 
 fn getpid(cx: &Cx, me: &Current, _args: &Args) -> Step<usize> {

@@ -6,7 +6,7 @@ use linux_raw_sys::general as abi;
 use super::{Args, Call, Entry};
 use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
-use crate::process::{self, INIT, Process, Thread};
+use crate::process::{self, INIT, PidFd, Process, Thread};
 use crate::signal::{
     self, Action, Info, SigInfo, Signal, SignalSet, StackT, may_signal, send_to_process, send_to_thread,
 };
@@ -315,6 +315,30 @@ fn rt_tgsigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         None => None,
     };
     send_to_one_thread(&thread, args.int(2), |_| info.ok_or(Errno::EINVAL), me, cx)
+}
+
+pub(super) fn pidfd_send_signal(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (fd, number, info, flags) = (args.int(0), args.int(1), args.long(2), args.int(3));
+    if flags != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let file = me.files(cx)?.get(fd, cx)?;
+    let target = file.kind::<PidFd>().ok_or(Errno::EBADF)?.process(cx)?;
+    let signal = signal_or_none(number)?;
+    if info == 0 {
+        send_if_any(&target, signal, me, cx)?;
+        return Ok(0);
+    }
+    let told: SigInfo = me.memory(cx)?.read(info)?;
+    if told.signo != number {
+        return Err(Errno::EINVAL.into());
+    }
+    check_right(&target, signal, me, cx)?;
+    if let Some(signal) = signal {
+        let to_itself = target.pid == me.process(cx)?.pid;
+        send_to_process(&target, told_info(info, signal, to_itself, me, cx)?, cx)?;
+    }
+    Ok(0)
 }
 
 fn restart_syscall_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
