@@ -1,6 +1,7 @@
 //! [`Current`]: what a running thread knows of itself. It is the body of the thread's task, and every system call gets it.
 
 use alloc::boxed::Box;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Access, Fault};
@@ -13,7 +14,7 @@ use crate::fs::{FileTable, FsContext};
 use crate::memory::{AddressSpace, Resolved};
 use crate::process::{Process, Thread};
 use crate::step::Interruption;
-use crate::{memory, signal, syscall};
+use crate::{memory, sched, signal, syscall};
 
 /// The running thread, seen from inside. Names only (`WeakRc`): what they name belongs to tables.
 pub struct Current {
@@ -35,7 +36,12 @@ pub struct Current {
     pub interrupted_call: Option<(Errno, usize)>,
     /// The last fault, for the frame of its handler: address, error code, vector.
     pub fault: (usize, usize, u8),
+    /// How many system calls until one is measured, to tell time in the kernel from time in user mode.
+    pub until_sample: u32,
 }
+
+/// One of this many system calls is measured, and stands for all.
+pub const SAMPLE_INTERVAL: u32 = 16;
 
 /// A call that was interrupted and goes on where it was, rather than anew.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +125,23 @@ impl Current {
         signal::interrupted(self, interruption, cx)
     }
 
+    /// A system call whose time on the processor stands for that of all since the last one that was measured.
+    #[cold]
+    #[inline(never)]
+    fn measured_call_async(&mut self, cx: &mut Cx) {
+        self.until_sample = SAMPLE_INTERVAL - 1;
+        let before = sched::cpu_time(tasks::current(cx));
+        syscall::dispatch_async(cx, self);
+        let took = sched::cpu_time(tasks::current(cx)).saturating_sub(before);
+        if let Ok(thread) = self.thread(cx) {
+            thread.system_time.fetch_add(took.saturating_mul(SAMPLE_INTERVAL.into()), Ordering::Relaxed);
+        }
+    }
+
     fn page_fault(&mut self, cx: &mut Cx, address: usize, access: Access) {
+        if let Ok(thread) = self.thread(cx) {
+            thread.minor_faults.fetch_add(1, Ordering::Relaxed);
+        }
         match memory::resolve(self, address, access, cx) {
             Ok(Resolved::Now) => {}
             Ok(Resolved::Later) => tasks::request_yield(cx),
@@ -143,7 +165,11 @@ impl Body for Current {
                 Err(Gone) => return Next::End,
             }
             match self.context.run_async(cx) {
-                Trap::Syscall => syscall::dispatch_async(cx, self),
+                Trap::Syscall if self.until_sample > 0 => {
+                    self.until_sample -= 1;
+                    syscall::dispatch_async(cx, self);
+                }
+                Trap::Syscall => self.measured_call_async(cx),
                 Trap::PageFault { address, access, .. } => self.page_fault(cx, address, access),
                 Trap::Exception { vector, code } => signal::raise_exception(self, vector, code, cx),
                 Trap::Preempted => return Next::Again,

@@ -34,7 +34,6 @@ const DEFAULT_ENVIRONMENT: [&str; 2] = ["HOME=/", "TERM=linux"];
 fn start(info: &'static BootInfo) {
     let options = Options::parse(info.command_line);
     log::set_quiet(options.quiet);
-    crate::memory::start();
     time::clock::start();
     time::start();
     memory::start();

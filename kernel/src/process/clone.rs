@@ -11,7 +11,7 @@ use refs::{SpinLock, StrongRc, WeakRc};
 use super::record::ProcessParts;
 use super::thread::ThreadParts;
 use super::{Credentials, INIT, Limits, Name, PROCESSES, PidFd, Process, THREADS, Thread, group, ids};
-use crate::current::Current;
+use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags};
 use crate::memory::{self, AddressSpace};
@@ -274,6 +274,7 @@ fn start(new: Thread, context: Box<UserContext>, parameters: Parameters, cx: &Cx
         restart: None,
         interrupted_call: None,
         fault: (0, 0, 0),
+        until_sample: SAMPLE_INTERVAL / 2,
     };
     thread.process(cx)?.add_thread(name, cx);
     drop(thread);
@@ -336,6 +337,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
         restart: None,
         interrupted_call: None,
         fault: (0, 0, 0),
+        until_sample: SAMPLE_INTERVAL / 2,
     })
 }
 
