@@ -85,6 +85,7 @@ checks-tool:
 
 test-guest: build checks-tool ## Programs that must do the same on Ebb and on Linux
 	$(call say,'Programs on Ebb and on Linux')
+	@$(HOST_CARGO) test --quiet --release -p ebb -- --ignored --test-threads 2
 	@$(CHECKS) programs
 	@$(CHECKS) applets
 	@$(CHECKS) script

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 /// Runs Linux programs on the Ebb kernel, in QEMU.
 #[derive(Parser)]
-#[command(version, after_help = exit_code::TABLE, max_term_width = 100)]
+#[command(version, after_help = exit_code::TABLE, max_term_width = 100, args_override_self = true)]
 struct CommandLine {
     #[command(subcommand)]
     command: Command,
@@ -28,7 +28,7 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     /// Run one program and exit with its code.
-    #[command(after_help = exit_code::TABLE)]
+    #[command(after_help = exit_code::TABLE, args_override_self = true)]
     Run(run::Arguments),
     /// An interactive BusyBox shell with job control.
     Shell(shell::Arguments),

@@ -77,12 +77,13 @@ fn add_directory(
 
 fn add_tar(image: &mut Image, bytes: &[u8]) -> io::Result<()> {
     use tar::EntryType;
+    // Only devices have device numbers; other entries may leave the fields blank.
+    let number = |field: Option<u32>| field.unwrap_or(0);
     for entry in tar::Archive::new(bytes).entries()? {
         let mut entry = entry?;
         let path = path_from_bytes(&entry.path_bytes());
         let link = entry.link_name_bytes().map(|name| path_from_bytes(&name));
         let header = entry.header();
-        let (major, minor) = (header.device_major()?.unwrap_or(0), header.device_minor()?.unwrap_or(0));
         let (mode, uid, gid, mtime) = (header.mode()?, header.uid()?, header.gid()?, header.mtime()?);
         let kind = match (header.entry_type(), link) {
             (EntryType::Directory, _) => Kind::Directory,
@@ -95,8 +96,8 @@ fn add_tar(image: &mut Image, bytes: &[u8]) -> io::Result<()> {
             (EntryType::Link, Some(target)) => Kind::HardLink(
                 target.components().filter(|part| matches!(part, std::path::Component::Normal(_))).collect(),
             ),
-            (EntryType::Char, _) => Kind::CharDevice(major, minor),
-            (EntryType::Block, _) => Kind::BlockDevice(major, minor),
+            (EntryType::Char, _) => Kind::CharDevice(number(header.device_major()?), number(header.device_minor()?)),
+            (EntryType::Block, _) => Kind::BlockDevice(number(header.device_major()?), number(header.device_minor()?)),
             (EntryType::Fifo, _) => Kind::Fifo,
             _ => continue,
         };
