@@ -1,0 +1,221 @@
+//! `/proc/PID/fd` and `/proc/PID/fdinfo`.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use frame::mm::Writer;
+use refs::{StrongRc, TempRc};
+
+use super::node::FIRST_POSITION;
+use super::process::{base_number, name_for};
+use super::text::Text;
+use super::{Target, inode, parse_id};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::stored::seek_in;
+use crate::fs::{
+    DirectoryEntry, FdFlags, File, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata, OpenFile, OpenFlags,
+};
+use crate::step::Step;
+
+/// What is shown of each descriptor.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum View {
+    Link,
+    Info,
+}
+
+impl View {
+    /// Where the inode numbers of this view begin, behind the process' own.
+    fn offset(self) -> u64 {
+        match self {
+            View::Link => 1 << 30,
+            View::Info => 1 << 29,
+        }
+    }
+
+    fn kind(self) -> FileKind {
+        match self {
+            View::Link => FileKind::Symlink,
+            View::Info => FileKind::Regular,
+        }
+    }
+}
+
+struct Directory {
+    target: Target,
+    view: View,
+}
+
+/// One descriptor.
+struct Descriptor {
+    target: Target,
+    fd: i32,
+}
+
+/// `/proc/PID/fd`.
+pub fn links(target: Target) -> Box<dyn InodeOps> {
+    Box::new(Directory { target, view: View::Link })
+}
+
+/// `/proc/PID/fdinfo`.
+pub fn infos(target: Target) -> Box<dyn InodeOps> {
+    Box::new(Directory { target, view: View::Info })
+}
+
+fn table<'cx>(target: &Target, cx: &'cx Cx) -> Result<TempRc<'cx, FileTable>> {
+    let thread = target.thread(cx).map_err(|_| Errno::ENOENT)?;
+    let table = thread.files.lock(cx).as_ref().map(StrongRc::downgrade);
+    Ok(table.ok_or(Errno::ENOENT)?.upgrade(cx)?)
+}
+
+impl Directory {
+    fn number(&self, fd: u64) -> Result<u64> {
+        Ok(base_number(self.target.who()?) + self.view.offset() + fd)
+    }
+}
+
+impl InodeOps for Directory {
+    fn refresh(&self, metadata: &mut Metadata, cx: &Cx) {
+        (metadata.uid, metadata.gid) = self.target.owner(cx);
+    }
+
+    fn is_stale(&self, _cx: &Cx) -> bool {
+        self.target.is_gone()
+    }
+
+    fn lookup<'cx>(
+        &self,
+        this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        me: &Current,
+        cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        self.target.check_access(me, cx)?;
+        let fd = parse_id(name).and_then(|fd| i32::try_from(fd).ok()).ok_or(Errno::ENOENT)?;
+        let flags = table(&self.target, cx)?.get(fd, cx).map_err(|_| Errno::ENOENT)?.flags();
+        let permissions = match self.view {
+            View::Info => 0o400,
+            View::Link => {
+                0o100 | if flags.can_read() { 0o400 } else { 0 } | if flags.can_write() { 0o200 } else { 0 }
+            }
+        };
+        let target = self.target;
+        inode(this, self.number(fd as u64)?, self.view.kind(), permissions, &target, cx, || {
+            Box::new(Descriptor { target, fd })
+        })
+    }
+
+    fn list(
+        &self,
+        _this: &Inode,
+        from: u64,
+        me: Option<&Current>,
+        cx: &Cx,
+        each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+    ) -> Result<()> {
+        if let Some(me) = me {
+            self.target.check_access(me, cx)?;
+        }
+        let first = from.saturating_sub(FIRST_POSITION - 1) as usize;
+        let table = table(&self.target, cx)?;
+        let fds: Vec<usize> = table.handles.lock(cx).indices().filter(|&fd| fd >= first).collect();
+        for fd in fds {
+            let entry = DirectoryEntry {
+                name: alloc::format!("{fd}").as_bytes(),
+                number: self.number(fd as u64)?,
+                kind: self.view.kind(),
+                next: FIRST_POSITION + fd as u64,
+            };
+            if !each(entry) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+}
+
+impl Descriptor {
+    fn open_file<'cx>(&self, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
+        self.target.check_access(me, cx)?;
+        table(&self.target, cx)?.get(self.fd, cx).map_err(|_| Errno::ENOENT)
+    }
+}
+
+impl InodeOps for Descriptor {
+    fn refresh(&self, metadata: &mut Metadata, cx: &Cx) {
+        (metadata.uid, metadata.gid) = self.target.owner(cx);
+        metadata.size = 64;
+    }
+
+    fn is_stale(&self, _cx: &Cx) -> bool {
+        // The number may have been given to another description.
+        true
+    }
+
+    fn read_link(&self, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+        let open = self.open_file(me, cx)?;
+        name_for(&open.location.path(cx)?, me, cx)
+    }
+
+    fn jump(&self, me: &Current, cx: &Cx) -> Option<Result<Jump>> {
+        Some(self.open_file(me, cx).map(|open| Jump::OpenFile(open.downgrade())))
+    }
+
+    fn open(
+        &self,
+        _this: &TempRc<'_, Inode>,
+        _flags: OpenFlags,
+        me: &Current,
+        cx: &Cx,
+    ) -> Step<Option<Box<dyn File>>> {
+        self.open_file(me, cx)?;
+        Ok(Some(Box::new(Info { target: self.target, fd: self.fd })))
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+}
+
+/// An open `/proc/PID/fdinfo/N`.
+struct Info {
+    target: Target,
+    fd: i32,
+}
+
+impl File for Info {
+    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+        self.target.check_access(me, cx)?;
+        let table = table(&self.target, cx)?;
+        let open = table.get(self.fd, cx).map_err(|_| Errno::ENOENT)?;
+        let attribute = usize::try_from(self.fd).ok().and_then(|fd| table.handles.lock(cx).attribute(fd).copied());
+        let mut flags = open.flags();
+        flags.set(OpenFlags::CLOSE_ON_EXEC, attribute.is_some_and(|flags| flags.contains(FdFlags::CLOSE_ON_EXEC)));
+        let mut text = Text::default();
+        text.add(format_args!(
+            "pos:\t{}\nflags:\t0{:o}\nmnt_id:\t{}\nino:\t{}\n",
+            open.offset.load(Ordering::Relaxed),
+            flags.bits(),
+            open.location.mount.get(cx).id,
+            open.location.inode.get(cx).number,
+        ));
+        let text = text.into_bytes();
+        let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);
+        Ok(to.write(rest)?)
+    }
+
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn seek(&self, to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
+        Ok(seek_in(|| 0, to, now)?)
+    }
+}

@@ -1,0 +1,144 @@
+//! [`Node`]: the inode of an entry of a table.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use frame::Cx;
+use refs::TempRc;
+
+use super::text::TextFile;
+use super::{Entry, Target, What, inode};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::{DirectoryEntry, File, FileKind, Inode, InodeOps, Jump, Metadata, OpenFlags};
+use crate::step::Step;
+
+/// The inode of an entry.
+pub struct Node {
+    target: Target,
+    what: What,
+}
+
+/// The first position behind `.` and `..`.
+pub const FIRST_POSITION: u64 = 3;
+
+impl Node {
+    fn new(target: Target, what: What) -> Box<dyn InodeOps> {
+        match what {
+            What::Special(make) => make(target),
+            what => Box::new(Node { target, what }),
+        }
+    }
+}
+
+/// The inode of a name in a table.
+pub fn lookup<'cx>(
+    entries: &'static [Entry],
+    directory: &TempRc<'cx, Inode>,
+    first_number: u64,
+    target: &Target,
+    name: &[u8],
+    cx: &'cx Cx,
+) -> Result<TempRc<'cx, Inode>> {
+    let index = entries.iter().position(|entry| entry.name.as_bytes() == name).ok_or(Errno::ENOENT)?;
+    let entry = &entries[index];
+    let number = first_number + index as u64;
+    inode(directory, number, entry.what.kind(), entry.permissions, target, cx, || Node::new(*target, entry.what))
+}
+
+/// Tells the entries of a table from position `from` on; false if `each` said so.
+pub fn list(
+    entries: &'static [Entry],
+    first_number: u64,
+    from: u64,
+    each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+) -> bool {
+    let skipped = from.saturating_sub(FIRST_POSITION - 1) as usize;
+    entries.iter().enumerate().skip(skipped).all(|(index, entry)| {
+        each(DirectoryEntry {
+            name: entry.name.as_bytes(),
+            number: first_number + index as u64,
+            kind: entry.what.kind(),
+            next: FIRST_POSITION + index as u64,
+        })
+    })
+}
+
+/// The number of the first entry of a directory of the machine's.
+pub fn first_number(directory: &Inode) -> u64 {
+    directory.number * 64 + 1
+}
+
+impl InodeOps for Node {
+    fn refresh(&self, metadata: &mut Metadata, cx: &Cx) {
+        (metadata.uid, metadata.gid) = self.target.owner(cx);
+    }
+
+    fn is_stale(&self, _cx: &Cx) -> bool {
+        self.target.is_gone()
+    }
+
+    fn lookup<'cx>(
+        &self,
+        this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        _me: &Current,
+        cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        let What::Directory(entries) = self.what else { return Err(Errno::ENOTDIR) };
+        lookup(entries, this, first_number(this), &self.target, name, cx)
+    }
+
+    fn list(
+        &self,
+        this: &Inode,
+        from: u64,
+        _me: Option<&Current>,
+        _cx: &Cx,
+        each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+    ) -> Result<()> {
+        let What::Directory(entries) = self.what else { return Err(Errno::ENOTDIR) };
+        list(entries, first_number(this), from, each);
+        Ok(())
+    }
+
+    fn read_link(&self, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+        match self.what {
+            What::Link(path) | What::Jump(_, path) => path(&self.target, me, cx),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    fn jump(&self, me: &Current, cx: &Cx) -> Option<Result<Jump>> {
+        match self.what {
+            What::Jump(jump, _) => Some(jump(&self.target, me, cx)),
+            _ => None,
+        }
+    }
+
+    fn open(
+        &self,
+        this: &TempRc<'_, Inode>,
+        _flags: OpenFlags,
+        me: &Current,
+        cx: &Cx,
+    ) -> Step<Option<Box<dyn File>>> {
+        if this.kind == FileKind::Regular && self.target.is_gone() {
+            return Err(Errno::ESRCH.into());
+        }
+        let (show, change) = match self.what {
+            What::Text(show) => (show, None),
+            What::Setting(show, change) => (show, Some(change)),
+            _ => return Ok(None),
+        };
+        // What only the owner may read is about the inside of a process.
+        if matches!(self.target, Target::Process(_)) && this.access_bits(cx).0 & 0o077 == 0 {
+            self.target.check_access(me, cx)?;
+        }
+        Ok(Some(Box::new(TextFile::new(self.target, show, change))))
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+}

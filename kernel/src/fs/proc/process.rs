@@ -1,0 +1,367 @@
+//! `/proc/PID` and `/proc/PID/task/TID`.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use refs::{StrongRc, TempRc, WeakRc};
+
+use super::node::{self, FIRST_POSITION};
+use super::text::Text;
+use super::{
+    Entry, Target, What, Who, descriptors, inode, maps, parse_id, private_text, setting, status, system, text,
+};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::{DirectoryEntry, FileKind, FsContext, Inode, InodeOps, Jump, Metadata, OpenFile, Path};
+use crate::memory::AddressSpace;
+use crate::process::{Name, THREADS};
+
+/// What each process has; a thread has the same but for `task`.
+pub const ENTRIES: &[Entry] = &[
+    text("stat", status::stat),
+    text("status", status::status),
+    text("statm", status::statm),
+    text("cmdline", cmdline),
+    setting("comm", comm, set_comm),
+    private_text("environ", environ),
+    private_text("auxv", auxv),
+    text("maps", maps::maps),
+    text("smaps", maps::smaps),
+    text("limits", limits),
+    text("mounts", system::mounts),
+    text("mountinfo", system::mountinfo),
+    text("oom_score", |text, _, _, _| {
+        text.add(format_args!("0\n"));
+        Ok(())
+    }),
+    setting("oom_score_adj", oom_score_adj, set_oom_score_adj),
+    text("cgroup", |text, _, _, _| {
+        text.add(format_args!("0::/\n"));
+        Ok(())
+    }),
+    text("wchan", |text, _, _, _| {
+        text.add(format_args!("0"));
+        Ok(())
+    }),
+    text("sessionid", |text, _, _, _| {
+        text.add(format_args!("{}", u32::MAX));
+        Ok(())
+    }),
+    text("loginuid", |text, _, _, _| {
+        text.add(format_args!("{}", u32::MAX));
+        Ok(())
+    }),
+    text("personality", |text, _, _, _| {
+        text.add(format_args!("00000000\n"));
+        Ok(())
+    }),
+    text("schedstat", status::schedstat),
+    private_text("io", |text, _, _, _| {
+        for name in ["rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes", "cancelled_write_bytes"] {
+            text.add(format_args!("{name}: 0\n"));
+        }
+        Ok(())
+    }),
+    Entry { name: "exe", permissions: 0o777, what: What::Jump(exe, exe_name) },
+    Entry { name: "cwd", permissions: 0o777, what: What::Jump(working, working_name) },
+    Entry { name: "root", permissions: 0o777, what: What::Jump(root, root_name) },
+    Entry { name: "fd", permissions: 0o500, what: What::Special(descriptors::links) },
+    Entry { name: "fdinfo", permissions: 0o500, what: What::Special(descriptors::infos) },
+    // Last, because threads do not have it.
+    Entry { name: "task", permissions: 0o555, what: What::Special(|target| Box::new(Threads { target })) },
+];
+
+/// The number of a process' directory. Its entries' follow.
+pub fn number(id: u32) -> u64 {
+    (u64::from(id) + 1) << 32
+}
+
+/// Set in the numbers below a thread's directory.
+const THREAD: u64 = 1 << 31;
+
+/// The number from which on those of the target's files count.
+pub fn base_number(who: &Who) -> u64 {
+    number(who.id) | if who.thread.is_some() { THREAD } else { 0 }
+}
+
+/// The directory of a process or of a thread.
+pub fn directory(target: Target) -> Box<dyn InodeOps> {
+    Box::new(Directory { target })
+}
+
+struct Directory {
+    target: Target,
+}
+
+impl Directory {
+    fn entries(&self) -> Result<(&'static [Entry], u64)> {
+        let who = self.target.who()?;
+        let entries = if who.thread.is_some() { &ENTRIES[..ENTRIES.len() - 1] } else { ENTRIES };
+        Ok((entries, base_number(who) + 1))
+    }
+}
+
+impl InodeOps for Directory {
+    fn refresh(&self, metadata: &mut Metadata, cx: &Cx) {
+        (metadata.uid, metadata.gid) = self.target.owner(cx);
+    }
+
+    fn is_stale(&self, _cx: &Cx) -> bool {
+        self.target.is_gone()
+    }
+
+    fn lookup<'cx>(
+        &self,
+        this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        _me: &Current,
+        cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        if self.target.is_gone() {
+            return Err(Errno::ENOENT);
+        }
+        let (entries, first_number) = self.entries()?;
+        node::lookup(entries, this, first_number, &self.target, name, cx)
+    }
+
+    fn list(
+        &self,
+        _this: &Inode,
+        from: u64,
+        _me: Option<&Current>,
+        _cx: &Cx,
+        each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+    ) -> Result<()> {
+        if self.target.is_gone() {
+            return Err(Errno::ENOENT);
+        }
+        let (entries, first_number) = self.entries()?;
+        node::list(entries, first_number, from, each);
+        Ok(())
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+}
+
+/// `/proc/PID/task`.
+struct Threads {
+    target: Target,
+}
+
+impl InodeOps for Threads {
+    fn is_stale(&self, _cx: &Cx) -> bool {
+        self.target.is_gone()
+    }
+
+    fn lookup<'cx>(
+        &self,
+        this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        _me: &Current,
+        cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        let who = self.target.who()?;
+        let id = parse_id(name).ok_or(Errno::ENOENT)?;
+        let thread = THREADS.get(id, cx).filter(|thread| thread.process == who.process).ok_or(Errno::ENOENT)?;
+        let who = Who { id, process: who.process, thread: Some(thread.downgrade()) };
+        let target = Target::Process(who);
+        inode(this, base_number(&who), FileKind::Directory, 0o555, &target, cx, || directory(target))
+    }
+
+    fn list(
+        &self,
+        _this: &Inode,
+        from: u64,
+        _me: Option<&Current>,
+        cx: &Cx,
+        each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+    ) -> Result<()> {
+        let threads = self.target.process(cx).map_err(|_| Errno::ENOENT)?.threads(cx);
+        let mut ids: Vec<u32> =
+            threads.iter().filter_map(|thread| thread.upgrade(cx).ok()).map(|thread| thread.tid()).collect();
+        ids.sort_unstable();
+        let first = from.saturating_sub(FIRST_POSITION);
+        for id in ids.into_iter().filter(|&id| u64::from(id) >= first) {
+            let entry = DirectoryEntry {
+                name: alloc::format!("{id}").as_bytes(),
+                number: number(id) | THREAD,
+                kind: FileKind::Directory,
+                next: FIRST_POSITION + u64::from(id) + 1,
+            };
+            if !each(entry) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+}
+
+impl Target {
+    /// The address space. ESRCH for what has none any more.
+    pub(super) fn space<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, AddressSpace>> {
+        let thread = self.thread(cx)?;
+        let space = thread.space.lock(cx).as_ref().map(StrongRc::downgrade);
+        Ok(space.ok_or(Errno::ESRCH)?.upgrade(cx)?)
+    }
+
+    fn places<'cx>(&self, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, FsContext>> {
+        self.check_access(me, cx)?;
+        let thread = self.thread(cx).map_err(|_| Errno::ENOENT)?;
+        let places = thread.fs.lock(cx).as_ref().map(StrongRc::downgrade);
+        Ok(places.ok_or(Errno::ENOENT)?.upgrade(cx)?)
+    }
+}
+
+/// The name of a place as the caller sees it.
+pub fn name_for(path: &Path<'_>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+    let places = me.fs(cx)?;
+    Ok(path.name(&places.root(cx)?, cx))
+}
+
+fn executable(target: &Target, me: &Current, cx: &Cx) -> Result<WeakRc<OpenFile>> {
+    target.check_access(me, cx)?;
+    target.space(cx).map_err(|_| Errno::ENOENT)?.executable(cx).ok_or(Errno::ENOENT)
+}
+
+fn exe(target: &Target, me: &Current, cx: &Cx) -> Result<Jump> {
+    Ok(Jump::Location(executable(target, me, cx)?.upgrade(cx)?.location.share()))
+}
+
+fn exe_name(target: &Target, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+    let file = executable(target, me, cx)?.upgrade(cx)?;
+    name_for(&file.location.path(cx)?, me, cx)
+}
+
+fn working(target: &Target, me: &Current, cx: &Cx) -> Result<Jump> {
+    Ok(Jump::Location(target.places(me, cx)?.working(cx)?.keep()?))
+}
+
+fn working_name(target: &Target, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+    name_for(&target.places(me, cx)?.working(cx)?, me, cx)
+}
+
+fn root(target: &Target, me: &Current, cx: &Cx) -> Result<Jump> {
+    Ok(Jump::Location(target.places(me, cx)?.root(cx)?.keep()?))
+}
+
+fn root_name(target: &Target, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+    name_for(&target.places(me, cx)?.root(cx)?, me, cx)
+}
+
+/// The most that is shown of arguments and environment.
+const MAX_STRINGS: usize = 1 << 20;
+
+/// Bytes of the process' memory, as far as they are there.
+fn peek(text: &mut Text, space: &AddressSpace, range: core::ops::Range<usize>, cx: &Cx) {
+    let mut reader = space.vm().reader(range.start, range.len().min(MAX_STRINGS), cx);
+    let mut chunk = [0; 256];
+    loop {
+        let before = reader.remaining();
+        let outcome = reader.read(&mut chunk);
+        text.add_bytes(&chunk[..before - reader.remaining()]);
+        if !matches!(outcome, Ok(1..)) {
+            return;
+        }
+    }
+}
+
+fn cmdline(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    // A zombie has none, and so have the kernel's own tasks.
+    if let Ok(space) = target.space(cx) {
+        peek(text, &space, space.image(cx).arguments, cx);
+    }
+    Ok(())
+}
+
+fn environ(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    if let Ok(space) = target.space(cx) {
+        peek(text, &space, space.image(cx).environment, cx);
+    }
+    Ok(())
+}
+
+fn auxv(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    if let Ok(space) = target.space(cx) {
+        for (kind, value) in space.image(cx).auxiliary {
+            text.add_bytes(&kind.to_ne_bytes());
+            text.add_bytes(&value.to_ne_bytes());
+        }
+    }
+    Ok(())
+}
+
+fn comm(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    text.add_bytes(target.thread(cx)?.name(cx).bytes());
+    text.add(format_args!("\n"));
+    Ok(())
+}
+
+fn set_comm(bytes: &[u8], target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    if target.who()?.process != me.process {
+        return Err(Errno::EINVAL);
+    }
+    target.thread(cx)?.set_name(Name::new(bytes.strip_suffix(b"\n").unwrap_or(bytes)), cx);
+    Ok(())
+}
+
+fn oom_score_adj(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    let adjust = target.process(cx)?.oom_score_adjust.load(Ordering::Relaxed);
+    text.add(format_args!("{adjust}\n"));
+    Ok(())
+}
+
+fn set_oom_score_adj(bytes: &[u8], target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    let wanted = core::str::from_utf8(bytes).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    let wanted = wanted.filter(|wanted| (-1000..=1000).contains(wanted)).ok_or(Errno::EINVAL)?;
+    target.check_access(me, cx)?;
+    let process = target.process(cx)?;
+    let is_lower = wanted < process.oom_score_adjust.load(Ordering::Relaxed);
+    if is_lower && !me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_RESOURCE) {
+        return Err(Errno::EACCES);
+    }
+    process.oom_score_adjust.store(wanted, Ordering::Relaxed);
+    Ok(())
+}
+
+const LIMITS: [(&str, u32, &str); 16] = [
+    ("Max cpu time", abi::RLIMIT_CPU, "seconds"),
+    ("Max file size", abi::RLIMIT_FSIZE, "bytes"),
+    ("Max data size", abi::RLIMIT_DATA, "bytes"),
+    ("Max stack size", abi::RLIMIT_STACK, "bytes"),
+    ("Max core file size", abi::RLIMIT_CORE, "bytes"),
+    ("Max resident set", abi::RLIMIT_RSS, "bytes"),
+    ("Max processes", abi::RLIMIT_NPROC, "processes"),
+    ("Max open files", abi::RLIMIT_NOFILE, "files"),
+    ("Max locked memory", abi::RLIMIT_MEMLOCK, "bytes"),
+    ("Max address space", abi::RLIMIT_AS, "bytes"),
+    ("Max file locks", abi::RLIMIT_LOCKS, "locks"),
+    ("Max pending signals", abi::RLIMIT_SIGPENDING, "signals"),
+    ("Max msgqueue size", abi::RLIMIT_MSGQUEUE, "bytes"),
+    ("Max nice priority", abi::RLIMIT_NICE, ""),
+    ("Max realtime priority", abi::RLIMIT_RTPRIO, ""),
+    ("Max realtime timeout", abi::RLIMIT_RTTIME, "us"),
+];
+
+fn limits(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    let process = target.process(cx)?;
+    let limits = process.limits.lock(cx).clone();
+    text.add(format_args!("{:<25} {:<20} {:<20} {:<10}\n", "Limit", "Soft Limit", "Hard Limit", "Units"));
+    for (name, resource, unit) in LIMITS {
+        let limit = limits.get(resource)?;
+        let [soft, hard] = [limit.soft, limit.hard].map(|value| match value {
+            u64::MAX => "unlimited".into(),
+            value => alloc::format!("{value}"),
+        });
+        text.add(format_args!("{name:<25} {soft:<20} {hard:<20} {unit:<10}\n"));
+    }
+    Ok(())
+}

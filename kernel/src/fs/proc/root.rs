@@ -1,0 +1,76 @@
+//! The root of procfs: the machine's entries, and a directory for each process.
+
+use frame::Cx;
+use refs::TempRc;
+
+use super::node::{self, FIRST_POSITION};
+use super::{ROOT, Target, Who, inode, parse_id, process, process_of_thread, system};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::{DirectoryEntry, FileKind, Inode, InodeOps, Metadata};
+use crate::process::{Life, PROCESSES};
+
+/// The root directory.
+pub struct Root;
+
+/// The position of the process with id 0.
+const FIRST_PROCESS: u64 = 1 << 16;
+const FIRST_NUMBER: u64 = ROOT * 64 + 1;
+
+impl InodeOps for Root {
+    fn refresh(&self, metadata: &mut Metadata, cx: &Cx) {
+        metadata.links = 2 + PROCESSES.len(cx) as u32;
+    }
+
+    fn lookup<'cx>(
+        &self,
+        this: &TempRc<'cx, Inode>,
+        name: &[u8],
+        _me: &Current,
+        cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        let Some(id) = parse_id(name) else {
+            return node::lookup(system::ENTRIES, this, FIRST_NUMBER, &Target::System, name, cx);
+        };
+        // A thread's id leads to its process, although it is not listed.
+        let process = PROCESSES.weak(id, cx).or_else(|| process_of_thread(id, cx)).ok_or(Errno::ENOENT)?;
+        if process.upgrade(cx).map_err(|_| Errno::ENOENT)?.life() == Life::Reaped {
+            return Err(Errno::ENOENT);
+        }
+        let target = Target::Process(Who { id, process, thread: None });
+        let number = process::number(id);
+        inode(this, number, FileKind::Directory, 0o555, &target, cx, || process::directory(target))
+    }
+
+    fn list(
+        &self,
+        _this: &Inode,
+        from: u64,
+        _me: Option<&Current>,
+        cx: &Cx,
+        each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+    ) -> Result<()> {
+        debug_assert!(FIRST_POSITION + (system::ENTRIES.len() as u64) < FIRST_PROCESS);
+        if !node::list(system::ENTRIES, FIRST_NUMBER, from, each) {
+            return Ok(());
+        }
+        let first = from.saturating_sub(FIRST_PROCESS);
+        for id in PROCESSES.ids(cx).into_iter().filter(|&id| u64::from(id) >= first) {
+            let name = alloc::format!("{id}");
+            let entry = DirectoryEntry {
+                name: name.as_bytes(),
+                number: process::number(id),
+                kind: FileKind::Directory,
+                next: FIRST_PROCESS + u64::from(id) + 1,
+            };
+            if !each(entry) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+}

@@ -1,0 +1,130 @@
+//! `/proc/sys`: what can be set, and what programs ask for before they rely on it.
+
+use frame::Cx;
+
+use super::text::Text;
+use super::{Entry, Target, directory, setting, text};
+use crate::current::Current;
+use crate::device::random;
+use crate::error::{Errno, Result};
+use crate::fs::pipe::MAX_CAPACITY;
+use crate::process::PID_MAX;
+use crate::system;
+
+/// `/proc/sys`.
+pub const ENTRIES: &[Entry] = &[
+    directory("kernel", KERNEL),
+    directory("vm", VM),
+    directory("fs", FS),
+    directory("net", &[directory("core", &[text("somaxconn", |text, _, _, _| number(text, 4096))])]),
+];
+
+const KERNEL: &[Entry] = &[
+    setting("hostname", host_name, set_host_name),
+    setting("domainname", domain_name, set_domain_name),
+    text("ostype", |text, _, _, _| line(text, system::NAME)),
+    text("osrelease", |text, _, _, _| line(text, system::RELEASE)),
+    text("version", |text, _, _, _| line(text, system::VERSION)),
+    text("pid_max", |text, _, _, _| number(text, u64::from(PID_MAX))),
+    text("threads-max", |text, _, _, _| number(text, u64::from(PID_MAX))),
+    text("ngroups_max", |text, _, _, _| number(text, 65536)),
+    text("cap_last_cap", |text, _, _, _| number(text, u64::from(linux_raw_sys::general::CAP_LAST_CAP))),
+    text("randomize_va_space", |text, _, _, _| number(text, 0)),
+    text("overflowuid", |text, _, _, _| number(text, 65534)),
+    text("overflowgid", |text, _, _, _| number(text, 65534)),
+    text("panic", |text, _, _, _| number(text, 0)),
+    text("printk", |text, _, _, _| line(text, "4\t4\t1\t7")),
+    text("core_pattern", |text, _, _, _| line(text, "core")),
+    text("tainted", |text, _, _, _| number(text, 0)),
+    directory("random", RANDOM),
+    directory("pty", &[text("max", |text, _, _, _| number(text, 4096)), text("nr", ptys)]),
+];
+
+const RANDOM: &[Entry] = &[
+    text("uuid", |text, _, _, cx| uuid(text, random::bytes(cx))),
+    text("boot_id", |text, _, _, cx| uuid(text, boot_id(cx))),
+    text("entropy_avail", |text, _, _, _| number(text, 256)),
+    text("poolsize", |text, _, _, _| number(text, 256)),
+];
+
+const VM: &[Entry] = &[
+    text("overcommit_memory", |text, _, _, _| number(text, 0)),
+    text("overcommit_ratio", |text, _, _, _| number(text, 50)),
+    text("max_map_count", |text, _, _, _| number(text, crate::memory::MAX_AREAS as u64)),
+    text("mmap_min_addr", |text, _, _, _| number(text, crate::memory::LOWEST as u64)),
+    text("swappiness", |text, _, _, _| number(text, 0)),
+];
+
+const FS: &[Entry] = &[
+    text("file-max", |text, _, _, _| number(text, 1 << 20)),
+    text("nr_open", |text, _, _, _| number(text, 1 << 20)),
+    text("file-nr", |text, _, _, _| line(text, "0\t0\t1048576")),
+    text("pipe-max-size", |text, _, _, _| number(text, MAX_CAPACITY as u64)),
+    text("protected_hardlinks", |text, _, _, _| number(text, 0)),
+    text("protected_symlinks", |text, _, _, _| number(text, 0)),
+    text("suid_dumpable", |text, _, _, _| number(text, 0)),
+];
+
+fn number(text: &mut Text, value: u64) -> Result<()> {
+    text.add(format_args!("{value}\n"));
+    Ok(())
+}
+
+fn line(text: &mut Text, line: &str) -> Result<()> {
+    text.add(format_args!("{line}\n"));
+    Ok(())
+}
+
+fn ptys(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    number(text, crate::device::tty::numbers(cx).len() as u64)
+}
+
+/// A random UUID: RFC 9562, version 4.
+fn uuid(text: &mut Text, random: [u8; 16]) -> Result<()> {
+    let mut value = u128::from_be_bytes(random);
+    value = value & !(0xf << 76) | 4 << 76;
+    value = value & !(3 << 62) | 2 << 62;
+    text.add(format_args!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}\n",
+        value >> 96,
+        value >> 80 & 0xffff,
+        value >> 64 & 0xffff,
+        value >> 48 & 0xffff,
+        value & 0xffff_ffff_ffff
+    ));
+    Ok(())
+}
+
+/// The same since boot, and different at each.
+fn boot_id(cx: &Cx) -> [u8; 16] {
+    static ID: refs::SpinLock<Option<[u8; 16]>> = refs::SpinLock::new(None);
+    *ID.lock(cx).get_or_insert_with(|| random::bytes(cx))
+}
+
+fn host_name(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    text.add_bytes(&system::host_name(cx));
+    text.add_bytes(b"\n");
+    Ok(())
+}
+
+fn domain_name(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    text.add_bytes(&system::domain_name(cx));
+    text.add_bytes(b"\n");
+    Ok(())
+}
+
+/// A name that a privileged program wrote.
+fn told_name<'a>(bytes: &'a [u8], me: &Current, cx: &Cx) -> Result<&'a [u8]> {
+    if !me.thread(cx)?.credentials.lock(cx).has(linux_raw_sys::general::CAP_SYS_ADMIN) {
+        return Err(Errno::EPERM);
+    }
+    Ok(bytes.split(|&byte| byte == b'\n' || byte == 0).next().unwrap_or(bytes))
+}
+
+fn set_host_name(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    system::set_host_name(told_name(bytes, me, cx)?, cx)
+}
+
+fn set_domain_name(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    system::set_domain_name(told_name(bytes, me, cx)?, cx)
+}

@@ -1,0 +1,275 @@
+//! What procfs tells about the machine: `/proc/meminfo` and the like.
+
+use frame::Cx;
+use frame::mm::{FramePolicy, PAGE_SIZE};
+use refs::SpinLock;
+
+use super::text::Text;
+use super::{Entry, Target, What, directory, sys, text};
+use crate::current::Current;
+use crate::error::Result;
+use crate::fs::filesystems::TYPES;
+use crate::fs::{MOUNTS, Mount, MountFlags, Path};
+use crate::memory::buddy::FRAMES;
+use crate::process::{PROCESSES, THREADS};
+use crate::time::{SECOND, clock};
+use crate::{process, sched, system};
+
+/// The entries of the root that are no processes.
+pub const ENTRIES: &[Entry] = &[
+    Entry { name: "self", permissions: 0o777, what: What::Link(|_, me, cx| Ok(alloc::format!("{}", me.process(cx)?.pid).into_bytes())) },
+    Entry { name: "thread-self", permissions: 0o777, what: What::Link(thread_self) },
+    Entry { name: "mounts", permissions: 0o777, what: What::Link(|_, _, _| Ok(b"self/mounts".to_vec())) },
+    text("meminfo", meminfo),
+    text("stat", stat),
+    text("uptime", uptime),
+    text("loadavg", loadavg),
+    text("version", version),
+    text("cpuinfo", cpuinfo),
+    text("filesystems", filesystems),
+    text("cmdline", cmdline),
+    text("devices", devices),
+    text("partitions", |text, _, _, _| add(text, "major minor  #blocks  name\n\n")),
+    text("swaps", |text, _, _, _| add(text, "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n")),
+    text("diskstats", |_, _, _, _| Ok(())),
+    text("modules", |_, _, _, _| Ok(())),
+    text("interrupts", |text, _, _, _| add(text, "           CPU0\n")),
+    text("vmstat", vmstat),
+    directory("sys", sys::ENTRIES),
+    directory("tty", &[text("drivers", drivers)]),
+];
+
+static COMMAND_LINE: SpinLock<&'static str> = SpinLock::new("");
+
+/// Tells procfs the kernel's command line.
+pub fn set_command_line(line: &'static str) {
+    COMMAND_LINE.with(|kept| *kept = line);
+}
+
+fn add(text: &mut Text, line: &str) -> Result<()> {
+    text.add_bytes(line.as_bytes());
+    Ok(())
+}
+
+fn thread_self(_target: &Target, me: &Current, cx: &Cx) -> Result<alloc::vec::Vec<u8>> {
+    Ok(alloc::format!("{}/task/{}", me.process(cx)?.pid, me.thread(cx)?.tid()).into_bytes())
+}
+
+fn meminfo(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    let kib = |pages: usize| pages * (PAGE_SIZE / 1024);
+    let (total, free) = (frame::mm::frame_count(), FRAMES.available());
+    // What file systems in memory hold is what Linux calls cached and shared.
+    let mut stored = 0;
+    for mount in MOUNTS.all(cx) {
+        let file_system = mount.file_system.get(cx);
+        stored += file_system.capacity.used_pages.load(core::sync::atomic::Ordering::Relaxed) as usize;
+    }
+    let stored = stored.min(total.saturating_sub(free));
+    for (name, value) in [
+        ("MemTotal", kib(total)),
+        ("MemFree", kib(free)),
+        ("MemAvailable", kib(free)),
+        ("Buffers", 0),
+        ("Cached", kib(stored)),
+        ("SwapCached", 0),
+        ("Active", kib(total.saturating_sub(free))),
+        ("Inactive", 0),
+        ("SwapTotal", 0),
+        ("SwapFree", 0),
+        ("Dirty", 0),
+        ("Writeback", 0),
+        ("AnonPages", kib(total.saturating_sub(free + stored))),
+        ("Mapped", 0),
+        ("Shmem", kib(stored)),
+        ("Slab", 0),
+        ("SReclaimable", 0),
+        ("SUnreclaim", 0),
+        ("PageTables", 0),
+        ("CommitLimit", kib(total)),
+        ("Committed_AS", kib(total.saturating_sub(free))),
+        ("HugePages_Total", 0),
+        ("Hugepagesize", 2048),
+    ] {
+        let unit = if name.starts_with("HugePages_") { "" } else { " kB" };
+        text.add(format_args!("{:<16}{value:8}{unit}\n", alloc::format!("{name}:")));
+    }
+    Ok(())
+}
+
+/// How long all programs have run together, in nanoseconds: in user mode and in the kernel.
+fn busy(cx: &Cx) -> (u64, u64) {
+    let (mut user, mut system) = (0, 0);
+    for process in PROCESSES.all(cx) {
+        if let Ok(process) = process.upgrade(cx) {
+            let (own, children) = (process.usage(cx), process.children_usage(cx));
+            user += own.user + children.user;
+            system += own.system + children.system;
+        }
+    }
+    (user, system)
+}
+
+/// How long the processors had nothing to do, in nanoseconds.
+fn idle(cx: &Cx) -> u64 {
+    let (user, system) = busy(cx);
+    (frame::time::now() * frame::cpu::count() as u64).saturating_sub(user + system)
+}
+
+fn stat(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    const TICK: u64 = SECOND / 100;
+    let (user, system) = busy(cx);
+    let (user, system, idle) = (user / TICK, system / TICK, idle(cx) / TICK);
+    text.add(format_args!("cpu  {user} 0 {system} {idle} 0 0 0 0 0 0\n"));
+    let cores = frame::cpu::count() as u64;
+    for core in 0..cores {
+        text.add(format_args!("cpu{core} {} 0 {} {} 0 0 0 0 0 0\n", user / cores, system / cores, idle / cores));
+    }
+    text.add(format_args!(
+        "intr 0\nctxt 0\nbtime {}\nprocesses {}\nprocs_running {}\nprocs_blocked 0\n",
+        clock::boot_time() / SECOND,
+        process::last_pid(),
+        sched::load().max(1)
+    ));
+    Ok(())
+}
+
+fn uptime(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    const HUNDREDTH: u64 = SECOND / 100;
+    let (up, idle) = (frame::time::now() / HUNDREDTH, idle(cx) / HUNDREDTH);
+    text.add(format_args!("{}.{:02} {}.{:02}\n", up / 100, up % 100, idle / 100, idle % 100));
+    Ok(())
+}
+
+fn loadavg(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    // Linux's averages fade over minutes; here it is what there is now.
+    let load = sched::load();
+    text.add(format_args!(
+        "{load}.00 {load}.00 {load}.00 {}/{} {}\n",
+        load.max(1),
+        THREADS.len(cx),
+        process::last_pid()
+    ));
+    Ok(())
+}
+
+fn version(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    text.add(format_args!("{} version {} {}\n", system::NAME, system::RELEASE, system::VERSION));
+    Ok(())
+}
+
+fn cpuinfo(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    let kilohertz = frame::time::tsc_hertz() / 1000;
+    for core in 0..frame::cpu::count() {
+        text.add(format_args!(
+            "processor\t: {core}\nvendor_id\t: unknown\nmodel name\t: {}\ncpu MHz\t\t: {}.{:03}\nphysical id\t: 0\ncore id\t\t: {core}\n\
+             cpu cores\t: {}\nfpu\t\t: yes\nflags\t\t: fpu tsc msr cx8 apic sep cmov mmx fxsr sse sse2 syscall nx lm\n\
+             clflush size\t: 64\naddress sizes\t: 40 bits physical, 48 bits virtual\n\n",
+            system::MACHINE,
+            kilohertz / 1000,
+            kilohertz % 1000,
+            frame::cpu::count(),
+        ));
+    }
+    Ok(())
+}
+
+fn filesystems(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    for kind in TYPES {
+        text.add(format_args!("nodev\t{}\n", kind.name));
+    }
+    Ok(())
+}
+
+fn cmdline(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    let line = *COMMAND_LINE.lock(cx);
+    text.add(format_args!("{line}\n"));
+    Ok(())
+}
+
+fn devices(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    let lines =
+        "Character devices:\n  1 mem\n  4 ttyS\n  5 /dev/tty\n  5 /dev/console\n  5 /dev/ptmx\n136 pts\n\nBlock devices:\n";
+    add(text, lines)
+}
+
+fn drivers(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    for (name, path, major, minors, kind) in [
+        ("/dev/tty", "/dev/tty", 5, "0", "system:/dev/tty"),
+        ("/dev/console", "/dev/console", 5, "1", "system:console"),
+        ("/dev/ptmx", "/dev/ptmx", 5, "2", "system"),
+        ("serial", "/dev/ttyS", 4, "64-67", "serial"),
+        ("pty_slave", "/dev/pts", 136, "0-1048575", "pty:slave"),
+    ] {
+        text.add(format_args!("{name:<20} {path:<13} {major:3} {minors} {kind}\n"));
+    }
+    Ok(())
+}
+
+fn vmstat(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    text.add(format_args!("nr_free_pages {}\npgpgin 0\npgpgout 0\npswpin 0\npswpout 0\n", FRAMES.available()));
+    Ok(())
+}
+
+/// The options of a mount, as mount(8) shows them.
+fn add_options(text: &mut Text, mount: &Mount) {
+    const OPTIONS: [(MountFlags, &str); 6] = [
+        (MountFlags::NO_SUID, ",nosuid"),
+        (MountFlags::NO_DEVICES, ",nodev"),
+        (MountFlags::NO_EXEC, ",noexec"),
+        (MountFlags::NO_ATIME, ",noatime"),
+        (MountFlags::NO_DIRECTORY_ATIME, ",nodiratime"),
+        (MountFlags::RELATIVE_ATIME, ",relatime"),
+    ];
+    let flags = mount.flags();
+    text.add(format_args!("{}", if flags.contains(MountFlags::READ_ONLY) { "ro" } else { "rw" }));
+    for (flag, name) in OPTIONS {
+        if flags.contains(flag) {
+            text.add(format_args!("{name}"));
+        }
+    }
+}
+
+/// Calls `each` with each mount that the caller can reach, and the name of its mount point as the caller sees it.
+fn each_mount(me: &Current, cx: &Cx, mut each: impl FnMut(&Mount, &[u8])) -> Result<()> {
+    let places = me.fs(cx)?;
+    let root = places.root(cx)?;
+    for mount in MOUNTS.all(cx) {
+        let Ok(inode) = mount.root.downgrade().upgrade(cx) else { continue };
+        let name = Path { mount: mount.clone(), inode }.name(&root, cx);
+        if !name.starts_with(b"(unreachable)") {
+            each(&mount, &name);
+        }
+    }
+    Ok(())
+}
+
+/// `/proc/PID/mounts`.
+pub fn mounts(text: &mut Text, _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    each_mount(me, cx, |mount, point| {
+        let file_system = mount.file_system.get(cx);
+        text.add_name(if mount.source.is_empty() { b"none" } else { &mount.source });
+        text.add(format_args!(" "));
+        text.add_name(point);
+        text.add(format_args!(" {} ", file_system.name));
+        add_options(text, mount);
+        text.add_bytes(&file_system.options);
+        text.add(format_args!(" 0 0\n"));
+    })
+}
+
+/// `/proc/PID/mountinfo`.
+pub fn mountinfo(text: &mut Text, _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    each_mount(me, cx, |mount, point| {
+        let file_system = mount.file_system.get(cx);
+        let parent = mount.point(cx).map_or(mount.id, |point| point.mount.id);
+        text.add(format_args!("{} {parent} 0:{} / ", mount.id, file_system.device));
+        text.add_name(point);
+        text.add(format_args!(" "));
+        add_options(text, mount);
+        text.add(format_args!(" - {} ", file_system.name));
+        text.add_name(if mount.source.is_empty() { b"none" } else { &mount.source });
+        text.add(format_args!(" rw"));
+        text.add_bytes(&file_system.options);
+        text.add(format_args!("\n"));
+    })
+}

@@ -1,0 +1,117 @@
+//! [`Text`], which the files of procfs write, and [`TextFile`], which programs read.
+
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+use frame::Cx;
+use frame::mm::{Reader, Writer};
+use refs::SpinLock;
+
+use super::{Change, Show, Target};
+use crate::current::Current;
+use crate::error::Errno;
+use crate::fs::stored::seek_in;
+use crate::fs::{File, Lseek};
+use crate::step::Step;
+
+/// A text in the making.
+#[derive(Default)]
+pub struct Text(Vec<u8>);
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl Text {
+    /// Appends what `format_args!` made.
+    pub fn add(&mut self, arguments: fmt::Arguments<'_>) {
+        // Only a type's own formatting could fail, and none of those that are used here does.
+        let _ = self.write_fmt(arguments);
+    }
+
+    /// Appends bytes as they are.
+    pub fn add_bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
+    /// Appends a name, with what would end it written as in `/proc/mounts`: space, tab, newline, backslash as octal numbers.
+    pub fn add_name(&mut self, name: &[u8]) {
+        for &byte in name {
+            match byte {
+                b' ' | b'\t' | b'\n' | b'\\' => self.add(format_args!("\\{byte:03o}")),
+                _ => self.0.push(byte),
+            }
+        }
+    }
+
+    /// Fills up with spaces to that length.
+    pub fn pad_to(&mut self, len: usize) {
+        let len = len.max(self.0.len());
+        self.0.resize(len, b' ');
+    }
+
+    /// How long it is.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The bytes.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// An open text.
+pub struct TextFile {
+    target: Target,
+    show: Show,
+    change: Option<Change>,
+    /// As it was when it was last read from the start.
+    text: SpinLock<Vec<u8>>,
+}
+
+/// The longest thing that can be written.
+const MAX_WRITE: usize = 4096;
+
+impl TextFile {
+    /// The text that `show` makes.
+    pub fn new(target: Target, show: Show, change: Option<Change>) -> Self {
+        TextFile { target, show, change, text: SpinLock::new(Vec::new()) }
+    }
+}
+
+impl File for TextFile {
+    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+        if offset == 0 || self.text.lock(cx).is_empty() {
+            let mut text = Text::default();
+            (self.show)(&mut text, &self.target, me, cx)?;
+            *self.text.lock(cx) = text.into_bytes();
+        }
+        let text = self.text.lock(cx);
+        let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);
+        Ok(to.write(rest)?)
+    }
+
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+        let change = self.change.ok_or(Errno::EIO)?;
+        let len = from.remaining();
+        if len > MAX_WRITE {
+            return Err(Errno::EINVAL.into());
+        }
+        let mut bytes = alloc::vec![0; len];
+        let count = from.read(&mut bytes)?;
+        change(&bytes[..count], &self.target, me, cx)?;
+        Ok(count)
+    }
+
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn seek(&self, to: Lseek, now: u64, cx: &Cx) -> Step<u64> {
+        Ok(seek_in(|| self.text.lock(cx).len() as u64, to, now)?)
+    }
+}
