@@ -38,6 +38,7 @@ fn start(info: &'static BootInfo) {
     time::start();
     memory::start();
     device::tty::start();
+    fs::proc::set_command_line(info.command_line);
     let first = First { info, options, process: None };
     // The task's name is entered in its thread once it is one.
     let _ = tasks::spawn(&SCHEDULER, Box::new(first), |words| sched::initialise(words, Parameters::default()));

@@ -7,7 +7,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 
 use super::stop::Job;
-use super::{JobState, Limits, Thread, Usage};
+use super::{JobState, Limits, Name, Thread, Usage};
 use crate::signal::{Action, Actions, Pending, Signal};
 use crate::time::ProcessTimers;
 
@@ -46,6 +46,8 @@ pub struct Process {
     pub(super) leader_status: AtomicU32,
     /// The real user of its last thread, once that has exited.
     pub(super) last_uid: AtomicU32,
+    /// The name of its last thread, once that has exited.
+    pub(super) last_name: SpinLock<Name>,
     /// What its threads that have exited had used.
     pub(super) usage: SpinLock<Usage>,
     /// What its children had used that it has waited for.
@@ -138,6 +140,7 @@ impl Process {
             life: AtomicU32::new(Life::Alive as u32),
             leader_status: AtomicU32::new(0),
             last_uid: AtomicU32::new(0),
+            last_name: SpinLock::new(Name::default()),
             usage: SpinLock::new(Usage::default()),
             children_usage: SpinLock::new(Usage::default()),
             started: frame::time::now(),
@@ -310,6 +313,19 @@ impl Process {
     /// Whether job control has stopped it.
     pub fn is_stopped(&self, cx: &impl NoSuspend) -> bool {
         matches!(self.job.lock(cx).state, JobState::Stopped(_) | JobState::Stopping { .. })
+    }
+
+    /// What job control has done to it.
+    pub fn job_state(&self, cx: &impl NoSuspend) -> JobState {
+        self.job.lock(cx).state
+    }
+
+    /// Its name: that of its first thread, or of its last one once it has none.
+    pub fn name(&self, cx: &impl NoSuspend) -> Name {
+        match self.first_thread(cx) {
+            Some(thread) => thread.name(cx),
+            None => *self.last_name.lock(cx),
+        }
     }
 
     /// Its real user.

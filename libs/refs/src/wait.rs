@@ -76,6 +76,11 @@ impl WakeSlot {
         self.state.store(self.state.load(Ordering::Relaxed) & !PHASE, Ordering::Release);
     }
 
+    /// Whether the task has left the core and waits.
+    pub fn is_parked(&self) -> bool {
+        self.state.load(Ordering::Acquire) & PHASE == PARKED
+    }
+
     /// Wakes the task from whatever wait it is in; false if it is in none.
     pub fn interrupt(&'static self) -> bool {
         Waker { slot: self, epoch: self.state.load(Ordering::Acquire) & !PHASE }.wake()

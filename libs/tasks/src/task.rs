@@ -157,6 +157,11 @@ impl TaskRef {
         self.is_alive() && self.task.wake.interrupt()
     }
 
+    /// Whether the task waits for something.
+    pub fn is_parked(self) -> bool {
+        self.is_alive() && self.task.wake.is_parked()
+    }
+
     /// The policy's words about the task.
     pub fn sched(self) -> Option<&'static SchedWords> {
         self.is_alive().then_some(&self.task.sched)

@@ -68,8 +68,8 @@ impl TtyFile {
 
 /// How long a read in raw mode waits, by VMIN and VTIME: see termios(3).
 enum Waits {
-    /// Not at all: so many bytes are enough.
-    Enough(usize),
+    /// Not at all: what is there is enough.
+    Enough,
     /// Until this time at most, if there is a limit.
     Until(Option<u64>),
 }
@@ -82,7 +82,7 @@ impl State {
         let (least, limit) = (usize::from(termios.character(VMIN)), u64::from(termios.character(VTIME)) * TENTH_NANOS);
         let there = self.discipline.unread();
         if there >= least.clamp(1, wanted.max(1)) || (least == 0 && limit == 0) {
-            return Waits::Enough(there);
+            return Waits::Enough;
         }
         if limit == 0 {
             return Waits::Until(None);
@@ -101,7 +101,7 @@ impl State {
             }
             self.waiting_since + limit
         };
-        if now >= until { Waits::Enough(there) } else { Waits::Until(Some(until)) }
+        if now >= until { Waits::Enough } else { Waits::Until(Some(until)) }
     }
 }
 

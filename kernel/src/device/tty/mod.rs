@@ -16,6 +16,7 @@ mod control;
 mod discipline;
 mod file;
 mod job;
+pub mod pts;
 mod pty;
 mod serial;
 mod termios;
@@ -49,7 +50,6 @@ pub enum Line {
 pub struct Tty {
     /// What it is connected to.
     pub line: Line,
-    name: WeakRc<Tty>,
     state: SpinLock<State>,
     /// Who waits for input, or for the end of it.
     input: WaitList,
@@ -89,9 +89,8 @@ const MASTER_BACKLOG: usize = 1 << 16;
 
 impl Tty {
     fn new(line: Line) -> StrongRc<Tty> {
-        StrongRc::new_cyclic(|name| Tty {
+        StrongRc::new(Tty {
             line,
-            name,
             state: SpinLock::new(State {
                 discipline: Discipline::default(),
                 window: WindowSize::default(),

@@ -98,9 +98,7 @@ impl InodeOps for Directory {
         let flags = table(&self.target, cx)?.get(fd, cx).map_err(|_| Errno::ENOENT)?.flags();
         let permissions = match self.view {
             View::Info => 0o400,
-            View::Link => {
-                0o100 | if flags.can_read() { 0o400 } else { 0 } | if flags.can_write() { 0o200 } else { 0 }
-            }
+            View::Link => 0o100 | if flags.can_read() { 0o400 } else { 0 } | if flags.can_write() { 0o200 } else { 0 },
         };
         let target = self.target;
         inode(this, self.number(fd as u64)?, self.view.kind(), permissions, &target, cx, || {
@@ -123,8 +121,9 @@ impl InodeOps for Directory {
         let table = table(&self.target, cx)?;
         let fds: Vec<usize> = table.handles.lock(cx).indices().filter(|&fd| fd >= first).collect();
         for fd in fds {
+            let name = alloc::format!("{fd}");
             let entry = DirectoryEntry {
-                name: alloc::format!("{fd}").as_bytes(),
+                name: name.as_bytes(),
                 number: self.number(fd as u64)?,
                 kind: self.view.kind(),
                 next: FIRST_POSITION + fd as u64,
@@ -168,13 +167,7 @@ impl InodeOps for Descriptor {
         Some(self.open_file(me, cx).map(|open| Jump::OpenFile(open.downgrade())))
     }
 
-    fn open(
-        &self,
-        _this: &TempRc<'_, Inode>,
-        _flags: OpenFlags,
-        me: &Current,
-        cx: &Cx,
-    ) -> Step<Option<Box<dyn File>>> {
+    fn open(&self, _this: &TempRc<'_, Inode>, _flags: OpenFlags, me: &Current, cx: &Cx) -> Step<Option<Box<dyn File>>> {
         self.open_file(me, cx)?;
         Ok(Some(Box::new(Info { target: self.target, fd: self.fd })))
     }

@@ -116,13 +116,7 @@ impl InodeOps for Node {
         }
     }
 
-    fn open(
-        &self,
-        this: &TempRc<'_, Inode>,
-        _flags: OpenFlags,
-        me: &Current,
-        cx: &Cx,
-    ) -> Step<Option<Box<dyn File>>> {
+    fn open(&self, this: &TempRc<'_, Inode>, _flags: OpenFlags, me: &Current, cx: &Cx) -> Step<Option<Box<dyn File>>> {
         if this.kind == FileKind::Regular && self.target.is_gone() {
             return Err(Errno::ESRCH.into());
         }

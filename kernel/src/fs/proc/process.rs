@@ -187,8 +187,9 @@ impl InodeOps for Threads {
         ids.sort_unstable();
         let first = from.saturating_sub(FIRST_POSITION);
         for id in ids.into_iter().filter(|&id| u64::from(id) >= first) {
+            let name = alloc::format!("{id}");
             let entry = DirectoryEntry {
-                name: alloc::format!("{id}").as_bytes(),
+                name: name.as_bytes(),
                 number: number(id) | THREAD,
                 kind: FileKind::Directory,
                 next: FIRST_POSITION + u64::from(id) + 1,

@@ -27,9 +27,9 @@ fn state(target: &Target, process: &Process, me: &Current, cx: &Cx) -> (char, &'
     if matches!(process.job_state(cx), JobState::Stopped(_)) {
         return ('T', "stopped");
     }
-    let is_running = target.thread(cx).is_ok_and(|thread| {
-        thread.downgrade() == me.thread || !thread.task(cx).is_some_and(|task| task.is_parked())
-    });
+    let is_running = target
+        .thread(cx)
+        .is_ok_and(|thread| thread.downgrade() == me.thread || !thread.task(cx).is_some_and(|task| task.is_parked()));
     if is_running { ('R', "running") } else { ('S', "sleeping") }
 }
 
@@ -73,15 +73,12 @@ pub fn stat(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<(
     let parameters = parameters(thread.as_ref(), cx);
     let (sizes, image) = memory(target, cx);
     let (ignored, handled) = process.with_actions(cx, |actions| actions.get(cx).summary(cx));
-    let (pending, blocked) = thread
-        .as_ref()
-        .map_or((SignalSet::EMPTY, SignalSet::EMPTY), |thread| (thread.signals.pending.set(), thread.signals.blocked()));
+    let (pending, blocked) = thread.as_ref().map_or((SignalSet::EMPTY, SignalSet::EMPTY), |thread| {
+        (thread.signals.pending.set(), thread.signals.blocked())
+    });
     let resident_limit = process.limits.lock(cx).soft(abi::RLIMIT_RSS);
-    let priority = if parameters.priority > 0 {
-        -1 - i32::from(parameters.priority)
-    } else {
-        20 + i32::from(parameters.nice)
-    };
+    let priority =
+        if parameters.priority > 0 { -1 - i32::from(parameters.priority) } else { 20 + i32::from(parameters.nice) };
 
     text.add(format_args!("{} (", target.who()?.id));
     text.add_bytes(process.name(cx).bytes());
@@ -192,8 +189,7 @@ pub fn status(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result
         "CapInh:\t{:016x}\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t{:016x}\nCapAmb:\t{:016x}\n",
         who.inheritable, who.permitted, who.effective, who.bounding, 0
     ));
-    let no_new_privileges =
-        thread.as_ref().is_some_and(|thread| thread.no_new_privileges.load(Ordering::Relaxed));
+    let no_new_privileges = thread.as_ref().is_some_and(|thread| thread.no_new_privileges.load(Ordering::Relaxed));
     let usage = usage(target, &process, cx)?;
     text.add(format_args!(
         "NoNewPrivs:\t{}\nSeccomp:\t0\nCpus_allowed:\t{:x}\nCpus_allowed_list:\t0-{}\nMems_allowed:\t1\nMems_allowed_list:\t0\n\
@@ -233,8 +229,9 @@ fn add_memory(text: &mut Text, target: &Target, cx: &Cx) {
 
 fn add_signals(text: &mut Text, process: &Process, thread: Option<&TempRc<'_, Thread>>, cx: &Cx) {
     let (ignored, handled) = process.with_actions(cx, |actions| actions.get(cx).summary(cx));
-    let (pending, blocked) = thread
-        .map_or((SignalSet::EMPTY, SignalSet::EMPTY), |thread| (thread.signals.pending.set(), thread.signals.blocked()));
+    let (pending, blocked) = thread.map_or((SignalSet::EMPTY, SignalSet::EMPTY), |thread| {
+        (thread.signals.pending.set(), thread.signals.blocked())
+    });
     let limit = process.limits.lock(cx).soft(abi::RLIMIT_SIGPENDING);
     text.add(format_args!("Threads:\t{}\n", process.thread_count(cx)));
     text.add(format_args!("SigQ:\t{}/{limit}\n", process.pending.len(cx)));

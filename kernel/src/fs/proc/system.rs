@@ -17,7 +17,11 @@ use crate::{process, sched, system};
 
 /// The entries of the root that are no processes.
 pub const ENTRIES: &[Entry] = &[
-    Entry { name: "self", permissions: 0o777, what: What::Link(|_, me, cx| Ok(alloc::format!("{}", me.process(cx)?.pid).into_bytes())) },
+    Entry {
+        name: "self",
+        permissions: 0o777,
+        what: What::Link(|_, me, cx| Ok(alloc::format!("{}", me.process(cx)?.pid).into_bytes())),
+    },
     Entry { name: "thread-self", permissions: 0o777, what: What::Link(thread_self) },
     Entry { name: "mounts", permissions: 0o777, what: What::Link(|_, _, _| Ok(b"self/mounts".to_vec())) },
     text("meminfo", meminfo),
@@ -187,8 +191,7 @@ fn cmdline(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<
 }
 
 fn devices(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    let lines =
-        "Character devices:\n  1 mem\n  4 ttyS\n  5 /dev/tty\n  5 /dev/console\n  5 /dev/ptmx\n136 pts\n\nBlock devices:\n";
+    let lines = "Character devices:\n  1 mem\n  4 ttyS\n  5 /dev/tty\n  5 /dev/console\n  5 /dev/ptmx\n136 pts\n\nBlock devices:\n";
     add(text, lines)
 }
 
