@@ -30,6 +30,7 @@ global_asm!(
 
     .section .text.hot.ebb_copy, "ax"
     .balign 64
+.globl ebb_copy_user
 ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: bytes left
     allow
     cmp rdx, 16
@@ -129,6 +130,7 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
     fixup 92b, 99b
 
     .balign 16
+.globl ebb_zero_user
 ebb_zero_user:                      # rdi: to, rsi: length; rax: bytes left
     allow
     xor eax, eax
@@ -151,6 +153,7 @@ ebb_zero_user:                      # rdi: to, rsi: length; rax: bytes left
     fixup 90b, 99b
 
     .balign 16
+.globl ebb_load_u32
 ebb_load_u32:                       # rdi: from; rax: the word, or -1
     allow
 44: mov eax, [rdi]
@@ -162,6 +165,7 @@ ebb_load_u32:                       # rdi: from; rax: the word, or -1
     fixup 44b, 90b
 
     .balign 16
+.globl ebb_compare_exchange_u32
 ebb_compare_exchange_u32:           # rdi: at, esi: expected, edx: new; rax: the word found, or -1
     allow
     mov eax, esi

@@ -29,6 +29,7 @@ global_asm!(
     r#"
     .section .text
     .balign 16
+.globl ebb_stubs
 ebb_stubs:
     .set vector, 0
     .rept 256

@@ -29,6 +29,7 @@ global_asm!(
     r#"
     .section .text.hot.ebb_user_mode, "ax"
     .balign 64
+.globl ebb_enter_fast
 ebb_enter_fast:                     # rdi: registers; rcx: rip; r11: flags
     mov gs:[{kernel_rsp}], rsp
     mov rax, [rdi + {rax}]
@@ -49,6 +50,7 @@ ebb_enter_fast:                     # rdi: registers; rcx: rip; r11: flags
     sysretq
 
     .balign 64
+.globl ebb_syscall
 ebb_syscall:
     swapgs
     mov gs:[{scratch}], rsp
@@ -77,6 +79,7 @@ ebb_syscall:
     ret
 
     .balign 64
+.globl ebb_enter_exact
 ebb_enter_exact:                    # rdi: registers; rcx: rip; r11: flags
     mov gs:[{kernel_rsp}], rsp
     push {user_data}
