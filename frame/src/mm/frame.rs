@@ -102,10 +102,16 @@ impl Drop for UFrame {
     #[inline(always)]
     fn drop(&mut self) {
         if self.metadata().release(Kind::Untyped) {
-            // SAFETY: it was the last reference.
-            unsafe { supply::give(self.number) };
+            give(self.number);
         }
     }
+}
+
+/// Gives a frame back whose last reference was just released. One place, because handles are dropped everywhere.
+#[inline(never)]
+fn give(number: FrameNumber) {
+    // SAFETY: `drop` found that nobody else refers to the frame.
+    unsafe { supply::give(number) };
 }
 
 /// The start and length of a range clamped to `len`.

@@ -45,10 +45,22 @@ struct Magazine {
     len: AtomicU32,
 }
 
-static MAGAZINES: CoreLocal<[Magazine; SizeClass::COUNT]> = CoreLocal::new(
-    [const { [const { Magazine { first: AtomicPtr::new(null_mut()), len: AtomicU32::new(0) } }; SizeClass::COUNT] };
-        MAX_CORES],
+/// A core's magazines. The alignment is a power of two above their size, so that a core's are quick to find.
+#[repr(align(512))]
+struct Magazines([Magazine; SizeClass::COUNT]);
+
+static MAGAZINES: CoreLocal<Magazines> = CoreLocal::new(
+    [const {
+        Magazines([const { Magazine { first: AtomicPtr::new(null_mut()), len: AtomicU32::new(0) } }; SizeClass::COUNT])
+    }; MAX_CORES],
 );
+
+impl Magazines {
+    #[inline(always)]
+    fn of(&self, class: SizeClass) -> &Magazine {
+        &self.0[class.index()]
+    }
+}
 
 impl Magazine {
     #[inline(always)]
@@ -78,28 +90,24 @@ impl Magazine {
 /// How many free slots of a class a core keeps at most: about two pages of them, within bounds.
 #[inline(always)]
 const fn limit(class: SizeClass) -> u32 {
-    let slots = 2 * PAGE_SIZE / class.size_bytes();
-    if slots > 64 {
-        64
-    } else if slots < 8 {
-        8
-    } else {
-        slots as u32
-    }
-}
-
-/// The limits of all classes.
-const LIMITS: [u32; SizeClass::COUNT] = {
-    let mut limits = [0; SizeClass::COUNT];
-    let mut index = 0;
-    while index < limits.len() {
-        if let Some(class) = SizeClass::at(index) {
-            limits[index] = limit(class);
+    const LIMITS: [u8; SizeClass::COUNT] = {
+        let mut limits = [0; SizeClass::COUNT];
+        let mut index = 0;
+        while index < limits.len() {
+            let slots = 2 * PAGE_SIZE / SizeClass::SIZES[index];
+            limits[index] = if slots > 64 {
+                64
+            } else if slots < 8 {
+                8
+            } else {
+                slots as u8
+            };
+            index += 1;
         }
-        index += 1;
-    }
-    limits
-};
+        limits
+    };
+    LIMITS[class.index()] as u32
+}
 
 /// Slots from the policy: one for the caller, a few for the magazine.
 #[cold]
@@ -112,10 +120,11 @@ fn refill(class: SizeClass) -> *mut u8 {
         Some(slot.into_pointer())
     };
     let Some(slot) = take() else { return null_mut() };
-    for _ in 0..LIMITS[class.index()] / 4 {
+    // The policy may be slow; but what it is asked for beyond the one is not always needed.
+    for _ in 0..limit(class) / 4 {
         let Some(slot) = take() else { break };
         // SAFETY: the slot was just taken, and is of this class.
-        unsafe { MAGAZINES.here()[class.index()].push(slot) };
+        unsafe { MAGAZINES.here().of(class).push(slot) };
     }
     slot.as_ptr()
 }
@@ -124,8 +133,8 @@ fn refill(class: SizeClass) -> *mut u8 {
 #[cold]
 fn spill(class: SizeClass) {
     let Some(policy) = policy() else { return };
-    for _ in 0..LIMITS[class.index()] / 2 {
-        let Some(slot) = MAGAZINES.here()[class.index()].pop() else { return };
+    for _ in 0..limit(class) / 2 {
+        let Some(slot) = MAGAZINES.here().of(class).pop() else { return };
         // SAFETY: slots in the magazine came from slabs and are nobody's.
         policy.give(unsafe { HeapSlot::from_pointer(slot, class) });
     }
@@ -139,40 +148,57 @@ fn order(layout: Layout) -> Option<u8> {
     (order <= supply::MAX_ORDER.into()).then_some(order as u8)
 }
 
+/// A block of frames for a large object; null if there is none.
+#[cold]
+fn alloc_block(layout: Layout) -> *mut u8 {
+    match order(layout).and_then(|order| supply::take_block(order, Kind::Block)) {
+        Some(first) => machine::frame_pointer(first),
+        None => null_mut(),
+    }
+}
+
+/// Takes back what [`alloc_block`] gave.
+///
+/// # Safety
+/// It came from there with this layout, and the caller is done with it.
+#[cold]
+unsafe fn dealloc_block(pointer: *mut u8, layout: Layout) {
+    let Some(order) = order(layout) else { return };
+    let first = machine::pointer_frame(pointer);
+    if !Metadata::get(first).is_some_and(|metadata| metadata.is(Kind::Block)) {
+        panic!("a block that is not in use was freed");
+    }
+    // SAFETY: the caller's promise.
+    unsafe { supply::give_block(first, order) };
+}
+
 // SAFETY: slots are nobody's when they are given out and until they come back, are at least as large as asked for (the class
 // is computed from the layout, invariant 10), and aligned by the class's size; blocks are likewise.
 unsafe impl GlobalAlloc for Heap {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if let Some(class) = SizeClass::of(layout.size(), layout.align()) {
-            return match MAGAZINES.here()[class.index()].pop() {
+        match SizeClass::of(layout.size(), layout.align()) {
+            Some(class) => match MAGAZINES.here().of(class).pop() {
                 Some(slot) => slot.as_ptr(),
                 None => refill(class),
-            };
-        }
-        match order(layout).and_then(|order| supply::take_block(order, Kind::Block)) {
-            Some(first) => machine::frame_pointer(first),
-            None => null_mut(),
+            },
+            None => alloc_block(layout),
         }
     }
 
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        if let Some(class) = SizeClass::of(layout.size(), layout.align()) {
-            // SAFETY: it came from `alloc` with this layout, so it is a slot of this class, and the caller is done with it.
-            let len = unsafe { MAGAZINES.here()[class.index()].push(NonNull::new_unchecked(pointer)) };
-            if len > LIMITS[class.index()] {
-                spill(class);
+        match SizeClass::of(layout.size(), layout.align()) {
+            Some(class) => {
+                // SAFETY: it came from `alloc` with this layout, so it is a slot of this class, and the caller is done with it.
+                let len = unsafe { MAGAZINES.here().of(class).push(NonNull::new_unchecked(pointer)) };
+                if len > limit(class) {
+                    spill(class);
+                }
             }
-            return;
+            // SAFETY: the caller's promise.
+            None => unsafe { dealloc_block(pointer, layout) },
         }
-        let Some(order) = order(layout) else { return };
-        let first = machine::pointer_frame(pointer);
-        if !Metadata::get(first).is_some_and(|metadata| metadata.is(Kind::Block)) {
-            panic!("a block that is not in use was freed");
-        }
-        // SAFETY: it came from `alloc` with this layout, and the caller is done with it.
-        unsafe { supply::give_block(first, order) };
     }
 
     #[inline]
@@ -203,7 +229,7 @@ unsafe impl GlobalAlloc for Heap {
 pub(super) fn trim() {
     for index in 0..SizeClass::COUNT {
         let Some(class) = SizeClass::at(index) else { continue };
-        while MAGAZINES.here()[index].len.load(Ordering::Relaxed) > 0 {
+        while MAGAZINES.here().of(class).len.load(Ordering::Relaxed) > 0 {
             spill(class);
         }
     }

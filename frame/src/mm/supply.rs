@@ -55,38 +55,42 @@ pub(super) enum Purpose {
 }
 
 /// Frames that a core keeps at hand.
-const STACK: usize = 256;
+const STACK: usize = 255;
 /// Frames that go between a stack and the policy at a time.
 const BATCH: usize = 64;
 
-/// Free frames that a core keeps at hand.
-pub(super) struct Stack {
-    len: AtomicU32,
-    frames: [AtomicU32; STACK],
-}
+/// Free frames that a core keeps at hand: the first word says how many, the others are they. So it has the size of a power of
+/// two, and is quick to find.
+pub(super) struct Stack([AtomicU32; STACK + 1]);
 
 impl Stack {
     #[inline(always)]
     fn pop(&self) -> Option<FrameNumber> {
-        let len = self.len.load(Ordering::Relaxed).checked_sub(1)?;
-        self.len.store(len, Ordering::Relaxed);
+        let len = self.0[0].load(Ordering::Relaxed);
+        if len == 0 {
+            return None;
+        }
+        self.0[0].store(len - 1, Ordering::Relaxed);
         // The remainder changes nothing; it is there so that this cannot panic.
-        Some(FrameNumber(self.frames[len as usize % STACK].load(Ordering::Relaxed)))
+        Some(FrameNumber(self.0[len as usize % (STACK + 1)].load(Ordering::Relaxed)))
     }
 
     /// Adds a frame; whether the stack is full now. It must not be full before.
     #[inline(always)]
     fn push(&self, frame: FrameNumber) -> bool {
-        let len = self.len.load(Ordering::Relaxed);
-        self.frames[len as usize % STACK].store(frame.0, Ordering::Relaxed);
-        self.len.store(len + 1, Ordering::Relaxed);
-        len as usize + 1 == STACK
+        let len = self.0[0].load(Ordering::Relaxed) + 1;
+        self.0[len as usize % (STACK + 1)].store(frame.0, Ordering::Relaxed);
+        self.0[0].store(len, Ordering::Relaxed);
+        len as usize == STACK
+    }
+
+    fn len(&self) -> usize {
+        self.0[0].load(Ordering::Relaxed) as usize
     }
 }
 
-static STACKS: CoreLocal<Stack> = CoreLocal::new(
-    [const { Stack { len: AtomicU32::new(0), frames: [const { AtomicU32::new(0) }; STACK] } }; MAX_CORES],
-);
+static STACKS: CoreLocal<Stack> =
+    CoreLocal::new([const { Stack([const { AtomicU32::new(0) }; STACK + 1]) }; MAX_CORES]);
 /// The reserve on a machine with much memory: 4 MiB.
 const MAX_RESERVE: usize = 1024;
 static RESERVE: AtomicUsize = AtomicUsize::new(0);
@@ -118,7 +122,7 @@ pub fn set_reserve(frames: usize) {
 
 /// How many frames are unused, those in the reserve and those that cores keep at hand included.
 pub fn free_frames() -> usize {
-    let stacked: usize = STACKS.all().map(|stack| stack.len.load(Ordering::Relaxed) as usize).sum();
+    let stacked: usize = STACKS.all().map(Stack::len).sum();
     policy().map_or(0, |policy| policy.available()) + stacked
 }
 

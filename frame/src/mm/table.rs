@@ -206,6 +206,20 @@ impl Table {
     /// See the module.
     #[inline(always)]
     pub(super) unsafe fn leaf_or_new(self, level: u32, address: usize) -> Result<Table, OutOfMemory> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.leaf(level, address) } {
+            Some(leaf) => Ok(leaf),
+            // SAFETY: the caller's promise.
+            None => unsafe { self.new_leaf(level, address) },
+        }
+    }
+
+    /// [`leaf_or_new`](Self::leaf_or_new) where tables are missing.
+    ///
+    /// # Safety
+    /// See the module.
+    #[inline(never)]
+    unsafe fn new_leaf(self, level: u32, address: usize) -> Result<Table, OutOfMemory> {
         let mut table = self;
         for level in (2..=level).rev() {
             let index = address >> shift(level);
