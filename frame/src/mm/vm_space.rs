@@ -10,7 +10,7 @@ use bitflags::bitflags;
 use refs::{Cx, SpinGuard, SpinLock};
 
 use super::metadata::{FrameNumber, Metadata};
-use super::table::{LEAF_SPAN, PageEntry, ROOT, Table, groups};
+use super::table::{ENTRIES, LEAF_SPAN, PageEntry, ROOT, Table, groups};
 use super::walk::{self, Gone};
 use super::{Access, Fault, PAGE_SHIFT, PAGE_SIZE, Reader, UFrame, Writer, machine, tlb};
 
@@ -253,7 +253,8 @@ impl VmSpace {
             if start / LEAF_SPAN == (end - 1) / LEAF_SPAN {
                 match root.leaf(ROOT, start) {
                     Some(leaf) => {
-                        let count = walk::clear(leaf, 1, start, end, &mut gone);
+                        let (first, last) = ((start >> PAGE_SHIFT) % ENTRIES, ((end - 1) >> PAGE_SHIFT) % ENTRIES);
+                        let count = walk::clear_leaf(leaf, first, last, &mut gone);
                         gone.release();
                         if leaf.state().live == 0 {
                             root.prune(ROOT, start);

@@ -275,7 +275,7 @@ pub(super) unsafe fn clear(table: Table, level: u32, start: usize, end: usize, g
 /// # Safety
 /// As for [`clear`].
 #[inline]
-unsafe fn clear_leaf(leaf: Table, first: usize, last: usize, gone: &mut Gone) -> usize {
+pub(super) unsafe fn clear_leaf(leaf: Table, first: usize, last: usize, gone: &mut Gone) -> usize {
     let mut pages = 0;
     // SAFETY: the caller's promise. The entries' references are passed on.
     unsafe {
