@@ -221,6 +221,11 @@ pub trait InodeOps: Any + Send + Sync {
         None
     }
 
+    /// Regular files: the F_SEAL_* that are set, if the file can have any.
+    fn seals(&self) -> Option<&AtomicU32> {
+        None
+    }
+
     /// Whether chmod, chown and utimes work on it.
     fn may_change_metadata(&self) -> Result<()> {
         Ok(())

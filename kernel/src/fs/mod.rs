@@ -9,7 +9,9 @@
 
 pub mod access;
 pub mod anonymous;
+pub mod attributes;
 mod context;
+pub mod copy;
 mod devices;
 mod empty;
 pub mod event;
@@ -21,6 +23,7 @@ mod install;
 mod locks;
 mod metadata;
 mod mount;
+pub mod names;
 pub mod open;
 pub mod pipe;
 pub mod proc;
@@ -39,4 +42,4 @@ pub use inode::{Creation, DirectoryEntry, Inode, InodeCache, InodeOps, Jump, Pla
 pub use locks::{FileLocks, LockKind, LockOwner, RecordLock};
 pub use metadata::{DeviceNumber, FileKind, Metadata, Timestamp};
 pub use mount::{Capacity, FileSystem, Location, MOUNTS, Mount, MountFlags, MountTable, Path};
-pub use table::{FdFlags, FileTable};
+pub use table::{FdFlags, FileTable, unshare_table};

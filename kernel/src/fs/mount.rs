@@ -355,6 +355,22 @@ impl MountTable {
         self.mounts.lock(cx).push(mount);
     }
 
+    /// Moves a mount to another place (MS_MOVE).
+    ///
+    /// # Errors
+    /// EINVAL for the root.
+    pub fn relocate(&self, mount: &TempRc<'_, Mount>, on: &Path<'_>, cx: &Cx) -> Result<()> {
+        let mut point = mount.point.lock(cx);
+        let (_, old) = (*point).ok_or(Errno::EINVAL)?;
+        *point = Some((on.mount.downgrade(), on.inode.downgrade()));
+        drop(point);
+        if let Ok(old) = old.upgrade(cx) {
+            old.mounts.fetch_sub(1, Ordering::Relaxed);
+        }
+        on.inode.mounts.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Takes a mount out.
     ///
     /// # Errors

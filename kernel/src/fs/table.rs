@@ -1,10 +1,14 @@
 //! [`FileTable`]: the descriptors of a process.
 
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+
 use bitflags::bitflags;
 use frame::Cx;
-use refs::{HandleTable, SpinLock, TempRc, WeakRc};
+use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::OpenFile;
+use crate::current::Current;
 use crate::error::{Errno, Result};
 
 bitflags! {
@@ -41,4 +45,106 @@ impl FileTable {
     pub fn weak(&self, fd: i32, cx: &Cx) -> Result<WeakRc<OpenFile>> {
         usize::try_from(fd).ok().and_then(|fd| self.handles.lock(cx).weak(fd)).ok_or(Errno::EBADF)
     }
+
+    /// Takes a descriptor out. The description is freed at the end of the call if this was the last.
+    ///
+    /// # Errors
+    /// EBADF.
+    pub fn close(this: &TempRc<'_, Self>, fd: i32, cx: &Cx) -> Result<()> {
+        let closed = usize::try_from(fd).ok().and_then(|fd| this.handles.lock(cx).remove(fd)).ok_or(Errno::EBADF)?;
+        this.release_locks(&closed.get(cx), &this.downgrade(), cx);
+        drop(closed);
+        Ok(())
+    }
+
+    /// Takes all descriptors of a range out.
+    pub fn close_range(this: &TempRc<'_, Self>, range: RangeInclusive<u32>, cx: &Cx) {
+        let chosen: Vec<usize> = this.numbers_in(range, cx);
+        for fd in chosen {
+            let _ = Self::close(this, fd as i32, cx);
+        }
+    }
+
+    /// Sets flags of all descriptors of a range.
+    pub fn set_flags_in(&self, range: RangeInclusive<u32>, flags: FdFlags, cx: &Cx) {
+        for fd in self.numbers_in(range, cx) {
+            if let Some(attribute) = self.handles.lock(cx).attribute(fd) {
+                *attribute |= flags;
+            }
+        }
+    }
+
+    fn numbers_in(&self, range: RangeInclusive<u32>, cx: &Cx) -> Vec<usize> {
+        self.handles.lock(cx).indices().filter(|&fd| u32::try_from(fd).is_ok_and(|fd| range.contains(&fd))).collect()
+    }
+
+    /// A descriptor's own flags.
+    ///
+    /// # Errors
+    /// EBADF.
+    pub fn flags(&self, fd: i32, cx: &Cx) -> Result<FdFlags> {
+        let mut handles = self.handles.lock(cx);
+        usize::try_from(fd).ok().and_then(|fd| handles.attribute(fd).copied()).ok_or(Errno::EBADF)
+    }
+
+    /// Changes a descriptor's own flags.
+    ///
+    /// # Errors
+    /// EBADF.
+    pub fn set_flags(&self, fd: i32, flags: FdFlags, cx: &Cx) -> Result<()> {
+        let mut handles = self.handles.lock(cx);
+        let attribute = usize::try_from(fd).ok().and_then(|fd| handles.attribute(fd)).ok_or(Errno::EBADF)?;
+        *attribute = flags;
+        Ok(())
+    }
+
+    /// One more descriptor for the same description: the lowest free one from `from` on, below `limit`.
+    ///
+    /// # Errors
+    /// EBADF; EMFILE.
+    pub fn duplicate(&self, fd: i32, from: usize, limit: usize, flags: FdFlags, cx: &Cx) -> Result<usize> {
+        let mut handles = self.handles.lock(cx);
+        let share = usize::try_from(fd).ok().and_then(|fd| handles.share(fd)).ok_or(Errno::EBADF)?;
+        handles.insert(share, flags, from, limit).map_err(|_refused: Dying<OpenFile>| Errno::EMFILE)
+    }
+
+    /// Makes `to` a descriptor for the same description, in place of what it was.
+    ///
+    /// # Errors
+    /// EBADF.
+    pub fn duplicate_to(this: &TempRc<'_, Self>, fd: i32, to: usize, flags: FdFlags, cx: &Cx) -> Result<()> {
+        let mut handles = this.handles.lock(cx);
+        let share = usize::try_from(fd).ok().and_then(|fd| handles.share(fd)).ok_or(Errno::EBADF)?;
+        let closed = handles.replace(to, share, flags);
+        drop(handles);
+        if let Some(closed) = closed {
+            this.release_locks(&closed.get(cx), &this.downgrade(), cx);
+        }
+        Ok(())
+    }
+
+    /// Ends the record locks that the process has on a file, as closing any of its descriptors does.
+    #[inline]
+    fn release_locks(&self, closed: &OpenFile, this: &WeakRc<Self>, cx: &Cx) {
+        if let Ok(inode) = closed.inode(cx) {
+            inode.locks.closed_by(this, cx);
+        }
+    }
+}
+
+/// Gives the caller a table of its own, if it shares one (CLONE_FILES).
+///
+/// # Errors
+/// The thread is gone.
+pub fn unshare_table(cx: &Cx, me: &mut Current) -> Result<()> {
+    let thread = me.thread.upgrade(cx)?;
+    let mut files = thread.files.lock(cx);
+    let shared = files.as_ref().filter(|files| files.owners() > 1);
+    let Some(copy) = shared.map(|files| files.get(cx).handles.lock(cx).share_all()) else {
+        return Ok(());
+    };
+    let own = StrongRc::new(FileTable { handles: SpinLock::new(copy) });
+    me.files = own.downgrade();
+    *files = Some(own);
+    Ok(())
 }

@@ -4,12 +4,17 @@
 //! arguments, calls one subsystem and encodes the result; subsystems see neither registers nor raw user pointers.
 
 mod credentials;
+mod descriptors;
+mod directories;
 mod epoll;
 mod events;
 mod exec;
 mod futex;
 mod memory;
+mod metadata;
+mod mounts;
 pub mod names;
+mod open;
 mod pipes;
 pub mod poll;
 mod process;
@@ -22,6 +27,7 @@ mod table;
 mod terminals;
 mod time;
 mod timers;
+mod transfer;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -96,6 +102,8 @@ pub fn dispatch_async(cx: &mut Cx, me: &mut Current) {
         Some(Call::Async(call)) => call(cx, me, &args),
         None => Err(unknown(number)),
     };
+    // What the call destroyed is freed here at the latest, without waiting for a suspension.
+    refs::reclaim::reclaim(cx);
     me.context.registers.rax = match result {
         Ok(value) => value,
         Err(error) if error.is_restart() => {

@@ -18,6 +18,12 @@ pub enum Completeness {
 /// One list for each file of the folder.
 #[rustfmt::skip]
 const LISTS: &[&[Entry]] = &[
+    super::open::CALLS,
+    super::transfer::CALLS,
+    super::descriptors::CALLS,
+    super::directories::CALLS,
+    super::metadata::CALLS,
+    super::mounts::CALLS,
     super::exec::CALLS,
     super::futex::CALLS,
     super::credentials::CALLS,

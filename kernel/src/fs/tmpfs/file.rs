@@ -6,11 +6,14 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
-use linux_raw_sys::general::{FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE};
+use linux_raw_sys::general::{
+    F_SEAL_FUTURE_WRITE, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE, FALLOC_FL_KEEP_SIZE,
+    FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE,
+};
 use refs::SpinLock;
 
 use super::directory::Ticket;
@@ -28,6 +31,8 @@ pub struct RegularFile {
     mapped: AtomicBool,
     /// What `/proc` shows for a file that has no place in the tree.
     name: Option<Vec<u8>>,
+    /// What was forbidden for ever (F_SEAL_*).
+    seals: AtomicU32,
     ticket: Ticket,
 }
 
@@ -113,13 +118,20 @@ impl PageMap {
 
 impl RegularFile {
     pub(super) fn new(ticket: Ticket) -> Self {
-        RegularFile { content: SpinLock::default(), mapped: AtomicBool::new(false), name: None, ticket }
+        RegularFile {
+            content: SpinLock::default(),
+            mapped: AtomicBool::new(false),
+            name: None,
+            seals: AtomicU32::new(F_SEAL_SEAL),
+            ticket,
+        }
     }
 
     /// One that has no place in the tree.
-    pub(super) fn nameless(ticket: Ticket, shown_as: Vec<u8>) -> Self {
+    pub(super) fn nameless(ticket: Ticket, shown_as: Vec<u8>, seals: u32) -> Self {
         let mut file = Self::new(ticket);
         file.name = Some(shown_as);
+        file.seals = AtomicU32::new(seals);
         file
     }
 
@@ -140,6 +152,13 @@ impl RegularFile {
             }
         }
         Ok(())
+    }
+
+    /// # Errors
+    /// EPERM if any of the seals is set.
+    #[inline]
+    fn check_seals(&self, seals: u32) -> Result<()> {
+        if self.seals.load(Ordering::Relaxed) & seals != 0 { Err(Errno::EPERM) } else { Ok(()) }
     }
 
     fn account(&self, pages: u64) -> Result<()> {
@@ -265,9 +284,16 @@ impl InodeOps for RegularFile {
         from: &mut Reader<'_>,
         cx: &Cx,
     ) -> Step<(usize, u64)> {
+        self.check_seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
         let mut content = self.content.lock(cx);
         let start = offset.unwrap_or(content.size);
-        let limit = limit.min(i64::MAX as u64);
+        let mut limit = limit.min(i64::MAX as u64);
+        if self.check_seals(F_SEAL_GROW).is_err() {
+            if start >= content.size && from.remaining() > 0 {
+                return Err(Errno::EPERM.into());
+            }
+            limit = limit.min(content.size);
+        }
         if start >= limit && from.remaining() > 0 {
             return Err(Errno::EFBIG.into());
         }
@@ -293,6 +319,11 @@ impl InodeOps for RegularFile {
         let mut content = self.content.lock(cx);
         let shrinks = size < content.size;
         if shrinks {
+            self.check_seals(F_SEAL_SHRINK)?;
+        } else if size > content.size {
+            self.check_seals(F_SEAL_GROW)?;
+        }
+        if shrinks {
             let first_gone = size.div_ceil(PAGE);
             let gone = content.pages.remove(first_gone..u64::MAX);
             Self::clear(&content, size..first_gone * PAGE);
@@ -316,7 +347,13 @@ impl InodeOps for RegularFile {
             FALLOC_FL_ZERO_RANGE => true,
             _ => return Err(Errno::EOPNOTSUPP),
         };
+        if cut {
+            self.check_seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
+        }
         let mut content = self.content.lock(cx);
+        if end > content.size && !keeps_size {
+            self.check_seals(F_SEAL_GROW)?;
+        }
         if cut {
             let whole = offset.div_ceil(PAGE)..end / PAGE;
             if whole.start < whole.end {
@@ -333,10 +370,7 @@ impl InodeOps for RegularFile {
             }
         } else {
             let pages = offset / PAGE..end.div_ceil(PAGE);
-            let most = self
-                .ticket
-                .file_system
-                .with(|file_system| file_system.capacity.pages.load(core::sync::atomic::Ordering::Relaxed));
+            let most = self.ticket.file_system.with(|file_system| file_system.capacity.pages.load(Ordering::Relaxed));
             let most = if most == 0 { frame::mm::frame_count() as u64 } else { most };
             if pages.end - pages.start > most {
                 return Err(Errno::ENOSPC);
@@ -383,6 +417,10 @@ impl InodeOps for RegularFile {
 
     fn pages(&self) -> Option<&dyn Pages> {
         Some(self)
+    }
+
+    fn seals(&self) -> Option<&AtomicU32> {
+        Some(&self.seals)
     }
 }
 

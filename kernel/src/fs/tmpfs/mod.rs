@@ -75,10 +75,14 @@ fn size_of_option(text: &str) -> Result<u64> {
     number.checked_mul(factor).ok_or(Errno::EINVAL)
 }
 
-/// A file of memory with no name in any directory: memfd_create(2). `/proc` shows it as `shown_as`.
-pub fn nameless_file(shown_as: Vec<u8>, permissions: u32, uid: u32, gid: u32) -> Result<Location> {
+/// A file of memory with no name in any directory: memfd_create(2). `/proc` shows it as `shown_as`; `seals` are the F_SEAL_* that it
+/// has from the start.
+///
+/// # Errors
+/// ENOSPC.
+pub fn nameless_file(shown_as: Vec<u8>, permissions: u32, uid: u32, gid: u32, seals: u32) -> Result<Location> {
     let metadata = Metadata::new(FileKind::Regular, permissions).owned_by(uid, gid);
     new_location(metadata, |file_system| {
-        Ok(Box::new(RegularFile::nameless(directory::Ticket::take(file_system)?, shown_as)))
+        Ok(Box::new(RegularFile::nameless(directory::Ticket::take(file_system)?, shown_as, seals)))
     })
 }

@@ -1,0 +1,258 @@
+//! Changing what stat(2) tells: chmod, chown, utimes, truncate; and extended attributes.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use refs::TempRc;
+
+use super::access::{Subject, Want};
+use super::stored::remove_privileges;
+use super::{FileKind, Inode, Mount, Timestamp};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::signal::{self, Signal};
+
+/// chmod(2).
+///
+/// # Errors
+/// EPERM for who does not own it; EROFS.
+pub fn change_mode(mount: &Mount, inode: &Inode, permissions: u32, me: &Current, cx: &Cx) -> Result<()> {
+    mount.check_writable()?;
+    inode.ops.may_change_metadata()?;
+    if inode.kind == FileKind::Symlink {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let subject = Subject::of(me, cx)?;
+    if !subject.owns(inode, cx) {
+        return Err(Errno::EPERM);
+    }
+    let (.., group) = inode.access_bits(cx);
+    let mut permissions = permissions & 0o7777;
+    if !subject.is_privileged() && !subject.is_in(group, me, cx) {
+        permissions &= !abi::S_ISGID;
+    }
+    inode.change(cx, |metadata| {
+        metadata.mode = inode.kind.mode_bits() | permissions;
+        metadata.changed = Timestamp::now();
+    });
+    Ok(())
+}
+
+/// chown(2); `None` leaves an id as it is.
+///
+/// # Errors
+/// EPERM; EROFS.
+pub fn change_owner(
+    mount: &Mount,
+    inode: &Inode,
+    uid: Option<u32>,
+    gid: Option<u32>,
+    me: &Current,
+    cx: &Cx,
+) -> Result<()> {
+    mount.check_writable()?;
+    inode.ops.may_change_metadata()?;
+    let subject = Subject::of(me, cx)?;
+    let (_, owner, group) = inode.access_bits(cx);
+    if !subject.is_privileged() {
+        let gives_away = uid.is_some_and(|uid| uid != owner);
+        let joins = gid.is_some_and(|gid| gid != group && !subject.is_in(gid, me, cx));
+        if gives_away || joins || ((uid.is_some() || gid.is_some()) && owner != subject.uid) {
+            return Err(Errno::EPERM);
+        }
+    }
+    inode.change(cx, |metadata| {
+        metadata.uid = uid.unwrap_or(metadata.uid);
+        metadata.gid = gid.unwrap_or(metadata.gid);
+        if inode.kind != FileKind::Directory {
+            metadata.mode &= !abi::S_ISUID;
+            if metadata.mode & abi::S_IXGRP != 0 {
+                metadata.mode &= !abi::S_ISGID;
+            }
+        }
+        metadata.changed = Timestamp::now();
+    });
+    Ok(())
+}
+
+/// What utimensat(2) does to a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NewTime {
+    /// Nothing.
+    Keep,
+    /// The present.
+    Now,
+    /// That.
+    To(Timestamp),
+}
+
+/// utimensat(2).
+///
+/// # Errors
+/// EACCES (both times to the present), EPERM (otherwise); EROFS.
+pub fn change_times(
+    mount: &Mount,
+    inode: &Inode,
+    accessed: NewTime,
+    modified: NewTime,
+    me: &Current,
+    cx: &Cx,
+) -> Result<()> {
+    if (accessed, modified) == (NewTime::Keep, NewTime::Keep) {
+        return Ok(());
+    }
+    mount.check_writable()?;
+    let subject = Subject::of(me, cx)?;
+    if !subject.owns(inode, cx) {
+        if (accessed, modified) != (NewTime::Now, NewTime::Now) {
+            return Err(Errno::EPERM);
+        }
+        subject.check(inode, Want::WRITE, me, cx)?;
+    }
+    let now = Timestamp::now();
+    let apply = |time: &mut Timestamp, new| match new {
+        NewTime::Keep => {}
+        NewTime::Now => *time = now,
+        NewTime::To(to) => *time = to,
+    };
+    inode.change(cx, |metadata| {
+        apply(&mut metadata.accessed, accessed);
+        apply(&mut metadata.modified, modified);
+        metadata.changed = now;
+    });
+    Ok(())
+}
+
+/// Changes the length of a regular file; permissions are checked.
+///
+/// # Errors
+/// EFBIG with SIGXFSZ beyond RLIMIT_FSIZE; the file system's own.
+pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &Current, cx: &Cx) -> Result<()> {
+    if size > inode.metadata(cx).size && size > me.thread(cx)?.limit(abi::RLIMIT_FSIZE, cx).0 {
+        signal::raise(me, Signal::XFSZ, cx);
+        return Err(Errno::EFBIG);
+    }
+    inode.ops.set_size(inode, size, cx)?;
+    remove_privileges(inode, me, cx)
+}
+
+/// The longest name and the longest value of an extended attribute.
+const LONGEST_NAME: usize = 255;
+const LONGEST_VALUE: usize = 65536;
+/// How many bytes of names and values one file may have.
+const MOST_BYTES: usize = 65536;
+
+/// What setxattr(2) does about an attribute that is there, or is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetAttribute {
+    /// Either is fine.
+    Any,
+    /// EEXIST if it is there.
+    Create,
+    /// ENODATA if it is not.
+    Replace,
+}
+
+/// Checks the name of an extended attribute, and that the caller may use it.
+fn check_attribute(inode: &Inode, name: &[u8], want: Want, me: &Current, cx: &Cx) -> Result<()> {
+    if name.is_empty() || name.len() > LONGEST_NAME {
+        return Err(Errno::ERANGE);
+    }
+    let subject = Subject::of(me, cx)?;
+    let writes = want.contains(Want::WRITE);
+    if name.starts_with(b"user.") {
+        if !matches!(inode.kind, FileKind::Regular | FileKind::Directory) {
+            return Err(if writes { Errno::EPERM } else { Errno::ENODATA });
+        }
+        subject.check(inode, want, me, cx)
+    } else if name.starts_with(b"trusted.") {
+        match subject.is_privileged() {
+            true => Ok(()),
+            false => Err(if writes { Errno::EPERM } else { Errno::ENODATA }),
+        }
+    } else if name.starts_with(b"security.") {
+        if writes && !subject.is_privileged() { Err(Errno::EPERM) } else { Ok(()) }
+    } else {
+        Err(Errno::EOPNOTSUPP)
+    }
+}
+
+/// setxattr(2).
+///
+/// # Errors
+/// Those of setxattr(2).
+pub fn set_attribute(
+    mount: &Mount,
+    inode: &Inode,
+    name: &[u8],
+    value: &[u8],
+    how: SetAttribute,
+    me: &Current,
+    cx: &Cx,
+) -> Result<()> {
+    mount.check_writable()?;
+    inode.ops.may_change_metadata()?;
+    check_attribute(inode, name, Want::WRITE, me, cx)?;
+    if value.len() > LONGEST_VALUE {
+        return Err(Errno::E2BIG);
+    }
+    crate::memory::admit()?;
+    let mut attributes = inode.attributes.lock(cx);
+    let there = attributes.get_or_insert_default();
+    match how {
+        SetAttribute::Create if there.contains_key(name) => return Err(Errno::EEXIST),
+        SetAttribute::Replace if !there.contains_key(name) => return Err(Errno::ENODATA),
+        _ => {}
+    }
+    let others: usize =
+        there.iter().filter(|(other, _)| *other != name).map(|(name, value)| name.len() + value.len()).sum();
+    if others + name.len() + value.len() > MOST_BYTES {
+        return Err(Errno::ENOSPC);
+    }
+    there.insert(name.to_vec(), value.to_vec());
+    drop(attributes);
+    inode.change(cx, |metadata| metadata.changed = Timestamp::now());
+    Ok(())
+}
+
+/// getxattr(2).
+///
+/// # Errors
+/// ENODATA, EOPNOTSUPP, EACCES.
+pub fn attribute(inode: &Inode, name: &[u8], me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+    check_attribute(inode, name, Want::READ, me, cx)?;
+    let attributes = inode.attributes.lock(cx);
+    attributes.as_ref().and_then(|there| there.get(name)).cloned().ok_or(Errno::ENODATA)
+}
+
+/// removexattr(2).
+///
+/// # Errors
+/// ENODATA, EOPNOTSUPP, EACCES, EPERM, EROFS.
+pub fn remove_attribute(mount: &Mount, inode: &Inode, name: &[u8], me: &Current, cx: &Cx) -> Result<()> {
+    mount.check_writable()?;
+    check_attribute(inode, name, Want::WRITE, me, cx)?;
+    let removed = inode.attributes.lock(cx).as_mut().and_then(|there| there.remove(name));
+    removed.ok_or(Errno::ENODATA)?;
+    inode.change(cx, |metadata| metadata.changed = Timestamp::now());
+    Ok(())
+}
+
+/// listxattr(2): the names, each with a zero behind it.
+///
+/// # Errors
+/// The thread is gone.
+pub fn attribute_names(inode: &Inode, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+    let privileged = Subject::of(me, cx)?.is_privileged();
+    let attributes = inode.attributes.lock(cx);
+    let mut names = Vec::new();
+    for name in attributes.iter().flat_map(|there| BTreeMap::keys(there)) {
+        if privileged || !name.starts_with(b"trusted.") {
+            names.extend_from_slice(name);
+            names.push(0);
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,150 @@
+//! Copies from file to file inside the kernel: sendfile(2), copy_file_range(2), splice(2). And memory files, which are mostly
+//! filled so.
+
+use alloc::boxed::Box;
+use alloc::vec;
+
+use frame::Cx;
+use refs::WeakRc;
+
+use super::access::Subject;
+use super::stored::StoredFile;
+use super::transfer::{Position, read_bytes_async, write_bytes_async};
+use super::{FileKind, OpenFile, OpenFlags, tmpfs};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+
+/// Where bytes come from or go to.
+#[derive(Clone, Copy)]
+pub struct CopyEnd {
+    /// The description.
+    pub name: WeakRc<OpenFile>,
+    /// Where in it.
+    pub position: Position,
+}
+
+impl CopyEnd {
+    fn at(&self, done: usize) -> Position {
+        match self.position {
+            Position::Current => Position::Current,
+            Position::At(start) => Position::At(start.saturating_add(done as u64)),
+        }
+    }
+}
+
+/// Bytes that are on their way at a time.
+const CHUNK: usize = 16384;
+
+/// Copies up to `len` bytes, until the end of `from`; how many. Bytes that were read from a seekable file and not taken by `to` are not
+/// lost: the offset goes back.
+///
+/// # Errors
+/// Those of read(2) and write(2), where nothing was copied.
+pub fn copy_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    from: &CopyEnd,
+    to: &CopyEnd,
+    len: usize,
+    no_wait: bool,
+) -> Result<usize> {
+    let mut buffer = vec![0; CHUNK.min(len)];
+    let mut done = 0;
+    while done < len {
+        let room = (len - done).min(CHUNK);
+        let bytes = buffer.get_mut(..room).unwrap_or_default();
+        let read = match read_bytes_async(cx, me, from.name, bytes, from.at(done), no_wait) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(_) if done > 0 => break,
+            Err(error) => return Err(error),
+        };
+        let bytes = buffer.get(..read).unwrap_or_default();
+        let written = write_bytes_async(cx, me, to.name, bytes, to.at(done), no_wait);
+        let taken = *written.as_ref().unwrap_or(&0);
+        if taken < read
+            && from.position == Position::Current
+            && let Ok(open) = from.name.upgrade(cx)
+            && open.is_seekable
+        {
+            open.offset.fetch_sub((read - taken) as u64, core::sync::atomic::Ordering::Relaxed);
+        }
+        done += taken;
+        match written {
+            Err(error) if done == 0 => return Err(error),
+            Ok(written) if written == read => {}
+            _ => break,
+        }
+    }
+    Ok(done)
+}
+
+/// As [`copy_async`], but waits only for the first bytes.
+///
+/// # Errors
+/// As for [`copy_async`].
+pub fn splice_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    from: &CopyEnd,
+    to: &CopyEnd,
+    len: usize,
+    no_wait: bool,
+) -> Result<usize> {
+    let first = copy_async(cx, me, from, to, len.min(CHUNK), no_wait)?;
+    if first < CHUNK || first == len {
+        return Ok(first);
+    }
+    let rest_from = CopyEnd { position: from.at(first), ..*from };
+    let rest_to = CopyEnd { position: to.at(first), ..*to };
+    Ok(first + copy_async(cx, me, &rest_from, &rest_to, len - first, true).unwrap_or(0))
+}
+
+/// Checks what copy_file_range(2) asks for; how many bytes there are to copy.
+///
+/// # Errors
+/// EBADF, EISDIR, EINVAL (no regular files; ranges of one file that overlap).
+pub fn check_ranges(cx: &Cx, _me: &Current, from: &CopyEnd, to: &CopyEnd, len: usize) -> Result<usize> {
+    let source = from.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+    let target = to.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+    if !source.flags().can_read()
+        || !target.flags().can_write()
+        || target.flags().contains(OpenFlags::APPEND)
+        || source.flags().contains(OpenFlags::PATH)
+        || target.flags().contains(OpenFlags::PATH)
+    {
+        return Err(Errno::EBADF);
+    }
+    let (source_inode, target_inode) = (source.inode(cx)?, target.inode(cx)?);
+    for inode in [&source_inode, &target_inode] {
+        match inode.kind {
+            FileKind::Regular => {}
+            FileKind::Directory => return Err(Errno::EISDIR),
+            _ => return Err(Errno::EINVAL),
+        }
+    }
+    let offset = |end: &CopyEnd, open: &OpenFile| match end.position {
+        Position::At(offset) => offset,
+        Position::Current => open.offset.load(core::sync::atomic::Ordering::Relaxed),
+    };
+    let (start, to_start) = (offset(from, &source), offset(to, &target));
+    let len = (len as u64).min(source_inode.metadata(cx).size.saturating_sub(start));
+    let overlaps = start < to_start.saturating_add(len) && to_start < start.saturating_add(len);
+    if source_inode.downgrade() == target_inode.downgrade() && overlaps {
+        return Err(Errno::EINVAL);
+    }
+    Ok(len as usize)
+}
+
+/// A new memory file, open for reading and writing: memfd_create(2).
+///
+/// # Errors
+/// ENOSPC.
+pub fn memory_file(name: &[u8], permissions: u32, seals: u32, me: &Current, cx: &Cx) -> Result<OpenFile> {
+    let subject = Subject::of(me, cx)?;
+    let shown_as = [b"/memfd:", name, b" (deleted)"].concat();
+    let location = tmpfs::nameless_file(shown_as, permissions, subject.uid, subject.gid, seals)?;
+    location.inode.get(cx).begin_writing()?;
+    let file = Box::new(StoredFile::new(location.inode.share()));
+    Ok(OpenFile::at(file, OpenFlags::READ_WRITE, location))
+}

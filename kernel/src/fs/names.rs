@@ -1,0 +1,225 @@
+//! What changes the tree of names: making, linking, removing and renaming files. Permissions, mounts and the shape of paths are judged here; the file
+//! system does the rest.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+
+use super::access::{Subject, Want};
+use super::open::creation;
+use super::walk::{self, Found, WalkFlags};
+use super::{DeviceNumber, FileKind, Location, Path, Rename};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+
+/// A path with the directory that it is relative to.
+#[derive(Clone, Copy)]
+pub struct At<'a> {
+    /// A descriptor, or AT_FDCWD.
+    pub directory: i32,
+    /// The path.
+    pub path: &'a [u8],
+}
+
+impl<'a> At<'a> {
+    fn walk<'cx>(self, flags: WalkFlags, me: &Current, cx: &'cx Cx) -> Result<Found<'cx, 'a>> {
+        walk::walk(walk::start(self.directory, self.path, me, cx)?, self.path, flags, me, cx)
+    }
+}
+
+/// What mkdir(2), mknod(2) and symlink(2) make.
+#[derive(Clone, Copy)]
+pub struct NewFile<'a> {
+    /// Its kind.
+    pub kind: FileKind,
+    /// Its permissions, umask not yet applied.
+    pub permissions: u32,
+    /// Which device, for a device node.
+    pub device: DeviceNumber,
+    /// Where it leads, for a symbolic link.
+    pub target: &'a [u8],
+}
+
+/// Checks that a name may be made where `found` is.
+fn check_new<'f, 'cx>(
+    found: &'f Found<'cx, '_>,
+    subject: &Subject,
+    me: &Current,
+    cx: &'cx Cx,
+) -> Result<&'f Path<'cx>> {
+    if found.target.is_some() || found.name.is_empty() {
+        return Err(Errno::EEXIST);
+    }
+    let parent = &found.parent;
+    parent.mount.check_writable()?;
+    subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, me, cx)?;
+    Ok(parent)
+}
+
+/// Makes a file that is not opened: mkdir(2), mknod(2), symlink(2).
+///
+/// # Errors
+/// Those of the three; EPERM for a device node of an unprivileged caller.
+pub fn make(at: At<'_>, new: &NewFile<'_>, me: &Current, cx: &Cx) -> Result<()> {
+    let found = at.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    if found.has_trailing_slash && found.target.is_none() && new.kind != FileKind::Directory {
+        return Err(Errno::ENOENT);
+    }
+    let subject = Subject::of(me, cx)?;
+    let parent = check_new(&found, &subject, me, cx)?;
+    let is_device = matches!(new.kind, FileKind::CharacterDevice | FileKind::BlockDevice);
+    if is_device && !subject.is_privileged() {
+        return Err(Errno::EPERM);
+    }
+    crate::memory::admit()?;
+    let mut what = creation(new.kind, new.permissions, &parent.inode, &subject, me, cx)?;
+    if new.kind == FileKind::Symlink {
+        what.permissions = 0o777;
+    }
+    what.device = new.device;
+    what.target = new.target;
+    parent.inode.ops.create(&parent.inode, &found.name, &what, cx)?;
+    Ok(())
+}
+
+/// link(2): one more name for what is at `from`.
+///
+/// # Errors
+/// Those of link(2).
+pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
+    let source = from.walk(walking, me, cx)?.target.ok_or(Errno::ENOENT)?;
+    let found = to.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    if found.has_trailing_slash && found.target.is_none() {
+        return Err(Errno::ENOENT);
+    }
+    let subject = Subject::of(me, cx)?;
+    let parent = check_new(&found, &subject, me, cx)?;
+    if source.mount.id != parent.mount.id {
+        return Err(Errno::EXDEV);
+    }
+    if source.inode.kind == FileKind::Directory {
+        return Err(Errno::EPERM);
+    }
+    parent.inode.ops.link(&parent.inode, &found.name, &source.inode, cx)
+}
+
+/// unlink(2).
+///
+/// # Errors
+/// Those of unlink(2).
+pub fn unlink(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
+    let found = at.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    if found.name.is_empty() {
+        return Err(Errno::EISDIR);
+    }
+    let victim = found.target.ok_or(Errno::ENOENT)?;
+    let parent = found.parent;
+    parent.mount.check_writable()?;
+    Subject::of(me, cx)?.check_removal(&parent.inode, &victim.inode, me, cx)?;
+    if victim.inode.kind == FileKind::Directory {
+        return Err(Errno::EISDIR);
+    }
+    if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
+        return Err(Errno::EBUSY);
+    }
+    parent.inode.ops.unlink(&parent.inode, &found.name, cx)
+}
+
+/// rmdir(2).
+///
+/// # Errors
+/// Those of rmdir(2).
+pub fn remove_directory(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
+    let found = at.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    if found.ends_in_dot {
+        return Err(Errno::EINVAL);
+    }
+    let victim = found.target.ok_or(Errno::ENOENT)?;
+    if found.name.is_empty() {
+        // `..` has something in it; the root is in use.
+        return Err(if at.path.ends_with(b"..") { Errno::ENOTEMPTY } else { Errno::EBUSY });
+    }
+    let parent = found.parent;
+    parent.mount.check_writable()?;
+    Subject::of(me, cx)?.check_removal(&parent.inode, &victim.inode, me, cx)?;
+    if victim.inode.kind != FileKind::Directory {
+        return Err(Errno::ENOTDIR);
+    }
+    if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
+        return Err(Errno::EBUSY);
+    }
+    parent.inode.ops.remove_directory(&parent.inode, &found.name, cx)
+}
+
+/// rename(2).
+///
+/// # Errors
+/// Those of rename(2).
+pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &Current, cx: &Cx) -> Result<()> {
+    let source = from.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    let target = to.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    if source.parent.mount.id != target.parent.mount.id {
+        return Err(Errno::EXDEV);
+    }
+    if source.name.is_empty() || target.name.is_empty() {
+        let no_replace = how == Rename::NoReplace && !source.name.is_empty();
+        return Err(if no_replace { Errno::EEXIST } else { Errno::EBUSY });
+    }
+    source.parent.mount.check_writable()?;
+    let moved = source.target.ok_or(Errno::ENOENT)?;
+    let subject = Subject::of(me, cx)?;
+    let is_directory = moved.inode.kind == FileKind::Directory;
+    if !is_directory && (source.has_trailing_slash || (target.has_trailing_slash && how != Rename::Exchange)) {
+        return Err(Errno::ENOTDIR);
+    }
+    if how == Rename::NoReplace && target.target.is_some() {
+        return Err(Errno::EEXIST);
+    }
+    subject.check_removal(&source.parent.inode, &moved.inode, me, cx)?;
+    match &target.target {
+        Some(existing) => subject.check_removal(&target.parent.inode, &existing.inode, me, cx)?,
+        None => subject.check(&target.parent.inode, Want::WRITE | Want::EXECUTE, me, cx)?,
+    }
+    let crosses = source.parent.inode.downgrade() != target.parent.inode.downgrade();
+    if is_directory && crosses {
+        // Its `..` is rewritten.
+        subject.check(&moved.inode, Want::WRITE, me, cx)?;
+    }
+    let is_busy = |path: &Path<'_>, parent: &Path<'_>| {
+        path.inode.mounts.load(Ordering::Relaxed) > 0 || path.mount.id != parent.mount.id
+    };
+    if is_busy(&moved, &source.parent)
+        || target.target.as_ref().is_some_and(|existing| is_busy(existing, &target.parent))
+    {
+        return Err(Errno::EBUSY);
+    }
+    let (parent, to_parent) = (&source.parent.inode, &target.parent.inode);
+    parent.ops.rename(parent, &source.name, to_parent, &target.name, how, cx)
+}
+
+/// readlink(2): where a symbolic link leads. An empty path is the link that the descriptor was opened on.
+///
+/// # Errors
+/// Those of readlink(2).
+pub fn read_link(at: At<'_>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+    let walking = if at.directory >= 0 { WalkFlags::MAY_BE_EMPTY } else { WalkFlags::empty() };
+    let path = at.walk(walking, me, cx)?.target.ok_or(Errno::ENOENT)?;
+    if path.inode.kind != FileKind::Symlink {
+        return Err(if at.path.is_empty() { Errno::ENOENT } else { Errno::EINVAL });
+    }
+    path.inode.touch_accessed(cx);
+    path.inode.ops.read_link(me, cx)
+}
+
+/// A directory that may become the working directory or the root.
+///
+/// # Errors
+/// ENOTDIR, EACCES.
+pub fn enterable(path: &Path<'_>, me: &Current, cx: &Cx) -> Result<Location> {
+    if path.inode.kind != FileKind::Directory {
+        return Err(Errno::ENOTDIR);
+    }
+    Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, me, cx)?;
+    path.keep()
+}

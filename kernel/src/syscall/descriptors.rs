@@ -1,0 +1,337 @@
+//! Descriptors: duplicating, flags, locks, ioctl.
+
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use linux_raw_sys::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::access::Subject;
+use crate::fs::pipe::PipeEnd;
+use crate::fs::{FdFlags, FileKind, FileTable, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock};
+use crate::step::{Patience, Step, Stop, complete_async};
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(abi::__NR_dup, "dup", Call::Step(dup)),
+    Entry::new(abi::__NR_dup2, "dup2", Call::Step(dup2)),
+    Entry::new(abi::__NR_dup3, "dup3", Call::Step(dup3)),
+    Entry::partial(
+        abi::__NR_fcntl,
+        "fcntl",
+        Call::Async(fcntl_async),
+        "leases, directory notifications, signals on readiness, deadlock detection",
+    ),
+    Entry::new(abi::__NR_ioctl, "ioctl", Call::Async(ioctl_async)),
+    Entry::new(abi::__NR_flock, "flock", Call::Async(flock_async)),
+];
+
+/// How many descriptors the process may have.
+fn limit(me: &Current, cx: &Cx) -> Result<usize> {
+    // What Linux calls nr_open.
+    const MOST: u64 = 1 << 20;
+    Ok(me.thread(cx)?.limit(abi::RLIMIT_NOFILE, cx).0.min(MOST) as usize)
+}
+
+fn dup(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    Ok(me.files(cx)?.duplicate(args.int(0), 0, limit(me, cx)?, FdFlags::empty(), cx)?)
+}
+
+fn dup2(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (old, new) = (args.int(0), args.int(1));
+    if old == new {
+        me.files(cx)?.weak(old, cx)?;
+        return Ok(new as usize);
+    }
+    duplicate_to(cx, me, old, new, FdFlags::empty())
+}
+
+fn dup3(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (old, new, flags) = (args.int(0), args.int(1), args.int(2) as u32);
+    if old == new || flags & !abi::O_CLOEXEC != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    duplicate_to(cx, me, old, new, FdFlags::of(OpenFlags::from_bits_retain(flags)))
+}
+
+fn duplicate_to(cx: &Cx, me: &Current, old: i32, new: i32, flags: FdFlags) -> Step<usize> {
+    let limit = limit(me, cx)?;
+    let to = usize::try_from(new).ok().filter(|&to| to < limit).ok_or(Errno::EBADF)?;
+    FileTable::duplicate_to(&me.files(cx)?, old, to, flags, cx)?;
+    Ok(to)
+}
+
+fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (fd, command, argument) = (args.int(0), args.int(1) as u32, args.long(2));
+    let is_description = matches!(command, abi::F_OFD_GETLK | abi::F_OFD_SETLK | abi::F_OFD_SETLKW);
+    match command {
+        abi::F_GETLK | abi::F_OFD_GETLK => {
+            let (owner, pid) = lock_owner(cx, me, fd, is_description)?;
+            get_lock_async(cx, me, fd, owner, pid, argument)
+        }
+        abi::F_SETLK | abi::F_SETLKW | abi::F_OFD_SETLK | abi::F_OFD_SETLKW => {
+            let waits = matches!(command, abi::F_SETLKW | abi::F_OFD_SETLKW);
+            let (owner, pid) = lock_owner(cx, me, fd, is_description)?;
+            set_lock_async(cx, me, fd, owner, pid, argument, waits)
+        }
+        _ => control(cx, me, fd, command, argument),
+    }
+}
+
+/// What fcntl(2) does without waiting.
+fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Result<usize> {
+    let files = me.files(cx)?;
+    let open = files.get(fd, cx)?;
+    let places_only = [abi::F_DUPFD, abi::F_DUPFD_CLOEXEC, abi::F_GETFD, abi::F_SETFD, abi::F_GETFL].contains(&command);
+    if open.flags().contains(OpenFlags::PATH) && !places_only {
+        return Err(Errno::EBADF);
+    }
+    match command {
+        abi::F_DUPFD | abi::F_DUPFD_CLOEXEC => {
+            let limit = limit(me, cx)?;
+            let from = usize::try_from(argument as i32).ok().filter(|&from| from < limit).ok_or(Errno::EINVAL)?;
+            let closes = command == abi::F_DUPFD_CLOEXEC;
+            let flags = if closes { FdFlags::CLOSE_ON_EXEC } else { FdFlags::empty() };
+            files.duplicate(fd, from, limit, flags, cx)
+        }
+        abi::F_GETFD => Ok(usize::from(files.flags(fd, cx)?.bits())),
+        abi::F_SETFD => {
+            files.set_flags(fd, FdFlags::from_bits_truncate(argument as u8 & 1), cx)?;
+            Ok(0)
+        }
+        abi::F_GETFL => Ok((open.flags() | OpenFlags::LARGE_FILE).bits() as usize),
+        abi::F_SETFL => {
+            let mutable =
+                OpenFlags::APPEND | OpenFlags::NONBLOCK | OpenFlags::DIRECT | OpenFlags::NO_ATIME | OpenFlags::ASYNC;
+            let new = OpenFlags::from_bits_retain(argument as u32) & mutable;
+            if new.contains(OpenFlags::NO_ATIME)
+                && !open.flags().contains(OpenFlags::NO_ATIME)
+                && !Subject::of(me, cx)?.owns(&*open.inode(cx)?, cx)
+            {
+                return Err(Errno::EPERM);
+            }
+            open.set_flags((open.flags() & !mutable) | new);
+            Ok(0)
+        }
+        abi::F_GETOWN => Ok(open.owner.load(Ordering::Relaxed) as isize as usize),
+        abi::F_SETOWN => {
+            open.owner.store(argument as i32, Ordering::Relaxed);
+            Ok(0)
+        }
+        abi::F_SETPIPE_SZ => {
+            let end = open.kind::<PipeEnd>().ok_or(Errno::EBADF)?;
+            end.set_capacity(argument as u32 as usize, Subject::of(me, cx)?.is_privileged(), cx)
+        }
+        abi::F_GETPIPE_SZ => Ok(open.kind::<PipeEnd>().ok_or(Errno::EBADF)?.capacity(cx)),
+        abi::F_ADD_SEALS => add_seals(&open, argument as u32, cx),
+        abi::F_GET_SEALS => {
+            let inode = open.inode(cx)?;
+            let seals = inode.ops.seals().ok_or(Errno::EINVAL)?;
+            Ok(seals.load(Ordering::Relaxed) as usize)
+        }
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+fn add_seals(open: &OpenFile, new: u32, cx: &Cx) -> Result<usize> {
+    let all = abi::F_SEAL_SEAL
+        | abi::F_SEAL_SHRINK
+        | abi::F_SEAL_GROW
+        | abi::F_SEAL_WRITE
+        | abi::F_SEAL_FUTURE_WRITE
+        | abi::F_SEAL_EXEC;
+    if !open.flags().can_write() {
+        return Err(Errno::EPERM);
+    }
+    let inode = open.inode(cx)?;
+    let seals = inode.ops.seals().ok_or(Errno::EINVAL)?;
+    if new & !all != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if seals.load(Ordering::Relaxed) & abi::F_SEAL_SEAL != 0 {
+        return Err(Errno::EPERM);
+    }
+    seals.fetch_or(new, Ordering::Relaxed);
+    Ok(0)
+}
+
+/// `struct flock`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct LockArgument {
+    kind: i16,
+    whence: i16,
+    padding: u32,
+    start: i64,
+    len: i64,
+    pid: i32,
+    end_padding: u32,
+}
+
+fn lock_owner(cx: &Cx, me: &Current, fd: i32, is_description: bool) -> Result<(LockOwner, u32)> {
+    let open = me.files(cx)?.weak(fd, cx)?;
+    if open.upgrade(cx).is_ok_and(|open| open.flags().contains(OpenFlags::PATH)) {
+        return Err(Errno::EBADF);
+    }
+    if is_description {
+        Ok((LockOwner::Description(open), 0))
+    } else {
+        Ok((LockOwner::Process(me.files), me.process(cx)?.pid))
+    }
+}
+
+impl LockArgument {
+    /// The first and the last byte.
+    fn range(&self, open: &OpenFile, cx: &Cx) -> Result<(u64, u64)> {
+        let base = match u32::try_from(self.whence).map_err(|_| Errno::EINVAL)? {
+            abi::SEEK_SET => 0,
+            abi::SEEK_CUR => open.offset.load(Ordering::Relaxed) as i64,
+            abi::SEEK_END => open.inode(cx)?.metadata(cx).size as i64,
+            _ => return Err(Errno::EINVAL),
+        };
+        let start = base.checked_add(self.start).ok_or(Errno::EOVERFLOW)?;
+        let (first, last) = if self.len > 0 {
+            (start, start.checked_add(self.len - 1).ok_or(Errno::EOVERFLOW)?)
+        } else if self.len < 0 {
+            (start.checked_add(self.len).ok_or(Errno::EINVAL)?, start - 1)
+        } else {
+            (start, i64::MAX)
+        };
+        if first < 0 {
+            return Err(Errno::EINVAL);
+        }
+        Ok((first as u64, if self.len == 0 { u64::MAX } else { last as u64 }))
+    }
+}
+
+fn get_lock_async(cx: &mut Cx, me: &mut Current, fd: i32, owner: LockOwner, pid: u32, address: usize) -> Result<usize> {
+    let mut argument: LockArgument = me.read_async(cx, address)?;
+    if matches!(owner, LockOwner::Description(_)) && argument.pid != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let kind = match argument.kind as u32 {
+        abi::F_RDLCK => LockKind::Shared,
+        abi::F_WRLCK => LockKind::Exclusive,
+        _ => return Err(Errno::EINVAL),
+    };
+    let open = me.files(cx)?.get(fd, cx)?;
+    let (first, last) = argument.range(&open, cx)?;
+    match open.inode(cx)?.locks.conflict(&RecordLock { owner, pid, kind, first, last }, cx) {
+        None => argument.kind = abi::F_UNLCK as i16,
+        Some(lock) => {
+            argument.kind = if lock.kind == LockKind::Shared { abi::F_RDLCK } else { abi::F_WRLCK } as i16;
+            argument.whence = abi::SEEK_SET as i16;
+            argument.start = lock.first as i64;
+            argument.len = if lock.last == u64::MAX { 0 } else { (lock.last - lock.first + 1) as i64 };
+            argument.pid = if lock.pid == 0 { -1 } else { lock.pid as i32 };
+        }
+    }
+    drop(open);
+    me.write_async(cx, address, &argument)?;
+    Ok(0)
+}
+
+fn set_lock_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    fd: i32,
+    owner: LockOwner,
+    pid: u32,
+    address: usize,
+    waits: bool,
+) -> Result<usize> {
+    let argument: LockArgument = me.read_async(cx, address)?;
+    if matches!(owner, LockOwner::Description(_)) && argument.pid != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let open = me.files(cx)?.weak(fd, cx)?;
+    let file = open.upgrade(cx).map_err(|_| Errno::EBADF)?;
+    let (first, last) = argument.range(&file, cx)?;
+    let kind = match argument.kind as u32 {
+        abi::F_RDLCK if file.flags().can_read() => LockKind::Shared,
+        abi::F_WRLCK if file.flags().can_write() => LockKind::Exclusive,
+        abi::F_RDLCK | abi::F_WRLCK => return Err(Errno::EBADF),
+        abi::F_UNLCK => {
+            file.inode(cx)?.locks.clear(owner, first, last, cx);
+            return Ok(0);
+        }
+        _ => return Err(Errno::EINVAL),
+    };
+    drop(file);
+    let wanted = RecordLock { owner, pid, kind, first, last };
+    complete_async(cx, me, Patience::Forever, |cx, _, waker| {
+        let file = open.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        if let Some(waker) = waker {
+            open.watch(waker, cx);
+        }
+        match file.inode(cx)?.locks.set(wanted, waker, cx) {
+            Ok(()) => Ok(0),
+            Err(_) if waits => Err(Stop::Block),
+            Err(_) => Err(Errno::EAGAIN.into()),
+        }
+    })
+}
+
+fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let operation = args.int(1) as u32;
+    let waits = operation & abi::LOCK_NB == 0;
+    let kind = match operation & !abi::LOCK_NB {
+        abi::LOCK_SH => Some(LockKind::Shared),
+        abi::LOCK_EX => Some(LockKind::Exclusive),
+        abi::LOCK_UN => None,
+        _ => return Err(Errno::EINVAL),
+    };
+    let open = me.files(cx)?.weak(args.int(0), cx)?;
+    complete_async(cx, me, Patience::Forever, |cx, _, waker| {
+        let file = open.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        if file.flags().contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF.into());
+        }
+        if let Some(waker) = waker {
+            open.watch(waker, cx);
+        }
+        match file.inode(cx)?.locks.lock_whole(open, kind, waker, cx) {
+            true => Ok(0),
+            false if waits => Err(Stop::Block),
+            false => Err(Errno::EAGAIN.into()),
+        }
+    })
+}
+
+fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (fd, request, argument) = (args.int(0), args.int(1) as u32, args.long(2));
+    let name = me.files(cx)?.weak(fd, cx)?;
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        if open.flags().contains(OpenFlags::PATH) {
+            return Err(Errno::EBADF.into());
+        }
+        if let Some(waker) = waker {
+            // What an ioctl waits for is room for output (TCSBRK and its kin).
+            name.watch(waker, cx);
+            open.file.poll(crate::fs::Events::OUT, Some(waker), cx);
+        }
+        match request {
+            FIOCLEX => me.files(cx)?.set_flags(fd, FdFlags::CLOSE_ON_EXEC, cx)?,
+            FIONCLEX => me.files(cx)?.set_flags(fd, FdFlags::empty(), cx)?,
+            FIONBIO | FIOASYNC => {
+                let on: i32 = me.memory(cx)?.read(argument)?;
+                let flag = if request == FIONBIO { OpenFlags::NONBLOCK } else { OpenFlags::ASYNC };
+                let mut flags = open.flags();
+                flags.set(flag, on != 0);
+                open.set_flags(flags);
+            }
+            FIONREAD if open.inode(cx)?.kind == FileKind::Regular && open.is_seekable => {
+                let size = open.inode(cx)?.metadata(cx).size;
+                let left = size.saturating_sub(open.offset.load(Ordering::Relaxed));
+                me.memory(cx)?.write(argument, &(left.min(i32::MAX as u64) as i32))?;
+            }
+            _ => return open.file.ioctl(request, argument, me, cx),
+        }
+        Ok(0)
+    })
+}

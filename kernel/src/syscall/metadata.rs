@@ -1,0 +1,563 @@
+//! What is known of files: stat, access, chmod, chown, utimes, truncate, extended attributes.
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::access::{Subject, Want};
+use crate::fs::attributes::{self, NewTime, SetAttribute};
+use crate::fs::walk::{self, PathName, WalkFlags};
+use crate::fs::{DeviceNumber, FileKind, Inode, Metadata, OpenFlags, Path, Timestamp};
+use crate::step::Step;
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(abi::__NR_stat, "stat", Call::Step(|cx, me, args| stat(cx, me, args, WalkFlags::FOLLOW))),
+    Entry::new(abi::__NR_lstat, "lstat", Call::Step(|cx, me, args| stat(cx, me, args, WalkFlags::empty()))),
+    Entry::new(abi::__NR_fstat, "fstat", Call::Step(fstat)),
+    Entry::new(abi::__NR_newfstatat, "newfstatat", Call::Step(newfstatat)),
+    Entry::new(abi::__NR_statx, "statx", Call::Step(statx)),
+    Entry::new(
+        abi::__NR_access,
+        "access",
+        Call::Step(|cx, me, args| access(cx, me, abi::AT_FDCWD, args.long(0), args.int(1), 0)),
+    ),
+    Entry::new(
+        abi::__NR_faccessat,
+        "faccessat",
+        Call::Step(|cx, me, args| access(cx, me, args.int(0), args.long(1), args.int(2), 0)),
+    ),
+    Entry::new(
+        abi::__NR_faccessat2,
+        "faccessat2",
+        Call::Step(|cx, me, args| access(cx, me, args.int(0), args.long(1), args.int(2), args.int(3) as u32)),
+    ),
+    Entry::new(
+        abi::__NR_chmod,
+        "chmod",
+        Call::Step(|cx, me, args| chmod(cx, me, abi::AT_FDCWD, args.long(0), args.int(1), 0)),
+    ),
+    Entry::new(
+        abi::__NR_fchmodat,
+        "fchmodat",
+        Call::Step(|cx, me, args| chmod(cx, me, args.int(0), args.long(1), args.int(2), 0)),
+    ),
+    Entry::new(
+        abi::__NR_fchmodat2,
+        "fchmodat2",
+        Call::Step(|cx, me, args| chmod(cx, me, args.int(0), args.long(1), args.int(2), args.int(3) as u32)),
+    ),
+    Entry::new(abi::__NR_fchmod, "fchmod", Call::Step(fchmod)),
+    Entry::new(
+        abi::__NR_chown,
+        "chown",
+        Call::Step(|cx, me, args| chown(cx, me, abi::AT_FDCWD, args.long(0), (args.int(1), args.int(2)), 0)),
+    ),
+    Entry::new(
+        abi::__NR_lchown,
+        "lchown",
+        Call::Step(|cx, me, args| {
+            chown(cx, me, abi::AT_FDCWD, args.long(0), (args.int(1), args.int(2)), abi::AT_SYMLINK_NOFOLLOW)
+        }),
+    ),
+    Entry::new(
+        abi::__NR_fchownat,
+        "fchownat",
+        Call::Step(|cx, me, args| {
+            chown(cx, me, args.int(0), args.long(1), (args.int(2), args.int(3)), args.int(4) as u32)
+        }),
+    ),
+    Entry::new(abi::__NR_fchown, "fchown", Call::Step(fchown)),
+    Entry::new(abi::__NR_utime, "utime", Call::Step(utime)),
+    Entry::new(
+        abi::__NR_utimes,
+        "utimes",
+        Call::Step(|cx, me, args| utimes(cx, me, abi::AT_FDCWD, args.long(0), args.long(1))),
+    ),
+    Entry::new(
+        abi::__NR_futimesat,
+        "futimesat",
+        Call::Step(|cx, me, args| utimes(cx, me, args.int(0), args.long(1), args.long(2))),
+    ),
+    Entry::new(abi::__NR_utimensat, "utimensat", Call::Step(utimensat)),
+    Entry::new(abi::__NR_truncate, "truncate", Call::Step(truncate)),
+    Entry::new(abi::__NR_ftruncate, "ftruncate", Call::Step(ftruncate)),
+    Entry::new(
+        abi::__NR_setxattr,
+        "setxattr",
+        Call::Step(|cx, me, args| setxattr(cx, me, Target::Path(args.long(0), WalkFlags::FOLLOW), args)),
+    ),
+    Entry::new(
+        abi::__NR_lsetxattr,
+        "lsetxattr",
+        Call::Step(|cx, me, args| setxattr(cx, me, Target::Path(args.long(0), WalkFlags::empty()), args)),
+    ),
+    Entry::new(
+        abi::__NR_fsetxattr,
+        "fsetxattr",
+        Call::Step(|cx, me, args| setxattr(cx, me, Target::Descriptor(args.int(0)), args)),
+    ),
+    Entry::new(
+        abi::__NR_getxattr,
+        "getxattr",
+        Call::Step(|cx, me, args| getxattr(cx, me, Target::Path(args.long(0), WalkFlags::FOLLOW), args)),
+    ),
+    Entry::new(
+        abi::__NR_lgetxattr,
+        "lgetxattr",
+        Call::Step(|cx, me, args| getxattr(cx, me, Target::Path(args.long(0), WalkFlags::empty()), args)),
+    ),
+    Entry::new(
+        abi::__NR_fgetxattr,
+        "fgetxattr",
+        Call::Step(|cx, me, args| getxattr(cx, me, Target::Descriptor(args.int(0)), args)),
+    ),
+    Entry::new(
+        abi::__NR_listxattr,
+        "listxattr",
+        Call::Step(|cx, me, args| listxattr(cx, me, Target::Path(args.long(0), WalkFlags::FOLLOW), args)),
+    ),
+    Entry::new(
+        abi::__NR_llistxattr,
+        "llistxattr",
+        Call::Step(|cx, me, args| listxattr(cx, me, Target::Path(args.long(0), WalkFlags::empty()), args)),
+    ),
+    Entry::new(
+        abi::__NR_flistxattr,
+        "flistxattr",
+        Call::Step(|cx, me, args| listxattr(cx, me, Target::Descriptor(args.int(0)), args)),
+    ),
+    Entry::new(
+        abi::__NR_removexattr,
+        "removexattr",
+        Call::Step(|cx, me, args| removexattr(cx, me, Target::Path(args.long(0), WalkFlags::FOLLOW), args)),
+    ),
+    Entry::new(
+        abi::__NR_lremovexattr,
+        "lremovexattr",
+        Call::Step(|cx, me, args| removexattr(cx, me, Target::Path(args.long(0), WalkFlags::empty()), args)),
+    ),
+    Entry::new(
+        abi::__NR_fremovexattr,
+        "fremovexattr",
+        Call::Step(|cx, me, args| removexattr(cx, me, Target::Descriptor(args.int(0)), args)),
+    ),
+];
+
+/// `struct stat` of x86-64.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Stat {
+    device: u64,
+    inode: u64,
+    links: u64,
+    mode: u32,
+    uid: u32,
+    gid: u32,
+    padding: u32,
+    special_device: u64,
+    size: u64,
+    block_size: u64,
+    blocks: u64,
+    accessed: i64,
+    accessed_nanoseconds: u64,
+    modified: i64,
+    modified_nanoseconds: u64,
+    changed: i64,
+    changed_nanoseconds: u64,
+    unused: [u64; 3],
+}
+
+const BLOCK_SIZE: u32 = 4096;
+
+/// The number of the device that an inode is on.
+fn device_of(inode: &Inode, cx: &Cx) -> DeviceNumber {
+    DeviceNumber { major: 0, minor: inode.file_system.get(cx).device }
+}
+
+#[inline]
+fn write_stat(cx: &Cx, me: &Current, inode: &Inode, address: usize) -> Step<usize> {
+    let metadata = inode.metadata(cx);
+    let stat = Stat {
+        device: device_of(inode, cx).encoded(),
+        inode: inode.number,
+        links: metadata.links.into(),
+        mode: metadata.mode,
+        uid: metadata.uid,
+        gid: metadata.gid,
+        padding: 0,
+        special_device: inode.device.encoded(),
+        size: metadata.size,
+        block_size: BLOCK_SIZE.into(),
+        blocks: metadata.blocks,
+        accessed: metadata.accessed.seconds,
+        accessed_nanoseconds: metadata.accessed.nanoseconds.into(),
+        modified: metadata.modified.seconds,
+        modified_nanoseconds: metadata.modified.nanoseconds.into(),
+        changed: metadata.changed.seconds,
+        changed_nanoseconds: metadata.changed.nanoseconds.into(),
+        unused: [0; 3],
+    };
+    me.memory(cx)?.write(address, &stat)?;
+    Ok(0)
+}
+
+fn stat(cx: &Cx, me: &Current, args: &Args, walking: WalkFlags) -> Step<usize> {
+    let path = PathName::read(args.long(0), me, cx)?;
+    let found = walk::resolve(abi::AT_FDCWD, path.bytes(), walking, me, cx)?;
+    write_stat(cx, me, &found.inode, args.long(1))
+}
+
+fn fstat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    write_stat(cx, me, &*open.inode(cx)?, args.long(1))
+}
+
+/// What `directory`, `path` and the AT_* flags mean together.
+#[inline]
+fn resolve_at<'cx>(cx: &'cx Cx, me: &Current, directory: i32, path: usize, flags: u32) -> Step<Path<'cx>> {
+    let mut walking = WalkFlags::empty();
+    walking.set(WalkFlags::FOLLOW, flags & abi::AT_SYMLINK_NOFOLLOW == 0);
+    if flags & abi::AT_EMPTY_PATH != 0 {
+        walking |= WalkFlags::MAY_BE_EMPTY;
+        if path == 0 {
+            return Ok(walk::start(directory, b"", me, cx)?);
+        }
+    }
+    let name = PathName::read(path, me, cx)?;
+    Ok(walk::resolve(directory, name.bytes(), walking, me, cx)?)
+}
+
+fn newfstatat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let flags = args.int(3) as u32;
+    if flags & !(abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH | abi::AT_NO_AUTOMOUNT) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let found = resolve_at(cx, me, args.int(0), args.long(1), flags)?;
+    write_stat(cx, me, &found.inode, args.long(2))
+}
+
+/// `struct statx_timestamp`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct StatxTime {
+    seconds: i64,
+    nanoseconds: u32,
+    reserved: i32,
+}
+
+impl From<Timestamp> for StatxTime {
+    fn from(time: Timestamp) -> Self {
+        StatxTime { seconds: time.seconds, nanoseconds: time.nanoseconds, reserved: 0 }
+    }
+}
+
+/// `struct statx`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct Statx {
+    mask: u32,
+    block_size: u32,
+    attributes: u64,
+    links: u32,
+    uid: u32,
+    gid: u32,
+    mode: u16,
+    padding: u16,
+    inode: u64,
+    size: u64,
+    blocks: u64,
+    attributes_mask: u64,
+    accessed: StatxTime,
+    born: StatxTime,
+    changed: StatxTime,
+    modified: StatxTime,
+    special_major: u32,
+    special_minor: u32,
+    device_major: u32,
+    device_minor: u32,
+    mount: u64,
+    unused: [u64; 13],
+}
+
+fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (flags, mask) = (args.int(2) as u32, args.int(3) as u32);
+    let known = abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH | abi::AT_NO_AUTOMOUNT | abi::AT_STATX_SYNC_TYPE;
+    if flags & !known != 0
+        || flags & abi::AT_STATX_SYNC_TYPE == abi::AT_STATX_SYNC_TYPE
+        || mask & abi::STATX__RESERVED != 0
+    {
+        return Err(Errno::EINVAL.into());
+    }
+    let found = resolve_at(cx, me, args.int(0), args.long(1), flags)?;
+    let metadata: Metadata = found.inode.metadata(cx);
+    let device = device_of(&found.inode, cx);
+    let is_mount_root = found.inode.downgrade() == found.mount.root.downgrade();
+    let root_attribute = u64::from(abi::STATX_ATTR_MOUNT_ROOT);
+    let told = Statx {
+        mask: abi::STATX_BASIC_STATS | abi::STATX_BTIME | abi::STATX_MNT_ID,
+        block_size: BLOCK_SIZE,
+        attributes: if is_mount_root { root_attribute } else { 0 },
+        links: metadata.links,
+        uid: metadata.uid,
+        gid: metadata.gid,
+        mode: metadata.mode as u16,
+        padding: 0,
+        inode: found.inode.number,
+        size: metadata.size,
+        blocks: metadata.blocks,
+        attributes_mask: root_attribute,
+        accessed: metadata.accessed.into(),
+        born: metadata.born.into(),
+        changed: metadata.changed.into(),
+        modified: metadata.modified.into(),
+        special_major: found.inode.device.major,
+        special_minor: found.inode.device.minor,
+        device_major: device.major,
+        device_minor: device.minor,
+        mount: found.mount.id.into(),
+        unused: [0; 13],
+    };
+    me.memory(cx)?.write(args.long(4), &told)?;
+    Ok(0)
+}
+
+fn access(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32, flags: u32) -> Step<usize> {
+    let known = abi::AT_EACCESS | abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH;
+    let want = Want::from_bits(mode as u32).ok_or(Errno::EINVAL)?;
+    if flags & !known != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let found = resolve_at(cx, me, directory, path, flags & !abi::AT_EACCESS)?;
+    let subject = if flags & abi::AT_EACCESS != 0 { Subject::of(me, cx)? } else { Subject::real(me, cx)? };
+    if want.contains(Want::WRITE) && matches!(found.inode.kind, FileKind::Regular | FileKind::Directory) {
+        found.mount.check_writable()?;
+    }
+    let no_exec = crate::fs::MountFlags::NO_EXEC;
+    if want.contains(Want::EXECUTE) && found.inode.kind == FileKind::Regular && found.mount.flags().contains(no_exec) {
+        return Err(Errno::EACCES.into());
+    }
+    subject.check(&found.inode, want, me, cx)?;
+    Ok(0)
+}
+
+fn chmod(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32, flags: u32) -> Step<usize> {
+    if flags & !(abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let found = resolve_at(cx, me, directory, path, flags)?;
+    attributes::change_mode(&found.mount, &found.inode, mode as u32, me, cx)?;
+    Ok(0)
+}
+
+/// What a descriptor is open on; EBADF for one that is only a place.
+fn opened<'cx>(cx: &'cx Cx, me: &Current, fd: i32) -> Result<Path<'cx>> {
+    let open = me.files(cx)?.get(fd, cx)?;
+    if open.flags().contains(OpenFlags::PATH) {
+        return Err(Errno::EBADF);
+    }
+    open.location.path(cx)
+}
+
+fn fchmod(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let path = opened(cx, me, args.int(0))?;
+    attributes::change_mode(&path.mount, &path.inode, args.int(1) as u32, me, cx)?;
+    Ok(0)
+}
+
+/// An id of chown(2): -1 leaves it.
+fn new_id(id: i32) -> Option<u32> {
+    (id != -1).then_some(id as u32)
+}
+
+fn chown(cx: &Cx, me: &Current, directory: i32, path: usize, ids: (i32, i32), flags: u32) -> Step<usize> {
+    if flags & !(abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let found = resolve_at(cx, me, directory, path, flags)?;
+    attributes::change_owner(&found.mount, &found.inode, new_id(ids.0), new_id(ids.1), me, cx)?;
+    Ok(0)
+}
+
+fn fchown(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let path = opened(cx, me, args.int(0))?;
+    attributes::change_owner(&path.mount, &path.inode, new_id(args.int(1)), new_id(args.int(2)), me, cx)?;
+    Ok(0)
+}
+
+fn utime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (accessed, modified) = match args.long(1) {
+        0 => (NewTime::Now, NewTime::Now),
+        address => {
+            let times: [i64; 2] = me.memory(cx)?.read(address)?;
+            let [accessed, modified] = times.map(|seconds| NewTime::To(Timestamp { seconds, nanoseconds: 0 }));
+            (accessed, modified)
+        }
+    };
+    let found = resolve_at(cx, me, abi::AT_FDCWD, args.long(0), 0)?;
+    attributes::change_times(&found.mount, &found.inode, accessed, modified, me, cx)?;
+    Ok(0)
+}
+
+fn utimes(cx: &Cx, me: &Current, directory: i32, path: usize, address: usize) -> Step<usize> {
+    let (accessed, modified) = match address {
+        0 => (NewTime::Now, NewTime::Now),
+        address => {
+            let times: [[i64; 2]; 2] = me.memory(cx)?.read(address)?;
+            if times.iter().any(|&[_, microseconds]| !(0..1_000_000).contains(&microseconds)) {
+                return Err(Errno::EINVAL.into());
+            }
+            let [accessed, modified] = times.map(|[seconds, microseconds]| {
+                NewTime::To(Timestamp { seconds, nanoseconds: microseconds as u32 * 1000 })
+            });
+            (accessed, modified)
+        }
+    };
+    let found = if path == 0 && directory != abi::AT_FDCWD {
+        opened(cx, me, directory)?
+    } else {
+        resolve_at(cx, me, directory, path, 0)?
+    };
+    attributes::change_times(&found.mount, &found.inode, accessed, modified, me, cx)?;
+    Ok(0)
+}
+
+fn utimensat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (directory, path, address, flags) = (args.int(0), args.long(1), args.long(2), args.int(3) as u32);
+    if flags & !(abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let mut times = [NewTime::Now; 2];
+    if address != 0 {
+        let told: [[i64; 2]; 2] = me.memory(cx)?.read(address)?;
+        for (time, [seconds, nanoseconds]) in times.iter_mut().zip(told) {
+            *time = match nanoseconds {
+                nanoseconds if nanoseconds == i64::from(abi::UTIME_NOW) => NewTime::Now,
+                nanoseconds if nanoseconds == i64::from(abi::UTIME_OMIT) => NewTime::Keep,
+                0..1_000_000_000 => NewTime::To(Timestamp { seconds, nanoseconds: nanoseconds as u32 }),
+                _ => return Err(Errno::EINVAL.into()),
+            };
+        }
+    }
+    if times == [NewTime::Keep; 2] {
+        return Ok(0);
+    }
+    let found = if path == 0 && directory != abi::AT_FDCWD {
+        if flags != 0 {
+            return Err(Errno::EINVAL.into());
+        }
+        opened(cx, me, directory)?
+    } else {
+        resolve_at(cx, me, directory, path, flags)?
+    };
+    attributes::change_times(&found.mount, &found.inode, times[0], times[1], me, cx)?;
+    Ok(0)
+}
+
+fn truncate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let size = u64::try_from(args.long(1) as i64).map_err(|_| Errno::EINVAL)?;
+    let found = resolve_at(cx, me, abi::AT_FDCWD, args.long(0), 0)?;
+    match found.inode.kind {
+        FileKind::Regular => {}
+        FileKind::Directory => return Err(Errno::EISDIR.into()),
+        _ => return Err(Errno::EINVAL.into()),
+    }
+    found.mount.check_writable()?;
+    Subject::of(me, cx)?.check(&found.inode, Want::WRITE, me, cx)?;
+    // A program that is being run cannot be changed.
+    found.inode.begin_writing()?;
+    let outcome = attributes::truncate(&found.inode, size, me, cx);
+    found.inode.end_writing();
+    outcome?;
+    Ok(0)
+}
+
+fn ftruncate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let size = u64::try_from(args.long(1) as i64).map_err(|_| Errno::EINVAL)?;
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    if open.flags().contains(OpenFlags::PATH) {
+        return Err(Errno::EBADF.into());
+    }
+    let inode = open.inode(cx)?;
+    if inode.kind != FileKind::Regular || !open.flags().can_write() {
+        return Err(Errno::EINVAL.into());
+    }
+    attributes::truncate(&inode, size, me, cx)?;
+    Ok(0)
+}
+
+/// What an extended attribute is of.
+enum Target {
+    Path(usize, WalkFlags),
+    Descriptor(i32),
+}
+
+impl Target {
+    fn find<'cx>(&self, cx: &'cx Cx, me: &Current) -> Step<Path<'cx>> {
+        match *self {
+            Target::Path(address, walking) => {
+                let path = PathName::read(address, me, cx)?;
+                Ok(walk::resolve(abi::AT_FDCWD, path.bytes(), walking, me, cx)?)
+            }
+            Target::Descriptor(fd) => Ok(opened(cx, me, fd)?),
+        }
+    }
+}
+
+/// The name of an extended attribute.
+fn attribute_name(cx: &Cx, me: &Current, address: usize) -> Step<alloc::vec::Vec<u8>> {
+    let name = me.memory(cx)?.read_c_string(address, 257, Errno::ERANGE)?;
+    if name.is_empty() || name.len() > 255 { Err(Errno::ERANGE.into()) } else { Ok(name) }
+}
+
+fn setxattr(cx: &Cx, me: &Current, target: Target, args: &Args) -> Step<usize> {
+    let how = match args.int(4) as u32 {
+        0 => SetAttribute::Any,
+        abi::XATTR_CREATE => SetAttribute::Create,
+        abi::XATTR_REPLACE => SetAttribute::Replace,
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    let name = attribute_name(cx, me, args.long(1))?;
+    let len = args.long(3);
+    if len > 65536 {
+        return Err(Errno::E2BIG.into());
+    }
+    let value: alloc::vec::Vec<u8> = me.memory(cx)?.read_array(args.long(2), len)?;
+    let found = target.find(cx, me)?;
+    attributes::set_attribute(&found.mount, &found.inode, &name, &value, how, me, cx)?;
+    Ok(0)
+}
+
+/// Gives bytes to a caller that may only ask for their length (with room for 0).
+fn tell(cx: &Cx, me: &Current, bytes: &[u8], address: usize, room: usize) -> Step<usize> {
+    if room > 0 {
+        if bytes.len() > room {
+            return Err(Errno::ERANGE.into());
+        }
+        me.memory(cx)?.write_bytes(address, bytes)?;
+    }
+    Ok(bytes.len())
+}
+
+fn getxattr(cx: &Cx, me: &Current, target: Target, args: &Args) -> Step<usize> {
+    let name = attribute_name(cx, me, args.long(1))?;
+    let found = target.find(cx, me)?;
+    let value = attributes::attribute(&found.inode, &name, me, cx)?;
+    tell(cx, me, &value, args.long(2), args.long(3))
+}
+
+fn listxattr(cx: &Cx, me: &Current, target: Target, args: &Args) -> Step<usize> {
+    let found = target.find(cx, me)?;
+    let names = attributes::attribute_names(&found.inode, me, cx)?;
+    tell(cx, me, &names, args.long(1), args.long(2))
+}
+
+fn removexattr(cx: &Cx, me: &Current, target: Target, args: &Args) -> Step<usize> {
+    let name = attribute_name(cx, me, args.long(1))?;
+    let found = target.find(cx, me)?;
+    attributes::remove_attribute(&found.mount, &found.inode, &name, me, cx)?;
+    Ok(0)
+}

@@ -1,0 +1,169 @@
+//! Mounting file systems, and how full they are.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use refs::StrongRc;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::walk::{self, PathName, WalkFlags};
+use crate::fs::{FileKind, MOUNTS, Mount, MountFlags, Path, filesystems};
+use crate::step::Step;
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::partial(
+        abi::__NR_mount,
+        "mount",
+        Call::Step(mount),
+        "one mount namespace; propagation types are accepted and do nothing; no recursive bind mounts",
+    ),
+    Entry::partial(abi::__NR_umount2, "umount2", Call::Step(umount), "MNT_EXPIRE"),
+    Entry::new(abi::__NR_statfs, "statfs", Call::Step(statfs)),
+    Entry::new(abi::__NR_fstatfs, "fstatfs", Call::Step(fstatfs)),
+];
+
+fn check_privileged(cx: &Cx, me: &Current) -> Result<()> {
+    if me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM) }
+}
+
+/// A string of mount(2) that may be absent.
+fn optional_string(cx: &Cx, me: &Current, address: usize) -> Step<Vec<u8>> {
+    match address {
+        0 => Ok(Vec::new()),
+        address => me.memory(cx)?.read_c_string(address, 4096, Errno::EINVAL),
+    }
+}
+
+fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let mut flags = args.long(3) as u32;
+    if flags & 0xffff_0000 == 0xc0ed_0000 {
+        // The magic number that old programs put in the upper half.
+        flags &= 0xffff;
+    }
+    let target = PathName::read(args.long(1), me, cx)?;
+    let on = walk::resolve(abi::AT_FDCWD, target.bytes(), WalkFlags::FOLLOW, me, cx)?;
+    check_privileged(cx, me)?;
+    let own = MountFlags::from_bits_truncate(flags);
+    if flags & abi::MS_REMOUNT != 0 {
+        if on.inode.downgrade() != on.mount.root.downgrade() {
+            return Err(Errno::EINVAL.into());
+        }
+        on.mount.set_flags(own);
+        return Ok(0);
+    }
+    if flags & (abi::MS_SHARED | abi::MS_PRIVATE | abi::MS_SLAVE | abi::MS_UNBINDABLE) != 0 {
+        return Ok(0);
+    }
+    let source = optional_string(cx, me, args.long(0))?;
+    crate::memory::admit()?;
+    if flags & abi::MS_BIND != 0 {
+        let from = walk::resolve(abi::AT_FDCWD, &source, WalkFlags::FOLLOW, me, cx)?;
+        return bind(cx, &from, &on);
+    }
+    if flags & abi::MS_MOVE != 0 {
+        let from = walk::resolve(abi::AT_FDCWD, &source, WalkFlags::FOLLOW, me, cx)?;
+        if from.inode.downgrade() != from.mount.root.downgrade() {
+            return Err(Errno::EINVAL.into());
+        }
+        MOUNTS.relocate(&from.mount, &on, cx)?;
+        return Ok(0);
+    }
+    let kind = optional_string(cx, me, args.long(2))?;
+    let options = optional_string(cx, me, args.long(4))?;
+    if on.inode.kind != FileKind::Directory {
+        return Err(Errno::ENOTDIR.into());
+    }
+    let (file_system, root) = filesystems::make(&kind, &options, cx)?;
+    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, own)), Some(&on), cx);
+    Ok(0)
+}
+
+fn bind(cx: &Cx, from: &Path<'_>, on: &Path<'_>) -> Step<usize> {
+    let is_directory = |path: &Path<'_>| path.inode.kind == FileKind::Directory;
+    if is_directory(from) != is_directory(on) {
+        return Err(Errno::ENOTDIR.into());
+    }
+    let file_system = from.mount.file_system.share();
+    let root = from.inode.share().ok_or(Errno::ENOENT)?;
+    let mount = Mount::new(file_system, root, from.mount.source.clone(), from.mount.flags());
+    MOUNTS.attach(StrongRc::new(mount), Some(on), cx);
+    Ok(0)
+}
+
+fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let flags = args.int(1) as u32;
+    if flags & !(abi::MNT_FORCE | abi::MNT_DETACH | abi::UMOUNT_NOFOLLOW) != 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let path = PathName::read(args.long(0), me, cx)?;
+    let walking = if flags & abi::UMOUNT_NOFOLLOW != 0 { WalkFlags::empty() } else { WalkFlags::FOLLOW };
+    let found = walk::resolve(abi::AT_FDCWD, path.bytes(), walking, me, cx)?;
+    check_privileged(cx, me)?;
+    if found.inode.downgrade() != found.mount.root.downgrade() {
+        return Err(Errno::EINVAL.into());
+    }
+    drop(MOUNTS.detach(&found.mount, flags & abi::MNT_DETACH != 0, cx)?);
+    Ok(0)
+}
+
+/// `struct statfs` of x86-64.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct StatFs {
+    kind: u64,
+    block_size: u64,
+    blocks: u64,
+    blocks_free: u64,
+    blocks_available: u64,
+    files: u64,
+    files_free: u64,
+    id: [u32; 2],
+    name_len: u64,
+    fragment_size: u64,
+    flags: u64,
+    spare: [u64; 4],
+}
+
+fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, address: usize) -> Step<usize> {
+    let file_system = path.inode.file_system.get(cx);
+    let capacity = &file_system.capacity;
+    let blocks = capacity.pages.load(Ordering::Relaxed);
+    let free = blocks.saturating_sub(capacity.used_pages.load(Ordering::Relaxed));
+    let files = capacity.inodes.load(Ordering::Relaxed);
+    // ST_VALID, and the flags of the mount in their ST_* places, which are those of MS_* but for `relatime`.
+    let flags = path.mount.flags() & !MountFlags::RELATIVE_ATIME;
+    let relative = if path.mount.flags().contains(MountFlags::RELATIVE_ATIME) { 0x1000 } else { 0 };
+    let told = StatFs {
+        kind: file_system.magic.into(),
+        block_size: 4096,
+        blocks,
+        blocks_free: free,
+        blocks_available: free,
+        files,
+        files_free: files.saturating_sub(capacity.used_inodes.load(Ordering::Relaxed)),
+        id: [file_system.device, 0],
+        name_len: 255,
+        fragment_size: 4096,
+        flags: u64::from(flags.bits() | relative | 0x20),
+        spare: [0; 4],
+    };
+    me.memory(cx)?.write(address, &told)?;
+    Ok(0)
+}
+
+fn statfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let path = PathName::read(args.long(0), me, cx)?;
+    let found = walk::resolve(abi::AT_FDCWD, path.bytes(), WalkFlags::FOLLOW, me, cx)?;
+    write_statfs(cx, me, &found, args.long(1))
+}
+
+fn fstatfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let path = me.files(cx)?.get(args.int(0), cx)?.location.path(cx)?;
+    write_statfs(cx, me, &path, args.long(1))
+}

@@ -1,0 +1,156 @@
+//! Opening and closing.
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::open::{OpenHow, open_async};
+use crate::fs::walk::{PathName, WalkFlags};
+use crate::fs::{FdFlags, FileTable, OpenFlags, unshare_table};
+use crate::step::Step;
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(
+        abi::__NR_open,
+        "open",
+        Call::Async(|cx, me, args| open_at_async(cx, me, abi::AT_FDCWD, args.long(0), args.int(1), args.int(2))),
+    ),
+    Entry::new(
+        abi::__NR_openat,
+        "openat",
+        Call::Async(|cx, me, args| open_at_async(cx, me, args.int(0), args.long(1), args.int(2), args.int(3))),
+    ),
+    Entry::new(
+        abi::__NR_creat,
+        "creat",
+        Call::Async(|cx, me, args| {
+            let flags = abi::O_CREAT | abi::O_WRONLY | abi::O_TRUNC;
+            open_at_async(cx, me, abi::AT_FDCWD, args.long(0), flags as i32, args.int(1))
+        }),
+    ),
+    Entry::new(abi::__NR_openat2, "openat2", Call::Async(openat2_async)),
+    Entry::new(abi::__NR_close, "close", Call::Step(close)),
+    Entry::new(abi::__NR_close_range, "close_range", Call::Async(close_range_async)),
+];
+
+#[inline]
+fn open_at_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    directory: i32,
+    path: usize,
+    flags: i32,
+    permissions: i32,
+) -> Result<usize> {
+    let mut flags = OpenFlags::from_bits_retain(flags as u32);
+    // O_TMPFILE is two bits, of which the other is O_DIRECTORY: alone it means nothing.
+    if !flags.contains(OpenFlags::TEMPORARY) {
+        flags &= OpenFlags::from_bits_retain(!(abi::O_TMPFILE & !abi::O_DIRECTORY));
+    }
+    let how = OpenHow::new(flags, permissions as u32);
+    open_async(cx, me, directory, &how, |me, cx| PathName::read(path, me, cx))
+}
+
+/// `struct open_how`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct HowArgument {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+
+fn openat2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    const KNOWN: usize = size_of::<HowArgument>();
+    let size = args.long(3);
+    if size < KNOWN {
+        return Err(Errno::EINVAL);
+    }
+    if size > 4096 {
+        return Err(Errno::E2BIG);
+    }
+    let argument: HowArgument = me.read_async(cx, args.long(2))?;
+    for at in (KNOWN..size).map(|offset| args.long(2).wrapping_add(offset)) {
+        if me.read_async::<u8>(cx, at)? != 0 {
+            return Err(Errno::E2BIG);
+        }
+    }
+    let all = abi::O_ACCMODE
+        | abi::O_CREAT
+        | abi::O_EXCL
+        | abi::O_NOCTTY
+        | abi::O_TRUNC
+        | abi::O_APPEND
+        | abi::O_NONBLOCK
+        | abi::O_SYNC
+        | abi::O_DSYNC
+        | abi::FASYNC
+        | abi::O_DIRECT
+        | abi::O_LARGEFILE
+        | abi::O_DIRECTORY
+        | abi::O_NOFOLLOW
+        | abi::O_NOATIME
+        | abi::O_CLOEXEC
+        | abi::O_PATH
+        | abi::O_TMPFILE;
+    let flags = u32::try_from(argument.flags).map_err(|_| Errno::EINVAL)?;
+    let creates = flags & abi::O_CREAT != 0 || flags & abi::O_TMPFILE == abi::O_TMPFILE;
+    if flags & !all != 0 || argument.mode & !0o7777 != 0 || (argument.mode != 0 && !creates) {
+        return Err(Errno::EINVAL);
+    }
+    let path_only = abi::O_PATH | abi::O_DIRECTORY | abi::O_NOFOLLOW | abi::O_CLOEXEC;
+    if flags & abi::O_PATH != 0 && flags & !path_only != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let mut how = OpenHow::new(OpenFlags::from_bits_retain(flags), argument.mode as u32);
+    let mut rest = argument.resolve;
+    for (bit, walking) in [
+        (abi::RESOLVE_BENEATH, WalkFlags::BENEATH),
+        (abi::RESOLVE_IN_ROOT, WalkFlags::IN_ROOT),
+        (abi::RESOLVE_NO_SYMLINKS, WalkFlags::NO_SYMLINKS | WalkFlags::NO_MAGIC_LINKS),
+        (abi::RESOLVE_NO_MAGICLINKS, WalkFlags::NO_MAGIC_LINKS),
+        (abi::RESOLVE_NO_XDEV, WalkFlags::NO_CROSSING),
+    ] {
+        if rest & u64::from(bit) != 0 {
+            how.walk |= walking;
+            rest &= !u64::from(bit);
+        }
+    }
+    if rest != 0 || how.walk.contains(WalkFlags::BENEATH | WalkFlags::IN_ROOT) {
+        // RESOLVE_CACHED is among those that are not known.
+        return Err(Errno::EINVAL);
+    }
+    let path = args.long(1);
+    open_async(cx, me, args.int(0), &how, |me, cx| PathName::read(path, me, cx))
+}
+
+fn close(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    FileTable::close(&me.files(cx)?, args.int(0), cx)?;
+    Ok(0)
+}
+
+/// Flags of close_range(2), which the constants' crate does not have.
+const CLOSE_RANGE_UNSHARE: u32 = 2;
+const CLOSE_RANGE_CLOEXEC: u32 = 4;
+
+fn close_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (first, last, flags) = (args.int(0) as u32, args.int(1) as u32, args.int(2) as u32);
+    let known = CLOSE_RANGE_CLOEXEC | CLOSE_RANGE_UNSHARE;
+    if first > last || flags & !known != 0 {
+        return Err(Errno::EINVAL);
+    }
+    if flags & CLOSE_RANGE_UNSHARE != 0 {
+        unshare_table(cx, me)?;
+    }
+    let files = me.files(cx)?;
+    if flags & CLOSE_RANGE_CLOEXEC != 0 {
+        files.set_flags_in(first..=last, FdFlags::CLOSE_ON_EXEC, cx);
+    } else {
+        FileTable::close_range(&files, first..=last, cx);
+    }
+    Ok(0)
+}

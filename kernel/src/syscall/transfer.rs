@@ -1,0 +1,355 @@
+//! Reading, writing, seeking, copying.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+
+use super::{Args, Call, Entry};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::copy::{self, CopyEnd};
+use crate::fs::transfer::{MOST_BYTES, Piece, Position, TransferFlags, read_async, write_async};
+use crate::fs::{FileKind, Lseek, OpenFlags};
+use crate::step::{Patience, Step, complete_async};
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[
+    Entry::new(
+        abi::__NR_read,
+        "read",
+        Call::Async(|cx, me, args| {
+            read_async(cx, me, args.int(0), &[piece(args)], Position::Current, TransferFlags::default())
+        }),
+    ),
+    Entry::new(
+        abi::__NR_write,
+        "write",
+        Call::Async(|cx, me, args| {
+            write_async(cx, me, args.int(0), &[piece(args)], Position::Current, TransferFlags::default())
+        }),
+    ),
+    Entry::new(
+        abi::__NR_pread64,
+        "pread64",
+        Call::Async(|cx, me, args| {
+            read_async(cx, me, args.int(0), &[piece(args)], position(args.long(3))?, TransferFlags::default())
+        }),
+    ),
+    Entry::new(
+        abi::__NR_pwrite64,
+        "pwrite64",
+        Call::Async(|cx, me, args| {
+            write_async(cx, me, args.int(0), &[piece(args)], position(args.long(3))?, TransferFlags::default())
+        }),
+    ),
+    Entry::new(
+        abi::__NR_readv,
+        "readv",
+        Call::Async(|cx, me, args| vector_async(cx, me, args, Direction::Read, Position::Current, 0)),
+    ),
+    Entry::new(
+        abi::__NR_writev,
+        "writev",
+        Call::Async(|cx, me, args| vector_async(cx, me, args, Direction::Write, Position::Current, 0)),
+    ),
+    Entry::new(
+        abi::__NR_preadv,
+        "preadv",
+        Call::Async(|cx, me, args| vector_async(cx, me, args, Direction::Read, position(args.long(3))?, 0)),
+    ),
+    Entry::new(
+        abi::__NR_pwritev,
+        "pwritev",
+        Call::Async(|cx, me, args| vector_async(cx, me, args, Direction::Write, position(args.long(3))?, 0)),
+    ),
+    Entry::new(
+        abi::__NR_preadv2,
+        "preadv2",
+        Call::Async(|cx, me, args| {
+            vector_async(cx, me, args, Direction::Read, position_or_current(args)?, args.int(5) as u32)
+        }),
+    ),
+    Entry::new(
+        abi::__NR_pwritev2,
+        "pwritev2",
+        Call::Async(|cx, me, args| {
+            vector_async(cx, me, args, Direction::Write, position_or_current(args)?, args.int(5) as u32)
+        }),
+    ),
+    Entry::new(abi::__NR_lseek, "lseek", Call::Step(lseek)),
+    Entry::new(abi::__NR_sendfile, "sendfile", Call::Async(sendfile_async)),
+    Entry::new(abi::__NR_copy_file_range, "copy_file_range", Call::Async(copy_file_range_async)),
+    Entry::partial(
+        abi::__NR_splice,
+        "splice",
+        Call::Async(splice_async),
+        "bytes are copied; what the target refuses is lost",
+    ),
+    Entry::new(abi::__NR_fsync, "fsync", Call::Step(sync_descriptor)),
+    Entry::new(abi::__NR_fdatasync, "fdatasync", Call::Step(sync_descriptor)),
+    Entry::new(abi::__NR_sync, "sync", Call::Step(|_, _, _| Ok(0))),
+    Entry::new(abi::__NR_syncfs, "syncfs", Call::Step(syncfs)),
+    Entry::new(abi::__NR_sync_file_range, "sync_file_range", Call::Step(sync_file_range)),
+    Entry::new(abi::__NR_fadvise64, "fadvise64", Call::Step(fadvise)),
+    Entry::new(abi::__NR_readahead, "readahead", Call::Step(readahead)),
+    Entry::partial(
+        abi::__NR_fallocate,
+        "fallocate",
+        Call::Step(fallocate),
+        "collapsing, inserting and unsharing ranges",
+    ),
+    Entry::partial(abi::__NR_memfd_create, "memfd_create", Call::Step(memfd_create), "huge pages"),
+];
+
+/// The buffer and the length of read(2) and its like.
+#[inline(always)]
+fn piece(args: &Args) -> Piece {
+    (args.long(1), args.long(2).min(MOST_BYTES))
+}
+
+fn position(offset: usize) -> Result<Position> {
+    u64::try_from(offset as i64).map(Position::At).map_err(|_| Errno::EINVAL)
+}
+
+fn position_or_current(args: &Args) -> Result<Position> {
+    if args.long(3) as i64 == -1 { Ok(Position::Current) } else { position(args.long(3)) }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Read,
+    Write,
+}
+
+/// Reads an `iovec` array: at most 1024 pieces, and as many bytes as one call may transfer.
+fn pieces(cx: &Cx, me: &Current, address: usize, count: usize) -> Step<Vec<Piece>> {
+    if count > abi::UIO_MAXIOV as usize {
+        return Err(Errno::EINVAL.into());
+    }
+    let told: Vec<[usize; 2]> = me.memory(cx)?.read_array(address, count)?;
+    let mut left = MOST_BYTES;
+    let mut pieces = Vec::with_capacity(count);
+    for [address, len] in told {
+        if len > isize::MAX as usize {
+            return Err(Errno::EINVAL.into());
+        }
+        pieces.push((address, len.min(left)));
+        left -= len.min(left);
+    }
+    Ok(pieces)
+}
+
+fn vector_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    args: &Args,
+    direction: Direction,
+    position: Position,
+    flags: u32,
+) -> Result<usize> {
+    let known = abi::RWF_HIPRI | abi::RWF_DSYNC | abi::RWF_SYNC | abi::RWF_NOWAIT | abi::RWF_APPEND;
+    let reads = direction == Direction::Read;
+    if flags & !known != 0 || (reads && flags & abi::RWF_APPEND != 0) {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let how = TransferFlags { no_wait: flags & abi::RWF_NOWAIT != 0, append: flags & abi::RWF_APPEND != 0 };
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    let allowed = if reads { open.flags().can_read() } else { open.flags().can_write() };
+    if !allowed || open.flags().contains(OpenFlags::PATH) {
+        return Err(Errno::EBADF);
+    }
+    drop(open);
+    let (address, count) = (args.long(1), args.long(2));
+    let pieces = complete_async(cx, me, Patience::Forever, |cx, me, _| pieces(cx, me, address, count))?;
+    match direction {
+        Direction::Read => read_async(cx, me, args.int(0), &pieces, position, how),
+        Direction::Write => write_async(cx, me, args.int(0), &pieces, position, how),
+    }
+}
+
+fn lseek(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    if open.flags().contains(OpenFlags::PATH) {
+        return Err(Errno::EBADF.into());
+    }
+    let offset = args.long(1) as i64;
+    let to = match args.int(2) as u32 {
+        abi::SEEK_SET => Lseek::Set(offset),
+        abi::SEEK_CUR => Lseek::Current(offset),
+        abi::SEEK_END => Lseek::End(offset),
+        abi::SEEK_DATA => Lseek::Data(offset),
+        abi::SEEK_HOLE => Lseek::Hole(offset),
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    let new = open.file.seek(to, open.offset.load(Ordering::Relaxed), cx)?;
+    open.offset.store(new, Ordering::Relaxed);
+    Ok(new as usize)
+}
+
+/// One end of a copy: the descriptor, and the offset at an address of the caller's memory, if there is one.
+fn end_async(cx: &mut Cx, me: &mut Current, fd: i32, offset: usize) -> Result<CopyEnd> {
+    let name = me.files(cx)?.weak(fd, cx)?;
+    let position = match offset {
+        0 => Position::Current,
+        address => {
+            let told: i64 = me.read_async(cx, address)?;
+            if !name.upgrade(cx).map_err(|_| Errno::EBADF)?.is_seekable {
+                return Err(Errno::ESPIPE);
+            }
+            Position::At(u64::try_from(told).map_err(|_| Errno::EINVAL)?)
+        }
+    };
+    Ok(CopyEnd { name, position })
+}
+
+/// Writes an offset that moved on back to the caller.
+fn moved_async(cx: &mut Cx, me: &mut Current, end: &CopyEnd, address: usize, by: usize) -> Result<()> {
+    match end.position {
+        Position::At(offset) => me.write_async(cx, address, &(offset + by as u64)),
+        Position::Current => Ok(()),
+    }
+}
+
+fn sendfile_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let to = end_async(cx, me, args.int(0), 0)?;
+    let from = end_async(cx, me, args.int(1), args.long(2))?;
+    if !from.name.upgrade(cx).map_err(|_| Errno::EBADF)?.is_seekable {
+        return Err(Errno::EINVAL);
+    }
+    if to.name.upgrade(cx).map_err(|_| Errno::EBADF)?.flags().contains(OpenFlags::APPEND) {
+        return Err(Errno::EINVAL);
+    }
+    let copied = copy::copy_async(cx, me, &from, &to, args.long(3).min(MOST_BYTES), false)?;
+    moved_async(cx, me, &from, args.long(2), copied)?;
+    Ok(copied)
+}
+
+fn copy_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    if args.int(5) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let from = end_async(cx, me, args.int(0), args.long(1))?;
+    let to = end_async(cx, me, args.int(2), args.long(3))?;
+    let len = copy::check_ranges(cx, me, &from, &to, args.long(4).min(MOST_BYTES))?;
+    let copied = copy::copy_async(cx, me, &from, &to, len, false)?;
+    moved_async(cx, me, &from, args.long(1), copied)?;
+    moved_async(cx, me, &to, args.long(3), copied)?;
+    Ok(copied)
+}
+
+fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let flags = args.int(5) as u32;
+    if flags & !(abi::SPLICE_F_MOVE | abi::SPLICE_F_NONBLOCK | abi::SPLICE_F_MORE | abi::SPLICE_F_GIFT) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let from = end_async(cx, me, args.int(0), args.long(1))?;
+    let to = end_async(cx, me, args.int(2), args.long(3))?;
+    let is_pipe = |end: &CopyEnd, cx: &Cx| {
+        let open = end.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        Ok::<bool, Errno>(open.kind::<crate::fs::pipe::PipeEnd>().is_some())
+    };
+    if !is_pipe(&from, cx)? && !is_pipe(&to, cx)? {
+        return Err(Errno::EINVAL);
+    }
+    let no_wait = flags & abi::SPLICE_F_NONBLOCK != 0;
+    let copied = copy::splice_async(cx, me, &from, &to, args.long(4).min(MOST_BYTES), no_wait)?;
+    moved_async(cx, me, &from, args.long(1), copied)?;
+    moved_async(cx, me, &to, args.long(3), copied)?;
+    Ok(copied)
+}
+
+fn sync_descriptor(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    if open.flags().contains(OpenFlags::PATH) {
+        return Err(Errno::EBADF.into());
+    }
+    match open.inode(cx)?.kind {
+        FileKind::Regular | FileKind::Directory | FileKind::BlockDevice => Ok(0),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
+fn syncfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    if open.flags().contains(OpenFlags::PATH) { Err(Errno::EBADF.into()) } else { Ok(0) }
+}
+
+fn sync_file_range(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let known = abi::SYNC_FILE_RANGE_WAIT_BEFORE | abi::SYNC_FILE_RANGE_WRITE | abi::SYNC_FILE_RANGE_WAIT_AFTER;
+    let (offset, len) = (args.long(1) as i64, args.long(2) as i64);
+    if args.int(3) as u32 & !known != 0 || offset < 0 || len < 0 || offset.checked_add(len).is_none() {
+        return Err(Errno::EINVAL.into());
+    }
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    if open.flags().contains(OpenFlags::PATH) {
+        return Err(Errno::EBADF.into());
+    }
+    if open.is_seekable { Ok(0) } else { Err(Errno::ESPIPE.into()) }
+}
+
+fn fadvise(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    if open.flags().contains(OpenFlags::PATH) {
+        return Err(Errno::EBADF.into());
+    }
+    if open.inode(cx)?.kind == FileKind::Fifo {
+        return Err(Errno::ESPIPE.into());
+    }
+    let advice = args.int(3) as u32;
+    if (args.long(2) as i64) < 0 || advice > abi::POSIX_FADV_NOREUSE { Err(Errno::EINVAL.into()) } else { Ok(0) }
+}
+
+fn readahead(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    if open.flags().contains(OpenFlags::PATH) || !open.flags().can_read() {
+        return Err(Errno::EBADF.into());
+    }
+    if open.inode(cx)?.kind == FileKind::Regular { Ok(0) } else { Err(Errno::EINVAL.into()) }
+}
+
+fn fallocate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    if open.flags().contains(OpenFlags::PATH) || !open.flags().can_write() {
+        return Err(Errno::EBADF.into());
+    }
+    let (mode, offset, len) = (args.int(1) as u32, args.long(2) as i64, args.long(3) as i64);
+    if offset < 0 || len <= 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let known = abi::FALLOC_FL_KEEP_SIZE | abi::FALLOC_FL_PUNCH_HOLE | abi::FALLOC_FL_ZERO_RANGE;
+    let punches_and_grows = mode & (abi::FALLOC_FL_PUNCH_HOLE | abi::FALLOC_FL_KEEP_SIZE) == abi::FALLOC_FL_PUNCH_HOLE;
+    if mode & !known != 0 || punches_and_grows {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    let inode = open.inode(cx)?;
+    match inode.kind {
+        FileKind::Regular => {}
+        FileKind::Fifo => return Err(Errno::ESPIPE.into()),
+        FileKind::Directory => return Err(Errno::EISDIR.into()),
+        _ => return Err(Errno::ENODEV.into()),
+    }
+    inode.ops.allocate(&inode, mode, offset as u64, len as u64, cx)?;
+    Ok(0)
+}
+
+fn memfd_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let flags = args.int(1) as u32;
+    let known = abi::MFD_CLOEXEC | abi::MFD_ALLOW_SEALING | abi::MFD_NOEXEC_SEAL | abi::MFD_EXEC;
+    if flags & !known != 0 || flags & (abi::MFD_NOEXEC_SEAL | abi::MFD_EXEC) == abi::MFD_NOEXEC_SEAL | abi::MFD_EXEC {
+        return Err(Errno::EINVAL.into());
+    }
+    const LONGEST: usize = 249;
+    let name = me.memory(cx)?.read_c_string(args.long(0), LONGEST + 1, Errno::EINVAL)?;
+    crate::memory::admit()?;
+    let no_exec = flags & abi::MFD_NOEXEC_SEAL != 0;
+    let mut seals = if flags & abi::MFD_ALLOW_SEALING != 0 || no_exec { 0 } else { abi::F_SEAL_SEAL };
+    if no_exec {
+        seals |= abi::F_SEAL_EXEC;
+    }
+    let file = copy::memory_file(&name, if no_exec { 0o666 } else { 0o777 }, seals, me, cx)?;
+    let fd_flags =
+        if flags & abi::MFD_CLOEXEC != 0 { crate::fs::FdFlags::CLOSE_ON_EXEC } else { crate::fs::FdFlags::empty() };
+    Ok(me.files(cx)?.install(file, fd_flags, me, cx)?)
+}
