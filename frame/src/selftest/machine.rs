@@ -19,6 +19,7 @@ pub(super) const TESTS: &[Test] = &[
     ("an alarm in the past goes off at once", an_alarm_in_the_past),
     ("an alarm that was taken back is silent", an_alarm_taken_back),
     ("a stack has an unmapped page below it", a_stack_has_a_guard),
+    ("the memory of many stacks comes back", stacks_come_back),
     ("kernel text is not writable and the identity mapping is gone", the_map_is_as_described),
     ("heap objects are aligned and zeroed", heap_objects),
     ("the date makes sense", the_date_makes_sense),
@@ -91,6 +92,22 @@ fn a_stack_has_a_guard(_: &mut Cx) -> Outcome {
     check!(kernel_map::is_mapped(bottom) && kernel_map::is_mapped(top - 1), "the stack is not mapped");
     check!(stacks::is_guard(bottom - 1), "the page below is mapped");
     check!(stacks::rest_of(bottom + 100) == Some(bottom + 100..top), "its top is not found");
+    Ok(())
+}
+
+fn stacks_come_back(_: &mut Cx) -> Outcome {
+    let make_all = || -> Vec<tasks::Stack> { (0..200).map_while(|_| stacks::POOL.take()).collect() };
+    let give_all = |all: Vec<tasks::Stack>| all.into_iter().for_each(|stack| stacks::POOL.give(stack));
+    // Once for the tables, which stay.
+    give_all(make_all());
+    let before = crate::mm::free_frames();
+    let all = make_all();
+    check!(all.len() == 200, "only {} stacks", all.len());
+    let taken = before - crate::mm::free_frames();
+    give_all(all);
+    let left = before.saturating_sub(crate::mm::free_frames());
+    check!(taken > 1200, "200 stacks took {taken} frames");
+    check!(left < 64, "{left} frames did not come back");
     Ok(())
 }
 

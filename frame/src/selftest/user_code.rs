@@ -292,15 +292,14 @@ fn preemption(cx: &mut Cx) -> Outcome {
     time::on_alarm(ask_to_yield);
     // inc rax; jmp back
     let mut program = Program::new(&[0x48, 0xff, 0xc0, 0xeb, 0xfb], cx)?;
-    let mut count = 0;
     for _ in 0..3 {
         time::set_alarm(Some(time::now() + 200_000));
         let trap = program.run_async(cx);
         check!(trap == Trap::Preempted, "{trap:?}");
         tasks::yield_async(cx);
-        check!(program.context.registers.rax > count, "it did not run");
-        count = program.context.registers.rax;
     }
+    // On a slow machine one alarm may come before the first instruction.
+    check!(program.context.registers.rax > 0, "it did not run");
     Ok(())
 }
 

@@ -75,8 +75,8 @@ fn index(virt: usize, level: usize) -> usize {
     virt >> (12 + 9 * level) & 511
 }
 
-/// Maps `len` bytes at `virt` to `phys`, with the largest pages that fit, where nothing was mapped. Tables come (zeroed, by their physical address) from
-/// `new_table`. False if it had none.
+/// Maps `len` bytes at `virt` to `phys`, where nothing was mapped, with the largest pages that fit up to `largest` (0 is 4 KiB,
+/// 1 is 2 MiB, 2 is 1 GiB). Tables come, zeroed, by their physical address, from `new_table`. False if it had none.
 ///
 /// # Safety
 /// The mapping is sound: its rights, and nobody relies on the range being unmapped.
@@ -86,13 +86,13 @@ unsafe fn map(
     phys: usize,
     len: usize,
     flags: usize,
+    largest: usize,
     new_table: &mut dyn FnMut() -> Option<usize>,
 ) -> bool {
-    let top_level = if has_gigabyte_pages() { 2 } else { 1 };
     let mut done = 0;
     while done < len {
         let (virt, phys, left) = (virt + done, phys + done, len - done);
-        let level = (0..=top_level)
+        let level = (0..=largest)
             .rev()
             .find(|level| {
                 let size = PAGE << (9 * level);
@@ -145,9 +145,10 @@ pub unsafe fn build(info: &LoaderInfo, free: &mut super::memory_map::Ranges) {
     let enough = "the loader gave at least a megabyte of memory";
     let root = new_table().expect(enough);
     // SAFETY: the rights are those of the module comment: none of the mappings is writable and executable.
+    let largest = if has_gigabyte_pages() { 2 } else { 1 };
     unsafe {
         let mut add = |virt: usize, range: Range<usize>, flags| {
-            assert!(map(root, virt, range.start, range.len(), flags, &mut new_table), "{enough}");
+            assert!(map(root, virt, range.start, range.len(), flags, largest, &mut new_table), "{enough}");
         };
         let text = text();
         let constants = text.end..(&raw const __rodata_end).addr();
@@ -185,17 +186,38 @@ fn heap_table() -> Option<usize> {
     (!table.is_null()).then(|| table.addr() - DIRECT_MAP)
 }
 
-/// Maps `len` bytes of memory at `virt`, where nothing is mapped. False if there was no memory for a table.
+/// Maps a page at `virt`, where nothing is mapped. False if there was no memory for a table.
 ///
 /// # Safety
 /// As for [`map`]: nothing else uses the memory in a way that the new mapping could disturb. `virt` is in the stacks' area or in the direct map.
-pub unsafe fn map_pages(virt: usize, phys: usize, len: usize, flags: usize) -> bool {
+pub unsafe fn map_page(virt: usize, phys: usize, flags: usize) -> bool {
     CHANGING.lock();
     // SAFETY: by this function's contract; the lock makes this the only change. Only empty entries are written, so no core has
     // a stale translation.
-    let done = unsafe { map(root(), virt, phys, len, flags, &mut heap_table) };
+    let done = unsafe { map(root(), virt, phys, PAGE, flags, 0, &mut heap_table) };
     CHANGING.unlock();
     done
+}
+
+/// Unmaps the page at `virt`; its physical address, if one was mapped. The table stays.
+///
+/// # Safety
+/// Nobody uses the mapping, and no other core has used it: only this core forgets the translation.
+pub unsafe fn unmap_page(virt: usize) -> Option<usize> {
+    CHANGING.lock();
+    let mut table = Some(root());
+    for level in (1..=3).rev() {
+        table = table.and_then(|table| {
+            // SAFETY: the root, or a table that was found in it.
+            let entry = unsafe { *entry_at(table, index(virt, level)) };
+            (entry & PRESENT != 0 && entry & LARGE == 0).then_some(entry & ADDRESS)
+        });
+    }
+    // SAFETY: as above; nobody uses the page, by this function's contract.
+    let entry = table.map_or(0, |table| unsafe { entry_at(table, index(virt, 0)).replace(0) });
+    CHANGING.unlock();
+    super::instructions::invlpg(virt);
+    (entry & PRESENT != 0).then_some(entry & ADDRESS)
 }
 
 /// A page of device registers, mapped for ever. `None` if there was no memory for a table.
@@ -205,7 +227,7 @@ pub unsafe fn map_pages(virt: usize, phys: usize, len: usize, flags: usize) -> b
 pub unsafe fn map_device(phys: usize) -> Option<*mut u32> {
     let virt = DIRECT_MAP + phys;
     // SAFETY: by this function's contract.
-    unsafe { map_pages(virt, phys, PAGE, WRITABLE | NO_EXECUTE | UNCACHED) }.then_some(virt as *mut u32)
+    unsafe { map_page(virt, phys, WRITABLE | NO_EXECUTE | UNCACHED) }.then_some(virt as *mut u32)
 }
 
 /// Whether the kernel's page table maps an address.

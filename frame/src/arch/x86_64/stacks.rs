@@ -1,6 +1,7 @@
 //! Kernel stacks: a page that is not mapped below each, and a pool of those that are not in use.
 //!
-//! A stack's memory is a block of the heap, mapped a second time in the stacks' area; a stack that has been made is kept for ever.
+//! A stack's pages are the heap's, mapped a second time in the stacks' area; when many tasks have stopped waiting, the pages go
+//! back to the heap.
 
 use alloc::vec::Vec;
 use core::alloc::Layout;
@@ -14,57 +15,112 @@ use super::kernel_map::{self, DIRECT_MAP, KERNEL_BASE, NO_EXECUTE, STACKS, WRITA
 
 /// Bytes of a kernel stack.
 pub const STACK_BYTES: usize = 32 << 10;
-const GUARD_BYTES: usize = 4096;
+const PAGE: usize = 4096;
+const GUARD_BYTES: usize = PAGE;
 const SLOT_BYTES: usize = STACK_BYTES + GUARD_BYTES;
 /// As many as fit into the part of the address space that is reserved for stacks.
 const MAX_STACKS: usize = (256 << 30) / SLOT_BYTES;
 
-static MADE: AtomicUsize = AtomicUsize::new(0);
+/// So many stacks that nothing runs on are kept; the memory of the others goes back.
+const KEPT: usize = 32;
 
 /// The kernel's stacks that nothing runs on.
-pub struct Pool(SpinLock<Vec<Stack>>);
+pub struct Pool(SpinLock<Free>);
+
+struct Free {
+    stacks: Vec<Stack>,
+    /// Places in the stacks' area that were used before and are not now.
+    places: Vec<usize>,
+}
 
 /// The pool.
-pub static POOL: Pool = Pool(SpinLock::new(Vec::new()));
+pub static POOL: Pool = Pool(SpinLock::new(Free { stacks: Vec::new(), places: Vec::new() }));
+
+/// How many places were ever used.
+static PLACES: AtomicUsize = AtomicUsize::new(0);
 
 impl StackSource for Pool {
     fn take(&self) -> Option<Stack> {
-        self.0.with(Vec::pop).or_else(make)
+        self.0.with(|free| free.stacks.pop()).or_else(|| self.make())
     }
 
     fn give(&self, stack: Stack) {
-        // The pool has room for all stacks that were made: this does not allocate.
-        self.0.with(|pool| pool.push(stack));
+        let surplus = self.0.with(|free| {
+            if free.stacks.len() >= KEPT {
+                return Some(stack);
+            }
+            // There is room: `make` saw to it.
+            free.stacks.push(stack);
+            None
+        });
+        if let Some(stack) = surplus {
+            self.unmake(stack);
+        }
     }
 }
 
-/// A new stack; `None` if there is no memory.
-#[cold]
-fn make() -> Option<Stack> {
-    let number = MADE.load(Ordering::Relaxed);
-    POOL.0.with(|pool| pool.try_reserve(number + 1)).ok()?;
-    let layout = Layout::from_size_align(STACK_BYTES, 4096).ok()?;
-    // SAFETY: the layout is not empty.
-    let memory = unsafe { alloc::alloc::alloc(layout) };
-    if memory.is_null() {
-        return None;
+const PAGE_LAYOUT: Layout = match Layout::from_size_align(PAGE, PAGE) {
+    Ok(layout) => layout,
+    Err(_) => panic!("the page size is a power of two"),
+};
+
+impl Pool {
+    /// A new stack; `None` if there is no memory.
+    #[cold]
+    fn make(&self) -> Option<Stack> {
+        let place = self.0.with(|free| {
+            free.stacks.try_reserve(KEPT).ok()?;
+            free.places.try_reserve(PLACES.load(Ordering::Relaxed) + 1).ok()?;
+            free.places.pop().or_else(|| {
+                let new = PLACES.load(Ordering::Relaxed);
+                (new < MAX_STACKS).then(|| PLACES.store(new + 1, Ordering::Relaxed))?;
+                Some(new)
+            })
+        })?;
+        let bottom = STACKS + place * SLOT_BYTES + GUARD_BYTES;
+        // SAFETY: the place is ours alone, and what is below `bottom` is never mapped.
+        let stack = unsafe { Stack::new(bottom, bottom + STACK_BYTES) };
+        for page in (bottom..bottom + STACK_BYTES).step_by(PAGE) {
+            // SAFETY: the layout is not empty. The page is the heap's and now this stack's; nothing is mapped at its place.
+            let mapped = unsafe {
+                let memory = alloc::alloc::alloc(PAGE_LAYOUT);
+                let mapped =
+                    !memory.is_null() && kernel_map::map_page(page, memory.addr() - DIRECT_MAP, WRITABLE | NO_EXECUTE);
+                if !mapped && !memory.is_null() {
+                    alloc::alloc::dealloc(memory, PAGE_LAYOUT);
+                }
+                mapped
+            };
+            if !mapped {
+                self.unmake(stack);
+                return None;
+            }
+        }
+        Some(stack)
     }
-    let number = MADE.fetch_add(1, Ordering::Relaxed);
-    if number >= MAX_STACKS {
-        return None;
-    }
-    let bottom = STACKS + number * SLOT_BYTES + GUARD_BYTES;
-    // SAFETY: nobody else has that number, so nothing is mapped there; the memory is the heap's and now this stack's for ever.
-    unsafe {
-        kernel_map::map_pages(bottom, memory.addr() - DIRECT_MAP, STACK_BYTES, WRITABLE | NO_EXECUTE)
-            .then(|| Stack::new(bottom, bottom + STACK_BYTES))
+
+    /// Gives back the memory of a stack that nothing runs on (or of the part that was made).
+    #[cold]
+    fn unmake(&self, stack: Stack) {
+        for page in (stack.bottom()..stack.top()).step_by(PAGE) {
+            // SAFETY: whoever has a `Stack` may use its memory, and now nobody has. With more cores than one, those that ran on
+            // it would have to forget it too.
+            unsafe {
+                if let Some(memory) = kernel_map::unmap_page(page) {
+                    alloc::alloc::dealloc((DIRECT_MAP + memory) as *mut u8, PAGE_LAYOUT);
+                }
+            }
+        }
+        let place = (stack.bottom() - GUARD_BYTES - STACKS) / SLOT_BYTES;
+        // There is room: `make` saw to it.
+        self.0.with(|free| free.places.push(place));
     }
 }
 
 fn slot_offset(address: usize) -> Option<usize> {
-    let made = MADE.load(Ordering::Relaxed).min(MAX_STACKS);
+    let places = PLACES.load(Ordering::Relaxed);
     let offset = address.checked_sub(STACKS)?;
-    (offset < made * SLOT_BYTES).then_some(offset % SLOT_BYTES)
+    (offset < places * SLOT_BYTES).then_some(offset % SLOT_BYTES)
 }
 
 /// Whether the address is in the page below a stack.
