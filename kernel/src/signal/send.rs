@@ -80,23 +80,16 @@ fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSusp
     Ok(())
 }
 
-/// Whether the signal has no effect: it is ignored and not blocked (a blocked one may find a handler when it is unblocked), or
-/// it is for process 1, which only its own handlers can touch.
+/// Whether the signal has no effect: it is ignored, or for process 1, which only its own handlers can touch. A blocked one is kept: there may
+/// be a handler when it is unblocked.
 fn is_ignored(process: &Process, thread: Option<&Thread>, signal: Signal, cx: &impl NoSuspend) -> bool {
     let action = process.action(signal, cx);
-    if process.pid == INIT && action.is_default() {
-        return true;
-    }
-    if !action.ignores(signal) {
+    if !action.ignores(signal) && !(process.pid == INIT && action.is_default()) {
         return false;
     }
     match thread {
-        Some(thread) => !thread.signals.blocked().contains(signal) && thread.signals.wants(signal),
-        None => process
-            .threads(cx)
-            .first()
-            .and_then(|first| first.upgrade(cx).ok())
-            .is_none_or(|first| !first.signals.blocked().contains(signal)),
+        Some(thread) => !thread.signals.blocked().contains(signal),
+        None => process.first_thread(cx).is_none_or(|first| !first.signals.blocked().contains(signal)),
     }
 }
 
