@@ -1,0 +1,160 @@
+//! Boots a program as process 1 in a machine whose time is counted in instructions.
+//!
+//! QEMU runs with `-icount shift=0,sleep=off`: each guest instruction takes one nanosecond of the guest's time and the
+//! time stamp counter runs at 1 GHz, so it counts instructions; an idle machine skips to its next event. Both kernels get
+//! the same processor model, without the fast string instructions: the emulator counts those once per repetition.
+
+use crate::Figures;
+use crate::programs::Programs;
+use anyhow::{Context, Result, bail};
+use ebb_guest::Image;
+use ebb_guest::image::{Kind, Node};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long one machine may run.
+const LIMIT: Duration = Duration::from_secs(240);
+
+/// A kernel and how it is told what to do.
+pub struct Kernel {
+    path: PathBuf,
+    options: &'static str,
+}
+
+impl Kernel {
+    /// Ebb's ELF file.
+    pub fn ebb(path: PathBuf) -> Self {
+        Self { path, options: "quiet init=/init" }
+    }
+
+    /// Linux from a bzImage. The ELF file inside is booted directly, as Ebb is, so that neither firmware nor
+    /// decompression counts as boot time; where `xz` cannot unpack it, the bzImage is used.
+    pub fn linux(image: &Path, directory: &Path) -> Result<Self> {
+        let bytes = std::fs::read(image).with_context(|| format!("reading {}", image.display()))?;
+        let path = match unpack(&bytes, directory)? {
+            Some(unpacked) => unpacked,
+            None => {
+                eprintln!("note: {} is not unpacked; its boot time includes decompression", image.display());
+                image.to_owned()
+            }
+        };
+        Ok(Self {
+            path,
+            options: "console=ttyS0 quiet panic=-1 nokaslr norandmaps mitigations=off transparent_hugepage=never \
+                      tsc=reliable clocksource=tsc nowatchdog audit=0 apparmor=0 random.trust_cpu=on rdinit=/init",
+        })
+    }
+}
+
+/// The ELF file in a bzImage that was compressed with xz.
+fn unpack(image: &[u8], directory: &Path) -> Result<Option<PathBuf>> {
+    const XZ: &[u8] = b"\xfd7zXZ\0";
+    let Some(start) = image.windows(XZ.len()).position(|window| window == XZ) else { return Ok(None) };
+    let packed = directory.join("vmlinux.xz");
+    let unpacked = directory.join("vmlinux");
+    std::fs::write(&packed, &image[start..]).context("unpacking the Linux kernel")?;
+    let output = std::fs::File::create(&unpacked).context("unpacking the Linux kernel")?;
+    let input = std::fs::File::open(&packed).context("unpacking the Linux kernel")?;
+    // What follows the stream is not ours; xz complains about it or not, but the first stream is written.
+    let ran = Command::new("xz")
+        .args(["--decompress", "--single-stream", "--stdout", "--quiet"])
+        .stdin(input)
+        .stdout(output)
+        .stderr(Stdio::null())
+        .status();
+    let head = std::fs::read(&unpacked).unwrap_or_default();
+    Ok((ran.is_ok() && head.starts_with(b"\x7fELF")).then_some(unpacked))
+}
+
+/// Runs both programs on a kernel.
+pub fn measure(kernel: &Kernel, programs: &Programs, directory: &Path) -> Result<Figures> {
+    let mut figures = figures_in(&boot(kernel, &programs.boot, directory)?);
+    if figures.is_empty() {
+        bail!("the boot program printed no figure");
+    }
+    let text = boot(kernel, &programs.bench, directory)?;
+    figures.extend(figures_in(&text));
+    if !text.contains("bench: done") {
+        bail!("the measurements ended early; the console's last lines:\n{}", last_lines(&text));
+    }
+    Ok(figures)
+}
+
+/// Runs one program as process 1 and gives what the console showed.
+fn boot(kernel: &Kernel, program: &Path, directory: &Path) -> Result<String> {
+    let mut image = Image::base();
+    image.insert("dev/console", Node::new(0o600, Kind::CharDevice(5, 1)));
+    image.add_file("init", program)?;
+    let archive = directory.join("initramfs");
+    image.write_to(&archive)?;
+    let mut qemu = Command::new(ebb_guest::QEMU)
+        .args(["-M", "q35", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
+        .args(["-accel", "tcg", "-icount", "shift=0,sleep=off", "-cpu", "max,-la57,-erms,-fsrm", "-m", "512M"])
+        .arg("-kernel")
+        .arg(&kernel.path)
+        .arg("-initrd")
+        .arg(&archive)
+        .args(["-append", kernel.options, "-serial", "stdio"])
+        .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("starting QEMU (on Debian and Ubuntu: apt-get install qemu-system-x86)")?;
+    let mut output = qemu.stdout.take().context("QEMU has no output")?;
+    let (sender, receiver) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let mut text = Vec::new();
+        // A read that fails ends the text; what there is will be judged.
+        let _ = output.read_to_end(&mut text);
+        let _ = sender.send(());
+        text
+    });
+    let in_time = receiver.recv_timeout(LIMIT).is_ok();
+    // It may have ended by itself.
+    let _ = qemu.kill();
+    qemu.wait().context("waiting for QEMU")?;
+    let text = String::from_utf8_lossy(&reader.join().unwrap_or_default()).replace('\r', "");
+    if !in_time {
+        bail!("no end within {} s; the console's last lines:\n{}", LIMIT.as_secs(), last_lines(&text));
+    }
+    Ok(text)
+}
+
+/// The lines `row<TAB>median...` of a console's text.
+fn figures_in(text: &str) -> Figures {
+    text.lines()
+        .filter_map(|line| {
+            let mut fields = line.split('\t');
+            Some((fields.next()?.to_owned(), fields.next()?.trim().parse().ok()?))
+        })
+        .collect()
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    lines[lines.len().saturating_sub(20)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_told_from_other_text() {
+        let text = "[    1.0] Linux says hello\nnull\t325\t320\nfork-exit-wait\t106279.5\t1\nno\tnumber\nbench: done\n";
+        let figures = figures_in(text);
+        assert_eq!(figures.len(), 2);
+        assert_eq!(figures["null"], 325.0);
+        assert_eq!(figures["fork-exit-wait"], 106279.5);
+    }
+
+    #[test]
+    fn an_image_without_an_xz_stream_is_left_alone() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        assert!(unpack(b"no kernel", directory.path()).expect("no error").is_none());
+    }
+}

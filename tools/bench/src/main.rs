@@ -1,0 +1,80 @@
+//! The command `ebb-bench`: measures Ebb against Linux.
+//!
+//! [`programs`] compiles the two static programs of `user/bench`; [`machine`] boots each of them as process 1, on Ebb and
+//! on Linux, under an emulator that counts instructions; [`rows`] knows what each figure means and what is already known
+//! about it; [`report`] prints the table, and writes it into the book on request.
+
+#![forbid(unsafe_code)]
+
+mod machine;
+mod programs;
+mod report;
+mod rows;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+use ebb_guest::artifacts;
+use machine::{Kernel, measure};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Measures Ebb against Linux, in guest instructions.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct CommandLine {
+    /// The Ebb kernel [default: EBB_KERNEL, or the one that was built with this command].
+    #[arg(long, value_name = "FILE")]
+    kernel: Option<PathBuf>,
+
+    /// The Linux kernel (a bzImage) to compare with; without one, Ebb is measured alone.
+    #[arg(long, value_name = "FILE")]
+    linux: Option<PathBuf>,
+
+    /// Measure Linux only.
+    #[arg(long, requires = "linux")]
+    linux_only: bool,
+
+    /// Write the table to docs/src/figures.md, too.
+    #[arg(long)]
+    write: bool,
+}
+
+/// Figures by row name.
+pub type Figures = HashMap<String, f64>;
+
+fn main() -> ExitCode {
+    match run(&CommandLine::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ebb-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &CommandLine) -> Result<()> {
+    let directory = tempfile::tempdir().context("making a temporary directory")?;
+    let programs = programs::compile(directory.path())?;
+    let linux = match &arguments.linux {
+        Some(image) => {
+            eprintln!("measuring Linux ({})", image.display());
+            Some(measure(&Kernel::linux(image, directory.path())?, &programs, directory.path()).context("on Linux")?)
+        }
+        None => None,
+    };
+    let ebb = if arguments.linux_only {
+        None
+    } else {
+        let kernel = artifacts::KERNEL.find(arguments.kernel.as_deref())?;
+        eprintln!("measuring Ebb ({})", kernel.display());
+        Some(measure(&Kernel::ebb(kernel), &programs, directory.path()).context("on Ebb")?)
+    };
+    print!("{}", report::table(ebb.as_ref(), linux.as_ref(), report::Style::Terminal));
+    if arguments.write {
+        let path = "docs/src/figures.md";
+        std::fs::write(path, report::page(ebb.as_ref(), linux.as_ref())).with_context(|| format!("writing {path}"))?;
+        eprintln!("wrote {path}");
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! The table of figures, for the terminal and for the book.
+
+use crate::Figures;
+use crate::rows::ROWS;
+use std::fmt::Write;
+
+/// How a table looks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Columns padded with spaces.
+    Terminal,
+    /// Markdown.
+    Page,
+}
+
+const HEAD: [&str; 8] = ["row", "Ebb", "Linux", "Ebb / Linux", "minimal Linux", "Ebb / minimal", "goal", "Asterinas"];
+
+/// A line per row; what was not measured is shown as a dash.
+pub fn table(ebb: Option<&Figures>, linux: Option<&Figures>, style: Style) -> String {
+    let mut lines = vec![HEAD.map(str::to_owned)];
+    let (mut met, mut judged) = (0, 0);
+    for row in ROWS {
+        let here = ebb.and_then(|figures| figures.get(row.key)).copied();
+        let there = linux.and_then(|figures| figures.get(row.key)).copied();
+        // Where the minimal Linux is not known, Debian's is what has to be beaten.
+        let verdict = here.zip(row.minimal.or(there)).map(|(ours, theirs)| ours < theirs);
+        judged += usize::from(verdict.is_some());
+        met += usize::from(verdict == Some(true));
+        lines.push([
+            row.title.to_owned(),
+            number(here),
+            number(there),
+            ratio(here, there),
+            number(row.minimal),
+            ratio(here, row.minimal),
+            verdict.map_or("-", |met| if met { "met" } else { "not met" }).to_owned(),
+            number(row.asterinas),
+        ]);
+    }
+    let mut text = match style {
+        Style::Terminal => columns(&lines),
+        Style::Page => markdown(&lines),
+    };
+    if judged > 0 {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{met} of {judged} goals met.\n");
+    }
+    text
+}
+
+/// The page of the book.
+pub fn page(ebb: Option<&Figures>, linux: Option<&Figures>) -> String {
+    format!(
+        "# Figures\n\n\
+         Written by `make bench` (`ebb-bench --write`). The same static program (`user/bench`) ran on both kernels in the \
+         same emulator. The unit is the **guest instruction**: QEMU with `-icount shift=0` advances the time stamp counter \
+         by one per instruction. That makes figures repeatable, and says nothing about cache misses, TLB misses or how many \
+         instructions a real processor does at once; they are not nanoseconds.\n\n\
+         - *Linux* is Debian's kernel, booted through PVH as Ebb is, with mitigations, address randomisation and huge pages \
+         switched off.\n\
+         - *minimal Linux* and *Asterinas* were measured earlier with programs of the same kind: a Linux 6.1 configured with \
+         little else than what is measured, and Asterinas 0.18.\n\
+         - The *goal* of each row is to stay below the minimal Linux; where that is not known, below Debian's.\n\
+         - Each figure is the median of 11 batches, without the loop around the operation.\n\n{}",
+        table(ebb, linux, Style::Page)
+    )
+}
+
+fn number(value: Option<f64>) -> String {
+    match value {
+        None => "-".into(),
+        Some(value) if value >= 1e7 => format!("{:.2}e9", value / 1e9),
+        Some(value) => {
+            let digits = format!("{value:.0}");
+            let mut text = String::new();
+            for (index, digit) in digits.chars().enumerate() {
+                if index > 0 && (digits.len() - index).is_multiple_of(3) {
+                    text.push(',');
+                }
+                text.push(digit);
+            }
+            text
+        }
+    }
+}
+
+fn ratio(value: Option<f64>, base: Option<f64>) -> String {
+    match value.zip(base) {
+        Some((value, base)) if base > 0.0 => format!("{:.2}", value / base),
+        _ => "-".into(),
+    }
+}
+
+fn columns(lines: &[[String; 8]]) -> String {
+    let mut text = String::new();
+    for line in lines {
+        for (index, cell) in line.iter().enumerate() {
+            let width = lines.iter().map(|line| line[index].chars().count()).max().unwrap_or(0);
+            // Writing to a string cannot fail.
+            let _ = if index == 0 { write!(text, "{cell:<width$}") } else { write!(text, "  {cell:>width$}") };
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn markdown(lines: &[[String; 8]]) -> String {
+    let mut text = String::new();
+    for (index, line) in lines.iter().enumerate() {
+        let _ = writeln!(text, "| {} |", line.join(" | "));
+        if index == 0 {
+            text.push_str("| --- | ---: | ---: | ---: | ---: | ---: | --- | ---: |\n");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(number(Some(7.4)), "7");
+        assert_eq!(number(Some(1234.0)), "1,234");
+        assert_eq!(number(Some(809_000.0)), "809,000");
+        assert_eq!(number(Some(1_566_402_721.0)), "1.57e9");
+        assert_eq!(number(None), "-");
+    }
+
+    #[test]
+    fn a_goal_is_met_below_the_yardstick_only() {
+        let ebb = Figures::from([("null".to_owned(), 200.0), ("fstat".to_owned(), 700.0)]);
+        let text = table(Some(&ebb), None, Style::Page);
+        assert!(text.contains("| null system call (getppid) | 200 | - | - | 222 | 0.90 | met | 541 |"), "{text}");
+        assert!(text.contains("| fstat | 700 | - | - | 651 | 1.08 | not met | - |"), "{text}");
+        assert!(text.ends_with("1 of 2 goals met.\n"), "{text}");
+    }
+}
