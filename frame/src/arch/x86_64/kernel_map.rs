@@ -144,8 +144,8 @@ pub unsafe fn build(info: &LoaderInfo, free: &mut super::memory_map::Ranges) {
     };
     let enough = "the loader gave at least a megabyte of memory";
     let root = new_table().expect(enough);
-    // SAFETY: the rights are those of the module comment: none of the mappings is writable and executable.
     let largest = if has_gigabyte_pages() { 2 } else { 1 };
+    // SAFETY: the rights are those of the module comment: none of the mappings is writable and executable.
     unsafe {
         let mut add = |virt: usize, range: Range<usize>, flags| {
             assert!(map(root, virt, range.start, range.len(), flags, largest, &mut new_table), "{enough}");
