@@ -189,6 +189,11 @@ impl Pipe {
 }
 
 impl PipeEnd {
+    /// The pipe, for what keeps it as the pipe behind a FIFO.
+    pub fn pipe(&self) -> StrongRc<Pipe> {
+        self.pipe.share()
+    }
+
     /// How many bytes the pipe holds at most (F_GETPIPE_SZ).
     pub fn capacity(&self, cx: &Cx) -> usize {
         self.pipe.get(cx).state.lock(cx).ring.limit()

@@ -8,8 +8,9 @@ use linux_raw_sys::general::{__NR_pipe, __NR_pipe2};
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::Errno;
+use crate::fs::anonymous::{self, Nameless};
 use crate::fs::pipe::{Pipe, PipeEnd};
-use crate::fs::{FdFlags, OpenFile, OpenFlags};
+use crate::fs::{FdFlags, FileKind, Metadata, OpenFile, OpenFlags};
 use crate::step::Step;
 
 /// The calls of this file.
@@ -30,10 +31,19 @@ fn pipe(cx: &Cx, me: &Current, result: usize, flags: OpenFlags) -> Step<usize> {
     crate::memory::admit()?;
     let files = me.files(cx)?;
     let (reading, writing) = Pipe::pair(cx);
+    // Both ends are one file, which `/proc/PID/fd` can open again.
+    let (uid, gid) = {
+        let thread = me.thread(cx)?;
+        let credentials = thread.credentials.lock(cx);
+        (credentials.fsuid, credentials.fsgid)
+    };
+    let metadata = Metadata::new(FileKind::Fifo, 0o600).owned_by(uid, gid);
+    let location = anonymous::new_location(metadata, |_| Ok(Box::new(Nameless { prefix: "pipe" })))?;
+    *location.inode.get(cx).attachment.lock(cx) = Some(Box::new(reading.pipe()));
     let fd_flags = FdFlags::of(flags);
     let status = flags & OpenFlags::NONBLOCK;
     let [reading, writing] = [(reading, OpenFlags::empty()), (writing, OpenFlags::WRITE_ONLY)]
-        .map(|(end, access): (PipeEnd, _)| OpenFile::new(Box::new(end), status | access));
+        .map(|(end, access): (PipeEnd, _)| OpenFile::at(Box::new(end), status | access, location.share()));
     let first = files.install(reading, fd_flags, me, cx)?;
     let second = match files.install(writing, fd_flags, me, cx) {
         Ok(second) => second,
