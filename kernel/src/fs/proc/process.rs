@@ -262,7 +262,14 @@ fn root_name(target: &Target, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
 const MAX_STRINGS: usize = 1 << 20;
 
 /// Bytes of the process' memory, as far as they are there.
-fn peek(text: &mut Text, space: &AddressSpace, range: core::ops::Range<usize>, cx: &Cx) {
+fn peek(text: &mut Text, space: &AddressSpace, range: core::ops::Range<usize>, me: &Current, cx: &Cx) -> Result<()> {
+    add_memory(text, space, range, cx);
+    // The caller's own memory is to be written next, and its writer was made already.
+    me.space(cx)?.vm().activate(cx);
+    Ok(())
+}
+
+fn add_memory(text: &mut Text, space: &AddressSpace, range: core::ops::Range<usize>, cx: &Cx) {
     let mut reader = space.vm().reader(range.start, range.len().min(MAX_STRINGS), cx);
     let mut chunk = [0; 256];
     loop {
@@ -275,17 +282,17 @@ fn peek(text: &mut Text, space: &AddressSpace, range: core::ops::Range<usize>, c
     }
 }
 
-fn cmdline(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+fn cmdline(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<()> {
     // A zombie has none, and so have the kernel's own tasks.
     if let Ok(space) = target.space(cx) {
-        peek(text, &space, space.image(cx).arguments, cx);
+        peek(text, &space, space.image(cx).arguments, me, cx)?;
     }
     Ok(())
 }
 
-fn environ(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+fn environ(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<()> {
     if let Ok(space) = target.space(cx) {
-        peek(text, &space, space.image(cx).environment, cx);
+        peek(text, &space, space.image(cx).environment, me, cx)?;
     }
     Ok(())
 }
