@@ -251,6 +251,11 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Wea
     new.get(cx).oom_score_adjust.store(inherited, Ordering::Relaxed);
     new.get(cx).dumpable.store(process.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
     drop(PROCESSES.insert(pid, new, cx));
+    if process.limits.lock(cx).soft(abi::RLIMIT_CPU) != u64::MAX
+        && let Ok(new) = name.upgrade(cx)
+    {
+        new.timers.watch_limit(name, cx);
+    }
     group::join(name, process.group(), process.session(), cx);
     if let Some(parent) = parent {
         parent.add_child(name, cx);

@@ -98,7 +98,11 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
         end_of_session_leader(process, cx);
     }
     give_children_away(process, cx);
-    hang_up_if_orphaned(process.group(), Some(process), cx);
+    let connects =
+        |parent: TempRc<'_, Process>| parent.group() != process.group() && parent.session() == process.session();
+    if process.parent(cx).is_some_and(connects) {
+        hang_up_if_orphaned(process.group(), Some(process), cx);
+    }
     process.timers.stop(cx);
     process.set_life(Life::Zombie);
     process.ended.wake_all();

@@ -209,6 +209,7 @@ pub fn raise_exception(me: &mut Current, vector: u8, code: usize, cx: &Cx) {
     let ip = me.context.registers.rip;
     let info = match vector {
         0 => Info::fault(Signal::FPE, abi::FPE_INTDIV, ip),
+        // The processor has no error code for it.
         1 => Info::fault(Signal::TRAP, abi::TRAP_TRACE, ip),
         3 => Info::kernel(Signal::TRAP),
         4 | 5 | 9 | 13 => Info::kernel(Signal::SEGV),
@@ -218,6 +219,6 @@ pub fn raise_exception(me: &mut Current, vector: u8, code: usize, cx: &Cx) {
         17 => Info::fault(Signal::BUS, abi::BUS_ADRALN, 0),
         _ => Info::kernel(Signal::SEGV),
     };
-    me.fault = (0, code, vector);
+    me.fault = (0, if vector == 1 { 0 } else { code }, vector);
     force(me, info, cx);
 }

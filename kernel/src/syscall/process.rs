@@ -302,8 +302,16 @@ fn getrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn setrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let new: Limit = me.memory(cx)?.read(args.long(1))?;
     let privileged = me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_RESOURCE);
-    me.process(cx)?.limits.lock(cx).set(args.int(0) as u32, new, privileged)?;
+    set_limit(&me.process(cx)?, args.int(0) as u32, new, privileged, cx)?;
     Ok(0)
+}
+
+fn set_limit(process: &TempRc<'_, Process>, resource: u32, new: Limit, privileged: bool, cx: &Cx) -> Result<()> {
+    process.limits.lock(cx).set(resource, new, privileged)?;
+    if resource == abi::RLIMIT_CPU {
+        process.timers.watch_limit(process.downgrade(), cx);
+    }
+    Ok(())
 }
 
 fn prlimit64(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -320,13 +328,13 @@ fn prlimit64(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let before = target.limits.lock(cx).get(resource)?;
     if new != 0 {
         let new: Limit = memory.read(new)?;
-        target.limits.lock(cx).set(resource, new, own.has(abi::CAP_SYS_RESOURCE))?;
+        set_limit(&target, resource, new, own.has(abi::CAP_SYS_RESOURCE), cx)?;
     }
     if old != 0
         && let Err(fault) = memory.write(old, &before)
     {
         // The limit is as it was when the call is run again.
-        target.limits.lock(cx).set(resource, before, true)?;
+        set_limit(&target, resource, before, true, cx)?;
         return Err(fault.into());
     }
     Ok(0)

@@ -6,9 +6,10 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::irq::IrqCx;
+use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, WeakRc};
 
-use super::{Setting, Timer, TimerClock};
+use super::{SECOND, Setting, Timer, TimerClock};
 use crate::error::{Errno, Result};
 use crate::process::{Process, Thread};
 use crate::signal::{self, Info, Signal};
@@ -71,6 +72,8 @@ pub struct ProcessTimers {
     intervals: SpinLock<[Option<StrongRc<Timer>>; 3]>,
     posix: SpinLock<BTreeMap<u32, StrongRc<PosixTimer>>>,
     next_id: AtomicU32,
+    /// Goes off when RLIMIT_CPU is reached.
+    limit: SpinLock<Option<StrongRc<Timer>>>,
 }
 
 /// A POSIX timer.
@@ -106,6 +109,22 @@ impl ProcessTimers {
     /// An interval timer's time left and its interval.
     pub fn interval(&self, which: Interval, cx: &Cx) -> Setting {
         self.intervals.lock(cx)[which as usize].as_ref().map_or(Setting::default(), |timer| timer.get(cx).remaining(cx))
+    }
+
+    /// Has RLIMIT_CPU kept, after it was set: SIGXCPU each second from the soft limit on, SIGKILL at the hard one.
+    pub fn watch_limit(&self, process: WeakRc<Process>, cx: &Cx) {
+        let Ok(of) = process.upgrade(cx) else { return };
+        let soft = of.limits.lock(cx).soft(abi::RLIMIT_CPU);
+        let timer = (soft != u64::MAX).then(|| {
+            let clock = TimerClock::Process(process);
+            let timer = Timer::new(clock, Box::new(move |_, cx| processor_time_used_up(process, cx)));
+            // A limit of 0 is taken for 1, as on Linux.
+            let next = Some(soft.max(1).saturating_mul(SECOND));
+            timer.get(cx).set(Setting { next, interval: SECOND }, cx);
+            timer
+        });
+        let old = core::mem::replace(&mut *self.limit.lock(cx), timer);
+        drop(old);
     }
 
     /// Makes a POSIX timer; its id. Whom it tells may depend on the id.
@@ -168,6 +187,8 @@ impl ProcessTimers {
         self.delete_all_posix(cx);
         let removed = core::mem::take(&mut *self.intervals.lock(cx));
         drop(removed);
+        let removed = self.limit.lock(cx).take();
+        drop(removed);
     }
 }
 
@@ -224,6 +245,14 @@ impl PosixTimer {
             }
         }
     }
+}
+
+/// A process has used the processor for as long as RLIMIT_CPU says, or a whole number of seconds longer.
+fn processor_time_used_up(name: WeakRc<Process>, cx: &IrqCx) {
+    let Ok(process) = name.upgrade(cx) else { return };
+    let hard = process.limits.lock(cx).get(abi::RLIMIT_CPU).map_or(u64::MAX, |limit| limit.hard);
+    let used_up = process.cpu_time(cx) >= hard.saturating_mul(SECOND);
+    send(name, Info::kernel(if used_up { Signal::KILL } else { Signal::XCPU }), cx);
 }
 
 fn send(process: WeakRc<Process>, info: Info, cx: &IrqCx) {
