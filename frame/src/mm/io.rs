@@ -4,12 +4,14 @@
 //! to user memory may *fault*; it then stops with both cursors behind the last byte copied. Nothing suspends here: the caller
 //! resolves the fault by an `_async` call and goes on.
 //!
-//! A cursor over user memory may name any address at all; each copy is checked against [`USER_END`] (invariant 4). The other
-//! two kinds are made from what is known to be valid for the cursor's lifetime.
+//! A cursor over user memory may name any address at all; each copy is checked against [`USER_END`] (invariant 4), and makes the
+//! cursor's address space the active one first. The other two kinds are made from what is known to be valid for the cursor's
+//! lifetime.
 
 use core::marker::PhantomData;
 
-use super::{USER_END, machine};
+use super::metadata::FrameNumber;
+use super::{USER_END, machine, tlb};
 
 /// What was tried at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,8 +36,9 @@ pub struct Fault {
 /// What a cursor runs over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Side {
-    /// User memory: any address, checked at each copy; may fault.
-    User,
+    /// Memory of the address space with this root table, which lives as long as the cursor: any address, checked at each copy;
+    /// may fault.
+    User(FrameNumber),
     /// An untyped frame or a kernel slice: valid for all bytes left.
     Kernel,
 }
@@ -91,12 +94,15 @@ impl<'a> Reader<'a> {
         Reader { at, left: len, side: Side::Kernel, _bytes: PhantomData }
     }
 
-    /// User memory of whichever address space is active when it is read.
+    /// Memory of an address space, by its root table.
+    ///
+    /// # Safety
+    /// The address space lives for `'a`.
     #[inline(always)]
-    pub(super) fn user(address: usize, len: usize) -> Self {
+    pub(super) unsafe fn user(space: FrameNumber, address: usize, len: usize) -> Self {
         let (address, left) = user_range(address, len);
         let at = core::ptr::with_exposed_provenance(address);
-        Reader { at, left, side: Side::User, _bytes: PhantomData }
+        Reader { at, left, side: Side::User(space), _bytes: PhantomData }
     }
 
     /// Bytes left.
@@ -168,7 +174,7 @@ impl<'a> Reader<'a> {
     #[inline]
     pub fn copy_to(&mut self, to: &mut Writer<'_>) -> Result<usize, Fault> {
         let len = self.left.min(to.left);
-        // SAFETY: both are valid for `len` bytes where they are kernel memory.
+        // SAFETY: both are valid for `len` bytes where they are kernel memory, and else their address spaces live.
         let done = unsafe { transfer(to.at, to.side, self.at, self.side, len) };
         let (source, target) = (self.at, to.at);
         self.skip(done);
@@ -185,12 +191,15 @@ impl<'a> Writer<'a> {
         Writer { at, left: len, side: Side::Kernel, _bytes: PhantomData }
     }
 
-    /// User memory of whichever address space is active when it is written.
+    /// Memory of an address space, by its root table.
+    ///
+    /// # Safety
+    /// The address space lives for `'a`.
     #[inline(always)]
-    pub(super) fn user(address: usize, len: usize) -> Self {
+    pub(super) unsafe fn user(space: FrameNumber, address: usize, len: usize) -> Self {
         let (address, left) = user_range(address, len);
         let at = core::ptr::with_exposed_provenance_mut(address);
-        Writer { at, left, side: Side::User, _bytes: PhantomData }
+        Writer { at, left, side: Side::User(space), _bytes: PhantomData }
     }
 
     /// Bytes of room left.
@@ -244,10 +253,13 @@ impl<'a> Writer<'a> {
                 unsafe { machine::fill_zero(self.at, len) };
                 len
             }
-            Side::User => {
+            Side::User(space) => {
                 let allowed = user_len(self.at.addr(), len);
-                // SAFETY: these bytes are below `USER_END`.
-                allowed - unsafe { machine::zero_user(self.at, allowed) }
+                // SAFETY: the address space lives, and these bytes are below `USER_END`.
+                unsafe {
+                    tlb::activate(space);
+                    allowed - machine::zero_user(self.at, allowed)
+                }
             }
         };
         self.skip(done);
@@ -258,36 +270,62 @@ impl<'a> Writer<'a> {
 /// Copies up to `len` bytes; how many before user memory faulted.
 ///
 /// # Safety
-/// A side that is kernel memory is valid for `len` bytes.
+/// A side that is kernel memory is valid for `len` bytes; the address space of one that is user memory lives.
 #[inline(always)]
 unsafe fn transfer(to: *mut u8, to_side: Side, from: *const u8, from_side: Side, len: usize) -> usize {
-    if to_side == Side::Kernel && from_side == Side::Kernel {
-        // SAFETY: the caller's promise; a writer's bytes are nobody else's, or untyped.
-        unsafe { machine::copy(to, from, len) };
-        return len;
+    // SAFETY: the caller's promise. What is user memory is below `USER_END`. A writer's bytes are nobody else's, or untyped.
+    unsafe {
+        let allowed = match (to_side, from_side) {
+            (Side::Kernel, Side::Kernel) => {
+                machine::copy(to, from, len);
+                return len;
+            }
+            (Side::User(space), Side::Kernel) => {
+                tlb::activate(space);
+                user_len(to.addr(), len)
+            }
+            (Side::Kernel, Side::User(space)) => {
+                tlb::activate(space);
+                user_len(from.addr(), len)
+            }
+            (Side::User(_), Side::User(_)) => return transfer_user(to, to_side, from, from_side, len),
+        };
+        allowed - machine::copy_user(to, from, allowed)
     }
-    let mut allowed = len;
-    if to_side == Side::User {
-        allowed = user_len(to.addr(), allowed);
+}
+
+/// [`transfer`] between user memory and user memory, of one address space or two.
+///
+/// # Safety
+/// As for [`transfer`].
+#[cold]
+unsafe fn transfer_user(to: *mut u8, to_side: Side, from: *const u8, from_side: Side, len: usize) -> usize {
+    let mut piece = [0; 256];
+    let mut done = 0;
+    while done < len {
+        let wanted = (len - done).min(piece.len());
+        // SAFETY: the caller's promise; `piece` is as long as `wanted`.
+        let written = unsafe {
+            let read = transfer(piece.as_mut_ptr(), Side::Kernel, from.wrapping_add(done), from_side, wanted);
+            transfer(to.wrapping_add(done), to_side, piece.as_ptr(), Side::Kernel, read)
+        };
+        done += written;
+        if written < wanted {
+            break;
+        }
     }
-    if from_side == Side::User {
-        allowed = user_len(from.addr(), allowed);
-    }
-    // SAFETY: what is user memory is below `USER_END`, and the rest is the caller's promise.
-    allowed - unsafe { machine::copy_user(to, from, allowed) }
+    done
 }
 
 /// Which side faulted after `done` bytes, and where.
 #[cold]
 fn faulted(from: *const u8, from_side: Side, to: *mut u8, to_side: Side, done: usize) -> Fault {
     let source = from.wrapping_add(done);
-    let by_source = from_side == Side::User && {
-        let mut byte = 0;
-        to_side == Side::Kernel
-            || source.addr() >= USER_END
-            // SAFETY: below `USER_END`, and `byte` is one byte.
-            || unsafe { machine::copy_user(&raw mut byte, source, 1) } != 0
-    };
+    let mut byte = 0;
+    let by_source = to_side == Side::Kernel
+        || from_side != Side::Kernel
+            // SAFETY: `byte` is one byte, and the address space lives as long as the cursor that was passed here.
+            && unsafe { transfer(&raw mut byte, Side::Kernel, source, from_side, 1) } == 0;
     if by_source {
         Fault { address: source.addr(), access: Access::Read }
     } else {

@@ -238,6 +238,7 @@ impl Slab {
         if state.inside().out != 0 {
             return false;
         }
+        state.0.state.store(Kind::Slab as u32, Ordering::Relaxed);
         core::mem::forget(state);
         // SAFETY: no slot is out, and since the lock is never given back nobody gets at the slab again.
         unsafe { supply::give(self.0) };

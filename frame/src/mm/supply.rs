@@ -166,6 +166,7 @@ impl Here {
     /// As for [`give`].
     #[inline(always)]
     pub(super) unsafe fn give(self, frame: FrameNumber, record: &Metadata) {
+        debug_assert!(record.references() <= 1, "a frame in use was given back");
         machine::withdraw(frame, 1);
         record.state.store(0, Ordering::Release);
         if self.0.push(frame) {

@@ -379,20 +379,19 @@ impl VmSpace {
         self.mapped.load(Ordering::Relaxed)
     }
 
-    /// To read user memory from `address`, as the user program itself would. Activates the address space. A range that leaves user addresses
-    /// gives a reader whose first copy there faults.
+    /// To read this address space's memory from `address`, as the user program itself would. Each copy makes the address space
+    /// the active one. A range that leaves user addresses gives a reader whose first copy there faults.
     #[inline(always)]
-    pub fn reader<'a>(&'a self, address: usize, len: usize, cx: &'a Cx) -> Reader<'a> {
-        self.activate(cx);
-        Reader::user(address, len)
+    pub fn reader<'a>(&'a self, address: usize, len: usize, _cx: &'a Cx) -> Reader<'a> {
+        // SAFETY: the address space is borrowed for `'a`.
+        unsafe { Reader::user(self.number, address, len) }
     }
 
-    /// To write user memory from `address`, as the user program itself would. Activates the address space, as
-    /// [`reader`](Self::reader) does.
+    /// To write this address space's memory from `address`, as [`reader`](Self::reader) reads it.
     #[inline(always)]
-    pub fn writer<'a>(&'a self, address: usize, len: usize, cx: &'a Cx) -> Writer<'a> {
-        self.activate(cx);
-        Writer::user(address, len)
+    pub fn writer<'a>(&'a self, address: usize, len: usize, _cx: &'a Cx) -> Writer<'a> {
+        // SAFETY: as for `reader`.
+        unsafe { Writer::user(self.number, address, len) }
     }
 
     /// Reads a 32-bit word atomically (a futex).

@@ -99,6 +99,26 @@ fn a_copy_from_user_to_user_says_which_side_faulted() {
 }
 
 #[test]
+fn each_cursor_keeps_to_its_own_address_space() {
+    let machine = Machine::new();
+    let cx = &machine.cx;
+    let (one, two) = (space(&machine), space(&machine));
+    assert_eq!(one.writer(BASE, 600, cx).write(&[7; 600]), Ok(600));
+    let mut reader = one.reader(BASE, 600, cx);
+    let mut writer = two.writer(BASE + PAGE_SIZE - 500, 600, cx);
+    // The second page of the target cannot be written.
+    let denied = Err(Fault { address: BASE + PAGE_SIZE, access: Access::Write });
+    assert_eq!((reader.copy_to(&mut writer), reader.remaining(), writer.remaining()), (denied, 100, 100));
+    let mut bytes = [0; 501];
+    assert_eq!(two.reader(BASE + PAGE_SIZE - 501, 501, cx).read(&mut bytes), Ok(501));
+    assert!(bytes[0] == 1 && bytes[1..] == [7; 500]);
+    let mut from_one = one.reader(BASE, 1, cx);
+    two.activate(cx);
+    let mut byte = [0];
+    assert_eq!((from_one.read(&mut byte), byte), (Ok(1), [7]));
+}
+
+#[test]
 fn a_string_is_read_to_its_zero_and_not_beyond() {
     let machine = Machine::new();
     let space = space(&machine);
