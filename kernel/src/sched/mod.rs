@@ -122,6 +122,13 @@ impl Policy for Scheduler {
 }
 
 impl State {
+    /// The cores that there are: there is room for more.
+    #[inline(always)]
+    fn cores_mut(&mut self) -> &mut [Core] {
+        let count = frame::cpu::count().min(self.cores.len());
+        &mut self.cores[..count]
+    }
+
     /// How long the task may run before another has its turn, if there is another.
     #[inline(always)]
     fn slice(&self, words: Words) -> Option<u64> {
@@ -135,7 +142,7 @@ impl State {
     /// A task has become ready: the core whose task it ought to replace is asked to give way.
     fn make_way(&mut self, woken: Words) {
         // An idle core takes the new task anyway.
-        let Some(core) = self.cores.iter_mut().find(|core| core.running.is_some()) else { return };
+        let Some(core) = self.cores_mut().iter_mut().find(|core| core.running.is_some()) else { return };
         let (Some(running), Some(worker)) = (core.running.map(Words), core.worker) else { return };
         let gives_way = match (woken.is_real_time(), running.is_real_time()) {
             (true, true) => woken.priority() > running.priority(),
@@ -172,7 +179,8 @@ pub fn slice_ended(core: usize) {
 pub fn leave_user_code(task: TaskRef) {
     let Some(words) = task.sched() else { return };
     SCHEDULER.state.with(|state| {
-        let core = state.cores.iter().find(|core| core.running.is_some_and(|running| core::ptr::eq(running, words)));
+        let mut cores = state.cores_mut().iter();
+        let core = cores.find(|core| core.running.is_some_and(|running| core::ptr::eq(running, words)));
         if let Some(worker) = core.and_then(|core| core.worker) {
             worker.request_yield();
         }
@@ -200,7 +208,7 @@ pub fn cpu_time(task: TaskRef) -> u64 {
     let Some(words) = task.sched() else { return 0 };
     SCHEDULER.state.with(|state| {
         let now = frame::time::now();
-        for core in &mut state.cores {
+        for core in state.cores_mut() {
             if core.running.is_some_and(|running| core::ptr::eq(running, words)) {
                 core.charge(now);
             }
@@ -233,5 +241,7 @@ pub fn initialise(words: &SchedWords, parameters: Parameters) {
 
 /// How many tasks are ready or running.
 pub fn load() -> usize {
-    SCHEDULER.state.with(|state| state.queues.len() + state.cores.iter().filter(|core| core.running.is_some()).count())
+    SCHEDULER
+        .state
+        .with(|state| state.queues.len() + state.cores_mut().iter().filter(|core| core.running.is_some()).count())
 }
