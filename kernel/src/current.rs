@@ -157,19 +157,18 @@ impl Body for Current {
             if signal::is_pending(self, cx) && signal::deliver_async(cx, self) == signal::Outcome::Ended {
                 return Next::End;
             }
-            if tasks::must_yield(cx) {
-                return Next::Again;
-            }
             match self.space(cx) {
                 Ok(space) => space.vm().activate(cx),
                 Err(Gone) => return Next::End,
             }
             match self.context.run_async(cx) {
-                Trap::Syscall if self.until_sample > 0 => {
-                    self.until_sample -= 1;
-                    syscall::dispatch_async(cx, self);
-                }
-                Trap::Syscall => self.measured_call_async(cx),
+                Trap::Syscall => match self.until_sample.checked_sub(1) {
+                    Some(left) => {
+                        self.until_sample = left;
+                        syscall::dispatch_async(cx, self);
+                    }
+                    None => self.measured_call_async(cx),
+                },
                 Trap::PageFault { address, access, .. } => self.page_fault(cx, address, access),
                 Trap::Exception { vector, code } => signal::raise_exception(self, vector, code, cx),
                 Trap::Preempted => return Next::Again,

@@ -91,6 +91,24 @@ pub fn complete_async<T>(
     }
 }
 
+/// As [`complete_async`], for a step that was run once and said `stop`.
+///
+/// # Errors
+/// As for [`complete_async`].
+#[inline]
+pub fn go_on_async<T>(
+    cx: &mut Cx,
+    me: &mut Current,
+    patience: Patience,
+    stop: Stop,
+    step: &mut dyn FnMut(&Cx, &Current, Option<Waker>) -> Step<T>,
+) -> Result<T> {
+    match stop {
+        Stop::Error(error) => Err(error),
+        stop => complete_slowly_async(cx, me, patience, Interruption::Signals, stop, step),
+    }
+}
+
 /// As [`complete_async`], for waits that only a fatal signal ends.
 pub fn complete_unless_killed_async<T>(
     cx: &mut Cx,

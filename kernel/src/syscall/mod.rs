@@ -35,7 +35,7 @@ use frame::Cx;
 
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::step::{Patience, Step, complete_async};
+use crate::step::{Patience, Step, go_on_async};
 
 pub use table::{Completeness, all, page};
 
@@ -91,27 +91,29 @@ impl Entry {
     }
 }
 
-/// Runs the system call that the thread's registers ask for, and leaves its result in `rax`.
+/// Runs the system call that the thread's registers ask for, and leaves its result in `rax`. What it destroyed is freed before the
+/// thread is in user mode again.
 #[inline(always)]
 pub fn dispatch_async(cx: &mut Cx, me: &mut Current) {
     let registers = &me.context.registers;
     let number = registers.rax;
     let args = Args([registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9]);
     let result = match table::lookup(number) {
-        Some(Call::Step(step)) => complete_async(cx, me, Patience::Forever, |cx, me, _| step(cx, me, &args)),
+        Some(Call::Step(step)) => match step(cx, me, &args) {
+            Ok(value) => {
+                me.context.registers.rax = value;
+                return;
+            }
+            Err(stop) => go_on_async(cx, me, Patience::Forever, stop, &mut |cx, me, _| step(cx, me, &args)),
+        },
         Some(Call::Async(call)) => call(cx, me, &args),
         None => Err(unknown(number)),
     };
-    // What the call destroyed is freed here at the latest, without waiting for a suspension.
-    refs::reclaim::reclaim(cx);
-    me.context.registers.rax = match result {
-        Ok(value) => value,
-        Err(error) if error.is_restart() => {
-            crate::signal::prepare_restart(me, error, number, cx);
-            return;
-        }
-        Err(error) => (-isize::from(error.number() as i16)) as usize,
-    };
+    match result {
+        Ok(value) => me.context.registers.rax = value,
+        Err(error) if error.is_restart() => crate::signal::prepare_restart(me, error, number, cx),
+        Err(error) => me.context.registers.rax = (-isize::from(error.number() as i16)) as usize,
+    }
 }
 
 /// A call that is not there: logged once, by name.
