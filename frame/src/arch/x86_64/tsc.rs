@@ -32,52 +32,89 @@ const PIT_HERTZ: u64 = 1_193_182;
 const PIT_CHANNEL_2: u16 = 0x42;
 const PIT_COMMAND: u16 = 0x43;
 const SPEAKER: u16 = 0x61;
-/// About a millisecond.
-const TICKS: u16 = 1193;
+/// About two milliseconds.
+const TICKS: u16 = 2386;
+/// A measurement is good enough if it is certain to one part in so many.
+const PRECISION: u64 = 300;
+/// The most measurements that are made. An emulator may be stopped in the middle of one, which makes it worthless.
+const MOST_MEASUREMENTS: usize = 20;
 
-/// Cycles of the counter and of the APIC's timer during [`TICKS`] of the interval timer.
-fn measure() -> (u64, u64) {
-    // Channel 2 in mode 0 counts down once; the gate is bit 0 of the speaker's port, the output its bit 5.
+/// When something happened: not before the first and not after the second value of the counter.
+type Moment = (u64, u64);
+
+/// Does something, and says when.
+fn timed<T>(action: impl FnOnce() -> T) -> (T, Moment) {
+    let before = rdtsc();
+    let result = action();
+    (result, (before, rdtsc()))
+}
+
+/// Cycles between two moments, and how uncertain they are.
+fn between(start: Moment, end: Moment) -> (u64, u64) {
+    let (shortest, longest) = (end.0.saturating_sub(start.1), end.1 - start.0);
+    (shortest.midpoint(longest), longest - shortest)
+}
+
+struct Measurement {
+    /// Cycles in [`TICKS`] of the interval timer.
+    cycles: u64,
+    /// What the APIC's timer counted, and during how many cycles.
+    counted: u64,
+    counted_during: u64,
+    /// How uncertain the worse of the two is.
+    uncertain: u64,
+}
+
+fn measure() -> Measurement {
+    // Channel 2 in mode 0 counts down once, from when the second half of its count is written. The gate is bit 0 of the speaker's
+    // port, the output its bit 5.
     // SAFETY: none of these devices touches memory.
     unsafe {
-        let speaker = port::read_u8(SPEAKER) & !3;
-        port::write_u8(SPEAKER, speaker);
+        port::write_u8(SPEAKER, port::read_u8(SPEAKER) & !3 | 1);
         port::write_u8(PIT_COMMAND, 0b1011_0000);
         port::write_u8(PIT_CHANNEL_2, TICKS as u8);
-        port::write_u8(PIT_CHANNEL_2, (TICKS >> 8) as u8);
-        apic::start_counting();
-        port::write_u8(SPEAKER, speaker | 1);
-        let start = rdtsc();
-        // A machine without an interval timer would keep us here for ever.
-        while port::read_u8(SPEAKER) & 1 << 5 == 0 && rdtsc() - start < 1 << 32 {}
-        let cycles = rdtsc() - start;
-        (cycles, apic::counted())
+        let ((), apic_start) = timed(apic::start_counting);
+        let ((), start) = timed(|| port::write_u8(PIT_CHANNEL_2, (TICKS >> 8) as u8));
+        let mut not_yet = start.0;
+        let end = loop {
+            let (status, (before, after)) = timed(|| port::read_u8(SPEAKER));
+            // A machine without an interval timer would keep us here for ever.
+            if status & 1 << 5 != 0 || after - start.0 > 1 << 33 {
+                break (not_yet, after);
+            }
+            not_yet = before;
+        };
+        let (counted, apic_end) = timed(apic::counted);
+        let (cycles, uncertain) = between(start, end);
+        let (counted_during, counted_uncertain) = between(apic_start, apic_end);
+        Measurement { cycles, counted, counted_during, uncertain: uncertain.max(counted_uncertain) }
     }
 }
 
 /// Finds out how fast the counter and the APIC's timer are. Takes about two milliseconds.
 pub fn calibrate() {
     START.store(rdtsc(), Ordering::Relaxed);
-    let mut last = measure();
-    for _ in 0..8 {
-        let next = measure();
-        let agree = next.0.abs_diff(last.0) < next.0 / 500;
-        // Whoever interrupts us makes a measurement too long, never too short.
-        last = if next.0 < last.0 { next } else { last };
-        if agree {
+    let mut best = measure();
+    for _ in 1..MOST_MEASUREMENTS {
+        if best.uncertain < best.cycles / PRECISION {
             break;
         }
+        let next = measure();
+        if next.uncertain < best.uncertain {
+            best = next;
+        }
     }
-    let per_second = |cycles: u64| cycles * PIT_HERTZ / u64::from(TICKS);
     // A processor that says how fast its counter is knows better (leaf 0x15: crystal and ratio).
     let said = features::cpuid(0x15, 0);
     let hertz = match (said.eax, said.ebx, said.ecx) {
         (denominator @ 1.., numerator @ 1.., crystal @ 1..) => {
             u64::from(crystal) * u64::from(numerator) / u64::from(denominator)
         }
-        _ => per_second(last.0),
+        _ => best.cycles * PIT_HERTZ / u64::from(TICKS),
     };
-    HERTZ.store(hertz.max(1), Ordering::Relaxed);
-    NANOSECONDS_PER_CYCLE.store((1_000_000_000 << 32) / hertz.max(1), Ordering::Relaxed);
-    apic::set_frequency(per_second(last.1));
+    let hertz = hertz.max(1);
+    HERTZ.store(hertz, Ordering::Relaxed);
+    NANOSECONDS_PER_CYCLE.store((1_000_000_000 << 32) / hertz, Ordering::Relaxed);
+    let timer = u128::from(best.counted) * u128::from(hertz) / u128::from(best.counted_during.max(1));
+    apic::set_frequency(timer as u64);
 }
