@@ -5,14 +5,17 @@ use alloc::boxed::Box;
 use alloc::vec;
 
 use frame::Cx;
+use frame::mm::{Reader, Writer};
 use refs::WeakRc;
 
 use super::access::Subject;
+use super::pipe::PipeEnd;
 use super::stored::StoredFile;
 use super::transfer::{Position, read_bytes_async, write_bytes_async};
-use super::{FileKind, OpenFile, OpenFlags, tmpfs};
+use super::{Events, FileKind, OpenFile, OpenFlags, tmpfs};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::step::{Patience, complete_async};
 
 /// Where bytes come from or go to.
 #[derive(Clone, Copy)]
@@ -98,6 +101,43 @@ pub fn splice_async(
     let rest_from = CopyEnd { position: from.at(first), ..*from };
     let rest_to = CopyEnd { position: to.at(first), ..*to };
     Ok(first + copy_async(cx, me, &rest_from, &rest_to, len - first, true).unwrap_or(0))
+}
+
+/// Copies what is in one pipe to another and leaves it there: tee(2).
+///
+/// # Errors
+/// EINVAL where they are not two pipes; EBADF; EAGAIN with `no_wait`; EPIPE.
+pub fn tee_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    from: WeakRc<OpenFile>,
+    to: WeakRc<OpenFile>,
+    len: usize,
+    no_wait: bool,
+) -> Result<usize> {
+    let patience = if no_wait { Patience::None } else { Patience::Forever };
+    complete_async(cx, me, patience, |cx, me, waker| {
+        let source = from.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        let target = to.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        let (Some(input), Some(output)) = (source.kind::<PipeEnd>(), target.kind::<PipeEnd>()) else {
+            return Err(Errno::EINVAL.into());
+        };
+        if input.is_same_pipe(output) {
+            return Err(Errno::EINVAL.into());
+        }
+        if let Some(waker) = waker {
+            from.watch(waker, cx);
+            to.watch(waker, cx);
+            source.file.poll(Events::IN, Some(waker), cx);
+            target.file.poll(Events::OUT, Some(waker), cx);
+        }
+        let mut bytes = vec![0; len.min(CHUNK)];
+        let count = input.peek(&mut Writer::from(bytes.as_mut_slice()), cx)?;
+        if count == 0 {
+            return Ok(0);
+        }
+        target.file.write(0, &mut Reader::from(bytes.get(..count).unwrap_or_default()), me, cx)
+    })
 }
 
 /// Checks what copy_file_range(2) asks for; how many bytes there are to copy.

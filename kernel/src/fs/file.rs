@@ -19,39 +19,63 @@ use crate::step::Step;
 bitflags! {
     /// Readiness, in the bits of poll(2).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[allow(missing_docs)]
     pub struct Events: u32 {
+        /// POLLIN.
         const IN = linux_raw_sys::general::POLLIN;
+        /// POLLPRI.
         const PRIORITY = linux_raw_sys::general::POLLPRI;
+        /// POLLOUT.
         const OUT = linux_raw_sys::general::POLLOUT;
+        /// POLLERR.
         const ERROR = linux_raw_sys::general::POLLERR;
+        /// POLLHUP.
         const HANG_UP = linux_raw_sys::general::POLLHUP;
+        /// POLLNVAL.
         const INVALID = linux_raw_sys::general::POLLNVAL;
+        /// POLLRDHUP.
         const READ_HANG_UP = linux_raw_sys::general::POLLRDHUP;
+        /// POLLRDNORM.
         const READ_NORMAL = linux_raw_sys::general::POLLRDNORM;
+        /// POLLWRNORM.
         const WRITE_NORMAL = linux_raw_sys::general::POLLWRNORM;
     }
 
     /// The flags of open(2).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[allow(missing_docs)]
     pub struct OpenFlags: u32 {
+        /// O_WRONLY.
         const WRITE_ONLY = linux_raw_sys::general::O_WRONLY;
+        /// O_RDWR.
         const READ_WRITE = linux_raw_sys::general::O_RDWR;
+        /// O_CREAT.
         const CREATE = linux_raw_sys::general::O_CREAT;
+        /// O_EXCL.
         const EXCLUSIVE = linux_raw_sys::general::O_EXCL;
+        /// O_NOCTTY.
         const NO_CONTROLLING_TTY = linux_raw_sys::general::O_NOCTTY;
+        /// O_TRUNC.
         const TRUNCATE = linux_raw_sys::general::O_TRUNC;
+        /// O_APPEND.
         const APPEND = linux_raw_sys::general::O_APPEND;
+        /// O_NONBLOCK.
         const NONBLOCK = linux_raw_sys::general::O_NONBLOCK;
+        /// O_DIRECTORY.
         const DIRECTORY = linux_raw_sys::general::O_DIRECTORY;
+        /// O_NOFOLLOW.
         const NO_FOLLOW = linux_raw_sys::general::O_NOFOLLOW;
+        /// O_CLOEXEC.
         const CLOSE_ON_EXEC = linux_raw_sys::general::O_CLOEXEC;
+        /// O_PATH.
         const PATH = linux_raw_sys::general::O_PATH;
+        /// O_NOATIME.
         const NO_ATIME = linux_raw_sys::general::O_NOATIME;
+        /// O_DIRECT.
         const DIRECT = linux_raw_sys::general::O_DIRECT;
+        /// FASYNC.
         const ASYNC = linux_raw_sys::general::FASYNC;
+        /// O_TMPFILE.
         const TEMPORARY = linux_raw_sys::general::O_TMPFILE;
+        /// O_LARGEFILE.
         const LARGE_FILE = linux_raw_sys::general::O_LARGEFILE;
         const _ = !0;
     }

@@ -109,14 +109,20 @@ impl FileSystem {
 bitflags! {
     /// What a mount does not allow: see mount(2).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[allow(missing_docs)]
     pub struct MountFlags: u32 {
+        /// MS_RDONLY.
         const READ_ONLY = general::MS_RDONLY;
+        /// MS_NOSUID.
         const NO_SUID = general::MS_NOSUID;
+        /// MS_NODEV.
         const NO_DEVICES = general::MS_NODEV;
+        /// MS_NOEXEC.
         const NO_EXEC = general::MS_NOEXEC;
+        /// MS_NOATIME.
         const NO_ATIME = general::MS_NOATIME;
+        /// MS_NODIRATIME.
         const NO_DIRECTORY_ATIME = general::MS_NODIRATIME;
+        /// MS_RELATIME.
         const RELATIVE_ATIME = general::MS_RELATIME;
     }
 }

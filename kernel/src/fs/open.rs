@@ -90,7 +90,9 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &
     let mut walking = how.walk;
     walking.set(WalkFlags::FOLLOW, !flags.contains(OpenFlags::NO_FOLLOW) && !exclusive);
     walking.set(WalkFlags::MAY_BE_MISSING, creates);
-    let start = walk::start(directory, path, me, cx)?;
+    // Where the start is to be the root, it is also where absolute paths start.
+    let is_confined = walking.intersects(WalkFlags::IN_ROOT | WalkFlags::BENEATH);
+    let start = walk::start(directory, if is_confined { b"" } else { path }, me, cx)?;
     let found = walk::walk(start, path, walking, me, cx)?;
     let subject = Subject::of(me, cx)?;
     match found.target {

@@ -194,6 +194,27 @@ impl PipeEnd {
         self.pipe.share()
     }
 
+    /// Copies what is in the pipe and leaves it there (tee(2)); 0 if it is empty and nobody can write to it.
+    ///
+    /// # Errors
+    /// EBADF for a writing end. Says `Block` where there is nothing yet.
+    pub fn peek(&self, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
+        if self.readers.is_none() {
+            return Err(Errno::EBADF.into());
+        }
+        let pipe = self.pipe.get(cx);
+        let state = pipe.state.lock(cx);
+        if state.ring.is_empty() {
+            return if state.has_writers() { Err(Stop::Block) } else { Ok(0) };
+        }
+        Ok(state.ring.copy(to)?)
+    }
+
+    /// Whether both are ends of one pipe.
+    pub fn is_same_pipe(&self, other: &PipeEnd) -> bool {
+        self.pipe.downgrade() == other.pipe.downgrade()
+    }
+
     /// How many bytes the pipe holds at most (F_GETPIPE_SZ).
     pub fn capacity(&self, cx: &Cx) -> usize {
         self.pipe.get(cx).state.lock(cx).ring.limit()

@@ -4,12 +4,14 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
+use frame::mm::USER_END;
 use linux_raw_sys::general as abi;
 
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::copy::{self, CopyEnd};
+use crate::fs::pipe::PipeEnd;
 use crate::fs::transfer::{MOST_BYTES, Piece, Position, TransferFlags, read_async, write_async};
 use crate::fs::{FileKind, Lseek, OpenFlags};
 use crate::step::{Patience, Step, complete_async};
@@ -20,28 +22,28 @@ pub const CALLS: &[Entry] = &[
         abi::__NR_read,
         "read",
         Call::Async(|cx, me, args| {
-            read_async(cx, me, args.int(0), &[piece(args)], Position::Current, TransferFlags::default())
+            read_async(cx, me, args.int(0), &[piece(args)?], Position::Current, TransferFlags::default())
         }),
     ),
     Entry::new(
         abi::__NR_write,
         "write",
         Call::Async(|cx, me, args| {
-            write_async(cx, me, args.int(0), &[piece(args)], Position::Current, TransferFlags::default())
+            write_async(cx, me, args.int(0), &[piece(args)?], Position::Current, TransferFlags::default())
         }),
     ),
     Entry::new(
         abi::__NR_pread64,
         "pread64",
         Call::Async(|cx, me, args| {
-            read_async(cx, me, args.int(0), &[piece(args)], position(args.long(3))?, TransferFlags::default())
+            read_async(cx, me, args.int(0), &[piece(args)?], position(args.long(3))?, TransferFlags::default())
         }),
     ),
     Entry::new(
         abi::__NR_pwrite64,
         "pwrite64",
         Call::Async(|cx, me, args| {
-            write_async(cx, me, args.int(0), &[piece(args)], position(args.long(3))?, TransferFlags::default())
+            write_async(cx, me, args.int(0), &[piece(args)?], position(args.long(3))?, TransferFlags::default())
         }),
     ),
     Entry::new(
@@ -87,6 +89,8 @@ pub const CALLS: &[Entry] = &[
         Call::Async(splice_async),
         "bytes are copied; what the target refuses is lost",
     ),
+    Entry::new(abi::__NR_tee, "tee", Call::Async(tee_async)),
+    Entry::partial(abi::__NR_vmsplice, "vmsplice", Call::Async(vmsplice_async), "bytes are copied"),
     Entry::new(abi::__NR_fsync, "fsync", Call::Step(sync_descriptor)),
     Entry::new(abi::__NR_fdatasync, "fdatasync", Call::Step(sync_descriptor)),
     Entry::new(abi::__NR_sync, "sync", Call::Step(|_, _, _| Ok(0))),
@@ -105,8 +109,18 @@ pub const CALLS: &[Entry] = &[
 
 /// The buffer and the length of read(2) and its like.
 #[inline(always)]
-fn piece(args: &Args) -> Piece {
-    (args.long(1), args.long(2).min(MOST_BYTES))
+fn piece(args: &Args) -> Result<Piece> {
+    checked_piece(args.long(1), args.long(2), MOST_BYTES)
+}
+
+/// A piece of memory that is at an address where user memory can be; `most` bytes of it.
+#[inline(always)]
+fn checked_piece(address: usize, len: usize, most: usize) -> Result<Piece> {
+    match address.checked_add(len) {
+        Some(end) if end <= USER_END => Ok((address, len.min(most))),
+        _ if len == 0 => Ok((address, 0)),
+        _ => Err(Errno::EFAULT),
+    }
 }
 
 fn position(offset: usize) -> Result<Position> {
@@ -135,8 +149,9 @@ fn pieces(cx: &Cx, me: &Current, address: usize, count: usize) -> Step<Vec<Piece
         if len > isize::MAX as usize {
             return Err(Errno::EINVAL.into());
         }
-        pieces.push((address, len.min(left)));
-        left -= len.min(left);
+        let piece = checked_piece(address, len, left)?;
+        left -= piece.1;
+        pieces.push(piece);
     }
     Ok(pieces)
 }
@@ -213,6 +228,11 @@ fn moved_async(cx: &mut Cx, me: &mut Current, end: &CopyEnd, address: usize, by:
 }
 
 fn sendfile_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let files = me.files(cx)?;
+    if !files.get(args.int(1), cx)?.flags().can_read() || !files.get(args.int(0), cx)?.flags().can_write() {
+        return Err(Errno::EBADF);
+    }
+    drop(files);
     let to = end_async(cx, me, args.int(0), 0)?;
     let from = end_async(cx, me, args.int(1), args.long(2))?;
     if !from.name.upgrade(cx).map_err(|_| Errno::EBADF)?.is_seekable {
@@ -248,7 +268,7 @@ fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let to = end_async(cx, me, args.int(2), args.long(3))?;
     let is_pipe = |end: &CopyEnd, cx: &Cx| {
         let open = end.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-        Ok::<bool, Errno>(open.kind::<crate::fs::pipe::PipeEnd>().is_some())
+        Ok::<bool, Errno>(open.kind::<PipeEnd>().is_some())
     };
     if !is_pipe(&from, cx)? && !is_pipe(&to, cx)? {
         return Err(Errno::EINVAL);
@@ -258,6 +278,38 @@ fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     moved_async(cx, me, &from, args.long(1), copied)?;
     moved_async(cx, me, &to, args.long(3), copied)?;
     Ok(copied)
+}
+
+fn tee_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let flags = args.int(3) as u32;
+    if flags & !(abi::SPLICE_F_MOVE | abi::SPLICE_F_NONBLOCK | abi::SPLICE_F_MORE | abi::SPLICE_F_GIFT) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let files = me.files(cx)?;
+    let (from, to) = (files.weak(args.int(0), cx)?, files.weak(args.int(1), cx)?);
+    drop(files);
+    copy::tee_async(cx, me, from, to, args.long(2).min(MOST_BYTES), flags & abi::SPLICE_F_NONBLOCK != 0)
+}
+
+fn vmsplice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let flags = args.int(3) as u32;
+    if flags & !(abi::SPLICE_F_MOVE | abi::SPLICE_F_NONBLOCK | abi::SPLICE_F_MORE | abi::SPLICE_F_GIFT) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    let writes = open.flags().can_write();
+    if open.kind::<PipeEnd>().is_none() {
+        return Err(Errno::EBADF);
+    }
+    drop(open);
+    let (address, count) = (args.long(1), args.long(2));
+    let pieces = complete_async(cx, me, Patience::Forever, |cx, me, _| pieces(cx, me, address, count))?;
+    let how = TransferFlags { no_wait: flags & abi::SPLICE_F_NONBLOCK != 0, append: false };
+    if writes {
+        write_async(cx, me, args.int(0), &pieces, Position::Current, how)
+    } else {
+        read_async(cx, me, args.int(0), &pieces, Position::Current, how)
+    }
 }
 
 fn sync_descriptor(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
