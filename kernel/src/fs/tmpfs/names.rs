@@ -158,8 +158,10 @@ mod tests {
         }
         let mut seen = Vec::new();
         let mut position = 0;
-        while let Some((next, name, &number)) = names.behind(position).next() {
-            let name = name.to_vec();
+        let next_behind = |names: &Names<u32>, position| {
+            names.behind(position).next().map(|(next, name, &number)| (next, name.to_vec(), number))
+        };
+        while let Some((next, name, number)) = next_behind(&names, position) {
             seen.push(number);
             position = next;
             names.remove(&name);
