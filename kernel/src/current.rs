@@ -1,6 +1,7 @@
 //! [`Current`]: what a running thread knows of itself. It is the body of the thread's task, and every system call gets it.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -36,12 +37,14 @@ pub struct Current {
     pub interrupted_call: Option<(Errno, usize)>,
     /// The last fault, for the frame of its handler: address, error code, vector.
     pub fault: (usize, usize, u8),
+    /// Room for the floating-point state of a signal frame; empty until it is needed.
+    pub fp_scratch: Vec<u8>,
     /// How many system calls until one is measured, to tell time in the kernel from time in user mode.
     pub until_sample: u32,
 }
 
 /// One of this many system calls is measured, and stands for all.
-pub const SAMPLE_INTERVAL: u32 = 16;
+pub const SAMPLE_INTERVAL: u32 = 32;
 
 /// A call that was interrupted and goes on where it was, rather than anew.
 #[derive(Clone, Copy, Debug)]
@@ -130,9 +133,9 @@ impl Current {
     #[inline(never)]
     fn measured_call_async(&mut self, cx: &mut Cx) {
         self.until_sample = SAMPLE_INTERVAL - 1;
-        let before = sched::cpu_time(tasks::current(cx));
+        let before = sched::own_cpu_time(cx);
         syscall::dispatch_async(cx, self);
-        let took = sched::cpu_time(tasks::current(cx)).saturating_sub(before);
+        let took = sched::own_cpu_time(cx).saturating_sub(before);
         if let Ok(thread) = self.thread(cx) {
             thread.system_time.fetch_add(took.saturating_mul(SAMPLE_INTERVAL.into()), Ordering::Relaxed);
         }

@@ -1,6 +1,7 @@
 //! Making processes and threads: fork(2), vfork(2), clone(2), and the first process.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -279,6 +280,7 @@ fn start(new: Thread, context: Box<UserContext>, parameters: Parameters, cx: &Cx
         restart: None,
         interrupted_call: None,
         fault: (0, 0, 0),
+        fp_scratch: Vec::new(),
         until_sample: SAMPLE_INTERVAL / 2,
     };
     thread.process(cx)?.add_thread(name, cx);
@@ -342,6 +344,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
         restart: None,
         interrupted_call: None,
         fault: (0, 0, 0),
+        fp_scratch: Vec::new(),
         until_sample: SAMPLE_INTERVAL / 2,
     })
 }

@@ -217,6 +217,16 @@ pub fn cpu_time(task: TaskRef) -> u64 {
     Words(words).cpu_time()
 }
 
+/// How long the calling task has run, in nanoseconds, until now.
+pub fn own_cpu_time(cx: &Cx) -> u64 {
+    let core = frame::cpu::current(cx);
+    SCHEDULER.state.with(|state| {
+        let Some(core) = state.cores.get_mut(core) else { return 0 };
+        core.charge(frame::time::now());
+        core.running.map_or(0, |running| Words(running).cpu_time())
+    })
+}
+
 /// How often a task has left the processor by waiting, and how often because others had their turn.
 pub fn switches(task: TaskRef) -> (u32, u32) {
     task.sched().map_or((0, 0), |words| Words(words).switches())

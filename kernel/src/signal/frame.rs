@@ -7,7 +7,7 @@
 //!   lower    return address (SA_RESTORER)       <- rsp of the handler; rsp + 8 is a multiple of 16
 //! ```
 
-use alloc::vec;
+use alloc::vec::Vec;
 
 use frame::Cx;
 use frame::user::Registers;
@@ -17,17 +17,25 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Action, AltStack, Info, SigInfo, SignalSet};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::step::{Patience, complete_async};
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct RtSigFrame {
     return_address: u64,
+    context: UContext,
+    info: SigInfo,
+}
+
+/// `struct ucontext`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct UContext {
     flags: u64,
     link: u64,
     stack: StackT,
     registers: SigContext,
     mask: u64,
-    info: SigInfo,
 }
 
 /// `stack_t`.
@@ -83,6 +91,8 @@ struct FpSoftware {
 const FXSAVE_SIZE: usize = 512;
 const FP_SOFTWARE_AT: usize = 464;
 const XSTATE_FEATURES_AT: usize = 512;
+/// x87 and SSE.
+const LEGACY_FEATURES: u64 = 3;
 const FP_MAGIC1: u32 = 0x4650_5853;
 const FP_MAGIC2: u32 = 0x4650_5845;
 /// What leaf functions may use below the stack pointer.
@@ -156,18 +166,20 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
     let (address, error, trap) = core::mem::take(&mut me.fault);
     let contents = RtSigFrame {
         return_address: action.restorer,
-        flags: UC_FLAGS,
-        link: 0,
-        stack: StackT::new(alt_stack, registers.rsp),
-        registers: SigContext {
-            fp_state: fp_at as u64,
-            error: error as u64,
-            trap: u64::from(trap),
-            cr2: address as u64,
-            old_mask: mask.0,
-            ..save(&registers)
+        context: UContext {
+            flags: UC_FLAGS,
+            link: 0,
+            stack: StackT::new(alt_stack, registers.rsp),
+            registers: SigContext {
+                fp_state: fp_at as u64,
+                error: error as u64,
+                trap: u64::from(trap),
+                cr2: address as u64,
+                old_mask: mask.0,
+                ..save(&registers)
+            },
+            mask: mask.0,
         },
-        mask: mask.0,
         info: info.encode(),
     };
     me.write_async(cx, at, &contents)?;
@@ -177,7 +189,7 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
     registers.rax = 0;
     registers.rdi = info.signal.number() as usize;
     registers.rsi = at + core::mem::offset_of!(RtSigFrame, info);
-    registers.rdx = at + core::mem::offset_of!(RtSigFrame, flags);
+    registers.rdx = at + core::mem::offset_of!(RtSigFrame, context);
     registers.rflags &= !CLEARED_FLAGS;
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
     let own = if action.has(abi::SA_NODEFER) { SignalSet::EMPTY } else { info.signal.set() };
@@ -191,18 +203,25 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
 
 fn write_fp_state_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
     let (size, features) = frame::user::fpu_size();
-    let mut state = vec![0; size + size_of::<u32>()];
+    let mut state = core::mem::take(&mut me.fp_scratch);
+    state.resize(size + size_of::<u32>(), 0);
     let current = me.context.fpu_state(cx);
     let len = current.len().min(size);
     state[..len].copy_from_slice(&current[..len]);
-    let extended = size + size_of::<u32>();
-    let software =
-        FpSoftware { magic: FP_MAGIC1, extended_size: extended as u32, features, size: size as u32, padding: [0; 7] };
+    let software = FpSoftware {
+        magic: FP_MAGIC1,
+        extended_size: state.len() as u32,
+        features,
+        size: size as u32,
+        padding: [0; 7],
+    };
     if let Some(to) = state.get_mut(FP_SOFTWARE_AT..FXSAVE_SIZE) {
         to.copy_from_slice(software.as_bytes());
     }
     state[size..].copy_from_slice(&FP_MAGIC2.to_le_bytes());
-    me.write_bytes_async(cx, at, &state)
+    let outcome = me.write_bytes_async(cx, at, &state);
+    me.fp_scratch = state;
+    outcome
 }
 
 /// rt_sigreturn(2): the registers, mask and alternate stack become what the frame says. The result is the value of `rax`.
@@ -210,8 +229,8 @@ fn write_fp_state_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> 
 /// # Errors
 /// EFAULT if the frame is not there or not well-formed: the caller sends SIGSEGV.
 pub fn return_from_handler_async(cx: &mut Cx, me: &mut Current) -> Result<usize> {
-    let at = me.context.registers.rsp.wrapping_sub(size_of::<u64>());
-    let contents: RtSigFrame = me.read_async(cx, at)?;
+    // The handler's return has taken the return address off.
+    let contents: UContext = me.read_async(cx, me.context.registers.rsp)?;
     let saved = contents.registers;
     if saved.fp_state == 0 {
         me.context.reset_fpu(cx);
@@ -231,25 +250,38 @@ pub fn return_from_handler_async(cx: &mut Cx, me: &mut Current) -> Result<usize>
 }
 
 fn read_fp_state_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
+    let mut state = core::mem::take(&mut me.fp_scratch);
+    let outcome = copy_fp_state_async(cx, me, at, &mut state);
+    let outcome = outcome.and_then(|()| me.context.set_fpu_state(&state, cx).map_err(|_| Errno::EFAULT));
+    me.fp_scratch = state;
+    outcome
+}
+
+fn copy_fp_state_async(cx: &mut Cx, me: &mut Current, at: usize, state: &mut Vec<u8>) -> Result<()> {
     let (size, features) = frame::user::fpu_size();
-    let software: FpSoftware = me.read_async(cx, at.wrapping_add(FP_SOFTWARE_AT))?;
-    let mut state = vec![0; size];
-    let whole = software.magic == FP_MAGIC1 && software.size as usize == size;
-    let len = if whole { size } else { FXSAVE_SIZE.min(size) };
-    crate::step::complete_async(cx, me, crate::step::Patience::Forever, |cx, me, _| {
-        me.memory(cx)?.reader(at, len).read(&mut state[..len])?;
-        Ok(())
-    })?;
-    if whole {
-        // What a program adds is not loaded: only what the processor has.
-        if let Some(word) = state.get_mut(XSTATE_FEATURES_AT..XSTATE_FEATURES_AT + 8) {
-            let told = u64::from_le_bytes(word.try_into().unwrap_or_default());
-            word.copy_from_slice(&(told & features).to_le_bytes());
+    state.resize(size, 0);
+    let whole = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let memory = me.memory(cx)?;
+        let mut reader = memory.reader(at, size);
+        let (legacy, rest) = state.split_at_mut(FXSAVE_SIZE.min(size));
+        reader.read(legacy)?;
+        let software = legacy.get(FP_SOFTWARE_AT..).and_then(|bytes| FpSoftware::read_from_bytes(bytes).ok());
+        let whole = software.is_some_and(|software| software.magic == FP_MAGIC1 && software.size as usize == size);
+        if whole {
+            reader.read(rest)?;
+        } else {
+            // A state without what XSAVE adds.
+            rest.fill(0);
         }
-    } else if let Some(word) = state.get_mut(XSTATE_FEATURES_AT..XSTATE_FEATURES_AT + 8) {
-        word.copy_from_slice(&3_u64.to_le_bytes());
+        Ok(whole)
+    })?;
+    if let Some(word) = state.get_mut(XSTATE_FEATURES_AT..XSTATE_FEATURES_AT + 8) {
+        // What a program adds is not loaded: only what the processor has.
+        let told = u64::from_le_bytes(word.try_into().unwrap_or_default());
+        let loaded = if whole { told & features } else { LEGACY_FEATURES };
+        word.copy_from_slice(&loaded.to_le_bytes());
     }
-    me.context.set_fpu_state(&state, cx).map_err(|_| Errno::EFAULT)
+    Ok(())
 }
 
 fn save(from: &Registers) -> SigContext {
