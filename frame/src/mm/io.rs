@@ -144,27 +144,33 @@ impl<'a> Reader<'a> {
         self.copy_to(&mut Writer::from(to))
     }
 
-    /// Copies bytes up to the first zero byte, or as many as fit; how many, the zero byte not counted and not copied. The
-    /// cursor is behind the last byte copied: on a zero byte, unless `to` is full or there are no bytes left.
+    /// Copies bytes up to the first zero byte, or as many as there are and fit; how many, the zero byte not counted. The cursor
+    /// is behind the last of them: on a zero byte, unless `to` is full or there are no bytes left. What is behind them in
+    /// `to` is unspecified.
     ///
     /// # Errors
     /// User memory faulted before a zero byte; the cursor is behind the last byte copied.
+    #[inline]
     pub fn read_until_zero(&mut self, to: &mut [u8]) -> Result<usize, Fault> {
-        let mut done = 0;
-        while done < to.len() && self.left > 0 {
-            // Pieces that stay within an aligned 64 bytes never reach into a page that the string does not.
-            let piece = (64 - (self.at.addr() & 63)).min(self.left).min(to.len() - done);
-            let start = (self.at, self.left);
-            let into = &mut to[done..done + piece];
-            self.read(into)?;
-            if let Some(len) = zero_byte(into) {
-                (self.at, self.left) = start;
-                self.skip(len);
-                return Ok(done + len);
+        let len = self.left.min(to.len());
+        let (done, faulted) = match self.side {
+            Side::Kernel => {
+                // SAFETY: valid for all bytes left, and `to` for its length.
+                unsafe { machine::copy(to.as_mut_ptr(), self.at, len) };
+                (to[..len].iter().position(|byte| *byte == 0).unwrap_or(len), false)
             }
-            done += piece;
-        }
-        Ok(done)
+            Side::User(space) => {
+                let allowed = user_len(self.at.addr(), len);
+                // SAFETY: the address space lives, these bytes are below `USER_END`, and `to` is as long.
+                let (done, faulted) = unsafe {
+                    tlb::activate(space);
+                    machine::copy_string(to.as_mut_ptr(), self.at, allowed)
+                };
+                (done, faulted || (done == allowed && allowed < len))
+            }
+        };
+        self.skip(done);
+        if faulted { Err(Fault { address: self.at.addr(), access: Access::Read }) } else { Ok(done) }
     }
 
     /// Copies as many bytes as there are and fit; how many.
@@ -331,21 +337,4 @@ fn faulted(from: *const u8, from_side: Side, to: *mut u8, to_side: Side, done: u
     } else {
         Fault { address: to.addr().wrapping_add(done), access: Access::Write }
     }
-}
-
-/// Where the first zero byte is.
-fn zero_byte(bytes: &[u8]) -> Option<usize> {
-    const LOW: u64 = 0x0101_0101_0101_0101;
-    let mut words = bytes.chunks_exact(8);
-    let mut before = 0;
-    for word in &mut words {
-        let word = u64::from_le_bytes([word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7]]);
-        // The lowest bit set marks the first zero byte (carries only go upwards).
-        let zeros = word.wrapping_sub(LOW) & !word & (LOW << 7);
-        if zeros != 0 {
-            return Some(before + zeros.trailing_zeros() as usize / 8);
-        }
-        before += 8;
-    }
-    words.remainder().iter().position(|byte| *byte == 0).map(|index| before + index)
 }

@@ -14,6 +14,7 @@ pub(super) const TESTS: &[Test] = &[
     ("translations are forgotten when pages change", translations_are_forgotten),
     ("an address space gives all its memory back", all_memory_comes_back),
     ("long and short copies arrive whole", copies_arrive),
+    ("a string is read to its zero and not beyond", strings),
     ("what operations on memory cost", costs),
 ];
 
@@ -113,6 +114,36 @@ fn copies_arrive(cx: &mut Cx) -> Outcome {
         let mut reader = space.reader(end - len, len + 3, cx);
         back.resize(len + 3, 0);
         check!(reader.read(&mut back) == expected && reader.remaining() == 3, "{len} bytes from the end");
+    }
+    Ok(())
+}
+
+fn strings(cx: &mut Cx) -> Outcome {
+    let space = new_space()?;
+    map(&space, BASE, RW, cx)?;
+    let end = BASE + PAGE_SIZE;
+    let text: Vec<u8> = (0..100_usize).map(|index| (index % 255 + 1) as u8 | 0x80 * (index % 3 == 0) as u8).collect();
+    for len in 0..100 {
+        // Right before memory that is not there, and well before.
+        for start in [end - len - 1, end - len - 1 - 40, BASE + len] {
+            space.writer(start, len, cx).write(&text[..len]).map_err(|_| "a fault")?;
+            space.writer(start + len, 1, cx).write(&[0]).map_err(|_| "a fault")?;
+            let mut to = [7; 128];
+            let mut reader = space.reader(start, 4096, cx);
+            let found = reader.read_until_zero(&mut to);
+            check!(found == Ok(len) && to[..len] == text[..len], "{len} bytes at {start:#x}: {found:?}");
+            let mut zero = [1];
+            check!(reader.read(&mut zero) == Ok(1) && zero == [0], "{len} bytes at {start:#x}: the cursor");
+            for room in [0, 1, 7, 8, 9, 63] {
+                let found = space.reader(start, 4096, cx).read_until_zero(&mut to[..room]);
+                check!(found == Ok(room.min(len)), "{len} bytes into {room}: {found:?}");
+            }
+        }
+        space.writer(end - len, len, cx).write(&text[..len]).map_err(|_| "a fault")?;
+        let mut reader = space.reader(end - len, 4096, cx);
+        let found = reader.read_until_zero(&mut [0; 128]);
+        let fault = Fault { address: end, access: Access::Read };
+        check!(found == Err(fault) && reader.remaining() == 4096 - len, "{len} bytes without a zero: {found:?}");
     }
     Ok(())
 }

@@ -153,6 +153,50 @@ ebb_zero_user:                      # rdi: to, rsi: length; rax: bytes left
     fixup 90b, 99b
 
     .balign 16
+.globl ebb_copy_string
+ebb_copy_string:                    # rdi: to, rsi: from, rdx: length; rax: bytes before the zero, bit 63: one faulted
+    allow
+    movabs r8, 0x0101010101010101
+    movabs r9, 0x8080808080808080
+    xor eax, eax
+10: lea rcx, [rax + 8]
+    cmp rcx, rdx
+    ja 20f
+44: mov r10, [rsi + rax]
+    # The lowest bit set of (word - 01..01) & ~word & 80..80 marks the first zero byte.
+    mov r11, r10
+    mov rcx, r10
+    sub r11, r8
+    not rcx
+    and r11, r9
+    mov [rdi + rax], r10
+    and r11, rcx
+    jnz 15f
+    add rax, 8
+    jmp 10b
+15: bsf r11, r11
+    shr r11, 3
+    add rax, r11
+    forbid
+    ret
+    # Fewer than eight are left, or the eight reach into memory that is not there.
+20: cmp rax, rdx
+    jae 30f
+21: movzx ecx, byte ptr [rsi + rax]
+    test ecx, ecx
+    jz 30f
+    mov [rdi + rax], cl
+    inc rax
+    jmp 20b
+30: forbid
+    ret
+90: bts rax, 63
+    forbid
+    ret
+    fixup 44b, 20b
+    fixup 21b, 90b
+
+    .balign 16
 .globl ebb_load_u32
 ebb_load_u32:                       # rdi: from; rax: the word, or -1
     allow
@@ -183,6 +227,7 @@ ebb_compare_exchange_u32:           # rdi: at, esi: expected, edx: new; rax: the
 unsafe extern "C" {
     fn ebb_copy_user(to: *mut u8, from: *const u8, len: usize) -> usize;
     fn ebb_zero_user(to: *mut u8, len: usize) -> usize;
+    fn ebb_copy_string(to: *mut u8, from: *const u8, len: usize) -> usize;
     fn ebb_load_u32(from: *const u32) -> u64;
     fn ebb_compare_exchange_u32(at: *mut u32, expected: u32, new: u32) -> u64;
     static __smap_start: usize;
@@ -208,6 +253,18 @@ pub unsafe fn copy_user(to: *mut u8, from: *const u8, len: usize) -> usize {
 pub unsafe fn zero_user(to: *mut u8, len: usize) -> usize {
     // SAFETY: by this function's contract; faults at user addresses are fixed up.
     unsafe { ebb_zero_user(to, len) }
+}
+
+/// Copies bytes up to the first zero byte, or `len`: how many before it, and whether that is because one could not be read.
+/// What is behind them in `to` is unspecified.
+///
+/// # Safety
+/// `from` is a range of user addresses, and `to` is memory of the kernel that may be written.
+#[inline(always)]
+pub unsafe fn copy_string(to: *mut u8, from: *const u8, len: usize) -> (usize, bool) {
+    // SAFETY: by this function's contract; faults at user addresses are fixed up.
+    let done = unsafe { ebb_copy_string(to, from, len) };
+    (done & (usize::MAX >> 1), done > usize::MAX >> 1)
 }
 
 /// Reads a word, atomically; `None` if it cannot be read.

@@ -116,6 +116,17 @@ pub(in crate::mm) unsafe fn fill_zero(to: *mut u8, len: usize) {
     }
 }
 
+/// Copies bytes of user memory up to the first zero byte, or `len`: how many before it, and whether that is because the next
+/// one faulted. What is behind them in `to` is unspecified.
+///
+/// # Safety
+/// `to` is valid for writes of `len` bytes, and `from` is below [`USER_END`](crate::mm::USER_END).
+#[inline(always)]
+pub(in crate::mm) unsafe fn copy_string(to: *mut u8, from: *const u8, len: usize) -> (usize, bool) {
+    // SAFETY: the caller's promise.
+    unsafe { arch::copy::copy_string(to, from, len) }
+}
+
 /// Reads a word of user memory atomically; `None` if it faulted.
 ///
 /// # Safety

@@ -191,6 +191,25 @@ pub(in crate::mm) unsafe fn zero_user(to: *mut u8, len: usize) -> usize {
     0
 }
 
+/// Copies bytes of user memory up to the first zero byte, or `len`: how many before it, and whether that is because the next
+/// one faulted.
+///
+/// # Safety
+/// `to` is valid for writes of `len` bytes.
+pub(in crate::mm) unsafe fn copy_string(to: *mut u8, from: *const u8, len: usize) -> (usize, bool) {
+    for index in 0..len {
+        let Some(source) = translate(from.addr() + index, Access::Read) else { return (index, true) };
+        // SAFETY: user memory was translated, and kernel memory is the caller's promise.
+        unsafe {
+            if *source == 0 {
+                return (index, false);
+            }
+            *to.add(index) = *source;
+        }
+    }
+    (len, false)
+}
+
 /// Reads a word of user memory; `None` if it faulted.
 ///
 /// # Safety

@@ -145,6 +145,10 @@ fn a_string_is_read_to_its_zero_and_not_beyond() {
     assert_eq!(space.writer(edge - 3, 3, cx).write(b"abc"), Ok(3));
     let unterminated = space.reader(edge - 3, 4096, cx).read_until_zero(&mut [0; 256]);
     assert_eq!(unterminated, Err(Fault { address: edge, access: Access::Read }));
+    let beyond = space.reader(USER_END, 4096, cx).read_until_zero(&mut [0; 8]);
+    assert_eq!(beyond, Err(Fault { address: USER_END, access: Access::Read }));
+    assert_eq!(Reader::from(&b"ab\0c"[..]).read_until_zero(&mut [0; 8]), Ok(2));
+    assert_eq!(Reader::from(&b"abcd"[..]).read_until_zero(&mut [0; 3]), Ok(3));
 }
 
 #[test]
