@@ -22,6 +22,7 @@ mod random;
 mod remote_memory;
 mod scheduling;
 mod signal;
+mod sockets;
 mod system;
 mod table;
 mod terminals;

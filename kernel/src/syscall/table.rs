@@ -38,6 +38,7 @@ const LISTS: &[&[Entry]] = &[
     super::remote_memory::CALLS,
     super::signal::CALLS,
     super::scheduling::CALLS,
+    super::sockets::CALLS,
     super::system::CALLS,
     super::time::CALLS,
     super::timers::CALLS,
