@@ -19,7 +19,7 @@ impl UFrame {
     pub fn zeroed() -> Option<Self> {
         let frame = Self::for_overwrite()?;
         // SAFETY: the frame is this one's alone.
-        unsafe { machine::zero(machine::frame_pointer(frame.number), PAGE_SIZE) };
+        unsafe { machine::zero_page(machine::frame_pointer(frame.number)) };
         Some(frame)
     }
 

@@ -270,7 +270,7 @@ impl Table {
         let table = Table(supply::take(Kind::Table, Purpose::Kernel)?);
         // SAFETY: the table is this function's alone.
         unsafe {
-            machine::zero(machine::frame_pointer(table.0), PAGE_SIZE);
+            machine::zero_page(machine::frame_pointer(table.0));
             *table.state() = TableState { occupied: 0, live: 0 };
         }
         Some(table)

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::arch::asm;
 use core::hint::black_box;
 
 use refs::Cx;
@@ -15,6 +16,7 @@ pub(super) const TESTS: &[Test] = &[
     ("an address space gives all its memory back", all_memory_comes_back),
     ("long and short copies arrive whole", copies_arrive),
     ("a string is read to its zero and not beyond", strings),
+    ("zeroing and copying leave the user's vector registers alone", vector_registers),
     ("what operations on memory cost", costs),
 ];
 
@@ -95,7 +97,7 @@ fn copies_arrive(cx: &mut Cx) -> Outcome {
     let end = BASE + 2 * PAGE_SIZE;
     let source: Vec<u8> = (0..5000_usize).map(|index| (index * 7 % 251) as u8).collect();
     let mut back = Vec::new();
-    for len in (0..300).chain([511, 512, 513, 4095, 4096, 4097, 5000]) {
+    for len in (0..300).chain([511, 512, 513, 700, 767, 768, 769, 1000, 4095, 4096, 4097, 5000]) {
         for start in [BASE, BASE + 1, BASE + 4093, end - len] {
             if start + len > end {
                 continue;
@@ -145,6 +147,39 @@ fn strings(cx: &mut Cx) -> Outcome {
         let fault = Fault { address: end, access: Access::Read };
         check!(found == Err(fault) && reader.remaining() == 4096 - len, "{len} bytes without a zero: {found:?}");
     }
+    Ok(())
+}
+
+/// What is in the first vector registers, where there are any of that size.
+fn read_registers() -> [[u8; 32]; 4] {
+    let mut registers = [[0; 32]; 4];
+    // SAFETY: writes only these 128 bytes; the caller found that the registers are enabled.
+    unsafe {
+        asm!("vmovdqu [{0}], ymm0", "vmovdqu [{0} + 32], ymm1", "vmovdqu [{0} + 64], ymm2", "vmovdqu [{0} + 96], ymm3",
+            in(reg) &raw mut registers, options(nostack));
+    }
+    registers
+}
+
+fn vector_registers(cx: &mut Cx) -> Outcome {
+    if crate::user::fpu_size().1 & 4 == 0 {
+        return Ok(());
+    }
+    let expected: [[u8; 32]; 4] = core::array::from_fn(|register| [register as u8 * 16 + 1; 32]);
+    // SAFETY: the registers are enabled, and the kernel is compiled without them; no user code's state is loaded in a test.
+    unsafe {
+        asm!("vmovdqu ymm0, [{0}]", "vmovdqu ymm1, [{0} + 32]", "vmovdqu ymm2, [{0} + 64]", "vmovdqu ymm3, [{0} + 96]",
+            in(reg) &raw const expected, options(nostack));
+    }
+    let space = new_space()?;
+    map(&space, BASE, RW, cx)?;
+    check!(read_registers() == expected, "after a page was zeroed");
+    let frame = space.query(BASE, cx).ok_or("not mapped")?.frame.duplicate().ok_or("no memory")?;
+    check!(read_registers() == expected, "after a page was copied");
+    check!(frame.reader(0..PAGE_SIZE).copy_to(&mut space.writer(BASE, PAGE_SIZE, cx)) == Ok(PAGE_SIZE), "a copy");
+    check!(read_registers() == expected, "after a copy to user memory");
+    check!(frame.reader(0..PAGE_SIZE).copy_to(&mut space.writer(BASE + 900, PAGE_SIZE, cx)).is_err(), "no fault");
+    check!(read_registers() == expected, "after a copy that faulted");
     Ok(())
 }
 

@@ -33,7 +33,7 @@ global_asm!(
 .globl ebb_copy_user
 ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: bytes left
     allow
-    cmp rdx, 16
+9:  cmp rdx, 16
     ja 30f
     cmp rdx, 8
     jb 20f
@@ -74,16 +74,56 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
     forbid
     xor eax, eax
     ret
-50: mov rcx, rdx
+50: cmp rdx, 512
+    jae 60f
+51: mov rcx, rdx
     shr rcx, 3
     and edx, 7
-51: rep movsq
+54: rep movsq
     jz 59f
 52: mov rax, [rsi + rdx - 8]
 53: mov [rdi + rdx - 8], rax
 59: forbid
     xor eax, eax
     ret
+    # 256 bytes at a time, with vector registers (see `vectors`), then the rest as if it were all.
+60: cmp byte ptr [rip + ebb_has_vectors], 0
+    je 51b
+    sub rsp, 64
+    vmovdqu [rsp], ymm0
+    vmovdqu [rsp + 32], ymm1
+    mov rcx, rdx
+    and rcx, -256
+    and edx, 255
+    add rdi, rcx
+    add rsi, rcx
+    neg rcx
+61: .set place, 0
+    .rept 4
+62: vmovdqu ymm0, [rsi + rcx + place]
+63: vmovdqu ymm1, [rsi + rcx + place + 32]
+64: vmovdqu [rdi + rcx + place], ymm0
+65: vmovdqu [rdi + rcx + place + 32], ymm1
+    fixup 62b, 82f
+    fixup 63b, 82f
+    fixup 64b, 82f
+    fixup 65b, 82f
+    .set place, place + 64
+    .endr
+    add rcx, 256
+    jnz 61b
+    vmovdqu ymm0, [rsp]
+    vmovdqu ymm1, [rsp + 32]
+    add rsp, 64
+    jmp 9b
+    # A fault in one of these steps: once more from its beginning.
+82: vmovdqu ymm0, [rsp]
+    vmovdqu ymm1, [rsp + 32]
+    add rsp, 64
+    add rdi, rcx
+    add rsi, rcx
+    sub rdx, rcx
+    jmp 90f
     # A fault after `rdi` and `rsi` were moved to the end of the front: back to its beginning.
 80: add rdi, r8
     add rsi, r8
@@ -123,7 +163,7 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
     fixup 36b, 80b
     fixup 37b, 80b
     fixup 38b, 80b
-    fixup 51b, 81b
+    fixup 54b, 81b
     fixup 52b, 90b
     fixup 53b, 90b
     fixup 91b, 99b

@@ -43,6 +43,7 @@ pub fn init() {
         unsafe { xsetbv(0, components) };
         XSAVE.store(true, Ordering::Relaxed);
         ENABLED.store(components, Ordering::Relaxed);
+        super::vectors::allow(components);
         // With XCR0 set, the leaf tells the size for what is enabled.
         BYTES.store((features::cpuid(13, 0).ebx as usize).max(HEADER_END), Ordering::Relaxed);
     }

@@ -25,3 +25,4 @@ pub mod traps;
 pub mod tsc;
 pub mod uart;
 pub mod user_mode;
+pub mod vectors;

@@ -4,7 +4,7 @@ use core::arch::asm;
 
 use crate::arch::machine as arch;
 use crate::arch::machine::kernel_map::DIRECT_MAP;
-use crate::mm::FrameNumber;
+use crate::mm::{FrameNumber, PAGE_SIZE};
 
 /// The number of the core that runs this.
 #[inline(always)]
@@ -44,6 +44,20 @@ pub(in crate::mm) unsafe fn zero(to: *mut u8, len: usize) {
     }
 }
 
+/// Zeroes a whole frame.
+///
+/// # Safety
+/// Valid for writes of a page, and page-aligned. User programs may see and change the bytes meanwhile.
+#[inline(always)]
+pub(in crate::mm) unsafe fn zero_page(to: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if !arch::vectors::zero_page(to) {
+            zero(to, PAGE_SIZE);
+        }
+    }
+}
+
 /// Copies a whole frame.
 ///
 /// # Safety
@@ -52,7 +66,10 @@ pub(in crate::mm) unsafe fn zero(to: *mut u8, len: usize) {
 pub(in crate::mm) unsafe fn copy_page(to: *mut u8, from: *const u8) {
     // SAFETY: the caller's promise; the direction flag is clear in kernel code.
     unsafe {
-        asm!("rep movsq", inout("rcx") 512_usize => _, inout("rdi") to => _, inout("rsi") from => _, options(nostack, preserves_flags));
+        if !arch::vectors::copy_page(to, from) {
+            asm!("rep movsq", inout("rcx") PAGE_SIZE / 8 => _, inout("rdi") to => _, inout("rsi") from => _,
+                options(nostack, preserves_flags));
+        }
     }
 }
 

@@ -97,6 +97,15 @@ pub(in crate::mm) unsafe fn zero(to: *mut u8, len: usize) {
     unsafe { to.write_bytes(0, len) };
 }
 
+/// Zeroes a whole frame.
+///
+/// # Safety
+/// Valid for writes of a page.
+pub(in crate::mm) unsafe fn zero_page(to: *mut u8) {
+    // SAFETY: the caller's promise.
+    unsafe { zero(to, PAGE_SIZE) };
+}
+
 /// Copies a whole frame.
 ///
 /// # Safety
