@@ -7,6 +7,7 @@
 //! | [`signal`] | signals |
 //! | [`memory`] | address spaces, and which frame and which slab is used |
 //! | [`fs`] | the virtual file system, open files, and the file systems |
+//! | [`net`] | sockets between programs of this machine |
 //! | [`device`] | terminals and the memory devices |
 //! | [`time`] | clocks and timers |
 //! | [`futex`] | waiting for a word of user memory |
@@ -31,6 +32,7 @@ pub mod fs;
 pub mod futex;
 pub mod log;
 pub mod memory;
+pub mod net;
 pub mod process;
 pub mod sched;
 pub mod signal;

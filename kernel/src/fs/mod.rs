@@ -28,7 +28,6 @@ pub mod open;
 pub mod pipe;
 pub mod proc;
 mod ring;
-pub mod socket_pair;
 pub mod stored;
 mod table;
 pub mod tmpfs;

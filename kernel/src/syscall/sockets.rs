@@ -1,76 +1,166 @@
-//! Sockets, as far as they are there: connected local pairs.
+//! Sockets.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use frame::Cx;
-use frame::mm::Reader;
-use linux_raw_sys::general as abi;
+use linux_raw_sys::{general as abi, net};
+use refs::{StrongRc, TempRc, Waker, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::anonymous::{self, Nameless};
-use crate::fs::socket_pair::{Framing, Receive, Shutdown, SocketEnd};
-use crate::fs::{Events, FdFlags, File, FileKind, Metadata, OpenFile, OpenFlags};
+use crate::fs::transfer::Piece;
+use crate::fs::{FdFlags, OpenFile, OpenFlags};
+use crate::net::{
+    Address, Credentials, Endpoint, Gather, Kind, MAX_ADDRESS_BYTES, Received, Rights, Scatter, Sending, Shutdown,
+    Socket,
+};
 use crate::signal::{self, Signal};
 use crate::step::{Patience, Step, Stop, complete_async};
 
-// socket(2), send(2), recv(2).
-const AF_UNIX: i32 = 1;
-const SOCK_STREAM: u32 = 1;
-const SOCK_DGRAM: u32 = 2;
-const SOCK_SEQPACKET: u32 = 5;
-const SOCK_TYPE_MASK: u32 = 0xf;
-const MSG_PEEK: u32 = 0x2;
-const MSG_TRUNC: u32 = 0x20;
-const MSG_DONTWAIT: u32 = 0x40;
-const MSG_NOSIGNAL: u32 = 0x4000;
-const MSG_CMSG_CLOEXEC: u32 = 0x4000_0000;
-
-/// The most bytes that one message call moves.
-const MOST_BYTES: usize = 1 << 18;
+const ONLY_UNIX: &str = "only AF_UNIX";
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
-    Entry::partial(abi::__NR_socketpair, "socketpair", Call::Step(socketpair), "families other than AF_UNIX"),
-    Entry::partial(abi::__NR_sendto, "sendto", Call::Async(sendto_async), "sockets other than pairs"),
-    Entry::partial(abi::__NR_recvfrom, "recvfrom", Call::Async(recvfrom_async), "sockets other than pairs"),
-    Entry::partial(abi::__NR_sendmsg, "sendmsg", Call::Async(sendmsg_async), "ancillary data"),
-    Entry::partial(abi::__NR_recvmsg, "recvmsg", Call::Async(recvmsg_async), "ancillary data"),
-    Entry::partial(abi::__NR_shutdown, "shutdown", Call::Step(shutdown), "sockets other than pairs"),
+    Entry::partial(abi::__NR_socket, "socket", Call::Step(socket), ONLY_UNIX),
+    Entry::partial(abi::__NR_socketpair, "socketpair", Call::Step(socketpair), ONLY_UNIX),
+    Entry::partial(abi::__NR_bind, "bind", Call::Step(bind), ONLY_UNIX),
+    Entry::partial(abi::__NR_listen, "listen", Call::Step(listen), ONLY_UNIX),
+    Entry::partial(abi::__NR_connect, "connect", Call::Async(connect_async), ONLY_UNIX),
+    Entry::partial(abi::__NR_accept, "accept", Call::Async(|cx, me, args| accept_async(cx, me, args, 0)), ONLY_UNIX),
+    Entry::partial(
+        abi::__NR_accept4,
+        "accept4",
+        Call::Async(|cx, me, args| accept_async(cx, me, args, args.int(3) as u32)),
+        ONLY_UNIX,
+    ),
+    Entry::partial(abi::__NR_getsockname, "getsockname", Call::Step(getsockname), ONLY_UNIX),
+    Entry::partial(abi::__NR_getpeername, "getpeername", Call::Step(getpeername), ONLY_UNIX),
+    Entry::partial(abi::__NR_sendto, "sendto", Call::Async(sendto_async), ONLY_UNIX),
+    Entry::partial(abi::__NR_recvfrom, "recvfrom", Call::Async(recvfrom_async), "only AF_UNIX; MSG_WAITALL"),
+    Entry::partial(abi::__NR_sendmsg, "sendmsg", Call::Async(sendmsg_async), ONLY_UNIX),
+    Entry::partial(
+        abi::__NR_recvmsg,
+        "recvmsg",
+        Call::Async(recvmsg_async),
+        "only AF_UNIX; MSG_WAITALL; cycles of sockets in flight are not found",
+    ),
+    Entry::partial(abi::__NR_shutdown, "shutdown", Call::Step(shutdown), ONLY_UNIX),
+    Entry::partial(
+        abi::__NR_setsockopt,
+        "setsockopt",
+        Call::Step(setsockopt),
+        "only SO_PASSCRED has an effect; buffer sizes are accepted",
+    ),
+    Entry::partial(abi::__NR_getsockopt, "getsockopt", Call::Step(getsockopt), "what unix(7) has"),
 ];
 
-fn socketpair(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    if args.int(0) != AF_UNIX {
-        return Err(Errno::EAFNOSUPPORT.into());
-    }
-    let kind = args.int(1) as u32;
-    let flags = OpenFlags::from_bits_retain(kind & !SOCK_TYPE_MASK);
-    if !(OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC).contains(flags) {
-        return Err(Errno::EINVAL.into());
-    }
-    let framing = match kind & SOCK_TYPE_MASK {
-        SOCK_STREAM => Framing::Stream,
-        SOCK_DGRAM | SOCK_SEQPACKET => Framing::Packets,
-        _ => return Err(Errno::ESOCKTNOSUPPORT.into()),
+/// The most bytes of ancillary data that are looked at.
+const MAX_CONTROL_BYTES: usize = 4096;
+/// The most descriptors in one message (SCM_MAX_FD).
+const MAX_RIGHTS: usize = 253;
+
+/// `struct msghdr`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct MessageHeader {
+    name: usize,
+    name_len: u32,
+    padding: u32,
+    pieces: usize,
+    piece_count: usize,
+    control: usize,
+    control_len: usize,
+    flags: u32,
+    padding_2: u32,
+}
+
+/// `struct cmsghdr`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct ControlHeader {
+    len: usize,
+    level: u32,
+    kind: u32,
+}
+
+const CONTROL_HEADER_BYTES: usize = size_of::<ControlHeader>();
+
+/// The socket of a descriptor.
+///
+/// # Errors
+/// EBADF, ENOTSOCK.
+fn with_socket<R>(fd: i32, me: &Current, cx: &Cx, f: impl FnOnce(&OpenFile, TempRc<'_, Endpoint>) -> R) -> Result<R> {
+    let open = me.files(cx)?.get(fd, cx)?;
+    let socket = open.kind::<Socket>().ok_or(Errno::ENOTSOCK)?;
+    Ok(f(&open, socket.endpoint(cx)))
+}
+
+/// Runs a step on the socket of a descriptor until it is done. Closing the descriptor ends it with EBADF.
+fn socket_async<T>(
+    cx: &mut Cx,
+    me: &mut Current,
+    fd: i32,
+    dont_wait: bool,
+    mut step: impl FnMut(&Cx, &Current, &Endpoint, Option<Waker>) -> Step<T>,
+) -> Result<T> {
+    let name = me.files(cx)?.weak(fd, cx)?;
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        let socket = open.kind::<Socket>().ok_or(Errno::ENOTSOCK)?;
+        if let Some(waker) = waker {
+            name.watch(waker, cx);
+        }
+        match step(cx, me, &socket.endpoint(cx), waker) {
+            Err(Stop::Block) if dont_wait || open.flags().contains(OpenFlags::NONBLOCK) => Err(Errno::EAGAIN.into()),
+            step => step,
+        }
+    })
+}
+
+fn kind(family: i32, kind: i32, protocol: i32) -> Result<(Kind, OpenFlags, FdFlags)> {
+    let flags = OpenFlags::from_bits_retain(kind as u32) & (OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC);
+    let kind = match (kind as u32) & !flags.bits() {
+        net::SOCK_STREAM => Kind::Stream,
+        net::SOCK_DGRAM | net::SOCK_RAW => Kind::Datagram,
+        net::SOCK_SEQPACKET => Kind::SequencedPacket,
+        net::SOCK_RDM => return Err(Errno::EPROTONOSUPPORT),
+        _ => return Err(Errno::EINVAL),
     };
-    if !matches!(args.int(2), 0 | AF_UNIX) {
-        return Err(Errno::EPROTONOSUPPORT.into());
+    if family as u32 != net::AF_UNIX {
+        return Err(Errno::EAFNOSUPPORT);
     }
+    if protocol != 0 && protocol as u32 != net::AF_UNIX {
+        return Err(Errno::EPROTONOSUPPORT);
+    }
+    Ok((kind, (flags & OpenFlags::NONBLOCK) | OpenFlags::READ_WRITE, FdFlags::of(flags)))
+}
+
+fn open(endpoint: StrongRc<Endpoint>, flags: OpenFlags) -> Result<OpenFile> {
+    use crate::fs::anonymous::{self, Nameless};
+    use crate::fs::{FileKind, Metadata};
+    let metadata = Metadata::new(FileKind::Socket, 0o777);
+    let location = anonymous::new_location(metadata, |_| Ok(Box::new(Nameless { prefix: "socket" })))?;
+    Ok(OpenFile::at(Box::new(Socket::new(endpoint)), flags, location))
+}
+
+fn socket(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (kind, flags, fd_flags) = kind(args.int(0), args.int(1), args.int(2))?;
+    crate::memory::admit()?;
+    let endpoint = Endpoint::new(kind, Credentials::of(me, cx)?);
+    Ok(me.files(cx)?.install(open(endpoint, flags)?, fd_flags, me, cx)?)
+}
+
+fn socketpair(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (kind, flags, fd_flags) = kind(args.int(0), args.int(1), args.int(2))?;
     crate::memory::admit()?;
     let files = me.files(cx)?;
-    let status = flags & OpenFlags::NONBLOCK | OpenFlags::READ_WRITE;
-    let describe = |end: SocketEnd| -> Result<OpenFile> {
-        let metadata = Metadata::new(FileKind::Socket, 0o777);
-        let location = anonymous::new_location(metadata, |_| Ok(Box::new(Nameless { prefix: "socket" })))?;
-        Ok(OpenFile::at(Box::new(end), status, location))
-    };
-    let (one, other) = SocketEnd::pair(framing);
-    let (one, other) = (describe(one)?, describe(other)?);
-    let first = files.install(one, FdFlags::of(flags), me, cx)?;
-    let second = match files.install(other, FdFlags::of(flags), me, cx) {
+    let [first, second] = Endpoint::pair(kind, Credentials::of(me, cx)?, cx);
+    let first = files.install(open(first, flags)?, fd_flags, me, cx)?;
+    let second = match files.install(open(second, flags)?, fd_flags, me, cx) {
         Ok(second) => second,
         Err(error) => {
             files.uninstall(first, cx);
@@ -85,182 +175,387 @@ fn socketpair(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(0)
 }
 
-/// The socket behind a description.
-fn socket(open: &OpenFile) -> Result<&SocketEnd> {
-    if open.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF);
-    }
-    open.kind::<SocketEnd>().ok_or(Errno::ENOTSOCK)
+fn bind(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let address = Address::read(args.long(1), args.int(2) as u32 as usize, me, cx)?;
+    // Binding to no name asks for one: there are enough of five digits.
+    with_socket(args.int(0), me, cx, |_, endpoint| match address {
+        Some(address) => endpoint.bind(address, me, cx),
+        None => (0..0x10_0000_u32)
+            .map(|number| endpoint.bind(Address::Abstract(alloc::format!("{number:05x}").into_bytes()), me, cx))
+            .find(|outcome| *outcome != Err(Errno::EADDRINUSE))
+            .unwrap_or(Err(Errno::ENOSPC)),
+    })??;
+    Ok(0)
 }
 
-/// Runs a step on the socket of a descriptor until it is done; `flags` are those of send(2) and recv(2).
-fn drive_async<T>(
-    cx: &mut Cx,
-    me: &mut Current,
-    fd: i32,
-    interest: Events,
-    flags: u32,
-    mut step: impl FnMut(&SocketEnd, &Cx, &Current) -> Step<T>,
-) -> Result<T> {
-    let name = me.files(cx)?.weak(fd, cx)?;
-    complete_async(cx, me, Patience::Forever, |cx, me, waker| {
-        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-        let socket = socket(&open)?;
-        if let Some(waker) = waker {
-            name.watch(waker, cx);
-            socket.poll(interest, Some(waker), cx);
+fn listen(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let backlog = usize::try_from(args.int(1)).unwrap_or(4096).min(4096);
+    with_socket(args.int(0), me, cx, |_, endpoint| endpoint.listen(backlog, me, cx))??;
+    Ok(0)
+}
+
+fn connect_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    socket_async(cx, me, args.int(0), false, |cx, me, endpoint, waker| {
+        let address = Address::read(args.long(1), args.int(2) as u32 as usize, me, cx)?.ok_or(Errno::EINVAL)?;
+        endpoint.connect(address.find(me, cx)?, waker, me, cx)
+    })?;
+    Ok(0)
+}
+
+fn accept_async(cx: &mut Cx, me: &mut Current, args: &Args, flags: u32) -> Result<usize> {
+    let flags = OpenFlags::from_bits_retain(flags);
+    if !(OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC).contains(flags) {
+        return Err(Errno::EINVAL);
+    }
+    let file_flags = (flags & OpenFlags::NONBLOCK) | OpenFlags::READ_WRITE;
+    socket_async(cx, me, args.int(0), false, |cx, me, listener, waker| {
+        let accepted = listener.accept(waker, cx)?;
+        let name = accepted.downgrade();
+        let address = accepted.get(cx).peer_address(cx).unwrap_or(None);
+        let told = (args.long(1) != 0)
+            .then(|| write_address(address.as_ref(), args.long(1), args.long(2), me, cx))
+            .unwrap_or(Ok(()));
+        if let Err(stop) = told {
+            listener.put_back(accepted, cx);
+            return Err(stop);
         }
-        match step(socket, cx, me) {
-            Err(Stop::Block) if flags & MSG_DONTWAIT != 0 || open.flags().contains(OpenFlags::NONBLOCK) => {
-                Err(Errno::EAGAIN.into())
-            }
-            outcome => outcome,
-        }
+        debug_assert!(!name.is_gone());
+        Ok(me.files(cx)?.install(open(accepted, file_flags)?, FdFlags::of(flags), me, cx)?)
     })
 }
 
-fn sendto_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let (buffer, len, flags) = (args.long(1), args.long(2).min(isize::MAX as usize), args.int(3) as u32);
-    if args.long(4) != 0 && args.int(5) != 0 {
-        check_socket(cx, me, args.int(0))?;
-        return Err(Errno::EISCONN);
+/// Writes an address where the caller wants it, cut to the length it gave there; and how long it is.
+fn write_address(address: Option<&Address>, at: usize, len_at: usize, me: &Current, cx: &Cx) -> Step<()> {
+    let memory = me.memory(cx)?;
+    let room: i32 = memory.read(len_at)?;
+    let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
+    let bytes = Address::encode(address);
+    memory.write_bytes(at, &bytes[..bytes.len().min(room)])?;
+    memory.write(len_at, &(bytes.len() as u32))?;
+    Ok(())
+}
+
+fn getsockname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let address = with_socket(args.int(0), me, cx, |_, endpoint| endpoint.address(cx))?;
+    write_address(address.as_ref(), args.long(1), args.long(2), me, cx)?;
+    Ok(0)
+}
+
+fn getpeername(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let address = with_socket(args.int(0), me, cx, |_, endpoint| endpoint.peer_address(cx))??;
+    write_address(address.as_ref(), args.long(1), args.long(2), me, cx)?;
+    Ok(0)
+}
+
+fn shutdown(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let what = match args.int(1) {
+        0 => Shutdown { reading: true, writing: false },
+        1 => Shutdown { reading: false, writing: true },
+        2 => Shutdown { reading: true, writing: true },
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    with_socket(args.int(0), me, cx, |_, endpoint| endpoint.shut_down(what, cx))??;
+    Ok(0)
+}
+
+/// What a sending call was given.
+struct Outgoing {
+    pieces: Vec<Piece>,
+    target: Option<WeakRc<Endpoint>>,
+    rights: Rights,
+    credentials: Credentials,
+}
+
+/// Sends all of it (a stream may take several turns).
+fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Outgoing) -> Result<usize> {
+    if flags & net::MSG_OOB != 0 {
+        return Err(Errno::EOPNOTSUPP);
     }
     let mut done = 0;
-    let outcome = drive_async(cx, me, args.int(0), Events::OUT, flags, |socket, cx, me| {
+    let none = Rights::new();
+    let outcome = socket_async(cx, me, fd, flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
         loop {
-            let memory = me.memory(cx)?;
-            let mut from = memory.reader(buffer.wrapping_add(done), len - done);
-            done += socket.write(0, &mut from, me, cx)?;
-            if done >= len {
-                return Ok(done);
+            let rights = if done == 0 { &outgoing.rights } else { &none };
+            let sending = Sending { rights, credentials: outgoing.credentials };
+            let mut from = Gather::new(&outgoing.pieces, done, me, cx);
+            let target = outgoing.target;
+            done += endpoint.send(&mut from, &sending, target, waker, cx)?;
+            if crate::net::Source::remaining(&from) == 0 {
+                return Ok(());
             }
         }
     });
-    finish_sending(cx, me, outcome, done, flags)
-}
-
-fn check_socket(cx: &Cx, me: &Current, fd: i32) -> Result<()> {
-    let open = me.files(cx)?.get(fd, cx)?;
-    socket(&open).map(|_| ())
-}
-
-fn finish_sending(cx: &mut Cx, me: &mut Current, outcome: Result<usize>, done: usize, flags: u32) -> Result<usize> {
-    if outcome == Err(Errno::EPIPE) && flags & MSG_NOSIGNAL == 0 {
-        signal::raise(me, Signal::PIPE, cx);
+    match outcome {
+        Err(error) if done == 0 => {
+            if error == Errno::EPIPE && flags & net::MSG_NOSIGNAL == 0 {
+                signal::raise(me, Signal::PIPE, cx);
+            }
+            Err(error)
+        }
+        _ => Ok(done),
     }
-    if done > 0 { Ok(done) } else { outcome }
 }
 
-fn receive_flags(flags: u32) -> Receive {
-    if flags & MSG_PEEK != 0 { Receive::Peek } else { Receive::Take }
-}
-
-fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let (buffer, len, flags) = (args.long(1), args.long(2).min(MOST_BYTES), args.int(3) as u32);
-    let (count, whole) = drive_async(cx, me, args.int(0), Events::IN, flags, |socket, cx, me| {
-        socket.receive(len, receive_flags(flags), cx, |bytes| Ok(me.memory(cx)?.write_bytes(buffer, bytes)?))
+fn sendto_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let outgoing = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let target = match args.long(4) {
+            0 => None,
+            at => Address::read(at, args.int(5) as u32 as usize, me, cx)?,
+        };
+        Ok(Outgoing {
+            pieces: vec![(args.long(1), args.long(2).min(isize::MAX as usize))],
+            target: target.map(|address| address.find(me, cx)).transpose()?,
+            rights: Rights::new(),
+            credentials: Credentials::of(me, cx)?,
+        })
     })?;
-    if args.long(4) != 0 && args.long(5) != 0 {
-        // The other end has no name.
-        me.write_async(cx, args.long(5), &0u32)?;
-    }
-    Ok(if flags & MSG_TRUNC != 0 { whole } else { count })
-}
-
-/// `struct msghdr`.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct MessageHeader {
-    name: u64,
-    name_len: u64,
-    pieces: u64,
-    piece_count: u64,
-    control: u64,
-    control_len: u64,
-    flags: u64,
-}
-
-/// Reads a message's header and its pieces: address and length.
-fn header_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<(MessageHeader, Vec<[usize; 2]>)> {
-    let header: MessageHeader = me.read_async(cx, address)?;
-    if header.piece_count > u64::from(abi::UIO_MAXIOV) {
-        return Err(Errno::EMSGSIZE);
-    }
-    let pieces = complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        Ok(me.memory(cx)?.read_array::<[usize; 2]>(header.pieces as usize, header.piece_count as usize)?)
-    })?;
-    Ok((header, pieces))
+    send_async(cx, me, args.int(0), args.int(3) as u32, &outgoing)
 }
 
 fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let flags = args.int(2) as u32;
-    check_socket(cx, me, args.int(0))?;
-    let (header, pieces) = header_async(cx, me, args.long(1))?;
-    if header.name != 0 && header.name_len as u32 != 0 {
-        return Err(Errno::EISCONN);
-    }
-    if header.control != 0 && header.control_len != 0 {
-        return Err(Errno::EINVAL);
-    }
-    let total = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece[1]));
-    if total > MOST_BYTES {
-        return Err(Errno::EMSGSIZE);
-    }
-    let bytes = complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let mut bytes = alloc::vec![0; total];
-        let mut at = 0;
-        for &[address, len] in &pieces {
-            let target = bytes.get_mut(at..at + len).unwrap_or_default();
-            me.memory(cx)?.reader(address, len).read(target)?;
-            at += len;
-        }
-        Ok(bytes)
+    let outgoing = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let header: MessageHeader = me.memory(cx)?.read(args.long(1))?;
+        let target = match header.name {
+            0 => None,
+            at => Address::read(at, header.name_len as usize, me, cx)?,
+        };
+        let (rights, credentials) = read_control(&header, me, cx)?;
+        Ok(Outgoing {
+            pieces: super::transfer::pieces(cx, me, header.pieces, header.piece_count)?,
+            target: target.map(|address| address.find(me, cx)).transpose()?,
+            rights,
+            credentials,
+        })
     })?;
-    let mut done = 0;
-    let outcome = drive_async(cx, me, args.int(0), Events::OUT, flags, |socket, cx, me| {
-        loop {
-            let mut from = Reader::from(bytes.get(done..).unwrap_or_default());
-            done += socket.write(0, &mut from, me, cx)?;
-            if done >= total {
-                return Ok(done);
-            }
+    send_async(cx, me, args.int(0), args.int(2) as u32, &outgoing)
+}
+
+/// The descriptors and credentials in a message's ancillary data.
+fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Rights, Credentials)> {
+    let own = Credentials::of(me, cx)?;
+    let (mut rights, mut credentials) = (Rights::new(), own);
+    if header.control == 0 || header.control_len == 0 {
+        return Ok((rights, credentials));
+    }
+    if header.control_len > MAX_CONTROL_BYTES {
+        return Err(Errno::ENOBUFS.into());
+    }
+    let memory = me.memory(cx)?;
+    let mut control = vec![0; header.control_len];
+    memory.reader(header.control, control.len()).read(&mut control)?;
+    let mut rest = &control[..];
+    while let Ok((head, _)) = ControlHeader::read_from_prefix(rest) {
+        if head.len < CONTROL_HEADER_BYTES || head.len > rest.len() {
+            return Err(Errno::EINVAL.into());
         }
-    });
-    finish_sending(cx, me, outcome, done, flags)
+        let data = &rest[CONTROL_HEADER_BYTES..head.len];
+        if head.level == net::SOL_SOCKET && head.kind == net::SCM_RIGHTS {
+            if data.len() / 4 > MAX_RIGHTS {
+                return Err(Errno::EINVAL.into());
+            }
+            let files = me.files(cx)?;
+            for fd in data.chunks_exact(4) {
+                let fd = i32::from_le_bytes([fd[0], fd[1], fd[2], fd[3]]);
+                rights.push(files.get(fd, cx)?.share().ok_or(Errno::EBADF)?);
+            }
+        } else if head.level == net::SOL_SOCKET && head.kind == net::SCM_CREDENTIALS {
+            credentials = Credentials::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
+            if own.uid != 0 && credentials != own {
+                return Err(Errno::EPERM.into());
+            }
+        } else {
+            return Err(Errno::EINVAL.into());
+        }
+        rest = rest.get(head.len.next_multiple_of(8)..).unwrap_or(&[]);
+    }
+    Ok((rights, credentials))
+}
+
+fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let flags = args.int(3) as u32;
+    if flags & net::MSG_OOB != 0 {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let pieces = [(args.long(1), args.long(2).min(isize::MAX as usize))];
+    socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
+        if args.long(4) != 0 {
+            // Known to be writable before anything is taken.
+            let room: i32 = me.memory(cx)?.read(args.long(5))?;
+            let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?.min(MAX_ADDRESS_BYTES);
+            me.memory(cx)?.write_bytes(args.long(4), &[0; MAX_ADDRESS_BYTES][..room])?;
+            me.memory(cx)?.write(args.long(5), &room)?;
+        }
+        let received = receive(endpoint, &pieces, flags, waker, me, cx)?;
+        if args.long(4) != 0 {
+            write_address(received.from.as_ref(), args.long(4), args.long(5), me, cx)?;
+        }
+        Ok(told(&received, flags))
+    })
+}
+
+fn receive(
+    endpoint: &Endpoint,
+    pieces: &[Piece],
+    flags: u32,
+    waker: Option<Waker>,
+    me: &Current,
+    cx: &Cx,
+) -> Step<Received> {
+    let mut scatter = Scatter::new(pieces);
+    let mut sink = |bytes: &[u8]| scatter.write(bytes, me, cx).unwrap_or((0, None));
+    endpoint.receive(&mut sink, flags & net::MSG_PEEK != 0, waker, cx)
+}
+
+/// What the call returns: of a message its true length with MSG_TRUNC.
+fn told(received: &Received, flags: u32) -> usize {
+    if flags & net::MSG_TRUNC != 0 { received.len } else { received.copied }
 }
 
 fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let flags = args.int(2) as u32;
-    check_socket(cx, me, args.int(0))?;
-    let (mut header, pieces) = header_async(cx, me, args.long(1))?;
-    let total = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece[1])).min(MOST_BYTES);
-    let (count, whole) = drive_async(cx, me, args.int(0), Events::IN, flags, |socket, cx, me| {
-        socket.receive(total, receive_flags(flags), cx, |bytes| {
-            let memory = me.memory(cx)?;
-            let mut left = bytes;
-            for &[address, len] in &pieces {
-                let (now, later) = left.split_at(len.min(left.len()));
-                memory.write_bytes(address, now)?;
-                left = later;
-            }
-            Ok(())
-        })
-    })?;
-    header.name_len &= !0xffff_ffff;
-    header.control_len = 0;
-    header.flags = u64::from(flags & MSG_CMSG_CLOEXEC | if whole > count { MSG_TRUNC } else { 0 });
-    me.write_async(cx, args.long(1), &header)?;
-    Ok(if flags & MSG_TRUNC != 0 { whole } else { count })
+    if flags & net::MSG_OOB != 0 {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    let at = args.long(1);
+    socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
+        let memory = me.memory(cx)?;
+        let header: MessageHeader = memory.read(at)?;
+        let pieces = super::transfer::pieces(cx, me, header.pieces, header.piece_count)?;
+        // All that is written behind the bytes is known to be writable before anything is taken.
+        memory.write(at, &header)?;
+        let name_room = if header.name == 0 { 0 } else { (header.name_len as usize).min(MAX_ADDRESS_BYTES) };
+        memory.write_bytes(header.name, &[0; MAX_ADDRESS_BYTES][..name_room])?;
+        let control_room = if header.control == 0 { 0 } else { header.control_len.min(MAX_CONTROL_BYTES) };
+        memory.writer(header.control, control_room).zero(control_room)?;
+
+        let mut received = receive(endpoint, &pieces, flags, waker, me, cx)?;
+        let mut answer = MessageHeader { flags: 0, ..header };
+        if received.copied < received.len {
+            answer.flags |= net::MSG_TRUNC;
+        }
+        if header.name != 0 {
+            let bytes = received.from.as_ref().map_or(Vec::new(), |from| Address::encode(Some(from)));
+            memory.write_bytes(header.name, &bytes[..bytes.len().min(name_room)])?;
+            answer.name_len = bytes.len() as u32;
+        }
+        let (control, truncated) = control(&mut received, control_room, endpoint, flags, me, cx)?;
+        memory.write_bytes(header.control, &control)?;
+        answer.control_len = control.len();
+        if truncated {
+            answer.flags |= net::MSG_CTRUNC;
+        }
+        answer.flags |= flags & net::MSG_CMSG_CLOEXEC;
+        memory.write(at, &answer)?;
+        Ok(told(&received, flags))
+    })
 }
 
-fn shutdown(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let open = me.files(cx)?.get(args.int(0), cx)?;
-    let what = match args.int(1) {
-        0 => Shutdown { receiving: true, sending: false },
-        1 => Shutdown { receiving: false, sending: true },
-        2 => Shutdown { receiving: true, sending: true },
-        _ => return Err(Errno::EINVAL.into()),
+/// The ancillary data of a received message, in at most `room` bytes; whether something did not fit. Descriptors are entered in the caller's table.
+fn control(
+    received: &mut Received,
+    room: usize,
+    endpoint: &Endpoint,
+    flags: u32,
+    me: &Current,
+    cx: &Cx,
+) -> Result<(Vec<u8>, bool)> {
+    let mut control = Vec::new();
+    let mut truncated = false;
+    let mut add = |kind: u32, data: &[u8]| {
+        let head = ControlHeader { len: CONTROL_HEADER_BYTES + data.len(), level: net::SOL_SOCKET, kind };
+        control.extend_from_slice(head.as_bytes());
+        control.extend_from_slice(data);
+        control.resize(control.len().next_multiple_of(8).min(room), 0);
+        control.len()
     };
-    socket(&open)?.shut_down(what, cx);
+    let mut used = 0;
+    if endpoint.passes_credentials(cx)
+        && let Some(credentials) = received.credentials
+    {
+        if CONTROL_HEADER_BYTES + size_of::<Credentials>() <= room {
+            used = add(net::SCM_CREDENTIALS, credentials.as_bytes());
+        } else {
+            truncated = true;
+        }
+    }
+    let rights = core::mem::take(&mut received.rights);
+    if !rights.is_empty() {
+        let fits = room.saturating_sub(used + CONTROL_HEADER_BYTES) / 4;
+        truncated |= rights.len() > fits;
+        let fd_flags = if flags & net::MSG_CMSG_CLOEXEC != 0 { FdFlags::CLOSE_ON_EXEC } else { FdFlags::empty() };
+        let files = me.files(cx)?;
+        let mut fds: Vec<u8> = Vec::new();
+        for file in rights.into_iter().take(fits) {
+            match files.install_shared(file, fd_flags, me, cx) {
+                Ok(fd) => fds.extend_from_slice(&(fd as i32).to_le_bytes()),
+                Err(_) => {
+                    truncated = true;
+                    break;
+                }
+            }
+        }
+        if !fds.is_empty() {
+            add(net::SCM_RIGHTS, &fds);
+        }
+    }
+    Ok((control, truncated))
+}
+
+fn setsockopt(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    if args.int(1) as u32 != net::SOL_SOCKET {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    if args.int(4) < 4 {
+        return Err(Errno::EINVAL.into());
+    }
+    let value: i32 = me.memory(cx)?.read(args.long(3))?;
+    with_socket(args.int(0), me, cx, |_, endpoint| match args.int(2) as u32 {
+        net::SO_PASSCRED => {
+            endpoint.set_passes_credentials(value != 0, cx);
+            Ok(0)
+        }
+        net::SO_SNDBUF
+        | net::SO_RCVBUF
+        | net::SO_SNDBUFFORCE
+        | net::SO_RCVBUFFORCE
+        | net::SO_REUSEADDR
+        | net::SO_KEEPALIVE
+        | net::SO_LINGER
+        | net::SO_BROADCAST
+        | net::SO_PRIORITY
+        | net::SO_RCVTIMEO_OLD
+        | net::SO_SNDTIMEO_OLD => Ok(0),
+        _ => Err(Errno::ENOPROTOOPT),
+    })?
+    .map_err(Stop::from)
+}
+
+fn getsockopt(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    if args.int(1) as u32 != net::SOL_SOCKET {
+        return Err(Errno::EOPNOTSUPP.into());
+    }
+    let value: Vec<u8> = with_socket(args.int(0), me, cx, |_, endpoint| {
+        let number = match args.int(2) as u32 {
+            net::SO_TYPE => match endpoint.kind {
+                Kind::Stream => net::SOCK_STREAM,
+                Kind::Datagram => net::SOCK_DGRAM,
+                Kind::SequencedPacket => net::SOCK_SEQPACKET,
+            },
+            net::SO_DOMAIN => net::AF_UNIX,
+            net::SO_ACCEPTCONN => u32::from(endpoint.is_listening(cx)),
+            net::SO_PASSCRED => u32::from(endpoint.passes_credentials(cx)),
+            net::SO_SNDBUF | net::SO_RCVBUF => 212_992,
+            net::SO_ERROR | net::SO_PROTOCOL | net::SO_REUSEADDR | net::SO_KEEPALIVE | net::SO_BROADCAST => 0,
+            net::SO_PEERCRED => return Ok(endpoint.peer_credentials(cx).as_bytes().to_vec()),
+            _ => return Err(Errno::ENOPROTOOPT),
+        };
+        Ok(number.to_le_bytes().to_vec())
+    })??;
+    let memory = me.memory(cx)?;
+    let room: i32 = memory.read(args.long(4))?;
+    let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
+    let len = value.len().min(room);
+    memory.write_bytes(args.long(3), &value[..len])?;
+    memory.write(args.long(4), &(len as u32))?;
     Ok(0)
 }

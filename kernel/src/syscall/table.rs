@@ -40,6 +40,7 @@ const LISTS: &[&[Entry]] = &[
     super::scheduling::CALLS,
     super::sockets::CALLS,
     super::system::CALLS,
+    super::sockets::CALLS,
     super::time::CALLS,
     super::timers::CALLS,
 ];

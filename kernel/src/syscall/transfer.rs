@@ -138,7 +138,7 @@ enum Direction {
 }
 
 /// Reads an `iovec` array: at most 1024 pieces, and as many bytes as one call may transfer.
-fn pieces(cx: &Cx, me: &Current, address: usize, count: usize) -> Step<Vec<Piece>> {
+pub(super) fn pieces(cx: &Cx, me: &Current, address: usize, count: usize) -> Step<Vec<Piece>> {
     if count > abi::UIO_MAXIOV as usize {
         return Err(Errno::EINVAL.into());
     }

@@ -1,0 +1,126 @@
+//! [`Address`]: where a socket can be reached: a path, or an abstract name.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use frame::Cx;
+use linux_raw_sys::{general::AT_FDCWD, net};
+use refs::{SpinLock, WeakRc};
+
+use super::Endpoint;
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::fs::access::{Subject, Want};
+use crate::fs::walk::{self, WalkFlags};
+use crate::fs::{FileKind, names};
+use crate::step::Step;
+
+/// The size of `struct sockaddr_un`.
+pub const MAX_ADDRESS_BYTES: usize = 110;
+
+/// Where a socket can be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A file of kind socket.
+    Path(Vec<u8>),
+    /// A name that lives as long as the socket: not in the file system.
+    Abstract(Vec<u8>),
+}
+
+/// Who has which abstract name.
+static ABSTRACT: SpinLock<BTreeMap<Vec<u8>, WeakRc<Endpoint>>> = SpinLock::new(BTreeMap::new());
+
+impl Address {
+    /// Reads a `struct sockaddr_un` of the caller; `None` for one without a name.
+    ///
+    /// # Errors
+    /// EINVAL: too long or too short, or of another family; a fault.
+    pub fn read(address: usize, len: usize, me: &Current, cx: &Cx) -> Step<Option<Address>> {
+        if !(2..=MAX_ADDRESS_BYTES).contains(&len) {
+            return Err(Errno::EINVAL.into());
+        }
+        let mut bytes = [0; MAX_ADDRESS_BYTES];
+        me.memory(cx)?.reader(address, len).read(&mut bytes[..len])?;
+        if u32::from(u16::from_le_bytes([bytes[0], bytes[1]])) != net::AF_UNIX {
+            return Err(Errno::EINVAL.into());
+        }
+        let name = &bytes[2..len];
+        Ok(match name.first() {
+            None => None,
+            Some(0) => Some(Address::Abstract(name[1..].to_vec())),
+            Some(_) => {
+                let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+                Some(Address::Path(name[..end].to_vec()))
+            }
+        })
+    }
+
+    /// As `struct sockaddr_un`; an unnamed one is its family alone.
+    pub fn encode(address: Option<&Address>) -> Vec<u8> {
+        let mut bytes = (net::AF_UNIX as u16).to_le_bytes().to_vec();
+        match address {
+            None => {}
+            Some(Address::Path(path)) => {
+                bytes.extend_from_slice(path);
+                bytes.push(0);
+            }
+            Some(Address::Abstract(name)) => {
+                bytes.push(0);
+                bytes.extend_from_slice(name);
+            }
+        }
+        bytes
+    }
+
+    /// Has the endpoint reached here from now on.
+    ///
+    /// # Errors
+    /// EADDRINUSE; those of mknod(2).
+    pub fn bind(&self, endpoint: WeakRc<Endpoint>, me: &Current, cx: &Cx) -> Result<()> {
+        match self {
+            Address::Abstract(name) => {
+                let mut names = ABSTRACT.lock(cx);
+                if names.get(name).is_some_and(|other| !other.is_gone()) {
+                    return Err(Errno::EADDRINUSE);
+                }
+                // Names whose sockets are gone are thrown out now and then.
+                if names.len().is_power_of_two() {
+                    names.retain(|_, endpoint| !endpoint.is_gone());
+                }
+                names.insert(name.clone(), endpoint);
+                Ok(())
+            }
+            Address::Path(path) => {
+                let new = names::NewFile {
+                    kind: FileKind::Socket,
+                    permissions: 0o777,
+                    device: Default::default(),
+                    target: &[],
+                };
+                let at = names::At { directory: AT_FDCWD, path };
+                names::make(at, &new, me, cx)
+                    .map_err(|error| if error == Errno::EEXIST { Errno::EADDRINUSE } else { error })?;
+                let made = walk::resolve(AT_FDCWD, path, WalkFlags::empty(), me, cx)?;
+                *made.inode.attachment.lock(cx) = Some(alloc::boxed::Box::new(endpoint));
+                Ok(())
+            }
+        }
+    }
+
+    /// Who is reached here.
+    ///
+    /// # Errors
+    /// ECONNREFUSED: nobody (any more); EACCES; those of path_resolution(7).
+    pub fn find(&self, me: &Current, cx: &Cx) -> Result<WeakRc<Endpoint>> {
+        let found = match self {
+            Address::Abstract(name) => ABSTRACT.lock(cx).get(name).copied(),
+            Address::Path(path) => {
+                let found = walk::resolve(AT_FDCWD, path, WalkFlags::FOLLOW, me, cx)?;
+                Subject::of(me, cx)?.check(&found.inode, Want::WRITE, me, cx)?;
+                let attachment = found.inode.attachment.lock(cx);
+                attachment.as_ref().and_then(|any| any.downcast_ref::<WeakRc<Endpoint>>()).copied()
+            }
+        };
+        found.filter(|endpoint| !endpoint.is_gone()).ok_or(Errno::ECONNREFUSED)
+    }
+}

@@ -1,0 +1,209 @@
+//! [`Inbox`]: what was sent to an endpoint and not read yet.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use frame::mm::Fault;
+use refs::StrongRc;
+
+use super::{Address, Credentials};
+use crate::fs::OpenFile;
+
+/// Descriptions in flight: SCM_RIGHTS.
+pub type Rights = Vec<StrongRc<OpenFile>>;
+
+/// The most bytes in an inbox.
+pub const CAPACITY: usize = 212_992;
+/// The most messages in the inbox of a socket of messages: each has a cost, also an empty one.
+const MAX_PACKETS: usize = 278;
+/// Pieces of a stream are joined up to this size.
+const JOINED: usize = 4096;
+
+/// One message, or a piece of a stream.
+pub struct Packet {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// How many were read already (of a stream).
+    pub read: usize,
+    /// Descriptions that come with its first byte.
+    pub rights: Rights,
+    /// Who sent it.
+    pub credentials: Credentials,
+    /// From which address.
+    pub from: Option<Address>,
+}
+
+impl Packet {
+    /// The bytes that were not read yet.
+    pub fn rest(&self) -> &[u8] {
+        &self.bytes[self.read..]
+    }
+}
+
+/// What was sent and not read yet, in order.
+#[derive(Default)]
+pub struct Inbox {
+    packets: VecDeque<Packet>,
+    /// Bytes not read yet.
+    bytes: usize,
+}
+
+impl Inbox {
+    /// Whether there is nothing to read.
+    pub fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Bytes not read yet.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many bytes fit.
+    pub fn room(&self) -> usize {
+        if self.packets.len() >= MAX_PACKETS { 0 } else { CAPACITY - self.bytes.min(CAPACITY) }
+    }
+
+    /// The oldest message.
+    pub fn front(&mut self) -> Option<&mut Packet> {
+        self.packets.front_mut()
+    }
+
+    /// Appends a message.
+    pub fn push(&mut self, packet: Packet) {
+        self.bytes += packet.bytes.len();
+        self.packets.push_back(packet);
+    }
+
+    /// Appends a piece of a stream, to the last one where nothing tells them apart.
+    pub fn push_stream(&mut self, packet: Packet) {
+        if let Some(last) = self.packets.back_mut()
+            && packet.rights.is_empty()
+            && last.credentials == packet.credentials
+            && last.bytes.len() + packet.bytes.len() <= JOINED
+        {
+            self.bytes += packet.bytes.len();
+            last.bytes.extend_from_slice(&packet.bytes);
+            return;
+        }
+        self.push(packet);
+    }
+
+    /// Takes the oldest message out.
+    pub fn pop(&mut self) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= packet.bytes.len() - packet.read;
+        Some(packet)
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        *self = Inbox::default();
+    }
+
+    /// Gives the bytes of a stream to `take`, which says how many it took, until it takes less than it got or something other than bytes comes in
+    /// between; those taken are gone unless `peek`. How many, and what came with the first.
+    ///
+    /// # Errors
+    /// `take` faulted on the first byte: nothing was taken.
+    pub fn take_stream(
+        &mut self,
+        peek: bool,
+        mut take: impl FnMut(&[u8]) -> (usize, Option<Fault>),
+    ) -> Result<(usize, Option<(Rights, Credentials)>), Fault> {
+        let mut total = 0;
+        let mut ancillary: Option<(Rights, Credentials)> = None;
+        let mut at = 0;
+        while let Some(packet) = self.packets.get_mut(at) {
+            if total > 0
+                && (!packet.rights.is_empty() || ancillary.as_ref().is_some_and(|(_, who)| *who != packet.credentials))
+            {
+                break;
+            }
+            let rest = packet.rest().len();
+            let (took, fault) = take(packet.rest());
+            if took == 0 {
+                match fault {
+                    Some(fault) if total == 0 => return Err(fault),
+                    _ => break,
+                }
+            }
+            total += took;
+            if ancillary.is_none() {
+                let rights = if peek { Rights::new() } else { core::mem::take(&mut packet.rights) };
+                ancillary = Some((rights, packet.credentials));
+            }
+            if peek {
+                at += 1;
+            } else {
+                packet.read += took;
+                self.bytes -= took;
+                if took == rest {
+                    self.packets.pop_front();
+                }
+            }
+            if took < rest || fault.is_some() {
+                break;
+            }
+        }
+        Ok((total, ancillary))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(bytes: &[u8], pid: u32) -> Packet {
+        Packet {
+            bytes: bytes.to_vec(),
+            read: 0,
+            rights: Rights::new(),
+            credentials: Credentials { pid, uid: 0, gid: 0 },
+            from: None,
+        }
+    }
+
+    fn take(inbox: &mut Inbox, most: usize, peek: bool) -> Vec<u8> {
+        let mut taken = Vec::new();
+        inbox
+            .take_stream(peek, |bytes| {
+                let count = bytes.len().min(most - taken.len());
+                taken.extend_from_slice(&bytes[..count]);
+                (count, None)
+            })
+            .unwrap();
+        taken
+    }
+
+    #[test]
+    fn a_stream_has_no_boundaries_between_pieces_of_one_sender() {
+        let mut inbox = Inbox::default();
+        inbox.push_stream(packet(b"abc", 1));
+        inbox.push_stream(packet(&[b'x'; 5000], 1));
+        assert_eq!(take(&mut inbox, 4, true), b"abcx");
+        assert_eq!(take(&mut inbox, 4, false), b"abcx");
+        assert_eq!(take(&mut inbox, 9999, false).len(), 4999);
+        assert!(inbox.is_empty() && inbox.bytes() == 0);
+    }
+
+    #[test]
+    fn pieces_of_different_senders_are_read_apart() {
+        let mut inbox = Inbox::default();
+        inbox.push_stream(packet(b"abc", 1));
+        inbox.push_stream(packet(b"def", 2));
+        assert_eq!(take(&mut inbox, 99, false), b"abc");
+        assert_eq!(take(&mut inbox, 99, false), b"def");
+    }
+
+    #[test]
+    fn a_full_inbox_has_no_room() {
+        let mut inbox = Inbox::default();
+        inbox.push(packet(&vec![0; CAPACITY], 1));
+        assert_eq!(inbox.room(), 0);
+        inbox.pop();
+        assert_eq!(inbox.room(), CAPACITY);
+    }
+
+    use alloc::vec;
+}

@@ -1,0 +1,162 @@
+//! What passes between a call and an endpoint: [`Sending`] and [`Received`].
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use frame::Cx;
+use frame::mm::{Fault, Reader};
+use refs::Gone;
+
+use super::inbox::Rights;
+use super::{Address, Credentials};
+use crate::current::Current;
+use crate::fs::transfer::Piece;
+use crate::step::Step;
+
+/// What is to be sent beside the bytes.
+pub struct Sending<'a> {
+    /// Descriptions that go along.
+    pub rights: &'a Rights,
+    /// Who it says has sent it.
+    pub credentials: Credentials,
+}
+
+/// Where bytes to be sent come from.
+pub trait Source {
+    /// How many there are.
+    fn remaining(&self) -> usize;
+
+    /// Takes up to `most` of them.
+    ///
+    /// # Errors
+    /// A fault on the first.
+    fn take(&mut self, most: usize) -> Step<Vec<u8>>;
+}
+
+/// Where received bytes go: takes as many as fit and says how many, and which fault ended it.
+pub type Sink<'a> = dyn FnMut(&[u8]) -> (usize, Option<Fault>) + 'a;
+
+impl Source for Reader<'_> {
+    fn remaining(&self) -> usize {
+        Reader::remaining(self)
+    }
+
+    fn take(&mut self, most: usize) -> Step<Vec<u8>> {
+        let mut bytes = vec![0; most.min(Reader::remaining(self))];
+        let before = Reader::remaining(self);
+        let outcome = self.read(&mut bytes);
+        let copied = before - Reader::remaining(self);
+        match outcome {
+            Err(fault) if copied == 0 => Err(fault.into()),
+            _ => {
+                bytes.truncate(copied);
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+/// Bytes to be sent, from pieces of the caller's memory one behind the other.
+pub struct Gather<'a> {
+    pieces: &'a [Piece],
+    done: usize,
+    len: usize,
+    me: &'a Current,
+    cx: &'a Cx,
+}
+
+impl<'a> Gather<'a> {
+    /// Those behind the first `done`.
+    pub fn new(pieces: &'a [Piece], done: usize, me: &'a Current, cx: &'a Cx) -> Self {
+        Gather { pieces, done, len: pieces.iter().map(|&(_, len)| len).sum(), me, cx }
+    }
+}
+
+impl Source for Gather<'_> {
+    fn remaining(&self) -> usize {
+        self.len - self.done
+    }
+
+    fn take(&mut self, most: usize) -> Step<Vec<u8>> {
+        let memory = self.me.memory(self.cx)?;
+        let mut bytes = Vec::with_capacity(most.min(self.remaining()));
+        let mut skip = self.done;
+        for &(address, len) in self.pieces {
+            let skipped = skip.min(len);
+            skip -= skipped;
+            let count = (len - skipped).min(most - bytes.len());
+            if count == 0 {
+                continue;
+            }
+            let piece = memory.reader(address.wrapping_add(skipped), count).take(count);
+            match piece {
+                Ok(piece) => {
+                    bytes.extend_from_slice(&piece);
+                    if piece.len() < count {
+                        break;
+                    }
+                }
+                Err(stop) if bytes.is_empty() => return Err(stop),
+                Err(_) => break,
+            }
+        }
+        self.done += bytes.len();
+        Ok(bytes)
+    }
+}
+
+/// What was received, beside its bytes.
+#[derive(Default)]
+pub struct Received {
+    /// How many bytes were copied.
+    pub copied: usize,
+    /// How long the message was.
+    pub len: usize,
+    /// From which address.
+    pub from: Option<Address>,
+    /// Descriptions that came along.
+    pub rights: Rights,
+    /// Who sent it.
+    pub credentials: Option<Credentials>,
+}
+
+/// Where received bytes go in the caller's memory, one piece behind the other.
+pub struct Scatter<'a> {
+    pieces: &'a [Piece],
+    /// How many bytes were written.
+    pub done: usize,
+}
+
+impl<'a> Scatter<'a> {
+    /// From the start of the pieces.
+    pub fn new(pieces: &'a [Piece]) -> Self {
+        Scatter { pieces, done: 0 }
+    }
+
+    /// Writes as many bytes as fit; how many, and the fault that ended it.
+    ///
+    /// # Errors
+    /// The caller's memory is gone.
+    pub fn write(&mut self, bytes: &[u8], me: &Current, cx: &Cx) -> Result<(usize, Option<Fault>), Gone> {
+        let memory = me.memory(cx)?;
+        let mut written = 0;
+        let mut skip = self.done;
+        for &(address, len) in self.pieces {
+            let skipped = skip.min(len);
+            skip -= skipped;
+            let count = (len - skipped).min(bytes.len() - written);
+            if count == 0 {
+                continue;
+            }
+            let mut writer = memory.writer(address.wrapping_add(skipped), count);
+            let outcome = writer.write(&bytes[written..written + count]);
+            let copied = count - writer.remaining();
+            written += copied;
+            self.done += copied;
+            if let Err(fault) = outcome {
+                return Ok((written, Some(fault)));
+            }
+        }
+        Ok((written, None))
+    }
+}

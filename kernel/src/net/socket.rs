@@ -1,0 +1,71 @@
+//! [`Socket`]: an endpoint as an open file.
+
+use frame::Cx;
+use frame::mm::{Reader, Writer};
+use linux_raw_sys::ioctl::FIONREAD;
+use refs::{StrongRc, TempRc, Waker};
+
+use super::{Credentials, Endpoint, Rights, Sending};
+use crate::current::Current;
+use crate::error::Errno;
+use crate::fs::{Events, File};
+use crate::step::{Step, Stop};
+
+/// An open socket: it owns its endpoint.
+pub struct Socket {
+    endpoint: StrongRc<Endpoint>,
+}
+
+impl Socket {
+    /// The socket of an endpoint.
+    pub fn new(endpoint: StrongRc<Endpoint>) -> Self {
+        Socket { endpoint }
+    }
+
+    /// The endpoint.
+    pub fn endpoint<'cx>(&'cx self, cx: &'cx Cx) -> TempRc<'cx, Endpoint> {
+        self.endpoint.get(cx)
+    }
+}
+
+impl File for Socket {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+        let mut sink = |bytes: &[u8]| {
+            let before = to.remaining();
+            let fault = to.write(bytes).err();
+            (before - to.remaining(), fault)
+        };
+        Ok(self.endpoint.get(cx).receive(&mut sink, false, None, cx)?.copied)
+    }
+
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+        let sending = Sending { rights: &Rights::new(), credentials: Credentials::of(me, cx)? };
+        let endpoint = self.endpoint.get(cx);
+        let mut sent = 0;
+        loop {
+            match endpoint.send(from, &sending, None, None, cx) {
+                Ok(count) => sent += count,
+                // What was sent counts more than why it stopped.
+                Err(Stop::Block | Stop::Fault(_)) if sent > 0 => break,
+                Err(stop) => return Err(stop),
+            }
+            if from.remaining() == 0 {
+                break;
+            }
+        }
+        Ok(sent)
+    }
+
+    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        self.endpoint.get(cx).poll(waker, cx) & (interest | Events::ERROR | Events::HANG_UP)
+    }
+
+    fn ioctl(&self, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+        if request != FIONREAD {
+            return Err(Errno::ENOTTY.into());
+        }
+        let waiting = self.endpoint.get(cx).waiting_bytes(cx) as i32;
+        me.memory(cx)?.write(argument, &waiting)?;
+        Ok(0)
+    }
+}
