@@ -40,7 +40,6 @@ const LISTS: &[&[Entry]] = &[
     super::scheduling::CALLS,
     super::sockets::CALLS,
     super::system::CALLS,
-    super::sockets::CALLS,
     super::time::CALLS,
     super::timers::CALLS,
 ];
