@@ -6,7 +6,7 @@
 //! File systems that hold their tree in memory (tmpfs) own their inodes through their directories. Those that make inodes up as
 //! they are asked for (procfs) enter them in an [`InodeCache`], which owns them.
 //!
-//! Lock order: a directory's entries, then an inode's metadata. Neither is held while another subsystem is called.
+//! Lock order: an inode's metadata, then what its file system locks to bring them up to date (a directory's entries, a file's pages).
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -80,7 +80,8 @@ pub enum Jump {
 ///
 /// `this` is the inode itself.
 pub trait InodeOps: Any + Send + Sync {
-    /// Brings up to date what is computed rather than stored (size, blocks, links, owner of a process's files).
+    /// Brings up to date what is computed rather than stored (size, blocks, links, owner of a process's files). The inode's metadata are
+    /// locked meanwhile.
     #[inline]
     fn refresh(&self, _metadata: &mut Metadata, _cx: &Cx) {}
 
@@ -297,9 +298,15 @@ impl Inode {
     /// What stat(2) tells of it.
     #[inline]
     pub fn metadata(&self, cx: &Cx) -> Metadata {
-        let mut metadata = *self.metadata.lock(cx);
+        self.with_metadata(cx, |metadata| *metadata)
+    }
+
+    /// Runs `f` on what stat(2) tells of it, without a copy. `f` must not call back into the inode.
+    #[inline(always)]
+    pub fn with_metadata<R>(&self, cx: &Cx, f: impl FnOnce(&Metadata) -> R) -> R {
+        let mut metadata = self.metadata.lock(cx);
         self.ops.refresh(&mut metadata, cx);
-        metadata
+        f(&metadata)
     }
 
     /// Mode, owner and group, for permission checks.

@@ -40,11 +40,63 @@ pub struct TransferFlags {
     pub append: bool,
 }
 
+/// Reads from a descriptor into one piece of the caller's memory: read(2), pread(2). The usual case is done at once; whatever must wait, or
+/// goes on behind a page that was missing, is done by [`read_async`]'s loop.
+///
+/// # Errors
+/// Those of read(2).
+#[inline(always)]
+pub fn read_piece_async(cx: &mut Cx, me: &mut Current, fd: i32, piece: Piece, position: Position) -> Result<usize> {
+    let mut done = 0;
+    if piece.1 > 0 {
+        let open = me.files(cx)?.get(fd, cx)?;
+        check(&open, OpenFlags::can_read, position)?;
+        let memory = me.memory(cx)?;
+        let mut to = memory.writer(piece.0, piece.1);
+        match open.file.read(offset(&open, position, 0), &mut to, me, cx) {
+            Ok(read) => {
+                if open.is_seekable && position == Position::Current {
+                    open.offset.fetch_add(read as u64, Ordering::Relaxed);
+                }
+                if !open.is_seekable || read == piece.1 || read == 0 {
+                    return Ok(read);
+                }
+                done = read;
+            }
+            Err(Stop::Error(error)) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    go_on_reading_async(cx, me, fd, &[piece], done, position, TransferFlags::default())
+}
+
+/// Writes one piece of the caller's memory to a descriptor: write(2), pwrite(2). As [`read_piece_async`].
+///
+/// # Errors
+/// Those of write(2).
+#[inline(always)]
+pub fn write_piece_async(cx: &mut Cx, me: &mut Current, fd: i32, piece: Piece, position: Position) -> Result<usize> {
+    let mut done = 0;
+    if piece.1 > 0 {
+        let open = me.files(cx)?.get(fd, cx)?;
+        check(&open, OpenFlags::can_write, position)?;
+        let memory = me.memory(cx)?;
+        let mut from = memory.reader(piece.0, piece.1);
+        match write_from(&open, &mut from, position, 0, false, me, cx) {
+            Ok(written) if written == piece.1 => return Ok(written),
+            Ok(written) => done = written,
+            Err(Stop::Error(Errno::EPIPE)) => {}
+            Err(Stop::Error(error)) => return Err(error),
+            Err(_) => {}
+        }
+    }
+    go_on_writing_async(cx, me, fd, &[piece], done, position, TransferFlags::default())
+}
+
 /// Reads from a descriptor into pieces of the caller's memory.
 ///
 /// # Errors
 /// Those of read(2).
-#[inline]
 pub fn read_async(
     cx: &mut Cx,
     me: &mut Current,
@@ -53,11 +105,26 @@ pub fn read_async(
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
+    go_on_reading_async(cx, me, fd, pieces, 0, position, how)
+}
+
+#[inline(never)]
+fn go_on_reading_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    fd: i32,
+    pieces: &[Piece],
+    mut done: usize,
+    position: Position,
+    how: TransferFlags,
+) -> Result<usize> {
     let name = me.files(cx)?.weak(fd, cx)?;
-    let mut done = 0;
     let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-        prepare(&open, &name, Events::IN, OpenFlags::can_read, position, waker, cx)?;
+        check(&open, OpenFlags::can_read, position)?;
+        if let Some(waker) = waker {
+            watch(&open, &name, Events::IN, waker, cx);
+        }
         let step = read_step(&open, pieces, &mut done, position, me, cx);
         without_waiting(step, &open, how)
     });
@@ -68,7 +135,6 @@ pub fn read_async(
 ///
 /// # Errors
 /// Those of write(2). EPIPE comes with SIGPIPE.
-#[inline]
 pub fn write_async(
     cx: &mut Cx,
     me: &mut Current,
@@ -77,11 +143,26 @@ pub fn write_async(
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
+    go_on_writing_async(cx, me, fd, pieces, 0, position, how)
+}
+
+#[inline(never)]
+fn go_on_writing_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    fd: i32,
+    pieces: &[Piece],
+    mut done: usize,
+    position: Position,
+    how: TransferFlags,
+) -> Result<usize> {
     let name = me.files(cx)?.weak(fd, cx)?;
-    let mut done = 0;
     let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-        prepare(&open, &name, Events::OUT, OpenFlags::can_write, position, waker, cx)?;
+        check(&open, OpenFlags::can_write, position)?;
+        if let Some(waker) = waker {
+            watch(&open, &name, Events::OUT, waker, cx);
+        }
         let step = if open.is_seekable || pieces.len() < 2 {
             write_step(&open, pieces, &mut done, position, how, me, cx)
         } else {
@@ -96,17 +177,9 @@ pub fn write_async(
     outcome
 }
 
-/// Checks that the description can do it, and enters the waker wherever it must be.
+/// Checks that the description can do it.
 #[inline(always)]
-fn prepare(
-    open: &OpenFile,
-    name: &WeakRc<OpenFile>,
-    interest: Events,
-    allowed: fn(OpenFlags) -> bool,
-    position: Position,
-    waker: Option<Waker>,
-    cx: &Cx,
-) -> Result<()> {
+fn check(open: &OpenFile, allowed: fn(OpenFlags) -> bool, position: Position) -> Result<()> {
     let flags = open.flags();
     if !allowed(flags) || flags.contains(OpenFlags::PATH) {
         return Err(Errno::EBADF);
@@ -114,11 +187,13 @@ fn prepare(
     if position != Position::Current && !open.is_seekable {
         return Err(Errno::ESPIPE);
     }
-    if let Some(waker) = waker {
-        name.watch(waker, cx);
-        open.file.poll(interest, Some(waker), cx);
-    }
     Ok(())
+}
+
+/// Enters the waker wherever it must be.
+fn watch(open: &OpenFile, name: &WeakRc<OpenFile>, interest: Events, waker: Waker, cx: &Cx) {
+    name.watch(waker, cx);
+    open.file.poll(interest, Some(waker), cx);
 }
 
 #[inline(always)]
@@ -158,7 +233,6 @@ fn offset(open: &OpenFile, position: Position, done: usize) -> u64 {
     }
 }
 
-#[inline(always)]
 fn read_step(
     open: &OpenFile,
     pieces: &[Piece],
@@ -195,7 +269,6 @@ fn read_step(
     }
 }
 
-#[inline(always)]
 fn write_step(
     open: &OpenFile,
     pieces: &[Piece],
@@ -286,7 +359,10 @@ pub fn read_bytes_async(
 ) -> Result<usize> {
     complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-        prepare(&open, &name, Events::IN, OpenFlags::can_read, position, waker, cx)?;
+        check(&open, OpenFlags::can_read, position)?;
+        if let Some(waker) = waker {
+            watch(&open, &name, Events::IN, waker, cx);
+        }
         let step = open.file.read(offset(&open, position, 0), &mut Writer::from(&mut *bytes), me, cx);
         if let (Ok(read), Position::Current, true) = (step, position, open.is_seekable) {
             open.offset.fetch_add(read as u64, Ordering::Relaxed);
@@ -311,7 +387,10 @@ pub fn write_bytes_async(
     while done < bytes.len() {
         let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
             let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-            prepare(&open, &name, Events::OUT, OpenFlags::can_write, position, waker, cx)?;
+            check(&open, OpenFlags::can_write, position)?;
+            if let Some(waker) = waker {
+                watch(&open, &name, Events::OUT, waker, cx);
+            }
             let mut from = Reader::from(bytes.get(done..).unwrap_or_default());
             let step = write_from(&open, &mut from, position, done, false, me, cx);
             without_waiting(step, &open, TransferFlags { no_wait, append: false })

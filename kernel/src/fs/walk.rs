@@ -24,7 +24,7 @@ const NAME_MAX: usize = 255;
 /// Bytes in a path, with its terminating zero.
 const PATH_MAX: usize = 4096;
 /// Paths below this length are read without an allocation.
-const SHORT: usize = 128;
+const SHORT: usize = 80;
 
 /// A path as a program gave it, read from its memory.
 pub struct PathName {
@@ -38,7 +38,7 @@ impl PathName {
     ///
     /// # Errors
     /// ENAMETOOLONG; a fault.
-    #[inline]
+    #[inline(always)]
     pub fn read(address: usize, me: &Current, cx: &Cx) -> Step<PathName> {
         let mut path = PathName { short: [0; SHORT], short_len: 0, long: Vec::new() };
         let memory = me.memory(cx)?;
@@ -115,7 +115,16 @@ pub fn start<'cx>(directory: i32, path: &[u8], me: &Current, cx: &'cx Cx) -> Res
 /// Those of path_resolution(7).
 #[inline]
 pub fn resolve<'cx>(directory: i32, path: &[u8], flags: WalkFlags, me: &Current, cx: &'cx Cx) -> Result<Path<'cx>> {
-    walk(start(directory, path, me, cx)?, path, flags, me, cx)?.target.ok_or(Errno::ENOENT)
+    if path.is_empty() || flags.intersects(WalkFlags::IN_ROOT | WalkFlags::BENEATH) {
+        return walk(start(directory, path, me, cx)?, path, flags, me, cx)?.target.ok_or(Errno::ENOENT);
+    }
+    let root = me.fs(cx)?.root(cx)?;
+    let at = if path.first() == Some(&b'/') { root.clone() } else { start(directory, path, me, cx)? };
+    let mut walker = Walker { me, cx, flags, root, subject: Subject::of(me, cx)?, at, links: 0 };
+    match walker.segment(path)? {
+        Outcome::End(end) => end.target.ok_or(Errno::ENOENT),
+        Outcome::Link { target, behind } => walker.go_on(target, path, behind)?.0.target.ok_or(Errno::ENOENT),
+    }
 }
 
 /// What is at the end of a path, and the directory it is in.
@@ -147,31 +156,41 @@ pub fn walk<'cx, 'p>(
     if path.first() == Some(&b'/') {
         walker.to_root()?;
     }
-    let mut outcome = walker.segment(path)?;
-    let mut rest: Vec<u8>;
-    match outcome {
-        Outcome::End(end) => return Ok(walker.found(end, |range| Cow::Borrowed(path.get(range).unwrap_or_default()))),
+    match walker.segment(path)? {
+        Outcome::End(end) => {
+            let name = path.get(end.name.clone()).unwrap_or_default();
+            Ok(walker.found(end, Cow::Borrowed(name)))
+        }
         Outcome::Link { target, behind } => {
-            rest = target;
-            rest.extend_from_slice(path.get(behind..).unwrap_or_default());
+            let (end, rest) = walker.go_on(target, path, behind)?;
+            let name = rest.get(end.name.clone()).unwrap_or_default().to_vec();
+            Ok(walker.found(end, Cow::Owned(name)))
         }
     }
-    loop {
-        if rest.first() == Some(&b'/') {
-            walker.to_root()?;
+}
+
+/// How many bytes there are before the first slash.
+#[inline(always)]
+fn name_len(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut len = 0;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for &word in words {
+        // A byte is a slash where this is 0; the lowest one is found exactly.
+        let difference = u64::from_le_bytes(word) ^ (ONES * b'/' as u64);
+        let zeros = difference.wrapping_sub(ONES) & !difference & (ONES << 7);
+        if zeros != 0 {
+            return len + zeros.trailing_zeros() as usize / 8;
         }
-        outcome = walker.segment(&rest)?;
-        match outcome {
-            Outcome::End(end) => {
-                return Ok(walker.found(end, |range| Cow::Owned(rest.get(range).unwrap_or_default().to_vec())));
-            }
-            Outcome::Link { target, behind } => {
-                let mut next = target;
-                next.extend_from_slice(rest.get(behind..).unwrap_or_default());
-                rest = next;
-            }
-        }
+        len += 8;
     }
+    for &byte in rest {
+        if byte == b'/' {
+            break;
+        }
+        len += 1;
+    }
+    len
 }
 
 struct Walker<'a, 'cx> {
@@ -201,10 +220,31 @@ struct End<'cx> {
 }
 
 impl<'cx> Walker<'_, 'cx> {
-    fn found<'p>(self, end: End<'cx>, name: impl FnOnce(core::ops::Range<usize>) -> Cow<'p, [u8]>) -> Found<'cx, 'p> {
+    /// Walks on where a symbolic link was met: along its target, and along what is behind it. The end, and the path in which it has its
+    /// name.
+    #[cold]
+    fn go_on(&mut self, target: Vec<u8>, path: &[u8], behind: usize) -> Result<(End<'cx>, Vec<u8>)> {
+        let mut rest = target;
+        rest.extend_from_slice(path.get(behind..).unwrap_or_default());
+        loop {
+            if rest.first() == Some(&b'/') {
+                self.to_root()?;
+            }
+            match self.segment(&rest)? {
+                Outcome::End(end) => return Ok((end, rest)),
+                Outcome::Link { target, behind } => {
+                    let mut next = target;
+                    next.extend_from_slice(rest.get(behind..).unwrap_or_default());
+                    rest = next;
+                }
+            }
+        }
+    }
+
+    fn found<'p>(self, end: End<'cx>, name: Cow<'p, [u8]>) -> Found<'cx, 'p> {
         Found {
             parent: self.at,
-            name: name(end.name),
+            name,
             target: end.target,
             has_trailing_slash: end.has_trailing_slash,
             ends_in_dot: end.ends_in_dot,
@@ -227,10 +267,8 @@ impl<'cx> Walker<'_, 'cx> {
                 position += 1;
             }
             let first = position;
-            while path.get(position).is_some_and(|&byte| byte != b'/') {
-                position += 1;
-            }
-            let end = position;
+            let end = first + name_len(path.get(first..).unwrap_or_default());
+            position = end;
             while path.get(position) == Some(&b'/') {
                 position += 1;
             }

@@ -180,9 +180,9 @@ fn device_of(inode: &Inode, cx: &Cx) -> DeviceNumber {
 
 #[inline]
 fn write_stat(cx: &Cx, me: &Current, inode: &Inode, address: usize) -> Step<usize> {
-    let metadata = inode.metadata(cx);
-    let stat = Stat {
-        device: device_of(inode, cx).encoded(),
+    let device = device_of(inode, cx).encoded();
+    let stat = inode.with_metadata(cx, |metadata| Stat {
+        device,
         inode: inode.number,
         links: metadata.links.into(),
         mode: metadata.mode,
@@ -200,7 +200,7 @@ fn write_stat(cx: &Cx, me: &Current, inode: &Inode, address: usize) -> Step<usiz
         changed: metadata.changed.seconds,
         changed_nanoseconds: metadata.changed.nanoseconds.into(),
         unused: [0; 3],
-    };
+    });
     me.memory(cx)?.write(address, &stat)?;
     Ok(0)
 }

@@ -12,7 +12,9 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::copy::{self, CopyEnd};
 use crate::fs::pipe::PipeEnd;
-use crate::fs::transfer::{MOST_BYTES, Piece, Position, TransferFlags, read_async, write_async};
+use crate::fs::transfer::{
+    MOST_BYTES, Piece, Position, TransferFlags, read_async, read_piece_async, write_async, write_piece_async,
+};
 use crate::fs::{FileKind, Lseek, OpenFlags};
 use crate::step::{Patience, Step, complete_async};
 
@@ -21,30 +23,22 @@ pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_read,
         "read",
-        Call::Async(|cx, me, args| {
-            read_async(cx, me, args.int(0), &[piece(args)?], Position::Current, TransferFlags::default())
-        }),
+        Call::Async(|cx, me, args| read_piece_async(cx, me, args.int(0), piece(args)?, Position::Current)),
     ),
     Entry::new(
         abi::__NR_write,
         "write",
-        Call::Async(|cx, me, args| {
-            write_async(cx, me, args.int(0), &[piece(args)?], Position::Current, TransferFlags::default())
-        }),
+        Call::Async(|cx, me, args| write_piece_async(cx, me, args.int(0), piece(args)?, Position::Current)),
     ),
     Entry::new(
         abi::__NR_pread64,
         "pread64",
-        Call::Async(|cx, me, args| {
-            read_async(cx, me, args.int(0), &[piece(args)?], position(args.long(3))?, TransferFlags::default())
-        }),
+        Call::Async(|cx, me, args| read_piece_async(cx, me, args.int(0), piece(args)?, position(args.long(3))?)),
     ),
     Entry::new(
         abi::__NR_pwrite64,
         "pwrite64",
-        Call::Async(|cx, me, args| {
-            write_async(cx, me, args.int(0), &[piece(args)?], position(args.long(3))?, TransferFlags::default())
-        }),
+        Call::Async(|cx, me, args| write_piece_async(cx, me, args.int(0), piece(args)?, position(args.long(3))?)),
     ),
     Entry::new(
         abi::__NR_readv,

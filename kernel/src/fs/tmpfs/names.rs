@@ -5,9 +5,8 @@
 //! squeezed out when they are more than half of the list.
 
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
-
-use hashbrown::HashTable;
 
 /// Positions below belong to `.` and `..`.
 const FIRST_POSITION: u64 = 3;
@@ -22,98 +21,156 @@ struct Slot<T> {
 /// Values by name, in a stable order.
 pub struct Names<T> {
     slots: Vec<Slot<T>>,
-    by_name: HashTable<u32>,
+    /// An open-addressing hash table, a power of two long: indices of slots + 2, or one of the two values below.
+    buckets: Vec<u32>,
+    live: usize,
+    /// Buckets that are not empty.
+    used: usize,
     next_position: u64,
 }
 
-/// A hash of a name: a multiplication for every eight bytes.
+const EMPTY: u32 = 0;
+const REMOVED: u32 = 1;
+const FIRST: u32 = 2;
+/// Names up to this length are told apart by their length and their hash alone.
+const SHORT: usize = 8;
+
+/// A hash of a name. Different short names of one length have different hashes: their bytes fit into a word, and what happens to the word can
+/// be undone.
 #[inline(always)]
 fn hash_of(name: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut hash = name.len() as u64;
-    let mut words = name.chunks_exact(8);
-    for word in &mut words {
-        let word = word.try_into().map_or(0, u64::from_le_bytes);
-        hash = (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);
+    let word = |bytes: [u8; 8]| u64::from_le_bytes(bytes);
+    let half = |bytes: [u8; 4]| u64::from(u32::from_le_bytes(bytes));
+    let mut hash = 0;
+    if name.len() > SHORT {
+        let (words, _) = name.as_chunks::<8>();
+        for &bytes in words {
+            hash = (hash ^ word(bytes)).wrapping_mul(FACTOR).rotate_left(29);
+        }
+        hash ^= name.last_chunk().copied().map_or(0, word);
+    } else if let (Some(&first), Some(&last)) = (name.first_chunk(), name.last_chunk()) {
+        hash = half(first) | half(last) << 32;
+    } else if let (Some(&first), Some(&middle), Some(&last)) = (name.first(), name.get(name.len() / 2), name.last()) {
+        hash = u64::from(first) | u64::from(middle) << 8 | u64::from(last) << 16;
     }
-    let mut last = 0;
-    for &byte in words.remainder() {
-        last = last << 8 | u64::from(byte);
-    }
-    hash = (hash ^ last).wrapping_mul(FACTOR);
+    hash = hash.wrapping_mul(FACTOR);
     hash ^ (hash >> 32)
+}
+
+/// Whether two names are the same that have the same hash.
+#[inline(always)]
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    if one.len() <= SHORT {
+        return true;
+    }
+    let ((words, _), (other_words, _)) = (one.as_chunks::<8>(), other.as_chunks::<8>());
+    words.iter().zip(other_words).all(|(word, other)| word == other) && one.last_chunk::<8>() == other.last_chunk::<8>()
 }
 
 impl<T> Default for Names<T> {
     fn default() -> Self {
-        Names { slots: Vec::new(), by_name: HashTable::new(), next_position: FIRST_POSITION }
+        Names { slots: Vec::new(), buckets: Vec::new(), live: 0, used: 0, next_position: FIRST_POSITION }
     }
 }
 
 impl<T> Names<T> {
-    fn index(&self, name: &[u8]) -> Option<usize> {
+    /// Where a name is: its bucket, and its slot's index.
+    #[inline(always)]
+    fn find(&self, name: &[u8]) -> Option<(usize, usize)> {
         let hash = hash_of(name);
-        let found = self.by_name.find(hash, |&index| {
-            self.slots
-                .get(index as usize)
-                .is_some_and(|slot| slot.hash == hash && slot.entry.as_ref().is_some_and(|(other, _)| **other == *name))
-        });
-        found.map(|&index| index as usize)
+        let mask = self.buckets.len().wrapping_sub(1);
+        let mut at = hash as usize & mask;
+        loop {
+            let bucket = *self.buckets.get(at)?;
+            if bucket == EMPTY {
+                return None;
+            }
+            let index = bucket.wrapping_sub(FIRST) as usize;
+            if let Some(Slot { hash: other, entry: Some((there, _)), .. }) = self.slots.get(index)
+                && *other == hash
+                && is_same(there, name)
+            {
+                return Some((at, index));
+            }
+            at = (at + 1) & mask;
+        }
     }
 
     /// The value of a name.
-    #[inline]
+    #[inline(always)]
     pub fn get(&self, name: &[u8]) -> Option<&T> {
-        let entry = self.slots.get(self.index(name)?)?.entry.as_ref()?;
-        Some(&entry.1)
+        let (_, index) = self.find(name)?;
+        self.slots.get(index)?.entry.as_ref().map(|(_, value)| value)
     }
 
     /// Puts another value in the place of a name's; the old one, or nothing changed if the name is not there.
     pub fn replace(&mut self, name: &[u8], value: T) -> Option<T> {
-        let index = self.index(name)?;
+        let (_, index) = self.find(name)?;
         let entry = self.slots.get_mut(index)?.entry.as_mut()?;
         Some(core::mem::replace(&mut entry.1, value))
     }
 
     /// Enters a name that is not there yet.
     pub fn insert(&mut self, name: &[u8], value: T) {
+        // At least a quarter of the buckets stays empty, so every search ends.
+        if (self.used + 1) * 4 > self.buckets.len() * 3 {
+            self.rebuild(((self.live + 1) * 2).next_power_of_two().max(8));
+        }
         let hash = hash_of(name);
         self.next_position += 1;
         self.slots.push(Slot { hash, position: self.next_position, entry: Some((name.into(), value)) });
-        let index = (self.slots.len() - 1) as u32;
-        let slots = &self.slots;
-        self.by_name.insert_unique(hash, index, |&index| slots.get(index as usize).map_or(0, |slot| slot.hash));
+        self.live += 1;
+        self.enter(hash, self.slots.len() - 1);
+    }
+
+    /// Enters a slot in the hash table.
+    fn enter(&mut self, hash: u64, index: usize) {
+        let mask = self.buckets.len() - 1;
+        let mut at = hash as usize & mask;
+        while let Some(bucket) = self.buckets.get_mut(at) {
+            if *bucket == EMPTY {
+                *bucket = index as u32 + FIRST;
+                self.used += 1;
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Squeezes out gaps and makes the hash table anew.
+    fn rebuild(&mut self, buckets: usize) {
+        self.slots.retain(|slot| slot.entry.is_some());
+        self.buckets = vec![EMPTY; buckets];
+        self.used = 0;
+        for index in 0..self.slots.len() {
+            if let Some(hash) = self.slots.get(index).map(|slot| slot.hash) {
+                self.enter(hash, index);
+            }
+        }
     }
 
     /// Takes a name out.
     pub fn remove(&mut self, name: &[u8]) -> Option<T> {
-        let index = self.index(name)?;
-        let slot = self.slots.get_mut(index)?;
-        if let Ok(entry) = self.by_name.find_entry(slot.hash, |&other| other as usize == index) {
-            entry.remove();
-        }
-        let (_, value) = slot.entry.take()?;
+        let (at, index) = self.find(name)?;
+        let (_, value) = self.slots.get_mut(index)?.entry.take()?;
+        *self.buckets.get_mut(at)? = REMOVED;
+        self.live -= 1;
         while self.slots.last().is_some_and(|slot| slot.entry.is_none()) {
             self.slots.pop();
         }
-        if self.slots.len() > 2 * self.by_name.len() + 16 {
-            self.squeeze();
+        if self.slots.len() > 2 * self.live + 16 {
+            self.rebuild(((self.live + 1) * 2).next_power_of_two().max(8));
         }
         Some(value)
     }
 
-    fn squeeze(&mut self) {
-        self.slots.retain(|slot| slot.entry.is_some());
-        self.by_name.clear();
-        for (index, slot) in self.slots.iter().enumerate() {
-            // Capacity was kept, so nothing is hashed again.
-            self.by_name.insert_unique(slot.hash, index as u32, |_| 0);
-        }
-    }
-
     /// How many names there are.
     pub fn len(&self) -> usize {
-        self.by_name.len()
+        self.live
     }
 
     /// The entries behind a position (0: all), in order, each with the position behind it.
@@ -172,6 +229,31 @@ mod tests {
         assert_eq!(seen[..100], (0..100).collect::<Vec<_>>());
         assert_eq!(seen.len(), 150);
         assert_eq!(names.len(), 0);
+    }
+
+    #[test]
+    fn names_of_all_lengths_are_told_apart() {
+        let mut names = Names::default();
+        let text = b"abcdefghijklmnopqrstuvwxyz0123456789";
+        let mut all = Vec::new();
+        for len in 1..=20 {
+            for start in 0..=text.len() - len {
+                all.push(text[start..start + len].to_vec());
+                let mut changed = text[start..start + len].to_vec();
+                changed[len / 2] = b'#';
+                all.push(changed);
+            }
+        }
+        all.sort();
+        all.dedup();
+        for (value, name) in all.iter().enumerate() {
+            assert_eq!(names.get(name), None);
+            names.insert(name, value);
+        }
+        for (value, name) in all.iter().enumerate() {
+            assert_eq!(names.get(name), Some(&value));
+        }
+        assert_eq!(names.get(b""), None);
     }
 
     #[test]
