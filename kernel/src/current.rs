@@ -13,7 +13,7 @@ use tasks::{Body, Next};
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
 use crate::memory::{AddressSpace, Resolved};
-use crate::process::{Process, Thread};
+use crate::process::{Process, Restartable, Thread};
 use crate::step::Interruption;
 use crate::{memory, sched, signal, syscall};
 
@@ -37,6 +37,8 @@ pub struct Current {
     pub interrupted_call: Option<(Errno, usize)>,
     /// The last fault, for the frame of its handler: address, error code, vector.
     pub fault: (usize, usize, u8),
+    /// What it has registered by rseq(2).
+    pub restartable: Option<Restartable>,
     /// Room for the floating-point state of a signal frame; empty until it is needed.
     pub fp_scratch: Vec<u8>,
     /// How many system calls until one is measured, to tell time in the kernel from time in user mode.
@@ -141,6 +143,15 @@ impl Current {
         }
     }
 
+    /// Other tasks run before it goes on in user mode.
+    fn was_preempted(&self, cx: &Cx) {
+        if self.restartable.is_some()
+            && let Ok(thread) = self.thread(cx)
+        {
+            thread.signals.add_work(signal::Work::RESTARTABLE);
+        }
+    }
+
     fn page_fault(&mut self, cx: &mut Cx, address: usize, access: Access) {
         if let Ok(thread) = self.thread(cx) {
             thread.minor_faults.fetch_add(1, Ordering::Relaxed);
@@ -174,7 +185,10 @@ impl Body for Current {
                 },
                 Trap::PageFault { address, access, .. } => self.page_fault(cx, address, access),
                 Trap::Exception { vector, code } => signal::raise_exception(self, vector, code, cx),
-                Trap::Preempted => return Next::Again,
+                Trap::Preempted => {
+                    self.was_preempted(cx);
+                    return Next::Again;
+                }
             }
         }
     }

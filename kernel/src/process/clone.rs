@@ -11,7 +11,7 @@ use refs::{SpinLock, StrongRc, WeakRc};
 
 use super::record::ProcessParts;
 use super::thread::ThreadParts;
-use super::{Credentials, INIT, Limits, Name, PROCESSES, PidFd, Process, THREADS, Thread, group, ids};
+use super::{Credentials, INIT, Limits, Name, PROCESSES, PidFd, Process, Restartable, THREADS, Thread, group, ids};
 use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags};
@@ -183,7 +183,9 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) 
     new.no_new_privileges.store(thread.no_new_privileges.load(Ordering::Relaxed), Ordering::Relaxed);
     new.timer_slack.store(thread.timer_slack.load(Ordering::Relaxed), Ordering::Relaxed);
     let parameters = thread.task(cx).map_or(Parameters::default(), sched::parameters);
-    Ok((start(new, context, parameters, cx)?, tid))
+    // A thread in the same memory registers a structure of its own.
+    let restartable = if args.has(abi::CLONE_VM) { None } else { me.restartable };
+    Ok((start(new, context, parameters, restartable, cx)?, tid))
 }
 
 /// A share in what the caller has, or a copy of it.
@@ -200,6 +202,52 @@ fn share_or<T: Send + Sync>(
 
 fn duplicate(files: &FileTable, cx: &Cx) -> StrongRc<FileTable> {
     StrongRc::new(FileTable { handles: SpinLock::new(files.handles.lock(cx).share_all()) })
+}
+
+/// Gives the calling thread descriptors or directories of its own that it shared: see unshare(2).
+///
+/// # Errors
+/// EPERM for namespaces, EINVAL for what cannot be unshared any more.
+pub fn unshare(me: &mut Current, flags: u32, cx: &Cx) -> Result<()> {
+    const NAMESPACES: u32 = abi::CLONE_NEWNS
+        | abi::CLONE_NEWCGROUP
+        | abi::CLONE_NEWUTS
+        | abi::CLONE_NEWIPC
+        | abi::CLONE_NEWUSER
+        | abi::CLONE_NEWPID
+        | abi::CLONE_NEWNET;
+    if flags & NAMESPACES != 0 {
+        return Err(Errno::EPERM);
+    }
+    if flags & !(abi::CLONE_FILES | abi::CLONE_FS | abi::CLONE_SYSVSEM) != 0 {
+        return Err(Errno::EINVAL);
+    }
+    memory::admit()?;
+    let thread = me.thread(cx)?;
+    let (mut files, mut fs) = (me.files, me.fs);
+    if flags & abi::CLONE_FILES != 0 {
+        files = replace_shared(&thread.files, cx, |files| duplicate(files, cx))?;
+    }
+    if flags & abi::CLONE_FS != 0 {
+        fs = replace_shared(&thread.fs, cx, |fs| fs.duplicate(cx))?;
+    }
+    drop(thread);
+    (me.files, me.fs) = (files, fs);
+    Ok(())
+}
+
+fn replace_shared<T: Send + Sync>(
+    field: &SpinLock<Option<StrongRc<T>>>,
+    cx: &Cx,
+    copy: impl FnOnce(&T) -> StrongRc<T>,
+) -> Result<WeakRc<T>> {
+    let mut field = field.lock(cx);
+    let own = field.as_ref().ok_or(Errno::ESRCH)?;
+    if own.owners() > 1 {
+        let new = copy(&own.get(cx));
+        *field = Some(new);
+    }
+    field.as_ref().map(StrongRc::downgrade).ok_or(Errno::ESRCH)
 }
 
 fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
@@ -265,7 +313,13 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Wea
 }
 
 /// Enters a thread in its tables and spawns the task that runs it.
-fn start(new: Thread, context: Box<UserContext>, parameters: Parameters, cx: &Cx) -> Result<WeakRc<Thread>> {
+fn start(
+    new: Thread,
+    context: Box<UserContext>,
+    parameters: Parameters,
+    restartable: Option<Restartable>,
+    cx: &Cx,
+) -> Result<WeakRc<Thread>> {
     let tid = new.tid();
     let new = StrongRc::new(new);
     let name = new.downgrade();
@@ -280,6 +334,7 @@ fn start(new: Thread, context: Box<UserContext>, parameters: Parameters, cx: &Cx
         restart: None,
         interrupted_call: None,
         fault: (0, 0, 0),
+        restartable,
         fp_scratch: Vec::new(),
         until_sample: SAMPLE_INTERVAL / 2,
     };
@@ -344,6 +399,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
         restart: None,
         interrupted_call: None,
         fault: (0, 0, 0),
+        restartable: None,
         fp_scratch: Vec::new(),
         until_sample: SAMPLE_INTERVAL / 2,
     })

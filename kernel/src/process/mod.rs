@@ -23,12 +23,13 @@ mod group;
 mod ids;
 mod limits;
 mod record;
+mod restartable;
 mod stop;
 mod thread;
 mod usage;
 mod wait;
 
-pub use clone::{CloneArgs, become_init, clone_async, write_own_tid_async};
+pub use clone::{CloneArgs, become_init, clone_async, unshare, write_own_tid_async};
 pub use credentials::{Credentials, DEFAULT_CAPABILITIES};
 pub use descriptor::PidFd;
 pub use exit::{de_thread_async, exit_thread_async};
@@ -38,6 +39,7 @@ pub use group::{
 pub use ids::{PID_MAX, last as last_pid};
 pub use limits::{Limit, Limits};
 pub use record::{Life, Process, Status};
+pub use restartable::{Restartable, abort_sequence_async};
 pub use stop::{JobState, begin_stop, continue_process, wait_while_stopped_async};
 pub use thread::{Name, TIMER_SLACK, Thread};
 pub use usage::{RUsage, Usage};

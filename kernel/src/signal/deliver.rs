@@ -42,6 +42,13 @@ pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
             process::write_own_tid_async(cx, me);
             continue;
         }
+        if work.contains(Work::RESTARTABLE) {
+            if let Ok(thread) = me.thread(cx) {
+                thread.signals.remove_work(Work::RESTARTABLE);
+            }
+            process::abort_sequence_async(cx, me);
+            continue;
+        }
         if work.contains(Work::RESTORE_MASK) && me.interrupted_call.is_none() {
             restore_mask(me, cx);
             continue;
@@ -98,6 +105,7 @@ fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
             process.set_action(signal, Action { handler: 0, ..action }, cx);
         }
         finish_restart(me, Some(action));
+        process::abort_sequence_async(cx, me);
         if super::frame::enter_handler_async(cx, me, action, info).is_err() {
             // No room for the frame: as if the program had touched that memory itself.
             if let (Ok(process), true) = (me.process(cx), signal == Signal::SEGV) {

@@ -24,6 +24,8 @@ bitflags! {
         const RESTART = 16;
         /// It runs for the first time and writes its id where clone(2) was told.
         const BORN = 32;
+        /// It was preempted, perhaps in a restartable sequence.
+        const RESTARTABLE = 64;
     }
 }
 

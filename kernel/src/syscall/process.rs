@@ -14,8 +14,8 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, OpenFile, OpenFlags};
 use crate::process::{
-    self, Choice, CloneArgs, Limit, PidFd, Process, RUsage, Report, Status, Usage, WaitOptions, create_session,
-    set_group,
+    self, Choice, CloneArgs, Limit, PidFd, Process, RUsage, Report, Restartable, Status, Usage, WaitOptions,
+    create_session, set_group,
 };
 use crate::signal::{Info, Signal, Work, end_process};
 use crate::step::Step;
@@ -46,6 +46,13 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_prlimit64, "prlimit64", Call::Step(prlimit64)),
     Entry::new(abi::__NR_getrusage, "getrusage", Call::Step(getrusage)),
     Entry::new(abi::__NR_times, "times", Call::Step(times)),
+    Entry::new(abi::__NR_rseq, "rseq", Call::Async(rseq_async)),
+    Entry::partial(
+        abi::__NR_unshare,
+        "unshare",
+        Call::Async(unshare_async),
+        "only CLONE_FILES, CLONE_FS and CLONE_SYSVSEM",
+    ),
     Entry::partial(abi::__NR_arch_prctl, "arch_prctl", Call::Async(arch_prctl_async), "CPUID faulting, shadow stacks"),
 ];
 
@@ -367,6 +374,21 @@ fn times(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         me.memory(cx)?.write(args.long(0), &ticks)?;
     }
     Ok((frame::time::now() / NANOSECONDS_PER_TICK) as usize)
+}
+
+fn rseq_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    const UNREGISTER: i32 = 1;
+    let told = Restartable { address: args.long(0), len: args.int(1) as u32, signature: args.int(3) as u32 };
+    match args.int(2) {
+        0 => me.register_restartable_async(cx, told),
+        UNREGISTER => me.unregister_restartable_async(cx, told),
+        _ => Err(Errno::EINVAL),
+    }
+    .map(|()| 0)
+}
+
+fn unshare_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    process::unshare(me, args.int(0) as u32, cx).map(|()| 0)
 }
 
 const ARCH_SET_GS: i32 = 0x1001;

@@ -276,6 +276,7 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     me.space = new_space;
     me.files = new_files;
     me.restart = None;
+    me.restartable = None;
     me.context.registers =
         Registers { rip: start.entry, rsp: start.stack, rflags: START_FLAGS, ..Registers::default() };
     me.context.reset_fpu(cx);
