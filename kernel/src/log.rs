@@ -24,6 +24,9 @@ pub struct Message {
     pub text: String,
 }
 
+/// The longest text of a message, in bytes.
+const MAX_TEXT: usize = 1024;
+
 struct Messages {
     kept: VecDeque<Message>,
     bytes: usize,
@@ -60,7 +63,8 @@ pub fn write(level: u8, text: Arguments<'_>) {
     let mut line = String::new();
     // Formatting into a string fails only where a type's own formatting does: the line is then short.
     let _ = write!(line, "{text}");
-    line.truncate(line.floor_char_boundary(1024));
+    let end = (0..=MAX_TEXT.min(line.len())).rev().find(|&end| line.is_char_boundary(end));
+    line.truncate(end.unwrap_or(0));
     MESSAGES.with(|messages| messages.push(time, level, line));
     WRITTEN.wake_all();
 }
@@ -100,6 +104,11 @@ pub fn text(max: usize) -> Vec<u8> {
         bytes += lines[from].len();
     }
     lines[from..].concat().into_bytes()
+}
+
+/// The number of the oldest message that was not cleared.
+pub fn first_not_cleared() -> u64 {
+    MESSAGES.with(|messages| messages.cleared)
 }
 
 /// Has syslog(2) not show again what there is.

@@ -5,10 +5,11 @@ use alloc::boxed::Box;
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 
+use super::kernel_log::KernelLog;
 use super::random;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{Events, File, Lseek};
+use crate::fs::{File, Lseek};
 use crate::step::Step;
 
 /// Opens the memory device of that minor number.
@@ -21,7 +22,7 @@ pub fn open(minor: u32) -> Result<Box<dyn File>> {
         5 => Box::new(Zero),
         7 => Box::new(Full),
         8 | 9 => Box::new(Random),
-        11 => Box::new(KernelLog),
+        11 => Box::new(KernelLog::new()),
         _ => return Err(Errno::ENXIO),
     })
 }
@@ -111,28 +112,5 @@ impl File for Random {
             count += len;
         }
         Ok(count)
-    }
-}
-
-/// The kernel's log: what is written becomes a line of it.
-struct KernelLog;
-
-impl File for KernelLog {
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
-        let mut line = [0; 960];
-        let len = from.remaining();
-        let count = from.read(&mut line)?;
-        let text = core::str::from_utf8(line[..count].trim_ascii_end()).map_err(|_| Errno::EINVAL)?;
-        // A priority such as `<6>` is for the log's reader, not part of the text.
-        let text = match text.strip_prefix('<').and_then(|rest| rest.split_once('>')) {
-            Some((priority, rest)) if priority.bytes().all(|byte| byte.is_ascii_digit()) => rest,
-            _ => text,
-        };
-        crate::log!("{text}");
-        Ok(len)
-    }
-
-    fn poll(&self, interest: Events, _waker: Option<refs::Waker>, _cx: &Cx) -> Events {
-        interest & (Events::OUT | Events::WRITE_NORMAL)
     }
 }

@@ -7,6 +7,7 @@
 //! | 5 | 0 1 2 | tty console ptmx | [`tty`] |
 //! | 136 | any | pts/N | [`tty`] |
 
+mod kernel_log;
 pub mod memory;
 pub mod random;
 pub mod tty;

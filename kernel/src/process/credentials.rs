@@ -61,11 +61,6 @@ impl Credentials {
         self.effective >> capability & 1 != 0
     }
 
-    /// Whether it is in a group, by its file-system group or a supplementary one.
-    pub fn is_in_group(&self, gid: u32) -> bool {
-        self.fsgid == gid || self.groups.contains(&gid)
-    }
-
     /// setresuid(2); -1 leaves one as it is.
     ///
     /// # Errors

@@ -41,8 +41,6 @@ pub struct Thread {
     pub(super) set_tid: AtomicUsize,
     /// Its list of robust futexes (set_robust_list); 0: none.
     pub robust_list: AtomicUsize,
-    /// Its wait for a futex: a number that no other wait has, 0 once it was woken.
-    pub futex_wait: AtomicU64,
     /// Its exit status as wait(2) tells it, if it exits by itself.
     pub(super) exit_status: AtomicU32,
     /// Whether it has let go of the address space that it had from its maker (CLONE_VFORK).
@@ -91,7 +89,6 @@ impl Thread {
             clear_tid: AtomicUsize::new(0),
             set_tid: AtomicUsize::new(0),
             robust_list: AtomicUsize::new(0),
-            futex_wait: AtomicU64::new(0),
             exit_status: AtomicU32::new(0),
             released: AtomicBool::new(false),
             release: WaitList::new(),

@@ -26,14 +26,18 @@ pub enum Choice {
 bitflags! {
     /// The options of waitid(2).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[allow(missing_docs)]
     pub struct WaitOptions: u32 {
+        /// It does not wait.
         const NO_HANG = abi::WNOHANG;
+        /// Children that were stopped count.
         const STOPPED = abi::WSTOPPED;
+        /// Children that have ended count.
         const EXITED = abi::WEXITED;
+        /// Children that were continued count.
         const CONTINUED = abi::WCONTINUED;
         /// The child stays as it is, to be waited for again.
         const NO_WAIT = abi::WNOWAIT;
+        /// Accepted: all children are the process', none a single thread's.
         const NO_THREAD = abi::__WNOTHREAD;
         /// All children, whatever signal tells of their end.
         const ALL = abi::__WALL;

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::NoSuspend;
@@ -84,7 +86,8 @@ fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSusp
 /// be a handler when it is unblocked.
 fn is_ignored(process: &Process, thread: Option<&Thread>, signal: Signal, cx: &impl NoSuspend) -> bool {
     let action = process.action(signal, cx);
-    if !action.ignores(signal) && !(process.pid == INIT && action.is_default()) {
+    let untouchable = process.pid == INIT && action.is_default();
+    if !untouchable && !action.ignores(signal) {
         return false;
     }
     match thread {
@@ -165,8 +168,27 @@ pub fn force(me: &Current, info: Info, cx: &Cx) {
     thread.signals.add_work(Work::SIGNAL);
 }
 
+/// So many faults are logged in each [`LOG_WINDOW`].
+const LOG_BURST: u64 = 20;
+/// In nanoseconds.
+const LOG_WINDOW: u64 = 5_000_000_000;
+
+/// Whether one more fault is to be logged: a program that faults again and again must not fill the log.
+fn may_log() -> bool {
+    static WINDOW: AtomicU64 = AtomicU64::new(0);
+    static LOGGED: AtomicU64 = AtomicU64::new(0);
+    let window = frame::time::now() / LOG_WINDOW;
+    if WINDOW.swap(window, Ordering::Relaxed) != window {
+        LOGGED.store(0, Ordering::Relaxed);
+    }
+    LOGGED.fetch_add(1, Ordering::Relaxed) < LOG_BURST
+}
+
 #[cold]
 fn log_fault(me: &Current, thread: &Thread, process: &Process, info: Info, cx: &Cx) {
+    if !may_log() {
+        return;
+    }
     let what = match info.signal {
         Signal::SEGV => "segfault",
         Signal::BUS => "bus error",
