@@ -496,8 +496,10 @@ int main(int argc, char **argv)
     char *end;
     unsigned long amount = strtoul(argv[argc - 1], &end, 0);
     int seconds = *end == 's';
-    shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || amount == 0) {
+    // Far from what workers map: their calls may write beyond the end of their own pages.
+    char *room = mmap(NULL, 1025 * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    shared = mmap(room + 1024 * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    if (room == MAP_FAILED || shared == MAP_FAILED || amount == 0) {
         fprintf(stderr, "fuzz: nothing to do\n");
         return 2;
     }
