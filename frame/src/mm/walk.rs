@@ -62,9 +62,22 @@ pub(super) unsafe fn release(entry: PageEntry) {
 /// # Safety
 /// See `table`.
 #[inline(always)]
-unsafe fn each_in_use(table: Table, first: usize, last: usize, mut visit: impl FnMut(usize, &AtomicU64, PageEntry)) {
+unsafe fn each_in_use(table: Table, first: usize, last: usize, visit: impl FnMut(usize, &AtomicU64, PageEntry)) {
     // SAFETY: the caller's promise.
-    let (entries, mut left) = unsafe { (table.entries(), table.state().occupied & groups(first, last)) };
+    let (entries, touched) = unsafe { (table.entries(), table.state().occupied & groups(first, last)) };
+    each_in_groups(entries, touched, first, last, visit);
+}
+
+/// [`each_in_use`], only in these groups.
+#[inline(always)]
+fn each_in_groups(
+    entries: &[AtomicU64; ENTRIES],
+    groups: u64,
+    first: usize,
+    last: usize,
+    mut visit: impl FnMut(usize, &AtomicU64, PageEntry),
+) {
+    let mut left = groups;
     while left != 0 {
         let group = left.trailing_zeros() as usize * GROUP;
         left &= left - 1;
@@ -80,6 +93,13 @@ unsafe fn each_in_use(table: Table, first: usize, last: usize, mut visit: impl F
             index += 1;
         }
     }
+}
+
+/// The bits of the groups that lie wholly within `first..=last`.
+#[inline(always)]
+fn whole_groups(first: usize, last: usize) -> u64 {
+    let (start, end) = (first.div_ceil(GROUP), (last + 1) / GROUP);
+    if start < end { groups(start * GROUP, end * GROUP - 1) } else { 0 }
 }
 
 /// As [`each_in_use`], for tables above the leaves: they have few entries, so it stops behind the last one there is. `visit`
@@ -188,12 +208,11 @@ fn part(level: u32, index: usize, start: usize, end: usize) -> (usize, usize) {
 }
 
 /// Gives the entries from `first` to `last` of one leaf table to another as well, with references of their own and without
-/// the rights `lost`, which the first loses too. `replaced` gets each entry that was there. How many there are, and whether
-/// the first lost anything.
+/// the rights `lost`, which the first loses too. `replaced` gets each entry that was there. How many more pages the second
+/// table has then, and whether the first lost anything.
 ///
 /// # Safety
 /// See `table`, for both.
-#[inline]
 pub(super) unsafe fn copy_leaf(
     from: Table,
     to: Table,
@@ -202,39 +221,62 @@ pub(super) unsafe fn copy_leaf(
     lost: u64,
     replaced: &mut dyn FnMut(usize, PageEntry),
 ) -> (usize, bool) {
-    let records = records();
-    // SAFETY: the caller's promise.
-    let targets = unsafe { to.entries() };
-    // SAFETY: as above.
-    let is_new = unsafe { to.state().live } == 0;
-    let mut pages = 0;
-    let mut replaced_pages = 0;
-    let mut lost_some = false;
-    // SAFETY: as above. A mapped frame's number is in range, and has a reference, so that there can be one more.
+    // SAFETY: the caller's promise. A mapped frame's number is in range, and has a reference, so that there can be one more.
     unsafe {
-        each_in_use(from, first, last, |index, place, entry| {
+        let touched = from.state().occupied & groups(first, last);
+        let quick = touched & whole_groups(first, last) & !to.state().occupied;
+        let (mut pages, mut lost_some) = copy_groups(from.entries(), to.entries(), quick, lost);
+        let targets = to.entries();
+        each_in_groups(from.entries(), touched & !quick, first, last, |index, place, entry| {
             if entry.has(lost) {
                 place.fetch_and(!lost, Ordering::Relaxed);
                 lost_some = true;
             }
-            records.of(entry.frame()).acquire();
+            Metadata::of(entry.frame()).acquire();
             let copy = entry.0 & !(lost | PageEntry::DIRTY);
-            pages += 1;
-            if is_new {
-                targets[index % ENTRIES].store(copy, Ordering::Relaxed);
+            let old = PageEntry(targets[index % ENTRIES].swap(copy, Ordering::Relaxed));
+            if old.is_empty() {
+                pages += 1;
             } else {
-                let old = PageEntry(targets[index % ENTRIES].swap(copy, Ordering::Relaxed));
-                if !old.is_empty() {
-                    replaced_pages += 1;
-                    replaced(index, old);
-                }
+                replaced(index, old);
             }
         });
         let state = to.state();
-        state.live += (pages - replaced_pages) as u64;
-        state.occupied |= from.state().occupied & groups(first, last);
+        state.live += pages as u64;
+        state.occupied |= touched;
+        (pages, lost_some)
     }
-    (pages - replaced_pages, lost_some)
+}
+
+/// [`copy_leaf`] for whole groups of entries, to where nothing is.
+///
+/// # Safety
+/// See `table`, for both.
+#[inline(never)]
+unsafe fn copy_groups(from: &[AtomicU64; ENTRIES], to: &[AtomicU64; ENTRIES], groups: u64, lost: u64) -> (usize, bool) {
+    let records = records();
+    let (mut left, mut pages, mut lost_some) = (groups, 0, false);
+    let (from, to) = (from.as_chunks::<GROUP>().0, to.as_chunks::<GROUP>().0);
+    while left != 0 {
+        let group = left.trailing_zeros() as usize;
+        left &= left - 1;
+        let (from, to) = (&from[group % from.len()], &to[group % to.len()]);
+        for index in 0..GROUP {
+            let entry = PageEntry(from[index].load(Ordering::Relaxed));
+            if entry.is_empty() {
+                continue;
+            }
+            if entry.has(lost) {
+                from[index].fetch_and(!lost, Ordering::Relaxed);
+                lost_some = true;
+            }
+            // SAFETY: a mapped frame's number is in range, and has a reference, so that there can be one more.
+            unsafe { records.of(entry.frame()) }.acquire();
+            to[index].store(entry.0 & !(lost | PageEntry::DIRTY), Ordering::Relaxed);
+            pages += 1;
+        }
+    }
+    (pages, lost_some)
 }
 
 /// Empties all entries of a range in `table` of `level`, and gives up tables below that become empty. How many pages were
@@ -270,39 +312,64 @@ pub(super) unsafe fn clear(table: Table, level: u32, start: usize, end: usize, g
     pages
 }
 
-/// [`clear`] for a leaf table.
+/// [`clear`] for the entries from `first` to `last` of a leaf table.
 ///
 /// # Safety
 /// As for [`clear`].
 #[inline]
 pub(super) unsafe fn clear_leaf(leaf: Table, first: usize, last: usize, gone: &mut Gone) -> usize {
+    let whole = whole_groups(first, last);
     let mut pages = 0;
     // SAFETY: the caller's promise. The entries' references are passed on.
     unsafe {
+        let touched = leaf.state().occupied & groups(first, last);
         match gone.remembered {
             Remembered::Never => {
-                let (records, supply) = (records(), supply::here());
-                each_in_use(leaf, first, last, |_, place, entry| {
+                pages += clear_groups(leaf.entries(), touched & whole);
+                each_in_groups(leaf.entries(), touched & !whole, first, last, |_, place, entry| {
                     place.store(0, Ordering::Relaxed);
                     pages += 1;
-                    let record = records.of(entry.frame());
-                    if record.release(Kind::Untyped) {
-                        supply.give(entry.frame(), record);
-                    }
+                    release(entry);
                 });
             }
-            Remembered::Possibly => each_in_use(leaf, first, last, |_, place, _| {
+            Remembered::Possibly => each_in_groups(leaf.entries(), touched, first, last, |_, place, _| {
                 pages += 1;
                 gone.keep(PageEntry(place.swap(0, Ordering::Relaxed)).frame());
             }),
         }
         let state = leaf.state();
         state.live -= pages as u64;
-        if state.live == 0 {
-            state.occupied = 0;
-        } else if last + 1 - first >= 2 * GROUP {
-            // The groups that lie wholly in the range.
-            state.occupied &= !groups(first.next_multiple_of(GROUP), (last + 1) / GROUP * GROUP - 1);
+        state.occupied = if state.live == 0 { 0 } else { state.occupied & !whole };
+    }
+    pages
+}
+
+/// [`clear_leaf`] for whole groups of entries that no core remembers.
+///
+/// # Safety
+/// As for [`clear`].
+#[inline(never)]
+unsafe fn clear_groups(entries: &[AtomicU64; ENTRIES], groups: u64) -> usize {
+    let (records, supply) = (records(), supply::here());
+    let entries = entries.as_chunks::<GROUP>().0;
+    let (mut left, mut pages) = (groups, 0);
+    while left != 0 {
+        let group = &entries[left.trailing_zeros() as usize % entries.len()];
+        left &= left - 1;
+        for place in group {
+            let entry = PageEntry(place.load(Ordering::Relaxed));
+            if entry.is_empty() {
+                continue;
+            }
+            place.store(0, Ordering::Relaxed);
+            pages += 1;
+            // SAFETY: a mapped frame's number is in range, and the entry's reference ends here.
+            unsafe {
+                let record = records.of(entry.frame());
+                if record.release(Kind::Untyped) {
+                    supply.give(entry.frame(), record);
+                }
+            }
         }
     }
     pages
