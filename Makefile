@@ -73,6 +73,7 @@ check: ## Formatting, clippy, and where `unsafe` may be
 test-host: ## Tests of the libraries and tools, on this machine
 	$(call say,'Libraries and tools')
 	@$(HOST_CARGO) test --quiet
+	@$(HOST_CARGO) test --quiet -p ebb-frame -p ebb-kernel
 
 test-kernel: ## Tests inside the kernel, in QEMU
 	$(call say,'Inside the kernel')
@@ -92,7 +93,13 @@ test-guest: build checks-tool ## Programs that must do the same on Ebb and on Li
 
 # Measuring and reading
 
-.PHONY: bench docs
+.PHONY: bench measure docs syscall-table
+measure: kernel ## Print lines per crate and the trusted share of the kernel
+	@$(HOST_CARGO) run --quiet --release -p ebb-measure -- --kernel $(KERNEL)
+
+syscall-table: ## Write the book's table of system calls
+	@EBB_UPDATE_BOOK=1 $(HOST_CARGO) test --quiet -p ebb-kernel --lib the_page
+
 bench: setup build ## Measure Ebb against Linux, in guest instructions
 	@$(HOST_CARGO) build --release -p ebb-bench
 	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench --linux "$$linux"
