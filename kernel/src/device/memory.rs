@@ -10,6 +10,7 @@ use super::random;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{File, Lseek};
+use crate::memory::Mappable;
 use crate::step::Step;
 
 /// Opens the memory device of that minor number.
@@ -67,6 +68,10 @@ impl File for Zero {
 
     fn write(&self, offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
         Null.write(offset, from, me, cx)
+    }
+
+    fn mappable<'a>(&'a self, _cx: &'a Cx) -> Mappable<'a> {
+        Mappable::Zeros
     }
 
     fn seek(&self, _to: Lseek, _now: u64, _cx: &Cx) -> Step<u64> {

@@ -155,7 +155,8 @@ fn munmap(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn mprotect(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    if args.long(2) & (abi::PROT_GROWSDOWN | abi::PROT_GROWSUP) as usize != 0 {
+    let known = abi::PROT_READ | abi::PROT_WRITE | abi::PROT_EXEC | abi::PROT_SEM;
+    if args.long(2) & !(known as usize) != 0 {
         return Err(Errno::EINVAL.into());
     }
     me.space(cx)?.protect(args.long(0), args.long(1), prot(args.long(2)), limits(me, cx)?, cx)?;
