@@ -182,6 +182,8 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) 
     }
     new.no_new_privileges.store(thread.no_new_privileges.load(Ordering::Relaxed), Ordering::Relaxed);
     new.timer_slack.store(thread.timer_slack.load(Ordering::Relaxed), Ordering::Relaxed);
+    new.io_priority.store(thread.io_priority.load(Ordering::Relaxed), Ordering::Relaxed);
+    new.personality.store(thread.personality.load(Ordering::Relaxed), Ordering::Relaxed);
     let parameters = thread.task(cx).map_or(Parameters::default(), sched::parameters);
     // A thread in the same memory registers a structure of its own.
     let restartable = if args.has(abi::CLONE_VM) { None } else { me.restartable };

@@ -41,7 +41,7 @@ pub use limits::{Limit, Limits};
 pub use record::{Life, Process, Status};
 pub use restartable::{Restartable, abort_sequence_async};
 pub use stop::{JobState, begin_stop, continue_process, wait_while_stopped_async};
-pub use thread::{Name, TIMER_SLACK, Thread};
+pub use thread::{IO_PRIORITY, Name, TIMER_SLACK, Thread};
 pub use usage::{RUsage, Usage};
 pub use wait::{Choice, Report, WaitOptions, wait_async};
 

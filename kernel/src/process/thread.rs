@@ -57,6 +57,10 @@ pub struct Thread {
     pub no_new_privileges: AtomicBool,
     /// PR_SET_TIMERSLACK, in nanoseconds.
     pub timer_slack: AtomicU64,
+    /// What ioprio_set(2) was told: class and level.
+    pub io_priority: AtomicU32,
+    /// What personality(2) was told.
+    pub personality: AtomicU32,
 }
 
 /// What a new thread starts with.
@@ -73,6 +77,9 @@ pub(super) struct ThreadParts {
 
 /// How late a sleep may end unless PR_SET_TIMERSLACK says otherwise, in nanoseconds.
 pub const TIMER_SLACK: u64 = 50_000;
+
+/// The I/O priority of a thread that has asked for none: best effort, in the middle (class 2, level 4).
+pub const IO_PRIORITY: u32 = 2 << 13 | 4;
 
 impl Thread {
     pub(super) fn new(parts: ThreadParts) -> Self {
@@ -97,6 +104,8 @@ impl Thread {
             system_time: AtomicU64::new(0),
             no_new_privileges: AtomicBool::new(false),
             timer_slack: AtomicU64::new(TIMER_SLACK),
+            io_priority: AtomicU32::new(IO_PRIORITY),
+            personality: AtomicU32::new(0),
         }
     }
 

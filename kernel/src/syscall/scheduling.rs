@@ -1,6 +1,7 @@
 //! Scheduling: policies, priorities, affinity.
 
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
@@ -10,7 +11,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::process::{self, Thread};
+use crate::process::{self, IO_PRIORITY, Thread};
 use crate::sched::{self, Class, MAX_PRIORITY, Parameters};
 use crate::step::Step;
 use crate::time::clock::TimeSpec;
@@ -30,7 +31,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_getpriority, "getpriority", Call::Step(getpriority)),
     Entry::new(abi::__NR_setpriority, "setpriority", Call::Step(setpriority)),
     Entry::new(abi::__NR_getcpu, "getcpu", Call::Step(getcpu)),
-    Entry::partial(abi::__NR_ioprio_get, "ioprio_get", Call::Step(ioprio_get), "there is one priority"),
+    Entry::partial(abi::__NR_ioprio_get, "ioprio_get", Call::Step(ioprio_get), "it has no effect"),
     Entry::partial(abi::__NR_ioprio_set, "ioprio_set", Call::Step(ioprio_set), "it has no effect"),
 ];
 
@@ -250,13 +251,34 @@ fn getcpu(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(0)
 }
 
-/// Best effort, in the middle: class 2, level 4.
-fn ioprio_get(_: &Cx, _: &Current, args: &Args) -> Step<usize> {
-    const BEST_EFFORT: usize = 2 << 13 | 4;
-    if (1..=3).contains(&args.int(0)) { Ok(BEST_EFFORT) } else { Err(Errno::EINVAL.into()) }
+/// Whom ioprio_get and ioprio_set mean: as getpriority, but counted from 1.
+fn chosen_for_io<'cx>(args: &Args, me: &Current, cx: &'cx Cx) -> Result<Vec<TempRc<'cx, Thread>>> {
+    chosen(args.int(0).wrapping_sub(1), args.int(1), me, cx)
 }
 
-fn ioprio_set(_: &Cx, _: &Current, args: &Args) -> Step<usize> {
-    let class = args.int(2) as u32 >> 13;
-    if (1..=3).contains(&args.int(0)) && class <= 3 { Ok(0) } else { Err(Errno::EINVAL.into()) }
+/// The best of those chosen.
+fn ioprio_get(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let best = chosen_for_io(args, me, cx)?.iter().map(|thread| thread.io_priority.load(Ordering::Relaxed)).min();
+    Ok(best.unwrap_or(IO_PRIORITY) as usize)
+}
+
+fn ioprio_set(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    const REAL_TIME: u32 = 1;
+    let told = args.int(2) as u32;
+    let (class, level) = (told >> 13, told & 7);
+    let told = match class {
+        0 if told == 0 => IO_PRIORITY,
+        1..=3 => class << 13 | level,
+        _ => return Err(Errno::EINVAL.into()),
+    };
+    if class == REAL_TIME && !is_root(me, cx)? {
+        return Err(Errno::EPERM.into());
+    }
+    for thread in chosen_for_io(args, me, cx)? {
+        if !may_change(&thread, me, cx)? {
+            return Err(Errno::EPERM.into());
+        }
+        thread.io_priority.store(told, Ordering::Relaxed);
+    }
+    Ok(0)
 }

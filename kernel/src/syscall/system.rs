@@ -32,7 +32,7 @@ pub const CALLS: &[Entry] = &[
         Call::Step(prctl),
         "names, parent-death signal, dumpable, capabilities' bounding set, subreaper, no_new_privs, timer slack; no others",
     ),
-    Entry::partial(abi::__NR_personality, "personality", Call::Step(personality), "only PER_LINUX"),
+    Entry::partial(abi::__NR_personality, "personality", Call::Step(personality), "only PER_LINUX and PER_LINUX32"),
     Entry::partial(
         abi::__NR_membarrier,
         "membarrier",
@@ -44,12 +44,14 @@ pub const CALLS: &[Entry] = &[
 const NAME_LEN: usize = 65;
 
 fn uname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let is_32 = me.thread(cx)?.personality.load(Ordering::Relaxed) & PERSONALITY_KIND == PER_LINUX32;
+    let machine = if is_32 { MACHINE_32 } else { system::MACHINE };
     let names: [&[u8]; 6] = [
         system::NAME.as_bytes(),
         &system::host_name(cx),
         system::RELEASE.as_bytes(),
         system::VERSION.as_bytes(),
-        system::MACHINE.as_bytes(),
+        machine.as_bytes(),
         &system::domain_name(cx),
     ];
     let mut told = [0; 6 * NAME_LEN];
@@ -265,13 +267,25 @@ fn read_name(memory: &crate::user_memory::UserMemory<'_>, address: usize) -> Ste
     Ok(Name::new(&name))
 }
 
-fn personality(_cx: &Cx, _me: &Current, args: &Args) -> Step<usize> {
+/// What the machine is called for programs that want to see 32 bits.
+const MACHINE_32: &str = "i686";
+const PERSONALITY_KIND: u32 = 0xff;
+const PER_LINUX: u32 = 0;
+const PER_LINUX32: u32 = 8;
+
+fn personality(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     const ASK: u32 = 0xffff_ffff;
     const ADDR_NO_RANDOMIZE: u32 = 0x004_0000;
-    match args.int(0) as u32 {
-        ASK | 0 | ADDR_NO_RANDOMIZE => Ok(0),
-        _ => Err(Errno::EINVAL.into()),
+    let thread = me.thread(cx)?;
+    let old = thread.personality.load(Ordering::Relaxed);
+    let told = args.int(0) as u32;
+    if told != ASK {
+        if !matches!(told & !ADDR_NO_RANDOMIZE, PER_LINUX | PER_LINUX32) {
+            return Err(Errno::EINVAL.into());
+        }
+        thread.personality.store(told, Ordering::Relaxed);
     }
+    Ok(old as usize)
 }
 
 fn membarrier(_cx: &Cx, _me: &Current, args: &Args) -> Step<usize> {
