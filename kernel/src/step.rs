@@ -20,6 +20,9 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::time;
 
+/// A step that is kept by reference.
+pub type AnyStep<'a, T> = dyn FnMut(&Cx, &Current, Option<Waker>) -> Step<T> + 'a;
+
 /// Why a step did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -101,7 +104,7 @@ pub fn go_on_async<T>(
     me: &mut Current,
     patience: Patience,
     stop: Stop,
-    step: &mut dyn FnMut(&Cx, &Current, Option<Waker>) -> Step<T>,
+    step: &mut AnyStep<'_, T>,
 ) -> Result<T> {
     match stop {
         Stop::Error(error) => Err(error),
@@ -125,7 +128,7 @@ fn complete_slowly_async<T>(
     patience: Patience,
     interruption: Interruption,
     mut stop: Stop,
-    step: &mut dyn FnMut(&Cx, &Current, Option<Waker>) -> Step<T>,
+    step: &mut AnyStep<'_, T>,
 ) -> Result<T> {
     loop {
         let mut waker = None;

@@ -12,13 +12,7 @@ pub mod memory;
 pub mod random;
 pub mod tty;
 
-use alloc::boxed::Box;
-
-use frame::Cx;
-
-use crate::current::Current;
-use crate::fs::{DeviceNode, DeviceNumber, Driver, File, FileKind, OpenFlags};
-use crate::step::Step;
+use crate::fs::{DeviceNode, DeviceNumber, Driver, FileKind, OpenDevice, OpenFlags};
 
 /// Who opens which device nodes.
 pub const DRIVERS: &[Driver] = &[
@@ -50,12 +44,7 @@ pub const NODES: &[DeviceNode] = &[
     node("ttyS3", 4, 67, 0o660),
 ];
 
-const fn driver(
-    major: u32,
-    first_minor: u32,
-    last_minor: u32,
-    open: fn(DeviceNumber, OpenFlags, &Current, &Cx) -> Step<Box<dyn File>>,
-) -> Driver {
+const fn driver(major: u32, first_minor: u32, last_minor: u32, open: OpenDevice) -> Driver {
     Driver { kind: FileKind::CharacterDevice, major, first_minor, last_minor, open }
 }
 

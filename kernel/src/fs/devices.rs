@@ -10,6 +10,9 @@ use crate::device::DRIVERS;
 use crate::error::Errno;
 use crate::step::Step;
 
+/// Opens a device.
+pub type OpenDevice = fn(DeviceNumber, OpenFlags, &Current, &Cx) -> Step<Box<dyn File>>;
+
 /// Who opens the device nodes of a major number.
 pub struct Driver {
     /// [`FileKind::CharacterDevice`] or [`FileKind::BlockDevice`].
@@ -21,7 +24,7 @@ pub struct Driver {
     /// And the last.
     pub last_minor: u32,
     /// Opens one. ENXIO if there is no such device.
-    pub open: fn(DeviceNumber, OpenFlags, &Current, &Cx) -> Step<Box<dyn File>>,
+    pub open: OpenDevice,
 }
 
 /// A file that devtmpfs has from the start.

@@ -243,6 +243,9 @@ pub struct Place {
     pub removed_name: Option<Box<[u8]>>,
 }
 
+/// Extended attributes: values by name.
+pub type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
+
 /// A file, whatever its names are.
 pub struct Inode {
     /// Its number, unique in its file system.
@@ -264,7 +267,7 @@ pub struct Inode {
     /// What a driver keeps with it: the pipe of a FIFO, the listener of a socket.
     pub attachment: SpinLock<Option<Box<dyn Any + Send + Sync>>>,
     /// Extended attributes by name.
-    pub attributes: SpinLock<Option<Box<BTreeMap<Vec<u8>, Vec<u8>>>>>,
+    pub attributes: SpinLock<Option<Box<Attributes>>>,
     metadata: SpinLock<Metadata>,
     /// Above 0: descriptions that may write it. Below: programs run from it, which must not be written meanwhile.
     writers: AtomicI32,

@@ -35,7 +35,7 @@ pub mod transfer;
 pub mod walk;
 
 pub use context::FsContext;
-pub use devices::{DeviceNode, Driver, open_device};
+pub use devices::{DeviceNode, Driver, OpenDevice, open_device};
 pub use file::{Events, File, Lseek, OpenFile, OpenFlags};
 pub use filesystems::mount_root;
 pub use inode::{Creation, DirectoryEntry, Inode, InodeCache, InodeOps, Jump, Place, Rename};

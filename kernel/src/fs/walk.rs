@@ -154,7 +154,7 @@ pub fn walk<'cx, 'p>(
         if flags.intersects(WalkFlags::IN_ROOT | WalkFlags::BENEATH) { start.clone() } else { me.fs(cx)?.root(cx)? };
     let mut walker = Walker { me, cx, flags, root, subject: Subject::of(me, cx)?, at: start, links: 0 };
     if path.first() == Some(&b'/') {
-        walker.to_root()?;
+        walker.go_to_root()?;
     }
     match walker.segment(path)? {
         Outcome::End(end) => {
@@ -228,7 +228,7 @@ impl<'cx> Walker<'_, 'cx> {
         rest.extend_from_slice(path.get(behind..).unwrap_or_default());
         loop {
             if rest.first() == Some(&b'/') {
-                self.to_root()?;
+                self.go_to_root()?;
             }
             match self.segment(&rest)? {
                 Outcome::End(end) => return Ok((end, rest)),
@@ -251,7 +251,7 @@ impl<'cx> Walker<'_, 'cx> {
         }
     }
 
-    fn to_root(&mut self) -> Result<()> {
+    fn go_to_root(&mut self) -> Result<()> {
         if self.flags.contains(WalkFlags::BENEATH) {
             return Err(Errno::EXDEV);
         }

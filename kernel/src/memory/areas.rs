@@ -6,6 +6,7 @@
 //!
 //! This is pure bookkeeping: page tables follow it elsewhere ([`super::space`]).
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -238,11 +239,7 @@ impl<B: Backing> Areas<B> {
         let first = self.position(range.start);
         match self.list.get(first) {
             // The usual case: exactly one area.
-            Some(area) if area.range() == range => {
-                let mut one = Vec::with_capacity(1);
-                one.push(self.list.remove(first));
-                Ok(one)
-            }
+            Some(area) if area.range() == range => Ok(vec![self.list.remove(first)]),
             Some(area) if area.start < range.end => {
                 let positions = self.isolate(&range)?;
                 Ok(self.list.drain(positions).collect())

@@ -240,7 +240,8 @@ impl AddressSpace {
         let layout = self.layout.lock(cx);
         let area = layout.areas.find(address).ok_or(BadAccess::NotMapped)?;
         let is_private = !area.flags.contains(AreaFlags::SHARED);
-        if !area.prot.contains(Prot::WRITE) && !(right == WriteRight::Forced && is_private) {
+        let is_forced = right == WriteRight::Forced && is_private;
+        if !area.prot.contains(Prot::WRITE) && !is_forced {
             return Err(BadAccess::NotAllowed);
         }
         let page = address & !(PAGE_SIZE - 1);

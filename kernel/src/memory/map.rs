@@ -74,7 +74,7 @@ impl From<TooManyAreas> for Errno {
 /// # Errors
 /// EINVAL if `address` is no page's, `overflow` if the range leaves user addresses.
 pub(super) fn page_range(address: usize, len: usize, overflow: Errno) -> Result<Range<usize>> {
-    if address % PAGE_SIZE != 0 {
+    if !address.is_multiple_of(PAGE_SIZE) {
         return Err(Errno::EINVAL);
     }
     let len = len.checked_next_multiple_of(PAGE_SIZE).ok_or(overflow)?;
@@ -238,8 +238,7 @@ impl AddressSpace {
     /// As mremap(2).
     pub fn remap(
         &self,
-        old: usize,
-        old_len: usize,
+        (old, old_len): (usize, usize),
         new_len: usize,
         movement: Move,
         keep_old: bool,

@@ -49,7 +49,7 @@ fn epoll_create1(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn create(flags: OpenFlags, me: &Current, cx: &Cx) -> Step<usize> {
     crate::memory::admit()?;
-    let file = OpenFile::new(Box::new(Epoll::new()), OpenFlags::READ_WRITE);
+    let file = OpenFile::new(Box::new(Epoll::default()), OpenFlags::READ_WRITE);
     Ok(me.files(cx)?.install(file, FdFlags::of(flags), me, cx)?)
 }
 

@@ -178,7 +178,7 @@ fn mremap(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         (false, true) => Move::May,
         (false, false) => Move::Never,
     };
-    Ok(me.space(cx)?.remap(old, old_len, new_len, movement, keep_old, limits(me, cx)?, cx)?)
+    Ok(me.space(cx)?.remap((old, old_len), new_len, movement, keep_old, limits(me, cx)?, cx)?)
 }
 
 fn brk(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

@@ -61,7 +61,7 @@ fn ppoll_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let patience = patience_of_timespec(cx, me, args.long(2))?;
     set_mask_async(cx, me, args.long(3), args.long(4))?;
     let result = look_async(cx, me, args.long(0), args.int(1) as u32 as usize, patience);
-    tell_rest(cx, me, args.long(2), patience, |rest| TimeSpec::from_nanoseconds(rest));
+    tell_rest(cx, me, args.long(2), patience, TimeSpec::from_nanoseconds);
     result.map_err(restart_without_handler)
 }
 
@@ -165,7 +165,7 @@ fn select_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         }
     };
     let result = select_sets_async(cx, me, args, patience);
-    tell_rest(cx, me, args.long(4), patience, |rest| TimeVal::from_nanoseconds(rest));
+    tell_rest(cx, me, args.long(4), patience, TimeVal::from_nanoseconds);
     result.map_err(restart_without_handler)
 }
 
@@ -184,7 +184,7 @@ fn pselect6_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         set_mask_async(cx, me, mask.address, mask.size)?;
     }
     let result = select_sets_async(cx, me, args, patience);
-    tell_rest(cx, me, args.long(4), patience, |rest| TimeSpec::from_nanoseconds(rest));
+    tell_rest(cx, me, args.long(4), patience, TimeSpec::from_nanoseconds);
     result.map_err(restart_without_handler)
 }
 
@@ -285,8 +285,8 @@ impl Sets {
                     }
                 }
             }
-            for set in 0..3 {
-                self.words[set * self.each + word] = found[set];
+            for (set, found) in found.into_iter().enumerate() {
+                self.words[set * self.each + word] = found;
             }
         }
         Ok(ready)

@@ -210,16 +210,15 @@ fn accept_async(cx: &mut Cx, me: &mut Current, args: &Args, flags: u32) -> Resul
     let file_flags = (flags & OpenFlags::NONBLOCK) | OpenFlags::READ_WRITE;
     socket_async(cx, me, args.int(0), false, |cx, me, listener, waker| {
         let accepted = listener.accept(waker, cx)?;
-        let name = accepted.downgrade();
         let address = accepted.get(cx).peer_address(cx).unwrap_or(None);
-        let told = (args.long(1) != 0)
-            .then(|| write_address(address.as_ref(), args.long(1), args.long(2), me, cx))
-            .unwrap_or(Ok(()));
+        let told = match args.long(1) {
+            0 => Ok(()),
+            at => write_address(address.as_ref(), at, args.long(2), me, cx),
+        };
         if let Err(stop) = told {
             listener.put_back(accepted, cx);
             return Err(stop);
         }
-        debug_assert!(!name.is_gone());
         Ok(me.files(cx)?.install(open(accepted, file_flags)?, FdFlags::of(flags), me, cx)?)
     })
 }

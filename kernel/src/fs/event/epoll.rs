@@ -82,12 +82,14 @@ enum Found {
     Nothing,
 }
 
-impl Epoll {
+impl Default for Epoll {
     /// An empty set.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Epoll { set: SpinLock::new(Set { items: BTreeMap::new(), sweep_at: SWEEP_FROM }), bell: OwnedBell::new() }
     }
+}
 
+impl Epoll {
     /// Changes the set: epoll_ctl(2). `events` and `data` do not matter for a deletion.
     ///
     /// # Errors

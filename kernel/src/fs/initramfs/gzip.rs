@@ -1,5 +1,6 @@
 //! Gzip (RFC 1952) around deflate (RFC 1951): for an initial ram disk that is compressed.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use miniz_oxide::inflate::TINFLStatus;
@@ -18,8 +19,7 @@ pub fn unpack(bytes: &[u8], limit: usize) -> Result<(Vec<u8>, usize), &'static s
     let header = header_len(bytes).ok_or("a gzip header is broken")?;
     let mut input = bytes.get(header..).unwrap_or_default();
     let mut state = DecompressorOxide::new();
-    let mut content = Vec::new();
-    content.resize(input.len().saturating_mul(3).max(4096).min(limit), 0);
+    let mut content = vec![0; input.len().saturating_mul(3).max(4096).min(limit)];
     let mut filled = 0;
     loop {
         let flags = inflate_flags::TINFL_FLAG_USING_NON_WRAPPING_OUTPUT_BUF;

@@ -143,13 +143,16 @@ fn names_of<'a>(inode: &'a TempRc<'_, Inode>) -> Result<&'a Directory> {
     inode.ops_as::<Directory>().ok_or(Errno::ENOTDIR)
 }
 
+/// A directory, and a name in it.
+type Destination<'cx, 'p> = (TempRc<'cx, Inode>, Cow<'p, [u8]>);
+
 /// The directory and the last name of a path; `None` for the root. Directories that are missing on the way are made; symbolic links are
 /// followed as if the archive's root were the root.
 fn find_parent<'cx, 'p>(
     root: &TempRc<'cx, Inode>,
     path: &'p [u8],
     cx: &'cx Cx,
-) -> Result<Option<(TempRc<'cx, Inode>, Cow<'p, [u8]>)>> {
+) -> Result<Option<Destination<'cx, 'p>>> {
     let mut at = root.clone();
     let mut names: VecDeque<Cow<'p, [u8]>> = parts(path).map(Cow::Borrowed).collect();
     let Some(last) = names.pop_back() else {

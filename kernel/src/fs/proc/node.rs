@@ -23,7 +23,7 @@ pub struct Node {
 pub const FIRST_POSITION: u64 = 3;
 
 impl Node {
-    fn new(target: Target, what: What) -> Box<dyn InodeOps> {
+    fn make(target: Target, what: What) -> Box<dyn InodeOps> {
         match what {
             What::Special(make) => make(target),
             what => Box::new(Node { target, what }),
@@ -43,7 +43,7 @@ pub fn lookup<'cx>(
     let index = entries.iter().position(|entry| entry.name.as_bytes() == name).ok_or(Errno::ENOENT)?;
     let entry = &entries[index];
     let number = first_number + index as u64;
-    inode(directory, number, entry.what.kind(), entry.permissions, target, cx, || Node::new(*target, entry.what))
+    inode(directory, number, entry.what.kind(), entry.permissions, target, cx, || Node::make(*target, entry.what))
 }
 
 /// Tells the entries of a table from position `from` on; false if `each` said so.

@@ -187,7 +187,8 @@ impl Header {
             position: self.position,
             entry: usize::try_from(self.entry).map_err(|_| BadElf)?,
             segments: Vec::new(),
-            span: usize::MAX..0,
+            // Nothing yet: the first segment sets both ends.
+            span: Range { start: usize::MAX, end: 0 },
             alignment: PAGE_SIZE,
             headers_at: None,
             header_count: program_headers.len() / PROGRAM_HEADER_SIZE,

@@ -30,7 +30,7 @@ const STACK_TOP: usize = USER_END;
 const STACK_ROOM: usize = 128 << 10;
 
 /// Where position-independent programs go (two thirds up, as on Linux).
-const PROGRAM_BASE: usize = USER_END / 3 * 2 & !(PAGE_SIZE - 1);
+const PROGRAM_BASE: usize = (USER_END / 3 * 2) & !(PAGE_SIZE - 1);
 
 /// What lies between the lowest stack and the first mapping at least and at most.
 const STACK_GAP: Range<usize> = 128 << 20..USER_END / 6 * 5;
