@@ -118,8 +118,8 @@ pub trait File: Any + Send + Sync {
 
     /// What is ready just now, of what is asked for and of what is always told (ERROR, HANG_UP). With a waker: enters it first wherever one of those may
     /// become ready. Used for poll(2) and by every blocking read and write.
-    fn poll(&self, _interest: Events, _waker: Option<Waker>, _cx: &Cx) -> Events {
-        Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL
+    fn poll(&self, interest: Events, _waker: Option<Waker>, _cx: &Cx) -> Events {
+        interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
     }
 
     /// ioctl(2). Reads and writes the caller's memory by `me.memory(cx)`.

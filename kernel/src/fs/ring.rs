@@ -8,6 +8,8 @@ use frame::mm::{Fault, Reader, Writer};
 const FIRST_SIZE: usize = 4096;
 /// So many bytes are appended all or not at all.
 pub const ATOMIC: usize = 4096;
+/// A fault behind so many bytes ends a copy to user memory; one before that has it done anew, so that a program gets all there is.
+const WORTH_KEEPING: usize = 32768;
 
 /// A queue of bytes. Its memory is taken when the first byte comes, and doubles with need up to the limit.
 pub struct Ring {
@@ -95,7 +97,7 @@ impl Ring {
         Ok(copied)
     }
 
-    /// Takes as many bytes as there are and fit; how many. A fault behind the first byte makes it fewer.
+    /// Takes as many bytes as there are and fit; how many. A fault behind [`WORTH_KEEPING`] bytes makes it fewer.
     ///
     /// # Errors
     /// User memory faulted: the queue is as before.
@@ -125,7 +127,7 @@ impl Ring {
                 outcome = to.write(&self.bytes[..count - first]);
             }
             let copied = before - to.remaining();
-            return if copied == 0 { outcome } else { Ok(copied) };
+            return if copied < WORTH_KEEPING && copied < count { outcome } else { Ok(copied) };
         }
         Ok(0)
     }

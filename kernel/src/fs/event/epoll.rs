@@ -22,7 +22,7 @@ use refs::{SpinLock, Waker, WeakRc};
 
 use super::relay::{Key, OwnedBell, OwnedRelay, Relay};
 use crate::error::{Errno, Result};
-use crate::fs::{Events, File, OpenFile};
+use crate::fs::{Events, File, Lseek, OpenFile};
 use crate::step::Step;
 
 /// How deep sets may contain sets.
@@ -144,9 +144,12 @@ impl Epoll {
             }
             _ => self.add(key, file, events, data, cx)?,
         };
+        let bell = self.bell.get();
+        // It stands there once at most.
+        bell.rung.lock(cx).retain(|rung| *rung != key);
         if matches!(look.ask(cx)?, Found::Ready(_)) {
             look.relay.finish();
-            self.bell.get().ring(key);
+            bell.ring(key);
         }
         Ok(())
     }
@@ -300,6 +303,11 @@ impl Look {
 }
 
 impl File for Epoll {
+    fn seek(&self, _to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
+        // It has no offset, and Linux does not say so.
+        Ok(now)
+    }
+
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
         if let Some(waker) = waker {
             self.register(waker, cx);

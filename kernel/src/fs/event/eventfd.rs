@@ -6,7 +6,7 @@ use refs::{SpinLock, WaitList, Waker};
 
 use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::{Events, File};
+use crate::fs::{Events, File, Lseek};
 use crate::step::{Step, Stop};
 
 /// The counter stays below this.
@@ -34,6 +34,11 @@ impl EventFd {
 }
 
 impl File for EventFd {
+    fn seek(&self, _to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
+        // It has no offset, and Linux does not say so.
+        Ok(now)
+    }
+
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
         if to.remaining() < 8 {
             return Err(Errno::EINVAL.into());

@@ -10,7 +10,7 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::{Events, File};
+use crate::fs::{Events, File, Lseek};
 use crate::process::Process;
 use crate::signal::{Info, Signal, SignalSet};
 use crate::step::{Step, Stop};
@@ -89,6 +89,11 @@ impl SignalFd {
 }
 
 impl File for SignalFd {
+    fn seek(&self, _to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
+        // It has no offset, and Linux does not say so.
+        Ok(now)
+    }
+
     fn read(&self, _offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
         if to.remaining() < SIZE {
             return Err(Errno::EINVAL.into());

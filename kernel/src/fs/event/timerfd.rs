@@ -7,7 +7,7 @@ use refs::{SpinLock, Waker};
 use super::relay::{OwnedBell, OwnedRelay};
 use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::{Events, File};
+use crate::fs::{Events, File, Lseek};
 use crate::step::{Step, Stop};
 use crate::time::{self, Alarm};
 
@@ -93,6 +93,11 @@ impl TimerFd {
 }
 
 impl File for TimerFd {
+    fn seek(&self, _to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
+        // It has no offset, and Linux does not say so.
+        Ok(now)
+    }
+
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
         if to.remaining() < 8 {
             return Err(Errno::EINVAL.into());

@@ -16,7 +16,8 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::stored::seek_in;
 use crate::fs::{
-    DirectoryEntry, FdFlags, File, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata, OpenFile, OpenFlags,
+    Creation, DirectoryEntry, FdFlags, File, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata, OpenFile,
+    OpenFlags,
 };
 use crate::step::Step;
 
@@ -135,6 +136,16 @@ impl InodeOps for Directory {
         Ok(())
     }
 
+    fn create<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        _name: &[u8],
+        _what: &Creation<'_>,
+        _cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        Err(Errno::ENOENT)
+    }
+
     fn may_change_metadata(&self) -> Result<()> {
         Err(Errno::EPERM)
     }
@@ -191,13 +202,16 @@ impl File for Info {
         let attribute = usize::try_from(self.fd).ok().and_then(|fd| table.handles.lock(cx).attribute(fd).copied());
         let mut flags = open.flags();
         flags.set(OpenFlags::CLOSE_ON_EXEC, attribute.is_some_and(|flags| flags.contains(FdFlags::CLOSE_ON_EXEC)));
+        let inode = open.location.inode.get(cx);
+        // What was opened by a path always has it.
+        flags.set(OpenFlags::LARGE_FILE, inode.ops.anonymous_name(&inode).is_none());
         let mut text = Text::default();
         text.add(format_args!(
             "pos:\t{}\nflags:\t0{:o}\nmnt_id:\t{}\nino:\t{}\n",
             open.offset.load(Ordering::Relaxed),
             flags.bits(),
             open.location.mount.get(cx).id,
-            open.location.inode.get(cx).number,
+            inode.number,
         ));
         let text = text.into_bytes();
         let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);

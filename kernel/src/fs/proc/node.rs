@@ -10,7 +10,7 @@ use super::text::TextFile;
 use super::{Entry, Target, What, inode};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{DirectoryEntry, File, FileKind, Inode, InodeOps, Jump, Metadata, OpenFlags};
+use crate::fs::{Creation, DirectoryEntry, File, FileKind, Inode, InodeOps, Jump, Metadata, OpenFlags};
 use crate::step::Step;
 
 /// The inode of an entry.
@@ -130,6 +130,16 @@ impl InodeOps for Node {
             self.target.check_access(me, cx)?;
         }
         Ok(Some(Box::new(TextFile::new(self.target, show, change))))
+    }
+
+    fn create<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        _name: &[u8],
+        _what: &Creation<'_>,
+        _cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        Err(Errno::ENOENT)
     }
 
     fn may_change_metadata(&self) -> Result<()> {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{DirectoryEntry, FileKind, FsContext, Inode, InodeOps, Jump, Metadata, OpenFile, Path};
+use crate::fs::{Creation, DirectoryEntry, FileKind, FsContext, Inode, InodeOps, Jump, Metadata, OpenFile, Path};
 use crate::memory::AddressSpace;
 use crate::process::{Name, THREADS};
 
@@ -143,6 +143,16 @@ impl InodeOps for Directory {
         Ok(())
     }
 
+    fn create<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        _name: &[u8],
+        _what: &Creation<'_>,
+        _cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        Err(Errno::ENOENT)
+    }
+
     fn may_change_metadata(&self) -> Result<()> {
         Err(Errno::EPERM)
     }
@@ -199,6 +209,16 @@ impl InodeOps for Threads {
             }
         }
         Ok(())
+    }
+
+    fn create<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        _name: &[u8],
+        _what: &Creation<'_>,
+        _cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        Err(Errno::ENOENT)
     }
 
     fn may_change_metadata(&self) -> Result<()> {

@@ -7,7 +7,7 @@ use super::node::{self, FIRST_POSITION};
 use super::{ROOT, Target, Who, inode, parse_id, process, process_of_thread, system};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{DirectoryEntry, FileKind, Inode, InodeOps, Metadata};
+use crate::fs::{Creation, DirectoryEntry, FileKind, Inode, InodeOps, Metadata};
 use crate::process::{Life, PROCESSES};
 
 /// The root directory.
@@ -68,6 +68,16 @@ impl InodeOps for Root {
             }
         }
         Ok(())
+    }
+
+    fn create<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        _name: &[u8],
+        _what: &Creation<'_>,
+        _cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        Err(Errno::ENOENT)
     }
 
     fn may_change_metadata(&self) -> Result<()> {

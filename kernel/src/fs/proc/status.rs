@@ -149,7 +149,13 @@ pub fn status(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result
     let thread = target.thread(cx).ok();
     let (letter, word) = state(target, &process, me, cx);
     text.add(format_args!("Name:\t"));
-    text.add_name(process.name(cx).bytes());
+    for &byte in process.name(cx).bytes() {
+        match byte {
+            b'\n' => text.add_bytes(b"\\n"),
+            b'\\' => text.add_bytes(b"\\\\"),
+            byte => text.add_bytes(&[byte]),
+        }
+    }
     if let Some(umask) = thread.as_ref().and_then(|thread| {
         let places = thread.fs.lock(cx).as_ref()?.downgrade();
         Some(places.upgrade(cx).ok()?.umask.load(Ordering::Relaxed))
