@@ -9,7 +9,7 @@ const FIRST_SIZE: usize = 4096;
 /// So many bytes are appended all or not at all.
 pub const ATOMIC: usize = 4096;
 /// A fault behind so many bytes ends a copy to user memory; one before that has it done anew, so that a program gets all there is.
-const WORTH_KEEPING: usize = 32768;
+const WORTH_KEEPING: usize = 65536;
 
 /// A queue of bytes. Its memory is taken when the first byte comes, and doubles with need up to the limit.
 pub struct Ring {
