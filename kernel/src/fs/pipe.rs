@@ -241,41 +241,6 @@ impl PipeEnd {
     }
 }
 
-/// Copies at most `len` bytes from one pipe to another, where they stay: tee(2). How many.
-///
-/// # Errors
-/// EBADF: an end that cannot do it. EINVAL: both are the same pipe. EPIPE.
-pub fn tee(from: &PipeEnd, to: &PipeEnd, len: usize, cx: &Cx) -> Step<usize> {
-    if from.readers.is_none() || to.writers.is_none() {
-        return Err(Errno::EBADF.into());
-    }
-    let (source, sink) = (from.pipe.get(cx), to.pipe.get(cx));
-    if source.downgrade() == sink.downgrade() {
-        return Err(Errno::EINVAL.into());
-    }
-    let mut bytes = {
-        let state = source.state.lock(cx);
-        if state.ring.is_empty() {
-            return if state.has_writers() { Err(Stop::Block) } else { Ok(0) };
-        }
-        let mut bytes = alloc::vec![0; state.ring.len().min(len)];
-        state.ring.copy(&mut Writer::from(&mut bytes[..]))?;
-        bytes
-    };
-    let mut state = sink.state.lock(cx);
-    if !state.has_readers() {
-        return Err(Errno::EPIPE.into());
-    }
-    bytes.truncate(state.ring.room());
-    if bytes.is_empty() && len > 0 {
-        return Err(Stop::Block);
-    }
-    let count = state.ring.push(&mut Reader::from(&bytes[..]))?;
-    drop(state);
-    sink.readable.wake_all();
-    Ok(count)
-}
-
 impl File for PipeEnd {
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
         if self.readers.is_none() {
