@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use frame::Cx;
 use frame::user::Registers;
 use linux_raw_sys::general as abi;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use super::{Action, AltStack, Info, SigInfo, SignalSet};
 use crate::current::Current;
@@ -24,7 +24,18 @@ use crate::step::{Patience, complete_async};
 struct RtSigFrame {
     return_address: u64,
     context: UContext,
-    info: SigInfo,
+    info: SigInfoHead,
+}
+
+/// What a frame is told of its signal.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+struct SigInfoHead {
+    signo: i32,
+    errno: i32,
+    code: i32,
+    padding: i32,
+    fields: [u64; 4],
 }
 
 /// `struct ucontext`.
@@ -88,6 +99,8 @@ struct FpSoftware {
     padding: [u32; 7],
 }
 
+/// The whole frame below the floating-point state. The rest of `siginfo_t` is left as it was.
+const FRAME_SIZE: usize = size_of::<RtSigFrame>() - size_of::<SigInfoHead>() + size_of::<SigInfo>();
 const FXSAVE_SIZE: usize = 512;
 const FP_SOFTWARE_AT: usize = 464;
 const XSTATE_FEATURES_AT: usize = 512;
@@ -158,7 +171,7 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
     };
     let (fp_size, _) = frame::user::fpu_size();
     let fp_at = top.wrapping_sub(fp_size + size_of::<u32>()) & !63;
-    let at = (fp_at.wrapping_sub(size_of::<RtSigFrame>()) & !15).wrapping_sub(8);
+    let at = (fp_at.wrapping_sub(FRAME_SIZE) & !15).wrapping_sub(8);
     if (nested || switches) && !alt_stack.contains(at.wrapping_add(1)) {
         return Err(Errno::EFAULT);
     }
@@ -180,7 +193,13 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
             },
             mask: mask.0,
         },
-        info: info.encode(),
+        info: SigInfoHead {
+            signo: info.signal.number() as i32,
+            errno: info.errno,
+            code: info.code,
+            padding: 0,
+            fields: info.fields,
+        },
     };
     me.write_async(cx, at, &contents)?;
     let registers = &mut me.context.registers;
@@ -230,7 +249,12 @@ fn write_fp_state_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> 
 /// EFAULT if the frame is not there or not well-formed: the caller sends SIGSEGV.
 pub fn return_from_handler_async(cx: &mut Cx, me: &mut Current) -> Result<usize> {
     // The handler's return has taken the return address off.
-    let contents: UContext = me.read_async(cx, me.context.registers.rsp)?;
+    let at = me.context.registers.rsp;
+    let mut contents = UContext::new_zeroed();
+    complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        me.memory(cx)?.reader(at, size_of::<UContext>()).read(contents.as_mut_bytes())?;
+        Ok(())
+    })?;
     let saved = contents.registers;
     if saved.fp_state == 0 {
         me.context.reset_fpu(cx);

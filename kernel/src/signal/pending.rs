@@ -103,6 +103,11 @@ impl Queue {
 
     fn take(&mut self, wanted: SignalSet) -> Option<Info> {
         let wanted = self.set.intersection(wanted);
+        if self.infos.len() == 1 && !wanted.is_empty() {
+            // The usual case: what is wanted is what there is.
+            self.set = SignalSet::EMPTY;
+            return self.infos.pop_front();
+        }
         let signal = wanted.intersection(SignalSet::FAULTS).first().or(wanted.first())?;
         let at = self.infos.iter().position(|info| info.signal == signal)?;
         let info = self.infos.remove(at);

@@ -73,6 +73,13 @@ fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSusp
         }
         return Ok(());
     }
+    // Usually the first thread takes it.
+    if let Some(first) = process.first_thread(cx)
+        && wants(process, &first, signal, cx)
+    {
+        notify(process, &first, signal, cx);
+        return Ok(());
+    }
     let threads = process.threads(cx);
     let taker =
         threads.iter().filter_map(|thread| thread.upgrade(cx).ok()).find(|thread| wants(process, thread, signal, cx));

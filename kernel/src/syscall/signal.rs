@@ -188,12 +188,15 @@ fn sender(me: &Current, cx: &Cx) -> Result<(u32, u32)> {
 /// Whether the caller may send the signal to the process.
 fn check_right(target: &Process, signal: Option<Signal>, me: &Current, cx: &Cx) -> Result<()> {
     let caller = me.process(cx)?;
+    if caller.pid == target.pid {
+        return Ok(());
+    }
     if signal == Some(Signal::CONT) && caller.session() == target.session() {
         return Ok(());
     }
     let own = me.thread(cx)?.credentials.lock(cx).clone();
     let allowed = match target.first_thread(cx) {
-        Some(thread) => caller.pid == target.pid || may_signal(&own, &thread.credentials.lock(cx)),
+        Some(thread) => may_signal(&own, &thread.credentials.lock(cx)),
         None => own.has(abi::CAP_KILL) || [own.uid, own.euid].contains(&target.uid(cx)),
     };
     if allowed { Ok(()) } else { Err(Errno::EPERM) }
