@@ -111,7 +111,7 @@ pub fn mount_root(archive: Option<&[u8]>, cx: &Cx) -> Result<()> {
     {
         crate::log!("the initial ram disk cannot be unpacked completely: {failure}");
     }
-    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, b"rootfs".to_vec(), MountFlags::empty())), None, cx);
+    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, b"tmpfs".to_vec(), MountFlags::empty())), None, cx);
     let root = place.upgrade(cx)?;
     let point = match root.ops_as::<Directory>().and_then(|names| names.find(b"dev", cx)) {
         Some(point) => point,

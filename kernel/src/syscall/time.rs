@@ -31,6 +31,12 @@ pub const CALLS: &[Entry] = &[
         Call::Async(clock_nanosleep_async),
         "sleeping by a processor-time clock",
     ),
+    Entry::partial(
+        abi::__NR_clock_adjtime,
+        "clock_adjtime",
+        Call::Step(clock_adjtime),
+        "the clock cannot be adjusted, only read",
+    ),
     Entry::partial(abi::__NR_adjtimex, "adjtimex", Call::Step(adjtimex), "the clock cannot be adjusted, only read"),
 ];
 
@@ -146,11 +152,24 @@ struct Timex {
 }
 
 /// The state of a clock that nobody synchronises: `TIME_ERROR`, with `STA_UNSYNC`.
+fn clock_adjtime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    match args.int(0) as u32 {
+        abi::CLOCK_REALTIME => read_adjustment(args.long(1), me, cx),
+        abi::CLOCK_MONOTONIC..=abi::CLOCK_TAI => Err(Errno::EOPNOTSUPP.into()),
+        _ => Err(Errno::EINVAL.into()),
+    }
+}
+
 fn adjtimex(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    read_adjustment(args.long(0), me, cx)
+}
+
+/// Tells how the real-time clock is adjusted: not at all.
+fn read_adjustment(address: usize, me: &Current, cx: &Cx) -> Step<usize> {
     const STATUS_UNSYNCHRONISED: i32 = 0x40;
     const TIME_ERROR: usize = 5;
     let memory = me.memory(cx)?;
-    let mut timex: Timex = memory.read(args.long(0))?;
+    let mut timex: Timex = memory.read(address)?;
     if timex.modes != 0 {
         return Err(Errno::EPERM.into());
     }
@@ -172,6 +191,6 @@ fn adjtimex(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         tick: 10_000,
         rest: [0; 14],
     };
-    memory.write(args.long(0), &timex)?;
+    memory.write(address, &timex)?;
     Ok(TIME_ERROR)
 }
