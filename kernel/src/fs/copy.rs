@@ -147,12 +147,7 @@ pub fn tee_async(
 pub fn check_ranges(cx: &Cx, _me: &Current, from: &CopyEnd, to: &CopyEnd, len: usize) -> Result<usize> {
     let source = from.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let target = to.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-    if !source.flags().can_read()
-        || !target.flags().can_write()
-        || target.flags().contains(OpenFlags::APPEND)
-        || source.flags().contains(OpenFlags::PATH)
-        || target.flags().contains(OpenFlags::PATH)
-    {
+    if source.flags().contains(OpenFlags::PATH) || target.flags().contains(OpenFlags::PATH) {
         return Err(Errno::EBADF);
     }
     let (source_inode, target_inode) = (source.inode(cx)?, target.inode(cx)?);
@@ -162,6 +157,9 @@ pub fn check_ranges(cx: &Cx, _me: &Current, from: &CopyEnd, to: &CopyEnd, len: u
             FileKind::Directory => return Err(Errno::EISDIR),
             _ => return Err(Errno::EINVAL),
         }
+    }
+    if !source.flags().can_read() || !target.flags().can_write() || target.flags().contains(OpenFlags::APPEND) {
+        return Err(Errno::EBADF);
     }
     let offset = |end: &CopyEnd, open: &OpenFile| match end.position {
         Position::At(offset) => offset,

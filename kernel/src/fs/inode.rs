@@ -356,6 +356,19 @@ impl Inode {
         parent.upgrade(cx).ok()
     }
 
+    /// Whether it is `outer`, or in it or in a directory below it.
+    pub fn is_within(this: &TempRc<'_, Inode>, outer: &TempRc<'_, Inode>, cx: &Cx) -> bool {
+        let outer = outer.downgrade();
+        let mut at = Some(this.clone());
+        while let Some(inode) = at {
+            if inode.downgrade() == outer {
+                return true;
+            }
+            at = inode.parent(cx);
+        }
+        false
+    }
+
     /// One more description may write it.
     ///
     /// # Errors

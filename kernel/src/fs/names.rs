@@ -9,7 +9,7 @@ use frame::Cx;
 use super::access::{Subject, Want};
 use super::open::creation;
 use super::walk::{self, Found, WalkFlags};
-use super::{DeviceNumber, FileKind, Location, Path, Rename};
+use super::{DeviceNumber, FileKind, Inode, Location, Path, Rename};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 
@@ -21,6 +21,9 @@ pub struct At<'a> {
     /// The path.
     pub path: &'a [u8],
 }
+
+/// The last name itself, which need not be there.
+const NAME: WalkFlags = WalkFlags::NAME.union(WalkFlags::MAY_BE_MISSING);
 
 impl<'a> At<'a> {
     fn walk<'cx>(self, flags: WalkFlags, me: &Current, cx: &'cx Cx) -> Result<Found<'cx, 'a>> {
@@ -62,7 +65,7 @@ fn check_new<'f, 'cx>(
 /// # Errors
 /// Those of the three; EPERM for a device node of an unprivileged caller.
 pub fn make(at: At<'_>, new: &NewFile<'_>, me: &Current, cx: &Cx) -> Result<()> {
-    let found = at.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    let found = at.walk(NAME, me, cx)?;
     if found.has_trailing_slash && found.target.is_none() && new.kind != FileKind::Directory {
         return Err(Errno::ENOENT);
     }
@@ -89,15 +92,15 @@ pub fn make(at: At<'_>, new: &NewFile<'_>, me: &Current, cx: &Cx) -> Result<()> 
 /// Those of link(2).
 pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
     let source = from.walk(walking, me, cx)?.target.ok_or(Errno::ENOENT)?;
-    let found = to.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    let found = to.walk(NAME, me, cx)?;
     if found.has_trailing_slash && found.target.is_none() {
         return Err(Errno::ENOENT);
     }
     let subject = Subject::of(me, cx)?;
-    let parent = check_new(&found, &subject, me, cx)?;
-    if source.mount.id != parent.mount.id {
+    if found.target.is_none() && source.mount.id != found.parent.mount.id {
         return Err(Errno::EXDEV);
     }
+    let parent = check_new(&found, &subject, me, cx)?;
     if source.inode.kind == FileKind::Directory {
         return Err(Errno::EPERM);
     }
@@ -109,15 +112,19 @@ pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &Current, cx: &Cx)
 /// # Errors
 /// Those of unlink(2).
 pub fn unlink(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
-    let found = at.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    let found = at.walk(NAME, me, cx)?;
     if found.name.is_empty() {
         return Err(Errno::EISDIR);
     }
     let victim = found.target.ok_or(Errno::ENOENT)?;
     let parent = found.parent;
     parent.mount.check_writable()?;
+    let is_directory = victim.inode.kind == FileKind::Directory;
+    if found.has_trailing_slash {
+        return Err(if is_directory { Errno::EISDIR } else { Errno::ENOTDIR });
+    }
     Subject::of(me, cx)?.check_removal(&parent.inode, &victim.inode, me, cx)?;
-    if victim.inode.kind == FileKind::Directory {
+    if is_directory {
         return Err(Errno::EISDIR);
     }
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
@@ -131,7 +138,7 @@ pub fn unlink(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
 /// # Errors
 /// Those of rmdir(2).
 pub fn remove_directory(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
-    let found = at.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    let found = at.walk(NAME, me, cx)?;
     if found.ends_in_dot {
         return Err(Errno::EINVAL);
     }
@@ -157,8 +164,8 @@ pub fn remove_directory(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
 /// # Errors
 /// Those of rename(2).
 pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &Current, cx: &Cx) -> Result<()> {
-    let source = from.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
-    let target = to.walk(WalkFlags::MAY_BE_MISSING, me, cx)?;
+    let source = from.walk(NAME, me, cx)?;
+    let target = to.walk(NAME, me, cx)?;
     if source.parent.mount.id != target.parent.mount.id {
         return Err(Errno::EXDEV);
     }
@@ -168,23 +175,58 @@ pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &Current, cx: &Cx) -> R
     }
     source.parent.mount.check_writable()?;
     let moved = source.target.ok_or(Errno::ENOENT)?;
-    let subject = Subject::of(me, cx)?;
-    let is_directory = moved.inode.kind == FileKind::Directory;
-    if !is_directory && (source.has_trailing_slash || (target.has_trailing_slash && how != Rename::Exchange)) {
+    match (&target.target, how) {
+        (Some(_), Rename::NoReplace) => return Err(Errno::EEXIST),
+        (None, Rename::Exchange) => return Err(Errno::ENOENT),
+        _ => {}
+    }
+    let is_directory = |path: &Path<'_>| path.inode.kind == FileKind::Directory;
+    if let (Some(existing), Rename::Exchange) = (&target.target, how)
+        && target.has_trailing_slash
+        && !is_directory(existing)
+    {
         return Err(Errno::ENOTDIR);
     }
-    if how == Rename::NoReplace && target.target.is_some() {
-        return Err(Errno::EEXIST);
+    if !is_directory(&moved) && (source.has_trailing_slash || (target.has_trailing_slash && how != Rename::Exchange)) {
+        return Err(Errno::ENOTDIR);
     }
-    subject.check_removal(&source.parent.inode, &moved.inode, me, cx)?;
+    let (parent, to_parent) = (&source.parent.inode, &target.parent.inode);
+    if is_directory(&moved) && Inode::is_within(to_parent, &moved.inode, cx) {
+        return Err(Errno::EINVAL);
+    }
+    if let Some(existing) = &target.target {
+        if Inode::is_within(parent, &existing.inode, cx) {
+            return Err(if how == Rename::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+        }
+        if existing.inode.downgrade() == moved.inode.downgrade() {
+            return Ok(());
+        }
+    }
+    let subject = Subject::of(me, cx)?;
+    subject.check_removal(parent, &moved.inode, me, cx)?;
+    let crosses = parent.downgrade() != to_parent.downgrade();
     match &target.target {
-        Some(existing) => subject.check_removal(&target.parent.inode, &existing.inode, me, cx)?,
-        None => subject.check(&target.parent.inode, Want::WRITE | Want::EXECUTE, me, cx)?,
+        Some(existing) => {
+            subject.check_removal(to_parent, &existing.inode, me, cx)?;
+            match (is_directory(&moved), is_directory(existing)) {
+                _ if how == Rename::Exchange => {}
+                (true, false) => return Err(Errno::ENOTDIR),
+                (false, true) => return Err(Errno::EISDIR),
+                _ => {}
+            }
+        }
+        None => subject.check(to_parent, Want::WRITE | Want::EXECUTE, me, cx)?,
     }
-    let crosses = source.parent.inode.downgrade() != target.parent.inode.downgrade();
-    if is_directory && crosses {
-        // Its `..` is rewritten.
-        subject.check(&moved.inode, Want::WRITE, me, cx)?;
+    if crosses {
+        // The `..` of a directory is rewritten.
+        if is_directory(&moved) {
+            subject.check(&moved.inode, Want::WRITE, me, cx)?;
+        }
+        if let (Some(existing), Rename::Exchange) = (&target.target, how)
+            && is_directory(existing)
+        {
+            subject.check(&existing.inode, Want::WRITE, me, cx)?;
+        }
     }
     let is_busy = |path: &Path<'_>, parent: &Path<'_>| {
         path.inode.mounts.load(Ordering::Relaxed) > 0 || path.mount.id != parent.mount.id
@@ -194,7 +236,6 @@ pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &Current, cx: &Cx) -> R
     {
         return Err(Errno::EBUSY);
     }
-    let (parent, to_parent) = (&source.parent.inode, &target.parent.inode);
     parent.ops.rename(parent, &source.name, to_parent, &target.name, how, cx)
 }
 

@@ -89,7 +89,7 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &
     }
     let mut walking = how.walk;
     walking.set(WalkFlags::FOLLOW, !flags.contains(OpenFlags::NO_FOLLOW) && !exclusive);
-    walking.set(WalkFlags::MAY_BE_MISSING, creates);
+    walking.set(WalkFlags::MAY_BE_MISSING | WalkFlags::NO_SLASH, creates);
     // Where the start is to be the root, it is also where absolute paths start.
     let is_confined = walking.intersects(WalkFlags::IN_ROOT | WalkFlags::BENEATH);
     let start = walk::start(directory, if is_confined { b"" } else { path }, me, cx)?;
@@ -109,9 +109,6 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &
             open_inode(&path, flags, me, cx)
         }
         None => {
-            if found.has_trailing_slash {
-                return Err(Errno::EISDIR.into());
-            }
             let parent = found.parent;
             subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, me, cx)?;
             parent.mount.check_writable()?;
@@ -136,7 +133,6 @@ fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject, me: &Current, cx:
     want.set(Want::WRITE, flags.can_write() || truncates);
     match inode.kind {
         FileKind::Symlink => return Err(Errno::ELOOP),
-        FileKind::Socket => return Err(Errno::ENXIO),
         FileKind::CharacterDevice | FileKind::BlockDevice if mount.flags().contains(MountFlags::NO_DEVICES) => {
             return Err(Errno::EACCES);
         }

@@ -181,13 +181,13 @@ fn go_on_writing_async(
 #[inline(always)]
 fn check(open: &OpenFile, allowed: fn(OpenFlags) -> bool, position: Position) -> Result<()> {
     let flags = open.flags();
-    if !allowed(flags) || flags.contains(OpenFlags::PATH) {
+    if flags.contains(OpenFlags::PATH) {
         return Err(Errno::EBADF);
     }
     if position != Position::Current && !open.is_seekable {
         return Err(Errno::ESPIPE);
     }
-    Ok(())
+    if allowed(flags) { Ok(()) } else { Err(Errno::EBADF) }
 }
 
 /// Enters the waker wherever it must be.

@@ -64,6 +64,12 @@ bitflags! {
         const FOLLOW = 1;
         /// The last name need not be there.
         const MAY_BE_MISSING = 2;
+        /// The last name itself is meant: a slash behind it does not follow a link, and asks for nothing. For making, removing and renaming.
+        const NAME = 256;
+        /// A slash behind the last name is EISDIR (O_CREAT).
+        const NO_SLASH = 512;
+        /// Permissions are those of the real ids: access(2).
+        const REAL_IDS = 1024;
         /// The empty path is the start itself (AT_EMPTY_PATH).
         const MAY_BE_EMPTY = 4;
         /// RESOLVE_BENEATH of openat2(2): leaving the start is EXDEV.
@@ -120,11 +126,17 @@ pub fn resolve<'cx>(directory: i32, path: &[u8], flags: WalkFlags, me: &Current,
     }
     let root = me.fs(cx)?.root(cx)?;
     let at = if path.first() == Some(&b'/') { root.clone() } else { start(directory, path, me, cx)? };
-    let mut walker = Walker { me, cx, flags, root, subject: Subject::of(me, cx)?, at, links: 0 };
+    let mut walker = Walker { me, cx, flags, root, subject: subject(flags, me, cx)?, at, links: 0 };
     match walker.segment(path)? {
         Outcome::End(end) => end.target.ok_or(Errno::ENOENT),
         Outcome::Link { target, behind } => walker.go_on(target, path, behind)?.0.target.ok_or(Errno::ENOENT),
     }
+}
+
+/// Whose permissions count on the way.
+#[inline(always)]
+fn subject(flags: WalkFlags, me: &Current, cx: &Cx) -> Result<Subject> {
+    if flags.contains(WalkFlags::REAL_IDS) { Subject::real(me, cx) } else { Subject::of(me, cx) }
 }
 
 /// What is at the end of a path, and the directory it is in.
@@ -152,7 +164,7 @@ pub fn walk<'cx, 'p>(
     }
     let root =
         if flags.intersects(WalkFlags::IN_ROOT | WalkFlags::BENEATH) { start.clone() } else { me.fs(cx)?.root(cx)? };
-    let mut walker = Walker { me, cx, flags, root, subject: Subject::of(me, cx)?, at: start, links: 0 };
+    let mut walker = Walker { me, cx, flags, root, subject: subject(flags, me, cx)?, at: start, links: 0 };
     if path.first() == Some(&b'/') {
         walker.go_to_root()?;
     }
@@ -289,6 +301,9 @@ impl<'cx> Walker<'_, 'cx> {
                 }
                 continue;
             }
+            if has_trailing_slash && self.flags.contains(WalkFlags::NO_SLASH) {
+                return Err(Errno::EISDIR);
+            }
             let child = match self.look_up(name) {
                 Ok(inode) => inode,
                 Err(Errno::ENOENT) if is_last && self.flags.contains(WalkFlags::MAY_BE_MISSING) => {
@@ -303,7 +318,8 @@ impl<'cx> Walker<'_, 'cx> {
             };
             let child = Path { mount: self.at.mount.clone(), inode: child };
             let child = self.cross(child)?;
-            let follows = !is_last || has_trailing_slash || self.flags.contains(WalkFlags::FOLLOW);
+            let needs_directory = has_trailing_slash && !self.flags.contains(WalkFlags::NAME);
+            let follows = !is_last || needs_directory || self.flags.contains(WalkFlags::FOLLOW);
             if child.inode.kind == FileKind::Symlink && follows {
                 match self.follow(&child)? {
                     // What is behind the name, with its slashes, goes behind the target.
@@ -318,7 +334,7 @@ impl<'cx> Walker<'_, 'cx> {
                 }
             }
             if is_last {
-                if has_trailing_slash && child.inode.kind != FileKind::Directory {
+                if needs_directory && child.inode.kind != FileKind::Directory {
                     return Err(Errno::ENOTDIR);
                 }
                 return Ok(Outcome::End(End {

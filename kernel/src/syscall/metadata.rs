@@ -219,7 +219,17 @@ fn fstat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 /// What `directory`, `path` and the AT_* flags mean together.
 #[inline]
 fn resolve_at<'cx>(cx: &'cx Cx, me: &Current, directory: i32, path: usize, flags: u32) -> Step<Path<'cx>> {
-    let mut walking = WalkFlags::empty();
+    resolve_as(cx, me, directory, path, flags, WalkFlags::empty())
+}
+
+fn resolve_as<'cx>(
+    cx: &'cx Cx,
+    me: &Current,
+    directory: i32,
+    path: usize,
+    flags: u32,
+    mut walking: WalkFlags,
+) -> Step<Path<'cx>> {
     walking.set(WalkFlags::FOLLOW, flags & abi::AT_SYMLINK_NOFOLLOW == 0);
     if flags & abi::AT_EMPTY_PATH != 0 {
         walking |= WalkFlags::MAY_BE_EMPTY;
@@ -331,8 +341,12 @@ fn access(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32, flags: 
     if flags & !known != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let found = resolve_at(cx, me, directory, path, flags & !abi::AT_EACCESS)?;
-    let subject = if flags & abi::AT_EACCESS != 0 { Subject::of(me, cx)? } else { Subject::real(me, cx)? };
+    let (ids, subject) = if flags & abi::AT_EACCESS != 0 {
+        (WalkFlags::empty(), Subject::of(me, cx)?)
+    } else {
+        (WalkFlags::REAL_IDS, Subject::real(me, cx)?)
+    };
+    let found = resolve_as(cx, me, directory, path, flags & !abi::AT_EACCESS, ids)?;
     if want.contains(Want::WRITE) && matches!(found.inode.kind, FileKind::Regular | FileKind::Directory) {
         found.mount.check_writable()?;
     }
@@ -431,14 +445,18 @@ fn utimensat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         return Err(Errno::EINVAL.into());
     }
     let mut times = [NewTime::Now; 2];
+    let mut is_valid = true;
     if address != 0 {
         let told: [[i64; 2]; 2] = me.memory(cx)?.read(address)?;
         for (time, [seconds, nanoseconds]) in times.iter_mut().zip(told) {
             *time = match nanoseconds {
                 nanoseconds if nanoseconds == i64::from(abi::UTIME_NOW) => NewTime::Now,
                 nanoseconds if nanoseconds == i64::from(abi::UTIME_OMIT) => NewTime::Keep,
-                0..1_000_000_000 => NewTime::To(Timestamp { seconds, nanoseconds: nanoseconds as u32 }),
-                _ => return Err(Errno::EINVAL.into()),
+                // Judged once the file is found.
+                nanoseconds => {
+                    is_valid &= (0..1_000_000_000).contains(&nanoseconds);
+                    NewTime::To(Timestamp { seconds, nanoseconds: nanoseconds as u32 })
+                }
             };
         }
     }
@@ -453,6 +471,9 @@ fn utimensat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     } else {
         resolve_at(cx, me, directory, path, flags)?
     };
+    if !is_valid {
+        return Err(Errno::EINVAL.into());
+    }
     attributes::change_times(&found.mount, &found.inode, times[0], times[1], me, cx)?;
     Ok(0)
 }

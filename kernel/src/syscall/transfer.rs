@@ -197,14 +197,25 @@ fn lseek(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(new as usize)
 }
 
+/// Whether an offset for what has none is ESPIPE, or judged later.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seekable {
+    Needed,
+    JudgedLater,
+}
+
 /// One end of a copy: the descriptor, and the offset at an address of the caller's memory, if there is one.
-fn end_async(cx: &mut Cx, me: &mut Current, fd: i32, offset: usize) -> Result<CopyEnd> {
+fn end_async(cx: &mut Cx, me: &mut Current, fd: i32, offset: usize, seekable: Seekable) -> Result<CopyEnd> {
     let name = me.files(cx)?.weak(fd, cx)?;
     let position = match offset {
         0 => Position::Current,
         address => {
             let told: i64 = me.read_async(cx, address)?;
-            if !name.upgrade(cx).map_err(|_| Errno::EBADF)?.is_seekable {
+            let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+            if open.flags().contains(OpenFlags::PATH) {
+                return Err(Errno::EBADF);
+            }
+            if !open.is_seekable && seekable == Seekable::Needed {
                 return Err(Errno::ESPIPE);
             }
             Position::At(u64::try_from(told).map_err(|_| Errno::EINVAL)?)
@@ -227,8 +238,8 @@ fn sendfile_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EBADF);
     }
     drop(files);
-    let to = end_async(cx, me, args.int(0), 0)?;
-    let from = end_async(cx, me, args.int(1), args.long(2))?;
+    let to = end_async(cx, me, args.int(0), 0, Seekable::Needed)?;
+    let from = end_async(cx, me, args.int(1), args.long(2), Seekable::Needed)?;
     if !from.name.upgrade(cx).map_err(|_| Errno::EBADF)?.is_seekable {
         return Err(Errno::EINVAL);
     }
@@ -244,8 +255,8 @@ fn copy_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
     if args.int(5) != 0 {
         return Err(Errno::EINVAL);
     }
-    let from = end_async(cx, me, args.int(0), args.long(1))?;
-    let to = end_async(cx, me, args.int(2), args.long(3))?;
+    let from = end_async(cx, me, args.int(0), args.long(1), Seekable::JudgedLater)?;
+    let to = end_async(cx, me, args.int(2), args.long(3), Seekable::JudgedLater)?;
     let len = copy::check_ranges(cx, me, &from, &to, args.long(4).min(MOST_BYTES))?;
     let copied = copy::copy_async(cx, me, &from, &to, len, false)?;
     moved_async(cx, me, &from, args.long(1), copied)?;
@@ -258,8 +269,8 @@ fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if flags & !(abi::SPLICE_F_MOVE | abi::SPLICE_F_NONBLOCK | abi::SPLICE_F_MORE | abi::SPLICE_F_GIFT) != 0 {
         return Err(Errno::EINVAL);
     }
-    let from = end_async(cx, me, args.int(0), args.long(1))?;
-    let to = end_async(cx, me, args.int(2), args.long(3))?;
+    let from = end_async(cx, me, args.int(0), args.long(1), Seekable::Needed)?;
+    let to = end_async(cx, me, args.int(2), args.long(3), Seekable::Needed)?;
     let is_pipe = |end: &CopyEnd, cx: &Cx| {
         let open = end.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         Ok::<bool, Errno>(open.kind::<PipeEnd>().is_some())
@@ -357,7 +368,7 @@ fn readahead(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn fallocate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    if open.flags().contains(OpenFlags::PATH) || !open.flags().can_write() {
+    if open.flags().contains(OpenFlags::PATH) {
         return Err(Errno::EBADF.into());
     }
     let (mode, offset, len) = (args.int(1) as u32, args.long(2) as i64, args.long(3) as i64);
@@ -368,6 +379,9 @@ fn fallocate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let punches_and_grows = mode & (abi::FALLOC_FL_PUNCH_HOLE | abi::FALLOC_FL_KEEP_SIZE) == abi::FALLOC_FL_PUNCH_HOLE;
     if mode & !known != 0 || punches_and_grows {
         return Err(Errno::EOPNOTSUPP.into());
+    }
+    if !open.flags().can_write() {
+        return Err(Errno::EBADF.into());
     }
     let inode = open.inode(cx)?;
     match inode.kind {

@@ -108,19 +108,6 @@ fn change_links(directory: &Inode, difference: i32, cx: &Cx) {
     directory.change(cx, |metadata| metadata.links = metadata.links.saturating_add_signed(difference));
 }
 
-/// Whether `inner` is `outer` or a directory somewhere below it.
-fn is_within(inner: &TempRc<'_, Inode>, outer: &TempRc<'_, Inode>, cx: &Cx) -> bool {
-    let outer = outer.downgrade();
-    let mut at = Some(inner.clone());
-    while let Some(inode) = at {
-        if inode.downgrade() == outer {
-            return true;
-        }
-        at = inode.parent(cx);
-    }
-    false
-}
-
 impl InodeOps for Directory {
     fn refresh(&self, metadata: &mut Metadata, cx: &Cx) {
         metadata.size = (2 + self.entries.lock(cx).names.len() as u64) * ENTRY_BYTES;
@@ -188,7 +175,7 @@ impl InodeOps for Directory {
         let mut metadata = Metadata::new(FileKind::Regular, what.permissions).owned_by(what.uid, what.gid);
         metadata.links = 0;
         let number = this.file_system.get(cx).next_inode();
-        let ops = Box::new(RegularFile::new(Ticket::take(&this.file_system)?));
+        let ops = Box::new(RegularFile::unnamed(Ticket::take(&this.file_system)?));
         let inode = Inode::new(this.file_system.share(), number, metadata, Some(this.downgrade()), ops);
         inode.place.lock(cx).removed_name = Some(alloc::format!("#{number}").into_bytes().into());
         Ok(StrongRc::new(inode))
@@ -197,8 +184,13 @@ impl InodeOps for Directory {
     fn link(&self, this: &TempRc<'_, Inode>, name: &[u8], target: &TempRc<'_, Inode>, cx: &Cx) -> Result<()> {
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
-        if target.metadata(cx).links >= MOST_LINKS {
+        let links = target.metadata(cx).links;
+        if links >= MOST_LINKS {
             return Err(Errno::EMLINK);
+        }
+        // A removed file stays removed; one that never had a name (O_TMPFILE) may get one.
+        if links == 0 && !target.ops_as::<RegularFile>().is_some_and(RegularFile::may_be_named) {
+            return Err(Errno::ENOENT);
         }
         let share = target.share().ok_or(Errno::ENOENT)?;
         self.enter(this, name, share, cx)?;
@@ -251,7 +243,7 @@ impl InodeOps for Directory {
         let moved = self.find(name, cx).ok_or(Errno::ENOENT)?;
         let existing = target.find(to_name, cx);
         let moves_directory = moved.kind == FileKind::Directory;
-        if moves_directory && is_within(to, &moved, cx) {
+        if moves_directory && Inode::is_within(to, &moved, cx) {
             return Err(Errno::EINVAL);
         }
         match (&existing, how) {
@@ -303,7 +295,7 @@ impl Directory {
         (to, target, to_name, other): (&TempRc<'_, Inode>, &Directory, &[u8], &TempRc<'_, Inode>),
         cx: &Cx,
     ) -> Result<()> {
-        if other.kind == FileKind::Directory && is_within(this, other, cx) {
+        if other.kind == FileKind::Directory && Inode::is_within(this, other, cx) {
             return Err(Errno::EINVAL);
         }
         let (Some(first), Some(second)) = (moved.share(), other.share()) else {

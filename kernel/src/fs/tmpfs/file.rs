@@ -33,6 +33,7 @@ pub struct RegularFile {
     name: Option<Vec<u8>>,
     /// What was forbidden for ever (F_SEAL_*).
     seals: AtomicU32,
+    may_be_named: bool,
     ticket: Ticket,
 }
 
@@ -123,8 +124,21 @@ impl RegularFile {
             mapped: AtomicBool::new(false),
             name: None,
             seals: AtomicU32::new(F_SEAL_SEAL),
+            may_be_named: false,
             ticket,
         }
+    }
+
+    /// One that gets its first name later, if at all (O_TMPFILE).
+    pub(super) fn unnamed(ticket: Ticket) -> Self {
+        let mut file = Self::new(ticket);
+        file.may_be_named = true;
+        file
+    }
+
+    /// Whether it may get a name although it has none.
+    pub(super) fn may_be_named(&self) -> bool {
+        self.may_be_named
     }
 
     /// One that has no place in the tree.
