@@ -46,6 +46,11 @@ impl File for Null {
         Ok(len)
     }
 
+    fn is_seekable(&self) -> bool {
+        // An offset is allowed and means nothing.
+        true
+    }
+
     fn seek(&self, _to: Lseek, _now: u64, _cx: &Cx) -> Step<u64> {
         Ok(0)
     }
@@ -63,7 +68,11 @@ impl File for Zero {
     }
 
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
-        Ok(to.zero(to.remaining().min(AT_ONCE))?)
+        let room = to.remaining();
+        match to.zero(room.min(AT_ONCE)) {
+            Err(fault) if to.remaining() == room => Err(fault.into()),
+            _ => Ok(room - to.remaining()),
+        }
     }
 
     fn write(&self, offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
@@ -72,6 +81,11 @@ impl File for Zero {
 
     fn mappable<'a>(&'a self, _cx: &'a Cx) -> Mappable<'a> {
         Mappable::Zeros
+    }
+
+    fn is_seekable(&self) -> bool {
+        // An offset is allowed and means nothing.
+        true
     }
 
     fn seek(&self, _to: Lseek, _now: u64, _cx: &Cx) -> Step<u64> {
@@ -93,6 +107,11 @@ impl File for Full {
 
     fn write(&self, _offset: u64, _from: &mut Reader<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
         Err(Errno::ENOSPC.into())
+    }
+
+    fn is_seekable(&self) -> bool {
+        // An offset is allowed and means nothing.
+        true
     }
 
     fn seek(&self, _to: Lseek, _now: u64, _cx: &Cx) -> Step<u64> {

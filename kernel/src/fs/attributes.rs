@@ -8,7 +8,7 @@ use linux_raw_sys::general as abi;
 use refs::TempRc;
 
 use super::access::{Subject, Want};
-use super::stored::remove_privileges;
+use super::stored::{lost_group_bit, remove_privileges};
 use super::{FileKind, Inode, Mount, Timestamp};
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -55,7 +55,8 @@ pub fn change_owner(
     mount.check_writable()?;
     inode.ops.may_change_metadata()?;
     let subject = Subject::of(me, cx)?;
-    let (_, owner, group) = inode.access_bits(cx);
+    let (mode, owner, group) = inode.access_bits(cx);
+    let lost = abi::S_ISUID | lost_group_bit(mode, group, &subject, me, cx);
     if !subject.is_privileged() {
         let gives_away = uid.is_some_and(|uid| uid != owner);
         let joins = gid.is_some_and(|gid| gid != group && !subject.is_in(gid, me, cx));
@@ -67,10 +68,7 @@ pub fn change_owner(
         metadata.uid = uid.unwrap_or(metadata.uid);
         metadata.gid = gid.unwrap_or(metadata.gid);
         if inode.kind != FileKind::Directory {
-            metadata.mode &= !abi::S_ISUID;
-            if metadata.mode & abi::S_IXGRP != 0 {
-                metadata.mode &= !abi::S_ISGID;
-            }
+            metadata.mode &= !lost;
         }
         metadata.changed = Timestamp::now();
     });

@@ -312,6 +312,11 @@ impl Inode {
         f(&metadata)
     }
 
+    /// Whether it is a directory that was removed: nothing can be made in it.
+    pub fn is_removed(&self, cx: &Cx) -> bool {
+        self.with_metadata(cx, |metadata| metadata.links == 0)
+    }
+
     /// Mode, owner and group, for permission checks.
     #[inline]
     pub fn access_bits(&self, cx: &Cx) -> (u32, u32, u32) {

@@ -56,6 +56,9 @@ fn check_new<'f, 'cx>(
     }
     let parent = &found.parent;
     parent.mount.check_writable()?;
+    if parent.inode.is_removed(cx) {
+        return Err(Errno::ENOENT);
+    }
     subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, me, cx)?;
     Ok(parent)
 }
@@ -145,7 +148,8 @@ pub fn remove_directory(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
     let victim = found.target.ok_or(Errno::ENOENT)?;
     if found.name.is_empty() {
         // `..` has something in it; the root is in use.
-        return Err(if at.path.ends_with(b"..") { Errno::ENOTEMPTY } else { Errno::EBUSY });
+        let is_above = at.path.rsplit(|&byte| byte == b'/').find(|part| !part.is_empty()) == Some(b"..");
+        return Err(if is_above { Errno::ENOTEMPTY } else { Errno::EBUSY });
     }
     let parent = found.parent;
     parent.mount.check_writable()?;

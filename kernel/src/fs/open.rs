@@ -110,6 +110,9 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &
         }
         None => {
             let parent = found.parent;
+            if parent.inode.is_removed(cx) {
+                return Err(Errno::ENOENT.into());
+            }
             subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, me, cx)?;
             parent.mount.check_writable()?;
             crate::memory::admit()?;

@@ -40,13 +40,23 @@ impl StoredFile {
 
 /// Who changes the content of a set-user-ID program takes that away from it: see inode(7).
 pub fn remove_privileges(inode: &Inode, me: &Current, cx: &Cx) -> Result<()> {
-    let (mode, ..) = inode.access_bits(cx);
-    if mode & (S_ISUID | S_ISGID) == 0 || Subject::of(me, cx)?.is_privileged() {
+    let (mode, _, group) = inode.access_bits(cx);
+    if mode & (S_ISUID | S_ISGID) == 0 {
         return Ok(());
     }
-    let removed = if mode & S_IXGRP != 0 { S_ISUID | S_ISGID } else { S_ISUID };
-    inode.change(cx, |metadata| metadata.mode &= !removed);
+    let subject = Subject::of(me, cx)?;
+    if !subject.is_privileged() {
+        let removed = S_ISUID | lost_group_bit(mode, group, &subject, me, cx);
+        inode.change(cx, |metadata| metadata.mode &= !removed);
+    }
     Ok(())
+}
+
+/// The set-group-ID bit, where who changes a file takes it away: always from what the group may execute, else (there it once meant mandatory
+/// locking) who is not in the group.
+pub fn lost_group_bit(mode: u32, group: u32, subject: &Subject, me: &Current, cx: &Cx) -> u32 {
+    let stays = mode & S_IXGRP == 0 && (subject.is_privileged() || subject.is_in(group, me, cx));
+    if stays { 0 } else { S_ISGID }
 }
 
 /// The offset that lseek(2) leads to in a file of that size.

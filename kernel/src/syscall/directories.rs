@@ -251,7 +251,7 @@ fn getdents(cx: &Cx, me: &Current, args: &Args, layout: Layout) -> Step<usize> {
     if inode.kind != FileKind::Directory {
         return Err(Errno::ENOTDIR.into());
     }
-    if inode.metadata(cx).links == 0 {
+    if inode.is_removed(cx) {
         return Err(Errno::ENOENT.into());
     }
     // What does not fit into so much is told by the next call.
@@ -285,7 +285,7 @@ fn getdents(cx: &Cx, me: &Current, args: &Args, layout: Layout) -> Step<usize> {
 fn getcwd(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let fs = me.fs(cx)?;
     let working = fs.working(cx)?;
-    if working.inode.metadata(cx).links == 0 {
+    if working.inode.is_removed(cx) {
         return Err(Errno::ENOENT.into());
     }
     let mut name = working.name(&fs.root(cx)?, cx);

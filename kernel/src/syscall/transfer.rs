@@ -12,6 +12,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::copy::{self, CopyEnd};
 use crate::fs::pipe::PipeEnd;
+use crate::fs::stored::remove_privileges;
 use crate::fs::transfer::{
     MOST_BYTES, Piece, Position, TransferFlags, read_async, read_piece_async, write_async, write_piece_async,
 };
@@ -391,6 +392,7 @@ fn fallocate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         _ => return Err(Errno::ENODEV.into()),
     }
     inode.ops.allocate(&inode, mode, offset as u64, len as u64, cx)?;
+    remove_privileges(&inode, me, cx)?;
     Ok(0)
 }
 
