@@ -35,6 +35,8 @@ bitflags! {
         const WIPE_ON_FORK = 16;
         /// It was not asked to be backed by memory (MAP_NORESERVE).
         const NO_RESERVE = 32;
+        /// It shows an object, cannot be written now, and may have pages of its own from before.
+        const MAY_OWN = 64;
     }
 }
 

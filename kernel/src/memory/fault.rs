@@ -237,13 +237,20 @@ impl AddressSpace {
 
     /// The frame at `address`, in a state in which it may be written.
     fn writable(&self, address: usize, right: WriteRight, cx: &Cx) -> Result<UFrame, BadAccess> {
-        let layout = self.layout.lock(cx);
+        let mut layout = self.layout.lock(cx);
         let area = layout.areas.find(address).ok_or(BadAccess::NotMapped)?;
         let is_private = !area.flags.contains(AreaFlags::SHARED);
-        let is_forced = right == WriteRight::Forced && is_private;
-        if !area.prot.contains(Prot::WRITE) && !is_forced {
-            return Err(BadAccess::NotAllowed);
+        if !area.prot.contains(Prot::WRITE) {
+            if !(right == WriteRight::Forced && is_private) {
+                return Err(BadAccess::NotAllowed);
+            }
+            if area.shows_object_privately() {
+                let range = area.range();
+                let changed = layout.areas.change(range, |area| area.flags |= AreaFlags::MAY_OWN);
+                changed.map_err(|_| BadAccess::NoMemory)?;
+            }
         }
+        let area = layout.areas.find(address).ok_or(BadAccess::NotMapped)?;
         let page = address & !(PAGE_SIZE - 1);
         if self.vm.query(page, cx).is_none() {
             self.bring_in(area, page, Access::Write, cx)?;

@@ -164,7 +164,12 @@ impl AddressSpace {
                 .sum();
             layout.admit_data(added, limits)?;
         }
-        layout.areas.change(range.clone(), |area| area.prot = prot)?;
+        layout.areas.change(range.clone(), |area| {
+            if area.prot.contains(Prot::WRITE) && area.shows_object_privately() {
+                area.flags |= AreaFlags::MAY_OWN;
+            }
+            area.prot = prot;
+        })?;
         for area in layout.areas.overlapping(range.clone()) {
             let part = area.start.max(range.start)..area.end.min(range.end);
             self.vm.protect(part, mapped(prot), !area.flags.contains(AreaFlags::SHARED), cx);

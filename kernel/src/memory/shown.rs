@@ -1,9 +1,10 @@
 //! [`Shown`]: what an area shows, and keeps alive.
 
 use frame::Cx;
+use frame::mm::Prot;
 use refs::{StrongRc, WeakRc};
 
-use super::areas::Backing;
+use super::areas::{Area, AreaFlags, Backing};
 use super::{Mappable, Pages, SharedMemory};
 use crate::fs::OpenFile;
 
@@ -18,6 +19,19 @@ pub enum Shown {
         /// The index of the page at the area's start.
         first: u64,
     },
+}
+
+impl Area<Shown> {
+    /// Whether it shows an object of which a page becomes the process's own when it is written.
+    pub fn shows_object_privately(&self) -> bool {
+        matches!(self.backing, Shown::Object { .. }) && !self.flags.contains(AreaFlags::SHARED)
+    }
+
+    /// Whether all its pages are the object's own, as a program's text: a child can find them there as well, so `fork` need
+    /// not copy what is in the page tables.
+    pub fn is_all_the_objects(&self) -> bool {
+        self.shows_object_privately() && !self.prot.contains(Prot::WRITE) && !self.flags.contains(AreaFlags::MAY_OWN)
+    }
 }
 
 /// An object with pages.

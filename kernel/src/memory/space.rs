@@ -187,7 +187,7 @@ impl AddressSpace {
             let flags = area.flags - AreaFlags::LOCKED;
             let backing = area.backing.share();
             copy.areas.push(Area { flags, backing, ..*area });
-            if !area.flags.contains(AreaFlags::WIPE_ON_FORK) {
+            if !area.flags.contains(AreaFlags::WIPE_ON_FORK) && !area.is_all_the_objects() {
                 let sharing = if flags.contains(AreaFlags::SHARED) { Sharing::Shared } else { Sharing::CopyOnWrite };
                 self.vm.fork_range(&child.vm, area.range(), sharing, cx)?;
             }
