@@ -11,8 +11,7 @@ use super::{File, Inode, Lseek};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::memory::Mappable;
-use crate::signal::{self, Signal};
-use crate::step::{Step, Stop};
+use crate::step::Step;
 
 /// An open regular file.
 pub struct StoredFile {
@@ -29,10 +28,8 @@ impl StoredFile {
         let inode = self.inode.get(cx);
         let limit = me.thread(cx)?.limit(RLIMIT_FSIZE, cx).0;
         let outcome = inode.ops.write(&inode, offset, limit, from, cx);
-        match outcome {
-            Ok((len, _)) if len > 0 => remove_privileges(&inode, me, cx)?,
-            Err(Stop::Error(Errno::EFBIG)) if limit < i64::MAX as u64 => signal::raise(me, Signal::XFSZ, cx),
-            _ => {}
+        if outcome.is_ok_and(|(len, _)| len > 0) {
+            remove_privileges(&inode, me, cx)?;
         }
         outcome
     }

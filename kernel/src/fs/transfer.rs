@@ -8,6 +8,7 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
+use linux_raw_sys::general::RLIMIT_FSIZE;
 use refs::{Waker, WeakRc};
 
 use super::{Events, File, OpenFile, OpenFlags};
@@ -85,7 +86,8 @@ pub fn write_piece_async(cx: &mut Cx, me: &mut Current, fd: i32, piece: Piece, p
         match write_from(&open, &mut from, position, 0, false, me, cx) {
             Ok(written) if written == piece.1 => return Ok(written),
             Ok(written) => done = written,
-            Err(Stop::Error(Errno::EPIPE)) => {}
+            // These two come with a signal.
+            Err(Stop::Error(Errno::EPIPE | Errno::EFBIG)) => {}
             Err(Stop::Error(error)) => return Err(error),
             Err(_) => {}
         }
@@ -171,10 +173,20 @@ fn go_on_writing_async(
         without_waiting(step, &open, how)
     });
     let outcome = finish(outcome, done);
-    if outcome == Err(Errno::EPIPE) {
-        signal::raise(me, Signal::PIPE, cx);
+    if let Err(error) = outcome {
+        raise_for(error, me, cx);
     }
     outcome
+}
+
+/// Sends the signal that comes with a write that failed so: SIGPIPE, and SIGXFSZ beyond RLIMIT_FSIZE.
+fn raise_for(error: Errno, me: &Current, cx: &Cx) {
+    let is_limited = || me.thread(cx).is_ok_and(|thread| thread.limit(RLIMIT_FSIZE, cx).0 < i64::MAX as u64);
+    match error {
+        Errno::EPIPE => signal::raise(me, Signal::PIPE, cx),
+        Errno::EFBIG if is_limited() => signal::raise(me, Signal::XFSZ, cx),
+        _ => {}
+    }
 }
 
 /// Checks that the description can do it.
@@ -398,11 +410,12 @@ pub fn write_bytes_async(
         match outcome {
             Ok(0) => break,
             Ok(written) => done += written,
-            Err(Errno::EPIPE) => {
-                signal::raise(me, Signal::PIPE, cx);
-                return finish(Err(Errno::EPIPE), done);
+            Err(error) => {
+                if done == 0 || error == Errno::EPIPE {
+                    raise_for(error, me, cx);
+                }
+                return finish(Err(error), done);
             }
-            Err(error) => return finish(Err(error), done),
         }
     }
     Ok(done)
