@@ -7,32 +7,33 @@
 use crate::Figures;
 use crate::programs::Programs;
 use anyhow::{Context, Result, bail};
-use ebb_guest::Image;
+use ebb_guest::bare::{BareEnd, BareMachine, BareRun};
 use ebb_guest::image::{Kind, Node};
-use std::io::Read;
+use ebb_guest::{Image, Kernel};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 /// How long one machine may run.
 const LIMIT: Duration = Duration::from_secs(240);
 
 /// A kernel and how it is told what to do.
-pub struct Kernel {
-    path: PathBuf,
-    options: &'static str,
+pub struct Measured {
+    kernel: Kernel,
+    command_line: &'static str,
 }
 
-impl Kernel {
+impl Measured {
     /// Ebb's ELF file.
     pub fn ebb(path: PathBuf) -> Self {
-        Self { path, options: "quiet init=/init" }
+        Self { kernel: Kernel::Ebb(path), command_line: "quiet init=/init" }
     }
 
     /// Linux from a bzImage. The ELF file inside is booted directly, as Ebb is, so that neither firmware nor
     /// decompression counts as boot time; where `xz` cannot unpack it, the bzImage is used.
+    ///
+    /// # Errors
+    /// The file cannot be read.
     pub fn linux(image: &Path, directory: &Path) -> Result<Self> {
         let bytes = std::fs::read(image).with_context(|| format!("reading {}", image.display()))?;
         let path = match unpack(&bytes, directory)? {
@@ -43,9 +44,10 @@ impl Kernel {
             }
         };
         Ok(Self {
-            path,
-            options: "console=ttyS0 quiet panic=-1 nokaslr norandmaps mitigations=off transparent_hugepage=never \
-                      tsc=reliable clocksource=tsc nowatchdog audit=0 apparmor=0 random.trust_cpu=on rdinit=/init",
+            kernel: Kernel::Linux(path),
+            command_line: "console=ttyS0 quiet panic=-1 nokaslr norandmaps mitigations=off \
+                           transparent_hugepage=never tsc=reliable clocksource=tsc nowatchdog audit=0 apparmor=0 \
+                           random.trust_cpu=on rdinit=/init",
         })
     }
 }
@@ -71,57 +73,38 @@ fn unpack(image: &[u8], directory: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Runs both programs on a kernel.
-pub fn measure(kernel: &Kernel, programs: &Programs, directory: &Path) -> Result<Figures> {
-    let mut figures = figures_in(&boot(kernel, &programs.boot, directory)?);
+///
+/// # Errors
+/// A machine did not start or end, or a program did not print its figures.
+pub fn measure(kernel: &Measured, programs: &Programs, directory: &Path) -> Result<Figures> {
+    let booted = boot(kernel, &programs.boot, directory)?;
+    let mut figures = figures_in(&booted.console);
     if figures.is_empty() {
-        bail!("the boot program printed no figure");
+        bail!("the boot program printed no figure; the console's last lines:\n{}", booted.last_lines(20));
     }
-    let text = boot(kernel, &programs.bench, directory)?;
-    figures.extend(figures_in(&text));
-    if !text.contains("bench: done") {
-        bail!("the measurements ended early; the console's last lines:\n{}", last_lines(&text));
+    let run = boot(kernel, &programs.bench, directory)?;
+    figures.extend(figures_in(&run.console));
+    if run.end == BareEnd::TimedOut || !run.console.contains("bench: done") {
+        bail!("the measurements ended early ({:?}); the console's last lines:\n{}", run.end, run.last_lines(20));
     }
     Ok(figures)
 }
 
-/// Runs one program as process 1 and gives what the console showed.
-fn boot(kernel: &Kernel, program: &Path, directory: &Path) -> Result<String> {
+/// Runs one program as process 1.
+fn boot(measured: &Measured, program: &Path, directory: &Path) -> Result<BareRun> {
     let mut image = Image::base();
     image.insert("dev/console", Node::new(0o600, Kind::CharDevice(5, 1)));
     image.add_file("init", program)?;
     let archive = directory.join("initramfs");
     image.write_to(&archive)?;
-    let mut qemu = Command::new(ebb_guest::QEMU)
-        .args(["-M", "q35", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
-        .args(["-accel", "tcg", "-icount", "shift=0,sleep=off", "-cpu", "max,-la57,-erms,-fsrm", "-m", "512M"])
-        .arg("-kernel")
-        .arg(&kernel.path)
-        .arg("-initrd")
-        .arg(&archive)
-        .args(["-append", kernel.options, "-serial", "stdio"])
-        .args(["-device", "isa-debug-exit,iobase=0xf4,iosize=0x04"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("starting QEMU (on Debian and Ubuntu: apt-get install qemu-system-x86)")?;
-    let mut output = qemu.stdout.take().context("QEMU has no output")?;
-    let (sender, receiver) = mpsc::channel();
-    let reader = thread::spawn(move || {
-        let mut text = Vec::new();
-        // A read that fails ends the text; what there is will be judged.
-        let _ = output.read_to_end(&mut text);
-        let _ = sender.send(());
-        text
-    });
-    let in_time = receiver.recv_timeout(LIMIT).is_ok();
-    // It may have ended by itself.
-    let _ = qemu.kill();
-    qemu.wait().context("waiting for QEMU")?;
-    let text = String::from_utf8_lossy(&reader.join().unwrap_or_default()).replace('\r', "");
-    if !in_time {
-        bail!("no end within {} s; the console's last lines:\n{}", LIMIT.as_secs(), last_lines(&text));
-    }
-    Ok(text)
+    let machine = BareMachine {
+        kernel: &measured.kernel,
+        command_line: measured.command_line,
+        cpu: "max,-la57,-erms,-fsrm",
+        qemu_options: &["-icount", "shift=0,sleep=off"],
+        limit: LIMIT,
+    };
+    Ok(machine.run(&archive)?)
 }
 
 /// The lines `row<TAB>median...` of a console's text.
@@ -132,11 +115,6 @@ fn figures_in(text: &str) -> Figures {
             Some((fields.next()?.to_owned(), fields.next()?.trim().parse().ok()?))
         })
         .collect()
-}
-
-fn last_lines(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    lines[lines.len().saturating_sub(20)..].join("\n")
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod rows;
 use anyhow::{Context, Result};
 use clap::Parser;
 use ebb_guest::artifacts;
-use machine::{Kernel, measure};
+use machine::{Measured, measure};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,7 +59,7 @@ fn run(arguments: &CommandLine) -> Result<()> {
     let linux = match &arguments.linux {
         Some(image) => {
             eprintln!("measuring Linux ({})", image.display());
-            Some(measure(&Kernel::linux(image, directory.path())?, &programs, directory.path()).context("on Linux")?)
+            Some(measure(&Measured::linux(image, directory.path())?, &programs, directory.path()).context("on Linux")?)
         }
         None => None,
     };
@@ -68,7 +68,7 @@ fn run(arguments: &CommandLine) -> Result<()> {
     } else {
         let kernel = artifacts::KERNEL.find(arguments.kernel.as_deref())?;
         eprintln!("measuring Ebb ({})", kernel.display());
-        Some(measure(&Kernel::ebb(kernel), &programs, directory.path()).context("on Ebb")?)
+        Some(measure(&Measured::ebb(kernel), &programs, directory.path()).context("on Ebb")?)
     };
     print!("{}", report::table(ebb.as_ref(), linux.as_ref(), report::Style::Terminal));
     if arguments.write {

@@ -15,6 +15,7 @@
 
 mod accel;
 pub mod artifacts;
+pub mod bare;
 pub mod console;
 mod error;
 mod guest;

@@ -1,0 +1,88 @@
+//! The command `ebb-fuzz`: hostile input for the Ebb kernel, from a seed. Whatever it gets, the kernel must not panic.
+//!
+//! - `calls`: random system calls (`user/fuzz/fuzz.c`) for some seconds of guest time;
+//! - `programs`: changed ELF files (`user/fuzz/programs.c`);
+//! - `archives`: changed initial file systems ([`archives`]), each in a machine of its own;
+//! - without a subcommand: some of each.
+
+#![forbid(unsafe_code)]
+
+mod archives;
+mod random;
+mod runs;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use ebb_guest::{Kernel, artifacts};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Hostile input for the Ebb kernel.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct CommandLine {
+    #[command(subcommand)]
+    what: Option<What>,
+
+    /// The Ebb kernel [default: EBB_KERNEL, or the one that was built with this command].
+    #[arg(long, global = true, value_name = "FILE")]
+    kernel: Option<PathBuf>,
+
+    /// The same seed makes the same input.
+    #[arg(long, global = true, default_value_t = 1)]
+    seed: u64,
+}
+
+#[derive(Subcommand, Clone, Copy)]
+enum What {
+    /// Random system calls.
+    Calls {
+        /// For so many seconds of guest time.
+        #[arg(default_value_t = 600)]
+        seconds: u32,
+    },
+    /// Changed ELF files.
+    Programs {
+        /// How many.
+        #[arg(default_value_t = 5000)]
+        count: u32,
+    },
+    /// Changed initial file systems.
+    Archives {
+        /// How many.
+        #[arg(default_value_t = 200)]
+        count: u32,
+    },
+}
+
+/// What runs when nothing is asked for: about two minutes.
+const SAMPLE: [What; 3] = [What::Calls { seconds: 60 }, What::Programs { count: 1500 }, What::Archives { count: 40 }];
+
+fn main() -> ExitCode {
+    match run(&CommandLine::parse()) {
+        Ok(0) => ExitCode::SUCCESS,
+        Ok(failures) => {
+            println!("{failures} failed");
+            ExitCode::FAILURE
+        }
+        Err(error) => {
+            eprintln!("ebb-fuzz: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// How many inputs the kernel did not survive.
+fn run(arguments: &CommandLine) -> Result<u32> {
+    let kernel = Kernel::Ebb(artifacts::KERNEL.find(arguments.kernel.as_deref())?);
+    let directory = tempfile::tempdir().context("making a temporary directory")?;
+    let mut failures = 0;
+    for what in arguments.what.map_or(SAMPLE.to_vec(), |what| vec![what]) {
+        failures += match what {
+            What::Calls { seconds } => runs::calls(&kernel, arguments.seed, seconds, directory.path())?,
+            What::Programs { count } => runs::programs(&kernel, arguments.seed, count, directory.path())?,
+            What::Archives { count } => archives::boot_all(&kernel, arguments.seed, count, directory.path())?,
+        };
+    }
+    Ok(failures)
+}

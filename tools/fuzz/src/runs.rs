@@ -1,0 +1,62 @@
+//! Runs a program of `user/fuzz` as process 1 and judges how that ended.
+
+use anyhow::{Context, Result, bail};
+use ebb_guest::bare::{BareEnd, BareMachine};
+use ebb_guest::{Image, Kernel};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Random system calls for `seconds` of guest time; 1 if the kernel did not survive them.
+pub fn calls(kernel: &Kernel, seed: u64, seconds: u32, directory: &Path) -> Result<u32> {
+    // Emulated time may pass more slowly than the host's.
+    let limit = Duration::from_secs(u64::from(seconds) * 2 + 60);
+    run(kernel, "fuzz", &format!("{seed} {seconds}s"), limit, directory)
+}
+
+/// `count` changed programs; 1 if the kernel did not survive them.
+pub fn programs(kernel: &Kernel, seed: u64, count: u32, directory: &Path) -> Result<u32> {
+    let limit = Duration::from_secs(u64::from(count) / 10 + 60);
+    run(kernel, "programs", &format!("{seed} {count}"), limit, directory)
+}
+
+fn run(kernel: &Kernel, program: &str, arguments: &str, limit: Duration, directory: &Path) -> Result<u32> {
+    let mut image = Image::base();
+    image.add_file("init", &compile(program, directory)?)?;
+    let archive = directory.join(program).with_extension("cpio");
+    image.write_to(&archive)?;
+    let command_line = format!("quiet init=/init -- {arguments}");
+    let machine = BareMachine { kernel, command_line: &command_line, cpu: "max,-la57", qemu_options: &[], limit };
+    println!("{program} {arguments}");
+    let run = machine.run(&archive)?;
+    let last = run.console.lines().rev().find(|line| line.contains(", done"));
+    match (run.end, last) {
+        (BareEnd::PoweredOff, Some(line)) => {
+            println!("  {}", line.trim());
+            Ok(0)
+        }
+        (end, _) => {
+            println!("  did not survive ({end:?}):\n{}", printable(&run.last_lines(60)));
+            Ok(1)
+        }
+    }
+}
+
+/// Workers may write anything to the console.
+fn printable(text: &str) -> String {
+    text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
+}
+
+fn compile(program: &str, directory: &Path) -> Result<PathBuf> {
+    let source = format!("user/fuzz/{program}.c");
+    let output = directory.join(program);
+    let done = Command::new("musl-gcc")
+        .args(["-static", "-O1", &source, "-o"])
+        .arg(&output)
+        .output()
+        .context("running musl-gcc (on Debian and Ubuntu: apt-get install musl-tools)")?;
+    if !done.status.success() {
+        bail!("{source} does not compile:\n{}", String::from_utf8_lossy(&done.stderr));
+    }
+    Ok(output)
+}
