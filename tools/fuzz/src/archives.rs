@@ -15,6 +15,9 @@ use std::time::Duration;
 /// How long one machine may take; it boots in a fraction of a second.
 const LIMIT: Duration = Duration::from_secs(20);
 
+/// What the kernel says where it rightly gives up: without a process 1 there is nothing to do.
+const GIVES_UP: [&str; 3] = ["the root file system cannot be unpacked", "the first program,", "process 1 "];
+
 /// `reboot(LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_POWER_OFF)`.
 const POWER_OFF: &[u8] = &[
     0xbf, 0xad, 0xde, 0xe1, 0xfe, // mov edi, 0xfee1dead
@@ -37,9 +40,12 @@ pub fn boot_all(kernel: &Kernel, seed: u64, count: u32, directory: &Path) -> Res
         let machine =
             BareMachine { kernel, command_line: "quiet init=/init", cpu: "max,-la57", qemu_options: &[], limit: LIMIT };
         let run = machine.run(&path)?;
-        // Without a process 1 there is nothing to do: that the kernel says so and stops is right.
-        let is_orderly = run.end == BareEnd::PoweredOff || run.console.contains("init");
-        if !is_orderly || run.end == BareEnd::TimedOut {
+        let is_orderly = match run.end {
+            BareEnd::PoweredOff => true,
+            BareEnd::Panicked => GIVES_UP.iter().any(|reason| run.console.contains(reason)),
+            BareEnd::TimedOut | BareEnd::Died => false,
+        };
+        if !is_orderly {
             failures += 1;
             println!("  archive {index} of seed {seed} ({:?}):\n{}", run.end, run.last_lines(30));
         }
