@@ -4,7 +4,7 @@ use frame::Cx;
 use linux_raw_sys::general::{TCIFLUSH, TCIOFF, TCIOFLUSH, TCION, TCOFLUSH, TCOOFF, TCOON, VSTART, VSTOP};
 use linux_raw_sys::ioctl;
 use refs::TempRc;
-use zerocopy::IntoBytes;
+use zerocopy::{Immutable, IntoBytes};
 
 use super::job::{self, Use};
 use super::termios::{SHORT_SIZE, Termios, WindowSize};
@@ -15,6 +15,27 @@ use crate::step::Step;
 
 /// DTR, RTS, carrier and data set ready: the lines of a port that is connected.
 const MODEM_LINES: i32 = 0x002 | 0x004 | 0x040 | 0x100;
+
+/// `struct serial_struct`, as far as it means anything for an emulated port: type and number.
+#[derive(IntoBytes, Immutable)]
+#[repr(C)]
+struct SerialStruct {
+    kind: i32,
+    line: i32,
+    port: u32,
+    irq: i32,
+    flags: i32,
+    fifo_size: i32,
+    rest: [u64; 6],
+}
+
+impl SerialStruct {
+    fn of(line: u8) -> Self {
+        const PORT_16550A: i32 = 4;
+        let (port, irq) = [(0x3f8, 4), (0x2f8, 3), (0x3e8, 4), (0x2e8, 3)][usize::from(line) % 4];
+        SerialStruct { kind: PORT_16550A, line: line.into(), port, irq, flags: 0, fifo_size: 16, rest: [0; 6] }
+    }
+}
 
 /// Carries out a request for a terminal, from its own side or from its master's.
 pub fn ioctl(
@@ -78,6 +99,10 @@ pub fn ioctl(
         }
         ioctl::TIOCMGET if matches!(tty.line, Line::Serial(_)) => memory.write(argument, &MODEM_LINES)?,
         ioctl::TIOCMSET | ioctl::TIOCMBIS | ioctl::TIOCMBIC if matches!(tty.line, Line::Serial(_)) => {}
+        ioctl::TIOCGSERIAL => {
+            let Line::Serial(port) = tty.line else { return Err(Errno::ENOTTY.into()) };
+            memory.write(argument, &SerialStruct::of(port))?;
+        }
         ioctl::TIOCGDEV => memory.write(argument, &tty.encoded_device())?,
         ioctl::TIOCSTI => {
             if !job::is_privileged(me, cx) {
