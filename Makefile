@@ -62,7 +62,7 @@ setup-run:
 
 .PHONY: test check test-host test-kernel test-guest checks-tool
 test: setup ## Run all tests
-	@$(MAKE) --no-print-directory check test-host test-kernel build test-guest
+	@$(MAKE) --no-print-directory check test-host test-kernel build test-guest test-hostile
 
 check: ## Formatting, clippy, and where `unsafe` may be
 	$(call say,'Formatting and lints')
@@ -90,6 +90,16 @@ test-guest: build checks-tool ## Programs that must do the same on Ebb and on Li
 	@$(CHECKS) programs
 	@$(CHECKS) applets
 	@$(CHECKS) script
+
+.PHONY: test-hostile fuzz
+test-hostile: build ## A sample of hostile input: random system calls, broken programs and archives
+	$(call say,'Hostile input')
+	@$(HOST_CARGO) build --release -p ebb-fuzz
+	@$(TARGET)/release/ebb-fuzz
+
+fuzz: build ## Random system calls for ten minutes of guest time; SEED=N chooses others
+	@$(HOST_CARGO) build --release -p ebb-fuzz
+	@$(TARGET)/release/ebb-fuzz --seed $(or $(SEED),1) calls 600
 
 # Measuring and reading
 
