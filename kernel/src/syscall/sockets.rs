@@ -121,13 +121,16 @@ fn socket_async<T>(
     })
 }
 
+/// The largest type of socket that has a meaning in any family (SOCK_PACKET).
+const LAST_TYPE: u32 = 10;
+
 fn kind(family: i32, kind: i32, protocol: i32) -> Result<(Kind, OpenFlags, FdFlags)> {
     let flags = OpenFlags::from_bits_retain(kind as u32) & (OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC);
     let kind = match (kind as u32) & !flags.bits() {
         net::SOCK_STREAM => Kind::Stream,
         net::SOCK_DGRAM | net::SOCK_RAW => Kind::Datagram,
         net::SOCK_SEQPACKET => Kind::SequencedPacket,
-        net::SOCK_RDM => return Err(Errno::EPROTONOSUPPORT),
+        net::SOCK_RDM..=LAST_TYPE => return Err(Errno::ESOCKTNOSUPPORT),
         _ => return Err(Errno::EINVAL),
     };
     if family as u32 != net::AF_UNIX {

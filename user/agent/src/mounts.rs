@@ -1,4 +1,4 @@
-//! The file systems that programs expect: `/dev`, `/proc`, `/sys`, `/tmp`.
+//! The file systems that programs expect: `/dev`, `/dev/pts`, `/proc`, `/sys`, `/tmp`.
 //!
 //! Ebb mounts `/dev` itself, Linux mounts nothing: so each is mounted only where its sign of life is missing. What cannot
 //! be mounted is not fatal; a program that needs it will say so.
@@ -15,8 +15,9 @@ struct Mount {
     sign: &'static str,
 }
 
-const MOUNTS: [Mount; 3] = [
+const MOUNTS: [Mount; 4] = [
     Mount { kind: "devtmpfs", target: "/dev", sign: "/dev/null" },
+    Mount { kind: "devpts", target: "/dev/pts", sign: "/dev/pts/ptmx" },
     Mount { kind: "proc", target: "/proc", sign: "/proc/self" },
     Mount { kind: "sysfs", target: "/sys", sign: "/sys/kernel" },
 ];
