@@ -4,7 +4,7 @@
 //! the end of the chosen program.
 
 use frame::Cx;
-use refs::TempRc;
+use refs::{SpinLock, TempRc, WeakRc};
 
 use super::{BadAccess, Resolved};
 use crate::current::Current;
@@ -14,6 +14,9 @@ use crate::signal::{self, Signal};
 /// The `oom_score_adj` of programs that are never chosen: see proc_pid_oom_score_adj(5).
 const NEVER: i32 = -1000;
 
+/// Who was chosen last.
+static CHOSEN: SpinLock<Option<WeakRc<Process>>> = SpinLock::new(None);
+
 /// Chooses the program with the most memory and ends it, unless one that was chosen is still on its way. The caller's access is tried
 /// again once others have run.
 ///
@@ -21,6 +24,14 @@ const NEVER: i32 = -1000;
 /// [`BadAccess::NoMemory`] if it is the caller that ends, or if nobody can be chosen.
 #[cold]
 pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
+    // With many programs that all wait for room, to look at all of them each time would take longer than the end of the chosen one.
+    let chosen = *CHOSEN.lock(cx);
+    if let Some(chosen) = chosen
+        && chosen != me.process
+        && chosen.upgrade(cx).is_ok_and(|chosen| chosen.life() == Life::Alive)
+    {
+        return Ok(Resolved::Later);
+    }
     let mut worst: Option<(i64, TempRc<'_, Process>)> = None;
     for process in PROCESSES.all(cx) {
         let Ok(process) = process.upgrade(cx) else { continue };
@@ -44,6 +55,7 @@ pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
     if let Some(thread) = victim.first_thread(cx) {
         crate::log!("out of memory: {}[{}] with {} KiB is killed", thread.name(cx), victim.pid, resident * 4);
     }
+    *CHOSEN.lock(cx) = Some(victim.downgrade());
     signal::end_process(&victim, Signal::KILL.number(), cx);
     if victim.downgrade() == me.process { Err(BadAccess::NoMemory) } else { Ok(Resolved::Later) }
 }
