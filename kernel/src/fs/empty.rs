@@ -47,7 +47,7 @@ impl InodeOps for Directory {
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         let child = self.children.iter().find(|(own, _)| own.as_bytes() == name).ok_or(Errno::ENOENT)?;
-        Ok(child.1.downgrade().upgrade(cx)?)
+        Ok(child.1.get(cx))
     }
 
     fn list(

@@ -202,7 +202,7 @@ impl OpenFile {
     /// What was opened.
     #[inline(always)]
     pub fn inode<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Inode>> {
-        Ok(self.location.inode.downgrade().upgrade(cx)?)
+        Ok(self.location.inode.get(cx))
     }
 }
 

@@ -43,7 +43,7 @@ fn devices(cx: &Cx) -> Result<Instance> {
         return Ok(share(instance));
     }
     let instance = tmpfs::new("devtmpfs", b"mode=755")?;
-    let root = instance.1.downgrade().upgrade(cx)?;
+    let root = instance.1.get(cx);
     for node in NODES {
         let mut directory = root.clone();
         let mut parts = node.path.as_bytes().split(|&byte| byte == b'/').peekable();

@@ -204,7 +204,7 @@ impl Location {
     /// The place, until the next suspension.
     #[inline(always)]
     pub fn path<'cx>(&self, cx: &'cx Cx) -> Result<Path<'cx>> {
-        Ok(Path { mount: self.mount.downgrade().upgrade(cx)?, inode: self.inode.downgrade().upgrade(cx)? })
+        Ok(Path { mount: self.mount.get(cx), inode: self.inode.get(cx) })
     }
 
     /// Kept once more.
@@ -239,7 +239,7 @@ impl<'cx> Path<'cx> {
 
     fn mounted_slowly(mut self, cx: &'cx Cx) -> Result<Path<'cx>> {
         while let Some(mount) = MOUNTS.at(&self, cx) {
-            let inode = mount.root.downgrade().upgrade(cx)?;
+            let inode = mount.root.get(cx);
             self = Path { mount, inode };
         }
         Ok(self)

@@ -215,7 +215,7 @@ fn open_temporary(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: 
     let what = creation(FileKind::Regular, how.permissions, &at.inode, &subject, me, cx)?;
     let inode = at.inode.ops.create_nameless(&at.inode, &what, cx)?;
     // Owned here until the description owns it.
-    let path = Path { mount: at.mount.clone(), inode: inode.downgrade().upgrade(cx)? };
+    let path = Path { mount: at.mount.clone(), inode: inode.get(cx) };
     open_inode(&path, how.flags - OpenFlags::TRUNCATE, me, cx)
 }
 

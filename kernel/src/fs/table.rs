@@ -34,7 +34,7 @@ impl FileTable {
     /// EBADF.
     #[inline(always)]
     pub fn get<'cx>(&self, fd: i32, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
-        self.weak(fd, cx)?.upgrade(cx).map_err(|_| Errno::EBADF)
+        usize::try_from(fd).ok().and_then(|fd| self.handles.lock(cx).get(fd, cx)).ok_or(Errno::EBADF)
     }
 
     /// The name of the description of a descriptor, for calls that wait.

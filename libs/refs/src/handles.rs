@@ -28,7 +28,7 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
     /// The object of a number.
     #[inline(always)]
     pub fn get<'cx>(&self, index: usize, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T>> {
-        self.weak(index)?.upgrade(cx).ok()
+        Some(self.entries.get(index)?.as_ref()?.object.get(cx))
     }
 
     /// The name of the object of a number.

@@ -29,7 +29,7 @@ impl<T: Send + Sync> IdTable<T> {
 
     /// The object of that number.
     pub fn get<'cx>(&self, id: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T>> {
-        self.weak(id, cx)?.upgrade(cx).ok()
+        Some(self.objects.lock(cx).get(&id)?.get(cx))
     }
 
     /// The name of the object of that number.

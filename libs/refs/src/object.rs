@@ -90,9 +90,9 @@ impl<T: Send + Sync> StrongRc<T> {
         unsafe { &self.object.as_ref().header }
     }
 
-    /// The object, for as long as the task does not suspend.
+    /// The object, for as long as the task does not suspend (also if this owner is dropped meanwhile).
     #[inline(always)]
-    pub fn get<'cx>(&'cx self, _cx: &'cx impl NoSuspend) -> TempRc<'cx, T> {
+    pub fn get<'cx>(&self, _cx: &'cx impl NoSuspend) -> TempRc<'cx, T> {
         // SAFETY: an owner exists, and the memory of an object whose last owner goes is not freed before the next
         // suspension, which cannot come while `cx` is borrowed.
         TempRc::new(unsafe { self.object.as_ref() })
@@ -174,7 +174,7 @@ impl<T: Send + Sync> Dying<T> {
     }
 
     /// A last look at the object.
-    pub fn get<'cx>(&'cx self, cx: &'cx impl NoSuspend) -> TempRc<'cx, T> {
+    pub fn get<'cx>(&self, cx: &'cx impl NoSuspend) -> TempRc<'cx, T> {
         self.0.get(cx)
     }
 }

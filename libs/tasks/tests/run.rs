@@ -195,7 +195,7 @@ fn the_death_of_an_object_wakes_who_watches_it() {
         let weak = table.weak(7, cx).unwrap();
         let waker = prepare(cx);
         weak.watch(waker, cx);
-        log.lock().unwrap().push(weak.upgrade(cx).unwrap().clone());
+        log.lock().unwrap().push(weak.upgrade(cx).unwrap().to_string());
         park_async(cx);
         log.lock().unwrap().push(format!("{:?}", weak.upgrade(cx).map(|text| text.len())));
     });

@@ -78,7 +78,7 @@ type Links = BTreeMap<(u32, u32, u32), WeakRc<Inode>>;
 /// Makes one file of an archive.
 fn make(root: &StrongRc<Inode>, entry: &Entry<'_>, links: &mut Links, cx: &Cx) -> Result<()> {
     let kind = FileKind::of_mode(entry.mode).ok_or(Errno::EINVAL)?;
-    let root = root.downgrade().upgrade(cx)?;
+    let root = root.get(cx);
     let Some((directory, name)) = find_parent(&root, entry.name, cx)? else {
         // The root itself.
         set_metadata(&root, entry, cx);
