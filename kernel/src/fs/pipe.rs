@@ -277,6 +277,9 @@ impl File for PipeEnd {
         if room < len && (len <= PIPE_BUF || room == 0) {
             return Err(Stop::Block);
         }
+        if state.ring.would_grow(len) {
+            crate::memory::admit()?;
+        }
         let count = state.ring.push(from)?;
         drop(state);
         if count > 0 {

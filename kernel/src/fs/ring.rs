@@ -45,6 +45,12 @@ impl Ring {
         self.limit - self.len
     }
 
+    /// Whether it would need more memory to take `count` bytes, as far as they fit.
+    #[inline(always)]
+    pub fn would_grow(&self, count: usize) -> bool {
+        self.len + count.min(self.room()) > self.bytes.len()
+    }
+
     /// How many bytes fit when it is empty.
     pub fn limit(&self) -> usize {
         self.limit

@@ -190,7 +190,8 @@ fn pselect6_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 
 /// Waits until something is ready in the three sets of select(2).
 fn select_sets_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) -> Result<usize> {
-    let count = usize::try_from(args.int(0)).map_err(|_| Errno::EINVAL)?.min(MAX_DESCRIPTORS);
+    let limit = me.thread(cx)?.limit(abi::RLIMIT_NOFILE, cx).0.min(MAX_DESCRIPTORS as u64) as usize;
+    let count = usize::try_from(args.int(0)).map_err(|_| Errno::EINVAL)?.min(limit);
     let addresses = [args.long(1), args.long(2), args.long(3)];
     let result = complete_async(cx, me, patience, |cx, me, waker| {
         let mut sets = Sets::read(count, addresses, me, cx)?;

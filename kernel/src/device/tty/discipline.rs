@@ -13,9 +13,9 @@ use linux_raw_sys::general as abi;
 
 use super::termios::Termios;
 
-/// The longest line, and what the input holds in canonical mode.
+/// The longest line, without its delimiter.
 const MAX_LINE: usize = 4095;
-/// What the input holds at most in raw mode; beyond, bytes are lost.
+/// What the input holds at most; beyond, bytes are lost.
 pub const MAX_INPUT: usize = 1 << 20;
 
 /// A signal for the foreground process group.
@@ -274,11 +274,7 @@ impl Discipline {
 
     /// Appends an ordinary byte to the line (or to the input, in raw mode).
     fn add(&mut self, byte: u8, echo: &mut Vec<u8>) {
-        let is_full = if self.is_canonical() {
-            self.line.len() + self.input.len() >= MAX_LINE
-        } else {
-            self.input.len() >= MAX_INPUT
-        };
+        let is_full = self.input.len() >= MAX_INPUT || (self.is_canonical() && self.line.len() >= MAX_LINE);
         if is_full {
             if self.termios.has_input(abi::IMAXBEL) {
                 echo.push(7);

@@ -157,7 +157,11 @@ impl Tty {
         match self.line {
             Line::Serial(port) => serial::write(port, bytes),
             Line::Master(_) => {
-                self.state.lock(cx).to_master.extend(bytes);
+                let mut state = self.state.lock(cx);
+                // Only echoes come here when there is much already: they are lost then, as they are on Linux.
+                let room = (MASTER_BACKLOG * 2).saturating_sub(state.to_master.len());
+                state.to_master.extend(&bytes[..bytes.len().min(room)]);
+                drop(state);
                 self.master.wake_all();
             }
         }

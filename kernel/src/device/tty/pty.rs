@@ -41,6 +41,7 @@ pub struct MasterFile {
 /// # Errors
 /// ENOSPC: there are too many.
 pub fn open_master(me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
+    crate::memory::admit()?;
     let thread = me.thread(cx)?;
     let credentials = thread.credentials.lock(cx);
     let (uid, gid) = (credentials.fsuid, credentials.fsgid);
