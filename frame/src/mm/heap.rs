@@ -119,7 +119,11 @@ fn refill(class: SizeClass) -> *mut u8 {
         }
         Some(slot.into_pointer())
     };
-    let Some(slot) = take() else { return null_mut() };
+    let slot = take().or_else(|| {
+        super::trim();
+        take()
+    });
+    let Some(slot) = slot else { return null_mut() };
     // The policy may be slow; but what it is asked for beyond the one is not always needed.
     for _ in 0..limit(class) / 4 {
         let Some(slot) = take() else { break };
@@ -151,10 +155,12 @@ fn order(layout: Layout) -> Option<u8> {
 /// A block of frames for a large object; null if there is none.
 #[cold]
 fn alloc_block(layout: Layout) -> *mut u8 {
-    match order(layout).and_then(|order| supply::take_block(order, Kind::Block)) {
-        Some(first) => machine::frame_pointer(first),
-        None => null_mut(),
-    }
+    let Some(order) = order(layout) else { return null_mut() };
+    let block = supply::take_block(order, Kind::Block).or_else(|| {
+        super::trim();
+        supply::take_block(order, Kind::Block)
+    });
+    block.map_or(null_mut(), machine::frame_pointer)
 }
 
 /// Takes back what [`alloc_block`] gave.

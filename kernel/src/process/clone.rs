@@ -264,7 +264,6 @@ fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
     }
     let own = THREADS
         .all(cx)
-        .iter()
         .filter(|other| other.upgrade(cx).is_ok_and(|other| other.credentials.lock(cx).uid == credentials.uid))
         .count();
     if (own as u64) < limit { Ok(()) } else { Err(Errno::EAGAIN) }

@@ -192,7 +192,6 @@ fn hang_up_if_orphaned(group: u32, leaving: Option<&Process>, cx: &Cx) {
         return;
     }
     let stopped = group::group_members(group, cx)
-        .iter()
         .filter_map(|member| member.upgrade(cx).ok())
         .any(|member| matches!(member.job.lock(cx).state, JobState::Stopped(_)) && !member.is_exiting());
     if stopped {

@@ -38,14 +38,13 @@ pub fn session<'cx>(id: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Sess
 pub fn session_of_terminal<'cx>(terminal: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Session>> {
     SESSIONS
         .all(cx)
-        .into_iter()
         .filter_map(|session| session.upgrade(cx).ok())
         .find(|session| terminal != 0 && session.terminal.load(Ordering::Relaxed) == terminal)
 }
 
-/// The processes of a group, zombies too.
-pub fn group_members(group: u32, cx: &impl NoSuspend) -> Vec<WeakRc<Process>> {
-    GROUPS.lock(cx).get(&group).map_or(Vec::new(), |group| group.members.clone())
+/// The processes of a group, zombies too. They are looked up one by one, so this takes no memory.
+pub fn group_members<'a>(group: u32, cx: &'a impl NoSuspend) -> impl Iterator<Item = WeakRc<Process>> + 'a {
+    (0..).map_while(move |at: usize| GROUPS.lock(cx).get(&group)?.members.get(at).copied())
 }
 
 /// The session that a group is in, if there is such a group.
@@ -134,7 +133,7 @@ pub fn is_orphaned(group: u32, cx: &impl NoSuspend) -> bool {
 
 /// Whether a group is orphaned if `leaving` is not counted, neither as a member nor as a parent.
 pub(super) fn is_orphaned_without(group: u32, leaving: Option<&Process>, cx: &impl NoSuspend) -> bool {
-    !group_members(group, cx).iter().filter_map(|member| member.upgrade(cx).ok()).any(|member| {
+    !group_members(group, cx).filter_map(|member| member.upgrade(cx).ok()).any(|member| {
         if member.life() != Life::Alive || leaving.is_some_and(|leaving| leaving.pid == member.pid) {
             return false;
         }

@@ -1,7 +1,5 @@
 //! Sending: who gets a signal, and what it does at once (wakes, continues, ends).
 
-use alloc::vec::Vec;
-
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
@@ -38,13 +36,13 @@ pub fn send_to_thread(process: &Process, thread: &Thread, info: Info, cx: &impl 
 
 /// Sends a signal to all processes of a group, as a terminal does; how many there were.
 pub fn send_to_group(group: u32, info: Info, cx: &impl NoSuspend) -> usize {
-    let members = process::group_members(group, cx);
-    let alive: Vec<_> = members.iter().filter_map(|process| process.upgrade(cx).ok()).collect();
-    for process in &alive {
+    let mut count = 0;
+    for process in process::group_members(group, cx).filter_map(|process| process.upgrade(cx).ok()) {
         // A full queue is nothing that a terminal or a dying leader could report.
-        let _ = send_to_process(process, info, cx);
+        let _ = send_to_process(&process, info, cx);
+        count += 1;
     }
-    alive.len()
+    count
 }
 
 fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSuspend) -> Result<()> {

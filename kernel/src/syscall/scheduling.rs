@@ -193,7 +193,6 @@ fn chosen<'cx>(which: i32, who: i32, me: &Current, cx: &'cx Cx) -> Result<Vec<Te
     let all = |choose: &dyn Fn(&process::Process, &Thread) -> bool| -> Vec<TempRc<'cx, Thread>> {
         process::THREADS
             .all(cx)
-            .into_iter()
             .filter_map(|thread| thread.upgrade(cx).ok())
             .filter(|thread| thread.process(cx).is_ok_and(|process| choose(&process, thread)))
             .collect()

@@ -2,6 +2,7 @@
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
+use refs::WeakRc;
 
 use super::{Args, Call, Entry};
 use crate::current::{Current, Restart};
@@ -227,16 +228,11 @@ fn kill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         return Ok(0);
     }
     let own = me.process(cx)?.pid;
-    let targets = match pid {
-        -1 => process::PROCESSES.all(cx),
-        0 => process::group_members(me.process(cx)?.group(), cx),
-        i32::MIN => return Err(Errno::ESRCH.into()),
-        _ => process::group_members(pid.unsigned_abs(), cx),
-    };
     let mut outcome = Err(Errno::ESRCH);
-    for target in targets.iter().filter_map(|target| target.upgrade(cx).ok()) {
+    let mut send = |target: WeakRc<Process>| {
+        let Ok(target) = target.upgrade(cx) else { return };
         if pid == -1 && (target.pid == INIT || target.pid == own) {
-            continue;
+            return;
         }
         // It is a success if one could be sent to.
         match send_if_any(&target, signal, me, cx) {
@@ -244,6 +240,12 @@ fn kill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             Err(error) if outcome.is_err() => outcome = Err(error),
             Err(_) => {}
         }
+    };
+    match pid {
+        -1 => process::PROCESSES.all(cx).for_each(&mut send),
+        0 => process::group_members(me.process(cx)?.group(), cx).for_each(&mut send),
+        i32::MIN => return Err(Errno::ESRCH.into()),
+        _ => process::group_members(pid.unsigned_abs(), cx).for_each(&mut send),
     }
     Ok(outcome?)
 }

@@ -47,9 +47,19 @@ impl<T: Send + Sync> IdTable<T> {
         self.objects.lock(cx).keys().copied().collect()
     }
 
-    /// The names of all objects, by ascending number.
-    pub fn all(&self, cx: &impl NoSuspend) -> Vec<WeakRc<T>> {
-        self.objects.lock(cx).values().map(StrongRc::downgrade).collect()
+    /// The names of all objects, by ascending number. They are looked up one by one, so this takes no memory and sees what
+    /// is entered and taken out meanwhile.
+    pub fn all<'a>(&'a self, cx: &'a impl NoSuspend) -> impl Iterator<Item = WeakRc<T>> + 'a {
+        let mut next = Some(0);
+        core::iter::from_fn(move || {
+            let (id, name) = {
+                let objects = self.objects.lock(cx);
+                let (id, object) = objects.range(next?..).next()?;
+                (*id, object.downgrade())
+            };
+            next = id.checked_add(1);
+            Some(name)
+        })
     }
 
     /// How many objects there are.
