@@ -124,7 +124,7 @@ fn strings(cx: &mut Cx) -> Outcome {
     let space = new_space()?;
     map(&space, BASE, RW, cx)?;
     let end = BASE + PAGE_SIZE;
-    let text: Vec<u8> = (0..100_usize).map(|index| (index % 255 + 1) as u8 | 0x80 * (index % 3 == 0) as u8).collect();
+    let text: Vec<u8> = (0..100_usize).map(|index| (index % 255 + 1) as u8 | (0x80 * (index % 3 == 0) as u8)).collect();
     for len in 0..100 {
         // Right before memory that is not there, and well before.
         for start in [end - len - 1, end - len - 1 - 40, BASE + len] {
