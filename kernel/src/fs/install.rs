@@ -4,7 +4,7 @@ use frame::Cx;
 use linux_raw_sys::general::RLIMIT_NOFILE;
 use refs::{Dying, StrongRc};
 
-use super::{FdFlags, FileTable, OpenFile, OpenFlags};
+use super::{FdFlags, FileTable, MOST_DESCRIPTORS, OpenFile, OpenFlags};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 
@@ -23,7 +23,7 @@ impl FileTable {
     /// EMFILE: the process may not have more (RLIMIT_NOFILE).
     pub fn install_shared(&self, file: StrongRc<OpenFile>, flags: FdFlags, me: &Current, cx: &Cx) -> Result<usize> {
         let limit = me.thread(cx)?.limit(RLIMIT_NOFILE, cx).0;
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX).min(i32::MAX as usize);
+        let limit = limit.min(MOST_DESCRIPTORS as u64) as usize;
         let entered = self.handles.lock(cx).insert(file, flags, 0, limit);
         entered.map_err(|_refused: Dying<OpenFile>| Errno::EMFILE)
     }

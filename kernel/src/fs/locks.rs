@@ -10,6 +10,10 @@ use frame::Cx;
 use refs::{SpinLock, WaitList, Waker, WeakRc};
 
 use super::{FileTable, OpenFile};
+use crate::error::{Errno, Result};
+
+/// Record locks that one file can have.
+const MOST_LOCKS: usize = 8192;
 
 /// Who has a lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -85,11 +89,12 @@ impl FileLocks {
         self.records.lock(cx).iter().find(|lock| lock.excludes(wanted)).copied()
     }
 
-    /// Sets a record lock in place of what its owner has there.
+    /// Sets a record lock in place of what its owner has there. `Some`: the lock that rules it out; and with a waker, it is woken when another
+    /// attempt makes sense.
     ///
     /// # Errors
-    /// The lock that rules it out. With a waker: it is woken when another attempt makes sense.
-    pub fn set(&self, wanted: RecordLock, waker: Option<Waker>, cx: &Cx) -> Result<(), RecordLock> {
+    /// ENOLCK: the file has too many locks.
+    pub fn set(&self, wanted: RecordLock, waker: Option<Waker>, cx: &Cx) -> Result<Option<RecordLock>> {
         if let Some(waker) = waker {
             self.changed.register(waker, cx);
         }
@@ -99,7 +104,11 @@ impl FileLocks {
             if let Some(waker) = waker {
                 conflict.owner.watch(waker, cx);
             }
-            return Err(conflict);
+            return Ok(Some(conflict));
+        }
+        // Setting one lock adds two at the most: a lock that is cut in the middle becomes two.
+        if records.len() >= MOST_LOCKS || records.try_reserve(3).is_err() {
+            return Err(Errno::ENOLCK);
         }
         cut_out(&mut records, &wanted.owner, wanted.first, wanted.last);
         // Neighbours of the same kind become one lock.
@@ -118,7 +127,7 @@ impl FileLocks {
         self.any_records.store(true, Ordering::Relaxed);
         drop(records);
         self.changed.wake_all();
-        Ok(())
+        Ok(None)
     }
 
     /// Takes away what the owner has between two bytes.

@@ -42,4 +42,4 @@ pub use inode::{Creation, DirectoryEntry, Inode, InodeCache, InodeOps, Jump, Pla
 pub use locks::{FileLocks, LockKind, LockOwner, RecordLock};
 pub use metadata::{DeviceNumber, FileKind, Metadata, Timestamp};
 pub use mount::{Capacity, FileSystem, Location, MOUNTS, Mount, MountFlags, MountTable, Path};
-pub use table::{FdFlags, FileTable, unshare_table};
+pub use table::{FdFlags, FileTable, MOST_DESCRIPTORS};

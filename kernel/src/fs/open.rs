@@ -106,6 +106,7 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &
                 return Err(Errno::ENOTDIR.into());
             }
             check(&path, flags, &subject, me, cx)?;
+            crate::memory::admit()?;
             open_inode(&path, flags, me, cx)
         }
         None => {

@@ -5,11 +5,13 @@ use core::ops::RangeInclusive;
 
 use bitflags::bitflags;
 use frame::Cx;
-use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
+use refs::{Dying, HandleTable, SpinLock, TempRc, WeakRc};
 
 use super::OpenFile;
-use crate::current::Current;
 use crate::error::{Errno, Result};
+
+/// The most descriptors that a process can have, whatever RLIMIT_NOFILE says (`/proc/sys/fs/nr_open`).
+pub const MOST_DESCRIPTORS: usize = 1 << 16;
 
 bitflags! {
     /// What belongs to a descriptor rather than to its description.
@@ -111,10 +113,13 @@ impl FileTable {
     /// Makes `to` a descriptor for the same description, in place of what it was.
     ///
     /// # Errors
-    /// EBADF.
+    /// EBADF; ENOMEM.
     pub fn duplicate_to(this: &TempRc<'_, Self>, fd: i32, to: usize, flags: FdFlags, cx: &Cx) -> Result<()> {
         let mut handles = this.handles.lock(cx);
         let share = usize::try_from(fd).ok().and_then(|fd| handles.share(fd)).ok_or(Errno::EBADF)?;
+        if !handles.reserve(to) {
+            return Err(Errno::ENOMEM);
+        }
         let closed = handles.replace(to, share, flags);
         drop(handles);
         if let Some(closed) = closed {
@@ -130,21 +135,4 @@ impl FileTable {
             inode.locks.closed_by(this, cx);
         }
     }
-}
-
-/// Gives the caller a table of its own, if it shares one (CLONE_FILES).
-///
-/// # Errors
-/// The thread is gone.
-pub fn unshare_table(cx: &Cx, me: &mut Current) -> Result<()> {
-    let thread = me.thread.upgrade(cx)?;
-    let mut files = thread.files.lock(cx);
-    let shared = files.as_ref().filter(|files| files.owners() > 1);
-    let Some(copy) = shared.map(|files| files.get(cx).handles.lock(cx).share_all()) else {
-        return Ok(());
-    };
-    let own = StrongRc::new(FileTable { handles: SpinLock::new(copy) });
-    me.files = own.downgrade();
-    *files = Some(own);
-    Ok(())
 }

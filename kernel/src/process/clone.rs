@@ -142,7 +142,7 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) 
     check_limit(&thread, cx)?;
     let tid = ids::allocate(cx)?;
     let space = share_or(&thread.space, args.has(abi::CLONE_VM), cx, |space| space.fork(cx))?;
-    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| Ok(duplicate(files, cx)))?;
+    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| duplicate(files, cx))?;
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
     let own_memory = !args.has(abi::CLONE_VM) || args.has(abi::CLONE_VFORK);
     let alt_stack = if own_memory { *thread.signals.alt_stack.lock(cx) } else { AltStack::default() };
@@ -202,8 +202,9 @@ fn share_or<T: Send + Sync>(
     if shared { Ok(own.share()) } else { copy(&own.get(cx)) }
 }
 
-fn duplicate(files: &FileTable, cx: &Cx) -> StrongRc<FileTable> {
-    StrongRc::new(FileTable { handles: SpinLock::new(files.handles.lock(cx).share_all()) })
+fn duplicate(files: &FileTable, cx: &Cx) -> Result<StrongRc<FileTable>> {
+    let copy = files.handles.lock(cx).share_all().ok_or(Errno::ENOMEM)?;
+    Ok(StrongRc::new(FileTable { handles: SpinLock::new(copy) }))
 }
 
 /// Gives the calling thread descriptors or directories of its own that it shared: see unshare(2).
@@ -231,7 +232,7 @@ pub fn unshare(me: &mut Current, flags: u32, cx: &Cx) -> Result<()> {
         files = replace_shared(&thread.files, cx, |files| duplicate(files, cx))?;
     }
     if flags & abi::CLONE_FS != 0 {
-        fs = replace_shared(&thread.fs, cx, |fs| fs.duplicate(cx))?;
+        fs = replace_shared(&thread.fs, cx, |fs| Ok(fs.duplicate(cx)))?;
     }
     drop(thread);
     (me.files, me.fs) = (files, fs);
@@ -241,12 +242,12 @@ pub fn unshare(me: &mut Current, flags: u32, cx: &Cx) -> Result<()> {
 fn replace_shared<T: Send + Sync>(
     field: &SpinLock<Option<StrongRc<T>>>,
     cx: &Cx,
-    copy: impl FnOnce(&T) -> StrongRc<T>,
+    copy: impl FnOnce(&T) -> Result<StrongRc<T>>,
 ) -> Result<WeakRc<T>> {
     let mut field = field.lock(cx);
     let own = field.as_ref().ok_or(Errno::ESRCH)?;
     if own.owners() > 1 {
-        let new = copy(&own.get(cx));
+        let new = copy(&own.get(cx))?;
         *field = Some(new);
     }
     field.as_ref().map(StrongRc::downgrade).ok_or(Errno::ESRCH)

@@ -12,7 +12,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
 use crate::fs::pipe::PipeEnd;
-use crate::fs::{FdFlags, FileKind, FileTable, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock};
+use crate::fs::{FdFlags, FileKind, FileTable, LockKind, LockOwner, MOST_DESCRIPTORS, OpenFile, OpenFlags, RecordLock};
 use crate::step::{Patience, Step, Stop, complete_async};
 
 /// The calls of this file.
@@ -32,9 +32,7 @@ pub const CALLS: &[Entry] = &[
 
 /// How many descriptors the process may have.
 fn limit(me: &Current, cx: &Cx) -> Result<usize> {
-    // What Linux calls nr_open.
-    const MOST: u64 = 1 << 20;
-    Ok(me.thread(cx)?.limit(abi::RLIMIT_NOFILE, cx).0.min(MOST) as usize)
+    Ok(me.thread(cx)?.limit(abi::RLIMIT_NOFILE, cx).0.min(MOST_DESCRIPTORS as u64) as usize)
 }
 
 fn dup(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -269,9 +267,10 @@ fn set_lock_async(
             open.watch(waker, cx);
         }
         match file.inode(cx)?.locks.set(wanted, waker, cx) {
-            Ok(()) => Ok(0),
-            Err(_) if waits => Err(Stop::Block),
-            Err(_) => Err(Errno::EAGAIN.into()),
+            Ok(None) => Ok(0),
+            Ok(Some(_)) if waits => Err(Stop::Block),
+            Ok(Some(_)) => Err(Errno::EAGAIN.into()),
+            Err(error) => Err(error.into()),
         }
     })
 }

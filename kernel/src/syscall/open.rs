@@ -9,7 +9,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::{OpenHow, open_async};
 use crate::fs::walk::{PathName, WalkFlags};
-use crate::fs::{FdFlags, FileTable, OpenFlags, unshare_table};
+use crate::fs::{FdFlags, FileTable, OpenFlags};
 use crate::step::Step;
 
 /// The calls of this file.
@@ -144,7 +144,7 @@ fn close_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize
         return Err(Errno::EINVAL);
     }
     if flags & CLOSE_RANGE_UNSHARE != 0 {
-        unshare_table(cx, me)?;
+        crate::process::unshare(me, abi::CLONE_FILES, cx)?;
     }
     let files = me.files(cx)?;
     if flags & CLOSE_RANGE_CLOEXEC != 0 {

@@ -45,12 +45,12 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
     /// Enters an object under the lowest free number that is at least `from` and below `limit`.
     ///
     /// # Errors
-    /// Gives the object back where no number is free.
+    /// Gives the object back where no number is free, or no memory for a longer table.
     pub fn insert(&mut self, object: StrongRc<T>, attribute: A, from: usize, limit: usize) -> Result<usize, Dying<T>> {
         let start = from.max(self.lowest_free);
         let free = (start..self.entries.len()).find(|&index| self.entries[index].is_none());
         let index = free.unwrap_or(start.max(self.entries.len()));
-        if index >= limit {
+        if index >= limit || !self.reserve(index) {
             return Err(Dying::new(object));
         }
         self.put(index, Handle { object, attribute });
@@ -60,7 +60,13 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
         Ok(index)
     }
 
-    /// Enters an object under `index`; gives back the one that was there.
+    /// Makes room for an entry under `index`; false if there is no memory for it.
+    #[inline]
+    pub fn reserve(&mut self, index: usize) -> bool {
+        index < self.entries.len() || self.entries.try_reserve(index + 1 - self.entries.len()).is_ok()
+    }
+
+    /// Enters an object under `index`, for which there is room (see [`reserve`](Self::reserve)); gives back the one that was there.
     pub fn replace(&mut self, index: usize, object: StrongRc<T>, attribute: A) -> Option<Dying<T>> {
         self.put(index, Handle { object, attribute })
     }
@@ -84,16 +90,14 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
         Some(Dying::new(old.object))
     }
 
-    /// A table with the same entries under the same numbers.
-    pub fn share_all(&self) -> Self {
-        let entries = self
-            .entries
-            .iter()
-            .map(|entry| {
-                entry.as_ref().map(|entry| Handle { object: entry.object.share(), attribute: entry.attribute })
-            })
-            .collect();
-        HandleTable { entries, lowest_free: self.lowest_free }
+    /// A table with the same entries under the same numbers; `None` if there is no memory for it.
+    pub fn share_all(&self) -> Option<Self> {
+        let mut entries = Vec::new();
+        entries.try_reserve_exact(self.entries.len()).ok()?;
+        entries.extend(self.entries.iter().map(|entry| {
+            entry.as_ref().map(|entry| Handle { object: entry.object.share(), attribute: entry.attribute })
+        }));
+        Some(HandleTable { entries, lowest_free: self.lowest_free })
     }
 
     /// Takes out all entries whose attribute `choose` accepts.

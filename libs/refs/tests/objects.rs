@@ -157,7 +157,7 @@ fn a_duplicated_handle_keeps_the_object_and_the_last_one_ends_it() {
     with_cx(|cx| {
         let mut table = HandleTable::default();
         let index = table.insert(StrongRc::new(Noted(1)), 'a', 0, 10).ok().unwrap();
-        let other = table.share_all();
+        let other = table.share_all().unwrap();
         let copy = table.share(index).unwrap();
         assert!(table.replace(5, copy, 'b').is_none());
         let weak = table.weak(index).unwrap();

@@ -79,7 +79,7 @@ impl Directory {
         if entries.names.get(name).is_some() {
             return Err(Errno::EEXIST);
         }
-        entries.names.insert(name, inode);
+        entries.names.insert(name, inode)?;
         drop(entries);
         this.touch_modified(cx);
         Ok(())
@@ -99,7 +99,9 @@ fn drop_link(inode: &Inode, name: &[u8], cx: &Cx) {
         metadata.changed = Timestamp::now();
         metadata.links
     });
-    if left == 0 {
+    if left > 0 {
+        inode.file_system.get(cx).capacity.give_inode();
+    } else {
         inode.place.lock(cx).removed_name = Some(name.into());
     }
 }
@@ -192,8 +194,18 @@ impl InodeOps for Directory {
         if links == 0 && !target.ops_as::<RegularFile>().is_some_and(RegularFile::may_be_named) {
             return Err(Errno::ENOENT);
         }
+        crate::memory::admit()?;
         let share = target.share().ok_or(Errno::ENOENT)?;
-        self.enter(this, name, share, cx)?;
+        // A name costs memory too: it counts as an inode.
+        let capacity = &file_system.capacity;
+        if links > 0 {
+            capacity.take_inode()?;
+        }
+        self.enter(this, name, share, cx).inspect_err(|_| {
+            if links > 0 {
+                capacity.give_inode();
+            }
+        })?;
         target.change(cx, |metadata| {
             metadata.links += 1;
             metadata.changed = Timestamp::now();
@@ -273,10 +285,14 @@ impl InodeOps for Directory {
             drop_link(other, to_name, cx);
             target.take_out(to, to_name, cx);
         }
-        let Some(inode) = self.take_out(this, name, cx) else {
+        let (Some(spare), Some(inode)) = (moved.share(), self.take_out(this, name, cx)) else {
             return Err(Errno::ENOENT);
         };
-        target.enter(to, to_name, inode, cx)?;
+        if let Err(error) = target.enter(to, to_name, inode, cx) {
+            // Back to where it was: there is room.
+            self.enter(this, name, spare, cx)?;
+            return Err(error);
+        }
         if moves_directory {
             change_links(this, -1, cx);
             change_links(to, 1, cx);

@@ -65,17 +65,22 @@ impl PageMap {
     }
 
     /// Enters a page that is not there.
-    fn insert(&mut self, index: u64, frame: UFrame) {
-        self.count += 1;
+    ///
+    /// # Errors
+    /// ENOMEM, and the page is gone.
+    fn insert(&mut self, index: u64, frame: UFrame) -> Result<()> {
         let len = self.list.len() as u64;
         if index < len {
             self.list[index as usize] = Some(frame);
         } else if index - len <= MOST_HOLES {
+            self.list.try_reserve((index - len) as usize + 1).map_err(|_| Errno::ENOMEM)?;
             self.list.resize_with(index as usize, || None);
             self.list.push(Some(frame));
         } else {
             self.tree.insert(index, frame);
         }
+        self.count += 1;
+        Ok(())
     }
 
     /// Takes out the pages of a range; how many there were.
@@ -211,7 +216,7 @@ impl RegularFile {
                 if whole && copied < len {
                     frame.writer(copied..PAGE_SIZE).zero(PAGE_SIZE - copied)?;
                 }
-                content.pages.insert(index, frame);
+                content.pages.insert(index, frame).inspect_err(|_| self.release(1))?;
                 outcome
             }
         };
@@ -397,7 +402,7 @@ impl InodeOps for RegularFile {
                         self.release(1);
                         return Err(Errno::ENOSPC);
                     };
-                    content.pages.insert(index, frame);
+                    content.pages.insert(index, frame).inspect_err(|_| self.release(1))?;
                 }
             }
             if !keeps_size {
@@ -453,7 +458,10 @@ impl Pages for RegularFile {
             self.release(1);
             return Err(BadAccess::NoMemory);
         };
-        content.pages.insert(index, frame.clone());
+        if content.pages.insert(index, frame.clone()).is_err() {
+            self.release(1);
+            return Err(BadAccess::NoMemory);
+        }
         Ok(frame)
     }
 

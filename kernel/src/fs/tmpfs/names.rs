@@ -5,8 +5,9 @@
 //! squeezed out when they are more than half of the list.
 
 use alloc::boxed::Box;
-use alloc::vec;
 use alloc::vec::Vec;
+
+use crate::error::{Errno, Result};
 
 /// Positions below belong to `.` and `..`.
 const FIRST_POSITION: u64 = 3;
@@ -115,16 +116,21 @@ impl<T> Names<T> {
     }
 
     /// Enters a name that is not there yet.
-    pub fn insert(&mut self, name: &[u8], value: T) {
+    ///
+    /// # Errors
+    /// ENOMEM, and nothing is changed.
+    pub fn insert(&mut self, name: &[u8], value: T) -> Result<()> {
+        self.slots.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
         // At least a quarter of the buckets stays empty, so every search ends.
         if (self.used + 1) * 4 > self.buckets.len() * 3 {
-            self.rebuild(((self.live + 1) * 2).next_power_of_two().max(8));
+            self.rebuild(((self.live + 1) * 2).next_power_of_two().max(8))?;
         }
         let hash = hash_of(name);
         self.next_position += 1;
         self.slots.push(Slot { hash, position: self.next_position, entry: Some((name.into(), value)) });
         self.live += 1;
         self.enter(hash, self.slots.len() - 1);
+        Ok(())
     }
 
     /// Enters a slot in the hash table.
@@ -142,15 +148,19 @@ impl<T> Names<T> {
     }
 
     /// Squeezes out gaps and makes the hash table anew.
-    fn rebuild(&mut self, buckets: usize) {
+    fn rebuild(&mut self, len: usize) -> Result<()> {
+        let mut buckets = Vec::new();
+        buckets.try_reserve_exact(len).map_err(|_| Errno::ENOMEM)?;
+        buckets.resize(len, EMPTY);
         self.slots.retain(|slot| slot.entry.is_some());
-        self.buckets = vec![EMPTY; buckets];
+        self.buckets = buckets;
         self.used = 0;
         for index in 0..self.slots.len() {
             if let Some(hash) = self.slots.get(index).map(|slot| slot.hash) {
                 self.enter(hash, index);
             }
         }
+        Ok(())
     }
 
     /// Takes a name out.
@@ -163,7 +173,8 @@ impl<T> Names<T> {
             self.slots.pop();
         }
         if self.slots.len() > 2 * self.live + 16 {
-            self.rebuild(((self.live + 1) * 2).next_power_of_two().max(8));
+            // Without memory for it the gaps stay.
+            let _ = self.rebuild(((self.live + 1) * 2).next_power_of_two().max(8));
         }
         Some(value)
     }
@@ -194,7 +205,7 @@ mod tests {
     fn names_are_found_replaced_and_removed() {
         let mut names = Names::default();
         for number in 0..1000u32 {
-            names.insert(format!("file-{number}").as_bytes(), number);
+            names.insert(format!("file-{number}").as_bytes(), number).unwrap();
         }
         assert_eq!(names.get(b"file-999"), Some(&999));
         assert_eq!(names.get(b"file-1000"), None);
@@ -211,7 +222,7 @@ mod tests {
     fn a_listing_goes_on_where_it_was_although_entries_come_and_go() {
         let mut names = Names::default();
         for number in 0..100u32 {
-            names.insert(format!("{number}").as_bytes(), number);
+            names.insert(format!("{number}").as_bytes(), number).unwrap();
         }
         let mut seen = Vec::new();
         let mut position = 0;
@@ -223,7 +234,7 @@ mod tests {
             position = next;
             names.remove(&name);
             if number < 50 {
-                names.insert(format!("new {number}").as_bytes(), 1000 + number);
+                names.insert(format!("new {number}").as_bytes(), 1000 + number).unwrap();
             }
         }
         assert_eq!(seen[..100], (0..100).collect::<Vec<_>>());
@@ -248,7 +259,7 @@ mod tests {
         all.dedup();
         for (value, name) in all.iter().enumerate() {
             assert_eq!(names.get(name), None);
-            names.insert(name, value);
+            names.insert(name, value).unwrap();
         }
         for (value, name) in all.iter().enumerate() {
             assert_eq!(names.get(name), Some(&value));
@@ -259,7 +270,7 @@ mod tests {
     #[test]
     fn positions_leave_room_for_the_two_directory_links() {
         let mut names = Names::default();
-        names.insert(b"a", ());
+        names.insert(b"a", ()).unwrap();
         assert!(names.behind(0).all(|(position, ..)| position > 2));
         assert_eq!(names.behind(2).count(), 1);
     }

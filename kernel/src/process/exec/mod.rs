@@ -25,14 +25,14 @@ use bitflags::bitflags;
 use frame::Cx;
 use frame::user::Registers;
 use linux_raw_sys::general as abi;
-use refs::{SpinLock, StrongRc};
+use refs::StrongRc;
 
 use super::{Credentials, Name};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::open_program;
 use crate::fs::walk::WalkFlags;
-use crate::fs::{FdFlags, FileTable, MountFlags, OpenFile};
+use crate::fs::{FdFlags, MountFlags, OpenFile};
 use crate::memory::{AddressSpace, Executable, Limits};
 use crate::signal::{self, Signal};
 use crate::{futex, process};
@@ -241,6 +241,7 @@ fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Result<(Credential
 /// The point of no return.
 fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     let Prepared { space, start, credentials, name } = prepared;
+    process::unshare(me, abi::CLONE_FILES, cx)?;
     let thread = me.thread(cx)?;
     let process = me.process(cx)?;
     let new_space = space.downgrade();
@@ -248,14 +249,7 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     // A parent that waits in vfork(2) has its memory back from here on.
     thread.release_vfork();
 
-    let mut files = thread.files.lock(cx);
-    let mut new_files = me.files;
-    if let Some(shared) = files.as_ref().filter(|files| files.owners() > 1) {
-        let copy = shared.get(cx).handles.lock(cx).share_all();
-        let own = StrongRc::new(FileTable { handles: SpinLock::new(copy) });
-        new_files = own.downgrade();
-        *files = Some(own);
-    }
+    let files = thread.files.lock(cx);
     if let Some(files) = files.as_ref() {
         let closing = |flags: &FdFlags| flags.contains(FdFlags::CLOSE_ON_EXEC);
         drop(files.get(cx).handles.lock(cx).remove_where(closing));
@@ -274,7 +268,6 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     process.timers.delete_all_posix(cx);
 
     me.space = new_space;
-    me.files = new_files;
     me.restart = None;
     me.restartable = None;
     me.context.registers =
