@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::reclaim::Dead;
 use crate::{SpinLock, WaitList};
 
 /// One object's sign of life.
@@ -16,21 +17,71 @@ pub(crate) struct Link {
     generation: AtomicU64,
     /// Who is to be woken when the object dies.
     pub(crate) watchers: WaitList,
+    /// Its place in a [`LinkQueue`], while its object is dead.
+    place: SpinLock<Place>,
+}
+
+#[derive(Default)]
+struct Place {
+    next: Option<&'static Link>,
+    dead: Option<Dead>,
+}
+
+/// Links of dead objects, first come first served. The links themselves are the queue: nothing is allocated when an object dies, and nothing can
+/// fail.
+#[derive(Default)]
+pub(crate) struct LinkQueue {
+    first: Option<&'static Link>,
+    last: Option<&'static Link>,
+}
+
+impl LinkQueue {
+    pub(crate) const fn new() -> Self {
+        LinkQueue { first: None, last: None }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
+    /// Enters a link, which is in no queue, at the end.
+    pub(crate) fn push(&mut self, link: &'static Link, dead: Option<Dead>) {
+        link.place.with(|place| *place = Place { next: None, dead });
+        match self.last.replace(link) {
+            Some(last) => last.place.with(|place| place.next = Some(link)),
+            None => self.first = Some(link),
+        }
+    }
+
+    /// Takes the first link out, if `choose` accepts it.
+    pub(crate) fn pop(&mut self, choose: impl FnOnce(Option<&Dead>) -> bool) -> Option<(&'static Link, Option<Dead>)> {
+        let link = self.first?;
+        let place = link.place.with(|place| choose(place.dead.as_ref()).then(|| core::mem::take(place)))?;
+        self.first = place.next;
+        if self.first.is_none() {
+            self.last = None;
+        }
+        Some((link, place.dead))
+    }
 }
 
 const CHUNK: usize = 64;
 
-static FREE: SpinLock<Vec<&'static Link>> = SpinLock::new(Vec::new());
+static FREE: SpinLock<LinkQueue> = SpinLock::new(LinkQueue::new());
 
 impl Link {
     /// A link for a new object, and the generation under which it will live once [`show`](Self::show) is called.
     pub(crate) fn acquire() -> (&'static Link, u64) {
         let link = FREE.with(|free| {
-            free.pop().unwrap_or_else(|| {
-                let chunk: Vec<Link> =
-                    (0..CHUNK).map(|_| Link { generation: AtomicU64::new(0), watchers: WaitList::new() }).collect();
+            free.pop(|_| true).map(|(link, _)| link).unwrap_or_else(|| {
+                let new = |_| Link {
+                    generation: AtomicU64::new(0),
+                    watchers: WaitList::new(),
+                    place: SpinLock::new(Place { next: None, dead: None }),
+                };
+                let chunk: Vec<Link> = (0..CHUNK).map(new).collect();
                 let chunk: &'static [Link] = Box::leak(chunk.into_boxed_slice());
-                free.extend(chunk[1..].iter());
+                chunk[1..].iter().for_each(|link| free.push(link, None));
                 &chunk[0]
             })
         });
@@ -56,6 +107,6 @@ impl Link {
 
     /// Gives the link of a dead object to the next one.
     pub(crate) fn release(&'static self) {
-        FREE.with(|free| free.push(self));
+        FREE.with(|free| free.push(self, None));
     }
 }

@@ -139,7 +139,7 @@ impl<T: Send + Sync> Drop for StrongRc<T> {
             core::sync::atomic::fence(Ordering::Acquire);
             header.link.invalidate();
             // SAFETY: this was the last owner and the link no longer leads here; borrows end at the next suspension.
-            unsafe { reclaim::defer(self.object.cast(), free::<T>) };
+            unsafe { reclaim::defer(header.link, self.object.cast(), free::<T>) };
         }
     }
 }

@@ -7,16 +7,17 @@
 //! Invariant: what is in the limbo list is unreachable by upgrade; each entry carries the epoch of its death; an entry is freed
 //! only when each core has been quiescent in a later epoch.
 
-use alloc::collections::VecDeque;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+use crate::link::{Link, LinkQueue};
 use crate::{Cx, SpinLock};
 
 /// The most cores that can take part.
 pub const MAX_CORES: usize = 64;
 
-struct Dead {
+/// An object that is dead and not yet freed.
+pub(crate) struct Dead {
     object: NonNull<()>,
     free: unsafe fn(NonNull<()>),
     epoch: u64,
@@ -25,7 +26,7 @@ struct Dead {
 // SAFETY: `StrongRc<T>` requires `T: Send`, so any core may free the object.
 unsafe impl Send for Dead {}
 
-static LIMBO: SpinLock<VecDeque<Dead>> = SpinLock::new(VecDeque::new());
+static LIMBO: SpinLock<LinkQueue> = SpinLock::new(LinkQueue::new());
 static WAITING: AtomicBool = AtomicBool::new(false);
 static CORES: AtomicUsize = AtomicUsize::new(1);
 static EPOCH: AtomicU64 = AtomicU64::new(1);
@@ -37,12 +38,12 @@ pub fn set_cores(cores: usize) {
     CORES.store(cores.clamp(1, MAX_CORES), Ordering::Release);
 }
 
-/// Frees `object` by `free` when nobody can borrow it any longer.
+/// Frees `object`, whose link is `link`, by `free` when nobody can borrow it any longer.
 ///
 /// # Safety
 /// No upgrade reaches `object` any more, it is not deferred twice, and `free` may be called on it from any core.
-pub(crate) unsafe fn defer(object: NonNull<()>, free: unsafe fn(NonNull<()>)) {
-    LIMBO.with(|limbo| limbo.push_back(Dead { object, free, epoch: EPOCH.load(Ordering::Acquire) }));
+pub(crate) unsafe fn defer(link: &'static Link, object: NonNull<()>, free: unsafe fn(NonNull<()>)) {
+    LIMBO.with(|limbo| limbo.push(link, Some(Dead { object, free, epoch: EPOCH.load(Ordering::Acquire) })));
     WAITING.store(true, Ordering::Release);
 }
 
@@ -77,10 +78,8 @@ fn collect(core: usize) {
         PASSED[..cores].iter().map(|passed| passed.load(Ordering::Acquire)).min().unwrap_or(0)
     };
     // A destructor may drop further owners, which enter the list while it is walked: hence one at a time.
-    while let Some(dead) = LIMBO.with(|limbo| {
-        let ripe = limbo.front().is_some_and(|dead| dead.epoch < limit);
-        if ripe { limbo.pop_front() } else { None }
-    }) {
+    let ripe = |dead: Option<&Dead>| dead.is_some_and(|dead| dead.epoch < limit);
+    while let Some((_, Some(dead))) = LIMBO.with(|limbo| limbo.pop(ripe)) {
         // SAFETY: nobody can upgrade to the object, and every borrow of it has ended (module comment).
         unsafe { (dead.free)(dead.object) };
     }
