@@ -290,6 +290,9 @@ fn getcwd(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     let mut name = working.name(&fs.root(cx)?, cx);
     name.push(0);
+    if name.len() > 4096 {
+        return Err(Errno::ENAMETOOLONG.into());
+    }
     if name.len() > args.long(1) {
         return Err(Errno::ERANGE.into());
     }
