@@ -127,7 +127,9 @@ pub fn ioctl(
             memory.write(argument, &foreground)?;
         }
         ioctl::TIOCSPGRP => {
-            job::check(tty, Use::Change, me, cx)?;
+            // A group that nobody would bring back has no say here.
+            job::check(tty, Use::Change, me, cx)
+                .map_err(|error| if error == Errno::EIO { Errno::ENOTTY } else { error })?;
             job::set_foreground(tty, memory.read(argument)?, me, cx)?;
         }
         _ => return Err(Errno::ENOTTY.into()),

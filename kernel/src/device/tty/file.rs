@@ -107,7 +107,8 @@ impl State {
 
 impl File for TtyFile {
     fn read(&self, _offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
-        let tty = self.tty.upgrade(cx).map_err(|_| Errno::EIO)?;
+        // A terminal that was hung up is at its end.
+        let Ok(tty) = self.tty.upgrade(cx) else { return Ok(0) };
         job::check(&tty, Use::Read, me, cx)?;
         let mut state = tty.state.lock(cx);
         if self.is_hung_up(&state) || to.remaining() == 0 {
