@@ -9,7 +9,7 @@ use refs::{StrongRc, WeakRc};
 use super::access::{Subject, Want};
 use super::pipe::Pipe;
 use super::stored::{DirectoryFile, PlaceFile, StoredFile, remove_privileges};
-use super::walk::{self, WalkFlags};
+use super::walk::{self, PathName, WalkFlags};
 use super::{
     Creation, DeviceNumber, FdFlags, File, FileKind, Inode, Mount, MountFlags, OpenFile, OpenFlags, Path, open_device,
 };
@@ -220,21 +220,16 @@ fn open_temporary(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: 
     open_inode(&path, how.flags - OpenFlags::TRUNCATE, me, cx)
 }
 
-/// Opens a path and gives it a descriptor.
+/// Opens the path at an address of the caller's memory and gives it a descriptor.
 ///
 /// # Errors
 /// Those of open(2).
 #[inline]
-pub fn open_async(
-    cx: &mut Cx,
-    me: &mut Current,
-    directory: i32,
-    how: &OpenHow,
-    path: impl Fn(&Current, &Cx) -> Step<walk::PathName>,
-) -> Result<usize> {
+pub fn open_async(cx: &mut Cx, me: &mut Current, directory: i32, how: &OpenHow, path: usize) -> Result<usize> {
     let fd_flags = FdFlags::of(how.flags);
     let opened = complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let name = path(me, cx)?;
+        let mut name = PathName::empty();
+        name.fill(path, me, cx)?;
         let opened = open_step(directory, name.bytes(), how, me, cx)?;
         match opened {
             Opened::File(file) => Ok(Ok(me.files(cx)?.install_shared(file, fd_flags, me, cx)?)),

@@ -38,15 +38,31 @@ impl PathName {
     ///
     /// # Errors
     /// ENAMETOOLONG; a fault.
-    #[inline(always)]
+    #[inline]
     pub fn read(address: usize, me: &Current, cx: &Cx) -> Step<PathName> {
-        let mut path = PathName { short: [0; SHORT], short_len: 0, long: Vec::new() };
-        let memory = me.memory(cx)?;
-        path.short_len = memory.reader(address, SHORT).read_until_zero(&mut path.short)?;
-        if path.short_len == SHORT {
-            path.long = memory.read_c_string(address, PATH_MAX, Errno::ENAMETOOLONG)?;
-        }
+        let mut path = PathName::empty();
+        path.fill(address, me, cx)?;
         Ok(path)
+    }
+
+    /// The empty path, to be filled where it is.
+    #[inline(always)]
+    pub fn empty() -> PathName {
+        PathName { short: [0; SHORT], short_len: 0, long: Vec::new() }
+    }
+
+    /// Becomes the path at `address`: as [`read`](Self::read), without moving it.
+    ///
+    /// # Errors
+    /// ENAMETOOLONG; a fault.
+    #[inline(always)]
+    pub fn fill(&mut self, address: usize, me: &Current, cx: &Cx) -> Step<()> {
+        let memory = me.memory(cx)?;
+        self.short_len = memory.reader(address, SHORT).read_until_zero(&mut self.short)?;
+        if self.short_len == SHORT {
+            self.long = memory.read_c_string(address, PATH_MAX, Errno::ENAMETOOLONG)?;
+        }
+        Ok(())
     }
 
     /// Its bytes.

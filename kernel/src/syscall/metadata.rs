@@ -181,32 +181,36 @@ fn device_of(inode: &Inode, cx: &Cx) -> DeviceNumber {
 #[inline]
 fn write_stat(cx: &Cx, me: &Current, inode: &Inode, address: usize) -> Step<usize> {
     let device = device_of(inode, cx).encoded();
-    let stat = inode.with_metadata(cx, |metadata| Stat {
-        device,
-        inode: inode.number,
-        links: metadata.links.into(),
-        mode: metadata.mode,
-        uid: metadata.uid,
-        gid: metadata.gid,
-        padding: 0,
-        special_device: inode.device.encoded(),
-        size: metadata.size,
-        block_size: BLOCK_SIZE.into(),
-        blocks: metadata.blocks,
-        accessed: metadata.accessed.seconds,
-        accessed_nanoseconds: metadata.accessed.nanoseconds.into(),
-        modified: metadata.modified.seconds,
-        modified_nanoseconds: metadata.modified.nanoseconds.into(),
-        changed: metadata.changed.seconds,
-        changed_nanoseconds: metadata.changed.nanoseconds.into(),
-        unused: [0; 3],
-    });
-    me.memory(cx)?.write(address, &stat)?;
+    let memory = me.memory(cx)?;
+    inode.with_metadata(cx, |metadata| {
+        let stat = Stat {
+            device,
+            inode: inode.number,
+            links: metadata.links.into(),
+            mode: metadata.mode,
+            uid: metadata.uid,
+            gid: metadata.gid,
+            padding: 0,
+            special_device: inode.device.encoded(),
+            size: metadata.size,
+            block_size: BLOCK_SIZE.into(),
+            blocks: metadata.blocks,
+            accessed: metadata.accessed.seconds,
+            accessed_nanoseconds: metadata.accessed.nanoseconds.into(),
+            modified: metadata.modified.seconds,
+            modified_nanoseconds: metadata.modified.nanoseconds.into(),
+            changed: metadata.changed.seconds,
+            changed_nanoseconds: metadata.changed.nanoseconds.into(),
+            unused: [0; 3],
+        };
+        memory.write(address, &stat)
+    })?;
     Ok(0)
 }
 
 fn stat(cx: &Cx, me: &Current, args: &Args, walking: WalkFlags) -> Step<usize> {
-    let path = PathName::read(args.long(0), me, cx)?;
+    let mut path = PathName::empty();
+    path.fill(args.long(0), me, cx)?;
     let found = walk::resolve(abi::AT_FDCWD, path.bytes(), walking, me, cx)?;
     write_stat(cx, me, &found.inode, args.long(1))
 }
@@ -237,7 +241,8 @@ fn resolve_as<'cx>(
             return Ok(walk::start(directory, b"", me, cx)?);
         }
     }
-    let name = PathName::read(path, me, cx)?;
+    let mut name = PathName::empty();
+    name.fill(path, me, cx)?;
     Ok(walk::resolve(directory, name.bytes(), walking, me, cx)?)
 }
 

@@ -8,7 +8,7 @@ use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::{OpenHow, open_async};
-use crate::fs::walk::{PathName, WalkFlags};
+use crate::fs::walk::WalkFlags;
 use crate::fs::{FdFlags, FileTable, OpenFlags};
 use crate::step::Step;
 
@@ -52,7 +52,7 @@ fn open_at_async(
         flags &= OpenFlags::from_bits_retain(!(abi::O_TMPFILE & !abi::O_DIRECTORY));
     }
     let how = OpenHow::new(flags, permissions as u32);
-    open_async(cx, me, directory, &how, |me, cx| PathName::read(path, me, cx))
+    open_async(cx, me, directory, &how, path)
 }
 
 /// `struct open_how`.
@@ -125,7 +125,7 @@ fn openat2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     let path = args.long(1);
-    open_async(cx, me, args.int(0), &how, |me, cx| PathName::read(path, me, cx))
+    open_async(cx, me, args.int(0), &how, path)
 }
 
 fn close(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
