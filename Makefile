@@ -60,15 +60,16 @@ setup-run:
 
 # Testing
 
-.PHONY: test check test-host test-kernel test-guest checks-tool
+.PHONY: test check test-host test-kernel test-guest test-hello checks-tool
 test: setup ## Run all tests
-	@$(MAKE) --no-print-directory check test-host test-kernel build test-guest test-hostile
+	@$(MAKE) --no-print-directory check test-host test-kernel build test-guest test-hello test-hostile
 
 check: ## Formatting, clippy, and where `unsafe` may be
 	$(call say,'Formatting and lints')
 	@$(HOST_CARGO) fmt --all --check
 	@$(HOST_CARGO) clippy --quiet --all-targets -- -D warnings
 	@tools/build/kernel-clippy -D warnings
+	@$(HOST_CARGO) run --quiet --release -p ebb-measure >/dev/null
 
 test-host: ## Tests of the libraries and tools, on this machine
 	$(call say,'Libraries and tools')
@@ -100,6 +101,15 @@ test-hostile: build ## A sample of hostile input: random system calls, broken pr
 fuzz: build ## Random system calls for ten minutes of guest time; SEED=N chooses others
 	@$(HOST_CARGO) build --release -p ebb-fuzz
 	@$(TARGET)/release/ebb-fuzz --seed $(or $(SEED),1) calls 600
+
+HELLO := $(TARGET)/hello
+test-hello: build ## Small programs built in every way, on Ebb
+	$(call say,'Static and dynamic programs, musl and glibc, C and Rust')
+	@$(MAKE) --no-print-directory -s -C user/hello OUT=$(HELLO)
+	@for program in $$($(MAKE) --no-print-directory -s -C user/hello OUT=$(HELLO) list); do \
+		$(EBB) run --timeout 60s $$program | diff -u user/hello/expected - || exit 1; \
+		echo "$$(basename $$program): as expected"; \
+	done
 
 # Measuring and reading
 

@@ -38,6 +38,8 @@ struct Writers;
 
 /// A pipe, or what is behind a FIFO.
 pub struct Pipe {
+    /// Whether it is a FIFO: opening one waits for the other side, opening a pipe again (through `/proc/PID/fd`) does not.
+    named: bool,
     state: SpinLock<State>,
     /// Who waits for data.
     readable: WaitList,
@@ -83,7 +85,12 @@ pub struct PipeEnd {
 impl Pipe {
     /// An empty pipe without ends: a FIFO that nobody has open.
     pub fn new() -> StrongRc<Pipe> {
-        StrongRc::new(Pipe {
+        StrongRc::new(Self::empty(true))
+    }
+
+    fn empty(named: bool) -> Self {
+        Pipe {
+            named,
             state: SpinLock::new(State {
                 ring: Ring::new(DEFAULT_CAPACITY),
                 readers: None,
@@ -96,12 +103,12 @@ impl Pipe {
             readable: WaitList::new(),
             writable: WaitList::new(),
             opened: WaitList::new(),
-        })
+        }
     }
 
     /// A new pipe's reading and writing end.
     pub fn pair(cx: &Cx) -> (PipeEnd, PipeEnd) {
-        let pipe = Pipe::new();
+        let pipe = StrongRc::new(Self::empty(false));
         let (readers, writers) = (StrongRc::new(Readers), StrongRc::new(Writers));
         {
             let object = pipe.get(cx);
@@ -119,9 +126,12 @@ impl Pipe {
     pub fn open_async(cx: &mut Cx, me: &mut Current, fifo: WeakRc<Pipe>, flags: OpenFlags) -> Result<Box<dyn File>> {
         let reads = !flags.contains(OpenFlags::WRITE_ONLY);
         let writes = flags.intersects(OpenFlags::WRITE_ONLY | OpenFlags::READ_WRITE);
-        let others_so_far = fifo.upgrade(cx)?.announce(reads, writes, flags, cx)?;
+        let (named, others_so_far) = {
+            let fifo = fifo.upgrade(cx)?;
+            (fifo.named, fifo.announce(reads, writes, flags, cx)?)
+        };
         let mut outcome = Ok(());
-        if reads != writes && !flags.contains(OpenFlags::NONBLOCK) {
+        if named && reads != writes && !flags.contains(OpenFlags::NONBLOCK) {
             outcome = complete_async(cx, me, Patience::Forever, |cx, _, waker| {
                 let fifo = fifo.upgrade(cx)?;
                 if let Some(waker) = waker {
@@ -146,7 +156,7 @@ impl Pipe {
         if !state.has_readers() && !state.has_writers() {
             state.ring.clear();
         }
-        if writes && !reads && flags.contains(OpenFlags::NONBLOCK) && !state.has_readers() {
+        if self.named && writes && !reads && flags.contains(OpenFlags::NONBLOCK) && !state.has_readers() {
             return Err(Errno::ENXIO);
         }
         let others_so_far = if reads { state.writers_so_far } else { state.readers_so_far };
@@ -167,7 +177,7 @@ impl Pipe {
     fn enter(fifo: &TempRc<'_, Self>, reads: bool, writes: bool, cx: &Cx) -> Result<PipeEnd> {
         let mut state = fifo.state.lock(cx);
         let (mut readers, mut writers) = (None, None);
-        let opened_before_writer = (reads && !writes && !state.has_writers()).then_some(state.writers_so_far);
+        let opened_before_writer = (fifo.named && reads && !writes && !state.has_writers()).then_some(state.writers_so_far);
         if reads {
             state.opening_readers -= 1;
             let object = state.readers.and_then(|readers| readers.upgrade(cx).ok()?.share());

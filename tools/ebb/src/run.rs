@@ -3,7 +3,7 @@
 use crate::machine::MachineArguments;
 use crate::signals;
 use clap::Args;
-use ebb_guest::image::host_program;
+use ebb_guest::image::{busybox, host_program};
 use ebb_guest::{Error, Guest, Image, Input, OutputStream, Program, Result};
 use std::ffi::OsString;
 use std::io::Write;
@@ -99,6 +99,9 @@ fn image_with_program(arguments: &Arguments) -> Result<(Image, PathBuf)> {
             path
         }
     };
+    if arguments.rootfs.is_none() && busybox::find().is_ok() {
+        image.add_busybox()?;
+    }
     image.complete();
     image.add_agent(None)?;
     Ok((image, path))

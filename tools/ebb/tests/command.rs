@@ -119,6 +119,15 @@ fn a_time_limit_ends_the_machine() {
 
 #[test]
 #[ignore = "starts a machine"]
+fn debians_bash_runs_with_its_own_and_other_programs() {
+    let script = "a=(one two); for i in {2..1}; do echo ${a[@]} $i; done | sort; [[ foo =~ o+ ]] && echo ${BASH_REMATCH[0]}; \
+                  diff <(echo a) <(echo b) >/dev/null; echo $?";
+    let output = run(&["bash", "-c", script]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "one two 1\none two 2\noo\n1\n", "{output:?}");
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn a_root_file_system_is_used_whatever_its_form() {
     let directory = tempfile::tempdir().expect("a directory can be made");
     let root = directory.path().join("root");

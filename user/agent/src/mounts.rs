@@ -22,6 +22,14 @@ const MOUNTS: [Mount; 4] = [
     Mount { kind: "sysfs", target: "/sys", sign: "/sys/kernel" },
 ];
 
+/// The names in `/dev` that a program's own descriptors have.
+const LINKS: [(&str, &str); 4] = [
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+];
+
 /// Mounts what is not mounted yet, and makes `/tmp` writable for everyone.
 pub fn mount_what_is_missing() {
     for Mount { kind, target, sign } in MOUNTS {
@@ -35,6 +43,10 @@ pub fn mount_what_is_missing() {
         {
             eprintln!("ebb agent: cannot mount {target}: {error}");
         }
+    }
+    for (link, target) in LINKS {
+        // The kernel may have made them already.
+        let _ = std::os::unix::fs::symlink(target, link);
     }
     if fs::create_dir_all("/tmp").is_ok() {
         // A read-only root file system keeps the mode it has.
