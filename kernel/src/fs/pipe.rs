@@ -177,7 +177,8 @@ impl Pipe {
     fn enter(fifo: &TempRc<'_, Self>, reads: bool, writes: bool, cx: &Cx) -> Result<PipeEnd> {
         let mut state = fifo.state.lock(cx);
         let (mut readers, mut writers) = (None, None);
-        let opened_before_writer = (fifo.named && reads && !writes && !state.has_writers()).then_some(state.writers_so_far);
+        let opened_before_writer =
+            (fifo.named && reads && !writes && !state.has_writers()).then_some(state.writers_so_far);
         if reads {
             state.opening_readers -= 1;
             let object = state.readers.and_then(|readers| readers.upgrade(cx).ok()?.share());
