@@ -5,6 +5,7 @@
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use bitflags::bitflags;
 use frame::Cx;
@@ -308,7 +309,7 @@ impl<'cx> Walker<'_, 'cx> {
                 return Ok(self.end_here(true, false));
             }
             self.enter()?;
-            if name == b"." || name == b".." {
+            if matches!(name, b"." | b"..") {
                 if name.len() == 2 {
                     self.up()?;
                 }
@@ -332,9 +333,25 @@ impl<'cx> Walker<'_, 'cx> {
                 }
                 Err(error) => return Err(error),
             };
+            if child.kind != FileKind::Symlink && child.mounts.load(Ordering::Relaxed) == 0 {
+                // Nearly all names lead to something of the same mount.
+                if !is_last {
+                    self.at.inode = child;
+                    continue;
+                }
+                if child.kind == FileKind::Directory || !self.needs_directory(has_trailing_slash) {
+                    return Ok(Outcome::End(End {
+                        name: first..end,
+                        target: Some(Path { mount: self.at.mount.clone(), inode: child }),
+                        has_trailing_slash,
+                        ends_in_dot: false,
+                    }));
+                }
+                return Err(Errno::ENOTDIR);
+            }
             let child = Path { mount: self.at.mount.clone(), inode: child };
             let child = self.cross(child)?;
-            let needs_directory = has_trailing_slash && !self.flags.contains(WalkFlags::NAME);
+            let needs_directory = self.needs_directory(has_trailing_slash);
             let follows = !is_last || needs_directory || self.flags.contains(WalkFlags::FOLLOW);
             if child.inode.kind == FileKind::Symlink && follows {
                 match self.follow(&child)? {
@@ -372,6 +389,12 @@ impl<'cx> Walker<'_, 'cx> {
             has_trailing_slash: must_be_directory,
             ends_in_dot,
         })
+    }
+
+    /// Whether a slash behind the last name asks for a directory.
+    #[inline(always)]
+    fn needs_directory(&self, has_trailing_slash: bool) -> bool {
+        has_trailing_slash && !self.flags.contains(WalkFlags::NAME)
     }
 
     /// Checks that a name may be looked up where the walk is.
