@@ -354,6 +354,9 @@ fn name_of<T: Send + Sync>(field: &SpinLock<Option<StrongRc<T>>>, cx: &Cx) -> Re
     field.lock(cx).as_ref().map(StrongRc::downgrade).ok_or(Errno::ESRCH)
 }
 
+/// The group and session in which process 1 starts. It leads neither, so that it can make a session of its own, as on Linux.
+const NOBODYS_SESSION: u32 = 0;
+
 /// Makes process 1 for the task that runs, which is not a thread of anybody yet: it is to execute a program with what is returned.
 /// Its address space is empty.
 ///
@@ -367,15 +370,15 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
     let process = StrongRc::new(Process::new(ProcessParts {
         pid,
         parent: None,
-        group: pid,
-        session: pid,
+        group: NOBODYS_SESSION,
+        session: NOBODYS_SESSION,
         actions: StrongRc::new(Actions::default()),
         limits: Limits::default(),
         exit_signal: 0,
     }));
     let of_process = process.downgrade();
     drop(PROCESSES.insert(pid, process, cx));
-    group::found_session(of_process, pid, cx);
+    group::found_session(of_process, NOBODYS_SESSION, cx);
     let thread = StrongRc::new(Thread::new(ThreadParts {
         tid: pid,
         process: of_process,
