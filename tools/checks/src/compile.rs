@@ -28,7 +28,9 @@ pub fn all() -> Result<Vec<Compiled>> {
 
 /// Where built programs go.
 fn output_directory() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from)
+    let directory = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
+    // Absolute: the programs are started in directories of their own.
+    std::path::absolute(&directory).unwrap_or(directory)
 }
 
 fn c_programs() -> Result<Vec<Compiled>> {
