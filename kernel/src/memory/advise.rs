@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use frame::Cx;
-use frame::mm::{Access, PAGE_SIZE};
+use frame::mm::{Access, PAGE_SIZE, USER_END};
 
 use super::BadAccess;
-use super::areas::{AreaFlags, Areas};
+use super::areas::{Area, AreaFlags, Areas};
 use super::map::page_range;
 use super::shown::Shown;
 use super::space::AddressSpace;
@@ -68,6 +68,14 @@ impl AddressSpace {
                     return Err(Errno::EINVAL);
                 }
                 self.unmap_range(range, cx);
+            }
+            Advice::Set(flags)
+                if flags.contains(AreaFlags::WIPE_ON_FORK)
+                    && layout.areas.overlapping(range.clone()).any(|area| {
+                        area.flags.contains(AreaFlags::SHARED) || !matches!(area.backing, Shown::Anonymous)
+                    }) =>
+            {
+                return Err(Errno::EINVAL);
             }
             Advice::Set(flags) => layout.areas.change(range, |area| area.flags |= flags)?,
             Advice::Clear(flags) => layout.areas.change(range, |area| area.flags -= flags)?,
@@ -168,20 +176,20 @@ impl AddressSpace {
     /// # Errors
     /// ENOMEM above the limit.
     pub fn lock_all(&self, lock: Lock, limit_bytes: u64, cx: &Cx) -> Result<()> {
-        let ranges: Vec<Range<usize>> = {
+        {
             let mut layout = self.layout.lock(cx);
             let total = layout.areas.pages_where(|_| true) * PAGE_SIZE;
             if lock != Lock::Off && total as u64 > limit_bytes {
                 return Err(Errno::ENOMEM);
             }
-            layout.areas.change(0..frame::mm::USER_END, |area| area.flags.set(AreaFlags::LOCKED, lock != Lock::Off))?;
-            layout.areas.iter().map(|area| area.range()).collect()
-        };
-        if lock == Lock::Now {
-            for range in ranges {
-                // As on Linux, what cannot be brought in is no error of mlockall.
-                let _ = self.populate_allowed(range, cx);
-            }
+            layout.areas.change(0..USER_END, |area| area.flags.set(AreaFlags::LOCKED, lock != Lock::Off))?;
+        }
+        let mut at = 0;
+        while lock == Lock::Now {
+            let Some(range) = self.layout.lock(cx).areas.at_or_above(at).map(Area::range) else { break };
+            at = range.end;
+            // As on Linux, what cannot be brought in is no error of mlockall.
+            let _ = self.populate_allowed(range, cx);
         }
         Ok(())
     }

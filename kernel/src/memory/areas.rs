@@ -1,12 +1,11 @@
 //! [`Areas`]: which ranges of an address space are mapped, and how (what Linux calls vmas).
 //!
-//! Invariants: areas are page-aligned, not empty, do not overlap, are sorted by address, and two neighbours that could be one are one. They
-//! stand in a sorted vector: programs have some tens of them, `fork` copies them all, and every fault looks one up. It is bounded by
-//! [`MAX_AREAS`].
+//! Invariants: areas are page-aligned, not empty, do not overlap, are sorted by address, and two neighbours that could be one are one
+//! (a child's may not be). They stand in sorted chunks: most programs have some tens of areas and so one chunk, which `fork` copies and every
+//! fault looks through quickly; some have as many as [`MAX_AREAS`], and nothing but a search for a gap may then look at all of them.
 //!
 //! This is pure bookkeeping: page tables follow it elsewhere ([`super::space`]).
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -98,64 +97,146 @@ impl<B: Backing> Area<B> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyAreas;
 
+/// How many areas stand in one piece of memory at most.
+const CHUNK: usize = 64;
+
 /// The areas of an address space.
 pub struct Areas<B> {
-    list: Vec<Area<B>>,
+    /// In order, none empty, none longer than [`CHUNK`].
+    chunks: Vec<Vec<Area<B>>>,
+    count: usize,
+    gaps: Gaps,
+}
+
+/// What the last search for a gap has learned, so that the next one need not look at all areas again.
+struct Gaps {
+    /// Where it was made.
+    within: Range<usize>,
+    /// Everything at and above this was looked at,
+    below: usize,
+    /// and has no gap longer than this.
+    longest: usize,
+}
+
+impl Gaps {
+    const NOTHING: Gaps = Gaps { within: 0..0, below: usize::MAX, longest: 0 };
+}
+
+/// Where an area stands. The position behind the last is that of no area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Position {
+    chunk: usize,
+    index: usize,
 }
 
 impl<B> Default for Areas<B> {
     fn default() -> Self {
-        Areas { list: Vec::new() }
+        Areas { chunks: Vec::new(), count: 0, gaps: Gaps::NOTHING }
     }
 }
 
 impl<B: Backing> Areas<B> {
-    /// None, with room for as many as `count`.
+    /// None, with room for as many as `count` if they are few.
     pub fn with_capacity(count: usize) -> Self {
-        Areas { list: Vec::with_capacity(count.min(MAX_AREAS)) }
+        let mut areas = Areas::default();
+        areas.chunks.push(Vec::with_capacity(count.clamp(1, CHUNK)));
+        areas
     }
 
     /// All of them, by address.
-    pub fn iter(&self) -> core::slice::Iter<'_, Area<B>> {
-        self.list.iter()
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Area<B>> {
+        self.chunks.iter().flatten()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.count
+    }
+
+    /// The position of the first area for which `is_before` is false; it is true of all areas up to some point, and of none behind.
+    #[inline(always)]
+    fn position_by(&self, is_before: impl Fn(&Area<B>) -> bool) -> Position {
+        let chunk = match self.chunks.len() {
+            // Nearly every process.
+            0 | 1 => 0,
+            _ => self.chunks.partition_point(|chunk| chunk.last().is_some_and(&is_before)),
+        };
+        let index = self.chunks.get(chunk).map_or(0, |chunk| chunk.partition_point(&is_before));
+        Position { chunk, index }
     }
 
     /// The position of the first area that ends behind `address`.
     #[inline(always)]
-    fn position(&self, address: usize) -> usize {
-        self.list.partition_point(|area| area.end <= address)
+    fn position(&self, address: usize) -> Position {
+        self.position_by(|area| area.end <= address)
+    }
+
+    #[inline(always)]
+    fn at(&self, at: Position) -> Option<&Area<B>> {
+        self.chunks.get(at.chunk)?.get(at.index)
+    }
+
+    #[inline(always)]
+    fn at_mut(&mut self, at: Position) -> Option<&mut Area<B>> {
+        self.chunks.get_mut(at.chunk)?.get_mut(at.index)
+    }
+
+    fn next(&self, at: Position) -> Position {
+        if self.chunks.get(at.chunk).is_some_and(|chunk| at.index + 1 < chunk.len()) {
+            Position { index: at.index + 1, ..at }
+        } else {
+            Position { chunk: at.chunk + 1, index: 0 }
+        }
+    }
+
+    fn previous(&self, at: Position) -> Option<Position> {
+        match at {
+            Position { chunk, index: 1.. } => Some(Position { chunk, index: at.index - 1 }),
+            Position { chunk, .. } => {
+                let chunk = chunk.min(self.chunks.len()).checked_sub(1)?;
+                Some(Position { chunk, index: self.chunks[chunk].len().checked_sub(1)? })
+            }
+        }
+    }
+
+    /// The areas from a position on.
+    #[inline(always)]
+    fn from(&self, at: Position) -> impl Iterator<Item = &Area<B>> {
+        let (first, rest) = self.chunks.get(at.chunk..).and_then(<[_]>::split_first).unzip();
+        let first = first.and_then(|chunk| chunk.get(at.index..)).unwrap_or_default();
+        first.iter().chain(rest.unwrap_or_default().iter().flatten())
     }
 
     /// The area of an address.
     #[inline(always)]
     pub fn find(&self, address: usize) -> Option<&Area<B>> {
-        self.list.get(self.position(address)).filter(|area| area.start <= address)
+        self.at(self.position(address)).filter(|area| area.start <= address)
+    }
+
+    fn find_mut(&mut self, address: usize) -> Option<&mut Area<B>> {
+        let at = self.position(address);
+        self.at_mut(at).filter(|area| area.start <= address)
     }
 
     /// The first area that ends behind `address`: the one there, or the next above.
     pub fn at_or_above(&self, address: usize) -> Option<&Area<B>> {
-        self.list.get(self.position(address))
+        self.at(self.position(address))
     }
 
     /// The last area that lies wholly below `address`.
     pub fn below(&self, address: usize) -> Option<&Area<B>> {
-        let behind = self.list.partition_point(|area| area.start < address);
-        self.list[..behind].last().filter(|area| area.end <= address)
+        let last = self.previous(self.position_by(|area| area.start < address))?;
+        self.at(last).filter(|area| area.end <= address)
     }
 
     /// The areas that have a page in `range`.
     pub fn overlapping(&self, range: Range<usize>) -> impl Iterator<Item = &Area<B>> {
-        self.list[self.position(range.start)..].iter().take_while(move |area| area.start < range.end)
+        self.from(self.position(range.start)).take_while(move |area| area.start < range.end)
     }
 
     /// Whether nothing is mapped in `range`.
     pub fn is_free(&self, range: Range<usize>) -> bool {
-        self.overlapping(range).next().is_none()
+        self.at_or_above(range.start).is_none_or(|area| area.start >= range.end)
     }
 
     /// Where the mapped part of `range` that begins at its start ends.
@@ -172,7 +253,7 @@ impl<B: Backing> Areas<B> {
 
     /// How many pages the areas have that `choose` accepts.
     pub fn pages_where(&self, choose: impl Fn(&Area<B>) -> bool) -> usize {
-        self.list.iter().filter(|area| choose(area)).map(Area::pages).sum()
+        self.iter().filter(|area| choose(area)).map(Area::pages).sum()
     }
 
     /// Enters an area where nothing is mapped.
@@ -182,71 +263,115 @@ impl<B: Backing> Areas<B> {
     pub fn insert(&mut self, area: Area<B>) -> Result<(), TooManyAreas> {
         debug_assert!(area.start < area.end && self.is_free(area.range()));
         let at = self.position(area.start);
-        if at > 0 && self.list[at - 1].is_continued_by(&area) {
-            self.list[at - 1].end = area.end;
-            self.merge(at - 1);
+        if let Some(before) = self.previous(at)
+            && let Some(previous) = self.at_mut(before)
+            && previous.is_continued_by(&area)
+        {
+            previous.end = area.end;
+            self.merge(before);
             return Ok(());
         }
-        if self.list.len() >= MAX_AREAS {
+        if self.count >= MAX_AREAS {
             return Err(TooManyAreas);
         }
-        self.list.insert(at, area);
+        let at = self.insert_at(at, area);
         self.merge(at);
         Ok(())
     }
 
     /// Enters an area behind all others, as it is.
     pub fn push(&mut self, area: Area<B>) {
-        debug_assert!(self.list.last().is_none_or(|last| last.end <= area.start));
-        self.list.push(area);
+        debug_assert!(self.iter().next_back().is_none_or(|last| last.end <= area.start));
+        self.insert_at(Position { chunk: self.chunks.len(), index: 0 }, area);
     }
 
-    /// Makes one of the area at `at` and the next, if they can be.
-    fn merge(&mut self, at: usize) {
-        if let [area, next, ..] = &self.list[at..]
-            && area.is_continued_by(next)
-        {
-            self.list[at].end = self.list.remove(at + 1).end;
+    /// Enters an area in front of the one at a position; its own.
+    fn insert_at(&mut self, mut at: Position, area: Area<B>) -> Position {
+        self.count += 1;
+        if at.chunk == self.chunks.len() {
+            match self.chunks.last() {
+                Some(last) => at = Position { chunk: at.chunk - 1, index: last.len() },
+                None => self.chunks.push(Vec::new()),
+            }
         }
+        let chunk = &mut self.chunks[at.chunk];
+        if chunk.len() >= CHUNK {
+            // Behind the last area a new chunk begins, so that areas that come in order fill theirs.
+            let half = if at.index == chunk.len() { chunk.len() } else { chunk.len() / 2 };
+            let rest = chunk.split_off(half);
+            self.chunks.insert(at.chunk + 1, rest);
+            if at.index > half || half == CHUNK {
+                at = Position { chunk: at.chunk + 1, index: at.index - half };
+            }
+        }
+        self.chunks[at.chunk].insert(at.index, area);
+        at
     }
 
-    /// Makes `at` a boundary between areas if it lies inside one; the position of the first area at or behind it.
-    fn split(&mut self, at: usize) -> Result<usize, TooManyAreas> {
+    fn remove_at(&mut self, at: Position) -> Area<B> {
+        self.count -= 1;
+        let area = self.chunks[at.chunk].remove(at.index);
+        if self.chunks[at.chunk].is_empty() {
+            self.chunks.remove(at.chunk);
+        }
+        area
+    }
+
+    /// Makes one of an area and the next, if they can be; whether they could.
+    fn merge(&mut self, at: Position) -> bool {
+        let next = self.next(at);
+        let (Some(area), Some(following)) = (self.at(at), self.at(next)) else { return false };
+        if !area.is_continued_by(following) {
+            return false;
+        }
+        let end = self.remove_at(next).end;
+        self.chunks[at.chunk][at.index].end = end;
+        true
+    }
+
+    /// Makes `at` a boundary between areas if it lies inside one.
+    fn split(&mut self, at: usize) -> Result<(), TooManyAreas> {
         let position = self.position(at);
-        match self.list.get_mut(position) {
+        let is_full = self.count >= MAX_AREAS;
+        match self.at_mut(position) {
             Some(area) if area.start < at => {
-                let rest = area.split_off(at);
-                if self.list.len() >= MAX_AREAS {
-                    self.list[position].end = rest.end;
+                if is_full {
                     return Err(TooManyAreas);
                 }
-                self.list.insert(position + 1, rest);
-                Ok(position + 1)
+                let rest = area.split_off(at);
+                self.insert_at(Position { index: position.index + 1, ..position }, rest);
+                Ok(())
             }
-            _ => Ok(position),
+            _ => Ok(()),
         }
     }
 
-    /// The positions of the areas in `range`, after splitting those at its ends.
-    fn isolate(&mut self, range: &Range<usize>) -> Result<Range<usize>, TooManyAreas> {
-        let first = self.split(range.start)?;
-        Ok(first..self.split(range.end)?)
+    /// Splits the areas at the ends of a range.
+    fn isolate(&mut self, range: &Range<usize>) -> Result<(), TooManyAreas> {
+        self.split(range.start)?;
+        self.split(range.end)
     }
 
-    /// Takes out what is mapped in `range`.
+    /// Takes out what is mapped in `range`: from where to where there was something.
     ///
     /// # Errors
     /// A split would make too many; nothing is taken out.
-    pub fn remove(&mut self, range: Range<usize>) -> Result<Vec<Area<B>>, TooManyAreas> {
-        let first = self.position(range.start);
-        match self.list.get(first) {
-            // The usual case: exactly one area.
-            Some(area) if area.range() == range => Ok(vec![self.list.remove(first)]),
-            Some(area) if area.start < range.end => {
-                let positions = self.isolate(&range)?;
-                Ok(self.list.drain(positions).collect())
+    pub fn remove(&mut self, range: Range<usize>) -> Result<Option<Range<usize>>, TooManyAreas> {
+        if self.is_free(range.clone()) {
+            return Ok(None);
+        }
+        self.isolate(&range)?;
+        if range.end > self.gaps.below {
+            self.gaps = Gaps::NOTHING;
+        }
+        let mut span: Option<Range<usize>> = None;
+        loop {
+            let at = self.position(range.start);
+            if self.at(at).is_none_or(|area| area.start >= range.end) {
+                return Ok(span);
             }
-            _ => Ok(Vec::new()),
+            let area = self.remove_at(at);
+            span = Some(span.map_or(area.start, |span| span.start)..area.end);
         }
     }
 
@@ -255,42 +380,73 @@ impl<B: Backing> Areas<B> {
     /// # Errors
     /// A split would make too many; nothing is changed.
     pub fn change(&mut self, range: Range<usize>, mut change: impl FnMut(&mut Area<B>)) -> Result<(), TooManyAreas> {
-        let positions = self.isolate(&range)?;
-        self.list[positions.clone()].iter_mut().for_each(&mut change);
-        // From behind, so that positions stay true.
-        for at in (positions.start.saturating_sub(1)..positions.end).rev() {
-            self.merge(at);
+        self.isolate(&range)?;
+        let first = self.position(range.start);
+        let mut at = first;
+        while let Some(area) = self.at_mut(at).filter(|area| area.start < range.end) {
+            change(area);
+            at = self.next(at);
+        }
+        at = self.previous(first).unwrap_or(first);
+        while self.at(at).is_some_and(|area| area.start < range.end) {
+            if !self.merge(at) {
+                at = self.next(at);
+            }
         }
         Ok(())
     }
 
     /// Moves the start of the area that begins at `start` down to `new_start`; nothing is mapped between.
     pub fn grow_down(&mut self, start: usize, new_start: usize) {
-        let at = self.position(start);
-        if let Some(area) = self.list.get_mut(at)
+        if let Some(area) = self.find_mut(start)
             && area.start == start
         {
             area.start = new_start;
         }
     }
 
+    /// The highest free range of `len` bytes in `within`, away from stacks that grow; its start. As [`find_gap`](Self::find_gap), but
+    /// remembers what it has seen, for the next search in the same range.
+    pub fn find_gap_again(&mut self, len: usize, within: Range<usize>) -> Option<usize> {
+        if self.gaps.within != within || len <= self.gaps.longest {
+            self.gaps = Gaps { within: within.clone(), below: within.end, longest: 0 };
+        }
+        let (found, longest) = self.search(len, within.start..self.gaps.below.min(within.end));
+        self.gaps.longest = self.gaps.longest.max(longest);
+        if let Some(start) = found {
+            self.gaps.below = start + len;
+        }
+        found
+    }
+
     /// The highest free range of `len` bytes in `within`, away from stacks that grow; its start.
     pub fn find_gap(&self, len: usize, within: Range<usize>) -> Option<usize> {
+        self.search(len, within).0
+    }
+
+    /// The highest gap that is long enough, and the length of the longest one above it.
+    fn search(&self, len: usize, within: Range<usize>) -> (Option<usize>, usize) {
         let mut top = within.end;
-        let behind = self.list.partition_point(|area| area.start < within.end);
-        if let Some(next) = self.list.get(behind)
+        let mut longest = 0;
+        let behind = self.position_by(|area| area.start < within.end);
+        if let Some(next) = self.at(behind)
             && next.flags.contains(AreaFlags::GROWS_DOWN)
         {
             top = top.min(next.start.saturating_sub(STACK_GUARD));
         }
-        for area in self.list[..behind].iter().rev() {
-            if top.saturating_sub(area.end.max(within.start)) >= len {
+        let mut at = behind;
+        while let Some(before) = self.previous(at) {
+            at = before;
+            let Some(area) = self.at(at) else { break };
+            let gap = top.saturating_sub(area.end.max(within.start));
+            if gap >= len || top <= within.start {
                 break;
             }
+            longest = longest.max(gap);
             let guard = if area.flags.contains(AreaFlags::GROWS_DOWN) { STACK_GUARD } else { 0 };
             top = top.min(area.start.saturating_sub(guard));
         }
-        top.checked_sub(len).filter(|&start| start >= within.start)
+        (top.checked_sub(len).filter(|&start| start >= within.start), longest)
     }
 }
 
@@ -348,8 +504,7 @@ mod tests {
     #[test]
     fn removing_the_middle_leaves_both_ends_with_their_offsets() {
         let mut areas = areas(&[(10..20, Shows(1, 100))]);
-        let removed = areas.remove(pages(13..15)).unwrap();
-        assert_eq!(removed[0].backing, Shows(1, 103));
+        assert_eq!(areas.remove(pages(13..15)).unwrap(), Some(pages(13..15)));
         assert_eq!(shown(&areas), [(10..13, Shows(1, 100)), (15..20, Shows(1, 105))]);
         assert!(areas.find(13 << 12).is_none());
         assert!(areas.find((15 << 12) - 1).is_none());
@@ -359,9 +514,10 @@ mod tests {
     #[test]
     fn removing_spans_areas_and_holes() {
         let mut areas = areas(&[(1..3, Shows(1, 0)), (5..7, Shows(2, 0)), (9..12, Shows(3, 0))]);
-        assert_eq!(areas.remove(pages(2..10)).unwrap().len(), 3);
+        assert_eq!(areas.remove(pages(2..10)).unwrap(), Some(pages(2..10)));
         assert_eq!(shown(&areas), [(1..2, Shows(1, 0)), (10..12, Shows(3, 1))]);
-        assert!(areas.remove(pages(3..9)).unwrap().is_empty());
+        assert_eq!(areas.remove(pages(3..9)).unwrap(), None);
+        assert_eq!(areas.remove(pages(0..20)).unwrap(), Some(pages(1..12)));
     }
 
     #[test]
@@ -405,6 +561,27 @@ mod tests {
         assert_eq!(shown(&areas), [(990..1010, ANONYMOUS)]);
     }
 
+    #[test]
+    fn many_areas_come_and_go_in_any_order() {
+        let mut areas: Areas<Shows> = Areas::default();
+        let within = 0..(4 * MAX_AREAS) << 12;
+        for number in 0..MAX_AREAS {
+            let start = areas.find_gap_again(2 << 12, within.clone()).unwrap() >> 12;
+            assert_eq!(start, 4 * MAX_AREAS - 2 * (number + 1));
+            areas.insert(area(start..start + 2, Shows(number as u32 + 1, 0))).unwrap();
+        }
+        assert_eq!(areas.insert(area(0..1, Shows(1, 0))), Err(TooManyAreas));
+        assert_eq!(areas.remove(pages(4 * MAX_AREAS - 1..4 * MAX_AREAS)).unwrap_err(), TooManyAreas);
+        assert!(areas.chunks.iter().all(|chunk| !chunk.is_empty() && chunk.len() <= CHUNK));
+        for start in (2 * MAX_AREAS..4 * MAX_AREAS).step_by(4) {
+            areas.remove(pages(start..start + 2)).unwrap();
+        }
+        assert_eq!(areas.find_gap_again(2 << 12, within.clone()), areas.find_gap(2 << 12, within));
+        assert_eq!(areas.len(), MAX_AREAS / 2);
+        areas.remove(0..usize::MAX & !0xfff).unwrap();
+        assert!(areas.chunks.is_empty() && areas.len() == 0);
+    }
+
     /// Random operations against an array of pages.
     #[test]
     fn random_changes_agree_with_a_page_by_page_model() {
@@ -445,8 +622,11 @@ mod tests {
                     .map(|area| (area.backing.advanced((page - (area.start >> 12)) as u64), area.prot));
                 assert_eq!(found, *expected, "page {page}");
             }
-            for pair in areas.list.windows(2) {
-                assert!(pair[0].end <= pair[1].start && !pair[0].is_continued_by(&pair[1]));
+            let len = 1 + next(8) << 12;
+            assert_eq!(areas.find_gap_again(len, 0..64 << 12), areas.find_gap(len, 0..64 << 12));
+            assert_eq!(areas.iter().count(), areas.len());
+            for (one, next) in areas.iter().zip(areas.iter().skip(1)) {
+                assert!(one.end <= next.start && !one.is_continued_by(next));
             }
         }
     }

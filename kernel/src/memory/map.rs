@@ -128,9 +128,8 @@ impl AddressSpace {
     }
 
     fn clear(&self, layout: &mut Layout, range: Range<usize>, cx: &Cx) -> Result<()> {
-        let removed = layout.areas.remove(range)?;
-        if let (Some(first), Some(last)) = (removed.first(), removed.last()) {
-            self.unmap_range(first.start..last.end, cx);
+        if let Some(range) = layout.areas.remove(range)? {
+            self.unmap_range(range, cx);
         }
         Ok(())
     }
@@ -352,7 +351,7 @@ fn tail_of(area: &Area<Shown>, from: usize, to: usize) -> Area<Shown> {
 
 impl Layout {
     /// Where something of `len` bytes goes.
-    fn place(&self, wish: usize, len: usize) -> Result<usize> {
+    fn place(&mut self, wish: usize, len: usize) -> Result<usize> {
         let wish = wish & !(PAGE_SIZE - 1);
         if wish >= LOWEST
             && let Some(end) = wish.checked_add(len).filter(|&end| end <= USER_END)
@@ -361,7 +360,7 @@ impl Layout {
             return Ok(wish);
         }
         self.areas
-            .find_gap(len, LOWEST..self.map_end)
+            .find_gap_again(len, LOWEST..self.map_end)
             // Above the stack's room, if all else is full.
             .or_else(|| self.areas.find_gap(len, LOWEST..USER_END))
             .ok_or(Errno::ENOMEM)

@@ -234,10 +234,15 @@ impl AddressSpace {
         self.layout.lock(cx).image.clone()
     }
 
-    /// The areas, by address.
-    pub fn report(&self, cx: &Cx) -> Vec<AreaReport> {
-        let layout = self.layout.lock(cx);
-        layout.areas.iter().map(|area| layout.describe(area)).collect()
+    /// The areas, by address. Each is looked up when it is asked for.
+    pub fn report<'a>(&'a self, cx: &'a Cx) -> impl Iterator<Item = AreaReport> + 'a {
+        let mut at = 0;
+        core::iter::from_fn(move || {
+            let layout = self.layout.lock(cx);
+            let report = layout.describe(layout.areas.at_or_above(at)?);
+            at = report.range.end;
+            Some(report)
+        })
     }
 
     /// Sizes in pages.
@@ -307,9 +312,17 @@ fn register(space: WeakRc<AddressSpace>) -> usize {
     })
 }
 
-/// The names of all address spaces.
-pub(super) fn all() -> Vec<WeakRc<AddressSpace>> {
-    REGISTRY.with(|registry| registry.spaces.iter().flatten().copied().collect())
+/// All address spaces, in no order.
+fn all() -> impl Iterator<Item = WeakRc<AddressSpace>> {
+    let mut next = 0;
+    core::iter::from_fn(move || {
+        REGISTRY.with(|registry| {
+            let (index, space) =
+                registry.spaces.iter().enumerate().skip(next).find_map(|(at, space)| Some((at, (*space)?)))?;
+            next = index + 1;
+            Some(space)
+        })
+    })
 }
 
 /// Takes the pages with these indices of an object out of all address spaces that map it: after the object was truncated

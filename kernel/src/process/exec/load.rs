@@ -3,7 +3,7 @@
 //!
 //! There is no randomisation: the same program finds the same addresses in every run.
 
-use alloc::vec;
+use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
@@ -77,6 +77,18 @@ pub fn read_at(file: &OpenFile, offset: u64, to: &mut [u8], me: &Current, cx: &C
     Ok(done)
 }
 
+/// Reads a range that the caller has bounded.
+///
+/// # Errors
+/// ENOEXEC if the file ends before; ENOMEM.
+pub fn read_exactly(file: &OpenFile, range: Range<u64>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+    let len = (range.end - range.start) as usize;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| Errno::ENOMEM)?;
+    bytes.resize(len, 0);
+    if read_at(file, range.start, &mut bytes, me, cx)? < len { Err(Errno::ENOEXEC) } else { Ok(bytes) }
+}
+
 /// Reads and checks the headers of a file whose first bytes are known.
 ///
 /// # Errors
@@ -84,10 +96,7 @@ pub fn read_at(file: &OpenFile, offset: u64, to: &mut [u8], me: &Current, cx: &C
 pub fn read_elf(file: &OpenFile, first: &[u8], me: &Current, cx: &Cx) -> Result<Elf> {
     let header = Header::parse(&first[..first.len().min(HEADER_SIZE)]).map_err(|_| Errno::ENOEXEC)?;
     // The header bounds it to 64 KiB.
-    let mut bytes = vec![0; (header.program_headers.end - header.program_headers.start) as usize];
-    if read_at(file, header.program_headers.start, &mut bytes, me, cx)? < bytes.len() {
-        return Err(Errno::ENOEXEC);
-    }
+    let bytes = read_exactly(file, header.program_headers.clone(), me, cx)?;
     header.load(&bytes).map_err(|_| Errno::ENOEXEC)
 }
 

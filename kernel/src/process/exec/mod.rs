@@ -37,7 +37,7 @@ use crate::memory::{AddressSpace, Executable, Limits};
 use crate::signal::{self, Signal};
 use crate::{futex, process};
 
-use load::{Start, Told, load, read_at, read_elf};
+use load::{Start, Told, load, read_at, read_elf, read_exactly};
 
 pub use strings::{Strings, total_limit};
 
@@ -205,8 +205,8 @@ fn open_interpreter(
     cx: &Cx,
 ) -> Result<(StrongRc<OpenFile>, elf::Elf)> {
     // The headers bound it to 4096 bytes.
-    let mut path = alloc::vec![0; (range.end - range.start) as usize];
-    if read_at(file, range.start, &mut path, me, cx)? < path.len() || path.pop() != Some(0) {
+    let mut path = read_exactly(file, range, me, cx)?;
+    if path.pop() != Some(0) {
         return Err(Errno::ENOEXEC);
     }
     let path = path.split(|&byte| byte == 0).next().unwrap_or_default();
