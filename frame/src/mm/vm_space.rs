@@ -373,6 +373,16 @@ impl VmSpace {
         result
     }
 
+    /// How many pages of a range are mapped.
+    pub fn mapped_in(&self, range: Range<usize>, cx: &Cx) -> usize {
+        let (start, end) = clamp(range);
+        let root = self.lock(cx);
+        let mut count = 0;
+        // SAFETY: the lock is held.
+        unsafe { walk::each_leaf(*root, start, end, &mut walk::each(|_, _, _| count += 1)) };
+        count
+    }
+
     /// How many pages are mapped.
     #[inline(always)]
     pub fn mapped_pages(&self) -> usize {

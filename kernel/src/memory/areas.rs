@@ -357,12 +357,18 @@ impl<B: Backing> Areas<B> {
     /// # Errors
     /// A split would make too many; nothing is taken out.
     pub fn remove(&mut self, range: Range<usize>) -> Result<Option<Range<usize>>, TooManyAreas> {
-        if self.is_free(range.clone()) {
-            return Ok(None);
+        let first = self.position(range.start);
+        let Some(area) = self.at(first).filter(|area| area.start < range.end) else { return Ok(None) };
+        let is_one = area.range() == range;
+        if !is_one {
+            self.isolate(&range)?;
         }
-        self.isolate(&range)?;
         if range.end > self.gaps.below {
             self.gaps = Gaps::NOTHING;
+        }
+        if is_one {
+            self.remove_at(first);
+            return Ok(Some(range));
         }
         let mut span: Option<Range<usize>> = None;
         loop {

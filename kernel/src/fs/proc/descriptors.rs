@@ -213,7 +213,7 @@ impl File for Info {
             open.location.mount.get(cx).id,
             inode.number,
         ));
-        let text = text.into_bytes();
+        let text = text.into_bytes()?;
         let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);
         Ok(to.write(rest)?)
     }

@@ -28,8 +28,7 @@ pub fn smaps(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<
     let Ok(space) = target.space(cx) else { return Ok(()) };
     for area in space.report(cx) {
         add_area(text, &area, me, cx);
-        let pages = area.range.clone().step_by(frame::mm::PAGE_SIZE);
-        let resident = pages.filter(|&address| space.vm().query(address, cx).is_some()).count() * 4;
+        let resident = space.vm().mapped_in(area.range.clone(), cx) * 4;
         let locked = if area.flags.contains(AreaFlags::LOCKED) { resident } else { 0 };
         for (name, kib) in [
             ("Size", area.range.len() / 1024),

@@ -9,18 +9,21 @@ use refs::SpinLock;
 
 use super::{Change, Show, Target};
 use crate::current::Current;
-use crate::error::Errno;
+use crate::error::{Errno, Result};
 use crate::fs::stored::seek_in;
 use crate::fs::{File, Lseek};
 use crate::step::Step;
 
-/// A text in the making.
+/// A text in the making. It may become long (`maps` of a program with many mappings), so what finds no memory is left out and remembered.
 #[derive(Default)]
-pub struct Text(Vec<u8>);
+pub struct Text {
+    bytes: Vec<u8>,
+    lacks_memory: bool,
+}
 
 impl Write for Text {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        self.0.extend_from_slice(text.as_bytes());
+        self.add_bytes(text.as_bytes());
         Ok(())
     }
 }
@@ -34,7 +37,11 @@ impl Text {
 
     /// Appends bytes as they are.
     pub fn add_bytes(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
+        if self.bytes.try_reserve(bytes.len()).is_ok() {
+            self.bytes.extend_from_slice(bytes);
+        } else {
+            self.lacks_memory = true;
+        }
     }
 
     /// Appends a name, with what would end it written as in `/proc/mounts`: space, tab, newline, backslash as octal numbers.
@@ -42,25 +49,29 @@ impl Text {
         for &byte in name {
             match byte {
                 b' ' | b'\t' | b'\n' | b'\\' => self.add(format_args!("\\{byte:03o}")),
-                _ => self.0.push(byte),
+                _ => self.add_bytes(&[byte]),
             }
         }
     }
 
-    /// Fills up with spaces to that length.
+    /// Fills up with spaces to that length, which is some tens of bytes on.
     pub fn pad_to(&mut self, len: usize) {
-        let len = len.max(self.0.len());
-        self.0.resize(len, b' ');
+        while self.bytes.len() < len && !self.lacks_memory {
+            self.add_bytes(b" ");
+        }
     }
 
     /// How long it is.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
     }
 
     /// The bytes.
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.0
+    ///
+    /// # Errors
+    /// ENOMEM if some were left out.
+    pub fn into_bytes(self) -> Result<Vec<u8>> {
+        if self.lacks_memory { Err(Errno::ENOMEM) } else { Ok(self.bytes) }
     }
 }
 
@@ -88,7 +99,7 @@ impl File for TextFile {
         if offset == 0 || self.text.lock(cx).is_empty() {
             let mut text = Text::default();
             (self.show)(&mut text, &self.target, me, cx)?;
-            *self.text.lock(cx) = text.into_bytes();
+            *self.text.lock(cx) = text.into_bytes()?;
         }
         let text = self.text.lock(cx);
         let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);
