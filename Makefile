@@ -104,7 +104,7 @@ fuzz: build ## Random system calls for ten minutes of guest time; SEED=N chooses
 
 HELLO := $(TARGET)/hello
 test-hello: build ## Small programs built in every way, on Ebb
-	$(call say,'Static and dynamic programs, musl and glibc, C and Rust')
+	$(call say,'Hello from every kind of program')
 	@$(MAKE) --no-print-directory -s -C user/hello OUT=$(HELLO)
 	@for program in $$($(MAKE) --no-print-directory -s -C user/hello OUT=$(HELLO) list); do \
 		$(EBB) run --timeout 60s $$program | diff -u user/hello/expected - || exit 1; \
