@@ -184,14 +184,16 @@ impl AddressSpace {
             }
             layout.areas.change(0..USER_END, |area| area.flags.set(AreaFlags::LOCKED, lock != Lock::Off))?;
         }
+        if lock != Lock::Now {
+            return Ok(());
+        }
         let mut at = 0;
-        while lock == Lock::Now {
-            let Some(range) = self.layout.lock(cx).areas.at_or_above(at).map(Area::range) else { break };
+        loop {
+            let Some(range) = self.layout.lock(cx).areas.at_or_above(at).map(Area::range) else { return Ok(()) };
             at = range.end;
             // As on Linux, what cannot be brought in is no error of mlockall.
             let _ = self.populate_allowed(range, cx);
         }
-        Ok(())
     }
 
     /// Brings in what may be accessed at all.
