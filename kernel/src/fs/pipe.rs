@@ -290,6 +290,7 @@ impl File for PipeEnd {
         }
         if state.ring.would_grow(len) {
             crate::memory::admit()?;
+            state.ring.grow(len).map_err(|_| Errno::ENOMEM)?;
         }
         let count = state.ring.push(from)?;
         drop(state);

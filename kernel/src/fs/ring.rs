@@ -1,7 +1,8 @@
 //! [`Ring`]: a queue of bytes that grows up to a limit, for pipes and stream sockets.
 
 use alloc::boxed::Box;
-use alloc::vec;
+use alloc::collections::TryReserveError;
+use alloc::vec::Vec;
 
 use frame::mm::{Fault, Reader, Writer};
 
@@ -56,13 +57,13 @@ impl Ring {
         self.limit
     }
 
-    /// Changes how many bytes fit (a power of two, at least 4096); false if more are in the queue.
+    /// Changes how many bytes fit (a power of two, at least 4096); false if more are in the queue, or the heap has no room.
     pub fn set_limit(&mut self, limit: usize) -> bool {
         if limit < self.len {
             return false;
         }
-        if self.bytes.len() > limit {
-            self.resize(limit);
+        if self.bytes.len() > limit && self.resize(limit).is_err() {
+            return false;
         }
         self.limit = limit;
         true
@@ -73,16 +74,25 @@ impl Ring {
         *self = Ring::new(self.limit);
     }
 
-    /// Appends as many bytes as there are and fit; how many. A fault behind the first byte makes it fewer, but up to
-    /// [`ATOMIC`] bytes are appended all or not at all.
+    /// Makes room for up to `more` bytes, as many as the limit allows: to be called before [`push`](Self::push).
+    ///
+    /// # Errors
+    /// The heap has no room in one piece: the queue is as before.
+    pub fn grow(&mut self, more: usize) -> Result<(), TryReserveError> {
+        let len = self.len + more.min(self.room());
+        if len > self.bytes.len() {
+            self.resize(len.next_power_of_two().max(FIRST_SIZE))?;
+        }
+        Ok(())
+    }
+
+    /// Appends as many bytes as there are and fit into the memory that it has; how many. A fault behind the first byte makes it fewer,
+    /// but up to [`ATOMIC`] bytes are appended all or not at all.
     ///
     /// # Errors
     /// User memory faulted: the queue is as before.
     pub fn push(&mut self, from: &mut Reader<'_>) -> Result<usize, Fault> {
-        let count = from.remaining().min(self.room());
-        if self.len + count > self.bytes.len() {
-            self.resize((self.len + count).next_power_of_two().max(FIRST_SIZE));
-        }
+        let count = from.remaining().min(self.bytes.len() - self.len).min(self.room());
         if count == 0 {
             return Ok(0);
         }
@@ -139,22 +149,27 @@ impl Ring {
     }
 
     #[cold]
-    fn resize(&mut self, size: usize) {
-        let mut bytes = vec![0; size].into_boxed_slice();
+    fn resize(&mut self, size: usize) -> Result<(), TryReserveError> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size)?;
+        bytes.resize(size, 0);
+        let mut bytes = bytes.into_boxed_slice();
         let first = self.len.min(self.bytes.len() - self.start);
         bytes[..first].copy_from_slice(&self.bytes[self.start..self.start + first]);
         bytes[first..self.len].copy_from_slice(&self.bytes[..self.len - first]);
         self.bytes = bytes;
         self.start = 0;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::vec::Vec;
+    use std::vec;
 
     fn push(ring: &mut Ring, bytes: &[u8]) -> usize {
+        ring.grow(bytes.len()).unwrap();
         ring.push(&mut Reader::from(bytes)).unwrap()
     }
 

@@ -69,7 +69,8 @@ pub fn page(ebb: Option<&Figures>, linux: Option<&Figures>) -> String {
 fn number(value: Option<f64>) -> String {
     match value {
         None => "-".into(),
-        Some(value) if value >= 1e7 => format!("{:.2}e9", value / 1e9),
+        Some(value) if value >= 1e9 => format!("{:.2}e9", value / 1e9),
+        Some(value) if value >= 1e7 => format!("{:.1}e6", value / 1e6),
         Some(value) => {
             let digits = format!("{value:.0}");
             let mut text = String::new();
