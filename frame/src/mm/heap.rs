@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use super::core_local::{CoreLocal, MAX_CORES};
 use super::metadata::{Kind, Metadata};
 use super::slab::{HeapSlot, SizeClass, SlabPolicy};
-use super::{PAGE_SIZE, machine, supply};
+use super::{PAGE_SIZE, machine, scattered, supply};
 
 /// The heap, as the language's allocator.
 pub struct Heap;
@@ -152,15 +152,30 @@ fn order(layout: Layout) -> Option<u8> {
     (order <= supply::MAX_ORDER.into()).then_some(order as u8)
 }
 
+/// Blocks from this size on leave something to those that cannot do without: see [`supply::can_spare`].
+const LARGE_PAGES: usize = 16;
+
+/// The pages of a block that is not contiguous; `None` if it is to be aligned beyond a page.
+fn scattered_pages(layout: Layout) -> Option<usize> {
+    (layout.align() <= PAGE_SIZE).then(|| layout.size().div_ceil(PAGE_SIZE))
+}
+
 /// A block of frames for a large object; null if there is none.
 #[cold]
 fn alloc_block(layout: Layout) -> *mut u8 {
-    let Some(order) = order(layout) else { return null_mut() };
-    let block = supply::take_block(order, Kind::Block).or_else(|| {
+    let pages = layout.size().div_ceil(PAGE_SIZE);
+    if pages >= LARGE_PAGES && !supply::can_spare(pages) {
+        return null_mut();
+    }
+    let contiguous = || order(layout).and_then(|order| supply::take_block(order, Kind::Block));
+    let block = contiguous().or_else(|| {
         super::trim();
-        supply::take_block(order, Kind::Block)
+        contiguous()
     });
-    block.map_or(null_mut(), machine::frame_pointer)
+    match block {
+        Some(first) => machine::frame_pointer(first),
+        None => scattered_pages(layout).and_then(scattered::take).unwrap_or(null_mut()),
+    }
 }
 
 /// Takes back what [`alloc_block`] gave.
@@ -169,6 +184,10 @@ fn alloc_block(layout: Layout) -> *mut u8 {
 /// It came from there with this layout, and the caller is done with it.
 #[cold]
 unsafe fn dealloc_block(pointer: *mut u8, layout: Layout) {
+    if scattered::has(pointer) {
+        // SAFETY: the caller's promise.
+        return unsafe { scattered::give(pointer.addr(), scattered_pages(layout).unwrap_or(0)) };
+    }
     let Some(order) = order(layout) else { return };
     let first = machine::pointer_frame(pointer);
     if !Metadata::get(first).is_some_and(|metadata| metadata.is(Kind::Block)) {
@@ -213,6 +232,7 @@ unsafe impl GlobalAlloc for Heap {
         let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         let same = match (SizeClass::of(layout.size(), layout.align()), SizeClass::of(size, layout.align())) {
             (Some(old), Some(new)) => old == new,
+            (None, None) if scattered::has(pointer) => scattered_pages(layout) == scattered_pages(new),
             (None, None) => order(layout) == order(new),
             _ => false,
         };

@@ -10,7 +10,7 @@
 //! | `frame`, `typed` | counted handles: untyped frames ([`UFrame`], [`USegment`]), frames with typed metadata ([`Frame`], [`Segment`]) |
 //! | `io` | [`Reader`] and [`Writer`]: the only way to untyped bytes (invariant 4) |
 //! | `table`, `walk`, `tlb`, `kernel_space`, `vm_space` | page tables, what cores remember of them, user address spaces (invariant 5) |
-//! | `slab`, `heap` | the kernel's heap (invariants 9 and 10) |
+//! | `slab`, `heap`, `scattered` | the kernel's heap (invariants 9 and 10) |
 //!
 //! Kernel code runs with interrupts off, so what belongs to a core needs no lock as long as it is not entered twice on one
 //! stack; each use says why it is not.
@@ -21,6 +21,7 @@ mod io;
 mod kernel_space;
 mod machine;
 mod metadata;
+mod scattered;
 mod slab;
 mod supply;
 mod table;

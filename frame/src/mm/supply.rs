@@ -126,6 +126,12 @@ pub fn free_frames() -> usize {
     policy().map_or(0, |policy| policy.available()) + stacked
 }
 
+/// Whether there are `frames` for something large of the kernel's and still half of the reserve afterwards. What is large can be
+/// refused (or ends the kernel if whoever asked cannot be); what is small must be served for as long as possible.
+pub(super) fn can_spare(frames: usize) -> bool {
+    free_frames() > frames.saturating_add(RESERVE.load(Ordering::Relaxed) / 2)
+}
+
 /// An unused frame, now of `kind` with one reference. Its content is whatever it was.
 #[inline]
 pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {

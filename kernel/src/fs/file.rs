@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use core::any::Any;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
@@ -163,7 +163,20 @@ pub struct OpenFile {
     pub owner: AtomicI32,
 }
 
+/// How many there are.
+static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
+
 impl OpenFile {
+    /// How many open files there are in the system.
+    pub fn count() -> usize {
+        OPEN_FILES.load(Ordering::Relaxed)
+    }
+
+    /// How many there may be: so many that they take about a tenth of memory (`/proc/sys/fs/file-max`), or root's as well.
+    pub fn most() -> usize {
+        (frame::mm::frame_count() * 4 / 10).max(8192)
+    }
+
     /// The file, if it is of that kind.
     pub fn kind<T: File>(&self) -> Option<&T> {
         let any: &dyn Any = &*self.file;
@@ -178,6 +191,7 @@ impl OpenFile {
     /// A description of `file`, which is what was opened at `location`, at offset 0. Where the inode is a regular file and the flags
     /// say that it will be written, the caller has called [`Inode::begin_writing`]; this takes it back in the end.
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
+        OPEN_FILES.fetch_add(1, Ordering::Relaxed);
         OpenFile {
             is_seekable: file.is_seekable(),
             file,
@@ -208,6 +222,7 @@ impl OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
+        OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
         let flags = self.flags();
         if flags.can_write() && !flags.contains(OpenFlags::PATH) {
             self.location.inode.with(|inode| {

@@ -12,7 +12,7 @@ impl FileTable {
     /// Enters a new description under the lowest free descriptor.
     ///
     /// # Errors
-    /// EMFILE: the process may not have more (RLIMIT_NOFILE).
+    /// EMFILE: the process may not have more (RLIMIT_NOFILE). ENFILE: nor may the system.
     pub fn install(&self, file: OpenFile, flags: FdFlags, me: &Current, cx: &Cx) -> Result<usize> {
         self.install_shared(StrongRc::new(file), flags, me, cx)
     }
@@ -20,10 +20,13 @@ impl FileTable {
     /// Enters a description under the lowest free descriptor.
     ///
     /// # Errors
-    /// EMFILE: the process may not have more (RLIMIT_NOFILE).
+    /// EMFILE: the process may not have more (RLIMIT_NOFILE). ENFILE: nor may the system.
     pub fn install_shared(&self, file: StrongRc<OpenFile>, flags: FdFlags, me: &Current, cx: &Cx) -> Result<usize> {
         let limit = me.thread(cx)?.limit(RLIMIT_NOFILE, cx).0;
         let limit = limit.min(MOST_DESCRIPTORS as u64) as usize;
+        if OpenFile::count() > OpenFile::most() {
+            return Err(Errno::ENFILE);
+        }
         let entered = self.handles.lock(cx).insert(file, flags, 0, limit);
         entered.map_err(|_refused: Dying<OpenFile>| Errno::EMFILE)
     }

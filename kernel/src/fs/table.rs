@@ -1,6 +1,5 @@
 //! [`FileTable`]: the descriptors of a process.
 
-use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
 use bitflags::bitflags;
@@ -61,23 +60,27 @@ impl FileTable {
 
     /// Takes all descriptors of a range out.
     pub fn close_range(this: &TempRc<'_, Self>, range: RangeInclusive<u32>, cx: &Cx) {
-        let chosen: Vec<usize> = this.numbers_in(range, cx);
-        for fd in chosen {
+        let mut at = *range.start() as usize;
+        while let Some(fd) = this.next_in(at, &range, cx) {
             let _ = Self::close(this, fd as i32, cx);
+            at = fd + 1;
         }
     }
 
     /// Sets flags of all descriptors of a range.
     pub fn set_flags_in(&self, range: RangeInclusive<u32>, flags: FdFlags, cx: &Cx) {
-        for fd in self.numbers_in(range, cx) {
+        let mut at = *range.start() as usize;
+        while let Some(fd) = self.next_in(at, &range, cx) {
             if let Some(attribute) = self.handles.lock(cx).attribute(fd) {
                 *attribute |= flags;
             }
+            at = fd + 1;
         }
     }
 
-    fn numbers_in(&self, range: RangeInclusive<u32>, cx: &Cx) -> Vec<usize> {
-        self.handles.lock(cx).indices().filter(|&fd| u32::try_from(fd).is_ok_and(|fd| range.contains(&fd))).collect()
+    /// The first descriptor from `at` on, if it is in the range. (There may be too many for a list of them.)
+    fn next_in(&self, at: usize, range: &RangeInclusive<u32>, cx: &Cx) -> Option<usize> {
+        self.handles.lock(cx).next(at).filter(|&fd| fd <= *range.end() as usize)
     }
 
     /// A descriptor's own flags.

@@ -22,9 +22,14 @@ mod shown;
 pub mod slab;
 mod space;
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use frame::Cx;
 use frame::mm::FramePolicy;
 
+use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::step::Interruption;
 
 pub use advise::{Advice, Lock};
 pub use areas::{AreaFlags, MAX_AREAS};
@@ -41,9 +46,43 @@ fn reserve(total: usize) -> usize {
     (total / 64).clamp(64, 1024)
 }
 
+/// So few free frames are only for the end of programs.
+static EXHAUSTED: AtomicUsize = AtomicUsize::new(0);
+
 /// Sets the reserve of frames aside. Called once, before the first program.
 pub fn start() {
-    frame::mm::set_reserve(reserve(frame::mm::frame_count()));
+    let reserve = reserve(frame::mm::frame_count());
+    frame::mm::set_reserve(reserve);
+    EXHAUSTED.store(reserve / 4, Ordering::Relaxed);
+}
+
+/// Whether even what the kernel keeps for itself is nearly gone: calls wait until somebody has ended, or fail.
+#[inline(always)]
+pub fn is_exhausted() -> bool {
+    buddy::FRAMES.available() < EXHAUSTED.load(Ordering::Relaxed)
+}
+
+/// Lets others run until there is memory again, after choosing a program that ends.
+///
+/// # Errors
+/// ENOMEM if the caller is the one that ends, or there still is none after a while.
+#[cold]
+pub fn recover_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
+    const PATIENCE: usize = 1000;
+    frame::mm::trim();
+    for _ in 0..PATIENCE {
+        if !is_exhausted() {
+            return Ok(());
+        }
+        match oom::make_room(me, cx) {
+            Ok(_) => tasks::yield_async(cx),
+            Err(bad) => return Err(bad.errno()),
+        }
+        if let Some(error) = me.interrupted(Interruption::KillOnly, cx) {
+            return Err(error);
+        }
+    }
+    Err(Errno::ENOMEM)
 }
 
 /// Whether there is memory for one more kernel object (a process, an open file, a pipe, ...): asked by every call that makes one.

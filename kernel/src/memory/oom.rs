@@ -33,7 +33,10 @@ pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
         return Ok(Resolved::Later);
     }
     let mut worst: Option<(i64, TempRc<'_, Process>)> = None;
-    for process in PROCESSES.all(cx) {
+    let mut at = 0;
+    // No list of them: there is no memory.
+    while let Some((id, process)) = PROCESSES.next_above(at, cx) {
+        at = id;
         let Ok(process) = process.upgrade(cx) else { continue };
         if process.life() != Life::Alive {
             continue;
@@ -67,7 +70,15 @@ fn badness(process: &Process, cx: &Cx) -> Option<i64> {
         return None;
     }
     let total = frame::mm::frame_count() as i64;
-    Some(resident_pages(process, cx) as i64 + i64::from(adjust) * total / 1000)
+    let size = resident_pages(process, cx) + kernel_pages(process, cx);
+    Some(size as i64 + i64::from(adjust) * total / 1000)
+}
+
+/// About how much of the kernel's memory its descriptors take.
+fn kernel_pages(process: &Process, cx: &Cx) -> usize {
+    let Some(thread) = process.first_thread(cx) else { return 0 };
+    let descriptors = thread.files.lock(cx).as_ref().map_or(0, |files| files.get(cx).handles.lock(cx).len());
+    descriptors / 4
 }
 
 fn resident_pages(process: &Process, cx: &Cx) -> usize {

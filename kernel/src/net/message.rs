@@ -1,6 +1,5 @@
 //! What passes between a call and an endpoint: [`Sending`] and [`Received`].
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use frame::Cx;
@@ -10,6 +9,7 @@ use refs::Gone;
 use super::inbox::Rights;
 use super::{Address, Credentials};
 use crate::current::Current;
+use crate::error::Errno;
 use crate::fs::transfer::Piece;
 use crate::step::Step;
 
@@ -29,12 +29,19 @@ pub trait Source {
     /// Takes up to `most` of them.
     ///
     /// # Errors
-    /// A fault on the first.
+    /// A fault on the first; ENOBUFS.
     fn take(&mut self, most: usize) -> Step<Vec<u8>>;
 }
 
 /// Where received bytes go: takes as many as fit and says how many, and which fault ended it.
 pub type Sink<'a> = dyn FnMut(&[u8]) -> (usize, Option<Fault>) + 'a;
+
+/// An empty list with room for `len` bytes.
+fn room_for(len: usize) -> Result<Vec<u8>, Errno> {
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(len).map_err(|_| Errno::ENOBUFS)?;
+    Ok(bytes)
+}
 
 impl Source for Reader<'_> {
     fn remaining(&self) -> usize {
@@ -42,7 +49,8 @@ impl Source for Reader<'_> {
     }
 
     fn take(&mut self, most: usize) -> Step<Vec<u8>> {
-        let mut bytes = vec![0; most.min(Reader::remaining(self))];
+        let mut bytes = room_for(most.min(Reader::remaining(self)))?;
+        bytes.resize(most.min(Reader::remaining(self)), 0);
         let before = Reader::remaining(self);
         let outcome = self.read(&mut bytes);
         let copied = before - Reader::remaining(self);
@@ -79,7 +87,7 @@ impl Source for Gather<'_> {
 
     fn take(&mut self, most: usize) -> Step<Vec<u8>> {
         let memory = self.me.memory(self.cx)?;
-        let mut bytes = Vec::with_capacity(most.min(self.remaining()));
+        let mut bytes = room_for(most.min(self.remaining()))?;
         let mut skip = self.done;
         for &(address, len) in self.pieces {
             let skipped = skip.min(len);

@@ -36,6 +36,7 @@ use frame::Cx;
 
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::process::INIT;
 use crate::step::{Patience, Step, go_on_async};
 
 pub use table::{Completeness, all, page};
@@ -99,6 +100,10 @@ pub fn dispatch_async(cx: &mut Cx, me: &mut Current) {
     let registers = &me.context.registers;
     let number = registers.rax;
     let args = Args([registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9]);
+    if crate::memory::is_exhausted() && !may_run_async(cx, me) {
+        me.context.registers.rax = (-isize::from(Errno::ENOMEM.number() as i16)) as usize;
+        return;
+    }
     let result = match table::lookup(number) {
         Some(Call::Step(step)) => match step(cx, me, &args) {
             Ok(value) => {
@@ -115,6 +120,13 @@ pub fn dispatch_async(cx: &mut Cx, me: &mut Current) {
         Err(error) if error.is_restart() => crate::signal::prepare_restart(me, error, number, cx),
         Err(error) => me.context.registers.rax = (-isize::from(error.number() as i16)) as usize,
     }
+}
+
+/// Almost no memory is left, not even for calls that only need a little: whether the call can be run now.
+#[cold]
+fn may_run_async(cx: &mut Cx, me: &mut Current) -> bool {
+    // Process 1 is never ended, so its calls are always run.
+    crate::memory::recover_async(cx, me).is_ok() || me.process(cx).is_ok_and(|process| process.pid == INIT)
 }
 
 /// A call that is not there: logged once, by name.

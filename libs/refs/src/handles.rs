@@ -83,6 +83,16 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
         Some(self.entries.get(index)?.as_ref()?.object.share())
     }
 
+    /// One more than the highest number that was in use since there was room for it.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no number was ever in use.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Takes an entry out. The object dies if this was the last.
     pub fn remove(&mut self, index: usize) -> Option<Dying<T>> {
         let old = self.entries.get_mut(index)?.take()?;
@@ -108,6 +118,12 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
                 if chosen { self.remove(index) } else { None }
             })
             .collect()
+    }
+
+    /// The first number in use from `index` on.
+    pub fn next(&self, index: usize) -> Option<usize> {
+        let rest = self.entries.get(index..)?;
+        rest.iter().position(Option::is_some).map(|offset| index + offset)
     }
 
     /// The numbers in use, ascending.

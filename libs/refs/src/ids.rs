@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Bound;
 
 use crate::{Dying, NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
@@ -60,6 +61,13 @@ impl<T: Send + Sync> IdTable<T> {
             next = id.checked_add(1);
             Some(name)
         })
+    }
+
+    /// The first object with a number above `id`, and its number. For going through all without a list of them.
+    pub fn next_above(&self, id: u32, cx: &impl NoSuspend) -> Option<(u32, WeakRc<T>)> {
+        let objects = self.objects.lock(cx);
+        let (id, object) = objects.range((Bound::Excluded(id), Bound::Unbounded)).next()?;
+        Some((*id, object.downgrade()))
     }
 
     /// How many objects there are.

@@ -3,6 +3,7 @@
 //! - `calls`: random system calls (`user/fuzz/fuzz.c`) for some seconds of guest time;
 //! - `programs`: changed ELF files (`user/fuzz/programs.c`);
 //! - `archives`: changed initial file systems ([`archives`]), each in a machine of its own;
+//! - `exhaust`: programs that take until there is no more (`user/fuzz/exhaust.c`), in machines of several sizes;
 //! - without a subcommand: some of each.
 
 #![forbid(unsafe_code)]
@@ -47,6 +48,12 @@ enum What {
         #[arg(default_value_t = 5000)]
         count: u32,
     },
+    /// Programs that take until there is no more, in a machine with so much memory.
+    Exhaust {
+        /// In MiB.
+        #[arg(default_value_t = 64)]
+        memory: u32,
+    },
     /// Changed initial file systems.
     Archives {
         /// How many.
@@ -56,7 +63,12 @@ enum What {
 }
 
 /// What runs when nothing is asked for: about two minutes.
-const SAMPLE: [What; 3] = [What::Calls { seconds: 60 }, What::Programs { count: 1500 }, What::Archives { count: 40 }];
+const SAMPLE: [What; 4] = [
+    What::Calls { seconds: 60 },
+    What::Programs { count: 1500 },
+    What::Archives { count: 40 },
+    What::Exhaust { memory: 64 },
+];
 
 fn main() -> ExitCode {
     match run(&CommandLine::parse()) {
@@ -81,6 +93,7 @@ fn run(arguments: &CommandLine) -> Result<u32> {
         failures += match what {
             What::Calls { seconds } => runs::calls(&kernel, arguments.seed, seconds, directory.path())?,
             What::Programs { count } => runs::programs(&kernel, arguments.seed, count, directory.path())?,
+            What::Exhaust { memory } => runs::exhaust(&kernel, memory, directory.path())?,
             What::Archives { count } => archives::boot_all(&kernel, arguments.seed, count, directory.path())?,
         };
     }

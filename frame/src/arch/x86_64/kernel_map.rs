@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | [`DIRECT_MAP`] | all memory but the kernel image, at its physical address; device registers on demand | read, write |
 //! | [`STACKS`] | kernel stacks, with an unmapped page below each | read, write |
+//! | [`BLOCKS`] | large blocks of the heap whose frames do not lie together | read, write |
 //! | [`KERNEL_BASE`] | the kernel image: text, constants, data | execute; read; read, write |
 //!
 //! Nothing is both writable and executable; the image is not in the direct map, so that no second mapping is either. The
@@ -21,6 +22,8 @@ use super::memory_map::LoaderInfo;
 pub const DIRECT_MAP: usize = 0xffff_8000_0000_0000;
 /// Where kernel stacks are.
 pub const STACKS: usize = 0xffff_c000_0000_0000;
+/// Where blocks of the heap are whose frames do not lie together.
+pub const BLOCKS: usize = 0xffff_e000_0000_0000;
 /// The kernel image is linked to its physical address plus this.
 pub const KERNEL_BASE: usize = 0xffff_ffff_8000_0000;
 
@@ -166,8 +169,8 @@ pub unsafe fn build(info: &LoaderInfo, free: &mut super::memory_map::Ranges) {
         for range in direct.as_slice() {
             add(DIRECT_MAP + range.start, range.clone(), WRITABLE | NO_EXECUTE);
         }
-        // A table for the stacks' and the devices' slot, so that the top level does not change later.
-        for slot in [STACKS, DIRECT_MAP] {
+        // A table for each slot that is filled later, so that the top level does not change then.
+        for slot in [STACKS, BLOCKS, DIRECT_MAP] {
             let entry = entry_at(root, index(slot, 3));
             if *entry & PRESENT == 0 {
                 *entry = new_table().expect(enough) | PRESENT | WRITABLE;
@@ -189,7 +192,8 @@ fn heap_table() -> Option<usize> {
 /// Maps a page at `virt`, where nothing is mapped. False if there was no memory for a table.
 ///
 /// # Safety
-/// As for [`map`]: nothing else uses the memory in a way that the new mapping could disturb. `virt` is in the stacks' area or in the direct map.
+/// As for [`map`]: nothing else uses the memory in a way that the new mapping could disturb. `virt` is in the
+/// stacks' area, the blocks' area or the direct map.
 pub unsafe fn map_page(virt: usize, phys: usize, flags: usize) -> bool {
     CHANGING.lock();
     // SAFETY: by this function's contract; the lock makes this the only change. Only empty entries are written, so no core has

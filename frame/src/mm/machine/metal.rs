@@ -3,7 +3,7 @@
 use core::arch::asm;
 
 use crate::arch::machine as arch;
-use crate::arch::machine::kernel_map::DIRECT_MAP;
+use crate::arch::machine::kernel_map::{self, DIRECT_MAP};
 use crate::mm::{FrameNumber, PAGE_SIZE};
 
 /// The number of the core that runs this.
@@ -31,6 +31,29 @@ pub(in crate::mm) fn provide(_first: FrameNumber, _count: usize) {}
 /// Says that frames are not used any more.
 #[inline(always)]
 pub(in crate::mm) fn withdraw(_first: FrameNumber, _count: usize) {}
+
+/// Where the kernel's address space has room for blocks whose frames do not lie together: a top-level entry's worth.
+pub(in crate::mm) const BLOCKS: usize = kernel_map::BLOCKS;
+
+/// Maps a frame into the kernel's address space, to read and write. False if there was no memory for a table.
+///
+/// # Safety
+/// The frame is the caller's alone, `address` is in the blocks' area, and nothing is mapped there.
+pub(in crate::mm) unsafe fn map_block_page(address: usize, frame: FrameNumber) -> bool {
+    let flags = kernel_map::WRITABLE | kernel_map::NO_EXECUTE;
+    // SAFETY: the caller's promise.
+    unsafe { kernel_map::map_page(address, (frame.0 as usize) << 12, flags) }
+}
+
+/// Takes such a mapping back: the frame, if there was one.
+///
+/// # Safety
+/// Nobody uses the mapping, and no other core has.
+pub(in crate::mm) unsafe fn unmap_block_page(address: usize) -> Option<FrameNumber> {
+    // SAFETY: the caller's promise.
+    let physical = unsafe { kernel_map::unmap_page(address) }?;
+    Some(FrameNumber((physical >> 12) as u32))
+}
 
 /// Zeroes kernel memory.
 ///

@@ -88,6 +88,25 @@ pub(in crate::mm) fn withdraw(first: FrameNumber, count: usize) {
     }
 }
 
+/// No address of this machine: nothing can be mapped here.
+pub(in crate::mm) const BLOCKS: usize = 1 << 62;
+
+/// There is no kernel address space to map something in.
+///
+/// # Safety
+/// None is needed.
+pub(in crate::mm) unsafe fn map_block_page(_address: usize, _frame: FrameNumber) -> bool {
+    false
+}
+
+/// Nothing was mapped.
+///
+/// # Safety
+/// None is needed.
+pub(in crate::mm) unsafe fn unmap_block_page(_address: usize) -> Option<FrameNumber> {
+    None
+}
+
 /// Zeroes kernel memory.
 ///
 /// # Safety

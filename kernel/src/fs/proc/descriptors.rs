@@ -120,8 +120,11 @@ impl InodeOps for Directory {
         }
         let first = from.saturating_sub(FIRST_POSITION - 1) as usize;
         let table = table(&self.target, cx)?;
-        let fds: Vec<usize> = table.handles.lock(cx).indices().filter(|&fd| fd >= first).collect();
-        for fd in fds {
+        let mut at = first;
+        // One at a time, as there may be too many for a list of them; the lock is free meanwhile.
+        let next = |at| table.handles.lock(cx).next(at);
+        while let Some(fd) = next(at) {
+            at = fd + 1;
             let name = alloc::format!("{fd}");
             let entry = DirectoryEntry {
                 name: name.as_bytes(),

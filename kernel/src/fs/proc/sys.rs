@@ -7,6 +7,7 @@ use super::{Entry, Target, directory, setting, text};
 use crate::current::Current;
 use crate::device::random;
 use crate::error::{Errno, Result};
+use crate::fs::OpenFile;
 use crate::fs::pipe::MAX_CAPACITY;
 use crate::process::PID_MAX;
 use crate::system;
@@ -56,9 +57,9 @@ const VM: &[Entry] = &[
 ];
 
 const FS: &[Entry] = &[
-    text("file-max", |text, _, _, _| number(text, 1 << 20)),
+    text("file-max", |text, _, _, _| number(text, OpenFile::most() as u64)),
     text("nr_open", |text, _, _, _| number(text, 1 << 20)),
-    text("file-nr", |text, _, _, _| line(text, "0\t0\t1048576")),
+    text("file-nr", file_numbers),
     text("pipe-max-size", |text, _, _, _| number(text, MAX_CAPACITY as u64)),
     text("protected_hardlinks", |text, _, _, _| number(text, 0)),
     text("protected_symlinks", |text, _, _, _| number(text, 0)),
@@ -72,6 +73,11 @@ fn number(text: &mut Text, value: u64) -> Result<()> {
 
 fn line(text: &mut Text, line: &str) -> Result<()> {
     text.add(format_args!("{line}\n"));
+    Ok(())
+}
+
+fn file_numbers(text: &mut Text, _: &Target, _: &Current, _: &Cx) -> Result<()> {
+    text.add(format_args!("{}\t0\t{}\n", OpenFile::count(), OpenFile::most()));
     Ok(())
 }
 
