@@ -111,6 +111,15 @@ test-hello: build ## Small programs built in every way, on Ebb
 		echo "$$(basename $$program): as expected"; \
 	done
 
+.PHONY: check-soundness
+check-soundness: ## Everything unsafe that runs on a host, under the address sanitizer (needs rustup's nightly)
+	$(call say,'Address sanitizer')
+	@rustup run nightly rustc --version >/dev/null 2>&1 || { echo "This needs a nightly compiler: rustup toolchain install nightly" >&2; exit 1; }
+	@RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 cargo +nightly test --quiet --target-dir $(TARGET)/asan \
+		--target x86_64-unknown-linux-gnu -p ebb-refs -p ebb-tasks --test objects --test run
+	@RUSTFLAGS=-Zsanitizer=address cargo +nightly test --quiet --target-dir $(TARGET)/asan \
+		--target x86_64-unknown-linux-gnu -p ebb-frame mm::
+
 # Measuring and reading
 
 .PHONY: bench measure docs syscall-table
@@ -120,9 +129,11 @@ measure: kernel ## Print lines per crate and the trusted share of the kernel
 syscall-table: ## Write the book's table of system calls
 	@EBB_UPDATE_BOOK=1 $(HOST_CARGO) test --quiet -p ebb-kernel --lib the_page
 
-bench: setup build ## Measure Ebb against Linux, in guest instructions
+bench: setup build ## Measure Ebb against Linux, in guest instructions; WRITE=1 writes the book's page
 	@$(HOST_CARGO) build --release -p ebb-bench
-	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench --linux "$$linux"
+	@$(KERNEL_CARGO) build -p ebb-image --profile kernel --features hold-strong --target-dir $(TARGET)/strong
+	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench --linux "$$linux" \
+		--strong $(TARGET)/strong/x86_64-unknown-none/kernel/ebb $(if $(WRITE),--write)
 
 docs: ## Build the book in docs/book
 	@command -v mdbook >/dev/null || $(HOST_CARGO) install --quiet --root $(TARGET)/tools mdbook

@@ -31,6 +31,10 @@ struct CommandLine {
     #[arg(long, value_name = "FILE")]
     linux: Option<PathBuf>,
 
+    /// An Ebb kernel that was built with `--features hold-strong`: shows beside Ebb what strong references cost.
+    #[arg(long, value_name = "FILE")]
+    strong: Option<PathBuf>,
+
     /// Measure Linux only.
     #[arg(long, requires = "linux")]
     linux_only: bool,
@@ -70,10 +74,22 @@ fn run(arguments: &CommandLine) -> Result<()> {
         eprintln!("measuring Ebb ({})", kernel.display());
         Some(measure(&Measured::ebb(kernel), &programs, directory.path()).context("on Ebb")?)
     };
+    let strong = match &arguments.strong {
+        Some(kernel) => {
+            eprintln!("measuring Ebb with strong references ({})", kernel.display());
+            Some(measure(&Measured::ebb(kernel.clone()), &programs, directory.path()).context("on Ebb")?)
+        }
+        None => None,
+    };
     print!("{}", report::table(ebb.as_ref(), linux.as_ref(), report::Style::Terminal));
+    let references = ebb.as_ref().zip(strong.as_ref());
+    if let Some((ebb, strong)) = references {
+        print!("\n{}", report::references(ebb, strong, report::Style::Terminal));
+    }
     if arguments.write {
         let path = "docs/src/figures.md";
-        std::fs::write(path, report::page(ebb.as_ref(), linux.as_ref())).with_context(|| format!("writing {path}"))?;
+        std::fs::write(path, report::page(ebb.as_ref(), linux.as_ref(), references))
+            .with_context(|| format!("writing {path}"))?;
         eprintln!("wrote {path}");
     }
     Ok(())
