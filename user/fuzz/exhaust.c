@@ -7,7 +7,7 @@
 //
 // Each trial runs in a process of its own, which may be killed for what it does; then whatever it left is killed, a new
 // process must run, and the free memory must be what it was before, but for what the kernel keeps for later. Each prints a
-// line `exhaust: NAME: OUTCOME, N KiB lost`; the last line is `exhaust: done, N failed`.
+// line `exhaust: NAME: OUTCOME, N KiB lost`; the last line is `exhaust: N trials, done, N failed`.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -736,15 +736,17 @@ int main(int argc, char **argv)
         return 2;
     }
     become_init();
-    int failed = 0;
+    int failed = 0, count = 0;
     for (unsigned i = 0; i < TRIALS; i++) {
         int wanted = argc < 2;
         for (int each = 1; each < argc; each++)
             wanted |= strcmp(argv[each], trials[i].name) == 0;
-        if (wanted)
-            failed += trial(i);
+        if (!wanted)
+            continue;
+        count++;
+        failed += trial(i);
     }
-    printf("exhaust: done, %d failed\n", failed);
+    printf("exhaust: %d trials, done, %d failed\n", count, failed);
     fflush(stdout);
     reboot(RB_POWER_OFF);
     return 0;
