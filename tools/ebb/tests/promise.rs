@@ -1,0 +1,26 @@
+//! What Ebb promises and Linux does not: programs of `user/promise`, which run on Ebb only. They need a kernel and the agent, and are run only
+//! when asked for: `cargo test -p ebb -- --ignored`.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+#[ignore = "starts a machine"]
+fn closing_the_last_descriptor_wakes_who_is_blocked_on_it() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../user/promise/close_wakes.c");
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let program = directory.path().join("close_wakes");
+    let compiled = Command::new("musl-gcc")
+        .args(["-static", "-O1", "-pthread", "-o"])
+        .args([&program, &source])
+        .status()
+        .expect("musl-gcc is installed (`make setup`)");
+    assert!(compiled.success());
+    let output = Command::new(env!("CARGO_BIN_EXE_ebb"))
+        .args(["run", "--timeout", "60s"])
+        .arg(&program)
+        .output()
+        .expect("ebb can be started");
+    let expected = "pipe: EBADF\neventfd: EBADF\nsocket: EBADF\nduplicated: blocked\nwritten: 3\n";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{}", String::from_utf8_lossy(&output.stderr));
+}
