@@ -84,6 +84,8 @@ impl CloneArgs {
 pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<usize> {
     args.check()?;
     memory::admit()?;
+    sched::reserve(THREADS.len(cx) + 1)?;
+    me.process(cx)?.reserve_one(cx)?;
     let pidfd = if args.has(abi::CLONE_PIDFD) { Some(install_pidfd_async(cx, me, args.pidfd)?) } else { None };
     let context = me.context.duplicate(cx);
     let made = make(cx, me, args, context);

@@ -231,10 +231,11 @@ pub(super) fn remove(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
 /// All other threads of the process exit; the caller becomes its only one and takes over its id. For execve(2).
 ///
 /// # Errors
-/// EAGAIN if the process ends or another thread does the same.
+/// EAGAIN if the process ends or another thread does the same; ENOMEM.
 pub fn de_thread_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
-    let others: alloc::vec::Vec<_> =
-        me.process(cx)?.threads(cx).into_iter().filter(|name| *name != me.thread).collect();
+    let mut others = alloc::vec::Vec::new();
+    others.try_reserve_exact(me.process(cx)?.thread_count(cx)).map_err(|_| Errno::ENOMEM)?;
+    others.extend(me.process(cx)?.threads(cx).filter(|name| *name != me.thread));
     if others.is_empty() && me.thread(cx)?.tid() == me.process(cx)?.pid {
         return Ok(());
     }

@@ -8,6 +8,7 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 
 use super::stop::Job;
 use super::{JobState, Limits, Name, Thread, Usage};
+use crate::error::{Errno, Result};
 use crate::signal::{Action, Actions, Pending, Signal};
 use crate::time::ProcessTimers;
 
@@ -211,9 +212,9 @@ impl Process {
         self.children.lock(cx).iter().find_map(|child| f(child.upgrade(cx).ok()?))
     }
 
-    /// Its threads that have not exited, the oldest first.
-    pub fn threads(&self, cx: &impl NoSuspend) -> Vec<WeakRc<Thread>> {
-        self.threads.lock(cx).clone()
+    /// Its threads that have not exited, the oldest first. (No list of them: they may be many, and memory short.)
+    pub fn threads<'a>(&'a self, cx: &'a impl NoSuspend) -> impl Iterator<Item = WeakRc<Thread>> + 'a {
+        (0..).map_while(move |index: usize| self.threads.lock(cx).get(index).copied())
     }
 
     /// How many threads it has.
@@ -225,6 +226,15 @@ impl Process {
     pub fn first_thread<'cx>(&self, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Thread>> {
         let first = self.threads.lock(cx).first().copied();
         first?.upgrade(cx).ok()
+    }
+
+    /// Makes room for one more thread and one more child.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub(super) fn reserve_one(&self, cx: &impl NoSuspend) -> Result<()> {
+        self.threads.lock(cx).try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        self.children.lock(cx).try_reserve(1).map_err(|_| Errno::ENOMEM)
     }
 
     pub(super) fn add_thread(&self, thread: WeakRc<Thread>, cx: &impl NoSuspend) {

@@ -38,16 +38,16 @@ pub(super) struct Job {
 
 /// Has all threads of the process stop.
 pub fn begin_stop(process: &Process, signal: Signal, cx: &impl NoSuspend) {
-    let threads = process.threads(cx);
+    let count = process.thread_count(cx);
     {
         let mut job = process.job.lock(cx);
         if job.state != JobState::Running || process.is_exiting() {
             return;
         }
-        job.state = JobState::Stopping { signal, left: threads.len() };
+        job.state = JobState::Stopping { signal, left: count };
         job.continue_to_report = false;
     }
-    for thread in threads {
+    for thread in process.threads(cx) {
         if let Ok(thread) = thread.upgrade(cx) {
             thread.signals.add_work(Work::STOP);
             thread.wake(cx);

@@ -17,6 +17,8 @@ use frame::Cx;
 use refs::{SpinLock, reclaim::MAX_CORES};
 use tasks::{Policy, Ready, SchedWords, TaskRef, Why, Worker};
 
+use crate::error::{Errno, Result};
+
 use queue::Queues;
 use words::Words;
 pub use words::{Class, MAX_PRIORITY, Parameters};
@@ -66,6 +68,21 @@ impl Core {
             Words(running).charge(now.saturating_sub(self.since));
             self.since = now;
         }
+    }
+}
+
+/// Makes room for `count` threads in the system: all of them can be woken, by the end of their program among others, when no memory is
+/// left.
+///
+/// # Errors
+/// ENOMEM.
+pub fn reserve(count: usize) -> Result<()> {
+    // The kernel's own tasks come on top.
+    const KERNEL_TASKS: usize = 16;
+    if SCHEDULER.state.with(|state| state.queues.reserve_fair(count.saturating_add(KERNEL_TASKS))) {
+        Ok(())
+    } else {
+        Err(Errno::ENOMEM)
     }
 }
 

@@ -50,6 +50,11 @@ impl Queues {
         Queues { occupied: 0, real_time: [const { VecDeque::new() }; LEVELS], fair: BinaryHeap::new(), entered: 0 }
     }
 
+    /// Makes room for `count` ready tasks of the fair class, so that waking them needs no memory; false if there is none.
+    pub fn reserve_fair(&mut self, count: usize) -> bool {
+        count <= self.fair.capacity() || self.fair.try_reserve(count - self.fair.len().min(count)).is_ok()
+    }
+
     pub fn push_fair(&mut self, ready: Ready, virtual_time: u64) {
         self.entered += 1;
         self.fair.push(Reverse(Fair { virtual_time, entered: self.entered, ready }));

@@ -78,9 +78,8 @@ fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSusp
         notify(process, &first, signal, cx);
         return Ok(());
     }
-    let threads = process.threads(cx);
-    let taker =
-        threads.iter().filter_map(|thread| thread.upgrade(cx).ok()).find(|thread| wants(process, thread, signal, cx));
+    let mut threads = process.threads(cx).filter_map(|thread| thread.upgrade(cx).ok());
+    let taker = threads.find(|thread| wants(process, thread, signal, cx));
     if let Some(taker) = taker {
         notify(process, &taker, signal, cx);
     }

@@ -191,9 +191,10 @@ impl InodeOps for Threads {
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {
-        let threads = self.target.process(cx).map_err(|_| Errno::ENOENT)?.threads(cx);
-        let mut ids: Vec<u32> =
-            threads.iter().filter_map(|thread| thread.upgrade(cx).ok()).map(|thread| thread.tid()).collect();
+        let process = self.target.process(cx).map_err(|_| Errno::ENOENT)?;
+        let mut ids: Vec<u32> = Vec::new();
+        ids.try_reserve_exact(process.thread_count(cx)).map_err(|_| Errno::ENOMEM)?;
+        ids.extend(process.threads(cx).filter_map(|thread| thread.upgrade(cx).ok()).map(|thread| thread.tid()));
         ids.sort_unstable();
         let first = from.saturating_sub(FIRST_POSITION);
         for id in ids.into_iter().filter(|&id| u64::from(id) >= first) {
