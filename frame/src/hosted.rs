@@ -1,6 +1,9 @@
 //! What stands in for the machine where `frame` is compiled for a host: enough for the kernel's own unit tests, which need a clock and a
 //! console but neither interrupts nor user code.
 
+/// As on the machine.
+pub const KERNEL_STACK_BYTES: usize = 32 << 10;
+
 /// Interrupts, of which there are none.
 pub mod irq {
     use core::marker::PhantomData;

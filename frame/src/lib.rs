@@ -45,5 +45,9 @@ mod hosted;
 #[cfg(not(target_os = "none"))]
 pub use hosted::{irq, power, serial, time, user};
 
+#[cfg(target_os = "none")]
+pub use arch::machine::stacks::STACK_BYTES as KERNEL_STACK_BYTES;
 pub use boot::{BootInfo, Config};
+#[cfg(not(target_os = "none"))]
+pub use hosted::KERNEL_STACK_BYTES;
 pub use refs::{Cx, NoSuspend};

@@ -46,14 +46,26 @@ fn reserve(total: usize) -> usize {
     (total / 64).clamp(64, 1024)
 }
 
+/// The reserve, and a kernel stack for each thread.
+static KEPT: AtomicUsize = AtomicUsize::new(0);
+
 /// So few free frames are only for the end of programs.
 static EXHAUSTED: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets the reserve of frames aside. Called once, before the first program.
 pub fn start() {
-    let reserve = reserve(frame::mm::frame_count());
-    frame::mm::set_reserve(reserve);
-    EXHAUSTED.store(reserve / 4, Ordering::Relaxed);
+    EXHAUSTED.store(reserve(frame::mm::frame_count()) / 4, Ordering::Relaxed);
+    keep_stacks(0);
+}
+
+/// Keeps memory aside for the kernel stacks of so many threads. A thread takes a stack only when it blocks in the kernel, but then it must get
+/// one: those that wait for memory could not be left otherwise, and nobody could run to give any back.
+pub fn keep_stacks(threads: usize) {
+    const FRAMES: usize = frame::KERNEL_STACK_BYTES / frame::mm::PAGE_SIZE + 1;
+    let total = frame::mm::frame_count();
+    let kept = reserve(total) + threads.saturating_mul(FRAMES).min(total / 4);
+    KEPT.store(kept, Ordering::Relaxed);
+    frame::mm::set_reserve(kept);
 }
 
 /// Whether even what the kernel keeps for itself is nearly gone: calls wait until somebody has ended, or fail.
@@ -91,7 +103,8 @@ pub fn recover_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
 /// ENOMEM.
 #[inline]
 pub fn admit() -> Result<()> {
-    if buddy::FRAMES.available() > reserve(frame::mm::frame_count()) / 2 { Ok(()) } else { Err(Errno::ENOMEM) }
+    let least = KEPT.load(Ordering::Relaxed) - reserve(frame::mm::frame_count()) / 2;
+    if buddy::FRAMES.available() > least { Ok(()) } else { Err(Errno::ENOMEM) }
 }
 
 /// Why a page cannot be made accessible, as the signal that says so.

@@ -345,6 +345,7 @@ fn start(
     thread.process(cx)?.add_thread(name, cx);
     drop(thread);
     drop(THREADS.insert(tid, new, cx));
+    crate::memory::keep_stacks(THREADS.len(cx));
     let task = tasks::spawn(&sched::SCHEDULER, Box::new(current), |words| sched::initialise(words, parameters));
     if let Ok(thread) = name.upgrade(cx) {
         thread.set_task(task, cx);

@@ -39,6 +39,7 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     if let Some(thread) = THREADS.remove(held.tid, cx) {
         thread.destroy(cx);
     }
+    crate::memory::keep_stacks(THREADS.len(cx));
 }
 
 /// What a thread had shares in.
