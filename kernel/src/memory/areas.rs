@@ -628,7 +628,7 @@ mod tests {
                     .map(|area| (area.backing.advanced((page - (area.start >> 12)) as u64), area.prot));
                 assert_eq!(found, *expected, "page {page}");
             }
-            let len = 1 + next(8) << 12;
+            let len = (1 + next(8)) << 12;
             assert_eq!(areas.find_gap_again(len, 0..64 << 12), areas.find_gap(len, 0..64 << 12));
             assert_eq!(areas.iter().count(), areas.len());
             for (one, next) in areas.iter().zip(areas.iter().skip(1)) {
