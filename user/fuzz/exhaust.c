@@ -375,6 +375,27 @@ static void pipes(void)
     _exit(is_shortage() ? FINE : WRONG);
 }
 
+// Many processes are blocked in the kernel, each on a stack of its own, at the moment when memory ends.
+static void blocked_writers(void)
+{
+    static char block[64 << 10];
+    for (int i = 0; i < 200; i++) {
+        if (fork() != 0)
+            continue;
+        int fds[2];
+        while (pipe(fds) == 0) {
+            fcntl(fds[1], F_SETFL, O_NONBLOCK);
+            if (write(fds[1], block, sizeof block) < 0)
+                break;
+        }
+        if (pipe(fds) == 0 && write(fds[1], block, sizeof block) > 0)
+            write(fds[1], block, 1);
+        touch(1 << 20);
+    }
+    sleep(2);
+    _exit(FINE);
+}
+
 static void sockets(void)
 {
     raise_descriptors();
@@ -622,7 +643,7 @@ static const struct {
     { "file-system", file_system, 0 }, { "mapped-file", mapped_file, 1 }, { "holes", holes, 0 }, { "names", names, 1 },
     { "directories", directories, 0 }, { "deep-mount", deep_mount, 0 }, { "mounts", mounts, 0 }, { "links", links, 0 },
     { "descriptors", descriptors, 1 }, { "highest-descriptor", highest_descriptor, 0 }, { "pipes", pipes, 1 },
-    { "sockets", sockets, 1 }, { "nested-sockets", nested_sockets, 0 }, { "cyclic-sockets", cyclic_sockets, 0 },
+    { "blocked-writers", blocked_writers, 1 }, { "sockets", sockets, 1 }, { "nested-sockets", nested_sockets, 0 }, { "cyclic-sockets", cyclic_sockets, 0 },
     { "epolls", epolls, 1 }, { "timers", timers, 0 }, { "queued-signals", queued_signals, 1 }, { "mappings", mappings, 1 },
     { "locks", locks, 0 }, { "attributes", attributes, 0 }, { "arguments", arguments, 0 }, { "stack", stack, 1 },
     { "results", results, 1 },
