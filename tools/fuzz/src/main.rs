@@ -64,7 +64,7 @@ enum What {
 
 /// What runs when nothing is asked for: about two minutes.
 const SAMPLE: [What; 4] = [
-    What::Calls { seconds: 15 },
+    What::Calls { seconds: 60 },
     What::Programs { count: 1500 },
     What::Archives { count: 40 },
     What::Exhaust { memory: 64 },
