@@ -19,9 +19,20 @@ pub fn port(number: usize) -> Option<&'static Port> {
 }
 
 impl Port {
-    /// Sends bytes; waits (busily) while the device's buffer is full.
+    /// Sends bytes; waits (busily) while the device's buffer is full, but not for ever.
     pub fn write(&self, bytes: &[u8]) {
         self.uart.write(bytes);
+    }
+
+    /// Sends what goes without waiting; how much. Where that is not all, the handler of [`on_ready`](Self::on_ready) is called when
+    /// more goes.
+    pub fn try_write(&self, bytes: &[u8]) -> usize {
+        self.uart.try_write(bytes)
+    }
+
+    /// From now on `handler` is called when bytes can be sent that [`try_write`](Self::try_write) could not send.
+    pub fn on_ready(&self, handler: fn(&IrqCx)) {
+        self.uart.on_ready(handler);
     }
 
     /// Has the port receive what it sends, or not.
@@ -36,7 +47,8 @@ impl Port {
     }
 }
 
-/// Writes to the console, for messages of the kernel itself.
+/// Writes to the console, for messages of the kernel itself. Waits for the line; but not for ever: a message is cut short whose reader
+/// has gone.
 pub fn print(text: core::fmt::Arguments<'_>) {
     struct Console(&'static Port);
     impl Write for Console {
@@ -44,10 +56,10 @@ pub fn print(text: core::fmt::Arguments<'_>) {
             for line in text.split_inclusive('\n') {
                 match line.strip_suffix('\n') {
                     Some(line) => {
-                        self.0.write(line.as_bytes());
-                        self.0.write(b"\r\n");
+                        self.0.uart.write(line.as_bytes());
+                        self.0.uart.write(b"\r\n");
                     }
-                    None => self.0.write(line.as_bytes()),
+                    None => self.0.uart.write(line.as_bytes()),
                 }
             }
             Ok(())

@@ -125,6 +125,18 @@ impl Current {
         self.interrupted(Interruption::KillOnly, cx).map_or(Ok(()), Err)
     }
 
+    /// Lets interrupts in, and others run whose turn it is: for work that takes long.
+    ///
+    /// # Errors
+    /// As for a wait that such a signal ends.
+    pub fn pause_async(&mut self, cx: &mut Cx, interruption: Interruption) -> Result<()> {
+        frame::irq::poll(cx);
+        if tasks::must_yield(cx) {
+            tasks::yield_async(cx);
+        }
+        self.interrupted(interruption, cx).map_or(Ok(()), Err)
+    }
+
     /// The error with which a wait ends now because of a signal, if it must.
     pub fn interrupted(&self, interruption: Interruption, cx: &Cx) -> Option<Errno> {
         signal::interrupted(self, interruption, cx)

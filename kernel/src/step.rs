@@ -9,6 +9,7 @@
 //! - It is called with no waker first. If it then says [`Stop::Block`] it is called again *with* a waker, which it enters in every
 //!   queue whose change could let it go on and in every object whose death must wake it (`WeakRc::watch`), and only then looks
 //!   whether it can go on; so no wake-up is lost.
+//! - Work without an end in sight is cut where a [`Stretch`] is over: the step says [`Stop::Pause`], others have their turn, and it is run again.
 //! - It may be run any number of times: whatever it changes before it says `Fault` or `Block` must be as if it had not run (read user memory first,
 //!   write results last, and take back what was created if that last write faults).
 
@@ -32,6 +33,25 @@ pub enum Stop {
     Block,
     /// User memory must be made accessible first.
     Fault(Fault),
+    /// It has more to do, but others must have their turn first; such signals end it.
+    Pause(Interruption),
+}
+
+/// How long kernel code works on, in nanoseconds, where it can leave off.
+const LONGEST_STRETCH: u64 = 250_000;
+
+/// A stretch of work in pieces, to be cut when it has taken long. It costs nothing where one piece is all.
+#[derive(Default)]
+pub struct Stretch {
+    since: Option<u64>,
+}
+
+impl Stretch {
+    /// Asked between two pieces: whether others must have their turn now.
+    pub fn is_over(&mut self) -> bool {
+        let now = frame::time::now();
+        now.saturating_sub(*self.since.get_or_insert(now)) >= LONGEST_STRETCH
+    }
 }
 
 /// How a step went.
@@ -135,6 +155,7 @@ fn complete_slowly_async<T>(
         match stop {
             Stop::Error(error) => return Err(error),
             Stop::Fault(fault) => me.fault_in_async(cx, fault)?,
+            Stop::Pause(interruption) => me.pause_async(cx, interruption)?,
             Stop::Block if patience == Patience::None => return Err(Errno::EAGAIN),
             Stop::Block => waker = Some(tasks::prepare(cx)),
         }

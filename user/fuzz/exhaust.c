@@ -25,6 +25,7 @@
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -631,6 +632,36 @@ static void results(void)
     _exit(FINE);
 }
 
+// Output without end, by one call each: others go on meanwhile, and a signal ends it.
+static void endless_output(void)
+{
+    enum { WRITERS = 3, LENGTH = 0x7ffff000 };
+    pid_t writers[WRITERS];
+    for (int i = 0; i < WRITERS; i++) {
+        writers[i] = fork();
+        if (writers[i] == 0) {
+            int to = open(i < 2 ? "/dev/console" : "/dev/null", O_WRONLY | O_NOCTTY), zero = open("/dev/zero", O_RDONLY);
+            if (i == 0) {
+                size_t size = 8 << 20;
+                char *dots = malloc(size);
+                if (dots && write(to, memset(dots, '.', size), size) > 0)
+                    _exit(WRONG);
+            }
+            sendfile(to, zero, NULL, LENGTH);
+            for (;;)
+                sendfile(open("/dev/null", O_WRONLY), zero, NULL, LENGTH);
+        }
+    }
+    usleep(200000);
+    for (int i = 0; i < WRITERS; i++) {
+        int status = 0;
+        kill(writers[i], SIGKILL);
+        if (waitpid(writers[i], &status, 0) != writers[i] || !WIFSIGNALED(status))
+            _exit(WRONG);
+    }
+    _exit(FINE);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -646,7 +677,7 @@ static const struct {
     { "blocked-writers", blocked_writers, 1 }, { "sockets", sockets, 1 }, { "nested-sockets", nested_sockets, 0 }, { "cyclic-sockets", cyclic_sockets, 0 },
     { "epolls", epolls, 1 }, { "timers", timers, 0 }, { "queued-signals", queued_signals, 1 }, { "mappings", mappings, 1 },
     { "locks", locks, 0 }, { "attributes", attributes, 0 }, { "arguments", arguments, 0 }, { "stack", stack, 1 },
-    { "results", results, 1 },
+    { "results", results, 1 }, { "endless-output", endless_output, 0 },
 };
 
 #define TRIALS (sizeof trials / sizeof trials[0])

@@ -15,7 +15,7 @@ use super::transfer::{Position, read_bytes_async, write_bytes_async};
 use super::{Events, FileKind, OpenFile, OpenFlags, tmpfs};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::step::{Patience, complete_async};
+use crate::step::{Interruption, Patience, Stretch, complete_async};
 
 /// Where bytes come from or go to.
 #[derive(Clone, Copy)]
@@ -53,7 +53,14 @@ pub fn copy_async(
 ) -> Result<usize> {
     let mut buffer = vec![0; CHUNK.min(len)];
     let mut done = 0;
+    let mut stretch = Stretch::default();
     while done < len {
+        if done > 0 && stretch.is_over() {
+            if me.pause_async(cx, Interruption::Signals).is_err() {
+                break;
+            }
+            stretch = Stretch::default();
+        }
         let room = (len - done).min(CHUNK);
         let bytes = buffer.get_mut(..room).unwrap_or_default();
         let read = match read_bytes_async(cx, me, from.name, bytes, from.at(done), no_wait) {

@@ -15,10 +15,13 @@ use super::{Events, File, OpenFile, OpenFlags};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::signal::{self, Signal};
-use crate::step::{Patience, Step, Stop, complete_async};
+use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
 
 /// The most bytes of one call, as on Linux.
 pub const MOST_BYTES: usize = 0x7fff_f000;
+
+/// What is read or written at most without others having their turn, where a transfer can be cut.
+const AT_ONCE: usize = 4 << 20;
 
 /// Bytes of the caller's memory: address and length.
 pub type Piece = (usize, usize);
@@ -53,7 +56,7 @@ pub fn read_piece_async(cx: &mut Cx, me: &mut Current, fd: i32, piece: Piece, po
         let open = me.files(cx)?.get(fd, cx)?;
         check(&open, OpenFlags::can_read, position)?;
         let memory = me.memory(cx)?;
-        let mut to = memory.writer(piece.0, piece.1);
+        let mut to = memory.writer(piece.0, at_once(&open, piece.1));
         match open.file.read(offset(&open, position, 0), &mut to, me, cx) {
             Ok(read) => {
                 if open.is_seekable && position == Position::Current {
@@ -82,7 +85,7 @@ pub fn write_piece_async(cx: &mut Cx, me: &mut Current, fd: i32, piece: Piece, p
         let open = me.files(cx)?.get(fd, cx)?;
         check(&open, OpenFlags::can_write, position)?;
         let memory = me.memory(cx)?;
-        let mut from = memory.reader(piece.0, piece.1);
+        let mut from = memory.reader(piece.0, at_once(&open, piece.1));
         match write_from(&open, &mut from, position, 0, false, me, cx) {
             Ok(written) if written == piece.1 => return Ok(written),
             Ok(written) => done = written,
@@ -216,6 +219,12 @@ fn without_waiting(step: Step<usize>, open: &OpenFile, how: TransferFlags) -> St
     }
 }
 
+/// How much of `len` bytes is transferred in one go. Only files with offsets take any number of pieces for the same as one.
+#[inline(always)]
+fn at_once(open: &OpenFile, len: usize) -> usize {
+    if open.is_seekable { len.min(AT_ONCE) } else { len }
+}
+
 /// What was transferred counts more than why it stopped.
 #[inline(always)]
 fn finish(outcome: Result<usize>, done: usize) -> Result<usize> {
@@ -254,6 +263,7 @@ fn read_step(
     cx: &Cx,
 ) -> Step<usize> {
     let memory = me.memory(cx)?;
+    let mut stretch = Stretch::default();
     loop {
         let Some((address, len)) = rest(pieces, *done) else {
             if *done == 0 && open.is_seekable {
@@ -262,7 +272,7 @@ fn read_step(
             }
             return Ok(*done);
         };
-        let mut to = memory.writer(address, len);
+        let mut to = memory.writer(address, at_once(open, len));
         match open.file.read(offset(open, position, *done), &mut to, me, cx) {
             Ok(0) => return Ok(*done),
             Ok(read) => {
@@ -270,6 +280,9 @@ fn read_step(
                 if open.is_seekable {
                     if position == Position::Current {
                         open.offset.fetch_add(read as u64, Ordering::Relaxed);
+                    }
+                    if stretch.is_over() {
+                        return Err(Stop::Pause(Interruption::KillOnly));
                     }
                 } else if read < len {
                     return Ok(*done);
@@ -291,11 +304,17 @@ fn write_step(
     cx: &Cx,
 ) -> Step<usize> {
     let memory = me.memory(cx)?;
+    let mut stretch = Stretch::default();
     while let Some((address, len)) = rest(pieces, *done) {
-        let mut from = memory.reader(address, len);
+        let mut from = memory.reader(address, at_once(open, len));
         match write_from(open, &mut from, position, *done, how.append, me, cx) {
             Ok(0) => return Ok(*done),
-            Ok(written) => *done += written,
+            Ok(written) => {
+                *done += written;
+                if written < len && stretch.is_over() {
+                    return Err(Stop::Pause(ended_by(open)));
+                }
+            }
             // A stream without O_NONBLOCK takes all of it, however long that takes.
             Err(Stop::Block) if !open.is_seekable => return Err(Stop::Block),
             Err(Stop::Block | Stop::Error(_)) if *done > 0 => return Ok(*done),
@@ -303,6 +322,11 @@ fn write_step(
         }
     }
     Ok(*done)
+}
+
+/// What ends a transfer that takes long: a file's goes on unless the program is killed, a device's stops for a signal.
+fn ended_by(open: &OpenFile) -> Interruption {
+    if open.is_seekable { Interruption::KillOnly } else { Interruption::Signals }
 }
 
 /// Writes once; moves the offset on.
@@ -347,11 +371,15 @@ fn write_gathered(open: &OpenFile, pieces: &[Piece], done: &mut usize, me: &Curr
         bytes.resize(start + len, 0);
         memory.reader(address, len).read(bytes.get_mut(start..).unwrap_or_default())?;
     }
+    let mut stretch = Stretch::default();
     while *done < total {
         let mut from = Reader::from(bytes.get(*done..).unwrap_or_default());
         match open.file.write(0, &mut from, me, cx)? {
             0 => break,
             written => *done += written,
+        }
+        if *done < total && stretch.is_over() {
+            return Err(Stop::Pause(ended_by(open)));
         }
     }
     Ok(*done)
@@ -396,7 +424,14 @@ pub fn write_bytes_async(
     no_wait: bool,
 ) -> Result<usize> {
     let mut done = 0;
+    let mut stretch = Stretch::default();
     while done < bytes.len() {
+        if done > 0 && stretch.is_over() {
+            if me.pause_async(cx, Interruption::KillOnly).is_err() {
+                break;
+            }
+            stretch = Stretch::default();
+        }
         let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
             let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
             check(&open, OpenFlags::can_write, position)?;

@@ -93,7 +93,7 @@ fn clear_tid_async(cx: &mut Cx, me: &mut Current) {
 /// The process has no threads any more: children get another parent, and its own parent learns of it.
 fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
     if process.pid == INIT {
-        end_of_init(process.exit_status());
+        end_of_init(process.exit_status(), cx);
     }
     if process.session() == process.pid {
         end_of_session_leader(process, cx);
@@ -124,11 +124,12 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
 }
 
 /// Process 1 has ended. Linux panics then; here it is how a machine that runs one program ends.
-fn end_of_init(status: Status) -> ! {
+fn end_of_init(status: Status, cx: &Cx) -> ! {
     match status.signal() {
         Some(signal) => crate::log!("process 1 was ended by signal {signal}: power off"),
         None => crate::log!("process 1 has exited with code {}: power off", status.code()),
     }
+    crate::device::tty::send_the_rest(cx);
     power::off(PowerOff::Orderly)
 }
 

@@ -16,7 +16,7 @@ use crate::error::Errno;
 use crate::process::{Name, THREADS};
 use crate::signal::Signal;
 use crate::step::Step;
-use crate::{log, memory, sched, system};
+use crate::{device, log, memory, sched, system};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -177,10 +177,12 @@ fn reboot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     match command {
         POWER_OFF | HALT => {
             crate::log!("power off");
+            device::tty::send_the_rest(cx);
             power::off(PowerOff::Orderly)
         }
         RESTART => {
             crate::log!("restart");
+            device::tty::send_the_rest(cx);
             power::restart()
         }
         _ if CTRL_ALT_DEL.contains(&command) => Ok(0),

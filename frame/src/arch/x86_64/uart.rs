@@ -19,6 +19,8 @@ const LINE_STATUS: u16 = 5;
 const SCRATCH: u16 = 7;
 
 const RECEIVED: u8 = 1;
+/// In the interrupt register: the transmit buffer is empty.
+const SENT: u8 = 1 << 1;
 const CAN_SEND: u8 = 1 << 5;
 const DIVISOR_LATCH: u8 = 1 << 7;
 const EIGHT_BITS: u8 = 3;
@@ -28,8 +30,16 @@ const READY_WITH_INTERRUPT: u8 = 0x0b;
 /// What a transmit buffer takes once it is empty.
 const FIFO_BYTES: usize = 16;
 
+/// How often the line's state is looked at before a message of the kernel is cut short: some second, much longer than the
+/// slowest line takes for a buffer.
+const PATIENCE: u32 = 1_000_000;
+/// The same for bytes that can wait in a queue of their own.
+const SHORT_PATIENCE: u32 = 64;
+
 /// What is called with each batch of received bytes.
 pub type Input = fn(&IrqCx, &[u8]);
+/// What is called when more bytes can be sent.
+pub type Ready = fn(&IrqCx);
 
 /// A serial port that may be there.
 pub struct Uart {
@@ -38,6 +48,11 @@ pub struct Uart {
     state: AtomicU8,
     sending: RawSpin,
     input: AtomicPtr<()>,
+    ready: AtomicPtr<()>,
+    /// Somebody is to be told when more can be sent.
+    is_ready_wanted: AtomicBool,
+    /// The other end took nothing for so long that messages no longer wait for it.
+    is_stuck: AtomicBool,
 }
 
 const UNKNOWN: u8 = 0;
@@ -52,6 +67,9 @@ static UARTS: [Uart; 4] = {
             state: AtomicU8::new(UNKNOWN),
             sending: RawSpin::new(),
             input: AtomicPtr::new(core::ptr::null_mut()),
+            ready: AtomicPtr::new(core::ptr::null_mut()),
+            is_ready_wanted: AtomicBool::new(false),
+            is_stuck: AtomicBool::new(false),
         }
     }
     [at(0), at(1), at(2), at(3)]
@@ -104,7 +122,8 @@ impl Uart {
         true
     }
 
-    /// Sends bytes; waits (busily) while the device's buffer is full.
+    /// Sends bytes; waits (busily) while the device's buffer is full. Where the other end takes nothing the rest is lost, and what
+    /// is written later no longer waits until it takes something again.
     pub fn write(&self, bytes: &[u8]) {
         let locked = if SEIZED.load(Ordering::Relaxed) {
             self.sending.try_lock()
@@ -112,17 +131,46 @@ impl Uart {
             self.sending.lock();
             true
         };
+        let patience = if self.is_stuck.load(Ordering::Relaxed) { SHORT_PATIENCE } else { PATIENCE };
+        let is_stuck = self.send(bytes, patience) < bytes.len();
+        self.is_stuck.store(is_stuck, Ordering::Relaxed);
+        if locked {
+            self.sending.unlock();
+        }
+    }
+
+    /// Sends what goes without waiting; how much. Where that is not all, the handler of [`on_ready`](Self::on_ready) is called when
+    /// more goes.
+    pub fn try_write(&self, bytes: &[u8]) -> usize {
+        self.sending.lock();
+        let sent = self.send(bytes, SHORT_PATIENCE);
+        if sent < bytes.len() {
+            self.is_ready_wanted.store(true, Ordering::Relaxed);
+            self.set(INTERRUPT_ENABLE, RECEIVED | SENT);
+        }
+        self.sending.unlock();
+        sent
+    }
+
+    /// Sends bytes until one look at the line after the other says, `patience` times, that nothing goes; how many were sent.
+    fn send(&self, bytes: &[u8], patience: u32) -> usize {
+        let mut sent = 0;
         for batch in bytes.chunks(FIFO_BYTES) {
-            while self.read(LINE_STATUS) & CAN_SEND == 0 {
-                core::hint::spin_loop();
+            let can_send = || self.read(LINE_STATUS) & CAN_SEND != 0;
+            if !(0..patience).any(|_| {
+                can_send() || {
+                    core::hint::spin_loop();
+                    false
+                }
+            }) {
+                break;
             }
             for &byte in batch {
                 self.set(DATA, byte);
             }
+            sent += batch.len();
         }
-        if locked {
-            self.sending.unlock();
-        }
+        sent
     }
 
     /// Has the port receive what it sends, or not.
@@ -137,6 +185,27 @@ impl Uart {
         self.input.store(input as *mut (), Ordering::Release);
         self.set(INTERRUPT_ENABLE, RECEIVED);
         ioapic::enable(self.line);
+    }
+
+    /// From now on `ready` is called when bytes can be sent that [`try_write`](Self::try_write) could not send.
+    pub fn on_ready(&self, ready: Ready) {
+        self.ready.store(ready as *mut (), Ordering::Release);
+    }
+
+    fn go_on_sending(&self, cx: &IrqCx) {
+        if !self.is_ready_wanted.load(Ordering::Relaxed) || self.read(LINE_STATUS) & CAN_SEND == 0 {
+            return;
+        }
+        self.sending.lock();
+        self.is_ready_wanted.store(false, Ordering::Relaxed);
+        self.set(INTERRUPT_ENABLE, RECEIVED);
+        self.sending.unlock();
+        let ready = self.ready.load(Ordering::Acquire);
+        if !ready.is_null() {
+            // SAFETY: only `on_ready` stores there, a `Ready`.
+            let ready = unsafe { core::mem::transmute::<*mut (), Ready>(ready) };
+            ready(cx);
+        }
     }
 
     fn receive(&self, cx: &IrqCx) {
@@ -161,11 +230,12 @@ impl Uart {
     }
 }
 
-/// The interrupt line of some ports went off: takes what they received.
+/// The interrupt line of some ports went off: takes what they received, and has those go on that could not send.
 pub fn interrupt(line: u8, cx: &IrqCx) {
     for uart in &UARTS {
         if uart.line == line && uart.state.load(Ordering::Acquire) == THERE {
             uart.receive(cx);
+            uart.go_on_sending(cx);
         }
     }
 }

@@ -8,10 +8,10 @@ use zerocopy::{Immutable, IntoBytes};
 
 use super::job::{self, Use};
 use super::termios::{SHORT_SIZE, Termios, WindowSize};
-use super::{Line, Tty};
+use super::{Line, Tty, serial};
 use crate::current::Current;
 use crate::error::Errno;
-use crate::step::Step;
+use crate::step::{Step, Stop};
 
 /// DTR, RTS, carrier and data set ready: the lines of a port that is connected.
 const MODEM_LINES: i32 = 0x002 | 0x004 | 0x040 | 0x100;
@@ -56,10 +56,16 @@ pub fn ioctl(
         ioctl::TCSETS | ioctl::TCSETSW | ioctl::TCSETSF => {
             let mut termios = tty.termios(cx);
             memory.reader(argument, SHORT_SIZE).read(&mut termios.as_mut_bytes()[..SHORT_SIZE])?;
+            if request != ioctl::TCSETS {
+                drained(tty, cx)?;
+            }
             set_termios(tty, termios, request == ioctl::TCSETSF, me, cx)?;
         }
         ioctl::TCSETS2 | ioctl::TCSETSW2 | ioctl::TCSETSF2 => {
             let termios = memory.read(argument)?;
+            if request != ioctl::TCSETS2 {
+                drained(tty, cx)?;
+            }
             set_termios(tty, termios, request == ioctl::TCSETSF2, me, cx)?;
         }
         ioctl::TIOCGWINSZ => {
@@ -67,8 +73,10 @@ pub fn ioctl(
             memory.write(argument, &window)?;
         }
         ioctl::TIOCSWINSZ => set_window(tty, memory.read(argument)?, cx),
-        // What is written has gone out already.
-        ioctl::TCSBRK | ioctl::TCSBRKP => job::check(tty, Use::Change, me, cx)?,
+        ioctl::TCSBRK | ioctl::TCSBRKP => {
+            job::check(tty, Use::Change, me, cx)?;
+            drained(tty, cx)?;
+        }
         ioctl::TCFLSH => {
             job::check(tty, Use::Change, me, cx)?;
             flush(tty, argument as u32, cx)?;
@@ -82,7 +90,7 @@ pub fn ioctl(
             memory.write(argument, &unread)?;
         }
         ioctl::TIOCOUTQ => {
-            let unsent = tty.state.lock(cx).to_master.len() as i32;
+            let unsent = tty.unsent(cx) as i32;
             memory.write(argument, &unsent)?;
         }
         ioctl::TIOCGETD => memory.write(argument, &0i32)?,
@@ -137,6 +145,14 @@ pub fn ioctl(
     Ok(0)
 }
 
+/// Whether a serial port has sent all that was written to it; else the caller waits. A pseudo-terminal has nothing to send.
+fn drained(tty: &Tty, cx: &Cx) -> Step<()> {
+    match tty.line {
+        Line::Serial(port) if serial::unsent(port, cx) > 0 => Err(Stop::Block),
+        _ => Ok(()),
+    }
+}
+
 fn set_termios(tty: &TempRc<'_, Tty>, termios: Termios, flushes: bool, me: &Current, cx: &Cx) -> Step<()> {
     job::check(tty, Use::Change, me, cx)?;
     let mut state = tty.state.lock(cx);
@@ -171,6 +187,9 @@ fn flush(tty: &TempRc<'_, Tty>, queue: u32, cx: &Cx) -> Step<()> {
     }
     if queue != TCIFLUSH {
         state.to_master.clear();
+        if let Line::Serial(port) = tty.line {
+            serial::forget_unsent(port, cx);
+        }
     }
     drop(state);
     tty.output.wake_all();

@@ -15,6 +15,9 @@ use crate::fs::{Events, File, OpenFlags};
 use crate::step::{Step, Stop};
 use crate::time;
 
+/// How much a program writes in one step: it may become eight times as much on its way out (tabs).
+const CHUNK: usize = 256;
+
 /// An open terminal: a serial one, or the slave of a pseudo-terminal.
 pub struct TtyFile {
     tty: WeakRc<Tty>,
@@ -141,13 +144,13 @@ impl File for TtyFile {
         if tty.termios(cx).has_local(TOSTOP) {
             job::check(&tty, Use::Change, me, cx)?;
         }
-        let mut chunk = [0; 1024];
+        let mut chunk = [0; CHUNK];
         let count = from.read(&mut chunk)?;
         let mut state = tty.state.lock(cx);
         if self.is_hung_up(&state) {
             return Err(Errno::EIO.into());
         }
-        if !tty.takes_output(&state) {
+        if !tty.takes_output(&state, cx) {
             return Err(Stop::Block);
         }
         let mut out = core::mem::take(&mut state.scratch);
@@ -183,7 +186,7 @@ impl File for TtyFile {
         if state.discipline.available() != Available::Nothing {
             events |= Events::IN | Events::READ_NORMAL;
         }
-        if tty.takes_output(&state) {
+        if tty.takes_output(&state, cx) {
             events |= Events::OUT | Events::WRITE_NORMAL;
         }
         if let Some(waker) = waker

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   serial port --interrupt--> serial::RECEIVED --input task--> Discipline --> TtyFile::read
-//!   serial port <------------------ echo, TtyFile::write -------- Discipline
+//!   serial port <--- serial::UNSENT <-- echo, TtyFile::write ---- Discipline
 //!   pty master  --MasterFile::write-------------------------> Discipline --> TtyFile::read (the slave)
 //!   pty master  <--MasterFile::read-- to_master <-- echo, TtyFile::write
 //! ```
@@ -10,7 +10,7 @@
 //! A [`Tty`] is what programs see: settings, window size, session and foreground group. The serial ones live for ever in [`serial`]'s table; that of
 //! a pseudo-terminal belongs to its master's description, and its slaves find out by its name that it is gone.
 //!
-//! Locks: a terminal's state is locked alone. Wakers and signals are sent, and bytes go to a port, after it is unlocked.
+//! Locks: a terminal's state is locked alone, or around its port's queue. Wakers and signals are sent, and bytes go to a port, after it is unlocked.
 
 mod control;
 mod discipline;
@@ -31,7 +31,7 @@ use discipline::Attention;
 pub use file::{TtyFile, open_controlling};
 pub use job::vhangup;
 pub use pty::{MasterFile, numbers, open_master, open_slave, owner};
-pub use serial::{open_serial, start};
+pub use serial::{open_serial, send_the_rest, start};
 pub use termios::WindowSize;
 
 use discipline::{Available, Discipline};
@@ -155,7 +155,7 @@ impl Tty {
             return;
         }
         match self.line {
-            Line::Serial(port) => serial::write(port, bytes),
+            Line::Serial(port) => serial::send(port, bytes, cx),
             Line::Master(_) => {
                 let mut state = self.state.lock(cx);
                 // Only echoes come here when there is much already: they are lost then, as they are on Linux.
@@ -168,9 +168,20 @@ impl Tty {
     }
 
     /// Whether a program's output would be taken now.
-    fn takes_output(&self, state: &State) -> bool {
+    fn takes_output(&self, state: &State, cx: &Cx) -> bool {
         !state.discipline.is_stopped()
-            && (matches!(self.line, Line::Serial(_)) || state.to_master.len() < MASTER_BACKLOG)
+            && match self.line {
+                Line::Serial(port) => serial::has_room(port, cx),
+                Line::Master(_) => state.to_master.len() < MASTER_BACKLOG,
+            }
+    }
+
+    /// How much was written that the other end has not taken yet.
+    fn unsent(&self, cx: &Cx) -> usize {
+        match self.line {
+            Line::Serial(port) => serial::unsent(port, cx),
+            Line::Master(_) => self.state.lock(cx).to_master.len(),
+        }
     }
 
     /// The settings, for what wants to know how to behave.

@@ -116,7 +116,7 @@ impl File for MasterFile {
         to.write(&first[..in_first])?;
         to.write(&second[..count - in_first])?;
         state.to_master.drain(..count);
-        let takes_output = tty.takes_output(&state);
+        let takes_output = tty.takes_output(&state, cx);
         drop(state);
         if takes_output {
             tty.output.wake_all();
