@@ -8,6 +8,9 @@ use core::marker::PhantomData;
 /// neither `Clone`, `Copy` nor `Send`.
 pub struct Cx {
     worker: *const (),
+    /// What the task borrows just now.
+    #[cfg(feature = "check-temps")]
+    ledger: crate::ledger::Ledger,
     _on_this_stack_only: PhantomData<*mut ()>,
 }
 
@@ -16,10 +19,16 @@ impl Cx {
     ///
     /// # Safety
     /// The caller is the scheduler; no other `Cx` is reachable from the stack on which this one is used, and every function
-    /// that suspends that stack takes this one by `&mut`. `worker` is whatever the scheduler wants back from
+    /// that suspends that stack takes this one by `&mut`. Where tasks run on more than one core or thread, this one is registered
+    /// with [`reclaim`](crate::reclaim) and not idle. `worker` is whatever the scheduler wants back from
     /// [`worker`](Self::worker).
     pub unsafe fn new(worker: *const ()) -> Self {
-        Cx { worker, _on_this_stack_only: PhantomData }
+        Cx {
+            worker,
+            #[cfg(feature = "check-temps")]
+            ledger: crate::ledger::Ledger::new(true),
+            _on_this_stack_only: PhantomData,
+        }
     }
 
     /// The scheduler's own pointer, as given to [`new`](Self::new).
@@ -36,6 +45,19 @@ impl Cx {
     pub unsafe fn set_worker(&mut self, worker: *const ()) {
         self.worker = worker;
     }
+
+    /// With the feature `check-temps`: panics if a [`TempRc`](crate::TempRc) that borrows this context still exists, which only
+    /// wrong `unsafe` code can bring about. The message names the type and the place where it was taken.
+    #[inline(always)]
+    pub fn check_nothing_is_held(&mut self) {
+        #[cfg(feature = "check-temps")]
+        {
+            if let Err(held) = self.ledger.close() {
+                panic!("a task suspends while it holds {held}");
+            }
+            self.ledger.open();
+        }
+    }
 }
 
 /// A context in which the holder does not suspend while it borrows it: `&Cx`, or an interrupt handler's context.
@@ -45,7 +67,19 @@ impl Cx {
 pub unsafe trait NoSuspend {
     /// Whether this is an interrupt handler, which came in between what the running task does.
     const IS_INTERRUPT: bool = false;
+
+    /// Where borrows are noted, if they are.
+    #[cfg(feature = "check-temps")]
+    #[doc(hidden)]
+    fn ledger(&self) -> Option<&crate::ledger::Ledger> {
+        None
+    }
 }
 
 // SAFETY: suspending takes `&mut Cx`, which no one can have while `&Cx` is borrowed.
-unsafe impl NoSuspend for Cx {}
+unsafe impl NoSuspend for Cx {
+    #[cfg(feature = "check-temps")]
+    fn ledger(&self) -> Option<&crate::ledger::Ledger> {
+        Some(&self.ledger)
+    }
+}

@@ -2,38 +2,40 @@
 
 use alloc::vec::Vec;
 
+use crate::mode::{Mode, Shared};
 use crate::{Dying, NoSuspend, StrongRc, TempRc, WeakRc};
 
 /// One entry: a share in an object, and what belongs to the entry rather than to the object (such as `FD_CLOEXEC`).
-pub struct Handle<T: Send + Sync + 'static, A> {
-    object: StrongRc<T>,
+pub struct Handle<T: ?Sized + 'static, A, M: Mode = Shared> {
+    object: StrongRc<T, M>,
     /// What belongs to this entry alone.
     pub attribute: A,
 }
 
 /// Objects by small numbers. An object may stand in several entries and in several tables; it dies with the last.
-pub struct HandleTable<T: Send + Sync + 'static, A> {
-    entries: Vec<Option<Handle<T, A>>>,
+pub struct HandleTable<T: ?Sized + 'static, A, M: Mode = Shared> {
+    entries: Vec<Option<Handle<T, A, M>>>,
     /// No entry below this one is free.
     lowest_free: usize,
 }
 
-impl<T: Send + Sync, A> Default for HandleTable<T, A> {
+impl<T: ?Sized, A, M: Mode> Default for HandleTable<T, A, M> {
     fn default() -> Self {
         HandleTable { entries: Vec::new(), lowest_free: 0 }
     }
 }
 
-impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
+impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     /// The object of a number.
     #[inline(always)]
-    pub fn get<'cx>(&self, index: usize, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T>> {
+    #[cfg_attr(feature = "check-temps", track_caller)]
+    pub fn get<'cx>(&self, index: usize, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T, M>> {
         Some(self.entries.get(index)?.as_ref()?.object.get(cx))
     }
 
     /// The name of the object of a number.
     #[inline(always)]
-    pub fn weak(&self, index: usize) -> Option<WeakRc<T>> {
+    pub fn weak(&self, index: usize) -> Option<WeakRc<T, M>> {
         Some(self.entries.get(index)?.as_ref()?.object.downgrade())
     }
 
@@ -46,7 +48,13 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
     ///
     /// # Errors
     /// Gives the object back where no number is free, or no memory for a longer table.
-    pub fn insert(&mut self, object: StrongRc<T>, attribute: A, from: usize, limit: usize) -> Result<usize, Dying<T>> {
+    pub fn insert(
+        &mut self,
+        object: StrongRc<T, M>,
+        attribute: A,
+        from: usize,
+        limit: usize,
+    ) -> Result<usize, Dying<T, M>> {
         let start = from.max(self.lowest_free);
         let free = (start..self.entries.len()).find(|&index| self.entries[index].is_none());
         let index = free.unwrap_or(start.max(self.entries.len()));
@@ -67,11 +75,11 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
     }
 
     /// Enters an object under `index`, for which there is room (see [`reserve`](Self::reserve)); gives back the one that was there.
-    pub fn replace(&mut self, index: usize, object: StrongRc<T>, attribute: A) -> Option<Dying<T>> {
+    pub fn replace(&mut self, index: usize, object: StrongRc<T, M>, attribute: A) -> Option<Dying<T, M>> {
         self.put(index, Handle { object, attribute })
     }
 
-    fn put(&mut self, index: usize, handle: Handle<T, A>) -> Option<Dying<T>> {
+    fn put(&mut self, index: usize, handle: Handle<T, A, M>) -> Option<Dying<T, M>> {
         if index >= self.entries.len() {
             self.entries.resize_with(index + 1, || None);
         }
@@ -79,7 +87,7 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
     }
 
     /// One more share in the object of `index`, for another entry.
-    pub fn share(&self, index: usize) -> Option<StrongRc<T>> {
+    pub fn share(&self, index: usize) -> Option<StrongRc<T, M>> {
         Some(self.entries.get(index)?.as_ref()?.object.share())
     }
 
@@ -94,7 +102,7 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
     }
 
     /// Takes an entry out. The object dies if this was the last.
-    pub fn remove(&mut self, index: usize) -> Option<Dying<T>> {
+    pub fn remove(&mut self, index: usize) -> Option<Dying<T, M>> {
         let old = self.entries.get_mut(index)?.take()?;
         self.lowest_free = self.lowest_free.min(index);
         Some(Dying::new(old.object))
@@ -111,7 +119,7 @@ impl<T: Send + Sync, A: Copy> HandleTable<T, A> {
     }
 
     /// Takes out all entries whose attribute `choose` accepts.
-    pub fn remove_where(&mut self, mut choose: impl FnMut(&A) -> bool) -> Vec<Dying<T>> {
+    pub fn remove_where(&mut self, mut choose: impl FnMut(&A) -> bool) -> Vec<Dying<T, M>> {
         (0..self.entries.len())
             .filter_map(|index| {
                 let chosen = self.entries[index].as_ref().is_some_and(|entry| choose(&entry.attribute));

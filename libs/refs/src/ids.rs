@@ -1,46 +1,47 @@
-//! [`IdTable`]: objects by number, as processes are by their pid.
+//! [`IdTable`]: objects by number that all tasks share, as processes are by their pid.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::ops::Bound;
 
-use crate::{Dying, NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
+use crate::{Dying, Map, NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
-/// Objects by number. It owns them and gives out [`TempRc`] and [`WeakRc`].
-pub struct IdTable<T: Send + Sync + 'static> {
-    objects: SpinLock<BTreeMap<u32, StrongRc<T>>>,
+/// Objects by number, behind a lock. It owns them and gives out [`TempRc`] and [`WeakRc`].
+pub struct IdTable<T: ?Sized + Send + Sync + 'static> {
+    objects: SpinLock<Map<u32, T>>,
 }
 
-impl<T: Send + Sync> Default for IdTable<T> {
+impl<T: ?Sized + Send + Sync> Default for IdTable<T> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<T: Send + Sync> IdTable<T> {
-    /// An empty table.
-    pub const fn new() -> Self {
-        IdTable { objects: SpinLock::new(BTreeMap::new()) }
+impl<T: ?Sized + Send + Sync> IdTable<T> {
+    crate::sync::const_fn! {
+        /// An empty table.
+        pub fn new() -> Self {
+            IdTable { objects: SpinLock::new(Map::new()) }
+        }
     }
 
     /// Enters an object; gives back the one that had the number before.
     pub fn insert(&self, id: u32, object: StrongRc<T>, cx: &impl NoSuspend) -> Option<Dying<T>> {
-        self.objects.lock(cx).insert(id, object).map(Dying::new)
+        self.objects.lock(cx).insert(id, object)
     }
 
     /// The object of that number.
+    #[cfg_attr(feature = "check-temps", track_caller)]
     pub fn get<'cx>(&self, id: u32, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T>> {
-        Some(self.objects.lock(cx).get(&id)?.get(cx))
+        self.objects.lock(cx).get(&id, cx)
     }
 
     /// The name of the object of that number.
     pub fn weak(&self, id: u32, cx: &impl NoSuspend) -> Option<WeakRc<T>> {
-        self.objects.lock(cx).get(&id).map(StrongRc::downgrade)
+        self.objects.lock(cx).weak(&id)
     }
 
     /// Takes the object out.
     pub fn remove(&self, id: u32, cx: &impl NoSuspend) -> Option<Dying<T>> {
-        self.objects.lock(cx).remove(&id).map(Dying::new)
+        self.objects.lock(cx).remove(&id)
     }
 
     /// The numbers in use, ascending.
@@ -55,8 +56,8 @@ impl<T: Send + Sync> IdTable<T> {
         core::iter::from_fn(move || {
             let (id, name) = {
                 let objects = self.objects.lock(cx);
-                let (id, object) = objects.range(next?..).next()?;
-                (*id, object.downgrade())
+                let (id, name) = objects.first_in(next?..)?;
+                (*id, name)
             };
             next = id.checked_add(1);
             Some(name)
@@ -66,8 +67,8 @@ impl<T: Send + Sync> IdTable<T> {
     /// The first object with a number above `id`, and its number. For going through all without a list of them.
     pub fn next_above(&self, id: u32, cx: &impl NoSuspend) -> Option<(u32, WeakRc<T>)> {
         let objects = self.objects.lock(cx);
-        let (id, object) = objects.range((Bound::Excluded(id), Bound::Unbounded)).next()?;
-        Some((*id, object.downgrade()))
+        let (id, name) = objects.next_above(id)?;
+        Some((*id, name))
     }
 
     /// How many objects there are.

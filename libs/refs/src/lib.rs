@@ -1,38 +1,59 @@
-//! References to shared objects that cannot outlive a suspension.
+#![doc = include_str!("../README.md")]
 //!
-//! The running task owns exactly one [`Cx`], "the right to suspend". Whatever *may suspend* takes `&mut Cx`; whatever is
-//! *borrowed from shared state* (a [`TempRc`], a [`SpinGuard`]) carries a lifetime taken from `&Cx`. So the borrow checker
-//! rejects each program that holds such a thing across a suspension, at no cost at run time:
+//! # How it is made
 //!
-//! - [`StrongRc`] owns an object (with others, where the object is entered in several collections). It stays in collections
-//!   and in the fields of other objects: it has neither `Clone` nor `Deref`.
-//! - [`TempRc`] is the object for now: one pointer, free to take and to drop.
-//! - [`WeakRc`] is the object's name across suspensions: `Copy`, free to drop, and it fails to upgrade from the moment the
-//!   object is destroyed.
-//! - [`Dying`] is what a collection gives back on removal: ownership that can only be ended.
-//!
-//! Destruction has two halves. *Logically* an object is dead at once: its link's generation moves on, so each upgrade fails
-//! from here on, and who waits for its death ([`WeakRc::watch`]) is woken. Its *memory* is freed at once where the caller
-//! shows `&mut Cx`, else at the next suspension ([`reclaim`]), because only then no `TempRc` can be left.
-//!
-//! Waiting is here too ([`wait`]), because the death of an object is something one waits for.
+//! | file | what is in it |
+//! | --- | --- |
+//! | `cx` | [`Cx`], the right to suspend, and [`NoSuspend`], what a borrow needs |
+//! | `object`, `temp`, `weak` | the references |
+//! | `mode`, `local`, `group` | one thread or many; groups of objects |
+//! | `link` | what a name looks at; generations |
+//! | [`reclaim`] | when the memory of a dead object returns |
+//! | `stable` | names that end with the next modification |
+//! | `map`, `ids`, `handles`, `list`, `slab` | collections |
+//! | `unsize` | trait objects |
+//! | [`wait`], `spin` | wakers and wait lists, spin locks |
+//! | [`dynamic`], `ledger` | the same under any executor, checked at run time |
 #![no_std]
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
 mod cx;
+pub mod dynamic;
+mod group;
 mod handles;
 mod ids;
+mod ledger;
 mod link;
+mod list;
+mod local;
+mod map;
+mod mode;
 mod object;
 pub mod reclaim;
+mod slab;
 mod spin;
+mod stable;
+mod sync;
+mod temp;
+mod unsize;
 pub mod wait;
+mod weak;
 
 pub use cx::{Cx, NoSuspend};
+pub use group::{Group, GroupName, Grouped};
 pub use handles::{Handle, HandleTable};
 pub use ids::IdTable;
-pub use object::{Dying, Gone, StrongRc, TempRc, WeakRc};
+pub use ledger::Held;
+pub use list::{List, Place};
+pub use local::{InUse, Local, Realm};
+pub use map::Map;
+pub use mode::{Home, Mode, Shared};
+pub use object::{Dying, StrongRc};
+pub use slab::Slab;
 pub use spin::{RawSpin, SpinGuard, SpinLock};
+pub use stable::{Lost, ReadGuard, StableRc, Versioned, WriteGuard};
+pub use temp::TempRc;
 pub use wait::{WaitList, WakeSlot, Waker};
+pub use weak::{Gone, Mortal, WeakRc};

@@ -1,41 +1,62 @@
-//! The references themselves.
+//! Owning objects: [`StrongRc`] and [`Dying`].
+//!
+//! An object is one allocation: a header, what its mode keeps, the value. Who made it says in the header how it is freed, so
+//! an owner of `dyn Trait` frees what it was made as.
 
+use alloc::alloc::{Layout, dealloc};
 use alloc::boxed::Box;
-use core::fmt;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
-use core::ops::Deref;
+use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::link::Link;
-use crate::{Cx, NoSuspend, Waker, reclaim};
+use crate::mode::{Anywhere, Home, Mode, Shared};
+use crate::sync::{AtomicU32, Ordering};
+use crate::unsize::unsize;
+use crate::{Cx, NoSuspend, TempRc, WeakRc};
 
-/// The object is destroyed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gone;
+/// What lies before each object: its link, and how many collections have it.
+pub struct Header {
+    pub(crate) link: &'static Link,
+    pub(crate) generation: u64,
+    pub(crate) owners: AtomicU32,
+    #[cfg(feature = "hold-strong")]
+    pub(crate) temps: AtomicU32,
+    free: unsafe fn(NonNull<Header>),
+}
 
-impl fmt::Display for Gone {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the object was destroyed")
+impl Header {
+    /// The header of an object with one owner.
+    pub(crate) fn new(link: &'static Link, generation: u64, free: unsafe fn(NonNull<Header>)) -> Self {
+        Header {
+            link,
+            generation,
+            owners: AtomicU32::new(1),
+            #[cfg(feature = "hold-strong")]
+            temps: AtomicU32::new(0),
+            free,
+        }
+    }
+
+    /// Drops an object's value and returns its memory and its link.
+    ///
+    /// # Safety
+    /// `object` is dead, nobody borrows it, and it is given away.
+    pub(crate) unsafe fn free(object: NonNull<Header>) {
+        // SAFETY: by this function's contract; `free` belongs to the object.
+        unsafe {
+            #[cfg(feature = "hold-strong")]
+            assert_eq!(object.as_ref().temps.load(Ordering::Relaxed), 0, "an object was freed while it was borrowed");
+            (object.as_ref().free)(object);
+        }
     }
 }
 
-impl core::error::Error for Gone {}
-
-/// What lies before each object: its link, and how many collections have it.
-pub(crate) struct Header {
-    link: &'static Link,
-    generation: u64,
-    owners: AtomicU32,
-    #[cfg(feature = "hold-strong")]
-    temps: AtomicU32,
-}
-
 #[repr(C)]
-pub(crate) struct Object<T: ?Sized> {
-    header: Header,
-    value: T,
+pub(crate) struct Object<T: ?Sized, M: Mode> {
+    pub(crate) header: Header,
+    pub(crate) of: M::OfObject,
+    pub(crate) value: T,
 }
 
 /// Ownership of an object, alone or with other collections.
@@ -43,59 +64,127 @@ pub(crate) struct Object<T: ?Sized> {
 /// It stays in collections and in the fields of other objects: a task holds a [`TempRc`] or, across a suspension, a
 /// [`WeakRc`]. When the last owner is dropped the object is dead at once and its memory is freed at the next suspension;
 /// [`destroy`](Self::destroy) frees it now.
-pub struct StrongRc<T: Send + Sync + 'static> {
-    object: NonNull<Object<T>>,
-    _owns: PhantomData<Object<T>>,
+pub struct StrongRc<T: ?Sized + 'static, M: Mode = Shared> {
+    object: NonNull<Object<T, M>>,
+    _owns: PhantomData<Object<T, M>>,
 }
 
 // SAFETY: a StrongRc gives access to its object as `&T`, and drops it on whichever core is last.
-unsafe impl<T: Send + Sync> Send for StrongRc<T> {}
+unsafe impl<T: ?Sized + Send + Sync, M: Anywhere> Send for StrongRc<T, M> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for StrongRc<T> {}
+unsafe impl<T: ?Sized + Send + Sync, M: Anywhere> Sync for StrongRc<T, M> {}
 
 impl<T: Send + Sync> StrongRc<T> {
     /// A new object.
     pub fn new(value: T) -> Self {
-        Self::new_cyclic(|_| value)
+        Self::make((), |_| value)
     }
 
-    /// A new object that knows its own name.
+    /// A new object that knows its own name. The name leads nowhere until this returns.
     pub fn new_cyclic(value: impl FnOnce(WeakRc<T>) -> T) -> Self {
-        let (link, generation) = Link::acquire();
-        let memory: Box<MaybeUninit<Object<T>>> = Box::new_uninit();
-        let object = NonNull::from(Box::leak(memory)).cast::<Object<T>>();
+        Self::make((), value)
+    }
+}
+
+/// The memory and the link of an object that is not complete; given back if its making panics.
+struct Unfinished<T: 'static, M: Mode> {
+    object: NonNull<Object<T, M>>,
+    of: M::OfObject,
+    link: &'static Link,
+}
+
+impl<T, M: Mode> Drop for Unfinished<T, M> {
+    fn drop(&mut self) {
+        // SAFETY: allocated as a Box of this type; no value was written.
+        unsafe { dealloc(self.object.as_ptr().cast(), Layout::new::<Object<T, M>>()) };
+        M::give_link(self.of, self.link);
+    }
+}
+
+impl<T, M: Mode> StrongRc<T, M> {
+    /// A new object of a realm or a group.
+    #[inline]
+    pub fn new_in(value: T, home: &impl Home<T, Mode = M>) -> Self {
+        Self::make(home.of_object(), |_| value)
+    }
+
+    /// A new object of a realm or a group that knows its own name. The name leads nowhere until this returns.
+    #[inline]
+    pub fn new_cyclic_in(value: impl FnOnce(WeakRc<T, M>) -> T, home: &impl Home<T, Mode = M>) -> Self {
+        Self::make(home.of_object(), value)
+    }
+
+    /// A new object in its own allocation.
+    #[inline]
+    pub(crate) fn make(of: M::OfObject, value: impl FnOnce(WeakRc<T, M>) -> T) -> Self {
+        let link = M::take_link(of);
+        let memory: Box<MaybeUninit<Object<T, M>>> = Box::new_uninit();
+        // SAFETY: a Box is not null.
+        let object = unsafe { NonNull::new_unchecked(Box::into_raw(memory).cast::<Object<T, M>>()) };
+        let unfinished = Unfinished { object, of, link };
+        let generation = link.next_generation();
         // The link does not show `generation` yet: nobody can look inside until the value is written.
-        let value = value(WeakRc { link, generation, object });
-        // SAFETY: `object` is fresh memory of the right size and alignment, reached by nobody else yet.
-        unsafe {
-            object.write(Object {
-                header: Header {
-                    link,
-                    generation,
-                    owners: AtomicU32::new(1),
-                    #[cfg(feature = "hold-strong")]
-                    temps: AtomicU32::new(0),
-                },
-                value,
-            });
-        }
+        let value = value(WeakRc::new(link, generation, object, M::name(of)));
+        let _complete = ManuallyDrop::new(unfinished);
+        // SAFETY: `object` is fresh memory of the right size and alignment, reached by nobody else yet; freed as a Box.
+        unsafe { Self::show(object, Object { header: Header::new(link, generation, free_box::<T, M>), of, value }) }
+    }
+
+    /// Writes a new object and begins its life.
+    ///
+    /// # Safety
+    /// `memory` is valid for it and reached by nobody else, and the header's `free` suits it. The header's generation is its
+    /// link's next.
+    #[inline(always)]
+    pub(crate) unsafe fn show(memory: NonNull<Object<T, M>>, object: Object<T, M>) -> Self {
+        let Header { link, generation, .. } = object.header;
+        // SAFETY: by this function's contract.
+        unsafe { memory.write(object) };
         link.show(generation);
+        StrongRc { object: memory, _owns: PhantomData }
+    }
+
+    /// The same ownership under a wider type: `owner.unsize(|value| value)` where a `StrongRc<dyn Trait>` or a `StrongRc<[T]>`
+    /// is expected.
+    ///
+    /// # Panics
+    /// If `widen` returns anything but its argument (a field, for instance).
+    pub fn unsize<U: ?Sized>(self, widen: fn(&T) -> &U) -> StrongRc<U, M> {
+        // SAFETY: this owner keeps the object alive; nobody has it by `&mut`.
+        let object = unsafe { unsize(self.object, widen) };
+        let _moved_on = ManuallyDrop::new(self);
         StrongRc { object, _owns: PhantomData }
     }
 }
 
-impl<T: Send + Sync> StrongRc<T> {
+impl<T: ?Sized, M: Mode> StrongRc<T, M> {
+    /// An owner that was counted before.
+    ///
+    /// # Safety
+    /// The object lives, and one of its counted owners has no `StrongRc`.
+    pub(crate) unsafe fn counted(object: NonNull<Object<T, M>>) -> Self {
+        StrongRc { object, _owns: PhantomData }
+    }
+
+    #[inline(always)]
     fn header(&self) -> &Header {
         // SAFETY: an owner exists, so the object's memory is valid.
         unsafe { &self.object.as_ref().header }
     }
 
+    #[inline(always)]
+    fn of(&self) -> M::OfObject {
+        // SAFETY: as above.
+        unsafe { self.object.as_ref().of }
+    }
+
     /// The object, for as long as the task does not suspend (also if this owner is dropped meanwhile).
     #[inline(always)]
-    pub fn get<'cx>(&self, _cx: &'cx impl NoSuspend) -> TempRc<'cx, T> {
+    #[cfg_attr(feature = "check-temps", track_caller)]
+    pub fn get<'cx>(&self, cx: &'cx impl NoSuspend) -> TempRc<'cx, T, M> {
         // SAFETY: an owner exists, and the memory of an object whose last owner goes is not freed before the next
         // suspension, which cannot come while `cx` is borrowed.
-        TempRc::new(unsafe { self.object.as_ref() })
+        TempRc::new(unsafe { self.object.as_ref() }, cx)
     }
 
     /// Runs `f` on the object: for destructors of what owns it, which have no context.
@@ -106,15 +195,18 @@ impl<T: Send + Sync> StrongRc<T> {
 
     /// The object's name.
     #[inline(always)]
-    pub fn downgrade(&self) -> WeakRc<T> {
+    pub fn downgrade(&self) -> WeakRc<T, M> {
         let header = self.header();
-        WeakRc { link: header.link, generation: header.generation, object: self.object }
+        WeakRc::new(header.link, header.generation, self.object, M::name(self.of()))
     }
 
     /// One more owner, for an entry in another collection (a descriptor duplicated, a table copied by `fork`, a mapping of
     /// a file). It is not a way to keep an object on a task's stack: that is what [`WeakRc`] is for.
+    ///
+    /// # Panics
+    /// At 2^31 owners.
     pub fn share(&self) -> Self {
-        self.header().owners.fetch_add(1, Ordering::Relaxed);
+        M::share(&self.header().owners);
         StrongRc { object: self.object, _owns: PhantomData }
     }
 
@@ -125,46 +217,87 @@ impl<T: Send + Sync> StrongRc<T> {
 
     /// Gives up this ownership. If it was the last, the object is destroyed: weak references are dead before its destructor
     /// starts, and its memory is free when this returns (with several cores: when each has passed a suspension).
+    #[inline]
     pub fn destroy(self, cx: &mut Cx) {
-        drop(self);
-        reclaim::reclaim(cx);
+        let of = self.of();
+        match self.invalidate_if_last() {
+            Some(end) => {
+                let End { link, object, epoch, .. } = *ManuallyDrop::new(end);
+                // SAFETY: just invalidated, and given away.
+                unsafe { M::bury_now(of, link, object.cast(), epoch, cx) };
+            }
+            None => M::reclaim(of, cx),
+        }
+    }
+
+    /// Gives up this ownership. If it was the last, all names of the object are dead from here on, `teardown` runs, which may
+    /// suspend, and then the object is destroyed: nobody reaches it meanwhile. Returns what `teardown` did, or `None` if other
+    /// owners are left.
+    pub fn destroy_async<R>(self, cx: &mut Cx, teardown: impl FnOnce(&T, &mut Cx) -> R) -> Option<R> {
+        let of = self.of();
+        let end = self.invalidate_if_last()?;
+        // SAFETY: `end` keeps the object, and gives it away only when it is dropped.
+        let result = teardown(unsafe { &end.object.as_ref().value }, cx);
+        drop(end);
+        M::reclaim(of, cx);
+        Some(result)
+    }
+
+    #[inline(always)]
+    fn invalidate_if_last(self) -> Option<End<T, M>> {
+        let this = ManuallyDrop::new(self);
+        M::unshare(&this.header().owners).then(|| {
+            let link = this.header().link;
+            End { of: this.of(), link, object: this.object, epoch: M::invalidate(link) }
+        })
     }
 }
 
-impl<T: Send + Sync> Drop for StrongRc<T> {
+impl<T: ?Sized, M: Mode> Drop for StrongRc<T, M> {
     #[inline]
     fn drop(&mut self) {
-        let header = self.header();
-        if header.owners.fetch_sub(1, Ordering::Release) == 1 {
-            core::sync::atomic::fence(Ordering::Acquire);
-            header.link.invalidate();
-            // SAFETY: this was the last owner and the link no longer leads here; borrows end at the next suspension.
-            unsafe { reclaim::defer(header.link, self.object.cast(), free::<T>) };
+        if M::unshare(&self.header().owners) {
+            let link = self.header().link;
+            drop(End { of: self.of(), link, object: self.object, epoch: M::invalidate(link) });
         }
     }
 }
 
-/// Drops an object and returns its memory and its link.
+/// An object that has lost its last owner: dead for all, not yet freed. Dropping it has it freed at the next suspension.
+struct End<T: ?Sized + 'static, M: Mode> {
+    of: M::OfObject,
+    link: &'static Link,
+    object: NonNull<Object<T, M>>,
+    epoch: u64,
+}
+
+impl<T: ?Sized, M: Mode> Drop for End<T, M> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: the last owner is gone and the link no longer leads here; borrows end at the next suspension.
+        unsafe { M::bury(self.of, self.link, self.object.cast(), self.epoch) };
+    }
+}
+
+/// Frees an object that `make` made.
 ///
 /// # Safety
-/// `object` is a dead `Object<T>` that nobody borrows.
-unsafe fn free<T: Send + Sync>(object: NonNull<()>) {
-    // SAFETY: made by `Box` in `new_cyclic`; ours alone by this function's contract.
-    let object = unsafe { Box::from_raw(object.cast::<Object<T>>().as_ptr()) };
-    let link = object.header.link;
-    #[cfg(feature = "hold-strong")]
-    assert_eq!(object.header.temps.load(Ordering::Relaxed), 0, "an object was freed while it was borrowed");
+/// As for [`Header::free`].
+unsafe fn free_box<T, M: Mode>(object: NonNull<Header>) {
+    // SAFETY: made by `Box` in `make`; ours alone by this function's contract.
+    let object = unsafe { Box::from_raw(object.cast::<Object<T, M>>().as_ptr()) };
+    let (link, of) = (object.header.link, object.of);
     drop(object);
-    link.release();
+    M::give_link(of, link);
 }
 
 /// An object that was removed from its collection: ownership that can only be ended, by [`destroy`](Self::destroy) or by
 /// being dropped.
 #[must_use = "destroy it, or drop it to have it destroyed at the next suspension"]
-pub struct Dying<T: Send + Sync + 'static>(StrongRc<T>);
+pub struct Dying<T: ?Sized + 'static, M: Mode = Shared>(StrongRc<T, M>);
 
-impl<T: Send + Sync> Dying<T> {
-    pub(crate) fn new(owner: StrongRc<T>) -> Self {
+impl<T: ?Sized, M: Mode> Dying<T, M> {
+    pub(crate) fn new(owner: StrongRc<T, M>) -> Self {
         Dying(owner)
     }
 
@@ -173,157 +306,20 @@ impl<T: Send + Sync> Dying<T> {
         self.0.destroy(cx);
     }
 
+    /// Destroys the object after a teardown that may suspend: see [`StrongRc::destroy_async`].
+    pub fn destroy_async<R>(self, cx: &mut Cx, teardown: impl FnOnce(&T, &mut Cx) -> R) -> Option<R> {
+        self.0.destroy_async(cx, teardown)
+    }
+
     /// A last look at the object.
-    pub fn get<'cx>(&self, cx: &'cx impl NoSuspend) -> TempRc<'cx, T> {
+    #[cfg_attr(feature = "check-temps", track_caller)]
+    pub fn get<'cx>(&self, cx: &'cx impl NoSuspend) -> TempRc<'cx, T, M> {
         self.0.get(cx)
     }
 }
 
-impl<T: Send + Sync> From<StrongRc<T>> for Dying<T> {
-    fn from(owner: StrongRc<T>) -> Self {
+impl<T: ?Sized, M: Mode> From<StrongRc<T, M>> for Dying<T, M> {
+    fn from(owner: StrongRc<T, M>) -> Self {
         Dying(owner)
-    }
-}
-
-/// An object, borrowed until the task suspends at the latest. It is one pointer, and free to take and to drop.
-pub struct TempRc<'cx, T> {
-    object: &'cx Object<T>,
-    _on_this_stack_only: PhantomData<*mut ()>,
-}
-
-impl<'cx, T> TempRc<'cx, T> {
-    #[inline(always)]
-    fn new(object: &'cx Object<T>) -> Self {
-        #[cfg(feature = "hold-strong")]
-        object.header.temps.fetch_add(1, Ordering::Relaxed);
-        TempRc { object, _on_this_stack_only: PhantomData }
-    }
-
-    /// The object's name.
-    #[inline(always)]
-    pub fn downgrade(&self) -> WeakRc<T> {
-        let Header { link, generation, .. } = self.object.header;
-        WeakRc { link, generation, object: NonNull::from(self.object) }
-    }
-}
-
-impl<T: Send + Sync> TempRc<'_, T> {
-    /// One more owner of the object, for an entry in another collection; `None` if it was destroyed meanwhile. See
-    /// [`StrongRc::share`].
-    pub fn share(&self) -> Option<StrongRc<T>> {
-        let owners = &self.object.header.owners;
-        owners
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count > 0).then(|| count + 1))
-            .ok()
-            .map(|_| StrongRc { object: NonNull::from(self.object), _owns: PhantomData })
-    }
-}
-
-impl<'cx, T> TempRc<'cx, T> {
-    /// The object as a plain borrow of the context.
-    #[inline(always)]
-    pub fn into_ref(self) -> &'cx T {
-        &self.object.value
-    }
-}
-
-impl<T> Clone for TempRc<'_, T> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        TempRc::new(self.object)
-    }
-}
-
-impl<T> Deref for TempRc<'_, T> {
-    type Target = T;
-    #[inline(always)]
-    fn deref(&self) -> &T {
-        &self.object.value
-    }
-}
-
-impl<T> Drop for TempRc<'_, T> {
-    /// Nothing, in the ordinary build: it stands here so that both builds accept the same programs.
-    #[inline(always)]
-    fn drop(&mut self) {
-        #[cfg(feature = "hold-strong")]
-        self.object.header.temps.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for TempRc<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
-/// An object's name: may be kept anywhere for ever, costs nothing to copy or drop, and leads to the object while it lives.
-pub struct WeakRc<T> {
-    link: &'static Link,
-    generation: u64,
-    object: NonNull<Object<T>>,
-}
-
-// SAFETY: a WeakRc gives access to its object as `&T`, on any core.
-unsafe impl<T: Send + Sync> Send for WeakRc<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send + Sync> Sync for WeakRc<T> {}
-
-impl<T> Clone for WeakRc<T> {
-    #[inline(always)]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for WeakRc<T> {}
-
-impl<T> PartialEq for WeakRc<T> {
-    /// Whether both name the same object (also after its death).
-    fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self.link, other.link) && self.generation == other.generation
-    }
-}
-
-impl<T> Eq for WeakRc<T> {}
-
-impl<T> fmt::Debug for WeakRc<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WeakRc({:p}, generation {})", self.object, self.generation)
-    }
-}
-
-impl<T> WeakRc<T> {
-    /// The object, for as long as the task does not suspend.
-    ///
-    /// # Errors
-    /// [`Gone`] from the moment the object is destroyed.
-    #[inline(always)]
-    pub fn upgrade<'cx>(&self, _cx: &'cx impl NoSuspend) -> Result<TempRc<'cx, T>, Gone> {
-        if self.link.is(self.generation) {
-            // SAFETY: the object lives; if it dies before the caller suspends, its memory stays until then.
-            Ok(TempRc::new(unsafe { self.object.as_ref() }))
-        } else {
-            Err(Gone)
-        }
-    }
-
-    /// Whether the object is destroyed.
-    #[inline(always)]
-    pub fn is_gone(&self) -> bool {
-        !self.link.is(self.generation)
-    }
-
-    /// Has `waker` woken when the object dies; at once if it is dead already.
-    pub fn watch(&self, waker: Waker, cx: &impl NoSuspend) {
-        self.link.watchers.register(waker, cx);
-        if self.is_gone() {
-            waker.wake();
-        }
-    }
-
-    /// A number that no other object that lives at the same time has.
-    pub fn address(&self) -> usize {
-        self.object.as_ptr().addr()
     }
 }

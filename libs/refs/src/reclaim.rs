@@ -1,87 +1,383 @@
 //! When the memory of a dead object returns.
 //!
-//! A [`TempRc`](crate::TempRc) ends at its task's next suspension at the latest. So with one core (the usual case, and the only
-//! one until a second core [registers](set_cores)) every dead object may be freed at any suspension. With several, an object
-//! waits until each core has passed a suspension since its death (a suspension *is* the quiescent state, as in QSBR).
+//! A [`TempRc`](crate::TempRc) ends at its task's next suspension at the latest. So with one core every dead object may be
+//! freed at any suspension. With several, an object waits until each core that runs tasks has passed a suspension since its
+//! death (a suspension *is* the quiescent state, as in QSBR).
+//!
+//! A *core* is whatever runs tasks: a core of the kernel, a thread of a program. Either [`set_cores`] says once how many there
+//! are, or each thread registers while it runs tasks ([`Core`]). As long as nobody does either, there is one core. A core that
+//! is idle ([`while_idle`]) or has left holds nothing back.
+//!
+//! How it works, and why no fence is missing: one counter, the epoch, is moved on by an atomic read-modify-write at each death,
+//! at each quiescent state that has something to free, and when a core comes in. These operations have one order. Of a death
+//! and a core's coming in or being quiescent,
+//! - either the death is first: then that core sees that the object is dead and cannot upgrade to it any more;
+//! - or the core is first: then whoever frees finds the core's report not newer than the death and leaves the object alone.
 //!
 //! Invariant: what is in the limbo list is unreachable by upgrade; each entry carries the epoch of its death; an entry is freed
-//! only when each core has been quiescent in a later epoch.
+//! only when each core was quiescent in a later epoch, or was not there.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use crate::link::{Link, LinkQueue};
+use crate::link::{Dead, Link, LinkQueue};
+use crate::object::Header;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, const_fn, global};
 use crate::{Cx, SpinLock};
 
-/// The most cores that can take part.
+/// How many cores there can be whose number is known beforehand ([`set_cores`]). Threads that register are not limited.
 pub const MAX_CORES: usize = 64;
 
-/// An object that is dead and not yet freed.
-pub(crate) struct Dead {
-    object: NonNull<()>,
-    free: unsafe fn(NonNull<()>),
-    epoch: u64,
+/// How many slots need no allocation.
+const SLOTS: usize = if cfg!(ebb_loom) { 3 } else { MAX_CORES };
+
+/// What an idle core reports: it has passed all epochs there will be.
+const IDLE: u64 = u64::MAX;
+
+/// The epoch in which a core was last quiescent; a line of its own.
+#[repr(align(64))]
+struct Slot(AtomicU64);
+
+impl Slot {
+    const_fn! {
+        fn new() -> Self {
+            Slot(AtomicU64::new(IDLE))
+        }
+    }
 }
 
-// SAFETY: `StrongRc<T>` requires `T: Send`, so any core may free the object.
-unsafe impl Send for Dead {}
+struct Domain {
+    epoch: AtomicU64,
+    /// Whether there is anything in `limbo`.
+    waiting: AtomicBool,
+    limbo: SpinLock<LinkQueue>,
+    slots: [Slot; SLOTS],
+    /// Which of `slots` somebody has.
+    taken: AtomicU64,
+    /// No slot from this one on was ever taken.
+    high: AtomicUsize,
+    /// More slots, and whether somebody has them.
+    more: SpinLock<Vec<(&'static Slot, bool)>>,
+    has_more: AtomicBool,
+}
 
-static LIMBO: SpinLock<LinkQueue> = SpinLock::new(LinkQueue::new());
-static WAITING: AtomicBool = AtomicBool::new(false);
-static CORES: AtomicUsize = AtomicUsize::new(1);
-static EPOCH: AtomicU64 = AtomicU64::new(1);
-static PASSED: [AtomicU64; MAX_CORES] = [const { AtomicU64::new(0) }; MAX_CORES];
+global! {
+    static DOMAIN: Domain = Domain::new();
+}
 
-/// Says how many cores run tasks (at least 1, at most [`MAX_CORES`]). They are numbered from 0, and each must report its
-/// suspensions by [`quiescent`].
+/// Says that `cores` cores run tasks (at least 1, at most [`MAX_CORES`]), numbered from 0. Each must report its suspensions by
+/// [`quiescent`]. For a kernel; threads of a program use [`Core`] instead.
 pub fn set_cores(cores: usize) {
-    CORES.store(cores.clamp(1, MAX_CORES), Ordering::Release);
+    let cores = cores.clamp(1, SLOTS);
+    for (number, slot) in DOMAIN.slots.iter().enumerate() {
+        let mask = 1 << number;
+        // One core needs no reports: who frees knows that it is alone.
+        if number < cores && cores > 1 {
+            if DOMAIN.taken.fetch_or(mask, Ordering::AcqRel) & mask == 0 {
+                DOMAIN.high.fetch_max(number + 1, Ordering::AcqRel);
+                DOMAIN.come_in(slot);
+            }
+        } else {
+            slot.0.store(IDLE, Ordering::Release);
+            DOMAIN.taken.fetch_and(!mask, Ordering::AcqRel);
+        }
+    }
 }
 
-/// Frees `object`, whose link is `link`, by `free` when nobody can borrow it any longer.
+/// A thread that runs tasks. While it exists, objects that die wait for this thread's next suspension.
 ///
-/// # Safety
-/// No upgrade reaches `object` any more, it is not deferred twice, and `free` may be called on it from any core.
-pub(crate) unsafe fn defer(link: &'static Link, object: NonNull<()>, free: unsafe fn(NonNull<()>)) {
-    LIMBO.with(|limbo| limbo.push(link, Some(Dead { object, free, epoch: EPOCH.load(Ordering::Acquire) })));
-    WAITING.store(true, Ordering::Release);
+/// Where tasks run on more than one thread, each must have one before its first [`Cx`] is made.
+pub struct Core {
+    number: usize,
+    slot: &'static Slot,
+    _of_this_thread: PhantomData<*mut ()>,
 }
 
-/// Reports that the task of `core` borrows nothing just now, and frees what can be freed.
+impl Core {
+    /// Registers the calling thread.
+    pub fn register() -> Core {
+        let (number, slot) = DOMAIN.take_slot();
+        DOMAIN.come_in(slot);
+        Core { number, slot, _of_this_thread: PhantomData }
+    }
+
+    /// Its number, for [`quiescent`] and [`while_idle`].
+    #[inline(always)]
+    pub fn number(&self) -> usize {
+        self.number
+    }
+}
+
+impl Drop for Core {
+    /// The thread runs no tasks any more: what waited for it is freed.
+    fn drop(&mut self) {
+        self.slot.0.store(IDLE, Ordering::Release);
+        if DOMAIN.waiting.load(Ordering::Relaxed) {
+            DOMAIN.collect(Reporter::Absent);
+        }
+        DOMAIN.give_slot(self.number);
+    }
+}
+
+/// Reports that the task of `core` borrows nothing just now, and frees what can be freed. Costs one load where nothing waits.
 ///
 /// The scheduler calls it at each suspension; `&mut Cx` is the proof.
 #[inline(always)]
 pub fn quiescent(cx: &mut Cx, core: usize) {
-    if WAITING.load(Ordering::Acquire) || CORES.load(Ordering::Relaxed) > 1 {
-        collect(core);
+    cx.check_nothing_is_held();
+    if DOMAIN.waiting.load(Ordering::Relaxed) {
+        DOMAIN.collect(Reporter::Core(core));
     }
-    let _ = cx;
 }
 
-/// Frees what can be freed without a suspension: all dead objects where there is one core.
+/// Runs `wait`, in which `core` is idle: no task runs on it, and objects that die do not wait for it.
+///
+/// An interrupt handler that borrows objects and comes in meanwhile must be a core of its own.
+pub fn while_idle<R>(cx: &mut Cx, core: usize, wait: impl FnOnce() -> R) -> R {
+    cx.check_nothing_is_held();
+    let slot = DOMAIN.slot(core);
+    let reports = slot.is_some_and(|slot| slot.0.swap(IDLE, Ordering::AcqRel) != IDLE);
+    if DOMAIN.waiting.load(Ordering::Relaxed) {
+        DOMAIN.collect(Reporter::Absent);
+    }
+    let back = Back { slot: slot.filter(|_| reports) };
+    let result = wait();
+    drop(back);
+    result
+}
+
+/// Brings an idle core in again, also when what it waited for panics.
+struct Back {
+    slot: Option<&'static Slot>,
+}
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot {
+            DOMAIN.come_in(slot);
+        }
+    }
+}
+
+/// Frees what can be freed without a suspension: all dead objects, where there is one core.
 #[inline]
 pub fn reclaim(cx: &mut Cx) {
-    if CORES.load(Ordering::Acquire) == 1 {
-        quiescent(cx, 0);
+    cx.check_nothing_is_held();
+    if DOMAIN.waiting.load(Ordering::Relaxed) {
+        DOMAIN.collect(Reporter::Alone);
     }
 }
 
-#[cold]
-fn collect(core: usize) {
-    let cores = CORES.load(Ordering::Acquire);
-    let limit = if cores == 1 {
-        u64::MAX
+/// How many objects are dead and not yet freed. For tests and statistics: it counts them one by one.
+pub fn waiting() -> usize {
+    DOMAIN.limbo.with(|limbo| {
+        let (mut kept, mut count) = (LinkQueue::new(), 0);
+        while let Some((link, dead)) = limbo.pop(|_| true) {
+            kept.push(link, dead);
+            count += 1;
+        }
+        *limbo = kept;
+        count
+    })
+}
+
+/// Moves the epoch on, and says which one it was: the epoch of what the caller has just done.
+#[inline(always)]
+pub(crate) fn epoch() -> u64 {
+    DOMAIN.epoch.fetch_add(1, Ordering::AcqRel)
+}
+
+/// Frees `object`, whose link is `link` and which died in `epoch`, when nobody can borrow it any longer.
+///
+/// # Safety
+/// `epoch` was taken after the object's link stopped leading to it, and the object is given away here; any thread may free it.
+pub(crate) unsafe fn defer(link: &'static Link, object: NonNull<Header>, epoch: u64) {
+    DOMAIN.limbo.with(|limbo| {
+        limbo.push(link, Some(Dead { object, epoch }));
+        DOMAIN.waiting.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Frees `object` now if this is the only core, else as [`defer`]; and what else can be freed.
+///
+/// # Safety
+/// As for [`defer`].
+pub(crate) unsafe fn free_now(link: &'static Link, object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
+    // A core that comes in after `epoch` was taken cannot reach the object; one that came in before is seen here.
+    if DOMAIN.is_alone() {
+        // SAFETY: no name leads to it, the only core has `&mut Cx` and so borrows nothing, and it is given away.
+        unsafe { Header::free(object) };
     } else {
-        // An object that died in epoch e may be borrowed by a core that was last quiescent in e or before.
-        let epoch = EPOCH.fetch_add(1, Ordering::AcqRel) + 1;
-        PASSED[core.min(MAX_CORES - 1)].store(epoch, Ordering::Release);
-        PASSED[..cores].iter().map(|passed| passed.load(Ordering::Acquire)).min().unwrap_or(0)
-    };
-    // A destructor may drop further owners, which enter the list while it is walked: hence one at a time.
-    let ripe = |dead: Option<&Dead>| dead.is_some_and(|dead| dead.epoch < limit);
-    while let Some((_, Some(dead))) = LIMBO.with(|limbo| limbo.pop(ripe)) {
-        // SAFETY: nobody can upgrade to the object, and every borrow of it has ended (module comment).
-        unsafe { (dead.free)(dead.object) };
+        // SAFETY: as this function's contract.
+        unsafe { defer(link, object, epoch) };
     }
-    LIMBO.with(|limbo| WAITING.store(!limbo.is_empty(), Ordering::Release));
+    reclaim(cx);
+}
+
+/// On whose behalf dead objects are looked for.
+#[derive(Clone, Copy)]
+enum Reporter {
+    /// This core is quiescent.
+    Core(usize),
+    /// The caller is quiescent, and goes on only if it is the only core.
+    Alone,
+    /// The caller runs no tasks.
+    Absent,
+}
+
+impl Domain {
+    const_fn! {
+        fn new() -> Self {
+            Domain {
+                epoch: AtomicU64::new(1),
+                waiting: AtomicBool::new(false),
+                limbo: SpinLock::new(LinkQueue::new()),
+                #[cfg(not(ebb_loom))]
+                slots: [const { Slot::new() }; SLOTS],
+                #[cfg(ebb_loom)]
+                slots: core::array::from_fn(|_| Slot::new()),
+                taken: AtomicU64::new(0),
+                high: AtomicUsize::new(0),
+                more: SpinLock::new(Vec::new()),
+                has_more: AtomicBool::new(false),
+            }
+        }
+    }
+
+    /// The slots that may be in use.
+    #[inline(always)]
+    fn in_use(&self) -> &[Slot] {
+        &self.slots[..self.high.load(Ordering::Acquire).min(SLOTS)]
+    }
+
+    fn slot(&self, number: usize) -> Option<&Slot> {
+        match self.in_use().get(number) {
+            Some(slot) => Some(slot),
+            None if !self.has_more.load(Ordering::Acquire) => None,
+            None => {
+                self.more.with(|more| number.checked_sub(SLOTS).and_then(|index| more.get(index)).map(|slot| slot.0))
+            }
+        }
+    }
+
+    /// Runs `look` on what each core last reported.
+    fn each_report(&self, mut look: impl FnMut(u64)) {
+        self.in_use().iter().for_each(|slot| look(slot.0.load(Ordering::Acquire)));
+        if self.has_more.load(Ordering::Acquire) {
+            self.more.with(|more| more.iter().for_each(|(slot, _)| look(slot.0.load(Ordering::Acquire))));
+        }
+    }
+
+    /// Whether at most one core runs tasks.
+    #[inline]
+    fn is_alone(&self) -> bool {
+        let mut present = 0;
+        self.each_report(|report| present += usize::from(report != IDLE));
+        present <= 1
+    }
+
+    /// A core begins to run tasks.
+    fn come_in(&self, slot: &Slot) {
+        // First seen as a core that has passed nothing: whoever moves the epoch on after this core does sees it.
+        slot.0.store(0, Ordering::Release);
+        let epoch = self.epoch.fetch_add(1, Ordering::AcqRel);
+        slot.0.store(epoch + 1, Ordering::Release);
+    }
+
+    fn take_slot(&self) -> (usize, &'static Slot)
+    where
+        Self: 'static,
+    {
+        let mut taken = self.taken.load(Ordering::Relaxed);
+        loop {
+            let number = taken.trailing_ones() as usize;
+            if number >= SLOTS {
+                return self.take_more();
+            }
+            match self.taken.compare_exchange_weak(taken, taken | 1 << number, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => {
+                    self.high.fetch_max(number + 1, Ordering::AcqRel);
+                    return (number, slot_of(number));
+                }
+                Err(now) => taken = now,
+            }
+        }
+    }
+
+    #[cold]
+    fn take_more(&self) -> (usize, &'static Slot) {
+        self.more.with(|more| {
+            let index = more.iter().position(|(_, taken)| !taken).unwrap_or_else(|| {
+                more.push((Box::leak(Box::new(Slot::new())), false));
+                more.len() - 1
+            });
+            more[index].1 = true;
+            self.has_more.store(true, Ordering::Release);
+            (SLOTS + index, more[index].0)
+        })
+    }
+
+    fn give_slot(&self, number: usize) {
+        if number < SLOTS {
+            self.taken.fetch_and(!(1 << number), Ordering::AcqRel);
+        } else {
+            self.more.with(|more| more[number - SLOTS].1 = false);
+        }
+    }
+
+    /// The epoch before which what died may be freed, if the reporter may free at all.
+    fn limit(&self, reporter: Reporter) -> Option<u64> {
+        let now = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+        match reporter {
+            Reporter::Alone => return self.is_alone().then_some(now),
+            Reporter::Core(number) => {
+                if let Some(slot) = self.slot(number)
+                    && slot.0.load(Ordering::Relaxed) != IDLE
+                {
+                    slot.0.store(now, Ordering::Release);
+                }
+            }
+            Reporter::Absent => {}
+        }
+        let mut limit = now;
+        self.each_report(|report| limit = limit.min(report));
+        Some(limit)
+    }
+
+    #[cold]
+    fn collect(&self, reporter: Reporter) {
+        // A destructor may drop further owners, which enter the list while it is walked: hence one at a time, and again until
+        // nothing more can be freed.
+        loop {
+            let Some(limit) = self.limit(reporter) else { return };
+            let mut freed = false;
+            while let Some(dead) = self.next_dead(limit) {
+                // SAFETY: nobody can upgrade to the object, and every borrow of it has ended (module comment).
+                unsafe { Header::free(dead.object) };
+                freed = true;
+            }
+            if !freed || !self.waiting.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    }
+
+    /// Takes out the next object that died before `limit`.
+    fn next_dead(&self, limit: u64) -> Option<Dead> {
+        self.limbo.with(|limbo| {
+            let dead = limbo.pop(|dead| dead.is_none_or(|dead| dead.epoch < limit)).and_then(|(_, dead)| dead);
+            if limbo.is_empty() {
+                self.waiting.store(false, Ordering::Relaxed);
+            }
+            dead
+        })
+    }
+}
+
+/// A slot of the one domain there is.
+fn slot_of(number: usize) -> &'static Slot {
+    let domain: &'static Domain = &DOMAIN;
+    &domain.slots[number]
 }

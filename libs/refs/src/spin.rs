@@ -4,21 +4,22 @@
 //! interrupted, so a handler never meets a lock that its own core holds.
 
 use core::cell::UnsafeCell;
-use core::hint::spin_loop;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::NoSuspend;
+use crate::sync::{AtomicBool, Ordering, const_fn, spin_loop};
 
 /// The lock word alone, for the inside of this project's libraries.
 #[derive(Default)]
 pub struct RawSpin(AtomicBool);
 
 impl RawSpin {
-    /// An unlocked lock.
-    pub const fn new() -> Self {
-        RawSpin(AtomicBool::new(false))
+    const_fn! {
+        /// An unlocked lock.
+        pub fn new() -> Self {
+            RawSpin(AtomicBool::new(false))
+        }
     }
 
     /// Takes the lock, spinning while another core has it.
@@ -55,9 +56,11 @@ unsafe impl<T: ?Sized + Send> Send for SpinLock<T> {}
 unsafe impl<T: ?Sized + Send> Sync for SpinLock<T> {}
 
 impl<T> SpinLock<T> {
-    /// A free lock around `value`.
-    pub const fn new(value: T) -> Self {
-        SpinLock { raw: RawSpin::new(), value: UnsafeCell::new(value) }
+    const_fn! {
+        /// A free lock around `value`.
+        pub fn new(value: T) -> Self {
+            SpinLock { raw: RawSpin::new(), value: UnsafeCell::new(value) }
+        }
     }
 
     /// The value itself, by whoever owns the lock.

@@ -14,8 +14,8 @@
 //! ```
 
 use alloc::collections::VecDeque;
-use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::sync::{AtomicU64, Ordering, const_fn};
 use crate::{NoSuspend, SpinLock};
 
 const PHASE: u64 = 3;
@@ -36,14 +36,18 @@ pub struct WakeSlot {
 }
 
 impl WakeSlot {
-    /// A slot whose task is made ready by `make_ready`.
-    pub const fn new(make_ready: fn(&'static WakeSlot)) -> Self {
-        Self::with_token(make_ready, 0)
+    const_fn! {
+        /// A slot whose task is made ready by `make_ready`.
+        pub fn new(make_ready: fn(&'static WakeSlot)) -> Self {
+            Self::with_token(make_ready, 0)
+        }
     }
 
-    /// A slot that `make_ready` recognises by `token`, for wakers that do not stand for a task.
-    pub const fn with_token(make_ready: fn(&'static WakeSlot), token: usize) -> Self {
-        WakeSlot { state: AtomicU64::new(IDLE), make_ready, token }
+    const_fn! {
+        /// A slot that `make_ready` recognises by `token`, for wakers that do not stand for a task.
+        pub fn with_token(make_ready: fn(&'static WakeSlot), token: usize) -> Self {
+            WakeSlot { state: AtomicU64::new(IDLE), make_ready, token }
+        }
     }
 
     /// What [`with_token`](Self::with_token) was given.
@@ -170,14 +174,22 @@ impl Waiters {
 }
 
 impl WaitList {
-    /// An empty list.
-    pub const fn new() -> Self {
-        WaitList { waiters: SpinLock::new(Waiters { first: None, rest: VecDeque::new() }) }
+    const_fn! {
+        /// An empty list.
+        pub fn new() -> Self {
+            WaitList { waiters: SpinLock::new(Waiters { first: None, rest: VecDeque::new() }) }
+        }
     }
 
     /// Enters a wait, behind all others.
     #[inline]
     pub fn register(&self, waker: Waker, _cx: &impl NoSuspend) {
+        self.enter(waker);
+    }
+
+    /// As `register`, for those who have no context.
+    #[inline]
+    pub(crate) fn enter(&self, waker: Waker) {
         self.waiters.with(|waiters| waiters.push(waker));
     }
 

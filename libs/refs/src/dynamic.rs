@@ -1,0 +1,232 @@
+//! The same objects and names under executors that know nothing of [`Cx`](crate::Cx): the proof is made at run time.
+//!
+//! A future is wrapped by [`checked`]. Inside it a [`Scope`] takes the place of the context: [`Scope::upgrade`] gives a
+//! [`TempRc`] that is noted, with its type and the place that took it, until it is dropped. Whenever the future returns from
+//! its poll, the wrapper checks that no note is left; else it drops the future and panics with the type and the place. The
+//! notes belong to the wrapper, not to a thread: a future may go on anywhere.
+//!
+//! What needs no `await` in between is better done in [`Scope::with`], where everything is as in the static mode: checked by
+//! the compiler, free at run time.
+//!
+//! Why it is sound: while a wrapped future is polled, the polling thread is a [`Core`] (see [`reclaim`](crate::reclaim)), so
+//! nothing that it may borrow is freed; it leaves only when no note is left. A note that cannot be ended (somebody forgot a
+//! `TempRc`, or sent it away) keeps the core in for ever: memory is lost then, and not used after it was freed.
+//!
+//! Whatever else can suspend (a task with a stack, C code) uses a [`Gate`] in the same way: open while it runs, closed while it
+//! does not.
+
+use alloc::sync::Arc;
+use core::any::type_name;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ops::Deref;
+use core::pin::Pin;
+use core::ptr::NonNull;
+use core::task::{Context, Poll};
+
+use crate::ledger::{Ledger, Note};
+use crate::mode::{Anywhere, Shared};
+use crate::object::Object;
+use crate::reclaim::Core;
+use crate::{Gone, Held, NoSuspend, WeakRc};
+
+/// Where objects can be borrowed in the dynamic mode, for as long as the [`Gate`] that it belongs to is open.
+pub struct Scope {
+    ledger: Arc<Ledger>,
+}
+
+impl Scope {
+    /// The object, to be dropped before the next suspension.
+    ///
+    /// # Errors
+    /// [`Gone`] from the moment the object is destroyed.
+    ///
+    /// # Panics
+    /// If the scope's future is not being polled (its gate is not open).
+    #[track_caller]
+    pub fn upgrade<T: ?Sized, M: Anywhere>(&self, name: &WeakRc<T, M>) -> Result<TempRc<'_, T, M>, Gone> {
+        let note = self.note(type_name::<T>());
+        let here = Here(());
+        let object = NonNull::from(name.upgrade(&here)?.object());
+        Ok(TempRc { object, _note: note, _borrows: PhantomData })
+    }
+
+    /// Runs `f`, in which nothing can be awaited, with a context to borrow from as in the static mode.
+    ///
+    /// # Panics
+    /// If the scope's future is not being polled (its gate is not open).
+    #[track_caller]
+    pub fn with<R>(&self, f: impl FnOnce(&Here) -> R) -> R {
+        let _note = self.note("what Scope::with borrows");
+        f(&Here(()))
+    }
+
+    #[track_caller]
+    fn note(&self, type_name: &'static str) -> Note<'_> {
+        self.ledger.note(type_name).expect("a Scope borrows only while its future is polled")
+    }
+}
+
+/// The context inside [`Scope::with`].
+pub struct Here(());
+
+// SAFETY: it exists only while `Scope::with` runs a function, which suspends nothing; a note keeps the gate open meanwhile.
+unsafe impl NoSuspend for Here {}
+
+/// An object that is borrowed and noted. It must be dropped before the next `await`, also when that does not block; the compiler
+/// helps where the future must be `Send`, because this is not.
+pub struct TempRc<'scope, T: ?Sized + 'static, M: Anywhere = Shared> {
+    object: NonNull<Object<T, M>>,
+    _note: Note<'scope>,
+    _borrows: PhantomData<(&'scope Object<T, M>, *mut ())>,
+}
+
+impl<T: ?Sized, M: Anywhere> TempRc<'_, T, M> {
+    /// The object's name.
+    pub fn downgrade(&self) -> WeakRc<T, M> {
+        // SAFETY: as in `deref`.
+        let object = unsafe { self.object.as_ref() };
+        WeakRc::new(object.header.link, object.header.generation, self.object, M::name(object.of))
+    }
+}
+
+impl<T: ?Sized, M: Anywhere> Deref for TempRc<'_, T, M> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the object lived when it was noted, and its memory stays until the note is gone (module comment).
+        unsafe { &self.object.as_ref().value }
+    }
+}
+
+/// What must be open while objects are borrowed through its scopes, and is closed while whoever borrows is suspended.
+pub struct Gate {
+    ledger: Arc<Ledger>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Gate {
+    /// A closed gate.
+    pub fn new() -> Self {
+        Gate { ledger: Arc::new(Ledger::new(false)) }
+    }
+
+    /// Where objects are borrowed while the gate is open.
+    pub fn scope(&self) -> Scope {
+        Scope { ledger: self.ledger.clone() }
+    }
+
+    /// Whoever uses the scopes runs now, on this thread.
+    pub fn open(&self) -> Open {
+        let core = ManuallyDrop::new(Core::register());
+        self.ledger.open();
+        Open { ledger: self.ledger.clone(), core }
+    }
+}
+
+/// A gate that is open. Dropping it closes the gate.
+pub struct Open {
+    ledger: Arc<Ledger>,
+    core: ManuallyDrop<Core>,
+}
+
+impl Open {
+    /// Whoever uses the scopes is about to suspend.
+    ///
+    /// # Errors
+    /// The gate, still open, and what is borrowed.
+    pub fn close(self) -> Result<(), (Self, Held)> {
+        match self.ledger.close() {
+            Ok(()) => Ok(()),
+            Err(held) => Err((self, held)),
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // What is still borrowed stays borrowed for ever: so does this core.
+        if self.ledger.close().is_ok() {
+            // SAFETY: taken out once, here.
+            unsafe { ManuallyDrop::drop(&mut self.core) };
+        }
+    }
+}
+
+/// Wraps the future that `make` makes: see the module's documentation.
+pub fn checked<F: Future>(make: impl FnOnce(Scope) -> F) -> Checked<F> {
+    let gate = Gate::new();
+    Checked { future: Some(make(gate.scope())), gate }
+}
+
+/// A future that is checked at each suspension.
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Checked<F> {
+    /// None once it has ended.
+    future: Option<F>,
+    gate: Gate,
+}
+
+impl<F> Checked<F> {
+    fn parts(self: Pin<&mut Self>) -> (Pin<&mut Option<F>>, &Gate) {
+        // SAFETY: the future is not moved out of the wrapper, which drops it in place; the gate is not pinned.
+        unsafe {
+            let this = self.get_unchecked_mut();
+            (Pin::new_unchecked(&mut this.future), &this.gate)
+        }
+    }
+}
+
+impl<F: Future> Future for Checked<F> {
+    type Output = F::Output;
+
+    /// # Panics
+    /// If the future returned and a [`TempRc`] of its is left; the message has its type and the place that took it. And if it is
+    /// polled after it ended.
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let (future, gate) = self.parts();
+        let mut visit = Visit { future, open: Some(gate.open()) };
+        let result = visit.future.as_mut().as_pin_mut().expect("a future that ended is not polled again").poll(cx);
+        if result.is_ready() {
+            visit.future.set(None);
+        }
+        if let Some(Err((open, held))) = visit.open.take().map(Open::close) {
+            visit.open = Some(open);
+            drop(visit);
+            panic!("a future suspends while it holds {held}");
+        }
+        result
+    }
+}
+
+/// One poll. If it ends badly, the future ends with it, before the gate is closed.
+struct Visit<'a, F> {
+    future: Pin<&'a mut Option<F>>,
+    open: Option<Open>,
+}
+
+impl<F> Drop for Visit<'_, F> {
+    fn drop(&mut self) {
+        if let Some(open) = self.open.take() {
+            self.future.set(None);
+            drop(open);
+        }
+    }
+}
+
+impl<F> Drop for Checked<F> {
+    fn drop(&mut self) {
+        if self.future.is_some() {
+            // SAFETY: as in `parts`; it is not used after this.
+            let (mut future, gate) = unsafe { Pin::new_unchecked(self) }.parts();
+            let open = gate.open();
+            future.set(None);
+            drop(open);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! [`List`]: objects in an order.
+
+use alloc::vec::Vec;
+
+use crate::mode::{Mode, Shared};
+use crate::{Dying, NoSuspend, StrongRc, TempRc, WeakRc};
+
+/// Objects in an order that is made by those who enter them. It owns them and gives out [`TempRc`] and [`WeakRc`]. Entering,
+/// taking out anywhere, and the neighbours of an entry take constant time.
+///
+/// It locks nothing: where several tasks use it, put it into a [`SpinLock`](crate::SpinLock).
+pub struct List<T: ?Sized + 'static, M: Mode = Shared> {
+    entries: Vec<Entry<T, M>>,
+    first: u32,
+    last: u32,
+    /// The first of the entries that are free, which are chained by `next`.
+    free: u32,
+    len: usize,
+}
+
+struct Entry<T: ?Sized + 'static, M: Mode> {
+    object: Option<StrongRc<T, M>>,
+    previous: u32,
+    next: u32,
+    /// How often the entry was used: a [`Place`] is good for one use.
+    generation: u64,
+}
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+/// Where an object stands in a [`List`]. Once the object was taken out it stands for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    index: u32,
+    generation: u64,
+}
+
+impl<T: ?Sized, M: Mode> Default for List<T, M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: ?Sized, M: Mode> List<T, M> {
+    /// An empty list.
+    pub const fn new() -> Self {
+        List { entries: Vec::new(), first: NONE, last: NONE, free: NONE, len: 0 }
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Enters an object before all others.
+    pub fn push_front(&mut self, object: StrongRc<T, M>) -> Place {
+        self.enter(object, NONE, self.first)
+    }
+
+    /// Enters an object after all others.
+    pub fn push_back(&mut self, object: StrongRc<T, M>) -> Place {
+        self.enter(object, self.last, NONE)
+    }
+
+    /// Enters an object after the one at `place`; gives it back if there is none.
+    pub fn insert_after(&mut self, place: Place, object: StrongRc<T, M>) -> Result<Place, Dying<T, M>> {
+        match self.entry(place) {
+            Some(entry) => {
+                let next = entry.next;
+                Ok(self.enter(object, place.index, next))
+            }
+            None => Err(Dying::new(object)),
+        }
+    }
+
+    /// Takes out the object at `place`.
+    pub fn remove(&mut self, place: Place) -> Option<Dying<T, M>> {
+        self.entry(place)?;
+        self.take(place.index)
+    }
+
+    /// Takes out the first object.
+    pub fn pop_front(&mut self) -> Option<Dying<T, M>> {
+        self.take(self.first)
+    }
+
+    /// Takes out the last object.
+    pub fn pop_back(&mut self) -> Option<Dying<T, M>> {
+        self.take(self.last)
+    }
+
+    /// Where the first object stands.
+    pub fn first(&self) -> Option<Place> {
+        self.place(self.first)
+    }
+
+    /// Where the last object stands.
+    pub fn last(&self) -> Option<Place> {
+        self.place(self.last)
+    }
+
+    /// Where the object after the one at `place` stands.
+    pub fn next(&self, place: Place) -> Option<Place> {
+        self.place(self.entry(place)?.next)
+    }
+
+    /// Where the object before the one at `place` stands.
+    pub fn previous(&self, place: Place) -> Option<Place> {
+        self.place(self.entry(place)?.previous)
+    }
+
+    /// The object at `place`.
+    #[cfg_attr(feature = "check-temps", track_caller)]
+    pub fn get<'cx>(&self, place: Place, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T, M>> {
+        Some(self.entry(place)?.object.as_ref()?.get(cx))
+    }
+
+    /// The name of the object at `place`.
+    pub fn weak(&self, place: Place) -> Option<WeakRc<T, M>> {
+        Some(self.entry(place)?.object.as_ref()?.downgrade())
+    }
+
+    /// The names of all objects, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = WeakRc<T, M>> + '_ {
+        let mut index = self.first;
+        core::iter::from_fn(move || {
+            let entry = self.entries.get(index as usize)?;
+            index = entry.next;
+            entry.object.as_ref().map(StrongRc::downgrade)
+        })
+    }
+
+    fn entry(&self, place: Place) -> Option<&Entry<T, M>> {
+        let entry = self.entries.get(place.index as usize)?;
+        (entry.generation == place.generation && entry.object.is_some()).then_some(entry)
+    }
+
+    fn place(&self, index: u32) -> Option<Place> {
+        Some(Place { index, generation: self.entries.get(index as usize)?.generation })
+    }
+
+    fn enter(&mut self, object: StrongRc<T, M>, previous: u32, next: u32) -> Place {
+        let index = self.free;
+        let index = match self.entries.get_mut(index as usize) {
+            Some(entry) => {
+                self.free = entry.next;
+                *entry = Entry { object: Some(object), previous, next, generation: entry.generation + 1 };
+                index
+            }
+            None => {
+                self.entries.push(Entry { object: Some(object), previous, next, generation: 0 });
+                u32::try_from(self.entries.len() - 1)
+                    .ok()
+                    .filter(|&index| index != NONE)
+                    .expect("fewer than 2^32 objects")
+            }
+        };
+        self.join(previous, index);
+        self.join(index, next);
+        self.len += 1;
+        Place { index, generation: self.entries[index as usize].generation }
+    }
+
+    fn take(&mut self, index: u32) -> Option<Dying<T, M>> {
+        let free = self.free;
+        let entry = self.entries.get_mut(index as usize)?;
+        let object = entry.object.take()?;
+        let (previous, next) = (entry.previous, entry.next);
+        entry.next = free;
+        self.free = index;
+        self.join(previous, next);
+        self.len -= 1;
+        Some(Dying::new(object))
+    }
+
+    /// Makes `next` follow `previous`; where one of them is none the other is an end.
+    fn join(&mut self, previous: u32, next: u32) {
+        match self.entries.get_mut(previous as usize) {
+            Some(entry) => entry.next = next,
+            None => self.first = next,
+        }
+        match self.entries.get_mut(next as usize) {
+            Some(entry) => entry.previous = previous,
+            None => self.last = previous,
+        }
+    }
+}

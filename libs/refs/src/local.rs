@@ -1,0 +1,225 @@
+//! [`Local`]: objects of one thread, without atomic instructions; [`Realm`]: where a thread makes them.
+//!
+//! Everything that `Shared` objects have in common with all threads (free links, the list of dead objects) these have in
+//! common with their realm, which stays on its thread. So an object's memory always returns at once: nobody else can borrow
+//! it. What is dropped without a context waits for the next [`Realm::quiescent`] or the next object that is destroyed with one.
+//!
+//! Invariant: a realm's state is used by one thread at a time: by whoever has the [`Realm`] or one of its objects, neither of
+//! which can be sent. It is passed on only when no object is left.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::{Cell, UnsafeCell};
+use core::fmt;
+use core::ptr::NonNull;
+
+use crate::link::{Dead, Link, LinkQueue};
+use crate::mode::{Home, RawLock, Sealed};
+use crate::object::Header;
+use crate::sync::{AtomicU32, Ordering, global};
+use crate::{Cx, SpinLock, Waker};
+
+/// An object that stays on its thread.
+pub enum Local {}
+
+/// Where a thread's own objects are made. One per thread does; what it allocated for itself is kept for the next one.
+pub struct Realm {
+    state: &'static RealmState,
+}
+
+#[doc(hidden)]
+pub struct RealmState {
+    free: UnsafeCell<LinkQueue>,
+    limbo: UnsafeCell<LinkQueue>,
+    /// How many links are in use.
+    objects: Cell<usize>,
+}
+
+/// A state between two realms.
+struct Spare(&'static RealmState);
+
+// SAFETY: it belongs to no realm and has no objects: whoever takes it out is the only one to use it.
+unsafe impl Send for Spare {}
+
+global! {
+    static SPARE: SpinLock<Vec<Spare>> = SpinLock::new(Vec::new());
+}
+
+/// The realm still has this many objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InUse(pub usize);
+
+impl fmt::Display for InUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the realm still has {} objects", self.0)
+    }
+}
+
+impl core::error::Error for InUse {}
+
+impl Default for Realm {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Realm {
+    /// A realm without objects, for the calling thread. It is to be [closed](Self::close) before the thread ends; if it is only
+    /// dropped, its links are lost.
+    pub fn new() -> Self {
+        let state = SPARE.with(Vec::pop).map_or_else(
+            || {
+                &*Box::leak(Box::new(RealmState {
+                    free: UnsafeCell::new(LinkQueue::new()),
+                    limbo: UnsafeCell::new(LinkQueue::new()),
+                    objects: Cell::new(0),
+                }))
+            },
+            |spare| spare.0,
+        );
+        Realm { state }
+    }
+
+    /// Frees what was dropped without a context. To be called at suspensions, if that is to happen then; costs one load where
+    /// nothing waits.
+    #[inline(always)]
+    pub fn quiescent(&self, cx: &mut Cx) {
+        Local::reclaim(self.state, cx);
+    }
+
+    /// How many objects there are, the dead ones that are not yet freed included.
+    pub fn len(&self) -> usize {
+        self.state.objects.get()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Frees what can be freed and gives the realm up.
+    ///
+    /// # Errors
+    /// [`InUse`] if objects are left: somebody owns them. The realm is kept for them for ever.
+    pub fn close(self, cx: &mut Cx) -> Result<(), InUse> {
+        self.quiescent(cx);
+        match self.len() {
+            0 => {
+                SPARE.with(|spare| spare.push(Spare(self.state)));
+                Ok(())
+            }
+            objects => Err(InUse(objects)),
+        }
+    }
+}
+
+// SAFETY: a local object is used by its own thread only.
+unsafe impl<T> Home<T> for Realm {
+    type Mode = Local;
+
+    fn of_object(&self) -> &'static RealmState {
+        self.state
+    }
+}
+
+impl RealmState {
+    /// Runs `f` on one of the realm's queues.
+    fn with<R>(queue: &UnsafeCell<LinkQueue>, f: impl FnOnce(&mut LinkQueue) -> R) -> R {
+        // SAFETY: one thread at a time is here (module comment), and `f`, which is one of this file's, does not come back.
+        f(unsafe { &mut *queue.get() })
+    }
+}
+
+/// No lock: there is only one thread.
+#[doc(hidden)]
+#[derive(Default)]
+pub struct NoLock;
+
+impl RawLock for NoLock {
+    fn lock(&self) {}
+    fn unlock(&self) {}
+}
+
+// SAFETY: a local object is borrowed by its own thread only, and that borrows nothing when it has `&mut Cx`.
+unsafe impl Sealed for Local {
+    type OfObject = &'static RealmState;
+    type OfName = ();
+    type Lock = NoLock;
+
+    #[inline(always)]
+    fn name(_: Self::OfObject) {}
+
+    #[inline(always)]
+    fn lives(_: ()) -> bool {
+        true
+    }
+
+    fn watch(link: &'static Link, generation: u64, _: (), waker: Waker) {
+        link.watch(generation, waker, || ());
+    }
+
+    #[inline]
+    fn take_link(realm: Self::OfObject) -> &'static Link {
+        realm.objects.set(realm.objects.get() + 1);
+        RealmState::with(&realm.free, |free| {
+            free.pop(|_| true).map(|(link, _)| link).unwrap_or_else(|| Link::take_new(free))
+        })
+    }
+
+    #[inline]
+    fn give_link(realm: Self::OfObject, link: &'static Link) {
+        realm.objects.set(realm.objects.get() - 1);
+        if !link.is_used_up() {
+            RealmState::with(&realm.free, |free| free.push(link, None));
+        }
+    }
+
+    #[inline(always)]
+    fn share(owners: &AtomicU32) {
+        let count = owners.load(Ordering::Relaxed);
+        assert!(count < crate::mode::MOST_OWNERS, "too many owners");
+        owners.store(count + 1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn try_share(owners: &AtomicU32) -> bool {
+        let lives = owners.load(Ordering::Relaxed) > 0;
+        if lives {
+            Self::share(owners);
+        }
+        lives
+    }
+
+    #[inline(always)]
+    fn unshare(owners: &AtomicU32) -> bool {
+        let left = owners.load(Ordering::Relaxed) - 1;
+        owners.store(left, Ordering::Relaxed);
+        left == 0
+    }
+
+    #[inline(always)]
+    fn invalidate(link: &'static Link) -> u64 {
+        link.invalidate(|| 0)
+    }
+
+    #[inline]
+    unsafe fn bury(realm: Self::OfObject, link: &'static Link, object: NonNull<Header>, epoch: u64) {
+        RealmState::with(&realm.limbo, |limbo| limbo.push(link, Some(Dead { object, epoch })));
+    }
+
+    #[inline]
+    unsafe fn bury_now(realm: Self::OfObject, _: &'static Link, object: NonNull<Header>, _: u64, cx: &mut Cx) {
+        // SAFETY: no name leads to it, `&mut Cx` shows that its only thread borrows nothing, and it is given away.
+        unsafe { Header::free(object) };
+        Self::reclaim(realm, cx);
+    }
+
+    #[inline(always)]
+    fn reclaim(realm: Self::OfObject, cx: &mut Cx) {
+        cx.check_nothing_is_held();
+        while let Some((_, Some(dead))) = RealmState::with(&realm.limbo, |limbo| limbo.pop(|_| true)) {
+            // SAFETY: as above.
+            unsafe { Header::free(dead.object) };
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! [`Map`]: objects by key.
+
+use alloc::collections::BTreeMap;
+use core::borrow::Borrow;
+use core::ops::{Bound, RangeBounds};
+
+use crate::mode::{Mode, Shared};
+use crate::{Dying, NoSuspend, StrongRc, TempRc, WeakRc};
+
+/// Objects by key, in the order of the keys. It owns them and gives out [`TempRc`] and [`WeakRc`].
+///
+/// It locks nothing: where several tasks use it, put it into a [`SpinLock`](crate::SpinLock), or take an
+/// [`IdTable`](crate::IdTable). What it gives out borrows the context, not the map.
+pub struct Map<K, T: ?Sized + 'static, M: Mode = Shared> {
+    objects: BTreeMap<K, StrongRc<T, M>>,
+}
+
+impl<K, T: ?Sized, M: Mode> Default for Map<K, T, M> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K, T: ?Sized, M: Mode> Map<K, T, M> {
+    /// An empty map.
+    pub const fn new() -> Self {
+        Map { objects: BTreeMap::new() }
+    }
+
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// The keys in use, ascending.
+    pub fn keys(&self) -> impl Iterator<Item = &K> {
+        self.objects.keys()
+    }
+
+    /// The keys and the names of all objects, by ascending key.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, WeakRc<T, M>)> {
+        self.objects.iter().map(|(key, object)| (key, object.downgrade()))
+    }
+}
+
+impl<K: Ord, T: ?Sized, M: Mode> Map<K, T, M> {
+    /// Enters an object; gives back the one that had the key before.
+    pub fn insert(&mut self, key: K, object: StrongRc<T, M>) -> Option<Dying<T, M>> {
+        self.objects.insert(key, object).map(Dying::new)
+    }
+
+    /// The object of that key.
+    #[cfg_attr(feature = "check-temps", track_caller)]
+    pub fn get<'cx, Q: Ord + ?Sized>(&self, key: &Q, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T, M>>
+    where
+        K: Borrow<Q>,
+    {
+        Some(self.objects.get(key)?.get(cx))
+    }
+
+    /// The name of the object of that key.
+    pub fn weak<Q: Ord + ?Sized>(&self, key: &Q) -> Option<WeakRc<T, M>>
+    where
+        K: Borrow<Q>,
+    {
+        self.objects.get(key).map(StrongRc::downgrade)
+    }
+
+    /// One more owner of the object of that key, for another collection.
+    pub fn share<Q: Ord + ?Sized>(&self, key: &Q) -> Option<StrongRc<T, M>>
+    where
+        K: Borrow<Q>,
+    {
+        self.objects.get(key).map(StrongRc::share)
+    }
+
+    /// Takes the object out.
+    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<Dying<T, M>>
+    where
+        K: Borrow<Q>,
+    {
+        self.objects.remove(key).map(Dying::new)
+    }
+
+    /// Takes the object with the lowest key out. For emptying a map one by one.
+    pub fn pop_first(&mut self) -> Option<(K, Dying<T, M>)> {
+        self.objects.pop_first().map(|(key, object)| (key, Dying::new(object)))
+    }
+
+    /// The first object in a range of keys, and its key.
+    pub fn first_in(&self, range: impl RangeBounds<K>) -> Option<(&K, WeakRc<T, M>)> {
+        let (key, object) = self.objects.range(range).next()?;
+        Some((key, object.downgrade()))
+    }
+
+    /// The first object with a key above `key`, and its key. For going through a map that others change meanwhile.
+    pub fn next_above(&self, key: K) -> Option<(&K, WeakRc<T, M>)> {
+        self.first_in((Bound::Excluded(key), Bound::Unbounded))
+    }
+}
