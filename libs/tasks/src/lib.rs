@@ -1,6 +1,6 @@
 //! Cooperative tasks on pooled stacks.
 //!
-//! A [`Task`] is a [`Body`] that is run again and again, each time on whatever stack the worker (a core of the kernel, a thread
+//! A task is a [`Body`] that is run again and again, each time on whatever stack the worker (a core of the kernel, a thread
 //! of a program) happens to be on. A body that suspends in the middle *keeps* that stack, and the worker goes on with a fresh one
 //! from a pool; a body that returns [`Next::Again`] keeps nothing. So the number of stacks in use is the number of tasks that are
 //! suspended in the middle of something, however many tasks there are.
@@ -24,10 +24,11 @@
 //! suspended task, or current on one worker; exactly one `Cx` is reachable from a stack.
 #![no_std]
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, feature = "std"))]
 extern crate std;
 
 mod fifo;
+pub mod rt;
 mod stack;
 mod switch;
 mod task;

@@ -89,3 +89,111 @@ pub(crate) unsafe fn switch_for_good(to: usize, message: *const ()) -> ! {
         asm!("mov rsp, {to}", "pop rax", "jmp rax", to = in(reg) to, in("rdx") message, options(noreturn));
     }
 }
+
+/// Leaves the current stack and goes on at that of another task, as [`switch`] does, but reads where that is only after the
+/// current one was saved: `save` and `from` may be the same. `message` is this function's result over there.
+///
+/// # Safety
+/// As for [`switch`], for what is stored at `from`.
+#[inline(always)]
+pub(crate) unsafe fn exchange(save: *mut usize, from: *const usize, message: usize) -> usize {
+    let answer;
+    // SAFETY: as in `switch`.
+    unsafe {
+        asm!(
+            "push rbp",
+            "push rbx",
+            "lea rax, [rip + 2f]",
+            "push rax",
+            "mov [rdi], rsp",
+            "mov rsp, [rsi]",
+            "pop rax",
+            "jmp rax",
+            "2:",
+            "pop rbx",
+            "pop rbp",
+            inout("rdi") save => _,
+            inout("rsi") from => _,
+            inout("rdx") message => answer,
+            out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+            clobber_abi("C"),
+        );
+    }
+    answer
+}
+
+/// What becomes of a call on another stack.
+pub(crate) enum Called {
+    /// It returned.
+    Returned,
+    /// Somebody switched to what was stored in `save`, with this message.
+    Resumed(usize),
+}
+
+/// Calls `entry(argument, second)` at `top`, on another stack. Where the call comes from is stored in `save`, in the form that
+/// [`exchange`] uses: who leaves the other stack without returning switches to it, once; after that `entry` must not return.
+///
+/// # Safety
+/// `top` is the top of a stack that the caller owns, a multiple of 16; `save` is writable.
+#[inline(always)]
+pub(crate) unsafe fn call_on(
+    save: *mut usize,
+    top: usize,
+    entry: unsafe extern "C" fn(*mut (), *const ()),
+    argument: *mut (),
+    second: *const (),
+) -> Called {
+    let returned: usize;
+    let message;
+    // An unwinder that comes from the other stack must not go on with this one's frames, which are not where it believes.
+    macro_rules! call {
+        ($before:literal, $after:literal) => {
+            asm!(
+                "push rbp",
+                "push rbx",
+                "lea rax, [rip + 2f]",
+                "push rax",
+                "mov [rcx], rsp",
+                "mov rbp, rsp",
+                "mov rsp, rdx",
+                $before,
+                "call r8",
+                $after,
+                "lea rsp, [rbp + 8]",
+                "xor eax, eax",
+                "2:",
+                "pop rbx",
+                "pop rbp",
+                inout("rdi") argument => _,
+                inout("rsi") second => _,
+                inout("rdx") top => message,
+                inout("rcx") save => _,
+                inout("r8") entry => _,
+                out("rax") returned,
+                out("r12") _, out("r13") _, out("r14") _, out("r15") _,
+                clobber_abi("C"),
+            )
+        };
+    }
+    // SAFETY: `entry` keeps rbp where it returns; where it does not, the switch that comes here restores rsp, and rbx and rbp are
+    // popped in both cases. All else is given up.
+    unsafe {
+        #[cfg(all(target_os = "linux", panic = "unwind"))]
+        call!(".cfi_remember_state\n.cfi_undefined rip", ".cfi_restore_state");
+        #[cfg(not(all(target_os = "linux", panic = "unwind")))]
+        call!("", "");
+    }
+    if returned == 0 { Called::Returned } else { Called::Resumed(message) }
+}
+
+/// Abandons the current stack and goes on at what is stored at `from`, with `message`.
+///
+/// # Safety
+/// As for [`switch_for_good`].
+#[inline(always)]
+pub(crate) unsafe fn exchange_for_good(from: *const usize, message: usize) -> ! {
+    // SAFETY: by this function's contract.
+    unsafe {
+        asm!("mov rsp, [{from}]", "pop rax", "jmp rax", from = in(reg) from, in("rdx") message, options(noreturn));
+    }
+}

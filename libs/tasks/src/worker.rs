@@ -102,6 +102,9 @@ impl Worker {
     /// # Safety
     /// One call at a time per worker, from the thread or core that it stands for; no `Cx` is reachable from the caller's stack.
     pub unsafe fn run(&'static self) {
+        // Where `rt` is there too, it must not run tasks on the stacks of this one's.
+        #[cfg(feature = "std")]
+        let _thread = crate::rt::thread::Claim::new();
         self.dispatch(Bottom::Home);
     }
 
@@ -264,7 +267,9 @@ extern "C" fn fresh_stack(worker: *const ()) -> ! {
 /// The worker that runs the task of `cx`.
 #[inline(always)]
 pub fn worker(cx: &Cx) -> &'static Worker {
-    // SAFETY: every Cx is made by `dispatch`, with a 'static worker.
+    #[cfg(feature = "std")]
+    assert!(cx.worker() != crate::rt::thread::own_runtime().cast(), "this context was made by `tasks::rt`");
+    // SAFETY: every Cx that is not a thread's run-time's is made by `dispatch`, with a 'static worker.
     unsafe { &*cx.worker().cast::<Worker>() }
 }
 

@@ -1,0 +1,106 @@
+//! [`AweRef`]: a task's name.
+
+use core::fmt;
+use core::sync::atomic::Ordering;
+
+use super::layout::{Awe, Runtime, awe_flags, states};
+use super::runtime::is_own;
+
+/// The name of a task. It may be kept anywhere, sent to any thread and outlive its task, which is harmless: what is asked of a
+/// task that has ended is refused.
+#[derive(Clone, Copy)]
+pub struct AweRef {
+    pub(crate) awe: &'static Awe,
+    pub(crate) generation: u64,
+}
+
+/// The task cannot be resumed by its name: it has ended, or it runs, or waits for something else (the end of a block, a waker).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotSuspended;
+
+impl fmt::Display for NotSuspended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the task is not suspended in a way that its name may end")
+    }
+}
+
+impl core::error::Error for NotSuspended {}
+
+impl AweRef {
+    /// Whether the task has not ended.
+    #[inline(always)]
+    pub fn is_alive(self) -> bool {
+        self.awe.generation.load(Ordering::Acquire) == self.generation
+    }
+
+    /// Whether the task belongs to the calling thread.
+    pub fn is_own(self) -> bool {
+        is_own(self.awe.runtime)
+    }
+
+    /// Puts a task that [suspended](super::suspend_async) itself at the head of its queue.
+    ///
+    /// From another thread this is a request, which the owner fulfils at its next suspension; requests are served in the order
+    /// in which they come, *behind* what is queued, and one for a task that is not suspended by then is void.
+    ///
+    /// # Errors
+    /// [`NotSuspended`] if the task has ended; on its own thread also if it is not suspended.
+    pub fn schedule(self) -> Result<(), NotSuspended> {
+        self.schedule_at(Runtime::push_front)
+    }
+
+    /// Puts a task that suspended itself at the end of its queue; else as [`schedule`](Self::schedule).
+    ///
+    /// # Errors
+    /// As for [`schedule`](Self::schedule).
+    pub fn schedule_back(self) -> Result<(), NotSuspended> {
+        self.schedule_at(Runtime::push_back)
+    }
+
+    fn schedule_at(self, push: fn(&Runtime, &'static Awe)) -> Result<(), NotSuspended> {
+        if !self.is_alive() {
+            return Err(NotSuspended);
+        }
+        let runtime = self.awe.runtime;
+        if !is_own(runtime) {
+            Runtime::request(self.awe, |old| self.generation << 1 | old & 1);
+            return Ok(());
+        }
+        if self.awe.state.get() != states::PARKED {
+            return Err(NotSuspended);
+        }
+        self.awe.state.set(states::ACTIVE);
+        push(runtime, self.awe);
+        runtime.make_room();
+        Ok(())
+    }
+}
+
+impl PartialEq for AweRef {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::eq(self.awe, other.awe) && self.generation == other.generation
+    }
+}
+
+impl Eq for AweRef {}
+
+impl fmt::Debug for AweRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AweRef({:p}, {})", self.awe, self.generation)
+    }
+}
+
+impl Awe {
+    /// The task's name. Only the owning thread gives out names.
+    #[inline(always)]
+    pub(crate) fn reference(&'static self) -> AweRef {
+        self.flags.set(self.flags.get() | awe_flags::NAMED);
+        AweRef { awe: self, generation: self.generation.load(Ordering::Relaxed) }
+    }
+
+    /// Where the task goes on.
+    #[inline(always)]
+    pub(crate) fn resume_point(&self) -> *mut usize {
+        self.rsp.as_ptr()
+    }
+}

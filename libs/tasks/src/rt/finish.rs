@@ -1,0 +1,376 @@
+//! `finish` blocks and the tasks in them.
+
+use core::fmt;
+use core::marker::PhantomData;
+use core::mem::ManuallyDrop;
+use core::ptr::null;
+
+use refs::Cx;
+
+use super::layout::{Awe, Finish, Runtime, awe_flags, block_flags, states};
+use super::runtime::runtime;
+use super::suspend::{successor, suspending, switch_to};
+use crate::switch::{Called, call_on, exchange_for_good};
+
+/// Runs `body`, then waits until every task that was started in the block has ended, at any depth: those that its tasks start in
+/// it, and, because a task waits for its own blocks, those in theirs. Also if `body` or a task panics; the first panic is
+/// raised again after the wait.
+///
+/// What `body` borrows from outside the block its tasks may borrow too, as with [`std::thread::scope`].
+///
+/// # Panics
+/// With the first panic in `body` or in a task of the block.
+#[inline(always)]
+pub fn finish_async<'env, R>(
+    cx: &mut Cx,
+    body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>, &mut Cx) -> R,
+) -> R {
+    block(cx, 0, body)
+}
+
+/// A block as [`finish_async`] makes, into which requests for cancellation from outside do not pass.
+///
+/// # Panics
+/// As [`finish_async`].
+#[inline(always)]
+pub fn finish_shielded_async<'env, R>(
+    cx: &mut Cx,
+    body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>, &mut Cx) -> R,
+) -> R {
+    block(cx, block_flags::SHIELD, body)
+}
+
+#[inline(always)]
+fn block<'env, R>(
+    cx: &mut Cx,
+    flags: u32,
+    body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>, &mut Cx) -> R,
+) -> R {
+    let me = runtime(cx).running();
+    let scope = Scope { block: Finish::new(me.block.get(), flags), _scope: PhantomData, _env: PhantomData };
+    me.block.set(&raw const scope.block);
+    let result = catch(|| body(&scope, cx));
+    if scope.block.count.get() != 0 {
+        wait_for_tasks(cx, &scope.block);
+    }
+    scope.block.leave(me);
+    let failed = scope.block.panic.get();
+    if !failed.is_null() {
+        raise_first(failed);
+    }
+    value_or_resume(result)
+}
+
+/// A block in which tasks can be started.
+#[repr(transparent)]
+pub struct Scope<'scope, 'env: 'scope> {
+    pub(crate) block: Finish,
+    _scope: PhantomData<&'scope mut &'scope ()>,
+    _env: PhantomData<&'env mut &'env ()>,
+}
+
+/// There is no memory for another stack. Here is what was to be run.
+pub struct NoStack<F>(pub F);
+
+impl<F> fmt::Debug for NoStack<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NoStack")
+    }
+}
+
+impl<F> fmt::Display for NoStack<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("there is no memory for another stack")
+    }
+}
+
+impl<F> core::error::Error for NoStack<F> {}
+
+impl<'scope> Scope<'scope, '_> {
+    /// Starts a task, *lazily*: it runs at once, as a call; if it suspends before it returns, this call returns then, and the
+    /// task goes on by itself later.
+    ///
+    /// # Panics
+    /// If there is no memory for a stack. Not if the task panics: the block does, at its end.
+    #[inline(always)]
+    pub fn spawn_async(&'scope self, cx: &mut Cx, task: impl FnOnce(&mut Cx) + 'scope) {
+        if self.try_spawn_async(cx, task).is_err() {
+            no_stack();
+        }
+    }
+
+    /// Starts a task as [`spawn_async`](Self::spawn_async) does.
+    ///
+    /// # Errors
+    /// [`NoStack`] gives the task back if there is no memory for a stack.
+    #[inline(always)]
+    pub fn try_spawn_async<F: FnOnce(&mut Cx) + 'scope>(&'scope self, cx: &mut Cx, task: F) -> Result<(), NoStack<F>> {
+        let runtime = runtime(cx);
+        let Some(child) = runtime.take_free() else { return Err(NoStack(task)) };
+        child.parent.set(Some(runtime.running()));
+        self.start(runtime, child, task);
+        Ok(())
+    }
+
+    /// Starts a task, *eagerly*: it runs at once, and the running task goes to the head of the queue meanwhile.
+    ///
+    /// # Panics
+    /// As [`spawn_async`](Self::spawn_async).
+    #[inline(always)]
+    pub fn spawn_eager_async(&'scope self, cx: &mut Cx, task: impl FnOnce(&mut Cx) + 'scope) {
+        let (runtime, me) = suspending(cx);
+        let Some(child) = runtime.take_free() else { no_stack() };
+        child.parent.set(None);
+        self.block.count.set(self.block.count.get() + 1);
+        // Where it goes on is stored before the child starts.
+        runtime.push_front(me);
+        runtime.make_room();
+        self.start(runtime, child, task);
+    }
+
+    /// Runs `task` as `child`, which is attached to the running task, or is counted by this block while the running task is queued.
+    #[inline(always)]
+    fn start<F: FnOnce(&mut Cx) + 'scope>(&'scope self, runtime: &'static Runtime, child: &'static Awe, task: F) {
+        let me = runtime.running();
+        let mut task = ManuallyDrop::new(task);
+        child.block.set(&raw const self.block);
+        runtime.current.set(Some(child));
+        // SAFETY: the child's stack is its own, and nothing runs on it. `run_task` moves the task out before anything else can
+        // run, and does not return if the child was detached.
+        let called = unsafe {
+            call_on(
+                me.resume_point(),
+                child.stack_top.get(),
+                run_task::<F>,
+                (&raw mut task).cast(),
+                core::ptr::from_ref(runtime).cast(),
+            )
+        };
+        match called {
+            Called::Returned => {
+                runtime.current.set(Some(me));
+                runtime.retire_if_known(child);
+                runtime.give_free(child);
+            }
+            Called::Resumed(0) => {}
+            Called::Resumed(_) => super::stop::end_this_task(),
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn no_stack() -> ! {
+    panic!("there is no memory for another stack")
+}
+
+/// The bottom of a task's stack. Returns only if the task is still attached.
+///
+/// # Safety
+/// `task` is a `ManuallyDrop<F>` that nobody else takes; `runtime` is the thread's run-time, whose running task begins here.
+unsafe extern "C" fn run_task<F: FnOnce(&mut Cx)>(task: *mut (), runtime: *const ()) {
+    // SAFETY: by this function's contract; the stack is new, so no other Cx is reachable from it.
+    let (task, runtime, mut cx) = unsafe { (task.cast::<F>().read(), &*runtime.cast::<Runtime>(), Cx::new(runtime)) };
+    let result = catch(|| task(&mut cx));
+    let me = runtime.running();
+    if let Err(payload) = result {
+        keep_first(me, payload);
+    }
+    if me.parent.get().is_none() {
+        refs::reclaim::quiescent(&mut cx, runtime.core.get() as usize);
+        end_detached(&mut cx, runtime, me);
+    }
+}
+
+/// Ends the running task, which is detached: the next one runs. If it was the last of its block, that is the block's owner.
+#[inline(always)]
+pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static Awe) -> ! {
+    // SAFETY: a block waits for its tasks, of which this is one.
+    let block = unsafe { &*me.block.get() };
+    let left = block.count.get() - 1;
+    block.count.set(left);
+    let owner = if left == 0 { block.waiter.take() } else { None };
+    let next = match owner {
+        Some(owner) => {
+            owner.state.set(states::ACTIVE);
+            owner
+        }
+        None => runtime.next(cx),
+    };
+    runtime.retire_if_known(me);
+    runtime.ended.set(runtime.ended.get() + 1);
+    if runtime.ended.get() > runtime.keep_stacks.get() {
+        runtime.trim(runtime.keep_stacks.get());
+    }
+    runtime.give_free(me);
+    runtime.current.set(Some(next));
+    // SAFETY: `next` was suspended and is resumed once, since it was taken out of the queue or out of its wait. This stack holds nothing
+    // that is needed: everything below `run_task` has returned.
+    unsafe { exchange_for_good(next.resume_point(), 0) }
+}
+
+/// The owner of `block` waits until it has no tasks left.
+#[cold]
+#[inline(never)]
+fn wait_for_tasks(cx: &mut Cx, block: &Finish) {
+    let (runtime, me) = suspending(cx);
+    me.state.set(states::FINISHING);
+    me.waits_for.set("the tasks of a block");
+    block.waiter.set(Some(me));
+    let next = successor(cx, runtime, me);
+    // SAFETY: `me` is parked: `end_detached` resumes it. `next` was taken out of the queue, or called `me`.
+    unsafe { switch_to(runtime, me, next) };
+}
+
+impl Finish {
+    /// A block inside `parent`.
+    #[inline(always)]
+    pub(crate) fn new(parent: *const Finish, flags: u32) -> Self {
+        use core::cell::Cell;
+        Finish {
+            count: Cell::new(0),
+            waiter: Cell::new(None),
+            parent: Cell::new(parent),
+            flags: Cell::new(flags),
+            _reserved: 0,
+            first_child: Cell::new(null()),
+            next_sibling: Cell::new(null()),
+            previous_sibling: Cell::new(null()),
+            items: Cell::new(null()),
+            panic: Cell::new(core::ptr::null_mut()),
+        }
+    }
+
+    /// The owner leaves the block, in which nothing is left.
+    #[inline(always)]
+    pub(crate) fn leave(&self, me: &Awe) {
+        me.block.set(self.parent.get());
+        if self.flags.get() & block_flags::LINKED != 0 {
+            self.unlink();
+        }
+        if me.flags.get() & awe_flags::ABORTED != 0 {
+            super::stop::end_this_task();
+        }
+    }
+
+    /// The block around this one.
+    pub(crate) fn outer(&self) -> Option<&Finish> {
+        // SAFETY: a block ends before the one around it.
+        unsafe { self.parent.get().as_ref() }
+    }
+
+    /// Enters the block, and those around it, in the lists of their parents' children, if they are not there yet. Only blocks that
+    /// take part in cancellation need to be there, which is why entering a block costs nothing.
+    #[allow(dead_code, reason = "the cancellation of blocks, which comes next, registers them here")]
+    pub(crate) fn link(&self) {
+        if self.flags.get() & block_flags::LINKED != 0 {
+            return;
+        }
+        self.flags.set(self.flags.get() | block_flags::LINKED);
+        let Some(parent) = self.outer() else { return };
+        parent.link();
+        let next = parent.first_child.replace(self);
+        self.next_sibling.set(next);
+        self.previous_sibling.set(null());
+        // SAFETY: linked blocks have not ended: each leaves the list before it does.
+        if let Some(next) = unsafe { next.as_ref() } {
+            next.previous_sibling.set(self);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlink(&self) {
+        self.flags.set(self.flags.get() & !block_flags::LINKED);
+        let (next, previous) = (self.next_sibling.get(), self.previous_sibling.get());
+        // SAFETY: as in `link`.
+        unsafe {
+            if let Some(next) = next.as_ref() {
+                next.previous_sibling.set(previous);
+            }
+            match (previous.as_ref(), self.outer()) {
+                (Some(previous), _) => previous.next_sibling.set(next),
+                (None, Some(parent)) => parent.first_child.set(next),
+                (None, None) => {}
+            }
+        }
+    }
+}
+
+pub(crate) use panics::{catch, value_or_resume};
+use panics::{keep_first, raise_first};
+
+/// Panics that unwind: each task catches its own at the bottom of its stack, and its block keeps the first.
+#[cfg(feature = "std")]
+mod panics {
+    use alloc::boxed::Box;
+    use std::any::Any;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    use crate::rt::layout::Awe;
+    use crate::rt::stop::Aborted;
+
+    type Payload = Box<dyn Any + Send>;
+
+    #[inline(always)]
+    pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
+        catch_unwind(AssertUnwindSafe(f))
+    }
+
+    #[inline(always)]
+    pub(crate) fn value_or_resume<R>(result: Result<R, Payload>) -> R {
+        match result {
+            Ok(value) => value,
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn keep_first(task: &Awe, payload: Payload) {
+        if payload.is::<Aborted>() {
+            return;
+        }
+        // SAFETY: a block waits for its tasks, of which this is one.
+        let block = unsafe { &*task.block.get() };
+        if block.panic.get().is_null() {
+            block.panic.set(Box::into_raw(Box::new(payload)).cast());
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise_first(failed: *mut ()) -> ! {
+        // SAFETY: made by `keep_first`, and the block that it comes from has ended.
+        resume_unwind(*unsafe { Box::from_raw(failed.cast::<Payload>()) })
+    }
+}
+
+/// Where panics do not unwind there is nothing to catch.
+#[cfg(not(feature = "std"))]
+mod panics {
+    use core::convert::Infallible;
+
+    use crate::rt::layout::Awe;
+
+    #[inline(always)]
+    pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Infallible> {
+        Ok(f())
+    }
+
+    #[inline(always)]
+    pub(crate) fn value_or_resume<R>(result: Result<R, Infallible>) -> R {
+        match result {
+            Ok(value) => value,
+            Err(never) => match never {},
+        }
+    }
+
+    pub(crate) fn keep_first(_task: &Awe, never: Infallible) {
+        match never {}
+    }
+
+    pub(crate) fn raise_first(_failed: *mut ()) -> ! {
+        unreachable!("nothing keeps a panic where panics do not unwind")
+    }
+}

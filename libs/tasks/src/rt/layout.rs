@@ -1,0 +1,223 @@
+//! What tasks, blocks and run-times look like in memory. `ac.h` mirrors this file for C; the assertions at its end hold both in
+//! place.
+//!
+//! Who may touch what: an [`Awe`] and a [`Runtime`] belong to one thread. Its fields in `Cell`s are touched by that thread only;
+//! the atomic ones by everybody.
+
+use core::cell::{Cell, UnsafeCell};
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+
+use refs::WakeSlot;
+
+use super::runtime::Idle;
+use crate::{Stack, StackSource};
+
+/// What a task that is neither running, calling nor queued waits for ([`Awe::state`]).
+pub(crate) mod states {
+    /// Its memory belongs to no task.
+    pub(crate) const FREE: u32 = 0;
+    /// It runs, calls an attached child, or is in the run queue.
+    pub(crate) const ACTIVE: u32 = 1;
+    /// It suspended itself: whoever has its [`AweRef`](crate::rt::AweRef) may resume it.
+    pub(crate) const PARKED: u32 = 2;
+    /// It waits for the end of a block.
+    pub(crate) const FINISHING: u32 = 3;
+    /// It waits for its [`Waker`](refs::Waker).
+    pub(crate) const WAITING: u32 = 4;
+}
+
+/// Bits of [`Finish::flags`].
+#[allow(dead_code, reason = "cancellation comes next")]
+pub(crate) mod block_flags {
+    /// Somebody asked what is inside to end early. Never taken back.
+    pub(crate) const CANCEL_REQUESTED: u32 = 1;
+    /// Requests from outside do not pass (AC's `DO_FINISH_NX`).
+    pub(crate) const SHIELD: u32 = 2;
+    /// The block is in its parent's list of children.
+    pub(crate) const LINKED: u32 = 4;
+}
+
+/// Bits of [`Awe::flags`]: what has to be undone when the task ends, beyond what each task needs.
+pub(crate) mod awe_flags {
+    /// Somebody may have a reference to the task.
+    pub(crate) const NAMED: u32 = 1;
+    /// It is to end at its next resumption.
+    pub(crate) const ABORTED: u32 = 2;
+}
+
+/// A task, alive or to be reused.
+#[repr(C, align(64))]
+pub struct Awe {
+    /// Where it goes on, if it is not running: the stack pointer, at which lie the resume address, `rbx` and `rbp`.
+    pub(crate) rsp: Cell<usize>,
+    /// The task that called this one, as long as this one is attached. While free: the next one in the pool.
+    pub(crate) parent: Cell<Option<&'static Awe>>,
+    /// The innermost block that it is in.
+    pub(crate) block: Cell<*const Finish>,
+    /// Its entry in the run queue, if that entry names it.
+    pub(crate) position: Cell<u64>,
+    /// One of [`states`].
+    pub(crate) state: Cell<u32>,
+    /// Bits of [`awe_flags`].
+    pub(crate) flags: Cell<u32>,
+    /// Where its stack begins (a multiple of 16); two words above it are its own.
+    pub(crate) stack_top: Cell<usize>,
+    /// Whose task it is.
+    pub(crate) runtime: &'static Runtime,
+    /// How many tasks this has been, from 1.
+    pub(crate) generation: AtomicU64,
+    /// For waits with a [`Waker`](refs::Waker).
+    pub(crate) wake: WakeSlot,
+    /// The next one in [`Runtime::remote`].
+    pub(crate) remote_next: AtomicPtr<Awe>,
+    /// Not 0 while it is in [`Runtime::remote`]: bit 0 if its waker asks; above it, the generation that [`AweRef`](super::AweRef) asks for.
+    pub(crate) remote_request: AtomicU64,
+    /// The next one of all that this run-time has.
+    pub(crate) all_next: Cell<Option<&'static Awe>>,
+    /// What it is called in reports.
+    pub(crate) name: Cell<&'static str>,
+    /// What it waits for, for reports.
+    pub(crate) waits_for: Cell<&'static str>,
+    /// Its stack, if it has one from the source.
+    pub(crate) stack: UnsafeCell<Option<Stack>>,
+}
+
+// SAFETY: the cells are touched by the owning thread only; the rest is atomic or constant (module comment).
+unsafe impl Sync for Awe {}
+// SAFETY: as above.
+unsafe impl Send for Awe {}
+
+/// A block that ends when all that was started in it has ended. It lies on the stack of the task that is in it.
+#[repr(C)]
+pub struct Finish {
+    /// How many detached tasks of it have not ended.
+    pub(crate) count: Cell<usize>,
+    /// Its owner, once that waits for `count` to become 0.
+    pub(crate) waiter: Cell<Option<&'static Awe>>,
+    /// The block around it; null for the outermost.
+    pub(crate) parent: Cell<*const Finish>,
+    /// Bits of [`block_flags`].
+    pub(crate) flags: Cell<u32>,
+    pub(crate) _reserved: u32,
+    /// The blocks directly inside it that take part in cancellation ([`block_flags::LINKED`]), latest first.
+    pub(crate) first_child: Cell<*const Finish>,
+    /// Its neighbours in its parent's list.
+    pub(crate) next_sibling: Cell<*const Finish>,
+    pub(crate) previous_sibling: Cell<*const Finish>,
+    /// What is to be done on cancellation, latest first.
+    pub(crate) items: Cell<*const ()>,
+    /// The first panic of a task inside, boxed; null if there was none.
+    pub(crate) panic: Cell<*mut ()>,
+}
+
+/// What belongs to one thread that runs tasks.
+#[repr(C, align(64))]
+pub struct Runtime {
+    /// The task that runs.
+    pub(crate) current: Cell<Option<&'static Awe>>,
+    /// The run queue: entries `head..tail` of a ring of `mask + 1`. A removed entry is `None`.
+    pub(crate) head: Cell<u64>,
+    pub(crate) tail: Cell<u64>,
+    pub(crate) ring: Cell<*const Cell<Option<&'static Awe>>>,
+    pub(crate) mask: Cell<u64>,
+    /// Tasks to be, each with a stack; linked by [`Awe::parent`].
+    pub(crate) free: Cell<Option<&'static Awe>>,
+    /// The id table.
+    pub(crate) ids: Cell<*const IdEntry>,
+    pub(crate) ids_len: Cell<u32>,
+    /// Its number in [`refs::reclaim`].
+    pub(crate) core: Cell<u32>,
+
+    /// Tasks that other threads want to run, latest first; linked by [`Awe::remote_next`].
+    pub(crate) remote: RemoteList,
+
+    /// First free entry of the id table, plus 1; 0 if there is none.
+    pub(crate) ids_free: Cell<u32>,
+    /// The colour of the next stack.
+    pub(crate) colour: Cell<u32>,
+    /// How many tasks have ended detached since the pool was last trimmed.
+    pub(crate) ended: Cell<usize>,
+    /// How many unused stacks the pool keeps.
+    pub(crate) keep_stacks: Cell<usize>,
+    /// How many stacks there are, used and unused.
+    pub(crate) stacks_now: Cell<usize>,
+    /// [`stop_all`](super::stop_all) was called.
+    pub(crate) stopping: Cell<bool>,
+    /// Tasks to be without a stack; linked by [`Awe::parent`].
+    pub(crate) bare: Cell<Option<&'static Awe>>,
+    /// All tasks, free ones too; linked by [`Awe::all_next`].
+    pub(crate) all: Cell<Option<&'static Awe>>,
+    /// Where stacks come from.
+    pub(crate) stacks: Cell<Option<&'static dyn StackSource>>,
+    /// What to do when nothing is ready.
+    pub(crate) idle: Cell<Option<&'static dyn Idle>>,
+}
+
+/// What other threads write; in a cache line of its own.
+#[repr(C, align(64))]
+pub(crate) struct RemoteList {
+    pub(crate) first: AtomicPtr<Awe>,
+    /// 1 while the thread sleeps or is about to: who pushes then has to wake it.
+    pub(crate) sleeping: AtomicU32,
+}
+
+// SAFETY: the cells are touched by the owning thread only; `remote` is atomic (module comment).
+unsafe impl Sync for Runtime {}
+// SAFETY: as above.
+unsafe impl Send for Runtime {}
+
+/// One entry of the id table.
+#[repr(C)]
+pub(crate) struct IdEntry {
+    /// The task that is saved under this id.
+    pub(crate) saved: Cell<Option<&'static Awe>>,
+    /// How often this entry was given out and taken back: odd while it is given out.
+    pub(crate) generation: Cell<u16>,
+    pub(crate) _reserved: u16,
+    /// While free: the next free entry, plus 1; 0 at the end.
+    pub(crate) next_free: Cell<u32>,
+    /// Which of the tasks that `saved` has been.
+    pub(crate) task_generation: Cell<u64>,
+}
+
+const _: () = {
+    assert!(offset_of!(Awe, rsp) == 0);
+    assert!(offset_of!(Awe, parent) == 8);
+    assert!(offset_of!(Awe, block) == 16);
+    assert!(offset_of!(Awe, position) == 24);
+    assert!(offset_of!(Awe, state) == 32);
+    assert!(offset_of!(Awe, flags) == 36);
+    assert!(offset_of!(Awe, stack_top) == 40);
+    assert!(offset_of!(Awe, runtime) == 48);
+    assert!(offset_of!(Awe, generation) == 56);
+    assert!(size_of::<Awe>() == 192 && align_of::<Awe>() == 64);
+
+    assert!(offset_of!(Finish, count) == 0);
+    assert!(offset_of!(Finish, waiter) == 8);
+    assert!(offset_of!(Finish, parent) == 16);
+    assert!(offset_of!(Finish, flags) == 24);
+    assert!(offset_of!(Finish, first_child) == 32);
+    assert!(offset_of!(Finish, next_sibling) == 40);
+    assert!(offset_of!(Finish, previous_sibling) == 48);
+    assert!(offset_of!(Finish, items) == 56);
+    assert!(offset_of!(Finish, panic) == 64);
+    assert!(size_of::<Finish>() == 72);
+
+    assert!(offset_of!(Runtime, current) == 0);
+    assert!(offset_of!(Runtime, head) == 8);
+    assert!(offset_of!(Runtime, tail) == 16);
+    assert!(offset_of!(Runtime, ring) == 24);
+    assert!(offset_of!(Runtime, mask) == 32);
+    assert!(offset_of!(Runtime, free) == 40);
+    assert!(offset_of!(Runtime, ids) == 48);
+    assert!(offset_of!(Runtime, ids_len) == 56);
+    assert!(offset_of!(Runtime, core) == 60);
+    assert!(offset_of!(Runtime, remote) == 64);
+
+    assert!(offset_of!(IdEntry, saved) == 0);
+    assert!(offset_of!(IdEntry, generation) == 8);
+    assert!(offset_of!(IdEntry, next_free) == 12);
+    assert!(offset_of!(IdEntry, task_generation) == 16);
+    assert!(size_of::<IdEntry>() == 24);
+};

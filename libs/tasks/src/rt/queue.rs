@@ -1,0 +1,228 @@
+//! The run queue, and what other threads add to it.
+//!
+//! A ring of `mask + 1` entries. `head` and `tail` count up without wrapping, from the middle of the range, so an index names one
+//! entry for ever, and an entry's neighbours can be taken at both ends. A task that is taken out of the middle leaves a hole
+//! (`None`), which is skipped when its turn comes.
+//!
+//! Invariant: `tail - head <= mask`, so there is room for one more; whoever pushes without popping calls
+//! [`Runtime::make_room`] afterwards.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::Cell;
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering;
+
+use refs::{Cx, reclaim};
+
+use super::layout::{Awe, Runtime, states};
+
+/// How many entries the ring has at first.
+const FIRST_ENTRIES: usize = 64;
+/// `head` and `tail` of a new queue.
+const START: u64 = 1 << 62;
+
+impl Runtime {
+    /// Makes the queue of a new run-time.
+    pub(crate) fn create_queue(&self) {
+        self.head.set(START);
+        self.tail.set(START);
+        self.ring.set(new_ring(FIRST_ENTRIES));
+        self.mask.set(FIRST_ENTRIES as u64 - 1);
+    }
+
+    #[inline(always)]
+    fn entry(&self, index: u64) -> &Cell<Option<&'static Awe>> {
+        // SAFETY: the ring has `mask + 1` entries.
+        unsafe { &*self.ring.get().add((index & self.mask.get()) as usize) }
+    }
+
+    /// Enters a task behind all others. Followed by [`pop`](Self::pop) or [`make_room`](Self::make_room).
+    #[inline(always)]
+    pub(crate) fn push_back(&self, awe: &'static Awe) {
+        let tail = self.tail.get();
+        self.entry(tail).set(Some(awe));
+        awe.position.set(tail);
+        self.tail.set(tail + 1);
+    }
+
+    /// Enters a task before all others. Followed by [`make_room`](Self::make_room).
+    #[inline(always)]
+    pub(crate) fn push_front(&self, awe: &'static Awe) {
+        let head = self.head.get() - 1;
+        self.entry(head).set(Some(awe));
+        awe.position.set(head);
+        self.head.set(head);
+    }
+
+    /// Restores the invariant after a push.
+    #[inline(always)]
+    pub(crate) fn make_room(&self) {
+        if self.tail.get() - self.head.get() > self.mask.get() {
+            self.close_ranks();
+        }
+    }
+
+    /// Takes the first entry. `None` if it is a hole; not to be called when the queue is empty.
+    #[inline(always)]
+    pub(crate) fn pop_entry(&self) -> Option<&'static Awe> {
+        let head = self.head.get();
+        self.head.set(head + 1);
+        self.entry(head).get()
+    }
+
+    /// Takes the first task.
+    pub(crate) fn pop(&self) -> Option<&'static Awe> {
+        while self.head.get() != self.tail.get() {
+            if let Some(awe) = self.pop_entry() {
+                return Some(awe);
+            }
+        }
+        None
+    }
+
+    /// Whether a task is in the queue.
+    #[inline(always)]
+    pub(crate) fn is_queued(&self, awe: &Awe) -> bool {
+        let position = awe.position.get();
+        position >= self.head.get()
+            && position < self.tail.get()
+            && self.entry(position).get().is_some_and(|there| core::ptr::eq(there, awe))
+    }
+
+    /// Takes a task, which is in the queue, out of it.
+    #[inline(always)]
+    pub(crate) fn remove(&self, awe: &Awe) {
+        let position = awe.position.get();
+        if position == self.head.get() {
+            self.head.set(position + 1);
+        } else {
+            self.entry(position).set(None);
+        }
+    }
+
+    /// Throws out the holes, and doubles the ring if it is still more than half full.
+    #[cold]
+    #[inline(never)]
+    fn close_ranks(&self) {
+        let tasks: Vec<&'static Awe> =
+            (self.head.get()..self.tail.get()).filter_map(|index| self.entry(index).get()).collect();
+        let entries = self.mask.get() as usize + 1;
+        if tasks.len() > entries / 2 {
+            let old = core::ptr::slice_from_raw_parts_mut(self.ring.get().cast_mut(), entries);
+            self.ring.set(new_ring(entries * 2));
+            self.mask.set(entries as u64 * 2 - 1);
+            // SAFETY: made by `new_ring` with this length, and replaced just now.
+            drop(unsafe { Box::from_raw(old) });
+        }
+        self.head.set(START);
+        self.tail.set(START);
+        for task in tasks {
+            self.push_back(task);
+        }
+    }
+
+    /// A task that may run, if there is any; takes in what other threads sent.
+    #[inline(never)]
+    pub(crate) fn take_ready(&'static self) -> Option<&'static Awe> {
+        self.take_in();
+        self.pop()
+    }
+
+    /// The next task, waiting for one if need be. For whoever found the queue's first entry to be a hole, or the queue empty.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn wait_for_next(&'static self, cx: &mut Cx) -> &'static Awe {
+        loop {
+            if let Some(awe) = self.take_ready() {
+                return awe;
+            }
+            if let Some(idle) = self.idle.get() {
+                reclaim::while_idle(cx, self.core.get() as usize, || idle.wait(self));
+            }
+        }
+    }
+
+    /// The task that runs next when the current one cannot.
+    #[inline(always)]
+    pub(crate) fn next(&'static self, cx: &mut Cx) -> &'static Awe {
+        self.look_at_remote();
+        if self.head.get() != self.tail.get()
+            && let Some(awe) = self.pop_entry()
+        {
+            return awe;
+        }
+        self.wait_for_next(cx)
+    }
+
+    /// Takes in what other threads sent, if they sent anything.
+    #[inline(always)]
+    pub(crate) fn look_at_remote(&'static self) {
+        if !self.remote.first.load(Ordering::Relaxed).is_null() {
+            self.take_in();
+        }
+    }
+
+    /// Empties the list of other threads' requests into the queue, first come first served.
+    #[cold]
+    #[inline(never)]
+    fn take_in(&'static self) {
+        let mut newest_first = self.remote.first.swap(null_mut(), Ordering::Acquire);
+        let mut oldest_first: *mut Awe = null_mut();
+        while !newest_first.is_null() {
+            // SAFETY: only `'static` tasks are in the list (`request`).
+            let awe = unsafe { &*newest_first };
+            let rest = awe.remote_next.load(Ordering::Relaxed);
+            awe.remote_next.store(oldest_first, Ordering::Relaxed);
+            oldest_first = newest_first;
+            newest_first = rest;
+        }
+        while !oldest_first.is_null() {
+            // SAFETY: as above.
+            let awe: &'static Awe = unsafe { &*oldest_first };
+            oldest_first = awe.remote_next.load(Ordering::Relaxed);
+            // From here on another thread may enter it again.
+            let request = awe.remote_request.swap(0, Ordering::AcqRel);
+            let by_waker = request & 1 != 0 && awe.state.get() == states::WAITING;
+            let by_name = request >> 1 == awe.generation.load(Ordering::Relaxed) && awe.state.get() == states::PARKED;
+            if by_waker || by_name {
+                self.make_ready(awe);
+            }
+        }
+    }
+
+    /// Enters a parked task behind all others.
+    pub(crate) fn make_ready(&self, awe: &'static Awe) {
+        awe.state.set(states::ACTIVE);
+        self.push_back(awe);
+        self.make_room();
+    }
+
+    /// Asks the owner of `awe` to run it: by its waker, or by its name of that generation. From any thread.
+    pub(crate) fn request(awe: &'static Awe, change: impl Fn(u64) -> u64) {
+        let request = &awe.remote_request;
+        let before = request.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |old| Some(change(old)));
+        if before != Ok(0) {
+            return;
+        }
+        let list = &awe.runtime.remote;
+        let own = core::ptr::from_ref(awe).cast_mut();
+        let mut first = list.first.load(Ordering::Relaxed);
+        loop {
+            awe.remote_next.store(first, Ordering::Relaxed);
+            // Sequentially consistent with the owner's "I sleep, and the list is empty" (`Idle::wait`).
+            match list.first.compare_exchange_weak(first, own, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => break,
+                Err(now) => first = now,
+            }
+        }
+        if list.sleeping.load(Ordering::SeqCst) != 0 {
+            awe.runtime.wake_up();
+        }
+    }
+}
+
+fn new_ring(entries: usize) -> *const Cell<Option<&'static Awe>> {
+    let ring: Box<[Cell<Option<&'static Awe>>]> = (0..entries).map(|_| Cell::new(None)).collect();
+    Box::leak(ring).as_ptr()
+}

@@ -1,0 +1,327 @@
+//! Starting and ending a run-time, and its pool of tasks to be.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cell::{Cell, UnsafeCell};
+use core::ptr::null;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+use refs::{Cx, SpinLock, WakeSlot};
+
+use super::awe::AweRef;
+use super::finish::finish_async;
+use super::layout::{Awe, RemoteList, Runtime, awe_flags, states};
+use super::wait::make_ready;
+use crate::StackSource;
+
+/// What a run-time does when none of its tasks is ready.
+pub trait Idle: Sync {
+    /// Waits until another thread may have made a task ready; may return early. Runs on the stack of some suspended task.
+    fn wait(&self, runtime: &'static Runtime);
+
+    /// Ends the `wait` of that run-time. Called from other threads.
+    fn wake(&self, runtime: &'static Runtime);
+}
+
+/// How a run-time is to be made.
+#[derive(Clone, Copy)]
+pub(crate) struct Parts {
+    pub(crate) stacks: &'static dyn StackSource,
+    pub(crate) idle: &'static dyn Idle,
+    pub(crate) keep_stacks: usize,
+}
+
+/// The stacks are cyclically begun this much lower, so that their hottest lines do not all fall into the same cache set.
+const COLOUR_BYTES: usize = 256;
+const COLOURS: usize = 16;
+
+static UNUSED: SpinLock<Vec<&'static Runtime>> = SpinLock::new(Vec::new());
+
+impl Runtime {
+    /// A run-time that no thread has.
+    pub(crate) fn acquire(parts: Parts, core: usize) -> &'static Runtime {
+        let runtime = UNUSED.with(Vec::pop).unwrap_or_else(Runtime::new);
+        runtime.core.set(core as u32);
+        runtime.stacks.set(Some(parts.stacks));
+        runtime.idle.set(Some(parts.idle));
+        runtime.keep_stacks.set(parts.keep_stacks);
+        runtime
+    }
+
+    fn new() -> &'static Runtime {
+        let runtime: &'static Runtime = Box::leak(Box::new(Runtime {
+            current: Cell::new(None),
+            head: Cell::new(0),
+            tail: Cell::new(0),
+            ring: Cell::new(null()),
+            mask: Cell::new(0),
+            free: Cell::new(None),
+            ids: Cell::new(null()),
+            ids_len: Cell::new(0),
+            core: Cell::new(0),
+            remote: RemoteList { first: AtomicPtr::default(), sleeping: AtomicU32::new(0) },
+            ids_free: Cell::new(0),
+            colour: Cell::new(0),
+            ended: Cell::new(0),
+            keep_stacks: Cell::new(0),
+            stacks_now: Cell::new(0),
+            stopping: Cell::new(false),
+            bare: Cell::new(None),
+            all: Cell::new(None),
+            stacks: Cell::new(None),
+            idle: Cell::new(None),
+        }));
+        runtime.create_queue();
+        runtime
+    }
+
+    /// Runs `f` as the first task of this run-time, on the current stack.
+    ///
+    /// # Safety
+    /// The run-time was acquired by the caller and nothing runs in it; no `Cx` is reachable from the current stack.
+    pub(crate) unsafe fn enter<R>(&'static self, f: impl FnOnce(&mut Cx) -> R) -> R {
+        let first = self.take_bare();
+        first.state.set(states::ACTIVE);
+        first.block.set(null());
+        first.parent.set(None);
+        first.name.set("main");
+        self.current.set(Some(first));
+        // SAFETY: by this function's contract.
+        let mut cx = unsafe { Cx::new(core::ptr::from_ref(self).cast()) };
+        let result = super::finish::catch(|| finish_async(&mut cx, |_scope, cx| f(cx)));
+        self.retire(first);
+        self.current.set(None);
+        first.parent.set(self.bare.replace(Some(first)));
+        super::finish::value_or_resume(result)
+    }
+
+    /// Gives the run-time back; its stacks go back to their source.
+    pub(crate) fn release(&'static self) {
+        self.trim(0);
+        self.stopping.set(false);
+        self.drop_ids();
+        UNUSED.with(|unused| unused.push(self));
+    }
+
+    /// A task to be, without a stack.
+    fn take_bare(&'static self) -> &'static Awe {
+        if let Some(awe) = self.bare.get() {
+            self.bare.set(awe.parent.get());
+            return awe;
+        }
+        let memory = Box::leak(Box::<Awe>::new_uninit());
+        let address = memory.as_mut_ptr().expose_provenance();
+        let awe: &'static Awe = memory.write(Awe {
+            rsp: Cell::new(0),
+            parent: Cell::new(None),
+            block: Cell::new(null()),
+            position: Cell::new(0),
+            state: Cell::new(states::FREE),
+            flags: Cell::new(0),
+            stack_top: Cell::new(0),
+            runtime: self,
+            generation: AtomicU64::new(1),
+            wake: WakeSlot::with_token(make_ready, address),
+            remote_next: AtomicPtr::default(),
+            remote_request: AtomicU64::new(0),
+            all_next: Cell::new(self.all.get()),
+            name: Cell::new(""),
+            waits_for: Cell::new(""),
+            stack: UnsafeCell::new(None),
+        });
+        self.all.set(Some(awe));
+        awe
+    }
+
+    /// A task to be, with a stack; `None` if there is no memory for one.
+    #[inline(always)]
+    pub(crate) fn take_free(&'static self) -> Option<&'static Awe> {
+        let Some(awe) = self.free.get() else { return self.refill() };
+        self.free.set(awe.parent.get());
+        Some(awe)
+    }
+
+    /// Takes back a task that has ended. Its stack may still be in use until the next switch.
+    #[inline(always)]
+    pub(crate) fn give_free(&self, awe: &'static Awe) {
+        awe.parent.set(self.free.replace(Some(awe)));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refill(&'static self) -> Option<&'static Awe> {
+        let stack = self.stacks.get()?.take()?;
+        let awe = self.take_bare();
+        let colour = self.colour.replace(self.colour.get().wrapping_add(1)) as usize;
+        // A stack gives up at most a sixteenth of itself for its colour.
+        let colours = ((stack.top() - stack.bottom()) / (16 * COLOUR_BYTES)).clamp(1, COLOURS);
+        // Two words above the top are the task's own.
+        awe.stack_top.set(stack.top() - 16 - colour % colours * COLOUR_BYTES);
+        awe.state.set(states::ACTIVE);
+        // SAFETY: the owner's own cell; the task is new.
+        unsafe { *awe.stack.get() = Some(stack) };
+        self.stacks_now.set(self.stacks_now.get() + 1);
+        Some(awe)
+    }
+
+    /// Gives all unused stacks but `keep` back to their source.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn trim(&'static self, keep: usize) {
+        self.ended.set(0);
+        let mut link = &self.free;
+        for _ in 0..keep {
+            let Some(awe) = link.get() else { return };
+            link = &awe.parent;
+        }
+        let mut surplus = link.take();
+        while let Some(awe) = surplus {
+            surplus = awe.parent.get();
+            // SAFETY: the owner's own cell; nothing runs on the stack of a free task (invariant 6: the caller is on another).
+            let stack = unsafe { (*awe.stack.get()).take() };
+            if let (Some(stack), Some(source)) = (stack, self.stacks.get()) {
+                source.give(stack);
+            }
+            self.stacks_now.set(self.stacks_now.get() - 1);
+            awe.state.set(states::FREE);
+            awe.parent.set(self.bare.replace(Some(awe)));
+        }
+    }
+
+    /// Undoes what a task has that not every task has: from here on its names are void.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn retire(&self, awe: &Awe) {
+        awe.generation.fetch_add(1, Ordering::AcqRel);
+        awe.flags.set(0);
+        awe.name.set("");
+        awe.waits_for.set("");
+    }
+
+    /// Undoes it if there is something to undo.
+    #[inline(always)]
+    pub(crate) fn retire_if_known(&self, awe: &Awe) {
+        if awe.flags.get() != 0 {
+            self.retire(awe);
+        }
+    }
+
+    /// Wakes the thread, which sleeps.
+    #[cold]
+    pub(crate) fn wake_up(&'static self) {
+        if let Some(idle) = self.idle.get() {
+            idle.wake(self);
+        }
+    }
+
+    /// The running task.
+    #[inline(always)]
+    pub(crate) fn running(&self) -> &'static Awe {
+        // SAFETY: whoever asks has a Cx of this run-time, and that exists only while a task runs.
+        unsafe { self.current.get().unwrap_unchecked() }
+    }
+}
+
+/// The run-time of a context.
+///
+/// # Panics
+/// If the context belongs to another scheduler ([`Worker`](crate::Worker)).
+#[inline(always)]
+pub(crate) fn runtime(cx: &Cx) -> &'static Runtime {
+    let worker: *const Runtime = cx.worker().cast();
+    #[cfg(feature = "std")]
+    let worker = {
+        // Read from a thread-local variable rather than from `cx`, which lies on the task's stack: so the processor knows the
+        // next task before it knows this one's stack pointer.
+        let own = super::thread::own_runtime();
+        if own != worker {
+            foreign_context();
+        }
+        own
+    };
+    // SAFETY: with `std` every run-time that is a thread's own is one of `Runtime::acquire`; without, every Cx that comes here
+    // was made by `enter`, by the contract of whoever entered.
+    unsafe { &*worker }
+}
+
+#[cfg(feature = "std")]
+#[cold]
+#[inline(never)]
+fn foreign_context() -> ! {
+    panic!("this context was not made by `tasks::rt`")
+}
+
+/// Whether a run-time is the calling thread's.
+pub(crate) fn is_own(runtime: &'static Runtime) -> bool {
+    #[cfg(feature = "std")]
+    return core::ptr::eq(super::thread::own_runtime(), runtime);
+    #[cfg(not(feature = "std"))]
+    {
+        let _ = runtime;
+        false
+    }
+}
+
+/// The running task.
+pub fn current(cx: &Cx) -> AweRef {
+    runtime(cx).running().reference()
+}
+
+/// Gives the running task a name for reports.
+pub fn set_name(cx: &Cx, name: &'static str) {
+    let awe = runtime(cx).running();
+    awe.flags.set(awe.flags.get() | awe_flags::NAMED);
+    awe.name.set(name);
+}
+
+#[cfg(feature = "std")]
+pub use hosted::{Config, run};
+
+#[cfg(feature = "std")]
+mod hosted {
+    use super::{Cx, Parts, Runtime};
+    use crate::rt::stacks::MappedStacks;
+    use crate::rt::thread;
+
+    /// Runs `f` as the first task of the calling thread, with the default [`Config`]; returns when it and everything that it started
+    /// have ended.
+    ///
+    /// # Panics
+    /// If the thread runs tasks already: one stack has one [`Cx`]. Else with the first panic in `f` or in a task.
+    pub fn run<R>(f: impl FnOnce(&mut Cx) -> R) -> R {
+        Config::default().run(f)
+    }
+
+    /// What a thread's run-time is to be like.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Config {
+        /// The size of a stack in bytes, without its guard page; rounded up to pages. Default 64 KiB.
+        pub stack_size_bytes: usize,
+        /// How many unused stacks are kept; more are returned to the system. Default 1024.
+        pub keep_stacks: usize,
+    }
+
+    impl Default for Config {
+        fn default() -> Self {
+            Config { stack_size_bytes: 64 * 1024, keep_stacks: 1024 }
+        }
+    }
+
+    impl Config {
+        /// Runs `f` as [`run`] does.
+        ///
+        /// # Panics
+        /// As [`run`].
+        pub fn run<R>(&self, f: impl FnOnce(&mut Cx) -> R) -> R {
+            let thread = thread::Claim::new();
+            let stacks = MappedStacks::of_size(self.stack_size_bytes);
+            let core = refs::reclaim::Core::register();
+            let parts = Parts { stacks, idle: &thread::Futex, keep_stacks: self.keep_stacks };
+            let runtime = Runtime::acquire(parts, core.number());
+            let _claim = thread.set(runtime);
+            // SAFETY: the run-time was acquired just now. The claim was free, so the thread ran no tasks: no Cx is
+            // reachable from its stack.
+            unsafe { runtime.enter(f) }
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Ways to suspend. Each is inlined into its caller up to and including the switch (module comment of [`rt`](super)).
+
+use refs::{Cx, reclaim};
+
+use super::awe::{AweRef, NotSuspended};
+use super::ids::{Id, NotSaved};
+use super::layout::{Awe, Runtime, states};
+use super::runtime::runtime;
+use crate::switch::exchange;
+
+/// Switches from the running task, which is queued or parked, to `next`, which is neither any more.
+///
+/// # Safety
+/// As said; `cx` is the running task's.
+#[inline(always)]
+pub(crate) unsafe fn switch_to(runtime: &'static Runtime, me: &'static Awe, next: &'static Awe) {
+    // SAFETY: by this function's contract.
+    unsafe { switch_with(runtime, me, next, 0) };
+}
+
+/// Switches as [`switch_to`] does, with a message to `next`.
+///
+/// # Safety
+/// As for [`switch_to`].
+#[inline(always)]
+pub(crate) unsafe fn switch_with(runtime: &'static Runtime, me: &'static Awe, next: &'static Awe, message: usize) {
+    runtime.current.set(Some(next));
+    // SAFETY: `next` was suspended by this function or by `call_on`, and is resumed once, because it was taken out of the
+    // queue or out of its parked state.
+    let message = unsafe { exchange(me.resume_point(), next.resume_point(), message) };
+    if message != 0 {
+        super::stop::end_this_task();
+    }
+}
+
+/// The task of `cx`, which is about to suspend.
+#[inline(always)]
+pub(crate) fn suspending(cx: &mut Cx) -> (&'static Runtime, &'static Awe) {
+    let runtime = runtime(cx);
+    reclaim::quiescent(cx, runtime.core.get() as usize);
+    (runtime, runtime.running())
+}
+
+/// If `me` is attached: detaches it, and says who called it.
+#[inline(always)]
+pub(crate) fn detach(me: &'static Awe) -> Option<&'static Awe> {
+    let parent = me.parent.get()?;
+    me.parent.set(None);
+    // SAFETY: a task that is attached is in a block of a task that has not ended, so the block exists.
+    let block = unsafe { &*me.block.get() };
+    block.count.set(block.count.get() + 1);
+    Some(parent)
+}
+
+/// Detaches `me` and all that called it, and queues them: those further out are further in front. Leaves `except` out.
+#[cold]
+#[inline(never)]
+pub(crate) fn detach_all(runtime: &'static Runtime, me: &'static Awe, except: Option<&'static Awe>) {
+    let mut task = me;
+    while let Some(parent) = detach(task) {
+        if !except.is_some_and(|except| core::ptr::eq(except, parent)) {
+            runtime.push_front(parent);
+            runtime.make_room();
+        }
+        task = parent;
+    }
+}
+
+/// Who runs after `me`, which is queued or parked already.
+#[inline(always)]
+pub(crate) fn successor(cx: &mut Cx, runtime: &'static Runtime, me: &'static Awe) -> &'static Awe {
+    detach(me).unwrap_or_else(|| runtime.next(cx))
+}
+
+/// Lets all that is queued run first.
+///
+/// A child that was called by its parent and suspends for the first time lets its parent go on before everything else.
+#[inline(always)]
+pub fn yield_async(cx: &mut Cx) {
+    let (runtime, me) = suspending(cx);
+    runtime.look_at_remote();
+    runtime.push_back(me);
+    let next = match detach(me) {
+        Some(parent) => {
+            runtime.make_room();
+            parent
+        }
+        // Not empty: `me` is in it.
+        None => runtime.pop_entry().unwrap_or_else(|| runtime.wait_for_next(cx)),
+    };
+    // SAFETY: `me` is queued and `next` was taken out of the queue, or called `me`.
+    unsafe { switch_to(runtime, me, next) };
+}
+
+/// Suspends until somebody [schedules](AweRef::schedule) this task or yields to it.
+#[inline(always)]
+pub fn suspend_async(cx: &mut Cx) {
+    suspend_then_async(cx, |_| ());
+}
+
+/// Suspends as [`suspend_async`] does, and calls `publish` with the task's name after it became suspended and before another one
+/// runs: so nobody can be too early, on this thread or another. (The place to let a lock go.)
+#[inline(always)]
+pub fn suspend_then_async(cx: &mut Cx, publish: impl FnOnce(AweRef)) {
+    let (runtime, me) = suspending(cx);
+    me.state.set(states::PARKED);
+    me.waits_for.set("its name");
+    let name = me.reference();
+    let undo = Unpark { runtime, me };
+    publish(name);
+    core::mem::forget(undo);
+    let next = successor(cx, runtime, me);
+    // SAFETY: `me` is parked, or queued by `publish`; `next` was taken out of the queue, or called `me`.
+    unsafe { switch_to(runtime, me, next) };
+}
+
+/// The task did not suspend after all: what was to be done first has panicked.
+struct Unpark {
+    runtime: &'static Runtime,
+    me: &'static Awe,
+}
+
+impl Drop for Unpark {
+    fn drop(&mut self) {
+        self.me.state.set(states::ACTIVE);
+        if self.runtime.is_queued(self.me) {
+            self.runtime.remove(self.me);
+        }
+    }
+}
+
+/// Where the target of a switch was.
+enum Target {
+    /// It was queued or parked and is neither any more.
+    Taken,
+    /// It has called, directly or not, the running task.
+    Calls,
+}
+
+/// Takes a task of this thread out of the queue or out of its parked state.
+#[inline(always)]
+fn take(runtime: &'static Runtime, me: &'static Awe, target: AweRef) -> Result<Target, NotSuspended> {
+    let awe = target.awe;
+    if !target.is_alive() {
+        return Err(NotSuspended);
+    }
+    match awe.state.get() {
+        states::PARKED => awe.state.set(states::ACTIVE),
+        states::ACTIVE if runtime.is_queued(awe) => runtime.remove(awe),
+        states::ACTIVE if !core::ptr::eq(awe, me) => return Ok(Target::Calls),
+        _ => return Err(NotSuspended),
+    }
+    Ok(Target::Taken)
+}
+
+/// What happened to a task that the running one wanted to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yielded {
+    /// It ran, and this task runs again now.
+    Switched,
+    /// It belongs to another thread, which was asked to run it; this task did not suspend.
+    Requested,
+}
+
+/// Switches to `target`, whether it is queued or suspended itself; the running task goes to the end of the queue. A target of
+/// another thread is only [scheduled](AweRef::schedule).
+///
+/// # Errors
+/// [`NotSuspended`] if the target has ended, is the running task, or waits for something else; then nothing has happened.
+#[inline(always)]
+pub fn yield_to_async(cx: &mut Cx, target: AweRef) -> Result<Yielded, NotSuspended> {
+    let (runtime, me) = suspending(cx);
+    if !core::ptr::eq(target.awe.runtime, runtime) {
+        return target.schedule().map(|()| Yielded::Requested);
+    }
+    let took = take(runtime, me, target)?;
+    runtime.push_back(me);
+    runtime.make_room();
+    go_to(runtime, me, target, took);
+    Ok(Yielded::Switched)
+}
+
+/// Switches to `target` and suspends the running task: it is *not* queued, and somebody must name it to resume it. The
+/// cheapest way from one task to another; dispatches nothing and takes in nothing from other threads.
+///
+/// # Errors
+/// [`NotSuspended`] as for [`yield_to_async`], and for a target of another thread.
+#[inline(always)]
+pub fn hand_over_async(cx: &mut Cx, target: AweRef) -> Result<(), NotSuspended> {
+    let (runtime, me) = suspending(cx);
+    if !core::ptr::eq(target.awe.runtime, runtime) {
+        return Err(NotSuspended);
+    }
+    let took = take(runtime, me, target)?;
+    me.state.set(states::PARKED);
+    go_to(runtime, me, target, took);
+    Ok(())
+}
+
+#[inline(always)]
+fn go_to(runtime: &'static Runtime, me: &'static Awe, target: AweRef, took: Target) {
+    match took {
+        Target::Taken if me.parent.get().is_none() => {}
+        Target::Taken => detach_all(runtime, me, None),
+        Target::Calls => detach_all(runtime, me, Some(target.awe)),
+    }
+    // SAFETY: `me` is queued or parked; the target was taken out of the queue, out of its parked state, or out of its call.
+    unsafe { switch_to(runtime, me, target.awe) };
+}
+
+/// Yields as [`yield_async`] does; meanwhile the task can be found under `id`.
+///
+/// # Errors
+/// [`NotSaved`] if there is no such id, or another task is saved under it; then nothing has happened.
+#[inline(always)]
+pub fn yield_and_save_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
+    let saved = runtime(cx).save(id)?;
+    yield_async(cx);
+    runtime(cx).unsave(saved);
+    Ok(())
+}
+
+/// Suspends as [`suspend_async`] does; the task can be found, and resumed, under `id`.
+///
+/// # Errors
+/// As for [`yield_and_save_async`].
+#[inline(always)]
+pub fn yield_and_save_no_dispatch_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
+    let saved = runtime(cx).save(id)?;
+    suspend_async(cx);
+    runtime(cx).unsave(saved);
+    Ok(())
+}
+
+/// Yields to the task that is saved under `id`, as [`yield_to_async`] does.
+///
+/// # Errors
+/// [`NotSaved`] if there is no such id, or no suspended task is saved under it; then nothing has happened.
+#[inline(always)]
+pub fn yield_to_id_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
+    let target = runtime(cx).saved(id)?;
+    yield_to_async(cx, target)?;
+    Ok(())
+}
+
+/// Hands over to the task that is saved under `id`, as [`hand_over_async`] does.
+///
+/// # Errors
+/// As for [`yield_to_id_async`].
+#[inline(always)]
+pub fn yield_to_id_no_dispatch_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
+    let target = runtime(cx).saved(id)?;
+    hand_over_async(cx, target)?;
+    Ok(())
+}
+
+/// Yields to the task that is saved under `to`; meanwhile the running one, which is queued, can be found under `from`.
+///
+/// # Errors
+/// [`NotSaved`] as for [`yield_to_id_async`] and [`yield_and_save_async`]; then nothing has happened.
+#[inline(always)]
+pub fn yield_to_id_and_save_async(cx: &mut Cx, to: Id, from: Id) -> Result<(), NotSaved> {
+    let target = runtime(cx).saved(to)?;
+    let saved = runtime(cx).save(from)?;
+    let result = yield_to_async(cx, target);
+    runtime(cx).unsave(saved);
+    result?;
+    Ok(())
+}
+
+/// Hands over to the task that is saved under `to`; the running one is suspended and can be found under `from`.
+///
+/// # Errors
+/// As for [`yield_to_id_and_save_async`].
+#[inline(always)]
+pub fn yield_to_id_and_save_no_dispatch_async(cx: &mut Cx, to: Id, from: Id) -> Result<(), NotSaved> {
+    let target = runtime(cx).saved(to)?;
+    let saved = runtime(cx).save(from)?;
+    let result = hand_over_async(cx, target);
+    runtime(cx).unsave(saved);
+    result?;
+    Ok(())
+}
