@@ -1,0 +1,51 @@
+//! The time-stamp counter, and how it relates to the core's own clock.
+
+#[cfg(not(target_arch = "x86_64"))]
+compile_error!("the tables count cycles of the x86-64 time-stamp counter");
+
+use core::arch::x86_64::{_mm_lfence, _rdtsc};
+
+/// A point in time: ticks of the time-stamp counter. What stands before the call has been executed.
+#[inline(always)]
+pub fn now() -> u64 {
+    // SAFETY: both instructions exist on every x86-64 and touch no memory.
+    unsafe {
+        _mm_lfence();
+        let ticks = _rdtsc();
+        _mm_lfence();
+        ticks
+    }
+}
+
+/// What two calls of [`now`] cost by themselves: the median of many.
+pub fn overhead() -> u64 {
+    let mut samples: Vec<u64> = (0..2001)
+        .map(|_| {
+            let start = now();
+            now() - start
+        })
+        .collect();
+    *samples.select_nth_unstable(1000).1
+}
+
+/// How many ticks one cycle of the core takes, by a chain of additions that depend on each other (one cycle each).
+pub fn ticks_per_core_cycle() -> f64 {
+    const CHAIN: u64 = 100_000;
+    let mut best = f64::MAX;
+    for _ in 0..20 {
+        let start = now();
+        let mut value = 1_u64;
+        for _ in 0..CHAIN / 10 {
+            // SAFETY: ten additions to a register of ours.
+            unsafe {
+                core::arch::asm!(
+                    ".rept 10", "add {value}, 1", ".endr",
+                    value = inout(reg) value, options(nomem, nostack)
+                );
+            }
+        }
+        core::hint::black_box(value);
+        best = best.min((now() - start) as f64 / CHAIN as f64);
+    }
+    best
+}

@@ -1,0 +1,108 @@
+//! Tasks: `ebb-tasks` beside other coroutines and executors, all on one core.
+
+use generational_arena::Arena;
+use slotmap::{DefaultKey, SlotMap};
+use std::hint::black_box;
+
+use crate::line::Line;
+use crate::peers::{boost, coroutines, embassy, futures, libco, may, smol, tokio};
+
+/// All lines of the table.
+pub fn lines() -> Vec<Line> {
+    vec![
+        ring::<2>("yield through the run queue, 2 tasks"),
+        ring::<64>("yield through the run queue, 64 tasks"),
+        ring::<512>("yield through the run queue, 512 tasks"),
+        switch(),
+        create_single(),
+        create_empty(),
+        create_nested(),
+        create_suspend(),
+        finish(),
+        ids(),
+    ]
+}
+
+fn ring<const TASKS: usize>(title: &'static str) -> Line {
+    Line::new(title)
+        .peer("corosensei, resumed in turn", |s| coroutines::ring(s, TASKS))
+        .peer_if("boost.context, resumed in turn", boost::ring::<TASKS>())
+        .peer_if("libco, each to the next", libco::ring::<TASKS>())
+        .peer("may", |s| may::ring(s, TASKS))
+        .peer("embassy-executor", |s| embassy::ring(s, TASKS))
+        .peer("smol", |s| smol::ring(s, TASKS))
+        .peer("tokio", |s| tokio::ring(s, TASKS))
+}
+
+fn switch() -> Line {
+    Line::new("switch to a given task, no queue")
+        .peer("corosensei, resume or suspend", coroutines::switch)
+        .peer_if("boost.context", boost::switch())
+        .peer_if("libco", libco::ring::<2>())
+        .peer("Box<dyn Future>, polled by hand", futures::switch)
+}
+
+fn create_single() -> Line {
+    Line::new("make, run and end an empty task, one at a time")
+        .peer("corosensei, pooled stacks", coroutines::create_single)
+        .peer("an empty call", |s| s.single(empty_call))
+}
+
+#[inline(never)]
+fn empty_call() {
+    black_box(());
+}
+
+fn create_empty() -> Line {
+    Line::new("make, run and end an empty task")
+        .peer("an empty call", |s| s.each(empty_call))
+        .peer("Box<dyn Future>, polled by hand", futures::create_empty)
+        .peer("corosensei, pooled stacks", coroutines::create_empty)
+        .peer_if("libco, one static stack", libco::create_empty())
+        .peer_if("boost.context, pooled stacks", boost::create_empty())
+        .peer("embassy-executor, static slot", |s| embassy::create(s, 0))
+        .peer("smol, awaited", smol::create_empty)
+        .peer("tokio, awaited", tokio::create_empty)
+        .peer("may, joined", |s| may::create(s, 0))
+}
+
+fn create_nested() -> Line {
+    Line::new("64 tasks made inside each other, each")
+        .peer("corosensei, pooled stacks", |s| coroutines::create_nested(s, 64))
+}
+
+fn create_suspend() -> Line {
+    Line::new("make a task that suspends once, resume and end it")
+        .peer("Box<dyn Future>, polled by hand", futures::create_suspend)
+        .peer("corosensei, pooled stacks", coroutines::create_suspend)
+        .peer_if("libco, one static stack", libco::create_suspend())
+        .peer_if("boost.context, pooled stacks", boost::create_suspend())
+        .peer("embassy-executor, static slot", |s| embassy::create(s, 1))
+        .peer("smol, awaited", smol::create_suspend)
+        .peer("tokio, awaited", tokio::create_suspend)
+        .peer("may, joined", |s| may::create(s, 1))
+}
+
+fn finish() -> Line {
+    Line::new("an empty finish block")
+        .peer("std::thread::scope, empty", |s| s.each(|| std::thread::scope(|_| ())))
+        .peer("tokio JoinSet, empty", tokio::empty_set)
+}
+
+fn ids() -> Line {
+    Line::new("make a task's id and give it back")
+        .peer("slotmap insert, remove", |s| {
+            let mut map = SlotMap::new();
+            s.each(|| {
+                let key: DefaultKey = black_box(map.insert(1_usize));
+                black_box(map.remove(key));
+            });
+        })
+        .peer("generational-arena insert, remove", |s| {
+            let mut arena = Arena::new();
+            s.each(|| {
+                let key = black_box(arena.insert(1_usize));
+                black_box(arena.remove(key));
+            });
+        })
+}
