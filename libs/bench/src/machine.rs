@@ -37,13 +37,17 @@ pub fn real_time() -> bool {
 
 /// Runs `other` in a second thread, on another core than this one's, while `here` runs.
 pub fn beside<R>(other: impl FnOnce() + Send, here: impl FnOnce() -> R) -> R {
+    let (arrived, has_arrived) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        scope.spawn(move || {
             if let Some(&core) = ALL_CORES.get().and_then(|cores| cores.get(1)) {
                 let _ = pin(core);
             }
+            let _ = arrived.send(());
             other();
         });
+        // It is born on this core, which `here` may never give up.
+        let _ = has_arrived.recv();
         here()
     })
 }

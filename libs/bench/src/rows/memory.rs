@@ -95,10 +95,11 @@ pub fn park(who: &str, tasks: usize) -> Result<f64> {
             let (started, all_started) = std::sync::mpsc::channel();
             for _ in 0..tasks {
                 let started = started.clone();
-                may::go_with!(0x200, move || {
+                let parked = may::go_with!(0x200, move || {
                     let _ = started.send(());
                     may::coroutine::park();
                 });
+                drop(parked.context("no further coroutine can be made")?);
             }
             all_started.iter().take(tasks).for_each(drop);
             machine::memory_bytes()?
