@@ -26,7 +26,14 @@ fn main() {
     }
     if let Some(folder) = std::env::var_os("LIBCO").map(PathBuf::from) {
         let sources = [PathBuf::from("shim/libco.c"), folder.join("libco.c")];
-        if cc::Build::new().opt_level(3).warnings(false).include(&folder).files(sources).try_compile("ebb_libco").is_ok() {
+        if cc::Build::new()
+            .opt_level(3)
+            .warnings(false)
+            .include(&folder)
+            .files(sources)
+            .try_compile("ebb_libco")
+            .is_ok()
+        {
             println!("cargo::rustc-cfg=libco");
         }
     } else if let Some(flags) = says("pkg-config", &["--libs-only-l", "libco"]) {

@@ -234,12 +234,7 @@ impl Line {
             summaries.sort_by(|a, b| a.1.total_cmp(&b.1));
             let best = summaries.iter().map(|summary| summary.0).min_by(f64::total_cmp);
             let median = summaries.get(summaries.len() / 2).map(|summary| summary.1);
-            Figure {
-                who: contender.who,
-                ours: contender.ours,
-                median: median.map(in_unit),
-                best: best.map(in_unit),
-            }
+            Figure { who: contender.who, ours: contender.ours, median: median.map(in_unit), best: best.map(in_unit) }
         });
         Measured { title: self.title, unit: self.unit, goal: self.goal, figures: figures.collect() }
     }

@@ -128,8 +128,7 @@ pub fn text(measured: &Measured) -> String {
         let mark = if figure.ours { '*' } else { ' ' };
         let cell = |value: Option<f64>| value.map_or("not installed".to_owned(), number);
         let ratio = ratio(measured, figure).map_or(String::new(), |ratio| format!("{ratio:>8.2}x"));
-        let _ =
-            writeln!(out, "{mark} {:<36}{:>14}{:>14}{ratio}", figure.who, cell(figure.median), cell(figure.best));
+        let _ = writeln!(out, "{mark} {:<36}{:>14}{:>14}{ratio}", figure.who, cell(figure.median), cell(figure.best));
     }
     out
 }
@@ -152,9 +151,7 @@ fn line_json(measured: &Measured) -> Value {
     let figures: Vec<Value> = measured
         .figures
         .iter()
-        .map(|figure| {
-            json!({ "who": figure.who, "ours": figure.ours, "median": figure.median, "best": figure.best })
-        })
+        .map(|figure| json!({ "who": figure.who, "ours": figure.ours, "median": figure.median, "best": figure.best }))
         .collect();
     json!({
         "title": measured.title, "unit": measured.unit.name(), "goal": goal(measured),

@@ -29,8 +29,7 @@ fn forever(yielder: &Yielder<bool, ()>, mut stop: bool) {
 
 /// Coroutines resumed in turn; per coroutine resumed (there and back).
 pub fn ring(s: &mut Samples, tasks: usize) {
-    let mut ring: Vec<Coroutine<bool, (), ()>> =
-        (0..tasks).map(|_| Coroutine::with_stack(take(), forever)).collect();
+    let mut ring: Vec<Coroutine<bool, (), ()>> = (0..tasks).map(|_| Coroutine::with_stack(take(), forever)).collect();
     let rounds = super::rounds(tasks);
     s.batches(rounds * tasks, || {
         for _ in 0..rounds {
@@ -77,8 +76,7 @@ pub fn create_single(s: &mut Samples) {
 /// A coroutine on a pooled stack that suspends once.
 pub fn create_suspend(s: &mut Samples) {
     s.each(|| {
-        let mut coroutine: Coroutine<(), (), ()> =
-            Coroutine::with_stack(take(), |yielder, ()| yielder.suspend(()));
+        let mut coroutine: Coroutine<(), (), ()> = Coroutine::with_stack(take(), |yielder, ()| yielder.suspend(()));
         if let CoroutineResult::Yield(()) = coroutine.resume(()) {
             coroutine.resume(());
         }

@@ -104,6 +104,11 @@ fn take() -> Line {
             let realm = Realm::new();
             with_cx(|cx| passes(s, &strong_in(&realm), |object| _ = black_box(object.get(cx).value)));
         })
+        .ours("ebb-refs Slab get", |s| {
+            let mut slab = Slab::<Thing>::new();
+            let keys: Vec<usize> = (0..OBJECTS).map(|value| slab.insert(thing(value))).collect();
+            with_cx(|cx| passes(s, &keys, |&key| _ = black_box(slab.get(key, cx).map(|object| object.value))));
+        })
         .peer("plain borrow (Vec<Box>)", |s| {
             let table: Vec<Box<Thing>> = (0..OBJECTS).map(|value| Box::new(thing(value))).collect();
             passes(s, &table, |object| _ = black_box(object.value));
@@ -287,6 +292,18 @@ fn make() -> Line {
         .ours("ebb-refs, one thread", |s| {
             let realm = Realm::new();
             with_cx(|cx| s.each(|| black_box(StrongRc::new_in(thing(1), &realm)).destroy(cx)));
+        })
+        .ours("ebb-refs Slab insert, remove, one thread", |s| {
+            let realm = Realm::new();
+            let mut slab = Slab::<Thing, Local>::new_in(&realm);
+            with_cx(|cx| {
+                s.each(|| {
+                    let key = black_box(slab.insert(thing(1)));
+                    if let Some(dying) = slab.remove(key) {
+                        dying.destroy(cx);
+                    }
+                });
+            });
         })
         .peer("Box", |s| s.each(|| drop(black_box(Box::new(thing(1))))))
         .peer("Rc", |s| s.each(|| drop(black_box(Rc::new(thing(1))))))

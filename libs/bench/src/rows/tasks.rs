@@ -4,15 +4,15 @@ use generational_arena::Arena;
 use slotmap::{DefaultKey, SlotMap};
 use std::hint::black_box;
 
-use crate::line::Line;
+use crate::line::{Goal, Line};
 use crate::peers::{boost, coroutines, embassy, futures, libco, may, smol, tokio};
 
 /// All lines of the table.
 pub fn lines() -> Vec<Line> {
     vec![
-        ring::<2>("yield through the run queue, 2 tasks"),
-        ring::<64>("yield through the run queue, 64 tasks"),
-        ring::<512>("yield through the run queue, 512 tasks"),
+        ring::<2>("yield through the run queue, 2 tasks", 5.0),
+        ring::<64>("yield through the run queue, 64 tasks", 7.0),
+        ring::<512>("yield through the run queue, 512 tasks", 9.0),
         switch(),
         create_single(),
         create_empty(),
@@ -23,8 +23,9 @@ pub fn lines() -> Vec<Line> {
     ]
 }
 
-fn ring<const TASKS: usize>(title: &'static str) -> Line {
+fn ring<const TASKS: usize>(title: &'static str, goal: f64) -> Line {
     Line::new(title)
+        .goal(Goal::AtMost(goal))
         .peer("corosensei, resumed in turn", |s| coroutines::ring(s, TASKS))
         .peer_if("boost.context, resumed in turn", boost::ring::<TASKS>())
         .peer_if("libco, each to the next", libco::ring::<TASKS>())
@@ -36,6 +37,7 @@ fn ring<const TASKS: usize>(title: &'static str) -> Line {
 
 fn switch() -> Line {
     Line::new("switch to a given task, no queue")
+        .goal(Goal::AtMost(3.2))
         .peer("corosensei, resume or suspend", coroutines::switch)
         .peer_if("boost.context", boost::switch())
         .peer_if("libco", libco::ring::<2>())
@@ -44,6 +46,7 @@ fn switch() -> Line {
 
 fn create_single() -> Line {
     Line::new("make, run and end an empty task, one at a time")
+        .goal(Goal::AtMost(8.0))
         .peer("corosensei, pooled stacks", coroutines::create_single)
         .peer("an empty call", |s| s.single(empty_call))
 }
@@ -55,6 +58,7 @@ fn empty_call() {
 
 fn create_empty() -> Line {
     Line::new("make, run and end an empty task")
+        .goal(Goal::AtMost(5.0))
         .peer("an empty call", |s| s.each(empty_call))
         .peer("Box<dyn Future>, polled by hand", futures::create_empty)
         .peer("corosensei, pooled stacks", coroutines::create_empty)
@@ -68,11 +72,13 @@ fn create_empty() -> Line {
 
 fn create_nested() -> Line {
     Line::new("64 tasks made inside each other, each")
+        .goal(Goal::AtMost(20.0))
         .peer("corosensei, pooled stacks", |s| coroutines::create_nested(s, 64))
 }
 
 fn create_suspend() -> Line {
     Line::new("make a task that suspends once, resume and end it")
+        .goal(Goal::AtMost(22.0))
         .peer("Box<dyn Future>, polled by hand", futures::create_suspend)
         .peer("corosensei, pooled stacks", coroutines::create_suspend)
         .peer_if("libco, one static stack", libco::create_suspend())
@@ -85,12 +91,14 @@ fn create_suspend() -> Line {
 
 fn finish() -> Line {
     Line::new("an empty finish block")
+        .goal(Goal::AtMost(1.0))
         .peer("std::thread::scope, empty", |s| s.each(|| std::thread::scope(|_| ())))
         .peer("tokio JoinSet, empty", tokio::empty_set)
 }
 
 fn ids() -> Line {
     Line::new("make a task's id and give it back")
+        .goal(Goal::AtMostOf(1.0, "slotmap insert, remove"))
         .peer("slotmap insert, remove", |s| {
             let mut map = SlotMap::new();
             s.each(|| {
