@@ -36,13 +36,13 @@ fn main() {
         {
             println!("cargo::rustc-cfg=libco");
         }
-    } else if let Some(flags) = says("pkg-config", &["--libs-only-l", "libco"]) {
-        if cc::Build::new().opt_level(3).warnings(false).file("shim/libco.c").try_compile("ebb_libco").is_ok() {
-            flags.split_whitespace().for_each(|flag| {
-                println!("cargo::rustc-link-lib={}", flag.trim_start_matches("-l"));
-            });
-            println!("cargo::rustc-cfg=libco");
-        }
+    } else if let Some(flags) = says("pkg-config", &["--libs-only-l", "libco"])
+        && cc::Build::new().opt_level(3).warnings(false).file("shim/libco.c").try_compile("ebb_libco").is_ok()
+    {
+        flags.split_whitespace().for_each(|flag| {
+            println!("cargo::rustc-link-lib={}", flag.trim_start_matches("-l"));
+        });
+        println!("cargo::rustc-cfg=libco");
     }
 }
 

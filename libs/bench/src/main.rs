@@ -8,6 +8,7 @@
 mod clock;
 mod line;
 mod machine;
+mod ours;
 mod peers;
 mod plot;
 mod report;

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, CoroutineResult, Yielder};
+use slotmap::{DefaultKey, SlotMap};
 
 use crate::line::{BATCH, Samples};
 
@@ -54,6 +55,23 @@ pub fn switch(s: &mut Samples) {
     });
     coroutine.resume(true);
     give(coroutine.into_stack());
+}
+
+/// The same for a coroutine that is found by its key.
+pub fn switch_by_key(s: &mut Samples) {
+    let mut map: SlotMap<DefaultKey, Coroutine<bool, (), ()>> = SlotMap::new();
+    let key = map.insert(Coroutine::with_stack(take(), forever));
+    s.batches(2 * BATCH, || {
+        for _ in 0..BATCH {
+            if let Some(coroutine) = map.get_mut(std::hint::black_box(key)) {
+                coroutine.resume(false);
+            }
+        }
+    });
+    for (_, mut coroutine) in map.drain() {
+        coroutine.resume(true);
+        give(coroutine.into_stack());
+    }
 }
 
 #[inline(always)]

@@ -10,7 +10,7 @@ use corosensei::stack::DefaultStack;
 use embassy_executor::raw::{Executor, TaskStorage};
 
 use crate::line::{Line, Samples, Unit};
-use crate::machine;
+use crate::{machine, ours};
 
 const MILLION: usize = 1_000_000;
 /// Stacks with a guard page of their own need two mappings each, and Linux allows 65,530 of them.
@@ -20,7 +20,8 @@ const GUARDED: usize = 30_000;
 pub fn lines() -> Vec<Line> {
     let line = Line::new("memory of a parked task, of a million").unit(Unit::Bytes).once();
     vec![
-        line.peer("tokio", |s| child(s, "tokio", MILLION))
+        line.ours("ebb-tasks, stacks of 4 KiB with a guard", |s| child(s, "ebb", MILLION))
+            .peer("tokio", |s| child(s, "tokio", MILLION))
             .peer("smol", |s| child(s, "smol", MILLION))
             .peer("embassy-executor", |s| child(s, "embassy", MILLION))
             .peer("corosensei, 4 KiB stacks (30,000)", |s| child(s, "corosensei", GUARDED))
@@ -50,6 +51,9 @@ fn ask(who: &str, tasks: usize) -> Result<f64> {
 /// # Errors
 /// Where there is no contender of that name.
 pub fn park(who: &str, tasks: usize) -> Result<f64> {
+    if who == "ebb" {
+        return Ok(ours::parked_bytes(tasks)? / tasks as f64);
+    }
     let before = machine::memory_bytes()?;
     let after = match who {
         "tokio" => {

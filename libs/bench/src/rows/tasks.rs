@@ -5,6 +5,7 @@ use slotmap::{DefaultKey, SlotMap};
 use std::hint::black_box;
 
 use crate::line::{Goal, Line};
+use crate::ours;
 use crate::peers::{boost, coroutines, embassy, futures, libco, may, smol, tokio};
 
 /// All lines of the table.
@@ -14,6 +15,7 @@ pub fn lines() -> Vec<Line> {
         ring::<64>("yield through the run queue, 64 tasks", 7.0),
         ring::<512>("yield through the run queue, 512 tasks", 9.0),
         switch(),
+        switch_by_id(),
         create_single(),
         create_empty(),
         create_nested(),
@@ -26,6 +28,7 @@ pub fn lines() -> Vec<Line> {
 fn ring<const TASKS: usize>(title: &'static str, goal: f64) -> Line {
     Line::new(title)
         .goal(Goal::AtMost(goal))
+        .ours("ebb-tasks", |s| ours::ring(s, TASKS))
         .peer("corosensei, resumed in turn", |s| coroutines::ring(s, TASKS))
         .peer_if("boost.context, resumed in turn", boost::ring::<TASKS>())
         .peer_if("libco, each to the next", libco::ring::<TASKS>())
@@ -38,15 +41,24 @@ fn ring<const TASKS: usize>(title: &'static str, goal: f64) -> Line {
 fn switch() -> Line {
     Line::new("switch to a given task, no queue")
         .goal(Goal::AtMost(3.2))
+        .ours("ebb-tasks", ours::hand_over)
         .peer("corosensei, resume or suspend", coroutines::switch)
         .peer_if("boost.context", boost::switch())
         .peer_if("libco", libco::ring::<2>())
         .peer("Box<dyn Future>, polled by hand", futures::switch)
 }
 
+fn switch_by_id() -> Line {
+    Line::new("switch to a task named by a checked id, and save oneself under one")
+        .goal(Goal::AtMost(6.0))
+        .ours("ebb-tasks", ours::hand_over_by_id)
+        .peer("corosensei, in a slotmap", coroutines::switch_by_key)
+}
+
 fn create_single() -> Line {
     Line::new("make, run and end an empty task, one at a time")
         .goal(Goal::AtMost(8.0))
+        .ours("ebb-tasks", ours::create_single)
         .peer("corosensei, pooled stacks", coroutines::create_single)
         .peer("an empty call", |s| s.single(empty_call))
 }
@@ -59,6 +71,8 @@ fn empty_call() {
 fn create_empty() -> Line {
     Line::new("make, run and end an empty task")
         .goal(Goal::AtMost(5.0))
+        .ours("ebb-tasks", ours::create_empty)
+        .ours("ebb-tasks, eager", ours::create_empty_eager)
         .peer("an empty call", |s| s.each(empty_call))
         .peer("Box<dyn Future>, polled by hand", futures::create_empty)
         .peer("corosensei, pooled stacks", coroutines::create_empty)
@@ -73,12 +87,14 @@ fn create_empty() -> Line {
 fn create_nested() -> Line {
     Line::new("64 tasks made inside each other, each")
         .goal(Goal::AtMost(20.0))
+        .ours("ebb-tasks", |s| ours::create_nested(s, 64))
         .peer("corosensei, pooled stacks", |s| coroutines::create_nested(s, 64))
 }
 
 fn create_suspend() -> Line {
     Line::new("make a task that suspends once, resume and end it")
         .goal(Goal::AtMost(22.0))
+        .ours("ebb-tasks", ours::create_suspend)
         .peer("Box<dyn Future>, polled by hand", futures::create_suspend)
         .peer("corosensei, pooled stacks", coroutines::create_suspend)
         .peer_if("libco, one static stack", libco::create_suspend())
@@ -92,6 +108,7 @@ fn create_suspend() -> Line {
 fn finish() -> Line {
     Line::new("an empty finish block")
         .goal(Goal::AtMost(1.0))
+        .ours("ebb-tasks", ours::finish)
         .peer("std::thread::scope, empty", |s| s.each(|| std::thread::scope(|_| ())))
         .peer("tokio JoinSet, empty", tokio::empty_set)
 }
@@ -99,6 +116,7 @@ fn finish() -> Line {
 fn ids() -> Line {
     Line::new("make a task's id and give it back")
         .goal(Goal::AtMostOf(1.0, "slotmap insert, remove"))
+        .ours("ebb-tasks", ours::ids)
         .peer("slotmap insert, remove", |s| {
             let mut map = SlotMap::new();
             s.each(|| {
