@@ -110,13 +110,13 @@ impl Unit {
 #[derive(Clone, Copy, Debug)]
 pub enum Goal {
     /// At most so much, in the line's unit.
-    AtMost(f64),
+    Most(f64),
     /// At least so much, in the line's unit.
-    AtLeast(f64),
+    Least(f64),
     /// At most so much of the named contender's figure in the same run.
-    AtMostOf(f64, &'static str),
+    ShareOf(f64, &'static str),
     /// At most so many cycles more than the named contender's figure in the same run.
-    AtMostAbove(f64, &'static str),
+    Above(f64, &'static str),
 }
 
 type Run = Box<dyn FnMut(&mut Samples)>;
@@ -255,10 +255,10 @@ impl Measured {
         let of = |who: &str| self.figures.iter().find(|figure| figure.who == who)?.median;
         let ours = self.figures.iter().find(|figure| figure.ours)?.median?;
         let (limit, missed_by) = match self.goal? {
-            Goal::AtMost(limit) => (limit, ours / limit),
-            Goal::AtLeast(limit) => (limit, limit / ours),
-            Goal::AtMostOf(share, who) => (share * of(who)?, ours / (share * of(who)?)),
-            Goal::AtMostAbove(above, who) => (above + of(who)?, ours / (above + of(who)?)),
+            Goal::Most(limit) => (limit, ours / limit),
+            Goal::Least(limit) => (limit, limit / ours),
+            Goal::ShareOf(share, who) => (share * of(who)?, ours / (share * of(who)?)),
+            Goal::Above(above, who) => (above + of(who)?, ours / (above + of(who)?)),
         };
         // A figure is good to a few per cent at best: what rounds to the goal has reached it.
         let reached = missed_by < 1.03 || (ours - limit).abs() < 0.05;
@@ -278,12 +278,12 @@ mod tests {
 
     #[test]
     fn the_verdict_compares_ours_with_the_goal_and_with_the_peer_of_the_same_run() {
-        assert_eq!(measured(Goal::AtMost(5.0), 4.0, 9.0).verdict(), Some((5.0, Verdict::Met)));
-        assert_eq!(measured(Goal::AtMost(5.0), 10.0, 9.0).verdict(), Some((5.0, Verdict::MissedBy(2.0))));
-        assert_eq!(measured(Goal::AtLeast(64.0), 32.0, 1.0).verdict(), Some((64.0, Verdict::MissedBy(2.0))));
-        assert_eq!(measured(Goal::AtMostOf(0.5, "peer"), 4.0, 8.0).verdict(), Some((4.0, Verdict::Met)));
-        assert_eq!(measured(Goal::AtMostAbove(1.0, "peer"), 18.0, 8.0).verdict(), Some((9.0, Verdict::MissedBy(2.0))));
-        assert_eq!(measured(Goal::AtMostOf(0.5, "nobody"), 4.0, 8.0).verdict(), None);
+        assert_eq!(measured(Goal::Most(5.0), 4.0, 9.0).verdict(), Some((5.0, Verdict::Met)));
+        assert_eq!(measured(Goal::Most(5.0), 10.0, 9.0).verdict(), Some((5.0, Verdict::MissedBy(2.0))));
+        assert_eq!(measured(Goal::Least(64.0), 32.0, 1.0).verdict(), Some((64.0, Verdict::MissedBy(2.0))));
+        assert_eq!(measured(Goal::ShareOf(0.5, "peer"), 4.0, 8.0).verdict(), Some((4.0, Verdict::Met)));
+        assert_eq!(measured(Goal::Above(1.0, "peer"), 18.0, 8.0).verdict(), Some((9.0, Verdict::MissedBy(2.0))));
+        assert_eq!(measured(Goal::ShareOf(0.5, "nobody"), 4.0, 8.0).verdict(), None);
     }
 
     #[test]

@@ -95,10 +95,10 @@ fn goal(measured: &Measured) -> Option<String> {
         None => text,
     };
     Some(match measured.goal? {
-        Goal::AtMost(most) => format!("≤ {}", number(most)),
-        Goal::AtLeast(least) => format!("≥ {}", number(least)),
-        Goal::AtMostOf(share, who) => limit(format!("≤ {share} × {who}")),
-        Goal::AtMostAbove(above, who) => limit(format!("≤ {who} + {above}")),
+        Goal::Most(most) => format!("≤ {}", number(most)),
+        Goal::Least(least) => format!("≥ {}", number(least)),
+        Goal::ShareOf(share, who) => limit(format!("≤ {share} × {who}")),
+        Goal::Above(above, who) => limit(format!("≤ {who} + {above}")),
     })
 }
 
@@ -232,7 +232,7 @@ mod tests {
         let line = Measured {
             title: "yield",
             unit: Unit::Cycles,
-            goal: Some(Goal::AtMost(5.0)),
+            goal: Some(Goal::Most(5.0)),
             figures: vec![
                 figure("ebb", true, Some(4.0)),
                 figure("Box<dyn F>", false, Some(8.0)),

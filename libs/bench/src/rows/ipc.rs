@@ -20,9 +20,9 @@ const CALLS: usize = 1024;
 /// All lines of the table.
 pub fn lines() -> Vec<Line> {
     vec![
-        calls::<1>("one call there and back", Unit::Cycles).goal(Goal::AtMostOf(0.76, "fipc layout, two lines")),
-        calls::<4>("calls, 4 in flight", Unit::PerTenThousand).goal(Goal::AtLeast(64.0)),
-        calls::<16>("calls, 16 in flight", Unit::PerTenThousand).goal(Goal::AtLeast(85.0)),
+        calls::<1>("one call there and back", Unit::Cycles).goal(Goal::ShareOf(0.76, "fipc layout, two lines")),
+        calls::<4>("calls, 4 in flight", Unit::PerTenThousand).goal(Goal::Least(64.0)),
+        calls::<16>("calls, 16 in flight", Unit::PerTenThousand).goal(Goal::Least(85.0)),
         calls::<32>("calls, 32 in flight", Unit::PerTenThousand),
         stream(),
         same_core(),
@@ -235,7 +235,7 @@ fn calls<const IN_FLIGHT: usize>(title: &'static str, unit: Unit) -> Line {
 fn stream() -> Line {
     Line::new("a stream in one direction")
         .unit(Unit::PerTenThousand)
-        .goal(Goal::AtLeast(250.0))
+        .goal(Goal::Least(250.0))
         .peer("fipc layout", flow::<Fipc>)
         .peer("rtrb", flow::<Rtrb>)
         .peer("ringbuf", flow::<Ringbuf>)

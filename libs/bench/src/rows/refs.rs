@@ -96,7 +96,7 @@ pub fn lines() -> Vec<Line> {
 
 fn take() -> Line {
     Line::new("look an object up in a table, read it, let it go")
-        .goal(Goal::AtMostAbove(1.0, "plain borrow (Vec<Box>)"))
+        .goal(Goal::Above(1.0, "plain borrow (Vec<Box>)"))
         .ours("ebb-refs TempRc", |s| {
             with_cx(|cx| passes(s, &strong(), |object| _ = black_box(object.get(cx).value)));
         })
@@ -150,7 +150,7 @@ const _: () = assert!(size_of::<Plain>() == size_of::<WeakRc<Thing>>());
 
 fn copy_weak() -> Line {
     Line::new("copy a weak reference, drop the copy")
-        .goal(Goal::AtMostAbove(0.0, "as many plain words"))
+        .goal(Goal::Above(0.0, "as many plain words"))
         .ours("ebb-refs WeakRc", |s| {
             let table = strong();
             let weak: Vec<WeakRc<Thing>> = table.iter().map(StrongRc::downgrade).collect();
@@ -185,7 +185,7 @@ fn downgrade() -> Line {
 
 fn upgrade() -> Line {
     Line::new("upgrade a weak reference, read, let it go")
-        .goal(Goal::AtMostOf(1.0, "slotmap get"))
+        .goal(Goal::ShareOf(1.0, "slotmap get"))
         .ours("ebb-refs", |s| {
             let table = strong();
             let weak: Vec<WeakRc<Thing>> = table.iter().map(StrongRc::downgrade).collect();
@@ -219,7 +219,7 @@ fn upgrade() -> Line {
 
 fn pattern() -> Line {
     Line::new("take, read, downgrade, suspend, upgrade, read")
-        .goal(Goal::AtMostOf(0.5, "Rc, Weak"))
+        .goal(Goal::ShareOf(0.5, "Rc, Weak"))
         .ours("ebb-refs", |s| {
             with_cx(|cx| {
                 passes(s, &strong(), |object| {

@@ -27,7 +27,7 @@ pub fn lines() -> Vec<Line> {
 
 fn ring<const TASKS: usize>(title: &'static str, goal: f64) -> Line {
     Line::new(title)
-        .goal(Goal::AtMost(goal))
+        .goal(Goal::Most(goal))
         .ours("ebb-tasks", |s| ours::ring(s, TASKS))
         .peer("corosensei, resumed in turn", |s| coroutines::ring(s, TASKS))
         .peer_if("boost.context, resumed in turn", boost::ring::<TASKS>())
@@ -40,7 +40,7 @@ fn ring<const TASKS: usize>(title: &'static str, goal: f64) -> Line {
 
 fn switch() -> Line {
     Line::new("switch to a given task, no queue")
-        .goal(Goal::AtMost(3.2))
+        .goal(Goal::Most(3.2))
         .ours("ebb-tasks", ours::hand_over)
         .peer("corosensei, resume or suspend", coroutines::switch)
         .peer_if("boost.context", boost::switch())
@@ -50,14 +50,14 @@ fn switch() -> Line {
 
 fn switch_by_id() -> Line {
     Line::new("switch to a task named by a checked id, and save oneself under one")
-        .goal(Goal::AtMost(6.0))
+        .goal(Goal::Most(6.0))
         .ours("ebb-tasks", ours::hand_over_by_id)
         .peer("corosensei, in a slotmap", coroutines::switch_by_key)
 }
 
 fn create_single() -> Line {
     Line::new("make, run and end an empty task, one at a time")
-        .goal(Goal::AtMost(8.0))
+        .goal(Goal::Most(8.0))
         .ours("ebb-tasks", ours::create_single)
         .peer("corosensei, pooled stacks", coroutines::create_single)
         .peer("an empty call", |s| s.single(empty_call))
@@ -70,7 +70,7 @@ fn empty_call() {
 
 fn create_empty() -> Line {
     Line::new("make, run and end an empty task")
-        .goal(Goal::AtMost(5.0))
+        .goal(Goal::Most(5.0))
         .ours("ebb-tasks", ours::create_empty)
         .ours("ebb-tasks, eager", ours::create_empty_eager)
         .peer("an empty call", |s| s.each(empty_call))
@@ -86,14 +86,14 @@ fn create_empty() -> Line {
 
 fn create_nested() -> Line {
     Line::new("64 tasks made inside each other, each")
-        .goal(Goal::AtMost(20.0))
+        .goal(Goal::Most(20.0))
         .ours("ebb-tasks", |s| ours::create_nested(s, 64))
         .peer("corosensei, pooled stacks", |s| coroutines::create_nested(s, 64))
 }
 
 fn create_suspend() -> Line {
     Line::new("make a task that suspends once, resume and end it")
-        .goal(Goal::AtMost(22.0))
+        .goal(Goal::Most(22.0))
         .ours("ebb-tasks", ours::create_suspend)
         .peer("Box<dyn Future>, polled by hand", futures::create_suspend)
         .peer("corosensei, pooled stacks", coroutines::create_suspend)
@@ -107,7 +107,7 @@ fn create_suspend() -> Line {
 
 fn finish() -> Line {
     Line::new("an empty finish block")
-        .goal(Goal::AtMost(1.0))
+        .goal(Goal::Most(1.0))
         .ours("ebb-tasks", ours::finish)
         .peer("std::thread::scope, empty", |s| s.each(|| std::thread::scope(|_| ())))
         .peer("tokio JoinSet, empty", tokio::empty_set)
@@ -115,7 +115,7 @@ fn finish() -> Line {
 
 fn ids() -> Line {
     Line::new("make a task's id and give it back")
-        .goal(Goal::AtMostOf(1.0, "slotmap insert, remove"))
+        .goal(Goal::ShareOf(1.0, "slotmap insert, remove"))
         .ours("ebb-tasks", ours::ids)
         .peer("slotmap insert, remove", |s| {
             let mut map = SlotMap::new();
