@@ -1,0 +1,5 @@
+use context::*;
+
+fn caller() {
+    start(park_async); //~ async_as_value
+}

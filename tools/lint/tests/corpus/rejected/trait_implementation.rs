@@ -1,0 +1,11 @@
+use context::*;
+
+trait Job {
+    fn run(&self, cx: &mut Cx);
+}
+
+impl Job for Disk {
+    fn run(&self, cx: &mut Cx) { //~ cx_without_suffix
+        self.flush_async(cx); //~ call_outside_async
+    }
+}
