@@ -22,6 +22,7 @@ pub mod irq {
     pub type Handler = fn(&IrqCx);
 
     /// Nothing is ever pending.
+    #[cfg_attr(false, ebb_lint::never_suspends)]
     pub fn poll(_cx: &mut Cx) {}
 }
 
@@ -182,6 +183,7 @@ pub mod user {
         }
 
         /// Asks for another turn: there is no user code.
+        #[cfg_attr(false, ebb_lint::leaf)]
         pub fn run_async(&mut self, _cx: &mut Cx) -> Trap {
             Trap::Preempted
         }

@@ -164,6 +164,7 @@ impl UserContext {
     /// Runs user code in the currently active address space until it traps. Interrupts are handled meanwhile. It is a
     /// suspension: nothing borrowed from shared state is held while user code runs.
     #[inline(always)]
+    #[cfg_attr(false, ebb_lint::leaf)]
     pub fn run_async(&mut self, cx: &mut Cx) -> Trap {
         loop {
             reclaim::quiescent(cx, tasks::worker(cx).number());

@@ -164,7 +164,7 @@ impl Current {
         }
     }
 
-    fn page_fault(&mut self, cx: &mut Cx, address: usize, access: Access) {
+    fn page_fault(&mut self, cx: &Cx, address: usize, access: Access) {
         if let Ok(thread) = self.thread(cx) {
             thread.minor_faults.fetch_add(1, Ordering::Relaxed);
         }

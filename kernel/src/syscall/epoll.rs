@@ -6,7 +6,7 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::poll::{nothing_in_time, patience_of_milliseconds, patience_of_timespec, set_mask_async};
+use super::poll::{nothing_in_time, patience_of_milliseconds, patience_of_timespec_async, set_mask_async};
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -15,6 +15,7 @@ use crate::fs::{FdFlags, OpenFile, OpenFlags};
 use crate::step::{Patience, Step, Stop, complete_async};
 
 /// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_epoll_create, "epoll_create", Call::Step(epoll_create)),
     Entry::new(abi::__NR_epoll_create1, "epoll_create1", Call::Step(epoll_create1)),
@@ -83,7 +84,7 @@ fn epoll_pwait_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize
 }
 
 fn epoll_pwait2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let patience = patience_of_timespec(cx, me, args.long(3))?;
+    let patience = patience_of_timespec_async(cx, me, args.long(3))?;
     set_mask_async(cx, me, args.long(4), args.long(5))?;
     wait_async(cx, me, args, patience)
 }

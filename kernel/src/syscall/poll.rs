@@ -16,6 +16,7 @@ use crate::step::{Patience, Step, Stop, complete_async};
 use crate::time::clock::{TimeSpec, TimeVal};
 
 /// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_poll, "poll", Call::Async(poll_async)),
     Entry::new(abi::__NR_ppoll, "ppoll", Call::Async(ppoll_async)),
@@ -58,10 +59,10 @@ pub fn resume_poll_async(cx: &mut Cx, me: &mut Current, fds: usize, count: usize
 }
 
 fn ppoll_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let patience = patience_of_timespec(cx, me, args.long(2))?;
+    let patience = patience_of_timespec_async(cx, me, args.long(2))?;
     set_mask_async(cx, me, args.long(3), args.long(4))?;
     let result = look_async(cx, me, args.long(0), args.int(1) as u32 as usize, patience);
-    tell_rest(cx, me, args.long(2), patience, TimeSpec::from_nanoseconds);
+    tell_rest_async(cx, me, args.long(2), patience, TimeSpec::from_nanoseconds);
     result.map_err(restart_without_handler)
 }
 
@@ -75,7 +76,7 @@ pub(super) fn patience_of_milliseconds(timeout: i32) -> Patience {
 }
 
 /// Until the time of a `struct timespec` has passed; an address of 0 means for ever.
-pub(super) fn patience_of_timespec(cx: &mut Cx, me: &mut Current, address: usize) -> Result<Patience> {
+pub(super) fn patience_of_timespec_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<Patience> {
     if address == 0 {
         return Ok(Patience::Forever);
     }
@@ -103,7 +104,7 @@ pub(super) fn set_mask_async(cx: &mut Cx, me: &mut Current, address: usize, size
 }
 
 /// Writes how much of a time-out is left where it came from. That it cannot be written is no error.
-fn tell_rest<T: IntoBytes + Immutable>(
+fn tell_rest_async<T: IntoBytes + Immutable>(
     cx: &mut Cx,
     me: &mut Current,
     address: usize,
@@ -165,7 +166,7 @@ fn select_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         }
     };
     let result = select_sets_async(cx, me, args, patience);
-    tell_rest(cx, me, args.long(4), patience, TimeVal::from_nanoseconds);
+    tell_rest_async(cx, me, args.long(4), patience, TimeVal::from_nanoseconds);
     result.map_err(restart_without_handler)
 }
 
@@ -178,13 +179,13 @@ struct MaskAt {
 }
 
 fn pselect6_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let patience = patience_of_timespec(cx, me, args.long(4))?;
+    let patience = patience_of_timespec_async(cx, me, args.long(4))?;
     if args.long(5) != 0 {
         let mask = me.read_async::<MaskAt>(cx, args.long(5))?;
         set_mask_async(cx, me, mask.address, mask.size)?;
     }
     let result = select_sets_async(cx, me, args, patience);
-    tell_rest(cx, me, args.long(4), patience, TimeSpec::from_nanoseconds);
+    tell_rest_async(cx, me, args.long(4), patience, TimeSpec::from_nanoseconds);
     result.map_err(restart_without_handler)
 }
 

@@ -15,6 +15,7 @@ use crate::step::{Patience, Step, Stop, complete_async};
 use crate::time::clock::TimeSpec;
 
 /// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_rt_sigaction, "rt_sigaction", Call::Step(rt_sigaction)),
     Entry::new(abi::__NR_rt_sigprocmask, "rt_sigprocmask", Call::Step(rt_sigprocmask)),

@@ -20,6 +20,7 @@ use crate::fs::{FileKind, Lseek, OpenFlags};
 use crate::step::{Patience, Step, complete_async};
 
 /// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_read,

@@ -63,14 +63,14 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Whether the function is in the list for `mark`. Lists name paths from the end: `switch_async` and `worker::switch_async` both
-    /// mean `tasks::worker::switch_async`.
+    /// Whether the function is in the list for `mark`. Lists name paths from the end (`switch_async` and `worker::switch_async` both
+    /// mean `tasks::worker::switch_async`), and `*` is every function of the crate.
     pub fn lists(&self, mark: Mark, path: &str) -> bool {
         if self.listed.is_empty() {
             return false;
         }
         let path = plain_path(path);
-        self.listed.iter().any(|(listed, names)| *listed == mark && path.ends_with(names))
+        self.listed.iter().any(|(listed, names)| *listed == mark && (names == &["*"] || path.ends_with(names)))
     }
 }
 
@@ -88,6 +88,8 @@ mod tests {
         assert!(!settings.lists(Mark::Root, "tasks::worker::switch_async"));
         assert!(settings.lists(Mark::NeverSuspends, "<X as a::T>::f::<u8>"));
         assert_eq!(settings.contexts, ["Cx"]);
+        let settings = Settings::parse("[package.metadata.ebb-lint]\nnever-suspends = [\"*\"]").unwrap();
+        assert!(settings.lists(Mark::NeverSuspends, "a::b"));
     }
 
     #[test]

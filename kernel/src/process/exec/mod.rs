@@ -239,6 +239,7 @@ fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Result<(Credential
 }
 
 /// The point of no return.
+#[cfg_attr(false, ebb_lint::never_suspends)]
 fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     let Prepared { space, start, credentials, name } = prepared;
     process::unshare(me, abi::CLONE_FILES, cx)?;
