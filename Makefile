@@ -124,7 +124,8 @@ check-soundness: ## Everything unsafe that runs on a host, under the address san
 
 .PHONY: bench measure docs syscall-table
 measure: kernel ## Print lines per crate and the trusted share of the kernel
-	@$(HOST_CARGO) run --quiet --release -p ebb-measure -- --kernel $(KERNEL)
+	@$(KERNEL_CARGO) build -p ebb-image --profile kernel-lines
+	@$(HOST_CARGO) run --quiet --release -p ebb-measure -- --kernel $(KERNEL:kernel/ebb=kernel-lines/ebb) --kernel $(KERNEL)
 
 syscall-table: ## Write the book's table of system calls
 	@EBB_UPDATE_BOOK=1 $(HOST_CARGO) test --quiet -p ebb-kernel --lib the_page

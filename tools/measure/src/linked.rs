@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use gimli::{EndianSlice, RunTimeEndian};
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, SectionKind};
 
 /// All (file, line) pairs of which an instruction is left, with the call sites of inlined code.
 pub fn lines(kernel: &Path) -> Result<BTreeSet<(PathBuf, u32)>> {
@@ -20,6 +20,12 @@ pub fn lines(kernel: &Path) -> Result<BTreeSet<(PathBuf, u32)>> {
     };
     let sections = gimli::DwarfSections::load(load)?;
     let dwarf = sections.borrow(|section| EndianSlice::new(section, RunTimeEndian::Little));
+    // What the linker has left out keeps its rows, at addresses where no code is.
+    let code: Vec<_> = file
+        .sections()
+        .filter(|section| section.kind() == SectionKind::Text)
+        .map(|section| section.address()..section.address() + section.size())
+        .collect();
     let mut addresses = BTreeSet::new();
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
@@ -27,7 +33,7 @@ pub fn lines(kernel: &Path) -> Result<BTreeSet<(PathBuf, u32)>> {
         let Some(program) = unit.line_program.clone() else { continue };
         let mut rows = program.rows();
         while let Some((_, row)) = rows.next_row()? {
-            if !row.end_sequence() {
+            if !row.end_sequence() && code.iter().any(|section| section.contains(&row.address())) {
                 addresses.insert(row.address());
             }
         }

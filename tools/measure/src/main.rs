@@ -1,7 +1,9 @@
 //! `ebb-measure`: lines per crate, where `unsafe` is, and how much of the linked kernel has to be trusted.
 //!
 //! The measure is the one of the Asterinas paper: distinct (file, line) pairs that still have an instruction after linking with
-//! link-time optimisation, call sites of inlined code included, grouped by crate. *Trusted* is every crate that contains `unsafe`, and
+//! link-time optimisation, call sites of inlined code included, grouped by crate. It is taken twice: on a kernel in which nothing
+//! is optimised but what is not used is left out, which keeps the lines that the paper's own linking keeps; and on the kernel as it is
+//! shipped, where one-liners that were inlined everywhere have vanished. *Trusted* is every crate that contains `unsafe`, and
 //! every crate that such a crate depends on; the toolchain's own crates (`core`, `alloc`, `compiler_builtins`) are left out.
 #![forbid(unsafe_code)]
 
@@ -19,9 +21,10 @@ use clap::Parser;
 /// Prints lines per crate and the trusted share of the linked kernel; fails if `unsafe` stands outside frame/ and libs/.
 #[derive(Parser)]
 struct Options {
-    /// The linked kernel, with line tables. Without it only sources are measured.
+    /// A linked kernel with line tables, each is a column of its own: first the one that is not optimised, then the one that is shipped.
+    /// Without any, only sources are measured.
     #[arg(long)]
-    kernel: Option<PathBuf>,
+    kernel: Vec<PathBuf>,
     /// The repository.
     #[arg(long, default_value = ".")]
     repository: PathBuf,
@@ -32,7 +35,8 @@ struct Crate {
     folder: PathBuf,
     ours: bool,
     source: sources::Measured,
-    linked_lines: usize,
+    /// For each kernel.
+    linked_lines: Vec<usize>,
     trusted: bool,
 }
 
@@ -71,7 +75,7 @@ fn main() -> Result<ExitCode> {
         let ours = folder.starts_with(&root);
         crates.insert(
             &package.id,
-            Crate { name: package.name.to_string(), folder, ours, source, linked_lines: 0, trusted: false },
+            Crate { name: package.name.to_string(), folder, ours, source, linked_lines: Vec::new(), trusted: false },
         );
     }
     let unsafe_crates: Vec<&PackageId> =
@@ -81,15 +85,15 @@ fn main() -> Result<ExitCode> {
             found.trusted = true;
         }
     }
-    if let Some(kernel) = &options.kernel {
+    for kernel in &options.kernel {
         let lines = linked::lines(kernel)?;
         for found in crates.values_mut() {
             // A crate may lie in another's folder (frame/image in frame): its `src` is its own.
             let folder = found.folder.join("src");
-            found.linked_lines = lines.iter().filter(|(file, _)| file.starts_with(&folder)).count();
+            found.linked_lines.push(lines.iter().filter(|(file, _)| file.starts_with(&folder)).count());
         }
     }
-    report(&crates, options.kernel.is_some());
+    report(&crates, &options.kernel);
 
     let misplaced = sources::unsafe_outside(&root, &["frame", "libs", "user", "target"])?;
     for place in &misplaced {
@@ -116,26 +120,33 @@ fn reachable<'a>(
     found
 }
 
-fn report(crates: &BTreeMap<&PackageId, Crate>, linked: bool) {
-    println!("{:<22} {:>9} {:>8} {:>9} {:>9}  trusted", "crate", "code", "unsafe", "linked", "");
+fn report(crates: &BTreeMap<&PackageId, Crate>, kernels: &[PathBuf]) {
     let mut rows: Vec<&Crate> = crates.values().collect();
+    // What nothing is linked of is of no interest, unless it is ours.
+    rows.retain(|row| row.ours || kernels.is_empty() || row.linked_lines.iter().any(|&lines| lines > 0));
     rows.sort_by_key(|row| (!row.ours, std::cmp::Reverse(row.source.code_lines)));
-    let total: usize = rows.iter().map(|row| row.linked_lines).sum();
+    let sum = |kernel: usize, counts: fn(&Crate) -> bool| -> usize {
+        rows.iter().filter(|row| counts(row)).map(|row| row.linked_lines[kernel]).sum()
+    };
+    print!("{:<22} {:>9} {:>8}", "crate", "code", "unsafe");
+    (0..kernels.len()).for_each(|kernel| print!(" {:>18}", format!("linked ({})", kernel + 1)));
+    println!("  trusted");
     for row in &rows {
-        println!(
-            "{:<22} {:>9} {:>8} {:>9} {:>8.1}%  {}",
-            row.name,
-            row.source.code_lines,
-            row.source.unsafe_places.len(),
-            row.linked_lines,
-            percent(row.linked_lines, total),
-            if row.trusted { "yes" } else { "" },
-        );
+        print!("{:<22} {:>9} {:>8}", row.name, row.source.code_lines, row.source.unsafe_places.len());
+        for (kernel, &lines) in row.linked_lines.iter().enumerate() {
+            print!(" {:>10} {:>6.1}%", lines, percent(lines, sum(kernel, |_| true)));
+        }
+        println!("  {}", if row.trusted { "yes" } else { "" });
     }
-    let trusted: usize = rows.iter().filter(|row| row.trusted).map(|row| row.linked_lines).sum();
     println!("code: lines of Rust with neither blanks nor comments; unsafe: blocks, functions, impls, attributes");
-    if linked {
-        println!("trusted: {trusted} of {total} linked lines, {:.1} %", percent(trusted, total));
+    for (kernel, path) in kernels.iter().enumerate() {
+        let (trusted, total) = (sum(kernel, |row| row.trusted), sum(kernel, |_| true));
+        println!(
+            "({}) {}: trusted {trusted} of {total} linked lines, {:.1} %",
+            kernel + 1,
+            path.display(),
+            percent(trusted, total)
+        );
     }
 }
 
