@@ -1,0 +1,405 @@
+//! The dynamic mode: under tokio with one thread and with several, and under an executor as embedded systems have them.
+#![cfg(not(ebb_loom))]
+
+use std::future::{Future, poll_fn};
+use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Wake, Waker};
+
+use refs::dynamic::{Gate, Scope, checked};
+use refs::{Gone, Group, IdTable, StrongRc, WeakRc};
+
+/// Objects are freed by whoever is quiescent next: tests that count them must not overlap.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+static DROPPED: AtomicUsize = AtomicUsize::new(0);
+
+struct Noted(u32);
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.0 = u32::MAX;
+        DROPPED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn alone() -> MutexGuard<'static, ()> {
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    // What the test before left is freed.
+    assert!(Gate::new().open().close().is_ok());
+    DROPPED.store(0, Ordering::Relaxed);
+    guard
+}
+
+fn dropped() -> usize {
+    DROPPED.load(Ordering::Relaxed)
+}
+
+/// Gives way once, under any executor.
+async fn give_way() {
+    let mut given = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut given, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+fn message(panic: Box<dyn std::any::Any + Send>) -> String {
+    panic.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+/// The message of a future that panics when it is polled.
+fn panic_of(future: impl Future) -> String {
+    let mut future = pin!(future);
+    let poll = || future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
+    message(std::panic::catch_unwind(AssertUnwindSafe(poll)).expect_err("it panics"))
+}
+
+fn current_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+fn multi_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(3).build().unwrap()
+}
+
+/// Takes and gives back in each round; how often the object was there.
+async fn look(scope: &Scope, name: WeakRc<Noted>, rounds: u32) -> u32 {
+    let mut seen = 0;
+    for _ in 0..rounds {
+        if let Ok(object) = scope.upgrade(&name) {
+            assert!(object.0 < 1000, "never a freed object");
+            seen += 1;
+        }
+        give_way().await;
+    }
+    seen
+}
+
+#[test]
+fn a_future_that_lets_go_before_it_suspends_runs_under_tokio_on_one_thread() {
+    let _alone = alone();
+    let owner = StrongRc::new(Noted(1));
+    let name = owner.downgrade();
+    current_thread().block_on(async {
+        let watching = checked(|scope| async move {
+            assert_eq!(look(&scope, name, 10).await, 10);
+            while !name.is_gone() {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            scope.upgrade(&name).err()
+        });
+        let destroying = checked(|scope| async move {
+            for _ in 0..20 {
+                give_way().await;
+            }
+            scope.with(|cx| assert_eq!(owner.get(cx).0, 1));
+            drop(owner);
+        });
+        let (gone, ()) = tokio::task::LocalSet::new()
+            .run_until(async {
+                let watching = tokio::task::spawn_local(watching);
+                let destroying = tokio::task::spawn_local(destroying);
+                (watching.await.unwrap(), destroying.await.unwrap())
+            })
+            .await;
+        assert_eq!(gone, Some(Gone));
+    });
+    assert_eq!(dropped(), 1, "freed when the poll that dropped it ended, or the next");
+}
+
+#[test]
+fn a_borrow_across_an_await_is_reported_with_its_type_and_place_under_tokio_on_one_thread() {
+    let _alone = alone();
+    let owner = StrongRc::new(Noted(1));
+    let name = owner.downgrade();
+    let mut line = 0;
+    let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+        current_thread().block_on(checked(|scope| {
+            let line = &mut line;
+            async move {
+                let first = scope.upgrade(&name).unwrap();
+                drop(first);
+                *line = line!() + 1;
+                let second = scope.upgrade(&name).unwrap();
+                give_way().await;
+                unreachable!("{}", second.0)
+            }
+        }))
+    }));
+    let text = message(result.map(|()| unreachable!()).unwrap_err());
+    assert!(text.contains("suspends") && text.contains("Noted>"), "{text}");
+    assert!(text.contains(&format!("tests/dynamic.rs:{line}:")), "{text}, not line {line}");
+    drop(owner);
+    assert!(Gate::new().open().close().is_ok());
+    assert_eq!(dropped(), 1, "the future was dropped, so nothing holds the object back");
+}
+
+#[test]
+fn futures_that_migrate_between_threads_see_an_object_or_that_it_is_gone_and_never_freed_memory() {
+    let _alone = alone();
+    let runtime = multi_thread();
+    let owners: Vec<_> = (0..50).map(|number| StrongRc::new(Noted(number))).collect();
+    let names: Vec<_> = owners.iter().map(StrongRc::downgrade).collect();
+    runtime.block_on(async {
+        let looking: Vec<_> = names
+            .iter()
+            .map(|name| {
+                let name = *name;
+                tokio::spawn(checked(move |scope| async move { look(&scope, name, 300).await }))
+            })
+            .collect();
+        let ending = tokio::spawn(checked(|_scope| async move {
+            for owner in owners {
+                give_way().await;
+                drop(owner);
+            }
+        }));
+        ending.await.unwrap();
+        for look in looking {
+            assert!(look.await.unwrap() <= 300);
+        }
+    });
+    drop(runtime);
+    assert!(names.iter().all(|name| name.is_gone()));
+    assert!(Gate::new().open().close().is_ok());
+    assert_eq!((dropped(), refs::reclaim::waiting()), (50, 0));
+}
+
+/// Holds something across an await in a way that the compiler does not see.
+struct Smuggled<T>(T);
+// SAFETY: none; the test shows that the dynamic mode finds out. What is in it is used by one thread at a time.
+unsafe impl<T> Send for Smuggled<T> {}
+
+#[test]
+fn a_borrow_across_an_await_is_reported_under_tokio_on_several_threads_and_the_others_go_on() {
+    let _alone = alone();
+    let runtime = multi_thread();
+    let owner = StrongRc::new(Noted(1));
+    let name = owner.downgrade();
+    runtime.block_on(async {
+        let good: Vec<_> =
+            (0..20).map(|_| tokio::spawn(checked(move |scope| async move { look(&scope, name, 100).await }))).collect();
+        let bad = tokio::spawn(checked(move |scope| async move {
+            // Good for a while, on whichever thread.
+            look(&scope, name, 50).await;
+            let held = Smuggled(scope.upgrade(&name).unwrap());
+            give_way().await;
+            let whole = &held;
+            unreachable!("{}", whole.0.0)
+        }));
+        let text = message(bad.await.map(|()| ()).unwrap_err().into_panic());
+        assert!(text.contains("Noted>") && text.contains("tests/dynamic.rs:"), "{text}");
+        for look in good {
+            assert_eq!(look.await.unwrap(), 100);
+        }
+    });
+    drop(runtime);
+    drop(owner);
+    assert!(Gate::new().open().close().is_ok());
+    assert_eq!(dropped(), 1);
+}
+
+#[test]
+fn a_future_is_not_blamed_for_what_the_one_that_polls_it_holds() {
+    let _alone = alone();
+    let owner = StrongRc::new(Noted(1));
+    let name = owner.downgrade();
+    let outer = checked(|scope| async move {
+        let held = scope.upgrade(&name).unwrap();
+        let mut inner = Box::pin(checked(|scope| async move { look(&scope, name, 1).await }));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(inner.as_mut().poll(&mut context).is_pending());
+        assert!(inner.as_mut().poll(&mut context).is_ready());
+        assert_eq!(held.0, 1);
+        drop(held);
+        give_way().await;
+    });
+    current_thread().block_on(outer);
+    drop(owner);
+}
+
+#[test]
+fn what_a_poll_borrows_is_not_freed_by_another_thread_before_the_poll_ends() {
+    let _alone = alone();
+    let owner = StrongRc::new(Noted(7));
+    let name = owner.downgrade();
+    let (borrowed, is_borrowed) = std::sync::mpsc::channel();
+    let (destroyed, is_destroyed) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        current_thread().block_on(checked(|scope| async move {
+            let object = scope.upgrade(&name).unwrap();
+            borrowed.send(()).unwrap();
+            is_destroyed.recv().unwrap();
+            assert_eq!((object.0, object.downgrade().is_gone(), dropped()), (7, true, 0));
+        }));
+    });
+    is_borrowed.recv().unwrap();
+    current_thread().block_on(checked(|scope| async move {
+        drop(owner);
+        assert_eq!(scope.upgrade(&name).err(), Some(Gone));
+    }));
+    destroyed.send(()).unwrap();
+    reader.join().unwrap();
+    assert_eq!(dropped(), 1);
+}
+
+#[test]
+fn a_scope_that_got_out_of_its_future_borrows_nothing_while_that_is_not_polled() {
+    let _alone = alone();
+    let owner = StrongRc::new(Noted(1));
+    let name = owner.downgrade();
+    let gate = Gate::new();
+    let scope = gate.scope();
+    let outside = std::panic::catch_unwind(AssertUnwindSafe(|| scope.upgrade(&name).map(|object| object.0)));
+    assert!(outside.is_err());
+    assert!(std::panic::catch_unwind(AssertUnwindSafe(|| scope.with(|_| ()))).is_err());
+    let open = gate.open();
+    assert_eq!(scope.upgrade(&name).unwrap().0, 1);
+    assert!(open.close().is_ok());
+    drop(owner);
+}
+
+#[test]
+fn a_gate_stays_open_as_long_as_something_is_borrowed_and_says_what() {
+    let _alone = alone();
+    let group = Group::new();
+    let owner = StrongRc::new_in(Noted(3), &group);
+    let gate = Gate::new();
+    let scope = gate.scope();
+    let open = gate.open();
+    let object = scope.upgrade(&owner.downgrade()).unwrap();
+    let Err((open, held)) = open.close() else { panic!("closed while something is borrowed") };
+    assert!(held.type_name().ends_with("Noted") && held.place().file().ends_with("dynamic.rs"));
+    drop(owner);
+    assert_eq!((object.0, dropped()), (3, 0));
+    drop(object);
+    assert!(open.close().is_ok());
+    assert_eq!(dropped(), 1);
+}
+
+#[test]
+fn a_future_that_is_dropped_halfway_holds_nothing_back() {
+    let _alone = alone();
+    let owner = StrongRc::new(Noted(1));
+    let name = owner.downgrade();
+    struct AtTheEnd(Scope, WeakRc<Noted>);
+    impl Drop for AtTheEnd {
+        fn drop(&mut self) {
+            assert_eq!(self.0.upgrade(&self.1).map(|object| object.0), Ok(1), "a destructor may borrow too");
+        }
+    }
+    let mut future = Box::pin(checked(|scope| async move {
+        let _end = AtTheEnd(scope, name);
+        give_way().await;
+    }));
+    assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    drop(future);
+    drop(owner);
+    assert!(Gate::new().open().close().is_ok());
+    assert_eq!(dropped(), 1);
+}
+
+#[test]
+fn a_future_that_panics_while_another_one_inside_it_holds_something_frees_nothing_too_early() {
+    let _alone = alone();
+    let owner = StrongRc::new(Noted(5));
+    let name = owner.downgrade();
+    struct Looks<'a>(refs::dynamic::TempRc<'a, Noted>);
+    impl Drop for Looks<'_> {
+        fn drop(&mut self) {
+            assert_eq!((self.0.0, dropped()), (5, 0));
+        }
+    }
+    let mut owner = Some(owner);
+    let text = panic_of(checked(|scope| async move {
+        let mut holding = pin!(async {
+            let _looks = Looks(scope.upgrade(&name).unwrap());
+            give_way().await;
+        });
+        poll_fn(|cx| {
+            assert!(holding.as_mut().poll(cx).is_pending());
+            drop(owner.take());
+            std::panic::panic_any("on purpose".to_string());
+            #[allow(unreachable_code)]
+            Poll::<()>::Pending
+        })
+        .await
+    }));
+    assert_eq!(text, "on purpose");
+    assert_eq!(dropped(), 1);
+}
+
+// An executor as embedded systems have them: a fixed number of static tasks, a flag each, one thread, no allocation.
+
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+fn run_all<const N: usize>(mut tasks: [Option<Pin<Box<dyn Future<Output = ()>>>>; N]) {
+    let flags: [Arc<Flag>; N] = std::array::from_fn(|_| Arc::new(Flag(AtomicBool::new(true))));
+    while tasks.iter().any(Option::is_some) {
+        for (task, flag) in tasks.iter_mut().zip(&flags) {
+            if let Some(future) = task
+                && flag.0.swap(false, Ordering::Acquire)
+                && future.as_mut().poll(&mut Context::from_waker(&Waker::from(flag.clone()))).is_ready()
+            {
+                *task = None;
+            }
+        }
+    }
+}
+
+static TABLE: IdTable<Noted> = IdTable::new();
+
+#[test]
+fn static_tasks_of_an_embedded_executor_share_a_table() {
+    let _alone = alone();
+    let writer = checked(|scope| async move {
+        for id in 0..10 {
+            scope.with(|cx| drop(TABLE.insert(id % 3, StrongRc::new(Noted(id)), cx)));
+            give_way().await;
+        }
+        scope.with(|cx| (0..3).for_each(|id| drop(TABLE.remove(id, cx))));
+    });
+    let reader = checked(|scope| async move {
+        let mut seen = 0;
+        for _ in 0..20 {
+            let name = scope.with(|cx| TABLE.weak(1, cx));
+            give_way().await;
+            if let Some(object) = name.and_then(|name| scope.upgrade(&name).ok()) {
+                assert_eq!(object.0 % 3, 1);
+                seen += 1;
+            }
+            give_way().await;
+        }
+        assert!(seen > 0);
+    });
+    run_all([Some(Box::pin(writer)), Some(Box::pin(reader))]);
+    assert_eq!(dropped(), 10);
+}
+
+#[test]
+fn an_embedded_executor_stops_at_a_borrow_across_an_await() {
+    let _alone = alone();
+    let owner = StrongRc::new(Noted(1));
+    let name = owner.downgrade();
+    let bad = checked(|scope| async move {
+        let held = scope.upgrade(&name).unwrap();
+        give_way().await;
+        drop(held);
+    });
+    let run = || run_all([Some(Box::pin(bad) as Pin<Box<dyn Future<Output = ()>>>)]);
+    let text = message(std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_err());
+    assert!(text.contains("Noted>") && text.contains("tests/dynamic.rs:"), "{text}");
+    drop(owner);
+}
