@@ -8,40 +8,10 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::NoSuspend;
-use crate::sync::{AtomicBool, Ordering, const_fn, spin_loop};
+use crate::sync::const_fn;
 
 /// The lock word alone, for the inside of this project's libraries.
-#[derive(Default)]
-pub struct RawSpin(AtomicBool);
-
-impl RawSpin {
-    const_fn! {
-        /// An unlocked lock.
-        pub fn new() -> Self {
-            RawSpin(AtomicBool::new(false))
-        }
-    }
-
-    /// Takes the lock, spinning while another core has it.
-    #[inline(always)]
-    pub fn lock(&self) {
-        while self.0.swap(true, Ordering::Acquire) {
-            spin_loop();
-        }
-    }
-
-    /// Takes the lock if it is free.
-    #[inline(always)]
-    pub fn try_lock(&self) -> bool {
-        !self.0.swap(true, Ordering::Acquire)
-    }
-
-    /// Gives the lock back. Only its holder may call this.
-    #[inline(always)]
-    pub fn unlock(&self) {
-        self.0.store(false, Ordering::Release);
-    }
-}
+pub use raw::RawSpin;
 
 /// A value that one core at a time may touch.
 #[derive(Default)]
@@ -132,5 +102,96 @@ impl<T: ?Sized> Drop for SpinGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         self.lock.raw.unlock();
+    }
+}
+
+#[cfg(not(ebb_loom))]
+mod raw {
+    use core::hint::spin_loop;
+    use core::sync::atomic::{AtomicBool, Ordering};
+
+    /// The lock word alone, for the inside of this project's libraries.
+    #[derive(Default)]
+    pub struct RawSpin(AtomicBool);
+
+    impl RawSpin {
+        /// An unlocked lock.
+        pub const fn new() -> Self {
+            RawSpin(AtomicBool::new(false))
+        }
+
+        /// Takes the lock, spinning while another core has it.
+        #[inline(always)]
+        pub fn lock(&self) {
+            while self.0.swap(true, Ordering::Acquire) {
+                spin_loop();
+            }
+        }
+
+        /// Takes the lock if it is free.
+        #[inline(always)]
+        pub fn try_lock(&self) -> bool {
+            !self.0.swap(true, Ordering::Acquire)
+        }
+
+        /// Gives the lock back. Only its holder may call this.
+        #[inline(always)]
+        pub fn unlock(&self) {
+            self.0.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// Under loom, which cannot follow endless spinning: its own mutex in the place of the lock word.
+#[cfg(ebb_loom)]
+mod raw {
+    use core::cell::UnsafeCell;
+
+    use loom::sync::{Mutex, MutexGuard};
+
+    /// The lock word alone, for the inside of this project's libraries.
+    pub struct RawSpin {
+        mutex: Mutex<()>,
+        guard: UnsafeCell<Option<MutexGuard<'static, ()>>>,
+    }
+
+    // SAFETY: the guard is touched only by who has the lock.
+    unsafe impl Sync for RawSpin {}
+    // SAFETY: as above.
+    unsafe impl Send for RawSpin {}
+
+    impl Default for RawSpin {
+        fn default() -> Self {
+            Self::new()
+        }
+    }
+
+    impl RawSpin {
+        /// An unlocked lock.
+        pub fn new() -> Self {
+            RawSpin { mutex: Mutex::new(()), guard: UnsafeCell::new(None) }
+        }
+
+        fn keep(&self, guard: MutexGuard<'_, ()>) {
+            // SAFETY: the lock is held; the guard is dropped before the lock is, as locks do not move while they are held.
+            unsafe { *self.guard.get() = Some(core::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard)) };
+        }
+
+        /// Takes the lock.
+        pub fn lock(&self) {
+            self.keep(self.mutex.lock().expect("loom's locks are not poisoned"));
+        }
+
+        /// Takes the lock if it is free.
+        pub fn try_lock(&self) -> bool {
+            self.mutex.try_lock().map(|guard| self.keep(guard)).is_ok()
+        }
+
+        /// Gives the lock back. Only its holder may call this.
+        pub fn unlock(&self) {
+            // SAFETY: the lock is held by the caller. The guard is out of its cell before it ends.
+            let guard = unsafe { (*self.guard.get()).take() };
+            drop(guard);
+        }
     }
 }

@@ -26,15 +26,15 @@ pub(crate) use const_fn;
 
 /// A static, which loom makes anew for each interleaving.
 macro_rules! global {
-    ($(#[$meta:meta])* $visibility:vis static $name:ident: $type:ty = $value:expr;) => {
+    ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
         #[cfg(not(ebb_loom))]
         $(#[$meta])*
-        $visibility static $name: $type = $value;
+        static $name: $type = $value;
 
         #[cfg(ebb_loom)]
         loom::lazy_static! {
             $(#[$meta])*
-            $visibility static ref $name: $type = $value;
+            static ref $name: $type = $value;
         }
     };
 }

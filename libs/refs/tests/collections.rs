@@ -1,4 +1,5 @@
 //! Collections own objects, give out names and borrows, and give objects up as `Dying`.
+#![cfg(not(ebb_loom))]
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

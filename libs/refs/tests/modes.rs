@@ -1,4 +1,5 @@
 //! What objects can be besides plain: versioned, seen by a trait, of one thread, in a group, slow to die.
+#![cfg(not(ebb_loom))]
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

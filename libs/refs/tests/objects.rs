@@ -1,4 +1,5 @@
 //! Objects, their names and their end, on one core.
+#![cfg(not(ebb_loom))]
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

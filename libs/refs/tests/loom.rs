@@ -1,0 +1,316 @@
+//! Every interleaving that the memory model allows, of short programs on two cores: publication, upgrade, destruction,
+//! quiescence, wake-ups. Run with `RUSTFLAGS="--cfg ebb_loom"`, in release mode.
+//!
+//! What an object contains is a loom cell: an access that is not ordered with its destructor's is an error that loom finds.
+#![cfg(ebb_loom)]
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+use refs::reclaim::{Core, quiescent, reclaim, while_idle};
+use refs::{Cx, Group, StrongRc, Versioned, WaitList, WakeSlot, WeakRc};
+
+/// An object whose reads and whose end are known to loom.
+struct Watched(UnsafeCell<u32>);
+
+// SAFETY: that all accesses are ordered is what the tests are about; loom checks it.
+unsafe impl Sync for Watched {}
+
+impl Watched {
+    fn new(value: u32) -> Self {
+        Watched(UnsafeCell::new(value))
+    }
+
+    fn read(&self) -> u32 {
+        // SAFETY: loom checks it.
+        self.0.with(|value| unsafe { *value })
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        // SAFETY: loom checks it.
+        self.0.with_mut(|value| unsafe { *value = u32::MAX });
+    }
+}
+
+/// Runs `test` in all interleavings with at most `preemptions` involuntary switches.
+fn explore(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(test);
+}
+
+fn as_core<R>(f: impl FnOnce(&mut Cx, usize) -> R) -> R {
+    let core = Core::register();
+    // SAFETY: this thread has no other Cx, and it is registered.
+    let mut cx = unsafe { Cx::new(core::ptr::null()) };
+    f(&mut cx, core.number())
+}
+
+fn look(name: WeakRc<Watched>, cx: &Cx) {
+    if let Ok(object) = name.upgrade(cx) {
+        assert_eq!(object.read(), 1);
+    }
+}
+
+#[test]
+fn whoever_upgrades_a_name_early_sees_the_whole_object_or_none() {
+    explore(3, || {
+        let (send, receive) = loom::sync::mpsc::channel();
+        let other = thread::spawn(move || {
+            let name: WeakRc<Watched> = receive.recv().unwrap();
+            as_core(|cx, _| look(name, cx));
+        });
+        let owner = StrongRc::new_cyclic(|name| {
+            send.send(name).unwrap();
+            Watched::new(1)
+        });
+        other.join().unwrap();
+        as_core(|cx, _| owner.destroy(cx));
+    });
+}
+
+#[test]
+fn an_object_is_not_freed_under_a_core_that_borrows_it() {
+    explore(3, || {
+        let owner = StrongRc::new(Watched::new(1));
+        let name = owner.downgrade();
+        let other = thread::spawn(move || {
+            as_core(|cx, core| {
+                look(name, cx);
+                quiescent(cx, core);
+                look(name, cx);
+            });
+        });
+        as_core(|cx, core| {
+            owner.destroy(cx);
+            quiescent(cx, core);
+        });
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn an_object_that_is_dropped_without_a_context_is_not_freed_under_a_core_that_borrows_it() {
+    explore(3, || {
+        let owner = StrongRc::new(Watched::new(1));
+        let name = owner.downgrade();
+        let other = thread::spawn(move || {
+            as_core(|cx, core| {
+                look(name, cx);
+                quiescent(cx, core);
+            });
+        });
+        drop(owner);
+        as_core(|cx, core| quiescent(cx, core));
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_core_that_was_idle_reaches_no_freed_object() {
+    explore(3, || {
+        let owner = StrongRc::new(Watched::new(1));
+        let name = owner.downgrade();
+        let other = thread::spawn(move || {
+            as_core(|cx, core| {
+                while_idle(cx, core, || ());
+                look(name, cx);
+            });
+        });
+        as_core(|cx, core| {
+            owner.destroy(cx);
+            quiescent(cx, core);
+        });
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn two_cores_that_free_at_once_free_each_object_once() {
+    explore(2, || {
+        let owners = [StrongRc::new(Watched::new(1)), StrongRc::new(Watched::new(1))];
+        let names = owners.each_ref().map(StrongRc::downgrade);
+        let [first, second] = owners;
+        let other = thread::spawn(move || {
+            as_core(|cx, core| {
+                look(names[1], cx);
+                first.destroy(cx);
+                quiescent(cx, core);
+            });
+        });
+        as_core(|cx, core| {
+            look(names[0], cx);
+            second.destroy(cx);
+            quiescent(cx, core);
+            reclaim(cx);
+        });
+        other.join().unwrap();
+        assert!(names.iter().all(WeakRc::is_gone));
+    });
+}
+
+#[test]
+fn owners_on_two_threads_that_end_at_once_end_the_object_once() {
+    explore(3, || {
+        let first = StrongRc::new(Watched::new(1));
+        let second = first.share();
+        let name = first.downgrade();
+        let other = thread::spawn(move || {
+            second.with(|object| assert_eq!(object.read(), 1));
+            drop(second);
+        });
+        first.with(|object| assert_eq!(object.read(), 1));
+        drop(first);
+        other.join().unwrap();
+        assert!(name.is_gone());
+        as_core(|cx, core| quiescent(cx, core));
+        assert_eq!(refs::reclaim::waiting(), 0);
+    });
+}
+
+#[test]
+fn a_group_that_ends_is_seen_by_the_next_upgrade_and_frees_nothing_under_a_borrow() {
+    explore(3, || {
+        let group = Group::new();
+        let owner = StrongRc::new_in(Watched::new(1), &group);
+        let name = owner.downgrade();
+        let other = thread::spawn(move || {
+            as_core(|cx, core| {
+                if let Ok(object) = name.upgrade(cx) {
+                    assert_eq!(object.read(), 1);
+                }
+                quiescent(cx, core);
+            });
+        });
+        as_core(|cx, core| {
+            group.end();
+            assert!(name.is_gone());
+            owner.destroy(cx);
+            quiescent(cx, core);
+        });
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn a_stable_reference_reads_one_version() {
+    explore(3, || {
+        let owner = StrongRc::new(Versioned::new((0, 0)));
+        let stable = as_core(|cx, _| owner.get(cx).downgrade_stable());
+        let other = thread::spawn(move || {
+            as_core(|cx, _| {
+                if let Ok(value) = stable.upgrade(cx) {
+                    assert_eq!(*value, (0, 0));
+                }
+            });
+        });
+        as_core(|cx, _| {
+            {
+                let object = owner.get(cx);
+                let mut value = object.write(cx);
+                value.0 = 1;
+                value.1 = 1;
+            }
+            assert!(stable.upgrade(cx).is_err());
+            owner.destroy(cx);
+        });
+        other.join().unwrap();
+    });
+}
+
+/// How often the task of a slot was made ready.
+fn count(slot: &'static WakeSlot) {
+    // SAFETY: the token of these slots is the address of a leaked counter.
+    unsafe { &*core::ptr::with_exposed_provenance::<AtomicUsize>(slot.token()) }.fetch_add(1, Ordering::SeqCst);
+}
+
+fn slot() -> (&'static WakeSlot, &'static AtomicUsize) {
+    let ready: &'static AtomicUsize = Box::leak(Box::new(AtomicUsize::new(0)));
+    let slot = WakeSlot::with_token(count, core::ptr::from_ref(ready).expose_provenance());
+    (Box::leak(Box::new(slot)), ready)
+}
+
+#[test]
+fn a_wake_up_that_races_with_parking_is_seen_by_exactly_one_side() {
+    explore(4, || {
+        let (slot, ready) = slot();
+        let waker = slot.prepare();
+        let others = [0, 1].map(|_| thread::spawn(move || waker.wake()));
+        let parked = slot.commit();
+        let woken = others.map(|other| other.join().unwrap());
+        assert_eq!(woken.iter().filter(|&&woken| woken).count(), 1, "the first wake-up counts");
+        assert_eq!(ready.load(Ordering::SeqCst), usize::from(parked));
+        slot.finish();
+        assert!(!waker.wake() && !waker.is_waiting());
+    });
+}
+
+#[test]
+fn a_wake_up_is_not_lost_when_it_races_with_registering() {
+    explore(3, || {
+        let (slot, ready) = slot();
+        let list = Arc::new(WaitList::new());
+        let happened = Arc::new(loom::sync::atomic::AtomicBool::new(false));
+        let other = {
+            let (list, happened) = (list.clone(), happened.clone());
+            thread::spawn(move || {
+                happened.store(true, loom::sync::atomic::Ordering::Release);
+                list.wake_one();
+            })
+        };
+        // SAFETY: this thread has no other Cx and frees nothing.
+        let cx = unsafe { Cx::new(core::ptr::null()) };
+        let waker = slot.prepare();
+        list.register(waker, &cx);
+        let parked = !happened.load(loom::sync::atomic::Ordering::Acquire) && slot.commit();
+        other.join().unwrap();
+        assert_eq!(ready.load(Ordering::SeqCst), usize::from(parked), "who parks is woken");
+        slot.finish();
+    });
+}
+
+#[test]
+fn two_events_at_once_wake_two_waiters_in_a_list() {
+    explore(3, || {
+        let (slots, list) = ([slot(), slot()], Arc::new(WaitList::new()));
+        // SAFETY: this thread has no other Cx and frees nothing.
+        let cx = unsafe { Cx::new(core::ptr::null()) };
+        for (slot, _) in slots {
+            list.register(slot.prepare(), &cx);
+            assert!(slot.commit());
+        }
+        let other = {
+            let list = list.clone();
+            thread::spawn(move || list.wake_one())
+        };
+        let woken = [list.wake_one(), other.join().unwrap()];
+        assert_eq!(woken, [true, true]);
+        assert_eq!(slots.map(|(_, ready)| ready.load(Ordering::SeqCst)), [1, 1]);
+    });
+}
+
+#[test]
+fn a_death_that_races_with_watching_wakes() {
+    explore(3, || {
+        let (slot, ready) = slot();
+        let owner = StrongRc::new(Watched::new(1));
+        let name = owner.downgrade();
+        let other = thread::spawn(move || drop(owner));
+        // SAFETY: this thread has no other Cx and frees nothing.
+        let cx = unsafe { Cx::new(core::ptr::null()) };
+        let waker = slot.prepare();
+        name.watch(waker, &cx);
+        let parked = slot.commit();
+        other.join().unwrap();
+        assert!(name.is_gone());
+        assert!(!waker.is_waiting(), "the death ended the wait");
+        assert_eq!(ready.load(Ordering::SeqCst), usize::from(parked));
+        slot.finish();
+        as_core(|cx, core| quiescent(cx, core));
+    });
+}
