@@ -20,7 +20,10 @@ unsafe impl Sync for Watched {}
 
 impl Watched {
     fn new(value: u32) -> Self {
-        Watched(UnsafeCell::new(value))
+        let watched = Watched(UnsafeCell::new(0));
+        // SAFETY: nobody else has it yet. A write, so that loom sees whether later reads are ordered with it.
+        watched.0.with_mut(|place| unsafe { *place = value });
+        watched
     }
 
     fn read(&self) -> u32 {
