@@ -112,13 +112,8 @@ test-hello: build ## Small programs built in every way, on Ebb
 	done
 
 .PHONY: check-soundness
-check-soundness: ## Everything unsafe that runs on a host, under the address sanitizer (needs rustup's nightly)
-	$(call say,'Address sanitizer')
-	@rustup run nightly rustc --version >/dev/null 2>&1 || { echo "This needs a nightly compiler: rustup toolchain install nightly" >&2; exit 1; }
-	@RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 cargo +nightly test --quiet --target-dir $(TARGET)/asan \
-		--target x86_64-unknown-linux-gnu -p ebb-refs -p ebb-tasks --test objects --test run
-	@RUSTFLAGS=-Zsanitizer=address cargo +nightly test --quiet --target-dir $(TARGET)/asan \
-		--target x86_64-unknown-linux-gnu -p ebb-frame mm::
+check-soundness: ## Unsafe code under loom and the sanitizers; CHECKER=thread, PACKAGE=ebb-refs run a part
+	@tools/build/soundness $(or $(CHECKER),all) $(PACKAGE)
 
 # Measuring and reading
 

@@ -174,7 +174,9 @@ mod raw {
 
         fn keep(&self, guard: MutexGuard<'_, ()>) {
             // SAFETY: the lock is held; the guard is dropped before the lock is, as locks do not move while they are held.
-            unsafe { *self.guard.get() = Some(core::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard)) };
+            unsafe {
+                *self.guard.get() = Some(core::mem::transmute::<MutexGuard<'_, ()>, MutexGuard<'static, ()>>(guard))
+            };
         }
 
         /// Takes the lock.

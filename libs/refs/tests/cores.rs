@@ -96,7 +96,7 @@ fn an_object_is_freed_when_each_core_has_passed_a_suspension_since_its_death() {
             quiescent(cx, core);
             reclaim(cx);
             assert_eq!((dropped(), waiting()), (0, 1), "the other core may still borrow it");
-            other.does(|cx, core| quiescent(cx, core));
+            other.does(quiescent);
             quiescent(cx, core);
             assert_eq!((dropped(), waiting()), (1, 0));
         });
@@ -126,7 +126,7 @@ fn what_a_core_borrows_stays_while_another_core_destroys_it() {
         });
         destroyed.send(()).unwrap();
         other.done.recv().unwrap();
-        other.does(|cx, core| quiescent(cx, core));
+        other.does(quiescent);
         assert_eq!(dropped(), 1);
         other.ends();
     });
@@ -185,7 +185,7 @@ fn a_core_that_comes_in_after_a_death_is_not_waited_for() {
         as_core(|cx, core| {
             StrongRc::new(Noted(1)).destroy(cx);
             let late = Other::start(scope);
-            first.does(|cx, core| quiescent(cx, core));
+            first.does(quiescent);
             quiescent(cx, core);
             assert_eq!(dropped(), 1);
             late.ends();
@@ -221,7 +221,7 @@ fn more_threads_than_were_foreseen_take_part() {
             for other in &others {
                 quiescent(cx, core);
                 assert_eq!(dropped(), 0);
-                other.does(|cx, core| quiescent(cx, core));
+                other.does(quiescent);
             }
             quiescent(cx, core);
             assert_eq!(dropped(), 1);
@@ -280,7 +280,7 @@ fn threads_that_upgrade_while_others_destroy_never_see_freed_memory() {
         }
     });
     drop(table);
-    as_core(|cx, core| quiescent(cx, core));
+    as_core(quiescent);
     assert_eq!((dropped() as u32, waiting()), (made.load(Ordering::Relaxed), 0));
 }
 

@@ -193,7 +193,7 @@ fn a_borrow_across_an_await_is_reported_under_tokio_on_several_threads_and_the_o
             let whole = &held;
             unreachable!("{}", whole.0.0)
         }));
-        let text = message(bad.await.map(|()| ()).unwrap_err().into_panic());
+        let text = message(bad.await.unwrap_err().into_panic());
         assert!(text.contains("Noted>") && text.contains("tests/dynamic.rs:"), "{text}");
         for look in good {
             assert_eq!(look.await.unwrap(), 100);
