@@ -268,7 +268,10 @@ extern "C" fn fresh_stack(worker: *const ()) -> ! {
 #[inline(always)]
 pub fn worker(cx: &Cx) -> &'static Worker {
     #[cfg(feature = "std")]
-    assert!(cx.worker() != crate::rt::thread::own_runtime().cast(), "this context was made by `tasks::rt`");
+    assert!(
+        crate::rt::thread::own_runtime() <= crate::rt::thread::OTHER_SCHEDULER,
+        "this context was made by `tasks::rt`"
+    );
     // SAFETY: every Cx that is not a thread's run-time's is made by `dispatch`, with a 'static worker.
     unsafe { &*cx.worker().cast::<Worker>() }
 }

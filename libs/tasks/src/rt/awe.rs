@@ -3,7 +3,7 @@
 use core::fmt;
 use core::sync::atomic::Ordering;
 
-use super::layout::{Awe, Runtime, awe_flags, states};
+use super::layout::{Awe, NEXT_LIFE, Runtime, awe_flags, states};
 use super::runtime::is_own;
 
 /// The name of a task. It may be kept anywhere, sent to any thread and outlive its task, which is harmless: what is asked of a
@@ -11,7 +11,8 @@ use super::runtime::is_own;
 #[derive(Clone, Copy)]
 pub struct AweRef {
     pub(crate) awe: &'static Awe,
-    pub(crate) generation: u64,
+    /// Its life, without a state.
+    pub(crate) life: u64,
 }
 
 /// The task cannot be resumed by its name: it has ended, or it runs, or waits for something else (the end of a block, a waker).
@@ -30,7 +31,7 @@ impl AweRef {
     /// Whether the task has not ended.
     #[inline(always)]
     pub fn is_alive(self) -> bool {
-        self.awe.generation.load(Ordering::Acquire) == self.generation
+        self.awe.life.load(Ordering::Acquire) & !(NEXT_LIFE - 1) == self.life
     }
 
     /// Whether the task belongs to the calling thread.
@@ -58,27 +59,36 @@ impl AweRef {
     }
 
     fn schedule_at(self, push: fn(&Runtime, &'static Awe)) -> Result<(), NotSuspended> {
-        if !self.is_alive() {
-            return Err(NotSuspended);
-        }
         let runtime = self.awe.runtime;
         if !is_own(runtime) {
-            Runtime::request(self.awe, |old| self.generation << 1 | old & 1);
+            if !self.is_alive() {
+                return Err(NotSuspended);
+            }
+            Runtime::request(self.awe, |old| self.life | old & 1);
             return Ok(());
         }
-        if self.awe.state.get() != states::PARKED {
+        if !self.unpark() {
             return Err(NotSuspended);
         }
-        self.awe.state.set(states::ACTIVE);
         push(runtime, self.awe);
         runtime.make_room();
         Ok(())
+    }
+
+    /// Takes the task, which belongs to this thread, out of its parked state; false if it is in another one.
+    #[inline(always)]
+    pub(crate) fn unpark(self) -> bool {
+        let parked = self.awe.life.load(Ordering::Relaxed) == self.life + states::PARKED;
+        if parked {
+            self.awe.life.store(self.life + states::ACTIVE, Ordering::Relaxed);
+        }
+        parked
     }
 }
 
 impl PartialEq for AweRef {
     fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self.awe, other.awe) && self.generation == other.generation
+        core::ptr::eq(self.awe, other.awe) && self.life == other.life
     }
 }
 
@@ -86,7 +96,7 @@ impl Eq for AweRef {}
 
 impl fmt::Debug for AweRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AweRef({:p}, {})", self.awe, self.generation)
+        write!(f, "AweRef({:p}, {})", self.awe, self.life / NEXT_LIFE)
     }
 }
 
@@ -94,13 +104,22 @@ impl Awe {
     /// The task's name. Only the owning thread gives out names.
     #[inline(always)]
     pub(crate) fn reference(&'static self) -> AweRef {
-        self.flags.set(self.flags.get() | awe_flags::NAMED);
-        AweRef { awe: self, generation: self.generation.load(Ordering::Relaxed) }
+        let flags = self.flags.get();
+        if flags & awe_flags::NAMED == 0 {
+            self.flags.set(flags | awe_flags::NAMED);
+        }
+        AweRef { awe: self, life: self.life.load(Ordering::Relaxed) & !(NEXT_LIFE - 1) }
     }
 
-    /// Where the task goes on.
+    /// One of [`states`].
     #[inline(always)]
-    pub(crate) fn resume_point(&self) -> *mut usize {
-        self.rsp.as_ptr()
+    pub(crate) fn state(&self) -> u64 {
+        self.life.load(Ordering::Relaxed) & (NEXT_LIFE - 1)
+    }
+
+    /// By the owner.
+    #[inline(always)]
+    pub(crate) fn set_state(&self, state: u64) {
+        self.life.store(self.life.load(Ordering::Relaxed) & !(NEXT_LIFE - 1) | state, Ordering::Relaxed);
     }
 }

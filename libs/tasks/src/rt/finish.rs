@@ -7,10 +7,10 @@ use core::ptr::null;
 
 use refs::Cx;
 
+use super::context::{Called, call_on, leave_for};
 use super::layout::{Awe, Finish, Runtime, awe_flags, block_flags, states};
 use super::runtime::runtime;
 use super::suspend::{successor, suspending, switch_to};
-use crate::switch::{Called, call_on, exchange_for_good};
 
 /// Runs `body`, then waits until every task that was started in the block has ended, at any depth: those that its tasks start in
 /// it, and, because a task waits for its own blocks, those in theirs. Also if `body` or a task panics; the first panic is
@@ -138,22 +138,16 @@ impl<'scope> Scope<'scope, '_> {
         // SAFETY: the child's stack is its own, and nothing runs on it. `run_task` moves the task out before anything else can
         // run, and does not return if the child was detached.
         let called = unsafe {
-            call_on(
-                me.resume_point(),
-                child.stack_top.get(),
-                run_task::<F>,
-                (&raw mut task).cast(),
-                core::ptr::from_ref(runtime).cast(),
-            )
+            call_on(&me.context, child.stack_top.get(), run_task::<F>, (&raw mut task).cast(), child, runtime)
         };
         match called {
-            Called::Returned => {
-                runtime.current.set(Some(me));
+            Called::Returned(child, runtime) => {
+                runtime.current.set(child.parent.get());
                 runtime.retire_if_known(child);
                 runtime.give_free(child);
             }
-            Called::Resumed(0) => {}
-            Called::Resumed(_) => super::stop::end_this_task(),
+            Called::Resumed => {}
+            Called::Aborted => super::stop::end_this_task(),
         }
     }
 }
@@ -168,9 +162,9 @@ fn no_stack() -> ! {
 ///
 /// # Safety
 /// `task` is a `ManuallyDrop<F>` that nobody else takes; `runtime` is the thread's run-time, whose running task begins here.
-unsafe extern "C" fn run_task<F: FnOnce(&mut Cx)>(task: *mut (), runtime: *const ()) {
+unsafe extern "C" fn run_task<F: FnOnce(&mut Cx)>(task: *mut (), runtime: *const Runtime) {
     // SAFETY: by this function's contract; the stack is new, so no other Cx is reachable from it.
-    let (task, runtime, mut cx) = unsafe { (task.cast::<F>().read(), &*runtime.cast::<Runtime>(), Cx::new(runtime)) };
+    let (task, runtime, mut cx) = unsafe { (task.cast::<F>().read(), &*runtime, Cx::new(runtime.cast())) };
     let result = catch(|| task(&mut cx));
     let me = runtime.running();
     if let Err(payload) = result {
@@ -192,7 +186,7 @@ pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static 
     let owner = if left == 0 { block.waiter.take() } else { None };
     let next = match owner {
         Some(owner) => {
-            owner.state.set(states::ACTIVE);
+            owner.set_state(states::ACTIVE);
             owner
         }
         None => runtime.next(cx),
@@ -206,7 +200,7 @@ pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static 
     runtime.current.set(Some(next));
     // SAFETY: `next` was suspended and is resumed once, since it was taken out of the queue or out of its wait. This stack holds nothing
     // that is needed: everything below `run_task` has returned.
-    unsafe { exchange_for_good(next.resume_point(), 0) }
+    unsafe { leave_for(&next.context) }
 }
 
 /// The owner of `block` waits until it has no tasks left.
@@ -214,7 +208,7 @@ pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static 
 #[inline(never)]
 fn wait_for_tasks(cx: &mut Cx, block: &Finish) {
     let (runtime, me) = suspending(cx);
-    me.state.set(states::FINISHING);
+    me.set_state(states::FINISHING);
     me.waits_for.set("the tasks of a block");
     block.waiter.set(Some(me));
     let next = successor(cx, runtime, me);

@@ -129,7 +129,7 @@ impl Id {
             return Err(NotSaved::NotSuspended);
         }
         entry.saved.set(task.map(|task| task.awe));
-        entry.task_generation.set(task.map_or(0, |task| task.generation));
+        entry.life.set(task.map_or(0, |task| task.life));
         Ok(())
     }
 
@@ -171,7 +171,7 @@ impl Runtime {
         let entry = self.id_entry(id)?;
         entry.generation.set(id.generation().wrapping_add(1));
         entry.next_free.set(self.ids_free.replace(id.slot() as u32 + 1));
-        Ok(entry.saved.take().map(|awe| AweRef { awe, generation: entry.task_generation.get() }))
+        Ok(entry.saved.take().map(|awe| AweRef { awe, life: entry.life.get() }))
     }
 
     /// Enters the running task under an id at which nobody is.
@@ -183,7 +183,7 @@ impl Runtime {
         }
         let me = self.running();
         entry.saved.set(Some(me));
-        entry.task_generation.set(me.reference().generation);
+        entry.life.set(me.reference().life);
         Ok(Saved { id, me })
     }
 
@@ -202,7 +202,7 @@ impl Runtime {
     pub(crate) fn saved(&self, id: Id) -> Result<AweRef, NotSaved> {
         let entry = self.id_entry(id)?;
         let awe = entry.saved.get().ok_or(NotSaved::Empty)?;
-        Ok(AweRef { awe, generation: entry.task_generation.get() })
+        Ok(AweRef { awe, life: entry.life.get() })
     }
 
     #[cold]
@@ -224,7 +224,7 @@ impl Runtime {
                     generation: Cell::new(0),
                     _reserved: 0,
                     next_free: Cell::new(next),
-                    task_generation: Cell::new(0),
+                    life: Cell::new(0),
                 }
             })
             .collect();

@@ -10,22 +10,26 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 use refs::WakeSlot;
 
+use super::context::Context;
 use super::runtime::Idle;
 use crate::{Stack, StackSource};
 
-/// What a task that is neither running, calling nor queued waits for ([`Awe::state`]).
+/// What a task that is neither running, calling nor queued waits for ([`Awe::life`]).
 pub(crate) mod states {
     /// Its memory belongs to no task.
-    pub(crate) const FREE: u32 = 0;
+    pub(crate) const FREE: u64 = 0;
     /// It runs, calls an attached child, or is in the run queue.
-    pub(crate) const ACTIVE: u32 = 1;
+    pub(crate) const ACTIVE: u64 = 1;
     /// It suspended itself: whoever has its [`AweRef`](crate::rt::AweRef) may resume it.
-    pub(crate) const PARKED: u32 = 2;
+    pub(crate) const PARKED: u64 = 2;
     /// It waits for the end of a block.
-    pub(crate) const FINISHING: u32 = 3;
+    pub(crate) const FINISHING: u64 = 3;
     /// It waits for its [`Waker`](refs::Waker).
-    pub(crate) const WAITING: u32 = 4;
+    pub(crate) const WAITING: u64 = 4;
 }
+
+/// What [`Awe::life`] counts up by with each task.
+pub(crate) const NEXT_LIFE: u64 = 8;
 
 /// Bits of [`Finish::flags`].
 #[allow(dead_code, reason = "cancellation comes next")]
@@ -49,24 +53,23 @@ pub(crate) mod awe_flags {
 /// A task, alive or to be reused.
 #[repr(C, align(64))]
 pub struct Awe {
-    /// Where it goes on, if it is not running: the stack pointer, at which lie the resume address, `rbx` and `rbp`.
-    pub(crate) rsp: Cell<usize>,
+    /// Where it goes on, if it is not running.
+    pub(crate) context: Context,
     /// The task that called this one, as long as this one is attached. While free: the next one in the pool.
     pub(crate) parent: Cell<Option<&'static Awe>>,
     /// The innermost block that it is in.
     pub(crate) block: Cell<*const Finish>,
     /// Its entry in the run queue, if that entry names it.
     pub(crate) position: Cell<u64>,
-    /// One of [`states`].
-    pub(crate) state: Cell<u32>,
-    /// Bits of [`awe_flags`].
-    pub(crate) flags: Cell<u32>,
+    /// Which task this is, and in the three lowest bits one of [`states`]. Written by the owner only.
+    pub(crate) life: AtomicU64,
     /// Where its stack begins (a multiple of 16); two words above it are its own.
     pub(crate) stack_top: Cell<usize>,
     /// Whose task it is.
     pub(crate) runtime: &'static Runtime,
-    /// How many tasks this has been, from 1.
-    pub(crate) generation: AtomicU64,
+    /// Bits of [`awe_flags`].
+    pub(crate) flags: Cell<u32>,
+    pub(crate) _reserved: u32,
     /// For waits with a [`Waker`](refs::Waker).
     pub(crate) wake: WakeSlot,
     /// The next one in [`Runtime::remote`].
@@ -177,20 +180,19 @@ pub(crate) struct IdEntry {
     pub(crate) _reserved: u16,
     /// While free: the next free entry, plus 1; 0 at the end.
     pub(crate) next_free: Cell<u32>,
-    /// Which of the tasks that `saved` has been.
-    pub(crate) task_generation: Cell<u64>,
+    /// The life of the task that was saved.
+    pub(crate) life: Cell<u64>,
 }
 
 const _: () = {
-    assert!(offset_of!(Awe, rsp) == 0);
-    assert!(offset_of!(Awe, parent) == 8);
-    assert!(offset_of!(Awe, block) == 16);
-    assert!(offset_of!(Awe, position) == 24);
-    assert!(offset_of!(Awe, state) == 32);
-    assert!(offset_of!(Awe, flags) == 36);
-    assert!(offset_of!(Awe, stack_top) == 40);
-    assert!(offset_of!(Awe, runtime) == 48);
-    assert!(offset_of!(Awe, generation) == 56);
+    assert!(offset_of!(Awe, context) == 0 && size_of::<Context>() == 32);
+    assert!(offset_of!(Awe, parent) == 32);
+    assert!(offset_of!(Awe, block) == 40);
+    assert!(offset_of!(Awe, position) == 48);
+    assert!(offset_of!(Awe, life) == 56);
+    assert!(offset_of!(Awe, stack_top) == 64);
+    assert!(offset_of!(Awe, runtime) == 72);
+    assert!(offset_of!(Awe, flags) == 80);
     assert!(size_of::<Awe>() == 192 && align_of::<Awe>() == 64);
 
     assert!(offset_of!(Finish, count) == 0);
@@ -218,6 +220,6 @@ const _: () = {
     assert!(offset_of!(IdEntry, saved) == 0);
     assert!(offset_of!(IdEntry, generation) == 8);
     assert!(offset_of!(IdEntry, next_free) == 12);
-    assert!(offset_of!(IdEntry, task_generation) == 16);
+    assert!(offset_of!(IdEntry, life) == 16);
     assert!(size_of::<IdEntry>() == 24);
 };

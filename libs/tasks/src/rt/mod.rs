@@ -47,6 +47,7 @@
 //!    runs in between.
 
 mod awe;
+mod context;
 mod finish;
 mod ids;
 mod layout;

@@ -63,6 +63,20 @@ impl Runtime {
         }
     }
 
+    /// Enters a task behind all others and takes the first one, which may be the same. `None` if it is a hole.
+    #[inline(always)]
+    pub(crate) fn rotate(&self, awe: &'static Awe) -> Option<&'static Awe> {
+        let (head, tail, mask, ring) = (self.head.get(), self.tail.get(), self.mask.get(), self.ring.get());
+        self.head.set(head + 1);
+        self.tail.set(tail + 1);
+        awe.position.set(tail);
+        // SAFETY: the ring has `mask + 1` entries.
+        unsafe {
+            (*ring.add((tail & mask) as usize)).set(Some(awe));
+            (*ring.add((head & mask) as usize)).get()
+        }
+    }
+
     /// Takes the first entry. `None` if it is a hole; not to be called when the queue is empty.
     #[inline(always)]
     pub(crate) fn pop_entry(&self) -> Option<&'static Awe> {
@@ -183,8 +197,9 @@ impl Runtime {
             oldest_first = awe.remote_next.load(Ordering::Relaxed);
             // From here on another thread may enter it again.
             let request = awe.remote_request.swap(0, Ordering::AcqRel);
-            let by_waker = request & 1 != 0 && awe.state.get() == states::WAITING;
-            let by_name = request >> 1 == awe.generation.load(Ordering::Relaxed) && awe.state.get() == states::PARKED;
+            let by_waker = request & 1 != 0 && awe.state() == states::WAITING;
+            let by_name =
+                request & !1 == awe.life.load(Ordering::Relaxed) - awe.state() && awe.state() == states::PARKED;
             if by_waker || by_name {
                 self.make_ready(awe);
             }
@@ -193,12 +208,12 @@ impl Runtime {
 
     /// Enters a parked task behind all others.
     pub(crate) fn make_ready(&self, awe: &'static Awe) {
-        awe.state.set(states::ACTIVE);
+        awe.set_state(states::ACTIVE);
         self.push_back(awe);
         self.make_room();
     }
 
-    /// Asks the owner of `awe` to run it: by its waker, or by its name of that generation. From any thread.
+    /// Asks the owner of `awe` to run it: by its waker, or by its name. From any thread.
     pub(crate) fn request(awe: &'static Awe, change: impl Fn(u64) -> u64) {
         let request = &awe.remote_request;
         let before = request.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |old| Some(change(old)));

@@ -9,8 +9,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use refs::{Cx, SpinLock, WakeSlot};
 
 use super::awe::AweRef;
+use super::context::Context;
 use super::finish::finish_async;
-use super::layout::{Awe, RemoteList, Runtime, awe_flags, states};
+use super::layout::{Awe, NEXT_LIFE, RemoteList, Runtime, awe_flags, states};
 use super::wait::make_ready;
 use crate::StackSource;
 
@@ -81,7 +82,7 @@ impl Runtime {
     /// The run-time was acquired by the caller and nothing runs in it; no `Cx` is reachable from the current stack.
     pub(crate) unsafe fn enter<R>(&'static self, f: impl FnOnce(&mut Cx) -> R) -> R {
         let first = self.take_bare();
-        first.state.set(states::ACTIVE);
+        first.set_state(states::ACTIVE);
         first.block.set(null());
         first.parent.set(None);
         first.name.set("main");
@@ -112,15 +113,15 @@ impl Runtime {
         let memory = Box::leak(Box::<Awe>::new_uninit());
         let address = memory.as_mut_ptr().expose_provenance();
         let awe: &'static Awe = memory.write(Awe {
-            rsp: Cell::new(0),
+            context: Context::new(),
             parent: Cell::new(None),
             block: Cell::new(null()),
             position: Cell::new(0),
-            state: Cell::new(states::FREE),
-            flags: Cell::new(0),
+            life: AtomicU64::new(NEXT_LIFE + states::FREE),
             stack_top: Cell::new(0),
             runtime: self,
-            generation: AtomicU64::new(1),
+            flags: Cell::new(0),
+            _reserved: 0,
             wake: WakeSlot::with_token(make_ready, address),
             remote_next: AtomicPtr::default(),
             remote_request: AtomicU64::new(0),
@@ -157,7 +158,7 @@ impl Runtime {
         let colours = ((stack.top() - stack.bottom()) / (16 * COLOUR_BYTES)).clamp(1, COLOURS);
         // Two words above the top are the task's own.
         awe.stack_top.set(stack.top() - 16 - colour % colours * COLOUR_BYTES);
-        awe.state.set(states::ACTIVE);
+        awe.set_state(states::ACTIVE);
         // SAFETY: the owner's own cell; the task is new.
         unsafe { *awe.stack.get() = Some(stack) };
         self.stacks_now.set(self.stacks_now.get() + 1);
@@ -183,7 +184,7 @@ impl Runtime {
                 source.give(stack);
             }
             self.stacks_now.set(self.stacks_now.get() - 1);
-            awe.state.set(states::FREE);
+            awe.set_state(states::FREE);
             awe.parent.set(self.bare.replace(Some(awe)));
         }
     }
@@ -192,7 +193,7 @@ impl Runtime {
     #[cold]
     #[inline(never)]
     pub(crate) fn retire(&self, awe: &Awe) {
-        awe.generation.fetch_add(1, Ordering::AcqRel);
+        awe.life.fetch_add(NEXT_LIFE, Ordering::AcqRel);
         awe.flags.set(0);
         awe.name.set("");
         awe.waits_for.set("");
@@ -228,20 +229,22 @@ impl Runtime {
 /// If the context belongs to another scheduler ([`Worker`](crate::Worker)).
 #[inline(always)]
 pub(crate) fn runtime(cx: &Cx) -> &'static Runtime {
-    let worker: *const Runtime = cx.worker().cast();
     #[cfg(feature = "std")]
-    let worker = {
+    let runtime = {
         // Read from a thread-local variable rather than from `cx`, which lies on the task's stack: so the processor knows the
-        // next task before it knows this one's stack pointer.
+        // next task before it knows this one's stack pointer. On a thread that has a run-time every Cx is of that.
+        let _ = cx;
         let own = super::thread::own_runtime();
-        if own != worker {
+        if own <= super::thread::OTHER_SCHEDULER {
             foreign_context();
         }
         own
     };
+    #[cfg(not(feature = "std"))]
+    let runtime: *const Runtime = cx.worker().cast();
     // SAFETY: with `std` every run-time that is a thread's own is one of `Runtime::acquire`; without, every Cx that comes here
     // was made by `enter`, by the contract of whoever entered.
-    unsafe { &*worker }
+    unsafe { &*runtime }
 }
 
 #[cfg(feature = "std")]

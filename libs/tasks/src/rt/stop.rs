@@ -3,9 +3,10 @@
 use refs::Cx;
 
 use super::awe::{AweRef, NotSuspended};
+use super::context::exchange_to_end;
 use super::layout::{awe_flags, states};
 use super::runtime::runtime;
-use super::suspend::{detach_all, suspending, switch_with};
+use super::suspend::{detach_all, suspending};
 
 /// What a task unwinds with that is ended by [`abort_async`]. Its block does not count it as a panic.
 pub struct Aborted;
@@ -42,7 +43,7 @@ pub fn abort_async(cx: &mut Cx, target: AweRef) -> Result<(), NotSuspended> {
         end_this_task();
         return Ok(());
     }
-    match awe.state.get() {
+    match awe.state() {
         // It looks at its flag when its tasks have ended.
         states::FINISHING => return Ok(()),
         states::WAITING => awe.wake.finish(),
@@ -54,17 +55,15 @@ pub fn abort_async(cx: &mut Cx, target: AweRef) -> Result<(), NotSuspended> {
             runtime.remove(awe);
         }
     }
-    awe.state.set(states::ACTIVE);
+    awe.set_state(states::ACTIVE);
     detach_all(runtime, me, None);
     runtime.push_back(me);
     runtime.make_room();
+    runtime.current.set(Some(awe));
     // SAFETY: `me` is queued; the target was taken out of the queue or out of its wait.
-    unsafe { switch_with(runtime, me, awe, ABORT) };
+    unsafe { exchange_to_end(&me.context, &awe.context) };
     Ok(())
 }
-
-/// The message to a task that is to end.
-pub(crate) const ABORT: usize = 1;
 
 /// The running task was resumed to end.
 #[cold]

@@ -1,12 +1,14 @@
 //! Ways to suspend. Each is inlined into its caller up to and including the switch (module comment of [`rt`](super)).
 
+use core::sync::atomic::Ordering;
+
 use refs::{Cx, reclaim};
 
 use super::awe::{AweRef, NotSuspended};
+use super::context::exchange;
 use super::ids::{Id, NotSaved};
 use super::layout::{Awe, Runtime, states};
 use super::runtime::runtime;
-use crate::switch::exchange;
 
 /// Switches from the running task, which is queued or parked, to `next`, which is neither any more.
 ///
@@ -14,23 +16,10 @@ use crate::switch::exchange;
 /// As said; `cx` is the running task's.
 #[inline(always)]
 pub(crate) unsafe fn switch_to(runtime: &'static Runtime, me: &'static Awe, next: &'static Awe) {
-    // SAFETY: by this function's contract.
-    unsafe { switch_with(runtime, me, next, 0) };
-}
-
-/// Switches as [`switch_to`] does, with a message to `next`.
-///
-/// # Safety
-/// As for [`switch_to`].
-#[inline(always)]
-pub(crate) unsafe fn switch_with(runtime: &'static Runtime, me: &'static Awe, next: &'static Awe, message: usize) {
     runtime.current.set(Some(next));
-    // SAFETY: `next` was suspended by this function or by `call_on`, and is resumed once, because it was taken out of the
+    // SAFETY: `next` was suspended by `exchange` or by `call_on`, and is resumed once, because it was taken out of the
     // queue or out of its parked state.
-    let message = unsafe { exchange(me.resume_point(), next.resume_point(), message) };
-    if message != 0 {
-        super::stop::end_this_task();
-    }
+    unsafe { exchange(&me.context, &next.context) };
 }
 
 /// The task of `cx`, which is about to suspend.
@@ -79,14 +68,13 @@ pub(crate) fn successor(cx: &mut Cx, runtime: &'static Runtime, me: &'static Awe
 pub fn yield_async(cx: &mut Cx) {
     let (runtime, me) = suspending(cx);
     runtime.look_at_remote();
-    runtime.push_back(me);
     let next = match detach(me) {
         Some(parent) => {
+            runtime.push_back(me);
             runtime.make_room();
             parent
         }
-        // Not empty: `me` is in it.
-        None => runtime.pop_entry().unwrap_or_else(|| runtime.wait_for_next(cx)),
+        None => runtime.rotate(me).unwrap_or_else(|| runtime.wait_for_next(cx)),
     };
     // SAFETY: `me` is queued and `next` was taken out of the queue, or called `me`.
     unsafe { switch_to(runtime, me, next) };
@@ -103,7 +91,7 @@ pub fn suspend_async(cx: &mut Cx) {
 #[inline(always)]
 pub fn suspend_then_async(cx: &mut Cx, publish: impl FnOnce(AweRef)) {
     let (runtime, me) = suspending(cx);
-    me.state.set(states::PARKED);
+    me.set_state(states::PARKED);
     me.waits_for.set("its name");
     let name = me.reference();
     let undo = Unpark { runtime, me };
@@ -122,7 +110,7 @@ struct Unpark {
 
 impl Drop for Unpark {
     fn drop(&mut self) {
-        self.me.state.set(states::ACTIVE);
+        self.me.set_state(states::ACTIVE);
         if self.runtime.is_queued(self.me) {
             self.runtime.remove(self.me);
         }
@@ -141,14 +129,14 @@ enum Target {
 #[inline(always)]
 fn take(runtime: &'static Runtime, me: &'static Awe, target: AweRef) -> Result<Target, NotSuspended> {
     let awe = target.awe;
-    if !target.is_alive() {
-        return Err(NotSuspended);
-    }
-    match awe.state.get() {
-        states::PARKED => awe.state.set(states::ACTIVE),
-        states::ACTIVE if runtime.is_queued(awe) => runtime.remove(awe),
-        states::ACTIVE if !core::ptr::eq(awe, me) => return Ok(Target::Calls),
-        _ => return Err(NotSuspended),
+    if !target.unpark() {
+        if awe.life.load(Ordering::Relaxed) != target.life + states::ACTIVE || core::ptr::eq(awe, me) {
+            return Err(NotSuspended);
+        }
+        if !runtime.is_queued(awe) {
+            return Ok(Target::Calls);
+        }
+        runtime.remove(awe);
     }
     Ok(Target::Taken)
 }
@@ -192,7 +180,7 @@ pub fn hand_over_async(cx: &mut Cx, target: AweRef) -> Result<(), NotSuspended> 
         return Err(NotSuspended);
     }
     let took = take(runtime, me, target)?;
-    me.state.set(states::PARKED);
+    me.set_state(states::PARKED);
     go_to(runtime, me, target, took);
     Ok(())
 }

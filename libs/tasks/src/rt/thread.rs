@@ -22,7 +22,7 @@ global_asm!(
 );
 
 /// A thread that runs tasks of another scheduler.
-const OTHER_SCHEDULER: *const Runtime = core::ptr::without_provenance(1);
+pub(crate) const OTHER_SCHEDULER: *const Runtime = core::ptr::without_provenance(1);
 
 /// The calling thread's run-time; null if it has none.
 #[inline(always)]
@@ -34,7 +34,8 @@ pub(crate) fn own_runtime() -> *const Runtime {
             "mov {own}, qword ptr [rip + ebb_rt_current@GOTTPOFF]",
             "mov {own}, qword ptr fs:[{own}]",
             own = out(reg) own,
-            options(nostack, readonly, preserves_flags),
+            // Nothing that the compiler knows of; and not `pure`, so that it is read anew after each switch.
+            options(nostack, nomem, preserves_flags),
         );
     }
     own

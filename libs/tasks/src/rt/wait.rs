@@ -25,7 +25,7 @@ pub fn finish_wait(cx: &Cx) {
 pub fn park_async(cx: &mut Cx) {
     let (runtime, me) = suspending(cx);
     if me.wake.commit() {
-        me.state.set(states::WAITING);
+        me.set_state(states::WAITING);
         me.waits_for.set("its waker");
         let next = successor(cx, runtime, me);
         // SAFETY: `me` is parked: its waker resumes it. `next` was taken out of the queue, or called `me`.

@@ -1,0 +1,174 @@
+//! Switching between tasks. x86-64 only so far.
+//!
+//! Where a task goes on is four words in its [`Awe`](super::Awe), which is one cache line that the next switch has to read anyway: so a switch
+//! writes nothing to the stack. All other registers are clobbered as far as the compiler knows, so it saves what it needs. A
+//! switch ends in a `jmp`, never a `ret`: the processor's return stack knows nothing of the stack we come to.
+//!
+//! Whoever resumes a task leaves in `rax` something above 2 (an address as a rule), or 1: a call that was left has another outcome
+//! than one that returned. Five bytes before each resume address is another entry, for a task that is to [end](super::abort_async).
+//! `mxcsr` and the x87 control word are not switched: who changes them must not suspend meanwhile.
+
+use core::arch::asm;
+use core::cell::Cell;
+
+use super::stop::end_this_task;
+
+/// Where a task goes on.
+#[repr(C)]
+pub(crate) struct Context {
+    rsp: Cell<usize>,
+    resume: Cell<usize>,
+    rbx: Cell<usize>,
+    rbp: Cell<usize>,
+}
+
+impl Context {
+    pub(crate) const fn new() -> Self {
+        Context { rsp: Cell::new(0), resume: Cell::new(0), rbx: Cell::new(0), rbp: Cell::new(0) }
+    }
+
+    /// How far down its stack a suspended task is.
+    pub(crate) fn stack_pointer(&self) -> usize {
+        self.rsp.get()
+    }
+}
+
+/// Leaves the current stack, which goes on here when somebody switches to `save`, and goes on at `to`. Both may be the same.
+///
+/// # Safety
+/// `to` was stored by this function or by [`call_on`] and has not been switched to since.
+#[inline(always)]
+pub(crate) unsafe fn exchange(save: &Context, to: &Context) {
+    // SAFETY: by this function's contract; every register is given up but rbx, rbp and rsp, which whoever comes back restores.
+    unsafe {
+        asm!(
+            "lea rax, [rip + 2f]",
+            "mov [r12 + 8], rax",
+            "mov [r12], rsp",
+            "mov [r12 + 16], rbx",
+            "mov [r12 + 24], rbp",
+            "mov rsp, [r13]",
+            "mov rbx, [r13 + 16]",
+            "mov rbp, [r13 + 24]",
+            "jmp qword ptr [r13 + 8]",
+            // A jump of five bytes: where an aborted task goes on.
+            ".byte 0xe9",
+            ".long {aborted} - 2f",
+            "2:",
+            inout("r12") save => _,
+            inout("r13") to => _,
+            aborted = label { end_this_task() },
+            out("r14") _, out("r15") _,
+            clobber_abi("C"),
+        );
+    }
+}
+
+/// Leaves the current stack as [`exchange`] does, and goes on at `to` with the order to end.
+///
+/// # Safety
+/// As for [`exchange`].
+#[inline(never)]
+pub(crate) unsafe fn exchange_to_end(save: &Context, to: &Context) {
+    to.resume.set(to.resume.get() - ABORT_ENTRY_BYTES);
+    // SAFETY: by this function's contract; before each resume address there is the abort entry.
+    unsafe { exchange(save, to) }
+}
+
+/// How long the entry for aborted tasks before each resume address is.
+const ABORT_ENTRY_BYTES: usize = 5;
+
+/// What becomes of a call on another stack.
+pub(crate) enum Called<A, B> {
+    /// It returned. Here is what was to be kept in registers meanwhile.
+    Returned(A, B),
+    /// Somebody switched to where the call came from.
+    Resumed,
+    /// The same, with the order to end.
+    Aborted,
+}
+
+/// Calls `entry(argument, &second)` at `top`, on another stack. Where the call comes from is stored in `save`: who leaves the
+/// other stack without returning switches there, once; after that `entry` must not return.
+///
+/// # Safety
+/// `top` is the top of a stack that the caller owns, a multiple of 16.
+#[inline(always)]
+pub(crate) unsafe fn call_on<'a, A, B>(
+    save: &Context,
+    top: usize,
+    entry: unsafe extern "C" fn(*mut (), *const B),
+    argument: *mut (),
+    keep: &'a A,
+    second: &'a B,
+) -> Called<&'a A, &'a B> {
+    let outcome: usize;
+    let (kept, second_kept): (*const A, *const B);
+    // An unwinder that comes from the other stack must not go on with this one's frames, which are not where it believes.
+    macro_rules! call {
+        ($before:literal, $after:literal) => {
+            asm!(
+                "lea rax, [rip + 2f]",
+                "mov [rcx + 8], rax",
+                "mov [rcx], rsp",
+                "mov [rcx + 16], rbx",
+                "mov [rcx + 24], rbp",
+                "mov r15, rsp",
+                "mov rsi, r13",
+                "mov rsp, rdx",
+                $before,
+                "call r8",
+                $after,
+                "mov rsp, r15",
+                "xor eax, eax",
+                "jmp 2f",
+                "mov eax, 2",
+                "2:",
+                inout("rdi") argument => _,
+                out("rsi") _,
+                inout("rdx") top => _,
+                inout("rcx") save => _,
+                inout("r8") entry => _,
+                inout("r12") keep => kept,
+                inout("r13") second => second_kept,
+                out("rax") outcome,
+                out("r14") _, out("r15") _,
+                clobber_abi("C"),
+            )
+        };
+    }
+    // SAFETY: where `entry` returns it has kept rbx, rbp and r12 to r15, as the calling convention says; where it does not, the
+    // switch that comes here restores rsp, rbx and rbp, and all else is given up.
+    unsafe {
+        #[cfg(all(target_os = "linux", panic = "unwind"))]
+        call!(".cfi_remember_state\n.cfi_undefined rip", ".cfi_restore_state");
+        #[cfg(not(all(target_os = "linux", panic = "unwind")))]
+        call!("", "");
+    }
+    match outcome {
+        // SAFETY: the call returned, so the registers hold what they held before.
+        0 => unsafe { Called::Returned(&*kept, &*second_kept) },
+        2 => Called::Aborted,
+        _ => Called::Resumed,
+    }
+}
+
+/// Abandons the current stack and goes on at `to`.
+///
+/// # Safety
+/// As for [`exchange`]; nothing on the current stack is needed any more.
+#[inline(always)]
+pub(crate) unsafe fn leave_for(to: &Context) -> ! {
+    // SAFETY: by this function's contract.
+    unsafe {
+        asm!(
+            "mov rsp, [rsi]",
+            "mov rbx, [rsi + 16]",
+            "mov rbp, [rsi + 24]",
+            "mov eax, 1",
+            "jmp qword ptr [rsi + 8]",
+            in("rsi") to,
+            options(noreturn),
+        );
+    }
+}
