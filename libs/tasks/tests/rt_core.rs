@@ -1,5 +1,4 @@
 //! Who runs when: blocks, creation, yields, suspension.
-#![cfg(feature = "std")]
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};

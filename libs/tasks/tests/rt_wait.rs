@@ -1,5 +1,4 @@
 //! Waiting by wakers: wait lists, and objects that die meanwhile.
-#![cfg(feature = "std")]
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -48,6 +48,8 @@ pub(crate) mod awe_flags {
     pub(crate) const NAMED: u32 = 1;
     /// It is to end at its next resumption.
     pub(crate) const ABORTED: u32 = 2;
+    /// In a pool: only while [`dump`](crate::rt::dump) runs.
+    pub(crate) const UNUSED: u32 = 4;
 }
 
 /// A task, alive or to be reused.

@@ -51,7 +51,10 @@ mod context;
 mod finish;
 mod ids;
 mod layout;
+#[cfg(feature = "std")]
+mod overflow;
 mod queue;
+mod report;
 mod runtime;
 #[cfg(feature = "std")]
 mod stacks;
@@ -67,9 +70,10 @@ pub use awe::{AweRef, NotSuspended};
 pub use finish::{NoStack, Scope, finish_async, finish_shielded_async};
 pub use ids::{BadId, Id, IdsExhausted, NotSaved};
 pub use layout::{Awe, Finish, Runtime};
+pub use report::{count, dump};
 #[cfg(feature = "std")]
 pub use runtime::{Config, run};
-pub use runtime::{Idle, current, set_name};
+pub use runtime::{Idle, Parts, current, set_name};
 #[cfg(feature = "std")]
 pub use stacks::MappedStacks;
 pub use stop::{Aborted, abort_async, should_stop, stop_all};

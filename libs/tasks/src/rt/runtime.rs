@@ -24,12 +24,48 @@ pub trait Idle: Sync {
     fn wake(&self, runtime: &'static Runtime);
 }
 
-/// How a run-time is to be made.
+/// What a run-time needs from below: for those that have no `std`, or want other stacks than its.
 #[derive(Clone, Copy)]
-pub(crate) struct Parts {
-    pub(crate) stacks: &'static dyn StackSource,
-    pub(crate) idle: &'static dyn Idle,
-    pub(crate) keep_stacks: usize,
+pub struct Parts {
+    /// Where stacks come from.
+    pub stacks: &'static dyn StackSource,
+    /// What is done when nothing is ready.
+    pub idle: &'static dyn Idle,
+    /// How many unused stacks are kept; more go back to `stacks`.
+    pub keep_stacks: usize,
+}
+
+impl Parts {
+    /// Runs `f` as the first task of the calling core or thread, on its current stack; returns when it and everything that it
+    /// started have ended. `core` is its number in [`refs::reclaim`].
+    ///
+    /// Without `std` a task cannot know whether it is on the thread of another one, so what it does to other tasks' names
+    /// ([`AweRef::schedule`], wakers) is always done as from another thread.
+    ///
+    /// # Panics
+    /// With the first panic in `f` or in a task; with `std` also if the thread runs tasks already.
+    ///
+    /// # Safety
+    /// No [`Cx`] is reachable from the current stack. What `stacks` gives out is memory as [`Stack::new`](crate::Stack::new) asks
+    /// for. Without `std`, no Cx of another scheduler is ever used with this module, nor one of this with another scheduler.
+    pub unsafe fn run<R>(self, core: usize, f: impl FnOnce(&mut Cx) -> R) -> R {
+        #[cfg(feature = "std")]
+        let claim = super::thread::Claim::new();
+        let runtime = Held(Runtime::acquire(self, core));
+        #[cfg(feature = "std")]
+        let _claim = claim.set(runtime.0);
+        // SAFETY: acquired just now; the rest is this function's contract.
+        unsafe { runtime.0.enter(f) }
+    }
+}
+
+/// A run-time that was acquired.
+struct Held(&'static Runtime);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.release();
+    }
 }
 
 /// The stacks are cyclically begun this much lower, so that their hottest lines do not all fall into the same cache set.
@@ -40,7 +76,7 @@ static UNUSED: SpinLock<Vec<&'static Runtime>> = SpinLock::new(Vec::new());
 
 impl Runtime {
     /// A run-time that no thread has.
-    pub(crate) fn acquire(parts: Parts, core: usize) -> &'static Runtime {
+    fn acquire(parts: Parts, core: usize) -> &'static Runtime {
         let runtime = UNUSED.with(Vec::pop).unwrap_or_else(Runtime::new);
         runtime.core.set(core as u32);
         runtime.stacks.set(Some(parts.stacks));
@@ -80,7 +116,7 @@ impl Runtime {
     ///
     /// # Safety
     /// The run-time was acquired by the caller and nothing runs in it; no `Cx` is reachable from the current stack.
-    pub(crate) unsafe fn enter<R>(&'static self, f: impl FnOnce(&mut Cx) -> R) -> R {
+    unsafe fn enter<R>(&'static self, f: impl FnOnce(&mut Cx) -> R) -> R {
         let first = self.take_bare();
         first.set_state(states::ACTIVE);
         first.block.set(null());
@@ -97,7 +133,7 @@ impl Runtime {
     }
 
     /// Gives the run-time back; its stacks go back to their source.
-    pub(crate) fn release(&'static self) {
+    fn release(&'static self) {
         self.trim(0);
         self.stopping.set(false);
         self.drop_ids();
@@ -282,9 +318,9 @@ pub use hosted::{Config, run};
 
 #[cfg(feature = "std")]
 mod hosted {
-    use super::{Cx, Parts, Runtime};
+    use super::{Cx, Parts};
     use crate::rt::stacks::MappedStacks;
-    use crate::rt::thread;
+    use crate::rt::{overflow, thread};
 
     /// Runs `f` as the first task of the calling thread, with the default [`Config`]; returns when it and everything that it started
     /// have ended.
@@ -316,15 +352,12 @@ mod hosted {
         /// # Panics
         /// As [`run`].
         pub fn run<R>(&self, f: impl FnOnce(&mut Cx) -> R) -> R {
-            let thread = thread::Claim::new();
-            let stacks = MappedStacks::of_size(self.stack_size_bytes);
+            let _alternate_stack = overflow::watch();
             let core = refs::reclaim::Core::register();
+            let stacks = MappedStacks::of_size(self.stack_size_bytes);
             let parts = Parts { stacks, idle: &thread::Futex, keep_stacks: self.keep_stacks };
-            let runtime = Runtime::acquire(parts, core.number());
-            let _claim = thread.set(runtime);
-            // SAFETY: the run-time was acquired just now. The claim was free, so the thread ran no tasks: no Cx is
-            // reachable from its stack.
-            unsafe { runtime.enter(f) }
+            // SAFETY: `run` refuses if this thread runs tasks already; if it does not, no Cx is reachable from its stack.
+            unsafe { parts.run(core.number(), f) }
         }
     }
 }

@@ -15,6 +15,8 @@ use refs::SpinLock;
 use crate::{Stack, StackSource};
 
 const PAGE: usize = 4096;
+/// What lies below each stack.
+pub(crate) const GUARD_BYTES: usize = PAGE;
 /// How large the regions are, at least.
 const REGION_BYTES: usize = 4 << 20;
 /// Linux 6.13: `include/uapi/asm-generic/mman-common.h`.
@@ -31,8 +33,6 @@ struct State {
     /// Where the next stack of the newest region begins, and where the region ends.
     next: usize,
     end: usize,
-    /// All regions, for reports of overflows.
-    regions: Vec<(usize, usize)>,
 }
 
 static SOURCES: SpinLock<Vec<&'static MappedStacks>> = SpinLock::new(Vec::new());
@@ -45,7 +45,7 @@ impl MappedStacks {
             if let Some(source) = sources.iter().find(|source| source.size_bytes == size_bytes) {
                 return *source;
             }
-            let state = State { unused: Vec::new(), next: 0, end: 0, regions: Vec::new() };
+            let state = State { unused: Vec::new(), next: 0, end: 0 };
             let source = &*Box::leak(Box::new(MappedStacks { size_bytes, state: SpinLock::new(state) }));
             sources.push(source);
             source
@@ -87,7 +87,6 @@ impl State {
             unsafe { libc::madvise(start, length, libc::MADV_NOHUGEPAGE) };
             self.next = start.expose_provenance();
             self.end = self.next + length;
-            self.regions.push((self.next, self.end));
         }
         let guard = with_exposed_provenance_mut(self.next);
         // SAFETY: a page of our own region which nothing uses yet.

@@ -55,9 +55,7 @@ fn set_own_runtime(runtime: *const Runtime) {
 }
 
 /// The right of the calling thread to run tasks, until it is dropped.
-pub(crate) struct Claim {
-    runtime: Option<&'static Runtime>,
-}
+pub(crate) struct Claim(());
 
 impl Claim {
     /// Claims the thread.
@@ -67,13 +65,12 @@ impl Claim {
     pub(crate) fn new() -> Self {
         assert!(own_runtime().is_null(), "this thread runs tasks already: there can be one context only on a stack");
         set_own_runtime(OTHER_SCHEDULER);
-        Claim { runtime: None }
+        Claim(())
     }
 
     /// Says which run-time the thread has.
-    pub(crate) fn set(mut self, runtime: &'static Runtime) -> Self {
+    pub(crate) fn set(self, runtime: &'static Runtime) -> Self {
         set_own_runtime(runtime);
-        self.runtime = Some(runtime);
         self
     }
 }
@@ -81,9 +78,6 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         set_own_runtime(null());
-        if let Some(runtime) = self.runtime {
-            runtime.release();
-        }
     }
 }
 

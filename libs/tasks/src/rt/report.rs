@@ -1,0 +1,72 @@
+//! What all tasks of a thread do just now.
+
+use core::fmt::{Result, Write};
+
+use refs::Cx;
+
+use super::layout::{Awe, Runtime, awe_flags, states};
+use super::runtime::runtime;
+
+/// Writes one line for each task of this thread: its name, what it does or waits for, and how much of its stack it uses. Allocates
+/// nothing.
+///
+/// ```text
+/// task 0x7f0c2bfe1000 "main": running
+/// task 0x7f0c2bfe10c0 "reader": waits for its waker; 312 of 65280 bytes of stack
+/// ```
+///
+/// # Errors
+/// Those of `out`.
+pub fn dump(cx: &Cx, out: &mut dyn Write) -> Result {
+    let runtime = runtime(cx);
+    runtime.mark_unused(true);
+    let result = runtime.tasks().try_for_each(|awe| runtime.describe(awe, out));
+    runtime.mark_unused(false);
+    result
+}
+
+/// How many tasks of this thread have not ended.
+pub fn count(cx: &Cx) -> usize {
+    let runtime = runtime(cx);
+    runtime.mark_unused(true);
+    let count = runtime.tasks().count();
+    runtime.mark_unused(false);
+    count
+}
+
+impl Runtime {
+    /// Marks what is in the pools.
+    fn mark_unused(&self, unused: bool) {
+        for pool in [&self.free, &self.bare] {
+            let mut next = pool.get();
+            while let Some(awe) = next {
+                let flags = awe.flags.get() & !awe_flags::UNUSED;
+                awe.flags.set(if unused { flags | awe_flags::UNUSED } else { flags });
+                next = awe.parent.get();
+            }
+        }
+    }
+
+    /// All tasks that are not marked.
+    fn tasks(&self) -> impl Iterator<Item = &'static Awe> {
+        core::iter::successors(self.all.get(), |awe| awe.all_next.get())
+            .filter(|awe| awe.flags.get() & awe_flags::UNUSED == 0)
+    }
+
+    fn describe(&self, awe: &'static Awe, out: &mut dyn Write) -> Result {
+        write!(out, "task {awe:p} {:?}: ", awe.name.get())?;
+        let running = core::ptr::eq(self.running(), awe);
+        match awe.state() {
+            states::ACTIVE if running => out.write_str("running")?,
+            states::ACTIVE if self.is_queued(awe) => out.write_str("queued")?,
+            states::ACTIVE => out.write_str("has called a task that has not suspended yet")?,
+            _ => write!(out, "waits for {}", awe.waits_for.get())?,
+        }
+        // SAFETY: the owner's own cell.
+        if let (Some(stack), false) = (unsafe { &*awe.stack.get() }, running) {
+            let (top, size) = (awe.stack_top.get(), awe.stack_top.get() - stack.bottom());
+            write!(out, "; {} of {size} bytes of stack", top - awe.context.stack_pointer())?;
+        }
+        out.write_char('\n')
+    }
+}

@@ -1,0 +1,142 @@
+//! Stacks: guards, the pool, and what goes back to the system.
+
+use std::process::Command;
+
+use tasks::rt::{self, Config, MappedStacks};
+
+#[inline(never)]
+fn deep(levels: usize) -> usize {
+    let frame = std::hint::black_box([levels; 64]);
+    if levels == 0 { frame[1] } else { deep(levels - 1) + frame[levels % 64] - levels + 1 }
+}
+
+const CHILD: &str = "EBB_TASKS_OVERFLOW";
+
+/// Runs the named test of this program in a process of its own, and says whether it succeeded and what it
+/// wrote to its standard error.
+fn in_a_child(test: &str) -> (bool, String) {
+    let output = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", test, "--nocapture", "--test-threads", "1"])
+        .env(CHILD, "1")
+        .output()
+        .expect("a child process");
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn an_overflow_ends_the_program_with_the_name_of_the_task() {
+    if std::env::var_os(CHILD).is_some() {
+        rt::run(|cx| {
+            rt::finish_async(cx, |scope, cx| {
+                scope.spawn_async(cx, |cx| {
+                    rt::yield_async(cx);
+                    rt::set_name(cx, "glutton");
+                    deep(1_000_000);
+                });
+            });
+        });
+        return;
+    }
+    let (success, text) = in_a_child("an_overflow_ends_the_program_with_the_name_of_the_task");
+    assert!(!success);
+    assert!(text.contains("task glutton has overflowed its stack of 65536 bytes"), "{text}");
+}
+
+#[test]
+fn other_faults_are_not_taken_for_overflows() {
+    if std::env::var_os(CHILD).is_some() {
+        rt::run(|cx| {
+            rt::finish_async(cx, |scope, cx| {
+                scope.spawn_async(cx, |_| {
+                    // SAFETY: none: it is meant to fault.
+                    unsafe { std::ptr::without_provenance::<u64>(4096).read_volatile() };
+                });
+            });
+        });
+        return;
+    }
+    let (success, text) = in_a_child("other_faults_are_not_taken_for_overflows");
+    assert!(!success);
+    assert!(!text.contains("overflowed"), "{text}");
+}
+
+#[test]
+fn a_task_has_the_stack_that_was_asked_for() {
+    let config = Config { stack_size_bytes: 8 << 20, ..Config::default() };
+    config.run(|cx| {
+        rt::finish_async(cx, |scope, cx| {
+            scope.spawn_async(cx, |cx| {
+                rt::yield_async(cx);
+                assert_eq!(deep(3000), 3000);
+            });
+        });
+    });
+}
+
+#[test]
+fn unused_stacks_beyond_the_mark_go_back_to_their_source() {
+    // A size that no other test uses.
+    let stacks = MappedStacks::of_size(20 * 4096);
+    let config = Config { stack_size_bytes: stacks.size_bytes(), keep_stacks: 10 };
+    config.run(|cx| {
+        for _ in 0..3 {
+            rt::finish_async(cx, |scope, cx| {
+                for _ in 0..200 {
+                    scope.spawn_async(cx, rt::yield_async);
+                }
+            });
+            assert!(stacks.unused() >= 170, "{} of 200 came back", stacks.unused());
+        }
+    });
+    assert_eq!(stacks.unused(), 200, "all came back, and were used again");
+}
+
+#[test]
+fn memory_of_stacks_that_went_back_is_free() {
+    // Other tests would count in the same process.
+    if std::env::var_os(CHILD).is_none() {
+        let (success, text) = in_a_child("memory_of_stacks_that_went_back_is_free");
+        assert!(success, "{text}");
+        return;
+    }
+    let stacks = MappedStacks::of_size(24 * 4096);
+    let config = Config { stack_size_bytes: stacks.size_bytes(), keep_stacks: 0 };
+    config.run(|cx| {
+        let before = resident_bytes();
+        rt::finish_async(cx, |scope, cx| {
+            for _ in 0..500 {
+                scope.spawn_async(cx, |cx| {
+                    deep(40);
+                    rt::yield_async(cx);
+                });
+            }
+            assert!(resident_bytes() > before + 500 * 8 * 4096);
+        });
+        assert!(resident_bytes() < before + 500 * 2 * 4096);
+    });
+}
+
+fn resident_bytes() -> usize {
+    let text = std::fs::read_to_string("/proc/self/smaps_rollup").expect("Linux says it");
+    let line = text.lines().find(|line| line.starts_with("Anonymous:")).expect("a line of it");
+    line.split_whitespace().nth(1).expect("a number").parse::<usize>().expect("a number") * 1024
+}
+
+#[test]
+fn fifty_thousand_tasks_can_be_parked_at_once() {
+    // More than half of the mappings that a process may have as a rule.
+    let config = Config { stack_size_bytes: 4 * 4096, ..Config::default() };
+    config.run(|cx| {
+        let mut parked = Vec::new();
+        let names = std::cell::RefCell::new(&mut parked);
+        rt::finish_async(cx, |scope, cx| {
+            for _ in 0..50_000 {
+                scope.spawn_async(cx, |cx| rt::suspend_then_async(cx, |me| names.borrow_mut().push(me)));
+            }
+            assert_eq!(rt::count(cx), 50_001);
+            for task in names.borrow().iter() {
+                task.schedule_back().expect("it is suspended");
+            }
+        });
+    });
+}
