@@ -1,13 +1,11 @@
 //! Small programs, accepted and rejected. What is to be found in a program stands at the end of the line where it is to be found:
 //! `//~ rule`. All programs are modules of one crate, so that they cost one run of cargo for each compiler.
 
-mod workspace;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use workspace::{Toolchain, Workspace, diagnostics, said};
+use crate::workspace::{Toolchain, Workspace, diagnostics, said};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
 

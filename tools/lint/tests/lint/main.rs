@@ -1,0 +1,5 @@
+//! Tests of the whole linter, on small workspaces.
+
+mod command;
+mod corpus;
+mod workspace;
