@@ -68,8 +68,16 @@ check: ## Formatting, clippy, and where `unsafe` may be
 	$(call say,'Formatting and lints')
 	@$(HOST_CARGO) fmt --all --check
 	@$(HOST_CARGO) clippy --quiet --all-targets -- -D warnings
-	@tools/build/kernel-clippy -D warnings
+	@tools/build/kernel-check clippy --features ebb-frame/selftest -- -D warnings
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure >/dev/null
+
+.PHONY: lint
+LINTED := ebb-refs ebb-tasks
+lint: ## The names and types of what may suspend
+	$(call say,'What may suspend')
+	@$(HOST_CARGO) build --quiet --release -p ebb-lint
+	@export PATH="$(TARGET)/release:$$PATH" && \
+		$(HOST_CARGO) ebb-lint --quiet $(addprefix -p ,$(LINTED)) && tools/build/kernel-check ebb-lint
 
 test-host: ## Tests of the libraries and tools, on this machine
 	$(call say,'Libraries and tools')
