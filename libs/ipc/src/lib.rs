@@ -1,0 +1,26 @@
+#![doc = include_str!("../README.md")]
+#![no_std]
+extern crate alloc;
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
+mod atomic;
+mod call;
+mod channel;
+mod error;
+mod link;
+#[cfg(all(feature = "std", target_os = "linux", not(ebb_loom)))]
+pub mod linux;
+mod message;
+mod region;
+mod ring;
+mod wait;
+
+pub use call::{Call, Callee, Caller, Request};
+pub use channel::{Endpoint, Geometry, Side, pair};
+pub use error::Error;
+pub use link::{Link, WeakLink};
+pub use message::{Kind, Message, Tag, Words};
+pub use region::{Line, Region};
+pub use ring::{Packet, Receiver, Sender};
+pub use wait::{Doorbell, Patience, Waiter};

@@ -1,0 +1,200 @@
+//! Channels between processes. The peer is this test program again, told by its environment what to play.
+#![cfg(all(target_os = "linux", feature = "std", not(ebb_loom)))]
+
+use std::env;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use ipc::linux::{Connection, accept, offer};
+use ipc::{Error, Geometry, Kind, Message, Packet, Tag};
+
+/// Tests here count this process's descriptors and mappings: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const LONG: Option<Duration> = Some(Duration::from_secs(60));
+
+/// Starts this program as the peer that plays `role`; its standard input is the socket.
+fn peer(role: &str) -> (Child, UnixStream) {
+    let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+    let child = Command::new(env::current_exe().expect("this program"))
+        .args(["--exact", "plays_the_peer_when_told_to", "--nocapture"])
+        .env("IPC_TEST_ROLE", role)
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("started");
+    (child, ours)
+}
+
+fn connected(role: &str) -> (Child, Connection) {
+    let (child, stream) = peer(role);
+    (child, offer(stream, Geometry::default()).expect("offered"))
+}
+
+fn word(word: u64) -> Message {
+    Message::new(Tag::new(1), &[word])
+}
+
+#[test]
+fn plays_the_peer_when_told_to() {
+    let Ok(role) = env::var("IPC_TEST_ROLE") else { return };
+    // SAFETY: standard input is the socket, and nothing else in this process uses it.
+    let stream = unsafe { UnixStream::from_raw_fd(0) };
+    let mut connection = accept(stream).expect("offered");
+    match role.as_str() {
+        "doubles" => connection.serve(|request| word(request.words[0] * 2)).expect("an honest peer"),
+        "takes and never answers" => {
+            let end = &mut connection.endpoint;
+            let link = end.link.clone();
+            let mut held = Vec::new();
+            while let Ok(request) = connection.waiter.wait(&link, None, || end.callee.poll()) {
+                held.push(request);
+                // Tells that it has taken them.
+                let packet = Packet { kind: Kind::Plain, cookie: 0, message: word(held.len() as u64) };
+                end.sender.send(&packet).expect("room");
+                connection.waiter.notify(&link);
+            }
+        }
+        "scribbles" => {
+            let mut seed = 88172645463325252u64;
+            let mut random = move || {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                seed
+            };
+            let maps = fs::read_to_string("/proc/self/maps").expect("maps");
+            let line = maps.lines().find(|line| line.contains("memfd:ipc")).expect("the channel");
+            let (from, to) = line.split_whitespace().next().and_then(|range| range.split_once('-')).expect("a range");
+            let parse = |number| usize::from_str_radix(number, 16).expect("hexadecimal");
+            let (from, to) = (parse(from), parse(to));
+            // Until it is killed.
+            loop {
+                let at = from + random() as usize % ((to - from) / 8) * 8;
+                let value = match random() % 4 {
+                    0 => random(),
+                    1 => random() % 4 | random() % 130 << 2 | random() % 64 << 32,
+                    2 => 0,
+                    _ => random() % 300,
+                };
+                // SAFETY: within the mapping, aligned, and only touched atomically.
+                unsafe { std::sync::atomic::AtomicU64::from_ptr(at as *mut u64) }
+                    .store(value, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+        other => panic!("no role {other}"),
+    }
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").expect("descriptors").count()
+}
+
+fn channels_mapped() -> usize {
+    fs::read_to_string("/proc/self/maps").expect("maps").lines().filter(|line| line.contains("memfd:ipc")).count()
+}
+
+#[test]
+fn calls_reach_another_process_and_come_back() {
+    let _alone = ALONE.lock();
+    let (mut child, mut connection) = connected("doubles");
+    for number in 0..2000 {
+        assert_eq!(connection.call(&word(number), LONG), Ok(word(number * 2)));
+    }
+    drop(connection);
+    assert!(child.wait().expect("ended").success(), "the peer did not end when the channel was closed");
+}
+
+#[test]
+fn a_call_ends_with_epipe_when_the_peer_is_killed_and_nothing_is_left() {
+    let _alone = ALONE.lock();
+    // The watcher's own descriptors come with the first connection.
+    drop(connected("doubles").0.kill());
+    let before = (descriptors(), channels_mapped());
+    for _ in 0..5 {
+        let (mut child, mut connection) = connected("takes and never answers");
+        let end = &mut connection.endpoint;
+        let link = end.link.clone();
+        let calls: Vec<_> = (0..100).map(|number| end.caller.post(&word(number)).expect("a line")).collect();
+        connection.waiter.notify(&link);
+        // Wait until the peer holds them all, asleep if need be.
+        for taken in 1..=100 {
+            let packet = connection.waiter.wait(&link, None, || end.receiver.poll()).expect("alive");
+            assert_eq!(packet.message, word(taken));
+        }
+        child.kill().expect("killed");
+        let outcome = connection.waiter.wait(&link, None, || end.caller.poll(&calls[50]));
+        assert_eq!(outcome, Err(Error::Closed));
+        assert!(calls.iter().all(|call| end.caller.poll(call) == Err(Error::Closed)));
+        assert_eq!(connection.call(&word(1), LONG), Err(Error::Closed));
+        child.wait().expect("reaped");
+        drop(connection);
+        drop(link);
+    }
+    assert_eq!((descriptors(), channels_mapped()), before);
+}
+
+#[test]
+fn a_call_to_a_peer_that_never_answers_times_out() {
+    let _alone = ALONE.lock();
+    let (mut child, mut connection) = connected("takes and never answers");
+    assert_eq!(connection.call(&word(1), Some(Duration::from_millis(20))), Err(Error::TimedOut));
+    assert!(connection.endpoint.link.check().is_ok(), "the channel itself is fine");
+    drop(connection);
+    assert!(child.wait().expect("ended").success());
+}
+
+#[test]
+fn every_call_to_a_process_that_scribbles_ends() {
+    let _alone = ALONE.lock();
+    let mut breaches = 0;
+    for _ in 0..8 {
+        let (mut child, mut connection) = connected("scribbles");
+        for number in 0..1000 {
+            match connection.call(&word(number), Some(Duration::from_millis(50))) {
+                Ok(_) | Err(Error::TimedOut | Error::Full) => {}
+                Err(Error::Corrupt | Error::Closed) => {
+                    breaches += 1;
+                    break;
+                }
+                Err(other) => panic!("{other} is not the peer's doing"),
+            }
+        }
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+    }
+    assert_eq!(breaches, 8);
+}
+
+#[test]
+fn what_is_offered_is_checked() {
+    let _alone = ALONE.lock();
+    let (mut liar, victim) = UnixStream::pair().expect("a socket pair");
+    liar.write_all(b"no memory").expect("written");
+    assert_eq!(accept(victim).err().map(|error| error.kind()), Some(std::io::ErrorKind::InvalidData));
+    let (liar, victim) = UnixStream::pair().expect("a socket pair");
+    let file = fs::File::open("/dev/null").expect("a file");
+    ipc::linux::send_fd(&liar, file.as_fd()).expect("sent");
+    assert_eq!(accept(victim).err().map(|error| error.kind()), Some(std::io::ErrorKind::InvalidData));
+    let mut rest = Vec::new();
+    assert_eq!((&liar).read_to_end(&mut rest).ok(), Some(0), "the refused socket was left open");
+}
+
+#[test]
+fn a_sleeping_thread_wakes_when_the_other_panics() {
+    let (mut a, b) = ipc::linux::thread_pair(Geometry::default());
+    let other = std::thread::spawn(move || {
+        let mut b = b;
+        let end = &mut b.endpoint;
+        let link = end.link.clone();
+        let _request = b.waiter.wait(&link, None, || end.callee.poll()).expect("a request");
+        panic!("as the test wants it");
+    });
+    assert_eq!(a.call(&word(1), None), Err(Error::Closed));
+    assert!(other.join().is_err());
+}
