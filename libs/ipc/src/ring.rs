@@ -50,7 +50,8 @@ impl Sender {
     /// Sends a message. The receiver sees it at once, but is not rung if it sleeps.
     ///
     /// # Errors
-    /// [`Error::Full`] when the peer has not yet taken enough of what was sent; [`Error::Closed`]; [`Error::Corrupt`].
+    /// [`Error::Full`] when the peer has not told of having taken enough of what was sent (up to a quarter of the ring may be
+    /// taken and not told of); [`Error::Closed`]; [`Error::Corrupt`].
     #[inline]
     pub fn send(&mut self, packet: &Packet) -> Result<(), Error> {
         if self.tail - self.head == self.slots.len_lines() as u64 {

@@ -20,7 +20,7 @@ fn packet(word: u64) -> Packet {
 
 #[test]
 fn messages_arrive_whole_and_in_order_through_many_laps() {
-    let (mut a, mut b) = ends(8);
+    let (mut a, mut b) = ends(16);
     let mut expected = 0;
     for word in 0..100_000 {
         assert_eq!(a.sender.send(&packet(word)), Ok(()));
