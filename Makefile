@@ -62,7 +62,7 @@ setup-run:
 
 .PHONY: test check test-host test-kernel test-guest test-hello checks-tool
 test: setup ## Run all tests
-	@$(MAKE) --no-print-directory check test-host test-kernel build test-guest test-hello test-hostile
+	@$(MAKE) --no-print-directory check lint test-host test-kernel build test-guest test-hello test-hostile
 
 check: ## Formatting, clippy, and where `unsafe` may be
 	$(call say,'Formatting and lints')

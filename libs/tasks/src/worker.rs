@@ -109,6 +109,7 @@ impl Worker {
     }
 
     /// The bottom of every stack. Returns only on the home stack.
+    #[cfg_attr(false, ebb_lint::root)]
     fn dispatch(&'static self, bottom: Bottom) {
         let mut worker = self;
         loop {
@@ -129,7 +130,7 @@ impl Worker {
             // SAFETY: the task is claimed: its cells are ours.
             let resume_at = unsafe { core::mem::take(&mut *task.resume_at.get()) };
             worker = if resume_at == 0 {
-                worker.run_body(task, &mut cx)
+                worker.run_body_async(task, &mut cx)
             } else {
                 // SAFETY: `resume_at` comes from a switch, and the claim makes us the only one to use it. A pooled stack
                 // holds nothing but this loop; the home stack stays as it is until it is switched to.
@@ -164,7 +165,7 @@ impl Worker {
 
     /// Runs the body of a task that keeps no stack, here. Returns the worker on which it ended.
     #[inline(always)]
-    fn run_body(&'static self, task: &'static Task, cx: &mut Cx) -> &'static Worker {
+    fn run_body_async(&'static self, task: &'static Task, cx: &mut Cx) -> &'static Worker {
         // SAFETY: the task is claimed: its cells are ours.
         let Some(mut body) = (unsafe { (*task.body.get()).take() }) else {
             return self;
@@ -257,7 +258,7 @@ enum Bottom {
 }
 
 extern "C" fn fresh_stack(worker: *const ()) -> ! {
-    // SAFETY: `leave` passes its worker's message.
+    // SAFETY: `leave_async` passes its worker's message.
     let worker = unsafe { from_message(worker) };
     worker.dispatch(Bottom::Pooled);
     // The dispatch loop of a pooled stack leaves by a switch.
@@ -317,7 +318,7 @@ pub fn park_async(cx: &mut Cx) {
     let task = current_task(cx);
     reclaim::quiescent(cx, worker(cx).number);
     if task.wake.commit() {
-        leave(cx, task);
+        leave_async(cx, task);
     }
     task.wake.finish();
 }
@@ -328,11 +329,12 @@ pub fn yield_async(cx: &mut Cx) {
     reclaim::quiescent(cx, worker(cx).number);
     task.running.store(true, Ordering::Relaxed);
     Ready(task).enqueue(Why::Yielded);
-    leave(cx, task);
+    leave_async(cx, task);
 }
 
 /// Runs others until the task, which is parked or queued, was picked again.
-fn leave(cx: &mut Cx, task: &'static Task) {
+#[cfg_attr(false, ebb_lint::leaf)]
+fn leave_async(cx: &mut Cx, task: &'static Task) {
     let worker = worker(cx);
     worker.hooks.leave(worker);
     loop {

@@ -25,7 +25,7 @@ pub fn finish_async<'env, R>(
     cx: &mut Cx,
     body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>, &mut Cx) -> R,
 ) -> R {
-    block(cx, 0, body)
+    block_async(cx, 0, body)
 }
 
 /// A block as [`finish_async`] makes, into which requests for cancellation from outside do not pass.
@@ -37,11 +37,12 @@ pub fn finish_shielded_async<'env, R>(
     cx: &mut Cx,
     body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>, &mut Cx) -> R,
 ) -> R {
-    block(cx, block_flags::SHIELD, body)
+    block_async(cx, block_flags::SHIELD, body)
 }
 
 #[inline(always)]
-fn block<'env, R>(
+#[cfg_attr(false, ebb_lint::root)]
+fn block_async<'env, R>(
     cx: &mut Cx,
     flags: u32,
     body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env>, &mut Cx) -> R,
@@ -51,7 +52,7 @@ fn block<'env, R>(
     me.block.set(&raw const scope.block);
     let result = catch(|| body(&scope, cx));
     if scope.block.count.get() != 0 {
-        wait_for_tasks(cx, &scope.block);
+        wait_for_tasks_async(cx, &scope.block);
     }
     scope.block.leave(me);
     let failed = scope.block.panic.get();
@@ -104,6 +105,7 @@ impl<'scope> Scope<'scope, '_> {
     /// # Errors
     /// [`NoStack`] gives the task back if there is no memory for a stack.
     #[inline(always)]
+    #[cfg_attr(false, ebb_lint::leaf)]
     pub fn try_spawn_async<F: FnOnce(&mut Cx) + 'scope>(&'scope self, cx: &mut Cx, task: F) -> Result<(), NoStack<F>> {
         let runtime = runtime(cx);
         let Some(child) = runtime.take_free() else { return Err(NoStack(task)) };
@@ -117,6 +119,7 @@ impl<'scope> Scope<'scope, '_> {
     /// # Panics
     /// As [`spawn_async`](Self::spawn_async).
     #[inline(always)]
+    #[cfg_attr(false, ebb_lint::leaf)]
     pub fn spawn_eager_async(&'scope self, cx: &mut Cx, task: impl FnOnce(&mut Cx) + 'scope) {
         let (runtime, me) = suspending(cx);
         let Some(child) = runtime.take_free() else { no_stack() };
@@ -162,6 +165,7 @@ fn no_stack() -> ! {
 ///
 /// # Safety
 /// `task` is a `ManuallyDrop<F>` that nobody else takes; `runtime` is the thread's run-time, whose running task begins here.
+#[cfg_attr(false, ebb_lint::root)]
 unsafe extern "C" fn run_task<F: FnOnce(&mut Cx)>(task: *mut (), runtime: *const Runtime) {
     // SAFETY: by this function's contract; the stack is new, so no other Cx is reachable from it.
     let (task, runtime, mut cx) = unsafe { (task.cast::<F>().read(), &*runtime, Cx::new(runtime.cast())) };
@@ -178,6 +182,7 @@ unsafe extern "C" fn run_task<F: FnOnce(&mut Cx)>(task: *mut (), runtime: *const
 
 /// Ends the running task, which is detached: the next one runs. If it was the last of its block, that is the block's owner.
 #[inline(always)]
+#[cfg_attr(false, ebb_lint::never_suspends)]
 pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static Awe) -> ! {
     // SAFETY: a block waits for its tasks, of which this is one.
     let block = unsafe { &*me.block.get() };
@@ -206,7 +211,8 @@ pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static 
 /// The owner of `block` waits until it has no tasks left.
 #[cold]
 #[inline(never)]
-fn wait_for_tasks(cx: &mut Cx, block: &Finish) {
+#[cfg_attr(false, ebb_lint::leaf)]
+fn wait_for_tasks_async(cx: &mut Cx, block: &Finish) {
     let (runtime, me) = suspending(cx);
     me.set_state(states::FINISHING);
     me.waits_for.set("the tasks of a block");

@@ -146,6 +146,7 @@ impl Runtime {
     /// The next task, waiting for one if need be. For whoever found the queue's first entry to be a hole, or the queue empty.
     #[cold]
     #[inline(never)]
+    #[cfg_attr(false, ebb_lint::never_suspends)]
     pub(crate) fn wait_for_next(&'static self, cx: &mut Cx) -> &'static Awe {
         loop {
             if let Some(awe) = self.take_ready() {
@@ -159,6 +160,7 @@ impl Runtime {
 
     /// The task that runs next when the current one cannot.
     #[inline(always)]
+    #[cfg_attr(false, ebb_lint::never_suspends)]
     pub(crate) fn next(&'static self, cx: &mut Cx) -> &'static Awe {
         self.look_at_remote();
         if self.head.get() != self.tail.get()

@@ -116,6 +116,7 @@ impl Runtime {
     ///
     /// # Safety
     /// The run-time was acquired by the caller and nothing runs in it; no `Cx` is reachable from the current stack.
+    #[cfg_attr(false, ebb_lint::root)]
     unsafe fn enter<R>(&'static self, f: impl FnOnce(&mut Cx) -> R) -> R {
         let first = self.take_bare();
         first.set_state(states::ACTIVE);

@@ -32,6 +32,7 @@ pub fn should_stop(cx: &Cx) -> bool {
 ///
 /// # Errors
 /// [`NotSuspended`] if the task has ended or belongs to another thread.
+#[cfg_attr(false, ebb_lint::leaf)]
 pub fn abort_async(cx: &mut Cx, target: AweRef) -> Result<(), NotSuspended> {
     let (runtime, me) = suspending(cx);
     let awe = target.awe;

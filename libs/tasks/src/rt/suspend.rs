@@ -24,6 +24,7 @@ pub(crate) unsafe fn switch_to(runtime: &'static Runtime, me: &'static Awe, next
 
 /// The task of `cx`, which is about to suspend.
 #[inline(always)]
+#[cfg_attr(false, ebb_lint::never_suspends)]
 pub(crate) fn suspending(cx: &mut Cx) -> (&'static Runtime, &'static Awe) {
     let runtime = runtime(cx);
     reclaim::quiescent(cx, runtime.core.get() as usize);
@@ -57,6 +58,7 @@ pub(crate) fn detach_all(runtime: &'static Runtime, me: &'static Awe, except: Op
 
 /// Who runs after `me`, which is queued or parked already.
 #[inline(always)]
+#[cfg_attr(false, ebb_lint::never_suspends)]
 pub(crate) fn successor(cx: &mut Cx, runtime: &'static Runtime, me: &'static Awe) -> &'static Awe {
     detach(me).unwrap_or_else(|| runtime.next(cx))
 }
@@ -65,6 +67,7 @@ pub(crate) fn successor(cx: &mut Cx, runtime: &'static Runtime, me: &'static Awe
 ///
 /// A child that was called by its parent and suspends for the first time lets its parent go on before everything else.
 #[inline(always)]
+#[cfg_attr(false, ebb_lint::leaf)]
 pub fn yield_async(cx: &mut Cx) {
     let (runtime, me) = suspending(cx);
     runtime.look_at_remote();
@@ -89,6 +92,7 @@ pub fn suspend_async(cx: &mut Cx) {
 /// Suspends as [`suspend_async`] does, and calls `publish` with the task's name after it became suspended and before another one
 /// runs: so nobody can be too early, on this thread or another. (The place to let a lock go.)
 #[inline(always)]
+#[cfg_attr(false, ebb_lint::leaf)]
 pub fn suspend_then_async(cx: &mut Cx, publish: impl FnOnce(AweRef)) {
     let (runtime, me) = suspending(cx);
     me.set_state(states::PARKED);
@@ -156,6 +160,7 @@ pub enum Yielded {
 /// # Errors
 /// [`NotSuspended`] if the target has ended, is the running task, or waits for something else; then nothing has happened.
 #[inline(always)]
+#[cfg_attr(false, ebb_lint::leaf)]
 pub fn yield_to_async(cx: &mut Cx, target: AweRef) -> Result<Yielded, NotSuspended> {
     let (runtime, me) = suspending(cx);
     if !core::ptr::eq(target.awe.runtime, runtime) {
@@ -174,6 +179,7 @@ pub fn yield_to_async(cx: &mut Cx, target: AweRef) -> Result<Yielded, NotSuspend
 /// # Errors
 /// [`NotSuspended`] as for [`yield_to_async`], and for a target of another thread.
 #[inline(always)]
+#[cfg_attr(false, ebb_lint::leaf)]
 pub fn hand_over_async(cx: &mut Cx, target: AweRef) -> Result<(), NotSuspended> {
     let (runtime, me) = suspending(cx);
     if !core::ptr::eq(target.awe.runtime, runtime) {

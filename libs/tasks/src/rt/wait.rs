@@ -22,6 +22,7 @@ pub fn finish_wait(cx: &Cx) {
 
 /// Suspends until the prepared wait is ended by one of its wakers, from whatever thread; returns at once if it was ended already.
 #[inline(always)]
+#[cfg_attr(false, ebb_lint::leaf)]
 pub fn park_async(cx: &mut Cx) {
     let (runtime, me) = suspending(cx);
     if me.wake.commit() {
