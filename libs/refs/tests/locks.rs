@@ -1,0 +1,109 @@
+//! Spin locks and wait lists by themselves.
+#![cfg(not(ebb_loom))]
+
+use std::sync::Mutex;
+
+use refs::{Cx, SpinLock, WaitList, WakeSlot};
+
+fn cx() -> Cx {
+    // SAFETY: no test has two on one stack, and nothing here suspends or frees.
+    unsafe { Cx::new(core::ptr::null()) }
+}
+
+#[test]
+fn one_core_at_a_time_has_what_a_lock_holds() {
+    let lock = SpinLock::new((0u64, 0u64));
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let cx = cx();
+                for round in 0..5_000 {
+                    if round % 2 == 0 {
+                        let mut both = lock.lock(&cx);
+                        both.0 += 1;
+                        both.1 += 1;
+                    } else {
+                        lock.with(|both| *both = (both.0 + 1, both.1 + 1));
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(lock.into_inner(), (15_000, 15_000));
+}
+
+#[test]
+fn a_lock_that_somebody_has_is_not_taken_by_trying() {
+    let (mut lock, cx) = (SpinLock::new(1), cx());
+    let guard = lock.try_lock(&cx).unwrap();
+    assert!(lock.try_lock(&cx).is_none());
+    drop(guard);
+    *lock.try_lock(&cx).unwrap() += 1;
+    *lock.get_mut() += 1;
+    assert_eq!(*lock.lock(&cx), 3);
+}
+
+/// In which order slots were made ready, by their tokens.
+static READY: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+fn note(slot: &'static WakeSlot) {
+    READY.lock().unwrap().push(slot.token());
+}
+
+fn slots<const N: usize>(first: usize) -> [&'static WakeSlot; N] {
+    std::array::from_fn(|index| &*Box::leak(Box::new(WakeSlot::with_token(note, first + index))))
+}
+
+fn ready(first: usize) -> Vec<usize> {
+    READY
+        .lock()
+        .unwrap()
+        .iter()
+        .filter(|&&token| (first..first + 10).contains(&token))
+        .map(|token| token - first)
+        .collect()
+}
+
+#[test]
+fn waiters_are_woken_in_the_order_in_which_they_came() {
+    let (list, cx, slots) = (WaitList::new(), cx(), slots::<5>(100));
+    for slot in slots {
+        list.register(slot.prepare(), &cx);
+        assert!(slot.commit());
+    }
+    assert!(!list.is_empty());
+    assert!(list.wake_one() && list.wake_one());
+    assert_eq!(ready(100), [0, 1]);
+    assert_eq!(list.wake_all(), 3);
+    assert_eq!(ready(100), [0, 1, 2, 3, 4]);
+    assert!(!list.wake_one() && list.is_empty() && list.wake_all() == 0);
+}
+
+#[test]
+fn a_waiter_whose_wait_is_over_is_passed_by() {
+    let (list, cx, slots) = (WaitList::new(), cx(), slots::<3>(200));
+    for slot in slots {
+        list.register(slot.prepare(), &cx);
+        assert!(slot.commit());
+    }
+    assert!(slots[0].interrupt() && !slots[0].interrupt());
+    slots[0].finish();
+    slots[1].finish();
+    assert!(list.wake_one() && !list.wake_one());
+    assert_eq!(ready(200), [0, 2], "the first was interrupted, the second gave up, the third was woken");
+}
+
+#[test]
+fn a_list_does_not_grow_by_waits_that_are_over() {
+    let (list, cx, [slot]) = (WaitList::new(), cx(), slots::<1>(300));
+    let mut old = None;
+    for _ in 0..10_000 {
+        let waker = slot.prepare();
+        assert!(Some(waker) != old && waker.is_waiting());
+        list.register(waker, &cx);
+        slot.finish();
+        old = Some(waker);
+    }
+    assert!(list.is_empty() && !list.wake_one());
+    assert!(ready(300).is_empty());
+}
