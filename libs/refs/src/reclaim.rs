@@ -330,6 +330,10 @@ impl Domain {
     /// The epoch before which what died may be freed, if the reporter may free at all.
     fn limit(&self, reporter: Reporter) -> Option<u64> {
         let now = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+        if self.high.load(Ordering::Acquire) == 0 {
+            // No core ever registered: the caller is the only one.
+            return Some(now);
+        }
         match reporter {
             Reporter::Alone => return self.is_alone().then_some(now),
             Reporter::Core(number) => {
@@ -356,9 +360,12 @@ impl Domain {
             while let Some(dead) = self.next_dead(limit) {
                 // SAFETY: nobody can upgrade to the object, and every borrow of it has ended (module comment).
                 unsafe { Header::free(dead.object) };
+                if !self.waiting.load(Ordering::Relaxed) {
+                    return;
+                }
                 freed = true;
             }
-            if !freed || !self.waiting.load(Ordering::Relaxed) {
+            if !freed {
                 return;
             }
         }
