@@ -111,6 +111,27 @@ fn a_block_waits_for_what_was_started_at_any_depth() {
 }
 
 #[test]
+fn a_task_that_first_suspends_in_a_block_of_its_own_is_counted_by_the_block_it_was_started_in() {
+    let log = Log::default();
+    rt::run(|cx| {
+        rt::finish_async(cx, |scope, cx| {
+            scope.spawn_async(cx, |cx| {
+                rt::finish_async(cx, |scope, cx| {
+                    scope.spawn_async(cx, |cx| {
+                        rt::yield_async(cx);
+                        log.say("inner");
+                    });
+                });
+                log.say("outer");
+            });
+            scope.spawn_async(cx, |cx| rt::finish_async(cx, |_, cx| rt::yield_async(cx)));
+        });
+        log.say("end");
+    });
+    assert_eq!(log.text(), "inner outer end");
+}
+
+#[test]
 fn nested_children_all_come_back_when_the_innermost_suspends() {
     fn nest<'scope>(scope: &'scope rt::Scope<'scope, '_>, cx: &mut rt::Cx, depth: usize, log: &'scope Log) {
         scope.spawn_async(cx, move |cx| {

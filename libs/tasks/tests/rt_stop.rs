@@ -41,11 +41,12 @@ fn an_aborted_task_unwinds_wherever_it_is_suspended() {
     let list = WaitList::new();
     let dropped = Cell::new(0);
     let beyond = Cell::new(false);
+    let release = Cell::new(false);
     let targets: RefCell<Vec<AweRef>> = RefCell::default();
     rt::run(|cx| {
         rt::finish_async(cx, |scope, cx| {
             for way in 0..4 {
-                let (list, dropped, beyond, targets) = (&list, &dropped, &beyond, &targets);
+                let (list, dropped, beyond, release, targets) = (&list, &dropped, &beyond, &release, &targets);
                 scope.spawn_async(cx, move |cx| {
                     let _guard = Dropped(dropped);
                     targets.borrow_mut().push(rt::current(cx));
@@ -56,11 +57,12 @@ fn an_aborted_task_unwinds_wherever_it_is_suspended() {
                             list.register(rt::prepare(cx), cx);
                             rt::park_async(cx);
                         }
-                        // Suspended in the call of a child.
+                        // It waits for its block.
                         _ => rt::finish_async(cx, |scope, cx| {
-                            scope.spawn_eager_async(cx, |cx| {
-                                rt::yield_async(cx);
-                                rt::yield_async(cx);
+                            scope.spawn_async(cx, |cx| {
+                                while !release.get() {
+                                    rt::yield_async(cx);
+                                }
                             });
                         }),
                     }
@@ -75,6 +77,7 @@ fn an_aborted_task_unwinds_wherever_it_is_suspended() {
                 }
             }
             list.wake_all();
+            release.set(true);
         });
         assert_eq!(dropped.get(), 4);
         assert!(!beyond.get());

@@ -136,6 +136,7 @@ impl<'scope> Scope<'scope, '_> {
     fn start<F: FnOnce(&mut Cx) + 'scope>(&'scope self, runtime: &'static Runtime, child: &'static Awe, task: F) {
         let me = runtime.running();
         let mut task = ManuallyDrop::new(task);
+        child.home.set(&raw const self.block);
         child.block.set(&raw const self.block);
         runtime.current.set(Some(child));
         // SAFETY: the child's stack is its own, and nothing runs on it. `run_task` moves the task out before anything else can
@@ -185,7 +186,7 @@ unsafe extern "C" fn run_task<F: FnOnce(&mut Cx)>(task: *mut (), runtime: *const
 #[cfg_attr(false, ebb_lint::never_suspends)]
 pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static Awe) -> ! {
     // SAFETY: a block waits for its tasks, of which this is one.
-    let block = unsafe { &*me.block.get() };
+    let block = unsafe { &*me.home.get() };
     let left = block.count.get() - 1;
     block.count.set(left);
     let owner = if left == 0 { block.waiter.take() } else { None };
@@ -215,7 +216,7 @@ pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static 
 fn wait_for_tasks_async(cx: &mut Cx, block: &Finish) {
     let (runtime, me) = suspending(cx);
     me.set_state(states::FINISHING);
-    me.waits_for.set("the tasks of a block");
+    me.waits_for.set(&"the tasks of a block");
     block.waiter.set(Some(me));
     let next = successor(cx, runtime, me);
     // SAFETY: `me` is parked: `end_detached` resumes it. `next` was taken out of the queue, or called `me`.
@@ -332,7 +333,7 @@ mod panics {
             return;
         }
         // SAFETY: a block waits for its tasks, of which this is one.
-        let block = unsafe { &*task.block.get() };
+        let block = unsafe { &*task.home.get() };
         if block.panic.get().is_null() {
             block.panic.set(Box::into_raw(Box::new(payload)).cast());
         }

@@ -59,8 +59,8 @@ pub struct Awe {
     pub(crate) context: Context,
     /// The task that called this one, as long as this one is attached. While free: the next one in the pool.
     pub(crate) parent: Cell<Option<&'static Awe>>,
-    /// The innermost block that it is in.
-    pub(crate) block: Cell<*const Finish>,
+    /// The block that it was started in, which counts it once it is detached.
+    pub(crate) home: Cell<*const Finish>,
     /// Its entry in the run queue, if that entry names it.
     pub(crate) position: Cell<u64>,
     /// Which task this is, and in the three lowest bits one of [`states`]. Written by the owner only.
@@ -69,6 +69,8 @@ pub struct Awe {
     pub(crate) stack_top: Cell<usize>,
     /// Whose task it is.
     pub(crate) runtime: &'static Runtime,
+    /// The innermost block that it is in: its own, if it has opened one.
+    pub(crate) block: Cell<*const Finish>,
     /// Bits of [`awe_flags`].
     pub(crate) flags: Cell<u32>,
     pub(crate) _reserved: u32,
@@ -83,7 +85,7 @@ pub struct Awe {
     /// What it is called in reports.
     pub(crate) name: Cell<&'static str>,
     /// What it waits for, for reports.
-    pub(crate) waits_for: Cell<&'static str>,
+    pub(crate) waits_for: Cell<&'static &'static str>,
     /// Its stack, if it has one from the source.
     pub(crate) stack: UnsafeCell<Option<Stack>>,
 }
@@ -189,12 +191,13 @@ pub(crate) struct IdEntry {
 const _: () = {
     assert!(offset_of!(Awe, context) == 0 && size_of::<Context>() == 32);
     assert!(offset_of!(Awe, parent) == 32);
-    assert!(offset_of!(Awe, block) == 40);
+    assert!(offset_of!(Awe, home) == 40);
     assert!(offset_of!(Awe, position) == 48);
     assert!(offset_of!(Awe, life) == 56);
     assert!(offset_of!(Awe, stack_top) == 64);
     assert!(offset_of!(Awe, runtime) == 72);
-    assert!(offset_of!(Awe, flags) == 80);
+    assert!(offset_of!(Awe, block) == 80);
+    assert!(offset_of!(Awe, flags) == 88);
     assert!(size_of::<Awe>() == 192 && align_of::<Awe>() == 64);
 
     assert!(offset_of!(Finish, count) == 0);

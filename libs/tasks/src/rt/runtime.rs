@@ -152,11 +152,12 @@ impl Runtime {
         let awe: &'static Awe = memory.write(Awe {
             context: Context::new(),
             parent: Cell::new(None),
-            block: Cell::new(null()),
+            home: Cell::new(null()),
             position: Cell::new(0),
             life: AtomicU64::new(NEXT_LIFE + states::FREE),
             stack_top: Cell::new(0),
             runtime: self,
+            block: Cell::new(null()),
             flags: Cell::new(0),
             _reserved: 0,
             wake: WakeSlot::with_token(make_ready, address),
@@ -164,7 +165,7 @@ impl Runtime {
             remote_request: AtomicU64::new(0),
             all_next: Cell::new(self.all.get()),
             name: Cell::new(""),
-            waits_for: Cell::new(""),
+            waits_for: Cell::new(&""),
             stack: UnsafeCell::new(None),
         });
         self.all.set(Some(awe));
@@ -233,7 +234,7 @@ impl Runtime {
         awe.life.fetch_add(NEXT_LIFE, Ordering::AcqRel);
         awe.flags.set(0);
         awe.name.set("");
-        awe.waits_for.set("");
+        awe.waits_for.set(&"");
     }
 
     /// Undoes it if there is something to undo.

@@ -37,7 +37,7 @@ pub(crate) fn detach(me: &'static Awe) -> Option<&'static Awe> {
     let parent = me.parent.get()?;
     me.parent.set(None);
     // SAFETY: a task that is attached is in a block of a task that has not ended, so the block exists.
-    let block = unsafe { &*me.block.get() };
+    let block = unsafe { &*me.home.get() };
     block.count.set(block.count.get() + 1);
     Some(parent)
 }
@@ -96,7 +96,7 @@ pub fn suspend_async(cx: &mut Cx) {
 pub fn suspend_then_async(cx: &mut Cx, publish: impl FnOnce(AweRef)) {
     let (runtime, me) = suspending(cx);
     me.set_state(states::PARKED);
-    me.waits_for.set("its name");
+    me.waits_for.set(&"its name");
     let name = me.reference();
     let undo = Unpark { runtime, me };
     publish(name);
