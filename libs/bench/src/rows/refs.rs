@@ -1,6 +1,6 @@
 //! References: `ebb-refs` beside counted pointers, generational keys and epochs.
 //!
-//! Each contender has the same 256 objects of 32 bytes in a table, and an operation takes them in turn, so that all of it is
+//! Each contender has the same 64 objects of 32 bytes in a table, and an operation takes them in turn, so that all of it is
 //! in the first-level cache and no two operations depend on each other.
 
 use std::rc::{Rc, Weak};
@@ -14,8 +14,8 @@ use std::hint::black_box;
 
 use crate::line::{BATCH, Goal, Line, Samples};
 
-const OBJECTS: usize = 256;
-const PASSES: usize = 4;
+const OBJECTS: usize = 64;
+const PASSES: usize = 16;
 
 #[derive(Clone, Copy)]
 struct Thing {
@@ -29,32 +29,50 @@ fn thing(value: usize) -> Thing {
 
 /// Gives `test` the context of this thread.
 fn with_cx<R>(test: impl FnOnce(&mut Cx) -> R) -> R {
-    // SAFETY: no caller of this function has another Cx on this thread, and `suspension_async` does not really suspend.
+    // SAFETY: no caller of this function has another Cx on this thread, and `suspend_async` does not really suspend.
     test(&mut unsafe { Cx::new(core::ptr::null()) })
 }
 
-/// What the compiler must take for a suspension: it cannot see what happens to memory meanwhile.
-#[inline(never)]
-fn suspension() {
-    // SAFETY: an empty sequence of instructions.
-    unsafe { core::arch::asm!("", options(nostack, preserves_flags)) };
+/// How the compiler sees a suspension.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Suspension {
+    /// A call of something that it cannot look into.
+    Call,
+    /// A switch of stacks that is inlined, as those of `tasks::rt` are: all registers may change too.
+    Inlined,
+}
+
+/// A suspension with nothing in it.
+#[inline(always)]
+fn suspend(how: Suspension) {
+    #[inline(never)]
+    fn call() {
+        // SAFETY: an empty sequence of instructions.
+        unsafe { core::arch::asm!("", options(nostack, preserves_flags)) };
+    }
+    match how {
+        Suspension::Call => call(),
+        // SAFETY: an empty sequence of instructions.
+        Suspension::Inlined => unsafe {
+            core::arch::asm!("", clobber_abi("C"), out("r12") _, out("r13") _, out("r14") _, out("r15") _);
+        },
+    }
 }
 
 /// The same for ours, with the report that each of our suspensions makes.
 #[inline(always)]
-fn suspension_async(cx: &mut Cx) {
+fn suspend_async(cx: &mut Cx, how: Suspension) {
     refs::reclaim::quiescent(cx, 0);
-    suspension();
+    suspend(how);
 }
 
-/// One pass after the other over a table.
+/// One operation after the other, round and round over a table.
 #[inline(always)]
 fn passes<T>(s: &mut Samples, table: &[T], mut operation: impl FnMut(&T)) {
-    s.batches(table.len() * PASSES, || {
-        for _ in 0..PASSES {
-            for entry in table {
-                operation(entry);
-            }
+    let table: &[T; OBJECTS] = table.try_into().expect("all tables have that length");
+    s.batches(OBJECTS * PASSES, || {
+        for index in 0..OBJECTS * PASSES {
+            operation(&table[index % OBJECTS]);
         }
     });
 }
@@ -89,7 +107,15 @@ fn arena() -> (Arena<Thing>, Vec<Index>) {
 
 /// All lines of the table.
 pub fn lines() -> Vec<Line> {
-    let mut lines = vec![take(), copy_weak(), downgrade(), upgrade(), pattern(), make()];
+    let mut lines = vec![
+        take(),
+        copy_weak(),
+        downgrade(),
+        upgrade(),
+        pattern::<false>("take, read, downgrade, suspend (a call), upgrade, read"),
+        pattern::<true>("take, read, downgrade, suspend (inlined), upgrade, read"),
+        make(),
+    ];
     lines.extend([destroy::<0>(), destroy::<1>(), destroy::<1000>()]);
     lines
 }
@@ -217,8 +243,12 @@ fn upgrade() -> Line {
         })
 }
 
-fn pattern() -> Line {
-    Line::new("take, read, downgrade, suspend, upgrade, read")
+const fn how(inlined: bool) -> Suspension {
+    if inlined { Suspension::Inlined } else { Suspension::Call }
+}
+
+fn pattern<const INLINED: bool>(title: &'static str) -> Line {
+    Line::new(title)
         .goal(Goal::ShareOf(0.5, "Rc, Weak"))
         .ours("ebb-refs", |s| {
             with_cx(|cx| {
@@ -227,7 +257,7 @@ fn pattern() -> Line {
                     black_box(taken.value);
                     let weak = taken.downgrade();
                     drop(taken);
-                    suspension_async(cx);
+                    suspend_async(cx, how(INLINED));
                     black_box(weak.upgrade(cx).ok().map(|object| object.value));
                 });
             });
@@ -241,7 +271,7 @@ fn pattern() -> Line {
                     let weak = taken.downgrade();
                     drop(taken);
                     realm.quiescent(cx);
-                    suspension();
+                    suspend(how(INLINED));
                     black_box(weak.upgrade(cx).ok().map(|object| object.value));
                 });
             });
@@ -252,7 +282,7 @@ fn pattern() -> Line {
                 black_box(taken.value);
                 let weak = Rc::downgrade(&taken);
                 drop(taken);
-                suspension();
+                suspend(how(INLINED));
                 black_box(weak.upgrade().map(|object| object.value));
             });
         })
@@ -260,7 +290,7 @@ fn pattern() -> Line {
             passes(s, &counted(), |object| {
                 let taken = object.clone();
                 black_box(taken.value);
-                suspension();
+                suspend(how(INLINED));
                 black_box(taken.value);
             });
         })
@@ -270,7 +300,7 @@ fn pattern() -> Line {
                 black_box(taken.value);
                 let weak = Arc::downgrade(&taken);
                 drop(taken);
-                suspension();
+                suspend(how(INLINED));
                 black_box(weak.upgrade().map(|object| object.value));
             });
         })
@@ -279,11 +309,11 @@ fn pattern() -> Line {
             let map = black_box(map);
             passes(s, &keys, |&key| {
                 black_box(map.get(key).map(|object| object.value));
-                suspension();
+                suspend(how(INLINED));
                 black_box(map.get(key).map(|object| object.value));
             });
         })
-        .peer("a suspension alone", |s| passes(s, &counted(), |_| suspension()))
+        .peer("a suspension alone", |s| passes(s, &counted(), |_| suspend(how(INLINED))))
 }
 
 fn make() -> Line {
