@@ -67,3 +67,30 @@ pub fn create_suspend(s: &mut Samples) {
         }
     }));
 }
+
+/// Calls made by so many tasks at once, each of which lets the others run while no response is there; per call.
+pub fn callers(s: &mut Samples, tasks: usize, batch: usize, send: &dyn Fn(), received: &dyn Fn() -> bool) {
+    let left = Cell::new(0);
+    let (left, executor) = (&left, LocalExecutor::new());
+    s.batches(batch, || {
+        left.set(batch);
+        let callers: Vec<_> = (0..tasks)
+            .map(|_| {
+                executor.spawn(async {
+                    while left.get() > 0 {
+                        left.set(left.get() - 1);
+                        send();
+                        while !received() {
+                            yield_now().await;
+                        }
+                    }
+                })
+            })
+            .collect();
+        block_on(executor.run(async {
+            for caller in callers {
+                caller.await;
+            }
+        }));
+    });
+}

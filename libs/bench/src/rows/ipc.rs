@@ -2,6 +2,7 @@
 //!
 //! Every contender polls; nobody sleeps. A call is a message there and one back; the far side answers each at once.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
@@ -9,7 +10,8 @@ use std::hint::{black_box, spin_loop};
 
 use crate::line::{Goal, Line, Samples, Unit};
 use crate::machine::beside;
-use crate::peers::fipc;
+use crate::ours::ipc as ours;
+use crate::peers::{fipc, smol};
 
 /// One message of 64 bytes.
 type Message = [u64; 8];
@@ -24,6 +26,8 @@ pub fn lines() -> Vec<Line> {
         calls::<4>("calls, 4 in flight", Unit::PerTenThousand).goal(Goal::Least(64.0)),
         calls::<16>("calls, 16 in flight", Unit::PerTenThousand).goal(Goal::Least(85.0)),
         calls::<32>("calls, 32 in flight", Unit::PerTenThousand),
+        calls_of_tasks::<1>("calls of tasks, 1 task (experiment 6.4, synchronous)"),
+        calls_of_tasks::<16>("calls of tasks, 16 tasks (experiment 6.4, asynchronous)"),
         stream(),
         same_core(),
     ]
@@ -217,7 +221,7 @@ fn flow<C: Channel>(s: &mut Samples) {
 fn alone<C: Channel>(s: &mut Samples) {
     let (mut sender, mut receiver) = C::new();
     s.each(|| {
-        send::<C>(&mut sender, black_box(C::MESSAGE));
+        send::<C>(&mut sender, C::MESSAGE);
         black_box(recv::<C>(&mut receiver));
     });
 }
@@ -225,6 +229,8 @@ fn alone<C: Channel>(s: &mut Samples) {
 fn calls<const IN_FLIGHT: usize>(title: &'static str, unit: Unit) -> Line {
     Line::new(title)
         .unit(unit)
+        .ours("ebb-ipc call lines", |s| ours::calls(s, IN_FLIGHT, CALLS))
+        .ours("ebb-ipc rings", |s| ours::ring_calls(s, IN_FLIGHT, CALLS))
         .peer("fipc layout, two lines", |s| call::<Fipc>(s, IN_FLIGHT))
         .peer("rtrb", |s| call::<Rtrb>(s, IN_FLIGHT))
         .peer("ringbuf", |s| call::<Ringbuf>(s, IN_FLIGHT))
@@ -232,10 +238,41 @@ fn calls<const IN_FLIGHT: usize>(title: &'static str, unit: Unit) -> Line {
         .peer("std sync_channel", |s| call::<Std>(s, IN_FLIGHT))
 }
 
+fn calls_of_tasks<const TASKS: usize>(title: &'static str) -> Line {
+    Line::new(title)
+        .unit(Unit::PerTenThousand)
+        .ours("ebb-tasks on ebb-ipc call lines", |s| ours::calls_of_tasks(s, TASKS, CALLS))
+        .peer("smol on the fipc layout", |s| {
+            with_fipc_server(|send, recv| smol::callers(s, TASKS, CALLS, send, recv));
+        })
+}
+
+/// Runs `here` with a way to send a request and one to take a response, while the other core answers.
+fn with_fipc_server(here: impl FnOnce(&dyn Fn(), &dyn Fn() -> bool)) {
+    let ((mut requests, mut served), (mut answers, mut answered)) = (Fipc::new(), Fipc::new());
+    let stop = AtomicBool::new(false);
+    let server = || {
+        while !stop.load(Ordering::Relaxed) {
+            match served.try_recv() {
+                Some(request) => send::<Fipc>(&mut answers, request),
+                None => spin_loop(),
+            }
+        }
+    };
+    beside(server, || {
+        let (requests, answered) = (RefCell::new(&mut requests), RefCell::new(&mut answered));
+        here(&|| send::<Fipc>(&mut requests.borrow_mut(), Fipc::MESSAGE), &|| {
+            answered.borrow_mut().try_recv().is_some()
+        });
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
 fn stream() -> Line {
     Line::new("a stream in one direction")
         .unit(Unit::PerTenThousand)
         .goal(Goal::Least(250.0))
+        .ours("ebb-ipc ring", |s| ours::stream(s, CALLS))
         .peer("fipc layout", flow::<Fipc>)
         .peer("rtrb", flow::<Rtrb>)
         .peer("ringbuf", flow::<Ringbuf>)
@@ -245,6 +282,7 @@ fn stream() -> Line {
 
 fn same_core() -> Line {
     Line::new("a message sent and received on one core")
+        .ours("ebb-ipc ring", ours::alone)
         .peer("fipc layout", alone::<Fipc>)
         .peer("rtrb", alone::<Rtrb>)
         .peer("ringbuf", alone::<Ringbuf>)

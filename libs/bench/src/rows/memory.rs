@@ -52,7 +52,7 @@ fn ask(who: &str, tasks: usize) -> Result<f64> {
 /// Where there is no contender of that name.
 pub fn park(who: &str, tasks: usize) -> Result<f64> {
     if who == "ebb" {
-        return Ok(ours::parked_bytes(tasks)? / tasks as f64);
+        return Ok(ours::tasks::parked_bytes(tasks)? / tasks as f64);
     }
     let before = machine::memory_bytes()?;
     let after = match who {

@@ -5,7 +5,7 @@ use slotmap::{DefaultKey, SlotMap};
 use std::hint::black_box;
 
 use crate::line::{Goal, Line};
-use crate::ours;
+use crate::ours::tasks as ours;
 use crate::peers::{boost, coroutines, embassy, futures, libco, may, smol, tokio};
 
 /// All lines of the table.

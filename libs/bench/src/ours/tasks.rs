@@ -1,4 +1,4 @@
-//! `ebb-tasks`, behind the same functions as the [peers](crate::peers).
+//! `ebb-tasks`.
 
 use std::cell::Cell;
 

@@ -1,0 +1,4 @@
+//! Ours, behind the same functions as the [peers](crate::peers).
+
+pub mod ipc;
+pub mod tasks;
