@@ -105,6 +105,7 @@ fn goal(measured: &Measured) -> Option<String> {
 fn verdict(measured: &Measured) -> String {
     match measured.verdict() {
         Some((_, Verdict::Met)) => "met".to_owned(),
+        Some((_, Verdict::Level)) => "level, within 3 %".to_owned(),
         Some((_, Verdict::MissedBy(factor))) => format!("missed, {factor:.2} times"),
         None => String::new(),
     }

@@ -1,6 +1,7 @@
 //! `ebb-tasks`.
 
 use std::cell::Cell;
+use std::hint::black_box;
 
 use tasks::rt::{self, AweRef, Config, Cx, Id};
 
@@ -99,7 +100,7 @@ pub fn create_nested(s: &mut Samples, depth: usize) {
     rt::run(|cx| {
         rt::finish_async(cx, |scope, cx| {
             s.batches(repeats * depth, || {
-                (0..repeats).for_each(|_| nest(scope, cx, std::hint::black_box(depth)));
+                (0..repeats).for_each(|_| nest(scope, cx, black_box(depth)));
             });
         });
     });
@@ -126,9 +127,28 @@ pub fn finish(s: &mut Samples) {
 pub fn ids(s: &mut Samples) {
     rt::run(|cx| {
         s.each(|| {
-            let id = std::hint::black_box(Id::create(cx).expect("an id is free"));
+            let id = black_box(Id::create(cx).expect("an id is free"));
             let _ = id.remove(cx);
         });
+    });
+}
+
+/// The name of a living task, checked.
+pub fn check_name(s: &mut Samples) {
+    rt::run(|cx| {
+        let name = rt::current(cx);
+        s.each(|| _ = black_box(black_box(name).is_alive()));
+    });
+}
+
+/// The task under an id, looked up.
+pub fn check_id(s: &mut Samples) {
+    rt::run(|cx| {
+        let id = Id::create(cx).expect("an id is free");
+        let name = rt::current(cx);
+        id.set(cx, Some(name)).expect("the running task lives on this thread");
+        s.each(|| _ = black_box(black_box(id).get(cx).is_ok()));
+        let _ = id.remove(cx);
     });
 }
 

@@ -22,6 +22,7 @@ pub fn lines() -> Vec<Line> {
         create_suspend(),
         finish(),
         ids(),
+        checks(),
     ]
 }
 
@@ -120,6 +121,8 @@ fn ids() -> Line {
         .peer("slotmap insert, remove", |s| {
             let mut map = SlotMap::new();
             s.each(|| {
+                // In memory, as the table of a run-time is.
+                let map = black_box(&mut map);
                 let key: DefaultKey = black_box(map.insert(1_usize));
                 black_box(map.remove(key));
             });
@@ -127,8 +130,25 @@ fn ids() -> Line {
         .peer("generational-arena insert, remove", |s| {
             let mut arena = Arena::new();
             s.each(|| {
+                let arena = black_box(&mut arena);
                 let key = black_box(arena.insert(1_usize));
                 black_box(arena.remove(key));
             });
+        })
+}
+
+fn checks() -> Line {
+    Line::new("check that a task's name leads to a living task")
+        .goal(Goal::ShareOf(1.0, "slotmap get"))
+        .ours("ebb-tasks AweRef", ours::check_name)
+        .ours("ebb-tasks Id", ours::check_id)
+        .peer("slotmap get", |s| {
+            let mut map: SlotMap<DefaultKey, usize> = SlotMap::new();
+            let key = map.insert(1);
+            s.each(|| _ = black_box(map.get(black_box(key)).is_some()));
+        })
+        .peer("Rc clone, drop", |s| {
+            let task = std::rc::Rc::new(1_usize);
+            s.each(|| drop(black_box(black_box(&task).clone())));
         })
 }
