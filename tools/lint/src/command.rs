@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode, Stdio};
 use serde_json::Value;
 
 use crate::diagnostic::{CHECKED, CODE};
-use crate::rules::Rule;
+use crate::rule::Rule;
 
 const USAGE: &str = "\
 What may suspend is called `_async`, takes `&mut Cx`, and is called from nothing else.

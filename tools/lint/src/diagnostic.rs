@@ -1,9 +1,9 @@
 //! Findings in the two forms in which the compiler's own errors come: text with the source and carets, and JSON for cargo and editors.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Patch, Renderer, Snippet};
 use serde_json::{Value, json};
 
-use crate::rules::{Counts, Finding, Place, Sources};
+use crate::judgement::{Counts, Finding, Place, Sources};
 use crate::source::Source;
 
 /// The start of all our codes.
@@ -22,40 +22,50 @@ pub enum Colours {
 }
 
 /// The finding as the compiler would print it.
-pub fn text(finding: &Finding, sources: &mut Sources, colours: Colours) -> String {
+pub fn text(finding: &Finding, sources: &Sources, colours: Colours) -> String {
     let code = format!("{CODE}{}", finding.rule.name());
     let title = Level::ERROR.primary_title(&finding.title).id(&code);
     let source = sources.get(&finding.span.file);
-    let place = source.and_then(|source| Some((source, source.range(&finding.span)?)));
+    let source = source.as_deref();
+    let range = source.and_then(|source| source.range(&finding.span));
+    // The function around the call of a macro may stand in another file than the call that the macro writes.
+    let around = finding.around.as_ref().and_then(|around| Some((around, sources.get(&around.file)?)));
     let mut groups = Vec::new();
-    let mut main = match place {
-        Some((source, range)) => {
-            let mut snippet = Snippet::source(&source.text)
+    let mut main = match source.zip(range) {
+        Some((source, range)) => title.element(
+            Snippet::source(&source.text)
                 .path(&finding.span.file)
-                .annotation(AnnotationKind::Primary.span(range).label(&finding.label));
-            if let Some(around) = &finding.around
-                && around.file == finding.span.file
-            {
-                snippet = snippet.annotation(AnnotationKind::Context.span(around.range.clone()).label(&around.label));
-            }
-            title.element(snippet)
-        }
+                .annotation(AnnotationKind::Primary.span(range).label(&finding.label))
+                .annotations(
+                    around
+                        .iter()
+                        .filter(|(around, _)| around.file == finding.span.file)
+                        .map(|(around, _)| context(around)),
+                ),
+        ),
         None => {
             let (line, column) = finding.span.start;
             title.element(Origin::path(&finding.span.file).line(line).char_column(column))
         }
     };
+    if let Some((around, source)) = &around
+        && around.file != finding.span.file
+    {
+        main = main.element(Snippet::source(&source.text).path(&around.file).annotation(context(around)));
+    }
     for help in finding.help.iter().filter(|help| help.change.is_none()) {
         main = main.element(Level::HELP.message(&help.text));
     }
     groups.push(main);
-    for help in &finding.help {
-        if let (Some(change), Some(source)) = (&help.change, source)
-            && change.file == finding.span.file
-        {
+    let files: Vec<_> =
+        finding.help.iter().filter_map(|help| help.change.as_ref()).map(|change| sources.get(&change.file)).collect();
+    for ((text, change), file) in
+        finding.help.iter().filter_map(|help| Some((&help.text, help.change.as_ref()?))).zip(&files)
+    {
+        if let Some(file) = file {
             let patch = Patch::new(change.range.clone(), &change.label);
-            let snippet = Snippet::source(&source.text).path(&change.file).patch(patch);
-            groups.push(Group::with_title(Level::HELP.secondary_title(&help.text)).element(snippet));
+            let snippet = Snippet::source(&file.text).path(&change.file).patch(patch);
+            groups.push(Group::with_title(Level::HELP.secondary_title(text)).element(snippet));
         }
     }
     let renderer = match colours {
@@ -65,14 +75,18 @@ pub fn text(finding: &Finding, sources: &mut Sources, colours: Colours) -> Strin
     format!("{}\n\n", renderer.render(&groups))
 }
 
+fn context(around: &Place) -> Annotation<'_> {
+    AnnotationKind::Context.span(around.range.clone()).label(&around.label)
+}
+
 /// The finding as one object in the compiler's JSON format.
-pub fn json(finding: &Finding, sources: &mut Sources, colours: Colours) -> Value {
+pub fn json(finding: &Finding, sources: &Sources, colours: Colours) -> Value {
     let rendered = text(finding, sources, colours);
     let mut spans = Vec::new();
     let (start, end) = (finding.span.start, finding.span.end);
     let source = sources.get(&finding.span.file);
-    let range = source.and_then(|source| source.range(&finding.span)).unwrap_or(0..0);
-    let lines = source.map_or_else(Vec::new, |source| lines(source, start, end));
+    let range = source.as_ref().and_then(|source| source.range(&finding.span)).unwrap_or(0..0);
+    let lines = source.as_deref().map_or_else(Vec::new, |source| lines(source, start, end));
     spans.push(json!({
         "file_name": finding.span.file,
         "byte_start": range.start, "byte_end": range.end,
@@ -124,7 +138,7 @@ fn message(text: &str, code: &Value, level: &str, spans: &[Value], children: &[V
     })
 }
 
-fn place(place: &Place, sources: &mut Sources, is_primary: bool, label: &Value, replacement: &Value) -> Option<Value> {
+fn place(place: &Place, sources: &Sources, is_primary: bool, label: &Value, replacement: &Value) -> Option<Value> {
     let source = sources.get(&place.file)?;
     let start = source.position(place.range.start);
     let end = source.position(place.range.end);
@@ -134,7 +148,7 @@ fn place(place: &Place, sources: &mut Sources, is_primary: bool, label: &Value, 
         "byte_start": place.range.start, "byte_end": place.range.end,
         "line_start": start.0, "line_end": end.0,
         "column_start": start.1, "column_end": end.1,
-        "is_primary": is_primary, "text": lines(source, start, end), "label": label,
+        "is_primary": is_primary, "text": lines(&source, start, end), "label": label,
         "suggested_replacement": replacement, "suggestion_applicability": applicability, "expansion": null,
     }))
 }

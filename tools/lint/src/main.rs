@@ -3,9 +3,10 @@
 
 mod command;
 mod diagnostic;
+mod judgement;
 mod mir;
 mod probe;
-mod rules;
+mod rule;
 mod settings;
 mod signature;
 mod source;

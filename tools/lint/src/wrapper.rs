@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use crate::diagnostic::{self, Colours};
+use crate::judgement::{Sources, judge};
 use crate::mir::{self, Body};
 use crate::probe;
-use crate::rules::{Sources, judge};
 use crate::settings::Settings;
 
 /// Runs the compiler `arguments[0]` with the rest of the arguments, then lints the crate.
@@ -44,10 +44,10 @@ fn lint(rustc: &OsStr, invocation: &Invocation) -> Result<(), String> {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let settings = folder.as_deref().map_or_else(|| Ok(Settings::default()), Settings::read)?;
     let bodies = bodies(rustc, invocation)?;
-    let mut sources = Sources::default();
-    let (findings, counts) = judge(&bodies, &settings, &mut sources);
+    let sources = Sources::default();
+    let (findings, counts) = judge(&bodies, &settings, &sources);
     for finding in &findings {
-        invocation.emit(&diagnostic::json(finding, &mut sources, invocation.colours()));
+        invocation.emit(&diagnostic::json(finding, &sources, invocation.colours()));
     }
     if invocation.wants_json() {
         invocation.emit(&diagnostic::checked(counts));

@@ -133,6 +133,25 @@ fn tests_are_checked_on_request_and_their_crate_is_counted_once() {
 }
 
 #[test]
+fn a_call_that_another_crates_macro_writes_names_the_function_around_it() {
+    let workspace = Workspace::new("command-macro", &["macros", "user"]);
+    let library =
+        "#[macro_export]\nmacro_rules! park {\n    ($cx:expr) => {\n        $crate::park_async($cx)\n    };\n}\n";
+    workspace.package("macros", "", &format!("{CLEAN}{library}"));
+    let dependency = "[dependencies]\nmacros = { path = \"../macros\" }\n";
+    workspace.package("user", dependency, "pub fn wait(cx: &mut macros::Cx) {\n    macros::park!(cx);\n}\n");
+    let text = said(&workspace.lint(&Toolchain::current(), &["--workspace"]));
+    for expected in [
+        " --> macros/src/lib.rs:9:9\n",
+        "::: user/src/lib.rs:1:8\n",
+        "1 | pub fn wait(cx: &mut macros::Cx) {\n  |        ---- this function's name lacks the suffix `_async`\n",
+        "1 | pub fn wait_async(cx: &mut macros::Cx) {\n",
+    ] {
+        assert!(text.contains(expected), "{expected}\nis not in\n{text}");
+    }
+}
+
+#[test]
 fn without_names_of_the_context_its_rules_are_off() {
     let workspace = Workspace::new("command-context", &["other"]);
     let settings = "[package.metadata.ebb-lint]\ncontext = []\nleaf = [\"switch_async\"]\n";

@@ -1,89 +1,18 @@
-//! The rules, and their judgement of a crate's bodies.
+//! The judgement of a crate's bodies by the [rules](crate::rule).
 //!
 //! Each body is judged by itself: a function's suffix says whether what it calls may suspend, so no body has to be known to judge
 //! another one.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use crate::mir::{Body, Kind, Role, Span, Use};
+use crate::rule::Rule;
 use crate::settings::Settings;
 use crate::signature::{Signature, is_future, last_segment, plain_path, takes_context};
 use crate::source::{Function, Mark, Source};
-
-/// What a finding is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rule {
-    /// A call that may suspend stands where nothing may suspend.
-    CallOutsideAsync,
-    /// A function says that it may suspend and calls nothing that does.
-    AsyncNeverSuspends,
-    /// A function that may suspend is not called but stored, passed or turned into a pointer.
-    AsyncAsValue,
-    /// A function can suspend (it takes the context) and does not say so.
-    CxWithoutSuffix,
-    /// A function says that it may suspend and has no right to (it takes no context).
-    SuffixWithoutCx,
-    /// A mark that does not exist.
-    UnknownMark,
-}
-
-impl Rule {
-    /// All rules.
-    pub const ALL: [Rule; 6] = [
-        Rule::CallOutsideAsync,
-        Rule::AsyncNeverSuspends,
-        Rule::AsyncAsValue,
-        Rule::CxWithoutSuffix,
-        Rule::SuffixWithoutCx,
-        Rule::UnknownMark,
-    ];
-
-    /// Its name, as in `ebb::async_as_value`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Rule::CallOutsideAsync => "call_outside_async",
-            Rule::AsyncNeverSuspends => "async_never_suspends",
-            Rule::AsyncAsValue => "async_as_value",
-            Rule::CxWithoutSuffix => "cx_without_suffix",
-            Rule::SuffixWithoutCx => "suffix_without_cx",
-            Rule::UnknownMark => "unknown_mark",
-        }
-    }
-
-    /// What it asks for, and how to say that a place is an exception.
-    pub fn explanation(self) -> &'static str {
-        match self {
-            Rule::CallOutsideAsync => {
-                "A function whose name ends in `_async` may suspend the task that calls it. It may be called in functions whose names end in \
-                 `_async` themselves, so that a reader sees at every call whether others may run meanwhile. A closure is a body of its \
-                 own: it may suspend if it takes `&mut Cx` as a parameter; capturing a context is not enough, because whoever \
-                 calls the closure would not know. The same holds for calls through pointers and closures that are given `&mut Cx`. \
-                 Code that starts tasks, and so makes the context, is marked `#[cfg_attr(false, ebb_lint::root)]`."
-            }
-            Rule::AsyncNeverSuspends => {
-                "A function whose name ends in `_async` and that calls nothing that may suspend promises what it does not do: rename it. \
-                 What suspends by itself, such as a switch of stacks, is marked `#[cfg_attr(false, ebb_lint::leaf)]`. Methods of a trait's \
-                 implementation are exempt: the trait chose the name, for other implementations."
-            }
-            Rule::AsyncAsValue => {
-                "A pointer to a function that may suspend has lost its name, and with it the suffix. Call the function where it is needed, \
-                 or pass a closure that takes the context. A table of functions, whose user calls them with the context, is \
-                 marked `#[cfg_attr(false, ebb_lint::table)]`."
-            }
-            Rule::CxWithoutSuffix => {
-                "Whoever has `&mut Cx` may suspend, so a function that takes it is called `_async`. What needs no right to suspend takes \
-                 `&Cx`. What takes `&mut Cx` only as a proof that the caller has borrowed nothing is marked \
-                 `#[cfg_attr(false, ebb_lint::never_suspends)]`; it cannot call what suspends either."
-            }
-            Rule::SuffixWithoutCx => {
-                "A function that may suspend takes `cx: &mut Cx`: without it, it could only suspend behind the borrow checker's back. \
-                 A function whose name ends in `_async` for another reason is marked `#[cfg_attr(false, ebb_lint::unrelated)]`."
-            }
-            Rule::UnknownMark => "The marks are leaf, root, table, never_suspends and unrelated.",
-        }
-    }
-}
 
 /// A piece of a file that is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,17 +53,22 @@ pub struct Finding {
 
 /// Files that were read, by the compiler's names. Those that cannot be read are kept as `None`.
 #[derive(Default)]
-pub struct Sources(BTreeMap<String, Option<Source>>);
+pub struct Sources(RefCell<BTreeMap<String, Option<Rc<Source>>>>);
 
 impl Sources {
     /// The file, if it can be read.
-    pub fn get(&mut self, file: &str) -> Option<&Source> {
-        self.0.entry(file.to_owned()).or_insert_with(|| std::fs::read_to_string(file).ok().map(Source::new)).as_ref()
+    pub fn get(&self, file: &str) -> Option<Rc<Source>> {
+        let mut files = self.0.borrow_mut();
+        let source = files.entry(file.to_owned()).or_insert_with(|| {
+            let text = std::fs::read_to_string(file).ok()?;
+            Some(Rc::new(Source::new(text)))
+        });
+        source.clone()
     }
 
     #[cfg(test)]
-    fn add(&mut self, file: &str, text: &str) {
-        self.0.insert(file.to_owned(), Some(Source::new(text.to_owned())));
+    fn add(&self, file: &str, text: &str) {
+        self.0.borrow_mut().insert(file.to_owned(), Some(Rc::new(Source::new(text.to_owned()))));
     }
 }
 
@@ -148,7 +82,7 @@ pub struct Counts {
 }
 
 /// Judges all bodies of a crate. The findings are in the order of their places.
-pub fn judge(bodies: &[Body], settings: &Settings, sources: &mut Sources) -> (Vec<Finding>, Counts) {
+pub fn judge(bodies: &[Body], settings: &Settings, sources: &Sources) -> (Vec<Finding>, Counts) {
     let mut judge = Judge { settings, sources, unrelated: Vec::new(), findings: Vec::new(), counts: Counts::default() };
     for body in bodies {
         judge.find_unrelated(body);
@@ -171,7 +105,7 @@ pub fn judge(bodies: &[Body], settings: &Settings, sources: &mut Sources) -> (Ve
 
 struct Judge<'a> {
     settings: &'a Settings,
-    sources: &'a mut Sources,
+    sources: &'a Sources,
     /// Functions of this crate that are marked as unrelated.
     unrelated: Vec<Vec<String>>,
     findings: Vec<Finding>,
@@ -399,7 +333,7 @@ impl Judge<'_> {
         }
     }
 
-    fn owner(&mut self, body: &Body) -> Owner {
+    fn owner(&self, body: &Body) -> Owner {
         let function = body.at.as_ref().and_then(|at| {
             let source = self.sources.get(&at.file)?;
             let offset = source.range(at)?.start;
@@ -410,7 +344,7 @@ impl Judge<'_> {
     }
 
     /// Where the owner's name stands; if its source cannot be found, where its return type is.
-    fn name_span(&mut self, body: &Body, owner: &Owner) -> Option<Span> {
+    fn name_span(&self, body: &Body, owner: &Owner) -> Option<Span> {
         let at = body.at.as_ref()?;
         let Some(function) = &owner.function else { return Some(at.clone()) };
         let source = self.sources.get(&at.file)?;
@@ -422,14 +356,14 @@ impl Judge<'_> {
     }
 
     /// How the function could be called instead, with the suffix or without it.
-    fn rename(&mut self, body: &Body, owner: &Owner, with_suffix: bool) -> Vec<Help> {
+    fn rename(&self, body: &Body, owner: &Owner, with_suffix: bool) -> Vec<Help> {
         let Some(function) = &owner.function else { return Vec::new() };
         if function.implements_trait {
             return vec![words("the name is the trait's: rename it there, or do this elsewhere")];
         }
         let Some(at) = &body.at else { return Vec::new() };
-        let written =
-            self.sources.get(&at.file).and_then(|source| source.text.get(function.name.clone())).unwrap_or("");
+        let source = self.sources.get(&at.file);
+        let written = source.as_ref().and_then(|source| source.text.get(function.name.clone())).unwrap_or("");
         // A name that a macro puts together cannot be changed here, and `main` is the system's.
         if written.trim_start_matches("r#") != owner.name || owner.name == "main" {
             return Vec::new();
@@ -447,11 +381,11 @@ impl Judge<'_> {
         }]
     }
 
-    fn is_exempt(&mut self, mark: Mark, body: &Body, span: &Span) -> bool {
+    fn is_exempt(&self, mark: Mark, body: &Body, span: &Span) -> bool {
         self.is_marked(mark, body.at.as_ref(), &body.path) || self.is_marked(mark, Some(span), &body.path)
     }
 
-    fn is_marked(&mut self, mark: Mark, at: Option<&Span>, path: &str) -> bool {
+    fn is_marked(&self, mark: Mark, at: Option<&Span>, path: &str) -> bool {
         let function = path.split("::{").next().unwrap_or("").split("::promoted[").next().unwrap_or("");
         if self.settings.lists(mark, function) {
             return true;
@@ -489,10 +423,10 @@ mod tests {
     fn what_is_written_in_a_macro_is_reported_once_and_without_a_new_name() {
         let source = "macro_rules! m { ($n:ident) => { fn $n(cx: &mut Cx) { } } }\nm!(a_async); m!(b_async);";
         let body = "(_1: &mut Cx) -> () {\n    let mut _0: (); // return place in scope 0 at m.rs:1:52: 1:52\n}\n";
-        let mut sources = Sources::default();
+        let sources = Sources::default();
         sources.add("m.rs", source);
         let bodies = read(&format!("fn a_async{body}fn b_async{body}"));
-        let (findings, counts) = judge(&bodies, &Settings::default(), &mut sources);
+        let (findings, counts) = judge(&bodies, &Settings::default(), &sources);
         assert_eq!(findings.len(), 1, "{findings:#?}");
         assert_eq!((findings[0].rule, findings[0].span.start), (Rule::AsyncNeverSuspends, (1, 37)));
         assert!(findings[0].help.iter().all(|help| help.change.is_none()));
@@ -504,17 +438,8 @@ mod tests {
         let bodies = read(
             "fn f(_1: &mut a::Cx) -> () {\n    let mut _0: (); // return place in scope 0 at gone.rs:1:52: 1:52\n}\n",
         );
-        let (findings, _) = judge(&bodies, &Settings::default(), &mut Sources::default());
+        let (findings, _) = judge(&bodies, &Settings::default(), &Sources::default());
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].span.start, (1, 52));
-    }
-
-    #[test]
-    fn every_rule_has_a_name_of_its_own_and_an_explanation() {
-        let mut names: Vec<_> = Rule::ALL.iter().map(|rule| rule.name()).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), Rule::ALL.len());
-        assert!(Rule::ALL.iter().all(|rule| rule.explanation().len() > 40));
     }
 }
