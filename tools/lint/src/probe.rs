@@ -12,7 +12,7 @@ pub const FLAGS: [&str; 4] =
     ["-Zunpretty=mir", "-Zmir-include-spans=on", "-Ztrim-diagnostic-paths=no", "-Zmir-opt-level=0"];
 
 /// The compilers with which this version was tested.
-pub const TESTED: &str = "rustc 1.95 and 1.96";
+pub const TESTED: &str = "rustc 1.95, 1.96 and a nightly of 1.97";
 
 const PROGRAM: &str = "\
 pub struct Cx;
