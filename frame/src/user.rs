@@ -167,7 +167,8 @@ impl UserContext {
     #[cfg_attr(false, ebb_lint::leaf)]
     pub fn run_async(&mut self, cx: &mut Cx) -> Trap {
         loop {
-            reclaim::quiescent(cx, tasks::worker(cx).number());
+            // SAFETY: the worker that runs the task stands for this core.
+            unsafe { reclaim::quiescent(cx, tasks::worker(cx).number()) };
             if tasks::must_yield(cx) {
                 return Trap::Preempted;
             }

@@ -69,7 +69,10 @@ global! {
 
 /// Says that `cores` cores run tasks (at least 1, at most [`MAX_CORES`]), numbered from 0. Each must report its suspensions by
 /// [`quiescent`]. For a kernel; threads of a program use [`Core`] instead.
-pub fn set_cores(cores: usize) {
+///
+/// # Safety
+/// No core that is left out runs a task, now or later, and nobody uses [`Core`].
+pub unsafe fn set_cores(cores: usize) {
     let cores = cores.clamp(1, SLOTS);
     for (number, slot) in DOMAIN.slots.iter().enumerate() {
         let mask = 1 << number;
@@ -108,6 +111,19 @@ impl Core {
     pub fn number(&self) -> usize {
         self.number
     }
+
+    /// Reports that the thread's task borrows nothing just now: see [`quiescent`].
+    #[inline(always)]
+    pub fn quiescent(&self, cx: &mut Cx) {
+        // SAFETY: it is the calling thread's number, because this is not sent.
+        unsafe { quiescent(cx, self.number) };
+    }
+
+    /// Runs `wait`, in which the thread is idle: see [`while_idle`].
+    pub fn while_idle<R>(&self, cx: &mut Cx, wait: impl FnOnce() -> R) -> R {
+        // SAFETY: as above.
+        unsafe { while_idle(cx, self.number, wait) }
+    }
 }
 
 impl Drop for Core {
@@ -124,8 +140,11 @@ impl Drop for Core {
 /// Reports that the task of `core` borrows nothing just now, and frees what can be freed. Costs one load where nothing waits.
 ///
 /// The scheduler calls it at each suspension; `&mut Cx` is the proof.
+///
+/// # Safety
+/// `core` is the number of the core that the caller runs on; 0 if none was ever registered.
 #[inline(always)]
-pub fn quiescent(cx: &mut Cx, core: usize) {
+pub unsafe fn quiescent(cx: &mut Cx, core: usize) {
     cx.check_nothing_is_held();
     if DOMAIN.waiting.load(Ordering::Relaxed) {
         DOMAIN.collect(Reporter::Core(core));
@@ -134,8 +153,10 @@ pub fn quiescent(cx: &mut Cx, core: usize) {
 
 /// Runs `wait`, in which `core` is idle: no task runs on it, and objects that die do not wait for it.
 ///
-/// An interrupt handler that borrows objects and comes in meanwhile must be a core of its own.
-pub fn while_idle<R>(cx: &mut Cx, core: usize, wait: impl FnOnce() -> R) -> R {
+/// # Safety
+/// `core` is the number of the core that the caller runs on. An interrupt handler that comes in meanwhile and borrows objects is a
+/// core of its own.
+pub unsafe fn while_idle<R>(cx: &mut Cx, core: usize, wait: impl FnOnce() -> R) -> R {
     cx.check_nothing_is_held();
     let slot = DOMAIN.slot(core);
     let reports = slot.is_some_and(|slot| slot.0.swap(IDLE, Ordering::AcqRel) != IDLE);

@@ -72,7 +72,7 @@ fn what_a_map_gave_out_lives_until_the_suspension_when_the_map_is_dropped() {
         assert!(name.is_gone());
         assert_eq!((object.0, dropped()), (1, 0));
         drop(object);
-        refs::reclaim::quiescent(cx, 0);
+        refs::reclaim::reclaim(cx);
         assert_eq!(dropped(), 1);
     });
 }
@@ -165,7 +165,7 @@ fn a_slot_whose_object_is_still_borrowed_is_not_used_again() {
         assert_ne!(first, second);
         assert_eq!((object.0, slab.get(second, cx).unwrap().0, dropped()), (1, 2, 0));
         drop(object);
-        refs::reclaim::quiescent(cx, 0);
+        refs::reclaim::reclaim(cx);
         assert_eq!((dropped(), slab.insert(Noted(3))), (1, first));
     });
 }
@@ -189,7 +189,7 @@ fn a_slab_grows_and_its_objects_stay_where_they_are() {
         drop(slab);
         assert!(names.iter().all(|name| name.is_gone()));
         assert_eq!(dropped(), 0);
-        refs::reclaim::quiescent(cx, 0);
+        refs::reclaim::reclaim(cx);
         assert_eq!(dropped(), 1000);
     });
 }
@@ -202,7 +202,7 @@ fn an_object_outlives_its_slab_when_it_has_another_owner() {
         let owner = slab.share(number).unwrap();
         let name = owner.downgrade();
         drop(slab);
-        refs::reclaim::quiescent(cx, 0);
+        refs::reclaim::reclaim(cx);
         assert_eq!(name.upgrade(cx).unwrap().0, 7);
         owner.destroy(cx);
         assert!(name.is_gone());
@@ -249,7 +249,7 @@ fn collections_take_objects_of_one_thread_and_of_groups() {
         group.end();
         assert!(name.is_gone());
         drop(grouped);
-        refs::reclaim::quiescent(cx, 0);
+        refs::reclaim::reclaim(cx);
         assert_eq!(dropped(), 1);
     });
 }

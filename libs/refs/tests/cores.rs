@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use refs::reclaim::{Core, quiescent, reclaim, waiting, while_idle};
+use refs::reclaim::{Core, reclaim, waiting};
 use refs::{Cx, IdTable, SpinLock, StrongRc, WakeSlot, WeakRc};
 
 /// Cores are counted for the whole process.
@@ -33,11 +33,11 @@ fn dropped() -> usize {
 }
 
 /// Runs `f` as a core of its own.
-fn as_core<R>(f: impl FnOnce(&mut Cx, usize) -> R) -> R {
+fn as_core<R>(f: impl FnOnce(&mut Cx, &Core) -> R) -> R {
     let core = Core::register();
     // SAFETY: this thread has no other Cx, and it is registered.
     let mut cx = unsafe { Cx::new(core::ptr::null()) };
-    f(&mut cx, core.number())
+    f(&mut cx, &core)
 }
 
 /// A thread that does what it is told, step by step.
@@ -47,7 +47,7 @@ struct Other<'scope> {
     thread: ScopedJoinHandle<'scope, ()>,
 }
 
-type Step = Box<dyn FnOnce(&mut Cx, usize) + Send>;
+type Step = Box<dyn FnOnce(&mut Cx, &Core) + Send>;
 
 impl<'scope> Other<'scope> {
     fn start(scope: &'scope Scope<'scope, '_>) -> Self {
@@ -67,12 +67,12 @@ impl<'scope> Other<'scope> {
     }
 
     /// Has the thread do something, and waits until it has.
-    fn does(&self, step: impl FnOnce(&mut Cx, usize) + Send + 'static) {
+    fn does(&self, step: impl FnOnce(&mut Cx, &Core) + Send + 'static) {
         self.begins(step);
         self.done.recv().unwrap();
     }
 
-    fn begins(&self, step: impl FnOnce(&mut Cx, usize) + Send + 'static) {
+    fn begins(&self, step: impl FnOnce(&mut Cx, &Core) + Send + 'static) {
         self.steps.send(Box::new(step)).unwrap();
     }
 
@@ -92,12 +92,12 @@ fn an_object_is_freed_when_each_core_has_passed_a_suspension_since_its_death() {
             let name = owner.downgrade();
             owner.destroy(cx);
             assert!(name.is_gone());
-            quiescent(cx, core);
-            quiescent(cx, core);
+            core.quiescent(cx);
+            core.quiescent(cx);
             reclaim(cx);
             assert_eq!((dropped(), waiting()), (0, 1), "the other core may still borrow it");
-            other.does(quiescent);
-            quiescent(cx, core);
+            other.does(|cx, core| core.quiescent(cx));
+            core.quiescent(cx);
             assert_eq!((dropped(), waiting()), (1, 0));
         });
         other.ends();
@@ -122,11 +122,11 @@ fn what_a_core_borrows_stays_while_another_core_destroys_it() {
         is_borrowed.recv().unwrap();
         as_core(|cx, core| {
             owner.destroy(cx);
-            quiescent(cx, core);
+            core.quiescent(cx);
         });
         destroyed.send(()).unwrap();
         other.done.recv().unwrap();
-        other.does(quiescent);
+        other.does(|cx, core| core.quiescent(cx));
         assert_eq!(dropped(), 1);
         other.ends();
     });
@@ -140,7 +140,7 @@ fn an_idle_core_holds_nothing_back_until_it_comes_back() {
         let (idle, is_idle) = channel();
         let (wake, is_woken) = channel::<()>();
         other.begins(move |cx, core| {
-            while_idle(cx, core, || {
+            core.while_idle(cx, || {
                 idle.send(()).unwrap();
                 is_woken.recv().unwrap();
             });
@@ -152,7 +152,7 @@ fn an_idle_core_holds_nothing_back_until_it_comes_back() {
             wake.send(()).unwrap();
             other.done.recv().unwrap();
             StrongRc::new(Noted(2)).destroy(cx);
-            quiescent(cx, core);
+            core.quiescent(cx);
             assert_eq!(dropped(), 1, "the other core is back");
         });
         other.ends();
@@ -167,8 +167,8 @@ fn a_core_that_leaves_or_goes_idle_frees_what_waited_for_it() {
         let (leaving, idling) = (Other::start(scope), Other::start(scope));
         as_core(|cx, core| {
             StrongRc::new(Noted(1)).destroy(cx);
-            quiescent(cx, core);
-            idling.does(|cx, core| while_idle(cx, core, || ()));
+            core.quiescent(cx);
+            idling.does(|cx, core| core.while_idle(cx, || ()));
             assert_eq!(dropped(), 0);
             leaving.ends();
             assert_eq!(dropped(), 1);
@@ -185,8 +185,8 @@ fn a_core_that_comes_in_after_a_death_is_not_waited_for() {
         as_core(|cx, core| {
             StrongRc::new(Noted(1)).destroy(cx);
             let late = Other::start(scope);
-            first.does(quiescent);
-            quiescent(cx, core);
+            first.does(|cx, core| core.quiescent(cx));
+            core.quiescent(cx);
             assert_eq!(dropped(), 1);
             late.ends();
         });
@@ -206,7 +206,7 @@ fn a_thread_without_a_core_may_drop_what_it_owns() {
         });
         assert_eq!((name.is_gone(), object.0, dropped()), (true, 4, 0));
         drop(object);
-        quiescent(cx, core);
+        core.quiescent(cx);
         assert_eq!(dropped(), 1);
     });
 }
@@ -219,11 +219,11 @@ fn more_threads_than_were_foreseen_take_part() {
         as_core(|cx, core| {
             StrongRc::new(Noted(1)).destroy(cx);
             for other in &others {
-                quiescent(cx, core);
+                core.quiescent(cx);
                 assert_eq!(dropped(), 0);
-                other.does(quiescent);
+                other.does(|cx, core| core.quiescent(cx));
             }
-            quiescent(cx, core);
+            core.quiescent(cx);
             assert_eq!(dropped(), 1);
         });
         others.into_iter().for_each(Other::ends);
@@ -269,10 +269,10 @@ fn threads_that_upgrade_while_others_destroy_never_see_freed_memory() {
                             }
                         }
                         if round % 3 == 0 {
-                            quiescent(cx, core);
+                            core.quiescent(cx);
                         }
                         if round % 100 == 0 {
-                            while_idle(cx, core, std::thread::yield_now);
+                            core.while_idle(cx, std::thread::yield_now);
                         }
                     }
                 });
@@ -280,7 +280,7 @@ fn threads_that_upgrade_while_others_destroy_never_see_freed_memory() {
         }
     });
     drop(table);
-    as_core(quiescent);
+    as_core(|cx, core| core.quiescent(cx));
     assert_eq!((dropped() as u32, waiting()), (made.load(Ordering::Relaxed), 0));
 }
 
@@ -302,7 +302,7 @@ fn no_death_is_missed_when_it_comes_while_somebody_begins_to_watch() {
             as_core(|cx, core| {
                 for owner in receive {
                     owner.destroy(cx);
-                    quiescent(cx, core);
+                    core.quiescent(cx);
                 }
             });
         });
@@ -324,7 +324,7 @@ fn no_death_is_missed_when_it_comes_while_somebody_begins_to_watch() {
                 }
                 slot.finish();
                 assert!(name.is_gone());
-                quiescent(cx, core);
+                core.quiescent(cx);
             }
             drop(send);
         });

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
-use refs::reclaim::{Core, quiescent, reclaim, while_idle};
+use refs::reclaim::{Core, reclaim};
 use refs::{Cx, Group, StrongRc, Versioned, WaitList, WakeSlot, WeakRc};
 
 /// An object whose reads and whose end are known to loom.
@@ -47,11 +47,11 @@ fn explore(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
     builder.check(test);
 }
 
-fn as_core<R>(f: impl FnOnce(&mut Cx, usize) -> R) -> R {
+fn as_core<R>(f: impl FnOnce(&mut Cx, &Core) -> R) -> R {
     let core = Core::register();
     // SAFETY: this thread has no other Cx, and it is registered.
     let mut cx = unsafe { Cx::new(core::ptr::null()) };
-    f(&mut cx, core.number())
+    f(&mut cx, &core)
 }
 
 fn look(name: WeakRc<Watched>, cx: &Cx) {
@@ -85,13 +85,13 @@ fn an_object_is_not_freed_under_a_core_that_borrows_it() {
         let other = thread::spawn(move || {
             as_core(|cx, core| {
                 look(name, cx);
-                quiescent(cx, core);
+                core.quiescent(cx);
                 look(name, cx);
             });
         });
         as_core(|cx, core| {
             owner.destroy(cx);
-            quiescent(cx, core);
+            core.quiescent(cx);
         });
         other.join().unwrap();
     });
@@ -105,11 +105,11 @@ fn an_object_that_is_dropped_without_a_context_is_not_freed_under_a_core_that_bo
         let other = thread::spawn(move || {
             as_core(|cx, core| {
                 look(name, cx);
-                quiescent(cx, core);
+                core.quiescent(cx);
             });
         });
         drop(owner);
-        as_core(|cx, core| quiescent(cx, core));
+        as_core(|cx, core| core.quiescent(cx));
         other.join().unwrap();
     });
 }
@@ -121,13 +121,13 @@ fn a_core_that_was_idle_reaches_no_freed_object() {
         let name = owner.downgrade();
         let other = thread::spawn(move || {
             as_core(|cx, core| {
-                while_idle(cx, core, || ());
+                core.while_idle(cx, || ());
                 look(name, cx);
             });
         });
         as_core(|cx, core| {
             owner.destroy(cx);
-            quiescent(cx, core);
+            core.quiescent(cx);
         });
         other.join().unwrap();
     });
@@ -143,13 +143,13 @@ fn two_cores_that_free_at_once_free_each_object_once() {
             as_core(|cx, core| {
                 look(names[1], cx);
                 first.destroy(cx);
-                quiescent(cx, core);
+                core.quiescent(cx);
             });
         });
         as_core(|cx, core| {
             look(names[0], cx);
             second.destroy(cx);
-            quiescent(cx, core);
+            core.quiescent(cx);
             reclaim(cx);
         });
         other.join().unwrap();
@@ -171,7 +171,7 @@ fn owners_on_two_threads_that_end_at_once_end_the_object_once() {
         drop(first);
         other.join().unwrap();
         assert!(name.is_gone());
-        as_core(|cx, core| quiescent(cx, core));
+        as_core(|cx, core| core.quiescent(cx));
         assert_eq!(refs::reclaim::waiting(), 0);
     });
 }
@@ -187,14 +187,14 @@ fn a_group_that_ends_is_seen_by_the_next_upgrade_and_frees_nothing_under_a_borro
                 if let Ok(object) = name.upgrade(cx) {
                     assert_eq!(object.read(), 1);
                 }
-                quiescent(cx, core);
+                core.quiescent(cx);
             });
         });
         as_core(|cx, core| {
             group.end();
             assert!(name.is_gone());
             owner.destroy(cx);
-            quiescent(cx, core);
+            core.quiescent(cx);
         });
         other.join().unwrap();
     });
@@ -314,6 +314,6 @@ fn a_death_that_races_with_watching_wakes() {
         assert!(!waker.is_waiting(), "the death ended the wait");
         assert_eq!(ready.load(Ordering::SeqCst), usize::from(parked));
         slot.finish();
-        as_core(|cx, core| quiescent(cx, core));
+        as_core(|cx, core| core.quiescent(cx));
     });
 }

@@ -349,7 +349,7 @@ fn nobody_reaches_an_object_while_its_teardown_suspends() {
         let result = owner.destroy_async(cx, |object, cx| {
             assert!(name.upgrade(cx).is_err() && !waker.is_waiting());
             // What a suspension does.
-            refs::reclaim::quiescent(cx, 0);
+            refs::reclaim::reclaim(cx);
             assert_eq!((object.0, dropped()), (6, 0), "it is not freed before its teardown is over");
             "torn down"
         });
@@ -367,7 +367,7 @@ fn a_teardown_runs_for_the_last_owner_only_and_its_object_is_freed_even_if_it_pa
             last.destroy_async(cx, |_, _| std::panic::resume_unwind(Box::new(())))
         }));
         assert!(panicked.is_err());
-        refs::reclaim::quiescent(cx, 0);
+        refs::reclaim::reclaim(cx);
         assert_eq!(dropped(), 1);
     });
 }

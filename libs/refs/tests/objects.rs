@@ -55,7 +55,7 @@ fn a_dropped_owner_kills_at_once_and_frees_at_the_next_suspension() {
         assert!(weak.is_gone());
         assert_eq!((borrowed.0, dropped()), (1, 0), "what is borrowed stays until the suspension");
         drop(borrowed);
-        refs::reclaim::quiescent(cx, 0);
+        refs::reclaim::reclaim(cx);
         assert_eq!(dropped(), 1);
     });
 }

@@ -116,7 +116,8 @@ impl Worker {
             worker.arrive();
             // SAFETY: this is the bottom of the stack: no other Cx is reachable from it.
             let mut cx = unsafe { Cx::new(core::ptr::from_ref(worker).cast()) };
-            reclaim::quiescent(&mut cx, worker.number);
+            // SAFETY: the worker's number is its core's (`Worker::new`).
+            unsafe { reclaim::quiescent(&mut cx, worker.number) };
             let Some(task) =
                 worker.handed_over.take().or_else(|| worker.policy.next(worker).map(|ready| worker.claim(ready)))
             else {
@@ -316,7 +317,8 @@ pub fn finish_wait(cx: &Cx) {
 /// The task keeps its stack meanwhile. If nothing else can be run for want of a stack, the worker waits on this one.
 pub fn park_async(cx: &mut Cx) {
     let task = current_task(cx);
-    reclaim::quiescent(cx, worker(cx).number);
+    // SAFETY: the worker's number is its core's (`Worker::new`).
+    unsafe { reclaim::quiescent(cx, worker(cx).number) };
     if task.wake.commit() {
         leave_async(cx, task);
     }
@@ -326,7 +328,8 @@ pub fn park_async(cx: &mut Cx) {
 /// Lets other tasks run; goes on when the policy's turn comes to it again.
 pub fn yield_async(cx: &mut Cx) {
     let task = current_task(cx);
-    reclaim::quiescent(cx, worker(cx).number);
+    // SAFETY: the worker's number is its core's (`Worker::new`).
+    unsafe { reclaim::quiescent(cx, worker(cx).number) };
     task.running.store(true, Ordering::Relaxed);
     Ready(task).enqueue(Why::Yielded);
     leave_async(cx, task);

@@ -62,7 +62,8 @@ fn suspend(how: Suspension) {
 /// The same for ours, with the report that each of our suspensions makes.
 #[inline(always)]
 fn suspend_async(cx: &mut Cx, how: Suspension) {
-    refs::reclaim::quiescent(cx, 0);
+    // SAFETY: no core is registered here.
+    unsafe { refs::reclaim::quiescent(cx, 0) };
     suspend(how);
 }
 

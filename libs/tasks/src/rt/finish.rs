@@ -176,7 +176,8 @@ unsafe extern "C" fn run_task<F: FnOnce(&mut Cx)>(task: *mut (), runtime: *const
         keep_first(me, payload);
     }
     if me.parent.get().is_none() {
-        refs::reclaim::quiescent(&mut cx, runtime.core.get() as usize);
+        // SAFETY: it is the number under which this thread registered.
+        unsafe { refs::reclaim::quiescent(&mut cx, runtime.core.get() as usize) };
         end_detached(&mut cx, runtime, me);
     }
 }

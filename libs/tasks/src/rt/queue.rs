@@ -153,7 +153,8 @@ impl Runtime {
                 return awe;
             }
             if let Some(idle) = self.idle.get() {
-                reclaim::while_idle(cx, self.core.get() as usize, || idle.wait(self));
+                // SAFETY: it is the number under which this thread registered.
+                unsafe { reclaim::while_idle(cx, self.core.get() as usize, || idle.wait(self)) };
             }
         }
     }

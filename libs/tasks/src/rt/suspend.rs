@@ -27,7 +27,8 @@ pub(crate) unsafe fn switch_to(runtime: &'static Runtime, me: &'static Awe, next
 #[cfg_attr(false, ebb_lint::never_suspends)]
 pub(crate) fn suspending(cx: &mut Cx) -> (&'static Runtime, &'static Awe) {
     let runtime = runtime(cx);
-    reclaim::quiescent(cx, runtime.core.get() as usize);
+    // SAFETY: it is the number under which this thread registered.
+    unsafe { reclaim::quiescent(cx, runtime.core.get() as usize) };
     (runtime, runtime.running())
 }
 
