@@ -20,6 +20,10 @@ use crate::link::Link;
 use crate::message::{Kind, Message, Status, Tag};
 use crate::region::Region;
 
+/// The `short` field of a response.
+const ANSWERED: u16 = 0;
+const REFUSED: u16 = 1;
+
 /// The end of a set of call lines that asks.
 pub struct Caller {
     lines: Region,
@@ -85,8 +89,8 @@ impl Caller {
     /// Takes the response of a call, if it is there.
     ///
     /// # Errors
-    /// [`Error::Stale`] when the call is not outstanding; [`Error::Closed`] when the peer is gone and there is no response;
-    /// [`Error::Corrupt`].
+    /// [`Error::Stale`] when the call is not outstanding; [`Error::Refused`] when the peer took it and will not answer;
+    /// [`Error::Closed`] when the peer is gone and there is no response; [`Error::Corrupt`].
     #[inline]
     pub fn poll(&mut self, call: &Call) -> Result<Option<Message>, Error> {
         let index = usize::from(call.line);
@@ -103,8 +107,13 @@ impl Caller {
                 return Err(error);
             }
         }
-        if !status.is_but_for_tag(Status::new(Kind::Response, 0, Tag::default(), call.number)) {
-            return Err(self.link.corrupt());
+        if !status.is_but_for_tag(Status::new(Kind::Response, ANSWERED, Tag::default(), call.number)) {
+            if status != Status::new(Kind::Response, REFUSED, Tag::default(), call.number) {
+                return Err(self.link.corrupt());
+            }
+            self.sent[index] = 0;
+            self.free.push(call.line);
+            return Err(Error::Refused);
         }
         let words = self.lines.lines()[index].read();
         self.sent[index] = 0;
@@ -213,12 +222,25 @@ impl Callee {
     /// nobody is no error.
     #[inline]
     pub fn reply(&mut self, request: Request, response: &Message) -> Result<(), Error> {
+        self.finish(&request, ANSWERED, response)
+    }
+
+    /// Says that a request will not be answered: the one who asked gets [`Error::Refused`].
+    ///
+    /// # Errors
+    /// As [`reply`](Self::reply).
+    pub fn refuse(&mut self, request: Request) -> Result<(), Error> {
+        self.finish(&request, REFUSED, &Message::default())
+    }
+
+    #[inline]
+    fn finish(&mut self, request: &Request, short: u16, response: &Message) -> Result<(), Error> {
         let index = usize::from(request.line);
         let known = Status(self.known.get(index).copied().unwrap_or(0));
         if known.kind() != Some(Kind::Request) || known.long() != request.number {
             return Err(Error::Stale);
         }
-        let status = Status::new(Kind::Response, 0, response.tag, request.number);
+        let status = Status::new(Kind::Response, short, response.tag, request.number);
         self.known[index] = status.0;
         self.serving -= 1;
         self.lines.lines()[index].publish(status, &response.words);

@@ -14,6 +14,8 @@ pub mod linux;
 mod message;
 mod region;
 mod ring;
+#[cfg(all(feature = "tasks", not(ebb_loom)))]
+pub mod rpc;
 mod wait;
 
 pub use call::{Call, Callee, Caller, Request};

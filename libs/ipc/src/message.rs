@@ -7,7 +7,7 @@
 //!
 //! | where | `short` | `long` |
 //! | --- | --- | --- |
-//! | call line | request: the line on which the caller's next request will come; response: 0 | number of the request |
+//! | call line | request: the line on which the caller's next request will come; response: 0, or 1 for a refusal | number of the request |
 //! | ring | lap of the ring, modulo 1024 | cookie of the request, or 0 |
 
 /// The payload of a message: 56 bytes, which with the status word make one cache line.

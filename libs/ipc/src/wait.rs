@@ -124,7 +124,7 @@ impl<B: Doorbell> Waiter<B> {
         }
     }
 
-    /// Rings the peer if it sleeps; to be called after something was sent to it.
+    /// Rings the peer if it sleeps; to be called after something was sent to it, or taken from its ring when it was full.
     #[inline]
     pub fn notify(&self, link: &Link) {
         if link.peer_sleeps() {

@@ -60,9 +60,10 @@ impl Seen {
             Error::Corrupt => self.corrupt += 1,
             Error::Closed => self.closed += 1,
             Error::Full => self.full += 1,
+            Error::Refused => self.answers += 1,
             other => panic!("{other} is not the peer's doing"),
         }
-        error != Error::Full
+        !matches!(error, Error::Full | Error::Refused)
     }
 }
 
@@ -88,6 +89,7 @@ fn work(end: &mut Endpoint, calls: &mut Vec<Call>, random: &mut Random, seen: &m
             seen.nothing += 1;
             true
         }
+        Err(Error::Refused) => false,
         Err(error) => {
             dead |= seen.error(error);
             true

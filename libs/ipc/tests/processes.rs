@@ -1,6 +1,7 @@
 //! Channels between processes. The peer is this test program again, told by its environment what to play.
-#![cfg(all(target_os = "linux", feature = "std", not(ebb_loom)))]
+#![cfg(all(target_os = "linux", feature = "std", feature = "tasks", not(ebb_loom)))]
 
+use std::cell::Cell;
 use std::env;
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +12,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use ipc::linux::{Connection, accept, offer};
+use ipc::rpc::{self, Way};
 use ipc::{Error, Geometry, Kind, Message, Packet, Tag};
+use tasks::rt;
 
 /// Tests here count this process's descriptors and mappings: one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -45,6 +48,9 @@ fn plays_the_peer_when_told_to() {
     let Ok(role) = env::var("IPC_TEST_ROLE") else { return };
     // SAFETY: standard input is the socket, and nothing else in this process uses it.
     let stream = unsafe { UnixStream::from_raw_fd(0) };
+    if role == "serves tasks" {
+        return serve_tasks(stream);
+    }
     let mut connection = accept(stream).expect("offered");
     match role.as_str() {
         "doubles" => connection.serve(|request| word(request.words[0] * 2)).expect("an honest peer"),
@@ -88,6 +94,61 @@ fn plays_the_peer_when_told_to() {
             }
         }
         other => panic!("no role {other}"),
+    }
+}
+
+/// Answers even numbers at once; holds the others for ever.
+fn serve_tasks(stream: UnixStream) {
+    rt::run(|cx| {
+        let port = rpc::accept(stream).expect("offered").port();
+        let mut held = Vec::new();
+        while let Ok(request) = port.recv_async(cx) {
+            let number = request.message.words[0];
+            if number % 2 == 0 {
+                request.reply_async(cx, &word(number * 2)).expect("alive");
+            } else {
+                held.push(request);
+            }
+        }
+    });
+}
+
+#[test]
+fn all_tasks_that_wait_for_a_process_go_on_when_it_is_killed() {
+    let _alone = ALONE.lock();
+    for way in [Way::CallLines, Way::Rings] {
+        let (mut child, stream) = peer("serves tasks");
+        let answered = Cell::new(0);
+        rt::run(|cx| {
+            let port = rpc::offer(stream, Geometry::new(64, 64).expect("fits")).expect("offered").port_by(way);
+            let closed = Cell::new(0);
+            let (port, closed, answered) = (&port, &closed, &answered);
+            rt::finish_async(cx, |scope, cx| {
+                for number in 0..100 {
+                    scope.spawn_async(cx, move |cx| match port.call_async(cx, &word(number)) {
+                        Ok(answer) => {
+                            assert_eq!(answer, word(number * 2));
+                            answered.set(answered.get() + 1);
+                        }
+                        Err(error) => {
+                            assert_eq!(error, Error::Closed);
+                            closed.set(closed.get() + 1);
+                        }
+                    });
+                }
+                // The even ones come back (also through call lines: 50 odd ones leave 13 for them); the others wait.
+                while answered.get() < 50 {
+                    rt::yield_async(cx);
+                }
+                assert_eq!(port.outstanding(), 50);
+                child.kill().expect("killed");
+            });
+            assert_eq!((closed.get(), port.outstanding(), port.is_dead()), (50, 0, true));
+        });
+        child.wait().expect("reaped");
+    }
+    while channels_mapped() != 0 {
+        std::thread::yield_now();
     }
 }
 

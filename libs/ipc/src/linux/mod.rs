@@ -21,14 +21,15 @@ mod watch;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use bell::{EventFd, Futex};
 pub use memory::{create_memory, map_memory};
 pub use passing::{receive_fd, send_fd};
-pub use watch::{Sign, Watch, watch};
+pub use watch::{Notice, Sign, Watch, ring_over, watch};
 
-use crate::{Doorbell, Endpoint, Geometry, Link, Message, Patience, Region, Waiter};
+use crate::{Doorbell, Endpoint, Geometry, Link, Message, Patience, Waiter};
 
 /// One end of a channel to another process, with what is needed to wait on it.
 pub struct Connection {
@@ -61,10 +62,7 @@ pub fn thread_pair(geometry: Geometry) -> (Connection, Connection) {
 /// # Errors
 /// What the system says; nothing is left behind then.
 pub fn offer(stream: UnixStream, geometry: Geometry) -> io::Result<Connection> {
-    let (memory, fd) = create_memory(geometry.len_lines())?;
-    let endpoint = Endpoint::create(&memory, geometry).map_err(io::Error::other)?;
-    send_fd(&stream, fd.as_fd())?;
-    Connection::watched(endpoint, stream)
+    Connection::watched(offered(&stream, geometry)?, stream)
 }
 
 /// Takes a channel that the process at the other end of the socket offers. Waits for it.
@@ -72,15 +70,32 @@ pub fn offer(stream: UnixStream, geometry: Geometry) -> io::Result<Connection> {
 /// # Errors
 /// What the system says; `InvalidData` when what comes is no channel, or its size could be changed while it is used.
 pub fn accept(stream: UnixStream) -> io::Result<Connection> {
-    let fd = receive_fd(&stream)?;
-    let memory: Region = map_memory(fd.as_fd())?;
-    let endpoint = Endpoint::open(&memory).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    Connection::watched(endpoint, stream)
+    Connection::watched(accepted(&stream)?, stream)
+}
+
+/// Makes a channel and sends its memory to the peer.
+pub(crate) fn offered(stream: &UnixStream, geometry: Geometry) -> io::Result<Endpoint> {
+    let (memory, fd) = create_memory(geometry.len_lines())?;
+    let endpoint = Endpoint::create(&memory, geometry).map_err(io::Error::other)?;
+    send_fd(stream, fd.as_fd())?;
+    Ok(endpoint)
+}
+
+/// Receives the memory of a channel, and checks it.
+pub(crate) fn accepted(stream: &UnixStream) -> io::Result<Endpoint> {
+    let memory = map_memory(receive_fd(stream)?.as_fd())?;
+    Endpoint::open(&memory).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 impl Connection {
     fn watched(endpoint: Endpoint, stream: UnixStream) -> io::Result<Connection> {
-        let watch = watch(Sign::HangUp(stream.into()), &endpoint.link, Futex)?;
+        let link = endpoint.link.downgrade();
+        let watch = watch(Sign::Socket(Arc::new(stream)), move |notice| {
+            if let (Notice::Died, Some(link)) = (notice, link.upgrade()) {
+                link.mark_dead();
+                Futex.ring_own(&link);
+            }
+        })?;
         Ok(Connection::new(endpoint, Some(watch)))
     }
 

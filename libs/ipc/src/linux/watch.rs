@@ -1,71 +1,89 @@
-//! Noticing that a peer died.
+//! Noticing that a peer died, or rings.
 //!
 //! A process that is killed says nothing, so something of the system has to tell: its end of a socket is closed, or its pidfd
 //! becomes readable. One thread per process waits for all such signs, so that nothing is spent on it while peers live and no time
 //! is lost when one dies; the thread is started with the first watch and then stays.
+//!
+//! A socket can be the doorbell too ([`ring_over`]): a byte over it wakes the thread, which passes the ring on. What the peer does
+//! to its end cannot hold the thread up: nothing here waits for a socket but `epoll_wait`.
 
 use std::boxed::Box;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use super::check;
-use crate::{Doorbell, Link};
 
-/// By what a peer's death shows.
+/// By what a peer shows itself.
 pub enum Sign {
-    /// A socket whose other end only the peer holds.
-    HangUp(OwnedFd),
+    /// A socket whose other end only the peer holds: it hangs up when the peer dies, and rings by sending bytes.
+    Socket(Arc<UnixStream>),
     /// A pidfd of the peer (`pidfd_open(2)`).
     Exit(OwnedFd),
 }
 
-/// A watched peer. Dropping it ends the watch and closes the descriptor.
+impl Sign {
+    fn fd(&self) -> libc::c_int {
+        match self {
+            Sign::Socket(socket) => socket.as_raw_fd(),
+            Sign::Exit(fd) => fd.as_raw_fd(),
+        }
+    }
+}
+
+/// What a watched peer did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// It died, or closed its end; nothing more comes.
+    Died,
+    /// It rang, once or several times.
+    Rung,
+}
+
+/// A watched peer. Dropping it ends the watch.
 pub struct Watch {
     id: u64,
 }
 
-/// Marks `link` dead and wakes its sleeper as soon as the sign shows.
+/// Has `notice` called, on the watching thread, for what the peer does. It must not block.
 ///
 /// # Errors
 /// What the system says when the watcher cannot be started or the descriptor not be watched.
-pub fn watch(sign: Sign, link: &Link, bell: impl Doorbell + Send + 'static) -> io::Result<Watch> {
+pub fn watch(sign: Sign, notice: impl FnMut(Notice) + Send + 'static) -> io::Result<Watch> {
     let watcher = watcher()?;
-    let (fd, events) = match sign {
-        Sign::HangUp(fd) => (fd, libc::EPOLLRDHUP),
-        Sign::Exit(fd) => (fd, libc::EPOLLIN),
+    let events = match sign {
+        Sign::Socket(_) => libc::EPOLLIN | libc::EPOLLRDHUP,
+        Sign::Exit(_) => libc::EPOLLIN,
     };
-    let link = link.downgrade();
-    let died = Box::new(move || {
-        if let Some(link) = link.upgrade() {
-            link.mark_dead();
-            bell.ring_own(&link);
-        }
-    });
     let mut watched = watcher.watched();
     let id = watched.next_id;
     watched.next_id += 1;
-    let mut event = libc::epoll_event { events: (events | libc::EPOLLHUP | libc::EPOLLONESHOT) as u32, u64: id };
+    let mut event = libc::epoll_event { events: events as u32, u64: id };
     // SAFETY: both descriptors are open, and `event` is valid.
-    check(unsafe { libc::epoll_ctl(watcher.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd.as_raw_fd(), &mut event) })?;
-    watched.peers.insert(id, Peer { fd, died: Some(died) });
+    check(unsafe { libc::epoll_ctl(watcher.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, sign.fd(), &mut event) })?;
+    watched.peers.insert(id, Peer { sign, notice: Arc::new(Mutex::new(Box::new(notice))) });
     Ok(Watch { id })
+}
+
+/// Rings whoever watches the other end of the socket. Never blocks: a socket that is full has rung already.
+pub fn ring_over(socket: &UnixStream) {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    // SAFETY: one readable byte. An error means that the peer is gone, which its watch tells.
+    unsafe { libc::send(socket.as_raw_fd(), [1u8].as_ptr().cast(), 1, flags) };
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
         let Ok(watcher) = watcher() else { return };
-        let peer = watcher.watched().peers.remove(&self.id);
-        if let Some(peer) = peer {
-            // Copies of the descriptor may be left in other processes: closing ours does not end the watch by itself.
-            // SAFETY: both descriptors are open.
-            unsafe {
-                let null = std::ptr::null_mut();
-                libc::epoll_ctl(watcher.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, peer.fd.as_raw_fd(), null);
-            }
-        }
+        let mut watched = watcher.watched();
+        watcher.forget(&watched, self.id);
+        let peer = watched.peers.remove(&self.id);
+        drop(watched);
+        // Here, because what the notice holds may lock as well.
+        drop(peer);
     }
 }
 
@@ -80,20 +98,60 @@ struct Watched {
     peers: HashMap<u64, Peer>,
 }
 
+type OnNotice = Box<dyn FnMut(Notice) + Send>;
+
 struct Peer {
-    fd: OwnedFd,
-    died: Option<Box<dyn FnOnce() + Send>>,
+    sign: Sign,
+    notice: Arc<Mutex<OnNotice>>,
 }
 
 impl Watcher {
     fn watched(&self) -> MutexGuard<'_, Watched> {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Takes a peer's descriptor out of the set. (Closing it does not: copies of it may be left in other processes.)
+    fn forget(&self, watched: &Watched, id: u64) {
+        if let Some(peer) = watched.peers.get(&id) {
+            // SAFETY: both descriptors are open. It fails only when it was taken out before.
+            unsafe {
+                let null = std::ptr::null_mut();
+                libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_DEL, peer.sign.fd(), null);
+            }
+        }
+    }
+
+    fn notice(&self, id: u64, events: u32) {
+        let watched = self.watched();
+        let Some(peer) = watched.peers.get(&id) else { return };
+        let ended = (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32;
+        let what = match &peer.sign {
+            Sign::Socket(socket) if events & ended == 0 => {
+                let mut bytes = [0u8; 64];
+                // SAFETY: as many writable bytes as it says.
+                unsafe {
+                    let into = bytes.as_mut_ptr().cast();
+                    libc::recv(socket.as_raw_fd(), into, bytes.len(), libc::MSG_DONTWAIT);
+                }
+                Notice::Rung
+            }
+            _ => {
+                self.forget(&watched, id);
+                Notice::Died
+            }
+        };
+        let notice = peer.notice.clone();
+        drop(watched);
+        notice.lock().unwrap_or_else(PoisonError::into_inner)(what);
+    }
 }
 
 fn watcher() -> io::Result<&'static Watcher> {
     static WATCHER: OnceLock<Watcher> = OnceLock::new();
     static STARTING: Mutex<()> = Mutex::new(());
+    if let Some(watcher) = WATCHER.get() {
+        return Ok(watcher);
+    }
     let _one_at_a_time = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(watcher) = WATCHER.get() {
         return Ok(watcher);
@@ -102,11 +160,10 @@ fn watcher() -> io::Result<&'static Watcher> {
     let epoll = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
     // SAFETY: the system just gave us this descriptor and nobody else has it.
     let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
-    let epoll_of_thread = epoll.as_raw_fd();
     let (start, started) = std::sync::mpsc::channel::<&'static Watcher>();
     thread::Builder::new().name("ipc-watch".into()).spawn(move || {
         if let Ok(watcher) = started.recv() {
-            run(watcher, epoll_of_thread);
+            run(watcher);
         }
     })?;
     let watcher = WATCHER.get_or_init(|| Watcher { epoll, watched: Mutex::default() });
@@ -115,17 +172,14 @@ fn watcher() -> io::Result<&'static Watcher> {
     Ok(watcher)
 }
 
-fn run(watcher: &Watcher, epoll: libc::c_int) {
+fn run(watcher: &Watcher) {
     let mut events = [libc::epoll_event { events: 0, u64: 0 }; 16];
     loop {
+        let room = events.len() as libc::c_int;
         // SAFETY: `events` has room for as many as are asked for.
-        let count = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), events.len() as libc::c_int, -1) };
+        let count = unsafe { libc::epoll_wait(watcher.epoll.as_raw_fd(), events.as_mut_ptr(), room, -1) };
         for event in &events[..usize::try_from(count).unwrap_or(0)] {
-            let id = event.u64;
-            let died = watcher.watched().peers.get_mut(&id).and_then(|peer| peer.died.take());
-            if let Some(died) = died {
-                died();
-            }
+            watcher.notice(event.u64, event.events);
         }
     }
 }

@@ -1,0 +1,110 @@
+//! Several ports served together: [`Group`], and the dispatch loop on it.
+
+use alloc::rc::Rc;
+use alloc::vec::Vec;
+use core::cell::RefCell;
+
+use refs::Cx;
+use tasks::rt;
+
+use super::port::{Port, Request, wait_async};
+use crate::{Error, Patience};
+
+/// Ports that are polled in turns: after a request from one, all others are asked before it is asked again.
+#[derive(Default)]
+pub struct Group {
+    members: Vec<Option<Rc<Port>>>,
+    next: usize,
+    patience: RefCell<Patience>,
+}
+
+impl Group {
+    /// A group without members.
+    pub fn new() -> Group {
+        Group::default()
+    }
+
+    /// Adds a port; its index stays as long as it is a member.
+    pub fn add(&mut self, port: Rc<Port>) -> usize {
+        let index = self.members.iter().position(Option::is_none).unwrap_or(self.members.len());
+        if index == self.members.len() {
+            self.members.push(None);
+        }
+        self.members[index] = Some(port);
+        index
+    }
+
+    /// Takes a member out.
+    pub fn remove(&mut self, index: usize) -> Option<Rc<Port>> {
+        self.members.get_mut(index)?.take()
+    }
+
+    /// The member of that index.
+    pub fn get(&self, index: usize) -> Option<&Rc<Port>> {
+        self.members.get(index)?.as_ref()
+    }
+
+    /// How many members it has.
+    pub fn len(&self) -> usize {
+        self.members.iter().flatten().count()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the next request of any member, and says which one's it is. A member that fails is taken out of the group, and its
+    /// error is what comes from it last.
+    pub fn poll_recv(&mut self, cx: &Cx) -> Option<(usize, Result<Request, Error>)> {
+        let count = self.members.len();
+        for offset in 0..count {
+            let index = (self.next + offset) % count;
+            let Some(port) = &self.members[index] else { continue };
+            let polled = port.poll_recv(cx);
+            if let Some(result) = polled.transpose() {
+                self.next = index + 1;
+                if result.is_err() {
+                    self.members[index] = None;
+                }
+                return Some((index, result));
+            }
+        }
+        None
+    }
+
+    /// Waits for the next request of any member, as [`poll_recv`](Self::poll_recv) takes it; `None` when there are no members.
+    pub fn recv_async(&mut self, cx: &mut Cx) -> Option<(usize, Result<Request, Error>)> {
+        if let Some(polled) = self.poll_recv(cx) {
+            return Some(polled);
+        }
+        if self.is_empty() {
+            return None;
+        }
+        let members: Vec<Rc<Port>> = self.members.iter().flatten().cloned().collect();
+        let patience = core::mem::take(&mut self.patience);
+        let enter = |waker, cx: &Cx| members.iter().for_each(|port| port.enter(waker, cx));
+        let received = wait_async(cx, &patience, enter, |cx| Ok(self.poll_recv(cx)));
+        self.patience = patience;
+        received.ok()
+    }
+}
+
+/// Serves a group: each request is handled by a task of its own, so that one that takes long holds up no other. Ends when the
+/// group has no members left (each is taken out when its peer is gone) or the run-time is to stop, and when all handlers have ended.
+///
+/// A handler gets the index of the member and the request; if there is no memory for another task the request is refused.
+pub fn dispatch_async(cx: &mut Cx, group: &mut Group, handler: impl Fn(&mut Cx, usize, Request)) {
+    let handler = &handler;
+    rt::finish_async(cx, |scope, cx| {
+        while !rt::should_stop(cx) {
+            let Some((index, request)) = group.recv_async(cx) else { break };
+            if let Ok(request) = request {
+                // What is not started is dropped, and so refused.
+                let _ = scope.try_spawn_async(cx, move |cx| handler(cx, index, request));
+                // Requests may come without end: the handlers that wait for this core have their turn too.
+                rt::yield_async(cx);
+            }
+        }
+    });
+}
