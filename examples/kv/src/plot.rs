@@ -34,6 +34,11 @@ pub fn draw(file: &Path, immediate: &[Seen], counted: &[Seen]) -> Result<()> {
             .label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], color.stroke_width(2)));
     }
-    chart.configure_series_labels().border_style(BLACK).background_style(WHITE).draw().map_err(|error| failed(&error))?;
+    chart
+        .configure_series_labels()
+        .border_style(BLACK)
+        .background_style(WHITE)
+        .draw()
+        .map_err(|error| failed(&error))?;
     area.present().map_err(|error| failed(&error))
 }

@@ -66,8 +66,7 @@ impl Answering<'_> {
 fn client_async<S: Store>(store: &S, mut connection: Connection, round: &Round, cx: &mut Cx) {
     let waiter = connection.waiter.clone();
     let link = connection.endpoint.link.clone();
-    let answering =
-        Answering { callee: RefCell::new(&mut connection.endpoint.callee), waiter: &waiter, link: &link };
+    let answering = Answering { callee: RefCell::new(&mut connection.endpoint.callee), waiter: &waiter, link: &link };
     let session = store.open(cx);
     rt::finish_async(cx, |scope, cx| {
         loop {

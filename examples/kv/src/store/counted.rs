@@ -38,6 +38,7 @@ impl Store for Counted {
         Rc::default()
     }
 
+    #[cfg_attr(false, ebb_lint::never_suspends)]
     fn close(&self, session: Rc<Session>, _cx: &mut Cx) {
         for key in session.keys.take() {
             self.values.borrow_mut().remove(&key);
@@ -53,8 +54,7 @@ impl Store for Counted {
             value.version.set(value.version.get() + 1);
             value.changed.wake_all();
         } else {
-            let value =
-                Value { bytes: RefCell::new(bytes), version: Cell::new(0), changed: WaitList::default() };
+            let value = Value { bytes: RefCell::new(bytes), version: Cell::new(0), changed: WaitList::default() };
             values.insert(key, Rc::new(value));
             session.keys.borrow_mut().push(key);
         }

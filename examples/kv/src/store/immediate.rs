@@ -40,6 +40,7 @@ impl Store for Immediate {
         SessionName { session: name, place: self.sessions.lock(cx).push_back(session) }
     }
 
+    #[cfg_attr(false, ebb_lint::never_suspends)]
     fn close(&self, name: SessionName, cx: &mut Cx) {
         let session = self.sessions.lock(cx).remove(name.place);
         let Some(session) = session else { return };
@@ -62,8 +63,7 @@ impl Store for Immediate {
             *value.version.lock(cx) += 1;
             value.changed.wake_all();
         } else {
-            let value =
-                Value { bytes: SpinLock::new(bytes), version: SpinLock::new(0), changed: WaitList::default() };
+            let value = Value { bytes: SpinLock::new(bytes), version: SpinLock::new(0), changed: WaitList::default() };
             values.insert(key, StrongRc::new(value));
             session.keys.lock(cx).push(key);
         }

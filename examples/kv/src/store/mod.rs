@@ -33,6 +33,7 @@ pub trait Store: Default {
     fn open(&self, cx: &Cx) -> Self::Session;
 
     /// Ends a session: its values are gone, and whoever waits on its behalf is woken.
+    #[cfg_attr(false, ebb_lint::never_suspends)]
     fn close(&self, session: Self::Session, cx: &mut Cx);
 
     /// Stores a value for a session, or changes the one that is there.
