@@ -3,6 +3,7 @@
 use core::fmt;
 use core::sync::atomic::Ordering;
 
+use super::context::HasContext;
 use super::layout::{Awe, NEXT_LIFE, Runtime, awe_flags, states};
 use super::runtime::is_own;
 
@@ -99,6 +100,8 @@ impl fmt::Debug for AweRef {
         write!(f, "AweRef({:p}, {})", self.awe, self.life / NEXT_LIFE)
     }
 }
+
+impl HasContext for Awe {}
 
 impl Awe {
     /// The task's name. Only the owning thread gives out names.

@@ -79,65 +79,76 @@ pub(crate) unsafe fn exchange_to_end(save: &Context, to: &Context) {
 const ABORT_ENTRY_BYTES: usize = 5;
 
 /// What becomes of a call on another stack.
-pub(crate) enum Called<A, B> {
-    /// It returned. Here is what was to be kept in registers meanwhile.
-    Returned(A, B),
+pub(crate) enum Called<'a, A, B, C> {
+    /// It returned. Here is what was kept in registers meanwhile, which is better than reading it from memory again.
+    Returned(&'a A, &'a B, &'a C),
     /// Somebody switched to where the call came from.
     Resumed,
     /// The same, with the order to end.
     Aborted,
 }
 
-/// Calls `entry(argument, &second)` at `top`, on another stack. Where the call comes from is stored in `save`: who leaves the
-/// other stack without returning switches there, once; after that `entry` must not return.
+/// What is called on another stack.
+pub(crate) trait Entry<C> {
+    /// Runs there.
+    ///
+    /// # Safety
+    /// The arguments are what was passed to [`call_on`].
+    unsafe extern "C" fn enter(argument: *mut (), third: *const C);
+}
+
+/// Where a task goes on is the first thing in its [`Awe`](super::Awe).
+pub(crate) trait HasContext {}
+
+/// Calls `E::enter(argument, third)` at `top`, on another stack. Where the call comes from is stored in the context of `me`: who
+/// leaves the other stack without returning switches there, once; after that `enter` must not return.
 ///
 /// # Safety
 /// `top` is the top of a stack that the caller owns, a multiple of 16.
 #[inline(always)]
-pub(crate) unsafe fn call_on<'a, A, B>(
-    save: &Context,
+pub(crate) unsafe fn call_on<'a, E: Entry<C>, A: HasContext, B, C>(
     top: usize,
-    entry: unsafe extern "C" fn(*mut (), *const B),
     argument: *mut (),
-    keep: &'a A,
+    me: &'a A,
     second: &'a B,
-) -> Called<&'a A, &'a B> {
+    third: &'a C,
+) -> Called<'a, A, B, C> {
     let outcome: usize;
-    let (kept, second_kept): (*const A, *const B);
+    let (kept_me, kept_second, kept_third): (*const A, *const B, *const C);
     // An unwinder that comes from the other stack must not go on with this one's frames, which are not where it believes.
     macro_rules! call {
         ($before:literal, $after:literal) => {
             asm!(
                 "lea rax, [rip + 2f]",
-                "mov [rcx + 8], rax",
-                "mov [rcx], rsp",
-                "mov [rcx + 16], rbx",
-                "mov [rcx + 24], rbp",
+                "mov [r12 + 8], rax",
+                "mov [r12], rsp",
+                "mov [r12 + 16], rbx",
+                "mov [r12 + 24], rbp",
                 "mov r15, rsp",
-                "mov rsi, r13",
+                "mov rsi, r14",
                 "mov rsp, rdx",
                 $before,
-                "call r8",
+                "call {enter}",
                 $after,
                 "mov rsp, r15",
                 "xor eax, eax",
                 "jmp 2f",
                 "mov eax, 2",
                 "2:",
+                enter = sym E::enter,
                 inout("rdi") argument => _,
                 out("rsi") _,
                 inout("rdx") top => _,
-                inout("rcx") save => _,
-                inout("r8") entry => _,
-                inout("r12") keep => kept,
-                inout("r13") second => second_kept,
+                inout("r12") me => kept_me,
+                inout("r13") second => kept_second,
+                inout("r14") third => kept_third,
                 out("rax") outcome,
-                out("r14") _, out("r15") _,
+                out("r15") _,
                 clobber_abi("C"),
             )
         };
     }
-    // SAFETY: where `entry` returns it has kept rbx, rbp and r12 to r15, as the calling convention says; where it does not, the
+    // SAFETY: where `enter` returns it has kept rbx, rbp and r12 to r15, as the calling convention says; where it does not, the
     // switch that comes here restores rsp, rbx and rbp, and all else is given up.
     unsafe {
         #[cfg(all(target_os = "linux", panic = "unwind"))]
@@ -147,7 +158,7 @@ pub(crate) unsafe fn call_on<'a, A, B>(
     }
     match outcome {
         // SAFETY: the call returned, so the registers hold what they held before.
-        0 => unsafe { Called::Returned(&*kept, &*second_kept) },
+        0 => unsafe { Called::Returned(&*kept_me, &*kept_second, &*kept_third) },
         2 => Called::Aborted,
         _ => Called::Resumed,
     }

@@ -7,7 +7,7 @@ use core::ptr::null;
 
 use refs::Cx;
 
-use super::context::{Called, call_on, leave_for};
+use super::context::{Called, Entry, call_on, leave_for};
 use super::layout::{Awe, Finish, Runtime, awe_flags, block_flags, states};
 use super::runtime::runtime;
 use super::suspend::{successor, suspending, switch_to};
@@ -139,14 +139,13 @@ impl<'scope> Scope<'scope, '_> {
         child.home.set(&raw const self.block);
         child.block.set(&raw const self.block);
         runtime.current.set(Some(child));
-        // SAFETY: the child's stack is its own, and nothing runs on it. `run_task` moves the task out before anything else can
+        // SAFETY: the child's stack is its own, and nothing runs on it. `Run` moves the task out before anything else can
         // run, and does not return if the child was detached.
-        let called = unsafe {
-            call_on(&me.context, child.stack_top.get(), run_task::<F>, (&raw mut task).cast(), child, runtime)
-        };
+        let called =
+            unsafe { call_on::<Run<F>, _, _, _>(child.stack_top.get(), (&raw mut task).cast(), me, child, runtime) };
         match called {
-            Called::Returned(child, runtime) => {
-                runtime.current.set(child.parent.get());
+            Called::Returned(me, child, runtime) => {
+                runtime.current.set(Some(me));
                 runtime.retire_if_known(child);
                 runtime.give_free(child);
             }
@@ -162,30 +161,38 @@ fn no_stack() -> ! {
     panic!("there is no memory for another stack")
 }
 
-/// The bottom of a task's stack. Returns only if the task is still attached.
-///
-/// # Safety
-/// `task` is a `ManuallyDrop<F>` that nobody else takes; `runtime` is the thread's run-time, whose running task begins here.
-#[cfg_attr(false, ebb_lint::root)]
-unsafe extern "C" fn run_task<F: FnOnce(&mut Cx)>(task: *mut (), runtime: *const Runtime) {
-    // SAFETY: by this function's contract; the stack is new, so no other Cx is reachable from it.
-    let (task, runtime, mut cx) = unsafe { (task.cast::<F>().read(), &*runtime, Cx::new(runtime.cast())) };
-    let result = catch(|| task(&mut cx));
-    let me = runtime.running();
-    if let Err(payload) = result {
-        keep_first(me, payload);
-    }
-    if me.parent.get().is_none() {
-        // SAFETY: it is the number under which this thread registered.
-        unsafe { refs::reclaim::quiescent(&mut cx, runtime.core.get() as usize) };
-        end_detached(&mut cx, runtime, me);
+/// The bottom of a task's stack.
+struct Run<F>(PhantomData<F>);
+
+impl<F: FnOnce(&mut Cx)> Entry<Runtime> for Run<F> {
+    /// Runs the task. Returns only if it is still attached.
+    ///
+    /// # Safety
+    /// `task` is a `ManuallyDrop<F>` that nobody else takes; `runtime` is the thread's run-time, whose running task begins here.
+    #[cfg_attr(false, ebb_lint::root)]
+    unsafe extern "C" fn enter(task: *mut (), runtime: *const Runtime) {
+        // SAFETY: by this function's contract; the stack is new, so no other Cx is reachable from it.
+        let (task, runtime, mut cx) = unsafe { (task.cast::<F>().read(), &*runtime, Cx::new(runtime.cast())) };
+        let result = catch(|| task(&mut cx));
+        let me = runtime.running();
+        if let Err(payload) = result {
+            keep_first(me, payload);
+        }
+        if me.parent.get().is_none() {
+            end_detached(&mut cx, runtime);
+        }
     }
 }
 
 /// Ends the running task, which is detached: the next one runs. If it was the last of its block, that is the block's owner.
-#[inline(always)]
+///
+/// Not inlined, so that a task that is still attached need not save registers for it.
+#[inline(never)]
 #[cfg_attr(false, ebb_lint::never_suspends)]
-pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static Awe) -> ! {
+pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime) -> ! {
+    // SAFETY: it is the number under which this thread registered.
+    unsafe { refs::reclaim::quiescent(cx, runtime.core.get() as usize) };
+    let me = runtime.running();
     // SAFETY: a block waits for its tasks, of which this is one.
     let block = unsafe { &*me.home.get() };
     let left = block.count.get() - 1;
@@ -206,7 +213,7 @@ pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static 
     runtime.give_free(me);
     runtime.current.set(Some(next));
     // SAFETY: `next` was suspended and is resumed once, since it was taken out of the queue or out of its wait. This stack holds nothing
-    // that is needed: everything below `run_task` has returned.
+    // that is needed: everything above `Run` has returned.
     unsafe { leave_for(&next.context) }
 }
 
@@ -217,7 +224,6 @@ pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime, me: &'static 
 fn wait_for_tasks_async(cx: &mut Cx, block: &Finish) {
     let (runtime, me) = suspending(cx);
     me.set_state(states::FINISHING);
-    me.waits_for.set(&"the tasks of a block");
     block.waiter.set(Some(me));
     let next = successor(cx, runtime, me);
     // SAFETY: `me` is parked: `end_detached` resumes it. `next` was taken out of the queue, or called `me`.

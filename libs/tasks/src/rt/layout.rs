@@ -4,7 +4,7 @@
 //! Who may touch what: an [`Awe`] and a [`Runtime`] belong to one thread. Its fields in `Cell`s are touched by that thread only;
 //! the atomic ones by everybody.
 
-use core::cell::{Cell, UnsafeCell};
+use core::cell::Cell;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
@@ -12,7 +12,7 @@ use refs::WakeSlot;
 
 use super::context::Context;
 use super::runtime::Idle;
-use crate::{Stack, StackSource};
+use crate::StackSource;
 
 /// What a task that is neither running, calling nor queued waits for ([`Awe::life`]).
 pub(crate) mod states {
@@ -57,7 +57,7 @@ pub(crate) mod awe_flags {
 pub struct Awe {
     /// Where it goes on, if it is not running.
     pub(crate) context: Context,
-    /// The task that called this one, as long as this one is attached. While free: the next one in the pool.
+    /// The task that called this one, as long as this one is attached.
     pub(crate) parent: Cell<Option<&'static Awe>>,
     /// The block that it was started in, which counts it once it is detached.
     pub(crate) home: Cell<*const Finish>,
@@ -74,6 +74,8 @@ pub struct Awe {
     /// Bits of [`awe_flags`].
     pub(crate) flags: Cell<u32>,
     pub(crate) _reserved: u32,
+    /// The next one in the pool. Kept while the task lives: as a rule it is still right when the task goes back.
+    pub(crate) next: Cell<Option<&'static Awe>>,
     /// For waits with a [`Waker`](refs::Waker).
     pub(crate) wake: WakeSlot,
     /// The next one in [`Runtime::remote`].
@@ -84,10 +86,10 @@ pub struct Awe {
     pub(crate) all_next: Cell<Option<&'static Awe>>,
     /// What it is called in reports.
     pub(crate) name: Cell<&'static str>,
-    /// What it waits for, for reports.
+    /// What it waits for, for reports, where its state does not say enough.
     pub(crate) waits_for: Cell<&'static &'static str>,
-    /// Its stack, if it has one from the source.
-    pub(crate) stack: UnsafeCell<Option<Stack>>,
+    /// The lowest address of its stack and the one behind the highest; zeroes if it has none from the source.
+    pub(crate) stack: Cell<(usize, usize)>,
 }
 
 // SAFETY: the cells are touched by the owning thread only; the rest is atomic or constant (module comment).
@@ -128,7 +130,7 @@ pub struct Runtime {
     pub(crate) tail: Cell<u64>,
     pub(crate) ring: Cell<*const Cell<Option<&'static Awe>>>,
     pub(crate) mask: Cell<u64>,
-    /// Tasks to be, each with a stack; linked by [`Awe::parent`].
+    /// Tasks to be, each with a stack; linked by [`Awe::next`].
     pub(crate) free: Cell<Option<&'static Awe>>,
     /// The id table.
     pub(crate) ids: Cell<*const IdEntry>,
@@ -151,7 +153,7 @@ pub struct Runtime {
     pub(crate) stacks_now: Cell<usize>,
     /// [`stop_all`](super::stop_all) was called.
     pub(crate) stopping: Cell<bool>,
-    /// Tasks to be without a stack; linked by [`Awe::parent`].
+    /// Tasks to be without a stack; linked by [`Awe::next`].
     pub(crate) bare: Cell<Option<&'static Awe>>,
     /// All tasks, free ones too; linked by [`Awe::all_next`].
     pub(crate) all: Cell<Option<&'static Awe>>,
@@ -198,6 +200,7 @@ const _: () = {
     assert!(offset_of!(Awe, runtime) == 72);
     assert!(offset_of!(Awe, block) == 80);
     assert!(offset_of!(Awe, flags) == 88);
+    assert!(offset_of!(Awe, next) == 96);
     assert!(size_of::<Awe>() == 192 && align_of::<Awe>() == 64);
 
     assert!(offset_of!(Finish, count) == 0);

@@ -52,10 +52,9 @@ fn overflowed(address: usize) -> Option<(&'static Awe, usize)> {
     }
     // SAFETY: a thread's run-time is valid for ever, and its cells are this thread's.
     let awe = unsafe { (*runtime).current.get()? };
-    // SAFETY: as above. A task's stack does not change while it runs.
-    let stack = unsafe { (*awe.stack.get()).as_ref()? };
-    let guard = stack.bottom() - GUARD_BYTES..stack.bottom();
-    guard.contains(&address).then(|| (awe, stack.top() - stack.bottom()))
+    let (bottom, top) = awe.stack.get();
+    let guard = bottom.saturating_sub(GUARD_BYTES)..bottom;
+    guard.contains(&address).then(|| (awe, top - bottom))
 }
 
 /// Says which task it was, and ends the program. Only async-signal-safe functions are called.

@@ -18,7 +18,11 @@ use super::runtime::runtime;
 /// # Errors
 /// Those of `out`.
 pub fn dump(cx: &Cx, out: &mut dyn Write) -> Result {
-    let runtime = runtime(cx);
+    dump_runtime(runtime(cx), out)
+}
+
+/// Does what [`dump`] does, on the thread whose run-time it is.
+pub(crate) fn dump_runtime(runtime: &Runtime, out: &mut dyn Write) -> Result {
     runtime.mark_unused(true);
     let result = runtime.tasks().try_for_each(|awe| runtime.describe(awe, out));
     runtime.mark_unused(false);
@@ -42,7 +46,7 @@ impl Runtime {
             while let Some(awe) = next {
                 let flags = awe.flags.get() & !awe_flags::UNUSED;
                 awe.flags.set(if unused { flags | awe_flags::UNUSED } else { flags });
-                next = awe.parent.get();
+                next = awe.next.get();
             }
         }
     }
@@ -60,12 +64,14 @@ impl Runtime {
             states::ACTIVE if running => out.write_str("running")?,
             states::ACTIVE if self.is_queued(awe) => out.write_str("queued")?,
             states::ACTIVE => out.write_str("has called a task that has not suspended yet")?,
-            _ => write!(out, "waits for {}", awe.waits_for.get())?,
+            states::FINISHING => out.write_str("waits for the tasks of a block")?,
+            _ if !awe.waits_for.get().is_empty() => write!(out, "waits for {}", awe.waits_for.get())?,
+            states::PARKED => out.write_str("waits for its name")?,
+            _ => out.write_str("waits for its waker")?,
         }
-        // SAFETY: the owner's own cell.
-        if let (Some(stack), false) = (unsafe { &*awe.stack.get() }, running) {
-            let (top, size) = (awe.stack_top.get(), awe.stack_top.get() - stack.bottom());
-            write!(out, "; {} of {size} bytes of stack", top - awe.context.stack_pointer())?;
+        let (bottom, top) = (awe.stack.get().0, awe.stack_top.get());
+        if bottom != 0 && !running {
+            write!(out, "; {} of {} bytes of stack", top - awe.context.stack_pointer(), top - bottom)?;
         }
         out.write_char('\n')
     }

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::cell::{Cell, UnsafeCell};
+use core::cell::Cell;
 use core::ptr::null;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ use super::context::Context;
 use super::finish::finish_async;
 use super::layout::{Awe, NEXT_LIFE, RemoteList, Runtime, awe_flags, states};
 use super::wait::make_ready;
-use crate::StackSource;
+use crate::{Stack, StackSource};
 
 /// What a run-time does when none of its tasks is ready.
 pub trait Idle: Sync {
@@ -129,7 +129,7 @@ impl Runtime {
         let result = super::finish::catch(|| finish_async(&mut cx, |_scope, cx| f(cx)));
         self.retire(first);
         self.current.set(None);
-        first.parent.set(self.bare.replace(Some(first)));
+        first.next.set(self.bare.replace(Some(first)));
         super::finish::value_or_resume(result)
     }
 
@@ -144,7 +144,7 @@ impl Runtime {
     /// A task to be, without a stack.
     fn take_bare(&'static self) -> &'static Awe {
         if let Some(awe) = self.bare.get() {
-            self.bare.set(awe.parent.get());
+            self.bare.set(awe.next.get());
             return awe;
         }
         let memory = Box::leak(Box::<Awe>::new_uninit());
@@ -160,13 +160,14 @@ impl Runtime {
             block: Cell::new(null()),
             flags: Cell::new(0),
             _reserved: 0,
+            next: Cell::new(None),
             wake: WakeSlot::with_token(make_ready, address),
             remote_next: AtomicPtr::default(),
             remote_request: AtomicU64::new(0),
             all_next: Cell::new(self.all.get()),
             name: Cell::new(""),
             waits_for: Cell::new(&""),
-            stack: UnsafeCell::new(None),
+            stack: Cell::new((0, 0)),
         });
         self.all.set(Some(awe));
         awe
@@ -176,14 +177,18 @@ impl Runtime {
     #[inline(always)]
     pub(crate) fn take_free(&'static self) -> Option<&'static Awe> {
         let Some(awe) = self.free.get() else { return self.refill() };
-        self.free.set(awe.parent.get());
+        self.free.set(awe.next.get());
         Some(awe)
     }
 
     /// Takes back a task that has ended. Its stack may still be in use until the next switch.
     #[inline(always)]
     pub(crate) fn give_free(&self, awe: &'static Awe) {
-        awe.parent.set(self.free.replace(Some(awe)));
+        let next = self.free.replace(Some(awe));
+        // Compared first: a store that is read again by the next creation would make each wait for the one before.
+        if awe.next.get().map(core::ptr::from_ref) != next.map(core::ptr::from_ref) {
+            awe.next.set(next);
+        }
     }
 
     #[cold]
@@ -197,8 +202,8 @@ impl Runtime {
         // Two words above the top are the task's own.
         awe.stack_top.set(stack.top() - 16 - colour % colours * COLOUR_BYTES);
         awe.set_state(states::ACTIVE);
-        // SAFETY: the owner's own cell; the task is new.
-        unsafe { *awe.stack.get() = Some(stack) };
+        // The task stands for the stack from here on, until `trim`.
+        awe.stack.set((stack.bottom(), stack.top()));
         self.stacks_now.set(self.stacks_now.get() + 1);
         Some(awe)
     }
@@ -211,19 +216,20 @@ impl Runtime {
         let mut link = &self.free;
         for _ in 0..keep {
             let Some(awe) = link.get() else { return };
-            link = &awe.parent;
+            link = &awe.next;
         }
         let mut surplus = link.take();
         while let Some(awe) = surplus {
-            surplus = awe.parent.get();
-            // SAFETY: the owner's own cell; nothing runs on the stack of a free task (invariant 6: the caller is on another).
-            let stack = unsafe { (*awe.stack.get()).take() };
-            if let (Some(stack), Some(source)) = (stack, self.stacks.get()) {
-                source.give(stack);
+            surplus = awe.next.get();
+            let (bottom, top) = awe.stack.replace((0, 0));
+            if let Some(source) = self.stacks.get() {
+                // SAFETY: the stack that `refill` put here. Nothing runs on the stack of a free task (invariant 6: the caller is on
+                // another one).
+                source.give(unsafe { Stack::new(bottom, top) });
             }
             self.stacks_now.set(self.stacks_now.get() - 1);
             awe.set_state(states::FREE);
-            awe.parent.set(self.bare.replace(Some(awe)));
+            awe.next.set(self.bare.replace(Some(awe)));
         }
     }
 

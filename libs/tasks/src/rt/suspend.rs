@@ -97,7 +97,6 @@ pub fn suspend_async(cx: &mut Cx) {
 pub fn suspend_then_async(cx: &mut Cx, publish: impl FnOnce(AweRef)) {
     let (runtime, me) = suspending(cx);
     me.set_state(states::PARKED);
-    me.waits_for.set(&"its name");
     let name = me.reference();
     let undo = Unpark { runtime, me };
     publish(name);

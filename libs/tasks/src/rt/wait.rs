@@ -29,7 +29,6 @@ pub fn park_async(cx: &mut Cx) {
         // A request that was on its way when an earlier wait was cut short ends nothing.
         while me.wake.is_parked() {
             me.set_state(states::WAITING);
-            me.waits_for.set(&"its waker");
             let next = successor(cx, runtime, me);
             // SAFETY: `me` is parked: its waker resumes it. `next` was taken out of the queue, or called `me`.
             unsafe { switch_to(runtime, me, next) };
