@@ -81,8 +81,8 @@ pub struct Counts {
     pub suspending_calls: usize,
 }
 
-/// Judges all bodies of a crate. The findings are in the order of their places.
-pub fn judge(bodies: &[Body], settings: &Settings, sources: &Sources) -> (Vec<Finding>, Counts) {
+/// Judges all bodies of a crate, and what stands without a body in its `files`. The findings are in the order of their places.
+pub fn judge(bodies: &[Body], files: &[String], settings: &Settings, sources: &Sources) -> (Vec<Finding>, Counts) {
     let mut judge = Judge { settings, sources, unrelated: Vec::new(), findings: Vec::new(), counts: Counts::default() };
     for body in bodies {
         judge.find_unrelated(body);
@@ -90,12 +90,9 @@ pub fn judge(bodies: &[Body], settings: &Settings, sources: &Sources) -> (Vec<Fi
     for body in bodies {
         judge.body(body);
     }
-    let files = bodies.iter().filter_map(|body| body.at.as_ref()).map(|at| at.file.as_str());
-    let mut files: Vec<&str> = files.collect();
-    files.sort_unstable();
-    files.dedup();
     for file in files {
         judge.unknown_marks(file);
+        judge.declarations(file);
     }
     let mut findings = judge.findings;
     findings.sort_by(|a, b| (&a.span, a.rule).cmp(&(&b.span, b.rule)));
@@ -333,6 +330,33 @@ impl Judge<'_> {
         }
     }
 
+    /// A declaration has names and types, but no calls.
+    fn declarations(&mut self, file: &str) {
+        let Some(source) = self.sources.get(file).filter(|_| !self.settings.contexts.is_empty()) else { return };
+        for declaration in source.declarations().filter(|declaration| !declaration.is_future) {
+            let start = source.position(declaration.end);
+            let body = Body {
+                kind: Kind::Function,
+                path: declaration.name.clone(),
+                params: declaration.params.clone(),
+                has_self: declaration.has_self,
+                returns: "()".to_owned(),
+                at: Some(Span { file: file.to_owned(), start, end: start }),
+                uses: Vec::new(),
+            };
+            let takes_cx = body.params.iter().any(|ty| takes_context(ty, &self.settings.contexts));
+            // What else there is may be the context under another name.
+            let takes_nothing =
+                body.params.iter().all(|ty| ty == "_") && body.params.len() == usize::from(body.has_self);
+            let is_marked = |mark| self.is_marked(mark, body.at.as_ref(), &body.path);
+            if !has_suffix(&body.path) && takes_cx {
+                self.cx_without_suffix(&body);
+            } else if has_suffix(&body.path) && takes_nothing && !is_marked(Mark::Unrelated) {
+                self.suffix_without_cx(&body);
+            }
+        }
+    }
+
     fn owner(&self, body: &Body) -> Owner {
         let function = body.at.as_ref().and_then(|at| {
             let source = self.sources.get(&at.file)?;
@@ -426,7 +450,7 @@ mod tests {
         let sources = Sources::default();
         sources.add("m.rs", source);
         let bodies = read(&format!("fn a_async{body}fn b_async{body}"));
-        let (findings, counts) = judge(&bodies, &Settings::default(), &sources);
+        let (findings, counts) = judge(&bodies, &[], &Settings::default(), &sources);
         assert_eq!(findings.len(), 1, "{findings:#?}");
         assert_eq!((findings[0].rule, findings[0].span.start), (Rule::AsyncNeverSuspends, (1, 37)));
         assert!(findings[0].help.iter().all(|help| help.change.is_none()));
@@ -438,7 +462,7 @@ mod tests {
         let bodies = read(
             "fn f(_1: &mut a::Cx) -> () {\n    let mut _0: (); // return place in scope 0 at gone.rs:1:52: 1:52\n}\n",
         );
-        let (findings, _) = judge(&bodies, &Settings::default(), &Sources::default());
+        let (findings, _) = judge(&bodies, &[], &Settings::default(), &Sources::default());
         assert_eq!(findings.len(), 1);
         assert_eq!(findings[0].span.start, (1, 52));
     }

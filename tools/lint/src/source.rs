@@ -54,6 +54,22 @@ pub struct Function {
     pub implements_trait: bool,
 }
 
+/// A function without a body, in a trait or an `extern` block. The compiler's code has nothing of it, so it is read as it is
+/// written: aliases are not known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declaration {
+    /// Its name.
+    pub name: String,
+    /// Where it ends.
+    pub end: usize,
+    /// `&mut X` for each parameter that is one, `&mut self`, and `_` for all others.
+    pub params: Vec<String>,
+    /// Whether the first parameter is `self`.
+    pub has_self: bool,
+    /// Whether it returns a future.
+    pub is_future: bool,
+}
+
 /// One source file. Ranges are offsets of bytes.
 #[derive(Debug, Default)]
 pub struct Source {
@@ -62,6 +78,8 @@ pub struct Source {
     line_starts: Vec<usize>,
     functions: Vec<Function>,
     marks: Vec<(Mark, Range<usize>)>,
+    declarations: Vec<Declaration>,
+    for_tests: Vec<Range<usize>>,
     /// Marks that do not exist.
     pub unknown_marks: Vec<(String, Range<usize>)>,
 }
@@ -120,6 +138,13 @@ impl Source {
         self.marks.iter().any(|(set, item)| *set == mark && item.contains(&offset))
     }
 
+    /// The functions without bodies, other than those for tests.
+    pub fn declarations(&self) -> impl Iterator<Item = &Declaration> {
+        let is_for_tests =
+            |declaration: &&Declaration| self.for_tests.iter().any(|item| item.contains(&declaration.end));
+        self.declarations.iter().filter(move |declaration| !is_for_tests(declaration))
+    }
+
     fn offset(&self, (line, column): (usize, usize)) -> Option<usize> {
         let start = *self.line_starts.get(line.checked_sub(1)?)?;
         let rest = self.text.get(start..)?;
@@ -134,6 +159,7 @@ impl Source {
         let mut bodies = BTreeMap::new();
         let mut marks: Vec<Mark> = Vec::new();
         let mut first_attribute = None;
+        let mut is_for_tests = false;
         let mut at = 0;
         while let Some(token) = tokens.get(at) {
             if let Some((attribute, is_inner, length)) = attribute(&tokens[at..]) {
@@ -143,15 +169,15 @@ impl Source {
                 } else {
                     first_attribute.get_or_insert(range(token).start);
                     marks.extend(set);
+                    is_for_tests |= depends_on_test(attribute);
                 }
                 at += length;
                 continue;
             }
-            if let Some(start) = first_attribute.take()
-                && !marks.is_empty()
-            {
-                let end = item_end(&tokens[at..]).unwrap_or(around.end);
-                self.marks.extend(marks.drain(..).map(|mark| (mark, start..end)));
+            if let Some(start) = first_attribute.take() {
+                let item = start..item_end(&tokens[at..]).unwrap_or(around.end);
+                self.marks.extend(marks.drain(..).map(|mark| (mark, item.clone())));
+                self.for_tests.extend(std::mem::take(&mut is_for_tests).then_some(item));
             }
             match token {
                 TokenTree::Ident(word) if word == "fn" => {
@@ -159,6 +185,10 @@ impl Source {
                         let body = at + body_index(&tokens[at..]);
                         let end = tokens.get(body).map_or(around.end, |token| range(token).end);
                         let item = range(token).start..end;
+                        if is_punct(tokens.get(body), ';') {
+                            let before = at.checked_sub(1).and_then(|index| tokens.get(index));
+                            self.declarations.extend(declaration(before, &tokens[at + 1..body], item.end - 1));
+                        }
                         self.functions.push(Function { name, item, implements_trait });
                         bodies.insert(body, false);
                     }
@@ -233,6 +263,75 @@ fn function_name(tokens: &[TokenTree]) -> Option<Range<usize>> {
         }
         _ => None,
     }
+}
+
+/// What stands between `fn` and `;`; none if a macro is to fill in the name.
+fn declaration(before: Option<&TokenTree>, tokens: &[TokenTree], end: usize) -> Option<Declaration> {
+    let is_word = |token: &TokenTree, word: &str| matches!(token, TokenTree::Ident(ident) if ident == word);
+    let Some(TokenTree::Ident(name)) = tokens.first() else { return None };
+    let (index, parameters) = parameters(tokens)?;
+    let tokens_of: Vec<TokenTree> = parameters.stream().into_iter().collect();
+    let mut parts = tokens_of.split(|token| is_punct(Some(token), ',')).filter(|part| !part.is_empty()).peekable();
+    let has_self = parts.peek().is_some_and(|first| first.iter().any(|token| is_word(token, "self")));
+    Some(Declaration {
+        name: name.to_string().trim_start_matches("r#").to_owned(),
+        end,
+        params: parts.map(mutable_reference).collect(),
+        has_self,
+        is_future: before.is_some_and(|token| is_word(token, "async"))
+            || tokens[index..].iter().any(|token| is_word(token, "Future")),
+    })
+}
+
+/// A function's parameters, behind its name and generic parameters, and where they stand.
+fn parameters(tokens: &[TokenTree]) -> Option<(usize, &Group)> {
+    let mut depth = 0usize;
+    for (index, token) in tokens.iter().enumerate() {
+        match token {
+            TokenTree::Group(group) if depth == 0 && group.delimiter() == Delimiter::Parenthesis => {
+                return Some((index, group));
+            }
+            TokenTree::Punct(punct) if punct.as_char() == '<' => depth += 1,
+            TokenTree::Punct(punct) if punct.as_char() == '>' => {
+                let is_arrow = index.checked_sub(1).is_some_and(|before| is_punct(tokens.get(before), '-'));
+                depth = depth.saturating_sub(usize::from(!is_arrow));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `&mut X` for a parameter with a type like `&'a mut a::X<'_>`, wherever that stands outside of parentheses, else `_`.
+fn mutable_reference(parameter: &[TokenTree]) -> String {
+    let Some(reference) = parameter.iter().position(|token| is_punct(Some(token), '&')) else { return "_".to_owned() };
+    let mut rest = &parameter[reference + 1..];
+    if is_punct(rest.first(), '\'') {
+        rest = rest.get(2..).unwrap_or(&[]);
+    }
+    let path = match rest {
+        [TokenTree::Ident(word), path @ ..] if word == "mut" => path,
+        _ => return "_".to_owned(),
+    };
+    let mut name = None;
+    for token in path {
+        match token {
+            TokenTree::Ident(word) => name = Some(word.to_string()),
+            TokenTree::Punct(punct) if punct.as_char() == ':' => {}
+            _ => break,
+        }
+    }
+    name.map_or("_".to_owned(), |name| format!("&mut {name}"))
+}
+
+/// Whether an attribute is `cfg(test)`, or some other condition on tests.
+fn depends_on_test(attribute: &Group) -> bool {
+    let mut tokens = attribute.stream().into_iter();
+    let (Some(TokenTree::Ident(name)), Some(TokenTree::Group(condition))) = (tokens.next(), tokens.next()) else {
+        return false;
+    };
+    name == "cfg"
+        && condition.stream().into_iter().any(|token| matches!(token, TokenTree::Ident(word) if word == "test"))
 }
 
 /// The first `{...}` or `;`, or the number of tokens.
@@ -335,6 +434,27 @@ static A: [S; 1] = [S { a: { 3 } }];
         assert!(source.is_marked(Mark::Table, at("second")));
         let unknown = source.unknown_marks.first().map(|(word, range)| (word.as_str(), &TEXT[range.clone()]));
         assert_eq!(unknown, Some(("nonsense", "nonsense")));
+    }
+
+    #[test]
+    fn functions_without_bodies_are_read_as_they_are_written() {
+        let text = "trait T {\n    fn a<F: Fn(&mut Cx) -> u8>(&mut self, f: F, cx: &'a mut x::Cx<'_>);\n    async fn r#b(&self);\n    \
+                    fn c() -> impl Future<Output = ()>;\n    fn d(job: fn(&mut Cx)) { }\n    fn e(job: fn(&mut Cx), n: &Cx);\n}\n\
+                    #[cfg(test)] trait U { fn g(&self); }\nmacro_rules! m { ($n:ident) => { fn $n(cx: &mut Cx); } }";
+        let source = Source::new(text.to_owned());
+        let found: Vec<_> = source
+            .declarations()
+            .map(|d| {
+                (d.name.as_str(), d.params.iter().map(String::as_str).collect::<Vec<_>>(), d.has_self, d.is_future)
+            })
+            .collect();
+        let expected = [
+            ("a", vec!["&mut self", "_", "&mut Cx"], true, false),
+            ("b", vec!["_"], true, true),
+            ("c", vec![], false, true),
+            ("e", vec!["_", "_"], false, false),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

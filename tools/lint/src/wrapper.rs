@@ -44,8 +44,10 @@ fn lint(rustc: &OsStr, invocation: &Invocation) -> Result<(), String> {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let settings = folder.as_deref().map_or_else(|| Ok(Settings::default()), Settings::read)?;
     let bodies = bodies(rustc, invocation)?;
+    let dependencies =
+        invocation.dependency_file().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
     let sources = Sources::default();
-    let (findings, counts) = judge(&bodies, &settings, &sources);
+    let (findings, counts) = judge(&bodies, &rust_files(&dependencies), &settings, &sources);
     for finding in &findings {
         invocation.emit(&diagnostic::json(finding, &sources, invocation.colours()));
     }
@@ -53,12 +55,10 @@ fn lint(rustc: &OsStr, invocation: &Invocation) -> Result<(), String> {
         invocation.emit(&diagnostic::checked(counts));
     }
     // What else the result depends on. Without the file cargo asks for no such thing.
-    if let Some(file) = invocation.dependency_file()
-        && let Ok(text) = std::fs::read_to_string(&file)
-    {
+    if let Some(file) = invocation.dependency_file().filter(|_| !dependencies.is_empty()) {
         let also = [std::env::current_exe().ok(), folder.map(|folder| folder.join("Cargo.toml"))];
         let also: Vec<PathBuf> = also.into_iter().flatten().collect();
-        std::fs::write(&file, with_dependencies(&text, &also))
+        std::fs::write(&file, with_dependencies(&dependencies, &also))
             .map_err(|error| format!("{}: {error}", file.display()))?;
     }
     Ok(())
@@ -177,6 +177,14 @@ fn is_incremental(value: &OsStr) -> bool {
     value.to_str().is_some_and(|value| value.starts_with("incremental="))
 }
 
+/// The crate's own source files, in the first rule of a file in make's form.
+fn rust_files(text: &str) -> Vec<String> {
+    let first = text.lines().next().and_then(|line| line.split_once(": ")).map_or("", |(_, files)| files);
+    let files = first.replace("\\ ", "\0");
+    let files = files.split_whitespace().map(|file| file.replace('\0', " "));
+    files.filter(|file| file.ends_with(".rs")).collect()
+}
+
 /// Adds files to the first rule of a file in make's form; cargo reads no other one.
 fn with_dependencies(text: &str, also: &[PathBuf]) -> String {
     let Some(at) = text.find(": ") else { return text.to_owned() };
@@ -220,6 +228,10 @@ mod tests {
         assert_eq!(
             with_dependencies("/o/a-12.d: src/lib.rs\n\nsrc/lib.rs:\n", &[PathBuf::from("/b c/d")]),
             "/o/a-12.d: /b\\ c/d src/lib.rs\n\nsrc/lib.rs:\n"
+        );
+        assert_eq!(
+            rust_files("/o/a.d: src/lib.rs src/a\\ b.rs README.md\n\nsrc/lib.rs:\n"),
+            ["src/lib.rs", "src/a b.rs"]
         );
     }
 }

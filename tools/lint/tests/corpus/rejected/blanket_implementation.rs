@@ -1,7 +1,7 @@
 use context::*;
 
 trait Length {
-    fn length(&self, cx: &mut Cx) -> usize;
+    fn length(&self, cx: &mut Cx) -> usize; //~ cx_without_suffix
 }
 
 impl<T: File + ?Sized> Length for T {

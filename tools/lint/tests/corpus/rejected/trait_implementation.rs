@@ -1,7 +1,7 @@
 use context::*;
 
 trait Job {
-    fn run(&self, cx: &mut Cx);
+    fn run(&self, cx: &mut Cx); //~ cx_without_suffix
 }
 
 impl Job for Disk {
