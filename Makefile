@@ -140,13 +140,15 @@ bench: setup build ## Measure Ebb against Linux, in guest instructions; WRITE=1 
 		--strong $(TARGET)/strong/x86_64-unknown-none/kernel/ebb $(if $(WRITE),--write)
 
 .PHONY: bench-libs check-bench
+LIBS_BENCH := --manifest-path libs/bench/Cargo.toml --target-dir $(TARGET)/bench
 bench-libs: ## Measure the libraries beside their peers, in cycles; TABLES="refs tasks ipc memory" chooses, WRITE=1 writes the book's page
-	@$(HOST_CARGO) build --profile libs-bench -p ebb-libs-bench
-	@$(TARGET)/libs-bench/ebb-libs-bench $(TABLES) $(if $(WRITE),--write)
+	@$(HOST_CARGO) build --release $(LIBS_BENCH)
+	@$(TARGET)/bench/release/ebb-libs-bench $(TABLES) $(if $(WRITE),--write)
 
 check-bench: ## Lints and tests of what `make bench-libs` runs
-	@$(HOST_CARGO) clippy --quiet -p ebb-libs-bench --all-targets -- -D warnings
-	@$(HOST_CARGO) test --quiet -p ebb-libs-bench
+	@$(HOST_CARGO) fmt --manifest-path libs/bench/Cargo.toml --check
+	@$(HOST_CARGO) clippy --quiet $(LIBS_BENCH) --all-targets -- -D warnings
+	@$(HOST_CARGO) test --quiet $(LIBS_BENCH)
 
 docs: ## Build the book in docs/book
 	@command -v mdbook >/dev/null || $(HOST_CARGO) install --quiet --root $(TARGET)/tools mdbook

@@ -79,9 +79,11 @@ pub fn processor() -> String {
     format!("{} (family {}, model {}{guest})", field("model name"), field("cpu family"), field("model"))
 }
 
-/// The operating system.
+/// The operating system and its version, as far as that says anything about speed.
 pub fn system() -> String {
-    says("uname", &["-sr"])
+    let release = says("uname", &["-r"]);
+    let version: Vec<&str> = release.splitn(3, '.').take(2).collect();
+    format!("{} {}", says("uname", &["-s"]), version.join("."))
 }
 
 /// Today, in UTC.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, anyhow};
 use plotters::prelude::*;
 
-use crate::line::Measured;
+use crate::line::{Measured, Unit};
 use crate::report::number;
 
 const WIDTH: u32 = 860;
@@ -40,11 +40,14 @@ type Outcome<'a> = Result<(), DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBac
 
 fn draw<'a>(area: &Area<'a>, line: &Measured, top: i32) -> Outcome<'a> {
     let style = |size: f64| ("sans-serif", size).into_font().color(&TEXT);
-    let values = || line.figures.iter().filter_map(|figure| figure.median);
+    let limit = line.verdict().map(|(limit, _)| limit);
+    let values = || line.figures.iter().filter_map(|figure| figure.median).chain(limit);
     let most = values().fold(1.0_f64, f64::max).log10();
     // Bars start a little below the smallest value, so that it is still seen.
     let least = (values().fold(f64::MAX, f64::min).max(0.1).log10() - 0.3).min(most - 0.1);
-    area.draw(&Text::new(format!("{} [{}]", line.title, line.unit.name()), (8, top + 8), style(14.0)))?;
+    let share = |value: f64| ((value.max(0.1).log10() - least) / (most - least)).clamp(0.0, 1.0);
+    let better = if line.unit == Unit::PerTenThousand { "more is better" } else { "less is better" };
+    area.draw(&Text::new(format!("{} [{}; {better}]", line.title, line.unit.name()), (8, top + 8), style(14.0)))?;
     for (row, figure) in line.figures.iter().enumerate() {
         let y = top + HEAD + ROW * row as i32;
         let colour = if figure.ours { OURS } else { PEER };
@@ -53,18 +56,14 @@ fn draw<'a>(area: &Area<'a>, line: &Measured, top: i32) -> Outcome<'a> {
             area.draw(&Text::new("not installed", (LEFT, y + 2), style(12.0)))?;
             continue;
         };
-        let share = ((value.max(0.1).log10() - least) / (most - least)).clamp(0.0, 1.0);
-        let end = LEFT + (share * f64::from(RIGHT - LEFT)) as i32;
+        let end = LEFT + (share(value) * f64::from(RIGHT - LEFT)) as i32;
         area.draw(&Rectangle::new([(LEFT, y), (end, y + ROW - 4)], colour.filled()))?;
         area.draw(&Text::new(number(value), (end + 6, y + 2), style(12.0)))?;
     }
-    if let Some((limit, _)) = line.verdict() {
-        let share = (limit.max(0.1).log10() - least) / (most - least);
-        if (0.0..=1.0).contains(&share) {
-            let x = LEFT + (share * f64::from(RIGHT - LEFT)) as i32;
-            let bottom = top + HEAD + ROW * line.figures.len() as i32 - 2;
-            area.draw(&PathElement::new(vec![(x, top + HEAD - 4), (x, bottom)], RED.stroke_width(1)))?;
-        }
+    if let Some(limit) = limit {
+        let x = LEFT + (share(limit) * f64::from(RIGHT - LEFT)) as i32;
+        let bottom = top + HEAD + ROW * line.figures.len() as i32 - 2;
+        area.draw(&PathElement::new(vec![(x, top + HEAD - 4), (x, bottom)], RED.stroke_width(1)))?;
     }
     Ok(())
 }
