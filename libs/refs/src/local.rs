@@ -5,7 +5,8 @@
 //! it. What is dropped without a context waits for the next [`Realm::quiescent`] or the next object that is destroyed with one.
 //!
 //! Invariant: a realm's state is used by one thread at a time: by whoever has the [`Realm`] or one of its objects, neither of
-//! which can be sent. It is passed on only when no object is left.
+//! which can be sent. Those are its users, which are counted; when the last is gone the state is passed on to whoever makes the
+//! next realm. Whoever frees objects counts as a user meanwhile.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -31,8 +32,8 @@ pub struct Realm {
 pub struct RealmState {
     free: UnsafeCell<LinkQueue>,
     limbo: UnsafeCell<LinkQueue>,
-    /// How many links are in use.
-    objects: Cell<usize>,
+    /// How many links are in use, and one for the [`Realm`].
+    users: Cell<usize>,
 }
 
 /// A state between two realms.
@@ -64,19 +65,19 @@ impl Default for Realm {
 }
 
 impl Realm {
-    /// A realm without objects, for the calling thread. It is to be [closed](Self::close) before the thread ends; if it is only
-    /// dropped, its links are lost.
+    /// A realm without objects, for the calling thread.
     pub fn new() -> Self {
         let state = SPARE.with(Vec::pop).map_or_else(
             || {
                 &*Box::leak(Box::new(RealmState {
                     free: UnsafeCell::new(LinkQueue::new()),
                     limbo: UnsafeCell::new(LinkQueue::new()),
-                    objects: Cell::new(0),
+                    users: Cell::new(0),
                 }))
             },
             |spare| spare.0,
         );
+        state.enter();
         Realm { state }
     }
 
@@ -89,7 +90,7 @@ impl Realm {
 
     /// How many objects there are, the dead ones that are not yet freed included.
     pub fn len(&self) -> usize {
-        self.state.objects.get()
+        self.state.users.get() - 1
     }
 
     /// Whether there is no object.
@@ -97,19 +98,23 @@ impl Realm {
         self.len() == 0
     }
 
-    /// Frees what can be freed and gives the realm up.
+    /// Frees what can be freed and gives the realm up, as dropping it does.
     ///
     /// # Errors
-    /// [`InUse`] if objects are left: somebody owns them. The realm is kept for them for ever.
+    /// [`InUse`] if objects are left: somebody owns them. They stay as they are; what is dropped without a context from then on is
+    /// freed when one of the others is destroyed with one.
     pub fn close(self, cx: &mut Cx) -> Result<(), InUse> {
         self.quiescent(cx);
         match self.len() {
-            0 => {
-                SPARE.with(|spare| spare.push(Spare(self.state)));
-                Ok(())
-            }
+            0 => Ok(()),
             objects => Err(InUse(objects)),
         }
+    }
+}
+
+impl Drop for Realm {
+    fn drop(&mut self) {
+        self.state.leave();
     }
 }
 
@@ -129,13 +134,44 @@ impl RealmState {
         f(unsafe { &mut *queue.get() })
     }
 
+    /// One user more.
+    fn enter(&self) {
+        self.users.set(self.users.get() + 1);
+    }
+
+    /// One user less. The caller does not touch the state again.
+    fn leave(&'static self) {
+        let users = self.users.get() - 1;
+        self.users.set(users);
+        if users == 0 {
+            SPARE.with(|spare| spare.push(Spare(self)));
+        }
+    }
+
     /// Frees what is dead; the context shows that nothing is borrowed.
     #[cold]
-    fn free_all(&self, _cx: &mut Cx) {
+    fn free_all(&'static self, _cx: &mut Cx) {
+        let _user = User::of(self);
         while let Some((_, Some(dead))) = RealmState::with(&self.limbo, |limbo| limbo.pop(|_| true)) {
             // SAFETY: no name leads to it, its only thread borrows nothing, and it is out of the list.
             unsafe { Header::free(dead.object) };
         }
+    }
+}
+
+/// Somebody who frees objects, also if a destructor panics.
+struct User(&'static RealmState);
+
+impl User {
+    fn of(state: &'static RealmState) -> Self {
+        state.enter();
+        User(state)
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 
@@ -169,7 +205,7 @@ unsafe impl Sealed for Local {
 
     #[inline]
     fn take_link(realm: Self::OfObject) -> &'static Link {
-        realm.objects.set(realm.objects.get() + 1);
+        realm.enter();
         RealmState::with(&realm.free, |free| {
             free.pop(|_| true).map(|(link, _)| link).unwrap_or_else(|| Link::take_new(free))
         })
@@ -177,10 +213,10 @@ unsafe impl Sealed for Local {
 
     #[inline]
     fn give_link(realm: Self::OfObject, link: &'static Link) {
-        realm.objects.set(realm.objects.get() - 1);
         if !link.is_used_up() {
             RealmState::with(&realm.free, |free| free.push(link, None));
         }
+        realm.leave();
     }
 
     #[inline(always)]
@@ -218,6 +254,7 @@ unsafe impl Sealed for Local {
 
     #[inline]
     unsafe fn bury_now(realm: Self::OfObject, _: &'static Link, object: NonNull<Header>, _: u64, cx: &mut Cx) {
+        let _user = User::of(realm);
         // SAFETY: no name leads to it, `&mut Cx` shows that its only thread borrows nothing, and it is given away.
         unsafe { Header::free(object) };
         Self::reclaim(realm, cx);

@@ -199,9 +199,13 @@ fn a_realm_with_objects_is_not_closed_and_one_without_is_used_again_by_another_t
     with_cx(|cx| {
         let realm = Realm::new();
         let owner = StrongRc::new_in(Noted(1), &realm);
-        assert_eq!(realm.close(cx), Err(InUse(1)));
-        owner.destroy(cx);
-        assert_eq!(dropped(), 1);
+        let other = StrongRc::new_in(Noted(2), &realm);
+        assert_eq!(realm.close(cx), Err(InUse(2)));
+        let name = owner.downgrade();
+        assert_eq!(name.upgrade(cx).map(|object| object.0), Ok(1));
+        drop(owner);
+        other.destroy(cx);
+        assert_eq!((dropped(), name.is_gone()), (2, true), "both are freed with the last");
         let realm = Realm::new();
         let name = {
             let owner = StrongRc::new_in(0u8, &realm);
