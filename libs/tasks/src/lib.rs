@@ -1,4 +1,5 @@
-//! Cooperative tasks on pooled stacks.
+#![doc = include_str!("../README.md")]
+//! # The scheduler of the crate's root
 //!
 //! A task is a [`Body`] that is run again and again, each time on whatever stack the worker (a core of the kernel, a thread
 //! of a program) happens to be on. A body that suspends in the middle *keeps* that stack, and the worker goes on with a fresh one
