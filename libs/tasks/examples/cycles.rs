@@ -60,7 +60,8 @@ fn hand_overs(cx: &mut Cx) -> f64 {
     let mut cycles = 0.0;
     let main = rt::current(cx);
     rt::finish_async(cx, |scope, cx| {
-        scope.spawn_async(cx, |cx| {
+        let (done, partner) = (&done, &partner);
+        scope.spawn_async(cx, move |cx| {
             rt::suspend_then_async(cx, |me| partner.set(Some(me)));
             while !done.get() {
                 let _ = rt::hand_over_async(cx, main);
@@ -69,6 +70,7 @@ fn hand_overs(cx: &mut Cx) -> f64 {
         });
         let other = partner.get().expect("it has run");
         cycles = measure(OPERATIONS, BATCHES, || {
+            let other = other;
             for _ in 0..OPERATIONS / 2 {
                 let _ = rt::hand_over_async(cx, other);
             }
@@ -84,7 +86,8 @@ fn by_id(cx: &mut Cx) -> f64 {
     let mut cycles = 0.0;
     let (mine, other) = (Id::create(cx).expect("an id"), Id::create(cx).expect("an id"));
     rt::finish_async(cx, |scope, cx| {
-        scope.spawn_async(cx, |cx| {
+        let done = &done;
+        scope.spawn_async(cx, move |cx| {
             let _ = rt::yield_and_save_no_dispatch_async(cx, other);
             while !done.get() {
                 let _ = rt::yield_to_id_and_save_no_dispatch_async(cx, mine, other);
@@ -92,6 +95,7 @@ fn by_id(cx: &mut Cx) -> f64 {
             mine.get(cx).expect("main is saved").schedule().expect("main is suspended");
         });
         cycles = measure(OPERATIONS, BATCHES, || {
+            let (other, mine) = (other, mine);
             for _ in 0..OPERATIONS / 2 {
                 let _ = rt::yield_to_id_and_save_no_dispatch_async(cx, other, mine);
             }
@@ -107,13 +111,15 @@ fn by_id_queued(cx: &mut Cx) -> f64 {
     let mut cycles = 0.0;
     let (mine, other) = (Id::create(cx).expect("an id"), Id::create(cx).expect("an id"));
     rt::finish_async(cx, |scope, cx| {
-        scope.spawn_async(cx, |cx| {
+        let done = &done;
+        scope.spawn_async(cx, move |cx| {
             let _ = rt::yield_and_save_async(cx, other);
             while !done.get() {
                 let _ = rt::yield_to_id_and_save_async(cx, mine, other);
             }
         });
         cycles = measure(OPERATIONS, BATCHES, || {
+            let (other, mine) = (other, mine);
             for _ in 0..OPERATIONS / 2 {
                 let _ = rt::yield_to_id_and_save_async(cx, other, mine);
             }

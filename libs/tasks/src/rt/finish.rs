@@ -139,6 +139,8 @@ impl<'scope> Scope<'scope, '_> {
         child.home.set(&raw const self.block);
         child.block.set(&raw const self.block);
         runtime.current.set(Some(child));
+        #[cfg(feature = "asan")]
+        forget_frames(child);
         // SAFETY: the child's stack is its own, and nothing runs on it. `Run` moves the task out before anything else can
         // run, and does not return if the child was detached.
         let called =
@@ -153,6 +155,17 @@ impl<'scope> Scope<'scope, '_> {
             Called::Aborted => super::stop::end_this_task(),
         }
     }
+}
+
+/// Tells AddressSanitizer that nothing is on the stack of a task to be: whoever left it for good did not return from its frames.
+#[cfg(feature = "asan")]
+fn forget_frames(task: &Awe) {
+    unsafe extern "C" {
+        fn __asan_unpoison_memory_region(start: *const core::ffi::c_void, length: usize);
+    }
+    let (bottom, top) = task.stack.get();
+    // SAFETY: the sanitizer's run-time has this function; it changes the run-time's own notes only.
+    unsafe { __asan_unpoison_memory_region(core::ptr::with_exposed_provenance(bottom), top - bottom) };
 }
 
 #[cold]
