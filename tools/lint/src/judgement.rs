@@ -458,6 +458,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_of_damaged_text_is_judged_without_a_panic() {
+        let sources = Sources::default();
+        sources.add("a.rs", "// é\nfn f_async() {}\n");
+        let settings = Settings::parse("[package.metadata.ebb-lint]\nleaf = [\"a::b\"]").unwrap();
+        let mut found = 0;
+        for bodies in crate::mir::tests::read_from_damaged_texts() {
+            found += judge(&bodies, &["a.rs".to_owned()], &settings, &sources).0.len();
+        }
+        assert!(found > 1000, "something is left to judge: {found}");
+    }
+
+    #[test]
     fn a_place_whose_source_is_gone_is_still_reported() {
         let bodies = read(
             "fn f(_1: &mut a::Cx) -> () {\n    let mut _0: (); // return place in scope 0 at gone.rs:1:52: 1:52\n}\n",
