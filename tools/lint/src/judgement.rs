@@ -440,7 +440,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<Body> {
-        crate::mir::read(text.as_bytes()).unwrap()
+        crate::mir::read(text.as_bytes()).unwrap().bodies
     }
 
     #[test]

@@ -80,23 +80,32 @@ pub struct Use {
     pub span: Span,
 }
 
+/// What was read.
+#[derive(Debug, Default)]
+pub struct Mir {
+    /// All bodies of a crate.
+    pub bodies: Vec<Body>,
+    /// The first line that looks like the beginning of a body and is not understood. What follows it is not among the bodies.
+    pub not_understood: Option<String>,
+}
+
 /// Reads all bodies of a crate. Bytes that are not UTF-8 are replaced.
 ///
 /// # Errors
 /// Those of `text`.
-pub fn read(mut text: impl BufRead) -> io::Result<Vec<Body>> {
+pub fn read(mut text: impl BufRead) -> io::Result<Mir> {
     let mut reader = Reader::default();
     let mut line = Vec::new();
     while text.read_until(b'\n', &mut line)? > 0 {
         reader.line(String::from_utf8_lossy(&line).trim_end());
         line.clear();
     }
-    Ok(reader.bodies)
+    Ok(reader.mir)
 }
 
 #[derive(Default)]
 struct Reader {
-    bodies: Vec<Body>,
+    mir: Mir,
     inside: Inside,
     /// Local variables that are function pointers, by number.
     pointers: Vec<(usize, Signature)>,
@@ -143,16 +152,20 @@ impl Reader {
         if line.is_empty() || line.starts_with(' ') || line.starts_with("//") || !line.ends_with('{') {
             return;
         }
-        let header = if self.inside == Inside::Repetition { None } else { header(line) };
+        let is_body = self.inside != Inside::Repetition && !line.starts_with("alloc") && !line.starts_with("/*");
+        let header = if is_body { header(line) } else { None };
+        if is_body && header.is_none() {
+            self.mir.not_understood.get_or_insert_with(|| line.to_owned());
+        }
         self.inside = if header.is_some() { Inside::Body } else { Inside::Skipped };
-        self.bodies.extend(header);
+        self.mir.bodies.extend(header);
         self.pointers.clear();
         self.statement = None;
         self.operand = None;
     }
 
     fn inside_body(&mut self, line: &str) {
-        let Some(body) = self.bodies.last_mut() else { return };
+        let Some(body) = self.mir.bodies.last_mut() else { return };
         if let Some(comment) = line.strip_prefix("// ") {
             if comment == "mir::ConstOperand" {
                 self.operand = None;
@@ -192,7 +205,7 @@ impl Reader {
         let ty = ty.trim_end().trim_end_matches(';');
         let Some(number) = name.strip_prefix('_').and_then(|number| number.parse().ok()) else { return };
         if let Some((_, place)) = comment.split_once("return place in scope 0 at ")
-            && let Some(body) = self.bodies.last_mut()
+            && let Some(body) = self.mir.bodies.last_mut()
         {
             body.at = Span::parse(place);
         }
@@ -209,7 +222,7 @@ impl Reader {
         };
         let callee = callee(text);
         if let Some(Callee::Local(number)) = callee
-            && let Some(body) = self.bodies.last_mut()
+            && let Some(body) = self.mir.bodies.last_mut()
         {
             let parameter = number.checked_sub(1).and_then(|index| body.params.get(index));
             let signature = match parameter {
@@ -331,7 +344,8 @@ const K: usize = const 3_usize;
 
     #[test]
     fn bodies_calls_and_values_are_found() {
-        let bodies = read(TEXT.as_bytes()).unwrap();
+        let Mir { bodies, not_understood } = read(TEXT.as_bytes()).unwrap();
+        assert_eq!(not_understood, None);
         assert_eq!(bodies.len(), 2, "{bodies:#?}");
         let f = &bodies[0];
         assert_eq!((f.path.as_str(), f.has_self, f.params.len()), ("f_async", true, 2));
@@ -349,6 +363,12 @@ const K: usize = const 3_usize;
         );
         assert_eq!((bodies[1].kind, bodies[1].returns.as_str()), (Kind::Value, "[fn(u8); 1]"));
         assert_eq!(roles(&bodies[1]), [(Role::Value, Some("l_async"), (11, 35))]);
+    }
+
+    #[test]
+    fn the_beginning_of_a_body_that_is_not_understood_is_kept() {
+        let mir = read(&b"fn first(_1: u8) -> u8 {\n}\nfunction second(u8) {\n}\n"[..]).unwrap();
+        assert_eq!((mir.bodies.len(), mir.not_understood.as_deref()), (1, Some("function second(u8) {")));
     }
 
     #[test]
@@ -401,7 +421,7 @@ const K: usize = const 3_usize;
                     _ => drop(text.splice(from..to, piece.iter().copied())),
                 }
             }
-            read(text.as_slice()).unwrap()
+            read(text.as_slice()).unwrap().bodies
         })
     }
 

@@ -64,7 +64,7 @@ pub fn check(rustc: &std::ffi::OsStr) -> Result<(), String> {
     }
     let output = child.wait_with_output().map_err(cannot_run)?;
     let found = if output.status.success() {
-        mir::read(&output.stdout[..]).map(|bodies| describe(&bodies))
+        mir::read(&output.stdout[..]).map(|mir| describe(&mir.bodies))
     } else {
         Ok(String::new())
     };

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use crate::diagnostic::{self, Colours};
 use crate::judgement::{Sources, judge};
-use crate::mir::{self, Body};
+use crate::mir::{self, Body, Mir};
 use crate::probe;
 use crate::settings::Settings;
 
@@ -77,22 +77,28 @@ fn bodies(rustc: &OsStr, invocation: &Invocation) -> Result<Vec<Body>, String> {
         .spawn()
         .map_err(cannot_run)?;
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
-    let (bodies, said) = std::thread::scope(|scope| {
+    let (mir, said) = std::thread::scope(|scope| {
         // Both at once, because the compiler stops when nobody reads one of them.
         let said = scope.spawn(move || {
             let mut text = Vec::new();
             stderr.map(|mut stderr| stderr.read_to_end(&mut text));
             String::from_utf8_lossy(&text).into_owned()
         });
-        let bodies =
-            stdout.map_or_else(|| Ok(Vec::new()), |stdout| mir::read(BufReader::with_capacity(1 << 16, stdout)));
-        (bodies, said.join().unwrap_or_default())
+        let mir =
+            stdout.map_or_else(|| Ok(Mir::default()), |stdout| mir::read(BufReader::with_capacity(1 << 16, stdout)));
+        (mir, said.join().unwrap_or_default())
     });
     let status = child.wait().map_err(cannot_run)?;
     if !status.success() {
         return Err(format!("the compiler gave no MIR ({status}):\n{}", said.trim()));
     }
-    bodies.map_err(|error| format!("reading MIR: {error}"))
+    let mir = mir.map_err(|error| format!("reading MIR: {error}"))?;
+    match mir.not_understood {
+        None => Ok(mir.bodies),
+        Some(line) => Err(format!(
+            "the compiler's MIR has a line that is not understood, so not everything could be checked: {line}"
+        )),
+    }
 }
 
 /// One call of the compiler by cargo.
