@@ -119,9 +119,12 @@ test-hello: build ## Small programs built in every way, on Ebb
 		echo "$$(basename $$program): as expected"; \
 	done
 
-.PHONY: check-soundness
+.PHONY: check-soundness check-executed
 check-soundness: ## Unsafe code under loom and the sanitizers; CHECKER=thread, PACKAGE=ebb-refs run a part
 	@tools/build/soundness $(or $(CHECKER),all) $(PACKAGE)
+
+check-executed: ## Which unsafe blocks of the libraries run under those checkers
+	@$(HOST_CARGO) run --quiet --release -p ebb-measure -- --executed
 
 # Measuring and reading
 

@@ -1,10 +1,11 @@
 //! What a crate's sources say: lines of code, and where `unsafe` stands.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use proc_macro2::{Spacing, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 use walkdir::WalkDir;
 
 /// The measure of some sources.
@@ -42,6 +43,47 @@ pub fn unsafe_outside(root: &Path, allowed: &[&str]) -> Result<Vec<String>> {
         walk(tokens, &mut BTreeSet::new(), &mut |line| places.push(format!("{}:{line}", name.display())));
     }
     Ok(places)
+}
+
+/// The lines of each `unsafe { }` block under a folder, by file; without the tests of the files themselves.
+pub fn unsafe_blocks(folder: &Path) -> Result<Vec<(PathBuf, Vec<RangeInclusive<u32>>)>> {
+    let mut found = Vec::new();
+    for file in rust_files(folder, &["tests", "examples", "benches"]) {
+        let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let tokens = text.parse::<TokenStream>().map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?;
+        let mut blocks = Vec::new();
+        find_blocks(tokens, &mut blocks);
+        if !blocks.is_empty() {
+            found.push((file, blocks));
+        }
+    }
+    Ok(found)
+}
+
+fn find_blocks(tokens: TokenStream, blocks: &mut Vec<RangeInclusive<u32>>) {
+    let (mut after_unsafe, mut is_test) = (false, false);
+    for token in tokens {
+        if let TokenTree::Group(group) = &token {
+            let is_block = group.delimiter() == Delimiter::Brace;
+            if after_unsafe && is_block {
+                blocks.push(group.span_open().start().line as u32..=group.span_close().end().line as u32);
+            }
+            // `#[cfg(test)] mod tests { }`: the attribute, `mod`, the name, the group.
+            let in_test = is_test && is_block;
+            if group.delimiter() == Delimiter::Bracket {
+                is_test |= group.stream().to_string().replace(' ', "") == "cfg(test)";
+            } else if is_block {
+                is_test = false;
+            }
+            if !in_test {
+                find_blocks(group.stream(), blocks);
+            }
+        }
+        if matches!(&token, TokenTree::Punct(mark) if mark.as_char() == ';') {
+            is_test = false;
+        }
+        after_unsafe = matches!(&token, TokenTree::Ident(ident) if ident == "unsafe");
+    }
 }
 
 fn rust_files(root: &Path, skipped: &[&str]) -> Vec<PathBuf> {
@@ -114,6 +156,15 @@ mod tests {
     fn comments_strings_and_blank_lines_are_no_code() {
         let source = "//! unsafe\n\n/// unsafe\nfn f() {\n    // unsafe\n    g(\"unsafe\");\n}\n";
         assert_eq!(places(source), (3, vec![]));
+    }
+
+    #[test]
+    fn blocks_are_found_with_their_lines_and_those_of_tests_are_not() {
+        let source = "fn f() {\n    unsafe {\n        g()\n    }\n}\nunsafe fn h() { unsafe { i() } }\n\
+                      #[cfg(test)]\nmod tests { fn t() { unsafe { f() } } }\nfn j() { unsafe { k() } }\n";
+        let mut blocks = Vec::new();
+        find_blocks(source.parse().unwrap(), &mut blocks);
+        assert_eq!(blocks, [2..=4, 6..=6, 9..=9]);
     }
 
     #[test]
