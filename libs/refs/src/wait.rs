@@ -74,10 +74,24 @@ impl WakeSlot {
                 .is_ok()
     }
 
-    /// Ends the wait: wakers of it do nothing from here on. Called by the task itself.
+    /// Ends the wait: wakers of it do nothing from here on. Called by the task itself. Whether it had been woken, as far as it knows.
     #[inline(always)]
-    pub fn finish(&self) {
-        self.state.store(self.state.load(Ordering::Relaxed) & !PHASE, Ordering::Release);
+    pub fn finish(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        self.state.store(state & !PHASE, Ordering::Release);
+        state & PHASE == NOTIFIED
+    }
+
+    /// Ends the wait unless it was woken already: true if it was not, and no waker can wake it any more. Called by the thread on which the task is.
+    pub fn withdraw(&self) -> bool {
+        let mut state = self.state.load(Ordering::Acquire);
+        while matches!(state & PHASE, ARMED | PARKED) {
+            match self.state.compare_exchange(state, state & !PHASE, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(now) => state = now,
+            }
+        }
+        false
     }
 
     /// Whether the task has left the core and waits.

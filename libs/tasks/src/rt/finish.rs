@@ -282,9 +282,8 @@ impl Finish {
 
     /// Enters the block, and those around it, in the lists of their parents' children, if they are not there yet. Only blocks that
     /// take part in cancellation need to be there, which is why entering a block costs nothing.
-    #[allow(dead_code, reason = "the cancellation of blocks, which comes next, registers them here")]
     pub(crate) fn link(&self) {
-        if self.flags.get() & block_flags::LINKED != 0 {
+        if self.flags.get() & (block_flags::LINKED | block_flags::SHIELD) != 0 {
             return;
         }
         self.flags.set(self.flags.get() | block_flags::LINKED);
@@ -299,9 +298,10 @@ impl Finish {
         }
     }
 
+    /// Takes the block out of its parent's list.
     #[cold]
     #[inline(never)]
-    fn unlink(&self) {
+    pub(crate) fn unlink(&self) {
         self.flags.set(self.flags.get() & !block_flags::LINKED);
         let (next, previous) = (self.next_sibling.get(), self.previous_sibling.get());
         // SAFETY: as in `link`.
@@ -318,7 +318,15 @@ impl Finish {
     }
 }
 
-pub(crate) use panics::{catch, value_or_resume};
+/// Runs `f`; a panic that unwinds out of it becomes an error.
+#[inline(always)]
+#[cfg_attr(false, ebb_lint::leaf)]
+#[cfg_attr(false, ebb_lint::root)]
+pub(crate) fn catch_async<R>(cx: &mut Cx, f: impl FnOnce(&mut Cx) -> R) -> Caught<R> {
+    catch(|| f(cx))
+}
+
+pub(crate) use panics::{Caught, catch, value_or_resume};
 use panics::{keep_first, raise_first};
 
 /// Panics that unwind: each task catches its own at the bottom of its stack, and its block keeps the first.
@@ -332,6 +340,7 @@ mod panics {
     use crate::rt::stop::Aborted;
 
     type Payload = Box<dyn Any + Send>;
+    pub(crate) type Caught<R> = Result<R, Payload>;
 
     #[inline(always)]
     pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
@@ -373,6 +382,8 @@ mod panics {
     use core::convert::Infallible;
 
     use crate::rt::layout::Awe;
+
+    pub(crate) type Caught<R> = Result<R, Infallible>;
 
     #[inline(always)]
     pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Infallible> {

@@ -32,7 +32,6 @@ pub(crate) mod states {
 pub(crate) const NEXT_LIFE: u64 = 8;
 
 /// Bits of [`Finish::flags`].
-#[allow(dead_code, reason = "cancellation comes next")]
 pub(crate) mod block_flags {
     /// Somebody asked what is inside to end early. Never taken back.
     pub(crate) const CANCEL_REQUESTED: u32 = 1;

@@ -47,6 +47,7 @@
 //!    runs in between.
 
 mod awe;
+mod cancel;
 mod context;
 mod finish;
 mod ids;
@@ -60,6 +61,7 @@ mod runtime;
 mod stacks;
 mod stop;
 mod suspend;
+pub mod sync;
 #[cfg(feature = "std")]
 pub(crate) mod thread;
 mod wait;
@@ -67,6 +69,10 @@ mod wait;
 pub use refs::{Cx, Gone, Mortal, Waker};
 
 pub use awe::{AweRef, NotSuspended};
+pub use cancel::{
+    CancelItem, Canceled, check_canceled, is_cancel_requested, on_cancel_async, park_x_async, suspend_then_x_async,
+    suspend_x_async, yield_x_async,
+};
 pub use finish::{NoStack, Scope, finish_async, finish_shielded_async};
 pub use ids::{BadId, Id, IdsExhausted, NotSaved};
 pub use layout::{Awe, Finish, Runtime};

@@ -47,7 +47,8 @@ pub fn abort_async(cx: &mut Cx, target: AweRef) -> Result<(), NotSuspended> {
     match awe.state() {
         // It looks at its flag when its tasks have ended.
         states::FINISHING => return Ok(()),
-        states::WAITING => awe.wake.finish(),
+        // If it was woken just now, by another thread, it keeps what it was woken for, to pass it on.
+        states::WAITING => _ = awe.wake.withdraw(),
         states::PARKED => {}
         _ if runtime.is_queued(awe) => runtime.remove(awe),
         // It has called this task, directly or not.

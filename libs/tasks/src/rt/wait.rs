@@ -4,6 +4,7 @@ use core::ptr::with_exposed_provenance;
 
 use refs::{Cx, Gone, Mortal, WakeSlot, Waker};
 
+use super::finish::{Caught, catch};
 use super::layout::{Awe, Runtime, states};
 use super::runtime::{is_own, runtime};
 use super::suspend::{successor, suspending, switch_to};
@@ -14,16 +15,17 @@ pub fn prepare(cx: &Cx) -> Waker {
     runtime(cx).running().wake.prepare()
 }
 
-/// Ends a wait that was prepared, without parking.
+/// Ends a wait that was prepared, without parking. Whether a waker had ended it before.
 #[inline(always)]
-pub fn finish_wait(cx: &Cx) {
-    runtime(cx).running().wake.finish();
+pub fn finish_wait(cx: &Cx) -> bool {
+    runtime(cx).running().wake.finish()
 }
 
 /// Suspends until the prepared wait is ended by one of its wakers, from whatever thread; returns at once if it was ended already.
+/// False if it was not ended by a waker: the task was [aborted](super::abort_async) where panics do not unwind.
 #[inline(always)]
 #[cfg_attr(false, ebb_lint::leaf)]
-pub fn park_async(cx: &mut Cx) {
+pub fn park_async(cx: &mut Cx) -> bool {
     let (runtime, me) = suspending(cx);
     if me.wake.commit() {
         // A request that was on its way when an earlier wait was cut short ends nothing.
@@ -34,7 +36,15 @@ pub fn park_async(cx: &mut Cx) {
             unsafe { switch_to(runtime, me, next) };
         }
     }
-    me.wake.finish();
+    me.wake.finish()
+}
+
+/// Parks as [`park_async`] does; if the task unwinds from there because it is aborted, says so instead.
+#[inline(always)]
+#[cfg_attr(false, ebb_lint::leaf)]
+#[cfg_attr(false, ebb_lint::root)]
+pub(crate) fn park_caught_async(cx: &mut Cx) -> Caught<bool> {
+    catch(|| park_async(cx))
 }
 
 /// Waits for something, as long as all of `needs` live.
