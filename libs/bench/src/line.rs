@@ -24,7 +24,7 @@ pub struct Samples {
 impl Samples {
     /// An empty run.
     pub fn new() -> Self {
-        Samples { values: Vec::with_capacity(MOST_BATCHES), overhead: clock::overhead(), end: None }
+        Samples { values: Vec::with_capacity(MOST_BATCHES), overhead: clock::overhead(clock::now), end: None }
     }
 
     /// Whether another batch is wanted. The time of the run starts at the first call.
@@ -66,13 +66,26 @@ impl Samples {
         });
     }
 
-    /// Times operations one by one: the figure of a single shot, with nothing before it that could overlap.
+    /// Times operations one by one, each from when all before it is done until it is done itself, so that nothing overlaps.
     #[inline(always)]
     pub fn single(&mut self, mut operation: impl FnMut()) {
         while self.more() {
             let start = clock::now();
             operation();
             let ticks = clock::now() - start;
+            self.push(1, ticks);
+        }
+    }
+
+    /// Times operations one by one with the bare counter, which is how the thesis did it: what it reads is when the processor
+    /// comes by, while the operation may still be under way.
+    #[inline(always)]
+    pub fn single_unordered(&mut self, mut operation: impl FnMut()) {
+        self.overhead = clock::overhead(clock::now_unordered);
+        while self.more() {
+            let start = clock::now_unordered();
+            operation();
+            let ticks = clock::now_unordered() - start;
             self.push(1, ticks);
         }
     }

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::hint::{black_box, spin_loop};
 
+use ipc::rpc::{self, Group, Way};
 use ipc::{Call, Caller, Endpoint, Error, Geometry, Kind, Message, Packet, Tag, pair};
 use tasks::rt::{self, Cx};
 
@@ -158,8 +159,51 @@ pub fn alone(s: &mut Samples) {
     });
 }
 
-/// Calls made by so many tasks at once, each of which waits for its own answer and lets the others run meanwhile; per call.
-pub fn calls_of_tasks(s: &mut Samples, tasks: usize, batch: usize) {
+/// Calls made by so many tasks at once, which are served by the dispatch loop on the other core; per call.
+pub fn rpc_of_tasks(s: &mut Samples, tasks: usize, batch: usize, way: Way) {
+    let (near, far) = rpc::pair(GEOMETRY);
+    let server = move || {
+        rt::run(|cx| {
+            let mut group = Group::new();
+            group.add(far.port_by(way));
+            rpc::dispatch_async(cx, &mut group, |cx, _, request| {
+                let answer = request.message;
+                // It fails when the client has gone: then nobody waits for it.
+                let _ = request.reply_async(cx, &answer);
+            });
+        });
+    };
+    beside(server, move || {
+        rt::run(|cx| {
+            let port = near.port_by(way);
+            s.batches(batch, || {
+                by_tasks(cx, tasks, batch, &|cx: &mut Cx| {
+                    let answer = port.call_async(cx, &message());
+                    black_box(answer.expect("the server answers until the channel is closed"));
+                });
+            });
+        });
+    });
+}
+
+/// Has `tasks` tasks make `calls` calls.
+#[inline(always)]
+fn by_tasks(cx: &mut Cx, tasks: usize, calls: usize, call: &impl Fn(&mut Cx)) {
+    let left = Cell::new(calls);
+    rt::finish_async(cx, |scope, cx| {
+        for _ in 0..tasks {
+            scope.spawn_async(cx, |cx| {
+                while left.get() > 0 {
+                    left.set(left.get() - 1);
+                    call(cx);
+                }
+            });
+        }
+    });
+}
+
+/// Calls made by so many tasks at once, each of which looks at its own line and lets the others run meanwhile; per call.
+pub fn lines_of_tasks(s: &mut Samples, tasks: usize, batch: usize) {
     fn call_async(cx: &mut Cx, caller: &RefCell<&mut Caller>) {
         let call = post(&mut caller.borrow_mut());
         loop {
@@ -174,19 +218,7 @@ pub fn calls_of_tasks(s: &mut Samples, tasks: usize, batch: usize) {
     with_server(|end| {
         let caller = &RefCell::new(&mut end.caller);
         rt::run(|cx| {
-            s.batches(batch, || {
-                let left = Cell::new(batch);
-                rt::finish_async(cx, |scope, cx| {
-                    for _ in 0..tasks {
-                        scope.spawn_async(cx, |cx| {
-                            while left.get() > 0 {
-                                left.set(left.get() - 1);
-                                call_async(cx, caller);
-                            }
-                        });
-                    }
-                });
-            });
+            s.batches(batch, || by_tasks(cx, tasks, batch, &|cx: &mut Cx| call_async(cx, caller)));
         });
     });
 }

@@ -79,6 +79,11 @@ pub fn create_single(s: &mut Samples) {
     rt::run(|cx| rt::finish_async(cx, |scope, cx| s.single(|| scope.spawn_async(cx, |_| ()))));
 }
 
+/// The same, with the bare counter.
+pub fn create_single_unordered(s: &mut Samples) {
+    rt::run(|cx| rt::finish_async(cx, |scope, cx| s.single_unordered(|| scope.spawn_async(cx, |_| ()))));
+}
+
 /// Empty tasks by optimistic call.
 pub fn create_empty(s: &mut Samples) {
     rt::run(|cx| rt::finish_async(cx, |scope, cx| s.each(|| scope.spawn_async(cx, |_| ()))));

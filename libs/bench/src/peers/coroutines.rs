@@ -91,6 +91,11 @@ pub fn create_single(s: &mut Samples) {
     s.single(create);
 }
 
+/// The same, with the bare counter.
+pub fn create_single_unordered(s: &mut Samples) {
+    s.single_unordered(create);
+}
+
 /// A coroutine on a pooled stack that suspends once.
 pub fn create_suspend(s: &mut Samples) {
     s.each(|| {

@@ -8,6 +8,8 @@ use std::sync::mpsc;
 
 use std::hint::{black_box, spin_loop};
 
+use ipc::rpc::Way;
+
 use crate::line::{Goal, Line, Samples, Unit};
 use crate::machine::beside;
 use crate::ours::ipc as ours;
@@ -28,6 +30,7 @@ pub fn lines() -> Vec<Line> {
         calls::<32>("calls, 32 in flight", Unit::PerTenThousand),
         calls_of_tasks::<1>("calls of tasks, 1 task (experiment 6.4, synchronous)"),
         calls_of_tasks::<16>("calls of tasks, 16 tasks (experiment 6.4, asynchronous)"),
+        calls_of_tasks::<48>("calls of tasks, 48 tasks (experiment 6.4, asynchronous)"),
         stream(),
         same_core(),
     ]
@@ -241,7 +244,9 @@ fn calls<const IN_FLIGHT: usize>(title: &'static str, unit: Unit) -> Line {
 fn calls_of_tasks<const TASKS: usize>(title: &'static str) -> Line {
     Line::new(title)
         .unit(Unit::PerTenThousand)
-        .ours("ebb-tasks on ebb-ipc call lines", |s| ours::calls_of_tasks(s, TASKS, CALLS))
+        .ours("ebb-ipc call_async, call lines", |s| ours::rpc_of_tasks(s, TASKS, CALLS, Way::CallLines))
+        .ours("ebb-ipc call_async, rings", |s| ours::rpc_of_tasks(s, TASKS, CALLS, Way::Rings))
+        .ours("ebb-tasks looking at call lines", |s| ours::lines_of_tasks(s, TASKS, CALLS))
         .peer("smol on the fipc layout", |s| {
             with_fipc_server(|send, recv| smol::callers(s, TASKS, CALLS, send, recv));
         })

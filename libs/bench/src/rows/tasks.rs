@@ -17,6 +17,7 @@ pub fn lines() -> Vec<Line> {
         switch(),
         switch_by_id(),
         create_single(),
+        create_alone(),
         create_empty(),
         create_nested(),
         create_suspend(),
@@ -59,6 +60,13 @@ fn switch_by_id() -> Line {
 fn create_single() -> Line {
     Line::new("make, run and end an empty task, one at a time")
         .goal(Goal::Most(8.0))
+        .ours("ebb-tasks", ours::create_single_unordered)
+        .peer("corosensei, pooled stacks", coroutines::create_single_unordered)
+        .peer("an empty call", |s| s.single_unordered(empty_call))
+}
+
+fn create_alone() -> Line {
+    Line::new("the same, until nothing of it is under way any more")
         .ours("ebb-tasks", ours::create_single)
         .peer("corosensei, pooled stacks", coroutines::create_single)
         .peer("an empty call", |s| s.single(empty_call))
