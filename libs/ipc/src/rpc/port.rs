@@ -525,7 +525,7 @@ pub(super) fn wait_async<T>(
         let waker = rt::prepare(cx);
         enter(waker, cx);
         match step(cx) {
-            Ok(None) => rt::park_async(cx),
+            Ok(None) => _ = rt::park_async(cx),
             Ok(Some(result)) => {
                 rt::finish_wait(cx);
                 return Ok(result);
