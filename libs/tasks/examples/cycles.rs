@@ -70,7 +70,6 @@ fn hand_overs(cx: &mut Cx) -> f64 {
         });
         let other = partner.get().expect("it has run");
         cycles = measure(OPERATIONS, BATCHES, || {
-            let other = other;
             for _ in 0..OPERATIONS / 2 {
                 let _ = rt::hand_over_async(cx, other);
             }

@@ -3,7 +3,6 @@
 use core::fmt;
 use core::sync::atomic::Ordering;
 
-use super::context::HasContext;
 use super::layout::{Awe, NEXT_LIFE, Runtime, awe_flags, states};
 use super::runtime::is_own;
 
@@ -100,8 +99,6 @@ impl fmt::Debug for AweRef {
         write!(f, "AweRef({:p}, {})", self.awe, self.life / NEXT_LIFE)
     }
 }
-
-impl HasContext for Awe {}
 
 impl Awe {
     /// The task's name. Only the owning thread gives out names.

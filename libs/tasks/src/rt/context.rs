@@ -11,6 +11,7 @@
 use core::arch::asm;
 use core::cell::Cell;
 
+use super::layout::{Awe, Runtime};
 use super::stop::end_this_task;
 
 /// Where a task goes on.
@@ -27,9 +28,9 @@ impl Context {
         Context { rsp: Cell::new(0), resume: Cell::new(0), rbx: Cell::new(0), rbp: Cell::new(0) }
     }
 
-    /// How far down its stack a suspended task is.
-    pub(crate) fn stack_pointer(&self) -> usize {
-        self.rsp.get()
+    /// How many bytes of its stack, which begins at `top`, a suspended task uses.
+    pub(crate) fn used_bytes(&self, top: usize) -> usize {
+        top - self.rsp.get()
     }
 }
 
@@ -79,9 +80,10 @@ pub(crate) unsafe fn exchange_to_end(save: &Context, to: &Context) {
 const ABORT_ENTRY_BYTES: usize = 5;
 
 /// What becomes of a call on another stack.
-pub(crate) enum Called<'a, A, B, C> {
-    /// It returned. Here is what was kept in registers meanwhile, which is better than reading it from memory again.
-    Returned(&'a A, &'a B, &'a C),
+pub(crate) enum Called {
+    /// It returned. Here are the caller, the callee and their run-time again: they were kept in registers meanwhile, which is better than
+    /// reading them from memory.
+    Returned(&'static Awe, &'static Awe, &'static Runtime),
     /// Somebody switched to where the call came from.
     Resumed,
     /// The same, with the order to end.
@@ -89,32 +91,29 @@ pub(crate) enum Called<'a, A, B, C> {
 }
 
 /// What is called on another stack.
-pub(crate) trait Entry<C> {
+pub(crate) trait Entry {
     /// Runs there.
     ///
     /// # Safety
     /// The arguments are what was passed to [`call_on`].
-    unsafe extern "C" fn enter(argument: *mut (), third: *const C);
+    unsafe extern "C" fn enter(argument: *mut (), runtime: *const Runtime);
 }
 
-/// Where a task goes on is the first thing in its [`Awe`](super::Awe).
-pub(crate) trait HasContext {}
-
-/// Calls `E::enter(argument, third)` at `top`, on another stack. Where the call comes from is stored in the context of `me`: who
+/// Calls `E::enter(argument, runtime)` on the stack of `callee`. Where the call comes from is stored in the context of `caller`: who
 /// leaves the other stack without returning switches there, once; after that `enter` must not return.
 ///
 /// # Safety
-/// `top` is the top of a stack that the caller owns, a multiple of 16.
+/// Nothing runs on the stack of `callee`, which is the caller's to use.
 #[inline(always)]
-pub(crate) unsafe fn call_on<'a, E: Entry<C>, A: HasContext, B, C>(
-    top: usize,
+pub(crate) unsafe fn call_on<E: Entry>(
     argument: *mut (),
-    me: &'a A,
-    second: &'a B,
-    third: &'a C,
-) -> Called<'a, A, B, C> {
+    caller: &'static Awe,
+    callee: &'static Awe,
+    runtime: &'static Runtime,
+) -> Called {
+    const { assert!(core::mem::offset_of!(Awe, context) == 0) };
     let outcome: usize;
-    let (kept_me, kept_second, kept_third): (*const A, *const B, *const C);
+    let (same_caller, same_callee, same_runtime): (*const Awe, *const Awe, *const Runtime);
     // An unwinder that comes from the other stack must not go on with this one's frames, which are not where it believes.
     macro_rules! call {
         ($before:literal, $after:literal) => {
@@ -138,10 +137,10 @@ pub(crate) unsafe fn call_on<'a, E: Entry<C>, A: HasContext, B, C>(
                 enter = sym E::enter,
                 inout("rdi") argument => _,
                 out("rsi") _,
-                inout("rdx") top => _,
-                inout("r12") me => kept_me,
-                inout("r13") second => kept_second,
-                inout("r14") third => kept_third,
+                inout("rdx") callee.stack_top.get() => _,
+                inout("r12") caller => same_caller,
+                inout("r13") callee => same_callee,
+                inout("r14") runtime => same_runtime,
                 out("rax") outcome,
                 out("r15") _,
                 clobber_abi("C"),
@@ -158,7 +157,7 @@ pub(crate) unsafe fn call_on<'a, E: Entry<C>, A: HasContext, B, C>(
     }
     match outcome {
         // SAFETY: the call returned, so the registers hold what they held before.
-        0 => unsafe { Called::Returned(&*kept_me, &*kept_second, &*kept_third) },
+        0 => unsafe { Called::Returned(&*same_caller, &*same_callee, &*same_runtime) },
         2 => Called::Aborted,
         _ => Called::Resumed,
     }

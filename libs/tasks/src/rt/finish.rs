@@ -143,8 +143,7 @@ impl<'scope> Scope<'scope, '_> {
         forget_frames(child);
         // SAFETY: the child's stack is its own, and nothing runs on it. `Run` moves the task out before anything else can
         // run, and does not return if the child was detached.
-        let called =
-            unsafe { call_on::<Run<F>, _, _, _>(child.stack_top.get(), (&raw mut task).cast(), me, child, runtime) };
+        let called = unsafe { call_on::<Run<F>>((&raw mut task).cast(), me, child, runtime) };
         match called {
             Called::Returned(me, child, runtime) => {
                 runtime.current.set(Some(me));
@@ -177,7 +176,7 @@ fn no_stack() -> ! {
 /// The bottom of a task's stack.
 struct Run<F>(PhantomData<F>);
 
-impl<F: FnOnce(&mut Cx)> Entry<Runtime> for Run<F> {
+impl<F: FnOnce(&mut Cx)> Entry for Run<F> {
     /// Runs the task. Returns only if it is still attached.
     ///
     /// # Safety

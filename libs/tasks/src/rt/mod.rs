@@ -48,6 +48,7 @@
 
 mod awe;
 mod cancel;
+#[cfg_attr(ebb_threads, path = "context_threads.rs")]
 mod context;
 mod finish;
 mod ids;

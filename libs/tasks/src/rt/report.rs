@@ -71,7 +71,7 @@ impl Runtime {
         }
         let (bottom, top) = (awe.stack.get().0, awe.stack_top.get());
         if bottom != 0 && !running {
-            write!(out, "; {} of {} bytes of stack", top - awe.context.stack_pointer(), top - bottom)?;
+            write!(out, "; {} of {} bytes of stack", awe.context.used_bytes(top), top - bottom)?;
         }
         out.write_char('\n')
     }

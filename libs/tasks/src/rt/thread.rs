@@ -41,7 +41,7 @@ pub(crate) fn own_runtime() -> *const Runtime {
     own
 }
 
-fn set_own_runtime(runtime: *const Runtime) {
+pub(crate) fn set_own_runtime(runtime: *const Runtime) {
     // SAFETY: writes the thread-local variable defined above.
     unsafe {
         asm!(
