@@ -6,7 +6,7 @@
 //!
 //! Invariant: a realm's state is used by one thread at a time: by whoever has the [`Realm`] or one of its objects, neither of
 //! which can be sent. Those are its users, which are counted; when the last is gone the state is passed on to whoever makes the
-//! next realm. Whoever frees objects counts as a user meanwhile.
+//! next realm; not while somebody frees objects, who passes it on afterwards.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -34,6 +34,8 @@ pub struct RealmState {
     limbo: UnsafeCell<LinkQueue>,
     /// How many links are in use, and one for the [`Realm`].
     users: Cell<usize>,
+    /// Somebody frees objects and will look at `users` afterwards.
+    freeing: Cell<bool>,
 }
 
 /// A state between two realms.
@@ -73,6 +75,7 @@ impl Realm {
                     free: UnsafeCell::new(LinkQueue::new()),
                     limbo: UnsafeCell::new(LinkQueue::new()),
                     users: Cell::new(0),
+                    freeing: Cell::new(false),
                 }))
             },
             |spare| spare.0,
@@ -135,43 +138,49 @@ impl RealmState {
     }
 
     /// One user more.
+    #[inline(always)]
     fn enter(&self) {
         self.users.set(self.users.get() + 1);
     }
 
     /// One user less. The caller does not touch the state again.
+    #[inline(always)]
     fn leave(&'static self) {
         let users = self.users.get() - 1;
         self.users.set(users);
-        if users == 0 {
-            SPARE.with(|spare| spare.push(Spare(self)));
+        if users == 0 && !self.freeing.get() {
+            self.pass_on();
         }
+    }
+
+    #[cold]
+    fn pass_on(&'static self) {
+        SPARE.with(|spare| spare.push(Spare(self)));
+    }
+
+    #[inline(always)]
+    fn has_dead(&self) -> bool {
+        !RealmState::with(&self.limbo, |limbo| limbo.is_empty())
     }
 
     /// Frees what is dead; the context shows that nothing is borrowed.
     #[cold]
-    fn free_all(&'static self, _cx: &mut Cx) {
-        let _user = User::of(self);
+    fn free_all(&self, _cx: &mut Cx) {
         while let Some((_, Some(dead))) = RealmState::with(&self.limbo, |limbo| limbo.pop(|_| true)) {
             // SAFETY: no name leads to it, its only thread borrows nothing, and it is out of the list.
             unsafe { Header::free(dead.object) };
         }
     }
-}
 
-/// Somebody who frees objects, also if a destructor panics.
-struct User(&'static RealmState);
-
-impl User {
-    fn of(state: &'static RealmState) -> Self {
-        state.enter();
-        User(state)
-    }
-}
-
-impl Drop for User {
-    fn drop(&mut self) {
-        self.0.leave();
+    /// Runs `f`, which frees objects. If a destructor panics the state stays with this thread.
+    #[inline(always)]
+    fn while_freeing(&'static self, f: impl FnOnce()) {
+        self.freeing.set(true);
+        f();
+        self.freeing.set(false);
+        if self.users.get() == 0 {
+            self.pass_on();
+        }
     }
 }
 
@@ -254,17 +263,21 @@ unsafe impl Sealed for Local {
 
     #[inline]
     unsafe fn bury_now(realm: Self::OfObject, _: &'static Link, object: NonNull<Header>, _: u64, cx: &mut Cx) {
-        let _user = User::of(realm);
-        // SAFETY: no name leads to it, `&mut Cx` shows that its only thread borrows nothing, and it is given away.
-        unsafe { Header::free(object) };
-        Self::reclaim(realm, cx);
+        cx.check_nothing_is_held();
+        realm.while_freeing(|| {
+            // SAFETY: no name leads to it, `&mut Cx` shows that its only thread borrows nothing, and it is given away.
+            unsafe { Header::free(object) };
+            if realm.has_dead() {
+                realm.free_all(cx);
+            }
+        });
     }
 
     #[inline(always)]
     fn reclaim(realm: Self::OfObject, cx: &mut Cx) {
         cx.check_nothing_is_held();
-        if !RealmState::with(&realm.limbo, |limbo| limbo.is_empty()) {
-            realm.free_all(cx);
+        if realm.has_dead() {
+            realm.while_freeing(|| realm.free_all(cx));
         }
     }
 }
