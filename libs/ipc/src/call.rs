@@ -52,7 +52,9 @@ impl Caller {
     /// `lines` are from 2 to 1024 lines, all zeros.
     pub(crate) fn new(lines: Region, link: Link) -> Caller {
         let count = lines.len_lines() as u16;
-        let free = (1..count).rev().collect();
+        // Processors fetch lines in pairs: one line of each pair is used before the others are.
+        let (even, odd) = ((1..count).filter(|line| line % 2 == 0), (1..count).filter(|line| line % 2 == 1));
+        let free = odd.rev().chain(even.rev()).collect();
         Caller { lines, link, next: 0, number: 1, free, sent: vec![0; count.into()].into(), abandoned: Vec::new() }
     }
 
@@ -70,7 +72,7 @@ impl Caller {
     ///
     /// # Errors
     /// [`Error::Full`] when as many calls are outstanding as there may be, [`Error::Closed`], [`Error::Corrupt`].
-    #[inline]
+    #[inline(always)]
     pub fn post(&mut self, request: &Message) -> Result<Call, Error> {
         self.link.check()?;
         let Some(following) = self.free.pop().or_else(|| self.reclaim()) else {
@@ -91,7 +93,7 @@ impl Caller {
     /// # Errors
     /// [`Error::Stale`] when the call is not outstanding; [`Error::Refused`] when the peer took it and will not answer;
     /// [`Error::Closed`] when the peer is gone and there is no response; [`Error::Corrupt`].
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self, call: &Call) -> Result<Option<Message>, Error> {
         let index = usize::from(call.line);
         let sent = Status(self.sent.get(index).copied().unwrap_or(0));
@@ -186,7 +188,7 @@ impl Callee {
     ///
     /// # Errors
     /// [`Error::Closed`] when the peer is gone and there is no request left, [`Error::Corrupt`].
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self) -> Result<Option<Request>, Error> {
         let index = usize::from(self.next);
         // An end without call lines receives nothing.
@@ -220,7 +222,7 @@ impl Callee {
     /// # Errors
     /// [`Error::Stale`] when the request was not taken here. Whether the peer is still there is not told: an answer to
     /// nobody is no error.
-    #[inline]
+    #[inline(always)]
     pub fn reply(&mut self, request: Request, response: &Message) -> Result<(), Error> {
         self.finish(&request, ANSWERED, response)
     }
@@ -233,7 +235,7 @@ impl Callee {
         self.finish(&request, REFUSED, &Message::default())
     }
 
-    #[inline]
+    #[inline(always)]
     fn finish(&mut self, request: &Request, short: u16, response: &Message) -> Result<(), Error> {
         let index = usize::from(request.line);
         let known = Status(self.known.get(index).copied().unwrap_or(0));

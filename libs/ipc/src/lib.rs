@@ -5,6 +5,7 @@ extern crate alloc;
 extern crate std;
 
 mod atomic;
+mod barrier;
 mod call;
 mod channel;
 mod error;

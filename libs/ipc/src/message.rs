@@ -25,12 +25,14 @@ impl Tag {
     ///
     /// # Panics
     /// When `number` does not fit 20 bits; in a constant that is a compile error.
+    #[inline(always)]
     pub const fn new(number: u32) -> Tag {
         assert!(number <= Tag::MAX.0, "a tag has 20 bits");
         Tag(number)
     }
 
     /// Its number.
+    #[inline(always)]
     pub const fn number(self) -> u32 {
         self.0
     }
@@ -52,14 +54,11 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message of these words; those not given are 0.
-    ///
-    /// # Panics
-    /// When there are more than seven.
-    pub fn new(tag: Tag, words: &[u64]) -> Message {
-        let mut message = Message { tag, words: [0; 7] };
-        message.words[..words.len()].copy_from_slice(words);
-        message
+    /// A message of these words, at most seven (more do not compile); those not given are 0.
+    #[inline(always)]
+    pub fn new<const N: usize>(tag: Tag, words: &[u64; N]) -> Message {
+        const { assert!(N <= 7, "a message has seven words") };
+        Message { tag, words: core::array::from_fn(|i| if i < N { words[i] } else { 0 }) }
     }
 }
 

@@ -52,7 +52,7 @@ impl Sender {
     /// # Errors
     /// [`Error::Full`] when the peer has not told of having taken enough of what was sent (up to a quarter of the ring may be
     /// taken and not told of); [`Error::Closed`]; [`Error::Corrupt`].
-    #[inline]
+    #[inline(always)]
     pub fn send(&mut self, packet: &Packet) -> Result<(), Error> {
         if self.tail - self.head == self.slots.len_lines() as u64 {
             self.make_room()?;
@@ -109,7 +109,7 @@ impl Receiver {
     ///
     /// # Errors
     /// [`Error::Closed`] when the peer is gone and all that it sent was taken; [`Error::Corrupt`].
-    #[inline]
+    #[inline(always)]
     pub fn poll(&mut self) -> Result<Option<Packet>, Error> {
         let len = self.slots.len_lines();
         if len == 0 {
@@ -135,7 +135,7 @@ impl Receiver {
 
     /// `status` is not this lap's: is that as it should be, and is there still somebody to wait for? Gives this lap's status
     /// word if it came meanwhile.
-    #[inline]
+    #[inline(never)]
     fn nothing_yet(&mut self, status: Status) -> Result<Option<Status>, Error> {
         let len = self.slots.len_lines();
         let lap_now = lap(self.head, len);

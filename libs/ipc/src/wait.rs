@@ -31,35 +31,39 @@ pub trait Doorbell {
 
 /// How long to spin before sleeping, learnt from what happened before.
 ///
-/// A wait that ended while spinning moves the limit towards twice what it took; one that had to sleep halves it. So an end whose
-/// peer answers at once never sleeps, and one that waits for seconds hardly spins.
+/// A wait that ended while spinning moves the limit towards twice what it took; one that had to sleep halves it, down to an eighth
+/// of the most. Now and then the most is tried again, since who sleeps does not learn that the peer has become quick. So an end
+/// whose peer answers at once never sleeps, and one that waits for seconds spins for a few microseconds before.
 #[derive(Clone, Debug)]
 pub struct Patience {
     limit: u32,
     most: u32,
+    /// How many waits in a row had to sleep.
+    in_vain: u32,
 }
 
 impl Patience {
     /// Spins at most `most` times; 0 is right where the peer needs this very core.
     pub const fn new(most: u32) -> Patience {
-        Patience { limit: most, most }
+        Patience { limit: most, most, in_vain: 0 }
     }
 
     /// How often to try before sleeping.
     pub fn limit(&self) -> u32 {
-        self.limit
+        if self.in_vain % 16 == 15 { self.most } else { self.limit }
     }
 
     /// The wait ended after so many tries.
     pub fn paid(&mut self, tries: u32) {
-        let wanted = tries.saturating_mul(2).max(16).min(self.most);
+        self.in_vain = 0;
+        let wanted = tries.saturating_mul(2).clamp(self.most / 8, self.most);
         self.limit = if wanted > self.limit { wanted } else { self.limit - (self.limit - wanted) / 8 };
     }
 
     /// The wait had to sleep.
     pub fn was_in_vain(&mut self) {
-        // Never to nothing: a peer that has become quick again has to be noticed.
-        self.limit = (self.limit / 2).max(self.most.min(16));
+        self.in_vain = self.in_vain.wrapping_add(1);
+        self.limit = (self.limit / 2).max(self.most / 8);
     }
 }
 
@@ -136,22 +140,22 @@ impl<B: Doorbell> Waiter<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     #[test]
     fn patience_falls_when_waits_sleep_and_returns_when_they_pay() {
-        let mut patience = Patience::new(1000);
-        for _ in 0..20 {
-            patience.was_in_vain();
-        }
-        assert_eq!(patience.limit(), 16);
-        patience.paid(15);
-        patience.paid(29);
-        assert_eq!(patience.limit(), 58);
+        let mut patience = Patience::new(800);
+        assert_eq!(patience.limit(), 800);
+        let limits: Vec<u32> = (0..31).map(|_| (patience.was_in_vain(), patience.limit()).1).collect();
+        assert_eq!(limits[..4], [400, 200, 100, 100]);
+        assert_eq!(limits.iter().filter(|limit| **limit == 800).count(), 2, "the most is tried again: {limits:?}");
+        patience.paid(200);
+        assert_eq!(patience.limit(), 400);
         patience.paid(5000);
-        assert_eq!(patience.limit(), 1000);
+        assert_eq!(patience.limit(), 800);
         for _ in 0..200 {
             patience.paid(10);
         }
-        assert!(patience.limit() < 40, "{patience:?}");
+        assert!(patience.limit() < 110, "{patience:?}");
     }
 }
