@@ -6,7 +6,6 @@ use alloc::rc::Rc;
 use alloc::sync::Arc;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
-use core::hint::spin_loop;
 
 use refs::{Cx, Waker};
 use tasks::rt;
@@ -517,7 +516,6 @@ pub(super) fn wait_async<T>(
             patience.borrow_mut().paid(tries);
             return Ok(result);
         }
-        spin_loop();
         rt::yield_async(cx);
     }
     patience.borrow_mut().was_in_vain();
