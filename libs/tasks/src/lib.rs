@@ -23,6 +23,8 @@
 //!
 //! Invariants: a task runs on at most one worker (checked: `running`); a stack is in exactly one place: in the pool, kept by one
 //! suspended task, or current on one worker; exactly one `Cx` is reachable from a stack.
+// Under loom there is only `tests/loom.rs`, which has the parts that threads share.
+#![cfg(not(ebb_loom))]
 #![no_std]
 extern crate alloc;
 #[cfg(any(test, feature = "std"))]

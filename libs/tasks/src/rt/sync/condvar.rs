@@ -14,9 +14,11 @@ pub struct Condvar {
 }
 
 impl Condvar {
-    /// A condition variable at which nobody waits.
-    pub const fn new() -> Self {
-        Condvar { waiters: SpinLock::new(Waiters::new()) }
+    const_fn! {
+        /// A condition variable at which nobody waits.
+        pub fn new() -> Self {
+            Condvar { waiters: SpinLock::new(Waiters::new()) }
+        }
     }
 
     /// Gives the lock away, waits for a signal, and takes the lock again.

@@ -23,9 +23,11 @@ struct State {
 }
 
 impl EventCount {
-    /// A count of 0.
-    pub const fn new() -> Self {
-        EventCount { state: SpinLock::new(State { count: 0, waiting: BTreeMap::new(), arrivals: 0 }) }
+    const_fn! {
+        /// A count of 0.
+        pub fn new() -> Self {
+            EventCount { state: SpinLock::new(State { count: 0, waiting: BTreeMap::new(), arrivals: 0 }) }
+        }
     }
 
     /// How many events there were.

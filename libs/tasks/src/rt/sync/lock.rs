@@ -13,9 +13,11 @@ use crate::rt::Canceled;
 pub struct RawLock(Semaphore);
 
 impl RawLock {
-    /// A free lock.
-    pub const fn new() -> Self {
-        RawLock(Semaphore::new(1))
+    const_fn! {
+        /// A free lock.
+        pub fn new() -> Self {
+            RawLock(Semaphore::new(1))
+        }
     }
 
     /// Takes the lock; waits for its turn while another task has it.
@@ -61,9 +63,11 @@ unsafe impl<T: ?Sized + Send> Send for Lock<T> {}
 unsafe impl<T: ?Sized + Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
-    /// A free lock around `value`.
-    pub const fn new(value: T) -> Self {
-        Lock { raw: RawLock::new(), value: UnsafeCell::new(value) }
+    const_fn! {
+        /// A free lock around `value`.
+        pub fn new(value: T) -> Self {
+            Lock { raw: RawLock::new(), value: UnsafeCell::new(value) }
+        }
     }
 
     /// The value, by the lock's owner.

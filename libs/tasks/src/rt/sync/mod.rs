@@ -22,6 +22,19 @@
 //! ([`refs::StrongRc`]) is waited at through the object's [`WeakRc`](refs::WeakRc), by the functions with `weak` in their names: while the task waits it borrows nothing. The
 //! destruction wakes all, who find the object gone.
 
+/// A function that is `const`, except where loom explores how threads can interleave (`tests/loom.rs`), whose locks are made at run time.
+macro_rules! const_fn {
+    ($(#[$meta:meta])* $visibility:vis fn $name:ident($($arguments:tt)*) -> $result:ty $body:block) => {
+        #[cfg(not(ebb_loom))]
+        $(#[$meta])*
+        $visibility const fn $name($($arguments)*) -> $result $body
+
+        #[cfg(ebb_loom)]
+        $(#[$meta])*
+        $visibility fn $name($($arguments)*) -> $result $body
+    };
+}
+
 mod condvar;
 mod event_count;
 mod lock;

@@ -34,9 +34,11 @@ struct Entry {
 }
 
 impl Queue {
-    /// A line in which nobody stands.
-    pub const fn new() -> Self {
-        Queue { state: SpinLock::new(State { line: VecDeque::new(), next: 0 }) }
+    const_fn! {
+        /// A line in which nobody stands.
+        pub fn new() -> Self {
+            Queue { state: SpinLock::new(State { line: VecDeque::new(), next: 0 }) }
+        }
     }
 
     /// Stands in line, behind all others.

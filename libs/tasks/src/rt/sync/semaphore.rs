@@ -20,9 +20,11 @@ struct State {
 }
 
 impl Semaphore {
-    /// A semaphore with `units` to be had.
-    pub const fn new(units: usize) -> Self {
-        Semaphore { state: SpinLock::new(State { units, waiters: Waiters::new() }) }
+    const_fn! {
+        /// A semaphore with `units` to be had.
+        pub fn new(units: usize) -> Self {
+            Semaphore { state: SpinLock::new(State { units, waiters: Waiters::new() }) }
+        }
     }
 
     /// Takes a unit; waits for its turn while there is none.
