@@ -10,9 +10,9 @@ use tasks::rt::{self, Cx};
 use crate::line::Samples;
 use crate::machine::beside;
 
-const GEOMETRY: Geometry = match Geometry::new(64, 128) {
+const GEOMETRY: Geometry = match Geometry::new(128, 128) {
     Ok(geometry) => geometry,
-    Err(_) => panic!("64 lines and 128 slots are allowed"),
+    Err(_) => panic!("128 lines and 128 slots are allowed"),
 };
 
 #[inline(always)]

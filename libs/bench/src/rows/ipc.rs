@@ -28,6 +28,7 @@ pub fn lines() -> Vec<Line> {
         calls::<4>("calls, 4 in flight", Unit::PerTenThousand).goal(Goal::Least(64.0)),
         calls::<16>("calls, 16 in flight", Unit::PerTenThousand).goal(Goal::Least(85.0)),
         calls::<32>("calls, 32 in flight", Unit::PerTenThousand),
+        deep_calls(),
         calls_of_tasks::<1>("calls of tasks, 1 task (experiment 6.4, synchronous)"),
         calls_of_tasks::<16>("calls of tasks, 16 tasks (experiment 6.4, asynchronous)"),
         calls_of_tasks::<48>("calls of tasks, 48 tasks (experiment 6.4, asynchronous)"),
@@ -230,11 +231,25 @@ fn alone<C: Channel>(s: &mut Samples) {
 }
 
 fn calls<const IN_FLIGHT: usize>(title: &'static str, unit: Unit) -> Line {
-    Line::new(title)
+    let line = Line::new(title)
         .unit(unit)
         .ours("ebb-ipc call lines", |s| ours::calls(s, IN_FLIGHT, CALLS))
-        .ours("ebb-ipc rings", |s| ours::ring_calls(s, IN_FLIGHT, CALLS))
-        .peer("fipc layout, two lines", |s| call::<Fipc>(s, IN_FLIGHT))
+        .ours("ebb-ipc rings", |s| ours::ring_calls(s, IN_FLIGHT, CALLS));
+    beside_peers::<IN_FLIGHT>(line)
+}
+
+/// So many that rings are the better way.
+fn deep_calls() -> Line {
+    let line = Line::new("calls, 64 in flight")
+        .unit(Unit::PerTenThousand)
+        .goal(Goal::Least(250.0))
+        .ours("ebb-ipc rings", |s| ours::ring_calls(s, 64, CALLS))
+        .ours("ebb-ipc call lines", |s| ours::calls(s, 64, CALLS));
+    beside_peers::<64>(line)
+}
+
+fn beside_peers<const IN_FLIGHT: usize>(line: Line) -> Line {
+    line.peer("fipc layout, two lines", |s| call::<Fipc>(s, IN_FLIGHT))
         .peer("rtrb", |s| call::<Rtrb>(s, IN_FLIGHT))
         .peer("ringbuf", |s| call::<Ringbuf>(s, IN_FLIGHT))
         .peer("crossbeam-channel", |s| call::<Crossbeam>(s, IN_FLIGHT))
