@@ -72,6 +72,7 @@ check: ## Formatting, clippy, and where `unsafe` may be
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure >/dev/null
 
 .PHONY: lint
+PUBLISHED := ebb-refs ebb-tasks ebb-ipc
 LINTED := ebb-refs ebb-tasks ebb-ipc ebb-example-kv
 lint: ## The names and types of what may suspend
 	$(call say,'What may suspend')
@@ -125,6 +126,10 @@ check-soundness: ## Unsafe code under loom and the sanitizers; CHECKER=thread, P
 
 check-executed: ## Which unsafe blocks of the libraries run under those checkers
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure -- --executed
+
+.PHONY: package
+package: ## Package the libraries as a registry would get them, and build the packages
+	@$(HOST_CARGO) package $(PUBLISHED:%=-p %)
 
 # Measuring and reading
 
