@@ -82,6 +82,28 @@ fn a_removed_id_does_not_find_the_task_that_was_saved_under_it() {
 }
 
 #[test]
+fn a_task_that_was_aborted_while_it_was_saved_is_found_no_more() {
+    rt::run(|cx| {
+        let id = Id::create(cx).expect("an id");
+        let task: Cell<Option<AweRef>> = Cell::new(None);
+        let next: Cell<Option<AweRef>> = Cell::new(None);
+        rt::finish_async(cx, |scope, cx| {
+            scope.spawn_async(cx, |cx| {
+                task.set(Some(rt::current(cx)));
+                let _ = rt::yield_and_save_no_dispatch_async(cx, id);
+            });
+            rt::abort_async(cx, task.get().expect("it has run")).expect("it is suspended");
+            // Another task in the same memory.
+            scope.spawn_async(cx, |cx| rt::suspend_then_async(cx, |me| next.set(Some(me))));
+            assert_eq!(rt::yield_to_id_async(cx, id), Err(NotSaved::NotSuspended));
+            assert_eq!(rt::yield_and_save_async(cx, id), Ok(()));
+            assert_eq!(id.get(cx), Err(NotSaved::Empty));
+            next.get().expect("it has run").schedule().expect("it is suspended");
+        });
+    });
+}
+
+#[test]
 fn two_tasks_cannot_be_saved_under_one_id() {
     rt::run(|cx| {
         let id = Id::create(cx).expect("an id");

@@ -111,10 +111,25 @@ impl Awe {
         AweRef { awe: self, life: self.life.load(Ordering::Relaxed) & !(NEXT_LIFE - 1) }
     }
 
+    /// Gives out a name that was kept where it does not count as given out. It may be void: then it stays so.
+    pub(crate) fn reference_if(&'static self, name: AweRef) -> AweRef {
+        if name.is_alive() {
+            self.reference();
+        }
+        name
+    }
+
     /// One of [`states`].
     #[inline(always)]
     pub(crate) fn state(&self) -> u64 {
         self.life.load(Ordering::Relaxed) & (NEXT_LIFE - 1)
+    }
+
+    /// The running task, which is active, parks.
+    #[inline(always)]
+    pub(crate) fn park(&self) {
+        let active = self.life.load(Ordering::Relaxed);
+        self.life.store(active + (states::PARKED - states::ACTIVE), Ordering::Relaxed);
     }
 
     /// By the owner.

@@ -4,11 +4,12 @@
 use alloc::boxed::Box;
 use core::cell::Cell;
 use core::fmt;
+use core::sync::atomic::Ordering;
 
 use refs::Cx;
 
 use super::awe::{AweRef, NotSuspended};
-use super::layout::{Awe, IdEntry, Runtime};
+use super::layout::{Awe, IdEntry, NEXT_LIFE, Runtime};
 use super::runtime::runtime;
 
 /// A number under which a task can be saved, valid on the thread that created it until it is removed.
@@ -138,7 +139,9 @@ impl Id {
     /// # Errors
     /// [`NotSaved::BadId`], or [`NotSaved::Empty`].
     pub fn get(self, cx: &Cx) -> Result<AweRef, NotSaved> {
-        runtime(cx).saved(self)
+        let (_, task) = runtime(cx).occupied(self)?;
+        // Somebody has its name now: it must not outlive the task unnoticed.
+        Ok(task.awe.reference_if(task))
     }
 }
 
@@ -171,38 +174,38 @@ impl Runtime {
         let entry = self.id_entry(id)?;
         entry.generation.set(id.generation().wrapping_add(1));
         entry.next_free.set(self.ids_free.replace(id.slot() as u32 + 1));
-        Ok(entry.saved.take().map(|awe| AweRef { awe, life: entry.life.get() }))
+        Ok(entry.saved.take().map(|awe| awe.reference_if(AweRef { awe, life: entry.life.get() })))
     }
 
-    /// Enters the running task under an id at which nobody is.
+    /// The entry of an id, if nobody is saved there.
     #[inline(always)]
-    pub(crate) fn save(&self, id: Id) -> Result<Saved, NotSaved> {
+    pub(crate) fn vacant(&self, id: Id) -> Result<&IdEntry, NotSaved> {
         let entry = self.id_entry(id)?;
-        if entry.saved.get().is_some() {
-            return Err(NotSaved::Taken);
+        match entry.saved.get() {
+            // A task that was aborted meanwhile does not count.
+            Some(awe) if (AweRef { awe, life: entry.life.get() }).is_alive() => Err(NotSaved::Taken),
+            _ => Ok(entry),
         }
-        let me = self.running();
-        entry.saved.set(Some(me));
-        entry.life.set(me.reference().life);
-        Ok(Saved { id, me })
     }
 
-    /// The running task goes on: its entry, if it still is one, names nobody.
+    /// The entry of an id at which a task is saved, and that task.
     #[inline(always)]
-    pub(crate) fn unsave(&self, saved: Saved) {
-        if let Ok(entry) = self.id_entry(saved.id)
-            && entry.saved.get().is_some_and(|there| core::ptr::eq(there, saved.me))
+    pub(crate) fn occupied(&self, id: Id) -> Result<(&IdEntry, AweRef), NotSaved> {
+        let entry = self.id_entry(id)?;
+        let awe = entry.saved.get().ok_or(NotSaved::Empty)?;
+        Ok((entry, AweRef { awe, life: entry.life.get() }))
+    }
+
+    /// A task goes on whose entry, if it still is one, names it: now it names nobody.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn unsave(&self, me: &'static Awe) {
+        let id = Id(me.saved_under.replace(0));
+        if let Ok(entry) = self.id_entry(id)
+            && entry.saved.get().is_some_and(|there| core::ptr::eq(there, me))
         {
             entry.saved.set(None);
         }
-    }
-
-    /// The task under an id.
-    #[inline(always)]
-    pub(crate) fn saved(&self, id: Id) -> Result<AweRef, NotSaved> {
-        let entry = self.id_entry(id)?;
-        let awe = entry.saved.get().ok_or(NotSaved::Empty)?;
-        Ok(AweRef { awe, life: entry.life.get() })
     }
 
     #[cold]
@@ -252,9 +255,21 @@ impl Runtime {
     }
 }
 
-/// That the running task was entered under an id.
-#[derive(Clone, Copy)]
-pub(crate) struct Saved {
-    id: Id,
-    me: &'static Awe,
+impl IdEntry {
+    /// Enters the running task, which is about to suspend, under the id of this entry.
+    #[inline(always)]
+    pub(crate) fn save(&self, id: Id, me: &'static Awe) {
+        self.saved.set(Some(me));
+        self.life.set(me.life.load(Ordering::Relaxed) & !(NEXT_LIFE - 1));
+        me.saved_under.set(id.0);
+    }
+
+    /// The task that was found under the id of this entry is about to go on. If it had saved itself there, it is there no more.
+    #[inline(always)]
+    pub(crate) fn resumed(&self, id: Id, task: &Awe) {
+        if task.saved_under.get() == id.0 {
+            task.saved_under.set(0);
+            self.saved.set(None);
+        }
+    }
 }

@@ -72,7 +72,8 @@ pub struct Awe {
     pub(crate) block: Cell<*const Finish>,
     /// Bits of [`awe_flags`].
     pub(crate) flags: Cell<u32>,
-    pub(crate) _reserved: u32,
+    /// The id under which it saved itself, as long as it is suspended and was not resumed by that id; else 0, which is no id.
+    pub(crate) saved_under: Cell<u32>,
     /// The next one in the pool. Kept while the task lives: as a rule it is still right when the task goes back.
     pub(crate) next: Cell<Option<&'static Awe>>,
     /// For waits with a [`Waker`](refs::Waker).
@@ -199,6 +200,7 @@ const _: () = {
     assert!(offset_of!(Awe, runtime) == 72);
     assert!(offset_of!(Awe, block) == 80);
     assert!(offset_of!(Awe, flags) == 88);
+    assert!(offset_of!(Awe, saved_under) == 92);
     assert!(offset_of!(Awe, next) == 96);
     assert!(size_of::<Awe>() == 192 && align_of::<Awe>() == 64);
 

@@ -159,7 +159,7 @@ impl Runtime {
             runtime: self,
             block: Cell::new(null()),
             flags: Cell::new(0),
-            _reserved: 0,
+            saved_under: Cell::new(0),
             next: Cell::new(None),
             wake: WakeSlot::with_token(make_ready, address),
             remote_next: AtomicPtr::default(),
@@ -239,6 +239,7 @@ impl Runtime {
     pub(crate) fn retire(&self, awe: &Awe) {
         awe.life.fetch_add(NEXT_LIFE, Ordering::AcqRel);
         awe.flags.set(0);
+        awe.saved_under.set(0);
         awe.name.set("");
         awe.waits_for.set(&"");
     }

@@ -32,10 +32,15 @@ pub(crate) fn suspending(cx: &mut Cx) -> (&'static Runtime, &'static Awe) {
     (runtime, runtime.running())
 }
 
+/// Says to the compiler that the block it is called in is the less likely one: a task suspends for the first time only once.
+#[cold]
+fn seldom() {}
+
 /// If `me` is attached: detaches it, and says who called it.
 #[inline(always)]
 pub(crate) fn detach(me: &'static Awe) -> Option<&'static Awe> {
     let parent = me.parent.get()?;
+    seldom();
     me.parent.set(None);
     // SAFETY: a task that is attached is in a block of a task that has not ended, so the block exists.
     let block = unsafe { &*me.home.get() };
@@ -186,7 +191,7 @@ pub fn hand_over_async(cx: &mut Cx, target: AweRef) -> Result<(), NotSuspended> 
         return Err(NotSuspended);
     }
     let took = take(runtime, me, target)?;
-    me.set_state(states::PARKED);
+    me.park();
     go_to(runtime, me, target, took);
     Ok(())
 }
@@ -208,9 +213,11 @@ fn go_to(runtime: &'static Runtime, me: &'static Awe, target: AweRef, took: Targ
 /// [`NotSaved`] if there is no such id, or another task is saved under it; then nothing has happened.
 #[inline(always)]
 pub fn yield_and_save_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
-    let saved = runtime(cx).save(id)?;
+    let runtime = runtime(cx);
+    let me = runtime.running();
+    runtime.vacant(id)?.save(id, me);
     yield_async(cx);
-    runtime(cx).unsave(saved);
+    back(runtime, me);
     Ok(())
 }
 
@@ -220,10 +227,21 @@ pub fn yield_and_save_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
 /// As for [`yield_and_save_async`].
 #[inline(always)]
 pub fn yield_and_save_no_dispatch_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
-    let saved = runtime(cx).save(id)?;
+    let runtime = runtime(cx);
+    let me = runtime.running();
+    runtime.vacant(id)?.save(id, me);
     suspend_async(cx);
-    runtime(cx).unsave(saved);
+    back(runtime, me);
     Ok(())
+}
+
+/// The task that saved itself under an id goes on.
+#[inline(always)]
+fn back(runtime: &'static Runtime, me: &'static Awe) {
+    // Who resumes it by its id has taken it out there.
+    if me.saved_under.get() != 0 {
+        runtime.unsave(me);
+    }
 }
 
 /// Yields to the task that is saved under `id`, as [`yield_to_async`] does.
@@ -232,9 +250,7 @@ pub fn yield_and_save_no_dispatch_async(cx: &mut Cx, id: Id) -> Result<(), NotSa
 /// [`NotSaved`] if there is no such id, or no suspended task is saved under it; then nothing has happened.
 #[inline(always)]
 pub fn yield_to_id_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
-    let target = runtime(cx).saved(id)?;
-    yield_to_async(cx, target)?;
-    Ok(())
+    go_to_id_async::<true>(cx, id, None)
 }
 
 /// Hands over to the task that is saved under `id`, as [`hand_over_async`] does.
@@ -243,9 +259,7 @@ pub fn yield_to_id_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
 /// As for [`yield_to_id_async`].
 #[inline(always)]
 pub fn yield_to_id_no_dispatch_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
-    let target = runtime(cx).saved(id)?;
-    hand_over_async(cx, target)?;
-    Ok(())
+    go_to_id_async::<false>(cx, id, None)
 }
 
 /// Yields to the task that is saved under `to`; meanwhile the running one, which is queued, can be found under `from`.
@@ -254,12 +268,7 @@ pub fn yield_to_id_no_dispatch_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved
 /// [`NotSaved`] as for [`yield_to_id_async`] and [`yield_and_save_async`]; then nothing has happened.
 #[inline(always)]
 pub fn yield_to_id_and_save_async(cx: &mut Cx, to: Id, from: Id) -> Result<(), NotSaved> {
-    let target = runtime(cx).saved(to)?;
-    let saved = runtime(cx).save(from)?;
-    let result = yield_to_async(cx, target);
-    runtime(cx).unsave(saved);
-    result?;
-    Ok(())
+    go_to_id_async::<true>(cx, to, Some(from))
 }
 
 /// Hands over to the task that is saved under `to`; the running one is suspended and can be found under `from`.
@@ -268,10 +277,34 @@ pub fn yield_to_id_and_save_async(cx: &mut Cx, to: Id, from: Id) -> Result<(), N
 /// As for [`yield_to_id_and_save_async`].
 #[inline(always)]
 pub fn yield_to_id_and_save_no_dispatch_async(cx: &mut Cx, to: Id, from: Id) -> Result<(), NotSaved> {
-    let target = runtime(cx).saved(to)?;
-    let saved = runtime(cx).save(from)?;
-    let result = hand_over_async(cx, target);
-    runtime(cx).unsave(saved);
-    result?;
+    go_to_id_async::<false>(cx, to, Some(from))
+}
+
+/// Switches to the task under `to`, which is of this thread as all in the table are. The running one is queued or suspended, and
+/// saved under `from`.
+#[inline(always)]
+#[cfg_attr(false, ebb_lint::leaf)]
+fn go_to_id_async<const QUEUED: bool>(cx: &mut Cx, to: Id, from: Option<Id>) -> Result<(), NotSaved> {
+    let (runtime, me) = suspending(cx);
+    let (entry, target) = runtime.occupied(to)?;
+    let place = match from {
+        Some(from) => Some((runtime.vacant(from)?, from)),
+        None => None,
+    };
+    let took = take(runtime, me, target)?;
+    entry.resumed(to, target.awe);
+    if let Some((place, from)) = place {
+        place.save(from, me);
+    }
+    if QUEUED {
+        runtime.push_back(me);
+        runtime.make_room();
+    } else {
+        me.park();
+    }
+    go_to(runtime, me, target, took);
+    if from.is_some() {
+        back(runtime, me);
+    }
     Ok(())
 }
