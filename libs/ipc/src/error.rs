@@ -22,6 +22,8 @@ pub enum Error {
     NoCookie,
     /// The one who was asked dropped the request without an answer.
     Refused,
+    /// The task's block was asked to end first.
+    Canceled,
 }
 
 impl Error {
@@ -36,6 +38,7 @@ impl Error {
             Error::BadRegion => 74, // EBADMSG
             Error::NoCookie => 12,  // ENOMEM
             Error::Refused => 111,  // ECONNREFUSED
+            Error::Canceled => 125, // ECANCELED
         }
     }
 }
@@ -51,6 +54,7 @@ impl fmt::Display for Error {
             Error::BadRegion => "the shared region is not a channel",
             Error::NoCookie => "too many requests are outstanding",
             Error::Refused => "the request was dropped without an answer",
+            Error::Canceled => "canceled",
         })
     }
 }

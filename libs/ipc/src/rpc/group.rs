@@ -7,8 +7,12 @@ use core::cell::RefCell;
 use refs::Cx;
 use tasks::rt;
 
-use super::port::{Port, Request, wait_async};
+use super::port::{Port, Request};
+use super::waiting::{OnCancel, wait_async};
 use crate::{Error, Patience};
+
+/// What came from a member, and the member's index.
+pub type FromMember = (usize, Result<Request, Error>);
 
 /// Ports that are polled in turns: after a request from one, all others are asked before it is asked again.
 #[derive(Default)]
@@ -56,7 +60,7 @@ impl Group {
 
     /// Takes the next request of any member, and says which one's it is. A member that fails is taken out of the group, and its
     /// error is what comes from it last.
-    pub fn poll_recv(&mut self, cx: &Cx) -> Option<(usize, Result<Request, Error>)> {
+    pub fn poll_recv(&mut self, cx: &Cx) -> Option<FromMember> {
         let count = self.members.len();
         for offset in 0..count {
             let index = (self.next + offset) % count;
@@ -74,19 +78,33 @@ impl Group {
     }
 
     /// Waits for the next request of any member, as [`poll_recv`](Self::poll_recv) takes it; `None` when there are no members.
-    pub fn recv_async(&mut self, cx: &mut Cx) -> Option<(usize, Result<Request, Error>)> {
+    pub fn recv_async(&mut self, cx: &mut Cx) -> Option<FromMember> {
+        // Without cancellation nothing goes wrong: an error of a member is a result.
+        self.next_async(cx, OnCancel::GoesOn).unwrap_or(None)
+    }
+
+    /// Waits for the next request of any member, unless the task's block is asked to end; `None` when there are no members.
+    ///
+    /// # Errors
+    /// [`Error::Canceled`], even if something has come, which stays for the next who looks.
+    pub fn recv_x_async(&mut self, cx: &mut Cx) -> Result<Option<FromMember>, Error> {
+        self.next_async(cx, OnCancel::Ends)
+    }
+
+    fn next_async(&mut self, cx: &mut Cx, on_cancel: OnCancel) -> Result<Option<FromMember>, Error> {
+        on_cancel.check(cx)?;
         if let Some(polled) = self.poll_recv(cx) {
-            return Some(polled);
+            return Ok(Some(polled));
         }
         if self.is_empty() {
-            return None;
+            return Ok(None);
         }
         let members: Vec<Rc<Port>> = self.members.iter().flatten().cloned().collect();
         let patience = core::mem::take(&mut self.patience);
         let enter = |waker, cx: &Cx| members.iter().for_each(|port| port.enter(waker, cx));
-        let received = wait_async(cx, &patience, enter, |cx| Ok(self.poll_recv(cx)));
+        let received = wait_async(cx, on_cancel, &patience, enter, |cx| Ok(self.poll_recv(cx)));
         self.patience = patience;
-        received.ok()
+        received.map(Some)
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `thc_get_request_cookie`, `thc_kill_request_cookie` | the value of `send_request_async`, [`Port::kill_request_cookie`] |
 //! | `thc_channel_is_live`, `is_dead`, `mark_dead` | [`Port::is_live`], [`Port::is_dead`], [`Port::mark_dead`] |
 //! | the dispatch loop | [`dispatch_async`] |
+//! | Flounder's `send_x`, `recv_x`, `recv_any_x`, `call_x` | [`Port::send_x_async`], [`Port::recv_x_async`], [`Group::recv_x_async`], [`Port::call_x_async`] |
 //!
 //! How a message passes: whoever of the thread's tasks looks (it waits for a response, or polls for requests) takes everything that
 //! has come. A response goes into the slot of its cookie, and the task that waits for it is made ready; a request goes into the
@@ -29,9 +30,10 @@ mod port;
 #[cfg(all(feature = "std", target_os = "linux"))]
 mod process;
 mod sleepers;
+mod waiting;
 
 pub use cookies::Cookie;
-pub use group::{Group, dispatch_async};
+pub use group::{FromMember, Group, dispatch_async};
 pub use port::{Counts, Port, Request, Seed, Way, pair};
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use process::{accept, offer};

@@ -8,10 +8,10 @@ use core::any::Any;
 use core::cell::{Cell, RefCell};
 
 use refs::{Cx, Waker};
-use tasks::rt;
 
 use super::cookies::{Cookie, Cookies, State};
 use super::sleepers::Sleepers;
+use super::waiting::{OnCancel, wait_async};
 use crate::{Endpoint, Error, Geometry, Kind, Link, Message, Packet, Patience, call};
 
 /// How many messages one look takes out of the ring at most, so that it ends also if the peer sends for ever.
@@ -142,9 +142,21 @@ impl Port {
     /// # Errors
     /// [`Error::Closed`], [`Error::Corrupt`], [`Error::NoCookie`].
     pub fn send_request_async(&self, cx: &mut Cx, request: &Message) -> Result<Cookie, Error> {
+        self.request_async(cx, OnCancel::GoesOn, request)
+    }
+
+    /// Sends a request, unless the task's block is asked to end.
+    ///
+    /// # Errors
+    /// [`Error::Canceled`], even if there is room, and then nothing was sent; else as [`send_request_async`](Self::send_request_async).
+    pub fn send_request_x_async(&self, cx: &mut Cx, request: &Message) -> Result<Cookie, Error> {
+        self.request_async(cx, OnCancel::Ends, request)
+    }
+
+    fn request_async(&self, cx: &mut Cx, on_cancel: OnCancel, request: &Message) -> Result<Cookie, Error> {
         let cookie = self.inner.borrow_mut().cookies.reserve()?;
         let mut unsent = Unsent { port: self, cookie: Some(cookie) };
-        self.wait_for_room_async(cx, |inner| {
+        self.wait_for_room_async(cx, on_cancel, |inner| {
             let sent = match inner.way {
                 Way::CallLines => State::Line(inner.end.caller.post(request)?),
                 Way::Rings => {
@@ -166,11 +178,25 @@ impl Port {
     /// [`Error::Stale`] when the request is not outstanding (its response was taken, another task waits for it, or it was
     /// killed meanwhile), [`Error::Refused`], [`Error::Closed`], [`Error::Corrupt`]; the cookie is spent in each case but the first.
     pub fn recv_response_async(&self, cx: &mut Cx, cookie: Cookie) -> Result<Message, Error> {
+        self.response_async(cx, OnCancel::GoesOn, cookie)
+    }
+
+    /// Waits for the response to a request, unless the task's block is asked to end.
+    ///
+    /// # Errors
+    /// [`Error::Canceled`], even if the response has come: the request is given up, as by
+    /// [`kill_request_cookie`](Self::kill_request_cookie). Else as [`recv_response_async`](Self::recv_response_async).
+    pub fn recv_response_x_async(&self, cx: &mut Cx, cookie: Cookie) -> Result<Message, Error> {
+        self.response_async(cx, OnCancel::Ends, cookie)
+    }
+
+    fn response_async(&self, cx: &mut Cx, on_cancel: OnCancel, cookie: Cookie) -> Result<Message, Error> {
         self.inner.borrow_mut().cookies.claim(cookie)?;
         // If the task is ended while it waits, its request is given up.
         let mut given_up = Unsent { port: self, cookie: Some(cookie) };
         let response = wait_async(
             cx,
+            on_cancel,
             &self.patience,
             |waker, cx| {
                 self.inner.borrow_mut().cookies.set_waker(cookie, waker);
@@ -178,7 +204,9 @@ impl Port {
             },
             |_| self.take_response(cookie),
         );
-        given_up.cookie = None;
+        if response != Err(Error::Canceled) {
+            given_up.cookie = None;
+        }
         response
     }
 
@@ -192,13 +220,33 @@ impl Port {
         self.recv_response_async(cx, cookie)
     }
 
+    /// Sends a request and waits for its response, unless the task's block is asked to end. The response of a call that was canceled
+    /// is dropped when it comes; other calls are not affected.
+    ///
+    /// # Errors
+    /// Those of [`send_request_x_async`](Self::send_request_x_async) and [`recv_response_x_async`](Self::recv_response_x_async).
+    #[inline]
+    pub fn call_x_async(&self, cx: &mut Cx, request: &Message) -> Result<Message, Error> {
+        let cookie = self.send_request_x_async(cx, request)?;
+        self.recv_response_x_async(cx, cookie)
+    }
+
     /// Sends a message that nobody answers. Suspends while the ring is full.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Corrupt`].
     pub fn send_async(&self, cx: &mut Cx, message: &Message) -> Result<(), Error> {
         let packet = Packet { kind: Kind::Plain, cookie: 0, message: *message };
-        self.wait_for_room_async(cx, |inner| inner.end.sender.send(&packet))
+        self.wait_for_room_async(cx, OnCancel::GoesOn, |inner| inner.end.sender.send(&packet))
+    }
+
+    /// Sends a message that nobody answers, unless the task's block is asked to end.
+    ///
+    /// # Errors
+    /// [`Error::Canceled`], even if there is room, and then nothing was sent; else as [`send_async`](Self::send_async).
+    pub fn send_x_async(&self, cx: &mut Cx, message: &Message) -> Result<(), Error> {
+        let packet = Packet { kind: Kind::Plain, cookie: 0, message: *message };
+        self.wait_for_room_async(cx, OnCancel::Ends, |inner| inner.end.sender.send(&packet))
     }
 
     /// Takes the next request or message, if one has come. Responses that are found on the way go to their owners.
@@ -245,7 +293,15 @@ impl Port {
     /// # Errors
     /// As [`poll_recv`](Self::poll_recv).
     pub fn recv_async(self: &Rc<Self>, cx: &mut Cx) -> Result<Request, Error> {
-        self.wait_async(cx, |cx| self.poll_recv(cx))
+        self.wait_async(cx, OnCancel::GoesOn, |cx| self.poll_recv(cx))
+    }
+
+    /// Waits for the next request or message, unless the task's block is asked to end.
+    ///
+    /// # Errors
+    /// [`Error::Canceled`], even if one has come, which stays for the next who looks; else as [`poll_recv`](Self::poll_recv).
+    pub fn recv_x_async(self: &Rc<Self>, cx: &mut Cx) -> Result<Request, Error> {
+        self.wait_async(cx, OnCancel::Ends, |cx| self.poll_recv(cx))
     }
 
     /// Gives a request up: whoever waits for its response gets [`Error::Stale`], and the response, when it comes, is dropped.
@@ -380,8 +436,10 @@ impl Port {
     fn wait_for_room_async<T>(
         &self,
         cx: &mut Cx,
+        on_cancel: OnCancel,
         mut send: impl FnMut(&mut Inner) -> Result<T, Error>,
     ) -> Result<T, Error> {
+        on_cancel.check(cx)?;
         let mut attempt = || {
             let inner = &mut *self.inner.borrow_mut();
             match send(inner) {
@@ -397,15 +455,20 @@ impl Port {
             Some(sent) => sent,
             None => {
                 let _wanting = Wanting::new(&self.want_room);
-                self.wait_async(cx, |_| attempt())?
+                self.wait_async(cx, on_cancel, |_| attempt())?
             }
         };
         self.notify();
         Ok(sent)
     }
 
-    fn wait_async<T>(&self, cx: &mut Cx, mut step: impl FnMut(&Cx) -> Result<Option<T>, Error>) -> Result<T, Error> {
-        wait_async(cx, &self.patience, |waker, cx| self.enter(waker, cx), &mut step)
+    fn wait_async<T>(
+        &self,
+        cx: &mut Cx,
+        on_cancel: OnCancel,
+        step: impl FnMut(&Cx) -> Result<Option<T>, Error>,
+    ) -> Result<T, Error> {
+        wait_async(cx, on_cancel, &self.patience, |waker, cx| self.enter(waker, cx), step)
     }
 }
 
@@ -432,7 +495,7 @@ impl Request {
             }
             Some(Origin::Ring(cookie)) => {
                 let packet = Packet { kind: Kind::Response, cookie, message: *response };
-                port.wait_for_room_async(cx, |inner| inner.end.sender.send(&packet))
+                port.wait_for_room_async(cx, OnCancel::GoesOn, |inner| inner.end.sender.send(&packet))
             }
         }
     }
@@ -499,39 +562,5 @@ impl<'p> Wanting<'p> {
 impl Drop for Wanting<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
-    }
-}
-
-/// Repeats `step` until it gives something: yields in between while that pays, then parks. `enter` registers the waker wherever
-/// something may happen.
-pub(super) fn wait_async<T>(
-    cx: &mut Cx,
-    patience: &RefCell<Patience>,
-    enter: impl Fn(Waker, &Cx),
-    mut step: impl FnMut(&Cx) -> Result<Option<T>, Error>,
-) -> Result<T, Error> {
-    let limit = patience.borrow().limit();
-    for tries in 0..limit {
-        if let Some(result) = step(cx)? {
-            patience.borrow_mut().paid(tries);
-            return Ok(result);
-        }
-        rt::yield_async(cx);
-    }
-    patience.borrow_mut().was_in_vain();
-    loop {
-        let waker = rt::prepare(cx);
-        enter(waker, cx);
-        match step(cx) {
-            Ok(None) => _ = rt::park_async(cx),
-            Ok(Some(result)) => {
-                rt::finish_wait(cx);
-                return Ok(result);
-            }
-            Err(error) => {
-                rt::finish_wait(cx);
-                return Err(error);
-            }
-        }
     }
 }
