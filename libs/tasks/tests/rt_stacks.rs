@@ -110,7 +110,7 @@ fn memory_of_stacks_that_went_back_is_free() {
                     rt::yield_async(cx);
                 });
             }
-            assert!(resident_bytes() > before + 500 * 8 * 4096);
+            assert!(resident_bytes() > before + 500 * 4 * 4096);
         });
         assert!(resident_bytes() < before + 500 * 2 * 4096);
     });
