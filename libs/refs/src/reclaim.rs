@@ -182,6 +182,11 @@ impl Drop for Back {
     }
 }
 
+/// What [`quiescent`] looks at, for code that has it inlined in another language: while it is false nothing is to be done.
+pub fn waiting_flag() -> *const AtomicBool {
+    &raw const DOMAIN.waiting
+}
+
 /// Frees what can be freed without a suspension: all dead objects, where there is one core.
 #[inline]
 pub fn reclaim(cx: &mut Cx) {

@@ -233,7 +233,7 @@ pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime) -> ! {
 #[cold]
 #[inline(never)]
 #[cfg_attr(false, ebb_lint::leaf)]
-fn wait_for_tasks_async(cx: &mut Cx, block: &Finish) {
+pub(crate) fn wait_for_tasks_async(cx: &mut Cx, block: &Finish) {
     let (runtime, me) = suspending(cx);
     me.set_state(states::FINISHING);
     block.waiter.set(Some(me));

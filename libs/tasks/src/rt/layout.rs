@@ -6,7 +6,7 @@
 
 use core::cell::Cell;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 use refs::WakeSlot;
 
@@ -141,6 +141,8 @@ pub struct Runtime {
     /// Tasks that other threads want to run, latest first; linked by [`Awe::remote_next`].
     pub(crate) remote: RemoteList,
 
+    /// Whether some object waits for suspensions: for C, which looks at it in its own code.
+    pub(crate) reclaim_waiting: Cell<*const AtomicBool>,
     /// First free entry of the id table, plus 1; 0 if there is none.
     pub(crate) ids_free: Cell<u32>,
     /// The colour of the next stack.
@@ -225,6 +227,7 @@ const _: () = {
     assert!(offset_of!(Runtime, ids_len) == 56);
     assert!(offset_of!(Runtime, core) == 60);
     assert!(offset_of!(Runtime, remote) == 64);
+    assert!(offset_of!(Runtime, reclaim_waiting) == 128);
 
     assert!(offset_of!(IdEntry, saved) == 0);
     assert!(offset_of!(IdEntry, generation) == 8);

@@ -47,6 +47,8 @@
 //!    runs in between.
 
 mod awe;
+#[cfg(feature = "c")]
+pub mod c;
 mod cancel;
 #[cfg_attr(ebb_threads, path = "context_threads.rs")]
 mod context;

@@ -118,7 +118,7 @@ impl Runtime {
     /// Throws out the holes, and doubles the ring if it is still more than half full.
     #[cold]
     #[inline(never)]
-    fn close_ranks(&self) {
+    pub(crate) fn close_ranks(&self) {
         let tasks: Vec<&'static Awe> =
             (self.head.get()..self.tail.get()).filter_map(|index| self.entry(index).get()).collect();
         let entries = self.mask.get() as usize + 1;
@@ -183,7 +183,7 @@ impl Runtime {
     /// Empties the list of other threads' requests into the queue, first come first served.
     #[cold]
     #[inline(never)]
-    fn take_in(&'static self) {
+    pub(crate) fn take_in(&'static self) {
         let mut newest_first = self.remote.first.swap(null_mut(), Ordering::Acquire);
         let mut oldest_first: *mut Awe = null_mut();
         while !newest_first.is_null() {

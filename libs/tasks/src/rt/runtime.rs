@@ -76,7 +76,7 @@ static UNUSED: SpinLock<Vec<&'static Runtime>> = SpinLock::new(Vec::new());
 
 impl Runtime {
     /// A run-time that no thread has.
-    fn acquire(parts: Parts, core: usize) -> &'static Runtime {
+    pub(crate) fn acquire(parts: Parts, core: usize) -> &'static Runtime {
         let runtime = UNUSED.with(Vec::pop).unwrap_or_else(Runtime::new);
         runtime.core.set(core as u32);
         runtime.stacks.set(Some(parts.stacks));
@@ -96,6 +96,7 @@ impl Runtime {
             ids: Cell::new(null()),
             ids_len: Cell::new(0),
             core: Cell::new(0),
+            reclaim_waiting: Cell::new(refs::reclaim::waiting_flag()),
             remote: RemoteList { first: AtomicPtr::default(), sleeping: AtomicU32::new(0) },
             ids_free: Cell::new(0),
             colour: Cell::new(0),
@@ -118,23 +119,34 @@ impl Runtime {
     /// The run-time was acquired by the caller and nothing runs in it; no `Cx` is reachable from the current stack.
     #[cfg_attr(false, ebb_lint::root)]
     unsafe fn enter<R>(&'static self, f: impl FnOnce(&mut Cx) -> R) -> R {
+        let first = self.begin();
+        // SAFETY: by this function's contract.
+        let mut cx = unsafe { Cx::new(core::ptr::from_ref(self).cast()) };
+        let result = super::finish::catch(|| finish_async(&mut cx, |_scope, cx| f(cx)));
+        self.end(first);
+        super::finish::value_or_resume(result)
+    }
+
+    /// What runs is from here on a task, in no block.
+    pub(crate) fn begin(&'static self) -> &'static Awe {
         let first = self.take_bare();
         first.set_state(states::ACTIVE);
         first.block.set(null());
         first.parent.set(None);
         first.name.set("main");
         self.current.set(Some(first));
-        // SAFETY: by this function's contract.
-        let mut cx = unsafe { Cx::new(core::ptr::from_ref(self).cast()) };
-        let result = super::finish::catch(|| finish_async(&mut cx, |_scope, cx| f(cx)));
+        first
+    }
+
+    /// The first task has ended, and so have all others.
+    pub(crate) fn end(&self, first: &'static Awe) {
         self.retire(first);
         self.current.set(None);
         first.next.set(self.bare.replace(Some(first)));
-        super::finish::value_or_resume(result)
     }
 
     /// Gives the run-time back; its stacks go back to their source.
-    fn release(&'static self) {
+    pub(crate) fn release(&'static self) {
         self.trim(0);
         self.stopping.set(false);
         self.drop_ids();
@@ -193,7 +205,7 @@ impl Runtime {
 
     #[cold]
     #[inline(never)]
-    fn refill(&'static self) -> Option<&'static Awe> {
+    pub(crate) fn refill(&'static self) -> Option<&'static Awe> {
         let stack = self.stacks.get()?.take()?;
         let awe = self.take_bare();
         let colour = self.colour.replace(self.colour.get().wrapping_add(1)) as usize;
