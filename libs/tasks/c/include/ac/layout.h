@@ -48,7 +48,7 @@ struct ac_awe {
     ac_runtime *runtime;
     ac_finish *block; /* the innermost that it is in */
     uint32_t flags;
-    uint32_t reserved;
+    uint32_t saved_under; /* the id under which it is suspended, if it was not resumed by that; else 0 */
     awe_t *next; /* in the pool */
     unsigned char rest[88];
 } __attribute__((aligned(64)));
@@ -95,6 +95,7 @@ AC_ASSERT_(offsetof(struct ac_awe, stack_top) == 64);
 AC_ASSERT_(offsetof(struct ac_awe, runtime) == 72);
 AC_ASSERT_(offsetof(struct ac_awe, block) == 80);
 AC_ASSERT_(offsetof(struct ac_awe, flags) == 88);
+AC_ASSERT_(offsetof(struct ac_awe, saved_under) == 92);
 AC_ASSERT_(offsetof(struct ac_awe, next) == 96);
 AC_ASSERT_(sizeof(struct ac_awe) == 192);
 AC_ASSERT_(offsetof(struct ac_finish, waiter) == 8);

@@ -35,6 +35,13 @@ AC_INLINE_ void ac_set_state_(awe_t *task, uint64_t state)
     __atomic_store_n(&task->life, (life & ~AC_STATE_) | state, __ATOMIC_RELAXED);
 }
 
+/* The running task, which is active, parks. */
+AC_INLINE_ void ac_park_(awe_t *me)
+{
+    uint64_t active = __atomic_load_n(&me->life, __ATOMIC_RELAXED);
+    __atomic_store_n(&me->life, active + (AC_PARKED_ - AC_ACTIVE_), __ATOMIC_RELAXED);
+}
+
 /* --- the run queue --- */
 AC_INLINE_ void ac_push_back_(ac_runtime *rt, awe_t *task)
 {
@@ -160,7 +167,7 @@ AC_INLINE_ void ac_suspend_then(awe_t **task, void (*publish)(void *), void *arg
 {
     ac_runtime *rt = ac_suspending_();
     awe_t *me = rt->current;
-    ac_set_state_(me, AC_PARKED_);
+    ac_park_(me);
     *task = ac_name_(me);
     if (publish)
         publish(argument);
@@ -233,7 +240,7 @@ AC_INLINE_ int ac_hand_over(awe_t *task, awe_t **self)
         *self = ac_name_(me);
     if (__builtin_expect(!ac_take_(rt, me, task), 0))
         return ac_hand_over_(task);
-    ac_set_state_(me, AC_PARKED_);
+    ac_park_(me);
     ac_switch_(rt, me, task);
     return 0;
 }

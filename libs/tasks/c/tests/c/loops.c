@@ -93,6 +93,34 @@ static void yield_to_a_queued_task(void)
     CHECK(awe_mapper_remove_id(id) == 0);
 }
 
+/* By its id from a task that was only just started, and is still a call of its maker. */
+static void yield_to_an_id_from_an_attached_task(void)
+{
+    int order = 0;
+    uint32_t waiting, calling;
+    CHECK(awe_mapper_create_id(&waiting) == 0 && awe_mapper_create_id(&calling) == 0);
+    DO_FINISH({
+        ASYNC({
+            CHECK(THCYieldAndSaveNoDispatch(waiting) == 0);
+            CHECK(order++ == 0);
+            CHECK(THCYieldToIdNoDispatch(waiting) == -EINVAL);
+            CHECK(THCYieldToIdAndSave(calling, waiting) == 0);
+            CHECK(order++ == 3);
+        });
+        ASYNC({
+            CHECK(THCYieldToIdAndSaveNoDispatch(waiting, calling) == 0);
+            CHECK(order++ == 1);
+            CHECK(awe_mapper_get_awe_ptr(calling) == 0);
+            CHECK(THCYieldAndSave(calling) == 0);
+        });
+        /* It was queued in front of both. */
+        CHECK(order++ == 2);
+    });
+    CHECK(order == 4);
+    CHECK(awe_mapper_get_awe_ptr(waiting) == 0 && awe_mapper_get_awe_ptr(calling) == 0);
+    CHECK(awe_mapper_remove_id(waiting) == 0 && awe_mapper_remove_id(calling) == 0);
+}
+
 static int published;
 
 static void publish(void *argument)
@@ -142,6 +170,7 @@ int main(void)
             finish_ends_its_task();
             yield_to_a_parked_task();
             yield_to_a_queued_task();
+            yield_to_an_id_from_an_attached_task();
             suspend_then_publishes_first();
             stop_is_asked_for();
         });

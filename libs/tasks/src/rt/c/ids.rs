@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use super::{context, name_of};
+use super::{context, name_of, own};
 use crate::rt::layout::Awe;
 use crate::rt::{AweRef, Id};
 
@@ -52,6 +52,16 @@ pub unsafe extern "C" fn ac_id_get(id: u32) -> Option<&'static Awe> {
     // SAFETY: the thread runs tasks.
     let task = Id::from_bits(id).get(&unsafe { context() }).ok();
     task.filter(|task: &AweRef| task.is_alive()).map(|task| task.awe)
+}
+
+/// Takes the running task, which was saved under an id and goes on, out of the table, if it is still there.
+///
+/// # Safety
+/// As the module says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ac_id_unsave_(me: &'static Awe) {
+    // SAFETY: the thread runs tasks.
+    unsafe { own() }.unsave(me);
 }
 
 fn valid<T, E>(result: Result<T, E>) -> c_int {
