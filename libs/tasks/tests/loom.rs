@@ -76,7 +76,7 @@ mod rt {
     }
 
     pub mod wait {
-        pub fn park_caught_async(cx: &mut refs::Cx) -> Result<bool, core::convert::Infallible> {
+        pub fn park_caught_async(cx: &mut refs::Cx, _what: &str) -> Result<bool, core::convert::Infallible> {
             let task = super::task(cx);
             if task.slot.commit() {
                 while task.slot.is_parked() {
@@ -88,7 +88,11 @@ mod rt {
     }
 
     pub mod cancel {
-        pub fn wait_x_async(cx: &mut refs::Cx, _give_back: impl FnOnce(&mut refs::Cx)) -> Result<(), super::Canceled> {
+        pub fn wait_x_async(
+            cx: &mut refs::Cx,
+            _what: &str,
+            _give_back: impl FnOnce(&mut refs::Cx),
+        ) -> Result<(), super::Canceled> {
             let task = super::task(cx);
             // Parked or not, as the thread that cancels it may find it.
             let canceled = task.slot.commit() && task.is_canceled && task.slot.withdraw();

@@ -323,6 +323,52 @@ fn a_signal_or_a_lock_that_an_aborted_task_got_goes_to_the_next() {
     assert!(lock.try_lock().is_some());
 }
 
+#[test]
+fn a_report_says_at_what_a_task_waits() {
+    let semaphore = Semaphore::new(0);
+    let (lock, condvar, events, queue) = (Lock::new(()), Condvar::new(), EventCount::new(), Queue::new());
+    let mut text = String::new();
+    rt::run(|cx| {
+        let first = queue.enter();
+        rt::finish_async(cx, |scope, cx| {
+            scope.spawn_async(cx, |cx| {
+                rt::set_name(cx, "counter");
+                semaphore.p_async(cx);
+                rt::set_name(cx, "went on");
+                rt::suspend_x_async(cx).expect_err("canceled");
+            });
+            scope.spawn_async(cx, |cx| {
+                rt::set_name(cx, "signalled");
+                let mut guard = lock.lock_async(cx);
+                condvar.wait_x_async(cx, &mut guard).expect_err("canceled");
+            });
+            scope.spawn_async(cx, |cx| {
+                rt::set_name(cx, "awaiting");
+                events.await_x_async(cx, 1).expect_err("canceled");
+            });
+            scope.spawn_async(cx, |cx| {
+                rt::set_name(cx, "second");
+                queue.enter().await_x_async(cx).expect_err("canceled");
+            });
+            rt::dump(cx, &mut text).expect("a string takes everything");
+            semaphore.v();
+            rt::yield_async(cx);
+            rt::dump(cx, &mut text).expect("a string takes everything");
+            scope.cancel_async(cx);
+        });
+        assert_eq!(first.leave(), 2);
+    });
+    for line in [
+        "\"counter\": waits for a semaphore or lock;",
+        "\"signalled\": waits for a condition variable;",
+        "\"awaiting\": waits for an event count;",
+        "\"second\": waits for its turn in a line;",
+        "\"went on\": waits for its name;",
+    ] {
+        assert!(text.contains(line), "{line} in {text}");
+    }
+}
+
 /// An object with something to wait at.
 struct Service {
     requests: Semaphore,

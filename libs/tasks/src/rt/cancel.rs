@@ -116,18 +116,22 @@ pub fn park_x_async(cx: &mut Cx) -> Result<(), Canceled> {
     if is_cancel_requested(cx) && runtime(cx).running().wake.withdraw() {
         return Err(Canceled);
     }
-    wait_x_async(cx, |_| ())
+    wait_x_async(cx, &"", |_| ())
 }
 
 /// Waits, in a prepared wait, for something that is handed over by the wake-up. If the task unwinds from its wait although it was
-/// handed something, `give_back` returns that.
+/// handed something, `give_back` returns that. `what` is for reports.
 ///
 /// # Errors
 /// [`Canceled`] if nothing was handed over.
-pub(crate) fn wait_x_async(cx: &mut Cx, give_back: impl FnOnce(&mut Cx)) -> Result<(), Canceled> {
+pub(crate) fn wait_x_async(
+    cx: &mut Cx,
+    what: &'static &'static str,
+    give_back: impl FnOnce(&mut Cx),
+) -> Result<(), Canceled> {
     let item = Item::new(Duty::Wake(runtime(cx).running()));
     let linked = Linked::new(cx, &item);
-    let parked = park_caught_async(cx);
+    let parked = park_caught_async(cx, what);
     drop(linked);
     match parked {
         Ok(woken) if woken && !item.has_canceled.get() => Ok(()),

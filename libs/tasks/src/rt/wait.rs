@@ -39,12 +39,16 @@ pub fn park_async(cx: &mut Cx) -> bool {
     me.wake.finish()
 }
 
-/// Parks as [`park_async`] does; if the task unwinds from there because it is aborted, says so instead.
+/// Parks as [`park_async`] does; if the task unwinds from there because it is aborted, says so instead. `what` is for reports.
 #[inline(always)]
 #[cfg_attr(false, ebb_lint::leaf)]
 #[cfg_attr(false, ebb_lint::root)]
-pub(crate) fn park_caught_async(cx: &mut Cx) -> Caught<bool> {
-    catch(|| park_async(cx))
+pub(crate) fn park_caught_async(cx: &mut Cx, what: &'static &'static str) -> Caught<bool> {
+    let me = runtime(cx).running();
+    me.waits_for.set(what);
+    let woken = catch(|| park_async(cx));
+    me.waits_for.set(&"");
+    woken
 }
 
 /// Waits for something, as long as all of `needs` live.

@@ -7,6 +7,9 @@ use super::{LockGuard, RawLock};
 use crate::rt::cancel::wait_x_async;
 use crate::rt::{Canceled, check_canceled, prepare};
 
+/// What reports say of those who wait.
+const WHAT: &&str = &"a condition variable";
+
 /// A condition variable. Signals wake in the order in which tasks began to wait, and nothing else wakes them. A signal with nobody
 /// waiting is void. May be used with several locks.
 pub struct Condvar {
@@ -25,7 +28,7 @@ impl Condvar {
     pub fn wait_async<T: ?Sized>(&self, cx: &mut Cx, guard: &mut LockGuard<'_, T>) {
         self.enter(cx);
         guard.release();
-        wait_async(cx, |_| self.pass_on());
+        wait_async(cx, WHAT, |_| self.pass_on());
         guard.retake_async(cx);
     }
 
@@ -37,7 +40,7 @@ impl Condvar {
         check_canceled(cx)?;
         self.enter(cx);
         guard.release();
-        let result = wait_x_async(cx, |_| self.pass_on());
+        let result = wait_x_async(cx, WHAT, |_| self.pass_on());
         guard.retake_async(cx);
         result
     }
@@ -46,7 +49,7 @@ impl Condvar {
     pub fn wait_raw_async(&self, cx: &mut Cx, lock: &RawLock) {
         self.enter(cx);
         lock.unlock();
-        wait_async(cx, |_| self.pass_on());
+        wait_async(cx, WHAT, |_| self.pass_on());
         lock.lock_async(cx);
     }
 
@@ -58,7 +61,7 @@ impl Condvar {
         check_canceled(cx)?;
         self.enter(cx);
         lock.unlock();
-        let result = wait_x_async(cx, |_| self.pass_on());
+        let result = wait_x_async(cx, WHAT, |_| self.pass_on());
         lock.lock_async(cx);
         result
     }

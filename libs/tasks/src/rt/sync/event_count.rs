@@ -9,6 +9,9 @@ use super::waiters::wait_async;
 use crate::rt::cancel::wait_x_async;
 use crate::rt::{Canceled, check_canceled, prepare};
 
+/// What reports say of those who wait.
+const WHAT: &&str = &"an event count";
+
 /// A count of events. Those who wait for a value are woken when it is reached: lower values first, and of one value first come first
 /// served.
 pub struct EventCount {
@@ -120,7 +123,7 @@ fn reach_async<P: Reach<EventCount>>(place: &P, cx: &mut Cx, value: u64) -> Resu
         match place.with(cx, |events| events.read_or_enter(cx, value))? {
             Ok(count) => return Ok(count),
             // Nothing is lost by whoever unwinds: the value stays reached. An entry that is left over is thrown out when it is reached.
-            Err(_) => wait_async(cx, |_| ()),
+            Err(_) => wait_async(cx, WHAT, |_| ()),
         };
     }
 }
@@ -132,7 +135,7 @@ where
     check_canceled(cx)?;
     match place.with(cx, |events| events.read_or_enter(cx, value))? {
         Ok(count) => Ok(count),
-        Err(key) => match wait_x_async(cx, |_| ()) {
+        Err(key) => match wait_x_async(cx, WHAT, |_| ()) {
             Ok(()) => Ok(place.with(cx, EventCount::read)?),
             Err(canceled) => {
                 place.with(cx, |events| events.leave(key))?;

@@ -12,6 +12,9 @@ use super::waiters::wait_async;
 use crate::rt::cancel::wait_x_async;
 use crate::rt::{Canceled, check_canceled, prepare};
 
+/// What reports say of those who wait.
+const WHAT: &&str = &"its turn in a line";
+
 /// A line of tasks; the first has its turn until it leaves.
 pub struct Queue {
     state: SpinLock<State>,
@@ -80,7 +83,7 @@ impl Turn<'_> {
     pub fn await_async(&self, cx: &mut Cx) {
         while !self.is_first_or_enter(cx) {
             // Nothing is lost by whoever unwinds: its place stays the first until it leaves.
-            wait_async(cx, |_| ());
+            wait_async(cx, WHAT, |_| ());
         }
     }
 
@@ -91,7 +94,7 @@ impl Turn<'_> {
     pub fn await_x_async(&self, cx: &mut Cx) -> Result<(), Canceled> {
         check_canceled(cx)?;
         while !self.is_first_or_enter(cx) {
-            wait_x_async(cx, |_| ())?;
+            wait_x_async(cx, WHAT, |_| ())?;
         }
         Ok(())
     }

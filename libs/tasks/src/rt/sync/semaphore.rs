@@ -7,6 +7,9 @@ use super::waiters::{Waiters, wait_async};
 use crate::rt::cancel::wait_x_async;
 use crate::rt::{Canceled, check_canceled, prepare};
 
+/// What reports say of those who wait.
+const WHAT: &&str = &"a semaphore or lock";
+
 /// A number of units. [`p_async`](Self::p_async) takes one, and waits while there is none; [`v`](Self::v) gives one, to the task that has
 /// waited longest if there is any.
 pub struct Semaphore {
@@ -104,7 +107,7 @@ impl State {
 
 fn take_async<P: Reach<Semaphore>>(place: &P, cx: &mut Cx) -> Result<(), P::Lost> {
     while !place.with(cx, |semaphore| semaphore.try_p_or_enter(cx))? {
-        let handed = wait_async(cx, |cx| {
+        let handed = wait_async(cx, WHAT, |cx| {
             let _ = place.with(cx, Semaphore::v);
         });
         if handed {
@@ -121,7 +124,7 @@ where
 {
     check_canceled(cx)?;
     if !place.with(cx, |semaphore| semaphore.try_p_or_enter(cx))? {
-        wait_x_async(cx, |cx| {
+        wait_x_async(cx, WHAT, |cx| {
             let _ = place.with(cx, Semaphore::v);
         })?;
         place.with(cx, |_| ())?;

@@ -50,9 +50,9 @@ impl Drop for Waiters {
 }
 
 /// Waits for something that is handed over by a wake-up. False if nothing was: the task was resumed to be aborted where panics do
-/// not unwind. If it unwinds from its wait although it was handed something, `give_back` returns that.
-pub(super) fn wait_async(cx: &mut Cx, give_back: impl FnOnce(&mut Cx)) -> bool {
-    match park_caught_async(cx) {
+/// not unwind. If it unwinds from its wait although it was handed something, `give_back` returns that. `what` is for reports.
+pub(super) fn wait_async(cx: &mut Cx, what: &'static &'static str, give_back: impl FnOnce(&mut Cx)) -> bool {
+    match park_caught_async(cx, what) {
         Ok(woken) => woken,
         Err(payload) => {
             if finish_wait(cx) {
