@@ -168,3 +168,25 @@ fn a_report_names_every_task_and_what_it_waits_for() {
     assert!(line("writer").ends_with("running"), "{text}");
     assert!(line("third").contains("queued; "), "{text}");
 }
+
+#[test]
+fn a_panic_in_the_block_of_an_aborted_task_is_not_lost() {
+    let result = std::panic::catch_unwind(|| {
+        rt::run(|cx| {
+            let target: Cell<Option<AweRef>> = Cell::new(None);
+            rt::finish_async(cx, |scope, cx| {
+                scope.spawn_async(cx, |cx| {
+                    target.set(Some(rt::current(cx)));
+                    rt::finish_async(cx, |scope, cx| {
+                        scope.spawn_async(cx, |cx| {
+                            rt::yield_async(cx);
+                            panic!("in the block");
+                        });
+                    });
+                });
+                rt::abort_async(cx, target.get().expect("it has run")).expect("it waits for its block");
+            });
+        });
+    });
+    assert_eq!(*result.expect_err("the panic").downcast::<&str>().expect("a text"), "in the block");
+}

@@ -151,3 +151,38 @@ fn what_dies_on_one_thread_is_freed_when_the_other_has_suspended_or_sleeps() {
     task.schedule().expect("it is suspended");
     sleeper.join().expect("no panic");
 }
+
+#[test]
+fn what_is_done_when_nothing_is_ready_can_make_a_task_ready() {
+    struct Events;
+    static LIST: WaitList = WaitList::new();
+    static IDLE: AtomicUsize = AtomicUsize::new(0);
+    impl rt::Idle for Events {
+        fn wait(&self, runtime: &'static rt::Runtime) {
+            // The first time nothing has happened; the second time it is woken for nothing.
+            match IDLE.fetch_add(1, Ordering::SeqCst) {
+                0 => {}
+                1 => {
+                    let other = std::thread::spawn(|| rt::run(|_| ()));
+                    other.join().expect("no panic");
+                }
+                _ => {
+                    if LIST.wake_all() == 0 {
+                        rt::Idle::wait(&rt::Sleep, runtime);
+                    }
+                }
+            }
+        }
+
+        fn wake(&self, runtime: &'static rt::Runtime) {
+            rt::Idle::wake(&rt::Sleep, runtime);
+        }
+    }
+    rt::Config::default().run_with_idle(&Events, |cx| {
+        for _ in 0..3 {
+            LIST.register(rt::prepare(cx), cx);
+            rt::park_async(cx);
+        }
+    });
+    assert_eq!(IDLE.load(Ordering::SeqCst), 5);
+}

@@ -59,7 +59,12 @@ fn block_async<'env, R>(
     if !failed.is_null() {
         raise_first(failed);
     }
-    value_or_resume(result)
+    let value = value_or_resume(result);
+    // It may have been aborted while it waited.
+    if me.flags.get() & awe_flags::ABORTED != 0 {
+        super::stop::end_this_task();
+    }
+    value
 }
 
 /// A block in which tasks can be started.
@@ -268,9 +273,6 @@ impl Finish {
         if self.flags.get() & block_flags::LINKED != 0 {
             self.unlink();
         }
-        if me.flags.get() & awe_flags::ABORTED != 0 {
-            super::stop::end_this_task();
-        }
     }
 
     /// The block around this one.
@@ -386,7 +388,22 @@ mod panics {
 
     #[inline(always)]
     pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Infallible> {
-        Ok(f())
+        let unwinding = EndsTheProgram;
+        let value = f();
+        core::mem::forget(unwinding);
+        Ok(value)
+    }
+
+    /// A program that does unwind must not leave a block whose tasks borrow from what is unwound: a panic in a destructor that runs
+    /// during a panic ends it.
+    struct EndsTheProgram;
+
+    impl Drop for EndsTheProgram {
+        fn drop(&mut self) {
+            panic!(
+                "a panic leaves a block or a task, and the crate was built without `std`, so nothing can wait for it"
+            );
+        }
     }
 
     #[inline(always)]

@@ -91,4 +91,6 @@ pub use suspend::{
     yield_and_save_no_dispatch_async, yield_async, yield_to_async, yield_to_id_and_save_async,
     yield_to_id_and_save_no_dispatch_async, yield_to_id_async, yield_to_id_no_dispatch_async,
 };
+#[cfg(feature = "std")]
+pub use thread::Sleep;
 pub use wait::{finish_wait, park_async, prepare, wait_async};

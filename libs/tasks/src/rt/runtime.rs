@@ -17,7 +17,8 @@ use crate::{Stack, StackSource};
 
 /// What a run-time does when none of its tasks is ready.
 pub trait Idle: Sync {
-    /// Waits until another thread may have made a task ready; may return early. Runs on the stack of some suspended task.
+    /// Waits until another thread may have made a task ready; may return early. Runs on the stack of some suspended task, on the
+    /// run-time's own thread: what it makes ready itself it makes ready at once.
     fn wait(&self, runtime: &'static Runtime);
 
     /// Ends the `wait` of that run-time. Called from other threads.
@@ -339,7 +340,7 @@ pub use hosted::{Config, run};
 
 #[cfg(feature = "std")]
 mod hosted {
-    use super::{Cx, Parts};
+    use super::{Cx, Idle, Parts};
     use crate::rt::stacks::MappedStacks;
     use crate::rt::{overflow, thread};
 
@@ -373,10 +374,19 @@ mod hosted {
         /// # Panics
         /// As [`run`].
         pub fn run<R>(&self, f: impl FnOnce(&mut Cx) -> R) -> R {
+            self.run_with_idle(&thread::Sleep, f)
+        }
+
+        /// Runs `f` as [`run`](Self::run) does, with another way to idle: `idle` is called when none of the thread's tasks is ready.
+        /// It may do something useful, make tasks ready by their names or wakers, and end in [`Sleep`](crate::rt::Sleep)'s `wait`.
+        ///
+        /// # Panics
+        /// As [`run`].
+        pub fn run_with_idle<R>(&self, idle: &'static dyn Idle, f: impl FnOnce(&mut Cx) -> R) -> R {
             let _alternate_stack = overflow::watch();
             let core = refs::reclaim::Core::register();
             let stacks = MappedStacks::of_size(self.stack_size_bytes);
-            let parts = Parts { stacks, idle: &thread::Futex, keep_stacks: self.keep_stacks };
+            let parts = Parts { stacks, idle, keep_stacks: self.keep_stacks };
             // SAFETY: `run` refuses if this thread runs tasks already; if it does not, no Cx is reachable from its stack.
             unsafe { parts.run(core.number(), f) }
         }

@@ -25,7 +25,8 @@ pub fn should_stop(cx: &Cx) -> bool {
 
 /// Ends another task of this thread by force: it is resumed at once and unwinds from where it is suspended, running its
 /// destructors; its blocks still wait for their tasks. A task that waits for a block's tasks unwinds when they have ended. The
-/// running task goes to the end of the queue; a task that aborts itself unwinds from here.
+/// running task goes to the end of the queue; a task that aborts itself unwinds from here. The first task's abort ends in a panic of
+/// the thread with [`Aborted`].
 ///
 /// Where panics do not unwind (without `std`, or with `panic = "abort"`) the task is only asked: it is resumed, and
 /// [`should_stop`] says true to it.

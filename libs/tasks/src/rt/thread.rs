@@ -81,10 +81,10 @@ impl Drop for Claim {
     }
 }
 
-/// Sleeps on the run-time's own `sleeping` word.
-pub(crate) struct Futex;
+/// How a thread idles if it is told nothing else: it sleeps (in a futex) until another thread asks for one of its tasks.
+pub struct Sleep;
 
-impl Idle for Futex {
+impl Idle for Sleep {
     fn wait(&self, runtime: &'static Runtime) {
         let remote = &runtime.remote;
         // Either this thread sees what was pushed, or who pushed sees that this thread sleeps.
