@@ -1,4 +1,4 @@
-//! Compiles the peers that are C or C++ where they are installed: Boost.Context by its header, libco by pkg-config or by
+//! Compiles what uses our own `ac.h`, and the peers that are C or C++ where they are installed: Boost.Context by its header, libco by pkg-config or by
 //! the variable `LIBCO`, a folder with `libco.h` and `libco.c`.
 
 use std::path::{Path, PathBuf};
@@ -7,10 +7,16 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=shim");
     println!("cargo::rerun-if-env-changed=LIBCO");
-    println!("cargo::rustc-check-cfg=cfg(boost_context, libco)");
+    println!("cargo::rustc-check-cfg=cfg(ac, boost_context, libco)");
     let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
     println!("cargo::rustc-env=COMPILER={}", says(&rustc, &["--version"]).unwrap_or_else(|| "rustc".to_owned()));
     println!("cargo::rustc-env=C_COMPILER={}", says("cc", &["--version"]).unwrap_or_else(|| "none".to_owned()));
+    let header = Path::new("../tasks/c/include");
+    println!("cargo::rerun-if-changed={}", header.display());
+    let mut own = cc::Build::new();
+    if own.opt_level(2).std("gnu11").include(header).file("shim/ac.c").try_compile("ebb_ac_shim").is_ok() {
+        println!("cargo::rustc-cfg=ac");
+    }
     if Path::new("/usr/include/boost/context/fiber.hpp").exists() {
         let compiled = cc::Build::new()
             .cpp(true)

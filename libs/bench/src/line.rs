@@ -191,6 +191,12 @@ impl Line {
         self
     }
 
+    /// Adds one of ours that may not be there.
+    pub fn ours_if(mut self, who: &'static str, run: Option<fn(&mut Samples)>) -> Self {
+        self.contenders.push(Contender { who, ours: true, run: run.map(|run| Box::new(run) as Run) });
+        self
+    }
+
     /// Adds a peer.
     pub fn peer(mut self, who: &'static str, run: impl FnMut(&mut Samples) + 'static) -> Self {
         self.contenders.push(Contender { who, ours: false, run: Some(Box::new(run)) });

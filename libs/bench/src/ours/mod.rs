@@ -1,4 +1,5 @@
 //! Ours, behind the same functions as the [peers](crate::peers).
 
+pub mod c;
 pub mod ipc;
 pub mod tasks;

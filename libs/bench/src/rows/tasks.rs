@@ -5,7 +5,7 @@ use slotmap::{DefaultKey, SlotMap};
 use std::hint::black_box;
 
 use crate::line::{Goal, Line};
-use crate::ours::tasks as ours;
+use crate::ours::{c, tasks as ours};
 use crate::peers::{boost, coroutines, embassy, futures, libco, may, smol, tokio};
 
 /// All lines of the table.
@@ -31,6 +31,7 @@ fn ring<const TASKS: usize>(title: &'static str, goal: f64) -> Line {
     Line::new(title)
         .goal(Goal::Most(goal))
         .ours("ebb-tasks", |s| ours::ring(s, TASKS))
+        .ours_if("ebb-tasks from C, ac.h", c::ring::<TASKS>())
         .peer("corosensei, resumed in turn", |s| coroutines::ring(s, TASKS))
         .peer_if("boost.context, resumed in turn", boost::ring::<TASKS>())
         .peer_if("libco, each to the next", libco::ring::<TASKS>())
@@ -44,6 +45,7 @@ fn switch() -> Line {
     Line::new("switch to a given task, no queue")
         .goal(Goal::Most(3.2))
         .ours("ebb-tasks", ours::hand_over)
+        .ours_if("ebb-tasks from C, ac.h", c::hand_over())
         .peer("corosensei, resume or suspend", coroutines::switch)
         .peer_if("boost.context", boost::switch())
         .peer_if("libco", libco::ring::<2>())
@@ -54,6 +56,7 @@ fn switch_by_id() -> Line {
     Line::new("switch to a task named by a checked id, and save oneself under one")
         .goal(Goal::Most(6.0))
         .ours("ebb-tasks", ours::hand_over_by_id)
+        .ours_if("ebb-tasks from C, ac.h", c::hand_over_by_id())
         .peer("corosensei, in a slotmap", coroutines::switch_by_key)
 }
 
@@ -82,6 +85,7 @@ fn create_empty() -> Line {
         .goal(Goal::Most(5.0))
         .ours("ebb-tasks", ours::create_empty)
         .ours("ebb-tasks, eager", ours::create_empty_eager)
+        .ours_if("ebb-tasks from C, ac.h", c::create_empty())
         .peer("an empty call", |s| s.each(empty_call))
         .peer("Box<dyn Future>, polled by hand", futures::create_empty)
         .peer("corosensei, pooled stacks", coroutines::create_empty)
@@ -97,6 +101,7 @@ fn create_nested() -> Line {
     Line::new("64 tasks made inside each other, each")
         .goal(Goal::Most(20.0))
         .ours("ebb-tasks", |s| ours::create_nested(s, 64))
+        .ours_if("ebb-tasks from C, ac.h", c::create_nested::<64>())
         .peer("corosensei, pooled stacks", |s| coroutines::create_nested(s, 64))
 }
 
@@ -104,6 +109,7 @@ fn create_suspend() -> Line {
     Line::new("make a task that suspends once, resume and end it")
         .goal(Goal::Most(22.0))
         .ours("ebb-tasks", ours::create_suspend)
+        .ours_if("ebb-tasks from C, ac.h", c::create_suspend())
         .peer("Box<dyn Future>, polled by hand", futures::create_suspend)
         .peer("corosensei, pooled stacks", coroutines::create_suspend)
         .peer_if("libco, one static stack", libco::create_suspend())
@@ -118,6 +124,7 @@ fn finish() -> Line {
     Line::new("an empty finish block")
         .goal(Goal::Most(1.0))
         .ours("ebb-tasks", ours::finish)
+        .ours_if("ebb-tasks from C, ac.h", c::finish())
         .peer("std::thread::scope, empty", |s| s.each(|| std::thread::scope(|_| ())))
         .peer("tokio JoinSet, empty", tokio::empty_set)
 }
@@ -126,6 +133,7 @@ fn ids() -> Line {
     Line::new("make a task's id and give it back")
         .goal(Goal::ShareOf(1.0, "slotmap insert, remove"))
         .ours("ebb-tasks", ours::ids)
+        .ours_if("ebb-tasks from C, ac.h", c::ids())
         .peer("slotmap insert, remove", |s| {
             let mut map = SlotMap::new();
             s.each(|| {
