@@ -78,7 +78,7 @@
             return _ac_link; \
         } \
         void *const _ac_link = _ac_chain(); \
-        ac_runtime *const _ac_rt = ac_suspending_(); \
+        ac_runtime *const _ac_rt = ac_runtime_(); \
         awe_t *_ac_me = _ac_rt->current; \
         awe_t *_ac_child = begin(_ac_rt, _ac_block); \
         if (__builtin_expect(!_ac_child, 0)) { \

@@ -1,4 +1,5 @@
-/* The thesis's dispatch loop: requests start a task each, which calls somebody else and is found again by the id in the reply. */
+/* The thesis's dispatch loop: requests start a task each, which calls somebody else and is found again by the id in the reply. In strict C
+ * a task is a function and its argument. */
 #include "check.h"
 #include <ac.h>
 
@@ -36,6 +37,25 @@ static int call(int value)
     return reply;
 }
 
+static void serve(int value)
+{
+    int twice = call(value);
+    int four_times = call(twice);
+    answered[value] = four_times;
+    answers++;
+}
+
+#ifdef __STRICT_ANSI__
+static void serve_message(void *argument)
+{
+    const struct message *message = argument;
+    serve(message->value);
+}
+#define SERVE(message) ac_async(_fb_info, serve_message, &(message))
+#else
+#define SERVE(message) ASYNC({ serve((message).value); })
+#endif
+
 static void loop(void)
 {
     DO_FINISH({
@@ -46,13 +66,7 @@ static void loop(void)
             }
             struct message message = inbox[--sent];
             if (message.kind == REQUEST) {
-                ASYNC({
-                    int value = message.value;
-                    int twice = call(value);
-                    int four_times = call(twice);
-                    answered[value] = four_times;
-                    answers++;
-                });
+                SERVE(message);
             } else {
                 reply_value = message.value;
                 CHECK(THCYieldToIdNoDispatch_TopLevel(message.id) == 0);
