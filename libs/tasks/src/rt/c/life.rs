@@ -17,7 +17,7 @@ use crate::rt::runtime::{Idle, Parts};
 use crate::rt::stacks::MappedStacks;
 use crate::rt::stop::{should_stop, stop_all};
 use crate::rt::suspend::detach_all;
-use crate::rt::thread::{Claim, Futex, own_runtime};
+use crate::rt::thread::{Claim, Sleep, own_runtime};
 
 /// What a thread's run-time is to be like; zeroes mean what is usual.
 #[repr(C)]
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn ac_init(config: *const AcConfig) -> c_int {
     let idle: &'static dyn Idle = match (config.idle_wait, config.idle_wake) {
         // Never freed: another thread may be about to call it.
         (Some(wait), Some(wake)) => Box::leak(Box::new(CIdle { wait, wake, argument: config.idle_argument })),
-        _ => &Futex,
+        _ => &Sleep,
     };
     let alternate_stack = overflow::watch();
     let claim = Claim::new();
