@@ -42,7 +42,12 @@ fn a_stable_reference_tells_destroyed_from_modified() {
         assert_eq!(*first.upgrade(cx).unwrap(), 1);
         assert_eq!(*owner.get(cx).read(cx), 1, "reading is not modifying");
         assert_eq!(*first.upgrade(cx).unwrap(), 1);
-        *owner.get(cx).write(cx) += 1;
+        {
+            let object = owner.get(cx);
+            let mut value = object.write(cx);
+            *value += 1;
+            assert_eq!(*value, 2, "who writes can read");
+        }
         assert_eq!(first.upgrade(cx).err(), Some(Lost::Modified));
         let second = owner.get(cx).downgrade_stable();
         assert_eq!(*second.upgrade(cx).unwrap(), 2);
@@ -158,6 +163,22 @@ fn unsizing_to_a_part_of_the_object_panics() {
         let first: StrongRc<dyn std::fmt::Debug + Send + Sync> = StrongRc::new((3u64,)).unsize(|tuple| &tuple.0);
         assert_eq!(format!("{:?}", first.get(cx)), "3");
         first.destroy(cx);
+    });
+}
+
+#[test]
+fn a_borrow_of_a_local_object_can_become_an_owner_as_long_as_it_lives() {
+    with_cx(|cx| {
+        let realm = Realm::new();
+        let first = StrongRc::new_in(Noted(1), &realm);
+        let borrowed = first.get(cx);
+        let second = borrowed.share().expect("it lives");
+        assert_eq!(second.owners(), 2);
+        drop((first, second));
+        assert!(borrowed.share().is_none() && borrowed.downgrade().is_gone());
+        drop(borrowed);
+        realm.close(cx).unwrap();
+        assert_eq!(dropped(), 1);
     });
 }
 

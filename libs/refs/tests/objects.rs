@@ -75,6 +75,23 @@ fn an_object_with_several_owners_dies_with_the_last() {
 }
 
 #[test]
+fn a_borrow_can_become_an_owner_as_long_as_the_object_lives() {
+    with_cx(|cx| {
+        let first = StrongRc::new(Noted(1));
+        let borrowed = first.get(cx);
+        let second = borrowed.share().expect("it lives");
+        drop(first);
+        assert!(!borrowed.downgrade().is_gone());
+        drop(second);
+        assert!(borrowed.share().is_none() && borrowed.downgrade().is_gone());
+        assert_eq!((borrowed.0, dropped()), (1, 0));
+        drop(borrowed);
+        refs::reclaim::reclaim(cx);
+        assert_eq!(dropped(), 1);
+    });
+}
+
+#[test]
 fn a_link_that_is_used_again_does_not_revive_old_names() {
     with_cx(|cx| {
         let mut old: Vec<WeakRc<Noted>> = Vec::new();
