@@ -527,3 +527,73 @@ fn thousands_of_blocks_with_waits_are_canceled_at_once() {
     });
     assert_eq!(canceled.get(), BLOCKS);
 }
+
+#[test]
+fn waits_between_threads_that_are_canceled_or_aborted_leave_everything_in_order() {
+    let (lock, condvar, units) = (Lock::new(0_usize), Condvar::new(), Semaphore::new(2));
+    let worked = AtomicUsize::new(0);
+    let work_async = |cx: &mut Cx| -> Result<(), Canceled> {
+        for round in 0.. {
+            units.p_x_async(cx)?;
+            let mut inside = match lock.lock_x_async(cx) {
+                Ok(inside) => inside,
+                Err(canceled) => {
+                    units.v();
+                    return Err(canceled);
+                }
+            };
+            *inside += 1;
+            worked.fetch_add(1, Ordering::Relaxed);
+            let waited = if round % 8 == 7 { condvar.wait_x_async(cx, &mut inside) } else { rt::yield_x_async(cx) };
+            condvar.signal();
+            drop(inside);
+            units.v();
+            waited?;
+        }
+        Ok(())
+    };
+    /// Gives the unit back when its task is aborted: nobody else would.
+    struct Held<'a>(&'a Semaphore);
+    impl Drop for Held<'_> {
+        fn drop(&mut self) {
+            self.0.v();
+        }
+    }
+    let be_aborted_async = |cx: &mut Cx| {
+        loop {
+            units.p_async(cx);
+            let _unit = Held(&units);
+            let mut inside = lock.lock_async(cx);
+            *inside += 1;
+            worked.fetch_add(1, Ordering::Relaxed);
+            rt::yield_async(cx);
+        }
+    };
+    std::thread::scope(|threads| {
+        for _ in 0..3 {
+            threads.spawn(|| {
+                rt::run(|cx| {
+                    for round in 0..500 {
+                        let victim: Cell<Option<AweRef>> = Cell::new(None);
+                        rt::finish_async(cx, |scope, cx| {
+                            for _ in 0..4 {
+                                scope.spawn_async(cx, |cx| assert_eq!(work_async(cx), Err(Canceled)));
+                            }
+                            scope.spawn_async(cx, |cx| {
+                                victim.set(Some(rt::current(cx)));
+                                be_aborted_async(cx);
+                            });
+                            for _ in 0..round % 5 + 1 {
+                                rt::yield_async(cx);
+                            }
+                            rt::abort_async(cx, victim.get().expect("it has begun")).expect("it is suspended");
+                            scope.cancel_async(cx);
+                        });
+                    }
+                });
+            });
+        }
+    });
+    assert_eq!(units.units(), 2);
+    assert_eq!(lock.into_inner(), worked.into_inner());
+}
