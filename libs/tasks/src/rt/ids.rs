@@ -33,8 +33,8 @@ impl Id {
         (self.0 & 0xffff) as usize
     }
 
-    fn generation(self) -> u16 {
-        (self.0 >> 16) as u16
+    fn generation(self) -> u32 {
+        self.0 >> 16
     }
 }
 
@@ -165,14 +165,14 @@ impl Runtime {
         // SAFETY: free entries are entries.
         let entry = unsafe { &*self.ids.get().add(slot as usize) };
         self.ids_free.set(entry.next_free.get());
-        let generation = entry.generation.get().wrapping_add(1);
+        let generation = (entry.generation.get() + 1) & 0xffff;
         entry.generation.set(generation);
-        Ok(Id(u32::from(generation) << 16 | slot))
+        Ok(Id(generation << 16 | slot))
     }
 
     fn remove_id(&self, id: Id) -> Result<Option<AweRef>, BadId> {
         let entry = self.id_entry(id)?;
-        entry.generation.set(id.generation().wrapping_add(1));
+        entry.generation.set((id.generation() + 1) & 0xffff);
         entry.next_free.set(self.ids_free.replace(id.slot() as u32 + 1));
         Ok(entry.saved.take().map(|awe| awe.reference_if(AweRef { awe, life: entry.life.get() })))
     }
@@ -225,7 +225,6 @@ impl Runtime {
                 IdEntry {
                     saved: Cell::new(None),
                     generation: Cell::new(0),
-                    _reserved: 0,
                     next_free: Cell::new(next),
                     life: Cell::new(0),
                 }

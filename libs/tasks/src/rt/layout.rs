@@ -183,9 +183,9 @@ unsafe impl Send for Runtime {}
 pub(crate) struct IdEntry {
     /// The task that is saved under this id.
     pub(crate) saved: Cell<Option<&'static Awe>>,
-    /// How often this entry was given out and taken back: odd while it is given out.
-    pub(crate) generation: Cell<u16>,
-    pub(crate) _reserved: u16,
+    /// How often this entry was given out and taken back, modulo 2^16: odd while it is given out. As wide as the compiler reads
+    /// it: a read that is wider than the write before it waits until the write has reached the cache.
+    pub(crate) generation: Cell<u32>,
     /// While free: the next free entry, plus 1; 0 at the end.
     pub(crate) next_free: Cell<u32>,
     /// The life of the task that was saved.
