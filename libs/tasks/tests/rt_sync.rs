@@ -382,16 +382,16 @@ fn those_who_wait_at_what_is_destroyed_are_woken() {
         let service = StrongRc::new(Service { requests: Semaphore::new(1), replies: EventCount::new() });
         let requests = Place::new(service.downgrade(), |service: &Service| &service.requests);
         let replies = Place::new(service.downgrade(), |service: &Service| &service.replies);
-        assert_eq!(Semaphore::p_weak_async(requests, cx), Ok(()));
-        assert_eq!(EventCount::await_weak_async(replies, cx, 0), Ok(0));
+        assert_eq!(requests.p_async(cx), Ok(()));
+        assert_eq!(replies.await_async(cx, 0), Ok(0));
         rt::finish_async(cx, |scope, cx| {
-            scope.spawn_async(cx, |cx| log.say(format!("1:{:?}", Semaphore::p_weak_async(requests, cx))));
-            scope.spawn_async(cx, |cx| log.say(format!("2:{:?}", Semaphore::p_weak_x_async(requests, cx))));
-            scope.spawn_async(cx, |cx| log.say(format!("3:{:?}", EventCount::await_weak_async(replies, cx, 7))));
-            scope.spawn_async(cx, |cx| log.say(format!("4:{:?}", EventCount::await_weak_x_async(replies, cx, 7))));
+            scope.spawn_async(cx, |cx| log.say(format!("1:{:?}", requests.p_async(cx))));
+            scope.spawn_async(cx, |cx| log.say(format!("2:{:?}", requests.p_x_async(cx))));
+            scope.spawn_async(cx, |cx| log.say(format!("3:{:?}", replies.await_async(cx, 7))));
+            scope.spawn_async(cx, |cx| log.say(format!("4:{:?}", replies.await_x_async(cx, 7))));
             rt::finish_async(cx, |inner, cx| {
-                inner.spawn_async(cx, |cx| log.say(format!("5:{:?}", Semaphore::p_weak_x_async(requests, cx))));
-                inner.spawn_async(cx, |cx| log.say(format!("6:{:?}", EventCount::await_weak_x_async(replies, cx, 7))));
+                inner.spawn_async(cx, |cx| log.say(format!("5:{:?}", requests.p_x_async(cx))));
+                inner.spawn_async(cx, |cx| log.say(format!("6:{:?}", replies.await_x_async(cx, 7))));
                 inner.cancel_async(cx);
             });
             service.get(cx).requests.v();
@@ -399,8 +399,8 @@ fn those_who_wait_at_what_is_destroyed_are_woken() {
             log.say("destroy");
             service.destroy(cx);
         });
-        assert_eq!(Semaphore::p_weak_async(requests, cx), Err(Gone));
-        assert_eq!(EventCount::await_weak_x_async(replies, cx, 0), Err(NotDone::Gone));
+        assert_eq!(requests.p_async(cx), Err(Gone));
+        assert_eq!(replies.await_x_async(cx, 0), Err(NotDone::Gone));
     });
     assert_eq!(log.text(), "6:Err(Canceled) 5:Err(Canceled) 1:Ok(()) destroy 2:Err(Gone) 3:Err(Gone) 4:Err(Gone)");
 }

@@ -62,22 +62,6 @@ impl EventCount {
         reach_x_async(&self, cx, value).map_err(|_| Canceled)
     }
 
-    /// Waits as [`await_async`](Self::await_async) does, at a count that may be destroyed meanwhile.
-    ///
-    /// # Errors
-    /// [`Gone`] if it is.
-    pub fn await_weak_async<O>(place: Place<O, EventCount>, cx: &mut Cx, value: u64) -> Result<u64, Gone> {
-        reach_async(&place, cx, value)
-    }
-
-    /// Waits as [`await_x_async`](Self::await_x_async) does, at a count that may be destroyed meanwhile.
-    ///
-    /// # Errors
-    /// [`NotDone`] if it is, or if the block was asked to end.
-    pub fn await_weak_x_async<O>(place: Place<O, EventCount>, cx: &mut Cx, value: u64) -> Result<u64, NotDone> {
-        reach_x_async(&place, cx, value)
-    }
-
     /// The count if it is reached; else enters the running task, which has to wait then.
     fn read_or_enter(&self, cx: &Cx, value: u64) -> Result<u64, (u64, u64)> {
         self.state.with(|state| {
@@ -93,6 +77,24 @@ impl EventCount {
 
     fn leave(&self, key: (u64, u64)) {
         self.state.with(|state| state.waiting.remove(&key));
+    }
+}
+
+impl<O> Place<O, EventCount> {
+    /// Waits as [`EventCount::await_async`] does.
+    ///
+    /// # Errors
+    /// [`Gone`] if the count is destroyed, before or meanwhile.
+    pub fn await_async(self, cx: &mut Cx, value: u64) -> Result<u64, Gone> {
+        reach_async(&self, cx, value)
+    }
+
+    /// Waits as [`EventCount::await_x_async`] does.
+    ///
+    /// # Errors
+    /// [`NotDone`] if the count is destroyed, or the block was asked to end.
+    pub fn await_x_async(self, cx: &mut Cx, value: u64) -> Result<u64, NotDone> {
+        reach_x_async(&self, cx, value)
     }
 }
 

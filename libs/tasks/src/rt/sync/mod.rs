@@ -19,7 +19,7 @@
 //! # Primitives that are destroyed
 //!
 //! Rust keeps a primitive as long as somebody borrows it. One that is part of an object which may be destroyed at any time
-//! ([`refs::StrongRc`]) is waited at through the object's [`WeakRc`](refs::WeakRc), by the functions with `weak` in their names: while the task waits it borrows nothing. The
+//! ([`refs::StrongRc`]) is waited at through the object's [`WeakRc`](refs::WeakRc), by a [`Place`]: while the task waits it borrows nothing. The
 //! destruction wakes all, who find the object gone.
 
 /// A function that is `const`, except where loom explores how threads can interleave (`tests/loom.rs`), whose locks are made at run time.

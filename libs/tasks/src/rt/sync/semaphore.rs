@@ -46,22 +46,6 @@ impl Semaphore {
         take_x_async(&self, cx).map_err(|_| Canceled)
     }
 
-    /// Takes a unit as [`p_async`](Self::p_async) does, from a semaphore that may be destroyed meanwhile.
-    ///
-    /// # Errors
-    /// [`Gone`] if it is.
-    pub fn p_weak_async<O>(place: Place<O, Semaphore>, cx: &mut Cx) -> Result<(), Gone> {
-        take_async(&place, cx)
-    }
-
-    /// Takes a unit as [`p_x_async`](Self::p_x_async) does, from a semaphore that may be destroyed meanwhile.
-    ///
-    /// # Errors
-    /// [`NotDone`] if it is, or if the block was asked to end.
-    pub fn p_weak_x_async<O>(place: Place<O, Semaphore>, cx: &mut Cx) -> Result<(), NotDone> {
-        take_x_async(&place, cx)
-    }
-
     /// Takes a unit if there is one now.
     pub fn try_p(&self) -> bool {
         self.state.with(State::try_p)
@@ -94,6 +78,24 @@ impl Semaphore {
             }
             took
         })
+    }
+}
+
+impl<O> Place<O, Semaphore> {
+    /// Takes a unit as [`Semaphore::p_async`] does.
+    ///
+    /// # Errors
+    /// [`Gone`] if the semaphore is destroyed, before or meanwhile.
+    pub fn p_async(self, cx: &mut Cx) -> Result<(), Gone> {
+        take_async(&self, cx)
+    }
+
+    /// Takes a unit as [`Semaphore::p_x_async`] does.
+    ///
+    /// # Errors
+    /// [`NotDone`] if the semaphore is destroyed, or the block was asked to end.
+    pub fn p_x_async(self, cx: &mut Cx) -> Result<(), NotDone> {
+        take_x_async(&self, cx)
     }
 }
 
