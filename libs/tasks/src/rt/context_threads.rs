@@ -70,7 +70,7 @@ std::thread_local! {
 /// Threads that wait for a task to run.
 static FREE: Mutex<Vec<&'static Baton>> = Mutex::new(Vec::new());
 
-const THREAD_STACK_BYTES: usize = 16 << 20;
+const THREAD_STACK_BYTES: usize = 2 << 20;
 
 impl Baton {
     fn own() -> &'static Baton {
