@@ -66,8 +66,7 @@ struct ac_finish {
 
 struct ac_id_entry {
     awe_t *saved;
-    uint16_t generation;
-    uint16_t reserved;
+    uint32_t generation; /* 16 bits */
     uint32_t next_free;
     uint64_t life; /* of the task that was saved, without a state */
 };
@@ -87,6 +86,8 @@ struct ac_runtime {
     /* More follows. */
 } __attribute__((aligned(64)));
 
+AC_ASSERT_(offsetof(struct ac_awe, context) == 0);
+AC_ASSERT_(sizeof(struct ac_context) == 32);
 AC_ASSERT_(offsetof(struct ac_awe, parent) == 32);
 AC_ASSERT_(offsetof(struct ac_awe, home) == 40);
 AC_ASSERT_(offsetof(struct ac_awe, position) == 48);
@@ -98,17 +99,22 @@ AC_ASSERT_(offsetof(struct ac_awe, flags) == 88);
 AC_ASSERT_(offsetof(struct ac_awe, saved_under) == 92);
 AC_ASSERT_(offsetof(struct ac_awe, next) == 96);
 AC_ASSERT_(sizeof(struct ac_awe) == 192);
+AC_ASSERT_(offsetof(struct ac_finish, count) == 0);
 AC_ASSERT_(offsetof(struct ac_finish, waiter) == 8);
 AC_ASSERT_(offsetof(struct ac_finish, parent) == 16);
 AC_ASSERT_(offsetof(struct ac_finish, flags) == 24);
 AC_ASSERT_(offsetof(struct ac_finish, first_child) == 32);
+AC_ASSERT_(offsetof(struct ac_finish, next_sibling) == 40);
+AC_ASSERT_(offsetof(struct ac_finish, previous_sibling) == 48);
 AC_ASSERT_(offsetof(struct ac_finish, items) == 56);
 AC_ASSERT_(offsetof(struct ac_finish, panic) == 64);
 AC_ASSERT_(sizeof(struct ac_finish) == 72);
+AC_ASSERT_(offsetof(struct ac_id_entry, saved) == 0);
 AC_ASSERT_(offsetof(struct ac_id_entry, generation) == 8);
 AC_ASSERT_(offsetof(struct ac_id_entry, next_free) == 12);
 AC_ASSERT_(offsetof(struct ac_id_entry, life) == 16);
 AC_ASSERT_(sizeof(struct ac_id_entry) == 24);
+AC_ASSERT_(offsetof(struct ac_runtime, current) == 0);
 AC_ASSERT_(offsetof(struct ac_runtime, head) == 8);
 AC_ASSERT_(offsetof(struct ac_runtime, tail) == 16);
 AC_ASSERT_(offsetof(struct ac_runtime, ring) == 24);
