@@ -78,8 +78,8 @@ pub fn calls(s: &mut Samples, in_flight: usize, batch: usize) {
 }
 
 #[inline(always)]
-fn send(end: &mut Endpoint, kind: Kind) {
-    let packet = Packet { kind, cookie: 0, message: message() };
+fn send(end: &mut Endpoint, kind: Kind, message: Message) {
+    let packet = Packet { kind, cookie: 0, message };
     while end.sender.send(&packet) == Err(Error::Full) {
         spin_loop();
     }
@@ -101,7 +101,7 @@ pub fn ring_calls(s: &mut Samples, in_flight: usize, batch: usize) {
     let server = move || {
         loop {
             match far.receiver.poll() {
-                Ok(Some(_)) => send(&mut far, Kind::Response),
+                Ok(Some(request)) => send(&mut far, Kind::Response, request.message),
                 Ok(None) => spin_loop(),
                 Err(_) => return,
             }
@@ -110,12 +110,12 @@ pub fn ring_calls(s: &mut Samples, in_flight: usize, batch: usize) {
     beside(server, move || {
         let end = &mut near;
         s.batches(batch, || {
-            (0..in_flight).for_each(|_| send(end, Kind::Request));
+            (0..in_flight).for_each(|_| send(end, Kind::Request, message()));
             for _ in in_flight..batch {
-                black_box(receive(end));
-                send(end, Kind::Request);
+                black_box(receive(end).message);
+                send(end, Kind::Request, message());
             }
-            (0..in_flight).for_each(|_| _ = black_box(receive(end)));
+            (0..in_flight).for_each(|_| _ = black_box(receive(end).message));
         });
         drop(near);
     });
@@ -129,10 +129,10 @@ pub fn stream(s: &mut Samples, batch: usize) {
         loop {
             match far.receiver.poll() {
                 Ok(Some(packet)) => {
-                    black_box(packet);
+                    let message = black_box(packet.message);
                     count += 1;
                     if count % batch == 0 {
-                        send(&mut far, Kind::Response);
+                        send(&mut far, Kind::Response, message);
                     }
                 }
                 Ok(None) => spin_loop(),
@@ -143,8 +143,8 @@ pub fn stream(s: &mut Samples, batch: usize) {
     beside(server, move || {
         let end = &mut near;
         s.batches(batch, || {
-            (0..batch).for_each(|_| send(end, Kind::Plain));
-            black_box(receive(end));
+            (0..batch).for_each(|_| send(end, Kind::Plain, message()));
+            black_box(receive(end).message);
         });
         drop(near);
     });
@@ -154,8 +154,8 @@ pub fn stream(s: &mut Samples, batch: usize) {
 pub fn alone(s: &mut Samples) {
     let (mut near, mut far) = pair(GEOMETRY);
     s.each(|| {
-        send(&mut near, Kind::Plain);
-        black_box(receive(&mut far));
+        send(&mut near, Kind::Plain, message());
+        black_box(receive(&mut far).message);
     });
 }
 

@@ -204,6 +204,7 @@ fn flow<C: Channel>(s: &mut Samples) {
         while !stop.load(Ordering::Relaxed) {
             match C::try_recv(&mut received) {
                 Some(message) => {
+                    let message = black_box(message);
                     count += 1;
                     if count % CALLS == 0 {
                         send::<C>(&mut answers, message);
