@@ -246,10 +246,7 @@ fn stream() -> f64 {
         |end| {
             let mut expected = 0;
             while let Ok(packet) = end.receiver.poll() {
-                let Some(packet) = packet else {
-                    std::hint::spin_loop();
-                    continue;
-                };
+                let Some(packet) = packet else { continue };
                 assert_eq!(packet.message.words[0], expected);
                 expected += 1;
             }

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   line 0        what the region holds (written once, by the one who made it)
-//!        2        A's control line
-//!        4        B's control line
-//!        6 ..     call lines on which A asks, call lines on which B asks, ring to B, ring to A
+//!        2        A's control line          4  how far A has come in the ring to A
+//!        6        B's control line          8  how far B has come in the ring to B
+//!       10 ..     call lines on which A asks, call lines on which B asks, ring to B, ring to A
 //! ```
 //!
 //! The lines of the two ends lie two apart: processors fetch lines in pairs.
@@ -19,8 +19,10 @@ use crate::ring::{Receiver, Sender};
 /// "EbbIpc" and the version of the layout.
 const MAGIC: u64 = 0x4562_6249_7063_0001;
 const CONTROL_A: usize = 2;
-const CONTROL_B: usize = 4;
-const FIRST: usize = 6;
+const CURSOR_A: usize = 4;
+const CONTROL_B: usize = 6;
+const CURSOR_B: usize = 8;
+const FIRST: usize = 10;
 
 /// How much of what a channel has, in each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,13 +150,17 @@ impl Endpoint {
             let at = if side == Side::A { CONTROL_A } else { CONTROL_B };
             region.part(at..at + 1)
         };
+        let cursor_of = |side| {
+            let at = if side == Side::A { CURSOR_A } else { CURSOR_B };
+            region.part(at..at + 1)
+        };
         let other = if side == Side::A { Side::B } else { Side::A };
         let link = Link::new(control_of(side), control_of(other));
         Endpoint {
             caller: Caller::new(calls_of(side), link.clone()),
             callee: Callee::new(calls_of(other), link.clone()),
-            sender: Sender::new(ring_to(other), link.clone()),
-            receiver: Receiver::new(ring_to(side), link.clone()),
+            sender: Sender::new(ring_to(other), cursor_of(other), link.clone()),
+            receiver: Receiver::new(ring_to(side), cursor_of(side), link.clone()),
             link,
         }
     }

@@ -9,8 +9,6 @@
 //! | --- | --- | --- |
 //! | call line | request: the line on which the caller's next request will come; response: 0, or 1 for a refusal | number of the request |
 //! | ring | lap of the ring, modulo 1024 | cookie of the request, or 0 |
-//!
-//! A word without a kind is a slot that is free: 0 at first, later the lap in which its last message was taken.
 
 /// The payload of a message: 56 bytes, which with the status word make one cache line.
 pub type Words = [u64; 7];
@@ -76,7 +74,7 @@ pub enum Kind {
     Plain = 3,
 }
 
-/// A status word, taken apart. That of a slot that is free has no [`Kind`].
+/// A status word, taken apart. A word of zeros is an empty slot, which has no [`Kind`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Status(pub u64);
 

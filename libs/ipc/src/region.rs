@@ -45,12 +45,6 @@ impl Line {
         self.status.store(status.0, Ordering::Release);
     }
 
-    /// Hands the line to the other end. What was read from it before was read before that.
-    #[inline(always)]
-    pub(crate) fn give_back(&self, status: Status) {
-        self.status.store(status.0, Ordering::Release);
-    }
-
     /// One of the eight words, for lines that are not messages.
     pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
         if index == 0 { &self.status } else { &self.words[index - 1] }

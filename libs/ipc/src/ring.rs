@@ -1,14 +1,14 @@
 //! Streaming rings: messages one way, in order.
 //!
-//! Each slot is one line and carries its own status word: the sender publishes a message with it, the receiver gives the slot back
-//! with it. There are no shared cursors. That the receiver writes to the line is not waste: the line then is the receiver's
-//! alone, and the sender gets it back with one read, of which a processor has many under way, where taking a line away from a
-//! reader happens one store at a time (a stream is a third quicker so).
+//! Each slot is one line and carries its own status word, so that a message is one line that moves once: the receiver does not
+//! look at a shared tail, and does not write to the slot. How far it has come it tells in a line of its own, seldom: after a
+//! quarter of the ring, or when it finds nothing more. The sender looks there only when the ring seems full.
 //!
-//! A slot's status names the lap in which it was written or given back. What either end finds is exactly what the other end has
-//! to do next, or what it has not done yet, or the end of the channel. Both positions are private.
+//! A slot's status names the lap in which it was written. What the receiver finds is thus either the previous lap's message
+//! (nothing new), this lap's, or the end of the channel. Both cursors are private; the peer's is checked before it is believed.
 
 use crate::Error;
+use crate::atomic::Ordering;
 use crate::link::Link;
 use crate::message::{Kind, Message, SHORT_MASK, Status};
 use crate::region::Region;
@@ -27,18 +27,19 @@ pub struct Packet {
 /// The end of a ring that puts messages in.
 pub struct Sender {
     slots: Region,
+    /// Where the receiver tells how far it has come.
+    cursor: Region,
     link: Link,
-    /// The ring has two to the power of this many slots.
-    shift: u32,
     /// How many messages were ever sent.
     tail: u64,
+    /// How many are known to be taken.
+    head: u64,
 }
 
 impl Sender {
-    /// `slots` are a power of two of lines, or none.
-    pub(crate) fn new(slots: Region, link: Link) -> Sender {
-        let shift = slots.len_lines().trailing_zeros();
-        Sender { slots, link, shift, tail: 0 }
+    /// `slots` are a power of two of lines, or none; `cursor` is one line.
+    pub(crate) fn new(slots: Region, cursor: Region, link: Link) -> Sender {
+        Sender { slots, cursor, link, tail: 0, head: 0 }
     }
 
     /// How many messages fit.
@@ -49,30 +50,36 @@ impl Sender {
     /// Sends a message. The receiver sees it at once, but is not rung if it sleeps.
     ///
     /// # Errors
-    /// [`Error::Full`] when the peer has not yet taken what was sent a whole ring before; [`Error::Closed`];
-    /// [`Error::Corrupt`].
+    /// [`Error::Full`] when the peer has not told of having taken enough of what was sent (up to a quarter of the ring may be
+    /// taken and not told of); [`Error::Closed`]; [`Error::Corrupt`].
     #[inline(always)]
     pub fn send(&mut self, packet: &Packet) -> Result<(), Error> {
-        self.link.check()?;
-        let len = self.slots.len_lines();
-        let Some(slot) = self.slots.lines().get(self.tail as usize & len.wrapping_sub(1)) else {
-            return Err(Error::Full);
-        };
-        let lap = lap(self.tail, self.shift);
-        let found = slot.status();
-        if found != given_back(before(lap)) {
-            return Err(self.no_room(found));
+        if self.tail - self.head == self.slots.len_lines() as u64 {
+            self.make_room()?;
         }
-        slot.publish(Status::new(packet.kind, lap, packet.message.tag, packet.cookie), &packet.message.words);
+        self.link.check()?;
+        let slots = self.slots.lines();
+        let index = self.tail as usize & (slots.len() - 1);
+        let status = Status::new(packet.kind, lap(self.tail, slots.len()), packet.message.tag, packet.cookie);
+        slots[index].publish(status, &packet.message.words);
         self.tail += 1;
         Ok(())
     }
 
-    /// The next slot is not free: is it that the message of the previous lap is still in it?
-    #[inline(never)]
-    fn no_room(&self, found: Status) -> Error {
-        let lap = lap(self.tail, self.shift);
-        if is_of_lap(found, before(lap)) { Error::Full } else { self.link.corrupt() }
+    /// Learns how far the receiver has come.
+    #[cold]
+    fn make_room(&mut self) -> Result<(), Error> {
+        let told = self.cursor.lines()[0].word(0).load(Ordering::Acquire);
+        let taken = told.wrapping_sub(self.head);
+        if taken > self.tail - self.head {
+            return Err(self.link.corrupt());
+        }
+        self.head = told;
+        if taken == 0 {
+            self.link.check()?;
+            return Err(Error::Full);
+        }
+        Ok(())
     }
 
     /// The connection that this is part of.
@@ -84,58 +91,75 @@ impl Sender {
 /// The end of a ring that takes messages out.
 pub struct Receiver {
     slots: Region,
+    cursor: Region,
     link: Link,
-    shift: u32,
     /// How many messages were ever taken.
     head: u64,
+    /// How many of them the sender has been told about.
+    told: u64,
 }
 
 impl Receiver {
     /// As for [`Sender::new`].
-    pub(crate) fn new(slots: Region, link: Link) -> Receiver {
-        let shift = slots.len_lines().trailing_zeros();
-        Receiver { slots, link, shift, head: 0 }
+    pub(crate) fn new(slots: Region, cursor: Region, link: Link) -> Receiver {
+        Receiver { slots, cursor, link, head: 0, told: 0 }
     }
 
-    /// Takes the next message, if there is one. Its slot is free at once, but the sender is not rung if it sleeps.
+    /// Takes the next message, if there is one.
     ///
     /// # Errors
     /// [`Error::Closed`] when the peer is gone and all that it sent was taken; [`Error::Corrupt`].
     #[inline(always)]
     pub fn poll(&mut self) -> Result<Option<Packet>, Error> {
         let len = self.slots.len_lines();
-        // An end without a ring receives nothing.
-        let Some(slot) = self.slots.lines().get(self.head as usize & len.wrapping_sub(1)) else {
+        if len == 0 {
             return self.link.check().map(|()| None);
-        };
-        let lap = lap(self.head, self.shift);
-        let mut status = slot.status();
-        if !is_of_lap(status, lap) {
-            status = match self.nothing_yet(status) {
-                Ok(Some(status)) => status,
-                Ok(None) => return Ok(None),
-                Err(error) => return Err(error),
+        }
+        let index = self.head as usize & (len - 1);
+        let lap = lap(self.head, len);
+        let mut status = self.slots.lines()[index].status();
+        if status.kind().is_none() || status.short() != lap {
+            status = match self.nothing_yet(status)? {
+                None => return Ok(None),
+                Some(status) => status,
             };
         }
-        let Some(kind) = status.kind() else { return Ok(None) };
-        let words = slot.read();
-        slot.give_back(given_back(lap));
+        let Some(kind) = status.kind() else { return Err(self.link.corrupt()) };
+        let words = self.slots.lines()[index].read();
         self.head += 1;
+        if self.head - self.told > len as u64 / 4 {
+            self.tell();
+        }
         Ok(Some(Packet { kind, cookie: status.long(), message: Message { tag: status.tag(), words } }))
     }
 
     /// `status` is not this lap's: is that as it should be, and is there still somebody to wait for? Gives this lap's status
     /// word if it came meanwhile.
     #[inline(never)]
-    fn nothing_yet(&self, status: Status) -> Result<Option<Status>, Error> {
-        let lap = lap(self.head, self.shift);
-        if status != given_back(before(lap)) {
+    fn nothing_yet(&mut self, status: Status) -> Result<Option<Status>, Error> {
+        let len = self.slots.len_lines();
+        let lap_now = lap(self.head, len);
+        let is_old = if self.head < len as u64 {
+            status.0 == 0
+        } else {
+            status.kind().is_some() && status.short() == lap_now.wrapping_sub(1) & SHORT_MASK
+        };
+        if !is_old {
             return Err(self.link.corrupt());
+        }
+        if self.told != self.head {
+            self.tell();
         }
         let Err(error) = self.link.check() else { return Ok(None) };
         // The peer may have sent and then closed: what it did before it closed is visible now.
-        let status = self.slots.lines()[self.head as usize & (self.slots.len_lines() - 1)].status();
-        if is_of_lap(status, lap) { Ok(Some(status)) } else { Err(error) }
+        let status = self.slots.lines()[self.head as usize & (len - 1)].status();
+        if status.kind().is_some() && status.short() == lap_now { Ok(Some(status)) } else { Err(error) }
+    }
+
+    /// Tells the sender how far this end has come, so that it may use those slots again.
+    fn tell(&mut self) {
+        self.told = self.head;
+        self.cursor.lines()[0].word(0).store(self.head, Ordering::Release);
     }
 
     /// The connection that this is part of.
@@ -144,27 +168,9 @@ impl Receiver {
     }
 }
 
-/// The lap in which message number `position` goes through a ring of two to the power of `shift` slots; the first is 1, so that it
-/// differs from the lap before it, 0, in which all slots were "given back".
+/// The lap in which message number `position` goes through a ring of `len` slots; the first is 1, so that it differs from an
+/// empty slot's 0.
 #[inline(always)]
-fn lap(position: u64, shift: u32) -> u16 {
-    ((position >> (shift & 63)) + 1) as u16 & SHORT_MASK
-}
-
-/// Whether the word says that its slot was written in that lap.
-#[inline(always)]
-fn is_of_lap(status: Status, lap: u16) -> bool {
-    status.short() == lap && status.kind().is_some()
-}
-
-/// What stands in a slot whose message of that lap was taken.
-#[inline(always)]
-fn given_back(lap: u16) -> Status {
-    Status(u64::from(lap) << 2)
-}
-
-/// The lap before.
-#[inline(always)]
-fn before(lap: u16) -> u16 {
-    lap.wrapping_sub(1) & SHORT_MASK
+fn lap(position: u64, len: usize) -> u16 {
+    ((position >> len.trailing_zeros()) + 1) as u16 & SHORT_MASK
 }

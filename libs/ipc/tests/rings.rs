@@ -56,14 +56,15 @@ fn a_full_ring_takes_nothing_more_and_loses_nothing() {
 }
 
 #[test]
-fn each_message_taken_makes_room_for_one() {
+fn room_is_told_of_before_the_ring_is_empty() {
     let (mut a, mut b) = ends(16);
     for word in 0..16 {
         assert_eq!(a.sender.send(&packet(word)), Ok(()));
     }
-    assert_eq!(b.receiver.poll(), Ok(Some(packet(0))));
+    for word in 0..8 {
+        assert_eq!(b.receiver.poll(), Ok(Some(packet(word))));
+    }
     assert_eq!(a.sender.send(&packet(16)), Ok(()));
-    assert_eq!(a.sender.send(&packet(17)), Err(Error::Full));
 }
 
 #[test]
