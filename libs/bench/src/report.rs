@@ -183,7 +183,7 @@ fn page(name: &str, setting: &Setting, lines: &[Measured]) -> String {
                 "| {} ({}) | {} | {} | {} |",
                 line.title,
                 line.unit.name(),
-                goal(line).unwrap_or_default(),
+                escape(&goal(line).unwrap_or_default()),
                 ours.map_or(String::new(), number),
                 verdict(line)
             );
