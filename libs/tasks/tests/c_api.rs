@@ -6,6 +6,7 @@ use core::mem::MaybeUninit;
 use core::ptr::{null, null_mut};
 use std::io::{PipeReader, Read, pipe};
 use std::os::fd::AsRawFd;
+use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use refs::StrongRc;
@@ -351,6 +352,8 @@ struct Waiting {
     waits: Cell<u32>,
     begun: Sender<()>,
     over: Receiver<()>,
+    /// For the thread that wakes.
+    end: Mutex<Sender<()>>,
 }
 
 unsafe extern "C" fn idle_wait(waiting: *mut c_void) {
@@ -361,7 +364,11 @@ unsafe extern "C" fn idle_wait(waiting: *mut c_void) {
     waiting.over.recv().unwrap();
 }
 
-unsafe extern "C" fn idle_wake(_waiting: *mut c_void) {}
+unsafe extern "C" fn idle_wake(waiting: *mut c_void) {
+    // SAFETY: as above; of the fields only this one, which any thread may use.
+    let end = unsafe { &(*waiting.cast::<Waiting>()).end };
+    end.lock().unwrap().send(()).unwrap();
+}
 
 #[test]
 fn what_happens_when_nothing_is_ready_on_a_thread_with_its_own_way_to_idle() {
@@ -372,15 +379,14 @@ fn what_happens_when_nothing_is_ready_on_a_thread_with_its_own_way_to_idle() {
 
     let (begun, waits) = channel();
     let (end, over) = channel();
-    let waiting: &'static Waiting = Box::leak(Box::new(Waiting { waits: Cell::new(0), begun, over }));
+    let waiting: &'static Waiting =
+        Box::leak(Box::new(Waiting { waits: Cell::new(0), begun, over, end: Mutex::new(end) }));
     let (send, names) = channel::<Sent>();
     let other = std::thread::spawn(move || {
         let Sent(name) = names.recv().unwrap();
         waits.recv().unwrap();
         // SAFETY: the name of a task of this library.
-        let requested = unsafe { scheduling::ac_schedule_remote_(name) };
-        end.send(()).unwrap();
-        requested
+        unsafe { scheduling::ac_schedule_remote_(name) }
     });
     let config = life::AcConfig {
         stack_size_bytes: 0,
