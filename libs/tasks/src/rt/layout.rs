@@ -8,7 +8,7 @@ use core::cell::Cell;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
-use refs::WakeSlot;
+use refs::{SpinLock, WakeSlot};
 
 use super::context::Context;
 use super::runtime::Idle;
@@ -161,8 +161,8 @@ pub struct Runtime {
     pub(crate) all: Cell<Option<&'static Awe>>,
     /// Where stacks come from.
     pub(crate) stacks: Cell<Option<&'static dyn StackSource>>,
-    /// What to do when nothing is ready.
-    pub(crate) idle: Cell<Option<&'static dyn Idle>>,
+    /// What to do when nothing is ready. Whoever wakes the thread reads it too.
+    pub(crate) idle: SpinLock<Option<&'static dyn Idle>>,
 }
 
 /// What other threads write; in a cache line of its own.

@@ -152,7 +152,7 @@ impl Runtime {
             if let Some(awe) = self.take_ready() {
                 return awe;
             }
-            if let Some(idle) = self.idle.get() {
+            if let Some(idle) = self.idle.with(|idle| *idle) {
                 // SAFETY: it is the number under which this thread registered.
                 unsafe { reclaim::while_idle(cx, self.core.get() as usize, || idle.wait(self)) };
             }

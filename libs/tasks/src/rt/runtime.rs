@@ -81,7 +81,7 @@ impl Runtime {
         let runtime = UNUSED.with(Vec::pop).unwrap_or_else(Runtime::new);
         runtime.core.set(core as u32);
         runtime.stacks.set(Some(parts.stacks));
-        runtime.idle.set(Some(parts.idle));
+        runtime.idle.with(|idle| *idle = Some(parts.idle));
         runtime.keep_stacks.set(parts.keep_stacks);
         runtime
     }
@@ -108,7 +108,7 @@ impl Runtime {
             bare: Cell::new(None),
             all: Cell::new(None),
             stacks: Cell::new(None),
-            idle: Cell::new(None),
+            idle: SpinLock::new(None),
         }));
         runtime.create_queue();
         runtime
@@ -268,7 +268,8 @@ impl Runtime {
     /// Wakes the thread, which sleeps.
     #[cold]
     pub(crate) fn wake_up(&'static self) {
-        if let Some(idle) = self.idle.get() {
+        // From another thread, which may be so late that the run-time has another owner meanwhile.
+        if let Some(idle) = self.idle.with(|idle| *idle) {
             idle.wake(self);
         }
     }
