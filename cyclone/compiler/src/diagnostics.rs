@@ -1,0 +1,261 @@
+//! What the compiler tells the user, in three forms.
+//!
+//! Every phase pushes [`Diagnostic`]s into a vector; nothing is printed before the driver prints it. A diagnostic has a code
+//! that `cyc explain` knows, one primary span, and further spans with reasons of their own ("consumed here"). Forms: with
+//! source (the default), `--plain` (`file:line: error: message`, which scripts and the corpus use) and `--json` (one object per
+//! line, for editors).
+
+use crate::source::{Source, Span};
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use std::fmt::Write;
+
+macro_rules! codes {
+    ($($name:ident $number:literal $explanation:literal;)*) => {
+        /// What kind of thing went wrong; `cyc explain` prints the text that belongs to it.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Code { $(#[doc = $explanation] $name,)* }
+
+        impl Code {
+            /// As it is shown: `E0002`.
+            pub fn number(self) -> &'static str {
+                match self { $(Code::$name => $number,)* }
+            }
+
+            /// The explanation of a code that a user typed, with any case.
+            pub fn explain(number: &str) -> Option<&'static str> {
+                let number = number.to_ascii_uppercase();
+                $(if number == $number { return Some($explanation); })*
+                None
+            }
+        }
+    };
+}
+
+codes! {
+    Preprocessor "E0001" "The C preprocessor failed; its own message says why.";
+    Lexical "E0002" "The text cannot be cut into tokens: a literal or comment does not end, or a character begins nothing.";
+    Syntax "E0003" "The tokens do not follow Cyclone's grammar. The message says what was expected at the place that is marked.";
+    Unsupported "E0004" "The construct is part of Cyclone, but this compiler cannot compile it yet. It never compiles such a thing wrongly: it stops.";
+    UnknownName "E0100" "The name is not declared where it is used, or not in a namespace that is open there.";
+    Redeclared "E0101" "The name is declared a second time in a way that does not agree with the first.";
+    WrongType "E0200" "An expression has a type that cannot be used, or converted, here.";
+    NotNumeric "E0201" "An operator needs a number (or another kind of operand) and got something else.";
+    WrongArguments "E0202" "A function is called with too many or too few arguments.";
+    NotAssignable "E0203" "Something that is not an object, or is const, is assigned to.";
+    ThinArithmetic "E0204" "Arithmetic on a thin pointer: nothing knows its bounds. Use a fat pointer (`T ?`) or an index that is checked against `@numelts`.";
+    BadCast "E0205" "A cast would make a pointer out of something that is none, or change what a pointer points to.";
+    Incomplete "E0206" "The type's members are not known here, so that its size is not.";
+    MissingReturn "E0300" "A function with a result can reach its end without `return`.";
+    Uninitialised "E0301" "A pointer may be used before it has a value.";
+    NotExhaustive "E0302" "A switch has a value that no case covers. Add the case, or `default`.";
+    Misplaced "E0303" "A statement stands where it has no meaning, such as `break` outside of a loop.";
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Severity {
+    /// No output is made.
+    Error,
+    /// The program is compiled.
+    Warning,
+}
+
+/// One message.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    /// Its kind.
+    pub code: Code,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where.
+    pub span: Span,
+    /// One sentence, without a full stop.
+    pub message: String,
+    /// Further places, each with what happened there.
+    pub related: Vec<(Span, String)>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+impl Diagnostic {
+    /// An error with one place.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { code, severity: Severity::Error, span, message: message.into(), related: Vec::new(), help: None }
+    }
+
+    /// A warning with one place.
+    pub fn warning(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
+    }
+
+    /// Adds a place and what happened there.
+    pub fn with(mut self, span: Span, what: impl Into<String>) -> Diagnostic {
+        self.related.push((span, what.into()));
+        self
+    }
+
+    /// Adds advice.
+    pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// The form of the output.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// With source lines.
+    Source {
+        /// With terminal colours.
+        colour: bool,
+    },
+    /// `file:line: error: message`.
+    Plain,
+    /// One JSON object per line.
+    Json,
+}
+
+/// The text of one diagnostic, with a newline at its end.
+pub fn render(diagnostic: &Diagnostic, source: &Source, form: Form) -> String {
+    match form {
+        Form::Plain => plain(diagnostic, source),
+        Form::Json => json(diagnostic, source),
+        Form::Source { colour } => with_source(diagnostic, source, colour),
+    }
+}
+
+fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Error => "error",
+        Severity::Warning => "warning",
+    }
+}
+
+fn plain(diagnostic: &Diagnostic, source: &Source) -> String {
+    let place = source.place(diagnostic.span.start);
+    let mut text =
+        format!("{}:{}: {}: {}", place.file, place.line, severity_word(diagnostic.severity), diagnostic.message);
+    for (span, what) in &diagnostic.related {
+        let place = source.place(span.start);
+        let _ = write!(text, "; {what} ({}:{})", place.file, place.line);
+    }
+    text.push('\n');
+    text
+}
+
+fn json(diagnostic: &Diagnostic, source: &Source) -> String {
+    let at = |span: Span| {
+        let place = source.place(span.start);
+        let end = source.place(span.end.max(span.start));
+        format!(
+            "\"file\":{},\"line\":{},\"column\":{},\"end_line\":{},\"end_column\":{}",
+            quoted(place.file),
+            place.line,
+            place.column,
+            end.line,
+            end.column
+        )
+    };
+    let related: Vec<String> = diagnostic
+        .related
+        .iter()
+        .map(|(span, what)| format!("{{{},\"message\":{}}}", at(*span), quoted(what)))
+        .collect();
+    format!(
+        "{{\"severity\":\"{}\",\"code\":\"{}\",{},\"message\":{},\"related\":[{}],\"help\":{}}}\n",
+        severity_word(diagnostic.severity),
+        diagnostic.code.number(),
+        at(diagnostic.span),
+        quoted(&diagnostic.message),
+        related.join(","),
+        diagnostic.help.as_deref().map_or("null".to_owned(), quoted)
+    )
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            control if (control as u32) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", control as u32);
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// The lines around the spans that come from one stretch of one file are shown together; others get a snippet of their own.
+fn with_source(diagnostic: &Diagnostic, source: &Source, colour: bool) -> String {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let mut report = level
+        .primary_title(diagnostic.message.as_str())
+        .id(diagnostic.code.number())
+        .elements(Vec::<annotate_snippets::Element<'_>>::new());
+    let primary = std::iter::once((diagnostic.span, "", AnnotationKind::Primary));
+    let related = diagnostic.related.iter().map(|(span, what)| (*span, what.as_str(), AnnotationKind::Context));
+    for (span, what, kind) in primary.chain(related) {
+        let from = source.line_start(span.start as usize);
+        let to = source.line_end(span.start as usize);
+        let place = source.place(span.start);
+        let start = span.start as usize - from;
+        let end = (span.end as usize).min(to).max(span.start as usize) - from;
+        let annotation = kind.span(start..end);
+        let annotation = if what.is_empty() { annotation } else { annotation.label(what) };
+        report = report.element(
+            Snippet::source(&source.text[from..to])
+                .line_start(place.line as usize)
+                .path(place.file)
+                .annotation(annotation),
+        );
+    }
+    if let Some(help) = &diagnostic.help {
+        report = report.element(Level::HELP.message(help.as_str()));
+    }
+    let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+    format!("{}\n", renderer.render(&[report]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> (Source, Diagnostic) {
+        let source = Source::new("a.cyc", "int x;\nchar y = \"\\\";\n".to_owned());
+        let diagnostic = Diagnostic::error(Code::Redeclared, Span { start: 12, end: 13 }, "the name \"y\" is used")
+            .with(Span { start: 4, end: 5 }, "first declared here")
+            .help("choose another");
+        (source, diagnostic)
+    }
+
+    #[test]
+    fn plain_form_has_file_line_and_message_on_one_line() {
+        let (source, diagnostic) = sample();
+        let text = render(&diagnostic, &source, Form::Plain);
+        assert_eq!(text, "a.cyc:2: error: the name \"y\" is used; first declared here (a.cyc:1)\n");
+    }
+
+    #[test]
+    fn source_form_shows_both_lines_and_the_code() {
+        let (source, diagnostic) = sample();
+        let text = render(&diagnostic, &source, Form::Source { colour: false });
+        for expected in ["E0101", "int x;", "char y", "first declared here", "choose another"] {
+            assert!(text.contains(expected), "{expected} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn json_form_escapes_quotes() {
+        let (source, diagnostic) = sample();
+        let text = render(&diagnostic, &source, Form::Json);
+        assert!(text.contains(r#""message":"the name \"y\" is used""#), "{text}");
+        assert!(text.contains(r#""line":2,"column":6"#), "{text}");
+    }
+}

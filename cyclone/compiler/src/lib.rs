@@ -1,0 +1,23 @@
+#![doc = include_str!("../README.md")]
+//!
+//! # How the compiler is built
+//!
+//! Each phase is a module, reads what the phase before it made, and pushes messages into one vector:
+//!
+//! | module | from | to |
+//! | --- | --- | --- |
+//! | [`driver`] | the command line | a run of the phases below, and of the C compiler |
+//! | [`source`] | preprocessed text | places for people |
+//! | [`lex`] | text | tokens |
+//! | [`parse`] | tokens | [`ast`] |
+//! | [`diagnostics`] | messages | text for terminals, scripts and editors |
+
+#![forbid(unsafe_code)]
+
+pub mod ast;
+pub mod diagnostics;
+pub mod driver;
+pub mod lex;
+pub mod parse;
+pub mod source;
+pub mod symbol;

@@ -1,0 +1,267 @@
+//! From tokens to the syntax tree: recursive descent, by hand.
+//!
+//! C's grammar needs to know which names are types; [`Parser::names_type`] keeps that: `typedef` adds a name, a variable of the same
+//! name in a block hides it until the block ends. Where a name that nobody declared stands in a place that only a type can
+//! have (`foo_t x;`), it is read as a type, so that the missing declaration is reported as such, and not as a syntax error.
+//!
+//! How the files share the work: `items` (what stands outside of functions), `types` (specifiers and declarators), `statements`,
+//! `patterns`, `expressions`. Each function begins at its construct's first token and ends after its last. A function that
+//! fails has pushed a diagnostic and returns [`Failed`]; statements and items are where parsing resumes.
+//!
+//! Limits, so that no input can exhaust the stack: [`DEPTH_LIMIT`] levels of nesting and [`CHAIN_LIMIT`] operators in one chain.
+
+mod expressions;
+mod items;
+mod patterns;
+mod statements;
+mod types;
+
+use crate::ast::{Ident, Item, Path};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::lex::{Tok, Token};
+use crate::source::{Source, Span};
+use crate::symbol::Symbol;
+use std::collections::HashSet;
+
+/// Nested constructs past this are an error.
+pub const DEPTH_LIMIT: u32 = 400;
+
+/// Operators in one chain (`a + b + ..`, `a.b.c..`) past this are an error.
+pub const CHAIN_LIMIT: u32 = 20_000;
+
+/// Parsing ends after this many errors.
+const ERROR_LIMIT: usize = 100;
+
+/// The construct could not be parsed; a diagnostic says why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failed;
+
+type Parsed<T> = Result<T, Failed>;
+
+/// Parses a translation unit. The result is what could be parsed; it is whole if no error was added to `diagnostics`.
+pub fn parse(source: &Source, tokens: &[Token], diagnostics: &mut Vec<Diagnostic>) -> Vec<Item> {
+    let mut parser = Parser {
+        source,
+        tokens,
+        at: 0,
+        diagnostics,
+        errors: 0,
+        typedefs: HashSet::new(),
+        hidden: Vec::new(),
+        in_c: 0,
+        depth: 0,
+        item_depth: 0,
+        split: false,
+    };
+    parser.typedefs.insert(Symbol::new("__cyclone_internal_array_t"));
+    parser.items_to_end()
+}
+
+struct Parser<'a> {
+    source: &'a Source,
+    tokens: &'a [Token],
+    at: usize,
+    diagnostics: &'a mut Vec<Diagnostic>,
+    errors: usize,
+    typedefs: HashSet<Symbol>,
+    /// Variables in scope that have a typedef's name; blocks cut it back to its length at their start.
+    hidden: Vec<Symbol>,
+    /// How many blocks of C are open.
+    in_c: u32,
+    depth: u32,
+    /// Nesting of namespaces and the like; items reset `depth`.
+    item_depth: u32,
+    /// The current token is `>>` (or the like), and its first `>` was taken.
+    split: bool,
+}
+
+impl Parser<'_> {
+    fn kind(&self) -> Tok {
+        if self.split {
+            return match self.tokens[self.at].kind {
+                Tok::ShrAssign => Tok::Ge,
+                Tok::Ge => Tok::Assign,
+                _ => Tok::Gt,
+            };
+        }
+        self.kind_at(0)
+    }
+
+    fn kind_at(&self, ahead: usize) -> Tok {
+        let kind = self.tokens[(self.at + ahead).min(self.tokens.len() - 1)].kind;
+        if self.in_c > 0 && kind.is_cyclone_only() { Tok::Name } else { kind }
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.at].span
+    }
+
+    /// The span from a start to the last token taken.
+    fn since(&self, start: Span) -> Span {
+        let last = self.tokens[self.at.saturating_sub(1)].span;
+        if last.end < start.start { start } else { start.to(last) }
+    }
+
+    fn text(&self) -> &str {
+        self.source.slice(self.span())
+    }
+
+    fn text_at(&self, ahead: usize) -> &str {
+        self.source.slice(self.tokens[(self.at + ahead).min(self.tokens.len() - 1)].span)
+    }
+
+    fn bump(&mut self) {
+        self.split = false;
+        if self.at + 1 < self.tokens.len() {
+            self.at += 1;
+        }
+    }
+
+    fn is(&self, kind: Tok) -> bool {
+        self.kind() == kind
+    }
+
+    fn eat(&mut self, kind: Tok) -> bool {
+        let found = self.is(kind);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn expect(&mut self, kind: Tok) -> Parsed<()> {
+        if self.eat(kind) { Ok(()) } else { self.unexpected(kind.text()) }
+    }
+
+    /// Takes one `>`, splitting `>>` and its like.
+    fn expect_right_angle(&mut self) -> Parsed<()> {
+        match self.tokens[self.at].kind {
+            Tok::Shr | Tok::ShrAssign | Tok::Ge if !self.split => {
+                self.split = true;
+                Ok(())
+            }
+            _ => self.expect(Tok::Gt),
+        }
+    }
+
+    fn unexpected<T>(&mut self, expected: &str) -> Parsed<T> {
+        let found = match self.kind() {
+            kind @ (Tok::Name | Tok::QualifiedName | Tok::TypeVar | Tok::Number) => {
+                format!("{} (`{}`)", kind.text(), self.text())
+            }
+            kind => kind.text().to_owned(),
+        };
+        self.fail(self.span(), format!("expected {expected}, found {found}"))
+    }
+
+    fn fail<T>(&mut self, span: Span, message: impl Into<String>) -> Parsed<T> {
+        self.errors += 1;
+        if self.errors <= ERROR_LIMIT {
+            self.diagnostics.push(Diagnostic::error(Code::Syntax, span, message));
+        }
+        Err(Failed)
+    }
+
+    fn gave_up(&self) -> bool {
+        self.errors > ERROR_LIMIT
+    }
+
+    /// Runs `parse` one level deeper.
+    fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth >= DEPTH_LIMIT {
+            return self.fail(self.span(), format!("nested more than {DEPTH_LIMIT} levels deep"));
+        }
+        self.depth += 1;
+        let result = parse(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn symbol(&self) -> Symbol {
+        Symbol::new(self.text())
+    }
+
+    fn is_name(&self) -> bool {
+        matches!(self.kind(), Tok::Name | Tok::QualifiedName)
+    }
+
+    /// A name without qualifier.
+    fn ident(&mut self) -> Parsed<Ident> {
+        if !self.is(Tok::Name) {
+            return self.unexpected("a name");
+        }
+        let ident = Ident { name: self.symbol(), span: self.span() };
+        self.bump();
+        Ok(ident)
+    }
+
+    /// A name with or without qualifier.
+    fn path(&mut self) -> Parsed<Path> {
+        if !self.is_name() {
+            return self.unexpected("a name");
+        }
+        let mut qualifier: Vec<Symbol> = self.text().split("::").map(Symbol::new).collect();
+        let name = qualifier.pop().unwrap_or_else(|| self.symbol());
+        let path = Path { qualifier, name, span: self.span() };
+        self.bump();
+        Ok(path)
+    }
+
+    /// Is the name `ahead` tokens from here a type's?
+    fn names_type(&self, ahead: usize) -> bool {
+        match self.kind_at(ahead) {
+            Tok::Name => {
+                let name = Symbol::new(self.text_at(ahead));
+                self.typedefs.contains(&name) && !self.hidden.contains(&name)
+            }
+            Tok::QualifiedName => {
+                let last = self.text_at(ahead).rsplit("::").next().unwrap_or_default();
+                self.typedefs.contains(&Symbol::new(last))
+            }
+            _ => false,
+        }
+    }
+
+    /// A variable, parameter or function of this name is declared.
+    fn declare_variable(&mut self, name: Symbol) {
+        if self.typedefs.contains(&name) && !self.hidden.contains(&name) {
+            self.hidden.push(name);
+        }
+    }
+
+    /// A comma-separated list up to `end`, which is taken. May be empty; a comma before `end` is accepted.
+    fn list<T>(&mut self, end: Tok, mut element: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut elements = Vec::new();
+        while !self.is(end) {
+            elements.push(element(self)?);
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        self.expect(end)?;
+        Ok(elements)
+    }
+
+    /// Skips to after the next `;`, or after the braces that open before it, or to before a `}` that closes what is around.
+    fn recover(&mut self) {
+        self.split = false;
+        let mut depth = 0_usize;
+        loop {
+            match self.kind() {
+                Tok::End => return,
+                Tok::Semi if depth == 0 => return self.bump(),
+                Tok::LBrace | Tok::LParen => depth += 1,
+                Tok::RParen => depth = depth.saturating_sub(1),
+                Tok::RBrace if depth == 0 => return,
+                Tok::RBrace => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return self.bump();
+                    }
+                }
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+}

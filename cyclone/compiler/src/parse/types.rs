@@ -1,0 +1,945 @@
+//! Types: specifiers (what stands before the declared name) and declarators (what stands around it).
+//!
+//! A declarator is read into modifiers from the name outwards (`*x[3]`: array, then pointer) and then folded over the
+//! specifiers' type, outermost first.
+
+use super::{Parsed, Parser};
+use crate::ast::{
+    Aggregate, AggregateBody, Aqual, Array, Attribute, Constraint, Constructor, Contract, ContractKind, Datatype, Enum,
+    Expr, Field, FloatSize, Function, Ident, IntSize, Param, Path, Pointer, PointerQual, Quals, Sigil, Sign, Storage,
+    Type, TypeKind, TypeVar, VarArgs,
+};
+use crate::lex::Tok;
+use crate::source::Span;
+use crate::symbol::Symbol;
+
+/// What stands before the first declarator.
+pub(super) struct Specifiers {
+    pub ty: Type,
+    pub storage: Vec<Storage>,
+    pub is_inline: bool,
+    pub attributes: Vec<Attribute>,
+}
+
+/// One declarator, folded over its specifiers.
+pub(super) struct Declared {
+    pub name: Option<Path>,
+    pub ty: Type,
+    pub type_params: Vec<Type>,
+    pub attributes: Vec<Attribute>,
+}
+
+/// May a declarator have a name?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    Abstract,
+    Either,
+}
+
+enum Modifier {
+    Pointer(Box<Pointer>, Quals, Span),
+    Array(Option<Expr>, Option<bool>, Span),
+    Function(Box<Function>, Span),
+    TypeParams(Vec<Type>),
+    Attributes(Vec<Attribute>),
+}
+
+struct Declarator {
+    name: Option<Path>,
+    modifiers: Vec<Modifier>,
+    /// The names of an old-style definition's parameters.
+    kr_names: Vec<Ident>,
+}
+
+#[derive(Default)]
+struct BasicWords {
+    signed: Option<Sign>,
+    short: bool,
+    longs: u8,
+    complex: bool,
+    base: Option<Tok>,
+}
+
+impl BasicWords {
+    fn any(&self) -> bool {
+        self.signed.is_some() || self.short || self.longs > 0 || self.complex || self.base.is_some()
+    }
+
+    fn kind(&self) -> TypeKind {
+        let sign = self.signed.unwrap_or(Sign::Plain);
+        match self.base {
+            Some(Tok::Void) => TypeKind::Void,
+            Some(Tok::Char) => TypeKind::Int(sign, IntSize::Char),
+            Some(Tok::Float) if self.complex => TypeKind::Complex(FloatSize::Float),
+            Some(Tok::Float) => TypeKind::Float(FloatSize::Float),
+            Some(Tok::Double) => {
+                let size = if self.longs > 0 { FloatSize::LongDouble } else { FloatSize::Double };
+                if self.complex { TypeKind::Complex(size) } else { TypeKind::Float(size) }
+            }
+            None if self.complex => TypeKind::Complex(FloatSize::Double),
+            _ if self.short => TypeKind::Int(sign, IntSize::Short),
+            _ if self.longs == 1 => TypeKind::Int(sign, IntSize::Long),
+            _ if self.longs > 1 => TypeKind::Int(sign, IntSize::LongLong),
+            _ => TypeKind::Int(sign, IntSize::Int),
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// Does a type begin `ahead` tokens from here?
+    pub(super) fn begins_type(&self, ahead: usize) -> bool {
+        match self.kind_at(ahead) {
+            Tok::Void
+            | Tok::Char
+            | Tok::Short
+            | Tok::Int
+            | Tok::Long
+            | Tok::Float
+            | Tok::Double
+            | Tok::Signed
+            | Tok::Unsigned
+            | Tok::Complex
+            | Tok::Enum
+            | Tok::Struct
+            | Tok::Union
+            | Tok::QTagged
+            | Tok::TypeOf
+            | Tok::VaList
+            | Tok::Datatype
+            | Tok::QExtensible
+            | Tok::TypeVar
+            | Tok::Underscore
+            | Tok::RegionT
+            | Tok::AqualT
+            | Tok::TagT
+            | Tok::ValueOfT
+            | Tok::QSubset
+            | Tok::Const
+            | Tok::Volatile
+            | Tok::Restrict
+            | Tok::Attribute => true,
+            Tok::Dollar => self.kind_at(ahead + 1) == Tok::LParen && ahead < 200 && self.begins_type(ahead + 2),
+            Tok::Name | Tok::QualifiedName => self.names_type(ahead),
+            _ => false,
+        }
+    }
+
+    /// Does a declaration begin here? Includes names nobody declared that can only be types.
+    pub(super) fn begins_declaration(&self) -> bool {
+        match self.kind() {
+            Tok::Auto | Tok::Register | Tok::Static | Tok::Extern | Tok::Typedef | Tok::Abstract | Tok::Inline => true,
+            Tok::Extension => self.begins_type(1),
+            Tok::Name | Tok::QualifiedName => self.names_type(0) || self.looks_like_type(0),
+            _ => self.begins_type(0),
+        }
+    }
+
+    /// A name that was not declared, in a place that only a type can have.
+    fn looks_like_type(&self, ahead: usize) -> bool {
+        match self.kind_at(ahead + 1) {
+            Tok::Name | Tok::QualifiedName => true,
+            Tok::At => self.kind_at(ahead + 2) != Tok::Lt,
+            Tok::Lt => self.kind_at(ahead + 2) == Tok::TypeVar,
+            _ => false,
+        }
+    }
+
+    /// Does `(` at the current token open a type in parentheses?
+    pub(super) fn paren_opens_type(&self) -> bool {
+        if self.begins_type(1) {
+            return true;
+        }
+        if !matches!(self.kind_at(1), Tok::Name | Tok::QualifiedName) {
+            return false;
+        }
+        let mut ahead = 2;
+        while matches!(self.kind_at(ahead), Tok::Star | Tok::At | Tok::Question) {
+            ahead += 1;
+        }
+        ahead > 2 && self.kind_at(ahead) == Tok::RParen
+    }
+
+    /// Specifiers; with `storage` also storage classes. Without any type word the type is `int`.
+    pub(super) fn specifiers(&mut self, with_storage: bool) -> Parsed<Specifiers> {
+        self.nested(|parser| parser.specifiers_here(with_storage))
+    }
+
+    fn specifiers_here(&mut self, with_storage: bool) -> Parsed<Specifiers> {
+        let start = self.span();
+        let mut out =
+            Specifiers { ty: Type::int(start), storage: Vec::new(), is_inline: false, attributes: Vec::new() };
+        let mut quals = Quals::default();
+        let mut words = BasicWords::default();
+        let mut whole: Option<TypeKind> = None;
+        loop {
+            let storage = match self.kind() {
+                Tok::Auto => Some(Storage::Auto),
+                Tok::Register => Some(Storage::Register),
+                Tok::Static => Some(Storage::Static),
+                Tok::Extern if self.kind_at(1) == Tok::Str => Some(Storage::ExternC),
+                Tok::Extern => Some(Storage::Extern),
+                Tok::Typedef => Some(Storage::Typedef),
+                Tok::Abstract => Some(Storage::Abstract),
+                _ => None,
+            };
+            if let (Some(storage), true) = (storage, with_storage) {
+                if storage == Storage::ExternC {
+                    self.bump();
+                }
+                self.bump();
+                out.storage.push(storage);
+                continue;
+            }
+            match self.kind() {
+                Tok::Inline if with_storage => {
+                    out.is_inline = true;
+                    self.bump();
+                }
+                Tok::Extension => self.bump(),
+                Tok::Const => {
+                    quals.is_const = true;
+                    self.bump();
+                }
+                Tok::Volatile => {
+                    quals.is_volatile = true;
+                    self.bump();
+                }
+                Tok::Restrict => {
+                    quals.is_restrict = true;
+                    self.bump();
+                }
+                Tok::Attribute => out.attributes.extend(self.attributes()?),
+                _ if whole.is_some() => break,
+                kind @ (Tok::Void | Tok::Char | Tok::Int | Tok::Float | Tok::Double) => {
+                    if words.base.is_some() {
+                        return self.fail(self.span(), "two types in one declaration");
+                    }
+                    words.base = Some(kind);
+                    self.bump();
+                }
+                Tok::Short => {
+                    words.short = true;
+                    self.bump();
+                }
+                Tok::Long => {
+                    words.longs = words.longs.saturating_add(1);
+                    self.bump();
+                }
+                Tok::Signed => {
+                    words.signed = Some(Sign::Signed);
+                    self.bump();
+                }
+                Tok::Unsigned => {
+                    words.signed = Some(Sign::Unsigned);
+                    self.bump();
+                }
+                Tok::Complex => {
+                    words.complex = true;
+                    self.bump();
+                }
+                _ if words.any() => break,
+                Tok::Name | Tok::QualifiedName if !self.names_type(0) && !self.can_be_unknown_type() => break,
+                _ => match self.type_specifier()? {
+                    Some(kind) => whole = Some(kind),
+                    None => break,
+                },
+            }
+        }
+        let kind = whole.unwrap_or_else(|| words.kind());
+        out.ty = Type { kind, quals, span: self.since(start) };
+        Ok(out)
+    }
+
+    /// A name nobody declared, where a type specifier may stand: what follows tells a type from a declared name.
+    fn can_be_unknown_type(&self) -> bool {
+        matches!(
+            self.kind_at(1),
+            Tok::Name
+                | Tok::QualifiedName
+                | Tok::Star
+                | Tok::At
+                | Tok::Question
+                | Tok::TypeVar
+                | Tok::AqualShort
+                | Tok::Lt
+                | Tok::Const
+                | Tok::Underscore
+        )
+    }
+
+    /// A specifier that is a whole type; `None` if there is none.
+    fn type_specifier(&mut self) -> Parsed<Option<TypeKind>> {
+        Ok(Some(match self.kind() {
+            Tok::Enum => self.enum_specifier()?,
+            Tok::Struct | Tok::Union | Tok::QTagged => self.aggregate()?,
+            Tok::Datatype | Tok::QExtensible => self.datatype()?,
+            Tok::TypeOf => {
+                self.bump();
+                self.expect(Tok::LParen)?;
+                if self.begins_type(0) {
+                    let ty = self.type_name()?;
+                    self.expect(Tok::RParen)?;
+                    return Ok(Some(ty.kind));
+                }
+                let operand = self.expression()?;
+                self.expect(Tok::RParen)?;
+                TypeKind::TypeOf(Box::new(operand))
+            }
+            Tok::VaList => {
+                self.bump();
+                TypeKind::VaList
+            }
+            Tok::TypeVar => TypeKind::Var(self.type_var()?),
+            Tok::Underscore => {
+                self.bump();
+                TypeKind::Infer(if self.eat(Tok::ColonColon) { Some(self.ident()?) } else { None })
+            }
+            Tok::Dollar => {
+                self.bump();
+                self.expect(Tok::LParen)?;
+                TypeKind::Tuple(self.list(Tok::RParen, |parser| parser.param())?)
+            }
+            Tok::RegionT => TypeKind::RegionHandle(self.one_type_argument()?),
+            Tok::TagT => TypeKind::TagHandle(self.one_type_argument()?),
+            Tok::AqualT => {
+                self.bump();
+                self.expect(Tok::Lt)?;
+                let aqual = self.aqual()?;
+                self.expect_right_angle()?;
+                TypeKind::AqualHandle(aqual)
+            }
+            Tok::ValueOfT => {
+                self.bump();
+                self.expect(Tok::LParen)?;
+                let value = self.expression()?;
+                self.expect(Tok::RParen)?;
+                TypeKind::ValueOf(Box::new(value))
+            }
+            Tok::QSubset => {
+                self.bump();
+                self.expect(Tok::LParen)?;
+                let param = self.param()?;
+                self.expect(Tok::Or)?;
+                let condition = self.conditional()?;
+                self.expect(Tok::RParen)?;
+                TypeKind::Subset(Box::new(param), Box::new(condition))
+            }
+            Tok::Name | Tok::QualifiedName => {
+                let name = self.path()?;
+                TypeKind::Named(name, self.type_arguments()?)
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn one_type_argument(&mut self) -> Parsed<Option<Box<Type>>> {
+        self.bump();
+        if !self.eat(Tok::Lt) {
+            return Ok(None);
+        }
+        let argument = self.type_argument()?;
+        self.expect_right_angle()?;
+        Ok(Some(Box::new(argument)))
+    }
+
+    /// `<T, U>` or nothing.
+    pub(super) fn type_arguments(&mut self) -> Parsed<Vec<Type>> {
+        if self.eat(Tok::LtGt) {
+            return Ok(Vec::new());
+        }
+        if !self.eat(Tok::Lt) {
+            return Ok(Vec::new());
+        }
+        self.type_list()
+    }
+
+    /// After `<`: types and the closing `>`.
+    pub(super) fn type_list(&mut self) -> Parsed<Vec<Type>> {
+        let mut types = vec![self.type_argument()?];
+        while self.eat(Tok::Comma) {
+            types.push(self.type_argument()?);
+        }
+        self.expect_right_angle()?;
+        Ok(types)
+    }
+
+    /// A type, effect, region set or alias qualifier.
+    pub(super) fn type_argument(&mut self) -> Parsed<Type> {
+        self.nested(|parser| {
+            let start = parser.span();
+            let first = parser.atomic_effect_or_type()?;
+            if !parser.is(Tok::Plus) {
+                return Ok(first);
+            }
+            let mut parts = vec![first];
+            while parser.eat(Tok::Plus) {
+                parts.push(parser.atomic_effect_or_type()?);
+            }
+            Ok(Type::new(TypeKind::EffectJoin(parts), parser.since(start)))
+        })
+    }
+
+    fn atomic_effect_or_type(&mut self) -> Parsed<Type> {
+        let start = self.span();
+        let kind = match self.kind() {
+            Tok::LBrace => {
+                self.bump();
+                TypeKind::RegionSet(self.list(Tok::RBrace, |parser| parser.type_name())?)
+            }
+            Tok::Regions => {
+                self.bump();
+                self.expect(Tok::LParen)?;
+                let of = self.type_argument()?;
+                self.expect(Tok::RParen)?;
+                TypeKind::RegionsOf(Box::new(of))
+            }
+            Tok::Aliasable | Tok::Unique | Tok::Refcnt | Tok::Restricted | Tok::AqualShort | Tok::Aquals => {
+                TypeKind::Aqual(self.aqual()?)
+            }
+            _ => return self.type_name(),
+        };
+        Ok(Type::new(kind, self.since(start)))
+    }
+
+    pub(super) fn type_var(&mut self) -> Parsed<TypeVar> {
+        let span = self.span();
+        let name = self.symbol();
+        self.expect(Tok::TypeVar)?;
+        let kind = if self.eat(Tok::ColonColon) { Some(self.ident()?) } else { None };
+        let aqual = if self.is(Tok::AqualShort) { Some(self.aqual()?) } else { None };
+        Ok(TypeVar { name, kind, aqual, span: self.since(span) })
+    }
+
+    fn aqual(&mut self) -> Parsed<Aqual> {
+        let aqual = match (self.kind(), self.text()) {
+            (Tok::Aliasable, _) | (Tok::AqualShort, "\\A") => Aqual::Aliasable,
+            (Tok::Unique, _) | (Tok::AqualShort, "\\U") => Aqual::Unique,
+            (Tok::Refcnt, _) | (Tok::AqualShort, "\\RC") => Aqual::Refcnt,
+            (Tok::Restricted, _) | (Tok::AqualShort, "\\T") => Aqual::Restricted,
+            (Tok::AqualShort, _) => {
+                return self.fail(self.span(), "the short alias qualifiers are `\\A`, `\\U`, `\\RC` and `\\T`");
+            }
+            (Tok::TypeVar, _) => return Ok(Aqual::Var(Box::new(self.type_var()?))),
+            (Tok::Aquals, _) => {
+                self.bump();
+                self.expect(Tok::LParen)?;
+                let of = self.type_argument()?;
+                self.expect(Tok::RParen)?;
+                return Ok(Aqual::Of(Box::new(of)));
+            }
+            _ => return self.unexpected("an alias qualifier"),
+        };
+        self.bump();
+        Ok(aqual)
+    }
+
+    /// All `__attribute__((..))` that stand here.
+    pub(super) fn attributes(&mut self) -> Parsed<Vec<Attribute>> {
+        let mut attributes = Vec::new();
+        while self.eat(Tok::Attribute) {
+            self.expect(Tok::LParen)?;
+            self.expect(Tok::LParen)?;
+            attributes.extend(self.list(Tok::RParen, |parser| parser.attribute())?);
+            self.expect(Tok::RParen)?;
+        }
+        Ok(attributes)
+    }
+
+    fn attribute(&mut self) -> Parsed<Attribute> {
+        // Some attributes have the names of keywords, such as `const`.
+        let word = self.text();
+        if !word.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
+            return self.unexpected("an attribute's name");
+        }
+        let name = Ident { name: Symbol::new(word), span: self.span() };
+        self.bump();
+        let arguments =
+            if self.eat(Tok::LParen) { self.list(Tok::RParen, |parser| parser.assignment())? } else { Vec::new() };
+        Ok(Attribute { name, arguments })
+    }
+
+    fn enum_specifier(&mut self) -> Parsed<TypeKind> {
+        self.bump();
+        let name = if self.is_name() { Some(self.path()?) } else { None };
+        let body = if self.eat(Tok::LBrace) {
+            Some(self.list(Tok::RBrace, |parser| {
+                let name = parser.path()?;
+                let value = if parser.eat(Tok::Assign) { Some(parser.conditional()?) } else { None };
+                Ok((name, value))
+            })?)
+        } else {
+            None
+        };
+        if name.is_none() && body.is_none() {
+            return self.unexpected("a name or `{`");
+        }
+        Ok(TypeKind::Enum(Box::new(Enum { name, body })))
+    }
+
+    fn aggregate(&mut self) -> Parsed<TypeKind> {
+        let is_tagged = self.eat(Tok::QTagged);
+        let is_union = self.is(Tok::Union);
+        if !is_union && !self.is(Tok::Struct) {
+            return self.unexpected("`struct` or `union`");
+        }
+        self.bump();
+        let attributes = self.attributes()?;
+        let name = if self.is_name() { Some(self.path()?) } else { None };
+        let args = if name.is_some() { self.type_arguments()? } else { Vec::new() };
+        let body = if self.eat(Tok::LBrace) { Some(self.aggregate_body()?) } else { None };
+        if name.is_none() && body.is_none() {
+            return self.unexpected("a name or `{`");
+        }
+        Ok(TypeKind::Aggregate(Box::new(Aggregate { is_union, is_tagged, name, args, body, attributes })))
+    }
+
+    fn aggregate_body(&mut self) -> Parsed<AggregateBody> {
+        let existentials = self.type_arguments()?;
+        let constraints = if self.eat(Tok::Colon) { self.constraints()? } else { Vec::new() };
+        if !constraints.is_empty() {
+            self.eat(Tok::Semi);
+        }
+        let mut fields = Vec::new();
+        while !self.is(Tok::RBrace) {
+            if self.eat(Tok::Semi) {
+                continue;
+            }
+            let specifiers = self.specifiers(false)?;
+            loop {
+                let (declared, _) = if self.is(Tok::Colon) || self.is(Tok::Semi) || self.is(Tok::Comma) {
+                    let ty = specifiers.ty.clone();
+                    (Declared { name: None, ty, type_params: Vec::new(), attributes: Vec::new() }, Vec::new())
+                } else {
+                    self.declarator_of(&specifiers.ty)?
+                };
+                let mut attributes = declared.attributes;
+                let width = if self.eat(Tok::Colon) { Some(self.conditional()?) } else { None };
+                let requires = if self.eat(Tok::QRequires) {
+                    self.expect(Tok::LParen)?;
+                    let condition = self.conditional()?;
+                    self.expect(Tok::RParen)?;
+                    Some(condition)
+                } else {
+                    None
+                };
+                attributes.extend(self.attributes()?);
+                attributes.extend(specifiers.attributes.iter().cloned());
+                let name = declared.name.map(|path| Ident { name: path.name, span: path.span });
+                fields.push(Field { name, ty: declared.ty, width, requires, attributes });
+                if !self.eat(Tok::Comma) {
+                    break;
+                }
+            }
+            self.expect(Tok::Semi)?;
+        }
+        self.expect(Tok::RBrace)?;
+        Ok(AggregateBody { existentials, constraints, fields })
+    }
+
+    fn datatype(&mut self) -> Parsed<TypeKind> {
+        let is_extensible = self.eat(Tok::QExtensible);
+        self.expect(Tok::Datatype)?;
+        let name = self.path()?;
+        let constructor = if self.eat(Tok::Dot) { Some(self.path()?) } else { None };
+        let args = self.type_arguments()?;
+        let mut body = None;
+        if self.eat(Tok::LBrace) {
+            let mut constructors = Vec::new();
+            while !self.is(Tok::RBrace) {
+                let storage = match self.kind() {
+                    Tok::Extern => Some(Storage::Extern),
+                    Tok::Static => Some(Storage::Static),
+                    _ => None,
+                };
+                if storage.is_some() {
+                    self.bump();
+                }
+                let name = self.path()?;
+                let params =
+                    if self.eat(Tok::LParen) { self.list(Tok::RParen, |parser| parser.param())? } else { Vec::new() };
+                constructors.push(Constructor { storage, name, params });
+                if !self.eat(Tok::Comma) && !self.eat(Tok::Semi) {
+                    break;
+                }
+            }
+            self.expect(Tok::RBrace)?;
+            body = Some(constructors);
+        }
+        Ok(TypeKind::Datatype(Box::new(Datatype { is_extensible, name, constructor, args, body })))
+    }
+
+    /// A type without a name: `int *[3]`.
+    pub(super) fn type_name(&mut self) -> Parsed<Type> {
+        let specifiers = self.type_words()?;
+        let declarator = self.nested(|parser| parser.declarator(Naming::Abstract))?;
+        Ok(fold(declarator, &specifiers.ty).0.ty)
+    }
+
+    /// Specifiers that must hold a type.
+    fn type_words(&mut self) -> Parsed<Specifiers> {
+        if !self.begins_type(0) && !self.is_name() && !self.is(Tok::Extension) {
+            return self.unexpected("a type");
+        }
+        if self.is_name() && !self.names_type(0) {
+            // Nobody declared it, but only a type can stand here.
+            let start = self.span();
+            let name = self.path()?;
+            let kind = TypeKind::Named(name, self.type_arguments()?);
+            let mut ty = Type::new(kind, self.since(start));
+            self.tquals(&mut ty.quals);
+            return Ok(Specifiers { ty, storage: Vec::new(), is_inline: false, attributes: Vec::new() });
+        }
+        self.specifiers(false)
+    }
+
+    /// A parameter: a type with or without a name.
+    pub(super) fn param(&mut self) -> Parsed<Param> {
+        let register = self.is(Tok::Register);
+        if register {
+            self.bump();
+        }
+        let specifiers = self.type_words()?;
+        let declarator = self.nested(|parser| parser.declarator(Naming::Either))?;
+        let (declared, _) = fold(declarator, &specifiers.ty);
+        let mut attributes = declared.attributes;
+        attributes.extend(specifiers.attributes);
+        attributes.extend(self.attributes()?);
+        Ok(Param {
+            name: declared.name.map(|path| Ident { name: path.name, span: path.span }),
+            ty: declared.ty,
+            attributes,
+        })
+    }
+
+    /// A declarator, folded over `base`, and the names of an old-style parameter list.
+    pub(super) fn declarator_of(&mut self, base: &Type) -> Parsed<(Declared, Vec<Ident>)> {
+        let declarator = self.nested(|parser| parser.declarator(Naming::Either))?;
+        Ok(fold(declarator, base))
+    }
+
+    fn declarator(&mut self, naming: Naming) -> Parsed<Declarator> {
+        let mut pointers = Vec::new();
+        while matches!(self.kind(), Tok::Star | Tok::At | Tok::Question) {
+            if pointers.len() > super::DEPTH_LIMIT as usize {
+                return self.fail(self.span(), "too many pointers to pointers");
+            }
+            pointers.push(self.pointer()?);
+        }
+        let mut declarator = self.direct_declarator(naming)?;
+        declarator.modifiers.extend(pointers.into_iter().rev());
+        Ok(declarator)
+    }
+
+    fn tquals(&mut self, quals: &mut Quals) {
+        loop {
+            match self.kind() {
+                Tok::Const => quals.is_const = true,
+                Tok::Volatile => quals.is_volatile = true,
+                Tok::Restrict => quals.is_restrict = true,
+                _ => return,
+            }
+            self.bump();
+        }
+    }
+
+    fn pointer(&mut self) -> Parsed<Modifier> {
+        let span = self.span();
+        let sigil = match self.kind() {
+            Tok::Star => Sigil::Star,
+            Tok::At => Sigil::At,
+            _ => Sigil::Question,
+        };
+        self.bump();
+        let mut pointer = Pointer {
+            target: Type::int(span),
+            sigil,
+            bound: None,
+            quals: Vec::new(),
+            effect: None,
+            attributes: Vec::new(),
+        };
+        if sigil != Sigil::Question && self.eat(Tok::LBrace) {
+            pointer.bound = Some(if self.is(Tok::TypeVar) {
+                let start = self.span();
+                let var = self.type_var()?;
+                let ty = Type::new(TypeKind::Var(var), self.since(start));
+                Expr { kind: crate::ast::ExprKind::ValueOf(Box::new(ty)), span: self.since(start) }
+            } else {
+                self.assignment()?
+            });
+            self.expect(Tok::RBrace)?;
+        }
+        loop {
+            let qual = match self.kind() {
+                Tok::QThin => PointerQual::Thin,
+                Tok::QFat => PointerQual::Fat,
+                Tok::QZeroTerm => PointerQual::ZeroTerm,
+                Tok::QNoZeroTerm => PointerQual::NoZeroTerm,
+                Tok::QNotNull => PointerQual::NotNull,
+                Tok::QNullable => PointerQual::Nullable,
+                Tok::QAutoreleased => PointerQual::Autoreleased,
+                Tok::AqualShort => {
+                    let aqual = self.aqual()?;
+                    pointer.quals.push(PointerQual::Aqual(aqual));
+                    continue;
+                }
+                kind @ (Tok::QAqual | Tok::QNumelts | Tok::QRegion | Tok::QEffect) => {
+                    self.bump();
+                    self.expect(Tok::LParen)?;
+                    match kind {
+                        Tok::QAqual => pointer.quals.push(PointerQual::Aqual(self.aqual()?)),
+                        Tok::QNumelts => pointer.bound = Some(self.assignment()?),
+                        _ => pointer.effect = Some(self.type_argument()?),
+                    }
+                    self.expect(Tok::RParen)?;
+                    continue;
+                }
+                _ => break,
+            };
+            self.bump();
+            pointer.quals.push(qual);
+        }
+        self.pointer_effect(&mut pointer)?;
+        pointer.attributes = self.attributes()?;
+        let mut quals = Quals::default();
+        self.tquals(&mut quals);
+        Ok(Modifier::Pointer(Box::new(pointer), quals, self.since(span)))
+    }
+
+    /// `` `r ``, `` `r+`s `` or `_`.
+    fn pointer_effect(&mut self, pointer: &mut Pointer) -> Parsed<()> {
+        let start = self.span();
+        if self.is(Tok::Underscore) {
+            self.bump();
+            pointer.effect = Some(Type::new(TypeKind::Infer(None), start));
+            return Ok(());
+        }
+        let mut parts = Vec::new();
+        while self.is(Tok::TypeVar) {
+            let var_start = self.span();
+            let var = self.type_var()?;
+            if let Some(aqual) = var.aqual.clone() {
+                pointer.quals.push(PointerQual::Aqual(aqual));
+            }
+            parts.push(Type::new(TypeKind::Var(var), self.since(var_start)));
+            if !(self.is(Tok::Plus) && self.kind_at(1) == Tok::TypeVar) {
+                break;
+            }
+            self.bump();
+        }
+        pointer.effect = match parts.len() {
+            0 => return Ok(()),
+            1 => parts.pop(),
+            _ => Some(Type::new(TypeKind::EffectJoin(parts), self.since(start))),
+        };
+        Ok(())
+    }
+
+    fn direct_declarator(&mut self, naming: Naming) -> Parsed<Declarator> {
+        let mut declarator = Declarator { name: None, modifiers: Vec::new(), kr_names: Vec::new() };
+        match self.kind() {
+            Tok::Name | Tok::QualifiedName if naming == Naming::Either => declarator.name = Some(self.path()?),
+            Tok::LParen if self.paren_nests(naming) => {
+                self.bump();
+                let attributes = self.attributes()?;
+                declarator = self.nested(|parser| parser.declarator(naming))?;
+                if !attributes.is_empty() {
+                    declarator.modifiers.push(Modifier::Attributes(attributes));
+                }
+                self.expect(Tok::RParen)?;
+            }
+            _ => {}
+        }
+        loop {
+            let start = self.span();
+            if declarator.modifiers.len() > super::DEPTH_LIMIT as usize {
+                return self.fail(start, "this declarator has too many parts");
+            }
+            match self.kind() {
+                Tok::LBracket => {
+                    self.bump();
+                    let mut quals = Quals::default();
+                    self.tquals(&mut quals);
+                    let len = if self.is(Tok::RBracket) { None } else { Some(self.assignment()?) };
+                    self.expect(Tok::RBracket)?;
+                    let zeroterm = match self.kind() {
+                        Tok::QZeroTerm => Some(true),
+                        Tok::QNoZeroTerm => Some(false),
+                        _ => None,
+                    };
+                    if zeroterm.is_some() {
+                        self.bump();
+                    }
+                    declarator.modifiers.push(Modifier::Array(len, zeroterm, self.since(start)));
+                }
+                Tok::LParen => {
+                    self.bump();
+                    if self.old_style_names() && naming == Naming::Either && declarator.name.is_some() {
+                        declarator.kr_names = self.list(Tok::RParen, |parser| parser.ident())?;
+                        declarator.modifiers.push(Modifier::Function(Box::default(), self.since(start)));
+                        continue;
+                    }
+                    let function = self.params_and_more()?;
+                    declarator.modifiers.push(Modifier::Function(Box::new(function), self.since(start)));
+                }
+                Tok::Lt => {
+                    self.bump();
+                    let params = self.type_list()?;
+                    declarator.modifiers.push(Modifier::TypeParams(params));
+                }
+                Tok::Attribute => {
+                    let attributes = self.attributes()?;
+                    declarator.modifiers.push(Modifier::Attributes(attributes));
+                }
+                _ => return Ok(declarator),
+            }
+        }
+    }
+
+    /// Does `(` open a declarator in parentheses, rather than parameters?
+    fn paren_nests(&self, naming: Naming) -> bool {
+        match self.kind_at(1) {
+            Tok::Star | Tok::At | Tok::Question | Tok::LParen | Tok::LBracket | Tok::Lt => true,
+            Tok::Attribute => true,
+            Tok::Name | Tok::QualifiedName => naming == Naming::Either && !self.names_type(1),
+            _ => false,
+        }
+    }
+
+    /// After `(`: names only, none of them a type's, up to `)`, and then a definition follows.
+    fn old_style_names(&self) -> bool {
+        let mut ahead = 0;
+        loop {
+            if self.kind_at(ahead) != Tok::Name || self.names_type(ahead) {
+                return false;
+            }
+            match self.kind_at(ahead + 1) {
+                Tok::Comma => ahead += 2,
+                Tok::RParen => {
+                    let after = ahead + 2;
+                    return self.kind_at(after) == Tok::LBrace
+                        || self.begins_type(after)
+                        || self.kind_at(after) == Tok::Register;
+                }
+                _ => return false,
+            }
+        }
+    }
+
+    /// After `(`: parameters, effect, constraints, `)`, contracts.
+    fn params_and_more(&mut self) -> Parsed<Function> {
+        let mut function = Function::default();
+        if self.is(Tok::Void) && self.kind_at(1) == Tok::RParen {
+            self.bump();
+        }
+        while !matches!(self.kind(), Tok::RParen | Tok::Semi | Tok::Colon | Tok::End) {
+            if self.eat(Tok::Ellipsis) {
+                if matches!(self.kind(), Tok::RParen | Tok::Semi | Tok::Colon) {
+                    function.c_varargs = true;
+                } else {
+                    let inject = self.is(Tok::Name) && self.text() == "inject" && self.kind_at(1) != Tok::RParen;
+                    if inject {
+                        self.bump();
+                    }
+                    function.varargs = Some(Box::new(VarArgs { inject, param: self.param()? }));
+                }
+                break;
+            }
+            function.params.push(self.param()?);
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        if self.eat(Tok::Semi) {
+            function.effect = Some(self.type_argument()?);
+        }
+        if self.eat(Tok::Colon) {
+            function.constraints = self.constraints()?;
+        }
+        self.expect(Tok::RParen)?;
+        loop {
+            let kind = match self.kind() {
+                Tok::QChecks => ContractKind::Checks,
+                Tok::QRequires => ContractKind::Requires,
+                Tok::QEnsures => ContractKind::Ensures,
+                Tok::QThrows => ContractKind::Throws,
+                _ => return Ok(function),
+            };
+            self.bump();
+            self.expect(Tok::LParen)?;
+            let condition = self.conditional()?;
+            self.expect(Tok::RParen)?;
+            function.contracts.push(Contract { kind, condition });
+        }
+    }
+
+    fn constraints(&mut self) -> Parsed<Vec<Constraint>> {
+        let mut constraints = Vec::new();
+        loop {
+            constraints.push(self.constraint()?);
+            if !self.eat(Tok::Comma) {
+                return Ok(constraints);
+            }
+        }
+    }
+
+    fn constraint(&mut self) -> Parsed<Constraint> {
+        if self.is(Tok::Name) && self.kind_at(1) == Tok::LParen {
+            let word = self.ident()?;
+            self.bump();
+            let of = self.type_argument()?;
+            self.expect(Tok::RParen)?;
+            return Ok(Constraint::Named(word, of));
+        }
+        if matches!(
+            self.kind(),
+            Tok::Aliasable | Tok::Unique | Tok::Refcnt | Tok::Restricted | Tok::AqualShort | Tok::Aquals
+        ) {
+            let aqual = self.aqual()?;
+            self.expect(Tok::Ge)?;
+            return Ok(Constraint::QualBound(aqual, self.type_argument()?));
+        }
+        let left = self.type_argument()?;
+        if self.eat(Tok::Or) {
+            return Ok(Constraint::Disjoint(left, self.type_argument()?));
+        }
+        if !self.eat(Tok::Le) && !self.eat(Tok::Gt) {
+            return self.unexpected("`<=`, `>` or `|`");
+        }
+        Ok(Constraint::Outlives(left, self.type_var()?))
+    }
+}
+
+/// Folds a declarator over the type before it.
+fn fold(declarator: Declarator, base: &Type) -> (Declared, Vec<Ident>) {
+    let mut ty = base.clone();
+    let mut type_params = Vec::new();
+    let mut attributes = Vec::new();
+    for modifier in declarator.modifiers.into_iter().rev() {
+        match modifier {
+            Modifier::Pointer(mut pointer, quals, span) => {
+                let whole = ty.span.to(span);
+                pointer.target = ty;
+                ty = Type { kind: TypeKind::Pointer(pointer), quals, span: whole };
+            }
+            Modifier::Array(len, zeroterm, span) => {
+                let whole = ty.span.to(span);
+                ty = Type::new(TypeKind::Array(Box::new(Array { element: ty, len, zeroterm })), whole);
+            }
+            Modifier::Function(mut function, span) => {
+                let whole = ty.span.to(span);
+                function.result = Some(ty);
+                ty = Type::new(TypeKind::Function(function), whole);
+            }
+            Modifier::TypeParams(params) => match &mut ty.kind {
+                TypeKind::Function(function) => function.type_params = params,
+                _ => type_params = params,
+            },
+            Modifier::Attributes(more) => match &mut ty.kind {
+                TypeKind::Function(function) => function.attributes.extend(more),
+                _ => attributes.extend(more),
+            },
+        }
+    }
+    (Declared { name: declarator.name, ty, type_params, attributes }, declarator.kr_names)
+}

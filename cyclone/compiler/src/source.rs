@@ -1,0 +1,120 @@
+//! Source text, and where each byte of it came from.
+//!
+//! The compiler reads the output of the C preprocessor as one buffer. A [`Span`] is a range of bytes in that buffer; the line
+//! markers in it (`# 12 "file.cyc"`) say which line of which file the text after them stands for, and are collected by the
+//! lexer into [`Source::markers`], in order. Everything else in the compiler keeps spans only, and asks for a [`Place`]
+//! when something is to be shown to a person.
+
+/// A range of bytes in the preprocessed text. Files past 4 GiB are refused by the driver.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Span {
+    /// The first byte.
+    pub start: u32,
+    /// One past the last byte.
+    pub end: u32,
+}
+
+impl Span {
+    /// The smallest span that holds both.
+    pub fn to(self, other: Span) -> Span {
+        Span { start: self.start.min(other.start), end: self.end.max(other.end) }
+    }
+}
+
+/// From `offset` on the text is line `line` of `file`, until the next marker.
+#[derive(Clone, Copy, Debug)]
+pub struct Marker {
+    /// The first byte after the line that holds the marker.
+    pub offset: u32,
+    /// An index into [`Source::files`].
+    pub file: u32,
+    /// Counted from 1.
+    pub line: u32,
+}
+
+/// One preprocessed translation unit.
+#[derive(Debug)]
+pub struct Source {
+    /// The preprocessed text.
+    pub text: String,
+    /// The names of all files it was made from; the first is the one that was given to the compiler.
+    pub files: Vec<String>,
+    /// Ordered by offset; the first has offset 0.
+    pub markers: Vec<Marker>,
+}
+
+/// Where a byte came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The file's name as the preprocessor gave it.
+    pub file: &'a str,
+    /// Counted from 1.
+    pub line: u32,
+    /// In bytes, counted from 1; inside a macro's expansion it is the column in the expanded line.
+    pub column: u32,
+}
+
+impl Source {
+    /// A text without a name's markers yet: all of it comes from `file`, line 1 and on.
+    pub fn new(file: &str, text: String) -> Source {
+        Source { text, files: vec![file.to_owned()], markers: vec![Marker { offset: 0, file: 0, line: 1 }] }
+    }
+
+    /// Notes a line marker that the lexer met.
+    pub fn add_marker(&mut self, offset: u32, file: &str, line: u32) {
+        let file = match self.files.iter().position(|known| known == file) {
+            Some(index) => index,
+            None => {
+                self.files.push(file.to_owned());
+                self.files.len() - 1
+            }
+        };
+        self.markers.push(Marker { offset, file: file as u32, line });
+    }
+
+    /// The place of byte `offset`.
+    pub fn place(&self, offset: u32) -> Place<'_> {
+        let offset = (offset as usize).min(self.text.len());
+        let next = self.markers.partition_point(|marker| marker.offset as usize <= offset);
+        let marker = self.markers[next.saturating_sub(1)];
+        let bytes = self.text.as_bytes();
+        let from = (marker.offset as usize).min(offset);
+        let newlines = bytes[from..offset].iter().filter(|&&byte| byte == b'\n').count();
+        Place {
+            file: &self.files[marker.file as usize],
+            line: marker.line + newlines as u32,
+            column: (offset - self.line_start(offset)) as u32 + 1,
+        }
+    }
+
+    /// The offset of the first byte of the line that holds `offset`.
+    pub fn line_start(&self, offset: usize) -> usize {
+        self.text.as_bytes()[..offset].iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1)
+    }
+
+    /// The offset of the end (without the newline) of the line that holds `offset`.
+    pub fn line_end(&self, offset: usize) -> usize {
+        let rest = &self.text.as_bytes()[offset..];
+        offset + rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len())
+    }
+
+    /// The text of a span.
+    pub fn slice(&self, span: Span) -> &str {
+        &self.text[span.start as usize..span.end as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_after_a_marker_counts_from_the_marker() {
+        let mut source = Source::new("a.cyc", "x\n# 7 \"b.h\"\nyy\n z\n".to_owned());
+        let after = source.text.find("yy").unwrap() as u32;
+        source.add_marker(after, "b.h", 7);
+        assert_eq!(source.place(0), Place { file: "a.cyc", line: 1, column: 1 });
+        assert_eq!(source.place(after + 1), Place { file: "b.h", line: 7, column: 2 });
+        assert_eq!(source.place(after + 4), Place { file: "b.h", line: 8, column: 2 });
+    }
+}
