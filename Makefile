@@ -131,6 +131,14 @@ check-executed: ## Which unsafe blocks of the libraries run under those checkers
 package: ## Package the libraries as a registry would get them, and build the packages
 	@$(HOST_CARGO) package $(PUBLISHED:%=-p %)
 
+.PHONY: cyclone-corpus
+cyclone-corpus: ## Parse the original Cyclone's programs; CORPUS=DIR names a checkout
+	@if [[ -z "$(CORPUS)" || ! -d "$(CORPUS)/tests" ]]; then \
+		echo "Skipped: CORPUS=DIR must name a checkout of the Cyclone repository"; \
+	else \
+		$(HOST_CARGO) build --quiet --release -p ebb-cyclone && EXPECTED=220 cyclone/corpus $(TARGET)/release/cyc "$(CORPUS)"; \
+	fi
+
 # Measuring and reading
 
 .PHONY: bench measure docs syscall-table

@@ -22,6 +22,8 @@ options
   --parse-only      stop after the syntax (this version knows no later phase)
   --no-preprocess   the files are preprocessed already
   -I DIR, -D NAME[=VALUE], -U NAME   for the preprocessor
+  -nostdinc         do not read the machine's own C headers
+  -isystem DIR      read headers here after those of -I
   --plain           one line per message: file:line: error: ...
   --json            one object per message, one per line
   --time            say how long each file took and how many lines it has
@@ -104,11 +106,12 @@ fn options(arguments: &[OsString]) -> Result<Options, String> {
             Some("--plain") => options.form = Form::Plain,
             Some("--json") => options.form = Form::Json,
             Some("--time") => options.time = true,
-            Some("-I" | "-D" | "-U" | "-include") => {
+            Some("-I" | "-D" | "-U" | "-include" | "-isystem") => {
                 let value = arguments.next().ok_or_else(|| format!("{} needs a value", argument.display()))?;
                 options.preprocessor.push(argument.clone());
                 options.preprocessor.push(value.clone());
             }
+            Some("-nostdinc") => options.preprocessor.push(argument.clone()),
             Some(text) if ["-I", "-D", "-U"].iter().any(|prefix| text.starts_with(prefix)) => {
                 options.preprocessor.push(argument.clone());
             }

@@ -17,7 +17,7 @@ use crate::source::{Source, Span};
 
 macro_rules! tokens {
     (words { $($word:ident $text:literal $($alias:literal)*;)* } cyclone { $($cyc:ident $cyctext:literal $($cycalias:literal)*;)* }
-     qualifiers { $($qual:ident $qualtext:literal;)* } signs { $($sign:ident $signtext:literal;)* } others { $($other:ident $shown:literal;)* }) => {
+     qualifiers { $($qual:ident $qualtext:literal $($qualalias:literal)*;)* } signs { $($sign:ident $signtext:literal;)* } others { $($other:ident $shown:literal;)* }) => {
         /// What a token is.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[repr(u8)]
@@ -56,7 +56,7 @@ macro_rules! tokens {
 
             fn qualifier(text: &str) -> Option<Tok> {
                 Some(match text {
-                    $($qualtext => Tok::$qual,)*
+                    $($qualtext $(| $qualalias)* => Tok::$qual,)*
                     _ => return None,
                 })
             }
@@ -86,7 +86,7 @@ tokens! {
     qualifiers {
         QTagged "tagged"; QThin "thin"; QThrows "throws"; QNotNull "notnull"; QNumelts "numelts"; QNullable "nullable"; QNoZeroTerm "nozeroterm"; QZeroTerm "zeroterm";
         QEffect "effect"; QEnsures "ensures"; QExtensible "extensible"; QChecks "checks"; QRequires "requires"; QRegion "region"; QFat "fat"; QAqual "aqual";
-        QAssert "assert"; QAssertFalse "assert_false"; QAutoreleased "autoreleased"; QSubset "subset";
+        QAssert "assert" "assert__"; QAssertFalse "assert_false"; QAutoreleased "autoreleased"; QSubset "subset";
     }
     signs {
         LParen "("; RParen ")"; LBrace "{"; RBrace "}"; LBracket "["; RBracket "]"; Semi ";"; Comma ","; Dot "."; Arrow "->"; Ellipsis "..."; Colon ":"; ColonColon "::";

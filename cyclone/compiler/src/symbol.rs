@@ -1,13 +1,13 @@
 //! Interned names.
 //!
-//! A [`Symbol`] is a number that stands for a string; two symbols of one thread are equal exactly if their strings are. The
+//! A [`Symbol`] is a number that stands for a string; two symbols are equal exactly if their strings are. The
 //! strings live as long as the process: a compiler run is short, and each name is kept once.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// An interned string. Meaningful only on the thread that made it.
+/// An interned string.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Symbol(u32);
 
@@ -17,28 +17,30 @@ struct Interner {
     strings: Vec<&'static str>,
 }
 
-thread_local! {
-    static INTERNER: RefCell<Interner> = RefCell::default();
+static INTERNER: LazyLock<Mutex<Interner>> = LazyLock::new(Mutex::default);
+
+/// Nothing is half done in it when a thread that holds it panics: the last step of an insertion makes it visible.
+fn interner() -> MutexGuard<'static, Interner> {
+    INTERNER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Symbol {
     /// The symbol for `text`.
     pub fn new(text: &str) -> Symbol {
-        INTERNER.with_borrow_mut(|interner| {
-            if let Some(&number) = interner.numbers.get(text) {
-                return Symbol(number);
-            }
-            let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
-            let number = interner.strings.len() as u32;
-            interner.strings.push(kept);
-            interner.numbers.insert(kept, number);
-            Symbol(number)
-        })
+        let mut interner = interner();
+        if let Some(&number) = interner.numbers.get(text) {
+            return Symbol(number);
+        }
+        let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
+        let number = interner.strings.len() as u32;
+        interner.strings.push(kept);
+        interner.numbers.insert(kept, number);
+        Symbol(number)
     }
 
     /// The string it stands for.
     pub fn as_str(self) -> &'static str {
-        INTERNER.with_borrow(|interner| interner.strings[self.0 as usize])
+        interner().strings[self.0 as usize]
     }
 }
 

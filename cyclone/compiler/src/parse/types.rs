@@ -152,6 +152,9 @@ impl Parser<'_> {
         if !matches!(self.kind_at(1), Tok::Name | Tok::QualifiedName) {
             return false;
         }
+        if self.kind_at(2) == Tok::Lt && self.kind_at(3) == Tok::TypeVar {
+            return true;
+        }
         let mut ahead = 2;
         while matches!(self.kind_at(ahead), Tok::Star | Tok::At | Tok::Question) {
             ahead += 1;
