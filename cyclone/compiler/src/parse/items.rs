@@ -1,6 +1,6 @@
 //! What stands outside of functions, and declarations wherever they stand.
 
-use super::{Parsed, Parser, types::Declared};
+use super::{Parsed, Parser, declarators::Declared};
 use crate::ast::{
     Block, Declaration, Exports, ExternC, FunctionDef, Ident, InitDeclarator, Item, Param, Path, PortSwitch, Storage,
     Type, TypeKind,

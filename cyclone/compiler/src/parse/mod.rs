@@ -1,15 +1,16 @@
 //! From tokens to the syntax tree: recursive descent, by hand.
 //!
-//! C's grammar needs to know which names are types; [`Parser::names_type`] keeps that: `typedef` adds a name, a variable of the same
+//! C's grammar needs to know which names are types; `Parser::names_type` keeps that: `typedef` adds a name, a variable of the same
 //! name in a block hides it until the block ends. Where a name that nobody declared stands in a place that only a type can
 //! have (`foo_t x;`), it is read as a type, so that the missing declaration is reported as such, and not as a syntax error.
 //!
-//! How the files share the work: `items` (what stands outside of functions), `types` (specifiers and declarators), `statements`,
+//! How the files share the work: `items` (what stands outside of functions), `types` (specifiers), `declarators`, `statements`,
 //! `patterns`, `expressions`. Each function begins at its construct's first token and ends after its last. A function that
-//! fails has pushed a diagnostic and returns [`Failed`]; statements and items are where parsing resumes.
+//! fails has pushed a diagnostic and returns `Failed`; statements and items are where parsing resumes.
 //!
-//! Limits, so that no input can exhaust the stack: [`DEPTH_LIMIT`] levels of nesting and [`CHAIN_LIMIT`] operators in one chain.
+//! Limits, so that no input can exhaust the stack: `DEPTH_LIMIT` levels of nesting and `CHAIN_LIMIT` operators in one chain.
 
+mod declarators;
 mod expressions;
 mod items;
 mod patterns;
@@ -40,7 +41,7 @@ type Parsed<T> = Result<T, Failed>;
 
 /// Parses a translation unit. The result is what could be parsed; it is whole if no error was added to `diagnostics`.
 pub fn parse(source: &Source, tokens: &[Token], diagnostics: &mut Vec<Diagnostic>) -> Vec<Item> {
-    let mut parser = Parser {
+    Parser {
         source,
         tokens,
         at: 0,
@@ -52,9 +53,8 @@ pub fn parse(source: &Source, tokens: &[Token], diagnostics: &mut Vec<Diagnostic
         depth: 0,
         item_depth: 0,
         split: false,
-    };
-    parser.typedefs.insert(Symbol::new("__cyclone_internal_array_t"));
-    parser.items_to_end()
+    }
+    .items_to_end()
 }
 
 struct Parser<'a> {
