@@ -8,10 +8,10 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use ipc::linux::{Connection, accept, offer};
+use ipc::linux::{Connection, Notice, Sign, accept, offer, ring_over, watch};
 use ipc::rpc::{self, Way};
 use ipc::{Error, Geometry, Kind, Message, Packet, Tag};
 use tasks::rt;
@@ -268,4 +268,23 @@ fn a_sleeping_thread_wakes_when_the_other_panics() {
     });
     assert_eq!(a.call(&word(1), None), Err(Error::Closed));
     assert!(other.join().is_err());
+}
+
+#[test]
+fn what_happens_when_a_watched_peer_rings_and_then_goes() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+    // More rings than the socket holds: none of them blocks.
+    for _ in 0..5000 {
+        ring_over(&theirs);
+    }
+    let (send, notices) = mpsc::channel();
+    let watch = watch(Sign::Socket(Arc::new(ours)), move |notice| send.send(notice).expect("the test listens"));
+    let watch = watch.expect("watched");
+    let next = || notices.recv_timeout(Duration::from_secs(60)).expect("a notice");
+    assert_eq!(next(), Notice::Rung);
+    drop(theirs);
+    while next() != Notice::Died {}
+    drop(watch);
+    assert_eq!(notices.recv(), Err(mpsc::RecvError), "the watch has ended, and nothing came after the death");
 }

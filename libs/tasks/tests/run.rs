@@ -1,10 +1,13 @@
 //! Tasks on the host: who runs when, on how many stacks, and what a waker does.
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::{IdTable, StrongRc, WaitList};
-use tasks::{Body, Cx, Fifo, HeapStacks, Hooks, Idle, Next, Worker, park_async, prepare, spawn, yield_async};
+use tasks::{
+    Body, Cx, Fifo, HeapStacks, Hooks, Idle, Next, StackSource, Worker, park_async, prepare, spawn, yield_async,
+};
 
 struct UntilNoTasks;
 
@@ -234,4 +237,50 @@ fn a_task_can_be_interrupted_in_whatever_wait_it_is() {
     runtime.spawn(move |_| assert!(waiting.interrupt()));
     runtime.run();
     assert_eq!(*log.lock().unwrap(), ["interrupted"]);
+}
+
+/// The system's allocator, which counts the living allocations of a size that only one test asks for.
+struct Counting;
+
+const COUNTED_BYTES: usize = 77_776;
+static COUNTED: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: it does what `System` does.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() == COUNTED_BYTES {
+            COUNTED.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the caller keeps the same promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        if layout.size() == COUNTED_BYTES {
+            COUNTED.fetch_sub(1, Ordering::Relaxed);
+        }
+        // SAFETY: the caller keeps the same promises.
+        unsafe { System.dealloc(memory, layout) };
+    }
+}
+
+#[test]
+fn what_happens_when_a_pool_of_heap_stacks_is_dropped() {
+    let stacks = HeapStacks::new(COUNTED_BYTES);
+    let taken: Vec<_> = (0..3).map(|_| stacks.take().expect("memory")).collect();
+    assert_eq!((stacks.pooled(), COUNTED.load(Ordering::Relaxed)), (0, 3));
+    assert!(taken.iter().all(|stack| stack.top() - stack.bottom() == COUNTED_BYTES && stack.top() % 16 == 0));
+    let last = taken[2].bottom();
+    for stack in taken {
+        stacks.give(stack);
+    }
+    let again = stacks.take().expect("a pooled stack");
+    assert_eq!(again.bottom(), last, "the one that was given back last");
+    stacks.give(again);
+    assert_eq!((stacks.pooled(), COUNTED.load(Ordering::Relaxed)), (3, 3));
+    drop(stacks);
+    assert_eq!(COUNTED.load(Ordering::Relaxed), 0, "the stacks of the pool are freed with it");
 }

@@ -96,6 +96,8 @@ fn executed(root: &Path, run: &Run, directory: &Path) -> Result<Lines> {
     // What exists only for loom is built only for it, and its tests take long without the optimiser.
     let (flags, build, release) = match run.checker.as_str() {
         "loom" => ("-Cinstrument-coverage --cfg ebb_loom", "build-loom", Some("--release")),
+        // Their tasks are threads.
+        "thread" | "memory" => ("-Cinstrument-coverage --cfg ebb_threads", "build-threads", None),
         _ => ("-Cinstrument-coverage", "build", None),
     };
     let cargo = || {
