@@ -1,7 +1,8 @@
 //! Which `unsafe` blocks the tests execute that run under the checkers of `tools/build/soundness`.
 //!
-//! Each line of its table is run once more with the compiler's coverage counters in place of the checker; a block counts as
-//! executed under the line's checker if a line of it was. (A checker sees only what runs.)
+//! Each line of its table is run once more with the compiler's coverage counters in place of the checker (beside it, for the
+//! address sanitizer: what a library tells the sanitizer exists only under it); a block counts as executed under the line's
+//! checker if a line of it was. (A checker sees only what runs.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -17,6 +18,8 @@ use crate::sources;
 struct Run {
     checker: String,
     package: String,
+    /// A variable and its value.
+    environment: Option<(String, String)>,
     arguments: Vec<String>,
 }
 
@@ -71,18 +74,11 @@ fn table(root: &Path) -> Result<Vec<Run>> {
     let mut runs = Vec::new();
     for line in text.lines() {
         let mut words = line.split_whitespace().map(str::to_owned);
-        let (Some(checker), Some(package), Some(_environment)) = (words.next(), words.next(), words.next()) else {
+        let (Some(checker), Some(package), Some(environment)) = (words.next(), words.next(), words.next()) else {
             bail!("a line of the table is too short: {line}");
         };
-        let mut arguments: Vec<String> = words.collect();
-        // What a library tells the sanitizer itself exists only under it.
-        if let Some(at) = arguments.iter().position(|argument| argument == "--features")
-            && let Some(features) = arguments.get_mut(at + 1)
-        {
-            let others = features.split(',').filter(|feature| !feature.ends_with("asan"));
-            *features = others.collect::<Vec<_>>().join(",");
-        }
-        runs.push(Run { checker, package, arguments });
+        let environment = environment.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        runs.push(Run { checker, package, environment, arguments: words.collect() });
     }
     Ok(runs)
 }
@@ -94,11 +90,12 @@ fn executed(root: &Path, run: &Run, directory: &Path) -> Result<Lines> {
     }
     std::fs::create_dir_all(directory)?;
     // What exists only for loom is built only for it, and its tests take long without the optimiser.
-    let (flags, build, release) = match run.checker.as_str() {
-        "loom" => ("-Cinstrument-coverage --cfg ebb_loom", "build-loom", Some("--release")),
+    let (flags, build, more): (_, _, &[&str]) = match run.checker.as_str() {
+        "loom" => ("--cfg ebb_loom", "build-loom", &["--release"]),
         // Their tasks are threads.
-        "thread" | "memory" => ("-Cinstrument-coverage --cfg ebb_threads", "build-threads", None),
-        _ => ("-Cinstrument-coverage", "build", None),
+        "thread" | "memory" => ("--cfg ebb_threads", "build-threads", &[]),
+        "address" => ("-Zsanitizer=address", "build-address", &["--target", "x86_64-unknown-linux-gnu"]),
+        _ => ("", "build", &[]),
     };
     let cargo = || {
         let mut command = Command::new("cargo");
@@ -106,9 +103,11 @@ fn executed(root: &Path, run: &Run, directory: &Path) -> Result<Lines> {
             .current_dir(root)
             .args(["test", "--quiet", "-p", &run.package, "--target-dir"])
             .arg(directory.with_file_name(build))
-            .args(release)
+            .args(more)
             .args(&run.arguments)
-            .env("RUSTFLAGS", flags)
+            .envs(run.environment.clone())
+            .env("RUSTFLAGS", format!("-Cinstrument-coverage {flags}"))
+            .envs((run.checker == "address").then_some(("RUSTC_BOOTSTRAP", "1")))
             .env("LLVM_PROFILE_FILE", directory.join("%p-%m.profraw"));
         command
     };
