@@ -59,11 +59,16 @@ pub struct Region {
     _owner: Owner,
 }
 
+/// Keeps the memory.
 #[derive(Clone)]
-#[allow(dead_code, reason = "held to keep the memory alive")]
 enum Owner {
-    Heap(Arc<[Line]>),
-    Foreign(Arc<dyn Send + Sync>),
+    Heap {
+        _lines: Arc<[Line]>,
+    },
+    #[cfg(not(ebb_loom))]
+    Foreign {
+        _owner: Arc<dyn Send + Sync>,
+    },
 }
 
 // SAFETY: a region is atomics, and its owner is `Send + Sync`.
@@ -76,7 +81,7 @@ impl Region {
     pub fn on_the_heap(len_lines: usize) -> Region {
         let lines: Arc<[Line]> = (0..len_lines).map(|_| Line::new()).collect::<Vec<_>>().into();
         let base = NonNull::from(&*lines).cast();
-        Region { base, len_lines, _owner: Owner::Heap(lines) }
+        Region { base, len_lines, _owner: Owner::Heap { _lines: lines } }
     }
 
     /// Memory that comes from elsewhere and stays as long as `owner` does.
@@ -87,7 +92,7 @@ impl Region {
     /// to 64 bytes.
     #[cfg(not(ebb_loom))]
     pub unsafe fn foreign(base: NonNull<u8>, len_lines: usize, owner: Arc<dyn Send + Sync>) -> Region {
-        Region { base: base.cast(), len_lines, _owner: Owner::Foreign(owner) }
+        Region { base: base.cast(), len_lines, _owner: Owner::Foreign { _owner: owner } }
     }
 
     /// Its size in lines of 64 bytes.

@@ -1,6 +1,7 @@
 //! Stacks: guards, the pool, and what goes back to the system.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tasks::rt::{self, Config, MappedStacks};
 
@@ -58,6 +59,68 @@ fn other_faults_are_not_taken_for_overflows() {
     let (success, text) = in_a_child("other_faults_are_not_taken_for_overflows");
     assert!(!success);
     assert!(!text.contains("overflowed"), "{text}");
+}
+
+#[test]
+fn a_fault_that_the_program_itself_mends_goes_on_in_the_task() {
+    static PAGE: AtomicUsize = AtomicUsize::new(0);
+    extern "C" fn mend(_signal: i32, _info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+        let page = std::ptr::with_exposed_provenance_mut(PAGE.load(Ordering::SeqCst));
+        // SAFETY: the test's own page.
+        unsafe { libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_WRITE) };
+    }
+    // A process of its own: its handler comes before all others.
+    if std::env::var_os(CHILD).is_some() {
+        // SAFETY: a page that nobody else has; a handler with the signature that SA_SIGINFO asks for.
+        let page = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = mend as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
+            assert_eq!(libc::sigaction(libc::SIGSEGV, &raw const action, std::ptr::null_mut()), 0);
+            libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+        };
+        assert_ne!(page, libc::MAP_FAILED);
+        PAGE.store(page.expose_provenance(), Ordering::SeqCst);
+        rt::run(|cx| {
+            rt::finish_async(cx, |scope, cx| {
+                scope.spawn_async(cx, |_| {
+                    let word = std::ptr::with_exposed_provenance_mut::<u64>(PAGE.load(Ordering::SeqCst));
+                    // SAFETY: the handler makes it accessible, and the write is done again.
+                    unsafe { word.write_volatile(7) };
+                    // SAFETY: it was written just now.
+                    assert_eq!(unsafe { word.read_volatile() }, 7);
+                });
+            });
+        });
+        return;
+    }
+    let (success, text) = in_a_child("a_fault_that_the_program_itself_mends_goes_on_in_the_task");
+    assert!(success, "{text}");
+}
+
+#[test]
+fn a_thread_without_a_stack_for_signals_has_one_while_it_runs_tasks() {
+    fn has_one() -> bool {
+        // SAFETY: asks; all zeroes are a valid `stack_t`.
+        unsafe {
+            let mut now: libc::stack_t = std::mem::zeroed();
+            assert_eq!(libc::sigaltstack(std::ptr::null(), &raw mut now), 0);
+            now.ss_flags & libc::SS_DISABLE == 0
+        }
+    }
+    std::thread::spawn(|| {
+        let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
+        let mut before = none;
+        // SAFETY: this thread's own, which nothing uses now; it is set again below.
+        assert_eq!(unsafe { libc::sigaltstack(&raw const none, &raw mut before) }, 0);
+        assert!(!has_one());
+        rt::run(|_| assert!(has_one()));
+        assert!(!has_one());
+        // SAFETY: it was the thread's before.
+        unsafe { libc::sigaltstack(&raw const before, std::ptr::null_mut()) };
+    })
+    .join()
+    .expect("no panic");
 }
 
 #[test]

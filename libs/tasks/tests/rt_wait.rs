@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
 
 use refs::{Gone, IdTable, StrongRc, WaitList};
 use tasks::rt;
@@ -150,6 +151,42 @@ fn what_dies_on_one_thread_is_freed_when_the_other_has_suspended_or_sleeps() {
     });
     task.schedule().expect("it is suspended");
     sleeper.join().expect("no panic");
+}
+
+#[test]
+fn a_thread_that_idles_in_its_own_way_is_woken_by_other_threads() {
+    /// Waits in a condition variable of its own, and for nothing else.
+    struct OwnWay;
+    static WOKEN: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+    static LIST: WaitList = WaitList::new();
+    static IDLE: AtomicUsize = AtomicUsize::new(0);
+    impl rt::Idle for OwnWay {
+        fn wait(&self, _runtime: &'static rt::Runtime) {
+            IDLE.fetch_add(1, Ordering::SeqCst);
+            let woken = WOKEN.1.wait_while(WOKEN.0.lock().unwrap(), |woken| !*woken);
+            *woken.unwrap() = false;
+        }
+
+        fn wake(&self, _runtime: &'static rt::Runtime) {
+            *WOKEN.0.lock().unwrap() = true;
+            WOKEN.1.notify_one();
+        }
+    }
+    let other = std::thread::spawn(|| {
+        for round in 1..=3 {
+            while IDLE.load(Ordering::SeqCst) < round {
+                std::thread::yield_now();
+            }
+            assert_eq!(LIST.wake_all(), 1);
+        }
+    });
+    rt::Config::default().run_with_idle(&OwnWay, |cx| {
+        for _ in 0..3 {
+            LIST.register(rt::prepare(cx), cx);
+            rt::park_async(cx);
+        }
+    });
+    other.join().expect("no panic");
 }
 
 #[test]

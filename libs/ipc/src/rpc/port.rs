@@ -43,7 +43,7 @@ impl Seed {
     }
 
     /// Keeps something as long as the port lives.
-    #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "doorbells of processes need it"))]
+    #[cfg(feature = "std")]
     pub(super) fn keeping(mut self, kept: impl Any + Send) -> Seed {
         self.kept = Some(Box::new(kept));
         self

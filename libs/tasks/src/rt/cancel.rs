@@ -358,8 +358,9 @@ struct Work<F> {
     waiter: Cell<Option<Waker>>,
 }
 
+/// How far an action is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
+pub(super) enum Progress {
     NotBegun,
     Begun,
     Done,

@@ -169,7 +169,7 @@ pub struct Runtime {
 #[repr(C, align(64))]
 pub(crate) struct RemoteList {
     pub(crate) first: AtomicPtr<Awe>,
-    /// 1 while the thread sleeps or is about to: who pushes then has to wake it.
+    /// 1 while the thread idles or is about to: who pushes then has to wake it.
     pub(crate) sleeping: AtomicU32,
 }
 

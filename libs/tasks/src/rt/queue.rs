@@ -15,6 +15,7 @@ use core::sync::atomic::Ordering;
 
 use refs::{Cx, reclaim};
 
+use super::Idle;
 use super::layout::{Awe, Runtime, states};
 
 /// How many entries the ring has at first.
@@ -154,9 +155,20 @@ impl Runtime {
             }
             if let Some(idle) = self.idle.with(|idle| *idle) {
                 // SAFETY: it is the number under which this thread registered.
-                unsafe { reclaim::while_idle(cx, self.core.get() as usize, || idle.wait(self)) };
+                unsafe { reclaim::while_idle(cx, self.core.get() as usize, || self.idle_in(idle)) };
             }
         }
+    }
+
+    /// Idles until another thread asks for something, or until `idle` has had enough.
+    fn idle_in(&'static self, idle: &dyn Idle) {
+        let remote = &self.remote;
+        // Either this thread sees what was pushed, or who pushed sees that this thread idles, and calls `wake`.
+        remote.sleeping.store(1, Ordering::SeqCst);
+        if remote.first.load(Ordering::SeqCst).is_null() {
+            idle.wait(self);
+        }
+        remote.sleeping.store(0, Ordering::Relaxed);
     }
 
     /// The task that runs next when the current one cannot.
@@ -228,7 +240,7 @@ impl Runtime {
         let mut first = list.first.load(Ordering::Relaxed);
         loop {
             awe.remote_next.store(first, Ordering::Relaxed);
-            // Sequentially consistent with the owner's "I sleep, and the list is empty" (`Idle::wait`).
+            // Sequentially consistent with the owner's "I idle, and the list is empty" (`idle_in`).
             match list.first.compare_exchange_weak(first, own, Ordering::SeqCst, Ordering::Relaxed) {
                 Ok(_) => break,
                 Err(now) => first = now,

@@ -18,10 +18,11 @@ use crate::{Stack, StackSource};
 /// What a run-time does when none of its tasks is ready.
 pub trait Idle: Sync {
     /// Waits until another thread may have made a task ready; may return early. Runs on the stack of some suspended task, on the
-    /// run-time's own thread: what it makes ready itself it makes ready at once.
+    /// run-time's own thread: what it makes ready itself it makes ready at once. A [`wake`](Self::wake) may come before it begins: that must
+    /// end it too.
     fn wait(&self, runtime: &'static Runtime);
 
-    /// Ends the `wait` of that run-time. Called from other threads.
+    /// Ends the `wait` of that run-time, which has begun or is about to. Called from other threads, more than once perhaps.
     fn wake(&self, runtime: &'static Runtime);
 }
 

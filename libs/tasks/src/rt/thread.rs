@@ -86,22 +86,17 @@ pub struct Sleep;
 
 impl Idle for Sleep {
     fn wait(&self, runtime: &'static Runtime) {
-        let remote = &runtime.remote;
-        // Either this thread sees what was pushed, or who pushed sees that this thread sleeps.
-        remote.sleeping.store(1, Ordering::SeqCst);
-        if remote.first.load(Ordering::SeqCst).is_null() {
-            // SAFETY: the word is valid for ever; FUTEX_WAIT only reads it.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_futex,
-                    remote.sleeping.as_ptr(),
-                    libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
-                    1,
-                    null::<libc::timespec>(),
-                );
-            }
+        // The word is 1 from before the last look for something to do until `wake`.
+        // SAFETY: it is valid for ever; FUTEX_WAIT only reads it.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                runtime.remote.sleeping.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                1,
+                null::<libc::timespec>(),
+            );
         }
-        remote.sleeping.store(0, Ordering::Relaxed);
     }
 
     fn wake(&self, runtime: &'static Runtime) {

@@ -8,7 +8,9 @@ use core::mem::MaybeUninit;
 use refs::{Cx, Waker};
 
 use super::{context, own, wait_async};
-use crate::rt::cancel::{Act, Duty, Item, is_cancel_requested, request_async, suspend_then_x_async, yield_x_async};
+use crate::rt::cancel::{
+    Act, Duty, Item, Progress, is_cancel_requested, request_async, suspend_then_x_async, yield_x_async,
+};
 use crate::rt::layout::{Awe, Finish};
 use crate::rt::{Canceled, park_async, prepare};
 
@@ -97,13 +99,6 @@ struct Work {
     progress: Cell<Progress>,
     /// Whoever waits for the end of the action.
     waiter: Cell<Option<Waker>>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    NotBegun,
-    Begun,
-    Done,
 }
 
 impl Act for Work {

@@ -5,7 +5,6 @@ use alloc::boxed::Box;
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
 use core::ptr::{null, null_mut};
-use core::sync::atomic::Ordering;
 
 use refs::reclaim::Core;
 
@@ -60,15 +59,9 @@ struct CIdle {
 unsafe impl Sync for CIdle {}
 
 impl Idle for CIdle {
-    fn wait(&self, runtime: &'static Runtime) {
-        let remote = &runtime.remote;
-        // Either this thread sees what was pushed, or who pushed sees that this thread waits, and calls `wake`.
-        remote.sleeping.store(1, Ordering::SeqCst);
-        if remote.first.load(Ordering::SeqCst).is_null() {
-            // SAFETY: as `AcConfig` says.
-            unsafe { (self.wait)(self.argument) }
-        }
-        remote.sleeping.store(0, Ordering::Relaxed);
+    fn wait(&self, _runtime: &'static Runtime) {
+        // SAFETY: as `AcConfig` says.
+        unsafe { (self.wait)(self.argument) }
     }
 
     fn wake(&self, _runtime: &'static Runtime) {
