@@ -3,36 +3,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::{Cx, Gone, Group, Grouped, InUse, Local, Lost, Mortal, Realm, StrongRc, Versioned, WakeSlot, WeakRc};
 
-/// Objects are freed by whoever is quiescent next: tests that count them must not overlap.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-static DROPPED: AtomicUsize = AtomicUsize::new(0);
-
-struct Noted(u32);
-
-impl Drop for Noted {
-    fn drop(&mut self) {
-        DROPPED.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-fn with_cx(test: impl FnOnce(&mut Cx)) {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    // SAFETY: this thread has no other Cx, no other test has one at the same time, and nothing here suspends.
-    let mut cx = unsafe { Cx::new(core::ptr::null()) };
-    refs::reclaim::reclaim(&mut cx);
-    DROPPED.store(0, Ordering::Relaxed);
-    test(&mut cx);
-    refs::reclaim::reclaim(&mut cx);
-}
-
-fn dropped() -> usize {
-    DROPPED.load(Ordering::Relaxed)
-}
+mod noted;
+use noted::{Noted, dropped, with_cx};
 
 #[test]
 fn a_stable_reference_tells_destroyed_from_modified() {

@@ -1,36 +1,10 @@
 //! Objects, their names and their end, on one core.
 #![cfg(not(ebb_loom))]
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use refs::{Gone, HandleTable, IdTable, StrongRc, WeakRc};
 
-use refs::{Cx, Gone, HandleTable, IdTable, StrongRc, WeakRc};
-
-/// Objects are freed by whoever is quiescent next: tests that count them must not overlap.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-static DROPPED: AtomicUsize = AtomicUsize::new(0);
-
-struct Noted(u32);
-
-impl Drop for Noted {
-    fn drop(&mut self) {
-        DROPPED.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-fn with_cx(test: impl FnOnce(&mut Cx)) {
-    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    DROPPED.store(0, Ordering::Relaxed);
-    // SAFETY: this thread has no other Cx, and nothing here suspends.
-    let mut cx = unsafe { Cx::new(core::ptr::null()) };
-    refs::reclaim::reclaim(&mut cx);
-    DROPPED.store(0, Ordering::Relaxed);
-    test(&mut cx);
-}
-
-fn dropped() -> usize {
-    DROPPED.load(Ordering::Relaxed)
-}
+mod noted;
+use noted::{Noted, dropped, with_cx};
 
 #[test]
 fn a_weak_reference_leads_to_the_object_until_it_is_destroyed() {
