@@ -58,7 +58,7 @@ pub enum Aqual {
 }
 
 /// Qualifiers of a type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Quals {
     /// `const`.
     pub is_const: bool,

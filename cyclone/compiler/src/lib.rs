@@ -10,14 +10,20 @@
 //! | [`source`] | preprocessed text | places for people |
 //! | [`lex`] | text | tokens |
 //! | [`parse`] | tokens | [`ast`] |
+//! | `check` | [`ast`] | [`tree`], over [`types`] |
+//! | `flow` | [`tree`] | the same with checks removed; errors of initialisation, consumption, aliasing |
+//! | `lower` | [`tree`] | C |
 //! | [`diagnostics`] | messages | text for terminals, scripts and editors |
 
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod check;
 pub mod diagnostics;
 pub mod driver;
 pub mod lex;
 pub mod parse;
 pub mod source;
 pub mod symbol;
+pub mod tree;
+pub mod types;

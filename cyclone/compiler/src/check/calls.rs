@@ -1,0 +1,1 @@
+//! Calls: instantiation, arguments, variable arguments, format strings.

@@ -1,0 +1,1 @@
+//! Conversions: which are allowed where, and what they check at run time.

@@ -1,0 +1,1 @@
+//! Constant expressions, sizes and layouts.

@@ -1,0 +1,1 @@
+//! Initialisers and allocation.

@@ -1,0 +1,183 @@
+//! From the syntax tree to the typed tree: names, types, conversions, effects.
+//!
+//! One pass over the items of a translation unit, in order, as in C: a name is known from its declaration on. Each part of the
+//! language has a file, all are methods of [`Checker`]:
+//!
+//! | file | what it answers |
+//! | --- | --- |
+//! | [`names`] | what does this name mean here (namespaces, `using`, blocks, type variables) |
+//! | [`types`] | which type is this, with its defaults ([`types::Position`]) |
+//! | [`declare`] | items: variables, functions, aggregates, datatypes, typedefs, blocks of C |
+//! | [`constant`] | constant expressions, sizes and layouts |
+//! | [`expressions`] | expressions |
+//! | [`calls`] | calls: instantiation, variable arguments, formats |
+//! | [`coerce`] | may a value of this type stand where that type is wanted, and by which conversion |
+//! | [`init`] | initialisers, `new`, `malloc` |
+//! | [`statements`] | statements but those with patterns |
+//! | [`patterns`] | `switch`, `try`, `let`: patterns, exhaustiveness |
+//! | [`effects`] | which regions are live here; constraints; aliases |
+//!
+//! # Errors
+//!
+//! A part that is wrong is reported once, where it stands, and gets the type `Error`, which agrees with everything. Nothing
+//! panics on any input. Messages name types as the user writes them ([`Checker::show`]).
+//!
+//! # Inference
+//!
+//! Inside a function types are found by unification in the order of writing: the first use decides. At the end of a function
+//! [`declare`] defaults what stayed unknown: regions become the heap, qualifiers aliasable, bounds thin of one element, nullable true,
+//! zero-terminated false, types `void *`'s word is never guessed: an unknown type is an `int`.
+
+pub mod calls;
+pub mod coerce;
+pub mod constant;
+pub mod declare;
+pub mod effects;
+pub mod expressions;
+pub mod init;
+pub mod names;
+pub mod patterns;
+pub mod statements;
+pub mod types;
+
+use crate::ast::{self, Quals};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::source::{Source, Span};
+use crate::symbol::Symbol;
+use crate::tree::{Declarations, Expr, Function, Local, LocalId, Program};
+use crate::types::{Kind, Ty, TyKind, TyVar, Types, print};
+
+/// Which dialect the defaults follow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Dialect {
+    /// 1.0.
+    #[default]
+    One,
+    /// 0.8, the paper's: `` `U `` and `` `RC `` are regions, arguments are consumed by default.
+    Paper,
+}
+
+/// Checks a parsed translation unit. Errors are in `diagnostics`; the tree is meaningful to `lower` only if there are none.
+pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics: &mut Vec<Diagnostic>) -> Program {
+    let mut checker = Checker {
+        source,
+        dialect,
+        diagnostics,
+        types: Types::default(),
+        declarations: Declarations::default(),
+        functions: Vec::new(),
+        names: names::Names::default(),
+        body: None,
+    };
+    checker.items(items);
+    checker.finish();
+    Program { types: checker.types, declarations: checker.declarations, functions: checker.functions }
+}
+
+/// The state of checking one translation unit.
+pub struct Checker<'a> {
+    /// The text, for messages.
+    pub source: &'a Source,
+    /// Which defaults hold.
+    pub dialect: Dialect,
+    /// Where messages go.
+    pub diagnostics: &'a mut Vec<Diagnostic>,
+    /// All types.
+    pub types: Types,
+    /// All declarations so far.
+    pub declarations: Declarations,
+    /// The bodies done so far.
+    pub functions: Vec<Function>,
+    /// What names mean.
+    pub names: names::Names,
+    /// The function being checked.
+    pub body: Option<Body>,
+}
+
+/// The state of checking a function's body.
+#[derive(Debug)]
+pub struct Body {
+    /// Its variables so far.
+    pub locals: Vec<Local>,
+    /// Its labels so far, and whether each has been met.
+    pub labels: Vec<(Symbol, bool, Span)>,
+    /// What it returns.
+    pub result: Ty,
+    /// It never returns.
+    pub noreturn: bool,
+    /// Depth of binders of type variables: 1 in a function, one more in each block with a region and each opened package.
+    pub level: u32,
+    /// The blocks around the place being checked, outermost first.
+    pub blocks: Vec<BlockState>,
+    /// Loops and switches around.
+    pub breakable: u32,
+    /// Loops around.
+    pub loops: u32,
+    /// The regions that are live, the constraints known: see [`effects`].
+    pub capability: effects::Capability,
+    /// Expressions whose types are not to be known before the end (instantiations to be checked, numbers of elements, ...).
+    pub pending: Vec<effects::Pending>,
+    /// The bindings of the next clause's pattern, for `fallthru`; `None` outside of clauses.
+    pub fallthru: Vec<Option<Vec<LocalId>>>,
+}
+
+/// A block around the place being checked.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockState {
+    /// Its region.
+    pub region: TyVar,
+}
+
+impl Checker<'_> {
+    /// Reports an error.
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::error(code, span, message));
+    }
+
+    /// Reports a warning.
+    pub fn warn(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.diagnostics.push(Diagnostic::warning(code, span, message));
+    }
+
+    /// Reports an error and gives the expression that stands for the wrong part.
+    pub fn wrong(&mut self, code: Code, span: Span, message: impl Into<String>) -> Expr {
+        self.error(code, span, message);
+        Expr::error(&mut self.types, span)
+    }
+
+    /// A type for a message.
+    pub fn show(&self, ty: Ty) -> String {
+        print::show(&self.types, &self.declarations, ty)
+    }
+
+    /// A new inference variable at the present level.
+    pub fn fresh(&mut self, kind: Kind) -> Ty {
+        let level = self.level();
+        self.types.fresh(kind, level)
+    }
+
+    /// Depth of binders here; 0 outside of functions.
+    pub fn level(&self) -> u32 {
+        self.body.as_ref().map_or(0, |body| body.level)
+    }
+
+    /// A term.
+    pub fn make(&mut self, kind: TyKind) -> Ty {
+        self.types.make(kind)
+    }
+
+    /// A new variable of the function being checked, not yet visible by name (see [`names`]).
+    ///
+    /// # Panics
+    /// Outside of a function's body.
+    pub fn new_local(&mut self, name: Symbol, ty: Ty, quals: Quals, span: Span) -> LocalId {
+        let heap = self.types.make(TyKind::Heap);
+        let body = self.body.as_mut().expect("variables are made in bodies only");
+        let region = match body.blocks.last() {
+            Some(block) => self.types.make(TyKind::Var(block.region)),
+            None => heap,
+        };
+        body.locals.push(Local { name, ty, quals, region, is_static: false, is_address_taken: false, span });
+        LocalId(body.locals.len() as u32 - 1)
+    }
+}

@@ -1,0 +1,1 @@
+//! Patterns: typing, exhaustiveness, `switch`, `try`, `let`.

@@ -1,0 +1,699 @@
+//! Types as the checker knows them: all defaults filled in, unknown parts as inference variables.
+//!
+//! Everything that can stand in a type is a [`Ty`]: types proper, effects (sets of regions), alias qualifiers, booleans and
+//! bounds of pointers; [`Kind`] tells them apart. A [`Ty`] is a number; equal terms have equal numbers ([`Types::make`] keeps each
+//! term once), so that a finished type is compared by its number.
+//!
+//! # Inference variables
+//!
+//! [`Types::fresh`] makes one; [`unify`] binds it, once. Bindings are undone by [`Types::rollback`], which alias inference needs
+//! (it tries a typing and takes it back). **Whoever looks at a term calls [`Types::get`]**, which follows bindings at the head.
+//! A variable has a *level*: the number of binders of type variables around the place it was made at. It is never bound to a term
+//! with a [`TyVar`] of a higher level, so that no type variable escapes from where it is bound (existential packages, regions
+//! of blocks, function bodies).
+//!
+//! # Defaults (1.0)
+//!
+//! The phase that reads types as written (`check::types`) fills in: pointers are thin, nullable, of one element, aliasable; a
+//! `char` target makes them zero-terminated; regions by position (parameters fresh, results, members and globals the heap,
+//! bodies inferred).
+
+pub mod print;
+pub mod unify;
+
+use crate::ast::{FloatSize, IntSize};
+use crate::source::Span;
+use crate::symbol::Symbol;
+use std::collections::HashMap;
+
+/// A type, effect, qualifier, boolean, bound or number at the level of types.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct Ty(u32);
+
+/// Number of an inference variable.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Evar(u32);
+
+/// A type variable: bound by a function, an aggregate, a datatype, a block (its region), or a pattern that opens a package.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct TyVar(pub u32);
+
+/// A `struct` or `union`: an index into [`crate::tree::Declarations::aggregates`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AggregateId(pub u32);
+
+/// A datatype: an index into [`crate::tree::Declarations::datatypes`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DatatypeId(pub u32);
+
+/// An `enum`: an index into [`crate::tree::Declarations::enums`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct EnumId(pub u32);
+
+/// What sort of thing a [`Ty`] is. Types proper are ordered: [`Kind::Boxed`] is a [`Kind::Memory`] is a [`Kind::Any`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Kind {
+    /// `A`: any type, also one whose size is not known (abstract).
+    Any,
+    /// `M`: a type of known size.
+    Memory,
+    /// `B`: a type that fits a general register: thin pointers, `int`, `long`, enumerations, handles.
+    Boxed,
+    /// `E` (`R` in the old dialect): a set of regions.
+    Effect,
+    /// `I`: a number.
+    Int,
+    /// `Q`: an alias qualifier.
+    Aqual,
+    /// True or false: nullable, zero-terminated.
+    Bool,
+    /// A pointer's bound: fat, or a number of elements.
+    Bound,
+}
+
+/// A constant alias qualifier.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Alias {
+    /// May be copied; is not freed by itself.
+    Aliasable,
+    /// The only pointer to its object.
+    Unique,
+    /// One of several counted pointers.
+    Refcnt,
+    /// Any of the above: may be neither copied nor freed.
+    Restricted,
+}
+
+/// `const`, `volatile`, `restrict`.
+pub use crate::ast::Quals;
+
+/// A pointer type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Pointer {
+    /// What it points to.
+    pub target: Ty,
+    /// Qualifiers of what it points to.
+    pub quals: Quals,
+    /// Of kind [`Kind::Effect`]: the regions it may point into.
+    pub region: Ty,
+    /// Of kind [`Kind::Aqual`].
+    pub aqual: Ty,
+    /// Of kind [`Kind::Bool`].
+    pub nullable: Ty,
+    /// Of kind [`Kind::Bound`].
+    pub bound: Ty,
+    /// Of kind [`Kind::Bool`].
+    pub zeroterm: Ty,
+    /// Of kind [`Kind::Bool`]: an autoreleased counted pointer.
+    pub autoreleased: Ty,
+}
+
+/// An array type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Array {
+    /// Of what.
+    pub element: Ty,
+    /// Qualifiers of the elements.
+    pub quals: Quals,
+    /// Of kind [`Kind::Int`]; `None` where the length is not known (`extern int a[]`, a parameter before it decays).
+    pub len: Option<Ty>,
+    /// Of kind [`Kind::Bool`].
+    pub zeroterm: Ty,
+}
+
+/// A parameter of a function, or a component of a tuple.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Member {
+    /// For messages only: names do not make types differ (see [`unify`]).
+    pub name: Option<Symbol>,
+    /// Its type.
+    pub ty: Ty,
+    /// Its qualifiers.
+    pub quals: Quals,
+}
+
+/// A function's type, with all that is bound in it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Function {
+    /// Bound here; replaced by fresh inference variables when the function is used.
+    pub type_params: Vec<TyVar>,
+    /// The result.
+    pub result: Ty,
+    /// The parameters, arrays and functions already pointers.
+    pub params: Vec<Member>,
+    /// `...` as C has it.
+    pub c_varargs: bool,
+    /// `... inject T`.
+    pub varargs: Option<VarArgs>,
+    /// The regions that must be live for a call.
+    pub effect: Ty,
+    /// What must hold of the type parameters.
+    pub constraints: Vec<Constraint>,
+    /// What `__attribute__`s say.
+    pub attributes: FnAttributes,
+}
+
+/// Cyclone's typed variable arguments: they arrive as a fat pointer to their common type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct VarArgs {
+    /// Its name in the body.
+    pub name: Option<Symbol>,
+    /// The type of one argument.
+    pub ty: Ty,
+    /// Each argument is wrapped in the constructor of the datatype that takes it.
+    pub inject: bool,
+}
+
+/// A constraint among effects or qualifiers.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Constraint {
+    /// The first set is part of the second (`e <= f`).
+    Subset(Ty, Ty),
+    /// They share nothing.
+    Disjoint(Ty, Ty),
+    /// The effect is exactly one region.
+    Single(Ty),
+    /// The first qualifier is a bound of the second: ``RESTRICTED >= `q``.
+    AqualBound(Ty, Ty),
+}
+
+/// What is known of a function by its attributes.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct FnAttributes {
+    /// It does not come back.
+    pub noreturn: bool,
+    /// Parameters (from 0) whose unique argument is consumed: `consume(n)`.
+    pub consume: Vec<usize>,
+    /// Parameters (from 0) that are not consumed though the dialect's default says so: `noconsume(n)`.
+    pub noconsume: Vec<usize>,
+    /// Parameters (from 0): `noliveunique(n)`, the argument has no live unique pointers in it.
+    pub noliveunique: Vec<usize>,
+    /// Parameters (from 0) that must be initialised by the function: `initializes(n)`.
+    pub initializes: Vec<usize>,
+    /// `format(printf, format, first)`, as parameter numbers from 0 (first: `None` for none).
+    pub format: Option<(Format, usize, Option<usize>)>,
+    /// The rest, passed on to the C compiler: names with constant arguments as they are written.
+    pub other: Vec<Symbol>,
+}
+
+/// Which family of format strings.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Format {
+    /// `printf`.
+    Printf,
+    /// `scanf`.
+    Scanf,
+}
+
+/// The forms of terms.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum TyKind {
+    /// Not known yet.
+    Evar(Evar),
+    /// Something was wrong with it and has been reported; it agrees with everything.
+    Error,
+    /// A type variable, of any kind.
+    Var(TyVar),
+
+    /// `void`.
+    Void,
+    /// `_Bool`.
+    Bool,
+    /// An integer; the sign of `char` is [`Signedness::Plain`] where none is written, everything else is signed or unsigned.
+    Int(Signedness, IntSize),
+    /// A floating number.
+    Float(FloatSize),
+    /// A complex number.
+    Complex(FloatSize),
+    /// `__builtin_va_list`.
+    VaList,
+    /// An enumeration.
+    Enum(EnumId),
+    /// A pointer.
+    Pointer(Pointer),
+    /// An array.
+    Array(Array),
+    /// A function.
+    Function(Box<Function>),
+    /// `$(..)`.
+    Tuple(Vec<Member>),
+    /// `struct` or `union` with its arguments.
+    Aggregate(AggregateId, Vec<Ty>),
+    /// A datatype with its arguments.
+    Datatype(DatatypeId, Vec<Ty>),
+    /// One constructor's type, `datatype T.C`: index of the constructor.
+    Constructor(DatatypeId, u32, Vec<Ty>),
+    /// ``region_t<`r>``.
+    RegionHandle(Ty),
+    /// ``tag_t<`n>``.
+    TagHandle(Ty),
+    /// ``aqual_t<`q>``.
+    AqualHandle(Ty),
+
+    /// `` `H ``.
+    Heap,
+    /// A set of regions: flat, sorted, without repetition, never of one element; empty is `{}`.
+    Join(Vec<Ty>),
+    /// ``regions(`a)``; of a known type it is replaced by the type's regions.
+    RegionsOf(Ty),
+
+    /// An alias qualifier.
+    Aqual(Alias),
+    /// ``aquals(`a)``; of a known type it is replaced by that type's qualifier.
+    AqualsOf(Ty),
+
+    /// True.
+    True,
+    /// False.
+    False,
+
+    /// Bound of a fat pointer.
+    Fat,
+    /// Bound of a thin pointer; of kind [`Kind::Int`].
+    Thin(Ty),
+    /// A number.
+    Nat(u64),
+}
+
+/// Sign of an integer type.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Signedness {
+    /// `char`.
+    Plain,
+    /// Signed.
+    Signed,
+    /// Unsigned.
+    Unsigned,
+}
+
+/// What is known of a type variable.
+#[derive(Clone, Debug)]
+pub struct TyVarInfo {
+    /// With its backquote.
+    pub name: Symbol,
+    /// Its kind.
+    pub kind: Kind,
+    /// For types proper: the bound of ``aquals(`a)``; `Aliasable` unless written.
+    pub alias: Alias,
+    /// Depth of its binder; see the module's comment.
+    pub level: u32,
+    /// Where it is bound.
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+struct EvarInfo {
+    kind: Kind,
+    level: u32,
+    binding: Option<Ty>,
+    /// Bound of aliasability for types proper: an inference variable for an aliasable type variable takes no unique pointer.
+    alias: Alias,
+}
+
+/// How far bindings have come; see [`Types::snapshot`].
+#[derive(Clone, Copy, Debug)]
+pub struct Snapshot(usize);
+
+#[derive(Clone, Debug)]
+enum Undo {
+    Bound(Evar),
+    Changed(Evar, u32, Kind, Alias),
+}
+
+/// All terms of a translation unit, and the bindings of inference variables.
+#[derive(Debug, Default)]
+pub struct Types {
+    terms: Vec<TyKind>,
+    numbers: HashMap<TyKind, Ty>,
+    evars: Vec<EvarInfo>,
+    vars: Vec<TyVarInfo>,
+    undo: Vec<Undo>,
+}
+
+impl Types {
+    /// The number of a term. Joins of effects are made by [`Types::join`].
+    pub fn make(&mut self, kind: TyKind) -> Ty {
+        if let Some(&known) = self.numbers.get(&kind) {
+            return known;
+        }
+        let ty = Ty(self.terms.len() as u32);
+        self.terms.push(kind.clone());
+        self.numbers.insert(kind, ty);
+        ty
+    }
+
+    /// The term, with a bound inference variable at its head followed.
+    pub fn get(&self, ty: Ty) -> &TyKind {
+        &self.terms[self.head(ty).0 as usize]
+    }
+
+    /// `ty` without bound inference variables at its head.
+    pub fn head(&self, mut ty: Ty) -> Ty {
+        while let TyKind::Evar(evar) = self.terms[ty.0 as usize] {
+            match self.evars[evar.0 as usize].binding {
+                Some(next) => ty = next,
+                None => break,
+            }
+        }
+        ty
+    }
+
+    /// A new inference variable.
+    pub fn fresh(&mut self, kind: Kind, level: u32) -> Ty {
+        self.fresh_bounded(kind, level, Alias::Aliasable)
+    }
+
+    /// A new inference variable for types whose alias qualifier is bounded by `alias`.
+    pub fn fresh_bounded(&mut self, kind: Kind, level: u32, alias: Alias) -> Ty {
+        let evar = Evar(self.evars.len() as u32);
+        self.evars.push(EvarInfo { kind, level, binding: None, alias });
+        self.make(TyKind::Evar(evar))
+    }
+
+    /// A new type variable.
+    pub fn new_var(&mut self, info: TyVarInfo) -> TyVar {
+        self.vars.push(info);
+        TyVar(self.vars.len() as u32 - 1)
+    }
+
+    /// What is known of a type variable.
+    pub fn var(&self, var: TyVar) -> &TyVarInfo {
+        &self.vars[var.0 as usize]
+    }
+
+    /// For the phase that infers kinds of type variables from their uses.
+    pub fn var_mut(&mut self, var: TyVar) -> &mut TyVarInfo {
+        &mut self.vars[var.0 as usize]
+    }
+
+    /// The level of an unbound inference variable.
+    pub fn evar_level(&self, evar: Evar) -> u32 {
+        self.evars[evar.0 as usize].level
+    }
+
+    /// The kind of an unbound inference variable.
+    pub fn evar_kind(&self, evar: Evar) -> Kind {
+        self.evars[evar.0 as usize].kind
+    }
+
+    /// The bound of the alias qualifier of what an unbound inference variable may become.
+    pub fn evar_alias(&self, evar: Evar) -> Alias {
+        self.evars[evar.0 as usize].alias
+    }
+
+    /// Binds an unbound inference variable. [`unify`] checks levels, kinds and cycles before it calls this.
+    pub fn bind(&mut self, evar: Evar, ty: Ty) {
+        debug_assert!(self.evars[evar.0 as usize].binding.is_none(), "bound twice");
+        self.evars[evar.0 as usize].binding = Some(ty);
+        self.undo.push(Undo::Bound(evar));
+    }
+
+    /// Restricts an unbound inference variable: what it becomes is bound at `level` at most, is of `kind` and within `alias`.
+    pub fn restrict(&mut self, evar: Evar, level: u32, kind: Kind, alias: Alias) {
+        let info = &mut self.evars[evar.0 as usize];
+        if (info.level, info.kind, info.alias) != (level, kind, alias) {
+            self.undo.push(Undo::Changed(evar, info.level, info.kind, info.alias));
+            (info.level, info.kind, info.alias) = (level, kind, alias);
+        }
+    }
+
+    /// Remembers all bindings.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.undo.len())
+    }
+
+    /// Takes back all bindings made since.
+    pub fn rollback(&mut self, snapshot: Snapshot) {
+        while self.undo.len() > snapshot.0 {
+            match self.undo.pop() {
+                Some(Undo::Bound(evar)) => self.evars[evar.0 as usize].binding = None,
+                Some(Undo::Changed(evar, level, kind, alias)) => {
+                    let info = &mut self.evars[evar.0 as usize];
+                    (info.level, info.kind, info.alias) = (level, kind, alias);
+                }
+                None => unreachable!("the loop's condition says that there is one"),
+            }
+        }
+    }
+
+    /// The union of effects: flat, sorted, each once; a single one stays itself.
+    pub fn join(&mut self, effects: impl IntoIterator<Item = Ty>) -> Ty {
+        let mut set = Vec::new();
+        let mut work: Vec<Ty> = effects.into_iter().collect();
+        while let Some(effect) = work.pop() {
+            let effect = self.head(effect);
+            match self.get(effect) {
+                TyKind::Join(parts) => work.extend(parts.iter().copied()),
+                TyKind::RegionsOf(of) => {
+                    let of = *of;
+                    if matches!(self.get(of), TyKind::Evar(_) | TyKind::Var(_)) {
+                        set.push(effect);
+                    } else {
+                        work.extend(self.regions(of));
+                    }
+                }
+                _ => set.push(effect),
+            }
+        }
+        set.sort_unstable();
+        set.dedup();
+        if set.len() == 1 { set[0] } else { self.make(TyKind::Join(set)) }
+    }
+
+    /// The parts of an effect: regions, variables of kind effect, and ``regions(`a)`` of unknown types.
+    pub fn effect_parts(&mut self, effect: Ty) -> Vec<Ty> {
+        let flat = self.join([effect]);
+        match self.get(flat) {
+            TyKind::Join(parts) => parts.clone(),
+            _ => vec![flat],
+        }
+    }
+
+    /// The regions that occur in a type: what ``regions(`a)`` becomes when `` `a `` becomes `ty`.
+    pub fn regions(&mut self, ty: Ty) -> Vec<Ty> {
+        let ty = self.head(ty);
+        let mut out = Vec::new();
+        match self.get(ty).clone() {
+            TyKind::Evar(_) | TyKind::Var(_) => match self.kind(ty) {
+                Kind::Effect => out.push(ty),
+                Kind::Any | Kind::Memory | Kind::Boxed => out.push(self.make(TyKind::RegionsOf(ty))),
+                Kind::Int | Kind::Aqual | Kind::Bool | Kind::Bound => {}
+            },
+            TyKind::Heap | TyKind::RegionsOf(_) => out.push(ty),
+            TyKind::Join(parts) => out.extend(parts),
+            TyKind::Pointer(pointer) => {
+                out.push(pointer.region);
+                out.extend(self.regions(pointer.target));
+            }
+            TyKind::Array(array) => out.extend(self.regions(array.element)),
+            TyKind::Function(function) => {
+                let bound = function.type_params.clone();
+                let parts = self.effect_parts(function.effect);
+                out.extend(parts.into_iter().filter(|&part| !self.mentions_any(part, &bound)));
+            }
+            TyKind::Tuple(members) => {
+                for member in members {
+                    out.extend(self.regions(member.ty));
+                }
+            }
+            TyKind::Aggregate(_, args) | TyKind::Datatype(_, args) | TyKind::Constructor(_, _, args) => {
+                for arg in args {
+                    out.extend(self.regions(arg));
+                }
+            }
+            TyKind::RegionHandle(region) => out.push(region),
+            _ => {}
+        }
+        out
+    }
+
+    /// Whether one of these type variables occurs in a term.
+    pub fn mentions_any(&self, ty: Ty, vars: &[TyVar]) -> bool {
+        match self.get(ty) {
+            TyKind::Var(var) => vars.contains(var),
+            kind => children(kind).into_iter().any(|child| self.mentions_any(child, vars)),
+        }
+    }
+
+    /// The kind of a term. Aggregates and datatypes are [`Kind::Memory`]; abstract ones are the checker's business.
+    pub fn kind(&self, ty: Ty) -> Kind {
+        match self.get(ty) {
+            TyKind::Evar(evar) => self.evar_kind(*evar),
+            TyKind::Var(var) => self.var(*var).kind,
+            TyKind::Int(_, IntSize::Int | IntSize::Long | IntSize::LongLong)
+            | TyKind::Bool
+            | TyKind::Enum(_)
+            | TyKind::RegionHandle(_)
+            | TyKind::TagHandle(_)
+            | TyKind::AqualHandle(_) => Kind::Boxed,
+            TyKind::Pointer(pointer) => match self.get(pointer.bound) {
+                TyKind::Fat => Kind::Memory,
+                _ => Kind::Boxed,
+            },
+            TyKind::Heap | TyKind::Join(_) | TyKind::RegionsOf(_) => Kind::Effect,
+            TyKind::Aqual(_) | TyKind::AqualsOf(_) => Kind::Aqual,
+            TyKind::True | TyKind::False => Kind::Bool,
+            TyKind::Fat | TyKind::Thin(_) => Kind::Bound,
+            TyKind::Nat(_) => Kind::Int,
+            TyKind::Error => Kind::Boxed,
+            _ => Kind::Memory,
+        }
+    }
+
+    /// `ty` with type variables replaced.
+    pub fn substitute(&mut self, ty: Ty, map: &HashMap<TyVar, Ty>) -> Ty {
+        if map.is_empty() {
+            return ty;
+        }
+        self.rebuild(ty, &mut |types, ty| match types.get(ty) {
+            TyKind::Var(var) => map.get(var).copied(),
+            _ => None,
+        })
+    }
+
+    /// `ty` with all bound inference variables replaced by what they are bound to, everywhere.
+    pub fn resolve(&mut self, ty: Ty) -> Ty {
+        self.rebuild(ty, &mut |_, _| None)
+    }
+
+    /// Rebuilds a term from its children; where `replace` gives something, that is taken instead.
+    pub fn rebuild(&mut self, ty: Ty, replace: &mut dyn FnMut(&mut Types, Ty) -> Option<Ty>) -> Ty {
+        let ty = self.head(ty);
+        if let Some(other) = replace(self, ty) {
+            return other;
+        }
+        let mut kind = self.get(ty).clone();
+        match &mut kind {
+            TyKind::Pointer(pointer) => {
+                for part in [
+                    &mut pointer.target,
+                    &mut pointer.region,
+                    &mut pointer.aqual,
+                    &mut pointer.nullable,
+                    &mut pointer.bound,
+                    &mut pointer.zeroterm,
+                    &mut pointer.autoreleased,
+                ] {
+                    *part = self.rebuild(*part, replace);
+                }
+            }
+            TyKind::Array(array) => {
+                array.element = self.rebuild(array.element, replace);
+                array.len = array.len.map(|len| self.rebuild(len, replace));
+                array.zeroterm = self.rebuild(array.zeroterm, replace);
+            }
+            TyKind::Function(function) => self.rebuild_function(function, replace),
+            TyKind::Tuple(members) => {
+                for member in members {
+                    member.ty = self.rebuild(member.ty, replace);
+                }
+            }
+            TyKind::Aggregate(_, args) | TyKind::Datatype(_, args) | TyKind::Constructor(_, _, args) => {
+                for arg in args {
+                    *arg = self.rebuild(*arg, replace);
+                }
+            }
+            TyKind::Join(parts) => {
+                let parts: Vec<Ty> = parts.iter().map(|&part| self.rebuild(part, replace)).collect();
+                return self.join(parts);
+            }
+            TyKind::RegionsOf(of) => {
+                *of = self.rebuild(*of, replace);
+                let part = self.make(kind);
+                return self.join([part]);
+            }
+            TyKind::AqualsOf(of) => {
+                let of = self.rebuild(*of, replace);
+                return self.aquals_of(of);
+            }
+            TyKind::RegionHandle(part) | TyKind::TagHandle(part) | TyKind::AqualHandle(part) | TyKind::Thin(part) => {
+                *part = self.rebuild(*part, replace);
+            }
+            _ => return ty,
+        }
+        self.make(kind)
+    }
+
+    fn rebuild_function(&mut self, function: &mut Function, replace: &mut dyn FnMut(&mut Types, Ty) -> Option<Ty>) {
+        function.result = self.rebuild(function.result, replace);
+        function.effect = self.rebuild(function.effect, replace);
+        for param in &mut function.params {
+            param.ty = self.rebuild(param.ty, replace);
+        }
+        if let Some(varargs) = &mut function.varargs {
+            varargs.ty = self.rebuild(varargs.ty, replace);
+        }
+        for constraint in &mut function.constraints {
+            match constraint {
+                Constraint::Subset(a, b) | Constraint::Disjoint(a, b) | Constraint::AqualBound(a, b) => {
+                    *a = self.rebuild(*a, replace);
+                    *b = self.rebuild(*b, replace);
+                }
+                Constraint::Single(a) => *a = self.rebuild(*a, replace),
+            }
+        }
+    }
+
+    /// The alias qualifier of a value of this type: a pointer's own, ``aquals(`a)`` of a variable, aliasable for the rest.
+    /// Aggregates are aliasable as such; whether members are unique is asked member by member.
+    pub fn aquals_of(&mut self, ty: Ty) -> Ty {
+        let ty = self.head(ty);
+        match self.get(ty) {
+            TyKind::Pointer(pointer) => pointer.aqual,
+            TyKind::Var(var) if self.var(*var).kind != Kind::Aqual => self.make(TyKind::AqualsOf(ty)),
+            TyKind::Evar(evar) if self.evar_kind(*evar) != Kind::Aqual => self.make(TyKind::AqualsOf(ty)),
+            TyKind::Var(_) | TyKind::Evar(_) | TyKind::Aqual(_) | TyKind::AqualsOf(_) => ty,
+            _ => self.make(TyKind::Aqual(Alias::Aliasable)),
+        }
+    }
+
+    /// The bound of an alias qualifier: what is certain of it.
+    pub fn alias_bound(&self, aqual: Ty) -> Alias {
+        match self.get(aqual) {
+            TyKind::Aqual(alias) => *alias,
+            TyKind::AqualsOf(of) => match self.get(*of) {
+                TyKind::Var(var) => self.var(*var).alias,
+                TyKind::Evar(evar) => self.evar_alias(*evar),
+                TyKind::Pointer(pointer) => self.alias_bound(pointer.aqual),
+                _ => Alias::Aliasable,
+            },
+            TyKind::Var(var) => self.var(*var).alias,
+            TyKind::Evar(evar) => self.evar_alias(*evar),
+            _ => Alias::Aliasable,
+        }
+    }
+}
+
+/// The terms just below a term.
+pub fn children(kind: &TyKind) -> Vec<Ty> {
+    match kind {
+        TyKind::Pointer(p) => vec![p.target, p.region, p.aqual, p.nullable, p.bound, p.zeroterm, p.autoreleased],
+        TyKind::Array(array) => array.len.into_iter().chain([array.element, array.zeroterm]).collect(),
+        TyKind::Function(function) => {
+            let mut out = vec![function.result, function.effect];
+            out.extend(function.params.iter().map(|param| param.ty));
+            out.extend(function.varargs.iter().map(|varargs| varargs.ty));
+            for constraint in &function.constraints {
+                match constraint {
+                    Constraint::Subset(a, b) | Constraint::Disjoint(a, b) | Constraint::AqualBound(a, b) => {
+                        out.extend([*a, *b]);
+                    }
+                    Constraint::Single(a) => out.push(*a),
+                }
+            }
+            out
+        }
+        TyKind::Tuple(members) => members.iter().map(|member| member.ty).collect(),
+        TyKind::Aggregate(_, args)
+        | TyKind::Datatype(_, args)
+        | TyKind::Constructor(_, _, args)
+        | TyKind::Join(args) => args.clone(),
+        TyKind::RegionsOf(of)
+        | TyKind::AqualsOf(of)
+        | TyKind::RegionHandle(of)
+        | TyKind::TagHandle(of)
+        | TyKind::AqualHandle(of)
+        | TyKind::Thin(of) => vec![*of],
+        _ => Vec::new(),
+    }
+}
