@@ -45,10 +45,15 @@ codes! {
     ThinArithmetic "E0204" "Arithmetic on a thin pointer: nothing knows its bounds. Use a fat pointer (`T ?`) or an index that is checked against `@numelts`.";
     BadCast "E0205" "A cast would make a pointer out of something that is none, or change what a pointer points to.";
     Incomplete "E0206" "The type's members are not known here, so that its size is not.";
+    WrongKind "E0207" "A type, region, alias qualifier or number stands where another kind of thing is needed. The kinds are A (any type), M (a type whose size is known), B (a type that fits a register), E (regions), I (a number) and Q (an alias qualifier).";
+    NotConstant "E0208" "A number that the compiler must know is not a constant expression.";
+    BadAttribute "E0209" "An attribute has arguments that make no sense, or stands where it has no meaning.";
     MissingReturn "E0300" "A function with a result can reach its end without `return`.";
     Uninitialised "E0301" "A pointer may be used before it has a value.";
     NotExhaustive "E0302" "A switch has a value that no case covers. Add the case, or `default`.";
     Misplaced "E0303" "A statement stands where it has no meaning, such as `break` outside of a loop.";
+    DeadRegion "E0400" "A pointer is followed, or a function called, that needs a region which is not known to be live here: the function's effect does not have it, and no block or `open` around brings it to life.";
+    Constraint "E0401" "A function is called whose prototype asks for something about regions or alias qualifiers (after `:`) that is not known here.";
 }
 
 /// How bad it is.

@@ -1,18 +1,579 @@
-//! Items: variables, functions, aggregates, datatypes, enumerations, typedefs, namespaces, blocks of C.
+//! Items: variables, functions, typedefs, namespaces, blocks of C.
 
-use super::Checker;
-use crate::ast::Item;
-use crate::diagnostics::Code;
+use super::names::{Typedef, Value};
+use super::types::{Position, path_text};
+use super::variables::AnyKind;
+use super::{BlockState, Body, Checker};
+use crate::ast::{self, Item, Quals, Storage};
+use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
+use crate::symbol::Symbol;
+use crate::tree::{Constructor, Datatype, Function, Global, GlobalId, Linkage, Stmt, StmtKind};
+use crate::types::unify::{Mismatch, unify};
+use crate::types::{Alias, DatatypeId, FnAttributes, Kind, Pointer, Ty, TyKind, TyVar, TyVarInfo};
+
+/// The exceptions that the language itself throws.
+const EXCEPTIONS: [&str; 5] = ["Null_Exception", "Array_bounds", "Match_Exception", "Bad_alloc", "Assert"];
+
+/// The datatype of exceptions: the first of all.
+pub const EXN: DatatypeId = DatatypeId(0);
+
+/// What stands around a declared name.
+struct Context<'a> {
+    storage: &'a [Storage],
+    is_inline: bool,
+}
+
+impl Context<'_> {
+    fn has(&self, storage: Storage) -> bool {
+        self.storage.contains(&storage)
+    }
+}
 
 impl Checker<'_> {
+    /// What is declared before anything is read: `datatype exn` with the built-in exceptions, `` `C ``.
+    pub(super) fn predeclare(&mut self) {
+        let name = Symbol::new("exn");
+        let constructors = EXCEPTIONS.iter().map(|exception| Constructor {
+            name: Symbol::new(exception),
+            params: Vec::new(),
+            is_extern: true,
+            is_static: false,
+            span: Span::default(),
+        });
+        self.declarations.datatypes.push(Datatype {
+            name,
+            is_extensible: true,
+            params: Vec::new(),
+            constructors: constructors.collect(),
+            is_complete: false,
+            span: Span::default(),
+        });
+        let root = self.names.here_mut();
+        root.datatypes.insert(name, EXN);
+        for (index, exception) in EXCEPTIONS.iter().enumerate() {
+            root.values.insert(Symbol::new(exception), Value::Constructor(EXN, index as u32));
+        }
+        self.current_region = self.types.new_var(TyVarInfo {
+            name: Symbol::new("`C"),
+            kind: Kind::Effect,
+            alias: Alias::Aliasable,
+            level: 0,
+            span: Span::default(),
+        });
+    }
+
     /// Checks items in order.
     pub fn items(&mut self, items: &[Item]) {
-        for _ in items {
-            self.error(Code::Unsupported, Span::default(), "declarations are not checked yet");
+        for item in items {
+            self.item(item);
+        }
+    }
+
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Declaration(declaration) => self.declaration(declaration),
+            Item::Function(function) => self.define_function(function),
+            Item::Let(pattern, _) => {
+                self.error(Code::Unsupported, pattern.span, "`let` outside of functions cannot be compiled yet");
+            }
+            Item::Namespace(name, items) => {
+                let outside = self.names.enter(name.name);
+                self.items(items);
+                self.names.leave(outside);
+            }
+            Item::Using(path, items) => match self.names.enter_using(path) {
+                Some(outside) => {
+                    self.items(items);
+                    self.names.leave(outside);
+                }
+                None => {
+                    let message = format!("there is no namespace of the name `{}`", path_text(path));
+                    self.error(Code::UnknownName, path.span, message);
+                    self.items(items);
+                }
+            },
+            Item::NoInference(items) => self.items(items),
+            Item::ExternC(block) => self.extern_c(block),
+            Item::Switch(_) => {}
+        }
+    }
+
+    /// `extern "C" { .. }`: declarations of C. With `include`, only what is exported can be seen from outside.
+    fn extern_c(&mut self, block: &ast::ExternC) {
+        let was_in_c = std::mem::replace(&mut self.in_c, true);
+        if block.include {
+            let (outside, hidden) = self.names.enter_hidden();
+            self.items(&block.items);
+            self.overrides(&block.overrides);
+            self.names.leave(outside);
+            let listed = |names: &[ast::Path], name: Symbol| names.iter().any(|path| path.name == name);
+            self.names.export(hidden, |name| {
+                let exported = match &block.exports {
+                    Some(ast::Exports::All) => true,
+                    Some(ast::Exports::Names(names)) => listed(names, name),
+                    None => false,
+                };
+                exported && !listed(&block.hidden, name)
+            });
+        } else {
+            self.items(&block.items);
+        }
+        self.in_c = was_in_c;
+    }
+
+    /// `cyclone_override { .. }`: better types for what C has declared.
+    fn overrides(&mut self, items: &[Item]) {
+        for item in items {
+            if let Item::Declaration(declaration) = item {
+                for declarator in &declaration.declarators {
+                    self.names.here_mut().values.remove(&declarator.name.name);
+                }
+            }
+            self.item(item);
+        }
+    }
+
+    fn declaration(&mut self, declaration: &ast::Declaration) {
+        if declaration.declarators.is_empty() {
+            self.type_declaration(&declaration.base);
+        }
+        let context = Context { storage: &declaration.storage, is_inline: declaration.is_inline };
+        for declarator in &declaration.declarators {
+            if context.has(Storage::Typedef) {
+                self.declare_typedef(declarator);
+            } else {
+                self.declare_global(&context, declarator);
+            }
+        }
+    }
+
+    /// A declaration that declares only a type.
+    fn type_declaration(&mut self, base: &ast::Type) {
+        match &base.kind {
+            ast::TypeKind::Aggregate(aggregate) => {
+                self.declare_aggregate(aggregate, base.span);
+            }
+            ast::TypeKind::Enum(enumeration) => {
+                self.declare_enum(enumeration, base.span);
+            }
+            ast::TypeKind::Datatype(datatype) if datatype.constructor.is_none() => {
+                self.declare_datatype(datatype, base.span);
+            }
+            _ => self.warn(Code::Syntax, base.span, "this declares nothing"),
+        }
+    }
+
+    fn declare_typedef(&mut self, declarator: &ast::InitDeclarator) {
+        let name = self.declared_name(&declarator.name);
+        self.push_scope();
+        let params = self.bind_parameters(&declarator.type_params, Alias::Restricted);
+        let (ty, quals) = self.read_type(&declarator.ty, Position::Heap);
+        self.settle(&params, AnyKind::Stays);
+        self.pop_scope();
+        let typedef = Typedef { name: self.names.qualified(name), params, ty, quals, span: declarator.name.span };
+        let path = ast::Path { qualifier: Vec::new(), name, span: declarator.name.span };
+        if self.body.is_none()
+            && let Some(&earlier) = self.names.here().typedefs.get(&path.name)
+        {
+            let earlier = self.names.typedef(earlier).clone();
+            if !self.same_typedef(&earlier, &typedef) {
+                let message = format!("`{name}` is declared as another type before");
+                let error = Diagnostic::error(Code::Redeclared, typedef.span, message);
+                self.diagnostics.push(error.with(earlier.span, "first declared here"));
+            }
+            return;
+        }
+        self.bind_typedef(name, typedef);
+    }
+
+    fn same_typedef(&mut self, earlier: &Typedef, later: &Typedef) -> bool {
+        if earlier.params.len() != later.params.len() || earlier.quals != later.quals {
+            return false;
+        }
+        let pairs = later.params.iter().zip(&earlier.params);
+        let map = pairs.map(|(&from, &to)| (from, self.types.make(TyKind::Var(to)))).collect();
+        let ty = self.types.substitute(later.ty, &map);
+        unify(&mut self.types, earlier.ty, ty).is_ok()
+    }
+
+    fn linkage(&self, context: &Context<'_>) -> Linkage {
+        if context.has(Storage::Static) {
+            Linkage::Internal
+        } else if self.in_c || context.has(Storage::ExternC) {
+            Linkage::C
+        } else {
+            Linkage::External
+        }
+    }
+
+    /// A global variable, or a function without its body.
+    fn declare_global(&mut self, context: &Context<'_>, declarator: &ast::InitDeclarator) -> GlobalId {
+        let span = declarator.name.span;
+        let (ty, quals) = match &declarator.ty.kind {
+            ast::TypeKind::Function(function) => {
+                let function = self.read_prototype(function, &declarator.attributes);
+                (self.make(TyKind::Function(Box::new(function))), Quals::default())
+            }
+            _ => self.read_type(&declarator.ty, Position::Heap),
+        };
+        let is_function = matches!(self.types.get(ty), TyKind::Function(_));
+        let is_extern = context.has(Storage::Extern) || context.has(Storage::ExternC) || self.in_c;
+        let is_defined = !is_function && (!is_extern || declarator.init.is_some());
+        let attributes = if is_function {
+            Vec::new()
+        } else {
+            declarator.attributes.iter().map(|attribute| self.attribute_text(attribute)).collect()
+        };
+        let asm_name = declarator.asm.as_ref().and_then(|asm| self.asm_name(asm));
+        let name = self.declared_name(&declarator.name);
+        let global = Global {
+            name: self.names.qualified(name),
+            ty,
+            quals,
+            linkage: self.linkage(context),
+            is_inline: context.is_inline,
+            is_defined,
+            init: None,
+            asm_name,
+            attributes,
+            is_used: false,
+            span,
+        };
+        let id = self.add_global(name, global);
+        if let Some(init) = &declarator.init {
+            if is_function {
+                self.error(Code::WrongType, init.span, "a function has no initial value");
+                return id;
+            }
+            let mark = self.types.mark();
+            let (init, ty) = self.initialiser(init, ty);
+            if self.body.is_none() {
+                self.types.settle_since(mark);
+            }
+            let global = &mut self.declarations.globals[id.0 as usize];
+            if global.init.is_some() {
+                self.error(Code::Redeclared, span, format!("`{name}` has an initial value already"));
+            } else {
+                global.init = Some(init);
+                global.ty = ty;
+            }
+        }
+        if is_defined {
+            let ty = self.declarations.global(id).ty;
+            self.require_size(ty, span);
+        }
+        id
+    }
+
+    fn asm_name(&mut self, asm: &ast::Expr) -> Option<String> {
+        let ast::ExprKind::Asm(asm) = &asm.kind else { return None };
+        let mut codes = Vec::new();
+        super::literals::characters(asm.template.first()?.as_str(), false, &mut codes);
+        codes.into_iter().map(char::from_u32).collect()
+    }
+
+    /// Adds a global, or agrees it with an earlier declaration of the same name.
+    fn add_global(&mut self, name: Symbol, global: Global) -> GlobalId {
+        let earlier = self.names.here().values.get(&name).copied();
+        let Some(earlier) = earlier else {
+            let id = GlobalId(self.declarations.globals.len() as u32);
+            self.declarations.globals.push(global);
+            self.bind_value(name, Value::Global(id));
+            return id;
+        };
+        let Value::Global(id) = earlier else {
+            self.error(Code::Redeclared, global.span, format!("the name `{name}` is declared already"));
+            let id = GlobalId(self.declarations.globals.len() as u32);
+            self.declarations.globals.push(global);
+            return id;
+        };
+        if self.body.is_some() {
+            self.bind_value(name, Value::Global(id));
+        }
+        self.agree_with_global(id, global);
+        id
+    }
+
+    fn agree_with_global(&mut self, id: GlobalId, mut later: Global) {
+        let earlier = self.declarations.global(id);
+        let (first, earlier_ty, earlier_quals) = (earlier.span, earlier.ty, earlier.quals);
+        if let (TyKind::Function(a), TyKind::Function(b)) =
+            (self.types.get(earlier_ty).clone(), self.types.get(later.ty).clone())
+        {
+            let (mut a, mut b) = (a, b);
+            let attributes = merged(&a.attributes, &b.attributes);
+            (a.attributes, b.attributes) = (attributes.clone(), attributes);
+            let a = self.make(TyKind::Function(a));
+            later.ty = self.make(TyKind::Function(b));
+            self.report_disagreement(&later, a, first);
+        } else {
+            self.report_disagreement(&later, earlier_ty, first);
+            // The declaration that says how long an array is counts.
+            if matches!(self.types.get(later.ty), TyKind::Array(array) if array.len.is_none()) {
+                later.ty = earlier_ty;
+            }
+        }
+        if earlier_quals != later.quals {
+            let message = format!("`{}` is declared with other qualifiers before", later.name);
+            let error = Diagnostic::error(Code::Redeclared, later.span, message);
+            self.diagnostics.push(error.with(first, "first declared here"));
+        }
+        let global = &mut self.declarations.globals[id.0 as usize];
+        global.ty = later.ty;
+        global.is_inline |= later.is_inline;
+        if later.is_defined {
+            global.is_defined = true;
+            global.span = later.span;
+        }
+        if later.linkage != Linkage::External {
+            global.linkage = later.linkage;
+        }
+        global.asm_name = later.asm_name.or(global.asm_name.take());
+        global.attributes.extend(later.attributes);
+    }
+
+    fn report_disagreement(&mut self, later: &Global, earlier: Ty, first: Span) {
+        if let Err(Mismatch { left, right, reason }) = self.agree(earlier, later.ty) {
+            let (before, now) = (self.show(left), self.show(right));
+            let mut message = format!("`{}` is declared with another type before", later.name);
+            if !reason.is_empty() {
+                message = format!("{message}: {reason}");
+            }
+            if before != now {
+                message = format!("{message} (`{before}` before, `{now}` here)");
+            }
+            let error = Diagnostic::error(Code::Redeclared, later.span, message);
+            self.diagnostics.push(error.with(first, "first declared here"));
+        }
+    }
+
+    fn agree(&mut self, earlier: Ty, later: Ty) -> Result<(), Mismatch> {
+        let before = self.types.snapshot();
+        let result = unify(&mut self.types, earlier, later);
+        if result.is_err() {
+            self.types.rollback(before);
+        }
+        result
+    }
+
+    /// A declaration in a body: its variables come to life, its types and prototypes are declared.
+    pub fn declaration_in_body(&mut self, declaration: &ast::Declaration) -> Vec<Stmt> {
+        if declaration.declarators.is_empty() {
+            self.type_declaration(&declaration.base);
+        }
+        let context = Context { storage: &declaration.storage, is_inline: declaration.is_inline };
+        let mut out = Vec::with_capacity(declaration.declarators.len());
+        for declarator in &declaration.declarators {
+            let is_function = matches!(declarator.ty.kind, ast::TypeKind::Function(_));
+            if context.has(Storage::Typedef) {
+                self.declare_typedef(declarator);
+            } else if is_function || context.has(Storage::Extern) || context.has(Storage::ExternC) {
+                self.declare_global(&context, declarator);
+            } else {
+                out.push(self.declare_local(&context, declarator));
+            }
+        }
+        out
+    }
+
+    fn declare_local(&mut self, context: &Context<'_>, declarator: &ast::InitDeclarator) -> Stmt {
+        let span = declarator.name.span;
+        let (ty, quals) = self.read_type(&declarator.ty, Position::Body);
+        let name = self.declared_name(&declarator.name);
+        let local = self.new_local(name, ty, quals, span);
+        self.bind_local(name, local);
+        if context.has(Storage::Static) {
+            let heap = self.make(TyKind::Heap);
+            if let Some(body) = &mut self.body {
+                let local = &mut body.locals[local.0 as usize];
+                (local.is_static, local.region) = (true, heap);
+            }
+        }
+        let mut complete = ty;
+        let init = declarator.init.as_ref().map(|init| {
+            let (init, ty) = self.initialiser(init, ty);
+            complete = ty;
+            init
+        });
+        self.require_size(complete, span);
+        if let Some(body) = &mut self.body {
+            body.locals[local.0 as usize].ty = complete;
+        }
+        Stmt { kind: StmtKind::Declare(local, init), span }
+    }
+
+    /// A function with its body.
+    pub fn define_function(&mut self, definition: &ast::FunctionDef) {
+        let span = definition.name.span;
+        if self.body.is_some() {
+            self.error(Code::Unsupported, span, "functions inside of functions cannot be compiled yet");
+            return;
+        }
+        let function = match &definition.ty.kind {
+            ast::TypeKind::Function(function) => self.read_prototype(function, &definition.attributes),
+            _ => {
+                let (ty, _) = self.read_type(&definition.ty, Position::Heap);
+                match self.types.get(ty) {
+                    TyKind::Function(function) => (**function).clone(),
+                    _ => {
+                        self.error(Code::WrongType, span, "a body stands after something that is no function");
+                        return;
+                    }
+                }
+            }
+        };
+        let context = Context { storage: &definition.storage, is_inline: definition.is_inline };
+        let name = self.declared_name(&definition.name);
+        let full_name = self.names.qualified(name);
+        if let Some(Value::Global(id)) = self.names.here().values.get(&name).copied()
+            && self.declarations.global(id).is_defined
+        {
+            let first = self.declarations.global(id).span;
+            let error = Diagnostic::error(Code::Redeclared, span, format!("`{full_name}` has a body already"));
+            self.diagnostics.push(error.with(first, "here"));
+        }
+        let ty = self.make(TyKind::Function(Box::new(function)));
+        let global = Global {
+            name: full_name,
+            ty,
+            quals: Quals::default(),
+            linkage: self.linkage(&context),
+            is_inline: context.is_inline,
+            is_defined: true,
+            init: None,
+            asm_name: None,
+            attributes: Vec::new(),
+            is_used: false,
+            span,
+        };
+        let global = self.add_global(name, global);
+        self.function_body(definition, global, name);
+    }
+
+    fn function_body(&mut self, definition: &ast::FunctionDef, global: GlobalId, name: Symbol) {
+        let TyKind::Function(function) = self.types.get(self.declarations.global(global).ty) else { return };
+        let function = (**function).clone();
+        let mark = self.types.mark();
+        let region = self.types.new_var(TyVarInfo {
+            name: Symbol::new(&format!("`{name}")),
+            kind: Kind::Effect,
+            alias: Alias::Aliasable,
+            level: 1,
+            span: definition.name.span,
+        });
+        self.push_scope();
+        for &var in &function.type_params {
+            let name = self.types.var(var).name;
+            self.bind_tyvar(name, var);
+        }
+        let region_name = self.types.var(region).name;
+        self.bind_tyvar(region_name, region);
+        self.body = Some(Body {
+            locals: Vec::new(),
+            labels: Vec::new(),
+            result: function.result,
+            noreturn: function.attributes.noreturn,
+            level: 1,
+            blocks: vec![BlockState { region }],
+            breakable: 0,
+            loops: 0,
+            capability: self.capability_of(&function, region),
+            pending: Vec::new(),
+            fallthru: Vec::new(),
+        });
+        let params = self.bind_params(definition, &function, region);
+        let body = self.block(&definition.body);
+        self.types.settle_since(mark);
+        self.decide_pending();
+        self.check_labels();
+        self.pop_scope();
+        let Some(state) = self.body.take() else { return };
+        self.functions.push(Function {
+            global,
+            ty: function,
+            locals: state.locals,
+            params,
+            labels: state.labels.into_iter().map(|(name, _, _)| name).collect(),
+            region,
+            body,
+            span: definition.span,
+        });
+    }
+
+    /// The parameters become variables; the last is the fat pointer of typed variable arguments. Gives back how many there are.
+    fn bind_params(
+        &mut self,
+        definition: &ast::FunctionDef,
+        function: &crate::types::Function,
+        region: TyVar,
+    ) -> usize {
+        let written = match &definition.ty.kind {
+            ast::TypeKind::Function(function) => &function.params[..],
+            _ => &[],
+        };
+        for (at, param) in function.params.iter().enumerate() {
+            let span = written
+                .get(at)
+                .map_or(definition.name.span, |param| param.name.map_or(param.ty.span, |name| name.span));
+            let local = self.new_local(param.name.unwrap_or_else(|| Symbol::new("")), param.ty, param.quals, span);
+            self.require_size(param.ty, span);
+            if let Some(name) = param.name {
+                self.bind_local(name, local);
+            }
+        }
+        let Some(varargs) = &function.varargs else { return function.params.len() };
+        let kind = TyKind::Pointer(Pointer {
+            target: varargs.ty,
+            quals: Quals::default(),
+            region: self.make(TyKind::Var(region)),
+            aqual: self.make(TyKind::Aqual(Alias::Aliasable)),
+            nullable: self.truth_type(true),
+            bound: self.make(TyKind::Fat),
+            zeroterm: self.truth_type(false),
+            autoreleased: self.truth_type(false),
+        });
+        let ty = self.make(kind);
+        let name = varargs.name.unwrap_or_else(|| Symbol::new(""));
+        let local = self.new_local(name, ty, Quals::default(), definition.name.span);
+        if varargs.name.is_some() {
+            self.bind_local(name, local);
+        }
+        function.params.len() + 1
+    }
+
+    fn check_labels(&mut self) {
+        let labels = self.body.as_ref().map(|body| body.labels.clone()).unwrap_or_default();
+        for (name, met, span) in labels {
+            if !met {
+                self.error(Code::UnknownName, span, format!("there is no label `{name}` in this function"));
+            }
         }
     }
 
     /// What can only be said when all has been seen.
     pub fn finish(&mut self) {}
+}
+
+/// What two declarations of a function say together.
+fn merged(a: &FnAttributes, b: &FnAttributes) -> FnAttributes {
+    let mut out = a.clone();
+    out.noreturn |= b.noreturn;
+    for (into, from) in [
+        (&mut out.consume, &b.consume),
+        (&mut out.noconsume, &b.noconsume),
+        (&mut out.noliveunique, &b.noliveunique),
+        (&mut out.initializes, &b.initializes),
+    ] {
+        into.extend(from);
+        into.sort_unstable();
+        into.dedup();
+    }
+    out.format = out.format.or(b.format);
+    for other in &b.other {
+        if !out.other.contains(other) {
+            out.other.push(*other);
+        }
+    }
+    out
 }

@@ -7,7 +7,10 @@
 //! | --- | --- |
 //! | [`names`] | what does this name mean here (namespaces, `using`, blocks, type variables) |
 //! | [`types`] | which type is this, with its defaults ([`types::Position`]) |
-//! | [`declare`] | items: variables, functions, aggregates, datatypes, typedefs, blocks of C |
+//! | [`variables`] | type variables: where they are bound, and their kinds |
+//! | [`functions`] | types of functions, with their default effects |
+//! | [`declare`] | items: variables, functions, typedefs, blocks of C |
+//! | [`aggregates`] | structures, unions, enumerations, datatypes |
 //! | [`constant`] | constant expressions, sizes and layouts |
 //! | [`expressions`] | expressions |
 //! | [`calls`] | calls: instantiation, variable arguments, formats |
@@ -15,7 +18,8 @@
 //! | [`init`] | initialisers, `new`, `malloc` |
 //! | [`statements`] | statements but those with patterns |
 //! | [`patterns`] | `switch`, `try`, `let`: patterns, exhaustiveness |
-//! | [`effects`] | which regions are live here; constraints; aliases |
+//! | [`effects`] | which regions are live here; constraints |
+//! | [`regions`] | declarations of regions |
 //!
 //! # Errors
 //!
@@ -28,17 +32,23 @@
 //! [`declare`] defaults what stayed unknown: regions become the heap, qualifiers aliasable, bounds thin of one element, nullable true,
 //! zero-terminated false, types `void *`'s word is never guessed: an unknown type is an `int`.
 
+pub mod aggregates;
 pub mod calls;
 pub mod coerce;
 pub mod constant;
 pub mod declare;
 pub mod effects;
 pub mod expressions;
+pub mod functions;
 pub mod init;
+pub mod literals;
 pub mod names;
+pub mod numbers;
 pub mod patterns;
+pub mod regions;
 pub mod statements;
 pub mod types;
+pub mod variables;
 
 use crate::ast::{self, Quals};
 use crate::diagnostics::{Code, Diagnostic};
@@ -67,8 +77,12 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         declarations: Declarations::default(),
         functions: Vec::new(),
         names: names::Names::default(),
+        reading: variables::Reading::default(),
+        in_c: false,
+        current_region: TyVar(0),
         body: None,
     };
+    checker.predeclare();
     checker.items(items);
     checker.finish();
     Program { types: checker.types, declarations: checker.declarations, functions: checker.functions }
@@ -90,6 +104,12 @@ pub struct Checker<'a> {
     pub functions: Vec<Function>,
     /// What names mean.
     pub names: names::Names,
+    /// What is known while a type is read.
+    reading: variables::Reading,
+    /// Inside of a block of C.
+    in_c: bool,
+    /// `` `C ``: in a prototype, the region that is current where the function is called.
+    pub current_region: TyVar,
     /// The function being checked.
     pub body: Option<Body>,
 }

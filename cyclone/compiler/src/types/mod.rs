@@ -18,7 +18,9 @@
 //! `char` target makes them zero-terminated; regions by position (parameters fresh, results, members and globals the heap,
 //! bodies inferred).
 
+pub mod layout;
 pub mod print;
+pub mod settle;
 pub mod unify;
 
 use crate::ast::{FloatSize, IntSize};
@@ -273,6 +275,8 @@ pub enum TyKind {
     Thin(Ty),
     /// A number.
     Nat(u64),
+    /// The size in bytes of a type that is not known yet; of a known type it is replaced by the number.
+    SizeOf(Ty),
 }
 
 /// Sign of an integer type.
@@ -328,6 +332,7 @@ pub struct Types {
     evars: Vec<EvarInfo>,
     vars: Vec<TyVarInfo>,
     undo: Vec<Undo>,
+    layouts: HashMap<AggregateId, layout::Layout>,
 }
 
 impl Types {
@@ -534,7 +539,7 @@ impl Types {
             TyKind::Aqual(_) | TyKind::AqualsOf(_) => Kind::Aqual,
             TyKind::True | TyKind::False => Kind::Bool,
             TyKind::Fat | TyKind::Thin(_) => Kind::Bound,
-            TyKind::Nat(_) => Kind::Int,
+            TyKind::Nat(_) | TyKind::SizeOf(_) => Kind::Int,
             TyKind::Error => Kind::Boxed,
             _ => Kind::Memory,
         }
@@ -605,6 +610,10 @@ impl Types {
             TyKind::AqualsOf(of) => {
                 let of = self.rebuild(*of, replace);
                 return self.aquals_of(of);
+            }
+            TyKind::SizeOf(of) => {
+                let of = self.rebuild(*of, replace);
+                return self.size_number(of);
             }
             TyKind::RegionHandle(part) | TyKind::TagHandle(part) | TyKind::AqualHandle(part) | TyKind::Thin(part) => {
                 *part = self.rebuild(*part, replace);
@@ -693,6 +702,7 @@ pub fn children(kind: &TyKind) -> Vec<Ty> {
         | TyKind::RegionHandle(of)
         | TyKind::TagHandle(of)
         | TyKind::AqualHandle(of)
+        | TyKind::SizeOf(of)
         | TyKind::Thin(of) => vec![*of],
         _ => Vec::new(),
     }

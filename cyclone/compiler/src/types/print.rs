@@ -80,6 +80,7 @@ impl Printer<'_> {
             TyKind::Fat => "@fat".to_owned(),
             TyKind::Thin(len) => format!("@numelts({})", self.show(*len)),
             TyKind::Nat(number) => number.to_string(),
+            TyKind::SizeOf(of) => format!("sizeof({})", self.show(*of)),
         }
     }
 

@@ -88,6 +88,16 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
         | (TyKind::TagHandle(a), TyKind::TagHandle(b))
         | (TyKind::AqualHandle(a), TyKind::AqualHandle(b))
         | (TyKind::Thin(a), TyKind::Thin(b)) => unify(types, a, b),
+        // The size may have become known since the term was made.
+        (TyKind::SizeOf(of), _) | (_, TyKind::SizeOf(of)) => {
+            let known = types.size_number(of);
+            let other = if matches!(types.get(left), TyKind::SizeOf(_)) { right } else { left };
+            match (types.get(known).clone(), types.get(other).clone()) {
+                (TyKind::SizeOf(of), TyKind::SizeOf(other)) => unify(types, of, other),
+                (TyKind::SizeOf(_), _) => differ("the size is not known"),
+                _ => unify(types, known, other),
+            }
+        }
         (TyKind::AqualsOf(a), TyKind::AqualsOf(b)) => unify(types, a, b),
         // An unknown type of which only the qualifier is asked: it becomes nothing by that, but its bound must fit.
         (TyKind::AqualsOf(of), TyKind::Aqual(alias)) | (TyKind::Aqual(alias), TyKind::AqualsOf(of))

@@ -1,0 +1,466 @@
+//! Structures, unions, enumerations and datatypes: their declarations, and the types of their members.
+
+use super::Checker;
+use super::names::Value;
+use super::types::{Position, path_text};
+use super::variables::AnyKind;
+use crate::ast::{self, Quals, Storage};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::source::Span;
+use crate::symbol::Symbol;
+use crate::tree::{Aggregate, AggregateBody, Constructor, Datatype, Enum, Field};
+use crate::types::layout::{Layout, Part, struct_layout, union_layout};
+use crate::types::{AggregateId, Alias, DatatypeId, EnumId, Kind, Member, Ty, TyKind, TyVar};
+use std::collections::{HashMap, HashSet};
+
+impl Checker<'_> {
+    /// `struct S<..>` as a type; defines it if it has braces, and declares it if nobody did.
+    pub(super) fn aggregate_type(&mut self, aggregate: &ast::Aggregate, position: Position, span: Span) -> Ty {
+        let known = match (&aggregate.body, &aggregate.name) {
+            (None, Some(path)) => self.lookup_aggregate(path),
+            _ => self.reading.aggregates_at.get(&span).copied(),
+        };
+        let id = match known {
+            Some(id) => id,
+            None => {
+                if let (None, Some(path)) = (&aggregate.body, &aggregate.name)
+                    && !(path.qualifier.is_empty() && aggregate.args.is_empty())
+                {
+                    let message = format!("`{}` must be declared before it is used", path_text(path));
+                    self.error(Code::UnknownName, path.span, message);
+                    return self.make(TyKind::Error);
+                }
+                self.declare_aggregate(aggregate, span)
+            }
+        };
+        let declared = self.declarations.aggregate(id);
+        let (params, is_union) = (declared.params.clone(), declared.is_union);
+        let name = declared.name.unwrap_or_else(|| Symbol::new("struct"));
+        if is_union != aggregate.is_union {
+            let message = format!("`{name}` is a {}", if is_union { "union" } else { "struct" });
+            self.error(Code::WrongType, span, message);
+        }
+        let args = self.read_arguments(name, &params, &aggregate.args, position, span);
+        self.make(TyKind::Aggregate(id, args))
+    }
+
+    /// A declaration of a structure or union, with or without its members.
+    pub(super) fn declare_aggregate(&mut self, aggregate: &ast::Aggregate, span: Span) -> AggregateId {
+        let name = aggregate.name.as_ref().map(|path| self.declared_name(path));
+        let known = name.and_then(|name| self.declared_aggregate(name));
+        let id = match known {
+            Some(id) => id,
+            None => self.new_aggregate(aggregate, name, span),
+        };
+        if aggregate.body.is_some() {
+            self.reading.aggregates_at.insert(span, id);
+        }
+        let aside = self.put_aside();
+        self.push_scope();
+        let params = self.bind_parameters(&aggregate.args, Alias::Restricted);
+        if known.is_some() {
+            self.agree_with_earlier(id, aggregate, &params, span);
+        }
+        let fresh = self.declarations.aggregate(id).body.is_none();
+        if let (Some(body), true) = (&aggregate.body, fresh) {
+            self.declarations.aggregates[id.0 as usize].params.clone_from(&params);
+            self.reading.being_defined.push(id);
+            let body = self.aggregate_body(body, aggregate);
+            self.reading.being_defined.pop();
+            self.settle(&params, AnyKind::Stays);
+            self.settle(&body.existentials, AnyKind::Stays);
+            let attributes: Vec<Symbol> =
+                aggregate.attributes.iter().map(|attribute| self.attribute_text(attribute)).collect();
+            let declared = &mut self.declarations.aggregates[id.0 as usize];
+            declared.body = Some(body);
+            declared.is_tagged |= aggregate.is_tagged;
+            declared.attributes.extend(attributes);
+            declared.span = span;
+            if let Some(layout) = self.aggregate_layout(id) {
+                self.types.set_layout(id, layout);
+            }
+        } else {
+            self.settle(&params, AnyKind::Stays);
+            if known.is_none() {
+                self.declarations.aggregates[id.0 as usize].params = params;
+            }
+        }
+        self.pop_scope();
+        self.take_back(aside);
+        id
+    }
+
+    fn new_aggregate(&mut self, aggregate: &ast::Aggregate, name: Option<Symbol>, span: Span) -> AggregateId {
+        let id = AggregateId(self.declarations.aggregates.len() as u32);
+        let full_name = name.map(|name| if self.body.is_some() { name } else { self.names.qualified(name) });
+        self.declarations.aggregates.push(Aggregate {
+            name: full_name,
+            is_union: aggregate.is_union,
+            is_tagged: aggregate.is_tagged,
+            is_c: self.in_c,
+            params: Vec::new(),
+            body: None,
+            attributes: Vec::new(),
+            span,
+        });
+        if let Some(name) = name {
+            self.bind_aggregate(name, id);
+        }
+        id
+    }
+
+    /// A later declaration must fit the first; kinds it does not write are those of the first.
+    fn agree_with_earlier(&mut self, id: AggregateId, aggregate: &ast::Aggregate, params: &[TyVar], span: Span) {
+        let earlier = self.declarations.aggregate(id);
+        let name = earlier.name.unwrap_or_else(|| Symbol::new("struct"));
+        let (first, is_union, has_body) = (earlier.span, earlier.is_union, earlier.body.is_some());
+        let earlier_params = earlier.params.clone();
+        let complaint = if is_union != aggregate.is_union {
+            Some("once as struct and once as union")
+        } else if earlier_params.len() != params.len() {
+            Some("with different numbers of type parameters")
+        } else if has_body && aggregate.body.is_some() {
+            Some("twice with its members")
+        } else {
+            None
+        };
+        if let Some(complaint) = complaint {
+            let message = format!("`{name}` is declared {complaint}");
+            self.diagnostics
+                .push(Diagnostic::error(Code::Redeclared, span, message).with(first, "first declared here"));
+            return;
+        }
+        self.kinds_of_earlier(&earlier_params, params);
+    }
+
+    fn kinds_of_earlier(&mut self, earlier: &[TyVar], params: &[TyVar]) {
+        for (&earlier, &param) in earlier.iter().zip(params) {
+            if self.reading.open.remove(&param).is_some() {
+                let (kind, alias) = (self.types.var(earlier).kind, self.types.var(earlier).alias);
+                let info = self.types.var_mut(param);
+                (info.kind, info.alias) = (kind, alias);
+            }
+        }
+    }
+
+    fn aggregate_body(&mut self, body: &ast::AggregateBody, aggregate: &ast::Aggregate) -> AggregateBody {
+        let existentials = self.bind_parameters(&body.existentials, Alias::Aliasable);
+        let mut constraints = Vec::new();
+        for constraint in &body.constraints {
+            constraints.extend(self.read_constraint(constraint, Position::Heap));
+        }
+        let mut fields = Vec::with_capacity(body.fields.len());
+        let mut seen = HashSet::new();
+        let tags: Vec<(Option<Symbol>, Ty)> = body
+            .fields
+            .iter()
+            .filter(|field| matches!(field.ty.kind, ast::TypeKind::TagHandle(_)))
+            .map(|field| (field.name.map(|name| name.name), self.read(&field.ty, Kind::Boxed, Position::Heap).0))
+            .collect();
+        for (name, ty) in tags {
+            self.note_tag(name, ty);
+        }
+        for (at, field) in body.fields.iter().enumerate() {
+            let span = field.name.map_or(field.ty.span, |name| name.span);
+            if let Some(name) = field.name
+                && !seen.insert(name.name)
+            {
+                self.error(Code::Redeclared, name.span, format!("there are two members of the name `{}`", name.name));
+            }
+            let last = at + 1 == body.fields.len() || aggregate.is_union;
+            let want = if last { Kind::Any } else { Kind::Memory };
+            let (ty, quals) = self.read(&field.ty, want, Position::Heap);
+            if !last || !matches!(self.types.get(ty), TyKind::Aggregate(..)) {
+                self.require_size(ty, span);
+            }
+            let width = field.width.as_ref().and_then(|width| self.bit_width(width, ty));
+            let attributes = field.attributes.iter().map(|attribute| self.attribute_text(attribute)).collect();
+            fields.push(Field { name: field.name.map(|name| name.name), ty, quals, width, attributes, span });
+        }
+        AggregateBody { existentials, constraints, fields }
+    }
+
+    fn bit_width(&mut self, width: &ast::Expr, ty: Ty) -> Option<u32> {
+        let bits = match self.types.get(ty) {
+            TyKind::Bool => Some(1),
+            TyKind::Int(..) | TyKind::Enum(_) => self.types.layout(ty).map(|layout| layout.size * 8),
+            TyKind::Error => return None,
+            _ => None,
+        };
+        let value = self.constant_ast(width);
+        match (bits, value.and_then(|value| u32::try_from(value).ok())) {
+            (None, _) => self.error(Code::WrongType, width.span, "only an integer can be a bit-field"),
+            (Some(bits), Some(value)) if u64::from(value) <= bits => return Some(value),
+            (Some(bits), _) => {
+                let message = format!("the width of this bit-field must be a constant from 0 to {bits}");
+                self.error(Code::NotConstant, width.span, message);
+            }
+        }
+        None
+    }
+
+    /// The layout of an aggregate whose members are known; none where attributes change it, or a member has none.
+    fn aggregate_layout(&self, id: AggregateId) -> Option<Layout> {
+        let aggregate = self.declarations.aggregate(id);
+        let body = aggregate.body.as_ref()?;
+        let attributed = body.fields.iter().any(|field| !field.attributes.is_empty());
+        if attributed || !aggregate.attributes.is_empty() {
+            return None;
+        }
+        let mut parts = Vec::with_capacity(body.fields.len());
+        for field in &body.fields {
+            let layout = match self.types.get(field.ty) {
+                TyKind::Array(array) if array.len.is_none() => {
+                    Layout { size: 0, align: self.types.layout(array.element)?.align }
+                }
+                _ => self.types.layout(field.ty)?,
+            };
+            parts.push(Part { layout, width: field.width });
+        }
+        if !aggregate.is_union {
+            return Some(struct_layout(&parts)?.0);
+        }
+        let layout = union_layout(&parts)?;
+        if !aggregate.is_tagged {
+            return Some(layout);
+        }
+        let tag = Layout { size: 4, align: 4 };
+        Some(struct_layout(&[Part { layout: tag, width: None }, Part { layout, width: None }])?.0)
+    }
+
+    /// `enum E` as a type; defines it if it has braces.
+    pub(super) fn enum_type(&mut self, enumeration: &ast::Enum, span: Span) -> Ty {
+        let known = match (&enumeration.body, &enumeration.name) {
+            (None, Some(path)) => self.lookup_enumeration(path),
+            _ => self.reading.enums_at.get(&span).copied(),
+        };
+        let id = known.unwrap_or_else(|| self.declare_enum(enumeration, span));
+        self.make(TyKind::Enum(id))
+    }
+
+    /// A declaration of an enumeration.
+    pub(super) fn declare_enum(&mut self, enumeration: &ast::Enum, span: Span) -> EnumId {
+        let name = enumeration.name.as_ref().map(|path| self.declared_name(path));
+        let known = match name {
+            Some(name) if self.body.is_none() => self.names.here().enums.get(&name).copied(),
+            _ => None,
+        };
+        let id = known.unwrap_or_else(|| {
+            let id = EnumId(self.declarations.enums.len() as u32);
+            let full_name = name.map(|name| self.names.qualified(name));
+            self.declarations.enums.push(Enum { name: full_name, values: None, is_c: self.in_c });
+            if let Some(name) = name {
+                self.bind_enum(name, id);
+            }
+            id
+        });
+        let Some(body) = &enumeration.body else { return id };
+        self.reading.enums_at.insert(span, id);
+        if self.declarations.enumeration(id).values.is_some() {
+            self.error(Code::Redeclared, span, "the enumeration is declared twice with its values");
+            return id;
+        }
+        let mut values = Vec::with_capacity(body.len());
+        let mut next: i64 = 0;
+        for (path, value) in body {
+            if let Some(expr) = value {
+                match self.constant_ast(expr).and_then(|value| i64::try_from(value).ok()) {
+                    Some(value) => next = value,
+                    None => self.error(
+                        Code::NotConstant,
+                        expr.span,
+                        "the value of an enumeration constant must be constant",
+                    ),
+                }
+            }
+            let name = self.declared_name(path);
+            if self.body.is_none() && self.names.here().values.contains_key(&name) {
+                self.error(Code::Redeclared, path.span, format!("the name `{name}` is declared already"));
+            }
+            values.push((self.names.qualified(name), next));
+            self.bind_value(name, Value::EnumConst(id, next));
+            next = next.wrapping_add(1);
+        }
+        self.declarations.enums[id.0 as usize].values = Some(values);
+        id
+    }
+
+    /// `datatype T<..>` or `datatype T.C<..>` as a type.
+    pub(super) fn datatype_type(&mut self, datatype: &ast::Datatype, position: Position, span: Span) -> Ty {
+        let known = match datatype.body {
+            None => self.lookup_datatype(&datatype.name),
+            Some(_) => self.reading.datatypes_at.get(&span).copied(),
+        };
+        let id = match known {
+            Some(id) => id,
+            None => self.declare_datatype(datatype, span),
+        };
+        let declared = self.declarations.datatype(id);
+        let (name, params) = (declared.name, declared.params.clone());
+        let args = self.read_arguments(name, &params, &datatype.args, position, span);
+        let Some(constructor) = &datatype.constructor else {
+            return self.make(TyKind::Datatype(id, args));
+        };
+        let found = match self.lookup_value(constructor) {
+            Some(Value::Constructor(of, index)) if of == id => Some(index),
+            _ => None,
+        };
+        // The constructor may be of a namespace that is not open here: its last part is enough.
+        let by_name = || {
+            let wanted = constructor.name.as_str();
+            let constructors = &self.declarations.datatype(id).constructors;
+            constructors.iter().position(|c| c.name.as_str().rsplit("::").next() == Some(wanted)).map(|at| at as u32)
+        };
+        match found.or_else(by_name) {
+            Some(index) => self.make(TyKind::Constructor(id, index, args)),
+            None => {
+                let message = format!("`{name}` has no constructor `{}`", path_text(constructor));
+                self.error(Code::UnknownName, constructor.span, message);
+                self.make(TyKind::Error)
+            }
+        }
+    }
+
+    /// A declaration of a datatype, or more constructors for an extensible one.
+    pub(super) fn declare_datatype(&mut self, datatype: &ast::Datatype, span: Span) -> DatatypeId {
+        let extended = self.lookup_datatype(&datatype.name).filter(|&id| self.declarations.datatype(id).is_extensible);
+        let known = extended.or_else(|| self.names.here().datatypes.get(&datatype.name.name).copied());
+        let id = known.unwrap_or_else(|| self.new_datatype(datatype, span));
+        let aside = self.put_aside();
+        self.push_scope();
+        let params = self.bind_parameters(&datatype.args, Alias::Aliasable);
+        if known.is_some() {
+            let earlier = self.declarations.datatype(id);
+            let (first, name, earlier_params) = (earlier.span, earlier.name, earlier.params.clone());
+            if earlier_params.len() == params.len() {
+                self.kinds_of_earlier(&earlier_params, &params);
+            } else {
+                let message = format!("`{name}` is declared with different numbers of type parameters");
+                let error = Diagnostic::error(Code::Redeclared, span, message);
+                self.diagnostics.push(error.with(first, "first declared here"));
+            }
+        }
+        let is_extensible = self.declarations.datatype(id).is_extensible;
+        if known.is_none() || !is_extensible {
+            self.declarations.datatypes[id.0 as usize].params.clone_from(&params);
+        }
+        if let Some(body) = &datatype.body {
+            self.reading.datatypes_at.insert(span, id);
+            if self.declarations.datatype(id).is_complete {
+                self.error(Code::Redeclared, span, "the datatype is declared twice with its constructors");
+            } else {
+                for constructor in body {
+                    self.declare_constructor(id, constructor, &params);
+                }
+                self.declarations.datatypes[id.0 as usize].is_complete = !is_extensible;
+            }
+        }
+        self.settle(&params, AnyKind::Stays);
+        self.pop_scope();
+        self.take_back(aside);
+        id
+    }
+
+    fn new_datatype(&mut self, datatype: &ast::Datatype, span: Span) -> DatatypeId {
+        let id = DatatypeId(self.declarations.datatypes.len() as u32);
+        let name = self.declared_name(&datatype.name);
+        let full_name = self.names.qualified(name);
+        self.declarations.datatypes.push(Datatype {
+            name: full_name,
+            is_extensible: datatype.is_extensible,
+            params: Vec::new(),
+            constructors: Vec::new(),
+            is_complete: false,
+            span,
+        });
+        self.names.here_mut().datatypes.insert(name, id);
+        id
+    }
+
+    fn declare_constructor(&mut self, id: DatatypeId, constructor: &ast::Constructor, params: &[TyVar]) {
+        let mut members = Vec::with_capacity(constructor.params.len());
+        for param in &constructor.params {
+            let member = self.read_member(param, Position::Heap);
+            let aqual = self.types.aquals_of(member.ty);
+            if self.types.alias_bound(aqual) != Alias::Aliasable {
+                let message = "a datatype cannot hold a pointer that may not be copied";
+                self.error(Code::WrongType, param.ty.span, message);
+            }
+            self.require_size(member.ty, param.ty.span);
+            members.push(member);
+        }
+        // Several declarations of an extensible datatype have parameters of their own; those of the first count.
+        let own = self.declarations.datatype(id).params.clone();
+        if own != params {
+            let map: HashMap<TyVar, Ty> =
+                params.iter().zip(own).map(|(&from, to)| (from, self.types.make(TyKind::Var(to)))).collect();
+            for member in &mut members {
+                member.ty = self.types.substitute(member.ty, &map);
+            }
+        }
+        let name = self.declared_name(&constructor.name);
+        let full_name = self.names.qualified(name);
+        let is_extern = constructor.storage == Some(Storage::Extern);
+        let datatype = &mut self.declarations.datatypes[id.0 as usize];
+        if let Some(index) = datatype.constructors.iter().position(|known| known.name == full_name) {
+            let known = &mut datatype.constructors[index];
+            let first = known.span;
+            let repeated = !known.is_extern && !is_extern;
+            known.is_extern &= is_extern;
+            if repeated || known.params.len() != members.len() {
+                let message = format!("the constructor `{full_name}` is declared twice");
+                let error = Diagnostic::error(Code::Redeclared, constructor.name.span, message);
+                self.diagnostics.push(error.with(first, "first declared here"));
+            }
+            return;
+        }
+        let index = datatype.constructors.len() as u32;
+        datatype.constructors.push(Constructor {
+            name: full_name,
+            params: members,
+            is_extern,
+            is_static: constructor.storage == Some(Storage::Static),
+            span: constructor.name.span,
+        });
+        self.names.here_mut().values.insert(name, Value::Constructor(id, index));
+    }
+
+    /// The members of an aggregate, for these arguments. Existential variables stay as they are.
+    pub fn fields_of(&mut self, id: AggregateId, args: &[Ty]) -> Vec<Field> {
+        let aggregate = self.declarations.aggregate(id);
+        let Some(body) = &aggregate.body else { return Vec::new() };
+        let map = arguments(&aggregate.params, args);
+        let mut fields = body.fields.clone();
+        for field in &mut fields {
+            field.ty = self.types.substitute(field.ty, &map);
+        }
+        fields
+    }
+
+    /// The type of a member for these arguments; an index that is none gives `Error`.
+    pub fn member_type(&mut self, id: AggregateId, args: &[Ty], index: usize) -> (Ty, Quals) {
+        let aggregate = self.declarations.aggregate(id);
+        let Some(field) = aggregate.body.as_ref().and_then(|body| body.fields.get(index)) else {
+            return (self.make(TyKind::Error), Quals::default());
+        };
+        let (ty, quals) = (field.ty, field.quals);
+        let map = arguments(&aggregate.params, args);
+        (self.types.substitute(ty, &map), quals)
+    }
+
+    /// What a constructor carries, for these arguments of its datatype.
+    pub fn constructor_params(&mut self, id: DatatypeId, index: u32, args: &[Ty]) -> Vec<Member> {
+        let datatype = self.declarations.datatype(id);
+        let Some(constructor) = datatype.constructors.get(index as usize) else { return Vec::new() };
+        let map = arguments(&datatype.params, args);
+        let mut params = constructor.params.clone();
+        for param in &mut params {
+            param.ty = self.types.substitute(param.ty, &map);
+        }
+        params
+    }
+}
+
+fn arguments(params: &[TyVar], args: &[Ty]) -> HashMap<TyVar, Ty> {
+    params.iter().copied().zip(args.iter().copied()).collect()
+}

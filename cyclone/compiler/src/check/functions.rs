@@ -1,0 +1,271 @@
+//! Types of functions: parameters, default effects, constraints, attributes.
+//!
+//! The type variables and regions that occur in a prototype and are bound nowhere around it are its type parameters, also those
+//! inside of the function types among its parameters. Its effect, unless written, is all regions in it; the heap is part of every
+//! effect.
+
+use super::Checker;
+use super::types::{Position, constant_alias};
+use super::variables::{AnyKind, Prototype};
+use crate::ast::{self, ExprKind, Quals};
+use crate::diagnostics::Code;
+use crate::source::Span;
+use crate::symbol::Symbol;
+use crate::types::{
+    Alias, Constraint, FnAttributes, Format, Function, Kind, Member, Pointer, Ty, TyKind, TyVar, VarArgs,
+};
+
+impl Checker<'_> {
+    /// The type of a declared function: binds what is not bound.
+    pub fn read_prototype(&mut self, function: &ast::Function, attributes: &[ast::Attribute]) -> Function {
+        let aside = self.put_aside();
+        self.reading.prototype = Some(Prototype::default());
+        let mut out = self.read_function_type(function, attributes, Position::Parameter);
+        if let Some(prototype) = self.reading.prototype.take() {
+            self.settle(&prototype.vars, AnyKind::Stays);
+            out.type_params.extend(prototype.vars);
+        }
+        self.take_back(aside);
+        out
+    }
+
+    /// The type of a function. At [`Position::Parameter`] what is not written becomes a type parameter of the prototype around.
+    pub fn read_function_type(
+        &mut self,
+        function: &ast::Function,
+        attributes: &[ast::Attribute],
+        position: Position,
+    ) -> Function {
+        self.push_scope();
+        self.reading.in_function += 1;
+        self.reading.depth += 1;
+        let tags = self.reading.tags.len();
+        let type_params = self.bind_parameters(&function.type_params, Alias::Aliasable);
+        let mut constraints = Vec::new();
+        for constraint in &function.constraints {
+            constraints.extend(self.read_constraint(constraint, position));
+        }
+        let params = self.read_params(&function.params, position);
+        let result_position = if position == Position::Body { Position::Body } else { Position::Heap };
+        let result = match &function.result {
+            Some(result) => self.read(result, Kind::Any, result_position).0,
+            None => self.make(TyKind::Error),
+        };
+        let varargs = function.varargs.as_ref().map(|varargs| {
+            let (ty, _) = self.read(&varargs.param.ty, Kind::Memory, position);
+            VarArgs { name: varargs.param.name.map(|name| name.name), ty, inject: varargs.inject }
+        });
+        let effect = self.effect_of(function, &params, result, varargs.as_ref(), position);
+        self.settle(&type_params, AnyKind::BecomesBoxed);
+        let mut out = Function {
+            type_params,
+            result,
+            params,
+            c_varargs: function.c_varargs,
+            varargs,
+            effect,
+            constraints,
+            attributes: FnAttributes::default(),
+        };
+        for attribute in function.attributes.iter().chain(attributes) {
+            self.read_fn_attribute(attribute, &mut out);
+        }
+        self.reading.tags.truncate(tags);
+        self.reading.depth -= 1;
+        self.reading.in_function -= 1;
+        self.pop_scope();
+        out
+    }
+
+    /// Tags first: the bounds of parameters before them may name them.
+    fn read_params(&mut self, params: &[ast::Param], position: Position) -> Vec<Member> {
+        let mut read: Vec<Option<Ty>> = vec![None; params.len()];
+        for (at, param) in params.iter().enumerate() {
+            if matches!(param.ty.kind, ast::TypeKind::TagHandle(_)) {
+                let (ty, _) = self.read(&param.ty, Kind::Boxed, position);
+                self.note_tag(param.name.map(|name| name.name), ty);
+                read[at] = Some(ty);
+            }
+        }
+        let mut out = Vec::with_capacity(params.len());
+        for (at, param) in params.iter().enumerate() {
+            let (ty, quals) = match read[at] {
+                Some(ty) => (ty, param.ty.quals),
+                None => self.read(&param.ty, Kind::Memory, position),
+            };
+            let (ty, quals) = self.param_type(ty, quals, position, param.ty.span);
+            if matches!(self.types.get(ty), TyKind::Void) {
+                self.error(Code::Incomplete, param.ty.span, "a parameter cannot be `void`");
+            }
+            out.push(Member { name: param.name.map(|name| name.name), ty, quals });
+        }
+        out
+    }
+
+    /// As a parameter, an array is a pointer to its first element, which is not null, and a function a pointer to itself.
+    fn param_type(&mut self, ty: Ty, quals: Quals, position: Position, span: Span) -> (Ty, Quals) {
+        let pointer = match self.types.get(ty).clone() {
+            TyKind::Array(array) => {
+                let region = self.unwritten(Kind::Effect, Alias::Aliasable, position, span);
+                let bound = match array.len {
+                    Some(len) => TyKind::Thin(len),
+                    None => {
+                        let one = self.make(TyKind::Nat(1));
+                        TyKind::Thin(one)
+                    }
+                };
+                self.param_pointer(array.element, array.quals, region, bound, array.zeroterm)
+            }
+            TyKind::Function(_) => {
+                let heap = self.make(TyKind::Heap);
+                let one = self.make(TyKind::Nat(1));
+                let no = self.truth_type(false);
+                self.param_pointer(ty, Quals::default(), heap, TyKind::Thin(one), no)
+            }
+            _ => return (ty, quals),
+        };
+        (pointer, Quals::default())
+    }
+
+    fn param_pointer(&mut self, target: Ty, quals: Quals, region: Ty, bound: TyKind, zeroterm: Ty) -> Ty {
+        let kind = TyKind::Pointer(Pointer {
+            target,
+            quals,
+            region,
+            aqual: self.make(TyKind::Aqual(Alias::Aliasable)),
+            nullable: self.truth_type(false),
+            bound: self.make(bound),
+            zeroterm,
+            autoreleased: self.truth_type(false),
+        });
+        self.make(kind)
+    }
+
+    fn effect_of(
+        &mut self,
+        function: &ast::Function,
+        params: &[Member],
+        result: Ty,
+        varargs: Option<&VarArgs>,
+        position: Position,
+    ) -> Ty {
+        let heap = self.make(TyKind::Heap);
+        let mut parts = vec![heap];
+        match &function.effect {
+            Some(effect) => parts.push(self.read_effect(effect, position)),
+            None => {
+                let types =
+                    params.iter().map(|param| param.ty).chain([result]).chain(varargs.map(|varargs| varargs.ty));
+                for ty in types {
+                    parts.extend(self.types.regions(ty));
+                }
+            }
+        }
+        self.types.join(parts)
+    }
+
+    /// A constraint; one on an alias qualifier alone becomes the bound of its variable.
+    pub(super) fn read_constraint(&mut self, constraint: &ast::Constraint, position: Position) -> Option<Constraint> {
+        Some(match constraint {
+            ast::Constraint::Outlives(inner, outer) => {
+                let inner = self.read_effect(inner, position);
+                let outer = self.read_variable(outer, Kind::Effect, position);
+                Constraint::Subset(inner, outer)
+            }
+            ast::Constraint::Disjoint(one, other) => {
+                Constraint::Disjoint(self.read_effect(one, position), self.read_effect(other, position))
+            }
+            ast::Constraint::Named(word, of) if word.name.as_str() == "single" => {
+                Constraint::Single(self.read_effect(of, position))
+            }
+            ast::Constraint::Named(word, _) => {
+                let message = format!("`{}` is no constraint; there is `single`", word.name);
+                self.error(Code::Syntax, word.span, message);
+                return None;
+            }
+            ast::Constraint::QualBound(bound, of) => {
+                let bound_alias = constant_alias(bound);
+                let (of, _) = self.read(of, Kind::Aqual, position);
+                if let (Some(alias), Some(var)) = (bound_alias, self.variable_of_aqual(of)) {
+                    self.types.var_mut(var).alias = alias;
+                }
+                Constraint::AqualBound(self.read_aqual(bound, position), of)
+            }
+        })
+    }
+
+    /// The variable that a qualifier is about: itself, or the type in ``aquals(`a)``.
+    fn variable_of_aqual(&self, aqual: Ty) -> Option<TyVar> {
+        match self.types.get(aqual) {
+            TyKind::Var(var) => Some(*var),
+            TyKind::AqualsOf(of) => match self.types.get(*of) {
+                TyKind::Var(var) => Some(*var),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn read_fn_attribute(&mut self, attribute: &ast::Attribute, function: &mut Function) {
+        let name = attribute.name.name.as_str();
+        let word = name.trim_matches('_');
+        let params = function.params.len();
+        match word {
+            "noreturn" => function.attributes.noreturn = true,
+            "consume" | "noconsume" | "noliveunique" | "initializes" => {
+                let Some(param) = self.param_number(attribute, 0, params) else { return };
+                let list = match word {
+                    "consume" => &mut function.attributes.consume,
+                    "noconsume" => &mut function.attributes.noconsume,
+                    "noliveunique" => &mut function.attributes.noliveunique,
+                    _ => &mut function.attributes.initializes,
+                };
+                list.push(param);
+            }
+            "format" => {
+                let family = match attribute.arguments.first().map(|family| &family.kind) {
+                    Some(ExprKind::Name(path)) => match path.name.as_str().trim_matches('_') {
+                        "printf" => Some(Format::Printf),
+                        "scanf" => Some(Format::Scanf),
+                        _ => None,
+                    },
+                    _ => None,
+                };
+                let Some(family) = family else { return };
+                let Some(text) = self.param_number(attribute, 1, params) else { return };
+                let first = attribute.arguments.get(2).and_then(|first| self.constant_ast(first));
+                let first = first.and_then(|first| usize::try_from(first).ok()).and_then(|first| first.checked_sub(1));
+                function.attributes.format = Some((family, text, first));
+            }
+            _ => function.attributes.other.push(self.attribute_text(attribute)),
+        }
+    }
+
+    /// A parameter's number, from 1 as written, from 0 as given back.
+    fn param_number(&mut self, attribute: &ast::Attribute, at: usize, params: usize) -> Option<usize> {
+        let number = attribute.arguments.get(at).and_then(|number| self.constant_ast(number));
+        let number =
+            number.and_then(|number| usize::try_from(number).ok()).filter(|number| (1..=params).contains(number));
+        if number.is_none() {
+            let message = format!("`{}` needs the number of a parameter", attribute.name.name);
+            self.error(Code::BadAttribute, attribute.name.span, message);
+        }
+        number.map(|number| number - 1)
+    }
+
+    /// An attribute as C writes it, with its constant arguments.
+    pub(super) fn attribute_text(&mut self, attribute: &ast::Attribute) -> Symbol {
+        if attribute.arguments.is_empty() {
+            return attribute.name.name;
+        }
+        let mut arguments = Vec::new();
+        for argument in &attribute.arguments {
+            let text = match (&argument.kind, self.constant_ast(argument)) {
+                (_, Some(value)) => value.to_string(),
+                _ => self.source.slice(argument.span).to_owned(),
+            };
+            arguments.push(text);
+        }
+        Symbol::new(&format!("{}({})", attribute.name.name, arguments.join(",")))
+    }
+}

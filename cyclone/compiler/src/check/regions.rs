@@ -1,0 +1,88 @@
+//! Declarations of regions: lexical ones, and dynamic ones that are opened.
+
+use super::Checker;
+use crate::ast::{self, Quals};
+use crate::diagnostics::Code;
+use crate::source::Span;
+use crate::symbol::Symbol;
+use crate::tree::{Region, RegionKind, Stmt, StmtKind};
+use crate::types::{Alias, Kind, Ty, TyKind, TyVar, TyVarInfo};
+
+impl Checker<'_> {
+    /// ``region<`r> h;`` and ``region h = open(k);``: `rest` are the statements of the block after it, in which the region lives. In
+    /// the older form it lives in the one statement that it has, and `rest` goes after that.
+    pub fn region_statement(&mut self, region: &ast::RegionDecl, rest: &[ast::Stmt], span: Span) -> Vec<Stmt> {
+        let (inside, after) = match &region.body {
+            Some(body) => (std::slice::from_ref(body), rest),
+            None => (rest, &[][..]),
+        };
+        let opened = region.open.as_ref().map(|key| {
+            let key = self.expr(key, None);
+            let region = self.region_of_key(key.ty, key.span);
+            (key, region)
+        });
+        let before = self.capability();
+        self.push_scope();
+        if let Some(body) = &mut self.body {
+            body.level += 1;
+        }
+        let var = self.region_variable(region);
+        let (kind, region_ty) = match opened {
+            Some((key, region)) => {
+                self.open_region(region);
+                (RegionKind::Open(key), region)
+            }
+            None => {
+                self.enter_region(var);
+                (RegionKind::Lexical, self.make(TyKind::Var(var)))
+            }
+        };
+        let handle_ty = self.make(TyKind::RegionHandle(region_ty));
+        let quals = Quals { is_const: true, ..Quals::default() };
+        let handle = self.new_local(region.handle.name, handle_ty, quals, region.handle.span);
+        self.bind_local(region.handle.name, handle);
+        let body = self.statements(inside);
+        self.pop_scope();
+        if let Some(state) = &mut self.body {
+            state.level -= 1;
+            state.capability = before;
+        }
+        let mut out = vec![Stmt { kind: StmtKind::Region(Region { region: var, handle, kind, body }), span }];
+        out.extend(self.statements(after));
+        out
+    }
+
+    /// The name of the region in types: as written, or the handle's with a backquote.
+    fn region_variable(&mut self, region: &ast::RegionDecl) -> TyVar {
+        let (name, span) = match &region.region {
+            Some(var) => (var.name, var.span),
+            None => (Symbol::new(&format!("`{}", region.handle.name)), region.handle.span),
+        };
+        let level = self.level();
+        let info = TyVarInfo { name, kind: Kind::Effect, alias: Alias::Aliasable, level, span };
+        let var = self.types.new_var(info);
+        self.bind_tyvar(name, var);
+        var
+    }
+
+    /// The region that a key opens: the key is a unique or counted pointer to `Core::DynamicRegion`.
+    fn region_of_key(&mut self, key: Ty, span: Span) -> Ty {
+        let path = ast::Path { qualifier: vec![Symbol::new("Core")], name: Symbol::new("DynamicRegion"), span };
+        let dynamic = self.lookup_aggregate(&path);
+        if let TyKind::Pointer(pointer) = self.types.get(key).clone()
+            && let TyKind::Aggregate(id, args) = self.types.get(pointer.target)
+            && Some(*id) == dynamic
+            && let [region] = args[..]
+        {
+            if matches!(self.types.get(pointer.aqual), TyKind::Aqual(Alias::Aliasable)) {
+                self.error(Code::WrongType, span, "only a unique or counted key opens a region");
+            }
+            return region;
+        }
+        if !matches!(self.types.get(key), TyKind::Error) {
+            let shown = self.show(key);
+            self.error(Code::WrongType, span, format!("`{shown}` is no key of a dynamic region"));
+        }
+        self.make(TyKind::Error)
+    }
+}
