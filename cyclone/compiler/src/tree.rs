@@ -32,6 +32,19 @@ pub struct Program {
     pub declarations: Declarations,
     /// The functions that have a body here, in order.
     pub functions: Vec<Function>,
+    /// The functions whose body is C (`extern "C include"`).
+    pub c_bodies: Vec<CBody>,
+}
+
+/// A function whose body is C: it is passed on as it was written.
+#[derive(Debug)]
+pub struct CBody {
+    /// Its declaration.
+    pub global: GlobalId,
+    /// The names of its parameters.
+    pub params: Vec<Option<Symbol>>,
+    /// With its braces.
+    pub text: String,
 }
 
 /// All that is declared outside of functions, and types declared anywhere.

@@ -10,6 +10,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Aggregate, AggregateBody, Constructor, Datatype, Enum, Field};
 use crate::types::layout::{Layout, Part, struct_layout, union_layout};
+use crate::types::unify::unify;
 use crate::types::{AggregateId, Alias, DatatypeId, EnumId, Kind, Member, Ty, TyKind, TyVar};
 use std::collections::{HashMap, HashSet};
 
@@ -61,8 +62,10 @@ impl Checker<'_> {
         if known.is_some() {
             self.agree_with_earlier(id, aggregate, &params, span);
         }
-        let fresh = self.declarations.aggregate(id).body.is_none();
-        if let (Some(body), true) = (&aggregate.body, fresh) {
+        let is_complete = self.declarations.aggregate(id).body.is_some();
+        if let (Some(body), true) = (&aggregate.body, is_complete) {
+            self.repeated_body(id, body, aggregate, &params, span);
+        } else if let Some(body) = &aggregate.body {
             self.declarations.aggregates[id.0 as usize].params.clone_from(&params);
             self.reading.being_defined.push(id);
             let body = self.aggregate_body(body, aggregate);
@@ -113,14 +116,12 @@ impl Checker<'_> {
     fn agree_with_earlier(&mut self, id: AggregateId, aggregate: &ast::Aggregate, params: &[TyVar], span: Span) {
         let earlier = self.declarations.aggregate(id);
         let name = earlier.name.unwrap_or_else(|| Symbol::new("struct"));
-        let (first, is_union, has_body) = (earlier.span, earlier.is_union, earlier.body.is_some());
+        let (first, is_union) = (earlier.span, earlier.is_union);
         let earlier_params = earlier.params.clone();
         let complaint = if is_union != aggregate.is_union {
             Some("once as struct and once as union")
         } else if earlier_params.len() != params.len() {
             Some("with different numbers of type parameters")
-        } else if has_body && aggregate.body.is_some() {
-            Some("twice with its members")
         } else {
             None
         };
@@ -131,6 +132,46 @@ impl Checker<'_> {
             return;
         }
         self.kinds_of_earlier(&earlier_params, params);
+    }
+
+    /// A second definition must have the same members.
+    fn repeated_body(
+        &mut self,
+        id: AggregateId,
+        body: &ast::AggregateBody,
+        aggregate: &ast::Aggregate,
+        params: &[TyVar],
+        span: Span,
+    ) {
+        let later = self.aggregate_body(body, aggregate);
+        self.settle(params, AnyKind::Stays);
+        self.settle(&later.existentials, AnyKind::Stays);
+        let declared = self.declarations.aggregate(id);
+        let (name, first) = (declared.name, declared.span);
+        let Some(earlier) = &declared.body else { return };
+        let members: Vec<(Field, Field)> = earlier.fields.iter().cloned().zip(later.fields).collect();
+        let mut pairs: Vec<(TyVar, TyVar)> = params.iter().copied().zip(declared.params.iter().copied()).collect();
+        pairs.extend(later.existentials.iter().copied().zip(earlier.existentials.iter().copied()));
+        let mut same = earlier.fields.len() == body.fields.len()
+            && earlier.existentials.len() == later.existentials.len()
+            && declared.is_tagged == aggregate.is_tagged;
+        let map = self.renaming(&pairs);
+        for (earlier, later) in members {
+            let ty = self.types.substitute(later.ty, &map);
+            same &= earlier.name == later.name && earlier.quals == later.quals && earlier.width == later.width;
+            same &= unify(&mut self.types, earlier.ty, ty).is_ok();
+        }
+        if !same {
+            let name = name.unwrap_or_else(|| Symbol::new("struct"));
+            let error =
+                Diagnostic::error(Code::Redeclared, span, format!("`{name}` is declared with other members before"));
+            self.diagnostics.push(error.with(first, "first declared here"));
+        }
+    }
+
+    /// Each variable as the one it is paired with.
+    fn renaming(&mut self, pairs: &[(TyVar, TyVar)]) -> HashMap<TyVar, Ty> {
+        pairs.iter().map(|&(from, to)| (from, self.types.make(TyKind::Var(to)))).collect()
     }
 
     fn kinds_of_earlier(&mut self, earlier: &[TyVar], params: &[TyVar]) {
@@ -341,19 +382,24 @@ impl Checker<'_> {
             }
         }
         let is_extensible = self.declarations.datatype(id).is_extensible;
-        if known.is_none() || !is_extensible {
+        let is_new = known.is_none() || (!is_extensible && !self.declarations.datatype(id).is_complete);
+        if is_new {
             self.declarations.datatypes[id.0 as usize].params.clone_from(&params);
         }
         if let Some(body) = &datatype.body {
             self.reading.datatypes_at.insert(span, id);
-            if self.declarations.datatype(id).is_complete {
-                self.error(Code::Redeclared, span, "the datatype is declared twice with its constructors");
-            } else {
-                for constructor in body {
-                    self.declare_constructor(id, constructor, &params);
-                }
-                self.declarations.datatypes[id.0 as usize].is_complete = !is_extensible;
+            let (is_complete, known) = {
+                let declared = self.declarations.datatype(id);
+                (declared.is_complete, declared.constructors.len())
+            };
+            for constructor in body {
+                self.declare_constructor(id, constructor, &params);
             }
+            let constructors = self.declarations.datatype(id).constructors.len();
+            if is_complete && (known != constructors || known != body.len()) {
+                self.error(Code::Redeclared, span, "the datatype is declared with other constructors before");
+            }
+            self.declarations.datatypes[id.0 as usize].is_complete = !is_extensible;
         }
         self.settle(&params, AnyKind::Stays);
         self.pop_scope();
@@ -389,11 +435,11 @@ impl Checker<'_> {
             self.require_size(member.ty, param.ty.span);
             members.push(member);
         }
-        // Several declarations of an extensible datatype have parameters of their own; those of the first count.
+        // A later declaration has parameters of its own; those of the first count.
         let own = self.declarations.datatype(id).params.clone();
         if own != params {
-            let map: HashMap<TyVar, Ty> =
-                params.iter().zip(own).map(|(&from, to)| (from, self.types.make(TyKind::Var(to)))).collect();
+            let pairs: Vec<(TyVar, TyVar)> = params.iter().copied().zip(own).collect();
+            let map = self.renaming(&pairs);
             for member in &mut members {
                 member.ty = self.types.substitute(member.ty, &map);
             }
@@ -404,11 +450,15 @@ impl Checker<'_> {
         let datatype = &mut self.declarations.datatypes[id.0 as usize];
         if let Some(index) = datatype.constructors.iter().position(|known| known.name == full_name) {
             let known = &mut datatype.constructors[index];
-            let first = known.span;
-            let repeated = !known.is_extern && !is_extern;
+            let (first, earlier) = (known.span, known.params.clone());
+            let repeated = datatype.is_extensible && !known.is_extern && !is_extern;
             known.is_extern &= is_extern;
-            if repeated || known.params.len() != members.len() {
-                let message = format!("the constructor `{full_name}` is declared twice");
+            let mut same = earlier.len() == members.len();
+            for (earlier, later) in earlier.iter().zip(&members) {
+                same &= unify(&mut self.types, earlier.ty, later.ty).is_ok();
+            }
+            if repeated || !same {
+                let message = format!("the constructor `{full_name}` is declared before");
                 let error = Diagnostic::error(Code::Redeclared, constructor.name.span, message);
                 self.diagnostics.push(error.with(first, "first declared here"));
             }

@@ -1,16 +1,16 @@
 //! Items: variables, functions, typedefs, namespaces, blocks of C.
 
+use super::Checker;
 use super::names::{Typedef, Value};
 use super::types::{Position, path_text};
 use super::variables::AnyKind;
-use super::{BlockState, Body, Checker};
 use crate::ast::{self, Item, Quals, Storage};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::symbol::Symbol;
-use crate::tree::{Constructor, Datatype, Function, Global, GlobalId, Linkage, Stmt, StmtKind};
-use crate::types::unify::{Mismatch, unify};
-use crate::types::{Alias, DatatypeId, FnAttributes, Kind, Pointer, Ty, TyKind, TyVar, TyVarInfo};
+use crate::tree::{CBody, Constructor, Datatype, Global, GlobalId, Linkage};
+use crate::types::unify::unify;
+use crate::types::{Alias, DatatypeId, Kind, TyKind, TyVarInfo};
 
 /// The exceptions that the language itself throws.
 const EXCEPTIONS: [&str; 5] = ["Null_Exception", "Array_bounds", "Match_Exception", "Bad_alloc", "Assert"];
@@ -19,13 +19,13 @@ const EXCEPTIONS: [&str; 5] = ["Null_Exception", "Array_bounds", "Match_Exceptio
 pub const EXN: DatatypeId = DatatypeId(0);
 
 /// What stands around a declared name.
-struct Context<'a> {
-    storage: &'a [Storage],
-    is_inline: bool,
+pub(super) struct Context<'a> {
+    pub(super) storage: &'a [Storage],
+    pub(super) is_inline: bool,
 }
 
 impl Context<'_> {
-    fn has(&self, storage: Storage) -> bool {
+    pub(super) fn has(&self, storage: Storage) -> bool {
         self.storage.contains(&storage)
     }
 }
@@ -103,10 +103,12 @@ impl Checker<'_> {
     fn extern_c(&mut self, block: &ast::ExternC) {
         let was_in_c = std::mem::replace(&mut self.in_c, true);
         if block.include {
+            let was_included = std::mem::replace(&mut self.in_c_include, true);
             let (outside, hidden) = self.names.enter_hidden();
             self.items(&block.items);
             self.overrides(&block.overrides);
             self.names.leave(outside);
+            self.in_c_include = was_included;
             let listed = |names: &[ast::Path], name: Symbol| names.iter().any(|path| path.name == name);
             self.names.export(hidden, |name| {
                 let exported = match &block.exports {
@@ -149,7 +151,7 @@ impl Checker<'_> {
     }
 
     /// A declaration that declares only a type.
-    fn type_declaration(&mut self, base: &ast::Type) {
+    pub(super) fn type_declaration(&mut self, base: &ast::Type) {
         match &base.kind {
             ast::TypeKind::Aggregate(aggregate) => {
                 self.declare_aggregate(aggregate, base.span);
@@ -164,11 +166,18 @@ impl Checker<'_> {
         }
     }
 
-    fn declare_typedef(&mut self, declarator: &ast::InitDeclarator) {
+    pub(super) fn declare_typedef(&mut self, declarator: &ast::InitDeclarator) {
         let name = self.declared_name(&declarator.name);
         self.push_scope();
         let params = self.bind_parameters(&declarator.type_params, Alias::Restricted);
-        let (ty, quals) = self.read_type(&declarator.ty, Position::Heap);
+        let (ty, quals) = match &declarator.ty.kind {
+            ast::TypeKind::Infer(kind) => {
+                let kind = kind.map_or(Kind::Any, |kind| self.read_kind(&kind).0);
+                let args = params.iter().map(|&param| self.types.make(TyKind::Var(param))).collect();
+                (self.make(TyKind::Opaque(self.names.qualified(name), kind, args)), Quals::default())
+            }
+            _ => self.read_type(&declarator.ty, Position::Heap),
+        };
         self.settle(&params, AnyKind::Stays);
         self.pop_scope();
         let typedef = Typedef { name: self.names.qualified(name), params, ty, quals, span: declarator.name.span };
@@ -208,7 +217,7 @@ impl Checker<'_> {
     }
 
     /// A global variable, or a function without its body.
-    fn declare_global(&mut self, context: &Context<'_>, declarator: &ast::InitDeclarator) -> GlobalId {
+    pub(super) fn declare_global(&mut self, context: &Context<'_>, declarator: &ast::InitDeclarator) -> GlobalId {
         let span = declarator.name.span;
         let (ty, quals) = match &declarator.ty.kind {
             ast::TypeKind::Function(function) => {
@@ -295,114 +304,6 @@ impl Checker<'_> {
         id
     }
 
-    fn agree_with_global(&mut self, id: GlobalId, mut later: Global) {
-        let earlier = self.declarations.global(id);
-        let (first, earlier_ty, earlier_quals) = (earlier.span, earlier.ty, earlier.quals);
-        if let (TyKind::Function(a), TyKind::Function(b)) =
-            (self.types.get(earlier_ty).clone(), self.types.get(later.ty).clone())
-        {
-            let (mut a, mut b) = (a, b);
-            let attributes = merged(&a.attributes, &b.attributes);
-            (a.attributes, b.attributes) = (attributes.clone(), attributes);
-            let a = self.make(TyKind::Function(a));
-            later.ty = self.make(TyKind::Function(b));
-            self.report_disagreement(&later, a, first);
-        } else {
-            self.report_disagreement(&later, earlier_ty, first);
-            // The declaration that says how long an array is counts.
-            if matches!(self.types.get(later.ty), TyKind::Array(array) if array.len.is_none()) {
-                later.ty = earlier_ty;
-            }
-        }
-        if earlier_quals != later.quals {
-            let message = format!("`{}` is declared with other qualifiers before", later.name);
-            let error = Diagnostic::error(Code::Redeclared, later.span, message);
-            self.diagnostics.push(error.with(first, "first declared here"));
-        }
-        let global = &mut self.declarations.globals[id.0 as usize];
-        global.ty = later.ty;
-        global.is_inline |= later.is_inline;
-        if later.is_defined {
-            global.is_defined = true;
-            global.span = later.span;
-        }
-        if later.linkage != Linkage::External {
-            global.linkage = later.linkage;
-        }
-        global.asm_name = later.asm_name.or(global.asm_name.take());
-        global.attributes.extend(later.attributes);
-    }
-
-    fn report_disagreement(&mut self, later: &Global, earlier: Ty, first: Span) {
-        if let Err(Mismatch { left, right, reason }) = self.agree(earlier, later.ty) {
-            let (before, now) = (self.show(left), self.show(right));
-            let mut message = format!("`{}` is declared with another type before", later.name);
-            if !reason.is_empty() {
-                message = format!("{message}: {reason}");
-            }
-            if before != now {
-                message = format!("{message} (`{before}` before, `{now}` here)");
-            }
-            let error = Diagnostic::error(Code::Redeclared, later.span, message);
-            self.diagnostics.push(error.with(first, "first declared here"));
-        }
-    }
-
-    fn agree(&mut self, earlier: Ty, later: Ty) -> Result<(), Mismatch> {
-        let before = self.types.snapshot();
-        let result = unify(&mut self.types, earlier, later);
-        if result.is_err() {
-            self.types.rollback(before);
-        }
-        result
-    }
-
-    /// A declaration in a body: its variables come to life, its types and prototypes are declared.
-    pub fn declaration_in_body(&mut self, declaration: &ast::Declaration) -> Vec<Stmt> {
-        if declaration.declarators.is_empty() {
-            self.type_declaration(&declaration.base);
-        }
-        let context = Context { storage: &declaration.storage, is_inline: declaration.is_inline };
-        let mut out = Vec::with_capacity(declaration.declarators.len());
-        for declarator in &declaration.declarators {
-            let is_function = matches!(declarator.ty.kind, ast::TypeKind::Function(_));
-            if context.has(Storage::Typedef) {
-                self.declare_typedef(declarator);
-            } else if is_function || context.has(Storage::Extern) || context.has(Storage::ExternC) {
-                self.declare_global(&context, declarator);
-            } else {
-                out.push(self.declare_local(&context, declarator));
-            }
-        }
-        out
-    }
-
-    fn declare_local(&mut self, context: &Context<'_>, declarator: &ast::InitDeclarator) -> Stmt {
-        let span = declarator.name.span;
-        let (ty, quals) = self.read_type(&declarator.ty, Position::Body);
-        let name = self.declared_name(&declarator.name);
-        let local = self.new_local(name, ty, quals, span);
-        self.bind_local(name, local);
-        if context.has(Storage::Static) {
-            let heap = self.make(TyKind::Heap);
-            if let Some(body) = &mut self.body {
-                let local = &mut body.locals[local.0 as usize];
-                (local.is_static, local.region) = (true, heap);
-            }
-        }
-        let mut complete = ty;
-        let init = declarator.init.as_ref().map(|init| {
-            let (init, ty) = self.initialiser(init, ty);
-            complete = ty;
-            init
-        });
-        self.require_size(complete, span);
-        if let Some(body) = &mut self.body {
-            body.locals[local.0 as usize].ty = complete;
-        }
-        Stmt { kind: StmtKind::Declare(local, init), span }
-    }
-
     /// A function with its body.
     pub fn define_function(&mut self, definition: &ast::FunctionDef) {
         let span = definition.name.span;
@@ -448,132 +349,19 @@ impl Checker<'_> {
             span,
         };
         let global = self.add_global(name, global);
+        if self.in_c_include {
+            let text = self.source.slice(definition.body.span).to_owned();
+            let params = match &definition.ty.kind {
+                ast::TypeKind::Function(function) => &function.params[..],
+                _ => &[],
+            };
+            let params = params.iter().map(|param| param.name.map(|name| name.name)).collect();
+            self.c_bodies.push(CBody { global, params, text });
+            return;
+        }
         self.function_body(definition, global, name);
-    }
-
-    fn function_body(&mut self, definition: &ast::FunctionDef, global: GlobalId, name: Symbol) {
-        let TyKind::Function(function) = self.types.get(self.declarations.global(global).ty) else { return };
-        let function = (**function).clone();
-        let mark = self.types.mark();
-        let region = self.types.new_var(TyVarInfo {
-            name: Symbol::new(&format!("`{name}")),
-            kind: Kind::Effect,
-            alias: Alias::Aliasable,
-            level: 1,
-            span: definition.name.span,
-        });
-        self.push_scope();
-        for &var in &function.type_params {
-            let name = self.types.var(var).name;
-            self.bind_tyvar(name, var);
-        }
-        let region_name = self.types.var(region).name;
-        self.bind_tyvar(region_name, region);
-        self.body = Some(Body {
-            locals: Vec::new(),
-            labels: Vec::new(),
-            result: function.result,
-            noreturn: function.attributes.noreturn,
-            level: 1,
-            blocks: vec![BlockState { region }],
-            breakable: 0,
-            loops: 0,
-            capability: self.capability_of(&function, region),
-            pending: Vec::new(),
-            fallthru: Vec::new(),
-        });
-        let params = self.bind_params(definition, &function, region);
-        let body = self.block(&definition.body);
-        self.types.settle_since(mark);
-        self.decide_pending();
-        self.check_labels();
-        self.pop_scope();
-        let Some(state) = self.body.take() else { return };
-        self.functions.push(Function {
-            global,
-            ty: function,
-            locals: state.locals,
-            params,
-            labels: state.labels.into_iter().map(|(name, _, _)| name).collect(),
-            region,
-            body,
-            span: definition.span,
-        });
-    }
-
-    /// The parameters become variables; the last is the fat pointer of typed variable arguments. Gives back how many there are.
-    fn bind_params(
-        &mut self,
-        definition: &ast::FunctionDef,
-        function: &crate::types::Function,
-        region: TyVar,
-    ) -> usize {
-        let written = match &definition.ty.kind {
-            ast::TypeKind::Function(function) => &function.params[..],
-            _ => &[],
-        };
-        for (at, param) in function.params.iter().enumerate() {
-            let span = written
-                .get(at)
-                .map_or(definition.name.span, |param| param.name.map_or(param.ty.span, |name| name.span));
-            let local = self.new_local(param.name.unwrap_or_else(|| Symbol::new("")), param.ty, param.quals, span);
-            self.require_size(param.ty, span);
-            if let Some(name) = param.name {
-                self.bind_local(name, local);
-            }
-        }
-        let Some(varargs) = &function.varargs else { return function.params.len() };
-        let kind = TyKind::Pointer(Pointer {
-            target: varargs.ty,
-            quals: Quals::default(),
-            region: self.make(TyKind::Var(region)),
-            aqual: self.make(TyKind::Aqual(Alias::Aliasable)),
-            nullable: self.truth_type(true),
-            bound: self.make(TyKind::Fat),
-            zeroterm: self.truth_type(false),
-            autoreleased: self.truth_type(false),
-        });
-        let ty = self.make(kind);
-        let name = varargs.name.unwrap_or_else(|| Symbol::new(""));
-        let local = self.new_local(name, ty, Quals::default(), definition.name.span);
-        if varargs.name.is_some() {
-            self.bind_local(name, local);
-        }
-        function.params.len() + 1
-    }
-
-    fn check_labels(&mut self) {
-        let labels = self.body.as_ref().map(|body| body.labels.clone()).unwrap_or_default();
-        for (name, met, span) in labels {
-            if !met {
-                self.error(Code::UnknownName, span, format!("there is no label `{name}` in this function"));
-            }
-        }
     }
 
     /// What can only be said when all has been seen.
     pub fn finish(&mut self) {}
-}
-
-/// What two declarations of a function say together.
-fn merged(a: &FnAttributes, b: &FnAttributes) -> FnAttributes {
-    let mut out = a.clone();
-    out.noreturn |= b.noreturn;
-    for (into, from) in [
-        (&mut out.consume, &b.consume),
-        (&mut out.noconsume, &b.noconsume),
-        (&mut out.noliveunique, &b.noliveunique),
-        (&mut out.initializes, &b.initializes),
-    ] {
-        into.extend(from);
-        into.sort_unstable();
-        into.dedup();
-    }
-    out.format = out.format.or(b.format);
-    for other in &b.other {
-        if !out.other.contains(other) {
-            out.other.push(*other);
-        }
-    }
-    out
 }

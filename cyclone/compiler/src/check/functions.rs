@@ -41,10 +41,6 @@ impl Checker<'_> {
         self.reading.depth += 1;
         let tags = self.reading.tags.len();
         let type_params = self.bind_parameters(&function.type_params, Alias::Aliasable);
-        let mut constraints = Vec::new();
-        for constraint in &function.constraints {
-            constraints.extend(self.read_constraint(constraint, position));
-        }
         let params = self.read_params(&function.params, position);
         let result_position = if position == Position::Body { Position::Body } else { Position::Heap };
         let result = match &function.result {
@@ -55,6 +51,10 @@ impl Checker<'_> {
             let (ty, _) = self.read(&varargs.param.ty, Kind::Memory, position);
             VarArgs { name: varargs.param.name.map(|name| name.name), ty, inject: varargs.inject }
         });
+        let mut constraints = Vec::new();
+        for constraint in &function.constraints {
+            constraints.extend(self.read_constraint(constraint, position));
+        }
         let effect = self.effect_of(function, &params, result, varargs.as_ref(), position);
         self.settle(&type_params, AnyKind::BecomesBoxed);
         let mut out = Function {

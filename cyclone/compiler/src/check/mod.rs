@@ -10,6 +10,8 @@
 //! | [`variables`] | type variables: where they are bound, and their kinds |
 //! | [`functions`] | types of functions, with their default effects |
 //! | [`declare`] | items: variables, functions, typedefs, blocks of C |
+//! | [`agree`] | several declarations of one name |
+//! | [`bodies`] | bodies of functions, and declarations in them |
 //! | [`aggregates`] | structures, unions, enumerations, datatypes |
 //! | [`constant`] | constant expressions, sizes and layouts |
 //! | [`expressions`] | expressions |
@@ -33,6 +35,8 @@
 //! zero-terminated false, types `void *`'s word is never guessed: an unknown type is an `int`.
 
 pub mod aggregates;
+pub mod agree;
+pub mod bodies;
 pub mod calls;
 pub mod coerce;
 pub mod constant;
@@ -54,7 +58,7 @@ use crate::ast::{self, Quals};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::{Source, Span};
 use crate::symbol::Symbol;
-use crate::tree::{Declarations, Expr, Function, Local, LocalId, Program};
+use crate::tree::{CBody, Declarations, Expr, Function, Local, LocalId, Program};
 use crate::types::{Kind, Ty, TyKind, TyVar, Types, print};
 
 /// Which dialect the defaults follow.
@@ -79,13 +83,20 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         names: names::Names::default(),
         reading: variables::Reading::default(),
         in_c: false,
+        in_c_include: false,
+        c_bodies: Vec::new(),
         current_region: TyVar(0),
         body: None,
     };
     checker.predeclare();
     checker.items(items);
     checker.finish();
-    Program { types: checker.types, declarations: checker.declarations, functions: checker.functions }
+    Program {
+        types: checker.types,
+        declarations: checker.declarations,
+        functions: checker.functions,
+        c_bodies: checker.c_bodies,
+    }
 }
 
 /// The state of checking one translation unit.
@@ -108,6 +119,10 @@ pub struct Checker<'a> {
     reading: variables::Reading,
     /// Inside of a block of C.
     in_c: bool,
+    /// The block is one whose functions have bodies in C.
+    in_c_include: bool,
+    /// Those bodies so far.
+    c_bodies: Vec<CBody>,
     /// `` `C ``: in a prototype, the region that is current where the function is called.
     pub current_region: TyVar,
     /// The function being checked.

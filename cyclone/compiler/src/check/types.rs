@@ -246,6 +246,10 @@ impl Checker<'_> {
     /// A type parameter that is freely copied takes no unique or counted pointer.
     fn check_alias_bound(&mut self, bound: Alias, ty: Ty, span: Span) {
         let aqual = self.types.aquals_of(ty);
+        if matches!(self.types.get(ty), TyKind::Var(_)) {
+            // Whoever instantiates the variable is asked.
+            return;
+        }
         if matches!(self.types.get(aqual), TyKind::Evar(_)) || bound.admits(self.types.alias_bound(aqual)) {
             return;
         }

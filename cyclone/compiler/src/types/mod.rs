@@ -245,6 +245,8 @@ pub enum TyKind {
     Datatype(DatatypeId, Vec<Ty>),
     /// One constructor's type, `datatype T.C`: index of the constructor.
     Constructor(DatatypeId, u32, Vec<Ty>),
+    /// A typedef that does not say what it stands for, with its arguments.
+    Opaque(Symbol, Kind, Vec<Ty>),
     /// ``region_t<`r>``.
     RegionHandle(Ty),
     /// ``tag_t<`n>``.
@@ -484,7 +486,7 @@ impl Types {
                 Kind::Any | Kind::Memory | Kind::Boxed => out.push(self.make(TyKind::RegionsOf(ty))),
                 Kind::Int | Kind::Aqual | Kind::Bool | Kind::Bound => {}
             },
-            TyKind::Heap | TyKind::RegionsOf(_) => out.push(ty),
+            TyKind::Heap | TyKind::RegionsOf(_) | TyKind::Opaque(_, Kind::Effect, _) => out.push(ty),
             TyKind::Join(parts) => out.extend(parts),
             TyKind::Pointer(pointer) => {
                 out.push(pointer.region);
@@ -501,7 +503,10 @@ impl Types {
                     out.extend(self.regions(member.ty));
                 }
             }
-            TyKind::Aggregate(_, args) | TyKind::Datatype(_, args) | TyKind::Constructor(_, _, args) => {
+            TyKind::Aggregate(_, args)
+            | TyKind::Datatype(_, args)
+            | TyKind::Constructor(_, _, args)
+            | TyKind::Opaque(_, _, args) => {
                 for arg in args {
                     out.extend(self.regions(arg));
                 }
@@ -525,6 +530,7 @@ impl Types {
         match self.get(ty) {
             TyKind::Evar(evar) => self.evar_kind(*evar),
             TyKind::Var(var) => self.var(*var).kind,
+            TyKind::Opaque(_, kind, _) => *kind,
             TyKind::Int(_, IntSize::Int | IntSize::Long | IntSize::LongLong)
             | TyKind::Bool
             | TyKind::Enum(_)
@@ -593,7 +599,10 @@ impl Types {
                     member.ty = self.rebuild(member.ty, replace);
                 }
             }
-            TyKind::Aggregate(_, args) | TyKind::Datatype(_, args) | TyKind::Constructor(_, _, args) => {
+            TyKind::Aggregate(_, args)
+            | TyKind::Datatype(_, args)
+            | TyKind::Constructor(_, _, args)
+            | TyKind::Opaque(_, _, args) => {
                 for arg in args {
                     *arg = self.rebuild(*arg, replace);
                 }
@@ -696,6 +705,7 @@ pub fn children(kind: &TyKind) -> Vec<Ty> {
         TyKind::Aggregate(_, args)
         | TyKind::Datatype(_, args)
         | TyKind::Constructor(_, _, args)
+        | TyKind::Opaque(_, _, args)
         | TyKind::Join(args) => args.clone(),
         TyKind::RegionsOf(of)
         | TyKind::AqualsOf(of)

@@ -2,7 +2,7 @@
 //!
 //! Defaults are left out: a thin pointer into the heap of one element is `int *`. What is not known is `_`.
 
-use super::{Alias, Function, Kind, Pointer, Quals, Signedness, Ty, TyKind, Types};
+use super::{Alias, Function, Pointer, Quals, Signedness, Ty, TyKind, Types};
 use crate::ast::{FloatSize, IntSize};
 use crate::tree::Declarations;
 use std::fmt::Write;
@@ -63,6 +63,7 @@ impl Printer<'_> {
                 let constructor = datatype.constructors[*index as usize].name;
                 format!("datatype {}.{constructor}{}", datatype.name, self.arguments(args))
             }
+            TyKind::Opaque(name, _, args) => format!("{name}{}", self.arguments(args)),
             TyKind::RegionHandle(of) => format!("region_t<{}>", self.show(*of)),
             TyKind::TagHandle(of) => format!("tag_t<{}>", self.show(*of)),
             TyKind::AqualHandle(of) => format!("aqual_t<{}>", self.show(*of)),
@@ -87,7 +88,7 @@ impl Printer<'_> {
     fn arguments(&self, args: &[Ty]) -> String {
         let shown: Vec<String> = args
             .iter()
-            .filter(|&&arg| self.types.kind(arg) != Kind::Effect || !matches!(self.types.get(arg), TyKind::Heap))
+            .filter(|&&arg| !matches!(self.types.get(arg), TyKind::Heap | TyKind::Aqual(Alias::Aliasable)))
             .map(|&arg| self.show(arg))
             .collect();
         if shown.is_empty() { String::new() } else { format!("<{}>", shown.join(",")) }

@@ -84,6 +84,9 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
         (TyKind::Constructor(a, i, left_args), TyKind::Constructor(b, j, right_args)) if (a, i) == (b, j) => {
             unify_all(types, &left_args, &right_args)
         }
+        (TyKind::Opaque(a, _, left_args), TyKind::Opaque(b, _, right_args)) if a == b => {
+            unify_all(types, &left_args, &right_args)
+        }
         (TyKind::RegionHandle(a), TyKind::RegionHandle(b))
         | (TyKind::TagHandle(a), TyKind::TagHandle(b))
         | (TyKind::AqualHandle(a), TyKind::AqualHandle(b))

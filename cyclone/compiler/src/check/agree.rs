@@ -1,0 +1,120 @@
+//! Several declarations of one variable or function: whether they agree, and what they say together.
+
+use super::Checker;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::source::Span;
+use crate::tree::{Global, GlobalId, Linkage};
+use crate::types::unify::{Mismatch, unify};
+use crate::types::{FnAttributes, Ty, TyKind, TyVar, children};
+
+impl Checker<'_> {
+    pub(super) fn agree_with_global(&mut self, id: GlobalId, mut later: Global) {
+        let earlier = self.declarations.global(id);
+        let (first, earlier_ty, earlier_quals) = (earlier.span, earlier.ty, earlier.quals);
+        if let (TyKind::Function(a), TyKind::Function(b)) =
+            (self.types.get(earlier_ty).clone(), self.types.get(later.ty).clone())
+        {
+            let (mut a, mut b) = (a, b);
+            let attributes = merged(&a.attributes, &b.attributes);
+            (a.attributes, b.attributes) = (attributes.clone(), attributes);
+            later.ty = self.make(TyKind::Function(b.clone()));
+            self.in_order_of_use(&mut a);
+            self.in_order_of_use(&mut b);
+            let (a, b) = (self.make(TyKind::Function(a)), self.make(TyKind::Function(b)));
+            self.report_disagreement(&later, a, b, first);
+        } else {
+            self.report_disagreement(&later, earlier_ty, later.ty, first);
+            // The declaration that says how long an array is counts.
+            if matches!(self.types.get(later.ty), TyKind::Array(array) if array.len.is_none()) {
+                later.ty = earlier_ty;
+            }
+        }
+        if earlier_quals != later.quals {
+            let message = format!("`{}` is declared with other qualifiers before", later.name);
+            let error = Diagnostic::error(Code::Redeclared, later.span, message);
+            self.diagnostics.push(error.with(first, "first declared here"));
+        }
+        let global = &mut self.declarations.globals[id.0 as usize];
+        global.ty = later.ty;
+        global.is_inline |= later.is_inline;
+        if later.is_defined {
+            global.is_defined = true;
+            global.span = later.span;
+        }
+        if later.linkage != Linkage::External {
+            global.linkage = later.linkage;
+        }
+        global.asm_name = later.asm_name.or(global.asm_name.take());
+        global.attributes.extend(later.attributes);
+    }
+
+    /// Two prototypes may bind their type parameters in different orders: that of use is the same if they agree.
+    fn in_order_of_use(&self, function: &mut crate::types::Function) {
+        let mut order = Vec::with_capacity(function.type_params.len());
+        let used = function.params.iter().map(|param| param.ty).chain([function.result]);
+        let varargs = function.varargs.as_ref().map(|varargs| varargs.ty);
+        for ty in used.chain(varargs) {
+            self.variables_in(ty, &function.type_params, &mut order);
+        }
+        order.extend(function.type_params.iter().copied().filter(|var| !order.contains(var)).collect::<Vec<_>>());
+        function.type_params = order;
+    }
+
+    fn variables_in(&self, ty: Ty, among: &[TyVar], out: &mut Vec<TyVar>) {
+        match self.types.get(ty) {
+            TyKind::Var(var) if among.contains(var) && !out.contains(var) => out.push(*var),
+            kind => {
+                for child in children(kind) {
+                    self.variables_in(child, among, out);
+                }
+            }
+        }
+    }
+
+    fn report_disagreement(&mut self, later: &Global, earlier: Ty, now: Ty, first: Span) {
+        if let Err(Mismatch { left, right, reason }) = self.agree(earlier, now) {
+            let (before, now) = (self.show(left), self.show(right));
+            let mut message = format!("`{}` is declared with another type before", later.name);
+            if !reason.is_empty() {
+                message = format!("{message}: {reason}");
+            }
+            if before != now {
+                message = format!("{message} (`{before}` before, `{now}` here)");
+            }
+            let error = Diagnostic::error(Code::Redeclared, later.span, message);
+            self.diagnostics.push(error.with(first, "first declared here"));
+        }
+    }
+
+    fn agree(&mut self, earlier: Ty, later: Ty) -> Result<(), Mismatch> {
+        let before = self.types.snapshot();
+        let result = unify(&mut self.types, earlier, later);
+        if result.is_err() {
+            self.types.rollback(before);
+        }
+        result
+    }
+}
+
+/// What two declarations of a function say together.
+fn merged(a: &FnAttributes, b: &FnAttributes) -> FnAttributes {
+    let mut out = a.clone();
+    out.noreturn |= b.noreturn;
+    for (into, from) in [
+        (&mut out.consume, &b.consume),
+        (&mut out.noconsume, &b.noconsume),
+        (&mut out.noliveunique, &b.noliveunique),
+        (&mut out.initializes, &b.initializes),
+    ] {
+        into.extend(from);
+        into.sort_unstable();
+        into.dedup();
+    }
+    out.format = out.format.or(b.format);
+    for other in &b.other {
+        if !out.other.contains(other) {
+            out.other.push(*other);
+        }
+    }
+    out
+}

@@ -1,0 +1,158 @@
+//! Bodies of functions: parameters, declarations inside, and what is decided at the end.
+
+use super::declare::Context;
+use super::types::Position;
+use super::{BlockState, Body, Checker};
+use crate::ast::{self, Quals, Storage};
+use crate::diagnostics::Code;
+use crate::symbol::Symbol;
+use crate::tree::{Function, GlobalId, Stmt, StmtKind};
+use crate::types::{Alias, Kind, Pointer, TyKind, TyVar, TyVarInfo};
+
+impl Checker<'_> {
+    pub(super) fn function_body(&mut self, definition: &ast::FunctionDef, global: GlobalId, name: Symbol) {
+        let TyKind::Function(function) = self.types.get(self.declarations.global(global).ty) else { return };
+        let function = (**function).clone();
+        let mark = self.types.mark();
+        let region = self.types.new_var(TyVarInfo {
+            name: Symbol::new(&format!("`{name}")),
+            kind: Kind::Effect,
+            alias: Alias::Aliasable,
+            level: 1,
+            span: definition.name.span,
+        });
+        self.push_scope();
+        for &var in &function.type_params {
+            let name = self.types.var(var).name;
+            self.bind_tyvar(name, var);
+        }
+        let region_name = self.types.var(region).name;
+        self.bind_tyvar(region_name, region);
+        self.body = Some(Body {
+            locals: Vec::new(),
+            labels: Vec::new(),
+            result: function.result,
+            noreturn: function.attributes.noreturn,
+            level: 1,
+            blocks: vec![BlockState { region }],
+            breakable: 0,
+            loops: 0,
+            capability: self.capability_of(&function, region),
+            pending: Vec::new(),
+            fallthru: Vec::new(),
+        });
+        let params = self.bind_params(definition, &function, region);
+        let body = self.block(&definition.body);
+        self.types.settle_since(mark);
+        self.decide_pending();
+        self.check_labels();
+        self.pop_scope();
+        let Some(state) = self.body.take() else { return };
+        self.functions.push(Function {
+            global,
+            ty: function,
+            locals: state.locals,
+            params,
+            labels: state.labels.into_iter().map(|(name, _, _)| name).collect(),
+            region,
+            body,
+            span: definition.span,
+        });
+    }
+
+    /// The parameters become variables; the last is the fat pointer of typed variable arguments. Gives back how many there are.
+    fn bind_params(
+        &mut self,
+        definition: &ast::FunctionDef,
+        function: &crate::types::Function,
+        region: TyVar,
+    ) -> usize {
+        let written = match &definition.ty.kind {
+            ast::TypeKind::Function(function) => &function.params[..],
+            _ => &[],
+        };
+        for (at, param) in function.params.iter().enumerate() {
+            let span = written
+                .get(at)
+                .map_or(definition.name.span, |param| param.name.map_or(param.ty.span, |name| name.span));
+            let local = self.new_local(param.name.unwrap_or_else(|| Symbol::new("")), param.ty, param.quals, span);
+            self.require_size(param.ty, span);
+            if let Some(name) = param.name {
+                self.bind_local(name, local);
+            }
+        }
+        let Some(varargs) = &function.varargs else { return function.params.len() };
+        let kind = TyKind::Pointer(Pointer {
+            target: varargs.ty,
+            quals: Quals::default(),
+            region: self.make(TyKind::Var(region)),
+            aqual: self.make(TyKind::Aqual(Alias::Aliasable)),
+            nullable: self.truth_type(true),
+            bound: self.make(TyKind::Fat),
+            zeroterm: self.truth_type(false),
+            autoreleased: self.truth_type(false),
+        });
+        let ty = self.make(kind);
+        let name = varargs.name.unwrap_or_else(|| Symbol::new(""));
+        let local = self.new_local(name, ty, Quals::default(), definition.name.span);
+        if varargs.name.is_some() {
+            self.bind_local(name, local);
+        }
+        function.params.len() + 1
+    }
+
+    fn check_labels(&mut self) {
+        let labels = self.body.as_ref().map(|body| body.labels.clone()).unwrap_or_default();
+        for (name, met, span) in labels {
+            if !met {
+                self.error(Code::UnknownName, span, format!("there is no label `{name}` in this function"));
+            }
+        }
+    }
+
+    /// A declaration in a body: its variables come to life, its types and prototypes are declared.
+    pub fn declaration_in_body(&mut self, declaration: &ast::Declaration) -> Vec<Stmt> {
+        if declaration.declarators.is_empty() {
+            self.type_declaration(&declaration.base);
+        }
+        let context = Context { storage: &declaration.storage, is_inline: declaration.is_inline };
+        let mut out = Vec::with_capacity(declaration.declarators.len());
+        for declarator in &declaration.declarators {
+            let is_function = matches!(declarator.ty.kind, ast::TypeKind::Function(_));
+            if context.has(Storage::Typedef) {
+                self.declare_typedef(declarator);
+            } else if is_function || context.has(Storage::Extern) || context.has(Storage::ExternC) {
+                self.declare_global(&context, declarator);
+            } else {
+                out.push(self.declare_local(&context, declarator));
+            }
+        }
+        out
+    }
+
+    fn declare_local(&mut self, context: &Context<'_>, declarator: &ast::InitDeclarator) -> Stmt {
+        let span = declarator.name.span;
+        let (ty, quals) = self.read_type(&declarator.ty, Position::Body);
+        let name = self.declared_name(&declarator.name);
+        let local = self.new_local(name, ty, quals, span);
+        self.bind_local(name, local);
+        if context.has(Storage::Static) {
+            let heap = self.make(TyKind::Heap);
+            if let Some(body) = &mut self.body {
+                let local = &mut body.locals[local.0 as usize];
+                (local.is_static, local.region) = (true, heap);
+            }
+        }
+        let mut complete = ty;
+        let init = declarator.init.as_ref().map(|init| {
+            let (init, ty) = self.initialiser(init, ty);
+            complete = ty;
+            init
+        });
+        self.require_size(complete, span);
+        if let Some(body) = &mut self.body {
+            body.locals[local.0 as usize].ty = complete;
+        }
+        Stmt { kind: StmtKind::Declare(local, init), span }
+    }
+}
