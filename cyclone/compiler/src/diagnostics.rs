@@ -48,6 +48,9 @@ codes! {
     WrongKind "E0207" "A type, region, alias qualifier or number stands where another kind of thing is needed. The kinds are A (any type), M (a type whose size is known), B (a type that fits a register), E (regions), I (a number) and Q (an alias qualifier).";
     NotConstant "E0208" "A number that the compiler must know is not a constant expression.";
     BadAttribute "E0209" "An attribute has arguments that make no sense, or stands where it has no meaning.";
+    OutOfBounds "E0210" "An element is named that a pointer or array does not have.";
+    WrongFormat "E0211" "A format string of printf or scanf cannot be read, or asks for other values than there are.";
+    NotUnique "E0212" "A unique or counted pointer is copied out of a place that other pointers may lead to. Swap something into its place with `:=:` instead.";
     MissingReturn "E0300" "A function with a result can reach its end without `return`.";
     Uninitialised "E0301" "A pointer may be used before it has a value.";
     NotExhaustive "E0302" "A switch has a value that no case covers. Add the case, or `default`.";

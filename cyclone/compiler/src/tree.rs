@@ -681,6 +681,8 @@ pub enum Coercion {
     /// Fat to thin: as many elements as the target type says must be there; `null`: the target may not be null;
     /// a null fat pointer gives null.
     FatToThin(Checks),
+    /// Fat zero-terminated to fat that is not: the last element, which must stay 0, is out of bounds now.
+    HideZero,
     /// A pointer or handle to a number.
     PointerToInt,
     /// A number known to be zero to a pointer is [`ExprKind::Null`]; this is an integer to a tag.

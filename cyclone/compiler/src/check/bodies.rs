@@ -1,6 +1,7 @@
 //! Bodies of functions: parameters, declarations inside, and what is decided at the end.
 
 use super::declare::Context;
+use super::effects::Capability;
 use super::types::Position;
 use super::{BlockState, Body, Checker};
 use crate::ast::{self, Quals, Storage};
@@ -34,15 +35,16 @@ impl Checker<'_> {
             result: function.result,
             noreturn: function.attributes.noreturn,
             level: 1,
-            blocks: vec![BlockState { region }],
+            blocks: vec![BlockState { region, level: 0, capability: Capability::default() }],
             breakable: 0,
             loops: 0,
             capability: self.capability_of(&function, region),
             pending: Vec::new(),
             fallthru: Vec::new(),
+            retries: 0,
         });
         let params = self.bind_params(definition, &function, region);
-        let body = self.block(&definition.body);
+        let body = self.function_block(&definition.body);
         self.types.settle_since(mark);
         self.decide_pending();
         self.check_labels();

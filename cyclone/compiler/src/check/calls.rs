@@ -1,1 +1,557 @@
-//! Calls: instantiation, arguments, variable arguments, format strings.
+//! Calls: instantiation, arguments, variable arguments, inferred aliases.
+//!
+//! # Inferred aliases
+//!
+//! A unique pointer in a variable may be given to a function that takes an aliasable pointer into a region of its own choice: for the
+//! time of the call the pointer is lent under a fresh region. That is tried first; if the region would get out through the result,
+//! the call is typed once more without it, and the pointer is consumed. Each call is typed twice at most, and
+//! [`RETRIES`] bounds what nested calls make of that.
+
+use super::Checker;
+use super::coerce::wrap;
+use super::names::Value;
+use super::types::Position;
+use crate::ast;
+use crate::diagnostics::Code;
+use crate::source::Span;
+use crate::symbol::Symbol;
+use crate::tree::{Call, CallVarArgs, Check, Checks, Coercion, Expr, ExprKind};
+use crate::types::{Alias, DatatypeId, Function, Kind, Pointer, Ty, TyKind, TyVar, TyVarInfo};
+use std::collections::HashMap;
+
+/// How many calls of a function are typed a second time.
+const RETRIES: u32 = 200;
+
+/// Whether unique pointers are lent to calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lending {
+    Tried,
+    Off,
+}
+
+/// What a call's arguments have become.
+struct Arguments {
+    values: Vec<Expr>,
+    lent: Vec<TyVar>,
+}
+
+impl Checker<'_> {
+    /// `callee(arguments)`: a call, or a value of a constructor or structure.
+    pub fn call(&mut self, callee: &ast::Expr, arguments: &[ast::Expr], expected: Option<Ty>, span: Span) -> Expr {
+        if let ast::ExprKind::Name(path) = &callee.kind {
+            match self.lookup_value(path) {
+                Some(Value::Constructor(id, index)) => return self.construct(id, index, arguments, expected, span),
+                Some(_) => {}
+                None if path.name.as_str().starts_with("__builtin_") => {
+                    return self.builtin(path.name, arguments, span);
+                }
+                None => {
+                    if let Some(id) = self.lookup_aggregate(path) {
+                        return self.struct_of(id, arguments, expected, span);
+                    }
+                }
+            }
+        }
+        let lending = match &self.body {
+            Some(body) if body.retries < RETRIES => Lending::Tried,
+            _ => Lending::Off,
+        };
+        let types = self.types.snapshot();
+        let messages = self.diagnostics.len();
+        let first = self.call_lending(callee, arguments, expected, span, lending);
+        let lent = first.as_ref().is_none_or(lends);
+        match first {
+            Some(call) if self.diagnostics.len() == messages || !lent || lending == Lending::Off => call,
+            _ => {
+                if let Some(body) = &mut self.body {
+                    body.retries += 1;
+                }
+                self.types.rollback(types);
+                self.diagnostics.truncate(messages);
+                let second = self.call_lending(callee, arguments, expected, span, Lending::Off);
+                second.unwrap_or_else(|| Expr::error(&mut self.types, span))
+            }
+        }
+    }
+
+    /// `None`: what was lent would get out.
+    fn call_lending(
+        &mut self,
+        callee: &ast::Expr,
+        arguments: &[ast::Expr],
+        expected: Option<Ty>,
+        span: Span,
+        lending: Lending,
+    ) -> Option<Expr> {
+        let (callee, given) = self.callee(callee);
+        let declared = match self.types.get(callee.ty) {
+            TyKind::Function(function) => (**function).clone(),
+            TyKind::Pointer(pointer) => match self.types.get(pointer.target) {
+                TyKind::Function(function) => (**function).clone(),
+                _ => return Some(self.not_callable(&callee, arguments)),
+            },
+            _ => return Some(self.not_callable(&callee, arguments)),
+        };
+        let callee = self.checked_callee(callee);
+        let level = self.level();
+        let (function, instantiation) = self.instantiate(&declared, &given, level + 1, span);
+        if let Some(expected) = expected
+            && !matches!(self.types.get(expected), TyKind::Evar(_))
+        {
+            // A hint only: what does not agree is found when the result is converted.
+            let _ = self.try_unify(function.result, expected);
+        }
+        let args = self.arguments(&function, arguments, lending, span);
+        let format = function.attributes.format;
+        let wanted = self.format_types(&function, &args.values, span);
+        let mut values = args.values;
+        let extra = arguments.get(function.params.len()..).unwrap_or(&[]);
+        let varargs = self.variable_arguments(&function, extra, wanted, &mut values, span);
+        for &region in &args.lent {
+            self.enter_region(region);
+        }
+        self.require_effect(function.effect, span);
+        self.require_constraints(&function.constraints, span);
+        for _ in &args.lent {
+            self.leave_region();
+        }
+        let mut ty = function.result;
+        if !declared.type_params.is_empty() {
+            let outside = self.types.fresh_bounded(self.types.kind(ty), level, Alias::Restricted);
+            if !matches!(self.types.get(ty), TyKind::Void) && self.try_unify(outside, ty).is_err() {
+                if args.lent.is_empty() {
+                    self.error(Code::WrongType, span, "the result belongs to a place that ends here");
+                    ty = self.make(TyKind::Error);
+                } else {
+                    return None;
+                }
+            }
+        }
+        let format = format.map(|(family, ..)| family);
+        let call = Call { callee, args: values, varargs, declared, instantiation, format };
+        Some(Expr { kind: ExprKind::Call(Box::new(call)), ty, span })
+    }
+
+    /// What is called, with the type arguments written after it.
+    fn callee(&mut self, callee: &ast::Expr) -> (Expr, Vec<Ty>) {
+        let (name, given) = match &callee.kind {
+            ast::ExprKind::Instantiate(inner, types) => {
+                let given = types.iter().map(|ty| self.read_argument_type(ty)).collect();
+                (&**inner, given)
+            }
+            _ => (callee, Vec::new()),
+        };
+        let place = self.expr(name, None);
+        if matches!(self.types.get(place.ty), TyKind::Function(_)) {
+            return (place, given);
+        }
+        let place = self.guard_unions(place);
+        (place, given)
+    }
+
+    fn read_argument_type(&mut self, ty: &ast::Type) -> Ty {
+        match &ty.kind {
+            ast::TypeKind::Aqual(aqual) => self.read_aqual(aqual, Position::Body),
+            _ => self.read_type(ty, Position::Body).0,
+        }
+    }
+
+    fn not_callable(&mut self, callee: &Expr, arguments: &[ast::Expr]) -> Expr {
+        for argument in arguments {
+            self.value(argument, None);
+        }
+        if matches!(self.types.get(callee.ty), TyKind::Error) {
+            return Expr::error(&mut self.types, callee.span);
+        }
+        let shown = self.show(callee.ty);
+        self.wrong(Code::WrongType, callee.span, format!("only functions can be called; this is `{shown}`"))
+    }
+
+    /// A pointer to a function is not null and leads to one.
+    fn checked_callee(&mut self, callee: Expr) -> Expr {
+        let TyKind::Pointer(parts) = self.types.get(callee.ty).clone() else { return callee };
+        let nullable = self.truth(false);
+        let bound = self.thin(1);
+        let fat = matches!(self.types.get(parts.bound), TyKind::Fat);
+        if !fat && self.is_false(parts.nullable) {
+            return callee;
+        }
+        let coercion = if fat {
+            Coercion::FatToThin(Checks { null: Check::Needed, bounds: Check::Needed })
+        } else {
+            Coercion::NotNull(Check::Needed)
+        };
+        let ty = self.pointer_type(Pointer { nullable, bound, ..parts });
+        wrap(coercion, callee, ty)
+    }
+
+    /// A function's type with type arguments for its parameters: those given first, then unknown ones at `level`.
+    pub fn instantiate(&mut self, function: &Function, given: &[Ty], level: u32, span: Span) -> (Function, Vec<Ty>) {
+        if function.type_params.is_empty() {
+            if !given.is_empty() {
+                self.error(Code::WrongArguments, span, "the function has no type parameters");
+            }
+            return (function.clone(), Vec::new());
+        }
+        if given.len() > function.type_params.len() {
+            self.error(Code::WrongArguments, span, "there are more type arguments than type parameters");
+        }
+        let mut map = HashMap::with_capacity(function.type_params.len());
+        let mut instantiation = Vec::with_capacity(function.type_params.len());
+        for (index, &param) in function.type_params.iter().enumerate() {
+            let unknown = self.unknown_at(param, level);
+            if let Some(&given) = given.get(index)
+                && let Err(why) = self.try_unify(unknown, given)
+            {
+                let name = self.types.var(param).name;
+                let shown = self.show(given);
+                let reason = if why.reason.is_empty() { "the kinds differ" } else { why.reason };
+                self.error(Code::WrongType, span, format!("`{shown}` cannot be `{name}`: {reason}"));
+            }
+            map.insert(param, unknown);
+            instantiation.push(unknown);
+        }
+        let whole = Function { type_params: Vec::new(), ..function.clone() };
+        let ty = self.make(TyKind::Function(Box::new(whole)));
+        let ty = self.types.substitute(ty, &map);
+        match self.types.get(ty) {
+            TyKind::Function(function) => ((**function).clone(), instantiation),
+            _ => (function.clone(), instantiation),
+        }
+    }
+
+    /// An inference variable for a type parameter.
+    pub fn unknown_for(&mut self, param: TyVar) -> Ty {
+        let level = self.level();
+        self.unknown_at(param, level)
+    }
+
+    fn unknown_at(&mut self, param: TyVar, level: u32) -> Ty {
+        let info = self.types.var(param);
+        let (kind, alias) = (info.kind, info.alias);
+        self.types.fresh_bounded(kind, level, alias)
+    }
+
+    /// A pointer to a function with type parameters gets arguments for them, unless such a pointer is wanted.
+    pub fn instantiate_for(&mut self, value: Expr, expected: Option<Ty>) -> Expr {
+        let Some(count) = self.type_params_of(value.ty) else { return value };
+        if count == 0 || expected.and_then(|ty| self.type_params_of(ty)) == Some(count) {
+            return value;
+        }
+        self.instantiate_pointer(value, &[])
+    }
+
+    fn type_params_of(&self, pointer: Ty) -> Option<usize> {
+        match self.types.get(pointer) {
+            TyKind::Pointer(pointer) => match self.types.get(pointer.target) {
+                TyKind::Function(function) => Some(function.type_params.len()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// `e@<T, ..>`
+    pub fn instantiate_value(&mut self, pointer: Expr, arguments: &[ast::Type]) -> Expr {
+        let given: Vec<Ty> = arguments.iter().map(|ty| self.read_argument_type(ty)).collect();
+        self.instantiate_pointer(pointer, &given)
+    }
+
+    fn instantiate_pointer(&mut self, pointer: Expr, given: &[Ty]) -> Expr {
+        let TyKind::Pointer(parts) = self.types.get(pointer.ty).clone() else {
+            return self.not_callable(&pointer, &[]);
+        };
+        let TyKind::Function(function) = self.types.get(parts.target).clone() else {
+            return self.not_callable(&pointer, &[]);
+        };
+        let level = self.level();
+        let (function, _) = self.instantiate(&function, given, level, pointer.span);
+        self.require_constraints(&function.constraints, pointer.span);
+        let target = self.make(TyKind::Function(Box::new(Function { constraints: Vec::new(), ..function })));
+        let ty = self.pointer_type(Pointer { target, ..parts });
+        wrap(Coercion::Same, pointer, ty)
+    }
+
+    /// The arguments for the parameters that have names.
+    fn arguments(&mut self, function: &Function, arguments: &[ast::Expr], lending: Lending, span: Span) -> Arguments {
+        let takes_more = function.c_varargs || function.varargs.is_some();
+        let (have, want) = (arguments.len(), function.params.len());
+        if have < want || have > want && !takes_more {
+            let some = if takes_more { "at least " } else { "" };
+            let s = if want == 1 { "" } else { "s" };
+            self.error(Code::WrongArguments, span, format!("the function takes {some}{want} argument{s}, not {have}"));
+            if !takes_more {
+                for argument in arguments.iter().skip(want) {
+                    self.value(argument, None);
+                }
+            }
+        }
+        let mut result = Arguments { values: Vec::with_capacity(have), lent: Vec::new() };
+        for (argument, param) in arguments.iter().zip(&function.params) {
+            let lendable = lending == Lending::Tried && self.lends_for(param.ty);
+            if !lendable {
+                let value = self.argument(argument, param.ty);
+                result.values.push(value);
+                continue;
+            }
+            let value = self.braces_or_value(argument, param.ty);
+            let value = match self.lend(value, param.ty) {
+                Ok((value, region)) => {
+                    result.lent.push(region);
+                    value
+                }
+                Err(value) => value,
+            };
+            let value = self.coerce(value, param.ty, argument.span);
+            self.check_consumed(&value);
+            result.values.push(value);
+        }
+        result
+    }
+
+    /// One argument, converted to the parameter's type.
+    pub fn argument(&mut self, argument: &ast::Expr, ty: Ty) -> Expr {
+        let value = self.braces_or_value(argument, ty);
+        let value = self.coerce(value, ty, argument.span);
+        self.check_consumed(&value);
+        value
+    }
+
+    /// Whether a parameter takes an aliasable pointer into a region that is not known yet.
+    fn lends_for(&self, param: Ty) -> bool {
+        match self.types.get(param) {
+            TyKind::Pointer(pointer) => {
+                matches!(self.types.get(pointer.aqual), TyKind::Aqual(Alias::Aliasable))
+                    && matches!(self.types.get(pointer.region), TyKind::Evar(_))
+            }
+            _ => false,
+        }
+    }
+
+    /// A unique pointer in a place becomes an alias under a fresh region, one level deeper.
+    fn lend(&mut self, value: Expr, param: Ty) -> Result<(Expr, TyVar), Expr> {
+        let (TyKind::Pointer(have), TyKind::Pointer(want)) =
+            (self.types.get(value.ty).clone(), self.types.get(param).clone())
+        else {
+            return Err(value);
+        };
+        let unique = matches!(self.types.get(have.aqual), TyKind::Aqual(Alias::Unique | Alias::Refcnt));
+        if !unique || !self.is_place(&value) || !self.is_unique_path(&value) {
+            return Err(value);
+        }
+        let level = self.level() + 1;
+        let info = TyVarInfo {
+            name: Symbol::new("`alias"),
+            kind: Kind::Effect,
+            alias: Alias::Aliasable,
+            level,
+            span: value.span,
+        };
+        let region = self.types.new_var(info);
+        let region_ty = self.make(TyKind::Var(region));
+        if self.try_unify(want.region, region_ty).is_err() {
+            return Err(value);
+        }
+        let ty = self.pointer_type(Pointer { region: region_ty, aqual: want.aqual, ..have });
+        let span = value.span;
+        let kind = ExprKind::InferredAlias { region, value: Box::new(value) };
+        Ok((Expr { kind, ty, span }, region))
+    }
+
+    /// What stands after the parameters that have names. C's are appended to `values`.
+    fn variable_arguments(
+        &mut self,
+        function: &Function,
+        extra: &[ast::Expr],
+        wanted: Option<Vec<Ty>>,
+        values: &mut Vec<Expr>,
+        span: Span,
+    ) -> Option<CallVarArgs> {
+        if !function.c_varargs && function.varargs.is_none() {
+            return None;
+        }
+        if let Some(wanted) = &wanted
+            && wanted.len() != extra.len()
+            && values.len() == function.params.len()
+        {
+            let (want, have) = (wanted.len(), extra.len());
+            self.error(
+                Code::WrongFormat,
+                span,
+                format!("the format string asks for {want} values, and there are {have}"),
+            );
+        }
+        let mut typed = Vec::with_capacity(extra.len());
+        for (index, argument) in extra.iter().enumerate() {
+            let value = match wanted.as_ref().and_then(|wanted| wanted.get(index)) {
+                Some(&ty) => self.formatted(argument, ty),
+                None => self.value(argument, function.varargs.as_ref().filter(|v| !v.inject).map(|v| v.ty)),
+            };
+            typed.push(value);
+        }
+        let Some(varargs) = &function.varargs else {
+            for value in typed {
+                let value = self.c_argument(value);
+                values.push(value);
+            }
+            return None;
+        };
+        if varargs.inject {
+            return self.inject_all(varargs.ty, typed, span);
+        }
+        let args = typed
+            .into_iter()
+            .map(|value| {
+                let value_span = value.span;
+                let value = self.coerce(value, varargs.ty, value_span);
+                self.check_consumed(&value);
+                value
+            })
+            .collect();
+        Some(CallVarArgs { element: varargs.ty, args, inject: None })
+    }
+
+    /// What C passes through `...`: small numbers widened, pointers thin.
+    fn c_argument(&mut self, value: Expr) -> Expr {
+        match self.types.get(value.ty).clone() {
+            TyKind::Float(ast::FloatSize::Float) => {
+                let double = self.make(TyKind::Float(ast::FloatSize::Double));
+                self.number_to(value, double)
+            }
+            TyKind::Pointer(parts) if matches!(self.types.get(parts.bound), TyKind::Fat) => {
+                let bound = self.thin(1);
+                let ty = self.pointer_type(Pointer { bound, ..parts });
+                let span = value.span;
+                self.coerce(value, ty, span)
+            }
+            _ if self.is_integral(value.ty) => self.promote(value),
+            _ => value,
+        }
+    }
+
+    /// Wraps each value in the constructor of the datatype that takes it.
+    fn inject_all(&mut self, element: Ty, values: Vec<Expr>, span: Span) -> Option<CallVarArgs> {
+        let datatype = match self.types.get(element) {
+            TyKind::Pointer(pointer) => match self.types.get(pointer.target) {
+                TyKind::Datatype(id, args) => Some((*id, args.clone())),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some((id, args)) = datatype else {
+            let shown = self.show(element);
+            self.error(Code::WrongType, span, format!("arguments cannot be injected into `{shown}`"));
+            return None;
+        };
+        let mut constructors = Vec::with_capacity(values.len());
+        let mut injected = Vec::with_capacity(values.len());
+        let mut regions: Vec<Vec<Ty>> = vec![Vec::new(); args.len()];
+        for value in values {
+            // Values may point into different regions: each gets arguments of its own, which are joined below.
+            let own: Vec<Ty> = args
+                .iter()
+                .map(|&arg| if self.types.kind(arg) == Kind::Effect { self.fresh(Kind::Effect) } else { arg })
+                .collect();
+            let value_span = value.span;
+            let Some((index, value)) = self.inject(id, &own, value) else { continue };
+            self.check_consumed(&value);
+            for (at, &arg) in own.iter().enumerate() {
+                if self.types.kind(arg) == Kind::Effect && !matches!(self.types.get(arg), TyKind::Evar(_)) {
+                    regions[at].push(arg);
+                }
+            }
+            constructors.push(index);
+            injected.push(Expr { span: value_span, ..value });
+        }
+        for (&arg, regions) in args.iter().zip(regions) {
+            if regions.is_empty() {
+                continue;
+            }
+            let joined = self.types.join(regions);
+            if !self.region_fits(joined, arg) {
+                let (have, want) = (self.show(joined), self.show(arg));
+                self.error(
+                    Code::WrongType,
+                    span,
+                    format!("the arguments point into `{have}`, and `{want}` is asked for"),
+                );
+            }
+        }
+        Some(CallVarArgs { element, args: injected, inject: Some((id, constructors)) })
+    }
+
+    /// The constructor that takes a value, and the value as it takes it.
+    fn inject(&mut self, id: DatatypeId, args: &[Ty], value: Expr) -> Option<(u32, Expr)> {
+        if matches!(self.types.get(value.ty), TyKind::Error) {
+            return None;
+        }
+        let count = self.declarations.datatype(id).constructors.len() as u32;
+        let mut takers = Vec::new();
+        for index in 0..count {
+            if let [param] = self.constructor_params(id, index, args)[..].as_ref() {
+                takers.push((index, param.ty));
+            }
+        }
+        let mut value = self.c_promoted(value);
+        for &(index, ty) in &takers {
+            if self.try_unify(value.ty, ty).is_ok() {
+                return Some((index, value));
+            }
+        }
+        let number = self.is_arithmetic(value.ty);
+        for &(index, ty) in &takers {
+            if number && !self.is_arithmetic(ty) {
+                continue;
+            }
+            value = match self.try_coerce(value, ty) {
+                Ok(value) => return Some((index, value)),
+                Err(refusal) => refusal.0,
+            };
+        }
+        let shown = self.show(value.ty);
+        let name = self.declarations.datatype(id).name;
+        self.error(
+            Code::WrongType,
+            value.span,
+            format!("no constructor of `datatype {name}` takes a value of type `{shown}`"),
+        );
+        None
+    }
+
+    fn c_promoted(&mut self, value: Expr) -> Expr {
+        match self.types.get(value.ty) {
+            TyKind::Float(ast::FloatSize::Float) => self.c_argument(value),
+            _ if self.is_integral(value.ty) => self.promote(value),
+            _ => value,
+        }
+    }
+
+    /// Functions of the C compiler, which take and give numbers.
+    fn builtin(&mut self, name: Symbol, arguments: &[ast::Expr], span: Span) -> Expr {
+        let values = arguments.iter().map(|argument| self.value(argument, None)).collect::<Vec<_>>();
+        let numbers = values.iter().all(|value| self.is_arithmetic(value.ty));
+        let known = matches!(
+            name.as_str(),
+            "__builtin_expect" | "__builtin_clz" | "__builtin_ctz" | "__builtin_popcount" | "__builtin_abs"
+        );
+        if !known || !numbers {
+            return self.wrong(Code::Unsupported, span, format!("`{name}` cannot be used"));
+        }
+        let ty = if name.as_str() == "__builtin_expect" { self.long() } else { self.int() };
+        Expr { kind: ExprKind::Builtin(name, values, None), ty, span }
+    }
+}
+
+/// Whether a call lends a pointer.
+fn lends(call: &Expr) -> bool {
+    match &call.kind {
+        ExprKind::Call(call) => call.args.iter().any(|arg| {
+            let mut arg = arg;
+            while let ExprKind::Coerce(_, inner) = &arg.kind {
+                arg = inner;
+            }
+            matches!(arg.kind, ExprKind::InferredAlias { .. } | ExprKind::Error)
+        }),
+        _ => false,
+    }
+}

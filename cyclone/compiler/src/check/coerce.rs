@@ -1,1 +1,499 @@
 //! Conversions: which are allowed where, and what they check at run time.
+//!
+//! A value goes where another type is wanted if the types are equal, if both are numbers, or if it is a pointer that
+//! [`Checker::try_coerce`] can bring there: by forgetting something (not null, more elements, `const`, a region that lives longer), by
+//! a change of representation (fat and thin), or by a check at run time. Below a pointer nothing may change its
+//! representation, and only what is `const` may be forgotten ([`Checker::subtype`]).
+
+use super::Checker;
+use crate::ast::{IntSize, Quals};
+use crate::diagnostics::{Code, Diagnostic};
+use crate::source::Span;
+use crate::tree::{Check, Checks, Coercion, Expr, ExprKind};
+use crate::types::unify::Mismatch;
+use crate::types::{AggregateId, Alias, Function, Kind, Pointer, Ty, TyKind};
+
+/// How deep subtyping looks into members of members.
+const DEPTH: u32 = 16;
+
+/// A value that could not be converted, and why.
+pub type Refusal = Box<(Expr, Mismatch)>;
+
+impl Checker<'_> {
+    /// The value as type `to`. Reports at `span` if that cannot be.
+    pub fn coerce(&mut self, value: Expr, to: Ty, span: Span) -> Expr {
+        match self.try_coerce(value, to) {
+            Ok(value) => value,
+            Err(refusal) => {
+                let (value, why) = *refusal;
+                self.refuse(&value, to, why, span);
+                Expr { kind: ExprKind::Error, ty: to, span }
+            }
+        }
+    }
+
+    /// Reports that a value cannot have type `to`.
+    fn refuse(&mut self, value: &Expr, to: Ty, why: Mismatch, span: Span) {
+        let (have, want) = (self.show(value.ty), self.show(to));
+        let mut message = if have == want {
+            format!("a value of type `{have}` does not fit here")
+        } else {
+            format!("expected a value of type `{want}`, found `{have}`")
+        };
+        if !why.reason.is_empty() {
+            message = format!("{message}: {}", why.reason);
+        }
+        let mut report = Diagnostic::error(Code::WrongType, span, message);
+        let (left, right) = (self.show(why.left), self.show(why.right));
+        if why.reason.is_empty() && (left != have || right != want) {
+            report = report.help(format!("`{left}` and `{right}` differ"));
+        }
+        self.diagnostics.push(report);
+    }
+
+    /// The value as type `to`, if it can be converted without a cast.
+    pub fn try_coerce(&mut self, value: Expr, to: Ty) -> Result<Expr, Refusal> {
+        let (from, to) = (self.types.head(value.ty), self.types.head(to));
+        if from == to {
+            return Ok(value);
+        }
+        let target = self.types.get(to).clone();
+        let source = self.types.get(from).clone();
+        match (source, target) {
+            (TyKind::Error, _) | (_, TyKind::Error) => Ok(Expr { ty: to, ..value }),
+            (TyKind::Int(_, IntSize::Char | IntSize::Short), TyKind::Evar(evar))
+                if self.types.evar_kind(evar) == Kind::Boxed =>
+            {
+                let int = self.int();
+                let value = self.number_to(value, int);
+                self.unified(value, to)
+            }
+            (TyKind::Evar(_), _) | (_, TyKind::Evar(_)) => self.unified(value, to),
+            (_, TyKind::TagHandle(number)) => self.tag_from(value, number, to),
+            (TyKind::Pointer(a), TyKind::Pointer(b)) => self.coerce_pointer(value, &a, &b, to),
+            (_, TyKind::Pointer(pointer)) if is_zero(&value) => {
+                let yes = self.truth(true);
+                match self.try_unify(pointer.nullable, yes) {
+                    Ok(()) => Ok(Expr { kind: ExprKind::Null, ty: to, span: value.span }),
+                    Err(_) => refused(value, from, to, "NULL is not a value of this type"),
+                }
+            }
+            (_, TyKind::Void) => Ok(wrap(Coercion::ToVoid, value, to)),
+            _ if self.is_arithmetic(from) && self.is_arithmetic(to) => Ok(self.number_to(value, to)),
+            (TyKind::Pointer(_) | TyKind::Var(_) | TyKind::RegionHandle(_), TyKind::Int(_, size))
+                if matches!(size, IntSize::Int | IntSize::Long) && self.types.kind(from) == Kind::Boxed =>
+            {
+                Ok(wrap(Coercion::PointerToInt, value, to))
+            }
+            (TyKind::RegionHandle(a), TyKind::RegionHandle(b)) => match self.region_fits(a, b) {
+                true => Ok(wrap(Coercion::Same, value, to)),
+                false => refused(value, from, to, "the region may end before the other"),
+            },
+            _ if self.subtype(from, to) => Ok(wrap(Coercion::Same, value, to)),
+            _ => self.unified(value, to),
+        }
+    }
+
+    fn unified(&mut self, value: Expr, to: Ty) -> Result<Expr, Refusal> {
+        match self.try_unify(value.ty, to) {
+            Ok(()) => Ok(Expr { ty: to, ..value }),
+            Err(why) => Err(Box::new((value, why))),
+        }
+    }
+
+    /// A constant is a tag of its own number; another tag must be of the same one.
+    fn tag_from(&mut self, value: Expr, number: Ty, to: Ty) -> Result<Expr, Refusal> {
+        let have = match (self.types.get(value.ty).clone(), &value.kind) {
+            (TyKind::TagHandle(have), _) => have,
+            (_, ExprKind::SizeOf(_)) | (TyKind::Int(..), _) => match self.constant(&value) {
+                Some(constant) if constant >= 0 => self.make(TyKind::Nat(constant as u64)),
+                _ => return refused(value, to, to, "a tag must be a constant, or another tag"),
+            },
+            _ => return self.unified(value, to),
+        };
+        match self.try_unify(have, number) {
+            Ok(()) if matches!(self.types.get(value.ty), TyKind::TagHandle(_)) => Ok(Expr { ty: to, ..value }),
+            Ok(()) => Ok(wrap(Coercion::IntToTag, value, to)),
+            Err(why) => Err(Box::new((value, why))),
+        }
+    }
+
+    /// Whether what may point into region `from` may be said to point into `to`.
+    pub fn region_fits(&mut self, from: Ty, to: Ty) -> bool {
+        self.try_unify(from, to).is_ok() || self.effect_included(from, to)
+    }
+
+    fn coerce_pointer(&mut self, value: Expr, from: &Pointer, to: &Pointer, ty: Ty) -> Result<Expr, Refusal> {
+        let before = self.types.snapshot();
+        match self.pointer_steps(from, to) {
+            Ok(steps) => Ok(self.take_steps(value, from, to, ty, &steps)),
+            Err((left, right, reason)) => {
+                self.types.rollback(before);
+                refused(value, left, right, reason)
+            }
+        }
+    }
+
+    /// What must be done to a pointer value, in order.
+    fn pointer_steps(&mut self, from: &Pointer, to: &Pointer) -> Result<Vec<Coercion>, (Ty, Ty, &'static str)> {
+        if from.quals.is_const && !to.quals.is_const {
+            return Err((from.target, to.target, "`const` would be lost"));
+        }
+        let mut steps = Vec::new();
+        let adds_null_check = self.try_unify(from.nullable, to.nullable).is_err() && self.is_true(from.nullable);
+        let drops_zero = self.try_unify(from.zeroterm, to.zeroterm).is_err();
+        if drops_zero && !self.is_true(from.zeroterm) {
+            return Err((from.target, to.target, "nothing says that it is zero-terminated"));
+        }
+        if self.try_unify(from.autoreleased, to.autoreleased).is_err() && self.is_true(to.autoreleased) {
+            return Err((from.target, to.target, "it is not autoreleased"));
+        }
+        if !self.alias_fits(from.aqual, to.aqual) {
+            return Err((from.aqual, to.aqual, "alias qualifiers differ"));
+        }
+        if !self.region_fits(from.region, to.region) {
+            return Err((from.region, to.region, "what it points to may end too early"));
+        }
+        match (self.types.get(from.bound).clone(), self.types.get(to.bound).clone()) {
+            (TyKind::Fat, TyKind::Fat) => {
+                if drops_zero {
+                    steps.push(Coercion::HideZero);
+                }
+            }
+            (TyKind::Thin(count), TyKind::Fat) => {
+                let one = matches!(self.types.get(count), TyKind::Nat(1) | TyKind::Evar(_));
+                let scan = one && !self.is_false(from.zeroterm) && self.is_true(from.zeroterm);
+                steps.push(if scan { Coercion::ScanToFat } else { Coercion::ThinToFat });
+                if drops_zero {
+                    steps.push(Coercion::HideZero);
+                }
+            }
+            (TyKind::Fat, TyKind::Thin(_)) => {
+                let null = if self.is_false(to.nullable) { Check::Needed } else { Check::Never };
+                steps.push(Coercion::FatToThin(Checks { null, bounds: Check::Needed }));
+            }
+            (TyKind::Thin(a), TyKind::Thin(b)) => {
+                let enough = match (self.types.get(a), self.types.get(b)) {
+                    (TyKind::Nat(a), TyKind::Nat(b)) => a >= b,
+                    (_, TyKind::Nat(0)) => true,
+                    _ => self.try_unify(a, b).is_ok(),
+                };
+                if !enough {
+                    return Err((from.bound, to.bound, "there may not be so many elements"));
+                }
+            }
+            _ => {
+                if self.try_unify(from.bound, to.bound).is_err() {
+                    return Err((from.bound, to.bound, "bounds differ"));
+                }
+            }
+        }
+        if adds_null_check && !steps.iter().any(|step| matches!(step, Coercion::FatToThin(_))) {
+            let fat = matches!(self.types.get(to.bound), TyKind::Fat);
+            if !fat {
+                steps.push(Coercion::NotNull(Check::Needed));
+            }
+        }
+        self.targets_fit(from, to, true)?;
+        Ok(steps)
+    }
+
+    /// Whether what is pointed to may be seen as what `to` points to.
+    fn targets_fit(&mut self, from: &Pointer, to: &Pointer, characters: bool) -> Result<(), (Ty, Ty, &'static str)> {
+        let why = match self.try_unify(from.target, to.target) {
+            Ok(()) => return Ok(()),
+            Err(why) => why,
+        };
+        if self.same_bits(from.target, to.target) {
+            return Ok(());
+        }
+        let to_zeroterm = self.is_true(to.zeroterm);
+        if characters
+            && !to_zeroterm
+            && matches!(self.types.get(to.target), TyKind::Int(_, IntSize::Char))
+            && self.is_bits_only(from.target)
+        {
+            return Ok(());
+        }
+        let one = matches!(self.types.get(to.bound), TyKind::Thin(count) if matches!(self.types.get(*count), TyKind::Nat(0 | 1) | TyKind::Evar(_)));
+        if one && !to_zeroterm && self.prefix_fits(from, to, DEPTH) {
+            return Ok(());
+        }
+        Err((why.left, why.right, why.reason))
+    }
+
+    /// Integers of the same width.
+    fn same_bits(&self, a: Ty, b: Ty) -> bool {
+        match (self.types.get(a), self.types.get(b)) {
+            (TyKind::Int(_, a), TyKind::Int(_, b)) => super::numbers::int_bits(*a) == super::numbers::int_bits(*b),
+            _ => false,
+        }
+    }
+
+    /// Whether the members that `to` points to are the first ones of what `from` points to.
+    fn prefix_fits(&mut self, from: &Pointer, to: &Pointer, depth: u32) -> bool {
+        if depth == 0 {
+            return false;
+        }
+        if let (TyKind::Constructor(a, _, left), TyKind::Datatype(b, right)) =
+            (self.types.get(from.target).clone(), self.types.get(to.target).clone())
+        {
+            return a == b && left.iter().zip(&right).all(|(&a, &b)| self.try_unify(a, b).is_ok());
+        }
+        let (mut have, mut want) = (Vec::new(), Vec::new());
+        self.flatten(from.target, from.quals, depth, &mut have);
+        self.flatten(to.target, to.quals, depth, &mut want);
+        if have.len() < want.len() || want.len() == 1 && have.len() == 1 && want[0].0 == to.target && !to.quals.is_const
+        {
+            return false;
+        }
+        want.into_iter().zip(have).all(|((want, want_quals), (have, have_quals))| {
+            if have_quals.is_const && !want_quals.is_const {
+                return false;
+            }
+            self.try_unify(have, want).is_ok()
+                || self.same_bits(have, want)
+                || want_quals.is_const && self.subtype_below(have, want, depth - 1)
+        })
+    }
+
+    /// The members of structures and tuples, one after the other; the first one opened as well. `void` has none.
+    fn flatten(&mut self, ty: Ty, quals: Quals, depth: u32, out: &mut Vec<(Ty, Quals)>) {
+        match self.types.get(ty).clone() {
+            TyKind::Void => {}
+            TyKind::Tuple(members) => {
+                for (index, member) in members.into_iter().enumerate() {
+                    let quals = both(quals, member.quals);
+                    match index {
+                        0 if depth > 0 => self.flatten(member.ty, quals, depth - 1, out),
+                        _ => out.push((member.ty, quals)),
+                    }
+                }
+            }
+            TyKind::Aggregate(id, args) => match self.plain_members(id) {
+                Some(count) => {
+                    for index in 0..count {
+                        let (ty, own) = self.member_type(id, &args, index);
+                        let quals = both(quals, own);
+                        match index {
+                            0 if depth > 0 => self.flatten(ty, quals, depth - 1, out),
+                            _ => out.push((ty, quals)),
+                        }
+                    }
+                }
+                None => out.push((ty, quals)),
+            },
+            _ => out.push((ty, quals)),
+        }
+    }
+
+    /// How many members a structure has that is known and binds no types.
+    fn plain_members(&self, id: AggregateId) -> Option<usize> {
+        let aggregate = self.declarations.aggregate(id);
+        let body = aggregate.body.as_ref()?;
+        (!aggregate.is_union && body.existentials.is_empty()).then_some(body.fields.len())
+    }
+
+    /// Whether a pointer qualified by `from` may become one qualified by `to`: the pointer itself is consumed by it.
+    fn alias_fits(&mut self, from: Ty, to: Ty) -> bool {
+        if self.try_unify(from, to).is_ok() {
+            return true;
+        }
+        match self.types.get(to) {
+            TyKind::Aqual(Alias::Restricted | Alias::Aliasable) => true,
+            TyKind::Aqual(to) => {
+                self.types.alias_bound(from) == *to && matches!(self.types.get(from), TyKind::Aqual(_))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether every value of type `from` is one of type `to` without any change. May bind inference variables.
+    pub fn subtype(&mut self, from: Ty, to: Ty) -> bool {
+        self.subtype_below(from, to, DEPTH)
+    }
+
+    fn subtype_below(&mut self, from: Ty, to: Ty, depth: u32) -> bool {
+        if self.try_unify(from, to).is_ok() {
+            return true;
+        }
+        if depth == 0 {
+            return false;
+        }
+        let before = self.types.snapshot();
+        let holds = match (self.types.get(from).clone(), self.types.get(to).clone()) {
+            (TyKind::Pointer(a), TyKind::Pointer(b)) => self.pointer_subtype(&a, &b, depth - 1),
+            (TyKind::Function(a), TyKind::Function(b)) => self.function_subtype(&a, &b, depth - 1),
+            (TyKind::Enum(_), TyKind::Enum(_)) => false,
+            (TyKind::RegionHandle(a), TyKind::RegionHandle(b)) => self.effect_included(a, b),
+            _ => false,
+        };
+        if !holds {
+            self.types.rollback(before);
+        }
+        holds
+    }
+
+    fn pointer_subtype(&mut self, a: &Pointer, b: &Pointer, depth: u32) -> bool {
+        let bounds = match (self.types.get(a.bound).clone(), self.types.get(b.bound).clone()) {
+            (TyKind::Thin(a), TyKind::Thin(b)) => match (self.types.get(a), self.types.get(b)) {
+                (TyKind::Nat(a), TyKind::Nat(b)) => a >= b,
+                _ => self.try_unify(a, b).is_ok(),
+            },
+            _ => self.try_unify(a.bound, b.bound).is_ok(),
+        };
+        let fat = matches!(self.types.get(b.bound), TyKind::Fat);
+        bounds
+            && (!a.quals.is_const || b.quals.is_const)
+            && (self.try_unify(a.nullable, b.nullable).is_ok() || self.is_false(a.nullable))
+            && (self.try_unify(a.zeroterm, b.zeroterm).is_ok() || self.is_true(a.zeroterm) && !fat)
+            && (self.try_unify(a.autoreleased, b.autoreleased).is_ok() || self.is_true(a.autoreleased))
+            && (self.try_unify(a.aqual, b.aqual).is_ok()
+                || matches!(self.types.get(b.aqual), TyKind::Aqual(Alias::Restricted)))
+            && self.region_fits(a.region, b.region)
+            && (self.try_unify(a.target, b.target).is_ok()
+                || self.same_bits(a.target, b.target)
+                || self.function_targets(a.target, b.target, depth)
+                || self.prefix_fits(a, b, depth))
+    }
+
+    fn function_targets(&mut self, a: Ty, b: Ty, depth: u32) -> bool {
+        matches!((self.types.get(a), self.types.get(b)), (TyKind::Function(_), TyKind::Function(_)))
+            && self.subtype_below(a, b, depth)
+    }
+
+    /// Parameters the other way round, effects included, nothing promised that is not kept.
+    fn function_subtype(&mut self, a: &Function, b: &Function, depth: u32) -> bool {
+        if a.type_params.len() != b.type_params.len()
+            || a.params.len() != b.params.len()
+            || a.c_varargs != b.c_varargs
+            || a.attributes.consume != b.attributes.consume
+            || b.attributes.noreturn && !a.attributes.noreturn
+        {
+            return false;
+        }
+        let mut map = std::collections::HashMap::new();
+        for (&ours, &theirs) in a.type_params.iter().zip(&b.type_params) {
+            if self.types.var(ours).kind != self.types.var(theirs).kind {
+                return false;
+            }
+            map.insert(theirs, self.make(TyKind::Var(ours)));
+        }
+        for (ours, theirs) in a.params.iter().zip(&b.params) {
+            let theirs = self.types.substitute(theirs.ty, &map);
+            if !self.subtype_below(theirs, ours.ty, depth) {
+                return false;
+            }
+        }
+        match (&a.varargs, &b.varargs) {
+            (Some(ours), Some(theirs)) => {
+                let theirs_ty = self.types.substitute(theirs.ty, &map);
+                if ours.inject != theirs.inject || self.try_unify(ours.ty, theirs_ty).is_err() {
+                    return false;
+                }
+            }
+            (None, None) => {}
+            _ => return false,
+        }
+        let result = self.types.substitute(b.result, &map);
+        let effect = self.types.substitute(b.effect, &map);
+        self.subtype_below(a.result, result, depth) && self.region_fits(a.effect, effect)
+    }
+
+    fn take_steps(&mut self, value: Expr, from: &Pointer, to: &Pointer, ty: Ty, steps: &[Coercion]) -> Expr {
+        let mut value = value;
+        let before = value.ty;
+        for (index, &step) in steps.iter().enumerate() {
+            // The number of elements is counted in those of the source.
+            let keeps_target = matches!(step, Coercion::ThinToFat | Coercion::ScanToFat);
+            let last = index + 1 == steps.len();
+            let step_ty = if last && (!keeps_target || self.types.head(from.target) == self.types.head(to.target)) {
+                ty
+            } else {
+                let mut middle = to.clone();
+                if keeps_target {
+                    middle.target = from.target;
+                    middle.zeroterm = from.zeroterm;
+                }
+                self.make(TyKind::Pointer(middle))
+            };
+            value = wrap(step, value, step_ty);
+        }
+        if self.types.head(value.ty) == ty {
+            return value;
+        }
+        if steps.is_empty() && self.try_unify(before, ty).is_ok() {
+            return Expr { ty, ..value };
+        }
+        wrap(Coercion::Same, value, ty)
+    }
+
+    /// `(T)e`: what an implicit conversion does, and every conversion between numbers and from pointers to numbers.
+    pub fn cast(&mut self, value: Expr, to: Ty, span: Span) -> Expr {
+        let value = match self.try_coerce(value, to) {
+            Ok(value) => return value,
+            Err(refusal) => *refusal,
+        };
+        let (value, why) = value;
+        let from = self.types.head(value.ty);
+        if matches!(self.types.get(from), TyKind::Pointer(_)) && self.is_integral(to) {
+            return wrap(Coercion::PointerToInt, value, to);
+        }
+        let (have, want) = (self.show(from), self.show(to));
+        let mut message = format!("cannot cast `{have}` to `{want}`");
+        if !why.reason.is_empty() {
+            message = format!("{message}: {}", why.reason);
+        }
+        self.wrong(Code::BadCast, span, message)
+    }
+
+    /// Whether any bits are a value of the type: it holds no pointers.
+    pub fn is_bits_only(&mut self, ty: Ty) -> bool {
+        match self.types.get(ty).clone() {
+            TyKind::Void | TyKind::Bool | TyKind::Int(..) | TyKind::Float(_) | TyKind::Complex(_) => true,
+            TyKind::Enum(_) | TyKind::Error => true,
+            TyKind::Array(array) => !self.is_true(array.zeroterm) && self.is_bits_only(array.element),
+            TyKind::Tuple(members) => members.iter().all(|member| self.is_bits_only(member.ty)),
+            TyKind::Aggregate(id, args) => {
+                let aggregate = self.declarations.aggregate(id);
+                let Some(body) = &aggregate.body else { return false };
+                if !body.existentials.is_empty() || aggregate.is_tagged {
+                    return false;
+                }
+                let count = body.fields.len();
+                (0..count).all(|index| {
+                    let (ty, _) = self.member_type(id, &args, index);
+                    self.is_bits_only(ty)
+                })
+            }
+            _ => false,
+        }
+    }
+}
+
+fn refused<T>(value: Expr, left: Ty, right: Ty, reason: &'static str) -> Result<T, Refusal> {
+    Err(Box::new((value, Mismatch { left, right, reason })))
+}
+
+/// A conversion around a value.
+pub fn wrap(coercion: Coercion, value: Expr, ty: Ty) -> Expr {
+    let span = value.span;
+    Expr { kind: ExprKind::Coerce(coercion, Box::new(value)), ty, span }
+}
+
+/// The constant 0, also converted.
+pub fn is_zero(value: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::Int(0) => true,
+        ExprKind::Coerce(Coercion::Number, inner) => is_zero(inner),
+        _ => false,
+    }
+}
+
+fn both(a: Quals, b: Quals) -> Quals {
+    Quals {
+        is_const: a.is_const || b.is_const,
+        is_volatile: a.is_volatile || b.is_volatile,
+        is_restrict: a.is_restrict || b.is_restrict,
+    }
+}

@@ -1,14 +1,546 @@
 //! Expressions.
+//!
+//! [`Checker::expr`] types an expression as it stands, a place where it is one; [`Checker::value`] gives what is read from it: arrays
+//! become pointers, functions are instantiated, members of unions are guarded. The type that is wanted, where there is one, is a hint:
+//! it decides what cannot be known otherwise (`NULL`, `new`, `malloc`, type arguments); whoever wants it still calls
+//! [`Checker::coerce`].
 
-use super::Checker;
-use crate::ast;
+use super::coerce::wrap;
+use super::names::Value;
+use super::types::Position;
+use super::{Checker, literals};
+use crate::ast::{self, ExprKind as Ast, IntSize};
 use crate::diagnostics::Code;
-use crate::tree::Expr;
-use crate::types::Ty;
+use crate::source::Span;
+use crate::symbol::Symbol;
+use crate::tree::{Asm, Coercion, Expr, ExprKind, Init, InitList};
+use crate::types::{Array, DatatypeId, Kind, Member, Pointer, Quals, Signedness, Ty, TyKind};
 
 impl Checker<'_> {
-    /// An expression; arrays and functions stay what they are.
-    pub fn expr(&mut self, expr: &ast::Expr, _expected: Option<Ty>) -> Expr {
-        self.wrong(Code::Unsupported, expr.span, "this expression cannot be compiled yet")
+    /// An expression as it stands: arrays and functions stay what they are, and what is a place stays one.
+    pub fn expr(&mut self, expr: &ast::Expr, expected: Option<Ty>) -> Expr {
+        let span = expr.span;
+        match &expr.kind {
+            Ast::Name(path) => self.name(path, span, expected),
+            Ast::Int(text) => self.integer(text.as_str(), span),
+            Ast::Float(text) => {
+                let ty = self.make(TyKind::Float(literals::float_size(text.as_str())));
+                Expr { kind: ExprKind::Float(*text), ty, span }
+            }
+            Ast::Char(text, wide) => self.character(text.as_str(), *wide, span),
+            Ast::Str(parts, wide) => self.string(parts, *wide, span),
+            Ast::Null => self.null(expected, span),
+            Ast::Unary(operator, operand) => self.unary(*operator, operand, expected, span),
+            Ast::Binary(operator, left, right) => self.binary(*operator, left, right, span),
+            Ast::Assign(operator, left, right) => self.assign(*operator, left, right, span),
+            Ast::Swap(left, right) => self.swap(left, right, span),
+            Ast::Conditional(condition, yes, no) => self.conditional(condition, yes, no, expected, span),
+            Ast::Comma(first, second) => {
+                let first = self.value(first, None);
+                let second = self.value(second, expected);
+                let ty = second.ty;
+                Expr { kind: ExprKind::Comma(Box::new(first), Box::new(second)), ty, span }
+            }
+            Ast::Call(callee, arguments) => self.call(callee, arguments, expected, span),
+            Ast::Index(base, index) => self.index(base, index, span),
+            Ast::Member(base, name) => {
+                let base = self.expr(base, None);
+                self.member(base, *name, span)
+            }
+            Ast::Arrow(base, name) => {
+                let pointer = self.value(base, None);
+                let base = self.deref(pointer, span);
+                self.member(base, *name, span)
+            }
+            Ast::Cast(ty, operand) => {
+                let (ty, _) = self.read_type(ty, Position::Body);
+                let operand = self.value(operand, Some(ty));
+                self.cast(operand, ty, span)
+            }
+            Ast::Compound(ty, list) => {
+                let (ty, _) = self.read_type(ty, Position::Body);
+                self.braces_value(list, ty, span)
+            }
+            Ast::SizeOfType(ty) => {
+                let (ty, _) = self.read_type(ty, Position::Body);
+                self.size(ty, expected, span)
+            }
+            Ast::SizeOfExpr(operand) => {
+                let operand = self.expr(operand, None);
+                self.size(operand.ty, expected, span)
+            }
+            Ast::OffsetOf(ty, path) => self.offset_of(ty, path, span),
+            Ast::Throw(thrown) => self.throw(thrown, expected, span),
+            Ast::New(place, value) => self.new_value(place, value, expected, span),
+            Ast::Alloc(word, place, count, size) => {
+                self.allocation(*word, place, count.as_deref(), size, expected, span)
+            }
+            Ast::Numelts(operand) => self.numelts(operand, span),
+            Ast::TagOf(operand) => self.tag_of(operand, span),
+            Ast::TagCheck(operand) => self.tag_check(operand, span),
+            Ast::ValueOf(ty) => {
+                let (ty, _) = self.read_type(ty, Position::Body);
+                let size = self.size_type();
+                Expr { kind: ExprKind::ValueOf(ty), ty: size, span }
+            }
+            Ast::Asm(asm) => self.asm(asm, span),
+            Ast::Assert(tested, operand) => {
+                let operand = self.condition(operand);
+                let ty = self.make(TyKind::Void);
+                Expr { kind: ExprKind::Assert(*tested, Box::new(operand)), ty, span }
+            }
+            Ast::Pragma(_) => {
+                let ty = self.int();
+                Expr { kind: ExprKind::Int(0), ty, span }
+            }
+            Ast::NoInstantiation(inner) => {
+                let inner = self.expr(inner, None);
+                self.decay(inner)
+            }
+            Ast::Instantiate(inner, arguments) => {
+                let inner = self.expr(inner, None);
+                let pointer = self.decay(inner);
+                self.instantiate_value(pointer, arguments)
+            }
+            Ast::Struct(path, types, list) => self.struct_value(path, types, list, expected, span),
+            Ast::Tuple(parts) => self.tuple(parts, expected, span),
+            Ast::Init(list) => self.braces(list, expected, span),
+            Ast::For(..) | Ast::ForType(..) => self.comprehension_value(expr, expected),
+            Ast::Statements(block) => self.statement_expression(block, expected, span),
+        }
     }
+
+    /// The value of an expression.
+    pub fn value(&mut self, expr: &ast::Expr, expected: Option<Ty>) -> Expr {
+        let place = self.expr(expr, expected);
+        match expr.kind {
+            Ast::NoInstantiation(_) => place,
+            _ => self.loaded(place, expected),
+        }
+    }
+
+    /// What is read from a place: arrays become pointers, functions are instantiated, unions are guarded.
+    pub fn loaded(&mut self, place: Expr, expected: Option<Ty>) -> Expr {
+        let place = self.guard_unions(place);
+        let value = self.decay(place);
+        self.instantiate_for(value, expected)
+    }
+
+    /// A place that is written to or whose address is taken. Anything else is reported.
+    pub fn place(&mut self, expr: &ast::Expr) -> Expr {
+        let place = self.expr(expr, None);
+        if self.is_place(&place) || matches!(place.kind, ExprKind::Error) {
+            return place;
+        }
+        self.wrong(Code::NotAssignable, expr.span, "this is a value, not an object that could be changed")
+    }
+
+    /// An expression that is tested: a number or a pointer.
+    pub fn condition(&mut self, expr: &ast::Expr) -> Expr {
+        let value = self.value(expr, None);
+        self.settle_number(&value);
+        match self.types.get(value.ty) {
+            TyKind::Pointer(_) | TyKind::Error => value,
+            _ if self.is_arithmetic(value.ty) => value,
+            _ => {
+                let found = self.show(value.ty);
+                self.wrong(
+                    Code::NotNumeric,
+                    expr.span,
+                    format!("a condition is a number or a pointer; this is `{found}`"),
+                )
+            }
+        }
+    }
+
+    fn name(&mut self, path: &ast::Path, span: Span, expected: Option<Ty>) -> Expr {
+        match self.lookup_value(path) {
+            Some(Value::Local(id)) => {
+                let Some(body) = &self.body else {
+                    return self.wrong(Code::UnknownName, span, format!("`{}` is not known here", path.name));
+                };
+                let ty = body.locals[id.0 as usize].ty;
+                Expr { kind: ExprKind::Local(id), ty, span }
+            }
+            Some(Value::Global(id)) => {
+                let global = &mut self.declarations.globals[id.0 as usize];
+                global.is_used = true;
+                Expr { kind: ExprKind::Global(id), ty: global.ty, span }
+            }
+            Some(Value::EnumConst(id, value)) => {
+                let ty = self.make(TyKind::Enum(id));
+                Expr { kind: ExprKind::Int(i128::from(value)), ty, span }
+            }
+            Some(Value::Constructor(id, index)) => self.construct(id, index, &[], expected, span),
+            None => self.wrong(Code::UnknownName, span, format!("`{}` is not declared", written(path))),
+        }
+    }
+
+    fn integer(&mut self, text: &str, span: Span) -> Expr {
+        match literals::integer(text) {
+            Some((value, sign, size)) => {
+                let ty = self.make(TyKind::Int(sign, size));
+                Expr { kind: ExprKind::Int(value), ty, span }
+            }
+            None => self.wrong(Code::WrongType, span, "the number is too large for any integer type"),
+        }
+    }
+
+    fn character(&mut self, text: &str, wide: bool, span: Span) -> Expr {
+        let mut codes = Vec::new();
+        literals::characters(text, wide, &mut codes);
+        let value = match (&codes[..], wide) {
+            (&[code], true) => i128::from(code as i32),
+            (&[code], false) => i128::from(code as u8 as i8),
+            _ => return self.wrong(Code::Lexical, span, "this is not one character"),
+        };
+        let ty = if wide { self.int() } else { self.char_type() };
+        Expr { kind: ExprKind::Int(value), ty, span }
+    }
+
+    fn string(&mut self, parts: &[Symbol], wide: bool, span: Span) -> Expr {
+        let codes = string_codes(parts, wide);
+        let len = self.make(TyKind::Nat(codes.len() as u64 + 1));
+        let (kind, element) = if wide {
+            (ExprKind::WideStr(codes), self.int())
+        } else {
+            (ExprKind::Str(codes.into_iter().map(|code| code as u8).collect()), self.char_type())
+        };
+        let zeroterm = self.truth(true);
+        let quals = Quals { is_const: true, ..Quals::default() };
+        let ty = self.make(TyKind::Array(Array { element, quals, len: Some(len), zeroterm }));
+        Expr { kind, ty, span }
+    }
+
+    fn null(&mut self, expected: Option<Ty>, span: Span) -> Expr {
+        if let Some(expected) = expected
+            && let TyKind::Pointer(pointer) = self.types.get(expected).clone()
+        {
+            let yes = self.truth(true);
+            if self.try_unify(pointer.nullable, yes).is_err() {
+                let wanted = self.show(expected);
+                return self.wrong(Code::WrongType, span, format!("NULL is not a value of type `{wanted}`"));
+            }
+            return Expr { kind: ExprKind::Null, ty: expected, span };
+        }
+        let mut pointer = self.unknown_pointer();
+        pointer.nullable = self.truth(true);
+        let ty = self.make(TyKind::Pointer(pointer));
+        Expr { kind: ExprKind::Null, ty, span }
+    }
+
+    fn conditional(
+        &mut self,
+        condition: &ast::Expr,
+        yes: &ast::Expr,
+        no: &ast::Expr,
+        expected: Option<Ty>,
+        span: Span,
+    ) -> Expr {
+        let condition = Box::new(self.condition(condition));
+        let yes = self.value(yes, expected);
+        let no = self.value(no, expected);
+        let (yes, no) = self.join(yes, no, expected, span);
+        let ty = yes.ty;
+        Expr { kind: ExprKind::Conditional(condition, Box::new(yes), Box::new(no)), ty, span }
+    }
+
+    /// Brings two values that meet to one type.
+    pub fn join(&mut self, left: Expr, right: Expr, expected: Option<Ty>, span: Span) -> (Expr, Expr) {
+        if self.is_arithmetic(left.ty) && self.is_arithmetic(right.ty) {
+            let common = if self.types.head(left.ty) == self.types.head(right.ty) {
+                left.ty
+            } else {
+                self.common_type(left.ty, right.ty)
+            };
+            return (self.number_to(left, common), self.number_to(right, common));
+        }
+        let (left_ty, right_ty) = (left.ty, right.ty);
+        let is_pointer = |checker: &Self, ty| matches!(checker.types.get(ty), TyKind::Pointer(_));
+        let targets = match (is_pointer(self, left_ty), is_pointer(self, right_ty)) {
+            (true, false) => vec![left_ty],
+            (false, true) => vec![right_ty],
+            _ if self.is_wider(right_ty, left_ty) => vec![right_ty, left_ty],
+            _ => vec![left_ty, right_ty],
+        };
+        let wanted = expected.filter(|&ty| matches!(self.types.get(ty), TyKind::Pointer(_)));
+        let mut pair = (left, right);
+        for target in wanted.into_iter().chain(targets) {
+            let before = self.types.snapshot();
+            let left = match self.try_coerce(pair.0, target) {
+                Ok(left) => left,
+                Err(refusal) => {
+                    self.types.rollback(before);
+                    pair.0 = refusal.0;
+                    continue;
+                }
+            };
+            match self.try_coerce(pair.1, target) {
+                Ok(right) => return (left, right),
+                Err(refusal) => {
+                    self.types.rollback(before);
+                    pair = (unwrapped(left, left_ty), refusal.0);
+                }
+            }
+        }
+        let (have, other) = (self.show(left_ty), self.show(right_ty));
+        let wrong = self.wrong(Code::WrongType, span, format!("the two values have types `{have}` and `{other}`"));
+        let ty = wrong.ty;
+        (wrong, Expr { kind: ExprKind::Error, ty, span })
+    }
+
+    /// Whether a pointer type has more values: null, or fat.
+    fn is_wider(&self, wide: Ty, narrow: Ty) -> bool {
+        match (self.types.get(wide), self.types.get(narrow)) {
+            (TyKind::Pointer(a), TyKind::Pointer(b)) => {
+                let fat = |ty| matches!(self.types.get(ty), TyKind::Fat);
+                fat(a.bound) && !fat(b.bound)
+                    || fat(a.bound) == fat(b.bound) && self.is_true(a.nullable) && self.is_false(b.nullable)
+                    || a.quals.is_const && !b.quals.is_const
+            }
+            _ => false,
+        }
+    }
+
+    fn size(&mut self, ty: Ty, expected: Option<Ty>, span: Span) -> Expr {
+        if let TyKind::Function(_) | TyKind::Void = self.types.get(ty) {
+            let shown = self.show(ty);
+            return self.wrong(Code::Incomplete, span, format!("`{shown}` has no size"));
+        }
+        let tag = expected.is_some_and(|ty| matches!(self.types.get(ty), TyKind::TagHandle(_)));
+        let result = if tag {
+            let number = self.types.size_number(ty);
+            self.make(TyKind::TagHandle(number))
+        } else {
+            self.size_type()
+        };
+        Expr { kind: ExprKind::SizeOf(ty), ty: result, span }
+    }
+
+    fn offset_of(&mut self, ty: &ast::Type, path: &[ast::Ident], span: Span) -> Expr {
+        let (whole, _) = self.read_type(ty, Position::Body);
+        let mut at = whole;
+        let mut indices = Vec::new();
+        for name in path {
+            match self.find_member(at, *name) {
+                Some(steps) => {
+                    for (index, ty, _) in steps {
+                        indices.push(index);
+                        at = ty;
+                    }
+                }
+                None => {
+                    let shown = self.show(at);
+                    return self.wrong(
+                        Code::UnknownName,
+                        name.span,
+                        format!("`{shown}` has no member `{}`", name.name),
+                    );
+                }
+            }
+        }
+        let ty = self.size_type();
+        Expr { kind: ExprKind::OffsetOf(whole, indices), ty, span }
+    }
+
+    /// The type of what is thrown: ``datatype exn @`H``.
+    pub fn exception_type(&mut self, span: Span) -> Option<Ty> {
+        let path = ast::Path { qualifier: Vec::new(), name: Symbol::new("exn"), span };
+        let id = self.lookup_datatype(&path)?;
+        let target = self.make(TyKind::Datatype(id, Vec::new()));
+        let heap = self.make(TyKind::Heap);
+        let pointer = self.pointer_to(target, Quals::default(), heap);
+        Some(self.make(TyKind::Pointer(pointer)))
+    }
+
+    fn throw(&mut self, thrown: &ast::Expr, expected: Option<Ty>, span: Span) -> Expr {
+        let Some(exception) = self.exception_type(span) else {
+            return self.wrong(Code::UnknownName, span, "`datatype exn` is not declared");
+        };
+        let value = self.value(thrown, Some(exception));
+        let value = self.coerce(value, exception, thrown.span);
+        let ty = expected.unwrap_or_else(|| self.fresh(Kind::Any));
+        Expr { kind: ExprKind::Throw(Box::new(value)), ty, span }
+    }
+
+    fn numelts(&mut self, operand: &ast::Expr, span: Span) -> Expr {
+        let pointer = self.value(operand, None);
+        let ty = self.size_type();
+        match self.types.get(pointer.ty).clone() {
+            TyKind::Error => pointer,
+            TyKind::Pointer(parts) => {
+                let fat = self.make(TyKind::Fat);
+                // An unknown bound is settled: asking for it means that it is kept.
+                let _ = self.try_unify(parts.bound, fat);
+                Expr { kind: ExprKind::Numelts(Box::new(pointer)), ty, span }
+            }
+            _ => {
+                let shown = self.show(pointer.ty);
+                self.wrong(Code::WrongType, span, format!("`numelts` takes a pointer, not `{shown}`"))
+            }
+        }
+    }
+
+    fn tag_of(&mut self, operand: &ast::Expr, span: Span) -> Expr {
+        self.value(operand, None);
+        self.wrong(Code::Unsupported, span, "`tagof` cannot be compiled yet")
+    }
+
+    fn asm(&mut self, asm: &ast::Asm, span: Span) -> Expr {
+        let outputs = asm.outputs.iter().map(|(text, operand)| (text.clone(), self.place(operand))).collect();
+        let inputs = asm.inputs.iter().map(|(text, operand)| (text.clone(), self.value(operand, None))).collect();
+        let asm = Asm {
+            is_volatile: asm.is_volatile,
+            template: asm.template.clone(),
+            outputs,
+            inputs,
+            clobbers: asm.clobbers.clone(),
+        };
+        let ty = self.make(TyKind::Void);
+        Expr { kind: ExprKind::Asm(Box::new(asm)), ty, span }
+    }
+
+    fn tuple(&mut self, parts: &[ast::Expr], expected: Option<Ty>, span: Span) -> Expr {
+        let wanted: Option<Vec<Member>> = expected.and_then(|ty| match self.types.get(ty) {
+            TyKind::Tuple(members) if members.len() == parts.len() => Some(members.clone()),
+            _ => None,
+        });
+        let mut entries = Vec::new();
+        let mut members = Vec::new();
+        for (index, part) in parts.iter().enumerate() {
+            let want = wanted.as_ref().map(|members| &members[index]);
+            let mut value = self.value(part, want.map(|member| member.ty));
+            if let Some(want) = want {
+                value = match self.try_coerce(value, want.ty) {
+                    Ok(value) => value,
+                    Err(refusal) => refusal.0,
+                };
+            }
+            self.check_consumed(&value);
+            members.push(Member { name: None, ty: value.ty, quals: want.map_or(Quals::default(), |want| want.quals) });
+            entries.push((index as u64, Init::Value(value)));
+        }
+        let ty = self.make(TyKind::Tuple(members));
+        let list = InitList { ty, existentials: Vec::new(), entries, span };
+        Expr { kind: ExprKind::Aggregate(Box::new(Init::List(list))), ty, span }
+    }
+
+    fn statement_expression(&mut self, block: &ast::Block, expected: Option<Ty>, span: Span) -> Expr {
+        let outside = self.types.fresh_bounded(Kind::Any, self.level(), crate::types::Alias::Restricted);
+        let (block, ty) = self.block_with_value(block, expected);
+        let Some(ty) = ty else {
+            return self.wrong(Code::WrongType, span, "a statement expression ends with an expression");
+        };
+        if self.try_unify(outside, ty).is_err() {
+            let shown = self.show(ty);
+            return self.wrong(
+                Code::WrongType,
+                span,
+                format!("the value of type `{shown}` would leave the block that its region belongs to"),
+            );
+        }
+        Expr { kind: ExprKind::Statements(Box::new(block)), ty, span }
+    }
+
+    /// A constructor with its arguments, as a value of type `datatype T.C`.
+    pub fn construct(
+        &mut self,
+        id: DatatypeId,
+        index: u32,
+        arguments: &[ast::Expr],
+        expected: Option<Ty>,
+        span: Span,
+    ) -> Expr {
+        let args = self.datatype_arguments(id);
+        match expected.map(|ty| self.types.get(ty).clone()) {
+            Some(TyKind::Constructor(other, _, wanted) | TyKind::Datatype(other, wanted)) if other == id => {
+                for (&have, want) in args.iter().zip(wanted) {
+                    // What does not agree is found when the value is converted.
+                    let _ = self.try_unify(have, want);
+                }
+            }
+            _ => {}
+        }
+        let params = self.constructor_params(id, index, &args);
+        if params.len() != arguments.len() {
+            let name = self.declarations.datatype(id).constructors[index as usize].name;
+            return self.wrong(
+                Code::WrongArguments,
+                span,
+                format!("constructor `{name}` takes {} arguments, not {}", params.len(), arguments.len()),
+            );
+        }
+        let values = arguments.iter().zip(&params).map(|(argument, param)| self.argument(argument, param.ty)).collect();
+        let ty = self.make(TyKind::Constructor(id, index, args));
+        Expr { kind: ExprKind::Construct(id, index, values), ty, span }
+    }
+
+    /// Unknown arguments for a datatype's parameters.
+    pub fn datatype_arguments(&mut self, id: DatatypeId) -> Vec<Ty> {
+        let params = self.declarations.datatype(id).params.clone();
+        params.into_iter().map(|param| self.unknown_for(param)).collect()
+    }
+
+    /// A pointer type from its parts.
+    pub fn pointer_type(&mut self, pointer: Pointer) -> Ty {
+        self.make(TyKind::Pointer(pointer))
+    }
+
+    /// A place of array or function type becomes a pointer; everything else stays.
+    pub fn decay(&mut self, place: Expr) -> Expr {
+        let ty = match self.types.get(place.ty).clone() {
+            TyKind::Array(array) => {
+                let properties = self.properties(&place);
+                let len = array.len.unwrap_or_else(|| self.make(TyKind::Nat(0)));
+                let quals = Quals { is_const: array.quals.is_const || properties.quals.is_const, ..array.quals };
+                let mut pointer = self.pointer_to(array.element, quals, properties.region);
+                pointer.bound = self.make(TyKind::Thin(len));
+                pointer.zeroterm = array.zeroterm;
+                self.mark_address_taken(&place);
+                pointer
+            }
+            TyKind::Function(_) => {
+                let heap = self.make(TyKind::Heap);
+                self.pointer_to(place.ty, Quals::default(), heap)
+            }
+            _ => return place,
+        };
+        let ty = self.pointer_type(ty);
+        wrap(Coercion::Decay, place, ty)
+    }
+}
+
+/// A path as it was written.
+pub fn written(path: &ast::Path) -> String {
+    let mut text = String::new();
+    for part in &path.qualifier {
+        text.push_str(part.as_str());
+        text.push_str("::");
+    }
+    text + path.name.as_str()
+}
+
+/// Takes a conversion that was tried off again.
+fn unwrapped(value: Expr, ty: Ty) -> Expr {
+    let mut value = value;
+    loop {
+        match value.kind {
+            ExprKind::Coerce(_, inner) if value.ty != ty => value = *inner,
+            kind => return Expr { kind, ty, span: value.span },
+        }
+    }
+}
+
+/// Whether it is a type of characters.
+pub fn is_character(kind: &TyKind) -> bool {
+    matches!(kind, TyKind::Int(Signedness::Plain | Signedness::Signed | Signedness::Unsigned, IntSize::Char))
+}
+
+/// The characters of adjacent strings, without the 0 at the end.
+pub fn string_codes(parts: &[Symbol], wide: bool) -> Vec<u32> {
+    let mut codes = Vec::new();
+    for part in parts {
+        literals::characters(part.as_str(), wide, &mut codes);
+    }
+    codes
 }

@@ -1,13 +1,576 @@
-//! Initialisers and allocation.
+//! Initialisers: braces, designators, strings that fill arrays, comprehensions.
+//!
+//! Braces around the parts of arrays and structures inside may be left out, as in C. What is not named becomes zero, which must
+//! be a value of its type: a pointer that is never null has to be given.
 
 use super::Checker;
-use crate::ast;
-use crate::tree::Init;
-use crate::types::Ty;
+use super::coerce::is_zero;
+use super::expressions::{is_character, string_codes};
+use super::types::Position;
+use crate::ast::{self, Designator, ExprKind as Ast, Quals};
+use crate::diagnostics::Code;
+use crate::source::Span;
+use crate::tree::{Comprehension, Expr, ExprKind, Init, InitList};
+use crate::types::{AggregateId, Alias, Array, Kind, Ty, TyKind};
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+/// One part of braces: where it goes, and what.
+type Item = (Vec<Designator>, ast::Expr);
+
+/// Parts of braces that are still to be placed.
+struct Items<'a> {
+    parts: Vec<(&'a [Designator], &'a ast::Expr)>,
+    at: usize,
+}
+
+impl<'a> Items<'a> {
+    fn new(list: &'a [Item]) -> Items<'a> {
+        Items { parts: list.iter().map(|(designators, expr)| (&designators[..], expr)).collect(), at: 0 }
+    }
+
+    fn one(designators: &'a [Designator], expr: &'a ast::Expr) -> Items<'a> {
+        Items { parts: vec![(designators, expr)], at: 0 }
+    }
+
+    fn first(&self) -> Option<(&'a [Designator], &'a ast::Expr)> {
+        self.parts.get(self.at).copied()
+    }
+
+    fn advance(&mut self) {
+        self.at += 1;
+    }
+}
 
 impl Checker<'_> {
-    /// An initial value for something of this type; gives back the type, completed.
-    pub fn initialiser(&mut self, init: &ast::Expr, ty: Ty) -> (Init, Ty) {
-        (Init::Value(self.expr(init, Some(ty))), ty)
+    /// The initial value of an object of type `ty`. The type comes back with its length, if it is an array without one.
+    pub fn initialiser(&mut self, expr: &ast::Expr, ty: Ty) -> (Init, Ty) {
+        let target = self.types.get(ty).clone();
+        match (&expr.kind, target) {
+            (Ast::Init(list), TyKind::Array(array)) => self.array_braces(Items::new(list), array, expr.span),
+            (Ast::Init(list), TyKind::Aggregate(..) | TyKind::Tuple(_)) => {
+                let init = self.list_for(Items::new(list), ty, expr.span);
+                (init, ty)
+            }
+            (Ast::Init(list), TyKind::Evar(_)) => {
+                let value = self.braces(list, None, expr.span);
+                let value = self.coerce(value, ty, expr.span);
+                (unwrap_aggregate(value), ty)
+            }
+            (Ast::Init(list), _) => match &list[..] {
+                [(designators, only)] if designators.is_empty() => self.initialiser(only, ty),
+                _ => {
+                    let shown = self.show(ty);
+                    let wrong =
+                        self.wrong(Code::WrongType, expr.span, format!("braces do not make a value of type `{shown}`"));
+                    (Init::Value(wrong), ty)
+                }
+            },
+            (Ast::Str(parts, false), TyKind::Array(array)) if is_character(self.types.get(array.element)) => {
+                let bytes = string_codes(parts, false).into_iter().map(|code| code as u8).collect();
+                self.string_array(bytes, array, expr.span)
+            }
+            (Ast::For(..) | Ast::ForType(..), TyKind::Array(array)) => self.array_comprehension(expr, array),
+            _ => {
+                let value = self.value(expr, Some(ty));
+                let value = self.coerce(value, ty, expr.span);
+                self.check_consumed(&value);
+                (unwrap_aggregate(value), ty)
+            }
+        }
+    }
+
+    /// A value where braces may stand for one of type `ty`: arguments, right sides of assignments.
+    pub fn braces_or_value(&mut self, expr: &ast::Expr, ty: Ty) -> Expr {
+        match &expr.kind {
+            Ast::Init(list) => self.braces(list, Some(ty), expr.span),
+            _ => self.value(expr, Some(ty)),
+        }
+    }
+
+    /// `{..}` as an expression: of the type that is wanted, or an array of what stands in it.
+    pub fn braces(&mut self, list: &[Item], expected: Option<Ty>, span: Span) -> Expr {
+        match expected.map(|ty| (ty, self.types.get(ty).clone())) {
+            Some((ty, TyKind::Aggregate(..) | TyKind::Tuple(_) | TyKind::Array(_))) => {
+                self.braces_value(list, ty, span)
+            }
+            _ => {
+                let element = self.types.fresh_bounded(Kind::Any, self.level(), Alias::Restricted);
+                let zeroterm = self.truth(false);
+                let ty = self.make(TyKind::Array(Array { element, quals: Quals::default(), len: None, zeroterm }));
+                self.braces_value(list, ty, span)
+            }
+        }
+    }
+
+    /// `(T){..}` and `S{..}`: an object with this initial value.
+    pub fn braces_value(&mut self, list: &[Item], ty: Ty, span: Span) -> Expr {
+        let (init, ty) = match self.types.get(ty).clone() {
+            TyKind::Array(array) => self.array_braces(Items::new(list), array, span),
+            TyKind::Aggregate(..) | TyKind::Tuple(_) => (self.list_for(Items::new(list), ty, span), ty),
+            _ => match list {
+                [(designators, only)] if designators.is_empty() => self.initialiser(only, ty),
+                _ => {
+                    let shown = self.show(ty);
+                    let wrong = self.wrong(Code::WrongType, span, format!("braces do not make a `{shown}`"));
+                    return wrong;
+                }
+            },
+        };
+        Expr { kind: ExprKind::Aggregate(Box::new(init)), ty, span }
+    }
+
+    fn array_braces(&mut self, mut items: Items<'_>, array: Array, span: Span) -> (Init, Ty) {
+        if let ([(designators, only)], true) = (&items.parts[..], is_character(self.types.get(array.element)))
+            && designators.is_empty()
+            && matches!(only.kind, Ast::Str(_, false))
+        {
+            let ty = self.make(TyKind::Array(array));
+            return self.initialiser(only, ty);
+        }
+        let (entries, len) = self.array_entries(&mut items, &array, true);
+        if let (true, Some(last)) = (self.is_true(array.zeroterm), items.parts.last())
+            && array.len.is_none()
+        {
+            let zero = match entries.last_key_value() {
+                Some((_, Init::Value(value))) => is_zero(value) || matches!(value.kind, ExprKind::Null),
+                _ => false,
+            };
+            if !zero {
+                self.error(Code::WrongType, last.1.span, "a zero-terminated array ends with zero");
+            }
+        }
+        let len = match array.len {
+            Some(len) => len,
+            None => self.make(TyKind::Nat(len)),
+        };
+        if let TyKind::Nat(count) = *self.types.get(len)
+            && (entries.len() as u64) < count
+        {
+            self.check_zeroable(array.element, span, "the elements that are left out");
+        }
+        let ty = self.make(TyKind::Array(Array { len: Some(len), ..array }));
+        let entries = entries.into_iter().collect();
+        (Init::List(InitList { ty, existentials: Vec::new(), entries, span }), ty)
+    }
+
+    /// Elements from `items`; with `all` what is left over is an error, otherwise it is left for the parts that follow.
+    fn array_entries(&mut self, items: &mut Items<'_>, array: &Array, all: bool) -> (BTreeMap<u64, Init>, u64) {
+        let limit = array.len.and_then(|len| match self.types.get(len) {
+            TyKind::Nat(count) => Some(*count),
+            _ => None,
+        });
+        let mut entries = BTreeMap::new();
+        let (mut at, mut len) = (0u64, 0u64);
+        loop {
+            if !all && limit.is_some_and(|limit| at >= limit) {
+                break;
+            }
+            let Some((designators, expr)) = items.first() else { break };
+            let mut inner: &[Designator] = &[];
+            match designators.split_first() {
+                Some(_) if !all => break,
+                Some((Designator::Index(index), rest)) => {
+                    let index_value = self.value(index, None);
+                    match self.constant(&index_value).and_then(|index| u64::try_from(index).ok()) {
+                        Some(index) => at = index,
+                        None => self.error(Code::WrongType, index.span, "the index of an element is a constant"),
+                    }
+                    inner = rest;
+                }
+                Some((Designator::Field(name), _)) => {
+                    self.error(Code::WrongType, name.span, "elements of an array have no names");
+                }
+                None => {}
+            }
+            if limit.is_some_and(|limit| at >= limit) {
+                self.error(Code::WrongType, expr.span, "the array has fewer elements");
+                items.advance();
+                continue;
+            }
+            let init = self.part(items, array.element, inner);
+            put(&mut entries, at, init);
+            at = at.saturating_add(1);
+            len = len.max(at);
+        }
+        (entries, len)
+    }
+
+    /// One part of braces, of type `ty`: its own braces, a value, or as many of the following as it takes.
+    fn part(&mut self, items: &mut Items<'_>, ty: Ty, designators: &[Designator]) -> Init {
+        let Some((_, expr)) = items.first() else {
+            return Init::Value(Expr::error(&mut self.types, Span::default()));
+        };
+        if !designators.is_empty() {
+            items.advance();
+            return self.list_for(Items::one(designators, expr), ty, expr.span);
+        }
+        let scalar = matches!(
+            expr.kind,
+            Ast::Int(_) | Ast::Float(_) | Ast::Char(..) | Ast::Str(..) | Ast::Null | Ast::Unary(..) | Ast::Binary(..)
+        );
+        match self.types.get(ty).clone() {
+            TyKind::Array(array) if !matches!(expr.kind, Ast::Init(_) | Ast::For(..) | Ast::ForType(..)) => {
+                let string = matches!(expr.kind, Ast::Str(..)) && is_character(self.types.get(array.element));
+                if !string {
+                    let span = expr.span;
+                    let (entries, _) = self.array_entries(items, &array, false);
+                    let entries = entries.into_iter().collect();
+                    return Init::List(InitList { ty, existentials: Vec::new(), entries, span });
+                }
+            }
+            TyKind::Aggregate(id, args) if scalar => {
+                let span = expr.span;
+                return self.aggregate_with(items, id, &args, ty, &[], false, span);
+            }
+            _ => {}
+        }
+        items.advance();
+        self.initialiser(expr, ty).0
+    }
+
+    /// Braces for a structure, union or tuple.
+    fn list_for(&mut self, mut items: Items<'_>, ty: Ty, span: Span) -> Init {
+        match self.types.get(ty).clone() {
+            TyKind::Aggregate(id, args) => {
+                let init = self.aggregate_with(&mut items, id, &args, ty, &[], true, span);
+                if let Some((_, extra)) = items.first() {
+                    self.error(Code::WrongArguments, extra.span, "there are fewer members");
+                }
+                init
+            }
+            TyKind::Tuple(members) => {
+                let have = items.parts.len();
+                if members.len() != have {
+                    let want = members.len();
+                    self.error(Code::WrongArguments, span, format!("the tuple has {want} components, not {have}"));
+                }
+                let mut entries = Vec::new();
+                for (index, member) in members.iter().enumerate().take(have) {
+                    entries.push((index as u64, self.part(&mut items, member.ty, &[])));
+                }
+                Init::List(InitList { ty, existentials: Vec::new(), entries, span })
+            }
+            TyKind::Array(array) => self.array_braces(items, array, span).0,
+            _ => {
+                let shown = self.show(ty);
+                Init::Value(self.wrong(Code::WrongType, span, format!("`{shown}` has no members")))
+            }
+        }
+    }
+
+    /// Members from `items`; without `all`, as many as there are. `witnesses` are for what the aggregate binds.
+    #[allow(clippy::too_many_arguments, reason = "an aggregate, and what is known of it")]
+    fn aggregate_with(
+        &mut self,
+        items: &mut Items<'_>,
+        id: AggregateId,
+        args: &[Ty],
+        ty: Ty,
+        witnesses: &[Ty],
+        all: bool,
+        span: Span,
+    ) -> Init {
+        let aggregate = self.declarations.aggregate(id);
+        let is_union = aggregate.is_union;
+        let Some(body) = &aggregate.body else {
+            let shown = self.show(ty);
+            return Init::Value(self.wrong(Code::Incomplete, span, format!("the members of `{shown}` are not known")));
+        };
+        let (bound, constraints, count) = (body.existentials.clone(), body.constraints.clone(), body.fields.len());
+        let mut map = HashMap::new();
+        let mut existentials = Vec::with_capacity(bound.len());
+        for (index, &var) in bound.iter().enumerate() {
+            let unknown = self.unknown_for(var);
+            if let Some(&witness) = witnesses.get(index)
+                && self.try_unify(unknown, witness).is_err()
+            {
+                let shown = self.show(witness);
+                let name = self.types.var(var).name;
+                self.error(Code::WrongType, span, format!("`{shown}` cannot be `{name}`: the kinds differ"));
+            }
+            map.insert(var, unknown);
+            existentials.push(unknown);
+        }
+        let mut entries = BTreeMap::new();
+        let mut at = 0;
+        while let Some((designators, expr)) = items.first() {
+            let mut inner: &[Designator] = &[];
+            let mut path = Vec::new();
+            match designators.split_first() {
+                Some(_) if !all => break,
+                Some((Designator::Field(name), rest)) => {
+                    match self.find_member(ty, *name) {
+                        Some(steps) => {
+                            at = steps[0].0;
+                            path = steps[1..].iter().map(|step| step.0).collect();
+                        }
+                        None => {
+                            let shown = self.show(ty);
+                            let name = name.name;
+                            self.error(Code::UnknownName, expr.span, format!("`{shown}` has no member `{name}`"));
+                            items.advance();
+                            continue;
+                        }
+                    }
+                    inner = rest;
+                }
+                Some((Designator::Index(index), _)) => {
+                    self.error(Code::WrongType, index.span, "members have names, not numbers");
+                }
+                None => {
+                    while at < count && entries.contains_key(&(at as u64)) {
+                        at += 1;
+                    }
+                }
+            }
+            if at >= count || is_union && !entries.is_empty() {
+                break;
+            }
+            let (member, _) = self.member_type(id, args, at);
+            let member = self.types.substitute(member, &map);
+            let init = if path.is_empty() {
+                self.part(items, member, inner)
+            } else {
+                self.nested_part(items, member, &path, inner)
+            };
+            put(&mut entries, at as u64, init);
+            at += 1;
+        }
+        if !is_union {
+            for index in 0..count {
+                if !entries.contains_key(&(index as u64)) {
+                    let (member, _) = self.member_type(id, args, index);
+                    let name = self.declarations.aggregate(id).body.as_ref().and_then(|body| body.fields[index].name);
+                    let what = name.map_or("an unnamed member".to_owned(), |name| format!("member `{name}`"));
+                    self.check_zeroable(member, span, &what);
+                }
+            }
+        }
+        if !constraints.is_empty() {
+            let constraints: Vec<_> =
+                constraints.iter().map(|constraint| self.types.substitute_constraint(constraint, &map)).collect();
+            self.require_constraints(&constraints, span);
+        }
+        Init::List(InitList { ty, existentials, entries: entries.into_iter().collect(), span })
+    }
+
+    /// A member found through unnamed aggregates.
+    fn nested_part(&mut self, items: &mut Items<'_>, ty: Ty, path: &[usize], inner: &[Designator]) -> Init {
+        let TyKind::Aggregate(id, args) = self.types.get(ty).clone() else { return self.part(items, ty, inner) };
+        let span = items.first().map_or(Span::default(), |(_, expr)| expr.span);
+        let (member, _) = self.member_type(id, &args, path[0]);
+        let init = match path {
+            [_] => self.part(items, member, inner),
+            [_, rest @ ..] => self.nested_part(items, member, rest, inner),
+            [] => return self.part(items, ty, inner),
+        };
+        Init::List(InitList { ty, existentials: Vec::new(), entries: vec![(path[0] as u64, init)], span })
+    }
+
+    /// ``S{<T> ..}`` with what it must be an instance of.
+    pub fn struct_value(
+        &mut self,
+        path: &ast::Path,
+        types: &[ast::Type],
+        list: &[Item],
+        expected: Option<Ty>,
+        span: Span,
+    ) -> Expr {
+        let Some(id) = self.lookup_aggregate(path) else {
+            let name = super::expressions::written(path);
+            return self.wrong(Code::UnknownName, path.span, format!("there is no structure `{name}`"));
+        };
+        let witnesses: Vec<Ty> = types.iter().map(|ty| self.read_type(ty, Position::Body).0).collect();
+        let (ty, args) = self.aggregate_for(id, expected);
+        let mut items = Items::new(list);
+        let init = self.aggregate_with(&mut items, id, &args, ty, &witnesses, true, span);
+        if let Some((_, extra)) = items.first() {
+            self.error(Code::WrongArguments, extra.span, "there are fewer members");
+        }
+        Expr { kind: ExprKind::Aggregate(Box::new(init)), ty, span }
+    }
+
+    /// `S(a, b)`: a structure from its members in order.
+    pub fn struct_of(&mut self, id: AggregateId, arguments: &[ast::Expr], expected: Option<Ty>, span: Span) -> Expr {
+        let items = Items { parts: arguments.iter().map(|argument| (&[][..], argument)).collect(), at: 0 };
+        let (ty, _) = self.aggregate_for(id, expected);
+        let init = self.list_for(items, ty, span);
+        Expr { kind: ExprKind::Aggregate(Box::new(init)), ty, span }
+    }
+
+    /// An aggregate with unknown arguments, or those of the type that is wanted.
+    fn aggregate_for(&mut self, id: AggregateId, expected: Option<Ty>) -> (Ty, Vec<Ty>) {
+        let params = self.declarations.aggregate(id).params.clone();
+        let args: Vec<Ty> = params.into_iter().map(|param| self.unknown_for(param)).collect();
+        let ty = self.make(TyKind::Aggregate(id, args.clone()));
+        if let Some(expected) = expected
+            && matches!(self.types.get(expected), TyKind::Aggregate(other, _) if *other == id)
+        {
+            // What does not agree is found when the value is converted.
+            let _ = self.try_unify(ty, expected);
+        }
+        (ty, args)
+    }
+
+    fn string_array(&mut self, bytes: Vec<u8>, array: Array, span: Span) -> (Init, Ty) {
+        let needed = bytes.len() as u64;
+        let len = match array.len {
+            Some(len) => len,
+            None => self.make(TyKind::Nat(needed + 1)),
+        };
+        if let TyKind::Nat(count) = *self.types.get(len) {
+            let room = if self.is_true(array.zeroterm) { needed + 1 } else { needed };
+            if room > count {
+                self.error(Code::WrongType, span, format!("the string needs {room} characters, and there are {count}"));
+            }
+        }
+        let ty = self.make(TyKind::Array(Array { len: Some(len), ..array }));
+        (Init::String(bytes), ty)
+    }
+
+    fn array_comprehension(&mut self, expr: &ast::Expr, array: Array) -> (Init, Ty) {
+        let comprehension = self.comprehension(expr, Some(array.element), self.is_true(array.zeroterm));
+        let Some((comprehension, count)) = comprehension else {
+            let ty = self.make(TyKind::Array(array));
+            return (Init::Value(Expr::error(&mut self.types, expr.span)), ty);
+        };
+        let total = count.map(|count| count + u64::from(comprehension.zeroterm));
+        match (array.len, total) {
+            (None, Some(total)) => {
+                let len = Some(self.make(TyKind::Nat(total)));
+                let ty = self.make(TyKind::Array(Array { len, ..array }));
+                (Init::Comprehension(Box::new(comprehension)), ty)
+            }
+            (Some(len), Some(total)) => {
+                let have = self.make(TyKind::Nat(total));
+                if self.try_unify(len, have).is_err() {
+                    let want = self.show(len);
+                    self.error(Code::WrongType, expr.span, format!("the array has {want} elements, not {total}"));
+                }
+                let ty = self.make(TyKind::Array(array));
+                (Init::Comprehension(Box::new(comprehension)), ty)
+            }
+            (_, None) => {
+                self.error(Code::WrongType, expr.span, "the length of an array is a constant");
+                let ty = self.make(TyKind::Array(array));
+                (Init::Comprehension(Box::new(comprehension)), ty)
+            }
+        }
+    }
+
+    /// A comprehension as a value: an array of a constant number of elements.
+    pub fn comprehension_value(&mut self, expr: &ast::Expr, expected: Option<Ty>) -> Expr {
+        let array = match expected.map(|ty| self.types.get(ty).clone()) {
+            Some(TyKind::Array(array)) => array,
+            _ => {
+                let element = self.types.fresh_bounded(Kind::Any, self.level(), Alias::Restricted);
+                let zeroterm = self.truth(false);
+                Array { element, quals: Quals::default(), len: None, zeroterm }
+            }
+        };
+        let (init, ty) = self.array_comprehension(expr, array);
+        Expr { kind: ExprKind::Aggregate(Box::new(init)), ty, span: expr.span }
+    }
+
+    /// `{for i < n : e}` with its number of elements, where that is constant.
+    pub fn comprehension(
+        &mut self,
+        expr: &ast::Expr,
+        element: Option<Ty>,
+        zeroterm: bool,
+    ) -> Option<(Comprehension, Option<u64>)> {
+        let (name, len, body) = match &expr.kind {
+            Ast::For(name, len, body) => (name, len, Ok(body)),
+            Ast::ForType(name, len, ty) => (name, len, Err(ty)),
+            _ => return None,
+        };
+        let len = self.index_value(len);
+        let count = self.constant(&len).and_then(|count| u64::try_from(count).ok());
+        if self.body.is_none() {
+            self.error(Code::Unsupported, expr.span, "a comprehension outside of functions cannot be compiled yet");
+            return None;
+        }
+        self.open_block(None, expr.span);
+        let size = self.size_type();
+        let quals = Quals { is_const: true, ..Quals::default() };
+        let index = self.new_local(name.name, size, quals, name.span);
+        self.bind_local(name.name, index);
+        let element = element.unwrap_or_else(|| self.types.fresh_bounded(Kind::Any, self.level(), Alias::Restricted));
+        let value = match body {
+            Ok(body) => {
+                let value = self.braces_or_value(body, element);
+                let value = self.coerce(value, element, body.span);
+                self.check_consumed(&value);
+                Some(value)
+            }
+            Err(ty) => {
+                let (ty, _) = self.read_type(ty, Position::Body);
+                if self.try_unify(element, ty).is_err() {
+                    let (have, want) = (self.show(ty), self.show(element));
+                    self.error(Code::WrongType, expr.span, format!("the elements are `{want}`, not `{have}`"));
+                }
+                None
+            }
+        };
+        self.close_block();
+        Some((Comprehension { index, len, value, element, zeroterm }, count))
+    }
+
+    /// Reports if zero is not a value of a type.
+    fn check_zeroable(&mut self, ty: Ty, span: Span, what: &str) {
+        if !self.is_zeroable(ty) {
+            let shown = self.show(ty);
+            self.error(Code::WrongType, span, format!("{what} must be given: zero is not a value of type `{shown}`"));
+        }
+    }
+
+    /// Whether all bytes zero is a value of the type.
+    pub fn is_zeroable(&mut self, ty: Ty) -> bool {
+        match self.types.get(ty).clone() {
+            TyKind::Pointer(pointer) => !self.is_false(pointer.nullable),
+            TyKind::Array(array) => self.is_zeroable(array.element),
+            TyKind::Tuple(members) => members.iter().all(|member| self.is_zeroable(member.ty)),
+            TyKind::Aggregate(id, args) => {
+                let aggregate = self.declarations.aggregate(id);
+                let Some(body) = &aggregate.body else { return false };
+                if !body.existentials.is_empty() {
+                    return false;
+                }
+                let (count, tagged) = (body.fields.len(), aggregate.is_tagged);
+                !tagged
+                    && (0..count).all(|index| {
+                        let (ty, _) = self.member_type(id, &args, index);
+                        self.is_zeroable(ty)
+                    })
+            }
+            TyKind::Var(_) | TyKind::Datatype(..) | TyKind::Constructor(..) | TyKind::Function(_) => false,
+            TyKind::RegionHandle(_) | TyKind::TagHandle(_) | TyKind::AqualHandle(_) => false,
+            _ => true,
+        }
+    }
+}
+
+/// A later part for the same place takes precedence; parts of parts are brought together.
+fn put(entries: &mut BTreeMap<u64, Init>, at: u64, init: Init) {
+    match (entries.remove(&at), init) {
+        (Some(Init::List(old)), Init::List(new)) => {
+            let mut merged: BTreeMap<u64, Init> = old.entries.into_iter().collect();
+            for (index, init) in new.entries {
+                put(&mut merged, index, init);
+            }
+            entries.insert(at, Init::List(InitList { entries: merged.into_iter().collect(), ..new }));
+        }
+        (_, init) => {
+            entries.insert(at, init);
+        }
+    }
+}
+
+/// A value in braces is its own initialiser.
+pub fn unwrap_aggregate(value: Expr) -> Init {
+    match value.kind {
+        ExprKind::Aggregate(init) => *init,
+        _ => Init::Value(value),
     }
 }

@@ -15,13 +15,17 @@
 //! | [`aggregates`] | structures, unions, enumerations, datatypes |
 //! | [`constant`] | constant expressions, sizes and layouts |
 //! | [`expressions`] | expressions |
-//! | [`calls`] | calls: instantiation, variable arguments, formats |
+//! | [`operators`] | arithmetic, comparison, assignment, swap |
+//! | [`access`] | places: members, elements, what pointers lead to, addresses |
+//! | [`literals`], [`numbers`] | literals; arithmetic types and their conversions |
+//! | [`calls`], [`formats`] | calls: instantiation, variable arguments, inferred aliases; format strings |
 //! | [`coerce`] | may a value of this type stand where that type is wanted, and by which conversion |
-//! | [`init`] | initialisers, `new`, `malloc` |
+//! | [`init`], [`allocate`] | initialisers; `new`, `malloc` |
 //! | [`statements`] | statements but those with patterns |
 //! | [`patterns`] | `switch`, `try`, `let`: patterns, exhaustiveness |
 //! | [`effects`] | which regions are live here; constraints |
 //! | [`regions`] | declarations of regions |
+//! | [`owning`] | copies of unique and counted pointers |
 //!
 //! # Errors
 //!
@@ -34,8 +38,10 @@
 //! [`declare`] defaults what stayed unknown: regions become the heap, qualifiers aliasable, bounds thin of one element, nullable true,
 //! zero-terminated false, types `void *`'s word is never guessed: an unknown type is an `int`.
 
+pub mod access;
 pub mod aggregates;
 pub mod agree;
+pub mod allocate;
 pub mod bodies;
 pub mod calls;
 pub mod coerce;
@@ -43,11 +49,14 @@ pub mod constant;
 pub mod declare;
 pub mod effects;
 pub mod expressions;
+pub mod formats;
 pub mod functions;
 pub mod init;
 pub mod literals;
 pub mod names;
 pub mod numbers;
+pub mod operators;
+pub mod owning;
 pub mod patterns;
 pub mod regions;
 pub mod statements;
@@ -87,6 +96,7 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         c_bodies: Vec::new(),
         current_region: TyVar(0),
         body: None,
+        tail: None,
     };
     checker.predeclare();
     checker.items(items);
@@ -127,6 +137,8 @@ pub struct Checker<'a> {
     pub current_region: TyVar,
     /// The function being checked.
     pub body: Option<Body>,
+    /// The value that the block being checked ends with, in a statement expression.
+    tail: Option<statements::Tail>,
 }
 
 /// The state of checking a function's body.
@@ -154,13 +166,19 @@ pub struct Body {
     pub pending: Vec<effects::Pending>,
     /// The bindings of the next clause's pattern, for `fallthru`; `None` outside of clauses.
     pub fallthru: Vec<Option<Vec<LocalId>>>,
+    /// How many calls were typed a second time: see [`calls`].
+    pub retries: u32,
 }
 
 /// A block around the place being checked.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct BlockState {
     /// Its region.
     pub region: TyVar,
+    /// [`Body::level`] before it.
+    pub level: u32,
+    /// [`Body::capability`] before it.
+    pub capability: effects::Capability,
 }
 
 impl Checker<'_> {

@@ -642,14 +642,30 @@ impl Types {
             varargs.ty = self.rebuild(varargs.ty, replace);
         }
         for constraint in &mut function.constraints {
-            match constraint {
-                Constraint::Subset(a, b) | Constraint::Disjoint(a, b) | Constraint::AqualBound(a, b) => {
-                    *a = self.rebuild(*a, replace);
-                    *b = self.rebuild(*b, replace);
-                }
-                Constraint::Single(a) => *a = self.rebuild(*a, replace),
-            }
+            *constraint = self.rebuild_constraint(constraint, replace);
         }
+    }
+
+    fn rebuild_constraint(
+        &mut self,
+        constraint: &Constraint,
+        replace: &mut dyn FnMut(&mut Types, Ty) -> Option<Ty>,
+    ) -> Constraint {
+        let mut part = |ty| self.rebuild(ty, replace);
+        match *constraint {
+            Constraint::Subset(a, b) => Constraint::Subset(part(a), part(b)),
+            Constraint::Disjoint(a, b) => Constraint::Disjoint(part(a), part(b)),
+            Constraint::AqualBound(a, b) => Constraint::AqualBound(part(a), part(b)),
+            Constraint::Single(a) => Constraint::Single(part(a)),
+        }
+    }
+
+    /// `constraint` with type variables replaced.
+    pub fn substitute_constraint(&mut self, constraint: &Constraint, map: &HashMap<TyVar, Ty>) -> Constraint {
+        self.rebuild_constraint(constraint, &mut |types, ty| match types.get(ty) {
+            TyKind::Var(var) => map.get(var).copied(),
+            _ => None,
+        })
     }
 
     /// The alias qualifier of a value of this type: a pointer's own, ``aquals(`a)`` of a variable, aliasable for the rest.

@@ -1,0 +1,30 @@
+//! Unique and counted pointers where values are read: what may be copied, and from where.
+
+use super::Checker;
+use crate::diagnostics::Code;
+use crate::ownership;
+use crate::tree::Expr;
+use crate::types::Ty;
+
+impl Checker<'_> {
+    /// Whether copying a value of this type consumes it.
+    pub fn is_owned(&mut self, ty: Ty) -> bool {
+        ownership::is_owned(&mut self.types, &self.declarations, ty)
+    }
+
+    /// Whether nothing but this expression leads to its value.
+    pub fn is_unique_path(&self, expr: &Expr) -> bool {
+        ownership::is_unique_path(&self.types, expr)
+    }
+
+    /// A value is copied out of its place: reports if that would make a second owner.
+    pub fn check_consumed(&mut self, value: &Expr) {
+        if !self.is_unique_path(value) && self.is_owned(value.ty) {
+            self.error(
+                Code::NotUnique,
+                value.span,
+                "a unique or counted pointer cannot be copied from here, where other pointers may lead to; swap it out with `:=:`",
+            );
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Which types hold unique or counted pointers, and which places are the only way to what they hold.
+//!
+//! A value is *owned* if copying it would make a second owner: a pointer whose alias qualifier is not (only) `ALIASABLE`, a value of a
+//! type variable that may be such a pointer, and structures that have one among their members. Copying an owned value consumes
+//! the place it is copied from, which is only sound if no other path leads there: a *unique path* is a local variable, a member
+//! of a unique path, or what a unique pointer in a unique path points to.
+
+use crate::tree::{Coercion, Declarations, Expr, ExprKind, StmtKind};
+use crate::types::{Alias, Ty, TyKind, Types};
+use std::collections::HashMap;
+
+/// Whether a value of this type must not be copied without consuming it.
+pub fn is_owned(types: &mut Types, declarations: &Declarations, ty: Ty) -> bool {
+    match types.get(ty) {
+        TyKind::Pointer(pointer) => types.alias_bound(pointer.aqual) != Alias::Aliasable,
+        TyKind::Var(var) => types.var(*var).alias != Alias::Aliasable,
+        TyKind::Tuple(members) => {
+            let members: Vec<Ty> = members.iter().map(|member| member.ty).collect();
+            members.into_iter().any(|member| is_owned(types, declarations, member))
+        }
+        TyKind::Aggregate(id, args) => {
+            let aggregate = declarations.aggregate(*id);
+            let Some(body) = &aggregate.body else { return false };
+            let map = aggregate.params.iter().copied().zip(args.iter().copied()).collect();
+            body.fields.iter().any(|field| is_owned_member(types, declarations, field.ty, &map))
+        }
+        TyKind::Constructor(id, index, args) => {
+            let datatype = declarations.datatype(*id);
+            let Some(constructor) = datatype.constructors.get(*index as usize) else { return false };
+            let map = datatype.params.iter().copied().zip(args.iter().copied()).collect();
+            constructor.params.iter().any(|param| is_owned_member(types, declarations, param.ty, &map))
+        }
+        _ => false,
+    }
+}
+
+/// Numbers and the like need no substitution to be told apart from owned values.
+fn is_owned_member(
+    types: &mut Types,
+    declarations: &Declarations,
+    ty: Ty,
+    map: &HashMap<crate::types::TyVar, Ty>,
+) -> bool {
+    match types.get(ty) {
+        TyKind::Pointer(pointer) => {
+            let aqual = pointer.aqual;
+            let aqual = types.substitute(aqual, map);
+            types.alias_bound(aqual) != Alias::Aliasable
+        }
+        TyKind::Var(_) | TyKind::Tuple(_) | TyKind::Aggregate(..) | TyKind::Constructor(..) => {
+            let ty = types.substitute(ty, map);
+            is_owned(types, declarations, ty)
+        }
+        _ => false,
+    }
+}
+
+/// Whether a pointer of this type is known to be the only one to its object.
+pub fn is_unique_pointer(types: &Types, ty: Ty) -> bool {
+    match types.get(ty) {
+        TyKind::Pointer(pointer) => types.alias_bound(pointer.aqual) == Alias::Unique,
+        TyKind::Var(var) => types.var(*var).alias == Alias::Unique,
+        _ => false,
+    }
+}
+
+/// Whether nothing but `expr` leads to its value: a unique path, or a value that was just made.
+pub fn is_unique_path(types: &Types, expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Global(_) | ExprKind::Index(..) => false,
+        ExprKind::Deref(pointer, _) => is_unique_pointer(types, pointer.ty) && is_unique_path(types, pointer),
+        ExprKind::Member(inner, _) | ExprKind::TaggedMember(inner, ..) => is_unique_path(types, inner),
+        ExprKind::Coerce(coercion, inner) => *coercion != Coercion::Decay && is_unique_path(types, inner),
+        ExprKind::Comma(_, last) => is_unique_path(types, last),
+        ExprKind::Conditional(_, then, other) => is_unique_path(types, then) && is_unique_path(types, other),
+        ExprKind::Statements(block) => match block.statements.last().map(|last| &last.kind) {
+            Some(StmtKind::Expr(last)) => is_unique_path(types, last),
+            _ => true,
+        },
+        _ => true,
+    }
+}
