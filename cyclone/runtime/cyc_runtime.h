@@ -164,12 +164,25 @@ _CYC_INLINE struct _cyc_fat _cyc_fat_plus(struct _cyc_fat f, _cyc_size size, _cy
   return f;
 }
 
-/* The address of `f[index]`; throws Array_bounds where there is no such element (so for the null pointer too). */
+/* The address of `f[index]`; throws Array_bounds where there is no such element (so for the null pointer too). What a loop
+   that steps the index leaves unchanged stands together, for the C compiler to move out of it; a loop that moves the pointer
+   is served best by the first form. */
 _CYC_INLINE void *_cyc_fat_at_from(struct _cyc_fat f, _cyc_size size, _cyc_index index, const char *file, unsigned line) {
-  f = _cyc_fat_plus(f, size, index);
-  if (_cyc_unlikely((_cyc_size)f.curr < (_cyc_size)f.base || (_cyc_size)f.curr >= (_cyc_size)f.last))
+  if (__builtin_constant_p(index) && index == 0) {
+    if (_cyc_unlikely((_cyc_size)f.curr < (_cyc_size)f.base || (_cyc_size)f.curr >= (_cyc_size)f.last))
+      _cyc_throw_bounds_at(file, line);
+    return f.curr;
+  }
+  _cyc_size offset;
+  if ((size & (size - 1)) == 0) {
+    offset = (_cyc_size)f.curr - (_cyc_size)f.base + size * (_cyc_size)index;
+  } else {
+    f = _cyc_fat_plus(f, size, index);
+    offset = (_cyc_size)f.curr - (_cyc_size)f.base;
+  }
+  if (_cyc_unlikely(offset >= (_cyc_size)f.last - (_cyc_size)f.base))
     _cyc_throw_bounds_at(file, line);
-  return f.curr;
+  return f.base + offset;
 }
 #define _cyc_fat_at(f, size, index) _cyc_fat_at_from((f), (size), (_cyc_index)(index), __FILE__, __LINE__)
 
