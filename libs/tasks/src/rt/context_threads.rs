@@ -2,8 +2,8 @@
 //! do not understand a change of the stack pointer (the thread and memory sanitizers, Miri). Chosen by `--cfg ebb_threads`; it stands in
 //! for `context.rs` and means the same.
 //!
-//! A thread waits at its baton for an order: to go on, to run a task, or (in a call) that the task has returned. A thread whose
-//! task has left it for good waits for the next task where it is, so its stack grows a little with each.
+//! A thread waits at its baton for an order: to go on, to run a task, or (in a call) that the task has returned. A task that leaves
+//! its thread for good says who goes on, and returns; the thread then passes the baton on and waits for its next task.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -32,8 +32,8 @@ impl Context {
         0
     }
 
-    fn send(&self, order: Order) {
-        self.baton.get().expect("only a suspended task is resumed").send(order);
+    fn baton(&self) -> &'static Baton {
+        self.baton.get().expect("only a suspended task is resumed")
     }
 }
 
@@ -65,6 +65,8 @@ unsafe impl Send for Job {}
 
 std::thread_local! {
     static OWN: &'static Baton = Box::leak(Box::default());
+    /// Who goes on when this thread's task, which was detached, has returned.
+    static LEFT_FOR: Cell<Option<&'static Baton>> = const { Cell::new(None) };
 }
 
 /// Threads that wait for a task to run.
@@ -103,7 +105,10 @@ fn serve() -> ! {
         // SAFETY: `call_on` passed what it was given for this.
         unsafe { (job.enter)(job.argument, job.runtime) };
         free(own);
-        job.caller.send(Order::Returned);
+        match LEFT_FOR.take() {
+            Some(next) => next.send(Order::GoOn),
+            None => job.caller.send(Order::Returned),
+        }
     }
 }
 
@@ -130,7 +135,7 @@ fn take_free() -> &'static Baton {
 /// As there.
 pub(crate) unsafe fn exchange(save: &Context, to: &Context) {
     save.baton.set(Some(Baton::own()));
-    to.send(Order::GoOn);
+    to.baton().send(Order::GoOn);
     wait_to_go_on();
 }
 
@@ -140,7 +145,7 @@ pub(crate) unsafe fn exchange(save: &Context, to: &Context) {
 /// As there.
 pub(crate) unsafe fn exchange_to_end(save: &Context, to: &Context) {
     save.baton.set(Some(Baton::own()));
-    to.send(Order::End);
+    to.baton().send(Order::End);
     wait_to_go_on();
 }
 
@@ -193,8 +198,10 @@ pub(crate) unsafe fn call_on<E: Entry>(
 ///
 /// # Safety
 /// As there.
-pub(crate) unsafe fn leave_for(to: &Context) -> ! {
-    free(Baton::own());
-    to.send(Order::GoOn);
-    serve()
+pub(crate) unsafe fn leave_for(to: &Context) -> Left {
+    LEFT_FOR.set(Some(to.baton()));
+    Left
 }
+
+/// The task has left its stack: whoever has this returns to the bottom of it.
+pub(crate) struct Left;

@@ -47,7 +47,7 @@
 //!    runs in between.
 
 mod awe;
-#[cfg(feature = "c")]
+#[cfg(all(feature = "c", not(ebb_threads)))]
 pub mod c;
 mod cancel;
 #[cfg_attr(ebb_threads, path = "context_threads.rs")]
