@@ -46,6 +46,7 @@
 //! 6. A stack in the pool holds nothing. It is put there by the task that leaves it for good, while it is still on it; nothing
 //!    runs in between.
 
+mod atomic;
 mod awe;
 #[cfg(all(feature = "c", not(ebb_threads)))]
 pub mod c;
@@ -65,6 +66,9 @@ mod stacks;
 mod stop;
 mod suspend;
 pub mod sync;
+#[cfg(feature = "std")]
+#[cfg_attr(ebb_shuttle, path = "system_shuttle.rs")]
+mod system;
 #[cfg(feature = "std")]
 pub(crate) mod thread;
 mod wait;
