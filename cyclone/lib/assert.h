@@ -1,5 +1,5 @@
-// assert: throws Core's Assert exception with the text, file and line of the condition that does not hold. May be
-// included again with another NDEBUG.
+// assert: ends the program with status 255 where the condition does not hold, after naming it with its file and line. May
+// be included again with another NDEBUG.
 
 #undef assert
 #ifdef NDEBUG

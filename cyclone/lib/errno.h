@@ -139,8 +139,6 @@ namespace Cerrno {
 #define ENOTRECOVERABLE 131
 #define ERFKILL 132
 #define EWOULDBLOCK EAGAIN
-#define EDEADLOCK EDEADLK
-#define ENOTSUP EOPNOTSUPP
 
 }
 #endif

@@ -112,7 +112,8 @@ extern `b assoc_cmp(int cmp(`a,`c), list_t<$(`a,`b)@> l, `c x);
 extern bool mem_assoc(list_t<$(`a,`b)@> l, `a x);
 extern bool mem_assoc_cmp(int cmp(`a,`c), list_t<$(`a,`b)@> l, `c x);
 
-// Without the first element that is equal; an element that is there twice; the elements that satisfy f.
+// The list without the first element that is equal, or Core::Not_found; in a sorted list, an element that is there twice;
+// the elements that satisfy f.
 extern list_t<`a,`r::E> delete(list_t<`a,`r> l, `a x);
 extern list_t<`a,`r> delete_cmp(int cmp(`a,`a), list_t<`a,`r> l, `a x);
 extern Core::opt_t<`c> check_unique(int cmp(`c,`c), list_t<`c> x);

@@ -27,7 +27,7 @@ extern "C" `a abort() __attribute__((noreturn));
 extern "C" int atexit(void (@)(void));
 extern "C" int system(const char @);
 extern "C" char *getenv(const char @);
-extern "C" int putenv(const char @);
+extern int putenv(const char @);
 extern "C" int mkstemp(char @);
 extern "C" int grantpt(int);
 extern "C" int unlockpt(int);
