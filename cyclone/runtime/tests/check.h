@@ -69,5 +69,6 @@ void heap(void);
 void regions(void);
 void single_objects(void);
 void dynamic_regions(void);
+void original_names(void);
 void threads(void);
 void throw_uncaught(void);

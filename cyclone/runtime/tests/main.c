@@ -16,6 +16,7 @@ int main(int argc, char **argv) {
   regions();
   single_objects();
   dynamic_regions();
+  original_names();
   threads();
   CHECK(!_cyc_top);
   puts("all as it should be");
