@@ -132,11 +132,12 @@ package: ## Package the libraries as a registry would get them, and build the pa
 	@$(HOST_CARGO) package $(PUBLISHED:%=-p %)
 
 .PHONY: cyclone-corpus
-cyclone-corpus: ## Parse the original Cyclone's programs; CORPUS=DIR names a checkout
+cyclone-corpus: ## The original Cyclone's programs: what parses, what runs alike, where errors are; CORPUS=DIR names a checkout
 	@if [[ -z "$(CORPUS)" || ! -d "$(CORPUS)/tests" ]]; then \
 		echo "Skipped: CORPUS=DIR must name a checkout of the Cyclone repository"; \
 	else \
-		$(HOST_CARGO) build --quiet --release -p ebb-cyclone && EXPECTED=220 cyclone/corpus $(TARGET)/release/cyc "$(CORPUS)"; \
+		$(HOST_CARGO) build --quiet --release -p ebb-cyclone -p ebb-corpus && \
+		$(TARGET)/release/ebb-corpus "$(CORPUS)" --cyc $(TARGET)/release/cyc $(ARGS); \
 	fi
 
 # Measuring and reading

@@ -164,12 +164,25 @@ _CYC_INLINE struct _cyc_fat _cyc_fat_plus(struct _cyc_fat f, _cyc_size size, _cy
   return f;
 }
 
-/* The address of `f[index]`; throws Array_bounds where there is no such element (so for the null pointer too). */
+/* The address of `f[index]`; throws Array_bounds where there is no such element (so for the null pointer too). What a loop
+   that steps the index leaves unchanged stands together, for the C compiler to move out of it; a loop that moves the pointer
+   is served best by the first form. */
 _CYC_INLINE void *_cyc_fat_at_from(struct _cyc_fat f, _cyc_size size, _cyc_index index, const char *file, unsigned line) {
-  f = _cyc_fat_plus(f, size, index);
-  if (_cyc_unlikely((_cyc_size)f.curr < (_cyc_size)f.base || (_cyc_size)f.curr >= (_cyc_size)f.last))
+  if (__builtin_constant_p(index) && index == 0) {
+    if (_cyc_unlikely((_cyc_size)f.curr < (_cyc_size)f.base || (_cyc_size)f.curr >= (_cyc_size)f.last))
+      _cyc_throw_bounds_at(file, line);
+    return f.curr;
+  }
+  _cyc_size offset;
+  if ((size & (size - 1)) == 0) {
+    offset = (_cyc_size)f.curr - (_cyc_size)f.base + size * (_cyc_size)index;
+  } else {
+    f = _cyc_fat_plus(f, size, index);
+    offset = (_cyc_size)f.curr - (_cyc_size)f.base;
+  }
+  if (_cyc_unlikely(offset >= (_cyc_size)f.last - (_cyc_size)f.base))
     _cyc_throw_bounds_at(file, line);
-  return f.curr;
+  return f.base + offset;
 }
 #define _cyc_fat_at(f, size, index) _cyc_fat_at_from((f), (size), (_cyc_index)(index), __FILE__, __LINE__)
 
@@ -243,16 +256,20 @@ _CYC_INLINE void *_cyc_zero_at_from(const void *p, _cyc_size size, _cyc_size kno
   _cyc_zero_at_from((p), (size), (known), (_cyc_index)(index), __FILE__, __LINE__)
 
 /* Storing through a zero-terminated pointer: the terminator may only be overwritten by zero. `slot` is the address that
-   `_cyc_zero_at` or `_cyc_fat_at` gave, `value` what is to be stored (arithmetic or a thin pointer).
+   `_cyc_zero_at` or `_cyc_fat_at` gave, `value` what is to be stored (arithmetic or a thin pointer). All but the value are
+   to be variables or constants: they are evaluated more than once.
      thin:  T *s = _cyc_zero_at(p, sizeof(T), known, i); *s = _cyc_zero_keep(s, v, i, known);
      fat:   T *s = _cyc_fat_at(f, sizeof(T), i);         *s = _cyc_fat_keep(s, v, f); */
 #define _cyc_zero_keep(slot, value, index, known) \
   ({ __typeof__(*(slot)) _cyc_v = (value); \
-     if (_cyc_v && _cyc_unlikely(!*(slot)) && (_cyc_size)(_cyc_index)(index) + 1 >= (_cyc_size)(known)) _cyc_throw_bounds(); \
+     if (_cyc_v && _cyc_unlikely(!*(slot)) && (_cyc_size)(_cyc_index)(index) + 1 >= (_cyc_size)(known)) \
+       _cyc_throw_bounds(); \
      _cyc_v; })
 #define _cyc_fat_keep(slot, value, f) \
   ({ __typeof__(*(slot)) _cyc_v = (value); \
-     if (_cyc_v && _cyc_unlikely((unsigned char *)((slot) + 1) == (f).last) && !*(slot)) _cyc_throw_bounds(); _cyc_v; })
+     if (_cyc_v && _cyc_unlikely((unsigned char *)((slot) + 1) == (f).last) && !*(slot)) \
+       _cyc_throw_bounds(); \
+     _cyc_v; })
 
 /* ------------------------------------------------------------------------------------------------------------------
    The heap. All return memory aligned to 16 bytes and throw Bad_alloc where there is none. `_atomic`: the object holds no
@@ -285,6 +302,7 @@ typedef unsigned int _cyc_aqual;
        _cyc_region_push(&r); ... _cyc_rmalloc(&r, sizeof(T)) ... _cyc_region_pop(&r);
    Exceptions and `_cyc_unwind` free it too. A dynamic region is reached from its key: `_cyc_region_of(key)`. */
 struct _cyc_page;
+struct _cyc_freed;
 struct _cyc_releases;
 
 struct _cyc_region {
@@ -347,11 +365,7 @@ _CYC_INLINE struct _cyc_region *_cyc_region_of(void *key) { return (struct _cyc_
 /* ------------------------------------------------------------------------------------------------------------------
    Swap: `a :=: b` is `_cyc_swap(&a, &b, sizeof a)`, for objects of any size. With _CYC_THREADS each swap is one step for
    all other swaps of the program; an ordinary read or assignment of a shared unique field beside them is a data race. */
-void _cyc_swap_locked(void *a, void *b, _cyc_size size);
-#ifdef _CYC_THREADS
-#define _cyc_swap(a, b, size) _cyc_swap_locked((a), (b), (size))
-#else
-_CYC_INLINE void _cyc_swap(void *a, void *b, _cyc_size size) {
+_CYC_INLINE void _cyc_swap_unlocked(void *a, void *b, _cyc_size size) {
   unsigned char *x = (unsigned char *)a, *y = (unsigned char *)b;
   for (; size >= sizeof(_cyc_size); size -= sizeof(_cyc_size)) {
     _cyc_size u, v;
@@ -368,6 +382,13 @@ _CYC_INLINE void _cyc_swap(void *a, void *b, _cyc_size size) {
     *y++ = u;
   }
 }
+
+void _cyc_swap_locked(void *a, void *b, _cyc_size size);
+
+#ifdef _CYC_THREADS
+#define _cyc_swap(a, b, size) _cyc_swap_locked((a), (b), (size))
+#else
+#define _cyc_swap(a, b, size) _cyc_swap_unlocked((a), (b), (size))
 #endif
 
 /* ------------------------------------------------------------------------------------------------------------------

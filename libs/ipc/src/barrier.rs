@@ -3,7 +3,7 @@
 //! [`everywhere`] is a full barrier on the calling processor, and on each other one that runs a thread of a process that has called
 //! [`register`]. Where the system has none, `register` says so, and every sender makes its own barriers.
 
-#[cfg(all(feature = "std", target_os = "linux", not(ebb_loom)))]
+#[cfg(all(feature = "std", target_os = "linux", not(any(ebb_loom, ebb_shuttle))))]
 mod system {
     use std::sync::OnceLock;
 
@@ -28,7 +28,7 @@ mod system {
     }
 }
 
-#[cfg(not(all(feature = "std", target_os = "linux", not(ebb_loom))))]
+#[cfg(not(all(feature = "std", target_os = "linux", not(any(ebb_loom, ebb_shuttle)))))]
 mod system {
     /// There is no such barrier here.
     pub fn register() -> bool {

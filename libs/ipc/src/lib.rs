@@ -10,7 +10,7 @@ mod call;
 mod channel;
 mod error;
 mod link;
-#[cfg(all(feature = "std", target_os = "linux", not(ebb_loom)))]
+#[cfg(all(feature = "std", target_os = "linux", not(any(ebb_loom, ebb_shuttle))))]
 pub mod linux;
 mod message;
 mod region;

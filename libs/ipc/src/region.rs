@@ -65,7 +65,7 @@ enum Owner {
     Heap {
         _lines: Arc<[Line]>,
     },
-    #[cfg(not(ebb_loom))]
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
     Foreign {
         _owner: Arc<dyn Send + Sync>,
     },
@@ -90,7 +90,7 @@ impl Region {
     /// From now until `owner` is dropped, `len_lines * 64` bytes from `base` are mapped readable and writable (also if the
     /// other end tries to change that), and this program touches them only through atomics of 64 bits. `base` is aligned
     /// to 64 bytes.
-    #[cfg(not(ebb_loom))]
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
     pub unsafe fn foreign(base: NonNull<u8>, len_lines: usize, owner: Arc<dyn Send + Sync>) -> Region {
         Region { base: base.cast(), len_lines, _owner: Owner::Foreign { _owner: owner } }
     }
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    #[cfg(not(ebb_loom))]
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
     fn a_line_is_one_cache_line() {
         assert_eq!((size_of::<Line>(), align_of::<Line>()), (64, 64));
     }

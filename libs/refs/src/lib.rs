@@ -16,7 +16,7 @@
 //! | [`dynamic`], `ledger` | the same under any executor, checked at run time |
 #![no_std]
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, ebb_shuttle))]
 extern crate std;
 
 mod cx;

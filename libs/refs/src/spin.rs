@@ -107,8 +107,7 @@ impl<T: ?Sized> Drop for SpinGuard<'_, T> {
 
 #[cfg(not(ebb_loom))]
 mod raw {
-    use core::hint::spin_loop;
-    use core::sync::atomic::{AtomicBool, Ordering};
+    use crate::sync::{AtomicBool, Ordering, spin_loop};
 
     /// The lock word alone, for the inside of this project's libraries.
     #[derive(Default)]

@@ -1,14 +1,20 @@
-//! Atomics: the processor's, or loom's when a test explores how threads can interleave (`--cfg ebb_loom`).
+//! Atomics: the processor's, or those of a test that explores how threads can interleave: loom's (`--cfg ebb_loom`, everything that
+//! the memory model allows) or shuttle's (`--cfg ebb_shuttle`, larger programs at random).
 
-#[cfg(not(ebb_loom))]
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
 pub(crate) use core::hint::spin_loop;
-#[cfg(not(ebb_loom))]
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
 pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(ebb_loom)]
 pub(crate) use loom::hint::spin_loop;
 #[cfg(ebb_loom)]
 pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+#[cfg(ebb_shuttle)]
+pub(crate) use shuttle::hint::spin_loop;
+#[cfg(ebb_shuttle)]
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A function that is `const`, except under loom, whose atomics are made at run time.
 macro_rules! const_fn {
@@ -24,15 +30,21 @@ macro_rules! const_fn {
 }
 pub(crate) use const_fn;
 
-/// A static, which loom makes anew for each interleaving.
+/// A static, which loom and shuttle make anew for each interleaving.
 macro_rules! global {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
-        #[cfg(not(ebb_loom))]
+        #[cfg(not(any(ebb_loom, ebb_shuttle)))]
         $(#[$meta])*
         static $name: $type = $value;
 
         #[cfg(ebb_loom)]
         loom::lazy_static! {
+            $(#[$meta])*
+            static ref $name: $type = $value;
+        }
+
+        #[cfg(ebb_shuttle)]
+        shuttle::lazy_static! {
             $(#[$meta])*
             static ref $name: $type = $value;
         }

@@ -9,19 +9,8 @@ use refs::WaitList;
 use tasks::rt::sync::{Condvar, EventCount, Lock, Queue, Semaphore};
 use tasks::rt::{self, AweRef, Canceled, Cx};
 
-/// What happened, in order.
-#[derive(Default)]
-struct Log(RefCell<Vec<String>>);
-
-impl Log {
-    fn say(&self, what: impl Into<String>) {
-        self.0.borrow_mut().push(what.into());
-    }
-
-    fn text(&self) -> String {
-        self.0.borrow().join(" ")
-    }
-}
+mod log;
+use log::Log;
 
 /// Something that waits until it is canceled or may go on, and says which.
 type Wait<'a> = &'a dyn Fn(&mut Cx) -> Result<(), Canceled>;

@@ -5,19 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tasks::rt::{self, AweRef, NotSuspended, Yielded};
 
-/// What happened, in order.
-#[derive(Default)]
-struct Log(RefCell<Vec<String>>);
-
-impl Log {
-    fn say(&self, what: impl Into<String>) {
-        self.0.borrow_mut().push(what.into());
-    }
-
-    fn text(&self) -> String {
-        self.0.borrow().join(" ")
-    }
-}
+mod log;
+use log::Log;
 
 #[test]
 fn a_child_that_does_not_suspend_runs_as_a_call() {

@@ -1,6 +1,7 @@
 //! Stacks: guards, the pool, and what goes back to the system.
 
-use std::process::Command;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tasks::rt::{self, Config, MappedStacks};
@@ -13,15 +14,14 @@ fn deep(levels: usize) -> usize {
 
 const CHILD: &str = "EBB_TASKS_OVERFLOW";
 
-/// Runs the named test of this program in a process of its own, and says whether it succeeded and what it
-/// wrote to its standard error.
-fn in_a_child(test: &str) -> (bool, String) {
+/// Runs the named test of this program in a process of its own, and says how it ended and what it wrote to its standard error.
+fn in_a_child(test: &str) -> (ExitStatus, String) {
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", test, "--nocapture", "--test-threads", "1"])
         .env(CHILD, "1")
         .output()
         .expect("a child process");
-    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    (output.status, String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 #[test]
@@ -38,8 +38,8 @@ fn an_overflow_ends_the_program_with_the_name_of_the_task() {
         });
         return;
     }
-    let (success, text) = in_a_child("an_overflow_ends_the_program_with_the_name_of_the_task");
-    assert!(!success);
+    let (status, text) = in_a_child("an_overflow_ends_the_program_with_the_name_of_the_task");
+    assert_eq!(status.signal(), Some(libc::SIGABRT), "{text}");
     assert!(text.contains("task glutton has overflowed its stack of 65536 bytes"), "{text}");
 }
 
@@ -56,8 +56,22 @@ fn other_faults_are_not_taken_for_overflows() {
         });
         return;
     }
-    let (success, text) = in_a_child("other_faults_are_not_taken_for_overflows");
-    assert!(!success);
+    let (status, text) = in_a_child("other_faults_are_not_taken_for_overflows");
+    assert!(!status.success());
+    assert!(!text.contains("overflowed"), "{text}");
+}
+
+#[test]
+fn a_fault_that_nobody_handles_ends_the_program_as_if_there_were_no_tasks() {
+    if std::env::var_os(CHILD).is_some() {
+        // SAFETY: nothing in this process relies on another handler.
+        unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
+        // SAFETY: none: it is meant to fault.
+        rt::run(|_| unsafe { std::ptr::without_provenance::<u64>(4096).read_volatile() });
+        return;
+    }
+    let (status, text) = in_a_child("a_fault_that_nobody_handles_ends_the_program_as_if_there_were_no_tasks");
+    assert_eq!(status.signal(), Some(libc::SIGSEGV), "{text}");
     assert!(!text.contains("overflowed"), "{text}");
 }
 
@@ -94,8 +108,8 @@ fn a_fault_that_the_program_itself_mends_goes_on_in_the_task() {
         });
         return;
     }
-    let (success, text) = in_a_child("a_fault_that_the_program_itself_mends_goes_on_in_the_task");
-    assert!(success, "{text}");
+    let (status, text) = in_a_child("a_fault_that_the_program_itself_mends_goes_on_in_the_task");
+    assert!(status.success(), "{text}");
 }
 
 #[test]
@@ -158,8 +172,8 @@ fn unused_stacks_beyond_the_mark_go_back_to_their_source() {
 fn memory_of_stacks_that_went_back_is_free() {
     // Other tests would count in the same process.
     if std::env::var_os(CHILD).is_none() {
-        let (success, text) = in_a_child("memory_of_stacks_that_went_back_is_free");
-        assert!(success, "{text}");
+        let (status, text) = in_a_child("memory_of_stacks_that_went_back_is_free");
+        assert!(status.success(), "{text}");
         return;
     }
     let stacks = MappedStacks::of_size(24 * 4096);
@@ -189,8 +203,8 @@ fn resident_bytes() -> usize {
 fn as_many_tasks_as_the_system_has_stacks_for_can_be_parked_at_once() {
     // Nothing else is to need mappings meanwhile.
     if std::env::var_os(CHILD).is_none() {
-        let (success, text) = in_a_child("as_many_tasks_as_the_system_has_stacks_for_can_be_parked_at_once");
-        assert!(success, "{text}");
+        let (status, text) = in_a_child("as_many_tasks_as_the_system_has_stacks_for_can_be_parked_at_once");
+        assert!(status.success(), "{text}");
         return;
     }
     let config = Config { stack_size_bytes: 4 * 4096, ..Config::default() };

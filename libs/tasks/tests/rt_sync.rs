@@ -1,26 +1,15 @@
 //! Semaphore, lock, condition variable, event count, sequencer, queue: on one thread and on several.
 #![cfg(feature = "std")]
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::{Gone, StrongRc};
 use tasks::rt::sync::{Condvar, EventCount, Lock, NotDone, Place, Queue, RawLock, Semaphore, Sequencer};
 use tasks::rt::{self, AweRef, Cx};
 
-/// What happened, in order.
-#[derive(Default)]
-struct Log(RefCell<Vec<String>>);
-
-impl Log {
-    fn say(&self, what: impl Into<String>) {
-        self.0.borrow_mut().push(what.into());
-    }
-
-    fn text(&self) -> String {
-        self.0.borrow().join(" ")
-    }
-}
+mod log;
+use log::Log;
 
 #[test]
 fn a_unit_goes_to_the_task_that_has_waited_longest() {

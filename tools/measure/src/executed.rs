@@ -2,7 +2,8 @@
 //!
 //! Each line of its table is run once more with the compiler's coverage counters in place of the checker (beside it, for the
 //! address sanitizer: what a library tells the sanitizer exists only under it); a block counts as executed under the line's
-//! checker if a line of it was. (A checker sees only what runs.)
+//! checker if a line of it was. (A checker sees only what runs.) The counters lie in mapped files, so those of a process that is
+//! killed, or ends itself in the middle, count too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -106,9 +107,9 @@ fn executed(root: &Path, run: &Run, directory: &Path) -> Result<Lines> {
             .args(more)
             .args(&run.arguments)
             .envs(run.environment.clone())
-            .env("RUSTFLAGS", format!("-Cinstrument-coverage {flags}"))
+            .env("RUSTFLAGS", format!("-Cinstrument-coverage -Cllvm-args=-runtime-counter-relocation {flags}"))
             .envs((run.checker == "address").then_some(("RUSTC_BOOTSTRAP", "1")))
-            .env("LLVM_PROFILE_FILE", directory.join("%p-%m.profraw"));
+            .env("LLVM_PROFILE_FILE", directory.join("%c%p-%m.profraw"));
         command
     };
     let build = cargo().args(["--no-run", "--message-format=json"]).stderr(Stdio::inherit()).output()?;

@@ -27,7 +27,7 @@
 mod cookies;
 mod group;
 mod port;
-#[cfg(all(feature = "std", target_os = "linux"))]
+#[cfg(all(feature = "std", target_os = "linux", not(ebb_shuttle)))]
 mod process;
 mod sleepers;
 mod waiting;
@@ -35,6 +35,6 @@ mod waiting;
 pub use cookies::Cookie;
 pub use group::{FromMember, Group, dispatch_async};
 pub use port::{Counts, Port, Request, Seed, Way, pair};
-#[cfg(all(feature = "std", target_os = "linux"))]
+#[cfg(all(feature = "std", target_os = "linux", not(ebb_shuttle)))]
 pub use process::{accept, offer};
 pub use sleepers::Sleepers;

@@ -43,7 +43,7 @@ impl Seed {
     }
 
     /// Keeps something as long as the port lives.
-    #[cfg(feature = "std")]
+    #[cfg(all(feature = "std", not(ebb_shuttle)))]
     pub(super) fn keeping(mut self, kept: impl Any + Send) -> Seed {
         self.kept = Some(Box::new(kept));
         self

@@ -1,8 +1,8 @@
 //! [`AweRef`]: a task's name.
 
 use core::fmt;
-use core::sync::atomic::Ordering;
 
+use super::atomic::Ordering;
 use super::layout::{Awe, NEXT_LIFE, Runtime, awe_flags, states};
 use super::runtime::is_own;
 

@@ -163,12 +163,15 @@ pub(crate) unsafe fn call_on<E: Entry>(
     }
 }
 
+/// What is left of a task that has left its stack: nothing that goes on there.
+pub(crate) type Left = core::convert::Infallible;
+
 /// Abandons the current stack and goes on at `to`.
 ///
 /// # Safety
 /// As for [`exchange`]; nothing on the current stack is needed any more.
 #[inline(always)]
-pub(crate) unsafe fn leave_for(to: &Context) -> ! {
+pub(crate) unsafe fn leave_for(to: &Context) -> Left {
     // SAFETY: by this function's contract.
     unsafe {
         asm!(

@@ -2,15 +2,25 @@
 //! do not understand a change of the stack pointer (the thread and memory sanitizers, Miri). Chosen by `--cfg ebb_threads`; it stands in
 //! for `context.rs` and means the same.
 //!
-//! A thread waits at its baton for an order: to go on, to run a task, or (in a call) that the task has returned. A thread whose
-//! task has left it for good waits for the next task where it is, so its stack grows a little with each.
+//! A thread waits at its baton for an order: to go on, to run a task, or (in a call) that the task has returned. A task that leaves
+//! its thread for good says who goes on, and returns; the thread then passes the baton on and waits for its next task.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::thread;
+#[cfg(not(ebb_shuttle))]
+use std::{
+    sync::{Condvar, Mutex, PoisonError},
+    thread, thread_local,
+};
 
+#[cfg(ebb_shuttle)]
+use shuttle::{
+    sync::{Condvar, Mutex, PoisonError},
+    thread, thread_local,
+};
+
+use super::atomic::global;
 use super::layout::{Awe, Runtime};
 use super::stop::end_this_task;
 use super::thread::set_own_runtime;
@@ -32,8 +42,8 @@ impl Context {
         0
     }
 
-    fn send(&self, order: Order) {
-        self.baton.get().expect("only a suspended task is resumed").send(order);
+    fn baton(&self) -> &'static Baton {
+        self.baton.get().expect("only a suspended task is resumed")
     }
 }
 
@@ -63,18 +73,33 @@ struct Job {
 // matter on which of them it is done.
 unsafe impl Send for Job {}
 
-std::thread_local! {
-    static OWN: &'static Baton = Box::leak(Box::default());
+thread_local! {
+    static OWN: Cell<Option<&'static Baton>> = const { Cell::new(None) };
+    /// Who goes on when this thread's task, which was detached, has returned.
+    static LEFT_FOR: Cell<Option<&'static Baton>> = const { Cell::new(None) };
 }
 
-/// Threads that wait for a task to run.
-static FREE: Mutex<Vec<&'static Baton>> = Mutex::new(Vec::new());
+global! {
+    /// Threads that wait for a task to run.
+    static FREE: Mutex<Vec<&'static Baton>> = Mutex::new(Vec::new());
+}
+
+/// Whether threads run one task after the other. A thread that waits for ever is a deadlock to shuttle.
+const ARE_REUSED: bool = !cfg!(ebb_shuttle);
 
 const THREAD_STACK_BYTES: usize = 2 << 20;
 
 impl Baton {
+    fn new() -> &'static Baton {
+        Box::leak(Box::default())
+    }
+
     fn own() -> &'static Baton {
-        OWN.with(|own| *own)
+        OWN.with(|own| {
+            let baton = own.get().unwrap_or_else(Baton::new);
+            own.set(Some(baton));
+            baton
+        })
     }
 
     fn send(&self, order: Order) {
@@ -94,34 +119,38 @@ impl Baton {
     }
 }
 
-/// Runs tasks that are called on this thread, for ever.
-fn serve() -> ! {
+/// Runs tasks that are called on this thread.
+fn serve() {
     let own = Baton::own();
     loop {
         let Order::Run(job) = own.receive() else { unreachable!("a free thread gets tasks only") };
         set_own_runtime(job.runtime);
         // SAFETY: `call_on` passed what it was given for this.
         unsafe { (job.enter)(job.argument, job.runtime) };
-        free(own);
-        job.caller.send(Order::Returned);
+        if ARE_REUSED {
+            FREE.lock().unwrap_or_else(PoisonError::into_inner).push(own);
+        }
+        match LEFT_FOR.with(Cell::take) {
+            Some(next) => next.send(Order::GoOn),
+            None => job.caller.send(Order::Returned),
+        }
+        if !ARE_REUSED {
+            return;
+        }
     }
-}
-
-fn free(baton: &'static Baton) {
-    FREE.lock().unwrap_or_else(PoisonError::into_inner).push(baton);
 }
 
 fn take_free() -> &'static Baton {
     if let Some(baton) = FREE.lock().unwrap_or_else(PoisonError::into_inner).pop() {
         return baton;
     }
-    let (send, receive) = std::sync::mpsc::channel();
+    let baton = Baton::new();
     let started = thread::Builder::new().stack_size(THREAD_STACK_BYTES).spawn(move || {
-        let _ = send.send(Baton::own());
-        serve()
+        OWN.with(|own| own.set(Some(baton)));
+        serve();
     });
     started.expect("a thread for a task");
-    receive.recv().expect("the thread says where it waits")
+    baton
 }
 
 /// See `context.rs`.
@@ -130,7 +159,7 @@ fn take_free() -> &'static Baton {
 /// As there.
 pub(crate) unsafe fn exchange(save: &Context, to: &Context) {
     save.baton.set(Some(Baton::own()));
-    to.send(Order::GoOn);
+    to.baton().send(Order::GoOn);
     wait_to_go_on();
 }
 
@@ -140,7 +169,7 @@ pub(crate) unsafe fn exchange(save: &Context, to: &Context) {
 /// As there.
 pub(crate) unsafe fn exchange_to_end(save: &Context, to: &Context) {
     save.baton.set(Some(Baton::own()));
-    to.send(Order::End);
+    to.baton().send(Order::End);
     wait_to_go_on();
 }
 
@@ -193,8 +222,10 @@ pub(crate) unsafe fn call_on<E: Entry>(
 ///
 /// # Safety
 /// As there.
-pub(crate) unsafe fn leave_for(to: &Context) -> ! {
-    free(Baton::own());
-    to.send(Order::GoOn);
-    serve()
+pub(crate) unsafe fn leave_for(to: &Context) -> Left {
+    LEFT_FOR.with(|left_for| left_for.set(Some(to.baton())));
+    Left
 }
+
+/// The task has left its stack: whoever has this returns to the bottom of it.
+pub(crate) struct Left;

@@ -7,7 +7,7 @@ use core::ptr::null;
 
 use refs::Cx;
 
-use super::context::{Called, Entry, call_on, leave_for};
+use super::context::{Called, Entry, Left, call_on, leave_for};
 use super::layout::{Awe, Finish, Runtime, awe_flags, block_flags, states};
 use super::runtime::runtime;
 use super::suspend::{successor, suspending, switch_to};
@@ -206,7 +206,7 @@ impl<F: FnOnce(&mut Cx)> Entry for Run<F> {
 /// Not inlined, so that a task that is still attached need not save registers for it.
 #[inline(never)]
 #[cfg_attr(false, ebb_lint::never_suspends)]
-pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime) -> ! {
+pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime) -> Left {
     // SAFETY: it is the number under which this thread registered.
     unsafe { refs::reclaim::quiescent(cx, runtime.core.get() as usize) };
     let me = runtime.running();

@@ -4,10 +4,10 @@
 use alloc::boxed::Box;
 use core::cell::Cell;
 use core::fmt;
-use core::sync::atomic::Ordering;
 
 use refs::Cx;
 
+use super::atomic::Ordering;
 use super::awe::{AweRef, NotSuspended};
 use super::layout::{Awe, IdEntry, NEXT_LIFE, Runtime};
 use super::runtime::runtime;

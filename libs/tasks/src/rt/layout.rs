@@ -5,11 +5,10 @@
 //! the atomic ones by everybody.
 
 use core::cell::Cell;
-use core::mem::offset_of;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 use refs::{SpinLock, WakeSlot};
 
+use super::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use super::context::Context;
 use super::runtime::Idle;
 use crate::StackSource;
@@ -192,7 +191,11 @@ pub(crate) struct IdEntry {
     pub(crate) life: Cell<u64>,
 }
 
+// shuttle's atomics are larger.
+#[cfg(not(ebb_shuttle))]
 const _: () = {
+    use core::mem::offset_of;
+
     assert!(offset_of!(Awe, context) == 0 && size_of::<Context>() == 32);
     assert!(offset_of!(Awe, parent) == 32);
     assert!(offset_of!(Awe, home) == 40);

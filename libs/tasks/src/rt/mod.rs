@@ -46,8 +46,9 @@
 //! 6. A stack in the pool holds nothing. It is put there by the task that leaves it for good, while it is still on it; nothing
 //!    runs in between.
 
+mod atomic;
 mod awe;
-#[cfg(feature = "c")]
+#[cfg(all(feature = "c", not(ebb_threads)))]
 pub mod c;
 mod cancel;
 #[cfg_attr(ebb_threads, path = "context_threads.rs")]
@@ -65,6 +66,9 @@ mod stacks;
 mod stop;
 mod suspend;
 pub mod sync;
+#[cfg(feature = "std")]
+#[cfg_attr(ebb_shuttle, path = "system_shuttle.rs")]
+mod system;
 #[cfg(feature = "std")]
 pub(crate) mod thread;
 mod wait;

@@ -11,11 +11,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ptr::null_mut;
-use core::sync::atomic::Ordering;
 
 use refs::{Cx, reclaim};
 
 use super::Idle;
+use super::atomic::Ordering;
 use super::layout::{Awe, Runtime, states};
 
 /// How many entries the ring has at first.

@@ -4,10 +4,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ptr::null;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use refs::{Cx, SpinLock, WakeSlot};
 
+use super::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, global};
 use super::awe::AweRef;
 use super::context::Context;
 use super::finish::finish_async;
@@ -74,7 +74,9 @@ impl Drop for Held {
 const COLOUR_BYTES: usize = 256;
 const COLOURS: usize = 16;
 
-static UNUSED: SpinLock<Vec<&'static Runtime>> = SpinLock::new(Vec::new());
+global! {
+    static UNUSED: SpinLock<Vec<&'static Runtime>> = SpinLock::new(Vec::new());
+}
 
 impl Runtime {
     /// A run-time that no thread has.

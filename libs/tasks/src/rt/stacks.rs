@@ -12,6 +12,7 @@ use core::ptr::{null_mut, with_exposed_provenance_mut};
 
 use refs::SpinLock;
 
+use super::atomic::global;
 use crate::{Stack, StackSource};
 
 const PAGE: usize = 4096;
@@ -35,7 +36,9 @@ struct State {
     end: usize,
 }
 
-static SOURCES: SpinLock<Vec<&'static MappedStacks>> = SpinLock::new(Vec::new());
+global! {
+    static SOURCES: SpinLock<Vec<&'static MappedStacks>> = SpinLock::new(Vec::new());
+}
 
 impl MappedStacks {
     /// The process's stacks of that size, rounded up to pages.

@@ -1,9 +1,8 @@
 //! Ways to suspend. Each is inlined into its caller up to and including the switch (module comment of [`rt`](super)).
 
-use core::sync::atomic::Ordering;
-
 use refs::{Cx, reclaim};
 
+use super::atomic::Ordering;
 use super::awe::{AweRef, NotSuspended};
 use super::context::exchange;
 use super::ids::{Id, NotSaved};

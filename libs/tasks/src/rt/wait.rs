@@ -86,7 +86,10 @@ pub(crate) fn make_ready(slot: &'static WakeSlot) {
     // SAFETY: every slot with this function is in an Awe whose exposed address is the token, and which is never freed.
     let awe: &'static Awe = unsafe { &*with_exposed_provenance(slot.token()) };
     if is_own(awe.runtime) {
-        awe.runtime.make_ready(awe);
+        // A late request of another thread may have put it into the queue already: there it finds out that its wait has ended.
+        if awe.state() == states::WAITING {
+            awe.runtime.make_ready(awe);
+        }
     } else {
         Runtime::request(awe, |old| old | 1);
     }

@@ -175,7 +175,7 @@ pub unsafe extern "C" fn ac_end_task() -> ! {
         leave(block, me);
     }
     detach_all(runtime, me, None);
-    end_detached(&mut cx, runtime)
+    match end_detached(&mut cx, runtime) {}
 }
 
 /// Asks all tasks of this thread to stop.

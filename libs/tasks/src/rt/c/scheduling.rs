@@ -82,7 +82,7 @@ pub unsafe extern "C" fn ac_quiescent_() {
 pub unsafe extern "C" fn ac_end_detached_() -> ! {
     // SAFETY: the thread runs tasks.
     let (runtime, mut cx) = unsafe { (own(), context()) };
-    finish::end_detached(&mut cx, runtime)
+    match finish::end_detached(&mut cx, runtime) {}
 }
 
 /// Suspends until the block is empty.

@@ -34,15 +34,6 @@ macro_rules! functions {
     )*};
 }
 
-/// Runs something that may suspend in the place of the running task.
-macro_rules! suspending {
-    (|$cx:ident| $body:expr) => {{
-        // SAFETY: by the contract of the function around this the thread runs tasks.
-        let mut cx = unsafe { context() };
-        wait_async(&mut cx, |$cx| $body)
-    }};
-}
-
 functions! {
     /// A semaphore with that many units.
     fn ac_sem_init(sem: &mut MaybeUninit<Semaphore>, units: usize) {
@@ -57,12 +48,16 @@ functions! {
 
     /// Takes a unit, first come first served.
     fn ac_sem_p(sem: &Semaphore) {
-        suspending!(|cx| sem.p_async(cx));
+        // SAFETY: the thread runs tasks, of which one calls this.
+        let mut cx = unsafe { context() };
+        wait_async(&mut cx, |cx| sem.p_async(cx));
     }
 
     /// Takes a unit; 0, or `-ECANCELED`.
     fn ac_sem_p_x(sem: &Semaphore) -> c_int {
-        canceled(suspending!(|cx| sem.p_x_async(cx)))
+        // SAFETY: the thread runs tasks, of which one calls this.
+        let mut cx = unsafe { context() };
+        canceled(wait_async(&mut cx, |cx| sem.p_x_async(cx)))
     }
 
     /// Takes a unit if there is one: whether it did.
@@ -88,12 +83,16 @@ functions! {
 
     /// Takes the lock. Not for a task that has it.
     fn ac_lock_acquire(lock: &RawLock) {
-        suspending!(|cx| lock.lock_async(cx));
+        // SAFETY: the thread runs tasks, of which one calls this.
+        let mut cx = unsafe { context() };
+        wait_async(&mut cx, |cx| lock.lock_async(cx));
     }
 
     /// Takes the lock; 0, or `-ECANCELED`.
     fn ac_lock_acquire_x(lock: &RawLock) -> c_int {
-        canceled(suspending!(|cx| lock.lock_x_async(cx)))
+        // SAFETY: the thread runs tasks, of which one calls this.
+        let mut cx = unsafe { context() };
+        canceled(wait_async(&mut cx, |cx| lock.lock_x_async(cx)))
     }
 
     /// Takes the lock if it is free: whether it did.
@@ -119,12 +118,16 @@ functions! {
 
     /// Lets the lock go, waits for a signal, and takes the lock again.
     fn ac_condvar_wait(condvar: &Condvar, lock: &RawLock) {
-        suspending!(|cx| condvar.wait_raw_async(cx, lock));
+        // SAFETY: the thread runs tasks, of which one calls this.
+        let mut cx = unsafe { context() };
+        wait_async(&mut cx, |cx| condvar.wait_raw_async(cx, lock));
     }
 
     /// The same; 0, or `-ECANCELED`. The lock is held in both cases.
     fn ac_condvar_wait_x(condvar: &Condvar, lock: &RawLock) -> c_int {
-        canceled(suspending!(|cx| condvar.wait_raw_x_async(cx, lock)))
+        // SAFETY: the thread runs tasks, of which one calls this.
+        let mut cx = unsafe { context() };
+        canceled(wait_async(&mut cx, |cx| condvar.wait_raw_x_async(cx, lock)))
     }
 
     /// Ends the wait of the one who waits longest: whether there was one.
@@ -155,12 +158,16 @@ functions! {
 
     /// Waits until it is the first.
     fn ac_queue_await_turn(turn: &ManuallyDrop<Turn<'static>>) {
-        suspending!(|cx| turn.await_async(cx));
+        // SAFETY: the thread runs tasks, of which one calls this.
+        let mut cx = unsafe { context() };
+        wait_async(&mut cx, |cx| turn.await_async(cx));
     }
 
     /// Waits until it is the first; 0, or `-ECANCELED`. It stays in the line in both cases.
     fn ac_queue_await_turn_x(turn: &ManuallyDrop<Turn<'static>>) -> c_int {
-        canceled(suspending!(|cx| turn.await_x_async(cx)))
+        // SAFETY: the thread runs tasks, of which one calls this.
+        let mut cx = unsafe { context() };
+        canceled(wait_async(&mut cx, |cx| turn.await_x_async(cx)))
     }
 
     /// Leaves the line. 0 for one that was not the first; for the first, how many in a row gave up: itself, if it never had its
@@ -188,12 +195,16 @@ functions! {
 
     /// Waits until there were that many events: how many there were then.
     fn ac_ec_await(events: &EventCount, value: u64) -> u64 {
-        suspending!(|cx| events.await_async(cx, value))
+        // SAFETY: the thread runs tasks, of which one calls this.
+        let mut cx = unsafe { context() };
+        wait_async(&mut cx, |cx| events.await_async(cx, value))
     }
 
     /// The same; 0, or `-ECANCELED`.
     fn ac_ec_await_x(events: &EventCount, value: u64) -> c_int {
-        canceled(suspending!(|cx| events.await_x_async(cx, value)))
+        // SAFETY: the thread runs tasks, of which one calls this.
+        let mut cx = unsafe { context() };
+        canceled(wait_async(&mut cx, |cx| events.await_x_async(cx, value)))
     }
 
     /// So many events more.

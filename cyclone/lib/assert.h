@@ -1,0 +1,14 @@
+// assert: ends the program with status 255 where the condition does not hold, after naming it with its file and line. May
+// be included again with another NDEBUG.
+
+#undef assert
+#ifdef NDEBUG
+#define assert(test) (0)
+#else
+#include <core.h>
+#ifndef _ASSERT_H_
+#define _ASSERT_H_
+extern `a __assert_fail(string_t assertion, string_t file, unsigned int line) __attribute__((noreturn));
+#endif
+#define assert(test) ((test) ? 0 : (__assert_fail(#test, __FILE__, __LINE__)))
+#endif

@@ -1,0 +1,47 @@
+/* stdlib.h and math.h: what C's own functions cannot do with Cyclone's types. */
+#define _GNU_SOURCE
+#include "native.h"
+
+#include <locale.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+long long Cyc_atoll(const char *text) { return atoll(text); }
+
+/* What is freed may still be reachable through another pointer. */
+void Cyc_free(struct _cyc_fat memory) { (void)memory; }
+
+void Cyc_qsort(struct _cyc_fat array, size_t count, unsigned long size, int (*compare)(const void *, const void *)) {
+  if (!array.curr)
+    _cyc_fail("qsort: no array");
+  if (_cyc_fat_count(array, size) < count)
+    _cyc_fail("qsort: the array is too short");
+  qsort(array.curr, count, size, compare);
+}
+
+/* C's own putenv keeps the pointer. The copy stays for as long as the environment may hold it. */
+int Cyc_putenv(const char *setting) {
+  char *copy = strdup(setting);
+  return copy ? putenv(copy) : -1;
+}
+
+char *Cyc_setlocale(int category, const char *locale) { return _cyc_copy_text(setlocale(category, locale)); }
+
+void *Cyc___assert_fail(struct _cyc_fat condition, struct _cyc_fat file, unsigned line) {
+  fprintf(stderr, "%s:%u: Assertion `%s' failed.\n", _cyc_c_text(file), line, _cyc_c_text(condition));
+  exit(255);
+}
+
+/* The classes by Cyclone's numbers, which are glibc's; other C libraries number them differently. */
+int _cyc_fpclassify(double x) {
+  switch (fpclassify(x)) {
+  case FP_NAN: return 0;
+  case FP_INFINITE: return 1;
+  case FP_ZERO: return 2;
+  case FP_SUBNORMAL: return 3;
+  default: return 4;
+  }
+}
+
+int _cyc_signbit(double x) { return signbit(x) != 0; }

@@ -1,0 +1,40 @@
+// The range of each integer type on 64-bit Linux.
+
+#ifndef _LIMITS_H_
+#define _LIMITS_H_
+__noinference__ {
+#define CHAR_BIT 8
+#define SCHAR_MIN (-128)
+#define SCHAR_MAX 127
+#define UCHAR_MAX 255
+#define CHAR_MIN SCHAR_MIN
+#define CHAR_MAX SCHAR_MAX
+#define SHRT_MIN (-32768)
+#define SHRT_MAX 32767
+#define USHRT_MAX 65535
+#define INT_MIN (-2147483647 - 1)
+#define INT_MAX 2147483647
+#define UINT_MAX 4294967295U
+#define LONG_MIN (-9223372036854775807L - 1L)
+#define LONG_MAX 9223372036854775807L
+#define ULONG_MAX 18446744073709551615UL
+#define LLONG_MIN (-9223372036854775807LL - 1LL)
+#define LLONG_MAX 9223372036854775807LL
+#define ULLONG_MAX 18446744073709551615ULL
+#define SSIZE_MAX LONG_MAX
+#define MB_LEN_MAX 16
+#define ARG_MAX 131072
+#define CHILD_MAX 999
+#define OPEN_MAX 1024
+#define LINK_MAX 127
+#define MAX_CANON 255
+#define MAX_INPUT 255
+#define NAME_MAX 255
+#define NGROUPS_MAX 65536
+#define PATH_MAX 4096
+#define PIPE_BUF 4096
+#define IOV_MAX 1024
+#define PTHREAD_KEYS_MAX 1024
+
+}
+#endif

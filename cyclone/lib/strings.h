@@ -1,0 +1,3 @@
+// Comparison without regard to case, which string.h declares.
+
+#include <string.h>

@@ -1,0 +1,3 @@
+// The older name of dirent.h.
+
+#include <dirent.h>

@@ -1,0 +1,3 @@
+// The older name of fcntl.h.
+
+#include <fcntl.h>

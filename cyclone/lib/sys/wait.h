@@ -1,0 +1,15 @@
+// Waiting for children.
+
+#ifndef _SYS_WAIT_H_
+#define _SYS_WAIT_H_
+__noinference__ {
+#include <bits/types.h>
+#include <bits/wait.h>
+
+#define HAVE_WAITPID
+typedef enum { P_ALL, P_PID, P_PGID } idtype_t;
+extern "C" pid_t wait(int *);
+extern "C" pid_t waitpid(pid_t, int *, int);
+
+}
+#endif

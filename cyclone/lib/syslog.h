@@ -1,0 +1,3 @@
+// The log of the system, under its usual name.
+
+#include <sys/syslog.h>

@@ -1,0 +1,32 @@
+/* The start of a program. */
+#include "internal.h"
+#include <string.h>
+
+#ifdef _CYC_NO_GC
+
+void _cyc_start(void) {}
+
+#else
+
+#ifdef _CYC_THREADS
+#define GC_THREADS
+#endif
+#include <gc.h>
+
+void _cyc_start(void) {
+  GC_INIT();
+  /* Its warnings are about large blocks and are for the authors of collectors. */
+  GC_set_warn_proc(GC_ignore_warn_proc);
+}
+
+#endif
+
+struct _cyc_fat _cyc_arguments(int argc, char **argv) {
+  /* Static: what a program never frees is not reported as a leak while something points to it. */
+  static struct _cyc_fat *strings;
+  _cyc_size bytes = ((_cyc_size)argc + 1) * sizeof(struct _cyc_fat);
+  strings = _cyc_calloc(bytes);
+  for (int i = 0; i < argc; i++)
+    strings[i] = _cyc_fat_make(argv[i], strlen(argv[i]) + 1);
+  return _cyc_fat_make(strings, bytes);
+}

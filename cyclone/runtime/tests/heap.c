@@ -1,0 +1,55 @@
+#include "check.h"
+
+struct cell {
+  struct cell *next;
+  long value[3];
+};
+
+/* More than the collector's first heap, with some of it kept by pointers in the middle of objects only. */
+static void what_is_reachable_stays(void) {
+  struct cell *list = NULL;
+  for (long i = 0; i < 200000; i++) {
+    struct cell *cell = _cyc_malloc(sizeof *cell);
+    cell->next = NULL;
+    cell->value[0] = i;
+    if (i % 100 == 0) {
+      cell->next = list;
+      list = cell;
+    } else {
+      _cyc_free(cell);
+    }
+  }
+  long expected = 199900;
+  for (struct cell *cell = list, *next; cell; cell = next, expected -= 100) {
+    CHECK(cell->value[0] == expected);
+    next = cell->next;
+    _cyc_free(cell);
+  }
+  CHECK(expected == -100);
+}
+
+void heap(void) {
+  what_is_reachable_stays();
+  void *plain = _cyc_malloc(1), *counted = _cyc_rqmalloc(NULL, _cyc_refcnt, 1), *none = _cyc_malloc(0);
+  CHECK((_cyc_size)plain % 16 == 0 && (_cyc_size)counted % 16 == 0 && none);
+  Cyc_Core_ufree(plain);
+  Cyc_Core_drop_refptr(_cyc_fat_make(counted, 1));
+  Cyc_Core_ufree(none);
+  char *zeroed = _cyc_calloc_atomic(5000);
+  for (int i = 0; i < 5000; i++)
+    CHECK(!zeroed[i]);
+  zeroed[0] = 'z';
+  zeroed = _cyc_realloc(zeroed, 50000);
+  CHECK(zeroed[0] == 'z');
+  _cyc_free(zeroed);
+  _cyc_free(NULL);
+  volatile _cyc_size huge = ~(_cyc_size)0;
+  CHECK_THROWS("Bad_alloc", _cyc_malloc(huge));
+  CHECK_THROWS("Bad_alloc", _cyc_malloc_atomic(huge / 2));
+  CHECK_THROWS("Bad_alloc", _cyc_calloc(huge / 2 - 8));
+  CHECK_THROWS("Bad_alloc", _cyc_rqmalloc(NULL, _cyc_refcnt, huge));
+  CHECK_THROWS("Bad_alloc", _cyc_rc_malloc_atomic(huge - 8));
+  CHECK_THROWS("Bad_alloc", _cyc_bytes(huge, 2));
+  CHECK_THROWS("Bad_alloc", _cyc_bytes(huge / 2 + 1, 1));
+  CHECK_GIVES(24, _cyc_bytes(3, 8));
+}

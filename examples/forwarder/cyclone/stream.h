@@ -1,0 +1,70 @@
+// Stream buffers: what a packet is while it passes through the forwarder.
+//
+// A stream buffer is a list of pieces, each a part of a data buffer. The buffer and its pieces have one owner. The data may be
+// shared: a clone of a stream buffer has pieces of its own over the same data, so each of them can be stripped, extended and
+// sent without the other noticing, and no byte is copied.
+//
+// With -DCOUNTED the owner frees stream buffers and pieces (they are unique), and data goes with its last user (it is reference
+// counted): no collector is needed. Without it all of them are ordinary objects, left to the collector. The operations are the
+// same; the names below stand for what differs.
+
+#ifndef STREAM_H
+#define STREAM_H
+#include <core.h>
+
+#ifdef COUNTED
+#define OWNED UNIQUE
+#define OWNED_QUAL Core::unique_qual
+#define SHARED REFCNT
+#define SHARED_QUAL Core::refcnt_qual
+#define TAKES(n) __attribute__((consume(n)))
+#else
+#define OWNED ALIASABLE
+#define OWNED_QUAL Core::aliasable_qual
+#define SHARED ALIASABLE
+#define SHARED_QUAL Core::aliasable_qual
+#define TAKES(n)
+#endif
+
+namespace Stream {
+
+typedef char ?@aqual(SHARED) @nozeroterm data_t;
+
+struct Piece {
+  data_t data;
+  unsigned int start;
+  unsigned int length;
+  struct Piece *@aqual(OWNED) next;
+};
+
+struct Stream {
+  unsigned int length; // of all pieces
+  struct Piece *@aqual(OWNED) first;
+};
+typedef struct Stream @@aqual(OWNED) stream_t;
+
+// Room for data. Its contents are not set.
+data_t allocate(unsigned int length);
+
+// A stream buffer of all of `data`.
+stream_t make(data_t data) TAKES(1);
+
+// Another stream buffer over the same data.
+stream_t clone(stream_t s);
+
+// Puts `data` before what is there.
+void prepend(stream_t s, data_t data) TAKES(2);
+
+// Takes `n` bytes off the front. Data that has no user left is freed. Throws Core::Invalid_argument where there are fewer.
+void strip(stream_t s, unsigned int n);
+
+// Copies the first `n` bytes to `to`; throws as `strip` does.
+void copy_front(stream_t s, char ? @nozeroterm to, unsigned int n);
+
+// Sends all of it to a socket, piece by piece. False where the peer is gone.
+bool send_to(int socket, stream_t s);
+
+void release(stream_t s) TAKES(1);
+
+}
+#endif

@@ -1,0 +1,72 @@
+//! The forwarder's builds.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use plotters::style::RGBColor;
+
+/// The forwarder, built in one way.
+pub struct Build {
+    pub name: &'static str,
+    pub color: RGBColor,
+    pub program: PathBuf,
+}
+
+const SOURCES: [&str; 3] = ["forwarder.cyc", "stream.cyc", "wire.cyc"];
+
+/// Builds the forwarder in all ways that the compilers allow, into `directory`.
+pub fn all(cyc: &Path, original: Option<&Path>, only_original: bool, directory: &Path) -> Result<Vec<Build>> {
+    let mut builds = Vec::new();
+    if !only_original {
+        for (name, color, options) in [
+            ("collected", RGBColor(200, 40, 40), &["-O2"][..]),
+            ("counted", RGBColor(40, 80, 200), &["-O2", "-DCOUNTED"]),
+            ("counted, no collector", RGBColor(20, 140, 60), &["-O2", "-DCOUNTED", "--no-gc"]),
+        ] {
+            let program = directory.join(format!("cyc-{}", builds.len()));
+            let files = SOURCES.map(|name| sources().join(name));
+            compile(Command::new(cyc).arg("build").args(options).args(files).arg("-o").arg(&program))?;
+            builds.push(Build { name, color, program });
+        }
+    }
+    if let Some(compiler) = original {
+        for (name, color, counted) in [
+            ("original, collected", RGBColor(230, 150, 150), false),
+            ("original, counted", RGBColor(140, 170, 230), true),
+        ] {
+            let program = directory.join(format!("original-{counted}"));
+            build_with_original(compiler, counted, &program)?;
+            builds.push(Build { name, color, program });
+        }
+    }
+    Ok(builds)
+}
+
+/// One file after the other: the original compiler puts what it makes beside the first file of a command line otherwise.
+fn build_with_original(compiler: &Path, counted: bool, program: &Path) -> Result<()> {
+    let mut objects = Vec::new();
+    for name in SOURCES {
+        let object = program.with_extension(format!("{name}.o"));
+        let mut command = Command::new(compiler);
+        command.args(["-O", "-c"]).args(counted.then_some("-DCOUNTED"));
+        compile(command.arg(sources().join(name)).arg("-o").arg(&object))?;
+        objects.push(object);
+    }
+    compile(Command::new(compiler).args(objects).arg("-o").arg(program))
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("cyclone")
+}
+
+fn compile(command: &mut Command) -> Result<()> {
+    let what = command.get_program().to_owned();
+    let output = command.output().with_context(|| format!("running {}", what.display()))?;
+    if !output.status.success() {
+        let arguments: Vec<&OsStr> = command.get_args().collect();
+        bail!("{} {:?}:\n{}", what.display(), arguments, String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! `ebb-forwarder`: builds the packet forwarder of `cyclone/` in several ways, sends packets of several sizes through it over
+//! loopback sockets, and prints for each the throughput, the forwarder's processor time and its peak memory.
+//!
+//! The builds differ in who frees what: a garbage collector, or the program (stream buffers have one owner, data is reference
+//! counted). With `--original` the same sources are also built by the original Cyclone compiler.
+#![forbid(unsafe_code)]
+
+mod build;
+mod plot;
+mod run;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Parser;
+
+use build::Build;
+use run::Measured;
+
+/// Measures a packet forwarder written in Cyclone, with and without a garbage collector.
+#[derive(Parser)]
+#[command(version, max_term_width = 100)]
+struct CommandLine {
+    /// The compiler.
+    #[arg(long, default_value = "cyc")]
+    cyc: PathBuf,
+
+    /// The original Cyclone compiler, to measure what it makes of the same sources.
+    #[arg(long, value_name = "COMPILER")]
+    original: Option<PathBuf>,
+
+    /// Only what the original compiler makes.
+    #[arg(long, requires = "original")]
+    only_original: bool,
+
+    /// The packets' sizes in bytes, 8 to 65536.
+    #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768])]
+    sizes: Vec<u32>,
+
+    /// How many packets of each size.
+    #[arg(long, default_value_t = 100_000)]
+    packets: u32,
+
+    /// How often each is measured; the run with the highest throughput counts.
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+
+    /// Write the plots there, as SVG.
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let arguments = CommandLine::parse();
+    let directory = std::env::temp_dir().join(format!("ebb-forwarder-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
+    let outcome = measure_all(&arguments, &directory);
+    std::fs::remove_dir_all(&directory).with_context(|| format!("removing {}", directory.display()))?;
+    outcome
+}
+
+fn measure_all(arguments: &CommandLine, directory: &std::path::Path) -> Result<()> {
+    let builds =
+        build::all(arguments.cyc.as_path(), arguments.original.as_deref(), arguments.only_original, directory)?;
+    println!("{:>8}  {:28} {:>9} {:>12} {:>12} {:>10}", "bytes", "build", "MB/s", "packets/s", "us/packet", "peak KiB");
+    let mut rows = Vec::new();
+    for &size in &arguments.sizes {
+        let row = measure(&builds, size, arguments)?;
+        for (build, seen) in builds.iter().zip(&row) {
+            println!(
+                "{size:>8}  {:28} {:>9.1} {:>12.0} {:>12.2} {:>10}",
+                build.name,
+                seen.megabytes_per_second(),
+                seen.packets_per_second(),
+                seen.processor_micros_per_packet(),
+                seen.peak_kib
+            );
+        }
+        rows.push((size, row));
+    }
+    if let Some(file) = &arguments.plot {
+        plot::draw(file, &builds, &rows).with_context(|| format!("drawing {}", file.display()))?;
+        println!("wrote {}", file.display());
+    }
+    Ok(())
+}
+
+/// The best of several rounds for each build. The builds take turns, so that a disturbance hits all of them.
+fn measure(builds: &[Build], size: u32, arguments: &CommandLine) -> Result<Vec<Measured>> {
+    let mut best: Vec<Option<Measured>> = vec![None; builds.len()];
+    for _ in 0..arguments.rounds.max(1) {
+        for (build, best) in builds.iter().zip(&mut best) {
+            let seen = run::forward(&build.program, size, arguments.packets)
+                .with_context(|| format!("{}: packets of {size} bytes", build.name))?;
+            if best.is_none_or(|best| seen.wall_micros < best.wall_micros) {
+                *best = Some(seen);
+            }
+        }
+    }
+    Ok(best.into_iter().flatten().collect())
+}

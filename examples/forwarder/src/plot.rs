@@ -1,0 +1,61 @@
+//! The plots: throughput and peak memory against packet size.
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow};
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::build::Build;
+use crate::run::Measured;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// Draws both, side by side. `rows` has a packet size and what was measured of each build.
+pub fn draw(file: &Path, builds: &[Build], rows: &[(u32, Vec<Measured>)]) -> Result<()> {
+    let area = SVGBackend::new(file, (1100, 420)).into_drawing_area();
+    let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
+    area.fill(&WHITE).map_err(|error| failed(&error))?;
+    let (left, right) = area.split_horizontally(550);
+    chart(&left, "Throughput", "MB/s", builds, rows, Measured::megabytes_per_second)?;
+    chart(&right, "The forwarder's peak memory", "KiB", builds, rows, |seen| seen.peak_kib as f64)?;
+    area.present().map_err(|error| failed(&error))
+}
+
+fn chart(
+    area: &Area<'_>,
+    title: &str,
+    unit: &str,
+    builds: &[Build],
+    rows: &[(u32, Vec<Measured>)],
+    value: impl Fn(&Measured) -> f64,
+) -> Result<()> {
+    let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
+    let sizes = || rows.iter().map(|(size, _)| *size);
+    let (least, most) = (sizes().min().unwrap_or(1), sizes().max().unwrap_or(2));
+    let highest = rows.iter().flat_map(|(_, row)| row).map(&value).fold(1.0, f64::max) * 1.1;
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, ("sans-serif", 20))
+        .margin(12)
+        .x_label_area_size(40)
+        .y_label_area_size(64)
+        .build_cartesian_2d((least..most.max(least + 1)).log_scale(), 0.0..highest)
+        .map_err(|error| failed(&error))?;
+    chart.configure_mesh().x_desc("bytes in a packet").y_desc(unit).draw().map_err(|error| failed(&error))?;
+    for (number, build) in builds.iter().enumerate() {
+        let points = rows.iter().filter_map(|(size, row)| row.get(number).map(|seen| (*size, value(seen))));
+        let style = build.color.stroke_width(2);
+        chart
+            .draw_series(LineSeries::new(points, style))
+            .map_err(|error| failed(&error))?
+            .label(build.name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], style));
+    }
+    chart
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperLeft)
+        .border_style(BLACK)
+        .background_style(WHITE)
+        .draw()
+        .map_err(|error| failed(&error))
+}

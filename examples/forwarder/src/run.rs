@@ -1,0 +1,116 @@
+//! One run: a receiver, the forwarder and a sender, each a process.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// What one run took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    pub packets: u32,
+    pub bytes: u32,
+    /// From the first to the last packet, at the receiver.
+    pub wall_micros: u64,
+    /// The forwarder's.
+    pub processor_micros: u64,
+    /// The forwarder's.
+    pub peak_kib: u64,
+}
+
+impl Measured {
+    pub fn packets_per_second(&self) -> f64 {
+        f64::from(self.packets) * 1e6 / self.wall_micros.max(1) as f64
+    }
+
+    pub fn megabytes_per_second(&self) -> f64 {
+        self.packets_per_second() * f64::from(self.bytes) / 1e6
+    }
+
+    pub fn processor_micros_per_packet(&self) -> f64 {
+        self.processor_micros as f64 / f64::from(self.packets.max(1))
+    }
+}
+
+/// Sends `packets` packets of `bytes` bytes through the forwarder.
+pub fn forward(program: &Path, bytes: u32, packets: u32) -> Result<Measured> {
+    let mut receiver = Role::start(program, &["receive".into()])?;
+    let mut forwarder = Role::start(program, &["forward".into(), receiver.port()?])?;
+    let sender = Role::start(program, &["send".into(), forwarder.port()?, bytes.to_string(), packets.to_string()])?;
+    sender.end("sender")?;
+    let received = numbers(&receiver.end("receiver")?);
+    let forwarded = numbers(&forwarder.end("forwarder")?);
+    let ([got, _, wall_micros], [passed, _, processor_micros, peak_kib]) = (&received[..], &forwarded[..]) else {
+        bail!("unexpected reports: {received:?} {forwarded:?}");
+    };
+    ensure!([*got, *passed] == [u64::from(packets); 2], "of {packets} packets {passed} were forwarded, {got} received");
+    Ok(Measured { packets, bytes, wall_micros: *wall_micros, processor_micros: *processor_micros, peak_kib: *peak_kib })
+}
+
+/// The numbers in a line of text.
+fn numbers(line: &str) -> Vec<u64> {
+    line.split(|c: char| !c.is_ascii_digit()).filter_map(|word| word.parse().ok()).collect()
+}
+
+/// A process of the forwarder's program. It is killed when a run fails before its end.
+struct Role {
+    process: Child,
+    output: BufReader<ChildStdout>,
+}
+
+impl Role {
+    fn start(program: &Path, arguments: &[String]) -> Result<Role> {
+        let mut process = Command::new(program)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", program.display()))?;
+        let output = process.stdout.take().context("a pipe was asked for")?;
+        Ok(Role { process, output: BufReader::new(output) })
+    }
+
+    /// The port it listens on, its first line.
+    fn port(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.output.read_line(&mut line)?;
+        ensure!(numbers(&line).len() == 1, "a port was expected, not {line:?}");
+        Ok(line.trim().to_owned())
+    }
+
+    /// Waits for its end, and gives the rest of what it printed.
+    fn end(mut self, name: &str) -> Result<String> {
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest)?;
+        let status = self.process.wait()?;
+        ensure!(status.success(), "the {name} failed: {status}");
+        Ok(rest)
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        // Errors mean that it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_read_as_their_numbers() {
+        assert_eq!(numbers("100 packets of 64 bytes in 2500 us\n"), [100, 64, 2500]);
+        assert_eq!(numbers("no digits\n"), [0; 0]);
+    }
+
+    #[test]
+    fn rates_are_per_second_and_per_packet() {
+        let seen = Measured { packets: 1000, bytes: 500, wall_micros: 2000, processor_micros: 1500, peak_kib: 1 };
+        assert_eq!(seen.packets_per_second(), 500_000.0);
+        assert_eq!(seen.megabytes_per_second(), 250.0);
+        assert_eq!(seen.processor_micros_per_packet(), 1.5);
+    }
+}

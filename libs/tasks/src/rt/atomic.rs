@@ -1,0 +1,23 @@
+//! Atomics: the processor's, or those of `shuttle`, which tries how threads can interleave (`--cfg ebb_shuttle`, with `--cfg ebb_threads`).
+
+#[cfg(not(ebb_shuttle))]
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+#[cfg(ebb_shuttle)]
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// A static, which shuttle makes anew for each interleaving.
+macro_rules! global {
+    ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {
+        #[cfg(not(ebb_shuttle))]
+        $(#[$meta])*
+        static $name: $type = $value;
+
+        #[cfg(ebb_shuttle)]
+        shuttle::lazy_static! {
+            $(#[$meta])*
+            static ref $name: $type = $value;
+        }
+    };
+}
+pub(crate) use global;
