@@ -22,6 +22,7 @@ pub mod check;
 pub mod diagnostics;
 pub mod driver;
 pub mod lex;
+pub mod lower;
 pub mod ownership;
 pub mod parse;
 pub mod source;

@@ -1,0 +1,504 @@
+//! Bodies of functions: statements, and what all that writes in a body shares.
+//!
+//! Variables are declared in C where they are declared in the source, under names that are unique in the function: C's scopes
+//! never matter. `switch` becomes tests and jumps ([`super::matching`]), so `break` in it is a jump, too.
+
+use super::exits::{Frame, label_depths, variables_changed_in_tries};
+use super::layouts::attributes;
+use super::names::local_name;
+use super::shapes::{C, Shape};
+use super::{Lower, names};
+use crate::source::Span;
+use crate::symbol::Symbol;
+use crate::tree::{
+    Block, Expr, ExprKind, Function, GlobalId, Init, LabelId, Local, LocalId, Region, RegionKind, Stmt, StmtKind,
+};
+use crate::types::{Ty, TyKind, TyVar};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// The state of writing one body (or the initial value of a global, which has no variables).
+pub struct Body<'l, 'p> {
+    pub lower: &'l mut Lower<'p>,
+    pub locals: &'p [Local],
+    labels: &'p [Symbol],
+    global: Option<GlobalId>,
+    pub out: String,
+    local_names: Vec<String>,
+    next: u32,
+    /// What is on the run-time stack here, outermost first.
+    pub frames: Vec<Frame>,
+    pub breaks: Vec<BreakTarget>,
+    /// How many frames there are around each loop.
+    loops: Vec<usize>,
+    label_depths: HashMap<LabelId, usize>,
+    volatile: HashSet<LocalId>,
+    result: C,
+    /// For `fallthru`: the next clause.
+    pub next_clause: Vec<Option<ClauseTarget<'p>>>,
+}
+
+/// Where `break` goes.
+#[derive(Clone, Copy)]
+pub struct BreakTarget {
+    /// The number of the label after a `switch`; loops have C's own `break`.
+    pub label: Option<u32>,
+    /// How many frames there are around it.
+    pub depth: usize,
+}
+
+/// Where `fallthru` goes.
+#[derive(Clone, Copy)]
+pub struct ClauseTarget<'p> {
+    pub label: u32,
+    pub bindings: &'p [LocalId],
+    pub depth: usize,
+}
+
+impl<'l, 'p> Body<'l, 'p> {
+    /// For a value outside of functions.
+    pub fn outside(lower: &'l mut Lower<'p>) -> Body<'l, 'p> {
+        let result = lower.shapes.make(Shape::Void);
+        Body {
+            lower,
+            locals: &[],
+            labels: &[],
+            global: None,
+            out: String::new(),
+            local_names: Vec::new(),
+            next: 0,
+            frames: Vec::new(),
+            breaks: Vec::new(),
+            loops: Vec::new(),
+            label_depths: HashMap::new(),
+            volatile: HashSet::new(),
+            result,
+            next_clause: Vec::new(),
+        }
+    }
+
+    fn new(lower: &'l mut Lower<'p>, function: &'p Function) -> Body<'l, 'p> {
+        let result = lower.shape(function.ty.result);
+        let local_names = unique_names(lower, &function.locals);
+        Body {
+            locals: &function.locals,
+            labels: &function.labels,
+            global: Some(function.global),
+            local_names,
+            label_depths: label_depths(&function.body),
+            volatile: variables_changed_in_tries(&function.body),
+            result,
+            ..Body::outside(lower)
+        }
+    }
+
+    /// A number that no other name in this body has.
+    pub fn fresh(&mut self) -> u32 {
+        self.next += 1;
+        self.next
+    }
+
+    pub fn push(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    /// What `write` writes, as a string of its own.
+    pub fn captured(&mut self, write: impl FnOnce(&mut Self)) -> String {
+        let before = std::mem::take(&mut self.out);
+        write(self);
+        std::mem::replace(&mut self.out, before)
+    }
+
+    pub fn local(&self, id: LocalId) -> Option<&'p Local> {
+        self.locals.get(id.0 as usize)
+    }
+
+    /// The name of a variable; one of a function's `static` variables is at file level.
+    pub fn local_name(&mut self, id: LocalId) -> String {
+        if let (Some(local), Some(global)) = (self.local(id), self.global)
+            && local.is_static
+        {
+            let next = self.lower.static_locals.len();
+            let function = self.lower.global_name(global);
+            let name = || format!("{function}_{}_{next}", names::local_name(local.name.as_str()));
+            return self.lower.static_locals.entry((global, id)).or_insert_with(name).clone();
+        }
+        match self.local_names.get(id.0 as usize) {
+            Some(name) => name.clone(),
+            None => format!("_cyc_l{}", id.0),
+        }
+    }
+
+    pub fn push_local(&mut self, id: LocalId) {
+        match (self.local(id), self.local_names.get(id.0 as usize)) {
+            (Some(local), Some(name)) if !local.is_static => self.out.push_str(name),
+            _ => {
+                let name = self.local_name(id);
+                self.out.push_str(&name);
+            }
+        }
+    }
+
+    pub fn is_volatile(&self, id: LocalId) -> bool {
+        self.volatile.contains(&id)
+    }
+
+    /// The variable that holds a number, region handle or qualifier of the level of types.
+    pub fn holder(&self, var: TyVar) -> Option<LocalId> {
+        let types = &self.lower.program.types;
+        let names_it = |ty: Ty| match types.get(ty) {
+            TyKind::TagHandle(inner) | TyKind::RegionHandle(inner) | TyKind::AqualHandle(inner) => {
+                matches!(types.get(*inner), TyKind::Var(found) if *found == var)
+            }
+            _ => false,
+        };
+        let at = self.locals.iter().position(|local| names_it(local.ty))?;
+        Some(LocalId(at as u32))
+    }
+
+    /// Writes a declaration of a variable without its value and semicolon.
+    pub fn declare_local(&mut self, id: LocalId) {
+        let Some(local) = self.local(id) else { return };
+        let c = self.lower.shape(local.ty);
+        let name = self.local_name(id);
+        let is_volatile = local.quals.is_volatile || self.volatile.contains(&id);
+        // A pointer's own qualifier stands after the star.
+        let name = match (is_volatile, self.is_pointer(c)) {
+            (true, true) => format!("volatile {name}"),
+            (true, false) => {
+                self.push("volatile ");
+                name
+            }
+            (false, _) => name,
+        };
+        let text = self.lower.declarator(c, name);
+        self.push(&text);
+    }
+
+    fn is_pointer(&self, c: C) -> bool {
+        matches!(self.lower.shapes.get(c), Shape::Pointer { .. } | Shape::Word)
+    }
+
+    pub fn line(&mut self, span: Span) {
+        self.lower.lines.mark(&mut self.out, span);
+    }
+
+    /// A block, with its braces.
+    pub fn block(&mut self, block: &'p Block) {
+        self.push("{");
+        self.statements(&block.statements);
+        self.push(" }");
+    }
+
+    pub fn statements(&mut self, statements: &'p [Stmt]) {
+        for statement in statements {
+            self.statement(statement);
+        }
+    }
+
+    /// A statement as the body of another: in braces.
+    fn body(&mut self, statement: &'p Stmt) {
+        match &statement.kind {
+            StmtKind::Block(block) => self.block(block),
+            _ => {
+                self.push("{");
+                self.statement(statement);
+                self.push(" }");
+            }
+        }
+    }
+
+    pub fn statement(&mut self, statement: &'p Stmt) {
+        if !matches!(statement.kind, StmtKind::Block(_) | StmtKind::Empty) {
+            self.line(statement.span);
+        }
+        match &statement.kind {
+            StmtKind::Empty => {}
+            StmtKind::Expr(expr) => {
+                self.effect(expr);
+                self.push(";");
+            }
+            StmtKind::Block(block) => self.block(block),
+            StmtKind::Declare(local, init) => self.declaration(*local, init.as_ref()),
+            StmtKind::Let { pattern, value, may_fail } => self.let_pattern(pattern, value, *may_fail),
+            StmtKind::Alias { local, value, body, .. } => {
+                self.declare_local(*local);
+                self.push(" = ");
+                self.value_for_local(value, *local);
+                self.push(";");
+                self.statements(body);
+            }
+            StmtKind::Region(region) => self.region(region),
+            StmtKind::If(condition, then, otherwise) => {
+                self.push("if (");
+                self.condition(condition);
+                self.push(") ");
+                self.body(then);
+                if let Some(otherwise) = otherwise {
+                    self.push(" else ");
+                    self.body(otherwise);
+                }
+            }
+            StmtKind::Switch(switch) => self.switch(switch),
+            StmtKind::Try(body, clauses) => self.try_catch(body, clauses),
+            StmtKind::While(condition, body) => {
+                self.push("while (");
+                self.condition(condition);
+                self.push(") ");
+                self.loop_body(body);
+            }
+            StmtKind::DoWhile(body, condition) => {
+                self.push("do ");
+                self.loop_body(body);
+                self.push(" while (");
+                self.condition(condition);
+                self.push(");");
+            }
+            StmtKind::For { init, condition, step, body } => {
+                self.push("for (");
+                if let Some(init) = init {
+                    self.effect(init);
+                }
+                self.push("; ");
+                if let Some(condition) = condition {
+                    self.condition(condition);
+                }
+                self.push("; ");
+                if let Some(step) = step {
+                    self.effect(step);
+                }
+                self.push(") ");
+                self.loop_body(body);
+            }
+            StmtKind::Goto(label) => {
+                let depth = self.label_depths.get(label).copied().unwrap_or(0);
+                self.leave(depth);
+                let _ = write!(self.out, "goto {};", self.label_name(*label));
+            }
+            StmtKind::Labelled(label, statement) => {
+                let _ = write!(self.out, "{}:;", self.label_name(*label));
+                self.statement(statement);
+            }
+            StmtKind::Continue => {
+                let depth = self.loops.last().copied().unwrap_or(0);
+                self.leave(depth);
+                self.push("continue;");
+            }
+            StmtKind::Break => self.break_statement(),
+            StmtKind::Return(value) => self.return_statement(value.as_ref()),
+            StmtKind::Fallthru(values) => self.fallthru(values, statement.span),
+        }
+    }
+
+    fn label_name(&self, label: LabelId) -> String {
+        let name = self.labels.get(label.0 as usize).map_or("", |name| name.as_str());
+        format!("{}_L{}", local_name(name), label.0)
+    }
+
+    fn loop_body(&mut self, body: &'p Stmt) {
+        self.loops.push(self.frames.len());
+        self.breaks.push(BreakTarget { label: None, depth: self.frames.len() });
+        self.body(body);
+        self.breaks.pop();
+        self.loops.pop();
+    }
+
+    fn break_statement(&mut self) {
+        let Some(&target) = self.breaks.last() else { return };
+        self.leave(target.depth);
+        match target.label {
+            None => self.push("break;"),
+            Some(label) => {
+                let _ = write!(self.out, "goto _cyc_e{label};");
+            }
+        }
+    }
+
+    fn return_statement(&mut self, value: Option<&'p Expr>) {
+        let result = self.result;
+        let is_void = *self.lower.shapes.get(result) == Shape::Void;
+        match value {
+            None => {
+                self.leave(0);
+                self.push("return;");
+            }
+            Some(value) if is_void => {
+                self.effect(value);
+                self.push("; ");
+                self.leave(0);
+                self.push("return;");
+            }
+            Some(value) if self.frames.is_empty() => {
+                self.push("return ");
+                self.value_as(value, result);
+                self.push(";");
+            }
+            Some(value) => {
+                let number = self.fresh();
+                let declaration = self.lower.declarator(result, format!("_cyc_t{number}"));
+                let _ = write!(self.out, "{{ {declaration} = ");
+                self.value_as(value, result);
+                self.push("; ");
+                self.leave(0);
+                let _ = write!(self.out, "return _cyc_t{number}; }}");
+            }
+        }
+    }
+
+    fn declaration(&mut self, id: LocalId, init: Option<&'p Init>) {
+        let Some(local) = self.local(id) else { return };
+        if local.is_static {
+            return self.static_local(id, local, init);
+        }
+        let c = self.lower.shape(local.ty);
+        self.declare_local(id);
+        match init {
+            None => {
+                self.push(";");
+                self.terminate(id, local.ty);
+            }
+            Some(Init::Value(value)) if !matches!(self.lower.shapes.get(c), Shape::Array(..)) => {
+                self.push(" = ");
+                self.value_as(value, c);
+                self.push(";");
+            }
+            Some(init) if self.is_brace_constant(init) => {
+                self.push(" = ");
+                self.braces(init, c);
+                self.push(";");
+            }
+            Some(init) => {
+                self.push(";");
+                let name = self.local_name(id);
+                self.initialise(&name, c, init);
+            }
+        }
+    }
+
+    /// A zero-terminated array without an initial value ends in a zero all the same.
+    fn terminate(&mut self, id: LocalId, ty: Ty) {
+        let program = self.lower.program;
+        let TyKind::Array(array) = program.types.get(ty) else { return };
+        let Some(TyKind::Nat(len)) = array.len.map(|len| program.types.get(len)) else { return };
+        if *len > 0 && matches!(program.types.get(array.zeroterm), TyKind::True) {
+            let name = self.local_name(id);
+            let _ = write!(self.out, " {name}[{}] = 0;", len - 1);
+        }
+    }
+
+    fn static_local(&mut self, id: LocalId, local: &'p Local, init: Option<&'p Init>) {
+        let name = self.local_name(id);
+        self.lower.variable(&name, "static ", local.ty, init);
+        self.push(";");
+    }
+
+    fn region(&mut self, region: &'p Region) {
+        match &region.kind {
+            RegionKind::Lexical => {
+                let name = format!("_cyc_r{}", self.fresh());
+                let _ = write!(self.out, "struct _cyc_region {name}; _cyc_region_push(&{name}); ");
+                self.declare_local(region.handle);
+                let _ = write!(self.out, " = &{name};");
+                self.frames.push(Frame::Region(name.clone()));
+                self.statements(&region.body);
+                self.frames.pop();
+                let _ = write!(self.out, " _cyc_region_pop(&{name});");
+            }
+            RegionKind::Open(key) => {
+                self.declare_local(region.handle);
+                self.push(" = _cyc_region_of(");
+                self.value(key);
+                self.push(");");
+                self.statements(&region.body);
+            }
+        }
+    }
+
+    /// Declares a new temporary variable and writes its value; gives its name.
+    pub fn temporary(&mut self, c: C, write: impl FnOnce(&mut Self)) -> String {
+        let name = format!("_cyc_t{}", self.fresh());
+        let declaration = self.lower.declarator(c, name.clone());
+        self.push(&declaration);
+        self.push(" = ");
+        write(self);
+        self.push("; ");
+        name
+    }
+
+    pub fn value_for_local(&mut self, value: &'p Expr, local: LocalId) {
+        let Some(ty) = self.local(local).map(|local| local.ty) else { return };
+        let c = self.lower.shape(ty);
+        self.value_as(value, c);
+    }
+
+    /// Whether the value is one of the constants zero.
+    pub fn is_zero(value: &Expr) -> bool {
+        match &value.kind {
+            ExprKind::Int(0) | ExprKind::Null => true,
+            ExprKind::Coerce(_, inner) => Self::is_zero(inner),
+            _ => false,
+        }
+    }
+}
+
+/// Names of variables: as written where that is possible, numbered where a name occurs again.
+fn unique_names(lower: &Lower<'_>, locals: &[Local]) -> Vec<String> {
+    let mut taken: HashSet<String> = HashSet::with_capacity(locals.len());
+    locals
+        .iter()
+        .enumerate()
+        .map(|(index, local)| {
+            let base = local_name(local.name.as_str());
+            let is_free = !lower.is_c_name(local.name) && taken.insert(base.clone());
+            if is_free {
+                return base;
+            }
+            let numbered = format!("{base}__{index}");
+            taken.insert(numbered.clone());
+            numbered
+        })
+        .collect()
+}
+
+impl<'p> Lower<'p> {
+    /// The definition of a function.
+    pub fn define(&mut self, function: &'p Function) -> String {
+        self.lines.forget();
+        let id = function.global;
+        let program = self.program;
+        let global = program.declarations.global(id);
+        let shape = self.function_shape(&function.ty);
+        let result = match &shape {
+            Shape::Function { result, .. } => *result,
+            _ => self.shapes.make(Shape::Void),
+        };
+        let head = self.linkage_words(global);
+        let name = self.global_name(id);
+        let mut body = Body::new(self, function);
+        body.line(function.span);
+        let mut params = Vec::new();
+        for index in 0..function.params {
+            params.push(body.captured(|body| body.declare_local(LocalId(index as u32))));
+        }
+        if function.ty.c_varargs {
+            params.push("...".to_owned());
+        }
+        let list = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
+        let declarator = body.lower.declarator(result, format!("{name}({list})"));
+        body.push(&head);
+        body.push(&declarator);
+        body.push(" ");
+        body.block(&function.body);
+        body.push("\n");
+        body.out
+    }
+
+    /// Attributes of a function for the C compiler.
+    pub fn function_attributes(&self, function: &crate::types::FnAttributes) -> String {
+        let mut text = attributes(&function.other);
+        if function.noreturn {
+            text.push_str(" __attribute__((noreturn))");
+        }
+        text
+    }
+}

@@ -1,0 +1,184 @@
+//! What stands at file level: variables, prototypes, functions, C's `main`.
+//!
+//! What has external linkage and is defined here is always written; the rest when something written uses it.
+
+use super::function::Body;
+use super::layouts::attributes;
+use super::shapes::Shape;
+use super::{Lower, names};
+use crate::symbol::Symbol;
+use crate::tree::{Function, Global, GlobalId, Init, Linkage};
+use crate::types::{Function as FunctionType, Ty, TyKind};
+use std::collections::HashMap;
+use std::fmt::Write;
+
+impl<'p> Lower<'p> {
+    /// Writes everything; gives the bodies of functions in the order of the source.
+    pub fn globals(&mut self) -> String {
+        let program = self.program;
+        let functions: HashMap<GlobalId, usize> =
+            program.functions.iter().enumerate().map(|(index, function)| (function.global, index)).collect();
+        for (index, global) in program.declarations.globals.iter().enumerate() {
+            if global.is_defined && global.linkage != Linkage::Internal {
+                self.use_global(GlobalId(index as u32));
+            }
+        }
+        self.exceptions();
+        let mut bodies: Vec<Option<String>> = program.functions.iter().map(|_| None).collect();
+        while let Some(id) = self.wanted.pop() {
+            match functions.get(&id) {
+                Some(&index) => bodies[index] = Some(self.define(&program.functions[index])),
+                None => self.define_variable(id),
+            }
+        }
+        let mut out: String = bodies.into_iter().flatten().collect();
+        out.push_str(&self.c_main());
+        out
+    }
+
+    /// The tags of exceptions that are defined here: others may refer to them though nothing here does.
+    fn exceptions(&mut self) {
+        let program = self.program;
+        for (id, datatype) in program.declarations.datatypes.iter().enumerate() {
+            if !datatype.is_extensible {
+                continue;
+            }
+            for (index, constructor) in datatype.constructors.iter().enumerate() {
+                if !constructor.is_extern && !constructor.is_static {
+                    self.constructor_tag_value(crate::types::DatatypeId(id as u32), index as u32);
+                }
+            }
+        }
+    }
+
+    /// The C name of a global that is used; sees to it that it is declared and, if it is ours, defined.
+    pub fn use_global(&mut self, id: GlobalId) -> String {
+        let name = self.global_name(id);
+        if self.declared.insert(id) {
+            self.declare(id, &name);
+            if self.program.declarations.global(id).is_defined {
+                self.wanted.push(id);
+            }
+        }
+        name
+    }
+
+    /// `static `, `static inline ` or nothing.
+    pub fn linkage_words(&self, global: &Global) -> String {
+        match (global.linkage, global.is_inline) {
+            (Linkage::Internal, true) => "static inline ".to_owned(),
+            (Linkage::Internal, false) => "static ".to_owned(),
+            _ => String::new(),
+        }
+    }
+
+    fn declare(&mut self, id: GlobalId, name: &str) {
+        let program = self.program;
+        let global = program.declarations.global(id);
+        let mut after = match &global.asm_name {
+            Some(asm) => format!(" __asm__({asm:?})"),
+            None => String::new(),
+        };
+        after.push_str(&attributes(&global.attributes));
+        match program.types.get(global.ty) {
+            TyKind::Function(function) => {
+                let shape = match global.linkage {
+                    Linkage::C => self.c_function_shape(function),
+                    _ => self.function_shape(function),
+                };
+                let c = self.shapes.make(shape);
+                let declarator = self.declarator(c, name.to_owned());
+                let linkage = if global.linkage == Linkage::Internal { "static " } else { "" };
+                after.push_str(&self.function_attributes(&function.attributes));
+                let _ = writeln!(self.prototypes, "{linkage}{declarator}{after};");
+            }
+            _ => {
+                let c = self.shape(global.ty);
+                let declarator = self.declarator(c, name.to_owned());
+                let word = if global.linkage == Linkage::Internal { "static " } else { "extern " };
+                // A `static` array must be complete where it is first declared; it is so in its definition.
+                let is_incomplete = matches!(self.shapes.get(c), Shape::Array(_, None));
+                if !(global.linkage == Linkage::Internal && is_incomplete) {
+                    let quals = if global.quals.is_volatile { "volatile " } else { "" };
+                    let _ = writeln!(self.prototypes, "{word}{quals}{declarator}{after};");
+                }
+            }
+        }
+    }
+
+    fn define_variable(&mut self, id: GlobalId) {
+        let program = self.program;
+        let global = program.declarations.global(id);
+        if matches!(program.types.get(global.ty), TyKind::Function(_)) {
+            return;
+        }
+        let name = self.global_name(id);
+        let words = if global.linkage == Linkage::Internal { "static " } else { "" };
+        self.variable(&name, words, global.ty, global.init.as_ref());
+    }
+
+    /// Defines a variable at file level. What C cannot compute is computed before `main`.
+    pub fn variable(&mut self, name: &str, words: &str, ty: Ty, init: Option<&'p Init>) {
+        let c = self.shape(ty);
+        let declarator = self.declarator(c, name.to_owned());
+        let Some(init) = init else {
+            let _ = writeln!(self.data, "{words}{declarator};");
+            return;
+        };
+        let mut body = Body::outside(self);
+        let is_constant = body.constant(init, c);
+        if is_constant {
+            let text = body.out;
+            let _ = writeln!(self.data, "{words}{declarator} = {text};");
+            return;
+        }
+        let mut body = Body::outside(self);
+        body.initialise(name, c, init);
+        let text = body.out;
+        let _ = writeln!(self.data, "{words}{declarator};");
+        let _ = writeln!(self.start, " {{{text} }}");
+    }
+
+    /// Whether a name is one of C's functions or variables here, so that no variable may hide it.
+    pub fn is_c_name(&self, name: Symbol) -> bool {
+        self.c_names.contains(name.as_str())
+    }
+
+    /// C's `main`, if the program's is here.
+    fn c_main(&mut self) -> String {
+        let program = self.program;
+        let is_main = |function: &&Function| {
+            let global = program.declarations.global(function.global);
+            global.linkage == Linkage::External && global.name.as_str() == "main"
+        };
+        let Some(main) = program.functions.iter().find(is_main) else { return String::new() };
+        let name = self.global_name(main.global);
+        let arguments = self.main_arguments(&main.ty);
+        let call = format!("{name}({})", arguments.join(", "));
+        let is_void = matches!(program.types.get(main.ty.result), TyKind::Void);
+        let body = if is_void { format!("{call}; return 0;") } else { format!("return {call};") };
+        format!("int main(int argc, char **argv) {{ _cyc_start(); {body} }}\n")
+    }
+
+    fn main_arguments(&mut self, main: &FunctionType) -> Vec<String> {
+        main.params
+            .iter()
+            .enumerate()
+            .map(|(index, param)| {
+                let c = self.shape(param.ty);
+                match (index, self.shapes.get(c)) {
+                    (0, _) => "argc".to_owned(),
+                    (1, Shape::Fat) => "_cyc_arguments(argc, argv)".to_owned(),
+                    (1, _) => format!("({})argv", self.cast(c)),
+                    (_, Shape::Fat) => "_cyc_fat_null".to_owned(),
+                    _ => "0".to_owned(),
+                }
+            })
+            .collect()
+    }
+}
+
+/// The last parts of the names of C's functions and variables.
+pub fn c_names(globals: &[Global]) -> std::collections::HashSet<&'static str> {
+    globals.iter().filter(|global| global.linkage == Linkage::C).map(|global| names::last_part(global.name)).collect()
+}

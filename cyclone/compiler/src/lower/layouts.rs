@@ -1,0 +1,278 @@
+//! Structures: those of the program, tuples, and the constructors of datatypes.
+//!
+//! A structure is written once it is mentioned, after what it holds by value.
+
+use super::names::local_name;
+use super::shapes::{C, Shape};
+use super::{Lower, names};
+use crate::source::Span;
+use crate::symbol::Symbol;
+use crate::tree::Field;
+use crate::types::{AggregateId, DatatypeId, Ty, TyKind};
+use std::collections::HashSet;
+use std::fmt::Write;
+
+/// What has to be written.
+#[derive(Default)]
+pub struct Layouts {
+    aggregates: Vec<AggregateId>,
+    constructors: Vec<(DatatypeId, u32)>,
+    tuples: Vec<C>,
+}
+
+impl Layouts {
+    pub fn mention_aggregate(&mut self, id: AggregateId) {
+        self.aggregates.push(id);
+    }
+
+    pub fn mention_constructor(&mut self, id: DatatypeId, index: u32) {
+        self.constructors.push((id, index));
+    }
+}
+
+/// The name of the member at `index`.
+pub fn field_name(field: &Field, index: usize) -> String {
+    match field.name {
+        Some(name) => local_name(name.as_str()),
+        None => format!("_cyc_f{index}"),
+    }
+}
+
+impl Lower<'_> {
+    /// `struct _cyc_tuple3`.
+    pub fn tuple_tag(&mut self, c: C) -> String {
+        let next = self.tuples.len();
+        let number = *self.tuples.entry(c).or_insert(next);
+        if number == next {
+            self.layouts.tuples.push(c);
+        }
+        format!("struct _cyc_tuple{number}")
+    }
+
+    /// Forward declarations, and definitions.
+    pub fn structures(&mut self) -> (String, String) {
+        let mut writer = Writer { done: HashSet::new(), open: HashSet::new(), out: String::new() };
+        let (mut aggregates, mut constructors, mut tuples) = (0, 0, 0);
+        loop {
+            if let Some(&id) = self.layouts.aggregates.get(aggregates) {
+                aggregates += 1;
+                let c = self.shapes.make(Shape::Aggregate(id));
+                writer.define(self, c);
+            } else if let Some(&(id, index)) = self.layouts.constructors.get(constructors) {
+                constructors += 1;
+                let c = self.shapes.make(Shape::Constructor(id, index));
+                writer.define(self, c);
+            } else if let Some(&c) = self.layouts.tuples.get(tuples) {
+                tuples += 1;
+                writer.define(self, c);
+            } else {
+                break;
+            }
+        }
+        let mut forward = String::new();
+        let mut tags: Vec<&String> = self.aggregate_tags.values().chain(self.constructor_tags.values()).collect();
+        tags.sort_unstable();
+        for tag in tags {
+            let _ = writeln!(forward, "{tag};");
+        }
+        for number in 0..self.tuples.len() {
+            let _ = writeln!(forward, "struct _cyc_tuple{number};");
+        }
+        (forward, writer.out)
+    }
+
+    /// The members' shapes and names of a structure, in the order of C.
+    fn members(&mut self, c: C) -> Vec<(C, String)> {
+        match self.shapes.get(c).clone() {
+            Shape::Tuple(parts) => {
+                parts.into_iter().enumerate().map(|(index, part)| (part, component_name(index))).collect()
+            }
+            Shape::Constructor(id, index) => {
+                let program = self.program;
+                let params = &program.declarations.datatype(id).constructors[index as usize].params;
+                params.iter().enumerate().map(|(at, param)| (self.shape(param.ty), component_name(at))).collect()
+            }
+            Shape::Aggregate(id) => {
+                let program = self.program;
+                let Some(body) = &program.declarations.aggregate(id).body else { return Vec::new() };
+                body.fields
+                    .iter()
+                    .enumerate()
+                    .map(|(index, field)| (self.field_shape(field), field_name(field, index)))
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The shape of a member as it lies in memory, and its name with what leads to it.
+    pub fn member(&mut self, ty: Ty, index: usize) -> (C, String) {
+        let program = self.program;
+        match program.types.get(ty) {
+            TyKind::Aggregate(id, _) => {
+                let aggregate = program.declarations.aggregate(*id);
+                let Some(field) = aggregate.body.as_ref().and_then(|body| body.fields.get(index)) else {
+                    return (self.shapes.make(Shape::Word), component_name(index));
+                };
+                let name = field_name(field, index);
+                let name = if aggregate.is_tagged { format!("val.{name}") } else { name };
+                (self.field_shape(field), name)
+            }
+            TyKind::Constructor(id, constructor, _) => self.constructor_member(*id, *constructor, index),
+            _ => {
+                let c = self.shape(ty);
+                match self.shapes.get(c) {
+                    Shape::Tuple(parts) if index < parts.len() => (parts[index], component_name(index)),
+                    _ => (self.shapes.make(Shape::Word), component_name(index)),
+                }
+            }
+        }
+    }
+
+    /// The shape and name of a constructor's part.
+    pub fn constructor_member(&mut self, id: DatatypeId, constructor: u32, index: usize) -> (C, String) {
+        let program = self.program;
+        let param = &program.declarations.datatype(id).constructors[constructor as usize].params[index];
+        (self.shape(param.ty), component_name(index))
+    }
+
+    /// What the tag of a constructor is: a number, or the address of its name.
+    pub fn constructor_tag_value(&mut self, id: DatatypeId, index: u32) -> String {
+        let datatype = self.program.declarations.datatype(id);
+        if datatype.is_extensible {
+            let constructor = &datatype.constructors[index as usize];
+            let (name, is_extern, is_static) = (constructor.name, constructor.is_extern, constructor.is_static);
+            self.exception_tag(name, is_extern, is_static)
+        } else {
+            (index + 1).to_string()
+        }
+    }
+
+    fn exception_tag(&mut self, name: Symbol, is_extern: bool, is_static: bool) -> String {
+        let tag = format!("_cyc_exn_{}", names::mangled(name));
+        if self.tags.insert(name) {
+            let _ = match (is_static, is_extern) {
+                (true, _) => writeln!(self.prototypes, "static const char {tag}[] = \"{name}\";"),
+                (_, true) => writeln!(self.prototypes, "extern const char {tag}[];"),
+                _ => writeln!(self.prototypes, "extern const char {tag}[];\nconst char {tag}[] = \"{name}\";"),
+            };
+        }
+        tag
+    }
+
+    /// Whether objects of this type hold no pointers, so that a collector need not look inside.
+    pub fn is_pointer_free(&self, ty: Ty) -> bool {
+        let program = self.program;
+        match program.types.get(ty) {
+            TyKind::Int(..) | TyKind::Bool | TyKind::Float(_) | TyKind::Complex(_) | TyKind::Enum(_) => true,
+            TyKind::Array(array) => self.is_pointer_free(array.element),
+            TyKind::Tuple(members) => members.iter().all(|member| self.is_pointer_free(member.ty)),
+            TyKind::Aggregate(id, _) => program
+                .declarations
+                .aggregate(*id)
+                .body
+                .as_ref()
+                .is_some_and(|body| body.fields.iter().all(|field| self.is_pointer_free(field.ty))),
+            TyKind::Constructor(id, index, _) => {
+                let datatype = program.declarations.datatype(*id);
+                !datatype.is_extensible
+                    && datatype.constructors[*index as usize].params.iter().all(|param| self.is_pointer_free(param.ty))
+            }
+            _ => false,
+        }
+    }
+
+    /// Where an aggregate is declared, for messages.
+    fn place_of(&self, c: C) -> Span {
+        match self.shapes.get(c) {
+            Shape::Aggregate(id) => self.program.declarations.aggregate(*id).span,
+            _ => Span::default(),
+        }
+    }
+}
+
+/// The name of a component of a tuple or constructor.
+pub fn component_name(index: usize) -> String {
+    format!("f{}", index + 1)
+}
+
+struct Writer {
+    done: HashSet<C>,
+    open: HashSet<C>,
+    out: String,
+}
+
+impl Writer {
+    fn define(&mut self, lower: &mut Lower<'_>, c: C) {
+        let element = match lower.shapes.get(c) {
+            Shape::Array(element, _) => Some(*element),
+            Shape::Tuple(_) | Shape::Constructor(..) | Shape::Aggregate(_) => None,
+            _ => return,
+        };
+        if let Some(element) = element {
+            return self.define(lower, element);
+        }
+        if self.done.contains(&c) {
+            return;
+        }
+        if !self.open.insert(c) {
+            let span = lower.place_of(c);
+            lower.unsupported(span, "a structure that holds itself");
+            return;
+        }
+        let members = lower.members(c);
+        for (member, _) in &members {
+            self.define(lower, *member);
+        }
+        self.done.insert(c);
+        self.write(lower, c, members);
+    }
+
+    fn write(&mut self, lower: &mut Lower<'_>, c: C, members: Vec<(C, String)>) {
+        let program = lower.program;
+        let tag = lower.cast(c);
+        let mut text = String::new();
+        let mut after = String::new();
+        let mut is_tagged = false;
+        match lower.shapes.get(c).clone() {
+            Shape::Aggregate(id) => {
+                let aggregate = program.declarations.aggregate(id);
+                let Some(body) = &aggregate.body else { return };
+                is_tagged = aggregate.is_tagged;
+                for ((member, name), field) in members.into_iter().zip(&body.fields) {
+                    let name = match (field.width, field.name) {
+                        (Some(width), None) => format!(":{width}"),
+                        (Some(width), Some(_)) => format!("{name}:{width}"),
+                        (None, _) => name,
+                    };
+                    let _ = writeln!(text, "  {}{};", lower.declarator(member, name), attributes(&field.attributes));
+                }
+                after = attributes(&aggregate.attributes);
+            }
+            shape => {
+                if let Shape::Constructor(id, _) = shape {
+                    text.push_str(match program.declarations.datatype(id).is_extensible {
+                        true => "  const char *tag;\n",
+                        false => "  int tag;\n",
+                    });
+                }
+                for (member, name) in members {
+                    let _ = writeln!(text, "  {};", lower.declarator(member, name));
+                }
+            }
+        }
+        let _ = match is_tagged {
+            true => writeln!(self.out, "{tag} {{\n  int tag;\n  union {{\n{text}  }} val;\n}}{after};"),
+            false => writeln!(self.out, "{tag} {{\n{text}}}{after};"),
+        };
+    }
+}
+
+/// Attributes as C has them, with a space before.
+pub fn attributes(list: &[Symbol]) -> String {
+    if list.is_empty() {
+        return String::new();
+    }
+    let words: Vec<&str> = list.iter().map(|attribute| attribute.as_str()).collect();
+    format!(" __attribute__(({}))", words.join(", "))
+}

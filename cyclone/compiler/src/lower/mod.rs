@@ -1,0 +1,163 @@
+//! From the typed tree to C.
+//!
+//! The text includes `cyc_runtime.h`, which says how the parts of the language that C lacks are represented, and nothing else.
+//! Types of C come from types of Cyclone by erasure ([`shapes`]). An expression is written in one pass, without a tree of C in
+//! between: [`Body::raw`](function::Body) writes it as it lies in memory or comes out of a call, and says beforehand which shape
+//! that has, so that the caller can write the cast that it needs around it.
+//!
+//! | file | what it writes |
+//! | --- | --- |
+//! | [`shapes`] | C types |
+//! | [`names`] | names that C accepts and that do not clash |
+//! | [`layouts`] | structures: aggregates, tuples, constructors |
+//! | [`globals`] | variables, prototypes, the C `main` |
+//! | [`constants`] | initial values that are constants to C |
+//! | [`function`] | bodies: statements |
+//! | [`exits`] | what jumps leave: regions, handlers; variables that must survive a jump |
+//! | [`matching`] | `switch`, `try`, `let` |
+//! | [`expressions`] | values |
+//! | [`places`] | accesses, assignment, checks |
+//! | [`pointers`] | conversions and arithmetic of pointers |
+//! | [`calls`] | calls |
+//! | [`objects`] | values in braces, `new`, `malloc` |
+//! | [`order`] | evaluation from left to right |
+//! | [`lines`] | `#line` |
+//!
+//! Everything is emitted on demand: functions and variables with external linkage, and what they use.
+
+mod calls;
+mod constants;
+mod exits;
+mod expressions;
+mod function;
+mod globals;
+mod layouts;
+mod lines;
+mod matching;
+mod names;
+mod objects;
+mod order;
+mod places;
+mod pointers;
+mod shapes;
+
+use crate::diagnostics::{Code, Diagnostic};
+use crate::source::{Source, Span};
+use crate::symbol::Symbol;
+use crate::tree::{GlobalId, LocalId, Program};
+use crate::types::{AggregateId, DatatypeId};
+use shapes::{C, Shapes};
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+
+/// What the C text says about places in the source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LineInfo {
+    /// `#line`, so that debuggers and failed checks name Cyclone's lines.
+    Source,
+    /// Nothing: for reading the C.
+    None,
+}
+
+/// Writes a program without errors as C.
+///
+/// # Errors
+/// Constructs that cannot be compiled yet.
+pub fn lower(program: &Program, source: &Source, lines: LineInfo) -> Result<String, Vec<Diagnostic>> {
+    let mut lower = Lower {
+        program,
+        shapes: Shapes::default(),
+        lines: lines::Lines::new(source, lines),
+        diagnostics: Vec::new(),
+        aggregate_tags: HashMap::new(),
+        taken_tags: HashSet::new(),
+        tuples: HashMap::new(),
+        constructor_tags: HashMap::new(),
+        layouts: layouts::Layouts::default(),
+        strings: HashMap::new(),
+        strings_text: String::new(),
+        tags: HashSet::new(),
+        declared: HashSet::new(),
+        wanted: Vec::new(),
+        global_names: HashMap::new(),
+        static_locals: HashMap::new(),
+        prototypes: String::new(),
+        data: String::new(),
+        start: String::new(),
+        c_names: globals::c_names(&program.declarations.globals),
+    };
+    let bodies = lower.globals();
+    if !lower.diagnostics.is_empty() {
+        return Err(lower.diagnostics);
+    }
+    Ok(lower.assemble(&bodies))
+}
+
+/// The state of writing one translation unit.
+struct Lower<'p> {
+    program: &'p Program,
+    shapes: Shapes,
+    lines: lines::Lines<'p>,
+    diagnostics: Vec<Diagnostic>,
+    aggregate_tags: HashMap<AggregateId, String>,
+    taken_tags: HashSet<String>,
+    tuples: HashMap<C, usize>,
+    constructor_tags: HashMap<(DatatypeId, u32), String>,
+    layouts: layouts::Layouts,
+    strings: HashMap<Vec<u8>, usize>,
+    strings_text: String,
+    tags: HashSet<Symbol>,
+    declared: HashSet<GlobalId>,
+    /// Globals that are used and whose definition has not been written yet.
+    wanted: Vec<GlobalId>,
+    global_names: HashMap<GlobalId, String>,
+    /// Names at file level of `static` variables of functions.
+    static_locals: HashMap<(GlobalId, LocalId), String>,
+    prototypes: String,
+    data: String,
+    /// Statements that compute initial values before `main`.
+    start: String,
+    c_names: HashSet<&'static str>,
+}
+
+impl Lower<'_> {
+    fn unsupported(&mut self, span: Span, what: &str) {
+        let message = format!("{what} cannot be compiled yet");
+        self.diagnostics.push(Diagnostic::error(Code::Unsupported, span, message));
+    }
+
+    fn assemble(mut self, bodies: &str) -> String {
+        let (forward, structures) = self.structures();
+        let mut out = String::with_capacity(bodies.len() + self.data.len() + structures.len() + 4096);
+        out.push_str("#include <cyc_runtime.h>\n");
+        out.push_str("struct _cyc_datatype { int tag; };\nstruct _cyc_extensible { const char *tag; };\n");
+        for part in [&forward, &structures, &self.strings_text, &self.prototypes, &self.data] {
+            out.push_str(part);
+        }
+        out.push_str(bodies);
+        if !self.start.is_empty() {
+            let _ =
+                write!(out, "\nstatic void __attribute__((constructor)) _cyc_initialise(void) {{\n{}}}\n", self.start);
+        }
+        out
+    }
+
+    /// The name of the constant array with these bytes and a zero after them.
+    fn string(&mut self, bytes: &[u8]) -> String {
+        let next = self.strings.len();
+        let number = match self.strings.get(bytes) {
+            Some(&number) => number,
+            None => {
+                self.strings.insert(bytes.to_vec(), next);
+                let text = format!(
+                    "static const char _cyc_s{next}[{}] = {};\n",
+                    bytes.len() + 1,
+                    constants::string_literal(bytes)
+                );
+                self.strings_text.push_str(&text);
+                next
+            }
+        };
+        format!("_cyc_s{number}")
+    }
+}

@@ -1,0 +1,310 @@
+//! C types: how values of Cyclone types look in C.
+//!
+//! A [`Shape`] is what is left of a type when regions, qualifiers and instantiations are gone: all type variables are words
+//! (`void *`), all fat pointers one structure. Shapes are numbered ([`C`]), equal ones equally, so that "does this need a
+//! cast" is a comparison of numbers.
+//!
+//! The components of tuples that fit a word *are* words in memory, whatever their type: a tuple ``$(`a,`b)`` that a polymorphic
+//! function handles may be a `$(int,int)` to its caller, and both must see the same layout.
+
+use super::Lower;
+use crate::ast::{FloatSize, IntSize};
+use crate::tree::Field;
+use crate::types::{AggregateId, DatatypeId, Function, Kind, Signedness, Ty, TyKind};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// The number of a shape.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct C(u32);
+
+/// The form of a C type.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Shape {
+    /// `void`
+    Void,
+    /// `void *`: a value of a type variable's type, or a pointer to something unknown.
+    Word,
+    /// `_Bool`
+    Bool,
+    /// An integer or enumeration.
+    Int(Signedness, IntSize),
+    /// A floating number.
+    Float(FloatSize),
+    /// A complex number.
+    Complex(FloatSize),
+    /// `__builtin_va_list`
+    VaList,
+    /// A fat pointer.
+    Fat,
+    /// The handle of an alias qualifier.
+    Qualifier,
+    /// What the handle of a region points to.
+    Region,
+    /// A thin pointer.
+    Pointer {
+        /// To what.
+        to: C,
+        /// Which is `volatile`.
+        is_volatile: bool,
+        /// Which is `const`; only in the prototypes of C functions, which C compilers compare with what they know.
+        is_const: bool,
+    },
+    /// An array; without a length at the end of a structure.
+    Array(C, Option<u64>),
+    /// A structure or union.
+    Aggregate(AggregateId),
+    /// A tuple.
+    Tuple(Vec<C>),
+    /// What a pointer to a datatype points to: a structure that begins with an integer tag.
+    Datatype,
+    /// The same of an extensible datatype: the tag is the address of the constructor's name.
+    Extensible,
+    /// The structure of one constructor.
+    Constructor(DatatypeId, u32),
+    /// A function.
+    Function {
+        /// Its parameters.
+        params: Vec<C>,
+        /// Its result.
+        result: C,
+        /// `...` of C.
+        is_variadic: bool,
+    },
+}
+
+/// All shapes of a translation unit.
+#[derive(Default)]
+pub struct Shapes {
+    shapes: Vec<Shape>,
+    numbers: HashMap<Shape, C>,
+    of_types: HashMap<Ty, C>,
+    casts: HashMap<C, Rc<str>>,
+}
+
+impl Shapes {
+    /// The number of a shape.
+    pub fn make(&mut self, shape: Shape) -> C {
+        if let Some(&known) = self.numbers.get(&shape) {
+            return known;
+        }
+        let number = C(self.shapes.len() as u32);
+        self.shapes.push(shape.clone());
+        self.numbers.insert(shape, number);
+        number
+    }
+
+    /// The shape with this number.
+    pub fn get(&self, c: C) -> &Shape {
+        &self.shapes[c.0 as usize]
+    }
+
+    /// A pointer to `to`; one to `void` is a word.
+    pub fn pointer(&mut self, to: C) -> C {
+        if *self.get(to) == Shape::Void {
+            return self.make(Shape::Word);
+        }
+        self.make(Shape::Pointer { to, is_volatile: false, is_const: false })
+    }
+}
+
+impl Lower<'_> {
+    /// How values of a type look.
+    pub fn shape(&mut self, ty: Ty) -> C {
+        let ty = self.program.types.head(ty);
+        if let Some(&known) = self.shapes.of_types.get(&ty) {
+            return known;
+        }
+        let c = self.shape_of(ty);
+        self.shapes.of_types.insert(ty, c);
+        c
+    }
+
+    fn shape_of(&mut self, ty: Ty) -> C {
+        let types = &self.program.types;
+        let shape = match types.get(ty) {
+            TyKind::Void => Shape::Void,
+            TyKind::Bool => Shape::Bool,
+            TyKind::Int(sign, size) => Shape::Int(*sign, *size),
+            TyKind::Float(size) => Shape::Float(*size),
+            TyKind::Complex(size) => Shape::Complex(*size),
+            TyKind::VaList => Shape::VaList,
+            TyKind::Enum(_) => Shape::Int(Signedness::Signed, IntSize::Int),
+            TyKind::TagHandle(_) => Shape::Int(Signedness::Unsigned, IntSize::Long),
+            TyKind::AqualHandle(_) => Shape::Qualifier,
+            TyKind::RegionHandle(_) => {
+                let to = self.shapes.make(Shape::Region);
+                return self.shapes.pointer(to);
+            }
+            TyKind::Pointer(pointer) => {
+                if matches!(types.get(pointer.bound), TyKind::Fat) {
+                    return self.shapes.make(Shape::Fat);
+                }
+                let is_volatile = pointer.quals.is_volatile;
+                let to = self.shape(pointer.target);
+                return match self.shapes.get(to) {
+                    Shape::Void => self.shapes.make(Shape::Word),
+                    _ => self.shapes.make(Shape::Pointer { to, is_volatile, is_const: false }),
+                };
+            }
+            TyKind::Array(array) => {
+                let len = array.len.and_then(|len| match types.get(len) {
+                    TyKind::Nat(len) => Some(*len),
+                    _ => None,
+                });
+                Shape::Array(self.shape(array.element), len)
+            }
+            TyKind::Function(function) => self.function_shape(function),
+            TyKind::Tuple(members) => Shape::Tuple(members.iter().map(|member| self.component(member.ty)).collect()),
+            TyKind::Aggregate(id, _) => Shape::Aggregate(*id),
+            TyKind::Datatype(id, _) if self.program.declarations.datatype(*id).is_extensible => Shape::Extensible,
+            TyKind::Datatype(..) => Shape::Datatype,
+            TyKind::Constructor(id, index, _) => Shape::Constructor(*id, *index),
+            // Type variables of other kinds occur as targets of pointers only, where nothing is known of them.
+            TyKind::Var(_) if types.kind(ty) != Kind::Boxed => Shape::Void,
+            _ => Shape::Word,
+        };
+        self.shapes.make(shape)
+    }
+
+    /// How a component of a tuple looks in memory.
+    fn component(&mut self, ty: Ty) -> C {
+        match self.program.types.kind(ty) {
+            Kind::Boxed => self.shapes.make(Shape::Word),
+            _ => self.shape(ty),
+        }
+    }
+
+    /// A function's shape; typed variable arguments arrive as one more parameter.
+    pub fn function_shape(&mut self, function: &Function) -> Shape {
+        let mut params: Vec<C> = function.params.iter().map(|param| self.shape(param.ty)).collect();
+        if function.varargs.is_some() {
+            params.push(self.shapes.make(Shape::Fat));
+        }
+        Shape::Function { params, result: self.shape(function.result), is_variadic: function.c_varargs }
+    }
+
+    /// A C function's shape, with the `const` of what its parameters and result point to.
+    pub fn c_function_shape(&mut self, function: &Function) -> Shape {
+        let params = function.params.iter().map(|param| self.c_parameter(param.ty)).collect();
+        Shape::Function { params, result: self.c_parameter(function.result), is_variadic: function.c_varargs }
+    }
+
+    fn c_parameter(&mut self, ty: Ty) -> C {
+        let plain = self.shape(ty);
+        let TyKind::Pointer(pointer) = self.program.types.get(ty) else { return plain };
+        match self.shapes.get(plain).clone() {
+            Shape::Pointer { to, is_volatile, .. } if pointer.quals.is_const => {
+                self.shapes.make(Shape::Pointer { to, is_volatile, is_const: true })
+            }
+            Shape::Word if pointer.quals.is_const => {
+                let to = self.shapes.make(Shape::Void);
+                self.shapes.make(Shape::Pointer { to, is_volatile: false, is_const: true })
+            }
+            _ => plain,
+        }
+    }
+
+    /// What a shape of a pointer points to; of anything else, itself.
+    pub fn pointee(&self, c: C) -> C {
+        match self.shapes.get(c) {
+            Shape::Pointer { to, .. } => *to,
+            _ => c,
+        }
+    }
+
+    /// A C type's name, as in a cast.
+    pub fn cast(&mut self, c: C) -> Rc<str> {
+        if let Some(known) = self.shapes.casts.get(&c) {
+            return known.clone();
+        }
+        let text: Rc<str> = self.declarator(c, String::new()).into();
+        self.shapes.casts.insert(c, text.clone());
+        text
+    }
+
+    /// A declaration of `name` with this C type, without a semicolon.
+    pub fn declarator(&mut self, c: C, name: String) -> String {
+        let base = match self.shapes.get(c).clone() {
+            Shape::Pointer { to, is_volatile, is_const } => {
+                let mut text = String::from("*");
+                // A qualifier of a pointer's own stands behind the star, so the target's is put where it is before the target.
+                text.push_str(&name);
+                let text = match self.shapes.get(to) {
+                    Shape::Array(..) | Shape::Function { .. } => format!("({text})"),
+                    _ => text,
+                };
+                let quals = [(is_volatile, "volatile "), (is_const, "const ")];
+                let mut out = String::new();
+                for (set, word) in quals {
+                    if set {
+                        out.push_str(word);
+                    }
+                }
+                out.push_str(&self.declarator(to, text));
+                return out;
+            }
+            Shape::Array(element, len) => {
+                let len = len.map_or(String::new(), |len| len.to_string());
+                return self.declarator(element, format!("{name}[{len}]"));
+            }
+            Shape::Function { params, result, is_variadic } => {
+                let mut list: Vec<String> = params.iter().map(|&param| self.declarator(param, String::new())).collect();
+                if is_variadic && !list.is_empty() {
+                    list.push("...".to_owned());
+                }
+                let list = if list.is_empty() { "void".to_owned() } else { list.join(", ") };
+                return self.declarator(result, format!("{name}({list})"));
+            }
+            Shape::Void => "void".to_owned(),
+            Shape::Word => "void *".to_owned(),
+            Shape::Bool => "_Bool".to_owned(),
+            Shape::Int(sign, size) => integer(sign, size).to_owned(),
+            Shape::Float(size) => float(size).to_owned(),
+            Shape::Complex(size) => format!("_Complex {}", float(size)),
+            Shape::VaList => "__builtin_va_list".to_owned(),
+            Shape::Fat => "struct _cyc_fat".to_owned(),
+            Shape::Qualifier => "_cyc_aqual".to_owned(),
+            Shape::Region => "struct _cyc_region".to_owned(),
+            Shape::Datatype => "struct _cyc_datatype".to_owned(),
+            Shape::Extensible => "struct _cyc_extensible".to_owned(),
+            Shape::Aggregate(id) => self.aggregate_tag(id),
+            Shape::Tuple(_) => self.tuple_tag(c),
+            Shape::Constructor(id, index) => self.constructor_tag(id, index),
+        };
+        match (name.is_empty(), base.ends_with('*')) {
+            (true, _) => base,
+            (false, true) => base + &name,
+            (false, false) => base + " " + &name,
+        }
+    }
+
+    /// The shape of a member as it lies in memory.
+    pub fn field_shape(&mut self, field: &Field) -> C {
+        self.shape(field.ty)
+    }
+}
+
+fn integer(sign: Signedness, size: IntSize) -> &'static str {
+    match (sign, size) {
+        (Signedness::Plain, IntSize::Char) => "char",
+        (Signedness::Signed, IntSize::Char) => "signed char",
+        (Signedness::Unsigned, IntSize::Char) => "unsigned char",
+        (Signedness::Unsigned, IntSize::Short) => "unsigned short",
+        (Signedness::Unsigned, IntSize::Int) => "unsigned int",
+        (Signedness::Unsigned, IntSize::Long) => "unsigned long",
+        (Signedness::Unsigned, IntSize::LongLong) => "unsigned long long",
+        (_, IntSize::Short) => "short",
+        (_, IntSize::Int) => "int",
+        (_, IntSize::Long) => "long",
+        (_, IntSize::LongLong) => "long long",
+    }
+}
+
+fn float(size: FloatSize) -> &'static str {
+    match size {
+        FloatSize::Float => "float",
+        FloatSize::Double => "double",
+        FloatSize::LongDouble => "long double",
+    }
+}
