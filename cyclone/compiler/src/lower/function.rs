@@ -17,6 +17,9 @@ use crate::types::{Ty, TyKind, TyVar};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
+/// Arrays of so many elements and fewer could be kept in registers by C compilers; larger ones are memory, and stay as they are.
+const ZEROED_ELEMENTS: u64 = 16;
+
 /// The state of writing one body (or the initial value of a global, which has no variables).
 pub struct Body<'l, 'p> {
     pub lower: &'l mut Lower<'p>,
@@ -354,6 +357,16 @@ impl<'l, 'p> Body<'l, 'p> {
         self.declare_local(id);
         match init {
             None => {
+                // What C calls indeterminate may be two values at once to a C compiler, one checked and one used.
+                let zero = match self.lower.shapes.get(c) {
+                    Shape::Array(_, len) if len.is_none_or(|len| len > ZEROED_ELEMENTS) => "",
+                    Shape::Array(..) | Shape::Fat | Shape::Aggregate(_) | Shape::Tuple(_) | Shape::Constructor(..) => {
+                        " = {0}"
+                    }
+                    Shape::VaList => "",
+                    _ => " = 0",
+                };
+                self.push(zero);
                 self.push(";");
                 self.terminate(id, local.ty);
             }

@@ -101,8 +101,10 @@ impl Types {
                 Some(Layout { size: element.size.checked_mul(len)?, align: element.align })
             }
             TyKind::Tuple(members) => {
+                // What fits a word is a word in a tuple: polymorphic functions see it as one.
+                let part = |ty: Ty| if self.kind(ty) == Kind::Boxed { Some(WORD) } else { self.layout(ty) };
                 let parts: Option<Vec<Part>> =
-                    members.iter().map(|member| Some(Part { layout: self.layout(member.ty)?, width: None })).collect();
+                    members.iter().map(|member| Some(Part { layout: part(member.ty)?, width: None })).collect();
                 Some(struct_layout(&parts?)?.0)
             }
             TyKind::Aggregate(id, _) => self.layouts.get(id).copied(),

@@ -1,0 +1,173 @@
+//! From files of any kind to objects and programs.
+
+use super::options::{Heap, Options, Stop};
+use super::unit::{Outcome, c_compiler, compile};
+use super::{archive, home};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// What C compilers must not conclude from what C leaves undefined: that would undo checks.
+const SAFETY: [&str; 3] = ["-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"];
+
+/// A directory for intermediate files that is removed in the end.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A new directory.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn new() -> Result<Scratch, String> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("cyc-{}-{count}", std::process::id()));
+        std::fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Scratch(path))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed stays in the directory for temporary files: nothing can be done about it here.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// `cyc build`
+pub fn build(options: Options) -> super::Result {
+    let scratch = Scratch::new()?;
+    if options.compile_only {
+        return objects_only(&options, &scratch);
+    }
+    let output = options.output.clone().unwrap_or_else(|| "a.out".into());
+    link_program(&options, &scratch, &output)
+}
+
+/// `cyc run`
+pub fn run(options: Options) -> super::Result {
+    let scratch = Scratch::new()?;
+    let program = options.output.clone().unwrap_or_else(|| scratch.path().join("program"));
+    let code = link_program(&options, &scratch, &program)?;
+    if code != 0 {
+        return Ok(code);
+    }
+    let program = program.canonicalize().unwrap_or(program);
+    let status = Command::new(&program)
+        .args(&options.arguments)
+        .status()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    // A program ended by a signal is reported as shells do.
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return Ok(128 + signal as u8);
+    }
+    Ok(status.code().unwrap_or(1) as u8)
+}
+
+fn objects_only(options: &Options, scratch: &Scratch) -> super::Result {
+    if options.output.is_some() && options.files.len() > 1 {
+        return Err("-o with -c takes one file".to_owned());
+    }
+    for file in &options.files {
+        let output = match &options.output {
+            Some(output) => output.clone(),
+            None => Path::new(Path::new(file).file_name().unwrap_or(file)).with_extension("o"),
+        };
+        if object(file, &output, options, scratch)?.is_none() {
+            return Ok(1);
+        }
+    }
+    Ok(0)
+}
+
+fn link_program(options: &Options, scratch: &Scratch, output: &Path) -> super::Result {
+    let mut inputs: Vec<OsString> = Vec::new();
+    let mut failed = false;
+    for (index, file) in options.files.iter().enumerate() {
+        if !matches!(extension(file), Some("cyc" | "c" | "h")) && file != "-" {
+            inputs.push(file.clone());
+            continue;
+        }
+        let path = scratch.path().join(format!("{index}.o"));
+        match object(file, &path, options, scratch)? {
+            Some(path) => inputs.push(path.into()),
+            None => failed = true,
+        }
+    }
+    if failed {
+        return Ok(1);
+    }
+    let library = archive::library(options)?;
+    let mut command = Command::new(c_compiler(options));
+    command.args(&options.compiler).args(&inputs).arg("-o").arg(output).args(&options.linker);
+    // The library and the run time call each other.
+    command.arg("-Wl,--start-group").arg(library).arg("-Wl,--end-group");
+    if options.heap == Heap::Collected {
+        command.arg("-lgc");
+    }
+    if options.threads {
+        command.arg("-pthread");
+    }
+    command.arg("-lm");
+    succeed(command)?;
+    Ok(0)
+}
+
+fn extension(file: &OsStr) -> Option<&str> {
+    Path::new(file).extension().and_then(OsStr::to_str)
+}
+
+/// Compiles a `.cyc` or `.c` file to an object; `None` if it has errors, which were shown.
+///
+/// # Errors
+/// If the C compiler fails.
+pub fn object(file: &OsStr, output: &Path, options: &Options, scratch: &Scratch) -> Result<Option<PathBuf>, String> {
+    let mut command = c_compiler_command(options)?;
+    if extension(file) == Some("c") {
+        command.args(&options.preprocessor).arg("-c").arg(file);
+    } else {
+        let options = Options { stop: Stop::C, ..options.clone() };
+        let Outcome::C(text) = compile(file, &options) else { return Ok(None) };
+        let stem = output.file_stem().unwrap_or(OsStr::new("unit")).to_string_lossy().into_owned();
+        let path = scratch.path().join(format!("{stem}.c"));
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        command.arg("-w").arg("-c").arg(&path);
+    }
+    command.arg("-o").arg(output);
+    succeed(command)?;
+    Ok(Some(output.to_path_buf()))
+}
+
+/// The C compiler with what all C of a program needs.
+pub fn c_compiler_command(options: &Options) -> Result<Command, String> {
+    let mut command = Command::new(c_compiler(options));
+    command.arg("-std=gnu11").args(SAFETY).arg("-I").arg(home::directory()?.join("runtime"));
+    command.args(defines(options)).args(&options.compiler);
+    Ok(command)
+}
+
+/// The macros that choose a variant of the run time.
+pub fn defines(options: &Options) -> Vec<&'static str> {
+    let mut list = Vec::new();
+    if options.heap == Heap::Malloc {
+        list.push("-D_CYC_NO_GC");
+    }
+    if options.threads {
+        list.extend(["-D_CYC_THREADS", "-pthread"]);
+    }
+    list
+}
+
+/// Runs a command that must succeed; its messages have been shown by itself.
+pub fn succeed(mut command: Command) -> Result<(), String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let status = command.status().map_err(|error| format!("cannot run {name}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{name} failed")) }
+}

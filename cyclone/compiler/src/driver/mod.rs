@@ -1,0 +1,194 @@
+//! The command line: which files, through which phases, with which output.
+//!
+//! A translation unit goes through the C preprocessor of the machine (`gcc -E`, or what `CC` names), which leaves line markers,
+//! then through the compiler's phases ([`unit`]) on a thread with a large stack: the parser's limits
+//! ([`crate::parse::DEPTH_LIMIT`]) are set for it. C text goes to the C compiler ([`build`]), and what it makes is linked with the
+//! library and run time, which are compiled once for each set of options ([`archive`]).
+//!
+//! Exit codes: 0 all went well, 1 the input has errors, 2 the command line has.
+
+mod archive;
+mod build;
+mod home;
+mod options;
+mod project;
+mod unit;
+
+use crate::ast::Item;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::source::Source;
+use crate::{lex, parse};
+use options::{Options, Stop};
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::process::ExitCode;
+use unit::Outcome;
+
+const USAGE: &str = "\
+cyc: a compiler for Cyclone
+
+  cyc build [options] FILE..            compile and link .cyc, .c, .o and .a files
+  cyc run [options] FILE.. [-- ARG..]   the same, and run the program
+  cyc check [options] FILE..            report errors
+  cyc emit-c [options] FILE             write C
+  cyc preprocess [options] FILE         write what the compiler reads
+  cyc new DIRECTORY                     begin a project
+  cyc explain CODE                      say what an error code means
+
+options
+  -o FILE           where the result goes
+  -c                compile, do not link
+  -I DIR, -D NAME[=VALUE], -U NAME, -include FILE, -isystem DIR
+  -nostdinc         do not read our own headers
+  -M, -MM           with preprocess: the files this one depends on, for make
+  -O.., -g, -f.., -m..                  for the C compiler
+  -l NAME, -L DIR, -static, -Wl,..      for the linker
+  --no-gc           no collector: the heap is malloc's, and what nobody frees stays
+  -fthreads         counts and swaps are safe between threads
+  --compat=0.8      the defaults of Cyclone 0.8
+  --lib DIR         headers here instead of our own
+  --cc NAME         the C compiler (default: what CC names, else gcc)
+  -w, -Werror       hide warnings, or take them for errors
+  -Wlose-unique     report unique and counted pointers that are lost
+  --explain-checks  list the checks that remain at run time
+  --no-line         no #line in the C text
+  --no-preprocess   the files are preprocessed already
+  --parse-only      check the syntax only
+  --plain, --json   messages on one line each: for scripts, for editors
+  --time            say how long each phase took
+
+CYC_HOME names the directory of the library and run time, CYC_CACHE the one where they are kept compiled.
+";
+
+/// The stack of the thread that compiles; see [`crate::parse::DEPTH_LIMIT`].
+const STACK_BYTES: usize = 512 << 20;
+
+/// Runs the command with these arguments (without the program's name).
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let Some((command, rest)) = arguments.split_first() else {
+        eprint!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let command = command.to_string_lossy();
+    match &*command {
+        "build" | "run" | "check" | "emit-c" | "preprocess" => match options::read(rest) {
+            Ok(options) => on_large_stack(&command, options),
+            Err(message) => wrong_command(&message),
+        },
+        "new" => match rest {
+            [directory] => project::begin(directory),
+            _ => wrong_command("new takes the name of a directory"),
+        },
+        "explain" => explain(rest),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        "--version" => {
+            println!("cyc {}", env!("CARGO_PKG_VERSION"));
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn wrong_command(message: &str) -> ExitCode {
+    eprintln!("cyc: {message}");
+    ExitCode::from(2)
+}
+
+fn explain(arguments: &[OsString]) -> ExitCode {
+    match arguments.first().and_then(|code| code.to_str()).and_then(Code::explain) {
+        Some(text) => {
+            println!("{text}");
+            ExitCode::SUCCESS
+        }
+        None => wrong_command("explain takes an error code, such as E0003"),
+    }
+}
+
+fn on_large_stack(command: &str, options: Options) -> ExitCode {
+    let command = command.to_owned();
+    let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || match command.as_str() {
+        "check" => check(&options),
+        "emit-c" => emit_c(options),
+        "preprocess" => preprocess(&options),
+        "run" => build::run(options),
+        _ => build::build(options),
+    });
+    match worker.map(std::thread::JoinHandle::join) {
+        Ok(Ok(Ok(code))) => ExitCode::from(code),
+        Ok(Ok(Err(message))) => {
+            eprintln!("cyc: {message}");
+            ExitCode::FAILURE
+        }
+        _ => {
+            eprintln!("cyc: the compiler itself failed; please report the input that made it fail");
+            ExitCode::from(101)
+        }
+    }
+}
+
+/// What a command comes to: an exit code, or why it could not do its work.
+type Result = std::result::Result<u8, String>;
+
+fn check(options: &Options) -> Result {
+    let mut failed = false;
+    for file in &options.files {
+        failed |= matches!(unit::compile(file, options), Outcome::Failed);
+    }
+    Ok(u8::from(failed))
+}
+
+fn emit_c(mut options: Options) -> Result {
+    options.stop = Stop::C;
+    let [file] = &options.files[..] else { return Err("emit-c takes one file".to_owned()) };
+    match unit::compile(file, &options) {
+        Outcome::C(text) => write(&options, text.as_bytes()),
+        Outcome::Checked => Ok(0),
+        Outcome::Failed => Ok(1),
+    }
+}
+
+fn preprocess(options: &Options) -> Result {
+    let mut all = Vec::new();
+    for file in &options.files {
+        all.extend(match &options.dependencies {
+            Some(how) => unit::dependencies(how, file, options)?,
+            None => unit::preprocess(file, options)?.into_bytes(),
+        });
+    }
+    write(options, &all)
+}
+
+/// Writes to the file that `-o` names, or to the standard output.
+fn write(options: &Options, bytes: &[u8]) -> Result {
+    let written = match options.output.as_deref() {
+        Some(path) if path.as_os_str() != OsStr::new("-") => std::fs::write(path, bytes),
+        _ => std::io::stdout().lock().write_all(bytes),
+    };
+    written.map_err(|error| error.to_string()).map(|()| 0)
+}
+
+/// A translation unit after the parser.
+#[derive(Debug)]
+pub struct Unit {
+    /// Its text and places.
+    pub source: Source,
+    /// What could be parsed.
+    pub items: Vec<Item>,
+    /// What is wrong with it.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Parses preprocessed text. Never panics on any text, given a stack of some hundred megabytes in a debug build.
+pub fn parse_text(file: &str, text: String) -> Unit {
+    let mut source = Source::new(file, text);
+    let mut diagnostics = Vec::new();
+    let tokens = lex::lex(&mut source, &mut diagnostics);
+    let items = parse::parse(&source, &tokens, &mut diagnostics);
+    Unit { source, items, diagnostics }
+}

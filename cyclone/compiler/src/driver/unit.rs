@@ -1,0 +1,180 @@
+//! One translation unit: from a file to C text.
+
+use super::options::{Options, Stop, Warnings};
+use super::{home, parse_text};
+use crate::check;
+use crate::diagnostics::{Code, Diagnostic, Severity, render};
+use crate::lower::lower;
+use crate::source::{Source, Span};
+use crate::tree::Program;
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// The result of compiling a unit.
+pub enum Outcome {
+    /// It has errors, which were shown.
+    Failed,
+    /// It has none, and C was not asked for.
+    Checked,
+    /// The C text.
+    C(String),
+}
+
+/// Compiles a file as far as the options say. Messages go to the standard error output.
+pub fn compile(file: &OsStr, options: &Options) -> Outcome {
+    let text = if options.preprocess { preprocess(file, options) } else { read(file) };
+    let text = match text {
+        Ok(text) => text,
+        Err(message) => {
+            let source = Source::new(&file.to_string_lossy(), String::new());
+            let diagnostic = Diagnostic::error(Code::Preprocessor, Span::default(), message);
+            eprint!("{}", render(&diagnostic, &source, options.form));
+            return Outcome::Failed;
+        }
+    };
+    let lines = text.bytes().filter(|&byte| byte == b'\n').count();
+    let mut times = Times { last: Instant::now(), text: String::new() };
+    let mut unit = parse_text(&file.to_string_lossy(), text);
+    times.phase("parse");
+    let mut program = None;
+    if options.stop != Stop::Syntax && !has_errors(&unit.diagnostics) {
+        program = Some(check::check(&unit.source, &unit.items, options.dialect, &mut unit.diagnostics));
+        times.phase("check");
+    }
+    let mut c = None;
+    if let (Stop::C, Some(program), false) = (options.stop, &program, has_errors(&unit.diagnostics)) {
+        c = write_c(program, &unit.source, options, &mut unit.diagnostics);
+        times.phase("C");
+    }
+    let failed = show(&unit.diagnostics, &unit.source, options);
+    if options.time {
+        eprintln!("{}: {lines} lines,{}", file.display(), times.text);
+    }
+    match (failed, c) {
+        (true, _) => Outcome::Failed,
+        (false, Some(text)) => Outcome::C(text),
+        (false, None) => Outcome::Checked,
+    }
+}
+
+struct Times {
+    last: Instant,
+    text: String,
+}
+
+impl Times {
+    fn phase(&mut self, name: &str) {
+        let now = Instant::now();
+        let micros = now.duration_since(self.last).as_micros();
+        self.text.push_str(&format!(" {name} {micros} us"));
+        self.last = now;
+    }
+}
+
+fn write_c(program: &Program, source: &Source, options: &Options, diagnostics: &mut Vec<Diagnostic>) -> Option<String> {
+    match lower(program, source, options.lines) {
+        Ok(text) => Some(text),
+        Err(more) => {
+            diagnostics.extend(more);
+            None
+        }
+    }
+}
+
+fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
+}
+
+/// Prints messages in the order of the source; true if one of them is an error.
+fn show(diagnostics: &[Diagnostic], source: &Source, options: &Options) -> bool {
+    let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
+    sorted.sort_by_key(|diagnostic| diagnostic.span.start);
+    let mut failed = false;
+    let mut out = std::io::stderr().lock();
+    for diagnostic in sorted {
+        let is_error = diagnostic.severity == Severity::Error || options.warnings == Warnings::Errors;
+        failed |= is_error;
+        if is_error || options.warnings == Warnings::Shown {
+            let _ = out.write_all(render(diagnostic, source, options.form).as_bytes());
+        }
+    }
+    failed
+}
+
+fn read(file: &OsStr) -> Result<String, String> {
+    let bytes = if file == "-" {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes).map(|_| bytes)
+    } else {
+        std::fs::read(file)
+    };
+    text_of(bytes.map_err(|error| error.to_string())?)
+}
+
+/// Text that is not UTF-8 (old sources often are Latin-1, in comments) has its strange bytes replaced.
+fn text_of(bytes: Vec<u8>) -> Result<String, String> {
+    if bytes.len() > u32::MAX as usize {
+        return Err("the file is larger than 4 GiB".to_owned());
+    }
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
+}
+
+/// The C compiler: what `--cc` or `CC` names, else gcc.
+pub fn c_compiler(options: &Options) -> OsString {
+    options.c_compiler.clone().or_else(|| std::env::var_os("CC")).unwrap_or_else(|| "gcc".into())
+}
+
+/// The arguments of the C compiler for preprocessing Cyclone: our own headers come after those that `-I` names, and the
+/// machine's own, which are not Cyclone, are not looked for.
+///
+/// # Errors
+/// If our headers are not found.
+pub fn preprocessor_arguments(options: &Options) -> Result<Vec<OsString>, String> {
+    let mut arguments: Vec<OsString> =
+        ["-x", "c", "-w", "-nostdinc", "-D__CYCLONE__", "-U__GNUC__", "-Ulinux", "-Uunix"].map(OsString::from).into();
+    arguments.extend(options.preprocessor.iter().cloned());
+    if options.own_headers {
+        let library = match &options.library {
+            Some(library) => library.clone(),
+            None => home::directory()?.join("lib"),
+        };
+        arguments.extend(["-isystem".into(), library.into_os_string()]);
+    }
+    Ok(arguments)
+}
+
+/// Runs the C preprocessor.
+///
+/// # Errors
+/// Its messages.
+pub fn preprocess(file: &OsStr, options: &Options) -> Result<String, String> {
+    text_of(run_preprocessor("-E", file, options)?)
+}
+
+/// The files that a file depends on, as a rule for make.
+///
+/// # Errors
+/// The preprocessor's messages.
+pub fn dependencies(how: &OsStr, file: &OsStr, options: &Options) -> Result<Vec<u8>, String> {
+    run_preprocessor(&how.to_string_lossy(), file, options)
+}
+
+fn run_preprocessor(how: &str, file: &OsStr, options: &Options) -> Result<Vec<u8>, String> {
+    let compiler = c_compiler(options);
+    let output = Command::new(&compiler)
+        .arg(how)
+        .args(preprocessor_arguments(options)?)
+        .arg(file)
+        .stdin(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("cannot run the preprocessor {}: {error}", compiler.display()))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned());
+    }
+    Ok(output.stdout)
+}
