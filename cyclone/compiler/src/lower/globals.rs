@@ -7,7 +7,7 @@ use super::layouts::attributes;
 use super::shapes::Shape;
 use super::{Lower, names};
 use crate::symbol::Symbol;
-use crate::tree::{Function, Global, GlobalId, Init, Linkage};
+use crate::tree::{CBody, Function, Global, GlobalId, Init, Linkage};
 use crate::types::{Function as FunctionType, Ty, TyKind};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -25,15 +25,43 @@ impl<'p> Lower<'p> {
         }
         self.exceptions();
         let mut bodies: Vec<Option<String>> = program.functions.iter().map(|_| None).collect();
+        let mut c_bodies = String::new();
         while let Some(id) = self.wanted.pop() {
-            match functions.get(&id) {
-                Some(&index) => bodies[index] = Some(self.define(&program.functions[index])),
-                None => self.define_variable(id),
+            if let Some(&index) = functions.get(&id) {
+                bodies[index] = Some(self.define(&program.functions[index]));
+            } else if let Some(body) = program.c_bodies.iter().find(|body| body.global == id) {
+                self.c_body(body, &mut c_bodies);
+            } else {
+                self.define_variable(id);
             }
         }
-        let mut out: String = bodies.into_iter().flatten().collect();
+        let mut out = c_bodies;
+        out.extend(bodies.into_iter().flatten());
         out.push_str(&self.c_main());
         out
+    }
+
+    /// A function whose body is C.
+    fn c_body(&mut self, body: &CBody, out: &mut String) {
+        let program = self.program;
+        let global = program.declarations.global(body.global);
+        let TyKind::Function(function) = program.types.get(global.ty) else { return };
+        let params: Vec<String> = function
+            .params
+            .iter()
+            .enumerate()
+            .map(|(index, param)| {
+                let c = self.shape(param.ty);
+                let name = body.params.get(index).copied().flatten();
+                self.declarator(c, name.map_or_else(String::new, |name| name.to_string()))
+            })
+            .collect();
+        let list = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
+        let name = self.global_name(body.global);
+        let result = self.shape(function.result);
+        let declarator = self.declarator(result, format!("{name}({list})"));
+        let words = self.linkage_words(global);
+        let _ = writeln!(out, "{words}{declarator} {}", body.text);
     }
 
     /// The tags of exceptions that are defined here: others may refer to them though nothing here does.

@@ -130,6 +130,10 @@ impl Lower<'_> {
         let (forward, structures) = self.structures();
         let mut out = String::with_capacity(bodies.len() + self.data.len() + structures.len() + 4096);
         out.push_str("#include <cyc_runtime.h>\n");
+        if !self.program.c_bodies.is_empty() {
+            // Bodies in C use the names that the original compiler's C had.
+            out.push_str("#include <cyc_original.h>\n");
+        }
         out.push_str("struct _cyc_datatype { int tag; };\nstruct _cyc_extensible { const char *tag; };\n");
         for part in [&forward, &structures, &self.strings_text, &self.prototypes, &self.data] {
             out.push_str(part);

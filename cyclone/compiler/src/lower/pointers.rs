@@ -23,7 +23,7 @@ impl<'p> Body<'_, 'p> {
     pub fn coerce(&mut self, coercion: Coercion, inner: &'p Expr, to: Ty) {
         let want = self.lower.shape(to);
         let element = self.target_shape(inner.ty);
-        if self.gives_up_terminator(inner.ty, to) {
+        if coercion != Coercion::HideZero && self.gives_up_terminator(inner.ty, to) {
             let size = self.lower.cast(element);
             self.push("_cyc_fat_shrink(");
             self.coerce_as_it_is(coercion, inner, to, want);
@@ -59,6 +59,13 @@ impl<'p> Body<'_, 'p> {
                 let _ = write!(self.out, ", sizeof({element}), {count})");
             }
             Coercion::FatToThin(checks) => self.fat_to_thin(checks, inner, to, want),
+            Coercion::HideZero => {
+                let size = self.target_shape(inner.ty);
+                let size = self.lower.cast(size);
+                self.push("_cyc_fat_shrink(");
+                self.value(inner);
+                let _ = write!(self.out, ", sizeof({size}), 1)");
+            }
             Coercion::PointerToInt => {
                 let c = self.lower.shape(inner.ty);
                 let cast = self.lower.cast(want);
