@@ -55,6 +55,15 @@ codes! {
     Uninitialised "E0301" "A pointer may be used before it has a value.";
     NotExhaustive "E0302" "A switch has a value that no case covers. Add the case, or `default`.";
     Misplaced "E0303" "A statement stands where it has no meaning, such as `break` outside of a loop.";
+    BadPattern "E0310" "A pattern does not fit what it is to match, or binds what cannot be bound there: a reference needs a pointer pattern around it, an alias needs a place that stays.";
+    Redundant "E0312" "A clause can never be chosen, because those before it cover all values that it matches. Often a constructor's name is misspelled there, and so became a variable.";
+    Consumed "E0320" "An owned pointer is used after it was consumed: copied, freed, or passed to a function that consumes it, on at least one of the ways that lead here.";
+    NotKept "E0321" "A function may consume an owned parameter only if it is declared with `__attribute__((consume(n)))`; otherwise the parameter must have its first value again at every return.";
+    Overwritten "E0322" "While an alias of an owned pointer lives, the place that the pointer came from may not be changed: it gets the pointer back when the alias ends.";
+    Lost "E0323" "The last pointer to an object may be lost without the object having been freed (`-Wlose-unique`).";
+    ZeroTerminated "E0324" "The last element of a zero-terminated array is what ends it. Only 0 may be swapped into such an array, because the element might be the last one.";
+    Fallthrough "E0325" "The end of a clause of `switch` or `catch` can be reached. There is no silent falling into the next clause: end it with `break`, or go on with `fallthru` and values for the next clause's variables.";
+    EntersScope "E0326" "A `goto` may leave blocks, but not enter the scope of a variable, alias, region or exception handler.";
     DeadRegion "E0400" "A pointer is followed, or a function called, that needs a region which is not known to be live here: the function's effect does not have it, and no block or `open` around brings it to life.";
     Constraint "E0401" "A function is called whose prototype asks for something about regions or alias qualifiers (after `:`) that is not known here.";
 }

@@ -11,7 +11,7 @@
 //! | [`lex`] | text | tokens |
 //! | [`parse`] | tokens | [`ast`] |
 //! | `check` | [`ast`] | [`tree`], over [`types`] |
-//! | `flow` | [`tree`] | the same with checks removed; errors of initialisation, consumption, aliasing |
+//! | [`flow`] | [`tree`] | the same with checks removed; errors of initialisation, consumption, aliasing |
 //! | `lower` | [`tree`] | C |
 //! | [`diagnostics`] | messages | text for terminals, scripts and editors |
 
@@ -21,6 +21,7 @@ pub mod ast;
 pub mod check;
 pub mod diagnostics;
 pub mod driver;
+pub mod flow;
 pub mod lex;
 pub mod lower;
 pub mod ownership;

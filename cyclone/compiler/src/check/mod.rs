@@ -22,7 +22,9 @@
 //! | [`coerce`] | may a value of this type stand where that type is wanted, and by which conversion |
 //! | [`init`], [`allocate`] | initialisers; `new`, `malloc` |
 //! | [`statements`] | statements but those with patterns |
-//! | [`patterns`] | `switch`, `try`, `let`: patterns, exhaustiveness |
+//! | [`patterns`] | patterns |
+//! | [`switch`] | `switch`, `try`, `let`, `fallthru` |
+//! | [`exhaustive`] | what clauses do not cover, and which no value reaches |
 //! | [`effects`] | which regions are live here; constraints |
 //! | [`regions`] | declarations of regions |
 //! | [`owning`] | copies of unique and counted pointers |
@@ -48,6 +50,7 @@ pub mod coerce;
 pub mod constant;
 pub mod declare;
 pub mod effects;
+pub mod exhaustive;
 pub mod expressions;
 pub mod formats;
 pub mod functions;
@@ -60,6 +63,7 @@ pub mod owning;
 pub mod patterns;
 pub mod regions;
 pub mod statements;
+pub mod switch;
 pub mod types;
 pub mod variables;
 
@@ -164,8 +168,8 @@ pub struct Body {
     pub capability: effects::Capability,
     /// Expressions whose types are not to be known before the end (instantiations to be checked, numbers of elements, ...).
     pub pending: Vec<effects::Pending>,
-    /// The bindings of the next clause's pattern, for `fallthru`; `None` outside of clauses.
-    pub fallthru: Vec<Option<Vec<LocalId>>>,
+    /// Where `fallthru` goes, for each clause around; `None` in a last one.
+    pub fallthru: Vec<Option<switch::NextClause>>,
     /// How many calls were typed a second time: see [`calls`].
     pub retries: u32,
 }

@@ -1,41 +1,720 @@
-//! Patterns: typing, exhaustiveness, `switch`, `try`, `let`.
+//! Typing of patterns.
+//!
+//! A pattern is checked against the type of what it matches, from the outside in. Its variables are made at once but become
+//! visible by name only where the owner of the pattern ([`super::switch`]) binds them ([`Checker::bind_pattern`]), because the
+//! variables of a clause are known before that (`fallthru` in the clause before gives them values).
+//!
+//! What a pattern may bind depends on the way to the matched part ([`Way`]): a reference (`*x`) needs a known region, that is a
+//! pointer pattern somewhere above, and no package or tagged union between; an owned value can only be taken from a unique path.
 
-use super::Checker;
-use crate::ast;
+use super::names::Value;
+use super::types::Position;
+use super::{Checker, ast};
+use crate::ast::{Designator, FieldPattern};
 use crate::diagnostics::Code;
+use crate::ownership;
 use crate::source::Span;
-use crate::tree::{Stmt, StmtKind};
+use crate::symbol::Symbol;
+use crate::tree::{ExprKind, LocalId, Pattern, PatternKind};
+use crate::types::unify::unify;
+use crate::types::{
+    AggregateId, Alias, Constraint, DatatypeId, Kind, Pointer, Quals, Signedness, Ty, TyKind, TyVar, TyVarInfo,
+};
+use std::collections::HashMap;
+
+/// How the part that a pattern matches is reached.
+#[derive(Clone, Copy)]
+struct Way {
+    /// The region it lives in, below a pointer pattern.
+    region: Option<Ty>,
+    /// A reference to it would stay valid: no package and no tagged union is on the way.
+    may_refer: bool,
+    /// Only this way leads to it.
+    is_unique: bool,
+    /// It is reached through a unique pointer.
+    below_unique: bool,
+    /// It is inside a datatype's value.
+    in_datatype: bool,
+    /// Qualifiers of the place.
+    quals: Quals,
+}
+
+/// What a pattern binds.
+#[derive(Debug, Default)]
+pub struct Bindings {
+    /// Variables in order of writing.
+    pub locals: Vec<LocalId>,
+    /// Type variables with their names.
+    pub tyvars: Vec<(Symbol, TyVar)>,
+    /// Regions of aliases, live where the pattern's variables are.
+    pub regions: Vec<TyVar>,
+    /// What opened packages promise.
+    pub constraints: Vec<Constraint>,
+}
 
 impl Checker<'_> {
-    fn no_patterns_yet(&mut self, span: Span) -> StmtKind {
-        self.error(Code::Unsupported, span, "patterns cannot be compiled yet");
-        StmtKind::Empty
+    /// Checks a pattern against what it is to match: a value of type `ty`. `is_unique` says whether only this path leads there.
+    pub(super) fn pattern(&mut self, pattern: &ast::Pattern, ty: Ty, is_unique: bool) -> (Pattern, Bindings) {
+        let way = Way {
+            region: None,
+            may_refer: false,
+            is_unique,
+            below_unique: false,
+            in_datatype: false,
+            quals: Quals::default(),
+        };
+        let mut bindings = Bindings::default();
+        // Type variables of patterns are bound one level further in than what is around them.
+        let outside = self.level();
+        self.set_level(outside + 1);
+        self.push_scope();
+        let pattern = self.sub_pattern(pattern, ty, way, &mut bindings);
+        self.pop_scope();
+        self.set_level(outside);
+        (pattern, bindings)
     }
 
-    /// `switch`
-    pub fn switch(&mut self, _value: &ast::Expr, _clauses: &[ast::Clause], span: Span) -> StmtKind {
-        self.no_patterns_yet(span)
+    /// Makes what a pattern binds visible in the current scope, and its variables part of the current block.
+    pub(super) fn bind_pattern(&mut self, bindings: &Bindings) {
+        for &(name, var) in &bindings.tyvars {
+            self.bind_tyvar(name, var);
+        }
+        for &region in &bindings.regions {
+            self.enter_region(region);
+        }
+        for constraint in &bindings.constraints {
+            self.assume(constraint);
+        }
+        let region = self.body.as_ref().and_then(|body| body.blocks.last()).map(|block| block.region);
+        let region = region.map(|region| self.make(TyKind::Var(region)));
+        for &id in &bindings.locals {
+            let Some(body) = &mut self.body else { continue };
+            let local = &mut body.locals[id.0 as usize];
+            local.region = region.unwrap_or(local.region);
+            let name = local.name;
+            self.bind_local(name, id);
+        }
     }
 
-    /// `try .. catch`
-    pub fn try_catch(&mut self, _body: &ast::Stmt, _clauses: &[ast::Clause], span: Span) -> StmtKind {
-        self.no_patterns_yet(span)
+    fn sub_pattern(&mut self, pattern: &ast::Pattern, ty: Ty, way: Way, out: &mut Bindings) -> Pattern {
+        let span = pattern.span;
+        let kind = match &pattern.kind {
+            ast::PatternKind::Wild => PatternKind::Wild,
+            ast::PatternKind::Name(path) => self.name_pattern(path, ty, way, out),
+            ast::PatternKind::As(name, inner) => self.bind(*name, Some(inner), ty, way, out),
+            ast::PatternKind::Reference(name, inner) => self.reference(*name, inner.as_deref(), ty, way, out),
+            ast::PatternKind::Deref(inner) => self.deref_pattern(inner, ty, way, span, out),
+            ast::PatternKind::Const(constant) => self.constant_pattern(constant, ty),
+            ast::PatternKind::Tuple(fields, open) => self.tuple_pattern(fields, *open, ty, way, span, out),
+            ast::PatternKind::Constructor(path, parts, open) => match self.lookup_value(path) {
+                Some(Value::Constructor(id, index)) => {
+                    self.constructor_pattern((id, index), (parts, *open), ty, way, span, out)
+                }
+                Some(Value::EnumConst(..)) => {
+                    self.wrong_pattern(span, format!("the enumeration constant `{}` takes no arguments", path.name))
+                }
+                _ => match self.lookup_aggregate(path) {
+                    Some(id) => {
+                        let fields: Vec<FieldPattern> = parts
+                            .iter()
+                            .map(|part| FieldPattern { designators: Vec::new(), pattern: part.clone() })
+                            .collect();
+                        self.aggregate_pattern(id, (&[], &fields, *open), ty, way, span, out)
+                    }
+                    None => self.wrong_pattern(span, format!("`{}` is not a constructor or a structure", path.name)),
+                },
+            },
+            ast::PatternKind::Struct(path, types, fields, open) => {
+                self.struct_pattern(path.as_ref(), (types, fields, *open), ty, way, span, out)
+            }
+            ast::PatternKind::Alias(_, region, target, name) => {
+                self.alias_pattern(region, target, *name, ty, way, span, out)
+            }
+            ast::PatternKind::Tag(name, var) => self.tag_pattern(*name, var.as_ref(), ty, span, out),
+        };
+        Pattern { kind, ty, span }
     }
 
-    /// `fallthru(..)`
-    pub fn fallthru(&mut self, _arguments: &[ast::Expr], span: Span) -> StmtKind {
-        self.no_patterns_yet(span)
+    fn wrong_pattern(&mut self, span: Span, message: String) -> PatternKind {
+        self.error(Code::BadPattern, span, message);
+        PatternKind::Wild
     }
 
-    /// `let p = e;` and the statements after it.
-    pub fn let_pattern(
+    /// The matched value has to have the type that the pattern is for.
+    fn expect_pattern_type(&mut self, found: Ty, wanted: Ty, span: Span) {
+        if let Err(mismatch) = unify(&mut self.types, found, wanted) {
+            let mut message =
+                format!("the pattern is for type `{}`, and not for `{}`", self.show(wanted), self.show(found));
+            if !mismatch.reason.is_empty() {
+                message = format!("{message}: {}", mismatch.reason);
+            }
+            self.error(Code::BadPattern, span, message);
+        }
+    }
+
+    fn name_pattern(&mut self, path: &ast::Path, ty: Ty, way: Way, out: &mut Bindings) -> PatternKind {
+        match self.lookup_value(path) {
+            Some(Value::EnumConst(id, value)) => {
+                let enumeration = self.make(TyKind::Enum(id));
+                self.expect_number(ty, enumeration, path.span);
+                PatternKind::Int(value)
+            }
+            Some(Value::Constructor(id, index)) => {
+                self.constructor_pattern((id, index), (&[], false), ty, way, path.span, out)
+            }
+            _ if path.qualifier.is_empty() => {
+                let name = ast::Ident { name: path.name, span: path.span };
+                self.bind(name, None, ty, way, out)
+            }
+            _ => self.wrong_pattern(path.span, format!("`{}` is not a constructor", path.name)),
+        }
+    }
+
+    fn add_local(&mut self, name: ast::Ident, ty: Ty, out: &mut Bindings) -> LocalId {
+        let repeated = self
+            .body
+            .as_ref()
+            .is_some_and(|body| out.locals.iter().any(|local| body.locals[local.0 as usize].name == name.name));
+        if repeated {
+            self.error(Code::BadPattern, name.span, format!("the pattern binds `{}` twice", name.name));
+        }
+        let local = self.new_local(name.name, ty, Quals::default(), name.span);
+        out.locals.push(local);
+        local
+    }
+
+    /// `x` and `x as p`.
+    fn bind(
         &mut self,
-        _pattern: &ast::Pattern,
-        _value: &ast::Expr,
-        rest: &[ast::Stmt],
+        name: ast::Ident,
+        inner: Option<&ast::Pattern>,
+        ty: Ty,
+        way: Way,
+        out: &mut Bindings,
+    ) -> PatternKind {
+        if let TyKind::Array(array) = self.types.get(ty).clone() {
+            if way.below_unique {
+                self.error(
+                    Code::BadPattern,
+                    name.span,
+                    format!("`{}` would be a second pointer into the object of a unique pointer", name.name),
+                );
+            }
+            let Some(region) = way.region.filter(|_| way.may_refer) else {
+                return self.wrong_pattern(
+                    name.span,
+                    format!("`{}` would point to an array whose region is not known", name.name),
+                );
+            };
+            let one = self.make(TyKind::Nat(1));
+            let len = array.len.unwrap_or(one);
+            let bound = self.make(TyKind::Thin(len));
+            let pointer = self.pattern_pointer(array.element, array.quals, region, bound, array.zeroterm);
+            let local = self.add_local(name, pointer, out);
+            let inner = inner.map(|inner| Box::new(self.sub_pattern(inner, ty, way, out)));
+            return PatternKind::Reference(local, inner);
+        }
+        if self.types.kind(ty) == Kind::Any {
+            self.error(Code::BadPattern, name.span, format!("`{}` would have a type of unknown size", name.name));
+        }
+        if !way.is_unique && !way.in_datatype && ownership::is_owned(&mut self.types, &self.declarations, ty) {
+            self.error(
+                Code::NotUnique,
+                name.span,
+                format!("`{}` would take an owned pointer out of a place that can be reached in other ways", name.name),
+            );
+        }
+        let local = self.add_local(name, ty, out);
+        let inner = inner.map(|inner| Box::new(self.sub_pattern(inner, ty, way, out)));
+        PatternKind::Bind(local, inner)
+    }
+
+    /// A thin pointer that is not null, as patterns bind them.
+    fn pattern_pointer(&mut self, target: Ty, quals: Quals, region: Ty, bound: Ty, zeroterm: Ty) -> Ty {
+        let aqual = self.make(TyKind::Aqual(Alias::Aliasable));
+        let no = self.make(TyKind::False);
+        self.make(TyKind::Pointer(Pointer {
+            target,
+            quals,
+            region,
+            aqual,
+            nullable: no,
+            bound,
+            zeroterm,
+            autoreleased: no,
+        }))
+    }
+
+    /// `*x` and `*x as p`.
+    fn reference(
+        &mut self,
+        name: ast::Ident,
+        inner: Option<&ast::Pattern>,
+        ty: Ty,
+        way: Way,
+        out: &mut Bindings,
+    ) -> PatternKind {
+        let Some(region) = way.region.filter(|_| way.may_refer) else {
+            return self.wrong_pattern(
+                name.span,
+                format!("`*{}` needs a pointer pattern around it, and no package or tagged union between", name.name),
+            );
+        };
+        if !way.in_datatype && ownership::is_owned(&mut self.types, &self.declarations, ty) {
+            self.error(
+                Code::BadPattern,
+                name.span,
+                format!("`*{}` would be a second way to an owned pointer", name.name),
+            );
+        }
+        let one = self.make(TyKind::Nat(1));
+        let bound = self.make(TyKind::Thin(one));
+        let no = self.make(TyKind::False);
+        let pointer = self.pattern_pointer(ty, way.quals, region, bound, no);
+        let local = self.add_local(name, pointer, out);
+        let inner = inner.map(|inner| Box::new(self.sub_pattern(inner, ty, way, out)));
+        PatternKind::Reference(local, inner)
+    }
+
+    /// `&p`.
+    fn deref_pattern(&mut self, inner: &ast::Pattern, ty: Ty, way: Way, span: Span, out: &mut Bindings) -> PatternKind {
+        if matches!(self.types.get(ty), TyKind::Evar(_)) {
+            let pointer = Pointer {
+                target: self.fresh(Kind::Any),
+                quals: Quals::default(),
+                region: self.fresh(Kind::Effect),
+                aqual: self.fresh(Kind::Aqual),
+                nullable: self.fresh(Kind::Bool),
+                bound: self.fresh(Kind::Bound),
+                zeroterm: self.fresh(Kind::Bool),
+                autoreleased: self.fresh(Kind::Bool),
+            };
+            let pointer = self.make(TyKind::Pointer(pointer));
+            self.expect_pattern_type(ty, pointer, span);
+        }
+        let TyKind::Pointer(pointer) = self.types.get(ty).clone() else {
+            if !matches!(self.types.get(ty), TyKind::Error) {
+                let shown = self.show(ty);
+                return self.wrong_pattern(span, format!("the pattern is for a pointer, and not for `{shown}`"));
+            }
+            let error = self.make(TyKind::Error);
+            let inner = self.sub_pattern(inner, error, way, out);
+            return PatternKind::Deref(Box::new(inner));
+        };
+        self.access(pointer.region, span);
+        let unique = ownership::is_unique_pointer(&self.types, ty);
+        let owned = ownership::is_owned(&mut self.types, &self.declarations, ty);
+        let below = Way {
+            region: Some(pointer.region),
+            may_refer: true,
+            is_unique: way.is_unique && unique,
+            below_unique: owned,
+            quals: pointer.quals,
+            ..way
+        };
+        PatternKind::Deref(Box::new(self.sub_pattern(inner, pointer.target, below, out)))
+    }
+
+    /// Whether the pattern's number may be compared with what is matched: any numbers may.
+    fn expect_number(&mut self, ty: Ty, of: Ty, span: Span) {
+        match self.types.get(ty) {
+            TyKind::Int(..) | TyKind::Bool | TyKind::Float(_) | TyKind::Enum(_) | TyKind::TagHandle(_) => {}
+            _ => self.expect_pattern_type(ty, of, span),
+        }
+    }
+
+    fn constant_pattern(&mut self, constant: &ast::Expr, ty: Ty) -> PatternKind {
+        let span = constant.span;
+        match &constant.kind {
+            ast::ExprKind::Null => {
+                if !matches!(self.types.get(ty), TyKind::Pointer(_) | TyKind::Error) {
+                    let shown = self.show(ty);
+                    return self.wrong_pattern(span, format!("NULL is for a pointer, and not for `{shown}`"));
+                }
+                return PatternKind::Null;
+            }
+            ast::ExprKind::Float(text) => {
+                let double = self.make(TyKind::Float(ast::FloatSize::Double));
+                self.expect_number(ty, double, span);
+                return PatternKind::Float(*text);
+            }
+            ast::ExprKind::Unary(ast::UnOp::Minus, inner) => {
+                if let ast::ExprKind::Float(text) = &inner.kind {
+                    let double = self.make(TyKind::Float(ast::FloatSize::Double));
+                    self.expect_number(ty, double, span);
+                    return PatternKind::Float(Symbol::new(&format!("-{text}")));
+                }
+            }
+            _ => {}
+        }
+        let value = self.value(constant, None);
+        if matches!(value.kind, ExprKind::Error) {
+            return PatternKind::Wild;
+        }
+        self.expect_number(ty, value.ty, span);
+        match self
+            .constant(&value)
+            .and_then(|number| i64::try_from(number).ok().or(u64::try_from(number).ok().map(|bits| bits as i64)))
+        {
+            Some(number) => PatternKind::Int(number),
+            None => self.wrong_pattern(span, "what stands after `case` is not constant; test it after `&&`".to_owned()),
+        }
+    }
+
+    fn tuple_pattern(
+        &mut self,
+        fields: &[FieldPattern],
+        open: bool,
+        ty: Ty,
+        way: Way,
         span: Span,
-    ) -> Vec<Stmt> {
-        self.error(Code::Unsupported, span, "patterns cannot be compiled yet");
-        self.statements(rest)
+        out: &mut Bindings,
+    ) -> PatternKind {
+        if matches!(self.types.get(ty), TyKind::Evar(_)) && !open {
+            let members = (0..fields.len())
+                .map(|_| crate::types::Member { name: None, ty: self.fresh(Kind::Memory), quals: Quals::default() })
+                .collect();
+            let tuple = self.make(TyKind::Tuple(members));
+            self.expect_pattern_type(ty, tuple, span);
+        }
+        let members = match self.types.get(ty).clone() {
+            TyKind::Tuple(members) => members,
+            TyKind::Error => return PatternKind::Wild,
+            _ => {
+                let shown = self.show(ty);
+                return self.wrong_pattern(span, format!("the pattern is for a tuple, and not for `{shown}`"));
+            }
+        };
+        let wrong_number = if open { fields.len() > members.len() } else { fields.len() != members.len() };
+        if wrong_number {
+            self.error(
+                Code::BadPattern,
+                span,
+                format!("the tuple has {} components, the pattern {}", members.len(), fields.len()),
+            );
+        }
+        let mut parts = Vec::new();
+        for (index, field) in fields.iter().enumerate() {
+            let index = match field.designators.as_slice() {
+                [] => index,
+                [Designator::Index(at)] => match self.constant_ast(at) {
+                    Some(at) => usize::try_from(at).unwrap_or(usize::MAX),
+                    None => index,
+                },
+                _ => {
+                    self.error(Code::BadPattern, field.pattern.span, "a tuple's components have no names");
+                    index
+                }
+            };
+            let Some(member) = members.get(index) else { continue };
+            let below = Way { quals: union(way.quals, member.quals), ..way };
+            parts.push((index, self.sub_pattern(&field.pattern, member.ty, below, out)));
+        }
+        PatternKind::Tuple(parts)
+    }
+
+    /// `D(p, ..)`, and a name alone.
+    fn constructor_pattern(
+        &mut self,
+        (id, index): (DatatypeId, u32),
+        (parts, open): (&[ast::Pattern], bool),
+        ty: Ty,
+        way: Way,
+        span: Span,
+        out: &mut Bindings,
+    ) -> PatternKind {
+        let params = self.declarations.datatype(id).params.clone();
+        let args = match self.types.get(ty) {
+            TyKind::Datatype(other, args) if *other == id => args.clone(),
+            TyKind::Constructor(other, at, args) if (*other, *at) == (id, index) => args.clone(),
+            _ => {
+                let args: Vec<Ty> = params.iter().map(|&param| self.fresh_for(param)).collect();
+                let datatype = self.make(TyKind::Datatype(id, args.clone()));
+                self.expect_pattern_type(ty, datatype, span);
+                args
+            }
+        };
+        let members = self.constructor_params(id, index, &args);
+        if parts.len() > members.len() || (parts.len() < members.len() && !open) {
+            let name = self.declarations.datatype(id).constructors[index as usize].name;
+            self.error(
+                Code::BadPattern,
+                span,
+                format!("`{name}` carries {} values, the pattern has {}", members.len(), parts.len()),
+            );
+        }
+        let mut matched = Vec::new();
+        for (at, (part, member)) in parts.iter().zip(&members).enumerate() {
+            let below = Way { in_datatype: true, is_unique: false, quals: union(way.quals, member.quals), ..way };
+            matched.push((at, self.sub_pattern(part, member.ty, below, out)));
+        }
+        PatternKind::Constructor(id, index, matched)
+    }
+
+    /// An inference variable for what a type variable becomes.
+    fn fresh_for(&mut self, var: TyVar) -> Ty {
+        let TyVarInfo { kind, alias, .. } = *self.types.var(var);
+        let level = self.level();
+        self.types.fresh_bounded(kind, level, alias)
+    }
+
+    fn struct_pattern(
+        &mut self,
+        path: Option<&ast::Path>,
+        (types, fields, open): (&[ast::Type], &[FieldPattern], bool),
+        ty: Ty,
+        way: Way,
+        span: Span,
+        out: &mut Bindings,
+    ) -> PatternKind {
+        let id = match (path, self.types.get(ty)) {
+            (Some(path), _) => match self.lookup_aggregate(path) {
+                Some(id) => id,
+                None => {
+                    return self.wrong_pattern(path.span, format!("there is no structure `{}` here", path.name));
+                }
+            },
+            (None, TyKind::Aggregate(id, _)) => *id,
+            (None, TyKind::Error) => return PatternKind::Wild,
+            (None, TyKind::Evar(_)) => {
+                return self.wrong_pattern(span, "which structure this is a pattern for is not known".to_owned());
+            }
+            (None, _) => {
+                let shown = self.show(ty);
+                return self.wrong_pattern(span, format!("the pattern is for a structure, and not for `{shown}`"));
+            }
+        };
+        self.aggregate_pattern(id, (types, fields, open), ty, way, span, out)
+    }
+
+    fn aggregate_pattern(
+        &mut self,
+        id: AggregateId,
+        (types, fields, open): (&[ast::Type], &[FieldPattern], bool),
+        ty: Ty,
+        way: Way,
+        span: Span,
+        out: &mut Bindings,
+    ) -> PatternKind {
+        let params = self.declarations.aggregate(id).params.clone();
+        let args = match self.types.get(ty) {
+            TyKind::Aggregate(other, args) if *other == id => args.clone(),
+            _ => {
+                let args: Vec<Ty> = params.iter().map(|&param| self.fresh_for(param)).collect();
+                let aggregate = self.make(TyKind::Aggregate(id, args.clone()));
+                self.expect_pattern_type(ty, aggregate, span);
+                args
+            }
+        };
+        let aggregate = self.declarations.aggregate(id);
+        let (is_union, is_tagged) = (aggregate.is_union, aggregate.is_tagged);
+        let Some(body) = &aggregate.body else {
+            let shown = self.show(ty);
+            return self.wrong_pattern(span, format!("the members of `{shown}` are not known here"));
+        };
+        let existentials = body.existentials.clone();
+        let constraints = body.constraints.clone();
+        let names: Vec<Option<Symbol>> = body.fields.iter().map(|field| field.name).collect();
+        let described: Vec<(Ty, Quals)> = body.fields.iter().map(|field| (field.ty, field.quals)).collect();
+        if is_union && !is_tagged {
+            return self.wrong_pattern(
+                span,
+                "which member of a union is the last one written is only known if it is `@tagged`".to_owned(),
+            );
+        }
+        let mut map: HashMap<TyVar, Ty> = params.iter().copied().zip(args.iter().copied()).collect();
+        let opened = self.open_package(&existentials, types, span, &mut map, out);
+        for constraint in constraints {
+            let constraint = self.substitute_constraint(constraint, &map);
+            out.constraints.push(constraint);
+        }
+        let below = Way { may_refer: way.may_refer && !is_tagged && existentials.is_empty(), ..way };
+        let mut parts: Vec<(usize, Pattern)> = Vec::new();
+        let mut next = 0;
+        for field in fields {
+            let Some(index) = self.designated(field, &names, &mut next) else { continue };
+            if parts.iter().any(|(other, _)| *other == index) {
+                self.error(Code::BadPattern, field.pattern.span, "the member has two patterns");
+                continue;
+            }
+            let (field_ty, quals) = described[index];
+            let field_ty = self.types.substitute(field_ty, &map);
+            let below = Way { quals: union(way.quals, quals), ..below };
+            parts.push((index, self.sub_pattern(&field.pattern, field_ty, below, out)));
+        }
+        if is_union {
+            let (1, Some((index, part))) = (fields.len(), parts.pop()) else {
+                return self.wrong_pattern(span, "the pattern for a tagged union names exactly one member".to_owned());
+            };
+            return PatternKind::Tagged(index, Box::new(part));
+        }
+        if !open {
+            let missing = names
+                .iter()
+                .enumerate()
+                .find_map(|(index, name)| name.filter(|_| !parts.iter().any(|(other, _)| *other == index)));
+            if let Some(missing) = missing {
+                self.error(
+                    Code::BadPattern,
+                    span,
+                    format!("the pattern says nothing of member `{missing}`; end it with `...`"),
+                );
+            }
+        }
+        PatternKind::Struct(opened, parts)
+    }
+
+    /// The index of the member that a part of a structure's pattern is for.
+    fn designated(&mut self, field: &FieldPattern, names: &[Option<Symbol>], next: &mut usize) -> Option<usize> {
+        let found = match field.designators.as_slice() {
+            [] => {
+                while names.get(*next).is_some_and(|name| name.is_none()) {
+                    *next += 1;
+                }
+                Some(*next).filter(|&at| at < names.len())
+            }
+            [Designator::Field(name)] => names.iter().position(|other| *other == Some(name.name)),
+            _ => None,
+        };
+        match found {
+            Some(index) => *next = index + 1,
+            None => self.error(Code::BadPattern, field.pattern.span, "the structure has no such member"),
+        }
+        found
+    }
+
+    /// Fresh type variables for those that a package hides, named by the user or not.
+    fn open_package(
+        &mut self,
+        existentials: &[TyVar],
+        types: &[ast::Type],
+        span: Span,
+        map: &mut HashMap<TyVar, Ty>,
+        out: &mut Bindings,
+    ) -> Vec<TyVar> {
+        if types.len() > existentials.len() {
+            self.error(
+                Code::BadPattern,
+                span,
+                format!("the structure hides {} types, the pattern names {}", existentials.len(), types.len()),
+            );
+        }
+        let level = self.level();
+        let mut opened = Vec::new();
+        for (index, &hidden) in existentials.iter().enumerate() {
+            let info = self.types.var(hidden).clone();
+            let (name, span) = match types.get(index).map(|ty| (&ty.kind, ty.span)) {
+                Some((ast::TypeKind::Var(var), _)) => (var.name, var.span),
+                Some((ast::TypeKind::Infer(_), span)) => (info.name, span),
+                Some((_, span)) => {
+                    self.error(Code::BadPattern, span, "a package is opened with new type variables");
+                    (info.name, span)
+                }
+                None => (info.name, span),
+            };
+            let var = self.types.new_var(TyVarInfo { name, level, span, ..info });
+            if index < types.len() {
+                self.bind_tyvar(name, var);
+                out.tyvars.push((name, var));
+            }
+            let ty = self.make(TyKind::Var(var));
+            map.insert(hidden, ty);
+            opened.push(var);
+        }
+        opened
+    }
+
+    fn substitute_constraint(&mut self, constraint: Constraint, map: &HashMap<TyVar, Ty>) -> Constraint {
+        let mut apply = |ty| self.types.substitute(ty, map);
+        match constraint {
+            Constraint::Subset(a, b) => Constraint::Subset(apply(a), apply(b)),
+            Constraint::Disjoint(a, b) => Constraint::Disjoint(apply(a), apply(b)),
+            Constraint::Single(a) => Constraint::Single(apply(a)),
+            Constraint::AqualBound(a, b) => Constraint::AqualBound(apply(a), apply(b)),
+        }
+    }
+
+    /// ``alias<`r> T x``.
+    #[allow(clippy::too_many_arguments, reason = "the parts of the pattern and what every pattern needs")]
+    fn alias_pattern(
+        &mut self,
+        region: &ast::TypeVar,
+        target: &ast::Type,
+        name: ast::Ident,
+        ty: Ty,
+        way: Way,
+        span: Span,
+        out: &mut Bindings,
+    ) -> PatternKind {
+        let level = self.level();
+        let var = self.types.new_var(TyVarInfo {
+            name: region.name,
+            kind: Kind::Effect,
+            alias: Alias::Aliasable,
+            level,
+            span: region.span,
+        });
+        self.bind_tyvar(region.name, var);
+        let (wanted, _) = self.read_type(target, Position::Body);
+        out.tyvars.push((region.name, var));
+        out.regions.push(var);
+        let local = self.add_local(name, wanted, out);
+        if way.in_datatype {
+            self.error(Code::BadPattern, span, "what a datatype's value carries cannot be aliased");
+        } else if let TyKind::Pointer(pointer) = self.types.get(ty).clone()
+            && matches!(self.types.get(wanted), TyKind::Pointer(_))
+        {
+            let region = self.make(TyKind::Var(var));
+            let aqual = self.make(TyKind::Aqual(Alias::Aliasable));
+            let alias = self.make(TyKind::Pointer(Pointer { region, aqual, ..pointer }));
+            if !self.subtype(alias, wanted) {
+                let message = format!("`{}` cannot be aliased as `{}`", self.show(ty), self.show(wanted));
+                self.error(Code::BadPattern, span, message);
+            }
+        } else {
+            self.error(Code::BadPattern, span, "an alias is made of a pointer, as a pointer");
+        }
+        PatternKind::Alias(local, var)
+    }
+
+    /// ``x<`n>``.
+    fn tag_pattern(
+        &mut self,
+        name: ast::Ident,
+        var: Option<&ast::TypeVar>,
+        ty: Ty,
+        span: Span,
+        out: &mut Bindings,
+    ) -> PatternKind {
+        let level = self.level();
+        let (var_name, var_span) = match var {
+            Some(var) => (var.name, var.span),
+            None => (Symbol::new(&format!("`{}", name.name)), name.span),
+        };
+        let tyvar = self.types.new_var(TyVarInfo {
+            name: var_name,
+            kind: Kind::Int,
+            alias: Alias::Aliasable,
+            level,
+            span: var_span,
+        });
+        if var.is_some() {
+            self.bind_tyvar(var_name, tyvar);
+            out.tyvars.push((var_name, tyvar));
+        }
+        let number = self.make(TyKind::Int(Signedness::Unsigned, ast::IntSize::Long));
+        self.expect_number(ty, number, span);
+        let tag = self.make(TyKind::Var(tyvar));
+        let handle = self.make(TyKind::TagHandle(tag));
+        let local = self.add_local(name, handle, out);
+        PatternKind::Tag(local, tyvar)
+    }
+}
+
+fn union(a: Quals, b: Quals) -> Quals {
+    Quals {
+        is_const: a.is_const || b.is_const,
+        is_volatile: a.is_volatile || b.is_volatile,
+        is_restrict: a.is_restrict || b.is_restrict,
     }
 }

@@ -1,0 +1,263 @@
+//! Statements with patterns: `switch`, `try .. catch`, `let`, `fallthru`.
+
+use super::names::Value;
+use super::patterns::Bindings;
+use super::{Checker, ast, exhaustive};
+use crate::diagnostics::Code;
+use crate::ownership;
+use crate::source::Span;
+use crate::symbol::Symbol;
+use crate::tree::{Clause, Expr, ExprKind, Init, LocalId, Pattern, PatternKind, Stmt, StmtKind, Switch};
+use crate::types::{Ty, TyKind, TyVar};
+use std::collections::HashMap;
+
+/// What `fallthru` needs to know of the clause it goes to.
+#[derive(Debug, Clone, Default)]
+pub struct NextClause {
+    /// Its variables, in order.
+    pub locals: Vec<LocalId>,
+    /// The type variables its pattern binds, for which `fallthru`'s arguments may stand.
+    pub tyvars: Vec<TyVar>,
+    /// Its pattern opens a package about which it knows more than its types.
+    pub is_closed: bool,
+}
+
+impl Checker<'_> {
+    /// `switch`.
+    pub fn switch(&mut self, value: &ast::Expr, clauses: &[ast::Clause], span: Span) -> StmtKind {
+        let value = self.value(value, None);
+        self.check_consumed(&value);
+        let is_unique = ownership::is_unique_path(&self.types, &value);
+        let clauses = self.clauses(clauses, value.ty, is_unique);
+        if !matches!(value.kind, ExprKind::Error) {
+            let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses);
+            if let Some(missing) = gaps.missing {
+                self.error(Code::NotExhaustive, span, format!("no case covers `{missing}`"));
+            }
+            self.report_redundant(gaps.redundant, &clauses);
+        }
+        StmtKind::Switch(Switch { value, clauses })
+    }
+
+    /// `try .. catch`.
+    pub fn try_catch(&mut self, body: &ast::Stmt, clauses: &[ast::Clause], span: Span) -> StmtKind {
+        let body = self.statement(body);
+        let exception = match self.exception_type(span) {
+            Some(exception) => exception,
+            None => self.make(TyKind::Error),
+        };
+        let clauses = self.clauses(clauses, exception, false);
+        for clause in &clauses {
+            if let Some(guard) = &clause.guard {
+                let span = guard.span;
+                self.error(Code::BadPattern, span, "a clause of `catch` cannot have a condition");
+            }
+        }
+        let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses);
+        self.report_redundant(gaps.redundant, &clauses);
+        StmtKind::Try(Box::new(body), clauses)
+    }
+
+    /// `let p = e;` with the statements after it in the block, `rest`, which see what the pattern binds.
+    pub fn let_pattern(
+        &mut self,
+        pattern: &ast::Pattern,
+        value: &ast::Expr,
+        rest: &[ast::Stmt],
+        span: Span,
+    ) -> Vec<Stmt> {
+        let value = self.value(value, None);
+        self.check_consumed(&value);
+        let mut out = Vec::new();
+        if let Some(name) = self.new_variable(pattern) {
+            let local = self.new_local(name, value.ty, ast::Quals::default(), pattern.span);
+            self.bind_local(name, local);
+            out.push(Stmt { kind: StmtKind::Declare(local, Some(Init::Value(value))), span });
+            out.extend(self.statements(rest));
+            return out;
+        }
+        let is_alias = matches!(pattern.kind, ast::PatternKind::Alias(..));
+        if is_alias && !self.is_place(&value) && !matches!(value.kind, ExprKind::Error) {
+            self.error(Code::BadPattern, value.span, "only what stays in a place can be aliased");
+        }
+        let is_unique = ownership::is_unique_path(&self.types, &value);
+        let (pattern, bindings) = self.pattern(pattern, value.ty, is_unique);
+        let outside = self.level();
+        self.set_level(outside + 1);
+        self.bind_pattern(&bindings);
+        if let PatternKind::Alias(local, region) = pattern.kind {
+            let body = self.statements(rest);
+            out.push(Stmt { kind: StmtKind::Alias { region, local, value, body }, span });
+        } else {
+            let missing = exhaustive::missing_case(&self.types, &self.declarations, &pattern);
+            if let Some(missing) = &missing {
+                let message = format!("the pattern does not match `{missing}`; `Match_Exception` is thrown then");
+                self.warn(Code::NotExhaustive, span, message);
+            }
+            out.push(Stmt { kind: StmtKind::Let { pattern, value, may_fail: missing.is_some() }, span });
+            out.extend(self.statements(rest));
+        }
+        self.set_level(outside);
+        out
+    }
+
+    /// The name that a pattern gives to the whole value, if it does just that.
+    fn new_variable(&self, pattern: &ast::Pattern) -> Option<Symbol> {
+        let ast::PatternKind::Name(path) = &pattern.kind else { return None };
+        match self.lookup_value(path) {
+            Some(Value::Constructor(..) | Value::EnumConst(..)) => None,
+            _ => path.qualifier.is_empty().then_some(path.name),
+        }
+    }
+
+    /// `fallthru(..)`.
+    pub fn fallthru(&mut self, args: &[ast::Expr], span: Span) -> StmtKind {
+        let next = self.body.as_ref().and_then(|body| body.fallthru.last().cloned()).flatten();
+        let Some(next) = next.filter(|next| !next.is_closed) else {
+            self.error(Code::Misplaced, span, "there is no clause that `fallthru` could go to");
+            return StmtKind::Empty;
+        };
+        let map: HashMap<TyVar, Ty> = next
+            .tyvars
+            .iter()
+            .map(|&var| {
+                let (kind, alias) = (self.types.var(var).kind, self.types.var(var).alias);
+                let level = self.level();
+                (var, self.types.fresh_bounded(kind, level, alias))
+            })
+            .collect();
+        if args.len() != next.locals.len() {
+            let message = format!(
+                "the next clause binds {} variables, and `fallthru` has {} values",
+                next.locals.len(),
+                args.len()
+            );
+            self.error(Code::WrongArguments, span, message);
+        }
+        let mut values = Vec::new();
+        for (arg, local) in args.iter().zip(&next.locals) {
+            let ty = self.body.as_ref().map(|body| body.locals[local.0 as usize].ty);
+            let Some(ty) = ty else { continue };
+            let ty = self.types.substitute(ty, &map);
+            let value = self.value(arg, Some(ty));
+            let value = self.coerce(value, ty, span);
+            self.check_consumed(&value);
+            values.push(value);
+        }
+        StmtKind::Fallthru(values)
+    }
+
+    pub(super) fn set_level(&mut self, level: u32) {
+        if let Some(body) = &mut self.body {
+            body.level = level;
+        }
+    }
+
+    fn clauses(&mut self, clauses: &[ast::Clause], ty: Ty, is_unique: bool) -> Vec<Clause> {
+        let wild = |span| ast::Pattern { kind: ast::PatternKind::Wild, span };
+        let patterns: Vec<(Pattern, Bindings)> = clauses
+            .iter()
+            .map(|clause| match &clause.pattern {
+                Some(pattern) => self.pattern(pattern, ty, is_unique),
+                None => self.pattern(&wild(clause.span), ty, is_unique),
+            })
+            .collect();
+        let mut targets: Vec<Option<NextClause>> = patterns
+            .iter()
+            .map(|(_, bindings)| {
+                Some(NextClause {
+                    locals: bindings.locals.clone(),
+                    tyvars: bindings.tyvars.iter().map(|&(_, var)| var).collect(),
+                    is_closed: !bindings.constraints.is_empty(),
+                })
+            })
+            .collect();
+        if !targets.is_empty() {
+            targets.remove(0);
+        }
+        targets.push(None);
+        let mut checked = Vec::new();
+        for ((clause, (pattern, bindings)), next) in clauses.iter().zip(patterns).zip(targets) {
+            checked.push(self.clause(clause, pattern, bindings, next));
+        }
+        checked
+    }
+
+    fn clause(
+        &mut self,
+        clause: &ast::Clause,
+        pattern: Pattern,
+        bindings: Bindings,
+        next: Option<NextClause>,
+    ) -> Clause {
+        let outside = self.level();
+        self.set_level(outside + 1);
+        let region = self.open_block(None, clause.span);
+        self.bind_pattern(&bindings);
+        if let Some(body) = &mut self.body {
+            body.breakable += 1;
+            body.fallthru.push(next);
+        }
+        let guard = clause.guard.as_ref().map(|guard| self.condition(guard));
+        if let Some(guard) = &guard
+            && has_effect(guard)
+        {
+            self.error(Code::BadPattern, guard.span, "the condition of a clause may not change anything");
+        }
+        let statements = if clause.body.is_empty() {
+            let kind = self.fallthru(&[], clause.span);
+            vec![Stmt { kind, span: clause.span }]
+        } else {
+            self.statements(&clause.body)
+        };
+        if let Some(body) = &mut self.body {
+            body.breakable -= 1;
+            body.fallthru.pop();
+        }
+        self.close_block();
+        self.set_level(outside);
+        let span = clause.body.last().map_or(clause.span, |last| clause.span.to(last.span));
+        let body = crate::tree::Block { region: Some(region), statements, span };
+        Clause { pattern, guard, bindings: bindings.locals, body, span: clause.span }
+    }
+
+    fn report_redundant(&mut self, redundant: Option<usize>, clauses: &[Clause]) {
+        if let Some(clause) = redundant.and_then(|index| clauses.get(index)) {
+            let span = clause.pattern.span;
+            self.error(
+                Code::Redundant,
+                span,
+                "no value reaches this clause: those before it cover all that it matches",
+            );
+        }
+    }
+}
+
+/// Whether evaluating it may change something: the tests of a `switch` are done in any order.
+fn has_effect(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Assign(..)
+        | ExprKind::Step { .. }
+        | ExprKind::Swap(..)
+        | ExprKind::Call(_)
+        | ExprKind::Throw(_)
+        | ExprKind::New(..)
+        | ExprKind::Alloc { .. }
+        | ExprKind::Asm(_)
+        | ExprKind::Assert(..)
+        | ExprKind::Statements(_) => true,
+        ExprKind::Unary(_, inner)
+        | ExprKind::Deref(inner, _)
+        | ExprKind::Member(inner, _)
+        | ExprKind::TaggedMember(inner, ..)
+        | ExprKind::Address(inner)
+        | ExprKind::TagCheck(inner, _)
+        | ExprKind::Coerce(_, inner)
+        | ExprKind::Numelts(inner) => has_effect(inner),
+        ExprKind::Binary(_, left, right) | ExprKind::Index(left, right, _) | ExprKind::Comma(left, right) => {
+            has_effect(left) || has_effect(right)
+        }
+        ExprKind::Conditional(test, then, other) => has_effect(test) || has_effect(then) || has_effect(other),
+        _ => false,
+    }
+}

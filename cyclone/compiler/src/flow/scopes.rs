@@ -1,0 +1,172 @@
+//! Jumps: what a `goto` may not enter, and a `break` that would fall into the next clause.
+//!
+//! A `goto` may leave scopes, and may not enter one: the variables of a block from their declaration on, a pattern's or alias's scope,
+//! a region, the body of `try`. A `break` of an inner statement that is the last of a clause leads to the clause's end, where C goes
+//! on in the next clause; this is rejected, as the end itself is by the analysis.
+
+use crate::diagnostics::{Code, Diagnostic};
+use crate::source::Span;
+use crate::tree::{Block, Clause, Function, LabelId, LocalId, Pattern, PatternKind, RegionKind, Stmt, StmtKind};
+use std::collections::HashMap;
+
+/// Checks the jumps of a function. For each label: the variables of patterns, aliases and opened regions whose scope it is in.
+pub(super) fn check(function: &Function, diagnostics: &mut Vec<Diagnostic>) -> HashMap<LabelId, Vec<LocalId>> {
+    let mut walk = Walk {
+        scopes: Vec::new(),
+        next: 0,
+        labels: HashMap::new(),
+        gotos: Vec::new(),
+        breaks: Vec::new(),
+        diagnostics,
+    };
+    walk.block(&function.body, Exit::Else);
+    for (label, scopes, span) in std::mem::take(&mut walk.gotos) {
+        if let Some(target) = walk.labels.get(&label)
+            && !scopes.starts_with(&target.scopes)
+        {
+            let message = "`goto` enters the scope of a variable, region or handler";
+            walk.diagnostics.push(Diagnostic::error(Code::EntersScope, span, message).with(target.span, "the label"));
+        }
+    }
+    walk.labels.into_iter().map(|(label, target)| (label, target.binders)).collect()
+}
+
+/// Where control goes after a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    /// To the end of a clause that is not the last one.
+    ClauseEnd,
+    /// Somewhere else.
+    Else,
+}
+
+struct Scope {
+    number: u32,
+    binders: Vec<LocalId>,
+}
+
+struct Label {
+    scopes: Vec<u32>,
+    binders: Vec<LocalId>,
+    span: Span,
+}
+
+struct Walk<'a> {
+    scopes: Vec<Scope>,
+    next: u32,
+    labels: HashMap<LabelId, Label>,
+    gotos: Vec<(LabelId, Vec<u32>, Span)>,
+    breaks: Vec<Exit>,
+    diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl Walk<'_> {
+    fn enter(&mut self, binders: Vec<LocalId>) {
+        self.scopes.push(Scope { number: self.next, binders });
+        self.next += 1;
+    }
+
+    fn numbers(&self) -> Vec<u32> {
+        self.scopes.iter().map(|scope| scope.number).collect()
+    }
+
+    fn block(&mut self, block: &Block, exit: Exit) {
+        self.statements(&block.statements, exit);
+    }
+
+    fn statements(&mut self, statements: &[Stmt], exit: Exit) {
+        let outside = self.scopes.len();
+        for (index, statement) in statements.iter().enumerate() {
+            let exit = if index + 1 == statements.len() { exit } else { Exit::Else };
+            self.statement(statement, exit);
+            match &statement.kind {
+                StmtKind::Declare(..) => self.enter(Vec::new()),
+                StmtKind::Let { pattern, .. } => {
+                    let mut binders = Vec::new();
+                    bound(pattern, &mut binders);
+                    self.enter(binders);
+                }
+                _ => {}
+            }
+        }
+        self.scopes.truncate(outside);
+    }
+
+    fn scoped(&mut self, binders: Vec<LocalId>, statements: &[Stmt], exit: Exit) {
+        self.enter(binders);
+        self.statements(statements, exit);
+        self.scopes.pop();
+    }
+
+    fn statement(&mut self, statement: &Stmt, exit: Exit) {
+        match &statement.kind {
+            StmtKind::Block(block) => self.block(block, exit),
+            StmtKind::Alias { local, body, .. } => self.scoped(vec![*local], body, exit),
+            StmtKind::Region(region) => {
+                let binders = match region.kind {
+                    RegionKind::Lexical => Vec::new(),
+                    RegionKind::Open(_) => vec![region.handle],
+                };
+                self.scoped(binders, &region.body, exit);
+            }
+            StmtKind::If(_, then, other) => {
+                self.statement(then, exit);
+                if let Some(other) = other {
+                    self.statement(other, exit);
+                }
+            }
+            StmtKind::Switch(switch) => self.clauses(&switch.clauses, exit, exit),
+            StmtKind::Try(body, clauses) => {
+                self.scoped(Vec::new(), std::slice::from_ref(body), Exit::Else);
+                self.clauses(clauses, exit, Exit::ClauseEnd);
+            }
+            StmtKind::While(_, body) | StmtKind::DoWhile(body, _) | StmtKind::For { body, .. } => {
+                self.breaks.push(exit);
+                self.statement(body, Exit::Else);
+                self.breaks.pop();
+            }
+            StmtKind::Goto(label) => {
+                let scopes = self.numbers();
+                self.gotos.push((*label, scopes, statement.span));
+            }
+            StmtKind::Labelled(label, inner) => {
+                let binders = self.scopes.iter().flat_map(|scope| scope.binders.iter().copied()).collect();
+                self.labels.insert(*label, Label { scopes: self.numbers(), binders, span: statement.span });
+                self.statement(inner, exit);
+            }
+            StmtKind::Break if self.breaks.last() == Some(&Exit::ClauseEnd) => {
+                let message =
+                    "this `break` leads to the end of a clause of an outer `switch`, which would go on in the next";
+                self.diagnostics.push(Diagnostic::error(Code::Fallthrough, statement.span, message));
+            }
+            _ => {}
+        }
+    }
+
+    /// `exit` is where a `break` goes, `last` where the end of the last clause does.
+    fn clauses(&mut self, clauses: &[Clause], exit: Exit, last: Exit) {
+        self.breaks.push(exit);
+        for (index, clause) in clauses.iter().enumerate() {
+            let end = if index + 1 == clauses.len() { last } else { Exit::ClauseEnd };
+            self.scoped(clause.bindings.clone(), &clause.body.statements, end);
+        }
+        self.breaks.pop();
+    }
+}
+
+fn bound(pattern: &Pattern, out: &mut Vec<LocalId>) {
+    match &pattern.kind {
+        PatternKind::Bind(local, inner) | PatternKind::Reference(local, inner) => {
+            out.push(*local);
+            if let Some(inner) = inner {
+                bound(inner, out);
+            }
+        }
+        PatternKind::Alias(local, _) | PatternKind::Tag(local, _) => out.push(*local),
+        PatternKind::Deref(inner) | PatternKind::Tagged(_, inner) => bound(inner, out),
+        PatternKind::Tuple(parts) | PatternKind::Struct(_, parts) | PatternKind::Constructor(_, _, parts) => {
+            parts.iter().for_each(|(_, part)| bound(part, out));
+        }
+        _ => {}
+    }
+}
