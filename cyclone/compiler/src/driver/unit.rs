@@ -2,11 +2,12 @@
 
 use super::options::{Options, Stop, Warnings};
 use super::{home, parse_text};
-use crate::check;
 use crate::diagnostics::{Code, Diagnostic, Severity, render};
+use crate::flow::remaining::Remaining;
 use crate::lower::lower;
 use crate::source::{Source, Span};
 use crate::tree::Program;
+use crate::{check, flow};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -38,10 +39,15 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
     let mut times = Times { last: Instant::now(), text: String::new() };
     let mut unit = parse_text(&file.to_string_lossy(), text);
     times.phase("parse");
-    let mut program = None;
+    let (mut program, mut remaining) = (None, Vec::new());
     if options.stop != Stop::Syntax && !has_errors(&unit.diagnostics) {
         program = Some(check::check(&unit.source, &unit.items, options.dialect, &mut unit.diagnostics));
         times.phase("check");
+    }
+    if let (Some(program), false) = (&mut program, has_errors(&unit.diagnostics)) {
+        let flow_options = flow::Options { warn_lost: options.lose_unique };
+        remaining = flow::analyse(program, flow_options, &mut unit.diagnostics);
+        times.phase("flow");
     }
     let mut c = None;
     if let (Stop::C, Some(program), false) = (options.stop, &program, has_errors(&unit.diagnostics)) {
@@ -49,6 +55,9 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
         times.phase("C");
     }
     let failed = show(&unit.diagnostics, &unit.source, options);
+    if options.explain_checks {
+        explain_checks(remaining, &unit.source);
+    }
     if options.time {
         eprintln!("{}: {lines} lines,{}", file.display(), times.text);
     }
@@ -80,6 +89,15 @@ fn write_c(program: &Program, source: &Source, options: &Options, diagnostics: &
             diagnostics.extend(more);
             None
         }
+    }
+}
+
+/// Lists the checks that are left for run time, in the order of the source.
+fn explain_checks(mut remaining: Vec<Remaining>, source: &Source) {
+    remaining.sort_by_key(|check| check.span.start);
+    for check in &remaining {
+        let place = source.place(check.span.start);
+        println!("{}:{}:{}: {}", place.file, place.line, place.column, check.reason);
     }
 }
 
