@@ -1,6 +1,7 @@
 //! Structures, unions, enumerations and datatypes: their declarations, and the types of their members.
 
 use super::Checker;
+use super::attributes::Owner;
 use super::names::Value;
 use super::types::{Position, path_text};
 use super::variables::AnyKind;
@@ -72,8 +73,10 @@ impl Checker<'_> {
             self.reading.being_defined.pop();
             self.settle(&params, AnyKind::Stays);
             self.settle(&body.existentials, AnyKind::Stays);
-            let attributes: Vec<Symbol> =
-                aggregate.attributes.iter().map(|attribute| self.attribute_text(attribute)).collect();
+            let attributes = self.plain_attributes(&aggregate.attributes, Owner::Aggregate);
+            if aggregate.is_tagged && !aggregate.is_union {
+                self.error(Code::BadAttribute, span, "only a union can be `@tagged`");
+            }
             let declared = &mut self.declarations.aggregates[id.0 as usize];
             declared.body = Some(body);
             declared.is_tagged |= aggregate.is_tagged;
@@ -131,7 +134,7 @@ impl Checker<'_> {
                 .push(Diagnostic::error(Code::Redeclared, span, message).with(first, "first declared here"));
             return;
         }
-        self.kinds_of_earlier(&earlier_params, params);
+        self.kinds_of_earlier(&earlier_params, params, span);
     }
 
     /// A second definition must have the same members.
@@ -174,10 +177,14 @@ impl Checker<'_> {
         pairs.iter().map(|&(from, to)| (from, self.types.make(TyKind::Var(to)))).collect()
     }
 
-    fn kinds_of_earlier(&mut self, earlier: &[TyVar], params: &[TyVar]) {
+    /// Kinds that a later declaration does not write are those of the earlier one.
+    fn kinds_of_earlier(&mut self, earlier: &[TyVar], params: &[TyVar], span: Span) {
         for (&earlier, &param) in earlier.iter().zip(params) {
-            if self.reading.open.remove(&param).is_some() {
-                let (kind, alias) = (self.types.var(earlier).kind, self.types.var(earlier).alias);
+            let (kind, alias) = (self.types.var(earlier).kind, self.types.var(earlier).alias);
+            if self.reading.open.remove(&param).is_none() && self.types.var(param).kind != kind {
+                let name = self.types.var(param).name;
+                self.error(Code::Redeclared, span, format!("`{name}` has another kind in an earlier declaration"));
+            } else {
                 let info = self.types.var_mut(param);
                 (info.kind, info.alias) = (kind, alias);
             }
@@ -215,10 +222,34 @@ impl Checker<'_> {
                 self.require_size(ty, span);
             }
             let width = field.width.as_ref().and_then(|width| self.bit_width(width, ty));
-            let attributes = field.attributes.iter().map(|attribute| self.attribute_text(attribute)).collect();
+            let attributes = self.plain_attributes(&field.attributes, Owner::Member);
+            if let Some(requires) = &field.requires {
+                self.check_requires(requires, aggregate);
+            }
             fields.push(Field { name: field.name.map(|name| name.name), ty, quals, width, attributes, span });
         }
         AggregateBody { existentials, constraints, fields }
+    }
+
+    /// `@requires(..)` of a union's member: a condition over numbers of the level of types.
+    fn check_requires(&mut self, condition: &ast::Expr, aggregate: &ast::Aggregate) {
+        if !aggregate.is_union {
+            self.error(Code::WrongType, condition.span, "only members of unions have `@requires`");
+            return;
+        }
+        match &condition.kind {
+            ast::ExprKind::Binary(_, left, right) => {
+                self.check_requires(left, aggregate);
+                self.check_requires(right, aggregate);
+            }
+            ast::ExprKind::Unary(ast::UnOp::Not, operand) => self.check_requires(operand, aggregate),
+            ast::ExprKind::ValueOf(ty) => {
+                self.read_number_type(ty, Position::Heap);
+            }
+            ast::ExprKind::Name(path) if self.reading.tags.iter().any(|(name, _)| *name == path.name) => {}
+            _ if self.constant_ast(condition).is_some() => {}
+            _ => self.error(Code::WrongType, condition.span, "`@requires` needs a condition over numbers"),
+        }
     }
 
     fn bit_width(&mut self, width: &ast::Expr, ty: Ty) -> Option<u32> {
@@ -297,10 +328,7 @@ impl Checker<'_> {
         });
         let Some(body) = &enumeration.body else { return id };
         self.reading.enums_at.insert(span, id);
-        if self.declarations.enumeration(id).values.is_some() {
-            self.error(Code::Redeclared, span, "the enumeration is declared twice with its values");
-            return id;
-        }
+        let earlier = self.declarations.enumeration(id).values.clone();
         let mut values = Vec::with_capacity(body.len());
         let mut next: i64 = 0;
         for (path, value) in body {
@@ -315,12 +343,20 @@ impl Checker<'_> {
                 }
             }
             let name = self.declared_name(path);
-            if self.body.is_none() && self.names.here().values.contains_key(&name) {
+            let known = if self.body.is_none() { self.names.here().values.get(&name).copied() } else { None };
+            if known.is_some_and(|known| !matches!(known, Value::EnumConst(of, _) if of == id && earlier.is_some())) {
                 self.error(Code::Redeclared, path.span, format!("the name `{name}` is declared already"));
             }
-            values.push((self.names.qualified(name), next));
+            let full_name = self.names.qualified(name);
+            if values.iter().any(|(other, _)| *other == full_name) {
+                self.error(Code::Redeclared, path.span, format!("there are two constants `{name}`"));
+            }
+            values.push((full_name, next));
             self.bind_value(name, Value::EnumConst(id, next));
             next = next.wrapping_add(1);
+        }
+        if earlier.is_some_and(|earlier| earlier != values) {
+            self.error(Code::Redeclared, span, "the enumeration is declared with other values before");
         }
         self.declarations.enums[id.0 as usize].values = Some(values);
         id
@@ -374,7 +410,7 @@ impl Checker<'_> {
             let earlier = self.declarations.datatype(id);
             let (first, name, earlier_params) = (earlier.span, earlier.name, earlier.params.clone());
             if earlier_params.len() == params.len() {
-                self.kinds_of_earlier(&earlier_params, &params);
+                self.kinds_of_earlier(&earlier_params, &params, span);
             } else {
                 let message = format!("`{name}` is declared with different numbers of type parameters");
                 let error = Diagnostic::error(Code::Redeclared, span, message);
@@ -392,7 +428,12 @@ impl Checker<'_> {
                 let declared = self.declarations.datatype(id);
                 (declared.is_complete, declared.constructors.len())
             };
-            for constructor in body {
+            for (at, constructor) in body.iter().enumerate() {
+                if body[..at].iter().any(|other| other.name.name == constructor.name.name) && !is_extensible {
+                    let message = format!("there are two constructors `{}`", constructor.name.name);
+                    self.error(Code::Redeclared, constructor.name.span, message);
+                    continue;
+                }
                 self.declare_constructor(id, constructor, &params);
             }
             let constructors = self.declarations.datatype(id).constructors.len();
@@ -455,7 +496,7 @@ impl Checker<'_> {
             known.is_extern &= is_extern;
             let mut same = earlier.len() == members.len();
             for (earlier, later) in earlier.iter().zip(&members) {
-                same &= unify(&mut self.types, earlier.ty, later.ty).is_ok();
+                same &= earlier.quals == later.quals && unify(&mut self.types, earlier.ty, later.ty).is_ok();
             }
             if repeated || !same {
                 let message = format!("the constructor `{full_name}` is declared before");

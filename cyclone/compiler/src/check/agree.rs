@@ -29,6 +29,11 @@ impl Checker<'_> {
                 later.ty = earlier_ty;
             }
         }
+        if later.linkage == Linkage::Internal && self.declarations.global(id).linkage == Linkage::External {
+            let message = format!("`{}` is `static` here and was not before", later.name);
+            let error = Diagnostic::error(Code::Redeclared, later.span, message);
+            self.diagnostics.push(error.with(first, "first declared here"));
+        }
         if earlier_quals != later.quals {
             let message = format!("`{}` is declared with other qualifiers before", later.name);
             let error = Diagnostic::error(Code::Redeclared, later.span, message);

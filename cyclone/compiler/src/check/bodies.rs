@@ -4,11 +4,12 @@ use super::declare::Context;
 use super::effects::Capability;
 use super::types::Position;
 use super::{BlockState, Body, Checker};
-use crate::ast::{self, Quals, Storage};
+use crate::ast::{self, IntSize, Quals, Storage};
 use crate::diagnostics::Code;
+use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Function, GlobalId, Stmt, StmtKind};
-use crate::types::{Alias, Kind, Pointer, TyKind, TyVar, TyVarInfo};
+use crate::types::{Alias, Kind, Pointer, Signedness, Ty, TyKind, TyVar, TyVarInfo};
 
 impl Checker<'_> {
     pub(super) fn function_body(&mut self, definition: &ast::FunctionDef, global: GlobalId, name: Symbol) {
@@ -103,6 +104,34 @@ impl Checker<'_> {
         function.params.len() + 1
     }
 
+    /// `main` takes nothing, or a number and a fat pointer to strings, and gives an `int` or nothing.
+    pub(super) fn check_main(&mut self, function: &crate::types::Function, span: Span) {
+        let is_int = |ty| matches!(self.types.get(ty), TyKind::Int(Signedness::Signed, IntSize::Int) | TyKind::Error);
+        let complaint = if !is_int(function.result) && !matches!(self.types.get(function.result), TyKind::Void) {
+            Some("`main` gives an `int` or nothing")
+        } else if function.varargs.is_some() || function.c_varargs {
+            Some("`main` has no variable arguments")
+        } else if function.params.len() > 2 {
+            Some("`main` takes two arguments at most")
+        } else if function.params.first().is_some_and(|count| !is_int(count.ty)) {
+            Some("the first argument of `main` is an `int`")
+        } else if function.params.get(1).is_some_and(|list| !self.is_list_of_strings(list.ty)) {
+            Some("the second argument of `main` is a `char ??`: a fat pointer to strings")
+        } else {
+            None
+        };
+        if let Some(complaint) = complaint {
+            self.error(Code::WrongType, span, complaint);
+        }
+    }
+
+    fn is_list_of_strings(&self, ty: Ty) -> bool {
+        let TyKind::Pointer(list) = self.types.get(ty) else { return matches!(self.types.get(ty), TyKind::Error) };
+        let TyKind::Pointer(string) = self.types.get(list.target) else { return false };
+        matches!(self.types.get(list.bound), TyKind::Fat)
+            && matches!(self.types.get(string.target), TyKind::Int(_, IntSize::Char))
+    }
+
     fn check_labels(&mut self) {
         let labels = self.body.as_ref().map(|body| body.labels.clone()).unwrap_or_default();
         for (name, met, span) in labels {
@@ -136,6 +165,9 @@ impl Checker<'_> {
         let span = declarator.name.span;
         let (ty, quals) = self.read_type(&declarator.ty, Position::Body);
         let name = self.declared_name(&declarator.name);
+        if context.has(Storage::Abstract) {
+            self.error(Code::Misplaced, span, "a variable of a function cannot be `abstract`");
+        }
         let local = self.new_local(name, ty, quals, span);
         self.bind_local(name, local);
         if context.has(Storage::Static) {

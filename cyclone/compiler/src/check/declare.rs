@@ -1,6 +1,7 @@
 //! Items: variables, functions, typedefs, namespaces, blocks of C.
 
 use super::Checker;
+use super::attributes::Owner;
 use super::names::{Typedef, Value};
 use super::types::{Position, path_text};
 use super::variables::AnyKind;
@@ -10,7 +11,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{CBody, Constructor, Datatype, Global, GlobalId, Linkage};
 use crate::types::unify::unify;
-use crate::types::{Alias, DatatypeId, Kind, TyKind, TyVarInfo};
+use crate::types::{Alias, DatatypeId, Kind, Ty, TyKind, TyVarInfo};
 
 /// The exceptions that the language itself throws.
 const EXCEPTIONS: [&str; 5] = ["Null_Exception", "Array_bounds", "Match_Exception", "Bad_alloc", "Assert"];
@@ -229,11 +230,8 @@ impl Checker<'_> {
         let is_function = matches!(self.types.get(ty), TyKind::Function(_));
         let is_extern = context.has(Storage::Extern) || context.has(Storage::ExternC) || self.in_c;
         let is_defined = !is_function && (!is_extern || declarator.init.is_some());
-        let attributes = if is_function {
-            Vec::new()
-        } else {
-            declarator.attributes.iter().map(|attribute| self.attribute_text(attribute)).collect()
-        };
+        let attributes =
+            if is_function { Vec::new() } else { self.plain_attributes(&declarator.attributes, Owner::Variable) };
         let asm_name = declarator.asm.as_ref().and_then(|asm| self.asm_name(asm));
         let name = self.declared_name(&declarator.name);
         let global = Global {
@@ -268,11 +266,32 @@ impl Checker<'_> {
                 global.ty = ty;
             }
         }
+        if declarator.init.is_some() && context.has(Storage::Extern) {
+            self.error(Code::Redeclared, span, "an `extern` declaration has no initial value");
+        }
         if is_defined {
-            let ty = self.declarations.global(id).ty;
+            let global = self.declarations.global(id);
+            let (ty, has_init) = (global.ty, global.init.is_some());
             self.require_size(ty, span);
+            if !has_init && !self.may_be_zero(ty) {
+                let shown = self.show(ty);
+                self.error(Code::Uninitialised, span, format!("a variable of type `{shown}` needs an initial value"));
+            }
         }
         id
+    }
+
+    /// Whether all bytes zero are a value of a type: they are none of a pointer that may not be null.
+    fn may_be_zero(&mut self, ty: Ty) -> bool {
+        match self.types.get(ty).clone() {
+            TyKind::Pointer(pointer) => !matches!(self.types.get(pointer.nullable), TyKind::False),
+            TyKind::Array(array) => self.may_be_zero(array.element),
+            TyKind::Tuple(members) => members.iter().all(|member| self.may_be_zero(member.ty)),
+            TyKind::Aggregate(id, args) if !self.declarations.aggregate(id).is_tagged => {
+                self.fields_of(id, &args).iter().all(|field| self.may_be_zero(field.ty))
+            }
+            _ => true,
+        }
     }
 
     fn asm_name(&mut self, asm: &ast::Expr) -> Option<String> {
@@ -333,6 +352,9 @@ impl Checker<'_> {
             let first = self.declarations.global(id).span;
             let error = Diagnostic::error(Code::Redeclared, span, format!("`{full_name}` has a body already"));
             self.diagnostics.push(error.with(first, "here"));
+        }
+        if full_name.as_str() == "main" {
+            self.check_main(&function, span);
         }
         let ty = self.make(TyKind::Function(Box::new(function)));
         let global = Global {

@@ -7,19 +7,17 @@
 use super::Checker;
 use super::types::{Position, constant_alias};
 use super::variables::{AnyKind, Prototype};
-use crate::ast::{self, ExprKind, Quals};
+use crate::ast::{self, Quals};
 use crate::diagnostics::Code;
 use crate::source::Span;
-use crate::symbol::Symbol;
-use crate::types::{
-    Alias, Constraint, FnAttributes, Format, Function, Kind, Member, Pointer, Ty, TyKind, TyVar, VarArgs,
-};
+use crate::types::{Alias, Constraint, FnAttributes, Function, Kind, Member, Pointer, Ty, TyKind, TyVar, VarArgs};
 
 impl Checker<'_> {
     /// The type of a declared function: binds what is not bound.
     pub fn read_prototype(&mut self, function: &ast::Function, attributes: &[ast::Attribute]) -> Function {
         let aside = self.put_aside();
-        self.reading.prototype = Some(Prototype::default());
+        self.reading.prototype =
+            Some(Prototype { is_explicit: !function.type_params.is_empty(), ..Prototype::default() });
         let mut out = self.read_function_type(function, attributes, Position::Parameter);
         if let Some(prototype) = self.reading.prototype.take() {
             self.settle(&prototype.vars, AnyKind::Stays);
@@ -67,9 +65,7 @@ impl Checker<'_> {
             constraints,
             attributes: FnAttributes::default(),
         };
-        for attribute in function.attributes.iter().chain(attributes) {
-            self.read_fn_attribute(attribute, &mut out);
-        }
+        self.read_fn_attributes(function.attributes.iter().chain(attributes), &mut out);
         self.reading.tags.truncate(tags);
         self.reading.depth -= 1;
         self.reading.in_function -= 1;
@@ -87,8 +83,17 @@ impl Checker<'_> {
                 read[at] = Some(ty);
             }
         }
-        let mut out = Vec::with_capacity(params.len());
+        let mut out: Vec<Member> = Vec::with_capacity(params.len());
         for (at, param) in params.iter().enumerate() {
+            if let Some(name) = param.name
+                && out.iter().any(|before| before.name == Some(name.name))
+            {
+                self.error(
+                    Code::Redeclared,
+                    name.span,
+                    format!("there are two parameters of the name `{}`", name.name),
+                );
+            }
             let (ty, quals) = match read[at] {
                 Some(ty) => (ty, param.ty.quals),
                 None => self.read(&param.ty, Kind::Memory, position),
@@ -204,68 +209,5 @@ impl Checker<'_> {
             },
             _ => None,
         }
-    }
-
-    fn read_fn_attribute(&mut self, attribute: &ast::Attribute, function: &mut Function) {
-        let name = attribute.name.name.as_str();
-        let word = name.trim_matches('_');
-        let params = function.params.len();
-        match word {
-            "noreturn" => function.attributes.noreturn = true,
-            "consume" | "noconsume" | "noliveunique" | "initializes" => {
-                let Some(param) = self.param_number(attribute, 0, params) else { return };
-                let list = match word {
-                    "consume" => &mut function.attributes.consume,
-                    "noconsume" => &mut function.attributes.noconsume,
-                    "noliveunique" => &mut function.attributes.noliveunique,
-                    _ => &mut function.attributes.initializes,
-                };
-                list.push(param);
-            }
-            "format" => {
-                let family = match attribute.arguments.first().map(|family| &family.kind) {
-                    Some(ExprKind::Name(path)) => match path.name.as_str().trim_matches('_') {
-                        "printf" => Some(Format::Printf),
-                        "scanf" => Some(Format::Scanf),
-                        _ => None,
-                    },
-                    _ => None,
-                };
-                let Some(family) = family else { return };
-                let Some(text) = self.param_number(attribute, 1, params) else { return };
-                let first = attribute.arguments.get(2).and_then(|first| self.constant_ast(first));
-                let first = first.and_then(|first| usize::try_from(first).ok()).and_then(|first| first.checked_sub(1));
-                function.attributes.format = Some((family, text, first));
-            }
-            _ => function.attributes.other.push(self.attribute_text(attribute)),
-        }
-    }
-
-    /// A parameter's number, from 1 as written, from 0 as given back.
-    fn param_number(&mut self, attribute: &ast::Attribute, at: usize, params: usize) -> Option<usize> {
-        let number = attribute.arguments.get(at).and_then(|number| self.constant_ast(number));
-        let number =
-            number.and_then(|number| usize::try_from(number).ok()).filter(|number| (1..=params).contains(number));
-        if number.is_none() {
-            let message = format!("`{}` needs the number of a parameter", attribute.name.name);
-            self.error(Code::BadAttribute, attribute.name.span, message);
-        }
-        number.map(|number| number - 1)
-    }
-
-    /// An attribute as C writes it, with its constant arguments.
-    pub(super) fn attribute_text(&mut self, attribute: &ast::Attribute) -> Symbol {
-        if attribute.arguments.is_empty() {
-            return attribute.name.name;
-        }
-        let mut arguments = Vec::new();
-        for argument in &attribute.arguments {
-            let text = match (&argument.kind, self.constant_ast(argument)) {
-                (_, Some(value)) => value.to_string(),
-                _ => self.source.slice(argument.span).to_owned(),
-            };
-            arguments.push(text);
-        }
-        Symbol::new(&format!("{}({})", attribute.name.name, arguments.join(",")))
     }
 }

@@ -10,6 +10,7 @@
 //! | [`variables`] | type variables: where they are bound, and their kinds |
 //! | [`functions`] | types of functions, with their default effects |
 //! | [`declare`] | items: variables, functions, typedefs, blocks of C |
+//! | [`attributes`] | `__attribute__`s |
 //! | [`agree`] | several declarations of one name |
 //! | [`bodies`] | bodies of functions, and declarations in them |
 //! | [`aggregates`] | structures, unions, enumerations, datatypes |
@@ -44,6 +45,7 @@ pub mod access;
 pub mod aggregates;
 pub mod agree;
 pub mod allocate;
+pub mod attributes;
 pub mod bodies;
 pub mod calls;
 pub mod coerce;

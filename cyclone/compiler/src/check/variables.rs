@@ -50,6 +50,8 @@ pub(super) struct Aside {
 pub(super) struct Prototype {
     pub(super) vars: Vec<TyVar>,
     pub(super) named: HashMap<Symbol, TyVar>,
+    /// Its type parameters are written in `<..>`: no other named ones are bound.
+    pub(super) is_explicit: bool,
 }
 
 /// What becomes of a variable of kind "any type" when its binder ends.
@@ -107,7 +109,7 @@ impl Checker<'_> {
         let found = self.lookup_tyvar(var.name).or_else(|| in_prototype(self));
         let id = match found {
             Some(id) => id,
-            None if self.reading.prototype.is_some() && position != Position::Body => self.implicit_parameter(var),
+            None if position != Position::Body && self.binds_implicitly() => self.implicit_parameter(var),
             None => {
                 self.error(Code::UnknownName, var.span, format!("the type variable `{}` is not bound here", var.name));
                 return self.make(TyKind::Error);
@@ -116,6 +118,10 @@ impl Checker<'_> {
         self.note_written(id, var);
         self.note_use(id, want, var.span);
         self.make(TyKind::Var(id))
+    }
+
+    fn binds_implicitly(&self) -> bool {
+        self.reading.prototype.as_ref().is_some_and(|prototype| !prototype.is_explicit)
     }
 
     fn implicit_parameter(&mut self, var: &ast::TypeVar) -> TyVar {
@@ -159,6 +165,11 @@ impl Checker<'_> {
                 self.error(Code::Redeclared, var.span, format!("the type variable `{}` is bound twice", var.name));
             }
             self.note_written(id, var);
+            if self.types.var(id).kind == Kind::Memory && !self.is_open(id) {
+                let message =
+                    format!("nothing can be written over `{}` of kind M: its size would have to be known", var.name);
+                self.error(Code::WrongKind, var.span, message);
+            }
             self.bind_tyvar(var.name, id);
             out.push(id);
         }
