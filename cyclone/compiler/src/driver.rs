@@ -7,6 +7,7 @@
 use crate::ast::Item;
 use crate::diagnostics::{Code, Diagnostic, Form, Severity, render};
 use crate::source::{Source, Span};
+use crate::check::{self, Dialect};
 use crate::{lex, parse};
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};
@@ -19,7 +20,7 @@ cyc: a compiler for Cyclone
   cyc explain CODE               say what an error code means
 
 options
-  --parse-only      stop after the syntax (this version knows no later phase)
+  --parse-only      stop after the syntax 
   --no-preprocess   the files are preprocessed already
   -I DIR, -D NAME[=VALUE], -U NAME   for the preprocessor
   -nostdinc         do not read the machine's own C headers
@@ -53,7 +54,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     };
     match command.to_str() {
         Some("check") => match options(rest) {
-            Ok(options) => check(options),
+            Ok(options) => check_files(options),
             Err(message) => {
                 eprintln!("cyc: {message}");
                 ExitCode::from(2)
@@ -122,13 +123,10 @@ fn options(arguments: &[OsString]) -> Result<Options, String> {
     if options.files.is_empty() {
         return Err("no files given".to_owned());
     }
-    if !options.parse_only {
-        return Err("not supported yet: phases after the syntax; give --parse-only".to_owned());
-    }
     Ok(options)
 }
 
-fn check(options: Options) -> ExitCode {
+fn check_files(options: Options) -> ExitCode {
     let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
         let mut failed = false;
         for file in &options.files {
@@ -161,6 +159,9 @@ fn check_file(file: &OsStr, options: &Options) -> bool {
     };
     let begin = std::time::Instant::now();
     let mut unit = parse_text(&file.to_string_lossy(), text);
+    if !options.parse_only && unit.diagnostics.is_empty() {
+        check::check(&unit.source, &unit.items, Dialect::One, &mut unit.diagnostics);
+    }
     let elapsed = begin.elapsed();
     let mut out = std::io::stderr().lock();
     for diagnostic in &unit.diagnostics {
@@ -168,7 +169,7 @@ fn check_file(file: &OsStr, options: &Options) -> bool {
     }
     if options.time {
         let lines = unit.source.text.bytes().filter(|&byte| byte == b'\n').count();
-        let _ = writeln!(out, "{}: {lines} lines, parsed in {} us", file.display(), elapsed.as_micros());
+        let _ = writeln!(out, "{}: {lines} lines, done in {} us", file.display(), elapsed.as_micros());
     }
     unit.diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     unit.diagnostics.is_empty()
@@ -213,7 +214,7 @@ fn text_of(bytes: Vec<u8>) -> Result<String, String> {
 fn preprocess(file: &OsStr, arguments: &[OsString]) -> Result<String, String> {
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "gcc".into());
     let output = Command::new(&compiler)
-        .args(["-E", "-x", "c", "-w", "-D__CYCLONE__", "-U__GNUC__", "-undef"])
+        .args(["-E", "-x", "c", "-w", "-D__CYCLONE__", "-U__GNUC__"])
         .args(arguments)
         .arg(file)
         .stdin(Stdio::inherit())
