@@ -5,9 +5,9 @@
 //! for it. Exit codes: 0 all went well, 1 the input has errors, 2 the command line has.
 
 use crate::ast::Item;
+use crate::check::{self, Dialect};
 use crate::diagnostics::{Code, Diagnostic, Form, Severity, render};
 use crate::source::{Source, Span};
-use crate::check::{self, Dialect};
 use crate::{lex, parse};
 use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Write};

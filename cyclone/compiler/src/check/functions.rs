@@ -10,6 +10,7 @@ use super::variables::{AnyKind, Prototype};
 use crate::ast::{self, Quals};
 use crate::diagnostics::Code;
 use crate::source::Span;
+use crate::symbol::Symbol;
 use crate::types::{Alias, Constraint, FnAttributes, Function, Kind, Member, Pointer, Ty, TyKind, TyVar, VarArgs};
 
 impl Checker<'_> {
@@ -119,7 +120,8 @@ impl Checker<'_> {
             ast::TypeKind::TagHandle(None) => Kind::Int,
             _ => return None,
         };
-        let var = ast::TypeVar { name: Symbol::new(&format!("`{}", name.name)), kind: None, aqual: None, span: name.span };
+        let var =
+            ast::TypeVar { name: Symbol::new(&format!("`{}", name.name)), kind: None, aqual: None, span: name.span };
         let of = self.read_variable(&var, kind, position);
         Some(if kind == Kind::Effect { TyKind::RegionHandle(of) } else { TyKind::TagHandle(of) })
     }
