@@ -12,7 +12,7 @@ use std::collections::HashMap;
 /// Whether a value of this type must not be copied without consuming it.
 pub fn is_owned(types: &mut Types, declarations: &Declarations, ty: Ty) -> bool {
     match types.get(ty) {
-        TyKind::Pointer(pointer) => types.alias_bound(pointer.aqual) != Alias::Aliasable,
+        TyKind::Pointer(pointer) => is_owned_qualifier(types, pointer.aqual),
         TyKind::Var(var) => types.var(*var).alias != Alias::Aliasable,
         TyKind::Tuple(members) => {
             let members: Vec<Ty> = members.iter().map(|member| member.ty).collect();
@@ -34,6 +34,15 @@ pub fn is_owned(types: &mut Types, declarations: &Declarations, ty: Ty) -> bool 
     }
 }
 
+/// What is not known yet will be aliasable unless a use says otherwise.
+fn is_owned_qualifier(types: &Types, aqual: Ty) -> bool {
+    match types.get(aqual) {
+        TyKind::Evar(_) => false,
+        TyKind::AqualsOf(of) if matches!(types.get(*of), TyKind::Evar(_)) => false,
+        _ => types.alias_bound(aqual) != Alias::Aliasable,
+    }
+}
+
 /// Numbers and the like need no substitution to be told apart from owned values.
 fn is_owned_member(
     types: &mut Types,
@@ -45,7 +54,7 @@ fn is_owned_member(
         TyKind::Pointer(pointer) => {
             let aqual = pointer.aqual;
             let aqual = types.substitute(aqual, map);
-            types.alias_bound(aqual) != Alias::Aliasable
+            is_owned_qualifier(types, aqual)
         }
         TyKind::Var(_) | TyKind::Tuple(_) | TyKind::Aggregate(..) | TyKind::Constructor(..) => {
             let ty = types.substitute(ty, map);

@@ -580,7 +580,7 @@ pub enum ExprKind {
     ValueOf(Ty),
     /// `asm`.
     Asm(Box<Asm>),
-    /// `assert(e)`.
+    /// `assert(e)`: 1, for it does not come back otherwise.
     Assert(Tested, Box<Expr>),
     /// `({ .. e; })`: the last statement's value.
     Statements(Box<Block>),

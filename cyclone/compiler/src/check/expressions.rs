@@ -86,7 +86,7 @@ impl Checker<'_> {
             Ast::Asm(asm) => self.asm(asm, span),
             Ast::Assert(tested, operand) => {
                 let operand = self.condition(operand);
-                let ty = self.make(TyKind::Void);
+                let ty = self.int();
                 Expr { kind: ExprKind::Assert(*tested, Box::new(operand)), ty, span }
             }
             Ast::Pragma(_) => {

@@ -10,6 +10,7 @@ use super::variables::{AnyKind, Prototype};
 use crate::ast::{self, Quals};
 use crate::diagnostics::Code;
 use crate::source::Span;
+use crate::symbol::Symbol;
 use crate::types::{Alias, Constraint, FnAttributes, Function, Kind, Member, Pointer, Ty, TyKind, TyVar, VarArgs};
 
 impl Checker<'_> {
@@ -77,8 +78,12 @@ impl Checker<'_> {
     fn read_params(&mut self, params: &[ast::Param], position: Position) -> Vec<Member> {
         let mut read: Vec<Option<Ty>> = vec![None; params.len()];
         for (at, param) in params.iter().enumerate() {
-            if matches!(param.ty.kind, ast::TypeKind::TagHandle(_)) {
-                let (ty, _) = self.read(&param.ty, Kind::Boxed, position);
+            let named = self.handle_of_its_name(param, position);
+            if named.is_some() || matches!(param.ty.kind, ast::TypeKind::TagHandle(_)) {
+                let ty = match named {
+                    Some(kind) => self.make(kind),
+                    None => self.read(&param.ty, Kind::Boxed, position).0,
+                };
                 self.note_tag(param.name.map(|name| name.name), ty);
                 read[at] = Some(ty);
             }
@@ -107,18 +112,27 @@ impl Checker<'_> {
         out
     }
 
-    /// As a parameter, an array is a pointer to its first element, which is not null, and a function a pointer to itself.
+    /// A parameter `region_t r` or `tag_t n` names its region or number too: `` `r ``, `` `n ``.
+    fn handle_of_its_name(&mut self, param: &ast::Param, position: Position) -> Option<TyKind> {
+        let name = param.name?;
+        let kind = match &param.ty.kind {
+            ast::TypeKind::RegionHandle(None) => Kind::Effect,
+            ast::TypeKind::TagHandle(None) => Kind::Int,
+            _ => return None,
+        };
+        let var =
+            ast::TypeVar { name: Symbol::new(&format!("`{}", name.name)), kind: None, aqual: None, span: name.span };
+        let of = self.read_variable(&var, kind, position);
+        Some(if kind == Kind::Effect { TyKind::RegionHandle(of) } else { TyKind::TagHandle(of) })
+    }
+
+    /// As a parameter, an array is a pointer to its first element, which is not null (a fat one where the length is not given), and
+    /// a function a pointer to itself.
     fn param_type(&mut self, ty: Ty, quals: Quals, position: Position, span: Span) -> (Ty, Quals) {
         let pointer = match self.types.get(ty).clone() {
             TyKind::Array(array) => {
                 let region = self.unwritten(Kind::Effect, Alias::Aliasable, position, span);
-                let bound = match array.len {
-                    Some(len) => TyKind::Thin(len),
-                    None => {
-                        let one = self.make(TyKind::Nat(1));
-                        TyKind::Thin(one)
-                    }
-                };
+                let bound = array.len.map_or(TyKind::Fat, TyKind::Thin);
                 self.param_pointer(array.element, array.quals, region, bound, array.zeroterm)
             }
             TyKind::Function(_) => {
@@ -138,7 +152,7 @@ impl Checker<'_> {
             quals,
             region,
             aqual: self.make(TyKind::Aqual(Alias::Aliasable)),
-            nullable: self.truth_type(false),
+            nullable: self.truth_type(bound == TyKind::Fat),
             bound: self.make(bound),
             zeroterm,
             autoreleased: self.truth_type(false),

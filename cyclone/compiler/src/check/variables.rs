@@ -125,7 +125,8 @@ impl Checker<'_> {
     }
 
     fn implicit_parameter(&mut self, var: &ast::TypeVar) -> TyVar {
-        let id = self.new_parameter(var.name, Alias::Aliasable, var.span);
+        let level = self.level() + 1;
+        let id = self.new_parameter(var.name, Alias::Aliasable, level, var.span);
         if let Some(prototype) = &mut self.reading.prototype {
             prototype.vars.push(id);
             prototype.named.insert(var.name, id);
@@ -136,7 +137,8 @@ impl Checker<'_> {
     /// A type parameter that the prototype being read has without writing it.
     pub(super) fn fresh_parameter(&mut self, kind: Kind, span: Span) -> TyVar {
         let number = self.reading.prototype.as_ref().map_or(0, |prototype| prototype.vars.len());
-        let id = self.new_parameter(Symbol::new(&format!("`_{number}")), Alias::Aliasable, span);
+        let level = self.level() + 1;
+        let id = self.new_parameter(Symbol::new(&format!("`_{number}")), Alias::Aliasable, level, span);
         self.reading.open.remove(&id);
         self.types.var_mut(id).kind = kind;
         if let Some(prototype) = &mut self.reading.prototype {
@@ -145,8 +147,7 @@ impl Checker<'_> {
         id
     }
 
-    fn new_parameter(&mut self, name: Symbol, alias: Alias, span: Span) -> TyVar {
-        let level = self.level() + self.reading.depth.max(1);
+    fn new_parameter(&mut self, name: Symbol, alias: Alias, level: u32, span: Span) -> TyVar {
         let id = self.types.new_var(TyVarInfo { name, kind: Kind::Boxed, alias, level, span });
         self.reading.open.insert(id, false);
         id
@@ -160,7 +161,8 @@ impl Checker<'_> {
                 self.error(Code::Syntax, param.span, "a type variable is expected here");
                 continue;
             };
-            let id = self.new_parameter(var.name, alias, var.span);
+            let level = self.level() + self.reading.depth.max(1);
+            let id = self.new_parameter(var.name, alias, level, var.span);
             if out.iter().any(|&other| self.types.var(other).name == var.name) {
                 self.error(Code::Redeclared, var.span, format!("the type variable `{}` is bound twice", var.name));
             }

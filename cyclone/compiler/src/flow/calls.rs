@@ -40,7 +40,7 @@ impl Analysis<'_, '_> {
             }
             self.release(value, arg.span);
             let Some(place) = taken else { continue };
-            if is_alias(arg) || (!attributes.consume.contains(&index) && self.shapes.is_owned_pointer(arg.ty)) {
+            if is_alias(arg) || (!attributes.consume.contains(&index) && self.shapes.is_owned_pointer(path_type(arg))) {
                 self.returned(&place, path_type(arg));
             }
         }

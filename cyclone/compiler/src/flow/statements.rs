@@ -181,9 +181,6 @@ impl Analysis<'_, '_> {
                 }
             }
             StmtKind::Return(value) => {
-                if self.attributes.noreturn && self.state.is_some() {
-                    self.error(Code::MissingReturn, span, "a function declared `noreturn` returns");
-                }
                 if let Some(value) = value {
                     let result = self.value(value, Use::Copy);
                     self.release(&result, value.span);

@@ -78,11 +78,11 @@ impl Parser<'_> {
         let mut attributes = declared.attributes;
         attributes.extend(specifiers.attributes);
         attributes.extend(self.attributes()?);
-        Ok(Param {
-            name: declared.name.map(|path| Ident { name: path.name, span: path.span }),
-            ty: declared.ty,
-            attributes,
-        })
+        let mut ty = declared.ty;
+        if let TypeKind::Function(function) = &mut ty.kind {
+            function.attributes.append(&mut attributes);
+        }
+        Ok(Param { name: declared.name.map(|path| Ident { name: path.name, span: path.span }), ty, attributes })
     }
 
     /// A declarator, folded over `base`, and the names of an old-style parameter list.

@@ -309,7 +309,7 @@ impl Parser<'_> {
         self.ident()
     }
 
-    /// `malloc(size)`, `calloc(n, size)`, `rmalloc(h, size)`, `rcalloc(h, n, size)`, `qmalloc(q, h, size)`, `qcalloc(q, h, n, size)`.
+    /// `malloc(size)`, `calloc(n, size)`, `rmalloc(h, size)`, `rcalloc(h, n, size)`, `qmalloc(h, q, size)`, `qcalloc(h, q, n, size)`.
     fn allocation(&mut self, word: Tok) -> Parsed<ExprKind> {
         let start = self.span();
         self.bump();
@@ -332,8 +332,8 @@ impl Parser<'_> {
         let place = match word {
             Tok::Malloc | Tok::Calloc => Place::Heap,
             Tok::Qmalloc | Tok::Qcalloc => {
-                let qualifier = next();
-                Place::Qualified(qualifier, Some(next()))
+                let region = next();
+                Place::Qualified(next(), Some(region))
             }
             _ => Place::Region(next()),
         };

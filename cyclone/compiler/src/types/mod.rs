@@ -452,9 +452,9 @@ impl Types {
             match self.get(effect) {
                 TyKind::Join(parts) => work.extend(parts.iter().copied()),
                 TyKind::RegionsOf(of) => {
-                    let of = *of;
+                    let of = self.head(*of);
                     if matches!(self.get(of), TyKind::Evar(_) | TyKind::Var(_)) {
-                        set.push(effect);
+                        set.push(self.make(TyKind::RegionsOf(of)));
                     } else {
                         work.extend(self.regions(of));
                     }
