@@ -44,7 +44,7 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
         program = Some(check::check(&unit.source, &unit.items, options.dialect, &mut unit.diagnostics));
         times.phase("check");
     }
-    if let (Some(program), false) = (&mut program, has_errors(&unit.diagnostics)) {
+    if let Some(program) = &mut program {
         let flow_options = flow::Options { warn_lost: options.lose_unique };
         remaining = flow::analyse(program, flow_options, &mut unit.diagnostics);
         times.phase("flow");

@@ -360,9 +360,12 @@ impl<'l, 'p> Body<'l, 'p> {
                 // What C calls indeterminate may be two values at once to a C compiler, one checked and one used.
                 let zero = match self.lower.shapes.get(c) {
                     Shape::Array(_, len) if len.is_none_or(|len| len > ZEROED_ELEMENTS) => "",
-                    Shape::Array(..) | Shape::Fat | Shape::Aggregate(_) | Shape::Tuple(_) | Shape::Constructor(..) => {
-                        " = {0}"
-                    }
+                    Shape::Array(..)
+                    | Shape::Fat
+                    | Shape::Aggregate(_)
+                    | Shape::Instance(..)
+                    | Shape::Tuple(_)
+                    | Shape::Constructor(..) => " = {0}",
                     Shape::VaList => "",
                     _ => " = 0",
                 };

@@ -18,6 +18,7 @@ pub struct Layouts {
     aggregates: Vec<AggregateId>,
     constructors: Vec<(DatatypeId, u32)>,
     tuples: Vec<C>,
+    instances: Vec<C>,
 }
 
 impl Layouts {
@@ -49,10 +50,20 @@ impl Lower<'_> {
         format!("struct _cyc_tuple{number}")
     }
 
+    /// `struct Cyc_S__of2`.
+    pub fn instance_tag(&mut self, c: C, id: AggregateId) -> String {
+        let next = self.layouts.instances.len();
+        let number = self.layouts.instances.iter().position(|&known| known == c).unwrap_or(next);
+        if number == next {
+            self.layouts.instances.push(c);
+        }
+        format!("{}__of{number}", self.aggregate_tag(id))
+    }
+
     /// Forward declarations, and definitions.
     pub fn structures(&mut self) -> (String, String) {
         let mut writer = Writer { done: HashSet::new(), open: HashSet::new(), out: String::new() };
-        let (mut aggregates, mut constructors, mut tuples) = (0, 0, 0);
+        let (mut aggregates, mut constructors, mut tuples, mut instances) = (0, 0, 0, 0);
         loop {
             if let Some(&id) = self.layouts.aggregates.get(aggregates) {
                 aggregates += 1;
@@ -65,6 +76,9 @@ impl Lower<'_> {
             } else if let Some(&c) = self.layouts.tuples.get(tuples) {
                 tuples += 1;
                 writer.define(self, c);
+            } else if let Some(&c) = self.layouts.instances.get(instances) {
+                instances += 1;
+                writer.define(self, c);
             } else {
                 break;
             }
@@ -74,6 +88,9 @@ impl Lower<'_> {
         tags.sort_unstable();
         for tag in tags {
             let _ = writeln!(forward, "{tag};");
+        }
+        for c in self.layouts.instances.clone() {
+            let _ = writeln!(forward, "{};", self.cast(c));
         }
         for number in 0..self.tuples.len() {
             let _ = writeln!(forward, "struct _cyc_tuple{number};");
@@ -92,13 +109,13 @@ impl Lower<'_> {
                 let params = &program.declarations.datatype(id).constructors[index as usize].params;
                 params.iter().enumerate().map(|(at, param)| (self.shape(param.ty), component_name(at))).collect()
             }
-            Shape::Aggregate(id) => {
+            Shape::Aggregate(id) | Shape::Instance(id, _) => {
                 let program = self.program;
                 let Some(body) = &program.declarations.aggregate(id).body else { return Vec::new() };
                 body.fields
                     .iter()
                     .enumerate()
-                    .map(|(index, field)| (self.field_shape(field), field_name(field, index)))
+                    .map(|(index, field)| (self.field_shape(field, c), field_name(field, index)))
                     .collect()
             }
             _ => Vec::new(),
@@ -116,7 +133,8 @@ impl Lower<'_> {
                 };
                 let name = field_name(field, index);
                 let name = if aggregate.is_tagged { format!("val.{name}") } else { name };
-                (self.field_shape(field), name)
+                let whole = self.shape(ty);
+                (self.field_shape(field, whole), name)
             }
             TyKind::Constructor(id, constructor, _) => self.constructor_member(*id, *constructor, index),
             _ => {
@@ -185,7 +203,7 @@ impl Lower<'_> {
     /// Where an aggregate is declared, for messages.
     fn place_of(&self, c: C) -> Span {
         match self.shapes.get(c) {
-            Shape::Aggregate(id) => self.program.declarations.aggregate(*id).span,
+            Shape::Aggregate(id) | Shape::Instance(id, _) => self.program.declarations.aggregate(*id).span,
             _ => Span::default(),
         }
     }
@@ -206,7 +224,7 @@ impl Writer {
     fn define(&mut self, lower: &mut Lower<'_>, c: C) {
         let element = match lower.shapes.get(c) {
             Shape::Array(element, _) => Some(*element),
-            Shape::Tuple(_) | Shape::Constructor(..) | Shape::Aggregate(_) => None,
+            Shape::Tuple(_) | Shape::Constructor(..) | Shape::Aggregate(_) | Shape::Instance(..) => None,
             _ => return,
         };
         if let Some(element) = element {
@@ -235,11 +253,14 @@ impl Writer {
         let mut after = String::new();
         let mut is_tagged = false;
         match lower.shapes.get(c).clone() {
-            Shape::Aggregate(id) => {
+            Shape::Aggregate(id) | Shape::Instance(id, _) => {
                 let aggregate = program.declarations.aggregate(id);
                 let Some(body) = &aggregate.body else { return };
                 is_tagged = aggregate.is_tagged;
                 for ((member, name), field) in members.into_iter().zip(&body.fields) {
+                    if *lower.shapes.get(member) == Shape::Void {
+                        continue;
+                    }
                     let name = match (field.width, field.name) {
                         (Some(width), None) => format!(":{width}"),
                         (Some(width), Some(_)) => format!("{name}:{width}"),

@@ -10,7 +10,7 @@
 use super::Lower;
 use crate::ast::{FloatSize, IntSize};
 use crate::tree::Field;
-use crate::types::{AggregateId, DatatypeId, Function, Kind, Signedness, Ty, TyKind};
+use crate::types::{AggregateId, DatatypeId, Function, Kind, Signedness, Ty, TyKind, TyVar};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -54,6 +54,9 @@ pub enum Shape {
     Array(C, Option<u64>),
     /// A structure or union.
     Aggregate(AggregateId),
+    /// A structure that holds values of its parameters' types, whatever their sizes: the shapes of its arguments (`void` for
+    /// those that are not known: such a member is left out).
+    Instance(AggregateId, Vec<C>),
     /// A tuple.
     Tuple(Vec<C>),
     /// What a pointer to a datatype points to: a structure that begins with an integer tag.
@@ -140,6 +143,10 @@ impl Lower<'_> {
                 if matches!(types.get(pointer.bound), TyKind::Fat) {
                     return self.shapes.make(Shape::Fat);
                 }
+                // Nothing is known of what has neither a size nor the form of a word.
+                if matches!(types.get(pointer.target), TyKind::Var(_)) && types.kind(pointer.target) != Kind::Boxed {
+                    return self.shapes.make(Shape::Word);
+                }
                 let is_volatile = pointer.quals.is_volatile;
                 let to = self.shape(pointer.target);
                 return match self.shapes.get(to) {
@@ -156,15 +163,36 @@ impl Lower<'_> {
             }
             TyKind::Function(function) => self.function_shape(function),
             TyKind::Tuple(members) => Shape::Tuple(members.iter().map(|member| self.component(member.ty)).collect()),
-            TyKind::Aggregate(id, _) => Shape::Aggregate(*id),
+            TyKind::Aggregate(id, args) => self.aggregate_shape(*id, args),
             TyKind::Datatype(id, _) if self.program.declarations.datatype(*id).is_extensible => Shape::Extensible,
             TyKind::Datatype(..) => Shape::Datatype,
             TyKind::Constructor(id, index, _) => Shape::Constructor(*id, *index),
-            // Type variables of other kinds occur as targets of pointers only, where nothing is known of them.
-            TyKind::Var(_) if types.kind(ty) != Kind::Boxed => Shape::Void,
             _ => Shape::Word,
         };
         self.shapes.make(shape)
+    }
+
+    fn aggregate_shape(&mut self, id: AggregateId, args: &[Ty]) -> Shape {
+        let program = self.program;
+        let types = &program.types;
+        let aggregate = program.declarations.aggregate(id);
+        let holds = |param: TyVar| {
+            let is_it = |ty: Ty| matches!(types.get(ty), TyKind::Var(var) if *var == param);
+            types.var(param).kind != Kind::Boxed
+                && aggregate.body.as_ref().is_some_and(|body| body.fields.iter().any(|field| is_it(field.ty)))
+        };
+        if !aggregate.params.iter().any(|&param| holds(param)) {
+            return Shape::Aggregate(id);
+        }
+        let shapes = aggregate.params.iter().zip(args).map(|(&param, &arg)| {
+            let is_open = matches!(types.get(arg), TyKind::Var(_)) && types.kind(arg) != Kind::Boxed;
+            match (holds(param), is_open) {
+                (true, true) => self.shapes.make(Shape::Void),
+                (true, false) => self.shape(arg),
+                (false, _) => self.shapes.make(Shape::Word),
+            }
+        });
+        Shape::Instance(id, shapes.collect())
     }
 
     /// How a component of a tuple looks in memory.
@@ -269,6 +297,7 @@ impl Lower<'_> {
             Shape::Datatype => "struct _cyc_datatype".to_owned(),
             Shape::Extensible => "struct _cyc_extensible".to_owned(),
             Shape::Aggregate(id) => self.aggregate_tag(id),
+            Shape::Instance(id, _) => self.instance_tag(c, id),
             Shape::Tuple(_) => self.tuple_tag(c),
             Shape::Constructor(id, index) => self.constructor_tag(id, index),
         };
@@ -279,8 +308,17 @@ impl Lower<'_> {
         }
     }
 
-    /// The shape of a member as it lies in memory.
-    pub fn field_shape(&mut self, field: &Field) -> C {
+    /// The shape of a member as it lies in memory, in an aggregate of shape `whole`.
+    pub fn field_shape(&mut self, field: &Field, whole: C) -> C {
+        let program = self.program;
+        if let (Shape::Instance(id, args), TyKind::Var(var)) = (self.shapes.get(whole), program.types.get(field.ty)) {
+            let params = &program.declarations.aggregate(*id).params;
+            if let Some(at) = params.iter().position(|param| param == var)
+                && program.types.var(*var).kind != Kind::Boxed
+            {
+                return args[at];
+            }
+        }
         self.shape(field.ty)
     }
 }
