@@ -50,6 +50,8 @@ pub struct Bindings {
     pub regions: Vec<TyVar>,
     /// What opened packages promise.
     pub constraints: Vec<Constraint>,
+    /// The pattern, or a part of it, was wrong and has been reported.
+    pub is_wrong: bool,
 }
 
 impl Checker<'_> {
@@ -132,7 +134,44 @@ impl Checker<'_> {
             }
             ast::PatternKind::Tag(name, var) => self.tag_pattern(*name, var.as_ref(), ty, span, out),
         };
+        if matches!(kind, PatternKind::Wild) {
+            self.bind_ignored(pattern, out);
+        }
         Pattern { kind, ty, span }
+    }
+
+    /// The variables of a pattern that was wrong: so that their uses are no further errors.
+    fn bind_ignored(&mut self, pattern: &ast::Pattern, out: &mut Bindings) {
+        let name = match &pattern.kind {
+            ast::PatternKind::Name(path) if path.qualifier.is_empty() => {
+                Some(ast::Ident { name: path.name, span: path.span })
+            }
+            ast::PatternKind::As(name, _)
+            | ast::PatternKind::Reference(name, _)
+            | ast::PatternKind::Alias(_, _, _, name)
+            | ast::PatternKind::Tag(name, _) => Some(*name),
+            _ => None,
+        };
+        if let Some(name) = name {
+            out.is_wrong = true;
+            let error = self.make(TyKind::Error);
+            self.add_local(name, error, out);
+        }
+        match &pattern.kind {
+            ast::PatternKind::As(_, inner)
+            | ast::PatternKind::Reference(_, Some(inner))
+            | ast::PatternKind::Deref(inner) => self.bind_ignored(inner, out),
+            ast::PatternKind::Constructor(_, parts, _) => {
+                out.is_wrong = true;
+                parts.iter().for_each(|part| self.bind_ignored(part, out));
+            }
+            ast::PatternKind::Tuple(fields, _) | ast::PatternKind::Struct(_, _, fields, _) => {
+                out.is_wrong = true;
+                fields.iter().for_each(|field| self.bind_ignored(&field.pattern, out));
+            }
+            ast::PatternKind::Const(_) => out.is_wrong = true,
+            _ => {}
+        }
     }
 
     fn wrong_pattern(&mut self, span: Span, message: String) -> PatternKind {

@@ -28,8 +28,8 @@ impl Checker<'_> {
         let value = self.value(value, None);
         self.check_consumed(&value);
         let is_unique = ownership::is_unique_path(&self.types, &value);
-        let clauses = self.clauses(clauses, value.ty, is_unique);
-        if !matches!(value.kind, ExprKind::Error) {
+        let (clauses, is_wrong) = self.clauses(clauses, value.ty, is_unique);
+        if !is_wrong && !matches!(value.kind, ExprKind::Error) {
             let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses);
             if let Some(missing) = gaps.missing {
                 self.error(Code::NotExhaustive, span, format!("no case covers `{missing}`"));
@@ -46,15 +46,17 @@ impl Checker<'_> {
             Some(exception) => exception,
             None => self.make(TyKind::Error),
         };
-        let clauses = self.clauses(clauses, exception, false);
+        let (clauses, is_wrong) = self.clauses(clauses, exception, false);
         for clause in &clauses {
             if let Some(guard) = &clause.guard {
                 let span = guard.span;
                 self.error(Code::BadPattern, span, "a clause of `catch` cannot have a condition");
             }
         }
-        let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses);
-        self.report_redundant(gaps.redundant, &clauses);
+        if !is_wrong {
+            let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses);
+            self.report_redundant(gaps.redundant, &clauses);
+        }
         StmtKind::Try(Box::new(body), clauses)
     }
 
@@ -153,7 +155,8 @@ impl Checker<'_> {
         }
     }
 
-    fn clauses(&mut self, clauses: &[ast::Clause], ty: Ty, is_unique: bool) -> Vec<Clause> {
+    /// The clauses, and whether a pattern was wrong.
+    fn clauses(&mut self, clauses: &[ast::Clause], ty: Ty, is_unique: bool) -> (Vec<Clause>, bool) {
         let wild = |span| ast::Pattern { kind: ast::PatternKind::Wild, span };
         let patterns: Vec<(Pattern, Bindings)> = clauses
             .iter()
@@ -176,11 +179,12 @@ impl Checker<'_> {
             targets.remove(0);
         }
         targets.push(None);
+        let is_wrong = patterns.iter().any(|(_, bindings)| bindings.is_wrong);
         let mut checked = Vec::new();
         for ((clause, (pattern, bindings)), next) in clauses.iter().zip(patterns).zip(targets) {
             checked.push(self.clause(clause, pattern, bindings, next));
         }
-        checked
+        (checked, is_wrong)
     }
 
     fn clause(
