@@ -13,7 +13,7 @@ use crate::symbol::Symbol;
 use crate::tree::{
     Block, Expr, ExprKind, Function, GlobalId, Init, LabelId, Local, LocalId, Region, RegionKind, Stmt, StmtKind,
 };
-use crate::types::{Ty, TyKind, TyVar};
+use crate::types::{Ty, TyKind, TyVar, Types, children};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
@@ -156,6 +156,19 @@ impl<'l, 'p> Body<'l, 'p> {
             _ => false,
         };
         let at = self.locals.iter().position(|local| names_it(local.ty))?;
+        Some(LocalId(at as u32))
+    }
+
+    /// The variable that holds the size of a type that is not known here.
+    pub fn size_holder(&mut self, ty: Ty) -> Option<LocalId> {
+        let types = &self.lower.program.types;
+        let at = self.locals.iter().position(|local| match types.get(local.ty) {
+            TyKind::TagHandle(number) => match types.get(*number) {
+                TyKind::SizeOf(of) => same(types, *of, ty),
+                _ => false,
+            },
+            _ => false,
+        })?;
         Some(LocalId(at as u32))
     }
 
@@ -455,6 +468,21 @@ impl<'l, 'p> Body<'l, 'p> {
             _ => false,
         }
     }
+}
+
+/// Whether two terms are equal once what was inferred is put in.
+fn same(types: &Types, a: Ty, b: Ty) -> bool {
+    let (a, b) = (types.head(a), types.head(b));
+    if a == b {
+        return true;
+    }
+    let (left, right) = (types.get(a), types.get(b));
+    let (parts, others) = (children(left), children(right));
+    let is_same_head = match (left, right) {
+        (TyKind::Aggregate(x, _), TyKind::Aggregate(y, _)) => x == y,
+        _ => std::mem::discriminant(left) == std::mem::discriminant(right) && !parts.is_empty(),
+    };
+    is_same_head && parts.len() == others.len() && parts.iter().zip(&others).all(|(&a, &b)| same(types, a, b))
 }
 
 /// Names of variables: as written where that is possible, numbered where a name occurs again.

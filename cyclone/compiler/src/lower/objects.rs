@@ -369,7 +369,10 @@ impl<'p> Body<'_, 'p> {
         self.push("({ ");
         let handle = self.region_handle(allocation);
         let bytes = match count {
-            None => format!("sizeof({size})"),
+            None => match self.size_holder(element) {
+                Some(local) => self.captured(|body| body.push_local(local)),
+                None => format!("sizeof({size})"),
+            },
             Some(count) => self.word_temporary("_cyc_size", |body| {
                 body.push("_cyc_bytes(");
                 body.value(count);
