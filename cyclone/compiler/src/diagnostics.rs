@@ -64,6 +64,7 @@ codes! {
     ZeroTerminated "E0324" "The last element of a zero-terminated array is what ends it. Only 0 may be swapped into such an array, because the element might be the last one.";
     Fallthrough "E0325" "The end of a clause of `switch` or `catch` can be reached. There is no silent falling into the next clause: end it with `break`, or go on with `fallthru` and values for the next clause's variables.";
     EntersScope "E0326" "A `goto` may leave blocks, but not enter the scope of a variable, alias, region or exception handler.";
+    AlwaysNull "E0327" "A pointer is followed, or used where NULL may not be, that is NULL on all ways that lead there.";
     DeadRegion "E0400" "A pointer is followed, or a function called, that needs a region which is not known to be live here: the function's effect does not have it, and no block or `open` around brings it to life.";
     Constraint "E0401" "A function is called whose prototype asks for something about regions or alias qualifiers (after `:`) that is not known here.";
 }

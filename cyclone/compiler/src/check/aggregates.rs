@@ -73,7 +73,7 @@ impl Checker<'_> {
             self.reading.being_defined.pop();
             self.settle(&params, AnyKind::Stays);
             self.settle(&body.existentials, AnyKind::Stays);
-            let attributes = self.plain_attributes(&aggregate.attributes, Owner::Aggregate);
+            let attributes = self.plain_attributes(&aggregate.attributes, None, Owner::Aggregate);
             if aggregate.is_tagged && !aggregate.is_union {
                 self.error(Code::BadAttribute, span, "only a union can be `@tagged`");
             }
@@ -218,11 +218,12 @@ impl Checker<'_> {
             let last = at + 1 == body.fields.len() || aggregate.is_union;
             let want = if last { Kind::Any } else { Kind::Memory };
             let (ty, quals) = self.read(&field.ty, want, Position::Heap);
+            let ty = self.with_fn_attributes(ty, &field.attributes);
             if !last || !matches!(self.types.get(ty), TyKind::Aggregate(..)) {
                 self.require_size(ty, span);
             }
             let width = field.width.as_ref().and_then(|width| self.bit_width(width, ty));
-            let attributes = self.plain_attributes(&field.attributes, Owner::Member);
+            let attributes = self.plain_attributes(&field.attributes, Some(ty), Owner::Member);
             if let Some(requires) = &field.requires {
                 self.check_requires(requires, aggregate);
             }

@@ -4,7 +4,7 @@ use super::Checker;
 use crate::ast::{Attribute, ExprKind};
 use crate::diagnostics::Code;
 use crate::symbol::Symbol;
-use crate::types::{Alias, Format, Function, TyKind};
+use crate::types::{Alias, Format, Function, Pointer, Ty, TyKind};
 
 /// Attributes that say something about a function and nothing else.
 const OF_FUNCTIONS: [&str; 17] = [
@@ -40,11 +40,14 @@ fn word(attribute: &Attribute) -> &'static str {
 }
 
 impl Checker<'_> {
-    /// The attributes of a variable, member, structure or union, as C writes them.
-    pub(super) fn plain_attributes(&mut self, attributes: &[Attribute], owner: Owner) -> Vec<Symbol> {
+    /// The attributes of a variable, member (of type `ty`), structure or union, as C writes them.
+    pub(super) fn plain_attributes(&mut self, attributes: &[Attribute], ty: Option<Ty>, owner: Owner) -> Vec<Symbol> {
         let mut out = Vec::with_capacity(attributes.len());
         for attribute in attributes {
             let word = word(attribute);
+            if OF_FUNCTIONS.contains(&word) && ty.is_some_and(|ty| self.leads_to_function(ty)) {
+                continue;
+            }
             if OF_FUNCTIONS.contains(&word) || (word == "packed" && owner == Owner::Variable) {
                 let what = match owner {
                     Owner::Variable => "variable",
@@ -68,6 +71,34 @@ impl Checker<'_> {
     ) {
         for attribute in attributes {
             self.read_fn_attribute(attribute, function);
+        }
+    }
+
+    /// A variable, member or parameter that is a pointer to a function: attributes of functions are about that function.
+    pub(super) fn with_fn_attributes(&mut self, ty: Ty, attributes: &[Attribute]) -> Ty {
+        if !attributes.iter().any(|attribute| OF_FUNCTIONS.contains(&word(attribute))) {
+            return ty;
+        }
+        match self.types.get(ty).clone() {
+            TyKind::Pointer(pointer) => {
+                let target = self.with_fn_attributes(pointer.target, attributes);
+                self.make(TyKind::Pointer(Pointer { target, ..pointer }))
+            }
+            TyKind::Function(mut function) => {
+                let about_functions = attributes.iter().filter(|attribute| OF_FUNCTIONS.contains(&word(attribute)));
+                self.read_fn_attributes(about_functions, &mut function);
+                self.make(TyKind::Function(function))
+            }
+            _ => ty,
+        }
+    }
+
+    /// Whether a type is a function or a pointer to one.
+    fn leads_to_function(&self, ty: Ty) -> bool {
+        match self.types.get(ty) {
+            TyKind::Function(_) => true,
+            TyKind::Pointer(pointer) => self.leads_to_function(pointer.target),
+            _ => false,
         }
     }
 

@@ -164,6 +164,7 @@ impl Checker<'_> {
     fn declare_local(&mut self, context: &Context<'_>, declarator: &ast::InitDeclarator) -> Stmt {
         let span = declarator.name.span;
         let (ty, quals) = self.read_type(&declarator.ty, Position::Body);
+        let ty = self.with_fn_attributes(ty, &declarator.attributes);
         let name = self.declared_name(&declarator.name);
         if context.has(Storage::Abstract) {
             self.error(Code::Misplaced, span, "a variable of a function cannot be `abstract`");

@@ -136,7 +136,7 @@ impl Checker<'_> {
     fn callee(&mut self, callee: &ast::Expr) -> (Expr, Vec<Ty>) {
         let (name, given) = match &callee.kind {
             ast::ExprKind::Instantiate(inner, types) => {
-                let given = types.iter().map(|ty| self.read_argument_type(ty)).collect();
+                let given = types.iter().map(|ty| self.read_argument(ty, Position::Body)).collect();
                 (&**inner, given)
             }
             _ => (callee, Vec::new()),
@@ -147,13 +147,6 @@ impl Checker<'_> {
         }
         let place = self.guard_unions(place);
         (place, given)
-    }
-
-    fn read_argument_type(&mut self, ty: &ast::Type) -> Ty {
-        match &ty.kind {
-            ast::TypeKind::Aqual(aqual) => self.read_aqual(aqual, Position::Body),
-            _ => self.read_type(ty, Position::Body).0,
-        }
     }
 
     fn not_callable(&mut self, callee: &Expr, arguments: &[ast::Expr]) -> Expr {
@@ -253,7 +246,7 @@ impl Checker<'_> {
 
     /// `e@<T, ..>`
     pub fn instantiate_value(&mut self, pointer: Expr, arguments: &[ast::Type]) -> Expr {
-        let given: Vec<Ty> = arguments.iter().map(|ty| self.read_argument_type(ty)).collect();
+        let given: Vec<Ty> = arguments.iter().map(|ty| self.read_argument(ty, Position::Body)).collect();
         self.instantiate_pointer(pointer, &given)
     }
 

@@ -225,13 +225,19 @@ impl Checker<'_> {
                 let function = self.read_prototype(function, &declarator.attributes);
                 (self.make(TyKind::Function(Box::new(function))), Quals::default())
             }
-            _ => self.read_type(&declarator.ty, Position::Heap),
+            _ => {
+                let (ty, quals) = self.read_type(&declarator.ty, Position::Heap);
+                (self.with_fn_attributes(ty, &declarator.attributes), quals)
+            }
         };
         let is_function = matches!(self.types.get(ty), TyKind::Function(_));
         let is_extern = context.has(Storage::Extern) || context.has(Storage::ExternC) || self.in_c;
         let is_defined = !is_function && (!is_extern || declarator.init.is_some());
-        let attributes =
-            if is_function { Vec::new() } else { self.plain_attributes(&declarator.attributes, Owner::Variable) };
+        let attributes = if is_function {
+            Vec::new()
+        } else {
+            self.plain_attributes(&declarator.attributes, Some(ty), Owner::Variable)
+        };
         let asm_name = declarator.asm.as_ref().and_then(|asm| self.asm_name(asm));
         let name = self.declared_name(&declarator.name);
         let global = Global {

@@ -104,6 +104,7 @@ impl Checker<'_> {
                 None => self.read(&param.ty, Kind::Memory, position),
             };
             let (ty, quals) = self.param_type(ty, quals, position, param.ty.span);
+            let ty = self.with_fn_attributes(ty, &param.attributes);
             if matches!(self.types.get(ty), TyKind::Void) {
                 self.error(Code::Incomplete, param.ty.span, "a parameter cannot be `void`");
             }

@@ -348,6 +348,7 @@ impl Checker<'_> {
             }
         }
         if !constraints.is_empty() {
+            map.extend(self.declarations.aggregate(id).params.iter().copied().zip(args.iter().copied()));
             let constraints: Vec<_> =
                 constraints.iter().map(|constraint| self.types.substitute_constraint(constraint, &map)).collect();
             self.require_constraints(&constraints, span);

@@ -567,7 +567,9 @@ impl Checker<'_> {
             let constraint = self.substitute_constraint(constraint, &map);
             out.constraints.push(constraint);
         }
-        let below = Way { may_refer: way.may_refer && !is_tagged && existentials.is_empty(), ..way };
+        // A whole structure of unknown size cannot be overwritten, so that what was opened stays true of it.
+        let is_fixed = existentials.is_empty() || described.iter().any(|&(field, _)| self.has_unknown_size(field));
+        let below = Way { may_refer: way.may_refer && !is_tagged && is_fixed, ..way };
         let mut parts: Vec<(usize, Pattern)> = Vec::new();
         let mut next = 0;
         for field in fields {
@@ -601,6 +603,14 @@ impl Checker<'_> {
             }
         }
         PatternKind::Struct(opened, parts)
+    }
+
+    /// An array whose length is a number at the level of types.
+    fn has_unknown_size(&self, ty: Ty) -> bool {
+        match self.types.get(ty) {
+            TyKind::Array(array) => array.len.is_some_and(|len| !matches!(self.types.get(len), TyKind::Nat(_))),
+            _ => false,
+        }
     }
 
     /// The index of the member that a part of a structure's pattern is for.
@@ -697,6 +707,7 @@ impl Checker<'_> {
         let (wanted, _) = self.read_type(target, Position::Body);
         out.tyvars.push((region.name, var));
         out.regions.push(var);
+        let wanted = self.in_alias_region(wanted, ty, var);
         let local = self.add_local(name, wanted, out);
         if way.in_datatype {
             self.error(Code::BadPattern, span, "what a datatype's value carries cannot be aliased");
@@ -714,6 +725,19 @@ impl Checker<'_> {
             self.error(Code::BadPattern, span, "an alias is made of a pointer, as a pointer");
         }
         PatternKind::Alias(local, var)
+    }
+
+    /// An alias of which the written type has the region of the original (a typedef's default) has the alias's own all the same.
+    fn in_alias_region(&mut self, wanted: Ty, original: Ty, var: TyVar) -> Ty {
+        match (self.types.get(wanted).clone(), self.types.get(original)) {
+            (TyKind::Pointer(pointer), TyKind::Pointer(other))
+                if self.types.head(pointer.region) == self.types.head(other.region) =>
+            {
+                let region = self.make(TyKind::Var(var));
+                self.make(TyKind::Pointer(Pointer { region, ..pointer }))
+            }
+            _ => wanted,
+        }
     }
 
     /// ``x<`n>``.

@@ -1,8 +1,8 @@
 //! Expressions: the values they have, the places they name, and what they consume.
 
-use super::Analysis;
 use super::shape::Leaf;
 use super::value::{Level, Place, Root, Step, Value};
+use super::{Analysis, remaining};
 use crate::ast::{BinOp, IntSize};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
@@ -304,10 +304,15 @@ impl Analysis<'_, '_> {
         if self.state.is_none() {
             return false;
         }
+        if *check != Check::Never && !value.is_not_zero() {
+            let reason = remaining::reason(value, self.peek(pointer).is_some());
+            self.reasons.insert(Self::key(pointer), reason);
+        }
         match value.bare() {
             Value::NonZero | Value::Address(_) | Value::Owned(_) => prove(check, true),
             Value::Zero => {
                 prove(check, false);
+                self.error(Code::AlwaysNull, pointer.span, "this pointer is always NULL here");
                 self.state = None;
                 return false;
             }

@@ -45,12 +45,13 @@ mod shape;
 mod state;
 mod statements;
 mod value;
+mod walk;
 
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::tree::{Function, LabelId, Local, LocalId, Program};
 use crate::types::{FnAttributes, Ty, TyKind};
-use remaining::Remaining;
+use remaining::{Reasons, Remaining};
 use shape::{Leaf, Shapes};
 use state::State;
 use std::collections::HashMap;
@@ -69,8 +70,8 @@ pub fn analyse(program: &mut Program, options: Options, diagnostics: &mut Vec<Di
     let mut remaining = Vec::new();
     let mut shapes = Shapes::new(&mut program.types, &program.declarations);
     for function in &mut program.functions {
-        Analysis::function(&mut shapes, function, options, diagnostics);
-        remaining::collect(function, &mut remaining);
+        let reasons = Analysis::function(&mut shapes, function, options, diagnostics);
+        remaining::collect(function, &reasons, &mut remaining);
     }
     remaining
 }
@@ -143,6 +144,8 @@ struct Analysis<'s, 'a> {
     handlers: Vec<Option<State>>,
     /// The place consumed last, for calls that give it back.
     taken: Option<Place>,
+    /// Why checks are left.
+    reasons: Reasons,
 }
 
 #[derive(Default)]
@@ -159,7 +162,7 @@ impl<'s, 'a> Analysis<'s, 'a> {
         function: &'s mut Function,
         options: Options,
         diagnostics: &mut Vec<Diagnostic>,
-    ) {
+    ) -> Reasons {
         let labels = scopes::check(function, diagnostics);
         let labels = labels
             .into_iter()
@@ -185,6 +188,7 @@ impl<'s, 'a> Analysis<'s, 'a> {
             give_backs: Vec::new(),
             handlers: Vec::new(),
             taken: None,
+            reasons: Reasons::new(),
         };
         let entry = analysis.entry(function.params);
         let end = function.body.statements.last().map_or(function.body.span, |last| last.span);
@@ -200,6 +204,7 @@ impl<'s, 'a> Analysis<'s, 'a> {
             }
         }
         diagnostics.append(&mut analysis.diagnostics);
+        analysis.reasons
     }
 
     /// The state at the beginning: parameters have values.
