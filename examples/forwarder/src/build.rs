@@ -7,17 +7,32 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use plotters::style::RGBColor;
 
+use crate::run::Measured;
+
 /// The forwarder, built in one way.
 pub struct Build {
     pub name: &'static str,
     pub color: RGBColor,
     pub program: PathBuf,
+    /// The forwarder's peak memory when there is nothing to forward.
+    pub idle_kib: u64,
 }
+
+impl Build {
+    /// What packets added to the forwarder's memory, in KiB.
+    pub fn above_idle(&self, seen: &Measured) -> u64 {
+        seen.peak_kib.saturating_sub(self.idle_kib)
+    }
+}
+
+/// A packet that is only its header.
+pub const SMALLEST_PACKET: u32 = 8;
 
 const SOURCES: [&str; 3] = ["forwarder.cyc", "stream.cyc", "wire.cyc"];
 
 /// Builds the forwarder in all ways that the compilers allow, into `directory`.
-pub fn all(cyc: &Path, original: Option<&Path>, only_original: bool, directory: &Path) -> Result<Vec<Build>> {
+pub fn all(original: Option<&Path>, only_original: bool, directory: &Path) -> Result<Vec<Build>> {
+    let this_program = std::env::current_exe().context("finding this program")?;
     let mut builds = Vec::new();
     if !only_original {
         for (name, color, options) in [
@@ -27,8 +42,10 @@ pub fn all(cyc: &Path, original: Option<&Path>, only_original: bool, directory: 
         ] {
             let program = directory.join(format!("cyc-{}", builds.len()));
             let files = SOURCES.map(|name| sources().join(name));
-            compile(Command::new(cyc).arg("build").args(options).args(files).arg("-o").arg(&program))?;
-            builds.push(Build { name, color, program });
+            compile(
+                Command::new(&this_program).args(["cyc", "build"]).args(options).args(files).arg("-o").arg(&program),
+            )?;
+            builds.push(Build { name, color, program, idle_kib: 0 });
         }
     }
     if let Some(compiler) = original {
@@ -38,7 +55,7 @@ pub fn all(cyc: &Path, original: Option<&Path>, only_original: bool, directory: 
         ] {
             let program = directory.join(format!("original-{counted}"));
             build_with_original(compiler, counted, &program)?;
-            builds.push(Build { name, color, program });
+            builds.push(Build { name, color, program, idle_kib: 0 });
         }
     }
     Ok(builds)

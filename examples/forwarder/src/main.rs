@@ -9,21 +9,22 @@ mod build;
 mod plot;
 mod run;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 
 use build::Build;
 use run::Measured;
 
 /// Measures a packet forwarder written in Cyclone, with and without a garbage collector.
 #[derive(Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 struct CommandLine {
-    /// The compiler.
-    #[arg(long, default_value = "cyc")]
-    cyc: PathBuf,
+    #[command(subcommand)]
+    role: Option<Role>,
 
     /// The original Cyclone compiler, to measure what it makes of the same sources.
     #[arg(long, value_name = "COMPILER")]
@@ -41,6 +42,10 @@ struct CommandLine {
     #[arg(long, default_value_t = 100_000)]
     packets: u32,
 
+    /// To how many receivers each packet goes.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
+    receivers: u8,
+
     /// How often each is measured; the run with the highest throughput counts.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
@@ -50,30 +55,59 @@ struct CommandLine {
     plot: Option<PathBuf>,
 }
 
-fn main() -> Result<()> {
-    let arguments = CommandLine::parse();
+#[derive(Subcommand)]
+enum Role {
+    /// Be the Cyclone compiler. For `ebb-forwarder` itself.
+    #[command(hide = true)]
+    Cyc {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
+}
+
+fn main() -> ExitCode {
+    let mut arguments = CommandLine::parse();
+    if let Some(Role::Cyc { arguments }) = arguments.role.take() {
+        return ebb_cyclone::driver::main(arguments);
+    }
+    match in_scratch_directory(|directory| measure_all(&arguments, directory)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ebb-forwarder: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn in_scratch_directory(work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let directory = std::env::temp_dir().join(format!("ebb-forwarder-{}", std::process::id()));
     std::fs::create_dir_all(&directory).with_context(|| format!("making {}", directory.display()))?;
-    let outcome = measure_all(&arguments, &directory);
+    let outcome = work(&directory);
     std::fs::remove_dir_all(&directory).with_context(|| format!("removing {}", directory.display()))?;
     outcome
 }
 
-fn measure_all(arguments: &CommandLine, directory: &std::path::Path) -> Result<()> {
-    let builds =
-        build::all(arguments.cyc.as_path(), arguments.original.as_deref(), arguments.only_original, directory)?;
-    println!("{:>8}  {:28} {:>9} {:>12} {:>12} {:>10}", "bytes", "build", "MB/s", "packets/s", "us/packet", "peak KiB");
+fn measure_all(arguments: &CommandLine, directory: &Path) -> Result<()> {
+    let mut builds = build::all(arguments.original.as_deref(), arguments.only_original, directory)?;
+    for build in &mut builds {
+        build.idle_kib = run::forward(&build.program, build::SMALLEST_PACKET, 0, 1)?.peak_kib;
+    }
+    println!(
+        "{:>8}  {:24} {:>9} {:>12} {:>10} {:>10} {:>12}",
+        "bytes", "build", "MB/s", "packets/s", "us/packet", "peak KiB", "above idle"
+    );
     let mut rows = Vec::new();
     for &size in &arguments.sizes {
         let row = measure(&builds, size, arguments)?;
         for (build, seen) in builds.iter().zip(&row) {
             println!(
-                "{size:>8}  {:28} {:>9.1} {:>12.0} {:>12.2} {:>10}",
+                "{size:>8}  {:24} {:>9.1} {:>12.0} {:>10.2} {:>10} {:>12}",
                 build.name,
                 seen.megabytes_per_second(),
                 seen.packets_per_second(),
                 seen.processor_micros_per_packet(),
-                seen.peak_kib
+                seen.peak_kib,
+                build.above_idle(seen)
             );
         }
         rows.push((size, row));
@@ -90,7 +124,7 @@ fn measure(builds: &[Build], size: u32, arguments: &CommandLine) -> Result<Vec<M
     let mut best: Vec<Option<Measured>> = vec![None; builds.len()];
     for _ in 0..arguments.rounds.max(1) {
         for (build, best) in builds.iter().zip(&mut best) {
-            let seen = run::forward(&build.program, size, arguments.packets)
+            let seen = run::forward(&build.program, size, arguments.packets, arguments.receivers)
                 .with_context(|| format!("{}: packets of {size} bytes", build.name))?;
             if best.is_none_or(|best| seen.wall_micros < best.wall_micros) {
                 *best = Some(seen);

@@ -17,8 +17,10 @@ pub fn draw(file: &Path, builds: &[Build], rows: &[(u32, Vec<Measured>)]) -> Res
     let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
     area.fill(&WHITE).map_err(|error| failed(&error))?;
     let (left, right) = area.split_horizontally(550);
-    chart(&left, "Throughput", "MB/s", builds, rows, Measured::megabytes_per_second)?;
-    chart(&right, "The forwarder's peak memory", "KiB", builds, rows, |seen| seen.peak_kib as f64)?;
+    chart(&left, "Throughput", "MB/s", builds, rows, |_, seen| seen.megabytes_per_second())?;
+    chart(&right, "What packets add to the forwarder's peak memory", "KiB", builds, rows, |build, seen| {
+        build.above_idle(seen) as f64
+    })?;
     area.present().map_err(|error| failed(&error))
 }
 
@@ -28,12 +30,13 @@ fn chart(
     unit: &str,
     builds: &[Build],
     rows: &[(u32, Vec<Measured>)],
-    value: impl Fn(&Measured) -> f64,
+    value: impl Fn(&Build, &Measured) -> f64,
 ) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
     let sizes = || rows.iter().map(|(size, _)| *size);
     let (least, most) = (sizes().min().unwrap_or(1), sizes().max().unwrap_or(2));
-    let highest = rows.iter().flat_map(|(_, row)| row).map(&value).fold(1.0, f64::max) * 1.1;
+    let values = rows.iter().flat_map(|(_, row)| builds.iter().zip(row).map(|(build, seen)| value(build, seen)));
+    let highest = values.fold(1.0, f64::max) * 1.1;
     let mut chart = ChartBuilder::on(area)
         .caption(title, ("sans-serif", 20))
         .margin(12)
@@ -43,7 +46,7 @@ fn chart(
         .map_err(|error| failed(&error))?;
     chart.configure_mesh().x_desc("bytes in a packet").y_desc(unit).draw().map_err(|error| failed(&error))?;
     for (number, build) in builds.iter().enumerate() {
-        let points = rows.iter().filter_map(|(size, row)| row.get(number).map(|seen| (*size, value(seen))));
+        let points = rows.iter().filter_map(|(size, row)| row.get(number).map(|seen| (*size, value(build, seen))));
         let style = build.color.stroke_width(2);
         chart
             .draw_series(LineSeries::new(points, style))

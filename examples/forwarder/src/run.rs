@@ -33,19 +33,31 @@ impl Measured {
     }
 }
 
-/// Sends `packets` packets of `bytes` bytes through the forwarder.
-pub fn forward(program: &Path, bytes: u32, packets: u32) -> Result<Measured> {
-    let mut receiver = Role::start(program, &["receive".into()])?;
-    let mut forwarder = Role::start(program, &["forward".into(), receiver.port()?])?;
+/// Sends `packets` packets of `bytes` bytes through the forwarder to each of `receivers` receivers. The time is the last
+/// receiver's.
+pub fn forward(program: &Path, bytes: u32, packets: u32, receivers: u8) -> Result<Measured> {
+    let mut receivers: Vec<Role> =
+        (0..receivers).map(|_| Role::start(program, &["receive".into()])).collect::<Result<_>>()?;
+    let mut arguments = vec!["forward".into()];
+    for receiver in &mut receivers {
+        arguments.push(receiver.port()?);
+    }
+    let mut forwarder = Role::start(program, &arguments)?;
     let sender = Role::start(program, &["send".into(), forwarder.port()?, bytes.to_string(), packets.to_string()])?;
     sender.end("sender")?;
-    let received = numbers(&receiver.end("receiver")?);
+    let mut wall_micros = 0;
+    for receiver in receivers {
+        let received = numbers(&receiver.end("receiver")?);
+        let [got, _, micros] = received[..] else { bail!("an unexpected report: {received:?}") };
+        ensure!(got == u64::from(packets), "{got} of {packets} packets were received");
+        wall_micros = micros.max(wall_micros);
+    }
     let forwarded = numbers(&forwarder.end("forwarder")?);
-    let ([got, _, wall_micros], [passed, _, processor_micros, peak_kib]) = (&received[..], &forwarded[..]) else {
-        bail!("unexpected reports: {received:?} {forwarded:?}");
+    let [passed, _, processor_micros, peak_kib] = forwarded[..] else {
+        bail!("an unexpected report: {forwarded:?}");
     };
-    ensure!([*got, *passed] == [u64::from(packets); 2], "of {packets} packets {passed} were forwarded, {got} received");
-    Ok(Measured { packets, bytes, wall_micros: *wall_micros, processor_micros: *processor_micros, peak_kib: *peak_kib })
+    ensure!(passed == u64::from(packets), "{passed} of {packets} packets were forwarded");
+    Ok(Measured { packets, bytes, wall_micros, processor_micros, peak_kib })
 }
 
 /// The numbers in a line of text.
