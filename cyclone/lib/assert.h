@@ -10,5 +10,9 @@
 #define _ASSERT_H_
 extern `a __assert_fail(string_t assertion, string_t file, unsigned int line) __attribute__((noreturn));
 #endif
-#define assert(test) ((test) ? 0 : (__assert_fail(#test, __FILE__, __LINE__)))
+#ifndef __STRING
+#define __STRING(text) #text
+#define __FILE2__ __FILE__
+#endif
+#define assert(test) ((test) ? 0 : (__assert_fail(__STRING(test), __FILE2__, __LINE__)))
 #endif

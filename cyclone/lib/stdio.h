@@ -1,5 +1,5 @@
-// Streams. A FILE is a cell of our own that holds C's stream, so that a stream closed once is known to be closed.
-// Functions that take a buffer check its length and throw Core::Failure if it is too short.
+// Streams. A FILE is a cell of our own that holds C's stream, so that a stream closed once is known to be closed: its use
+// throws Null_Exception, and closing it again Core::Failure. So does a buffer that is too short.
 
 #ifndef _STDIO_H_
 #define _STDIO_H_

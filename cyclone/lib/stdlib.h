@@ -6,6 +6,7 @@
 __noinference__ {
 #include <bits/size.h>
 #include <bits/wait.h>
+#include <bits/process.h>
 
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
@@ -21,24 +22,17 @@ typedef struct { int quot; int rem; } div_t;
 typedef struct { long quot; long rem; } ldiv_t;
 typedef struct { long long quot; long long rem; } lldiv_t;
 
-extern "C" void exit(int) __attribute__((noreturn));
 extern "C" void _Exit(int);
-extern "C" `a abort() __attribute__((noreturn));
 extern "C" int atexit(void (@)(void));
-extern "C" int system(const char @);
-extern "C" char *getenv(const char @);
 extern int putenv(const char @);
 extern "C" int mkstemp(char @);
 extern "C" int grantpt(int);
 extern "C" int unlockpt(int);
 
-extern "C" double atof(const char @);
 extern "C" int atoi(const char @);
 extern "C" long atol(const char @);
 extern long long atoll(const char @);
 extern "C" double strtod(char @`r, char @`r *);
-extern "C" long strtol(char @`r, char @`r *, int);
-extern "C" unsigned long strtoul(char @`r, char @`r *, int);
 
 extern "C" int abs(int);
 extern "C" long labs(long);

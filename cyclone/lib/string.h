@@ -6,7 +6,7 @@
 __noinference__ {
 #include <core.h>
 #include <list.h>
-#include <bits/size.h>
+#include <cycboot.h>
 
 extern "C" Cstring strerror(int errnum);
 

@@ -15,7 +15,7 @@ struct Cyc___cycFILE {
   FILE *file;
 };
 
-/* The stream; throws Core::Failure if it is closed. */
+/* The stream; throws Null_Exception if it is closed. */
 FILE *_cyc_stream(struct Cyc___cycFILE *cell);
 
 /* Throws Core::Failure or Core::Invalid_argument with a text that lives for ever. */

@@ -20,8 +20,8 @@ __attribute__((constructor)) static void open_standard_streams(void) {
 }
 
 FILE *_cyc_stream(Stream *cell) {
-  if (!cell->file)
-    _cyc_fail("the stream is closed");
+  if (_cyc_unlikely(!cell->file))
+    _cyc_throw_null();
   return cell->file;
 }
 
@@ -36,7 +36,9 @@ static Stream *wrap(FILE *file) {
 
 /* Takes the stream out of its cell, so that nobody uses it again. */
 static FILE *take(Stream *cell) {
-  FILE *file = _cyc_stream(cell);
+  FILE *file = cell->file;
+  if (!file)
+    _cyc_fail("the stream is closed already");
   cell->file = NULL;
   return file;
 }

@@ -136,7 +136,7 @@ struct _cyc_fat Cyc_cond_rrealloc_str(struct _cyc_region *region, struct _cyc_fa
   size_t room = _cyc_room(s);
   if (room && size <= room)
     return _cyc_fat_null;
-  return Cyc_rexpand(region, s, larger(larger(size, SMALLEST), room * 2));
+  return Cyc_rexpand(region, s, larger(larger(_cyc_bytes(size, 1) / 4 * 5, SMALLEST), room * 2));
 }
 
 struct _cyc_fat Cyc_realloc_str(struct _cyc_fat s, size_t size) {

@@ -71,9 +71,15 @@ static void leaving_a_body_pops_its_handlers(void) {
   CHECK(_cyc_top == before && caught == 157);
 }
 
-static __attribute__((noinline)) int deep(int n) { return n == 0 ? throw_if(1) : deep(n - 1) + 1; }
+/* Throws with other values in the registers that a called function would put back when it returns. */
+static __attribute__((noinline)) int deep(int n) {
+#ifdef __x86_64__
+  __asm__ volatile("xor %%ebx, %%ebx; mov %%rbx, %%r12; mov %%rbx, %%r13; mov %%rbx, %%r14; mov %%rbx, %%r15" ::
+                       : "rbx", "r12", "r13", "r14", "r15");
+#endif
+  return n == 0 ? throw_if(1) : deep(n - 1) + 1;
+}
 
-/* Values in registers that a called function preserves survive the jump. */
 static __attribute__((noinline)) long registers(long a, long b, long c, long d, long e, long f) {
   struct _cyc_handler h;
   volatile long sum = 0;
@@ -86,6 +92,13 @@ static __attribute__((noinline)) long registers(long a, long b, long c, long d, 
     }
   }
   return sum + a * b * c * d * e * f;
+}
+
+/* Its values live in such registers while it calls. */
+static __attribute__((noinline)) long caller_of_registers(const volatile long *values) {
+  long a = values[0], b = values[1], c = values[2], d = values[3], e = values[4], f = values[5];
+  long sum = registers(a, b, c, d, e, f);
+  return sum + (a | b << 8 | c << 16 | d << 24 | e << 32 | f << 40);
 }
 
 static void regions_between_are_freed(void) {
@@ -113,7 +126,8 @@ void exceptions(void) {
   carries_its_value_and_place();
   rethrow_keeps_the_place();
   leaving_a_body_pops_its_handlers();
-  CHECK(registers(1, 2, 3, 4, 5, 6) == 3 * (1 + 4 + 9 + 16 + 25 + 36) + 720);
+  static const volatile long values[6] = {1, 2, 3, 4, 5, 6};
+  CHECK(caller_of_registers(values) == 3 * (1 + 4 + 9 + 16 + 25 + 36) + 720 + 0x060504030201);
   regions_between_are_freed();
   CHECK_THROWS("Match_Exception", _cyc_throw_match());
   CHECK_THROWS("Assert", _cyc_throw_assert());

@@ -45,6 +45,21 @@ static void large_objects_come_and_go(void) {
   _cyc_region_pop(&r);
 }
 
+/* The pages of two large objects, and nothing else; the newer in the list goes first. */
+static void a_region_goes_on_after_its_newest_page_was_freed(void) {
+  struct _cyc_region r;
+  _cyc_region_push(&r);
+  char *first = _cyc_rqmalloc(&r, _cyc_unique, 30000), *second = _cyc_rqmalloc(&r, _cyc_unique, 40000);
+  Cyc_Core_rufree(&r, first);
+  CHECK(region_alloc_bytes(&r) >= 40000 && region_free_bytes(&r) == 0);
+  memset(_cyc_rmalloc(&r, 100), 1, 100);
+  memset(second, 2, 40000);
+  CHECK(region_alloc_bytes(&r) >= 40100 && region_used_bytes(&r) >= region_alloc_bytes(&r));
+  Cyc_Core_rufree(&r, second);
+  CHECK(region_alloc_bytes(&r) >= 100 && region_used_bytes(&r) < 30000);
+  _cyc_region_pop(&r);
+}
+
 static void only_what_the_region_gave_is_freed(void) {
   struct _cyc_region r, s;
   _cyc_region_push(&r);
@@ -53,8 +68,10 @@ static void only_what_the_region_gave_is_freed(void) {
   Cyc_Core_rufree(&s, object);
   CHECK(_cyc_rqmalloc(&s, _cyc_unique, 32) != object);
   Cyc_Core_rufree(&r, object);
+  Cyc_Core_rufree(&r, object);
   Cyc_Core_rufree(&r, NULL);
   CHECK(_cyc_rqmalloc(&r, _cyc_refcnt, 30) == object);
+  CHECK(_cyc_rqmalloc(&r, _cyc_refcnt, 30) != object);
   _cyc_region_pop(&s);
   _cyc_region_pop(&r);
 }
@@ -87,6 +104,7 @@ static void a_region_drops_what_is_left_to_it(void) {
 void single_objects(void) {
   freed_objects_are_used_again();
   large_objects_come_and_go();
+  a_region_goes_on_after_its_newest_page_was_freed();
   only_what_the_region_gave_is_freed();
   counts_go_up_and_down(NULL);
   struct _cyc_region r;

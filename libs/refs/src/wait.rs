@@ -63,10 +63,10 @@ impl WakeSlot {
         Waker { slot: self, epoch }
     }
 
-    /// The task is about to leave the core: true if it may, false if it was woken meanwhile.
+    /// The task is about to leave the core: true if it may, false if it was woken meanwhile. Then it sees what was done before that.
     #[inline(always)]
     pub fn commit(&self) -> bool {
-        let state = self.state.load(Ordering::Relaxed);
+        let state = self.state.load(Ordering::Acquire);
         state & PHASE == ARMED
             && self
                 .state
@@ -74,10 +74,11 @@ impl WakeSlot {
                 .is_ok()
     }
 
-    /// Ends the wait: wakers of it do nothing from here on. Called by the task itself. Whether it had been woken, as far as it knows.
+    /// Ends the wait: wakers of it do nothing from here on. Called by the task itself. Whether it had been woken, as far as it knows; then it
+    /// sees what was done before that.
     #[inline(always)]
     pub fn finish(&self) -> bool {
-        let state = self.state.load(Ordering::Relaxed);
+        let state = self.state.load(Ordering::Acquire);
         self.state.store(state & !PHASE, Ordering::Release);
         state & PHASE == NOTIFIED
     }

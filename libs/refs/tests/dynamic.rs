@@ -1,13 +1,14 @@
-//! The dynamic mode: under tokio with one thread and with several, and under an executor as embedded systems have them.
+//! The dynamic mode: under tokio with one thread and with several, and under embassy's executor for embedded systems.
 #![cfg(not(ebb_loom))]
 
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
-use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Wake, Waker};
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
 
+use embassy_executor::{Executor, Spawner};
 use refs::dynamic::{Gate, Scope, checked};
 use refs::{Gone, Group, IdTable, StrongRc, WeakRc};
 
@@ -335,43 +336,36 @@ fn a_future_that_panics_while_another_one_inside_it_holds_something_frees_nothin
     assert_eq!(dropped(), 1);
 }
 
-// An executor as embedded systems have them: a fixed number of static tasks, a flag each, one thread, no allocation.
+// embassy: static tasks, one thread, no allocation for a task.
 
-struct Flag(AtomicBool);
-
-impl Wake for Flag {
-    fn wake(self: Arc<Self>) {
-        self.0.store(true, Ordering::Release);
-    }
+/// Runs embassy's executor on the calling thread until so many tasks have ended.
+fn run_embassy(tasks: usize, spawn: impl FnOnce(Spawner)) {
+    ENDED.store(0, Ordering::SeqCst);
+    let executor = Box::leak(Box::new(Executor::new()));
+    executor.run_until(spawn, || ENDED.load(Ordering::SeqCst) == tasks);
 }
 
-fn run_all<const N: usize>(mut tasks: [Option<Pin<Box<dyn Future<Output = ()>>>>; N]) {
-    let flags: [Arc<Flag>; N] = std::array::from_fn(|_| Arc::new(Flag(AtomicBool::new(true))));
-    while tasks.iter().any(Option::is_some) {
-        for (task, flag) in tasks.iter_mut().zip(&flags) {
-            if let Some(future) = task
-                && flag.0.swap(false, Ordering::Acquire)
-                && future.as_mut().poll(&mut Context::from_waker(&Waker::from(flag.clone()))).is_ready()
-            {
-                *task = None;
-            }
-        }
-    }
-}
+/// How many of embassy's tasks have ended.
+static ENDED: AtomicUsize = AtomicUsize::new(0);
 
 static TABLE: IdTable<Noted> = IdTable::new();
 
-#[test]
-fn static_tasks_of_an_embedded_executor_share_a_table() {
-    let _alone = alone();
-    let writer = checked(|scope| async move {
+#[embassy_executor::task]
+async fn write_to_the_table() {
+    checked(|scope| async move {
         for id in 0..10 {
             scope.with(|cx| drop(TABLE.insert(id % 3, StrongRc::new(Noted(id)), cx)));
             give_way().await;
         }
         scope.with(|cx| (0..3).for_each(|id| drop(TABLE.remove(id, cx))));
-    });
-    let reader = checked(|scope| async move {
+    })
+    .await;
+    ENDED.fetch_add(1, Ordering::SeqCst);
+}
+
+#[embassy_executor::task(pool_size = 2)]
+async fn read_from_the_table() {
+    checked(|scope| async move {
         let mut seen = 0;
         for _ in 0..20 {
             let name = scope.with(|cx| TABLE.weak(1, cx));
@@ -383,22 +377,38 @@ fn static_tasks_of_an_embedded_executor_share_a_table() {
             give_way().await;
         }
         assert!(seen > 0);
-    });
-    run_all([Some(Box::pin(writer)), Some(Box::pin(reader))]);
-    assert_eq!(dropped(), 10);
+    })
+    .await;
+    ENDED.fetch_add(1, Ordering::SeqCst);
 }
 
 #[test]
-fn an_embedded_executor_stops_at_a_borrow_across_an_await() {
+fn static_tasks_of_embassy_share_a_table() {
     let _alone = alone();
-    let owner = StrongRc::new(Noted(1));
-    let name = owner.downgrade();
-    let bad = checked(|scope| async move {
+    run_embassy(3, |spawner| {
+        spawner.spawn(read_from_the_table().expect("one of two"));
+        spawner.spawn(write_to_the_table().expect("the only one"));
+        spawner.spawn(read_from_the_table().expect("the other one"));
+    });
+    assert_eq!(dropped(), 10);
+}
+
+#[embassy_executor::task]
+async fn hold_across_an_await(name: WeakRc<Noted>) {
+    checked(|scope| async move {
         let held = scope.upgrade(&name).unwrap();
         give_way().await;
         drop(held);
-    });
-    let run = || run_all([Some(Box::pin(bad) as Pin<Box<dyn Future<Output = ()>>>)]);
+    })
+    .await;
+}
+
+#[test]
+fn embassy_stops_at_a_borrow_across_an_await() {
+    let _alone = alone();
+    let owner = StrongRc::new(Noted(1));
+    let name = owner.downgrade();
+    let run = || run_embassy(1, |spawner| spawner.spawn(hold_across_an_await(name).expect("the only one")));
     let text = message(std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_err());
     assert!(text.contains("Noted>") && text.contains("tests/dynamic.rs:"), "{text}");
     drop(owner);

@@ -254,6 +254,32 @@ fn a_wake_up_that_races_with_parking_is_seen_by_exactly_one_side() {
 }
 
 #[test]
+fn who_finds_itself_woken_sees_what_was_done_before() {
+    explore(4, || {
+        let (slot, _) = slot();
+        let value = Arc::new(UnsafeCell::new(0));
+        // Orders nothing: it only says that the other thread is through.
+        let done = Arc::new(loom::sync::atomic::AtomicBool::new(false));
+        let waker = slot.prepare();
+        let other = {
+            let (value, done) = (value.clone(), done.clone());
+            thread::spawn(move || {
+                // SAFETY: loom checks that nobody else uses it at the same time.
+                value.with_mut(|value| unsafe { *value = 1 });
+                waker.wake();
+                done.store(true, loom::sync::atomic::Ordering::Relaxed);
+            })
+        };
+        if done.load(loom::sync::atomic::Ordering::Relaxed) {
+            assert!(!slot.commit());
+            // SAFETY: as above.
+            assert_eq!(value.with(|value| unsafe { *value }), 1);
+        }
+        other.join().unwrap();
+    });
+}
+
+#[test]
 fn a_wake_up_is_not_lost_when_it_races_with_registering() {
     explore(3, || {
         let (slot, ready) = slot();

@@ -14,7 +14,7 @@ use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::{Config, Runner, thread};
 use tasks::rt::sync::{Condvar, Lock, Semaphore};
-use tasks::rt::{self, AweRef, Canceled, Waker};
+use tasks::rt::{self, AweRef, Canceled, Canceler, Waker};
 
 /// Tries `program` in so many interleavings: in half of them whoever runs next is chosen anew at each step, in the others few switches are
 /// made, where it hurts most. (The first thread of a program only waits for those that it starts: shuttle's scopes may wake it from other
@@ -338,5 +338,29 @@ fn a_task_is_resumed_once_when_a_late_request_and_its_own_thread_wake_it() {
         });
         other.join().expect("no panic");
         assert_eq!(runs.join().expect("no panic"), 1);
+    });
+}
+
+#[test]
+fn blocks_end_whenever_another_thread_asks_them_to_or_by_themselves() {
+    explore(4_000, || {
+        let (canceler, one) = (Canceler::new(), Semaphore::new(0));
+        let (canceler, one) = (&canceler, &one);
+        thread::scope(|threads| {
+            threads.spawn(move || canceler.cancel());
+            threads.spawn(move || one.v());
+            threads.spawn(move || {
+                rt::run(|cx| {
+                    let taken = Cell::new(0);
+                    canceler.finish_async(cx, |scope, cx| {
+                        for _ in 0..2 {
+                            scope.spawn_async(cx, |cx| taken.set(taken.get() + usize::from(one.p_x_async(cx).is_ok())));
+                        }
+                    });
+                    assert_eq!(rt::count(cx), 1);
+                    assert!(taken.get() <= 1);
+                });
+            });
+        });
     });
 }

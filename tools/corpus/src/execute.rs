@@ -6,8 +6,6 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
@@ -55,34 +53,16 @@ pub fn stage(
     results: &mut Results,
 ) -> Result<()> {
     let programs: Vec<_> = programs.iter().filter(|program| corpus.chosen(&program.name)).collect();
-    let progress = corpus.progress("run", programs.len());
-    let next = AtomicUsize::new(0);
-    let verdicts = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..corpus.jobs {
-            scope.spawn(|| {
-                while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let verdict = judge(corpus, program, expected, library);
-                    verdicts
-                        .lock()
-                        .expect("no thread panics while it holds this")
-                        .push((program.name.clone(), verdict));
-                    progress.inc(1);
-                }
-            });
-        }
-    });
-    progress.finish_and_clear();
-    let mut verdicts = verdicts.into_inner().expect("no thread panicked");
-    verdicts.sort_by(|a, b| a.0.cmp(&b.0));
+    let verdicts = corpus.each("run", &programs, |program| judge(corpus, program, expected, library));
     println!("programs with {library} library");
     let mut passed = BTreeSet::new();
-    for (name, verdict) in verdicts {
+    for (program, verdict) in programs.iter().zip(verdicts) {
+        let name = &program.name;
         match verdict? {
             Verdict::Passed => {
                 println!("  pass  {name}");
                 results.note(format!("run {library} {name}"), true);
-                passed.insert(name);
+                passed.insert(name.as_str());
                 continue;
             }
             Verdict::NotCompiled(why) => println!("  not compiled  {name}: {why}"),
@@ -92,7 +72,7 @@ pub fn stage(
     }
     for tier in [Tier::First, Tier::Second, Tier::Third] {
         let of_tier = programs.iter().filter(|program| program.tier == tier);
-        let good = of_tier.clone().filter(|program| passed.contains(&program.name)).count();
+        let good = of_tier.clone().filter(|program| passed.contains(program.name.as_str())).count();
         println!("tier {tier:<6}  {good:>3} of {:>3}", of_tier.count());
     }
     println!("all          {:>3} of {:>3}\n", passed.len(), programs.len());

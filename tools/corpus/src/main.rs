@@ -1,10 +1,11 @@
 //! `ebb-corpus`: our Cyclone compiler on the programs of the original compiler's public repository.
 //!
-//! Three stages: what parses, what compiles and behaves as the original's binaries did, and where errors are found. Nothing of
+//! Four stages: what parses, what is accepted, where errors are found, and what behaves as the original's binaries did. Nothing of
 //! that repository is in this one: the tables in `cyclone/corpus` name its files, and say what was recorded from them. What is known to work
 //! stands in `cyclone/corpus/passing`; a run fails if something of that is lost.
 #![forbid(unsafe_code)]
 
+mod check;
 mod errors;
 mod execute;
 mod parse;
@@ -14,6 +15,8 @@ mod programs;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -62,6 +65,8 @@ struct Options {
 enum Stage {
     /// What parses.
     Parse,
+    /// What is accepted.
+    Check,
     /// Where errors are found.
     Errors,
     /// What compiles and behaves as recorded.
@@ -93,6 +98,30 @@ impl Corpus {
     /// Whether the user wants this file or program.
     fn chosen(&self, name: &str) -> bool {
         self.only.as_deref().is_none_or(|only| only == name)
+    }
+
+    /// Does something with each of the items, several at once, and returns the results in the items' order.
+    fn each<T: Sync, R: Send>(&self, what: &'static str, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        let progress = self.progress(what, items.len());
+        let next = AtomicUsize::new(0);
+        let done = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..self.jobs {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(item) = items.get(index) else { break };
+                        let result = work(item);
+                        done.lock().expect("no thread panics while it holds this").push((index, result));
+                        progress.inc(1);
+                    }
+                });
+            }
+        });
+        progress.finish_and_clear();
+        let mut done = done.into_inner().expect("no thread panicked");
+        done.sort_by_key(|(index, _)| *index);
+        done.into_iter().map(|(_, result)| result).collect()
     }
 
     /// A bar for so many steps; it is invisible where stderr is no terminal.
@@ -131,6 +160,11 @@ fn main() -> Result<ExitCode> {
     let mut results = Results::default();
     if wanted(Stage::Parse) {
         parse::stage(&corpus, &mut results)?;
+    }
+    if wanted(Stage::Check) {
+        for library in &options.lib {
+            check::stage(&corpus, &programs, *library, &mut results)?;
+        }
     }
     if wanted(Stage::Errors) {
         errors::stage(&corpus, &mut results)?;

@@ -20,7 +20,8 @@
 //!   the two succeeds in ending it, for the other it is over already.
 //! - An item lies on the stack of its task. That task does not go on behind it while its action runs.
 //!
-//! Blocks, items and requests belong to one thread; the wakers that a wait races against may come from any.
+//! Blocks, items and requests belong to one thread; the wakers that a wait races against may come from any. How other threads ask is in
+//! `canceler.rs`.
 
 use core::cell::Cell;
 use core::fmt;

@@ -51,6 +51,7 @@ mod awe;
 #[cfg(all(feature = "c", not(ebb_threads)))]
 pub mod c;
 mod cancel;
+mod canceler;
 #[cfg_attr(ebb_threads, path = "context_threads.rs")]
 mod context;
 mod finish;
@@ -71,6 +72,8 @@ pub mod sync;
 mod system;
 #[cfg(feature = "std")]
 pub(crate) mod thread;
+#[cfg(all(feature = "std", not(ebb_shuttle)))]
+pub mod time;
 mod wait;
 
 pub use refs::{Cx, Gone, Mortal, Waker};
@@ -80,6 +83,7 @@ pub use cancel::{
     CancelItem, Canceled, check_canceled, is_cancel_requested, on_cancel_async, park_x_async, suspend_then_x_async,
     suspend_x_async, yield_x_async,
 };
+pub use canceler::Canceler;
 pub use finish::{NoStack, Scope, finish_async, finish_shielded_async};
 pub use ids::{BadId, Id, IdsExhausted, NotSaved};
 pub use layout::{Awe, Finish, Runtime};
