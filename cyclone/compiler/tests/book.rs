@@ -59,7 +59,8 @@ fn runs(file: &PathBuf) -> Result<(), String> {
 }
 
 fn rejected(file: &PathBuf, text: &str) -> Result<(), String> {
-    let marked = text.lines().position(|line| line.ends_with("// rejected")).expect("a rejected program says where") + 1;
+    let marked =
+        text.lines().position(|line| line.ends_with("// rejected")).expect("a rejected program says where") + 1;
     let output = cyc().args(["check", "--plain"]).arg(file).output().expect("cyc starts");
     let messages = String::from_utf8_lossy(&output.stderr);
     let expected = format!("{}:{marked}: error", file.display());
