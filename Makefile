@@ -131,6 +131,15 @@ check-executed: ## Which unsafe blocks of the libraries run under those checkers
 package: ## Package the libraries as a registry would get them, and build the packages
 	@$(HOST_CARGO) package $(PUBLISHED:%=-p %)
 
+.PHONY: bench-cyclone cyclone-differ
+bench-cyclone: ## Cyclone programs beside the same in C; ORIGINAL=PROGRAM also the original compiler's, ONLY=NAME some
+	@$(HOST_CARGO) build --quiet --release -p ebb-cyclone -p ebb-cyclone-bench
+	@$(TARGET)/release/ebb-cyclone-bench --cyc $(TARGET)/release/cyc $(if $(ORIGINAL),--original $(ORIGINAL)) $(if $(ONLY),--only $(ONLY))
+
+cyclone-differ: ## Random Cyclone programs, compiled in several ways, must do the same; COUNT=N, SEED=N
+	@$(HOST_CARGO) build --quiet --release -p ebb-cyclone -p ebb-cyclone-differ
+	@$(TARGET)/release/ebb-cyclone-differ --cyc $(TARGET)/release/cyc --seed $(or $(SEED),1) --count $(or $(COUNT),100)
+
 .PHONY: cyclone-corpus
 cyclone-corpus: ## The original Cyclone's programs: what parses, what runs alike, where errors are; CORPUS=DIR names a checkout
 	@if [[ -z "$(CORPUS)" || ! -d "$(CORPUS)/tests" ]]; then \
