@@ -228,7 +228,8 @@ impl Checker<'_> {
                 Some(steps)
             }
             TyKind::Tuple(members) => {
-                let index: usize = name.name.as_str().parse().ok()?;
+                let index = name.name.as_str();
+                let index: usize = index.strip_prefix('f').unwrap_or(index).parse().ok()?;
                 let member = members.get(index)?;
                 Some(vec![(index, member.ty, member.quals)])
             }

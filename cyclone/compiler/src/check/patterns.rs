@@ -109,7 +109,7 @@ impl Checker<'_> {
             ast::PatternKind::Const(constant) => self.constant_pattern(constant, ty),
             ast::PatternKind::Tuple(fields, open) => self.tuple_pattern(fields, *open, ty, way, span, out),
             ast::PatternKind::Constructor(path, parts, open) => match self.lookup_value(path) {
-                Some(Value::Constructor(id, index)) => {
+                Some(Value::Constructor(id, index)) if !self.names_structure(path, ty) => {
                     self.constructor_pattern((id, index), (parts, *open), ty, way, span, out)
                 }
                 Some(Value::EnumConst(..)) => {
@@ -177,6 +177,14 @@ impl Checker<'_> {
     fn wrong_pattern(&mut self, span: Span, message: String) -> PatternKind {
         self.error(Code::BadPattern, span, message);
         PatternKind::Wild
+    }
+
+    /// Whether the structure that is matched has this name: a constructor may have it, too.
+    fn names_structure(&self, path: &ast::Path, ty: Ty) -> bool {
+        match self.types.get(ty) {
+            TyKind::Aggregate(id, _) => self.lookup_aggregate(path) == Some(*id),
+            _ => false,
+        }
     }
 
     /// The matched value has to have the type that the pattern is for.

@@ -99,22 +99,30 @@ impl Checker<'_> {
                 self.last_statement(statement, &mut out);
                 return out;
             }
-            let span = statement.span;
-            match &statement.kind {
-                ast::StmtKind::Let(pattern, value) => {
-                    self.tail = tail;
-                    out.extend(self.let_pattern(pattern, value, rest, span));
-                    return out;
-                }
-                ast::StmtKind::Region(region) => {
-                    self.tail = tail;
-                    out.extend(self.region_statement(region, rest, span));
-                    return out;
-                }
-                _ => self.statement_into(statement, &mut out),
+            if takes_the_rest(statement) {
+                self.tail = tail;
+                self.with_rest(statement, rest, &mut out);
+                return out;
             }
+            self.statement_into(statement, &mut out);
         }
         out
+    }
+
+    /// A statement that holds for the rest of its block, and the rest.
+    fn with_rest(&mut self, statement: &ast::Stmt, rest: &[ast::Stmt], out: &mut Vec<Stmt>) {
+        let span = statement.span;
+        match &statement.kind {
+            ast::StmtKind::Let(pattern, value) => out.extend(self.let_pattern(pattern, value, rest, span)),
+            ast::StmtKind::Region(region) => out.extend(self.region_statement(region, rest, span)),
+            ast::StmtKind::Labelled(name, inner) => {
+                let label = self.label(*name, Met::Here);
+                let empty = Box::new(Stmt { kind: StmtKind::Empty, span });
+                out.push(Stmt { kind: StmtKind::Labelled(label, empty), span });
+                self.with_rest(inner, rest, out);
+            }
+            _ => self.statement_into(statement, out),
+        }
     }
 
     /// The last statement of a block, whose value may be the value of a statement expression.
@@ -354,4 +362,13 @@ enum Met {
     Used,
     /// Before a statement.
     Here,
+}
+
+/// Whether what the statement makes known is known in the statements after it, which become part of it.
+fn takes_the_rest(statement: &ast::Stmt) -> bool {
+    match &statement.kind {
+        ast::StmtKind::Let(..) | ast::StmtKind::Region(_) => true,
+        ast::StmtKind::Labelled(_, inner) => takes_the_rest(inner),
+        _ => false,
+    }
 }

@@ -47,7 +47,7 @@ mod statements;
 mod value;
 mod walk;
 
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::{Code, Diagnostic, Severity};
 use crate::source::Span;
 use crate::tree::{Function, LabelId, Local, LocalId, Program};
 use crate::types::{FnAttributes, Ty, TyKind};
@@ -72,6 +72,11 @@ pub fn analyse(program: &mut Program, options: Options, diagnostics: &mut Vec<Di
     for function in &mut program.functions {
         let reasons = Analysis::function(&mut shapes, function, options, diagnostics);
         remaining::collect(function, &reasons, &mut remaining);
+    }
+    // What is always NULL often is so only because of another mistake.
+    let is_always_null = |diagnostic: &Diagnostic| diagnostic.code == Code::AlwaysNull;
+    if diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error && !is_always_null(diagnostic)) {
+        diagnostics.retain(|diagnostic| !is_always_null(diagnostic));
     }
     remaining
 }

@@ -148,7 +148,10 @@ impl Walk<'_> {
         self.breaks.push(exit);
         for (index, clause) in clauses.iter().enumerate() {
             let end = if index + 1 == clauses.len() { last } else { Exit::ClauseEnd };
-            self.scoped(clause.bindings.clone(), &clause.body.statements, end);
+            match clause.bindings.is_empty() {
+                true => self.block(&clause.body, end),
+                false => self.scoped(clause.bindings.clone(), &clause.body.statements, end),
+            }
         }
         self.breaks.pop();
     }
