@@ -43,6 +43,27 @@ extern "C" {
 #define AC_CALL_ENDS_
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#define AC_ASAN_
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define AC_ASAN_
+#endif
+#endif
+
+/* The running task ends without leaving its frames. AddressSanitizer, which guards them, would go on to do so whoever has the stack next. */
+AC_INLINE_ void ac_forget_frames_(void)
+{
+#ifdef AC_ASAN_
+    extern void __asan_unpoison_memory_region(void const volatile *start, size_t length);
+    char *lowest = (char *)__builtin_frame_address(0);
+    char *top = (char *)ac_runtime_()->current->stack_top;
+    /* The first task of a thread has the thread's stack. */
+    if (top)
+        __asan_unpoison_memory_region(lowest, (size_t)(top - lowest));
+#endif
+}
+
 /* Never returns: the running task, which is detached, has ended. */
 void ac_end_detached_(void);
 

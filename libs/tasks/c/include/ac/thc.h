@@ -38,8 +38,16 @@ AC_INLINE_ int THCSchedule(awe_t *task) { return ac_schedule(task); }
 AC_INLINE_ int THCScheduleBack(awe_t *task) { return ac_schedule_back(task); }
 
 /* --- the end --- */
-__attribute__((noreturn)) AC_INLINE_ void THCFinish(void) { ac_end_task(); }
-__attribute__((noreturn)) AC_INLINE_ void THCAbort(void) { ac_end_task(); }
+__attribute__((noreturn)) AC_INLINE_ void THCFinish(void)
+{
+    ac_forget_frames_();
+    ac_end_task();
+}
+__attribute__((noreturn)) AC_INLINE_ void THCAbort(void)
+{
+    ac_forget_frames_();
+    ac_end_task();
+}
 AC_INLINE_ void THCStopAllAwes(void) { ac_stop_all(); }
 AC_INLINE_ int THCShouldStop(void) { return ac_should_stop(); }
 

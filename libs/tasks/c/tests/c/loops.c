@@ -2,6 +2,7 @@
  * does not end, an exit that crashes, a task that is yielded to although it is not queued. */
 #include "check.h"
 #include <ac.h>
+#include <string.h>
 
 enum { LOOPS = 20000 };
 
@@ -49,6 +50,37 @@ static void finish_ends_its_task(void)
         });
     });
     CHECK(before == 2 && after == 0 && inner == 1);
+}
+
+__attribute__((noinline)) static int ends_deep_inside(int depth)
+{
+    volatile char guarded[24];
+    guarded[depth % 24] = 1;
+    if (depth > 0)
+        return ends_deep_inside(depth - 1) + guarded[depth % 24];
+    if (!THCShouldStop())
+        THCFinish();
+    return 0;
+}
+
+__attribute__((noinline)) static int fills_its_frame(void)
+{
+    char large[2000];
+    memset(large, (int)sizeof large % 256, sizeof large);
+    return memchr(large, 0, sizeof large) == 0;
+}
+
+/* The next task may use all of the stack on which one ended before its functions returned, also under AddressSanitizer. */
+static void stacks_are_left_clean(void)
+{
+    int filled = 0;
+    DO_FINISH({
+        ASYNC({
+            CHECK(ends_deep_inside(20) < 0);
+        });
+        ASYNC({ filled = fills_its_frame(); });
+    });
+    CHECK(filled);
 }
 
 static awe_t *parked;
@@ -168,6 +200,7 @@ int main(void)
             CHECK(thc_init() == -EBUSY);
             loop_of_tasks();
             finish_ends_its_task();
+            stacks_are_left_clean();
             yield_to_a_parked_task();
             yield_to_a_queued_task();
             yield_to_an_id_from_an_attached_task();
