@@ -235,10 +235,8 @@ impl Checker<'_> {
         if depth == 0 {
             return false;
         }
-        if let (TyKind::Constructor(a, _, left), TyKind::Datatype(b, right)) =
-            (self.types.get(from.target).clone(), self.types.get(to.target).clone())
-        {
-            return a == b && left.iter().zip(&right).all(|(&a, &b)| self.try_unify(a, b).is_ok());
+        if matches!(self.types.get(to.target), TyKind::Datatype(..)) {
+            return self.constructor_fits(from.target, to.target);
         }
         let (mut have, mut want) = (Vec::new(), Vec::new());
         self.flatten(from.target, from.quals, depth, &mut have);
@@ -253,8 +251,19 @@ impl Checker<'_> {
             }
             self.try_unify(have, want).is_ok()
                 || self.same_bits(have, want)
+                || self.constructor_fits(have, want)
                 || want_quals.is_const && self.subtype_below(have, want, depth - 1)
         })
+    }
+
+    /// Whether `have` is a constructor of datatype `want`, whose size nobody knows: only what points to it can tell.
+    fn constructor_fits(&mut self, have: Ty, want: Ty) -> bool {
+        match (self.types.get(have).clone(), self.types.get(want).clone()) {
+            (TyKind::Constructor(a, _, left), TyKind::Datatype(b, right)) => {
+                a == b && left.iter().zip(&right).all(|(&a, &b)| self.try_unify(a, b).is_ok())
+            }
+            _ => false,
+        }
     }
 
     /// The members of structures and tuples, one after the other; the first one opened as well. `void` has none.

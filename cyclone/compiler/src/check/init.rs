@@ -382,7 +382,19 @@ impl Checker<'_> {
             let name = super::expressions::written(path);
             return self.wrong(Code::UnknownName, path.span, format!("there is no structure `{name}`"));
         };
-        let witnesses: Vec<Ty> = types.iter().map(|ty| self.read_type(ty, Position::Body).0).collect();
+        let body = self.declarations.aggregate(id).body.as_ref();
+        let bound = body.map_or(Vec::new(), |body| body.existentials.clone());
+        if types.len() > bound.len() {
+            self.error(Code::WrongArguments, span, "there are more types than the structure binds");
+        }
+        let witnesses: Vec<Ty> = types
+            .iter()
+            .zip(bound)
+            .map(|(ty, var)| {
+                let kind = self.types.var(var).kind;
+                self.read_of_kind(ty, kind)
+            })
+            .collect();
         let (ty, args) = self.aggregate_for(id, expected);
         let mut items = Items::new(list);
         let init = self.aggregate_with(&mut items, id, &args, ty, &witnesses, true, span);

@@ -41,7 +41,13 @@ impl Checker<'_> {
         let quals = Quals { is_const: true, ..Quals::default() };
         let handle = self.new_local(region.handle.name, handle_ty, quals, region.handle.span);
         self.bind_local(region.handle.name, handle);
+        if let (RegionKind::Lexical, Some(body)) = (&kind, &mut self.body) {
+            body.lexical.push(region_ty);
+        }
         let body = self.statements(inside);
+        if let (RegionKind::Lexical, Some(body)) = (&kind, &mut self.body) {
+            body.lexical.pop();
+        }
         self.pop_scope();
         if let Some(state) = &mut self.body {
             state.level -= 1;

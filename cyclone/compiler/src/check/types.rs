@@ -325,9 +325,20 @@ impl Checker<'_> {
             nullable: self.truth_type(nullable),
             bound: self.make(bound),
             zeroterm: self.truth_type(zeroterm),
-            autoreleased: self.truth_type(autoreleased),
+            autoreleased: match position {
+                Position::Body if !autoreleased => self.fresh(Kind::Bool),
+                _ => self.truth_type(autoreleased),
+            },
         });
         self.make(kind)
+    }
+
+    /// A type argument in a body, of the kind of its parameter.
+    pub(super) fn read_of_kind(&mut self, ty: &ast::Type, kind: Kind) -> Ty {
+        match &ty.kind {
+            TypeKind::Aqual(aqual) => self.read_aqual(aqual, Position::Body),
+            _ => self.read(ty, kind, Position::Body).0,
+        }
     }
 
     /// True or false at the level of types.
