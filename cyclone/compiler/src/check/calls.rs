@@ -250,7 +250,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `e@<T, ..>`
+    /// `e@<T, ..>`: parameters for which there is no argument stay.
     pub fn instantiate_value(&mut self, pointer: Expr, arguments: &[ast::Type]) -> Expr {
         self.instantiate_pointer(pointer, arguments)
     }
@@ -263,9 +263,17 @@ impl Checker<'_> {
             return self.not_callable(&pointer, &[]);
         };
         let level = self.level();
-        let (function, _) = self.instantiate(&function, given, level, pointer.span);
-        self.require_constraints(&function.constraints, pointer.span);
-        let target = self.make(TyKind::Function(Box::new(Function { constraints: Vec::new(), ..function })));
+        let count = if given.is_empty() { function.type_params.len() } else { given.len() };
+        let (now, later) = function.type_params.split_at(count.min(function.type_params.len()));
+        let later = later.to_vec();
+        let whole = Function { type_params: now.to_vec(), ..(*function).clone() };
+        let (mut function, _) = self.instantiate(&whole, given, level, pointer.span);
+        if later.is_empty() {
+            self.require_constraints(&function.constraints, pointer.span);
+            function.constraints = Vec::new();
+        }
+        function.type_params = later;
+        let target = self.make(TyKind::Function(Box::new(function)));
         let ty = self.pointer_type(Pointer { target, ..parts });
         wrap(Coercion::Same, pointer, ty)
     }

@@ -120,7 +120,18 @@ impl Checker<'_> {
 
     /// Whether what may point into region `from` may be said to point into `to`.
     pub fn region_fits(&mut self, from: Ty, to: Ty) -> bool {
-        self.try_unify(from, to).is_ok() || self.effect_included(from, to)
+        if self.try_unify(from, to).is_ok() || self.effect_included(from, to) {
+            return true;
+        }
+        // What is missing may be what an unknown part of the wider set stands for.
+        let wide = self.types.effect_parts(to);
+        let Some(&unknown) = wide.iter().find(|&&part| matches!(self.types.get(part), TyKind::Evar(_))) else {
+            return false;
+        };
+        let mut missing = self.types.effect_parts(from);
+        missing.retain(|&part| !wide.contains(&part) && !self.effect_included(part, to));
+        let missing = self.types.join(missing);
+        self.try_unify(unknown, missing).is_ok()
     }
 
     fn coerce_pointer(&mut self, value: Expr, from: &Pointer, to: &Pointer, ty: Ty) -> Result<Expr, Refusal> {
@@ -204,7 +215,7 @@ impl Checker<'_> {
             Ok(()) => return Ok(()),
             Err(why) => why,
         };
-        if self.same_bits(from.target, to.target) {
+        if self.same_bits(from.target, to.target) || self.function_targets(from.target, to.target, DEPTH) {
             return Ok(());
         }
         let to_zeroterm = self.is_true(to.zeroterm);

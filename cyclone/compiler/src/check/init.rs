@@ -10,7 +10,7 @@ use super::types::Position;
 use crate::ast::{self, Designator, ExprKind as Ast, Quals};
 use crate::diagnostics::Code;
 use crate::source::Span;
-use crate::tree::{Comprehension, Expr, ExprKind, Init, InitList};
+use crate::tree::{Coercion, Comprehension, Expr, ExprKind, Init, InitList};
 use crate::types::{AggregateId, Alias, Array, Kind, Ty, TyKind};
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -464,11 +464,30 @@ impl Checker<'_> {
                 let ty = self.make(TyKind::Array(array));
                 (Init::Comprehension(Box::new(comprehension)), ty)
             }
+            (Some(len), None) if !comprehension.zeroterm && self.counts(&comprehension.len, len) => {
+                let ty = self.make(TyKind::Array(array));
+                (Init::Comprehension(Box::new(comprehension)), ty)
+            }
             (_, None) => {
                 self.error(Code::WrongType, expr.span, "the length of an array is a constant");
                 let ty = self.make(TyKind::Array(array));
                 (Init::Comprehension(Box::new(comprehension)), ty)
             }
+        }
+    }
+
+    /// Whether a number is the tag of this number of the level of types.
+    fn counts(&mut self, value: &Expr, number: Ty) -> bool {
+        let value = match &value.kind {
+            ExprKind::Coerce(Coercion::Number, inner) => inner,
+            _ => value,
+        };
+        match self.types.get(value.ty) {
+            TyKind::TagHandle(tag) => {
+                let tag = *tag;
+                self.try_unify(tag, number).is_ok()
+            }
+            _ => false,
         }
     }
 

@@ -58,7 +58,7 @@ impl Checker<'_> {
         out
     }
 
-    /// The name of the region in types: as written, or the handle's with a backquote.
+    /// The name of the region in types: as written, or the handle's with a backquote. One that a key opens has its name already.
     fn region_variable(&mut self, region: &ast::RegionDecl) -> TyVar {
         let (name, span) = match &region.region {
             Some(var) => (var.name, var.span),
@@ -67,7 +67,9 @@ impl Checker<'_> {
         let level = self.level();
         let info = TyVarInfo { name, kind: Kind::Effect, alias: Alias::Aliasable, level, span };
         let var = self.types.new_var(info);
-        self.bind_tyvar(name, var);
+        if region.open.is_none() || region.region.is_some() {
+            self.bind_tyvar(name, var);
+        }
         var
     }
 
