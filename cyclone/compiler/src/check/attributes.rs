@@ -63,25 +63,6 @@ impl Checker<'_> {
         out
     }
 
-    /// The type of a declarator with the attributes written after it: those of functions go to the function, also through a pointer.
-    pub(super) fn attributed(&mut self, ty: Ty, attributes: &[Attribute]) -> Ty {
-        if attributes.is_empty() {
-            return ty;
-        }
-        match self.types.get(ty).clone() {
-            TyKind::Function(function) => {
-                let mut function = *function;
-                self.read_fn_attributes(attributes.iter(), &mut function);
-                self.make(TyKind::Function(Box::new(function)))
-            }
-            TyKind::Pointer(pointer) if matches!(self.types.get(pointer.target), TyKind::Function(_)) => {
-                let target = self.attributed(pointer.target, attributes);
-                self.make(TyKind::Pointer(Pointer { target, ..pointer }))
-            }
-            _ => ty,
-        }
-    }
-
     /// The attributes of a function, whose parameters are known already.
     pub(super) fn read_fn_attributes<'a>(
         &mut self,

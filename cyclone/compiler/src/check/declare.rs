@@ -179,7 +179,7 @@ impl Checker<'_> {
             }
             _ => {
                 let (ty, quals) = self.read_type(&declarator.ty, Position::Heap);
-                (self.attributed(ty, &declarator.attributes), quals)
+                (self.with_fn_attributes(ty, &declarator.attributes), quals)
             }
         };
         self.settle(&params, AnyKind::Stays);
