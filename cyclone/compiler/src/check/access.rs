@@ -405,6 +405,7 @@ impl Checker<'_> {
         if !self.is_place(&place) {
             return self.wrong(Code::NotAssignable, span, "a value has no address");
         }
+        self.settle_alias(place.ty);
         if self.is_owned(place.ty) {
             return self.wrong(
                 Code::NotAssignable,

@@ -93,7 +93,10 @@ impl Checker<'_> {
                 pointer.bound = match (count, tag) {
                     (Some(count), _) => self.thin(count + u64::from(zeroterm)),
                     (None, Some(number)) if !zeroterm => self.make(TyKind::Thin(number)),
-                    _ => self.make(TyKind::Fat),
+                    _ => {
+                        pointer.nullable = self.truth(true);
+                        self.make(TyKind::Fat)
+                    }
                 };
                 let ty = self.pointer_type(pointer);
                 let init = Init::Comprehension(Box::new(comprehension));
@@ -208,6 +211,9 @@ impl Checker<'_> {
             Count::One => None,
             Count::Many(count) => {
                 pointer.bound = self.bound_of(&count, wanted.as_ref());
+                if matches!(self.types.get(pointer.bound), TyKind::Fat) {
+                    pointer.nullable = self.truth(true);
+                }
                 Some(Box::new(count))
             }
         };

@@ -42,6 +42,7 @@ impl Checker<'_> {
             capability: self.capability_of(&function, region),
             pending: Vec::new(),
             fallthru: Vec::new(),
+            lexical: Vec::new(),
             retries: 0,
         });
         let params = self.bind_params(definition, &function, region);

@@ -10,7 +10,6 @@
 use super::Checker;
 use super::coerce::wrap;
 use super::names::Value;
-use super::types::Position;
 use crate::ast;
 use crate::diagnostics::Code;
 use crate::source::Span;
@@ -94,7 +93,7 @@ impl Checker<'_> {
         };
         let callee = self.checked_callee(callee);
         let level = self.level();
-        let (function, instantiation) = self.instantiate(&declared, &given, level + 1, span);
+        let (function, instantiation) = self.instantiate(&declared, given, level + 1, span);
         if let Some(expected) = expected
             && !matches!(self.types.get(expected), TyKind::Evar(_))
         {
@@ -133,13 +132,10 @@ impl Checker<'_> {
     }
 
     /// What is called, with the type arguments written after it.
-    fn callee(&mut self, callee: &ast::Expr) -> (Expr, Vec<Ty>) {
+    fn callee<'e>(&mut self, callee: &'e ast::Expr) -> (Expr, &'e [ast::Type]) {
         let (name, given) = match &callee.kind {
-            ast::ExprKind::Instantiate(inner, types) => {
-                let given = types.iter().map(|ty| self.read_argument(ty, Position::Body)).collect();
-                (&**inner, given)
-            }
-            _ => (callee, Vec::new()),
+            ast::ExprKind::Instantiate(inner, types) => (&**inner, &types[..]),
+            _ => (callee, &[][..]),
         };
         let place = self.expr(name, None);
         if matches!(self.types.get(place.ty), TyKind::Function(_)) {
@@ -178,31 +174,41 @@ impl Checker<'_> {
         wrap(coercion, callee, ty)
     }
 
-    /// A function's type with type arguments for its parameters: those given first, then unknown ones at `level`.
-    pub fn instantiate(&mut self, function: &Function, given: &[Ty], level: u32, span: Span) -> (Function, Vec<Ty>) {
-        if function.type_params.is_empty() {
-            if !given.is_empty() {
-                self.error(Code::WrongArguments, span, "the function has no type parameters");
-            }
-            return (function.clone(), Vec::new());
-        }
+    /// A function's type with type arguments for its parameters: those given first, then unknown ones at `level`. The region that is
+    /// current for it is the one that is current here.
+    pub fn instantiate(
+        &mut self,
+        function: &Function,
+        given: &[ast::Type],
+        level: u32,
+        span: Span,
+    ) -> (Function, Vec<Ty>) {
+        let current = self.body.as_ref().and_then(|body| body.lexical.last().copied());
         if given.len() > function.type_params.len() {
             self.error(Code::WrongArguments, span, "there are more type arguments than type parameters");
+        }
+        if function.type_params.is_empty() && current.is_none() {
+            return (function.clone(), Vec::new());
         }
         let mut map = HashMap::with_capacity(function.type_params.len());
         let mut instantiation = Vec::with_capacity(function.type_params.len());
         for (index, &param) in function.type_params.iter().enumerate() {
             let unknown = self.unknown_at(param, level);
-            if let Some(&given) = given.get(index)
-                && let Err(why) = self.try_unify(unknown, given)
-            {
-                let name = self.types.var(param).name;
-                let shown = self.show(given);
-                let reason = if why.reason.is_empty() { "the kinds differ" } else { why.reason };
-                self.error(Code::WrongType, span, format!("`{shown}` cannot be `{name}`: {reason}"));
+            if let Some(given) = given.get(index) {
+                let kind = self.types.var(param).kind;
+                let given_ty = self.read_of_kind(given, kind);
+                if let Err(why) = self.try_unify(unknown, given_ty) {
+                    let name = self.types.var(param).name;
+                    let shown = self.show(given_ty);
+                    let reason = if why.reason.is_empty() { "the kinds differ" } else { why.reason };
+                    self.error(Code::WrongType, given.span, format!("`{shown}` cannot be `{name}`: {reason}"));
+                }
             }
             map.insert(param, unknown);
             instantiation.push(unknown);
+        }
+        if let Some(current) = current {
+            map.insert(self.current_region, current);
         }
         let whole = Function { type_params: Vec::new(), ..function.clone() };
         let ty = self.make(TyKind::Function(Box::new(whole)));
@@ -244,13 +250,12 @@ impl Checker<'_> {
         }
     }
 
-    /// `e@<T, ..>`
+    /// `e@<T, ..>`: parameters for which there is no argument stay.
     pub fn instantiate_value(&mut self, pointer: Expr, arguments: &[ast::Type]) -> Expr {
-        let given: Vec<Ty> = arguments.iter().map(|ty| self.read_argument(ty, Position::Body)).collect();
-        self.instantiate_pointer(pointer, &given)
+        self.instantiate_pointer(pointer, arguments)
     }
 
-    fn instantiate_pointer(&mut self, pointer: Expr, given: &[Ty]) -> Expr {
+    fn instantiate_pointer(&mut self, pointer: Expr, given: &[ast::Type]) -> Expr {
         let TyKind::Pointer(parts) = self.types.get(pointer.ty).clone() else {
             return self.not_callable(&pointer, &[]);
         };
@@ -258,9 +263,17 @@ impl Checker<'_> {
             return self.not_callable(&pointer, &[]);
         };
         let level = self.level();
-        let (function, _) = self.instantiate(&function, given, level, pointer.span);
-        self.require_constraints(&function.constraints, pointer.span);
-        let target = self.make(TyKind::Function(Box::new(Function { constraints: Vec::new(), ..function })));
+        let count = if given.is_empty() { function.type_params.len() } else { given.len() };
+        let (now, later) = function.type_params.split_at(count.min(function.type_params.len()));
+        let later = later.to_vec();
+        let whole = Function { type_params: now.to_vec(), ..(*function).clone() };
+        let (mut function, _) = self.instantiate(&whole, given, level, pointer.span);
+        if later.is_empty() {
+            self.require_constraints(&function.constraints, pointer.span);
+            function.constraints = Vec::new();
+        }
+        function.type_params = later;
+        let target = self.make(TyKind::Function(Box::new(function)));
         let ty = self.pointer_type(Pointer { target, ..parts });
         wrap(Coercion::Same, pointer, ty)
     }

@@ -120,7 +120,18 @@ impl Checker<'_> {
 
     /// Whether what may point into region `from` may be said to point into `to`.
     pub fn region_fits(&mut self, from: Ty, to: Ty) -> bool {
-        self.try_unify(from, to).is_ok() || self.effect_included(from, to)
+        if self.try_unify(from, to).is_ok() || self.effect_included(from, to) {
+            return true;
+        }
+        // What is missing may be what an unknown part of the wider set stands for.
+        let wide = self.types.effect_parts(to);
+        let Some(&unknown) = wide.iter().find(|&&part| matches!(self.types.get(part), TyKind::Evar(_))) else {
+            return false;
+        };
+        let mut missing = self.types.effect_parts(from);
+        missing.retain(|&part| !wide.contains(&part) && !self.effect_included(part, to));
+        let missing = self.types.join(missing);
+        self.try_unify(unknown, missing).is_ok()
     }
 
     fn coerce_pointer(&mut self, value: Expr, from: &Pointer, to: &Pointer, ty: Ty) -> Result<Expr, Refusal> {
@@ -204,7 +215,7 @@ impl Checker<'_> {
             Ok(()) => return Ok(()),
             Err(why) => why,
         };
-        if self.same_bits(from.target, to.target) {
+        if self.same_bits(from.target, to.target) || self.function_targets(from.target, to.target, DEPTH) {
             return Ok(());
         }
         let to_zeroterm = self.is_true(to.zeroterm);
@@ -235,10 +246,8 @@ impl Checker<'_> {
         if depth == 0 {
             return false;
         }
-        if let (TyKind::Constructor(a, _, left), TyKind::Datatype(b, right)) =
-            (self.types.get(from.target).clone(), self.types.get(to.target).clone())
-        {
-            return a == b && left.iter().zip(&right).all(|(&a, &b)| self.try_unify(a, b).is_ok());
+        if matches!(self.types.get(to.target), TyKind::Datatype(..)) {
+            return self.constructor_fits(from.target, to.target);
         }
         let (mut have, mut want) = (Vec::new(), Vec::new());
         self.flatten(from.target, from.quals, depth, &mut have);
@@ -253,8 +262,19 @@ impl Checker<'_> {
             }
             self.try_unify(have, want).is_ok()
                 || self.same_bits(have, want)
+                || self.constructor_fits(have, want)
                 || want_quals.is_const && self.subtype_below(have, want, depth - 1)
         })
+    }
+
+    /// Whether `have` is a constructor of datatype `want`, whose size nobody knows: only what points to it can tell.
+    fn constructor_fits(&mut self, have: Ty, want: Ty) -> bool {
+        match (self.types.get(have).clone(), self.types.get(want).clone()) {
+            (TyKind::Constructor(a, _, left), TyKind::Datatype(b, right)) => {
+                a == b && left.iter().zip(&right).all(|(&a, &b)| self.try_unify(a, b).is_ok())
+            }
+            _ => false,
+        }
     }
 
     /// The members of structures and tuples, one after the other; the first one opened as well. `void` has none.

@@ -177,7 +177,10 @@ impl Checker<'_> {
                 let args = params.iter().map(|&param| self.types.make(TyKind::Var(param))).collect();
                 (self.make(TyKind::Opaque(self.names.qualified(name), kind, args)), Quals::default())
             }
-            _ => self.read_type(&declarator.ty, Position::Heap),
+            _ => {
+                let (ty, quals) = self.read_type(&declarator.ty, Position::Heap);
+                (self.with_fn_attributes(ty, &declarator.attributes), quals)
+            }
         };
         self.settle(&params, AnyKind::Stays);
         self.pop_scope();

@@ -10,7 +10,7 @@ use super::types::Position;
 use crate::ast::{self, Designator, ExprKind as Ast, Quals};
 use crate::diagnostics::Code;
 use crate::source::Span;
-use crate::tree::{Comprehension, Expr, ExprKind, Init, InitList};
+use crate::tree::{Coercion, Comprehension, Expr, ExprKind, Init, InitList};
 use crate::types::{AggregateId, Alias, Array, Kind, Ty, TyKind};
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -382,7 +382,19 @@ impl Checker<'_> {
             let name = super::expressions::written(path);
             return self.wrong(Code::UnknownName, path.span, format!("there is no structure `{name}`"));
         };
-        let witnesses: Vec<Ty> = types.iter().map(|ty| self.read_type(ty, Position::Body).0).collect();
+        let body = self.declarations.aggregate(id).body.as_ref();
+        let bound = body.map_or(Vec::new(), |body| body.existentials.clone());
+        if types.len() > bound.len() {
+            self.error(Code::WrongArguments, span, "there are more types than the structure binds");
+        }
+        let witnesses: Vec<Ty> = types
+            .iter()
+            .zip(bound)
+            .map(|(ty, var)| {
+                let kind = self.types.var(var).kind;
+                self.read_of_kind(ty, kind)
+            })
+            .collect();
         let (ty, args) = self.aggregate_for(id, expected);
         let mut items = Items::new(list);
         let init = self.aggregate_with(&mut items, id, &args, ty, &witnesses, true, span);
@@ -452,11 +464,30 @@ impl Checker<'_> {
                 let ty = self.make(TyKind::Array(array));
                 (Init::Comprehension(Box::new(comprehension)), ty)
             }
+            (Some(len), None) if !comprehension.zeroterm && self.counts(&comprehension.len, len) => {
+                let ty = self.make(TyKind::Array(array));
+                (Init::Comprehension(Box::new(comprehension)), ty)
+            }
             (_, None) => {
                 self.error(Code::WrongType, expr.span, "the length of an array is a constant");
                 let ty = self.make(TyKind::Array(array));
                 (Init::Comprehension(Box::new(comprehension)), ty)
             }
+        }
+    }
+
+    /// Whether a number is the tag of this number of the level of types.
+    fn counts(&mut self, value: &Expr, number: Ty) -> bool {
+        let value = match &value.kind {
+            ExprKind::Coerce(Coercion::Number, inner) => inner,
+            _ => value,
+        };
+        match self.types.get(value.ty) {
+            TyKind::TagHandle(tag) => {
+                let tag = *tag;
+                self.try_unify(tag, number).is_ok()
+            }
+            _ => false,
         }
     }
 

@@ -172,6 +172,8 @@ pub struct Body {
     pub pending: Vec<effects::Pending>,
     /// Where `fallthru` goes, for each clause around; `None` in a last one.
     pub fallthru: Vec<Option<switch::NextClause>>,
+    /// The regions declared around, innermost last: what `` `C `` is for a function called here.
+    pub lexical: Vec<Ty>,
     /// How many calls were typed a second time: see [`calls`].
     pub retries: u32,
 }

@@ -41,7 +41,13 @@ impl Checker<'_> {
         let quals = Quals { is_const: true, ..Quals::default() };
         let handle = self.new_local(region.handle.name, handle_ty, quals, region.handle.span);
         self.bind_local(region.handle.name, handle);
+        if let (RegionKind::Lexical, Some(body)) = (&kind, &mut self.body) {
+            body.lexical.push(region_ty);
+        }
         let body = self.statements(inside);
+        if let (RegionKind::Lexical, Some(body)) = (&kind, &mut self.body) {
+            body.lexical.pop();
+        }
         self.pop_scope();
         if let Some(state) = &mut self.body {
             state.level -= 1;
@@ -52,7 +58,7 @@ impl Checker<'_> {
         out
     }
 
-    /// The name of the region in types: as written, or the handle's with a backquote.
+    /// The name of the region in types: as written, or the handle's with a backquote. One that a key opens has its name already.
     fn region_variable(&mut self, region: &ast::RegionDecl) -> TyVar {
         let (name, span) = match &region.region {
             Some(var) => (var.name, var.span),
@@ -61,7 +67,9 @@ impl Checker<'_> {
         let level = self.level();
         let info = TyVarInfo { name, kind: Kind::Effect, alias: Alias::Aliasable, level, span };
         let var = self.types.new_var(info);
-        self.bind_tyvar(name, var);
+        if region.open.is_none() || region.region.is_some() {
+            self.bind_tyvar(name, var);
+        }
         var
     }
 

@@ -41,19 +41,6 @@ impl Checker<'_> {
         self.read(ty, Kind::Int, position).0
     }
 
-    /// A type argument whose parameter is not known yet: of the kind that what is written has.
-    pub fn read_argument(&mut self, ty: &ast::Type, position: Position) -> Ty {
-        let want = match &ty.kind {
-            TypeKind::Var(var) if var.name.as_str() == "`H" => Kind::Effect,
-            TypeKind::Var(var) => self.lookup_tyvar(var.name).map_or(Kind::Any, |var| self.types.var(var).kind),
-            TypeKind::RegionSet(_) | TypeKind::EffectJoin(_) | TypeKind::RegionsOf(_) => Kind::Effect,
-            TypeKind::Aqual(_) => Kind::Aqual,
-            TypeKind::ValueOf(_) => Kind::Int,
-            _ => Kind::Any,
-        };
-        self.read(ty, want, position).0
-    }
-
     /// A type, effect, qualifier or number: what a place of this kind wants.
     pub(super) fn read(&mut self, ty: &ast::Type, want: Kind, position: Position) -> (Ty, Quals) {
         let (out, from_typedef) = self.read_unchecked(ty, want, position);
@@ -325,9 +312,20 @@ impl Checker<'_> {
             nullable: self.truth_type(nullable),
             bound: self.make(bound),
             zeroterm: self.truth_type(zeroterm),
-            autoreleased: self.truth_type(autoreleased),
+            autoreleased: match position {
+                Position::Body if !autoreleased => self.fresh(Kind::Bool),
+                _ => self.truth_type(autoreleased),
+            },
         });
         self.make(kind)
+    }
+
+    /// A type argument in a body, of the kind of its parameter.
+    pub(super) fn read_of_kind(&mut self, ty: &ast::Type, kind: Kind) -> Ty {
+        match &ty.kind {
+            TypeKind::Aqual(aqual) => self.read_aqual(aqual, Position::Body),
+            _ => self.read(ty, kind, Position::Body).0,
+        }
     }
 
     /// True or false at the level of types.

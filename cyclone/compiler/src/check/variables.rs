@@ -93,6 +93,11 @@ impl Checker<'_> {
         match var.name.as_str() {
             "`H" => return self.make(TyKind::Heap),
             "`C" => {
+                if position == Position::Body
+                    && let Some(&declared) = self.body.as_ref().and_then(|body| body.lexical.last())
+                {
+                    return declared;
+                }
                 let current = self.current_region;
                 return self.make(TyKind::Var(current));
             }

@@ -459,6 +459,11 @@ impl Types {
                         work.extend(self.regions(of));
                     }
                 }
+                TyKind::Opaque(name, kind, args) => {
+                    let (name, kind, args) = (*name, *kind, args.clone());
+                    let args = args.into_iter().map(|arg| self.resolve(arg)).collect();
+                    set.push(self.make(TyKind::Opaque(name, kind, args)));
+                }
                 _ => set.push(effect),
             }
         }

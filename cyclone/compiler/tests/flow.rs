@@ -1,0 +1,208 @@
+//! Flow analysis: initialisation, nullness, ownership, and which checks it removes.
+
+use ebb_cyclone::check::{Dialect, check};
+use ebb_cyclone::diagnostics::{Diagnostic, Severity};
+use ebb_cyclone::driver::parse_text;
+use ebb_cyclone::flow;
+use ebb_cyclone::source::Source;
+
+const DECLARATIONS: &str = "extern \"C\" void drop(int *@aqual(UNIQUE)) __attribute__((consume(1)));
+extern \"C\" int look(int *@aqual(UNIQUE)); extern \"C\" int see(int *`r); extern \"C\" void *stop() __attribute__((noreturn));
+struct Pair { int *a; int *b; }; struct Owner { int *@aqual(UNIQUE) p; int n; };
+typedef int *@aqual(UNIQUE) own_t; typedef struct Owner @@aqual(UNIQUE) owner_t;
+";
+
+struct Analysed {
+    source: Source,
+    diagnostics: Vec<Diagnostic>,
+    remaining: Vec<String>,
+}
+
+fn analyse(text: &str) -> Analysed {
+    let mut unit = parse_text("test.cyc", format!("{DECLARATIONS}{text}"));
+    assert!(unit.diagnostics.is_empty(), "syntax: {:?}", unit.diagnostics);
+    let mut program = check(&unit.source, &unit.items, Dialect::One, &mut unit.diagnostics);
+    let errors = unit.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
+    assert!(!errors, "types: {:?} in\n{text}", unit.diagnostics);
+    let mut diagnostics = Vec::new();
+    let options = flow::Options { warn_lost: true };
+    let remaining = flow::analyse(&mut program, options, &mut diagnostics);
+    let remaining = remaining.into_iter().map(|check| check.reason).collect();
+    Analysed { source: unit.source, diagnostics, remaining }
+}
+
+fn messages(text: &str, severity: Severity) -> Vec<String> {
+    let first = DECLARATIONS.lines().count() as u32;
+    let Analysed { source, diagnostics, .. } = analyse(text);
+    let of_severity = diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity);
+    of_severity
+        .map(|diagnostic| {
+            let line = source.place(diagnostic.span.start).line - first;
+            format!("{line}: {}: {}", diagnostic.code.number(), diagnostic.message)
+        })
+        .collect()
+}
+
+fn accepted(text: &str) {
+    let found = messages(text, Severity::Error);
+    assert!(found.is_empty(), "{found:#?} in\n{text}");
+}
+
+fn rejected(text: &str, place: &str) {
+    let found = messages(text, Severity::Error);
+    assert!(found.len() == 1 && found[0].starts_with(place), "expected {place}, found {found:#?} in\n{text}");
+}
+
+/// How many checks are left, each with this in its reason.
+fn left(text: &str, count: usize, part: &str) {
+    let found = analyse(text).remaining;
+    let fits = found.len() == count && found.iter().all(|reason| reason.contains(part));
+    assert!(fits, "expected {count} with {part}, found {found:#?} in\n{text}");
+}
+
+#[test]
+fn pointers_need_a_value_on_every_way() {
+    rejected("int f(int n) { int *p;\nif (n) p = &n;\nreturn *p; }", "3: E0301");
+    accepted("int f(int n) { int *p; if (n) p = &n; else return 0; return *p; }");
+    accepted("int f(int n) { int *p; switch (n) { case 1: p = &n; break; default: stop(); } return *p; }");
+    accepted("int f(int n) { int *p; if (n) p = &n; else throw new Null_Exception; return *p; }");
+    rejected("void f(int n, int *q) { int *p; while (n) {\n*p = 1;\np = q; } }", "2: E0301");
+    accepted("int f() { int n; return n; }");
+}
+
+#[test]
+fn members_get_values_one_by_one() {
+    rejected(
+        "int f(int *`H q) { struct Pair x; x.a = q;\nstruct Pair y = x; return see(y.a)\n+ see(y.b); }",
+        "3: E0301",
+    );
+    accepted("int f(int *`H q) { struct Pair x; x.a = q; x.b = NULL; struct Pair y = x; return *y.a; }");
+    accepted("int f(int *`H q) { struct Pair *x = malloc(sizeof(struct Pair)); x->a = q; x->b = q; return *x->b; }");
+    rejected(
+        "struct Pair *f(int *`H q) { struct Pair *x = malloc(sizeof(struct Pair)); x->a = q;\nreturn x; }",
+        "2: E0301",
+    );
+}
+
+#[test]
+fn what_others_may_see_has_a_value() {
+    rejected("void g(int **); void f() { int *p;\ng(&p); }", "2: E0301");
+    rejected("void g(int **); void f(int **q) { int *p;\n*q = p; }", "2: E0301");
+}
+
+#[test]
+fn handlers_see_every_state_of_the_body() {
+    rejected(
+        "void f(int *q) { int *p, *none; p = q; try { p = none; p = q; } catch {\ndefault: see(p); break; } }",
+        "2: E0301",
+    );
+    accepted("void f(int *q) { int *p = q; try { p = NULL; p = q; } catch { default: see(p); break; } }");
+}
+
+#[test]
+fn functions_return_what_they_promise() {
+    rejected("int *f(int n) {\nif (n) return NULL; }", "2: E0300");
+    accepted("int *f(int n) { while (1) { if (n) return NULL; } }");
+    accepted("int *f(int n) { switch (n) { case 0: return NULL; default: stop(); } }");
+    let warnings = messages("int f(int n) { if (n) return 1; }", Severity::Warning);
+    assert!(warnings.len() == 1 && warnings[0].contains("E0300"), "{warnings:#?}");
+}
+
+#[test]
+fn clauses_end_with_a_jump() {
+    rejected("void f(int n) { switch (n) {\ncase 1: see(NULL);\ncase m: break; } }", "2: E0325");
+    rejected("void f(int n) { try { see(NULL); } catch {\ndefault: see(NULL); } }", "2: E0325");
+    rejected("void f(int n) { switch (n) { case 1: switch (n) {\ndefault: break; }\ndefault: break; } }", "2: E0325");
+}
+
+#[test]
+fn jumps_do_not_enter_scopes() {
+    rejected("void f(int n) {\ngoto in; int *p = &n; in: see(p); }", "2: E0326");
+    rejected("void f() {\ngoto in; try { in: see(NULL); } catch { default: break; } }", "2: E0326");
+    accepted("void f(int n) { again: if (n > 0) { int *p = &n; n--; goto again; } }");
+}
+
+#[test]
+fn a_copied_owner_is_gone() {
+    rejected("void f() { own_t p = new 1; drop(p);\ndrop(p); }", "2: E0320");
+    rejected("void f(int n) { own_t p = new 1; if (n) drop(p);\nlook(p); }", "2: E0320");
+    rejected("void f() { own_t p = new 1; drop(p);\n*p = 2; }", "2: E0320");
+    accepted("void f() { own_t p = new 1; drop(p); p = new 2; drop(p); }");
+    accepted("void f() { own_t p = new 1; look(p); look(p); drop(p); }");
+    rejected("void f(int n) { own_t p = new 1; while (n) {\ndrop(p); } }", "2: E0320");
+    accepted("void f(int n) { own_t p = new 1; while (n) { drop(p); p = new n; } drop(p); }");
+}
+
+#[test]
+fn owners_inside_owned_objects_are_followed() {
+    accepted("void f(owner_t o) __attribute__((consume(1))) { drop(o->p); o->p = new 1; }");
+    rejected("void f(owner_t o) __attribute__((consume(1))) { drop(o->p);\ndrop(o->p); }", "2: E0320");
+    accepted("void f(owner_t o) __attribute__((consume(1))) { own_t q = NULL; q :=: o->p; drop(q); }");
+}
+
+#[test]
+fn parameters_are_kept_unless_declared_consumed() {
+    rejected("void f(own_t p) {\ndrop(p); }", "2: E0321");
+    rejected("void f(own_t p) {\np = new 1; }", "2: E0321");
+    accepted("void f(own_t p) { own_t q = p; p = q; }");
+    accepted("void f(own_t p) __attribute__((consume(1))) { drop(p); }");
+    rejected("void f(owner_t o) {\ndrop(o->p); }", "2: E0321");
+}
+
+#[test]
+fn patterns_give_back_what_they_took() {
+    accepted("void f(owner_t o) { { let &Owner{.p = q, ...} = o; look(q); } look(o->p); }");
+    rejected(
+        "void f(owner_t o) __attribute__((consume(1))) { { let &Owner{.p = q, ...} = o; drop(q); }\nlook(o->p); }",
+        "2: E0320",
+    );
+    rejected("void f(owner_t o) { let &Owner{.p = q, ...} = o;\nlook(o->p); }", "2: E0320");
+}
+
+#[test]
+fn aliases_last_until_their_scope_ends() {
+    accepted("void f(own_t p) { { let alias<`r> int *`r q = p; see(q); see(q); } look(p); }");
+    rejected("void f(own_t p) __attribute__((consume(1))) { let alias<`r> int *`r q = p;\ndrop(p); }", "2: E0320");
+    rejected("void f(own_t p) __attribute__((consume(1))) {\nlet alias<`r> int *`r q = p; p = new 1; }", "2: E0322");
+}
+
+#[test]
+fn lost_objects_are_warned_of() {
+    let lost = |text: &str| {
+        let warnings = messages(text, Severity::Warning);
+        warnings.iter().filter(|warning| warning.contains("E0323")).count()
+    };
+    assert_eq!(lost("void f() { own_t p = new 1; p = new 2; drop(p); }"), 1);
+    assert_eq!(lost("void f(int n) { own_t p = new 1; if (n) drop(p); }"), 1);
+    assert_eq!(lost("void f() { own_t p = new 1; }"), 1);
+    assert_eq!(lost("void f(own_t p) __attribute__((consume(1))) { look(p); }"), 1);
+    assert_eq!(lost("void f() { own_t p = new 1; drop(p); p = NULL; }"), 0);
+}
+
+#[test]
+fn null_checks_go_where_a_test_or_an_earlier_check_was() {
+    left("int f(int *p) { return *p; }", 1, "no test on every way");
+    left("int f(int *p) { if (p == NULL) return 0; return *p + *p; }", 0, "");
+    left("int f(int *p) { return p && *p; }", 0, "");
+    left("int f(int *p) { int n = *p; return n + *p; }", 1, "null");
+    left("int f(int *p, int n) { while (n--) *p = n; return 0; }", 1, "null");
+    left("int f() { int *p = new 3; return *p; }", 0, "");
+    left("int f(int @p) { return *p; }", 0, "");
+    left(
+        "struct L { int n; struct L *next; }; int f(struct L *l) { int s = 0; for (; l; l = l->next) s += l->n; return s; }",
+        0,
+        "",
+    );
+}
+
+#[test]
+fn what_others_may_change_is_tested_each_time() {
+    left("int *g; int f() { if (g == NULL) return 0; return *g; }", 1, "memory");
+    left("void g(int **); int f(int *p) { g(&p); if (!p) return 0; return *p; }", 1, "address is known elsewhere");
+}
+
+#[test]
+fn what_is_always_null_is_an_error() {
+    rejected("int f() { int *p = NULL;\nreturn *p; }", "2: E0327");
+    rejected("int f(int *p) { if (p) return 0;\nreturn *p; }", "2: E0327");
+}
