@@ -576,6 +576,8 @@ pub enum ExprKind {
     },
     /// `numelts(e)`.
     Numelts(Box<Expr>),
+    /// `tagof(e)`: the number of the constructor that a pointer (not null) to a datatype leads to.
+    TagOf(Box<Expr>),
     /// `valueof(T)`: a number of the level of types; a constant, or the value of the tag in scope.
     ValueOf(Ty),
     /// `asm`.

@@ -39,7 +39,14 @@ impl Checker<'_> {
     pub fn call(&mut self, callee: &ast::Expr, arguments: &[ast::Expr], expected: Option<Ty>, span: Span) -> Expr {
         if let ast::ExprKind::Name(path) = &callee.kind {
             match self.lookup_value(path) {
-                Some(Value::Constructor(id, index)) => return self.construct(id, index, arguments, expected, span),
+                Some(Value::Constructor(id, index)) => {
+                    // A structure of the same name is meant where only it takes so many.
+                    let takes = self.declarations.datatype(id).constructors[index as usize].params.len();
+                    return match self.lookup_aggregate(path) {
+                        Some(id) if takes != arguments.len() => self.struct_of(id, arguments, expected, span),
+                        _ => self.construct(id, index, arguments, expected, span),
+                    };
+                }
                 Some(_) => {}
                 None if path.name.as_str().starts_with("__builtin_") => {
                     return self.builtin(path.name, arguments, span);

@@ -249,6 +249,18 @@ impl Checker<'_> {
         if matches!(self.types.get(to.target), TyKind::Datatype(..)) {
             return self.constructor_fits(from.target, to.target);
         }
+        // A structure that leads to itself fits if all else in it does.
+        let pair = (self.types.resolve(from.target), self.types.resolve(to.target));
+        if self.assumed.contains(&pair) {
+            return true;
+        }
+        self.assumed.push(pair);
+        let fits = self.members_fit(from, to, depth);
+        self.assumed.pop();
+        fits
+    }
+
+    fn members_fit(&mut self, from: &Pointer, to: &Pointer, depth: u32) -> bool {
         let (mut have, mut want) = (Vec::new(), Vec::new());
         self.flatten(from.target, from.quals, depth, &mut have);
         self.flatten(to.target, to.quals, depth, &mut want);
@@ -268,7 +280,7 @@ impl Checker<'_> {
     }
 
     /// Whether `have` is a constructor of datatype `want`, whose size nobody knows: only what points to it can tell.
-    fn constructor_fits(&mut self, have: Ty, want: Ty) -> bool {
+    pub(super) fn constructor_fits(&mut self, have: Ty, want: Ty) -> bool {
         match (self.types.get(have).clone(), self.types.get(want).clone()) {
             (TyKind::Constructor(a, _, left), TyKind::Datatype(b, right)) => {
                 a == b && left.iter().zip(&right).all(|(&a, &b)| self.try_unify(a, b).is_ok())

@@ -382,8 +382,24 @@ impl Checker<'_> {
     }
 
     fn tag_of(&mut self, operand: &ast::Expr, span: Span) -> Expr {
-        self.value(operand, None);
-        self.wrong(Code::Unsupported, span, "`tagof` cannot be compiled yet")
+        let value = self.value(operand, None);
+        let ty = self.make(TyKind::Int(Signedness::Unsigned, IntSize::Int));
+        if let TyKind::Pointer(parts) = self.types.get(value.ty).clone()
+            && let TyKind::Datatype(id, _) | TyKind::Constructor(id, ..) = *self.types.get(parts.target)
+            && !self.declarations.datatype(id).is_extensible
+        {
+            self.access(parts.region, span);
+            let bound = self.thin(1);
+            let no = self.truth(false);
+            let to = self.pointer_type(Pointer { nullable: no, zeroterm: no, bound, ..parts });
+            let value = self.coerce(value, to, operand.span);
+            return Expr { kind: ExprKind::TagOf(Box::new(value)), ty, span };
+        }
+        if matches!(value.kind, ExprKind::Error) {
+            return value;
+        }
+        let shown = self.show(value.ty);
+        self.wrong(Code::WrongType, span, format!("`tagof` takes a pointer to a datatype, not `{shown}`"))
     }
 
     fn asm(&mut self, asm: &ast::Asm, span: Span) -> Expr {

@@ -7,7 +7,7 @@ use super::Checker;
 use super::coerce::is_zero;
 use super::expressions::{is_character, string_codes};
 use super::types::Position;
-use crate::ast::{self, Designator, ExprKind as Ast, Quals};
+use crate::ast::{self, Designator, ExprKind as Ast, Quals, UnOp};
 use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::tree::{Coercion, Comprehension, Expr, ExprKind, Init, InitList};
@@ -207,7 +207,13 @@ impl Checker<'_> {
         }
         let scalar = matches!(
             expr.kind,
-            Ast::Int(_) | Ast::Float(_) | Ast::Char(..) | Ast::Str(..) | Ast::Null | Ast::Unary(..) | Ast::Binary(..)
+            Ast::Int(_)
+                | Ast::Float(_)
+                | Ast::Char(..)
+                | Ast::Str(..)
+                | Ast::Null
+                | Ast::Unary(UnOp::Minus | UnOp::Plus | UnOp::Not | UnOp::Complement, _)
+                | Ast::Binary(..)
         );
         match self.types.get(ty).clone() {
             TyKind::Array(array) if !matches!(expr.kind, Ast::Init(_) | Ast::For(..) | Ast::ForType(..)) => {

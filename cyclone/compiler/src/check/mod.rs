@@ -102,6 +102,7 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         c_bodies: Vec::new(),
         current_region: TyVar(0),
         body: None,
+        assumed: Vec::new(),
         tail: None,
     };
     checker.predeclare();
@@ -143,6 +144,8 @@ pub struct Checker<'a> {
     pub current_region: TyVar,
     /// The function being checked.
     pub body: Option<Body>,
+    /// What is being compared: see [`coerce`].
+    assumed: Vec<(Ty, Ty)>,
     /// The value that the block being checked ends with, in a statement expression.
     tail: Option<statements::Tail>,
 }

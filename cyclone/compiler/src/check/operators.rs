@@ -223,6 +223,8 @@ impl Checker<'_> {
                 }
                 let comparable = self.subtype(a.target, b.target)
                     || self.subtype(b.target, a.target)
+                    || self.constructor_fits(a.target, b.target)
+                    || self.constructor_fits(b.target, a.target)
                     || self.is_void(a.target)
                     || self.is_void(b.target);
                 if comparable {

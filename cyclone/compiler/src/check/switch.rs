@@ -257,7 +257,8 @@ fn has_effect(expr: &Expr) -> bool {
         | ExprKind::Address(inner)
         | ExprKind::TagCheck(inner, _)
         | ExprKind::Coerce(_, inner)
-        | ExprKind::Numelts(inner) => has_effect(inner),
+        | ExprKind::Numelts(inner)
+        | ExprKind::TagOf(inner) => has_effect(inner),
         ExprKind::Binary(_, left, right) | ExprKind::Index(left, right, _) | ExprKind::Comma(left, right) => {
             has_effect(left) || has_effect(right)
         }

@@ -142,6 +142,10 @@ impl Analysis<'_, '_> {
                 self.allocated(root, contents, ty)
             }
             ExprKind::Alloc { .. } => self.memory(expr),
+            ExprKind::TagOf(inner) => {
+                self.value(inner, Use::Look);
+                Value::NonZero
+            }
             ExprKind::Numelts(inner) => {
                 self.number(inner);
                 Value::Unknown(Level::All)

@@ -119,6 +119,7 @@ fn expression<'t>(outer: &'t Expr, visit: &mut dyn FnMut(&'t Expr)) {
         | ExprKind::Coerce(_, inner)
         | ExprKind::Throw(inner)
         | ExprKind::Numelts(inner)
+        | ExprKind::TagOf(inner)
         | ExprKind::Assert(_, inner)
         | ExprKind::InferredAlias { value: inner, .. } => expression(inner, visit),
         ExprKind::Binary(_, left, right)

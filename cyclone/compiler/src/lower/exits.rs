@@ -268,6 +268,7 @@ pub fn for_each_operand<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
         | ExprKind::Coerce(_, a)
         | ExprKind::Throw(a)
         | ExprKind::Numelts(a)
+        | ExprKind::TagOf(a)
         | ExprKind::Assert(_, a)
         | ExprKind::InferredAlias { value: a, .. }
         | ExprKind::Step { place: a, .. } => visit(a),

@@ -270,6 +270,11 @@ impl<'p> Body<'_, 'p> {
                 self.allocate(place, *element, count.as_deref(), *zeroed, expr);
             }
             ExprKind::Numelts(pointer) => self.numelts(pointer),
+            ExprKind::TagOf(pointer) => {
+                self.push("((unsigned int)(");
+                self.value(pointer);
+                self.push(")->tag)");
+            }
             ExprKind::ValueOf(number) => {
                 let text = self.number(*number, expr.span);
                 let cast = self.lower.type_name(expr.ty);

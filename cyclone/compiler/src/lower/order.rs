@@ -44,7 +44,7 @@ impl<'p> Body<'_, 'p> {
                 crate::types::TyKind::Function(_) | crate::types::TyKind::Array(_) => 0,
                 _ => READS_MEMORY,
             },
-            ExprKind::Deref(..) | ExprKind::Index(..) | ExprKind::Numelts(_) => READS_MEMORY,
+            ExprKind::Deref(..) | ExprKind::Index(..) | ExprKind::Numelts(_) | ExprKind::TagOf(_) => READS_MEMORY,
             ExprKind::Assign(_, place, _) | ExprKind::Step { place, .. } => self.writes_to(place),
             ExprKind::Swap(..)
             | ExprKind::Call(_)
