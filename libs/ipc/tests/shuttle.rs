@@ -136,6 +136,16 @@ fn both(
     });
 }
 
+/// Three tasks call at once; `check` sees each number and its answer.
+fn call_async(cx: &mut Cx, port: &Port, check: fn(u64, Result<Message, Error>)) {
+    rt::finish_async(cx, |scope, cx| {
+        for number in 0..3 {
+            scope.spawn_async(cx, move |cx| check(number, port.call_async(cx, &word(number))));
+        }
+    });
+    assert_eq!(port.outstanding(), 0);
+}
+
 #[test]
 fn tasks_that_call_over_few_places_all_get_their_answers() {
     for way in [Way::CallLines, Way::Rings] {
@@ -143,17 +153,7 @@ fn tasks_that_call_over_few_places_all_get_their_answers() {
             both(
                 geometry(2, 4),
                 way,
-                |cx, port| {
-                    rt::finish_async(cx, |scope, cx| {
-                        for number in 0..3 {
-                            let port = &port;
-                            scope.spawn_async(cx, move |cx| {
-                                assert_eq!(port.call_async(cx, &word(number)), Ok(word(number * 2)));
-                            });
-                        }
-                    });
-                    assert_eq!(port.outstanding(), 0);
-                },
+                |cx, port| call_async(cx, &port, |number, answer| assert_eq!(answer, Ok(word(number * 2)))),
                 |cx, port| {
                     while let Ok(request) = port.recv_async(cx) {
                         let answer = word(request.message.words[0] * 2);
@@ -173,17 +173,11 @@ fn tasks_that_wait_for_a_peer_that_goes_are_all_told() {
                 geometry(2, 4),
                 way,
                 |cx, port| {
-                    rt::finish_async(cx, |scope, cx| {
-                        for number in 0..3 {
-                            let port = &port;
-                            scope.spawn_async(cx, move |cx| {
-                                // Refused, if the peer drops it after it has closed and before this end looks.
-                                let answer = port.call_async(cx, &word(number));
-                                assert!(matches!(answer, Err(Error::Closed | Error::Refused)), "{answer:?}");
-                            });
-                        }
+                    // Refused, if the peer drops it after it has closed and before this end looks.
+                    call_async(cx, &port, |_, answer| {
+                        assert!(matches!(answer, Err(Error::Closed | Error::Refused)), "{answer:?}");
                     });
-                    assert_eq!((port.outstanding(), port.is_dead()), (0, true));
+                    assert!(port.is_dead());
                 },
                 |cx, port| {
                     let held = port.recv_async(cx).expect("a request");

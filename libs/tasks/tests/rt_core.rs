@@ -509,6 +509,8 @@ fn a_nested_child_that_yields_to_another_task_lets_the_outermost_of_its_callers_
     assert_eq!(log.text(), "other body outer inner child");
 }
 
+// Where tasks are threads, their stacks are the system's.
+#[cfg(not(ebb_threads))]
 #[test]
 fn a_backtrace_ends_at_the_bottom_of_a_tasks_stack() {
     rt::run(|cx| {

@@ -227,25 +227,10 @@ fn programs_break_no_rule_that_address_sanitizer_knows() {
 fn address_sanitizer_sees_a_fault_in_a_task() {
     let folder = scratch().join("fault");
     std::fs::create_dir_all(&folder).expect("a folder");
-    let source = folder.join("fault.c");
-    let program = folder.join("fault");
     let body = "volatile int beside[4]; volatile int at = 4; THCYield(); beside[at] = 1;";
-    std::fs::write(
-        &source,
-        format!("#include <ac.h>\nint main(void)\n{{\n    LCD_MAIN({{ ASYNC({{ {body} }}); }});\n}}\n"),
-    )
-    .expect("a file");
-    must(
-        Command::new("gcc")
-            .args(["-std=gnu11", "-O1", "-fsanitize=address", "-fno-sanitize-address-use-after-scope", "-I"])
-            .arg(here().join("include"))
-            .args([source.as_os_str(), OsStr::new("-o"), program.as_os_str()])
-            .arg(archive())
-            .args(["-lpthread", "-ldl"]),
-    );
-    let output = run(Command::new("timeout").arg("60").arg(&program));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!output.status.success() && said.contains("stack-buffer-overflow"), "{}: {said}", output.status);
+    let options = ["-O1", "-fsanitize=address", "-fno-sanitize-address-use-after-scope"];
+    let said = failure_of(&folder, "fault", &format!("LCD_MAIN({{ ASYNC({{ {body} }}); }});"), &options);
+    assert!(said.contains("stack-buffer-overflow"), "{said}");
     std::fs::remove_dir_all(folder).expect("made by this test");
 }
 
@@ -268,6 +253,27 @@ fn stacks_are_not_executable_when_tasks_are_nested_functions() {
     std::fs::remove_dir_all(folder).expect("made by this test");
 }
 
+/// What a program with such a `main` says, which must fail.
+fn failure_of(folder: &Path, name: &str, body: &str, options: &[&str]) -> String {
+    let source = folder.join(format!("{name}.c"));
+    let program = folder.join(name);
+    std::fs::write(&source, format!("#include <ac.h>\n{DEEPER}\nint main(void)\n{{\n    {body}\n    return 0;\n}}\n"))
+        .expect("a file");
+    must(
+        Command::new("gcc")
+            .args(["-std=gnu11", "-I"])
+            .arg(here().join("include"))
+            .args(options)
+            .args([source.as_os_str(), OsStr::new("-o"), program.as_os_str()])
+            .arg(archive())
+            .args(["-lpthread", "-ldl"]),
+    );
+    let output = run(Command::new("timeout").arg("60").arg(&program));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success(), "{name}: {said}");
+    said
+}
+
 #[test]
 fn a_program_that_breaks_a_rule_ends_with_a_message() {
     let folder = scratch().join("misuse");
@@ -278,24 +284,8 @@ fn a_program_that_breaks_a_rule_ends_with_a_message() {
         ("inner", "LCD_MAIN({ ASYNC({ thc_done(); }); });", "called by another task"),
         ("overflow", "LCD_MAIN({ ASYNC({ deeper(1); }); });", "has overflowed its stack of"),
     ] {
-        let source = folder.join(format!("{name}.c"));
-        let program = folder.join(name);
-        std::fs::write(
-            &source,
-            format!("#include <ac.h>\n{DEEPER}\nint main(void)\n{{\n    {body}\n    return 0;\n}}\n"),
-        )
-        .expect("a file");
-        must(
-            Command::new("gcc")
-                .args(["-std=gnu11", "-O0", "-I"])
-                .arg(here().join("include"))
-                .args([source.as_os_str(), OsStr::new("-o"), program.as_os_str()])
-                .arg(archive())
-                .args(["-lpthread", "-ldl"]),
-        );
-        let output = run(Command::new("timeout").arg("60").arg(&program));
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(message), "{name}: {}: {said}", output.status);
+        let said = failure_of(&folder, name, body, &["-O0"]);
+        assert!(said.contains(message), "{name}: {said}");
     }
     std::fs::remove_dir_all(folder).expect("made by this test");
 }
