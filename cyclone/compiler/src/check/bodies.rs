@@ -162,10 +162,22 @@ impl Checker<'_> {
         out
     }
 
+    /// The type arguments of a structure that is a variable itself are written: only those of what pointers lead to are inferred.
+    fn require_arguments(&mut self, ty: Ty, span: Span) {
+        let TyKind::Aggregate(_, args) = self.types.get(ty) else { return };
+        let is_type = |kind| matches!(kind, Kind::Any | Kind::Memory | Kind::Boxed);
+        let unknown = |&arg: &Ty| matches!(self.types.get(arg), TyKind::Evar(_)) && is_type(self.types.kind(arg));
+        if args.iter().any(unknown) {
+            let shown = self.show(ty);
+            self.error(Code::WrongArguments, span, format!("all type arguments of `{shown}` must be written here"));
+        }
+    }
+
     fn declare_local(&mut self, context: &Context<'_>, declarator: &ast::InitDeclarator) -> Stmt {
         let span = declarator.name.span;
         let (ty, quals) = self.read_type(&declarator.ty, Position::Body);
         let ty = self.with_fn_attributes(ty, &declarator.attributes);
+        self.require_arguments(ty, declarator.ty.span);
         let name = self.declared_name(&declarator.name);
         if context.has(Storage::Abstract) {
             self.error(Code::Misplaced, span, "a variable of a function cannot be `abstract`");
@@ -183,6 +195,9 @@ impl Checker<'_> {
         let init = declarator.init.as_ref().map(|init| {
             let (init, ty) = self.initialiser(init, ty);
             complete = ty;
+            if context.has(Storage::Static) {
+                self.require_constant(&init);
+            }
             init
         });
         self.require_size(complete, span);

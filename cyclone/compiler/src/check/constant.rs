@@ -78,6 +78,17 @@ impl Checker<'_> {
         self.number_of(expr).map(|number| number.value)
     }
 
+    /// The part of an initial value that only running code can compute: a call, an allocation, an assignment. None if it is as constant
+    /// as the values of variables outside of functions must be.
+    pub(super) fn computed_part(init: &tree::Init) -> Option<&tree::Expr> {
+        match init {
+            tree::Init::Value(value) => computed_in(value),
+            tree::Init::List(list) => list.entries.iter().find_map(|(_, init)| Self::computed_part(init)),
+            tree::Init::Comprehension(of) => of.value.as_ref().and_then(computed_in),
+            tree::Init::String(_) => None,
+        }
+    }
+
     fn number_of(&self, expr: &tree::Expr) -> Option<Number> {
         use tree::ExprKind;
         let value = match &expr.kind {
@@ -196,6 +207,35 @@ impl Checker<'_> {
             }
             _ => return None,
         })
+    }
+}
+
+fn computed_in(value: &tree::Expr) -> Option<&tree::Expr> {
+    use tree::ExprKind;
+    match &value.kind {
+        ExprKind::Call(_)
+        | ExprKind::New(..)
+        | ExprKind::Alloc { .. }
+        | ExprKind::Assign(..)
+        | ExprKind::Step { .. }
+        | ExprKind::Swap(..)
+        | ExprKind::Throw(_)
+        | ExprKind::Statements(_)
+        | ExprKind::Asm(_) => Some(value),
+        ExprKind::Unary(_, part)
+        | ExprKind::Coerce(_, part)
+        | ExprKind::Address(part)
+        | ExprKind::Deref(part, _)
+        | ExprKind::Member(part, _) => computed_in(part),
+        ExprKind::Binary(_, left, right) | ExprKind::Comma(left, right) | ExprKind::Index(left, right, _) => {
+            computed_in(left).or_else(|| computed_in(right))
+        }
+        ExprKind::Conditional(condition, yes, no) => {
+            computed_in(condition).or_else(|| computed_in(yes)).or_else(|| computed_in(no))
+        }
+        ExprKind::Aggregate(init) => Checker::computed_part(init),
+        ExprKind::Construct(_, _, parts) => parts.iter().find_map(computed_in),
+        _ => None,
     }
 }
 

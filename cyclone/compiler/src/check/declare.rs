@@ -9,7 +9,7 @@ use crate::ast::{self, Item, Quals, Storage};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::symbol::Symbol;
-use crate::tree::{CBody, Constructor, Datatype, Global, GlobalId, Linkage};
+use crate::tree::{CBody, Constructor, Datatype, Global, GlobalId, Init, Linkage};
 use crate::types::unify::unify;
 use crate::types::{Alias, DatatypeId, Kind, Ty, TyKind, TyVarInfo};
 
@@ -267,6 +267,7 @@ impl Checker<'_> {
             if self.body.is_none() {
                 self.types.settle_since(mark);
             }
+            self.require_constant(&init);
             let global = &mut self.declarations.globals[id.0 as usize];
             if global.init.is_some() {
                 self.error(Code::Redeclared, span, format!("`{name}` has an initial value already"));
@@ -300,6 +301,15 @@ impl Checker<'_> {
                 self.fields_of(id, &args).iter().all(|field| self.may_be_zero(field.ty))
             }
             _ => true,
+        }
+    }
+
+    /// Variables that live as long as the program have values before it begins.
+    pub(super) fn require_constant(&mut self, init: &Init) {
+        if let Some(computed) = Checker::computed_part(init) {
+            let message =
+                "this value is computed, and the value of a variable that lives as long as the program is constant";
+            self.error(Code::NotConstant, computed.span, message);
         }
     }
 

@@ -43,7 +43,7 @@ impl Checker<'_> {
         let params = self.read_params(&function.params, position);
         let result_position = if position == Position::Body { Position::Body } else { Position::Heap };
         let result = match &function.result {
-            Some(result) => self.read(result, Kind::Any, result_position).0,
+            Some(result) => self.read(result, Kind::Memory, result_position).0,
             None => self.make(TyKind::Error),
         };
         let varargs = function.varargs.as_ref().map(|varargs| {
