@@ -179,7 +179,6 @@ impl Checker<'_> {
     }
 
     /// Whether all of `whole` being live means that all of `part` is.
-
     fn included(&mut self, part: Ty, whole: Ty, capability: &Capability) -> bool {
         if self.is_wrong(part) || self.is_wrong(whole) {
             return true;
