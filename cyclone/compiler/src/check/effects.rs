@@ -168,14 +168,19 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether a pointer into the regions of `part` may stand where one into those of `whole` is wanted: each region must be among them. As
-    /// in the original it is not enough that it lives longer.
+    /// Whether each region of `part` is among those of `whole`.
     pub fn effect_included(&mut self, part: Ty, whole: Ty) -> bool {
         if self.is_wrong(part) || self.is_wrong(whole) {
             return true;
         }
         let whole = self.types.effect_parts(whole);
         self.types.effect_parts(part).iter().all(|part| whole.contains(part))
+    }
+
+    /// Whether what is in the regions of `part` lives at least as long as all of `whole` does, by all that is known here.
+    pub fn outlives(&mut self, part: Ty, whole: Ty) -> bool {
+        let capability = self.capability();
+        self.included(part, whole, &capability)
     }
 
     /// Whether all of `whole` being live means that all of `part` is.
