@@ -8,13 +8,18 @@ __noinference__ {
 #include <list.h>
 #include <cycboot.h>
 
+// The compiler writes these functions into the program instead of calls (c/inline_string.h).
+#ifndef _CYC_INLINE_STRING
+#define _CYC_INLINE_STRING __attribute__((cyc_inline("../lib/c/inline_string.h")))
+#endif
+
 extern "C" Cstring strerror(int errnum);
 
 // Characters before the first zero.
-extern size_t strlen(buffer_t s);
+extern size_t strlen(buffer_t s) _CYC_INLINE_STRING;
 
 // Orders: negative, zero or positive. The `n` functions look at so many characters at most.
-extern int strcmp(buffer_t s1, buffer_t s2);
+extern int strcmp(buffer_t s1, buffer_t s2) _CYC_INLINE_STRING;
 extern int strptrcmp(stringptr_t s1, stringptr_t s2);
 extern int strncmp(buffer_t s1, buffer_t s2, size_t len);
 extern int zstrcmp(buffer_t, buffer_t);
@@ -24,7 +29,7 @@ extern int strcasecmp(buffer_t, buffer_t);
 extern int strncasecmp(buffer_t s1, buffer_t s2, size_t len);
 
 // Concatenation: onto dest, or into a new string; of a list, without or with a separator.
-extern mstring_t<`r> strcat(mstring_t<`r> dest, buffer_t src);
+extern mstring_t<`r> strcat(mstring_t<`r> dest, buffer_t src) _CYC_INLINE_STRING;
 extern mstring_t strconcat(buffer_t, buffer_t);
 extern mstring_t<`r> rstrconcat(region_t<`r>, buffer_t, buffer_t);
 extern mstring_t strconcat_l(List::list_t<stringptr_t>);
@@ -33,8 +38,8 @@ extern mstring_t str_sepstr(List::list_t<stringptr_t>, buffer_t);
 extern mstring_t<`r> rstr_sepstr(region_t<`r>, List::list_t<stringptr_t>, buffer_t);
 
 // Copies into what is there.
-extern mstring_t<`r> strcpy(mstring_t<`r> dest, buffer_t src);
-extern mbuffer_t<`r> strncpy(mbuffer_t<`r>, buffer_t, size_t);
+extern mstring_t<`r> strcpy(mstring_t<`r> dest, buffer_t src) _CYC_INLINE_STRING;
+extern mbuffer_t<`r> strncpy(mbuffer_t<`r>, buffer_t, size_t) _CYC_INLINE_STRING;
 extern mbuffer_t<`r> zstrncpy(mbuffer_t<`r>, buffer_t, size_t);
 
 // A larger copy of a buffer, or the buffer itself if it is large enough.
@@ -43,13 +48,13 @@ extern mbuffer_t<`r,`q> rqrealloc(region_t<`r>, aqual_t<`q\T>, mbuffer_t s, size
 extern mbuffer_t<`r> rrealloc(region_t<`r>, mbuffer_t s, size_t sz);
 
 // Memory by elements: the macros of C's names divide the number of bytes by the size of an element.
-extern `a::A?`r _memcpy(`a?`r d, const `a? s, size_t, Core::sizeof_t<`a>);
-extern `a::A?`r _memmove(`a?`r d, const `a? s, size_t, Core::sizeof_t<`a>);
+extern `a::A?`r _memcpy(`a?`r d, const `a? s, size_t, Core::sizeof_t<`a>) _CYC_INLINE_STRING;
+extern `a::A?`r _memmove(`a?`r d, const `a? s, size_t, Core::sizeof_t<`a>) _CYC_INLINE_STRING;
 extern void _bcopy(const `a::A? src, `a?`r dst, size_t n, Core::sizeof_t<`a> sz);
-extern int memcmp(buffer_t s1, buffer_t s2, size_t n);
+extern int memcmp(buffer_t s1, buffer_t s2, size_t n) _CYC_INLINE_STRING;
 extern buffer_t<`r> memchr(buffer_t<`r> s, char c, size_t n);
 extern mbuffer_t<`r> mmemchr(mbuffer_t<`r> s, char c, size_t n);
-extern mbuffer_t<`r> memset(mbuffer_t<`r> s, char c, size_t n);
+extern mbuffer_t<`r> memset(mbuffer_t<`r> s, char c, size_t n) _CYC_INLINE_STRING;
 extern void bzero(mbuffer_t s, size_t n);
 
 #define _rounddiv(q,d) (((q) + (d) - 1) / (d))
@@ -74,7 +79,7 @@ extern mstring_t replace_suffix(buffer_t, buffer_t, buffer_t);
 extern mstring_t<`r> rreplace_suffix(region_t<`r> r, buffer_t src, buffer_t curr_suffix, buffer_t new_suffix);
 
 // Searches: NULL, or the place in the first argument. The `m` functions take and give mutable strings.
-extern string_t<`r> strchr(string_t<`r> s, char c);
+extern string_t<`r> strchr(string_t<`r> s, char c) _CYC_INLINE_STRING;
 extern mstring_t<`r> mstrchr(mstring_t<`r> s, char c);
 extern string_t<`r> strrchr(string_t<`r> s, char c);
 extern mstring_t<`r> mstrrchr(mstring_t<`r> s, char c);

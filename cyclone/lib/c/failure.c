@@ -40,11 +40,6 @@ char **_cyc_copy_texts(char **texts) {
   return copy;
 }
 
-size_t _cyc_text_length(struct _cyc_fat text) {
-  size_t room = _cyc_room(text);
-  return room ? strnlen((const char *)text.curr, room) : 0;
-}
-
 const char *_cyc_c_text(struct _cyc_fat text) {
   if (!text.curr)
     return NULL;

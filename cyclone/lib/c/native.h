@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "cyc_runtime.h"
+#include "text.h"
 
 /* Cyclone's FILE: the C stream, or NULL once it is closed. */
 struct Cyc___cycFILE {
@@ -30,9 +31,6 @@ char *_cyc_copy_text(const char *text);
 
 /* A NULL-terminated array of strings as a new object of the heap; NULL for NULL. */
 char **_cyc_copy_texts(char **texts);
-
-/* The length of the text in a fat string: up to the first zero or to the end. */
-size_t _cyc_text_length(struct _cyc_fat text);
 
 /* A thin zero-terminated string for C. What has no zero within its bound is copied to the heap; NULL stays NULL. */
 const char *_cyc_c_text(struct _cyc_fat text);

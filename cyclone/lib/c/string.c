@@ -1,7 +1,9 @@
 /* Strings and memory, with C's own functions inside the bounds that fat pointers carry. A string ends at its first zero or
    at its bound. */
 #define _GNU_SOURCE
+#define CYC_STRING_LINKAGE
 #include "native.h"
+#include "inline_string.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -14,8 +16,6 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 /* Lengths are ordered as `int`, whatever their size. */
 static int order(size_t a, size_t b) { return (a > b) - (a < b); }
-
-size_t Cyc_strlen(struct _cyc_fat s) { return length(s); }
 
 /* ---- Comparison. The first difference decides, as the difference of the characters. */
 
@@ -44,13 +44,13 @@ static int compare(int (*differ)(const char *, const char *, size_t), struct _cy
   return d ? d : order(a_length, b_length);
 }
 
-/* One pass: the lengths of the strings are not looked for first. */
-int Cyc_strcmp(struct _cyc_fat a, struct _cyc_fat b) {
-  size_t a_room = _cyc_room(a), b_room = _cyc_room(b), both = smaller(a_room, b_room), i = 0;
-  for (; i < both && a.curr[i] && a.curr[i] == b.curr[i]; i++)
-    continue;
-  char x = i < a_room ? text(a)[i] : 0, y = i < b_room ? text(b)[i] : 0;
-  return x == y ? 0 : !x ? -1 : !y ? 1 : x - y;
+/* In one pass, unless only one of the texts can end at its bound: then it matters whether a zero came before. */
+int _cyc_compare_texts(const unsigned char *a, size_t a_room, const unsigned char *b, size_t b_room) {
+  size_t both = smaller(a_room, b_room);
+  int d = both ? strncmp((const char *)a, (const char *)b, both) : 0;
+  if (d || a_room == b_room || (both && memchr(a, 0, both)))
+    return d;
+  return a_room > b_room ? a[both] != 0 : -(b[both] != 0);
 }
 
 int Cyc_strptrcmp(struct _cyc_fat *a, struct _cyc_fat *b) { return Cyc_strcmp(*a, *b); }
@@ -75,12 +75,6 @@ int Cyc_strcasecmp(struct _cyc_fat a, struct _cyc_fat b) {
 
 int Cyc_strncasecmp(struct _cyc_fat a, struct _cyc_fat b, size_t n) {
   return compare(difference_without_case, a, length(a), b, length(b), n);
-}
-
-int Cyc_memcmp(struct _cyc_fat a, struct _cyc_fat b, size_t n) {
-  if (!a.curr || !b.curr || _cyc_room(a) < n || _cyc_room(b) < n)
-    _cyc_invalid("memcmp");
-  return memcmp(a.curr, b.curr, n);
 }
 
 /* ---- New strings: `size` characters of which the first `used` are copied and the others are zero. */
@@ -189,37 +183,6 @@ struct _cyc_fat Cyc_replace_suffix(struct _cyc_fat s, struct _cyc_fat suffix, st
 
 /* ---- Copies into what is there. The last element of a zero-terminated string is its terminator's, which is kept. */
 
-struct _cyc_fat Cyc_strcat(struct _cyc_fat dest, struct _cyc_fat src) {
-  size_t used = length(dest), n = length(src), room = _cyc_room(dest);
-  if (n > 0 && n >= room - used)
-    _cyc_invalid("strcat");
-  if (n) {
-    memmove(dest.curr + used, src.curr, n);
-    dest.curr[used + n] = 0;
-  }
-  return dest;
-}
-
-struct _cyc_fat Cyc_strcpy(struct _cyc_fat dest, struct _cyc_fat src) {
-  size_t n = length(src);
-  if (n >= _cyc_room(dest))
-    _cyc_invalid("strcpy");
-  memmove(dest.curr, src.curr, n);
-  dest.curr[n] = 0;
-  return dest;
-}
-
-struct _cyc_fat Cyc_strncpy(struct _cyc_fat dest, struct _cyc_fat src, size_t n) {
-  if (n > _cyc_room(src) || n > _cyc_room(dest))
-    _cyc_invalid("strncpy");
-  size_t used = n ? strnlen(text(src), n) : 0;
-  if (n) {
-    memmove(dest.curr, src.curr, used);
-    memset(dest.curr + used, 0, n - used);
-  }
-  return dest;
-}
-
 struct _cyc_fat Cyc_zstrncpy(struct _cyc_fat dest, struct _cyc_fat src, size_t n) {
   if (n > _cyc_room(src) || n > _cyc_room(dest))
     _cyc_invalid("zstrncpy");
@@ -228,32 +191,10 @@ struct _cyc_fat Cyc_zstrncpy(struct _cyc_fat dest, struct _cyc_fat src, size_t n
   return dest;
 }
 
-/* ---- Memory, in elements of `size` bytes. */
-
-static struct _cyc_fat move(struct _cyc_fat dest, struct _cyc_fat src, size_t n, size_t size, const char *name) {
-  if (!dest.curr || !src.curr || _cyc_fat_count(dest, size) < n || _cyc_fat_count(src, size) < n)
-    _cyc_invalid(name);
-  memmove(dest.curr, src.curr, n * size);
-  return dest;
-}
-
-struct _cyc_fat Cyc__memcpy(struct _cyc_fat dest, struct _cyc_fat src, size_t n, unsigned long size) {
-  return move(dest, src, n, size, "memcpy");
-}
-
-struct _cyc_fat Cyc__memmove(struct _cyc_fat dest, struct _cyc_fat src, size_t n, unsigned long size) {
-  return move(dest, src, n, size, "memmove");
-}
+/* ---- Memory. */
 
 void Cyc__bcopy(struct _cyc_fat src, struct _cyc_fat dest, size_t n, unsigned long size) {
-  move(dest, src, n, size, "bcopy");
-}
-
-struct _cyc_fat Cyc_memset(struct _cyc_fat s, char c, size_t n) {
-  if (!s.curr || n > _cyc_room(s))
-    _cyc_invalid("memset");
-  memset(s.curr, c, n);
-  return s;
+  Cyc__memmove(dest, src, n, size);
 }
 
 void Cyc_bzero(struct _cyc_fat s, size_t n) {
@@ -278,11 +219,6 @@ struct _cyc_fat Cyc_memchr(struct _cyc_fat s, char c, size_t n) {
 }
 
 struct _cyc_fat Cyc_mmemchr(struct _cyc_fat s, char c, size_t n) { return Cyc_memchr(s, c, n); }
-
-struct _cyc_fat Cyc_strchr(struct _cyc_fat s, char c) {
-  size_t n = length(s);
-  return place(s, n ? memchr(s.curr, c, n) : NULL);
-}
 
 struct _cyc_fat Cyc_mstrchr(struct _cyc_fat s, char c) { return Cyc_strchr(s, c); }
 
