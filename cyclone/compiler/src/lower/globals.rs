@@ -8,9 +8,12 @@ use super::shapes::Shape;
 use super::{Lower, names};
 use crate::symbol::Symbol;
 use crate::tree::{CBody, Function, Global, GlobalId, Init, Linkage};
-use crate::types::{Function as FunctionType, Ty, TyKind};
+use crate::types::{FnAttributes, Function as FunctionType, Ty, TyKind};
 use std::collections::HashMap;
 use std::fmt::Write;
+
+/// How the attribute of [`inline_header`] begins, with its argument.
+pub const INLINE: &str = "cyc_inline(\"";
 
 impl<'p> Lower<'p> {
     /// Writes everything; gives the bodies of functions in the order of the source.
@@ -110,6 +113,10 @@ impl<'p> Lower<'p> {
         after.push_str(&attributes(&global.attributes));
         match program.types.get(global.ty) {
             TyKind::Function(function) => {
+                if let Some(header) = inline_header(&function.attributes).filter(|header| !self.replaces(header)) {
+                    self.inline_headers.insert(header.to_owned());
+                    return;
+                }
                 let shape = match global.linkage {
                     Linkage::C => self.c_function_shape(function),
                     _ => self.function_shape(function),
@@ -132,6 +139,12 @@ impl<'p> Lower<'p> {
                 }
             }
         }
+    }
+
+    /// Whether the program defines a function of an inline header itself: then all of them are functions of the library.
+    fn replaces(&self, header: &str) -> bool {
+        let program = self.program;
+        program.functions.iter().any(|function| inline_header(&function.ty.attributes) == Some(header))
     }
 
     fn define_variable(&mut self, id: GlobalId) {
@@ -204,6 +217,12 @@ impl<'p> Lower<'p> {
             })
             .collect()
     }
+}
+
+/// The header of C that defines a function of the library inline: `__attribute__((cyc_inline("..")))`, as seen from the
+/// run time's directory.
+fn inline_header(attributes: &FnAttributes) -> Option<&'static str> {
+    attributes.other.iter().find_map(|word| word.as_str().strip_prefix(INLINE)?.strip_suffix("\")"))
 }
 
 /// The last parts of the names of C's functions and variables.

@@ -1,6 +1,7 @@
 //! From the typed tree to C.
 //!
-//! The text includes `cyc_runtime.h`, which says how the parts of the language that C lacks are represented, and nothing else.
+//! The text includes `cyc_runtime.h`, which says how the parts of the language that C lacks are represented, and headers of the
+//! library whose functions are inline ([`globals`]).
 //! Types of C come from types of Cyclone by erasure ([`shapes`]). An expression is written in one pass, without a tree of C in
 //! between: [`Body::raw`](function::Body) writes it as it lies in memory or comes out of a call, and says beforehand which shape
 //! that has, so that the caller can write the cast that it needs around it.
@@ -47,7 +48,7 @@ use crate::symbol::Symbol;
 use crate::tree::{GlobalId, LocalId, Program};
 use crate::types::{AggregateId, DatatypeId};
 use shapes::{C, Shapes};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Write;
 
 /// What the C text says about places in the source.
@@ -81,6 +82,7 @@ pub fn lower(program: &Program, source: &Source, lines: LineInfo) -> Result<Stri
         wanted: Vec::new(),
         global_names: HashMap::new(),
         static_locals: HashMap::new(),
+        inline_headers: BTreeSet::new(),
         prototypes: String::new(),
         data: String::new(),
         start: String::new(),
@@ -113,6 +115,8 @@ struct Lower<'p> {
     global_names: HashMap<GlobalId, String>,
     /// Names at file level of `static` variables of functions.
     static_locals: HashMap<(GlobalId, LocalId), String>,
+    /// Headers of C that define functions of the library inline.
+    inline_headers: BTreeSet<String>,
     prototypes: String,
     data: String,
     /// Statements that compute initial values before `main`.
@@ -130,6 +134,9 @@ impl Lower<'_> {
         let (forward, structures) = self.structures();
         let mut out = String::with_capacity(bodies.len() + self.data.len() + structures.len() + 4096);
         out.push_str("#include <cyc_runtime.h>\n");
+        for header in &self.inline_headers {
+            let _ = writeln!(out, "#include <{header}>");
+        }
         if !self.program.c_bodies.is_empty() {
             // Bodies in C use the names that the original compiler's C had.
             out.push_str("#include <cyc_original.h>\n");
