@@ -211,7 +211,10 @@ impl Checker<'_> {
     }
 
     fn linkage(&self, context: &Context<'_>) -> Linkage {
-        if context.has(Storage::Static) {
+        if self.in_c_include {
+            // Also what is `static`: bodies in C use its name as it is written.
+            Linkage::C
+        } else if context.has(Storage::Static) {
             Linkage::Internal
         } else if self.in_c || context.has(Storage::ExternC) {
             Linkage::C
@@ -234,7 +237,8 @@ impl Checker<'_> {
             }
         };
         let is_function = matches!(self.types.get(ty), TyKind::Function(_));
-        let is_extern = context.has(Storage::Extern) || context.has(Storage::ExternC) || self.in_c;
+        let is_declaration = self.in_c && !self.in_c_include;
+        let is_extern = context.has(Storage::Extern) || context.has(Storage::ExternC) || is_declaration;
         let is_defined = !is_function && (!is_extern || declarator.init.is_some());
         let attributes = if is_function {
             Vec::new()

@@ -5,8 +5,8 @@ use crate::ast::{self, Quals};
 use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::symbol::Symbol;
-use crate::tree::{Region, RegionKind, Stmt, StmtKind};
-use crate::types::{Alias, Kind, Ty, TyKind, TyVar, TyVarInfo};
+use crate::tree::{Expr, Region, RegionKind, Stmt, StmtKind};
+use crate::types::{Alias, Kind, Pointer, Ty, TyKind, TyVar, TyVarInfo};
 
 impl Checker<'_> {
     /// ``region<`r> h;`` and ``region h = open(k);``: `rest` are the statements of the block after it, in which the region lives. In
@@ -17,9 +17,8 @@ impl Checker<'_> {
             None => (rest, &[][..]),
         };
         let opened = region.open.as_ref().map(|key| {
-            let key = self.expr(key, None);
-            let region = self.region_of_key(key.ty, key.span);
-            (key, region)
+            let key = self.value(key, None);
+            self.key_and_region(key)
         });
         let before = self.capability();
         self.push_scope();
@@ -73,11 +72,12 @@ impl Checker<'_> {
         var
     }
 
-    /// The region that a key opens: the key is a unique or counted pointer to `Core::DynamicRegion`.
-    fn region_of_key(&mut self, key: Ty, span: Span) -> Ty {
+    /// A key as a thin pointer, and the region that it opens: it is a unique or counted pointer to `Core::DynamicRegion`.
+    fn key_and_region(&mut self, key: Expr) -> (Expr, Ty) {
+        let span = key.span;
         let path = ast::Path { qualifier: vec![Symbol::new("Core")], name: Symbol::new("DynamicRegion"), span };
         let dynamic = self.lookup_aggregate(&path);
-        if let TyKind::Pointer(pointer) = self.types.get(key).clone()
+        if let TyKind::Pointer(pointer) = self.types.get(key.ty).clone()
             && let TyKind::Aggregate(id, args) = self.types.get(pointer.target)
             && Some(*id) == dynamic
             && let [region] = args[..]
@@ -85,12 +85,16 @@ impl Checker<'_> {
             if matches!(self.types.get(pointer.aqual), TyKind::Aqual(Alias::Aliasable)) {
                 self.error(Code::WrongType, span, "only a unique or counted key opens a region");
             }
-            return region;
+            let one = self.make(TyKind::Nat(1));
+            let bound = self.make(TyKind::Thin(one));
+            let nullable = self.truth_type(false);
+            let thin = self.make(TyKind::Pointer(Pointer { bound, nullable, ..pointer }));
+            return (self.coerce(key, thin, span), region);
         }
-        if !matches!(self.types.get(key), TyKind::Error) {
-            let shown = self.show(key);
+        if !matches!(self.types.get(key.ty), TyKind::Error) {
+            let shown = self.show(key.ty);
             self.error(Code::WrongType, span, format!("`{shown}` is no key of a dynamic region"));
         }
-        self.make(TyKind::Error)
+        (key, self.make(TyKind::Error))
     }
 }

@@ -7,6 +7,7 @@ use crate::ast::BinOp;
 use crate::tree::{Check, Checks, Coercion, Expr, ExprKind};
 use crate::types::{Pointer, Ty, TyKind};
 use std::fmt::Write;
+use std::rc::Rc;
 
 impl<'p> Body<'_, 'p> {
     /// Whether a conversion of a pointer loses the last element: what may be overwritten through the new type is not
@@ -53,7 +54,7 @@ impl<'p> Body<'_, 'p> {
             Coercion::ThinToFat => self.thin_to_fat(inner),
             Coercion::ScanToFat => {
                 let Some(pointer) = self.pointer_type(inner.ty) else { return };
-                let (count, element) = (self.known_count(pointer, inner.span), self.lower.type_name(pointer.target));
+                let (count, element) = (self.known_count(pointer, inner.span), self.sized_name(pointer.target));
                 self.push("_cyc_zero_fat(");
                 self.value(inner);
                 let _ = write!(self.out, ", sizeof({element}), {count})");
@@ -109,10 +110,20 @@ impl<'p> Body<'_, 'p> {
 
     fn thin_to_fat(&mut self, inner: &'p Expr) {
         let Some(pointer) = self.pointer_type(inner.ty) else { return };
-        let (count, element) = (self.known_count(pointer, inner.span), self.lower.type_name(pointer.target));
+        let (count, element) = (self.known_count(pointer, inner.span), self.sized_name(pointer.target));
         self.push("_cyc_fat_make(");
         self.value(inner);
         let _ = write!(self.out, ", {count} * sizeof({element}))");
+    }
+
+    /// The C type whose size a fat pointer's bounds count in. Of an abstract structure only whole objects are pointed to: they count as
+    /// one byte.
+    fn sized_name(&mut self, ty: Ty) -> Rc<str> {
+        let program = self.lower.program;
+        match program.types.get(ty) {
+            TyKind::Aggregate(id, _) if program.declarations.aggregate(*id).body.is_none() => "char".into(),
+            _ => self.lower.type_name(ty),
+        }
     }
 
     fn fat_to_thin(&mut self, checks: Checks, inner: &'p Expr, to: Ty, want: C) {
@@ -124,7 +135,7 @@ impl<'p> Body<'_, 'p> {
         }
         if checks.bounds == Check::Needed {
             let count = self.known_count(target, inner.span);
-            let element = self.lower.type_name(target.target);
+            let element = self.sized_name(target.target);
             let from = self.pointer_type(inner.ty);
             // The terminator is not for the new pointer, which could overwrite it.
             let keeps_terminator = from.is_some_and(|from| self.is_true(from.zeroterm))
