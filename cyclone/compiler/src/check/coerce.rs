@@ -170,7 +170,7 @@ impl Checker<'_> {
         }
         match (self.types.get(from.bound).clone(), self.types.get(to.bound).clone()) {
             (TyKind::Fat, TyKind::Fat) => {
-                if drops_zero {
+                if drops_zero && !to.quals.is_const {
                     steps.push(Coercion::HideZero);
                 }
             }
@@ -178,7 +178,7 @@ impl Checker<'_> {
                 let one = matches!(self.types.get(count), TyKind::Nat(1) | TyKind::Evar(_));
                 let scan = one && !self.is_false(from.zeroterm) && self.is_true(from.zeroterm);
                 steps.push(if scan { Coercion::ScanToFat } else { Coercion::ThinToFat });
-                if drops_zero {
+                if drops_zero && !to.quals.is_const {
                     steps.push(Coercion::HideZero);
                 }
             }
