@@ -114,7 +114,8 @@ fuzz: build ## Random system calls for ten minutes of guest time; SEED=N chooses
 HELLO := $(TARGET)/hello
 test-hello: build ## Small programs built in every way, on Ebb
 	$(call say,'Hello from every kind of program')
-	@$(MAKE) --no-print-directory -s -C user/hello OUT=$(HELLO)
+	@$(HOST_CARGO) build --quiet --release -p ebb-cyclone
+	@$(MAKE) --no-print-directory -s -C user/hello OUT=$(HELLO) CYC=$(TARGET)/release/cyc
 	@for program in $$($(MAKE) --no-print-directory -s -C user/hello OUT=$(HELLO) list); do \
 		$(EBB) run --timeout 60s $$program | diff -u user/hello/expected - || exit 1; \
 		echo "$$(basename $$program): as expected"; \

@@ -161,7 +161,8 @@ pub fn preprocessor_arguments(options: &Options) -> Result<Vec<OsString>, String
             Some(library) => library.clone(),
             None => home::directory()?.join("lib"),
         };
-        arguments.extend(["-isystem".into(), library.into_os_string()]);
+        // With `-isystem` those of a wrapper such as musl-gcc, which names its own directory, would come first.
+        arguments.extend(["-I".into(), library.into_os_string()]);
     }
     Ok(arguments)
 }
