@@ -7,7 +7,7 @@
 
 use crate::tree::{Coercion, Declarations, Expr, ExprKind, StmtKind};
 use crate::types::{Alias, Ty, TyKind, Types};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Whether a value of this type must not be copied without consuming it.
 pub fn is_owned(types: &mut Types, declarations: &Declarations, ty: Ty) -> bool {

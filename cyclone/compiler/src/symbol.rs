@@ -3,7 +3,7 @@
 //! A [`Symbol`] is a number that stands for a string; two symbols are equal exactly if their strings are. The
 //! strings live as long as the process: a compiler run is short, and each name is kept once.
 
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::fmt;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 

@@ -13,7 +13,7 @@ use crate::tree::{Aggregate, AggregateBody, Constructor, Datatype, Enum, Field};
 use crate::types::layout::{Layout, Part, struct_layout, union_layout};
 use crate::types::unify::unify;
 use crate::types::{AggregateId, Alias, DatatypeId, EnumId, Kind, Member, Ty, TyKind, TyVar};
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 
 impl Checker<'_> {
     /// `struct S<..>` as a type; defines it if it has braces, and declares it if nobody did.

@@ -16,7 +16,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Call, CallVarArgs, Check, Checks, Coercion, Expr, ExprKind};
 use crate::types::{Alias, DatatypeId, Function, Kind, Pointer, Ty, TyKind, TyVar, TyVarInfo};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// How many calls of a function are typed a second time.
 const RETRIES: u32 = 200;

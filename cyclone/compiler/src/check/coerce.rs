@@ -407,7 +407,7 @@ impl Checker<'_> {
         {
             return false;
         }
-        let mut map = std::collections::HashMap::new();
+        let mut map = hashbrown::HashMap::new();
         for (&ours, &theirs) in a.type_params.iter().zip(&b.type_params) {
             if self.types.var(ours).kind != self.types.var(theirs).kind {
                 return false;

@@ -9,7 +9,7 @@
 
 use crate::tree::{Clause, Declarations, Pattern, PatternKind};
 use crate::types::{DatatypeId, Ty, TyKind, Types};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::rc::Rc;
 
 /// What the clauses of a `switch` do not do.

@@ -12,8 +12,8 @@ use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::tree::{Coercion, Comprehension, Expr, ExprKind, Init, InitList};
 use crate::types::{AggregateId, Alias, Array, Kind, Ty, TyKind};
+use hashbrown::HashMap;
 use std::collections::BTreeMap;
-use std::collections::HashMap;
 
 /// One part of braces: where it goes, and what.
 type Item = (Vec<Designator>, ast::Expr);

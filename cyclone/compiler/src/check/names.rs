@@ -13,7 +13,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{GlobalId, LocalId};
 use crate::types::{AggregateId, DatatypeId, EnumId, Quals, Ty, TyVar};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// What an ordinary name stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -20,7 +20,7 @@ use crate::types::unify::unify;
 use crate::types::{
     AggregateId, Alias, Constraint, DatatypeId, Kind, Pointer, Quals, Signedness, Ty, TyKind, TyVar, TyVarInfo,
 };
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// How the part that a pattern matches is reached.
 #[derive(Clone, Copy)]

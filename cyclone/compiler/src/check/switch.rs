@@ -9,7 +9,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Clause, Expr, ExprKind, Init, LocalId, Pattern, PatternKind, Stmt, StmtKind, Switch};
 use crate::types::{Ty, TyKind, TyVar};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// What `fallthru` needs to know of the clause it goes to.
 #[derive(Debug, Clone, Default)]

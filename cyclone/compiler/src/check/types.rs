@@ -11,7 +11,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::types::unify::kind_fits;
 use crate::types::{Alias, Array, Kind, Member, Pointer, Signedness, Ty, TyKind, TyVar};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Where a type stands: what the parts that are not written become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -12,7 +12,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::types::unify::kind_fits;
 use crate::types::{AggregateId, Alias, DatatypeId, EnumId, Kind, Ty, TyKind, TyVar, TyVarInfo};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// What is known while a type is read.
 #[derive(Debug, Default)]

@@ -61,6 +61,8 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
     if options.time {
         eprintln!("{}: {lines} lines,{}", file.display(), times.text);
     }
+    // The process ends soon after: to free each node of the trees first would take as long as a phase.
+    std::mem::forget((unit, program));
     match (failed, c) {
         (true, _) => Outcome::Failed,
         (false, Some(text)) => Outcome::C(text),

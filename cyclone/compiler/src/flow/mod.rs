@@ -51,10 +51,10 @@ use crate::diagnostics::{Code, Diagnostic, Severity};
 use crate::source::Span;
 use crate::tree::{Function, LabelId, Local, LocalId, Program};
 use crate::types::{FnAttributes, Ty, TyKind};
+use hashbrown::HashMap;
 use remaining::{Reasons, Remaining};
 use shape::{Leaf, Shapes};
 use state::State;
-use std::collections::HashMap;
 use std::rc::Rc;
 use value::{Level, Place, Root, Value};
 

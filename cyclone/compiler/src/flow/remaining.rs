@@ -7,7 +7,7 @@ use super::value::{Level, Value};
 use super::walk;
 use crate::source::Span;
 use crate::tree::{Check, Checks, Coercion, Expr, ExprKind, Function};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// A check that is left.
 #[derive(Clone, Debug)]

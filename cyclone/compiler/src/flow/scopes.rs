@@ -7,7 +7,7 @@
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::tree::{Block, Clause, Function, LabelId, LocalId, Pattern, PatternKind, RegionKind, Stmt, StmtKind};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Checks the jumps of a function. For each label: the variables of patterns, aliases and opened regions whose scope it is in.
 pub(super) fn check(function: &Function, diagnostics: &mut Vec<Diagnostic>) -> HashMap<LabelId, Vec<LocalId>> {

@@ -5,7 +5,7 @@ use crate::ownership;
 use crate::source::Span;
 use crate::tree::Declarations;
 use crate::types::{Ty, TyKind, TyVar, Types};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::rc::Rc;
 
 /// What the parts of a value of a type are.

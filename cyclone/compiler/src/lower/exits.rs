@@ -8,7 +8,7 @@ use super::function::Body;
 use crate::tree::{
     Block, Call, Expr, ExprKind, Init, LabelId, LocalId, Pattern, PatternKind, RegionKind, Stmt, StmtKind,
 };
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 use std::fmt::Write;
 
 /// Something on the run-time stack.

@@ -14,7 +14,7 @@ use crate::tree::{
     Block, Expr, ExprKind, Function, GlobalId, Init, LabelId, Local, LocalId, Region, RegionKind, Stmt, StmtKind,
 };
 use crate::types::{Ty, TyKind, TyVar, Types, children};
-use std::collections::{HashMap, HashSet};
+use hashbrown::{HashMap, HashSet};
 use std::fmt::Write;
 
 /// Arrays of so many elements and fewer could be kept in registers by C compilers; larger ones are memory, and stay as they are.

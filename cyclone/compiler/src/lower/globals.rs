@@ -9,7 +9,7 @@ use super::{Lower, names};
 use crate::symbol::Symbol;
 use crate::tree::{CBody, Function, Global, GlobalId, Init, Linkage};
 use crate::types::{FnAttributes, Function as FunctionType, Ty, TyKind};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::fmt::Write;
 
 /// How the attribute of [`inline_header`] begins, with its argument.
@@ -226,6 +226,6 @@ fn inline_header(attributes: &FnAttributes) -> Option<&'static str> {
 }
 
 /// The last parts of the names of C's functions and variables.
-pub fn c_names(globals: &[Global]) -> std::collections::HashSet<&'static str> {
+pub fn c_names(globals: &[Global]) -> hashbrown::HashSet<&'static str> {
     globals.iter().filter(|global| global.linkage == Linkage::C).map(|global| names::last_part(global.name)).collect()
 }

@@ -9,7 +9,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::Field;
 use crate::types::{AggregateId, DatatypeId, Ty, TyKind};
-use std::collections::HashSet;
+use hashbrown::HashSet;
 use std::fmt::Write;
 
 /// What has to be written.

@@ -47,8 +47,9 @@ use crate::source::{Source, Span};
 use crate::symbol::Symbol;
 use crate::tree::{GlobalId, LocalId, Program};
 use crate::types::{AggregateId, DatatypeId};
+use hashbrown::{HashMap, HashSet};
 use shapes::{C, Shapes};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// What the C text says about places in the source.

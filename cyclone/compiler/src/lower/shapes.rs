@@ -11,7 +11,7 @@ use super::Lower;
 use crate::ast::{FloatSize, IntSize};
 use crate::tree::Field;
 use crate::types::{AggregateId, DatatypeId, Function, Kind, Signedness, Ty, TyKind, TyVar};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 use std::rc::Rc;
 
 /// The number of a shape.

@@ -22,7 +22,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::lex::{Tok, Token};
 use crate::source::{Source, Span};
 use crate::symbol::Symbol;
-use std::collections::HashSet;
+use hashbrown::HashSet;
 
 /// Nested constructs past this are an error.
 pub const DEPTH_LIMIT: u32 = 400;

@@ -26,7 +26,8 @@ pub mod unify;
 use crate::ast::{FloatSize, IntSize};
 use crate::source::Span;
 use crate::symbol::Symbol;
-use std::collections::HashMap;
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use std::hash::BuildHasher;
 
 /// A type, effect, qualifier, boolean, bound or number at the level of types.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -330,7 +331,9 @@ enum Undo {
 #[derive(Debug, Default)]
 pub struct Types {
     terms: Vec<TyKind>,
-    numbers: HashMap<TyKind, Ty>,
+    /// The hash and number of each term.
+    numbers: HashTable<(u64, Ty)>,
+    hasher: DefaultHashBuilder,
     evars: Vec<EvarInfo>,
     vars: Vec<TyVarInfo>,
     undo: Vec<Undo>,
@@ -340,12 +343,15 @@ pub struct Types {
 impl Types {
     /// The number of a term. Joins of effects are made by [`Types::join`].
     pub fn make(&mut self, kind: TyKind) -> Ty {
-        if let Some(&known) = self.numbers.get(&kind) {
+        let hash = self.hasher.hash_one(&kind);
+        let terms = &self.terms;
+        let same = |&(other, ty): &(u64, Ty)| other == hash && terms[ty.0 as usize] == kind;
+        if let Some(&(_, known)) = self.numbers.find(hash, same) {
             return known;
         }
         let ty = Ty(self.terms.len() as u32);
-        self.terms.push(kind.clone());
-        self.numbers.insert(kind, ty);
+        self.terms.push(kind);
+        self.numbers.insert_unique(hash, (hash, ty), |&(hash, _)| hash);
         ty
     }
 

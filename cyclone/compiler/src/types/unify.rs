@@ -5,7 +5,7 @@
 //! functions are compared up to renaming.
 
 use super::{Alias, Evar, Function, Kind, Ty, TyKind, TyVar, Types, children};
-use std::collections::HashMap;
+use hashbrown::HashMap;
 
 /// Why two terms cannot be made equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
