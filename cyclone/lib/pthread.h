@@ -1,4 +1,5 @@
-// Threads, mutexes and condition variables. A thread ends when its function returns or throws.
+// Threads, mutexes and condition variables. A thread ends when its function returns or throws. A program that was not built
+// with -fthreads has no threads: pthread_create throws Core::Failure.
 
 #ifndef _PTHREAD_H_
 #define _PTHREAD_H_

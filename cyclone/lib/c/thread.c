@@ -1,4 +1,6 @@
-/* Threads. An exception that a thread's function throws and does not catch is reported and ends the thread with NULL. */
+/* Threads. An exception that a thread's function throws and does not catch is reported and ends the thread with NULL. Programs
+   that were not built with -fthreads have none: their counts are not atomic, and their collector would not see a thread's
+   stack. */
 #define _GNU_SOURCE
 #if defined(_CYC_THREADS) && !defined(_CYC_NO_GC)
 #define GC_THREADS
@@ -8,6 +10,8 @@
 #include <sched.h>
 
 #include "native.h"
+
+#ifdef _CYC_THREADS
 
 struct start {
   void *(*function)(void *);
@@ -39,6 +43,15 @@ int Cyc_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void
     _cyc_free(start);
   return error;
 }
+
+#else
+
+int Cyc_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument) {
+  (void)thread, (void)attributes, (void)function, (void)argument;
+  _cyc_fail("pthread_create: the program was built without -fthreads");
+}
+
+#endif
 
 int Cyc_pthread_join(pthread_t thread, void **result) { return pthread_join(thread, result); }
 int Cyc_pthread_yield(void) { return sched_yield(); }
