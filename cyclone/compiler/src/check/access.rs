@@ -492,6 +492,10 @@ impl Checker<'_> {
                     fields.any(|field| field.quals.is_const || self.has_const_member(field.ty, depth - 1))
                 })
             }
+            TyKind::Constructor(id, index, _) => {
+                let constructor = &self.declarations.datatype(*id).constructors[*index as usize];
+                constructor.params.iter().any(|param| param.quals.is_const)
+            }
             TyKind::Tuple(members) if depth > 0 => {
                 members.iter().any(|member| member.quals.is_const || self.has_const_member(member.ty, depth - 1))
             }

@@ -180,6 +180,14 @@ impl Checker<'_> {
         let allocation = self.allocation_place(place, wanted.as_ref());
         let (element, count) = self.allocated(word, count, size);
         let mut zeroed = word == AllocWord::Calloc;
+        if let TyKind::Aggregate(id, _) = self.types.get(element)
+            && let Some(body) = &self.declarations.aggregate(*id).body
+            && !body.existentials.is_empty()
+        {
+            let shown = self.show(element);
+            let message = format!("`{shown}` binds types, which only `new` can give it");
+            return self.wrong(Code::WrongType, span, message);
+        }
         if !self.is_bits_only(element) {
             let many = matches!(count, Count::Many(_));
             if many && !self.is_zeroable(element) {

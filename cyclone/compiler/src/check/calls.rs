@@ -42,6 +42,10 @@ impl Checker<'_> {
                 Some(Value::Constructor(id, index)) => {
                     // A structure of the same name is meant where only it takes so many.
                     let takes = self.declarations.datatype(id).constructors[index as usize].params.len();
+                    if takes == 0 && arguments.is_empty() {
+                        let name = path.name;
+                        return self.wrong(Code::WrongArguments, span, format!("constructor `{name}` takes no arguments: write it alone"));
+                    }
                     return match self.lookup_aggregate(path) {
                         Some(id) if takes != arguments.len() => self.struct_of(id, arguments, expected, span),
                         _ => self.construct(id, index, arguments, expected, span),
@@ -400,6 +404,7 @@ impl Checker<'_> {
                 Some(&ty) => self.formatted(argument, ty),
                 None => self.value(argument, function.varargs.as_ref().filter(|v| !v.inject).map(|v| v.ty)),
             };
+            self.check_consumed(&value);
             typed.push(value);
         }
         let Some(varargs) = &function.varargs else {
@@ -416,9 +421,7 @@ impl Checker<'_> {
             .into_iter()
             .map(|value| {
                 let value_span = value.span;
-                let value = self.coerce(value, varargs.ty, value_span);
-                self.check_consumed(&value);
-                value
+                self.coerce(value, varargs.ty, value_span)
             })
             .collect();
         Some(CallVarArgs { element: varargs.ty, args, inject: None })
@@ -467,7 +470,6 @@ impl Checker<'_> {
                 .collect();
             let value_span = value.span;
             let Some((index, value)) = self.inject(id, &own, value) else { continue };
-            self.check_consumed(&value);
             for (at, &arg) in own.iter().enumerate() {
                 if self.types.kind(arg) == Kind::Effect && !matches!(self.types.get(arg), TyKind::Evar(_)) {
                     regions[at].push(arg);

@@ -122,8 +122,26 @@ impl Checker<'_> {
     /// What is read from a place: arrays become pointers, functions are instantiated, unions are guarded.
     pub fn loaded(&mut self, place: Expr, expected: Option<Ty>) -> Expr {
         let place = self.guard_unions(place);
+        if matches!(place.kind, ExprKind::Deref(..) | ExprKind::Index(..) | ExprKind::Member(..)) && self.is_abstract(place.ty) {
+            let shown = self.show(place.ty);
+            return self.wrong(Code::Incomplete, place.span, format!("the size of `{shown}` is not known here"));
+        }
         let value = self.decay(place);
         self.instantiate_for(value, expected)
+    }
+
+    /// Whether the size of a structure is not known here: it is only declared, or ends with as many elements as a tag says.
+    fn is_abstract(&self, ty: Ty) -> bool {
+        let TyKind::Aggregate(id, _) = self.types.get(ty) else { return false };
+        match &self.declarations.aggregate(*id).body {
+            None => true,
+            Some(body) => body.fields.last().is_some_and(|last| match self.types.get(last.ty) {
+                TyKind::Array(array) => {
+                    array.len.is_some_and(|len| matches!(self.types.get(len), TyKind::Var(var) if !body.existentials.contains(var)))
+                }
+                _ => false,
+            }),
+        }
     }
 
     /// A place that is written to or whose address is taken. Anything else is reported.
@@ -307,6 +325,7 @@ impl Checker<'_> {
             let shown = self.show(ty);
             return self.wrong(Code::Incomplete, span, format!("`{shown}` has no size"));
         }
+        self.require_size(ty, span);
         let tag = expected.is_some_and(|ty| matches!(self.types.get(ty), TyKind::TagHandle(_)));
         let result = if tag {
             let number = self.types.size_number(ty);

@@ -129,8 +129,9 @@ impl Checker<'_> {
             return self.initialiser(only, ty);
         }
         let (entries, len) = self.array_entries(&mut items, &array, true);
+        let full = array.len.is_none_or(|have| matches!(self.types.get(have), TyKind::Nat(have) if *have == len));
         if let (true, Some(last)) = (self.is_true(array.zeroterm), items.parts.last())
-            && array.len.is_none()
+            && full
         {
             let zero = match entries.last_key_value() {
                 Some((_, Init::Value(value))) => is_zero(value) || matches!(value.kind, ExprKind::Null),

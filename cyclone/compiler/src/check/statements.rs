@@ -8,7 +8,7 @@ use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::symbol::Symbol;
-use crate::tree::{Block, Expr, LabelId, Stmt, StmtKind};
+use crate::tree::{Block, Expr, ExprKind, LabelId, Stmt, StmtKind};
 use crate::types::{Alias, Kind, Quals, Ty, TyKind, TyVar, TyVarInfo};
 
 /// The value that a statement expression ends with.
@@ -317,6 +317,12 @@ impl Checker<'_> {
             None => {
                 let shown = self.show(result);
                 let message = format!("the function returns a value of type `{shown}`");
+                if self.is_arithmetic(result) {
+                    // Any number is one; C leaves open which.
+                    self.warn(Code::WrongType, span, message);
+                    let zero = Expr { kind: ExprKind::Int(0), ty: self.int(), span };
+                    return StmtKind::Return(Some(self.number_to(zero, result)));
+                }
                 self.error(Code::WrongType, span, message);
                 StmtKind::Return(None)
             }
