@@ -165,7 +165,7 @@ fn statements_stand_where_they_have_a_meaning() {
     rejected("void f() { break; }", 1, "E0303");
     rejected("void f() { while (1) { } continue; }", 1, "E0303");
     rejected("void f() { return 1; }", 1, "E0200");
-    rejected("int f() { return; }", 1, "E0200");
+    rejected("int *f() { return; }", 1, "E0200");
     rejected("void f() { goto out; }", 1, "E0100");
     accepted(
         "int f(int n) { again: if (n > 3) { n--; goto again; } do { n++; } while (n < 2); for (int i = 0; i < 3; i++) n += i; return ({ int k = n; k + 1; }); }",
@@ -201,4 +201,53 @@ fn formats_are_checked() {
     rejected(&format!("{head}void f() {{ printf(\"%d\"); }}"), 2, "E0211");
     rejected(&format!("{head}void f() {{ printf(\"%s\", 1); }}"), 2, "E0200");
     rejected(&format!("{head}void f() {{ printf(\"%y\", 1); }}"), 2, "E0211");
+}
+
+#[test]
+fn a_unique_pointer_is_lent_to_a_call_that_gives_it_back() {
+    let head = "int length(int *`r p);\nint *`r same(int *`r p);\nint *`H kept;\n";
+    accepted(&format!("{head}int f(int *\\U`H p) {{ return length(p) + length(p); }}"));
+    accepted(&format!("{head}int f(int *@aqual(RESTRICTED)`H p) {{ return length(p); }}"));
+}
+
+#[test]
+fn structures_with_constant_members_are_covariant() {
+    let head = "struct tree<`r> { const struct tree<`r> *`r left; const int *`r key; };\n";
+    accepted(&format!(
+        "{head}const struct tree<`r+`s> *`r+`s wide(const struct tree<`r> *`r t, region_t<`s> s) {{ return t; }}"
+    ));
+    rejected(
+        "struct cell<`r> { int *`r key; };\nstruct cell<`r+`s> *`r wide(struct cell<`r> *`r t, region_t<`s> s) { return t; }",
+        2,
+        "E0200",
+    );
+}
+
+#[test]
+fn the_tag_of_a_datatype_is_a_number() {
+    accepted("datatype d { One, Two(int) }; int f(datatype d @v, datatype d @w) { return tagof(v) == tagof(w); }");
+    rejected("int f(int *p) { return tagof(p); }", 1, "E0200");
+}
+
+#[test]
+fn type_arguments_may_be_given_in_part() {
+    accepted(
+        "`b pick<`a,`b>(`a x, `b y) { return y; }
+         int f(`b g<`b>(int, `b)) { return g(1, 2); }
+         int h() { return f(pick@<int><>) + pick@<int, int>(1, 2); }",
+    );
+    rejected("`a id(`a x) { return x; }\nint f() { return id@<int, int>(1); }", 2, "E0202");
+}
+
+#[test]
+fn what_is_static_has_a_constant_value() {
+    rejected("int g();\nint x = g();", 2, "E0208");
+    rejected("int g();\nvoid f() { static int x = g(); }", 2, "E0208");
+}
+
+#[test]
+fn structures_whose_size_is_not_known_stay_where_they_are() {
+    rejected("struct s;\nvoid f(struct s *p) { *p; }", 2, "E0206");
+    rejected("struct s;\nint f() { return sizeof(struct s); }", 2, "E0206");
+    accepted("struct s; struct s *f(struct s *`H p) { return p; }");
 }

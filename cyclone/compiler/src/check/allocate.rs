@@ -113,12 +113,10 @@ impl Checker<'_> {
                     _ => {
                         let typed = self.value(value, element);
                         match element {
-                            Some(element) if !matches!(self.types.get(element), TyKind::Datatype(..)) => {
-                                match self.try_coerce(typed, element) {
-                                    Ok(typed) => typed,
-                                    Err(refusal) => refusal.0,
-                                }
-                            }
+                            Some(element) if self.fills(typed.ty, element) => match self.try_coerce(typed, element) {
+                                Ok(typed) => typed,
+                                Err(refusal) => refusal.0,
+                            },
                             _ => typed,
                         }
                     }
@@ -131,6 +129,15 @@ impl Checker<'_> {
                 let init = unwrap_aggregate(value);
                 Expr { kind: ExprKind::New(allocation, Box::new(init)), ty, span }
             }
+        }
+    }
+
+    /// Whether a new object of the wanted type is made from a value of another type: what is pointed to is not converted later.
+    fn fills(&self, value: Ty, element: Ty) -> bool {
+        match self.types.get(element) {
+            TyKind::Datatype(..) => false,
+            _ if self.is_arithmetic(element) => self.is_integral(value) == self.is_integral(element),
+            _ => true,
         }
     }
 

@@ -194,9 +194,6 @@ impl Checker<'_> {
         let mut complete = ty;
         let init = declarator.init.as_ref().map(|init| {
             let (init, ty) = self.initialiser(init, ty);
-            if context.has(Storage::Static) {
-                self.require_constant(&init);
-            }
             complete = ty;
             if context.has(Storage::Static) {
                 self.require_constant(&init);

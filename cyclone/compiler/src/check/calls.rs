@@ -44,7 +44,11 @@ impl Checker<'_> {
                     let takes = self.declarations.datatype(id).constructors[index as usize].params.len();
                     if takes == 0 && arguments.is_empty() {
                         let name = path.name;
-                        return self.wrong(Code::WrongArguments, span, format!("constructor `{name}` takes no arguments: write it alone"));
+                        return self.wrong(
+                            Code::WrongArguments,
+                            span,
+                            format!("constructor `{name}` takes no arguments: write it alone"),
+                        );
                     }
                     return match self.lookup_aggregate(path) {
                         Some(id) if takes != arguments.len() => self.struct_of(id, arguments, expected, span),
@@ -345,15 +349,16 @@ impl Checker<'_> {
         }
     }
 
-    /// A unique pointer in a place becomes an alias under a fresh region, one level deeper.
+    /// An owned pointer in a place becomes an alias under a fresh region, one level deeper.
     fn lend(&mut self, value: Expr, param: Ty) -> Result<(Expr, TyVar), Expr> {
         let (TyKind::Pointer(have), TyKind::Pointer(want)) =
             (self.types.get(value.ty).clone(), self.types.get(param).clone())
         else {
             return Err(value);
         };
-        let unique = matches!(self.types.get(have.aqual), TyKind::Aqual(Alias::Unique | Alias::Refcnt));
-        if !unique || !self.is_place(&value) || !self.is_unique_path(&value) {
+        let owned = !matches!(self.types.get(have.aqual), TyKind::Evar(_))
+            && self.types.alias_bound(have.aqual) != Alias::Aliasable;
+        if !owned || !self.is_place(&value) || !self.is_unique_path(&value) {
             return Err(value);
         }
         let level = self.level() + 1;

@@ -122,7 +122,9 @@ impl Checker<'_> {
     /// What is read from a place: arrays become pointers, functions are instantiated, unions are guarded.
     pub fn loaded(&mut self, place: Expr, expected: Option<Ty>) -> Expr {
         let place = self.guard_unions(place);
-        if matches!(place.kind, ExprKind::Deref(..) | ExprKind::Index(..) | ExprKind::Member(..)) && self.is_abstract(place.ty) {
+        if matches!(place.kind, ExprKind::Deref(..) | ExprKind::Index(..) | ExprKind::Member(..))
+            && self.is_abstract(place.ty)
+        {
             let shown = self.show(place.ty);
             return self.wrong(Code::Incomplete, place.span, format!("the size of `{shown}` is not known here"));
         }
@@ -136,9 +138,9 @@ impl Checker<'_> {
         match &self.declarations.aggregate(*id).body {
             None => true,
             Some(body) => body.fields.last().is_some_and(|last| match self.types.get(last.ty) {
-                TyKind::Array(array) => {
-                    array.len.is_some_and(|len| matches!(self.types.get(len), TyKind::Var(var) if !body.existentials.contains(var)))
-                }
+                TyKind::Array(array) => array.len.is_some_and(
+                    |len| matches!(self.types.get(len), TyKind::Var(var) if !body.existentials.contains(var)),
+                ),
                 _ => false,
             }),
         }

@@ -413,6 +413,14 @@ impl Checker<'_> {
 
     /// `S(a, b)`: a structure from its members in order.
     pub fn struct_of(&mut self, id: AggregateId, arguments: &[ast::Expr], expected: Option<Ty>, span: Span) -> Expr {
+        let aggregate = self.declarations.aggregate(id);
+        if let Some(takes) = aggregate.body.as_ref().map(|body| body.fields.len())
+            && !aggregate.is_union
+            && takes > arguments.len()
+        {
+            let have = arguments.len();
+            return self.wrong(Code::WrongArguments, span, format!("the structure has {takes} members, not {have}"));
+        }
         let items = Items { parts: arguments.iter().map(|argument| (&[][..], argument)).collect(), at: 0 };
         let (ty, _) = self.aggregate_for(id, expected);
         let init = self.list_for(items, ty, span);

@@ -40,7 +40,9 @@ impl Analysis<'_, '_> {
             }
             self.release(value, arg.span);
             let Some(place) = taken else { continue };
-            if is_alias(arg) || (!attributes.consume.contains(&index) && self.shapes.is_owned_pointer(path_type(arg))) {
+            // What becomes aliasable for good has no owner any more.
+            let stays_owned = self.shapes.is_owned_pointer(path_type(arg)) && self.shapes.is_owned_pointer(arg.ty);
+            if is_alias(arg) || (!attributes.consume.contains(&index) && stays_owned) {
                 self.returned(&place, path_type(arg));
             }
         }
