@@ -206,3 +206,64 @@ fn what_is_always_null_is_an_error() {
     rejected("int f() { int *p = NULL;\nreturn *p; }", "2: E0327");
     rejected("int f(int *p) { if (p) return 0;\nreturn *p; }", "2: E0327");
 }
+
+#[test]
+fn indices_below_the_number_of_elements_are_not_tested() {
+    left("int f(int ?a) { int s = 0; for (unsigned i = 0; i < numelts(a); i++) s += a[i]; return s; }", 0, "");
+    left("int f(int ?a) { int s = 0; for (int i = 0; i < numelts(a); i++) s += a[i]; return s; }", 0, "");
+    left(
+        "int f(int n) { int ?a = calloc((unsigned long)n, sizeof(int)); for (int i = 0; i < n; i++) a[i] = i; return n; }",
+        0,
+        "",
+    );
+    left("int f(int n) { int ?a = new {for i < 9 : n}; for (int i = 8; i >= 0; i--) a[i] = i; return a[8]; }", 0, "");
+    left(
+        "int f(int k) { int a[10] = {for i < 10 : 0}; int s = 0; for (int i = 0; i < 10; i++) s += a[i]; return s; }",
+        0,
+        "",
+    );
+    left("int f(int ?a, int k) { return a[k] + a[k]; }", 1, "bounds");
+    left("int f(int ?a, int k) { a[4] = 1; return a[2] + a[3]; }", 1, "bounds");
+    left("int f(int ?a, int k) { if (k < 0 || k >= numelts(a)) return 0; return a[k]; }", 0, "");
+}
+
+#[test]
+fn what_changes_is_tested_again() {
+    left("int f(int ?a, int k) { int s = a[k]; k++; return s + a[k]; }", 2, "bounds");
+    left("int f(int ?a, int k) { int s = a[k]; a++; return s + a[k]; }", 2, "bounds");
+    left("int f(int ?`r a, int ?`r b, int k) { int s = a[k]; a = b; return s + a[k]; }", 2, "bounds");
+    left(
+        "int f(int ?a) { int s = 0; for (int i = 0; i < numelts(a); i++) { s += a[i]; i += 2; s += a[i]; } return s; }",
+        1,
+        "bounds",
+    );
+    left(
+        "int f(int n) { int ?a = calloc((unsigned long)n, sizeof(int)); n++; for (int i = 0; i < n; i++) a[i] = i; return n; }",
+        1,
+        "bounds",
+    );
+    left(
+        "int f(int n) { int ?a = calloc((unsigned long)n, sizeof(int)); for (int i = 0; i <= n; i++) a[i] = i; return n; }",
+        1,
+        "bounds",
+    );
+    left("void g(int *); int f(int ?a, int k) { int s = a[k]; g(&k); return s + a[k]; }", 2, "bounds");
+    left("int f(int ?a, int n) { int s = 0; for (int i = n; i < 10; i++) s += a[i]; return s; }", 1, "bounds");
+    left("int f(int ?a) { for (int i = 5; i < numelts(a); i--) a[i] = 1; return 0; }", 0, "");
+    left("int f(int ?a, unsigned n) { for (int i = 5; i < n; i--) a[i] = 1; return 0; }", 1, "bounds");
+    left(
+        "int f(int ?a, int n) { if (n > numelts(a)) return 0; for (int i = 0; i != n; i++) a[i] = 1; return 0; }",
+        1,
+        "bounds",
+    );
+    left(
+        "int f(int ?a, int k) { try { k = a[k] ? 0 : 5; stop(); k = 50; } catch { default: break; } return a[k]; }",
+        2,
+        "bounds",
+    );
+    left(
+        "int f(int n) { int a[10] = {for i < 10 : 0}; for (int i = 0; i < 10; i++) { int k; a[k] = 1; k = 3; } return n; }",
+        1,
+        "bounds",
+    );
+}

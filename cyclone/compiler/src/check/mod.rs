@@ -24,6 +24,7 @@
 //! | [`init`], [`allocate`] | initialisers; `new`, `malloc` |
 //! | [`statements`] | statements but those with patterns |
 //! | [`patterns`] | patterns |
+//! | `aggregate_patterns` | patterns of structures and tuples |
 //! | [`switch`] | `switch`, `try`, `let`, `fallthru` |
 //! | [`exhaustive`] | what clauses do not cover, and which no value reaches |
 //! | [`effects`] | which regions are live here; constraints |
@@ -42,6 +43,7 @@
 //! zero-terminated false, types `void *`'s word is never guessed: an unknown type is an `int`.
 
 pub mod access;
+mod aggregate_patterns;
 pub mod aggregates;
 pub mod agree;
 pub mod allocate;

@@ -12,9 +12,11 @@
 //! | `scopes` | before all else: jumps into scopes, `break`s that fall into the next clause |
 //! | `statements` | statements, loops, jumps, `try` |
 //! | `expressions` | expressions: values and places, consumption |
+//! | `assignments` | what stores: assignments, steps, swaps |
 //! | `conditions` | conditions: what is known if one holds, and if it does not |
 //! | `calls` | calls, initial values, allocation |
 //! | `bindings` | patterns, aliases: what they take and give back at the end of their scope |
+//! | `bounds` | after all else: indices that are within bounds |
 //! | [`remaining`] | the checks that are left, with the reason, for `--explain-checks` |
 //!
 //! # Loops
@@ -35,7 +37,9 @@
 //! variables, aliases and opened regions give it back at the end of their scope, if neither they nor the place have changed since,
 //! which names show ([`value::Value::Named`]). Parameters that are not consumed must have their first value at every return.
 
+mod assignments;
 mod bindings;
+mod bounds;
 mod calls;
 mod conditions;
 mod expressions;
@@ -71,6 +75,7 @@ pub fn analyse(program: &mut Program, options: Options, diagnostics: &mut Vec<Di
     let mut shapes = Shapes::new(&mut program.types, &program.declarations);
     for function in &mut program.functions {
         let reasons = Analysis::function(&mut shapes, function, options, diagnostics);
+        bounds::prove(function, shapes.types);
         remaining::collect(function, &reasons, &mut remaining);
     }
     // What is always NULL often is so only because of another mistake.

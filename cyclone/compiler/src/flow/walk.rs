@@ -1,10 +1,20 @@
-//! Every expression of a function, from the outside in.
+//! Every expression of a function or of a part of it, from the outside in.
 
 use crate::tree::{Block, Clause, Expr, ExprKind, Function, Init, Pattern, PatternKind, RegionKind, Stmt, StmtKind};
 
 /// Calls `visit` for each expression of a function's body, an outer one before those in it.
 pub fn expressions<'t>(function: &'t Function, visit: &mut dyn FnMut(&'t Expr)) {
     block(&function.body, visit);
+}
+
+/// Calls `visit` for each expression of a statement.
+pub fn in_statement<'t>(inner: &'t Stmt, visit: &mut dyn FnMut(&'t Expr)) {
+    statement(inner, visit);
+}
+
+/// Calls `visit` for an expression and each one in it.
+pub fn in_expression<'t>(inner: &'t Expr, visit: &mut dyn FnMut(&'t Expr)) {
+    expression(inner, visit);
 }
 
 fn block<'t>(block: &'t Block, visit: &mut dyn FnMut(&'t Expr)) {
