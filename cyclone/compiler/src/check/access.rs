@@ -310,7 +310,7 @@ impl Checker<'_> {
     }
 
     /// A member of a tagged union that is not written as a whole is checked to be the one last written.
-    fn guard_tagged(&mut self, place: Expr) -> Expr {
+    pub(super) fn guard_tagged(&mut self, place: Expr) -> Expr {
         match place.kind {
             ExprKind::Member(base, index) if matches!(self.union_of(&base), Some((_, true))) => {
                 Expr { kind: ExprKind::TaggedMember(base, index, Check::Needed), ty: place.ty, span: place.span }

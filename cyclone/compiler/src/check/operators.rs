@@ -265,9 +265,15 @@ impl Checker<'_> {
         self.wrong(Code::WrongType, pointer.span, format!("`{shown}` is never NULL"))
     }
 
+    /// A place that is read before it is written: a member of a union is there to be read.
+    fn read_place(&mut self, expr: &ast::Expr) -> Expr {
+        let place = self.place(expr);
+        self.guard_tagged(place)
+    }
+
     /// `left = right`, `left += right`
     pub fn assign(&mut self, operator: Option<BinOp>, left: &ast::Expr, right: &ast::Expr, span: Span) -> Expr {
-        let place = self.place(left);
+        let place = if operator.is_some() { self.read_place(left) } else { self.place(left) };
         let ty = place.ty;
         if let TyKind::Array(_) = self.types.get(ty) {
             self.value(right, None);
@@ -332,7 +338,7 @@ impl Checker<'_> {
     }
 
     fn step(&mut self, operand: &ast::Expr, up: bool, postfix: bool, span: Span) -> Expr {
-        let place = self.place(operand);
+        let place = self.read_place(operand);
         self.check_writable(&place, operand.span);
         self.settle_number(&place);
         let ty = place.ty;
@@ -360,8 +366,8 @@ impl Checker<'_> {
 
     /// `left :=: right`
     pub fn swap(&mut self, left: &ast::Expr, right: &ast::Expr, span: Span) -> Expr {
-        let a = self.place(left);
-        let b = self.place(right);
+        let a = self.read_place(left);
+        let b = self.read_place(right);
         self.check_writable(&a, left.span);
         self.check_writable(&b, right.span);
         if matches!(a.kind, ExprKind::Error) || matches!(b.kind, ExprKind::Error) {
