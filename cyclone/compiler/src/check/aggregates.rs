@@ -219,7 +219,10 @@ impl Checker<'_> {
             let want = if last { Kind::Any } else { Kind::Memory };
             let (ty, quals) = self.read(&field.ty, want, Position::Heap);
             let ty = self.with_fn_attributes(ty, &field.attributes);
-            if !last || !matches!(self.types.get(ty), TyKind::Aggregate(..)) {
+            // The last member may be abstract, so that the whole is, but no structure is part of itself.
+            let may_be_abstract =
+                last && matches!(self.types.get(ty), TyKind::Aggregate(id, _) if !self.is_being_read(*id));
+            if !may_be_abstract {
                 self.require_size(ty, span);
             }
             let width = field.width.as_ref().and_then(|width| self.bit_width(width, ty));

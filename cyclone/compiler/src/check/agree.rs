@@ -29,6 +29,15 @@ impl Checker<'_> {
                 later.ty = earlier_ty;
             }
         }
+        let is_variable = !matches!(self.types.get(later.ty), TyKind::Function(_));
+        if is_variable && later.is_defined && !later.attributes.is_empty() {
+            let before = &self.declarations.global(id).attributes;
+            if later.attributes.iter().any(|attribute| !before.contains(attribute)) {
+                let message = format!("`{}` has other attributes in an earlier declaration", later.name);
+                let error = Diagnostic::error(Code::Redeclared, later.span, message);
+                self.diagnostics.push(error.with(first, "first declared here"));
+            }
+        }
         if later.linkage == Linkage::Internal && self.declarations.global(id).linkage == Linkage::External {
             let message = format!("`{}` is `static` here and was not before", later.name);
             let error = Diagnostic::error(Code::Redeclared, later.span, message);

@@ -33,6 +33,10 @@ impl Checker<'_> {
     /// A set of regions.
     pub fn read_effect(&mut self, ty: &ast::Type, position: Position) -> Ty {
         let (effect, _) = self.read(ty, Kind::Effect, position);
+        if let TyKind::Owned(_) = self.types.get(effect) {
+            let message = "`U` and `RC` are no regions here; write an alias qualifier instead";
+            self.error(Code::WrongKind, ty.span, message);
+        }
         self.types.join([effect])
     }
 
@@ -405,7 +409,7 @@ impl Checker<'_> {
         let incomplete = match self.types.get(head) {
             TyKind::Void => true,
             TyKind::Function(_) => true,
-            TyKind::Aggregate(id, _) => self.declarations.aggregate(*id).body.is_none() && !self.is_being_read(*id),
+            TyKind::Aggregate(id, _) => self.declarations.aggregate(*id).body.is_none(),
             TyKind::Datatype(..) => true,
             TyKind::Array(array) => return self.require_size(array.element, span),
             _ => false,

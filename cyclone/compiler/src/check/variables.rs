@@ -101,12 +101,8 @@ impl Checker<'_> {
                 let current = self.current_region;
                 return self.make(TyKind::Var(current));
             }
-            "`U" | "`RC" => {
-                let message =
-                    format!("`{}` can only stand after a pointer; write an alias qualifier instead", var.name);
-                self.error(Code::Unsupported, var.span, message);
-                return self.make(TyKind::Error);
-            }
+            "`U" => return self.make(TyKind::Owned(Alias::Unique)),
+            "`RC" => return self.make(TyKind::Owned(Alias::Refcnt)),
             _ => {}
         }
         let in_prototype =

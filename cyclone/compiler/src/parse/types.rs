@@ -458,6 +458,10 @@ impl Parser<'_> {
         if name.is_none() && body.is_none() {
             return self.unexpected("a name or `{`");
         }
+        let mut attributes = attributes;
+        if body.is_some() {
+            attributes.extend(self.attributes()?);
+        }
         Ok(TypeKind::Aggregate(Box::new(Aggregate { is_union, is_tagged, name, args, body, attributes })))
     }
 

@@ -257,6 +257,9 @@ pub enum TyKind {
 
     /// `` `H ``.
     Heap,
+    /// `` `U `` and `` `RC `` as an argument for a region: where the parameter is a pointer's region, that pointer is one into the heap
+    /// with this alias qualifier. No pointer has it as its region.
+    Owned(Alias),
     /// A set of regions: flat, sorted, without repetition, never of one element; empty is `{}`.
     Join(Vec<Ty>),
     /// ``regions(`a)``; of a known type it is replaced by the type's regions.
@@ -465,6 +468,7 @@ impl Types {
                         work.extend(self.regions(of));
                     }
                 }
+                TyKind::Owned(_) => set.push(self.make(TyKind::Heap)),
                 TyKind::Opaque(name, kind, args) => {
                     let (name, kind, args) = (*name, *kind, args.clone());
                     let args = args.into_iter().map(|arg| self.resolve(arg)).collect();
@@ -498,6 +502,7 @@ impl Types {
                 Kind::Int | Kind::Aqual | Kind::Bool | Kind::Bound => {}
             },
             TyKind::Heap | TyKind::RegionsOf(_) | TyKind::Opaque(_, Kind::Effect, _) => out.push(ty),
+            TyKind::Owned(_) => out.push(self.make(TyKind::Heap)),
             TyKind::Join(parts) => out.extend(parts),
             TyKind::Pointer(pointer) => {
                 out.push(pointer.region);
@@ -552,7 +557,7 @@ impl Types {
                 TyKind::Fat => Kind::Memory,
                 _ => Kind::Boxed,
             },
-            TyKind::Heap | TyKind::Join(_) | TyKind::RegionsOf(_) => Kind::Effect,
+            TyKind::Heap | TyKind::Owned(_) | TyKind::Join(_) | TyKind::RegionsOf(_) => Kind::Effect,
             TyKind::Aqual(_) | TyKind::AqualsOf(_) => Kind::Aqual,
             TyKind::True | TyKind::False => Kind::Bool,
             TyKind::Fat | TyKind::Thin(_) => Kind::Bound,
@@ -597,6 +602,10 @@ impl Types {
                     &mut pointer.autoreleased,
                 ] {
                     *part = self.rebuild(*part, replace);
+                }
+                if let TyKind::Owned(alias) = *self.get(pointer.region) {
+                    pointer.region = self.make(TyKind::Heap);
+                    pointer.aqual = self.make(TyKind::Aqual(alias));
                 }
             }
             TyKind::Array(array) => {

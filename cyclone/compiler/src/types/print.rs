@@ -68,6 +68,8 @@ impl Printer<'_> {
             TyKind::TagHandle(of) => format!("tag_t<{}>", self.show(*of)),
             TyKind::AqualHandle(of) => format!("aqual_t<{}>", self.show(*of)),
             TyKind::Heap => "`H".to_owned(),
+            TyKind::Owned(Alias::Refcnt) => "`RC".to_owned(),
+            TyKind::Owned(_) => "`U".to_owned(),
             TyKind::Join(parts) if parts.is_empty() => "{}".to_owned(),
             TyKind::Join(parts) => {
                 let parts: Vec<String> = parts.iter().map(|&part| self.show(part)).collect();
