@@ -29,6 +29,8 @@ struct sink {
 };
 
 static void put(struct sink *sink, const char *text, size_t length) {
+  if (length == 0)
+    return;
   if (sink->stream) {
     if (length == 1 ? putc_unlocked((unsigned char)*text, sink->stream) == EOF
                     : fwrite_unlocked(text, 1, length, sink->stream) != length)
@@ -44,8 +46,7 @@ static void pad(struct sink *sink, size_t count) {
   static const char spaces[] = "                                ";
   for (; count > sizeof spaces - 1; count -= sizeof spaces - 1)
     put(sink, spaces, sizeof spaces - 1);
-  if (count)
-    put(sink, spaces, count);
+  put(sink, spaces, count);
 }
 
 /* One conversion: what stands between % and its letter. */
@@ -272,8 +273,7 @@ static const char *format(struct sink *sink, struct _cyc_fat text, struct _cyc_f
   while (in.at < in.end && !in.error) {
     const char *percent = memchr(in.at, '%', (size_t)(in.end - in.at));
     const char *stop = percent ? percent : in.end;
-    if (stop > in.at)
-      put(sink, in.at, (size_t)(stop - in.at));
+    put(sink, in.at, (size_t)(stop - in.at));
     in.at = stop;
     if (!percent)
       break;

@@ -31,7 +31,8 @@ CYC_STRING_LINKAGE struct _cyc_fat Cyc_strcpy(struct _cyc_fat dest, struct _cyc_
   _cyc_size length = _cyc_text_length(src);
   if (_cyc_unlikely(length >= _cyc_fat_count(dest, 1)))
     _cyc_invalid("strcpy");
-  __builtin_memmove(dest.curr, src.curr, length);
+  if (length)
+    __builtin_memmove(dest.curr, src.curr, length);
   dest.curr[length] = 0;
   return dest;
 }

@@ -168,7 +168,7 @@ struct _cyc_fat Cyc_substring(struct _cyc_fat s, int offset, size_t n) { return 
 struct _cyc_fat Cyc_rreplace_suffix(struct _cyc_region *region, struct _cyc_fat s, struct _cyc_fat suffix,
                                     struct _cyc_fat other) {
   size_t n = length(s), suffix_length = length(suffix), other_length = length(other);
-  if (suffix_length > n || memcmp(text(s) + (n - suffix_length), text(suffix), suffix_length) != 0)
+  if (suffix_length > n || (suffix_length && memcmp(text(s) + (n - suffix_length), text(suffix), suffix_length) != 0))
     _cyc_invalid("replace_suffix");
   size_t stem = n - suffix_length;
   struct _cyc_fat made = make(region, text(s), stem, stem + other_length + 1);
