@@ -3,6 +3,7 @@
 use ebb_cyclone::check::{Dialect, check};
 use ebb_cyclone::diagnostics::Severity;
 use ebb_cyclone::driver::parse_text;
+use ebb_cyclone::types::TyKind;
 use ebb_cyclone::types::print::show;
 
 /// Each error as `line: code`, and the declared globals with their types.
@@ -153,6 +154,23 @@ fn regions_are_accessed_while_they_are_live() {
     accepted("struct K; int f() { region r; int *`r p = rnew(r) 3; return *p; }");
     rejected("int *q; int f() { region r; q = rnew(r) 3; return 0; }", &["1: E0200"]);
     rejected("void g(int *`r p : single(`r)); void f(int *`r+`s p) { g(p); }", &["1: E0401"]);
+}
+
+#[test]
+fn in_the_old_dialect_functions_consume_what_is_owned() {
+    let consumed = |text: &str, dialect| {
+        let mut unit = parse_text("test.cyc", text.to_owned());
+        let program = check(&unit.source, &unit.items, dialect, &mut unit.diagnostics);
+        assert!(unit.diagnostics.is_empty(), "{:?}", unit.diagnostics);
+        match program.types.get(program.declarations.globals[0].ty) {
+            TyKind::Function(function) => function.attributes.consume.clone(),
+            other => panic!("no function: {other:?}"),
+        }
+    };
+    let text = "void f(int *p, int *`U q, int *`RC r, int *`U s) __attribute__((noconsume(4)));";
+    assert_eq!(consumed(text, Dialect::Paper), [1, 2]);
+    assert_eq!(consumed(text, Dialect::One), []);
+    assert_eq!(consumed(&format!("__noinference__ {{ {text} }}"), Dialect::Paper), []);
 }
 
 #[test]

@@ -94,7 +94,11 @@ impl Checker<'_> {
                     self.items(items);
                 }
             },
-            Item::NoInference(items) => self.items(items),
+            Item::NoInference(items) => {
+                let before = std::mem::replace(&mut self.of_present_dialect, true);
+                self.items(items);
+                self.of_present_dialect = before;
+            }
             Item::ExternC(block) => self.extern_c(block),
             Item::Switch(_) => {}
         }

@@ -4,9 +4,9 @@
 //! inside of the function types among its parameters. Its effect, unless written, is all regions in it; the heap is part of every
 //! effect.
 
-use super::Checker;
 use super::types::{Position, constant_alias};
 use super::variables::{AnyKind, Prototype};
+use super::{Checker, Dialect};
 use crate::ast::{self, Quals};
 use crate::diagnostics::Code;
 use crate::source::Span;
@@ -67,11 +67,27 @@ impl Checker<'_> {
             attributes: FnAttributes::default(),
         };
         self.read_fn_attributes(function.attributes.iter().chain(attributes), &mut out);
+        if self.dialect == Dialect::Paper && !self.of_present_dialect {
+            self.consume_by_default(&mut out);
+        }
         self.reading.tags.truncate(tags);
         self.reading.depth -= 1;
         self.reading.in_function -= 1;
         self.pop_scope();
         out
+    }
+
+    /// In 0.8 a function consumes the unique and counted pointers that it gets, unless `noconsume` says otherwise.
+    fn consume_by_default(&mut self, function: &mut Function) {
+        for (at, param) in function.params.iter().enumerate() {
+            let aqual = self.types.aquals_of(param.ty);
+            let is_owned = self.types.alias_bound(aqual) != Alias::Aliasable;
+            let attributes = &mut function.attributes;
+            if is_owned && !attributes.noconsume.contains(&at) && !attributes.consume.contains(&at) {
+                attributes.consume.push(at);
+            }
+        }
+        function.attributes.consume.sort_unstable();
     }
 
     /// Tags first: the bounds of parameters before them may name them.

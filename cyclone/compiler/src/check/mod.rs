@@ -100,6 +100,7 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         names: names::Names::default(),
         reading: variables::Reading::default(),
         in_c: false,
+        of_present_dialect: false,
         in_c_include: false,
         c_bodies: Vec::new(),
         current_region: TyVar(0),
@@ -138,6 +139,8 @@ pub struct Checker<'a> {
     reading: variables::Reading,
     /// Inside of a block of C.
     in_c: bool,
+    /// Inside of `__noinference__`: the library's headers, which are written for 1.0 whatever the dialect of the program.
+    of_present_dialect: bool,
     /// The block is one whose functions have bodies in C.
     in_c_include: bool,
     /// Those bodies so far.
