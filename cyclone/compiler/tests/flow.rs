@@ -151,6 +151,8 @@ fn parameters_are_kept_unless_declared_consumed() {
 
 #[test]
 fn patterns_give_back_what_they_took() {
+    accepted("void f(own_t p) { { let q = p; look(q); } look(p); }");
+    rejected("void f(own_t p) __attribute__((consume(1))) { { let q = p; drop(q); }\nlook(p); }", "2: E0320");
     accepted("void f(owner_t o) { { let &Owner{.p = q, ...} = o; look(q); } look(o->p); }");
     rejected(
         "void f(owner_t o) __attribute__((consume(1))) { { let &Owner{.p = q, ...} = o; drop(q); }\nlook(o->p); }",

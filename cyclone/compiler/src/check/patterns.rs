@@ -48,6 +48,8 @@ pub struct Bindings {
     pub regions: Vec<TyVar>,
     /// What opened packages promise.
     pub constraints: Vec<Constraint>,
+    /// The type of an alias that is not what is asked for: the value has to be converted, where it is a whole `let`'s.
+    pub converted: Option<Ty>,
     /// The pattern, or a part of it, was wrong and has been reported.
     pub is_wrong: bool,
 }
@@ -71,6 +73,11 @@ impl Checker<'_> {
         let pattern = self.sub_pattern(pattern, ty, way, &mut bindings);
         self.pop_scope();
         self.set_level(outside);
+        let is_whole = matches!(pattern.kind, PatternKind::Alias(..));
+        if let Some(alias) = bindings.converted.filter(|_| !is_whole) {
+            let message = format!("`{}` is not what the pattern says that the alias is", self.show(alias));
+            self.error(Code::BadPattern, pattern.span, message);
+        }
         (pattern, bindings)
     }
 
@@ -486,8 +493,7 @@ impl Checker<'_> {
             let aqual = self.make(TyKind::Aqual(Alias::Aliasable));
             let alias = self.make(TyKind::Pointer(Pointer { region, aqual, ..pointer }));
             if !self.subtype(alias, wanted) {
-                let message = format!("`{}` cannot be aliased as `{}`", self.show(ty), self.show(wanted));
-                self.error(Code::BadPattern, span, message);
+                out.converted = Some(alias);
             }
         } else {
             self.error(Code::BadPattern, span, "an alias is made of a pointer, as a pointer");

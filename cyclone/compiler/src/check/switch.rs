@@ -1,5 +1,6 @@
 //! Statements with patterns: `switch`, `try .. catch`, `let`, `fallthru`.
 
+use super::coerce::wrap;
 use super::names::Value;
 use super::patterns::Bindings;
 use super::{Checker, ast, exhaustive};
@@ -7,8 +8,8 @@ use crate::diagnostics::Code;
 use crate::ownership;
 use crate::source::Span;
 use crate::symbol::Symbol;
-use crate::tree::{Clause, Expr, ExprKind, Init, LocalId, Pattern, PatternKind, Stmt, StmtKind, Switch};
-use crate::types::{Ty, TyKind, TyVar};
+use crate::tree::{Clause, Coercion, Expr, ExprKind, Init, LocalId, Pattern, PatternKind, Stmt, StmtKind, Switch};
+use crate::types::{Alias, Ty, TyKind, TyVar};
 use hashbrown::HashMap;
 
 /// What `fallthru` needs to know of the clause it goes to.
@@ -71,7 +72,9 @@ impl Checker<'_> {
         let value = self.value(value, None);
         self.check_consumed(&value);
         let mut out = Vec::new();
-        if let Some(name) = self.new_variable(pattern) {
+        if let Some(name) = self.new_variable(pattern)
+            && !self.may_be_owned(value.ty)
+        {
             let local = self.new_local(name, value.ty, ast::Quals::default(), pattern.span);
             self.bind_local(name, local);
             out.push(Stmt { kind: StmtKind::Declare(local, Some(Init::Value(value))), span });
@@ -88,6 +91,11 @@ impl Checker<'_> {
         self.set_level(outside + 1);
         self.bind_pattern(&bindings);
         if let PatternKind::Alias(local, region) = pattern.kind {
+            let wanted = self.body.as_ref().map(|body| body.locals[local.0 as usize].ty);
+            let value = match (bindings.converted, wanted) {
+                (Some(alias), Some(wanted)) => self.coerce(wrap(Coercion::Same, value, alias), wanted, pattern.span),
+                _ => value,
+            };
             let body = self.statements(rest);
             out.push(Stmt { kind: StmtKind::Alias { region, local, value, body }, span });
         } else {
@@ -101,6 +109,14 @@ impl Checker<'_> {
         }
         self.set_level(outside);
         out
+    }
+
+    /// Whether it may turn out that copying such a value consumes it: then its variable gives it back at the end of its scope.
+    fn may_be_owned(&mut self, ty: Ty) -> bool {
+        match self.types.get(ty) {
+            TyKind::Pointer(pointer) => !matches!(self.types.get(pointer.aqual), TyKind::Aqual(Alias::Aliasable)),
+            _ => self.is_owned(ty),
+        }
     }
 
     /// The name that a pattern gives to the whole value, if it does just that.

@@ -13,12 +13,25 @@ use std::rc::Rc;
 impl Analysis<'_, '_> {
     /// `let p = e;`
     pub(super) fn let_pattern(&mut self, pattern: &mut Pattern, value: &mut Expr) {
-        let place = match pattern.kind {
-            PatternKind::Bind(..) if is_local_path(value) => self.place(value, Use::Copy),
-            _ => None,
-        };
-        let place = place.unwrap_or_else(|| self.scrutinee(value));
+        if let PatternKind::Bind(local, None) = pattern.kind {
+            return self.bind_whole(local, value, pattern.ty, pattern.span);
+        }
+        let place = self.scrutinee(value);
         self.bind(pattern, Some(place), None);
+    }
+
+    /// `let x = e;`, converted or not: an owned pointer goes back at the end of the scope if `x` still has it.
+    fn bind_whole(&mut self, local: LocalId, value: &mut Expr, ty: Ty, span: Span) {
+        let from = below_conversions(value).ty;
+        if self.shapes.is_owned_pointer(from)
+            && self.shapes.is_owned_pointer(ty)
+            && let Some(place) = self.place_below_conversions(value)
+        {
+            let contents = self.matched(&Some(place.clone()), None, from);
+            return self.take_for_scope(local, from, Some(place), contents, GiveBackSort::Copy, span);
+        }
+        let contents = self.value(value, Use::Copy);
+        self.declare(local, contents);
     }
 
     /// Matches a pattern, as if it matched: its variables come to life. What is matched is in a tracked place, or has this value.

@@ -108,6 +108,9 @@ impl Prover<'_> {
             StmtKind::Let { pattern, value, .. } => {
                 self.expression(value);
                 self.bound(pattern);
+                if let PatternKind::Bind(local, None) = pattern.kind {
+                    self.assigned(local, value);
+                }
             }
             StmtKind::Alias { local, value, body, .. } => {
                 self.expression(value);
