@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! // expect: accept               it compiles, and
-//! // stdout: a line               it writes these lines,
+//! // stdout: a line               it writes these lines (blanks at their ends do not count),
 //! // exit: 1                      and ends with this code (0 if there is no such line)
 //!
 //! // expect: error E0301 line 7   it is rejected, with errors on these lines and no others
@@ -131,6 +131,11 @@ fn finish(command: &mut Command, scratch: &Path) -> Finished {
     Finished { exit, stdout: read(&stdout), stderr: read(&stderr) }
 }
 
+/// Lines without blanks at their ends, which a comment in a program cannot show.
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim_end).collect()
+}
+
 /// The errors about `file` in messages of the form that `--json` asks for.
 fn errors(messages: &str, file: &Path) -> BTreeSet<ErrorAt> {
     let values = messages.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
@@ -161,7 +166,7 @@ fn judge(program: &Program) -> Result<BTreeSet<ErrorAt>, String> {
             if ran.exit != Some(*exit) {
                 return Err(format!("exit code {:?}, not {exit}: {}", ran.exit, ran.stderr));
             }
-            if ran.stdout != *stdout {
+            if lines(&ran.stdout) != lines(stdout) {
                 return Err(format!("wrote {:?}, not {stdout:?}", ran.stdout));
             }
             Ok(BTreeSet::new())
