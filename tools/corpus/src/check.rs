@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use walkdir::WalkDir;
 
-use crate::execute::Library;
+use crate::execute::{Library, headers_of_the_original};
 use crate::passing::Results;
 use crate::process::{End, run};
 use crate::programs::Program;
@@ -31,6 +31,9 @@ pub fn stage(corpus: &Corpus, programs: &[Program], library: Library, results: &
     let checked = corpus.each("check", &sources, |source| {
         let mut arguments: Vec<OsString> = vec!["check".into(), "--plain".into()];
         arguments.extend(source.include.iter().flat_map(|include| ["-I".into(), corpus.checkout.join(include).into()]));
+        if library == Library::Original {
+            arguments.extend(headers_of_the_original(&corpus.checkout));
+        }
         arguments.push(corpus.checkout.join(&source.path).into());
         let arguments: Vec<_> = arguments.iter().map(OsString::as_os_str).collect();
         run(&corpus.cyc, &arguments, &corpus.checkout, File::open("/dev/null")?, corpus.limits)
@@ -56,21 +59,16 @@ pub fn stage(corpus: &Corpus, programs: &[Program], library: Library, results: &
 }
 
 fn sources(checkout: &Path, programs: &[Program], library: Library) -> Result<Vec<Source>> {
-    let headers = match library {
-        Library::Ours => None,
-        Library::Original => Some(PathBuf::from("include")),
-    };
     let of_programs = programs.iter().flat_map(|program| {
-        let include: Vec<_> = program.include.iter().cloned().chain(headers.clone()).collect();
-        program.sources.iter().map(move |path| Source { path: path.clone(), include: include.clone() })
+        program.sources.iter().map(|path| Source { path: path.clone(), include: program.include.clone() })
     });
     let mut sources: Vec<_> = of_programs.collect();
-    if let Some(headers) = &headers {
+    if library == Library::Original {
         for entry in WalkDir::new(checkout.join("lib")).max_depth(1).sort_by_file_name() {
             let entry = entry?;
             if entry.path().extension().is_some_and(|extension| extension == "cyc") {
                 let path = entry.path().strip_prefix(checkout)?.to_owned();
-                sources.push(Source { path, include: vec![headers.clone()] });
+                sources.push(Source { path, include: Vec::new() });
             }
         }
     }
