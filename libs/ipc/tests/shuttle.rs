@@ -5,7 +5,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use ipc::rpc::{Port, Seed, Way};
+use ipc::rpc::{Group, Port, Seed, Way, dispatch_async};
 use ipc::{Doorbell, Error, Geometry, Kind, Link, Message, Packet, Patience, Tag, Waiter};
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::Ordering;
@@ -187,4 +187,76 @@ fn tasks_that_wait_for_a_peer_that_goes_are_all_told() {
             );
         });
     }
+}
+
+#[test]
+fn calls_that_are_canceled_while_answers_come_mix_up_no_others() {
+    for way in [Way::CallLines, Way::Rings] {
+        explore(4_000, move || {
+            both(
+                geometry(3, 4),
+                way,
+                |cx, port| {
+                    rt::finish_async(cx, |scope, cx| {
+                        for number in 0..2 {
+                            let port = &port;
+                            scope.spawn_async(cx, move |cx| {
+                                let answer = port.call_x_async(cx, &word(number));
+                                assert!(
+                                    matches!(answer, Err(Error::Canceled)) || answer == Ok(word(number * 2)),
+                                    "{answer:?}"
+                                );
+                            });
+                        }
+                        rt::yield_async(cx);
+                        scope.cancel_async(cx);
+                    });
+                    assert_eq!(port.outstanding(), 0);
+                    assert_eq!(port.call_async(cx, &word(7)), Ok(word(14)));
+                },
+                |cx, port| {
+                    while let Ok(request) = port.recv_async(cx) {
+                        let answer = word(request.message.words[0] * 2);
+                        request.reply_async(cx, &answer).expect("room");
+                    }
+                },
+            );
+        });
+    }
+}
+
+#[test]
+fn a_group_serves_members_that_ring_at_once() {
+    explore(2_000, || {
+        let ((client_1, server_1), (client_2, server_2)) =
+            (ipc::rpc::pair(geometry(2, 4)), ipc::rpc::pair(geometry(2, 4)));
+        let sleeps_at_once = |seed: Seed| {
+            let port = seed.port();
+            port.set_patience(Patience::new(0));
+            port
+        };
+        thread::scope(|threads| {
+            for (client, number) in [(client_1, 1), (client_2, 2)] {
+                threads.spawn(move || {
+                    rt::run(|cx| {
+                        let port = sleeps_at_once(client);
+                        for call in [number, number * 10] {
+                            assert_eq!(port.call_async(cx, &word(call)), Ok(word(call * 2)));
+                        }
+                    });
+                });
+            }
+            threads.spawn(move || {
+                rt::run(|cx| {
+                    let mut group = Group::new();
+                    group.add(sleeps_at_once(server_1));
+                    group.add(sleeps_at_once(server_2));
+                    dispatch_async(cx, &mut group, |cx, _, request| {
+                        let answer = word(request.message.words[0] * 2);
+                        request.reply_async(cx, &answer).expect("room");
+                    });
+                });
+            });
+        });
+    });
 }

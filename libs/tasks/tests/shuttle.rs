@@ -13,7 +13,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::{Config, Runner, thread};
-use tasks::rt::sync::{Condvar, Lock, Semaphore};
+use tasks::rt::sync::{Condvar, EventCount, Lock, Queue, Semaphore};
 use tasks::rt::{self, AweRef, Canceled, Canceler, Waker};
 
 /// Tries `program` in so many interleavings: in half of them whoever runs next is chosen anew at each step, in the others few switches are
@@ -362,5 +362,146 @@ fn blocks_end_whenever_another_thread_asks_them_to_or_by_themselves() {
                 });
             });
         });
+    });
+}
+
+#[test]
+fn a_unit_given_to_a_task_that_is_aborted_meanwhile_stays() {
+    explore(8_000, || {
+        let semaphore = Semaphore::new(0);
+        let semaphore = &semaphore;
+        let taken = &AtomicUsize::new(0);
+        thread::scope(|threads| {
+            threads.spawn(move || semaphore.v());
+            threads.spawn(move || {
+                rt::run(|cx| {
+                    let waiting = Cell::new(None);
+                    rt::finish_async(cx, |scope, cx| {
+                        for is_aborted in [true, false] {
+                            let waiting = &waiting;
+                            scope.spawn_async(cx, move |cx| {
+                                if is_aborted {
+                                    waiting.set(Some(rt::current(cx)));
+                                }
+                                semaphore.p_async(cx);
+                                taken.fetch_add(1, Ordering::SeqCst);
+                                if is_aborted {
+                                    // It was not aborted in time; the other one needs a unit too.
+                                    semaphore.v();
+                                }
+                            });
+                        }
+                        rt::yield_async(cx);
+                        let waiting = waiting.get().expect("entered when it began");
+                        if let Err(rt::NotSuspended) = rt::abort_async(cx, waiting) {
+                            assert!(!waiting.is_alive());
+                        }
+                    });
+                });
+            });
+        });
+        assert!((1..=2).contains(&taken.load(Ordering::SeqCst)));
+        assert_eq!(semaphore.units(), 0);
+    });
+}
+
+#[test]
+fn turns_in_a_line_across_threads_come_in_its_order_whoever_is_canceled() {
+    explore(4_000, || {
+        let (line, served) = (Queue::new(), Mutex::new(Vec::new()));
+        let (line, served) = (&line, &served);
+        thread::scope(|threads| {
+            for thread in 0..2 {
+                threads.spawn(move || {
+                    rt::run(|cx| {
+                        rt::finish_async(cx, |scope, cx| {
+                            for place in 0..2 {
+                                scope.spawn_async(cx, move |cx| {
+                                    let turn = line.enter();
+                                    if turn.await_x_async(cx).is_ok() {
+                                        served.lock().expect("not poisoned").push((thread, place));
+                                        rt::yield_async(cx);
+                                    }
+                                    turn.leave();
+                                });
+                            }
+                            if thread == 0 {
+                                scope.cancel_async(cx);
+                            }
+                        });
+                    });
+                });
+            }
+        });
+        let served = served.lock().expect("not poisoned");
+        let of_the_other: Vec<_> = served.iter().filter(|(thread, _)| *thread == 1).collect();
+        assert_eq!(of_the_other, [&(1, 0), &(1, 1)]);
+    });
+}
+
+#[test]
+fn who_awaits_an_event_on_another_thread_is_told_of_it() {
+    explore(4_000, || {
+        let events = EventCount::new();
+        let events = &events;
+        thread::scope(|threads| {
+            for more in [1, 2] {
+                threads.spawn(move || events.advance(more));
+            }
+            threads.spawn(move || {
+                rt::run(|cx| {
+                    rt::finish_async(cx, |scope, cx| {
+                        for value in [3, 1, 2] {
+                            scope.spawn_async(cx, move |cx| assert!(events.await_async(cx, value) >= value));
+                        }
+                    });
+                });
+            });
+        });
+        assert_eq!(events.read(), 3);
+    });
+}
+
+#[test]
+fn a_task_is_resumed_or_ended_once_when_its_name_is_scheduled_while_it_is_aborted() {
+    explore(8_000, || {
+        let name = Arc::new(Mutex::new(None::<AweRef>));
+        let seen = name.clone();
+        let other = thread::spawn(move || {
+            let name = loop {
+                if let Some(name) = *seen.lock().expect("not poisoned") {
+                    break name;
+                }
+                thread::yield_now();
+            };
+            // Refused if it has ended already; then whoever has its memory next is left alone.
+            let _ = name.schedule();
+        });
+        let tasks = thread::spawn(move || {
+            rt::run(|cx| {
+                let (went_on, next) = (Cell::new(0), Cell::new(None));
+                rt::finish_async(cx, |scope, cx| {
+                    scope.spawn_async(cx, |cx| {
+                        rt::suspend_then_async(cx, |me| *name.lock().expect("not poisoned") = Some(me));
+                        went_on.set(went_on.get() + 1);
+                    });
+                    rt::yield_async(cx);
+                    let task = name.lock().expect("not poisoned").expect("it is suspended");
+                    let aborted = rt::abort_async(cx, task);
+                    assert_eq!(went_on.get(), usize::from(aborted.is_err()));
+                    // The same memory, with another name.
+                    scope.spawn_async(cx, |cx| {
+                        rt::suspend_then_async(cx, |me| next.set(Some(me)));
+                        went_on.set(went_on.get() + 10);
+                    });
+                    rt::yield_async(cx);
+                    rt::yield_async(cx);
+                    assert!(went_on.get() < 10, "nobody has named it");
+                    next.get().expect("it is suspended").schedule().expect("it is suspended");
+                });
+            });
+        });
+        other.join().expect("no panic");
+        tasks.join().expect("no panic");
     });
 }
