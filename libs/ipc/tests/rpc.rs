@@ -411,10 +411,19 @@ fn a_killed_cookie_ends_the_wait_and_its_late_response_is_dropped() {
                 assert_eq!((port.outstanding(), port.counts().unknown), (0, u64::from(way == Way::Rings)));
             },
             |cx, port| {
-                let (one, two) = (port.recv_async(cx).expect("one"), port.recv_async(cx).expect("another"));
-                // Between lines and ring there is no order.
-                let (late, signal) = if one.wants_reply() { (one, two) } else { (two, one) };
-                assert!(late.wants_reply() && !signal.wants_reply());
+                // Between lines and ring there is no order: calls may come before the signal.
+                let (mut late, mut signal) = (None, None);
+                while late.is_none() || signal.is_none() {
+                    let request = port.recv_async(cx).expect("the signal at least");
+                    if !request.wants_reply() {
+                        signal = Some(request);
+                    } else if late.is_none() {
+                        late = Some(request);
+                    } else {
+                        double_async(cx, request);
+                    }
+                }
+                let (late, signal) = (late.expect("taken above"), signal.expect("taken above"));
                 assert_eq!(signal.reply_async(cx, &word(0)), Err(Error::Stale));
                 late.reply_async(cx, &word(2)).expect("room");
                 serve_async(cx, port, double_async);
