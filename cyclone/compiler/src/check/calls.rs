@@ -225,6 +225,7 @@ impl Checker<'_> {
         if let Some(current) = current {
             map.insert(self.current_region, current);
         }
+        self.instantiated(function, &instantiation, span);
         let whole = Function { type_params: Vec::new(), ..function.clone() };
         let ty = self.make(TyKind::Function(Box::new(whole)));
         let ty = self.types.substitute(ty, &map);

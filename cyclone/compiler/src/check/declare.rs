@@ -412,5 +412,7 @@ impl Checker<'_> {
     }
 
     /// What can only be said when all has been seen.
-    pub fn finish(&mut self) {}
+    pub fn finish(&mut self) {
+        self.decide_words();
+    }
 }

@@ -69,6 +69,8 @@ pub enum Pending {
     Live(Ty, Reason, Capability, Span),
     /// A constraint must hold.
     Holds(Constraint, Capability, Span),
+    /// A type takes the place of a variable whose values generic code finds in memory.
+    Word(TyVar, Ty, Span),
 }
 
 /// Why regions must be live.
@@ -317,23 +319,24 @@ impl Checker<'_> {
     pub(super) fn decide_pending(&mut self) {
         let pending = self.body.as_mut().map(|body| std::mem::take(&mut body.pending)).unwrap_or_default();
         for pending in pending {
-            match pending {
-                Pending::Live(effect, reason, capability, span) => {
-                    if let Some(dead) = self.first_dead(effect, &capability) {
-                        self.report_dead(dead, reason, span);
-                    }
-                }
-                Pending::Holds(constraint, capability, span) => {
-                    if !self.holds(&constraint, &capability) {
-                        let shown = self.show_constraint(&constraint);
-                        self.error(
-                            Code::Constraint,
-                            span,
-                            format!("the call needs `{shown}`, which is not known here"),
-                        );
-                    }
+            self.decide(pending);
+        }
+    }
+
+    pub(super) fn decide(&mut self, pending: Pending) {
+        match pending {
+            Pending::Live(effect, reason, capability, span) => {
+                if let Some(dead) = self.first_dead(effect, &capability) {
+                    self.report_dead(dead, reason, span);
                 }
             }
+            Pending::Holds(constraint, capability, span) => {
+                if !self.holds(&constraint, &capability) {
+                    let shown = self.show_constraint(&constraint);
+                    self.error(Code::Constraint, span, format!("the call needs `{shown}`, which is not known here"));
+                }
+            }
+            Pending::Word(param, ty, span) => self.check_word(param, ty, span),
         }
     }
 

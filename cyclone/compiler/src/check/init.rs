@@ -360,6 +360,7 @@ impl Checker<'_> {
                 constraints.iter().map(|constraint| self.types.substitute_constraint(constraint, &map)).collect();
             self.require_constraints(&constraints, span);
         }
+        self.packed(id, &existentials, span);
         Init::List(InitList { ty, existentials, entries: entries.into_iter().collect(), span })
     }
 

@@ -27,6 +27,7 @@
 //! | `aggregate_patterns` | patterns of structures and tuples |
 //! | [`switch`] | `switch`, `try`, `let`, `fallthru` |
 //! | [`exhaustive`] | what clauses do not cover, and which no value reaches |
+//! | [`words`] | which types may take the place of a type variable in memory |
 //! | [`effects`] | which regions are live here; constraints |
 //! | [`regions`] | declarations of regions |
 //! | [`owning`] | copies of unique and counted pointers |
@@ -70,6 +71,7 @@ pub mod statements;
 pub mod switch;
 pub mod types;
 pub mod variables;
+pub mod words;
 
 use crate::ast::{self, Quals};
 use crate::diagnostics::{Code, Diagnostic};
@@ -107,6 +109,7 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         body: None,
         assumed: Vec::new(),
         tail: None,
+        words: words::Words::default(),
     };
     checker.predeclare();
     checker.items(items);
@@ -133,6 +136,8 @@ pub struct Checker<'a> {
     pub declarations: Declarations,
     /// The bodies done so far.
     pub functions: Vec<Function>,
+    /// Where generic code takes steps of a word.
+    pub words: words::Words,
     /// What names mean.
     pub names: names::Names,
     /// What is known while a type is read.
