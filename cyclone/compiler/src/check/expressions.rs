@@ -525,6 +525,9 @@ impl Checker<'_> {
 
     /// A place of array or function type becomes a pointer; everything else stays.
     pub fn decay(&mut self, place: Expr) -> Expr {
+        if !matches!(self.types.get(place.ty), TyKind::Array(_) | TyKind::Function(_)) {
+            return place;
+        }
         let ty = match self.types.get(place.ty).clone() {
             TyKind::Array(array) => {
                 let properties = self.properties(&place);

@@ -334,6 +334,8 @@ enum Undo {
 #[derive(Debug, Default)]
 pub struct Types {
     terms: Vec<TyKind>,
+    /// Whether a term is what it is for ever: it has no variables of any sort.
+    fixed: Vec<bool>,
     /// The hash and number of each term.
     numbers: HashTable<(u64, Ty)>,
     hasher: DefaultHashBuilder,
@@ -353,6 +355,11 @@ impl Types {
             return known;
         }
         let ty = Ty(self.terms.len() as u32);
+        let fixed = match &kind {
+            TyKind::Evar(_) | TyKind::Var(_) | TyKind::RegionsOf(_) | TyKind::AqualsOf(_) | TyKind::SizeOf(_) => false,
+            kind => children(kind).into_iter().all(|child| self.fixed[child.0 as usize]),
+        };
+        self.fixed.push(fixed);
         self.terms.push(kind);
         self.numbers.insert_unique(hash, (hash, ty), |&(hash, _)| hash);
         ty
@@ -583,9 +590,12 @@ impl Types {
         self.rebuild(ty, &mut |_, _| None)
     }
 
-    /// Rebuilds a term from its children; where `replace` gives something, that is taken instead.
-    pub fn rebuild(&mut self, ty: Ty, replace: &mut dyn FnMut(&mut Types, Ty) -> Option<Ty>) -> Ty {
+    /// Rebuilds a term from its children; where `replace` gives something for a variable, that is taken instead.
+    fn rebuild(&mut self, ty: Ty, replace: &mut dyn FnMut(&mut Types, Ty) -> Option<Ty>) -> Ty {
         let ty = self.head(ty);
+        if self.fixed[ty.0 as usize] {
+            return ty;
+        }
         if let Some(other) = replace(self, ty) {
             return other;
         }

@@ -27,10 +27,29 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
         return Ok(());
     }
     let differ = |reason| Err(Mismatch { left, right, reason });
+    match (types.get(left), types.get(right)) {
+        (TyKind::Error, _) | (_, TyKind::Error) => return Ok(()),
+        (&TyKind::Evar(evar), _) => return assign(types, evar, left, right),
+        (_, &TyKind::Evar(evar)) => return assign(types, evar, right, left),
+        (TyKind::Aggregate(a, args), TyKind::Aggregate(b, _)) if a == b => {
+            let count = args.len();
+            return unify_arguments(types, left, right, count);
+        }
+        (TyKind::Datatype(a, args), TyKind::Datatype(b, _)) if a == b => {
+            let count = args.len();
+            return unify_arguments(types, left, right, count);
+        }
+        (TyKind::Constructor(a, i, args), TyKind::Constructor(b, j, _)) if (a, i) == (b, j) => {
+            let count = args.len();
+            return unify_arguments(types, left, right, count);
+        }
+        (TyKind::Opaque(a, _, args), TyKind::Opaque(b, _, _)) if a == b => {
+            let count = args.len();
+            return unify_arguments(types, left, right, count);
+        }
+        _ => {}
+    }
     match (types.get(left).clone(), types.get(right).clone()) {
-        (TyKind::Error, _) | (_, TyKind::Error) => Ok(()),
-        (TyKind::Evar(evar), _) => assign(types, evar, left, right),
-        (_, TyKind::Evar(evar)) => assign(types, evar, right, left),
         (TyKind::Join(_) | TyKind::RegionsOf(_), _) | (_, TyKind::Join(_) | TyKind::RegionsOf(_)) => {
             unify_effects(types, left, right)
         }
@@ -75,18 +94,6 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
             }
             Ok(())
         }
-        (TyKind::Aggregate(a, left_args), TyKind::Aggregate(b, right_args)) if a == b => {
-            unify_all(types, &left_args, &right_args)
-        }
-        (TyKind::Datatype(a, left_args), TyKind::Datatype(b, right_args)) if a == b => {
-            unify_all(types, &left_args, &right_args)
-        }
-        (TyKind::Constructor(a, i, left_args), TyKind::Constructor(b, j, right_args)) if (a, i) == (b, j) => {
-            unify_all(types, &left_args, &right_args)
-        }
-        (TyKind::Opaque(a, _, left_args), TyKind::Opaque(b, _, right_args)) if a == b => {
-            unify_all(types, &left_args, &right_args)
-        }
         (TyKind::RegionHandle(a), TyKind::RegionHandle(b))
         | (TyKind::TagHandle(a), TyKind::TagHandle(b))
         | (TyKind::AqualHandle(a), TyKind::AqualHandle(b))
@@ -112,11 +119,24 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
     }
 }
 
-fn unify_all(types: &mut Types, left: &[Ty], right: &[Ty]) -> Outcome {
-    for (&a, &b) in left.iter().zip(right) {
-        unify(types, a, b)?;
+/// Arguments of two terms of one name. They are asked for one by one, for unifying one may bind what others have.
+fn unify_arguments(types: &mut Types, left: Ty, right: Ty, count: usize) -> Outcome {
+    for at in 0..count {
+        if let (Some(a), Some(b)) = (argument(types, left, at), argument(types, right, at)) {
+            unify(types, a, b)?;
+        }
     }
     Ok(())
+}
+
+fn argument(types: &Types, of: Ty, at: usize) -> Option<Ty> {
+    match types.get(of) {
+        TyKind::Aggregate(_, args)
+        | TyKind::Datatype(_, args)
+        | TyKind::Constructor(_, _, args)
+        | TyKind::Opaque(_, _, args) => args.get(at).copied(),
+        _ => None,
+    }
 }
 
 impl Alias {
