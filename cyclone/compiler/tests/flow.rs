@@ -225,8 +225,20 @@ fn indices_below_the_number_of_elements_are_not_tested() {
         "",
     );
     left("int f(int ?a, int k) { return a[k] + a[k]; }", 1, "bounds");
-    left("int f(int ?a, int k) { a[4] = 1; return a[2] + a[3]; }", 1, "bounds");
+    left("int f(int ?a, int k) { a[4] = 1; return a[4] + a[4]; }", 1, "bounds");
     left("int f(int ?a, int k) { if (k < 0 || k >= numelts(a)) return 0; return a[k]; }", 0, "");
+}
+
+#[test]
+fn a_pointer_may_be_outside_of_its_elements() {
+    left("int f(int ?a) { a[4] = 1; return a[2]; }", 2, "bounds");
+    left("int f(int ?a) { a[-1] = 1; return a[0]; }", 2, "bounds");
+    left("int f(int ?a, int k) { a[k] = 1; if (k < 5) return a[4]; return 0; }", 2, "bounds");
+    left(
+        "int f(int ?a, int k) { int b[5] = {for i < 5 : 0}; a[k] = 1; if (k < 5) return b[k]; return 0; }",
+        2,
+        "bounds",
+    );
 }
 
 #[test]

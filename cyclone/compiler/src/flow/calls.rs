@@ -28,7 +28,7 @@ impl Analysis<'_, '_> {
                 self.release(&value, arg.span);
             }
         }
-        let attributes = call.declared.attributes.clone();
+        let attributes = &call.declared.attributes;
         for (index, ((arg, value), taken)) in call.args.iter().zip(&values).zip(taken).enumerate() {
             if attributes.initializes.contains(&index) {
                 self.initialises(arg, value);

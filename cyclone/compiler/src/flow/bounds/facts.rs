@@ -19,13 +19,16 @@ pub(super) enum Fact {
     Below(LocalId, Bound),
     /// The fat pointer has at least so many elements.
     Holds(LocalId, Bound),
+    /// The fat pointer has an element with this index: a check has succeeded. This says nothing of lower ones, nor that the index
+    /// is not negative, because a fat pointer may be moved before its first element or past others.
+    Element(LocalId, Bound),
 }
 
 impl Fact {
     pub(super) fn mentions(self, local: LocalId) -> bool {
         match self {
             Fact::NotNegative(of) => of == local,
-            Fact::Below(of, bound) | Fact::Holds(of, bound) => {
+            Fact::Below(of, bound) | Fact::Holds(of, bound) | Fact::Element(of, bound) => {
                 of == local || bound == Bound::Variable(local) || bound == Bound::Count(local)
             }
         }
@@ -49,7 +52,7 @@ impl Prover<'_> {
         let tracked = |local: LocalId| self.is_tracked[local.0 as usize];
         let is_tracked = match fact {
             Fact::NotNegative(local) => tracked(local),
-            Fact::Below(local, bound) | Fact::Holds(local, bound) => {
+            Fact::Below(local, bound) | Fact::Holds(local, bound) | Fact::Element(local, bound) => {
                 tracked(local)
                     && match bound {
                         Bound::Variable(other) | Bound::Count(other) => tracked(other),
@@ -83,6 +86,11 @@ impl Prover<'_> {
     }
 
     pub(super) fn is_within(&self, index: Term, array: Array) -> bool {
+        if let (Array::Fat(pointer), Some(index)) = (array, index.as_bound())
+            && self.knows(|fact| fact == Fact::Element(pointer, index))
+        {
+            return true;
+        }
         match index {
             Term::Number(number) => number >= 0 && self.has_more_than(array, number),
             Term::Variable(local) => {

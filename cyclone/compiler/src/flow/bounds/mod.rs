@@ -18,7 +18,7 @@ use crate::tree::{
     Stmt, StmtKind, UnaryOp,
 };
 use crate::types::Types;
-use facts::{Bound, Fact, Facts, meet};
+use facts::{Fact, Facts, meet};
 use terms::{Array, Term};
 
 /// Proves bounds checks of a function.
@@ -413,15 +413,8 @@ impl Prover<'_> {
             }
         }
         // From here on the check has succeeded.
-        if let Array::Fat(array) = array {
-            match index {
-                Term::Number(number) if number >= 0 => self.learn(Fact::Holds(array, Bound::Number(number + 1))),
-                Term::Variable(local) => {
-                    self.learn(Fact::NotNegative(local));
-                    self.learn(Fact::Below(local, Bound::Count(array)));
-                }
-                _ => {}
-            }
+        if let (Array::Fat(pointer), Some(index)) = (array, index.as_bound()) {
+            self.learn(Fact::Element(pointer, index));
         }
     }
 

@@ -17,6 +17,17 @@ pub(super) enum Term {
     Other,
 }
 
+impl Term {
+    /// As an index of an element that is there.
+    pub(super) fn as_bound(self) -> Option<Bound> {
+        match self {
+            Term::Number(number) => Some(Bound::Number(number)),
+            Term::Variable(local) => Some(Bound::Variable(local)),
+            Term::Count(_) | Term::Other => None,
+        }
+    }
+}
+
 /// Something with elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Array {
@@ -58,15 +69,21 @@ pub(super) fn integer(types: &Types, ty: Ty) -> Option<Integer> {
     Some(Integer { bits, is_signed: *sign != Signedness::Unsigned })
 }
 
-/// Without conversions that keep the elements.
-pub(super) fn below_same(expr: &Expr) -> &Expr {
-    match &expr.kind {
-        ExprKind::Coerce(Coercion::Same | Coercion::NotNull(_), inner) => below_same(inner),
-        _ => expr,
-    }
-}
-
 impl Prover<'_> {
+    /// Without conversions that keep the elements: a structure may become a shorter one, of which there are more.
+    fn below_same<'e>(&self, expr: &'e Expr) -> &'e Expr {
+        let target = |expr: &Expr| match self.types.get(expr.ty) {
+            TyKind::Pointer(pointer) => Some(self.types.head(pointer.target)),
+            _ => None,
+        };
+        match &expr.kind {
+            ExprKind::Coerce(Coercion::Same | Coercion::NotNull(_), inner) if target(expr) == target(inner) => {
+                self.below_same(inner)
+            }
+            _ => expr,
+        }
+    }
+
     /// What a pointer leads to, where its elements can be counted.
     pub(super) fn array(&self, pointer: &Expr) -> Option<Array> {
         let TyKind::Pointer(ty) = self.types.get(pointer.ty) else { return None };
@@ -75,7 +92,7 @@ impl Prover<'_> {
             return None;
         }
         match self.types.get(ty.bound) {
-            TyKind::Fat => match below_same(pointer).kind {
+            TyKind::Fat => match self.below_same(pointer).kind {
                 ExprKind::Local(local) if self.is_tracked[local.0 as usize] => Some(Array::Fat(local)),
                 _ => None,
             },
@@ -155,9 +172,9 @@ impl Prover<'_> {
             }
             return;
         }
-        let mut value = below_same(value);
+        let mut value = self.below_same(value);
         if let ExprKind::Coerce(Coercion::ThinToFat, inner) = &value.kind {
-            value = below_same(inner);
+            value = self.below_same(inner);
             if let Some(Array::Thin(len)) = self.array(value) {
                 self.learn(Fact::Holds(local, Bound::Number(len)));
             }
