@@ -19,9 +19,9 @@
 //! | [`operators`] | arithmetic, comparison, assignment, swap |
 //! | [`access`] | places: members, elements, what pointers lead to, addresses |
 //! | [`literals`], [`numbers`] | literals; arithmetic types and their conversions |
-//! | [`calls`], [`formats`] | calls: instantiation, variable arguments, inferred aliases; format strings |
+//! | [`calls`], [`varargs`], [`formats`] | calls: instantiation, inferred aliases; variable arguments; format strings |
 //! | [`coerce`] | may a value of this type stand where that type is wanted, and by which conversion |
-//! | [`init`], [`allocate`] | initialisers; `new`, `malloc` |
+//! | [`init`], [`comprehensions`], [`allocate`] | initialisers; `new`, `malloc` |
 //! | [`statements`] | statements but those with patterns |
 //! | [`patterns`] | patterns |
 //! | `aggregate_patterns` | patterns of structures and tuples |
@@ -52,6 +52,7 @@ pub mod attributes;
 pub mod bodies;
 pub mod calls;
 pub mod coerce;
+pub mod comprehensions;
 pub mod constant;
 pub mod declare;
 pub mod effects;
@@ -70,6 +71,7 @@ pub mod regions;
 pub mod statements;
 pub mod switch;
 pub mod types;
+pub mod varargs;
 pub mod variables;
 pub mod words;
 
