@@ -13,7 +13,8 @@
 //! | [`attributes`] | `__attribute__`s |
 //! | [`agree`] | several declarations of one name |
 //! | [`bodies`] | bodies of functions, and declarations in them |
-//! | [`aggregates`] | structures, unions, enumerations, datatypes |
+//! | [`aggregates`] | structures and unions |
+//! | [`datatypes`] | enumerations and datatypes |
 //! | [`constant`] | constant expressions, sizes and layouts |
 //! | [`expressions`] | expressions |
 //! | [`operators`] | arithmetic, comparison, assignment, swap |
@@ -54,6 +55,7 @@ pub mod calls;
 pub mod coerce;
 pub mod comprehensions;
 pub mod constant;
+pub mod datatypes;
 pub mod declare;
 pub mod effects;
 pub mod exhaustive;
