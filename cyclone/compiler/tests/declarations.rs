@@ -114,6 +114,9 @@ fn what_has_no_size_cannot_be_a_variable_or_member() {
     rejected("struct S; struct S x;", &["1: E0206"]);
     rejected("struct S { struct S inner; int n; };", &["1: E0206"]);
     rejected("struct S { int n; struct S inner; };", &["1: E0206"]);
+    rejected("struct B; struct A { int n; struct B b; };\nstruct B { int m; struct A a; }; struct B b;", &["2: E0206"]);
+    rejected("struct F<`a::A> { int n; `a x; };\nstruct T { int m; struct F<struct T> f; };", &["2: E0206"]);
+    accepted("struct V<`a::A> { `a *x; }; struct T { int m; struct V<struct T> v; };");
     rejected("void x;", &["1: E0206"]);
     rejected("datatype D { A }; datatype D d;", &["1: E0206"]);
     accepted("struct S; struct S *x; extern struct S y;");

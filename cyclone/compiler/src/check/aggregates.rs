@@ -81,6 +81,7 @@ impl Checker<'_> {
             declared.is_tagged |= aggregate.is_tagged;
             declared.attributes.extend(attributes);
             declared.span = span;
+            self.reject_cycle(id, span);
             if let Some(layout) = self.aggregate_layout(id) {
                 self.types.set_layout(id, layout);
             }
@@ -93,6 +94,43 @@ impl Checker<'_> {
         self.pop_scope();
         self.take_back(aside);
         id
+    }
+
+    /// A structure whose last member was abstract when it was declared may turn out to be part of itself.
+    fn reject_cycle(&mut self, id: AggregateId, span: Span) {
+        let Some(body) = &self.declarations.aggregate(id).body else { return };
+        let members: Vec<Ty> = body.fields.iter().map(|field| field.ty).collect();
+        let mut leads_back = Vec::new();
+        for (at, member) in members.into_iter().enumerate() {
+            if self.holds_aggregate(member, id, &mut HashSet::new()) {
+                leads_back.push(at);
+            }
+        }
+        if leads_back.is_empty() {
+            return;
+        }
+        let wrong = self.make(TyKind::Error);
+        let declared = &mut self.declarations.aggregates[id.0 as usize];
+        let name = declared.name.unwrap_or_else(|| Symbol::new("struct"));
+        if let Some(body) = &mut declared.body {
+            for at in leads_back {
+                body.fields[at].ty = wrong;
+            }
+        }
+        self.error(Code::Incomplete, span, format!("`{name}` would be part of itself"));
+    }
+
+    fn holds_aggregate(&mut self, ty: Ty, wanted: AggregateId, seen: &mut HashSet<Ty>) -> bool {
+        match self.types.get(ty).clone() {
+            TyKind::Array(array) => self.holds_aggregate(array.element, wanted, seen),
+            TyKind::Tuple(members) => members.iter().any(|member| self.holds_aggregate(member.ty, wanted, seen)),
+            TyKind::Aggregate(id, _) if id == wanted => true,
+            TyKind::Aggregate(id, args) => {
+                let fields = if seen.insert(ty) { self.fields_of(id, &args) } else { Vec::new() };
+                fields.iter().any(|field| self.holds_aggregate(field.ty, wanted, seen))
+            }
+            _ => false,
+        }
     }
 
     fn new_aggregate(&mut self, aggregate: &ast::Aggregate, name: Option<Symbol>, span: Span) -> AggregateId {
@@ -221,9 +259,7 @@ impl Checker<'_> {
             // The last member may be abstract, so that the whole is, but no structure is part of itself.
             let may_be_abstract =
                 last && matches!(self.types.get(ty), TyKind::Aggregate(id, _) if !self.is_being_read(*id));
-            if !may_be_abstract {
-                self.require_size(ty, span);
-            }
+            let ty = if may_be_abstract || self.require_size(ty, span) { ty } else { self.make(TyKind::Error) };
             let width = field.width.as_ref().and_then(|width| self.bit_width(width, ty));
             let attributes = self.plain_attributes(&field.attributes, Some(ty), Owner::Member);
             if let Some(requires) = &field.requires {

@@ -403,8 +403,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports a variable or member whose size is not known.
-    pub(super) fn require_size(&mut self, ty: Ty, span: Span) {
+    /// Reports a variable or member whose size is not known; gives back whether it is.
+    pub(super) fn require_size(&mut self, ty: Ty, span: Span) -> bool {
         let head = self.types.head(ty);
         let incomplete = match self.types.get(head) {
             TyKind::Void => true,
@@ -418,6 +418,7 @@ impl Checker<'_> {
             let shown = self.show(head);
             self.error(Code::Incomplete, span, format!("the size of `{shown}` is not known here"));
         }
+        !incomplete
     }
 }
 
