@@ -177,6 +177,8 @@ fn lost_objects_are_warned_of() {
     assert_eq!(lost("void f() { own_t p = new 1; p = new 2; drop(p); }"), 1);
     assert_eq!(lost("void f(int n) { own_t p = new 1; if (n) drop(p); }"), 1);
     assert_eq!(lost("void f() { own_t p = new 1; }"), 1);
+    assert_eq!(lost("own_t make(); void f() { let p = make(); }"), 1);
+    assert_eq!(lost("void f(own_t p) { let q = p; look(q); }"), 0);
     assert_eq!(lost("void f(own_t p) __attribute__((consume(1))) { look(p); }"), 1);
     assert_eq!(lost("void f() { own_t p = new 1; drop(p); p = NULL; }"), 0);
 }

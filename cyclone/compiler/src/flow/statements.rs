@@ -6,7 +6,9 @@ use super::value::{Level, Place, Root, Value};
 use super::{Analysis, GiveBackSort, NextClause, Target, is_void};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
-use crate::tree::{Block, Clause, Expr, ExprKind, LocalId, Region, RegionKind, Stmt, StmtKind, Switch};
+use crate::tree::{
+    Block, Clause, Expr, ExprKind, LocalId, Pattern, PatternKind, Region, RegionKind, Stmt, StmtKind, Switch,
+};
 
 /// What happens at the end of the last clause.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -29,8 +31,15 @@ impl Analysis<'_, '_> {
         let mut declared = Vec::new();
         for statement in statements.iter_mut() {
             self.statement(statement);
-            if let StmtKind::Declare(local, _) = &statement.kind {
-                declared.push(*local);
+            match &statement.kind {
+                StmtKind::Declare(local, _) => declared.push(*local),
+                // What was taken from a place goes back there.
+                StmtKind::Let { pattern: Pattern { kind: PatternKind::Bind(local, None), .. }, .. }
+                    if !self.give_backs.iter().any(|give_back| give_back.name == *local) =>
+                {
+                    declared.push(*local);
+                }
+                _ => {}
             }
         }
         if self.options.warn_lost {
