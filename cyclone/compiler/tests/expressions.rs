@@ -251,3 +251,12 @@ fn structures_whose_size_is_not_known_stay_where_they_are() {
     rejected("struct s;\nint f() { return sizeof(struct s); }", 2, "E0206");
     accepted("struct s; struct s *f(struct s *`H p) { return p; }");
 }
+
+#[test]
+fn outside_of_functions_a_comprehension_repeats_a_constant() {
+    accepted(
+        "int zeros[100] = { for i < 100 : 0 }; int ones[] = { for i < 3 : 1 }; int f() { return zeros[99] + ones[2]; }",
+    );
+    rejected("int squares[8] = { for i < 8 : i * i };", 1, "E0100");
+    rejected("int a[4] = { for i < 3 : 1 };", 1, "E0200");
+}

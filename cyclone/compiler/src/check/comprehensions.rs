@@ -1,15 +1,22 @@
 //! Comprehensions: `{for i < n : e}`.
 
 use super::Checker;
+use super::coerce::is_zero;
 use super::types::Position;
 use crate::ast::{self, ExprKind as Ast, Quals};
 use crate::diagnostics::Code;
-use crate::tree::{Coercion, Comprehension, Expr, ExprKind, Init};
+use crate::tree::{Coercion, Comprehension, Expr, ExprKind, Init, InitList};
 use crate::types::{Alias, Array, Kind, Ty, TyKind};
+
+/// How many elements a comprehension outside of functions may have.
+const REPEATED: u64 = 1 << 20;
 
 impl Checker<'_> {
     /// A comprehension that fills an array, whose type comes back with its length.
     pub(super) fn array_comprehension(&mut self, expr: &ast::Expr, array: Array) -> (Init, Ty) {
+        if self.body.is_none() {
+            return self.repeated(expr, array);
+        }
         let comprehension = self.comprehension(expr, Some(array.element), self.is_true(array.zeroterm));
         let Some((comprehension, count)) = comprehension else {
             let ty = self.make(TyKind::Array(array));
@@ -41,6 +48,46 @@ impl Checker<'_> {
                 (Init::Comprehension(Box::new(comprehension)), ty)
             }
         }
+    }
+
+    /// A comprehension outside of functions: as many times one constant value, which the index has no part in.
+    fn repeated(&mut self, expr: &ast::Expr, array: Array) -> (Init, Ty) {
+        let (len, value) = match &expr.kind {
+            Ast::For(_, len, value) => (len, Some(value)),
+            Ast::ForType(_, len, _) => (len, None),
+            _ => return self.initialiser(expr, array.element),
+        };
+        let len = self.index_value(len);
+        let count = self.constant(&len).and_then(|count| u64::try_from(count).ok());
+        let Some(count) = count.filter(|&count| count <= REPEATED) else {
+            self.error(
+                Code::NotConstant,
+                len.span,
+                "outside of functions this number is a constant, and not too large",
+            );
+            let ty = self.make(TyKind::Array(array));
+            return (Init::Value(Expr::error(&mut self.types, expr.span)), ty);
+        };
+        let mut entries = Vec::new();
+        for at in 0..value.map_or(0, |_| count) {
+            let Some(value) = value else { break };
+            let messages = self.diagnostics.len();
+            let (init, _) = self.initialiser(value, array.element);
+            let zero = matches!(&init, Init::Value(value) if is_zero(value) || matches!(value.kind, ExprKind::Null));
+            if zero || self.diagnostics.len() > messages {
+                break;
+            }
+            entries.push((at, init));
+        }
+        let total = count + u64::from(self.is_true(array.zeroterm));
+        let have = self.make(TyKind::Nat(total));
+        let want = array.len.unwrap_or(have);
+        if self.try_unify(want, have).is_err() {
+            let want = self.show(want);
+            self.error(Code::WrongType, expr.span, format!("the array has {want} elements, not {total}"));
+        }
+        let ty = self.make(TyKind::Array(Array { len: Some(want), ..array }));
+        (Init::List(InitList { ty, existentials: Vec::new(), entries, span: expr.span }), ty)
     }
 
     /// Whether a number is the tag of this number of the level of types.
@@ -87,7 +134,7 @@ impl Checker<'_> {
         let len = self.index_value(len);
         let count = self.constant(&len).and_then(|count| u64::try_from(count).ok());
         if self.body.is_none() {
-            self.error(Code::Unsupported, expr.span, "a comprehension outside of functions cannot be compiled yet");
+            self.error(Code::NotConstant, expr.span, "outside of functions nothing is allocated");
             return None;
         }
         self.open_block(None, expr.span);
