@@ -257,6 +257,6 @@ fn outside_of_functions_a_comprehension_repeats_a_constant() {
     accepted(
         "int zeros[100] = { for i < 100 : 0 }; int ones[] = { for i < 3 : 1 }; int f() { return zeros[99] + ones[2]; }",
     );
-    rejected("int squares[8] = { for i < 8 : i * i };", 1, "E0100");
+    rejected("int indices[8] = { for i < 8 : i };", 1, "E0100");
     rejected("int a[4] = { for i < 3 : 1 };", 1, "E0200");
 }
