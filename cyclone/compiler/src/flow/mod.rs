@@ -214,6 +214,11 @@ impl<'s, 'a> Analysis<'s, 'a> {
             }
         }
         diagnostics.append(&mut analysis.diagnostics);
+        if analysis.again {
+            // Nothing is known of a function whose states go on changing.
+            let message = "the function's loops and jumps are too many to be analysed; divide it";
+            diagnostics.push(Diagnostic::error(Code::Unsupported, function.span, message));
+        }
         analysis.reasons
     }
 
