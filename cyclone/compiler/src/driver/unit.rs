@@ -29,8 +29,7 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
     let text = match text {
         Ok(text) => text,
         Err(message) => {
-            let source = Source::new(&file.to_string_lossy(), String::new());
-            let diagnostic = Diagnostic::error(Code::Preprocessor, Span::default(), message);
+            let (source, diagnostic) = preprocessor_error(file, &message);
             eprint!("{}", render(&diagnostic, &source, options.form));
             return Outcome::Failed;
         }
@@ -68,6 +67,23 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
         (false, Some(text)) => Outcome::C(text),
         (false, None) => Outcome::Checked,
     }
+}
+
+/// The preprocessor's first error (`file:line:column: error: what`) in its place; else all that it said, at the file's start.
+fn preprocessor_error(file: &OsStr, message: &str) -> (Source, Diagnostic) {
+    let placed = message.lines().find_map(|line| {
+        let (place, what) = line.split_once(" fatal error: ").or_else(|| line.split_once(" error: "))?;
+        let mut parts = place.trim_end_matches(':').rsplitn(3, ':');
+        let (_, line, file) = (parts.next()?, parts.next()?.parse::<usize>().ok()?, parts.next()?);
+        let text = read(OsStr::new(file)).ok()?;
+        let start = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum::<usize>();
+        let end = start + text[start..].lines().next().map_or(0, str::len);
+        Some((Source::new(file, text), Span { start: start as u32, end: end as u32 }, what.to_owned()))
+    });
+    let (source, span, what) = placed.unwrap_or_else(|| {
+        (Source::new(&file.to_string_lossy(), String::new()), Span::default(), message.to_owned())
+    });
+    (source, Diagnostic::error(Code::Preprocessor, span, what))
 }
 
 struct Times {

@@ -7,7 +7,6 @@ use crate::ast::BinOp;
 use crate::tree::{Check, Checks, Coercion, Expr, ExprKind};
 use crate::types::{Pointer, Ty, TyKind};
 use std::fmt::Write;
-use std::rc::Rc;
 
 impl<'p> Body<'_, 'p> {
     /// Whether a conversion of a pointer loses the last element: what may be overwritten through the new type is not
@@ -25,10 +24,10 @@ impl<'p> Body<'_, 'p> {
         let want = self.lower.shape(to);
         let element = self.target_shape(inner.ty);
         if coercion != Coercion::HideZero && self.gives_up_terminator(inner.ty, to) {
-            let size = self.lower.cast(element);
+            let size = self.lower.shape_size_text(element);
             self.push("_cyc_fat_shrink(");
             self.coerce_as_it_is(coercion, inner, to, want);
-            let _ = write!(self.out, ", sizeof({size}), 1)");
+            let _ = write!(self.out, ", {size}, 1)");
             return;
         }
         self.coerce_as_it_is(coercion, inner, to, want);
@@ -54,18 +53,18 @@ impl<'p> Body<'_, 'p> {
             Coercion::ThinToFat => self.thin_to_fat(inner),
             Coercion::ScanToFat => {
                 let Some(pointer) = self.pointer_type(inner.ty) else { return };
-                let (count, element) = (self.known_count(pointer, inner.span), self.sized_name(pointer.target));
+                let (count, element) = (self.known_count(pointer, inner.span), self.lower.size_text(pointer.target));
                 self.push("_cyc_zero_fat(");
                 self.value(inner);
-                let _ = write!(self.out, ", sizeof({element}), {count})");
+                let _ = write!(self.out, ", {element}, {count})");
             }
             Coercion::FatToThin(checks) => self.fat_to_thin(checks, inner, to, want),
             Coercion::HideZero => {
                 let size = self.target_shape(inner.ty);
-                let size = self.lower.cast(size);
+                let size = self.lower.shape_size_text(size);
                 self.push("_cyc_fat_shrink(");
                 self.value(inner);
-                let _ = write!(self.out, ", sizeof({size}), 1)");
+                let _ = write!(self.out, ", {size}, 1)");
             }
             Coercion::PointerToInt => {
                 let c = self.lower.shape(inner.ty);
@@ -110,20 +109,10 @@ impl<'p> Body<'_, 'p> {
 
     fn thin_to_fat(&mut self, inner: &'p Expr) {
         let Some(pointer) = self.pointer_type(inner.ty) else { return };
-        let (count, element) = (self.known_count(pointer, inner.span), self.sized_name(pointer.target));
+        let (count, element) = (self.known_count(pointer, inner.span), self.lower.size_text(pointer.target));
         self.push("_cyc_fat_make(");
         self.value(inner);
-        let _ = write!(self.out, ", {count} * sizeof({element}))");
-    }
-
-    /// The C type whose size a fat pointer's bounds count in. Of an abstract structure only whole objects are pointed to: they count as
-    /// one byte.
-    fn sized_name(&mut self, ty: Ty) -> Rc<str> {
-        let program = self.lower.program;
-        match program.types.get(ty) {
-            TyKind::Aggregate(id, _) if program.declarations.aggregate(*id).body.is_none() => "char".into(),
-            _ => self.lower.type_name(ty),
-        }
+        let _ = write!(self.out, ", {count} * {element})");
     }
 
     fn fat_to_thin(&mut self, checks: Checks, inner: &'p Expr, to: Ty, want: C) {
@@ -135,7 +124,7 @@ impl<'p> Body<'_, 'p> {
         }
         if checks.bounds == Check::Needed {
             let count = self.known_count(target, inner.span);
-            let element = self.sized_name(target.target);
+            let element = self.lower.size_text(target.target);
             let from = self.pointer_type(inner.ty);
             // The terminator is not for the new pointer, which could overwrite it.
             let keeps_terminator = from.is_some_and(|from| self.is_true(from.zeroterm))
@@ -143,7 +132,7 @@ impl<'p> Body<'_, 'p> {
                 && !target.quals.is_const;
             self.push("_cyc_fat_thin(");
             self.value(inner);
-            let _ = write!(self.out, ", sizeof({element}), {count}{})", if keeps_terminator { " + 1" } else { "" });
+            let _ = write!(self.out, ", {element}, {count}{})", if keeps_terminator { " + 1" } else { "" });
         } else {
             self.value(inner);
             self.push(".curr");
@@ -173,7 +162,7 @@ impl<'p> Body<'_, 'p> {
                 self.moved(op, right.ty, &|body: &mut Self| body.value(right), left.1, expr);
             }
             (BinOp::Sub, Some(pointer), Some(_)) => {
-                let element = self.lower.type_name(pointer.target);
+                let element = self.lower.size_text(pointer.target);
                 let cast = self.lower.type_name(expr.ty);
                 let _ = write!(self.out, "(({cast})");
                 if self.is_fat(pointer) {
@@ -181,7 +170,7 @@ impl<'p> Body<'_, 'p> {
                     left.1(self);
                     self.push(", ");
                     self.value(right);
-                    let _ = write!(self.out, ", sizeof({element})))");
+                    let _ = write!(self.out, ", {element}))");
                 } else {
                     self.push("(");
                     left.1(self);
@@ -215,12 +204,12 @@ impl<'p> Body<'_, 'p> {
     /// `pointer + number`; the expression's type is the pointer's.
     fn moved(&mut self, op: BinOp, ty: Ty, pointer: &dyn Fn(&mut Self), number: &dyn Fn(&mut Self), expr: &'p Expr) {
         let Some(info) = self.pointer_type(ty) else { return };
-        let element = self.lower.type_name(info.target);
+        let element = self.lower.size_text(info.target);
         let sign = if op == BinOp::Sub { "-(_cyc_index)" } else { "" };
         if self.is_fat(info) {
             self.push("_cyc_fat_plus(");
             pointer(self);
-            let _ = write!(self.out, ", sizeof({element}), {sign}");
+            let _ = write!(self.out, ", {element}, {sign}");
             number(self);
             self.push(")");
             return;
@@ -230,7 +219,7 @@ impl<'p> Body<'_, 'p> {
             let count = self.known_count(info, expr.span);
             let _ = write!(self.out, "(({cast})_cyc_zero_at(");
             pointer(self);
-            let _ = write!(self.out, ", sizeof({element}), {count}, {sign}");
+            let _ = write!(self.out, ", {element}, {count}, {sign}");
             number(self);
             self.push("))");
         } else {
@@ -257,12 +246,12 @@ impl<'p> Body<'_, 'p> {
 
     fn change_pointer(&mut self, place: &'p Expr, c: C, amount: &dyn Fn(&mut Self), postfix: bool) {
         let Some(pointer) = self.pointer_type(place.ty) else { return };
-        let element = self.lower.type_name(pointer.target);
+        let element = self.lower.size_text(pointer.target);
         let is_fat = self.is_fat(pointer);
         if is_fat {
             self.push(if postfix { "_cyc_fat_post_add(" } else { "_cyc_fat_add(" });
             self.address_of(place);
-            let _ = write!(self.out, ", sizeof({element}), ");
+            let _ = write!(self.out, ", {element}, ");
             amount(self);
             return self.push(")");
         }
@@ -282,7 +271,7 @@ impl<'p> Body<'_, 'p> {
         let old = self.temporary(c, |body| body.push(&target));
         let old_value = self.captured(|body| body.converted(c, value, |body| body.push(&old)));
         if self.is_true(pointer.zeroterm) {
-            let _ = write!(self.out, "{target} = ({cast})_cyc_zero_at({old_value}, sizeof({element}), {count}, ");
+            let _ = write!(self.out, "{target} = ({cast})_cyc_zero_at({old_value}, {element}, {count}, ");
             amount(self);
             self.push("); ");
         } else {
@@ -298,18 +287,18 @@ impl<'p> Body<'_, 'p> {
         let program = self.lower.program;
         match program.types.get(expr.ty) {
             TyKind::Pointer(pointer) => {
-                let element = self.lower.type_name(pointer.target);
+                let element = self.lower.size_text(pointer.target);
                 if self.is_fat(pointer) {
                     self.push("_cyc_fat_count(");
                     self.value(expr);
-                    let _ = write!(self.out, ", sizeof({element}))");
+                    let _ = write!(self.out, ", {element})");
                     return;
                 }
                 let count = self.known_count(pointer, expr.span);
                 if self.is_true(pointer.zeroterm) {
                     self.push("_cyc_zero_count(");
                     self.value(expr);
-                    let _ = write!(self.out, ", sizeof({element}), {count})");
+                    let _ = write!(self.out, ", {element}, {count})");
                 } else {
                     self.push("(");
                     self.value(expr);
