@@ -189,11 +189,6 @@ pub fn parse_text(file: &str, text: String) -> Unit {
     let mut source = Source::new(file, text);
     let mut diagnostics = Vec::new();
     let tokens = lex::lex(&mut source, &mut diagnostics);
-    let lexical = diagnostics.len();
     let items = parse::parse(&source, &tokens, &mut diagnostics);
-    if lexical > 0 {
-        // What does not fit together around a broken token says nothing more.
-        diagnostics.truncate(lexical);
-    }
     Unit { source, items, diagnostics }
 }

@@ -80,9 +80,8 @@ fn preprocessor_error(file: &OsStr, message: &str) -> (Source, Diagnostic) {
         let end = start + text[start..].lines().next().map_or(0, str::len);
         Some((Source::new(file, text), Span { start: start as u32, end: end as u32 }, what.to_owned()))
     });
-    let (source, span, what) = placed.unwrap_or_else(|| {
-        (Source::new(&file.to_string_lossy(), String::new()), Span::default(), message.to_owned())
-    });
+    let (source, span, what) = placed
+        .unwrap_or_else(|| (Source::new(&file.to_string_lossy(), String::new()), Span::default(), message.to_owned()));
     (source, Diagnostic::error(Code::Preprocessor, span, what))
 }
 

@@ -8,7 +8,7 @@ use super::{Lower, names};
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::Field;
-use crate::types::{AggregateId, DatatypeId, Kind, Ty, TyKind};
+use crate::types::{AggregateId, DatatypeId, Ty, TyKind};
 use hashbrown::HashSet;
 use std::fmt::Write;
 
@@ -203,10 +203,7 @@ impl Lower<'_> {
     /// `sizeof(T)`; 1 where the size is not known: such objects are never looked into, only counted as one.
     pub fn size_text(&mut self, ty: Ty) -> String {
         let c = self.shape(ty);
-        match self.program.types.get(ty) {
-            TyKind::Var(_) if self.program.types.kind(ty) != Kind::Boxed => "1".to_owned(),
-            _ => self.shape_size_text(c),
-        }
+        self.shape_size_text(c)
     }
 
     /// The same of a shape.

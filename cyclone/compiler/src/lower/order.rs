@@ -6,7 +6,8 @@
 use super::exits::for_each_operand;
 use super::function::Body;
 use super::shapes::C;
-use crate::tree::{Expr, ExprKind};
+use crate::ast::BinOp;
+use crate::tree::{Check, Checks, Coercion, Expr, ExprKind};
 
 /// What evaluating an expression touches, as a set of bits.
 type Touches = u8;
@@ -14,7 +15,12 @@ const READS_VARIABLE: Touches = 1;
 const WRITES_VARIABLE: Touches = 2;
 const READS_MEMORY: Touches = 4;
 const WRITES_MEMORY: Touches = 8;
-const EVERYTHING: Touches = 15;
+/// It may throw.
+const CHECKS: Touches = 16;
+/// It relies on a check that stands before it.
+const RELIES: Touches = 32;
+const EVERYTHING: Touches = 63;
+const WRITES: Touches = WRITES_VARIABLE | WRITES_MEMORY;
 
 /// Expressions of more nodes are taken to touch everything, so that asking costs little.
 const LOOK_AT_MOST: u32 = 40;
@@ -25,6 +31,8 @@ fn interfere(first: Touches, then: Touches) -> bool {
         || first & READS_VARIABLE != 0 && then & WRITES_VARIABLE != 0
         || first & WRITES_MEMORY != 0 && then & (READS_MEMORY | WRITES_MEMORY) != 0
         || first & READS_MEMORY != 0 && then & WRITES_MEMORY != 0
+        || first & CHECKS != 0 && then & (CHECKS | RELIES | WRITES) != 0
+        || first & WRITES != 0 && then & CHECKS != 0
 }
 
 impl<'p> Body<'_, 'p> {
@@ -44,8 +52,16 @@ impl<'p> Body<'_, 'p> {
                 crate::types::TyKind::Function(_) | crate::types::TyKind::Array(_) => 0,
                 _ => READS_MEMORY,
             },
-            ExprKind::Deref(..) | ExprKind::Index(..) | ExprKind::Numelts(_) | ExprKind::TagOf(_) => READS_MEMORY,
-            ExprKind::Assign(_, place, _) | ExprKind::Step { place, .. } => self.writes_to(place),
+            ExprKind::Deref(_, checks) | ExprKind::Index(_, _, checks) => READS_MEMORY | of_checks(*checks),
+            ExprKind::TaggedMember(_, _, check) => READS_MEMORY | of_check(*check),
+            ExprKind::Coerce(coercion, _) => of_coercion(*coercion),
+            ExprKind::Numelts(_) | ExprKind::TagOf(_) => READS_MEMORY,
+            ExprKind::Assign(_, place, _) | ExprKind::Step { place, .. } => {
+                self.writes_to(place) | self.of_arithmetic(place)
+            }
+            ExprKind::Binary(BinOp::Add | BinOp::Sub, left, right) => {
+                self.of_arithmetic(left) | self.of_arithmetic(right)
+            }
             ExprKind::Swap(..)
             | ExprKind::Call(_)
             | ExprKind::Throw(_)
@@ -59,6 +75,14 @@ impl<'p> Body<'_, 'p> {
             _ => 0,
         };
         own | self.touches_below(expr, left)
+    }
+
+    /// Moving a zero-terminated pointer looks for the zero, and throws where it would be passed.
+    fn of_arithmetic(&self, pointer: &Expr) -> Touches {
+        match self.pointer_type(pointer.ty) {
+            Some(info) if self.is_true(info.zeroterm) && !self.is_fat(info) => READS_MEMORY | CHECKS,
+            _ => 0,
+        }
     }
 
     fn touches_below(&self, expr: &Expr, left: &mut u32) -> Touches {
@@ -102,6 +126,11 @@ impl<'p> Body<'_, 'p> {
         false
     }
 
+    /// Whether it makes no difference when it is evaluated.
+    pub fn is_constant_value(&self, expr: &Expr) -> bool {
+        self.touches(expr) == 0
+    }
+
     /// Whether evaluating it twice, or not at all, is the same as once.
     pub fn is_simple(&self, expr: &Expr) -> bool {
         self.touches(expr) & (WRITES_MEMORY | WRITES_VARIABLE) == 0
@@ -124,4 +153,25 @@ impl<'p> Body<'_, 'p> {
     }
 }
 
-const EVERYTHING_BUT_VARIABLES: Touches = READS_MEMORY | WRITES_MEMORY;
+const EVERYTHING_BUT_VARIABLES: Touches = READS_MEMORY | WRITES_MEMORY | CHECKS;
+
+fn of_check(check: Check) -> Touches {
+    match check {
+        Check::Never => 0,
+        Check::Needed => CHECKS,
+        Check::Proved => RELIES,
+    }
+}
+
+fn of_checks(checks: Checks) -> Touches {
+    of_check(checks.null) | of_check(checks.bounds)
+}
+
+fn of_coercion(coercion: Coercion) -> Touches {
+    match coercion {
+        Coercion::NotNull(check) => of_check(check),
+        Coercion::FatToThin(checks) => of_checks(checks),
+        Coercion::ScanToFat => READS_MEMORY,
+        _ => 0,
+    }
+}

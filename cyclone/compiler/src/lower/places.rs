@@ -121,7 +121,23 @@ impl<'p> Body<'_, 'p> {
             // A function: `*f` is `f`.
             return self.raw(access.pointer);
         };
-        let Access { pointer: expr, index, checks } = access;
+        let expr = access.pointer;
+        match access.index {
+            Some(index) if self.is_order_seen([expr, index]) => {
+                let c = self.lower.shape(expr.ty);
+                self.push("(*({ ");
+                let name = self.temporary(c, |body| body.value_as(expr, c));
+                self.push("&");
+                self.checked_access(access, pointer, span, &|body: &mut Self| body.push(&name));
+                self.push("; }))");
+            }
+            _ => self.checked_access(access, pointer, span, &|body: &mut Self| body.value(expr)),
+        }
+    }
+
+    /// An access through a pointer that `write` writes.
+    fn checked_access(&mut self, access: Access<'p>, pointer: &'p Pointer, span: Span, write: &dyn Fn(&mut Self)) {
+        let Access { index, checks, .. } = access;
         let element = self.lower.shape(pointer.target);
         let cast = self.lower.shapes.pointer(element);
         let cast = self.lower.cast(cast);
@@ -129,45 +145,45 @@ impl<'p> Body<'_, 'p> {
         let is_bounded = checks.bounds == Check::Needed;
         if matches!(self.lower.shapes.get(element), Shape::Function { .. }) {
             self.push("(*");
-            self.thin(expr, checks.null);
+            self.thin(write, checks.null);
             return self.push(")");
         }
         match (self.is_fat(pointer), index) {
             (true, index) if is_bounded || checks.null == Check::Needed => {
                 let _ = write!(self.out, "(*({cast})_cyc_fat_at(");
-                self.value(expr);
+                write(self);
                 let _ = write!(self.out, ", sizeof({size}), ");
                 self.index(index);
                 self.push("))");
             }
             (true, index) => {
                 let _ = write!(self.out, "((({cast})");
-                self.value(expr);
+                write(self);
                 self.push(".curr)[");
                 self.index(index);
                 self.push("])");
             }
             (false, None) => {
                 self.push("(*");
-                self.thin(expr, checks.null);
+                self.thin(write, checks.null);
                 self.push(")");
             }
             (false, Some(index)) if is_bounded && self.is_true(pointer.zeroterm) => {
                 let count = self.known_count(pointer, span);
                 let _ = write!(self.out, "(*({cast})_cyc_zero_at(");
-                self.value(expr);
+                write(self);
                 let _ = write!(self.out, ", sizeof({size}), {count}, ");
                 self.value(index);
                 self.push("))");
             }
             (false, Some(index)) => {
-                self.thin(expr, checks.null);
+                self.thin(write, checks.null);
                 self.push("[");
                 match is_bounded {
                     true => {
                         let count = self.known_count(pointer, span);
                         self.push("_cyc_below(");
-                        self.index_value(index);
+                        self.value(index);
                         let _ = write!(self.out, ", {count})");
                     }
                     false => self.value(index),
@@ -177,26 +193,21 @@ impl<'p> Body<'_, 'p> {
         }
     }
 
-    fn thin(&mut self, pointer: &'p Expr, null: Check) {
+    fn thin(&mut self, write: &dyn Fn(&mut Self), null: Check) {
         if null == Check::Needed {
             self.push("_cyc_nonnull(");
-            self.value(pointer);
+            write(self);
             self.push(")");
         } else {
-            self.value(pointer);
+            write(self);
         }
     }
 
     fn index(&mut self, index: Option<&'p Expr>) {
         match index {
             None => self.push("0"),
-            Some(index) => self.index_value(index),
+            Some(index) => self.value(index),
         }
-    }
-
-    /// An index, converted so that an unsigned one of 32 bits is not taken for a negative one and the other way round.
-    pub fn index_value(&mut self, index: &'p Expr) {
-        self.value(index);
     }
 
     /// `e.f` of a tagged union, which must be the member last written.
@@ -273,6 +284,7 @@ impl<'p> Body<'_, 'p> {
     /// `place = value`, `place op= value`. The value is computed first.
     pub fn assign(&mut self, op: Option<BinOp>, place: &'p Expr, value: &'p Expr) {
         let c = self.shape_of(place);
+        let number = self.lower.shape(value.ty);
         if let ExprKind::Member(union, index) = &place.kind
             && op.is_none()
             && self.is_tagged_union(union.ty)
@@ -284,31 +296,42 @@ impl<'p> Body<'_, 'p> {
             && self.is_true(pointer.zeroterm)
             && !(op.is_none() && Self::is_zero(value))
         {
-            return self.store_before_terminator(access, pointer, place.span, c, &mut |body, old| match op {
-                None => body.value_as(value, c),
+            let wanted = if op.is_none() { c } else { number };
+            self.push("({ ");
+            let new = self.early(value, wanted);
+            self.store_before_terminator(access, pointer, place.span, c, &mut |body, old| match op {
+                None => body.push(&new),
                 Some(op) => {
-                    let _ = write!(body.out, "({old} {} ", operator(op));
-                    body.value(value);
-                    body.push(")");
+                    let _ = write!(body.out, "({old} {} {new})", operator(op));
                 }
             });
+            return self.push("; })");
         }
         match op {
             Some(op) if self.pointer_type(place.ty).is_some() => self.add_to_pointer(place, op, value, c),
             Some(op) if *self.lower.shapes.get(c) == Shape::Word => {
-                let number = self.lower.shape(place.ty);
+                let held = self.lower.shape(place.ty);
+                self.push("({ ");
+                let new = self.early(value, number);
                 self.update_word(place, c, |body, old| {
-                    body.converted(number, c, |body| {
+                    body.converted(held, c, |body| {
                         body.push("(");
-                        body.converted(c, number, |body| body.push(old));
-                        let _ = write!(body.out, " {} ", operator(op));
-                        body.value(value);
-                        body.push(")");
+                        body.converted(c, held, |body| body.push(old));
+                        let _ = write!(body.out, " {} {new})", operator(op));
                     });
                 });
+                self.push("; })");
             }
             Some(op) => self.store(place, &format!("{}=", operator(op)), value, None),
             None => self.store(place, "=", value, Some(c)),
+        }
+    }
+
+    /// The text of a value that is to be computed before what follows.
+    pub fn early(&mut self, value: &'p Expr, c: C) -> String {
+        match self.is_constant_value(value) {
+            true => self.captured(|body| body.value_as(value, c)),
+            false => self.temporary(c, |body| body.value_as(value, c)),
         }
     }
 

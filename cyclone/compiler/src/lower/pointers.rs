@@ -233,8 +233,16 @@ impl<'p> Body<'_, 'p> {
 
     /// `p += n`, `p -= n`.
     pub fn add_to_pointer(&mut self, place: &'p Expr, op: BinOp, value: &'p Expr, c: C) {
+        let sign = if op == BinOp::Sub { "-(_cyc_index)" } else { "" };
+        if self.is_order_seen([value, place]) && !matches!(place.kind, ExprKind::Local(_)) {
+            let number = self.lower.shape(value.ty);
+            self.push("({ ");
+            let amount = self.early(value, number);
+            self.change_pointer(place, c, &|body: &mut Self| body.push(&format!("{sign}{amount}")), false);
+            return self.push("; })");
+        }
         let amount = |body: &mut Self| {
-            body.push(if op == BinOp::Sub { "-(_cyc_index)" } else { "" });
+            body.push(sign);
             body.value(value);
         };
         self.change_pointer(place, c, &amount, false);
