@@ -90,6 +90,9 @@ fn judge(corpus: &Corpus, program: &Program, expected: &Outcomes, library: Libra
     if library == Library::Original {
         arguments.extend(headers_of_the_original(&corpus.checkout));
         arguments.extend(modules(&corpus.checkout, program)?.into_iter().map(OsString::from));
+        arguments.push(runtime_of_the_original(corpus, folder.path())?.into());
+        // Our library divides the functions among its files in another way: the checkout's come first and win.
+        arguments.push("-Wl,--allow-multiple-definition".into());
     }
     arguments.push("-lm".into());
     let compiled = invoke(corpus, &corpus.cyc, &arguments, folder.path())?;
@@ -145,6 +148,30 @@ fn start(corpus: &Corpus, program: &Program, binary: &Path) -> Result<Finished> 
     }
     let arguments: Vec<_> = program.args.iter().map(std::ffi::OsStr::new).collect();
     run(binary, &arguments, folder.path(), stdin, corpus.limits)
+}
+
+/// The one function of the original's run-time library that a module of its standard library calls, compiled.
+///
+/// It is compiled apart from the program, whose folders of headers are not for C.
+fn runtime_of_the_original(corpus: &Corpus, folder: &Path) -> Result<PathBuf> {
+    let (source, object) = (folder.join("original_runtime.c"), folder.join("original_runtime.o"));
+    fs::write(
+        &source,
+        "#include <stddef.h>\n\
+         #include <string.h>\n\
+         void *GC_malloc(size_t);\n\
+         void *GC_realloc_hint(void *old, size_t old_bytes, size_t bytes) {\n\
+           void *grown = GC_malloc(bytes);\n\
+           if (grown && old) memcpy(grown, old, old_bytes < bytes ? old_bytes : bytes);\n\
+           return grown;\n\
+         }\n",
+    )?;
+    let arguments = ["-c".into(), "-o".into(), object.clone().into(), source.into()];
+    let compiled = invoke(corpus, Path::new("cc"), &arguments, folder)?;
+    if compiled.end != End::Exit(0) {
+        bail!("the C compiler failed: {}", compiled.stderr);
+    }
+    Ok(object)
 }
 
 /// The C headers that a header of the checkout, `cycboot.h`, declares parts of, as they were on another machine.

@@ -54,7 +54,7 @@ struct Options {
     #[arg(long, default_value = "cyclone/corpus")]
     tables: PathBuf,
     /// Seconds that a compilation or a program may take.
-    #[arg(long, default_value_t = 60)]
+    #[arg(long, default_value_t = 120)]
     seconds: u64,
     /// Programs at once.
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(1, usize::from))]
