@@ -217,11 +217,13 @@ impl<'p> Body<'_, 'p> {
         let cast = self.lower.type_name(expr.ty);
         if self.is_true(info.zeroterm) {
             let count = self.known_count(info, expr.span);
-            let _ = write!(self.out, "(({cast})_cyc_zero_at(");
-            pointer(self);
-            let _ = write!(self.out, ", {element}, {count}, {sign}");
+            let c = self.lower.shape(ty);
+            let _ = write!(self.out, "(({cast})({{ ");
+            let from = self.temporary(c, pointer);
+            self.not_null_for_arithmetic(&from);
+            let _ = write!(self.out, "_cyc_zero_at({from}, {element}, {count}, {sign}");
             number(self);
-            self.push("))");
+            self.push("); }))");
         } else {
             let _ = write!(self.out, "(({cast})(");
             pointer(self);
@@ -229,6 +231,11 @@ impl<'p> Body<'_, 'p> {
             number(self);
             self.push("))");
         }
+    }
+
+    /// A null zero-terminated pointer cannot be moved: there are no elements to pass. Only following it is `Null_Exception`.
+    fn not_null_for_arithmetic(&mut self, pointer: &str) {
+        let _ = write!(self.out, "if (!{pointer}) _cyc_throw_bounds(); ");
     }
 
     /// `p += n`, `p -= n`.
@@ -279,6 +286,7 @@ impl<'p> Body<'_, 'p> {
         let old = self.temporary(c, |body| body.push(&target));
         let old_value = self.captured(|body| body.converted(c, value, |body| body.push(&old)));
         if self.is_true(pointer.zeroterm) {
+            self.not_null_for_arithmetic(&old);
             let _ = write!(self.out, "{target} = ({cast})_cyc_zero_at({old_value}, {element}, {count}, ");
             amount(self);
             self.push("); ");
