@@ -149,8 +149,8 @@ fn build(home: &Path, sources: &[PathBuf], options: &Options, scratch: &Scratch)
         }
     });
     let failures = failures.into_inner().unwrap_or_default();
-    for failure in &failures {
-        eprintln!("cyc: this part of the library is left out: {failure}");
+    if !failures.is_empty() {
+        return Err(format!("the library cannot be compiled:\n{}", failures.join("\n")));
     }
     let mut objects = objects.into_inner().unwrap_or_default();
     objects.sort();
