@@ -28,7 +28,36 @@ static void what_is_reachable_stays(void) {
   CHECK(expected == -100);
 }
 
+static void objects_keep_their_contents_when_their_size_changes(void) {
+  static const _cyc_size sizes[] = {64, 64, 48, 4096, 4096, 100, 160, 16, 15, 4000};
+  unsigned char *object = _cyc_malloc_atomic(64);
+  memset(object, 7, 64);
+  _cyc_size before = 64;
+  for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    object = _cyc_realloc(object, sizes[i]);
+    for (_cyc_size j = 0; j < before && j < sizes[i]; j++)
+      CHECK(object[j] == 7);
+    memset(object, 7, before = sizes[i]);
+  }
+  _cyc_free(object);
+}
+
+/* Neighbours of all small sizes, written to their last byte. */
+static void objects_are_as_large_as_asked_for(void) {
+  enum { N = 400 };
+  unsigned char *objects[N];
+  for (int i = 0; i < N; i++)
+    memset(objects[i] = i % 2 ? _cyc_malloc(i) : _cyc_malloc_atomic(i), i & 255, i);
+  for (int i = 0; i < N; i++) {
+    for (int j = 0; j < i; j++)
+      CHECK(objects[i][j] == (i & 255));
+    _cyc_free(objects[i]);
+  }
+}
+
 void heap(void) {
+  objects_keep_their_contents_when_their_size_changes();
+  objects_are_as_large_as_asked_for();
   what_is_reachable_stays();
   void *plain = _cyc_malloc(1), *counted = _cyc_rqmalloc(NULL, _cyc_refcnt, 1), *none = _cyc_malloc(0);
   CHECK((_cyc_size)plain % 16 == 0 && (_cyc_size)counted % 16 == 0 && none);
