@@ -46,7 +46,7 @@ struct CommandLine {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     receivers: u8,
 
-    /// How often each is measured; the run with the highest throughput counts.
+    /// How often each is measured. Of times the least counts, of memory the most.
     #[arg(long, default_value_t = 3)]
     rounds: u32,
 
@@ -119,17 +119,15 @@ fn measure_all(arguments: &CommandLine, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The best of several rounds for each build. The builds take turns, so that a disturbance hits all of them.
+/// Several rounds of each build as one result. The builds take turns, so that a disturbance hits all of them.
 fn measure(builds: &[Build], size: u32, arguments: &CommandLine) -> Result<Vec<Measured>> {
-    let mut best: Vec<Option<Measured>> = vec![None; builds.len()];
+    let mut results: Vec<Option<Measured>> = vec![None; builds.len()];
     for _ in 0..arguments.rounds.max(1) {
-        for (build, best) in builds.iter().zip(&mut best) {
+        for (build, result) in builds.iter().zip(&mut results) {
             let seen = run::forward(&build.program, size, arguments.packets, arguments.receivers)
                 .with_context(|| format!("{}: packets of {size} bytes", build.name))?;
-            if best.is_none_or(|best| seen.wall_micros < best.wall_micros) {
-                *best = Some(seen);
-            }
+            *result = Some(result.map_or(seen, |earlier| earlier.with(&seen)));
         }
     }
-    Ok(best.into_iter().flatten().collect())
+    Ok(results.into_iter().flatten().collect())
 }

@@ -1,4 +1,4 @@
-//! The plots: throughput and peak memory against packet size.
+//! The plots: throughput, what the forwarder's processor could do, and peak memory against packet size.
 
 use std::path::Path;
 
@@ -11,13 +11,17 @@ use crate::run::Measured;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// Draws both, side by side. `rows` has a packet size and what was measured of each build.
+/// Draws them side by side. `rows` has a packet size and what was measured of each build.
 pub fn draw(file: &Path, builds: &[Build], rows: &[(u32, Vec<Measured>)]) -> Result<()> {
-    let area = SVGBackend::new(file, (1100, 420)).into_drawing_area();
+    let area = SVGBackend::new(file, (1500, 420)).into_drawing_area();
     let failed = |error: &dyn std::fmt::Display| anyhow!("{error}");
     area.fill(&WHITE).map_err(|error| failed(&error))?;
-    let (left, right) = area.split_horizontally(550);
+    let (left, others) = area.split_horizontally(500);
+    let (middle, right) = others.split_horizontally(500);
     chart(&left, "Throughput", "MB/s", builds, rows, |_, seen| seen.megabytes_per_second())?;
+    chart(&middle, "Per second of the forwarder's processor time", "MB", builds, rows, |_, seen| {
+        f64::from(seen.bytes) / seen.processor_micros_per_packet()
+    })?;
     chart(&right, "What packets add to the forwarder's peak memory", "KiB", builds, rows, |build, seen| {
         build.above_idle(seen) as f64
     })?;
