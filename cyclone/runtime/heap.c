@@ -28,26 +28,25 @@ void *page_memory(_cyc_size bytes, enum page_memory kind) {
 #endif
 #include <gc.h>
 
-/* The collector adds a byte to each request, so that a pointer just past an object keeps the object. Here such a pointer
-   comes with one to the object's start, always; so a request is made one byte smaller than a multiple of the collector's
-   granule, and the object is exactly that multiple: 64 bytes take 64, not 80. */
 #define GRANULE ((_cyc_size)16)
-static inline _cyc_size request(_cyc_size bytes) { return ((bytes + (bytes == 0) + GRANULE - 1) & ~(GRANULE - 1)) - 1; }
 
 #ifdef _CYC_THREADS
-#define heap_malloc(bytes) GC_malloc(request(bytes))
+#define heap_malloc GC_malloc
 #else
 #include <gc/gc_inline.h>
 
 /* Small objects that may hold pointers are taken from lists that the collector fills by the page. It sees the lists here, and
-   follows the links through the objects, as they are pointers. (So this is not for objects without pointers.) */
+   follows the links through the objects, as they are pointers. (So this is not for objects without pointers.)
+
+   An object has at least one byte more than was asked for, as from GC_malloc: so that a pointer just past it keeps it, and
+   because the collector takes the last word for padding and does not look into it. */
 #define SMALL_GRANULES 16
 static void *small[SMALL_GRANULES];
 
 static inline void *heap_malloc(_cyc_size bytes) {
-  _cyc_size last_granule = request(bytes) / GRANULE;
+  _cyc_size last_granule = bytes / GRANULE;
   if (last_granule >= SMALL_GRANULES)
-    return GC_malloc(request(bytes));
+    return GC_malloc(bytes);
   void **list = &small[last_granule];
   if (_cyc_unlikely(!*list))
     GC_generic_malloc_many((last_granule + 1) * GRANULE, GC_I_NORMAL, list);
@@ -60,10 +59,15 @@ static inline void *heap_malloc(_cyc_size bytes) {
 }
 #endif
 
+/* The byte more is not needed where nothing is looked for, and a pointer just past an object comes with one to its start:
+   64 bytes take 64, not 80. */
+static inline void *heap_malloc_atomic(_cyc_size bytes) {
+  return GC_malloc_atomic(((bytes + (bytes == 0) + GRANULE - 1) & ~(GRANULE - 1)) - 1);
+}
+
 /* Memory with pointers comes zeroed from the collector, other memory does not. */
-#define heap_malloc_atomic(bytes) GC_malloc_atomic(request(bytes))
 #define heap_calloc heap_malloc
-/* It copies as much as is requested, so that has to be all. */
+/* It copies as much as is asked for. */
 #define heap_realloc(p, bytes) GC_realloc((p), (bytes) + ((bytes) == 0))
 #define heap_free GC_free
 
@@ -73,7 +77,7 @@ static inline void *heap_calloc_atomic(_cyc_size bytes) {
 }
 
 void *page_memory(_cyc_size bytes, enum page_memory kind) {
-  return kind == PAGE_KEPT ? GC_malloc_uncollectable(request(bytes)) : GC_malloc(request(bytes));
+  return kind == PAGE_KEPT ? GC_malloc_uncollectable(bytes) : GC_malloc(bytes);
 }
 
 #endif

@@ -55,7 +55,48 @@ static void objects_are_as_large_as_asked_for(void) {
   }
 }
 
+enum { LISTS = 40, LENGTH = 200 };
+
+/* A list whose cells have their link in their last word. */
+static void **linked_at_the_end(_cyc_size words) {
+  void **list = NULL;
+  for (_cyc_word i = 0; i < LENGTH; i++) {
+    void **cell = _cyc_malloc(words * sizeof *cell);
+    if (words > 1)
+      cell[0] = (void *)(i << 1 | 1);
+    cell[words - 1] = list;
+    list = cell;
+  }
+  return list;
+}
+
+static void **lists[LISTS];
+
+/* Objects of all small sizes, reached through each other's last words only, outlive many collections. */
+static void what_last_words_point_to_stays(void) {
+  for (_cyc_size words = 1; words < LISTS; words++)
+    lists[words] = linked_at_the_end(words);
+#ifndef _CYC_NO_GC
+  for (int i = 0; i < 20000; i++) {
+    memset(_cyc_malloc_atomic(5000), 255, 5000);
+    memset(_cyc_malloc((_cyc_size)i % 400), 255, (_cyc_size)i % 400);
+  }
+#endif
+  for (_cyc_size words = 1; words < LISTS; words++) {
+    void **cell = lists[words];
+    for (_cyc_word i = LENGTH - 1; i >= 0; i--) {
+      CHECK(words == 1 || cell[0] == (void *)(i << 1 | 1));
+      void **next = cell[words - 1];
+      _cyc_free(cell);
+      cell = next;
+    }
+    CHECK(!cell);
+    lists[words] = NULL;
+  }
+}
+
 void heap(void) {
+  what_last_words_point_to_stays();
   objects_keep_their_contents_when_their_size_changes();
   objects_are_as_large_as_asked_for();
   what_is_reachable_stays();
