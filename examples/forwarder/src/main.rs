@@ -90,7 +90,10 @@ fn in_scratch_directory(work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
 fn measure_all(arguments: &CommandLine, directory: &Path) -> Result<()> {
     let mut builds = build::all(arguments.original.as_deref(), arguments.only_original, directory)?;
     for build in &mut builds {
-        build.idle_kib = run::forward(&build.program, build::SMALLEST_PACKET, 0, 1)?.peak_kib;
+        for _ in 0..arguments.rounds.max(1) {
+            let idle = run::forward(&build.program, build::SMALLEST_PACKET, 0, 1)?;
+            build.idle_kib = build.idle_kib.max(idle.peak_kib);
+        }
     }
     println!(
         "{:>8}  {:24} {:>9} {:>12} {:>10} {:>10} {:>12}",
