@@ -57,6 +57,10 @@ impl<'p> Body<'_, 'p> {
         if let ExprKind::Null = expr.kind {
             return self.null(want);
         }
+        if self.open_end(expr.ty).is_some() {
+            // C would copy the structure without its elements.
+            self.lower.unsupported(expr.span, "a copy of a structure that ends in an array of unknown length");
+        }
         let have = self.shape_of(expr);
         self.converted(have, want, |body| body.raw(expr));
     }

@@ -175,6 +175,9 @@ impl<'l, 'p> Body<'l, 'p> {
     /// Writes a declaration of a variable without its value and semicolon.
     pub fn declare_local(&mut self, id: LocalId) {
         let Some(local) = self.local(id) else { return };
+        if self.open_end(local.ty).is_some() {
+            self.lower.unsupported(local.span, "a variable that ends in an array of unknown length");
+        }
         let c = self.lower.shape(local.ty);
         let name = self.local_name(id);
         let is_volatile = local.quals.is_volatile || self.volatile.contains(&id);

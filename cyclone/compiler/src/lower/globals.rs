@@ -9,7 +9,7 @@ use super::{Lower, names};
 use crate::symbol::Symbol;
 use crate::tree::{CBody, Function, Global, GlobalId, Init, Linkage};
 use crate::types::{FnAttributes, Function as FunctionType, Ty, TyKind};
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use std::fmt::Write;
 
 /// How the attribute of [`inline_header`] begins, with its argument.
@@ -65,6 +65,23 @@ impl<'p> Lower<'p> {
         let declarator = self.declarator(result, format!("{name}({list})"));
         let words = self.linkage_words(global);
         let _ = writeln!(out, "{words}{declarator} {}", body.text);
+        self.use_named_in(&body.text);
+    }
+
+    /// C text names globals of Cyclone by the names they have in C: those are declared, too.
+    fn use_named_in(&mut self, text: &str) {
+        let words: HashSet<&str> = text
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .filter(|word| word.starts_with("Cyc_"))
+            .collect();
+        if words.is_empty() {
+            return;
+        }
+        for (index, global) in self.program.declarations.globals.iter().enumerate() {
+            if words.contains(format!("Cyc_{}", names::mangled(global.name)).as_str()) {
+                self.use_global(GlobalId(index as u32));
+            }
+        }
     }
 
     /// The tags of exceptions that are defined here: others may refer to them though nothing here does.

@@ -257,10 +257,14 @@ impl<'p> Body<'_, 'p> {
         let size = self.lower.cast(c);
         let pointer = self.lower.shapes.pointer(c);
         let is_atomic = ty.is_some_and(|ty| self.lower.is_pointer_free(ty));
-        let bytes = format!("sizeof({size})");
+        let mut bytes = format!("sizeof({size})");
         let is_array = matches!(self.lower.shapes.get(c), Shape::Array(..));
+        let open_end = ty.and_then(|ty| self.open_end(ty));
+        if let (Some(ty), Some((last, element))) = (ty, open_end) {
+            bytes = self.open_ended_bytes(bytes, last_entry(init, last), element, ty, expr.span);
+        }
         let value = match init {
-            _ if is_array => None,
+            _ if is_array || open_end.is_some() => None,
             Init::Value(value) => Some(self.temporary(c, |body| body.value_as(value, c))),
             _ if self.is_brace_constant(init) => Some(self.temporary(c, |body| body.braces(init, c))),
             _ => None,
@@ -279,6 +283,43 @@ impl<'p> Body<'_, 'p> {
         self.push(" ");
         self.as_pointer(pointer, &name, &bytes, expr.ty);
         self.push("; })");
+    }
+
+    /// Of a structure whose last member is an array of a length that its type does not say: the member's index, and an element's shape.
+    pub fn open_end(&mut self, ty: Ty) -> Option<(usize, C)> {
+        let program = self.lower.program;
+        let TyKind::Aggregate(id, _) = program.types.get(ty) else { return None };
+        let aggregate = program.declarations.aggregate(*id);
+        let last = aggregate.body.as_ref()?.fields.len().checked_sub(1)?;
+        if aggregate.is_union {
+            return None;
+        }
+        let (c, _) = self.lower.member(ty, last);
+        match self.lower.shapes.get(c) {
+            Shape::Array(element, None) => Some((last, *element)),
+            _ => None,
+        }
+    }
+
+    /// The size of such a structure with the elements that its initial value has.
+    fn open_ended_bytes(&mut self, fixed: String, entry: Option<&'p Init>, element: C, ty: Ty, span: Span) -> String {
+        let size = self.lower.cast(element);
+        let count = match entry {
+            Some(Init::List(list)) if self.full_count(list.ty) == Some(list.entries.len() as u64) => {
+                list.entries.len().to_string()
+            }
+            Some(Init::Comprehension(comprehension)) if is_plain(&comprehension.len) && !comprehension.zeroterm => {
+                self.word_temporary("_cyc_size", |body| body.value(&comprehension.len))
+            }
+            _ => {
+                let TyKind::Aggregate(..) = self.lower.program.types.get(ty) else { return fixed };
+                self.lower.unsupported(span, "a structure that ends in an array whose length is not plain to see");
+                return fixed;
+            }
+        };
+        self.word_temporary("_cyc_size", |body| {
+            let _ = write!(body.out, "_cyc_bytes({count}, sizeof({size})) + {fixed}");
+        })
     }
 
     /// The type (if the tree has it) and shape of what `new` allocates.
@@ -366,6 +407,9 @@ impl<'p> Body<'_, 'p> {
     ) {
         let size = self.lower.type_name(element);
         let is_atomic = self.lower.is_pointer_free(element);
+        if self.open_end(element).is_some() {
+            self.lower.unsupported(expr.span, "room for a structure that ends in an array of unknown length");
+        }
         self.push("({ ");
         let handle = self.region_handle(allocation);
         let bytes = match count {
@@ -439,6 +483,24 @@ impl<'p> Body<'_, 'p> {
 }
 
 /// The expressions in an initial value, from left to right; false if there is a loop among them.
+/// The initial value of the last member, if it is written.
+fn last_entry(init: &Init, last: usize) -> Option<&Init> {
+    match init {
+        Init::List(list) => list.entries.iter().find(|(index, _)| *index == last as u64).map(|(_, init)| init),
+        Init::Value(Expr { kind: ExprKind::Aggregate(inner), .. }) => last_entry(inner, last),
+        _ => None,
+    }
+}
+
+/// An expression that can be evaluated twice: nothing changes it in between.
+fn is_plain(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Local(_) | ExprKind::Int(_) | ExprKind::ValueOf(_) => true,
+        ExprKind::Coerce(_, inner) => is_plain(inner),
+        _ => false,
+    }
+}
+
 fn collect_leaves<'e>(init: &'e Init, leaves: &mut Vec<&'e Expr>) -> bool {
     match init {
         Init::Value(Expr { kind: ExprKind::Aggregate(inner), .. }) => collect_leaves(inner, leaves),
