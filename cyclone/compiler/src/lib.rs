@@ -16,6 +16,7 @@
 //! | [`diagnostics`] | messages | text for terminals, scripts and editors |
 
 #![forbid(unsafe_code)]
+#![allow(rustdoc::private_intra_doc_links, reason = "comments of modules lead readers of the source to their parts")]
 
 pub mod ast;
 pub mod check;

@@ -1,7 +1,7 @@
 //! The command line: which files, through which phases, with which output.
 //!
 //! A translation unit goes through the C preprocessor of the machine (`gcc -E`, or what `CC` names), which leaves line markers,
-//! then through the compiler's phases ([`unit`]) on a thread with a large stack: the parser's limits
+//! then through the compiler's phases ([`mod@unit`]) on a thread with a large stack: the parser's limits
 //! ([`crate::parse::DEPTH_LIMIT`]) are set for it. C text goes to the C compiler ([`build`]), and what it makes is linked with the
 //! library and run time, which are compiled once for each set of options ([`archive`]).
 //!
