@@ -260,8 +260,8 @@ impl<'p> Body<'_, 'p> {
         let mut bytes = format!("sizeof({size})");
         let is_array = matches!(self.lower.shapes.get(c), Shape::Array(..));
         let open_end = ty.and_then(|ty| self.open_end(ty));
-        if let (Some(ty), Some((last, element))) = (ty, open_end) {
-            bytes = self.open_ended_bytes(bytes, last_entry(init, last), element, ty, expr.span);
+        if let Some((last, element)) = open_end {
+            bytes = self.open_ended_bytes(bytes, last_entry(init, last), element, expr.span);
         }
         let value = match init {
             _ if is_array || open_end.is_some() => None,
@@ -302,7 +302,7 @@ impl<'p> Body<'_, 'p> {
     }
 
     /// The size of such a structure with the elements that its initial value has.
-    fn open_ended_bytes(&mut self, fixed: String, entry: Option<&'p Init>, element: C, ty: Ty, span: Span) -> String {
+    fn open_ended_bytes(&mut self, fixed: String, entry: Option<&'p Init>, element: C, span: Span) -> String {
         let size = self.lower.cast(element);
         let count = match entry {
             Some(Init::List(list)) if self.full_count(list.ty) == Some(list.entries.len() as u64) => {
@@ -312,7 +312,6 @@ impl<'p> Body<'_, 'p> {
                 self.word_temporary("_cyc_size", |body| body.value(&comprehension.len))
             }
             _ => {
-                let TyKind::Aggregate(..) = self.lower.program.types.get(ty) else { return fixed };
                 self.lower.unsupported(span, "a structure that ends in an array whose length is not plain to see");
                 return fixed;
             }
@@ -492,7 +491,7 @@ fn last_entry(init: &Init, last: usize) -> Option<&Init> {
     }
 }
 
-/// An expression that can be evaluated twice: nothing changes it in between.
+/// An expression that can be evaluated twice: lengths of such arrays are constants or tags, and tags do not change.
 fn is_plain(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Local(_) | ExprKind::Int(_) | ExprKind::ValueOf(_) => true,
