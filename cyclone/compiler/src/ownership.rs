@@ -14,6 +14,10 @@ pub fn is_owned(types: &mut Types, declarations: &Declarations, ty: Ty) -> bool 
     match types.get(ty) {
         TyKind::Pointer(pointer) => is_owned_qualifier(types, pointer.aqual),
         TyKind::Var(var) => types.var(*var).alias != Alias::Aliasable,
+        TyKind::Subset(_, base) => {
+            let base = *base;
+            is_owned(types, declarations, base)
+        }
         TyKind::Tuple(members) => {
             let members: Vec<Ty> = members.iter().map(|member| member.ty).collect();
             members.into_iter().any(|member| is_owned(types, declarations, member))
@@ -56,7 +60,7 @@ fn is_owned_member(
             let aqual = types.substitute(aqual, map);
             is_owned_qualifier(types, aqual)
         }
-        TyKind::Var(_) | TyKind::Tuple(_) | TyKind::Aggregate(..) | TyKind::Constructor(..) => {
+        TyKind::Var(_) | TyKind::Subset(..) | TyKind::Tuple(_) | TyKind::Aggregate(..) | TyKind::Constructor(..) => {
             let ty = types.substitute(ty, map);
             is_owned(types, declarations, ty)
         }

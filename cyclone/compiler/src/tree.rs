@@ -56,6 +56,8 @@ pub struct Declarations {
     pub datatypes: Vec<Datatype>,
     /// Enumerations.
     pub enums: Vec<Enum>,
+    /// The constraints of constrained types, as text: `x | x > 0`.
+    pub constraints: Vec<Symbol>,
     /// Variables and functions, in order of their first declaration.
     pub globals: Vec<Global>,
 }

@@ -54,13 +54,14 @@ impl Checker<'_> {
             },
             ExprKind::Member(base, index) | ExprKind::TaggedMember(base, index, _) => {
                 let of_base = self.properties(base);
-                let own = match self.types.get(base.ty).clone() {
+                let whole = self.base_of(base.ty);
+                let own = match self.types.get(whole).clone() {
                     TyKind::Tuple(members) => members.get(*index).map_or(Quals::default(), |member| member.quals),
                     TyKind::Aggregate(id, args) => self.member_type(id, &args, *index).1,
                     _ => Quals::default(),
                 };
                 let quals = Quals {
-                    is_const: of_base.quals.is_const || own.is_const,
+                    is_const: of_base.quals.is_const || own.is_const || whole != base.ty,
                     is_volatile: of_base.quals.is_volatile || own.is_volatile,
                     is_restrict: own.is_restrict,
                 };
@@ -213,7 +214,7 @@ impl Checker<'_> {
 
     /// The way to a member, through unnamed aggregates: indices with their types and qualifiers.
     pub fn find_member(&mut self, ty: Ty, name: ast::Ident) -> Option<Vec<(usize, Ty, Quals)>> {
-        match self.types.get(ty).clone() {
+        match self.types.get(self.base_of(ty)).clone() {
             TyKind::Aggregate(id, args) => {
                 let path = self.path_to(id, name.name, 8)?;
                 let (mut id, mut args) = (id, args);
@@ -262,7 +263,7 @@ impl Checker<'_> {
         };
         let mut whole = base;
         for (index, ty, _) in steps {
-            if let TyKind::Aggregate(id, _) = self.types.get(whole.ty) {
+            if let TyKind::Aggregate(id, _) = self.types.get(self.base_of(whole.ty)) {
                 let body = self.declarations.aggregate(*id).body.as_ref();
                 let hidden = body.map_or(Vec::new(), |body| body.existentials.clone());
                 if self.types.mentions_any(ty, &hidden) {
@@ -300,7 +301,7 @@ impl Checker<'_> {
     }
 
     fn union_of(&self, base: &Expr) -> Option<(AggregateId, bool)> {
-        match self.types.get(base.ty) {
+        match self.types.get(self.base_of(base.ty)) {
             TyKind::Aggregate(id, _) => {
                 let aggregate = self.declarations.aggregate(*id);
                 aggregate.is_union.then_some((*id, aggregate.is_tagged))
@@ -382,7 +383,7 @@ impl Checker<'_> {
         match &place.kind {
             ExprKind::Error => return place,
             ExprKind::Member(base, index) => {
-                if let TyKind::Aggregate(id, _) = self.types.get(base.ty) {
+                if let TyKind::Aggregate(id, _) = self.types.get(self.base_of(base.ty)) {
                     let aggregate = self.declarations.aggregate(*id);
                     let bits = aggregate.body.as_ref().is_some_and(|body| body.fields[*index].width.is_some());
                     if aggregate.is_tagged {

@@ -1,9 +1,8 @@
 //! Bodies of functions: parameters, declarations inside, and what is decided at the end.
 
 use super::declare::Context;
-use super::effects::Capability;
 use super::types::Position;
-use super::{BlockState, Body, Checker};
+use super::{Body, Checker};
 use crate::ast::{self, IntSize, Quals, Storage};
 use crate::diagnostics::Code;
 use crate::source::Span;
@@ -31,19 +30,9 @@ impl Checker<'_> {
         let region_name = self.types.var(region).name;
         self.bind_tyvar(region_name, region);
         self.body = Some(Body {
-            locals: Vec::new(),
-            labels: Vec::new(),
-            result: function.result,
             noreturn: function.attributes.noreturn,
-            level: 1,
-            blocks: vec![BlockState { region, level: 0, capability: Capability::default() }],
-            breakable: 0,
-            loops: 0,
             capability: self.capability_of(&function, region),
-            pending: Vec::new(),
-            fallthru: Vec::new(),
-            lexical: Vec::new(),
-            retries: 0,
+            ..Body::new(function.result, region)
         });
         let params = self.bind_params(definition, &function, region);
         let body = self.function_block(&definition.body);

@@ -61,6 +61,14 @@ impl Checker<'_> {
         let source = self.types.get(from).clone();
         match (source, target) {
             (TyKind::Error, _) | (_, TyKind::Error) => Ok(Expr { ty: to, ..value }),
+            (TyKind::Subset(a, _), TyKind::Subset(b, _)) if a == b && self.try_unify(from, to).is_ok() => {
+                Ok(Expr { ty: to, ..value })
+            }
+            (TyKind::Subset(..), _) => {
+                let value = self.unconstrained(value);
+                self.try_coerce(value, to)
+            }
+            (_, TyKind::Subset(..)) => self.constrained(value, to),
             (TyKind::Int(_, IntSize::Char | IntSize::Short), TyKind::Evar(evar))
                 if self.types.evar_kind(evar) == Kind::Boxed =>
             {
@@ -487,6 +495,7 @@ impl Checker<'_> {
         match self.types.get(ty).clone() {
             TyKind::Void | TyKind::Bool | TyKind::Int(..) | TyKind::Float(_) | TyKind::Complex(_) => true,
             TyKind::Enum(_) | TyKind::Error => true,
+            TyKind::Subset(_, base) => self.is_bits_only(base),
             TyKind::Array(array) => !self.is_true(array.zeroterm) && self.is_bits_only(array.element),
             TyKind::Tuple(members) => members.iter().all(|member| self.is_bits_only(member.ty)),
             TyKind::Aggregate(id, args) => {

@@ -303,6 +303,7 @@ impl Checker<'_> {
     fn may_be_zero(&mut self, ty: Ty) -> bool {
         match self.types.get(ty).clone() {
             TyKind::Pointer(pointer) => !matches!(self.types.get(pointer.nullable), TyKind::False),
+            TyKind::Subset(..) => false,
             TyKind::Array(array) => self.may_be_zero(array.element),
             TyKind::Tuple(members) => members.iter().all(|member| self.may_be_zero(member.ty)),
             TyKind::Aggregate(id, args) if !self.declarations.aggregate(id).is_tagged => {

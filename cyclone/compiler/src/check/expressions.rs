@@ -20,6 +20,8 @@ impl Checker<'_> {
     /// An expression as it stands: arrays and functions stay what they are, and what is a place stays one.
     pub fn expr(&mut self, expr: &ast::Expr, expected: Option<Ty>) -> Expr {
         let span = expr.span;
+        // What fits a constrained type is found when the value is converted.
+        let expected = expected.map(|ty| self.base_of(ty));
         match &expr.kind {
             Ast::Name(path) => self.name(path, span, expected),
             Ast::Int(text) => self.integer(text.as_str(), span),
@@ -129,6 +131,10 @@ impl Checker<'_> {
             return self.wrong(Code::Incomplete, place.span, format!("the size of `{shown}` is not known here"));
         }
         let value = self.decay(place);
+        let value = match expected.map(|ty| self.types.get(ty)) {
+            Some(TyKind::Subset(..)) => value,
+            _ => self.unconstrained(value),
+        };
         self.instantiate_for(value, expected)
     }
 

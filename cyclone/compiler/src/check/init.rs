@@ -51,6 +51,10 @@ impl Checker<'_> {
                 let init = self.list_for(Items::new(list), ty, expr.span);
                 (init, ty)
             }
+            (Ast::Init(list), TyKind::Subset(..)) => {
+                let value = self.braces(list, Some(self.base_of(ty)), expr.span);
+                (Init::Value(self.coerce(value, ty, expr.span)), ty)
+            }
             (Ast::Init(list), TyKind::Evar(_)) => {
                 let value = self.braces(list, None, expr.span);
                 let value = self.coerce(value, ty, expr.span);
@@ -469,6 +473,7 @@ impl Checker<'_> {
     pub fn is_zeroable(&mut self, ty: Ty) -> bool {
         match self.types.get(ty).clone() {
             TyKind::Pointer(pointer) => !self.is_false(pointer.nullable),
+            TyKind::Subset(..) => false,
             TyKind::Array(array) => self.is_zeroable(array.element),
             TyKind::Tuple(members) => members.iter().all(|member| self.is_zeroable(member.ty)),
             TyKind::Aggregate(id, args) => {

@@ -29,6 +29,7 @@
 //! | [`switch`] | `switch`, `try`, `let`, `fallthru` |
 //! | [`exhaustive`] | what clauses do not cover, and which no value reaches |
 //! | [`words`] | which types may take the place of a type variable in memory |
+//! | `subsets` | constrained types |
 //! | [`effects`] | which regions are live here; constraints |
 //! | [`regions`] | declarations of regions |
 //! | [`owning`] | copies of unique and counted pointers |
@@ -71,6 +72,7 @@ pub mod owning;
 pub mod patterns;
 pub mod regions;
 pub mod statements;
+mod subsets;
 pub mod switch;
 pub mod types;
 pub mod varargs;
@@ -114,10 +116,12 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         assumed: Vec::new(),
         tail: None,
         words: words::Words::default(),
+        subsets: Vec::new(),
     };
     checker.predeclare();
     checker.items(items);
     checker.finish();
+    checker.types.forget_constraints();
     Program {
         types: checker.types,
         declarations: checker.declarations,
@@ -142,6 +146,8 @@ pub struct Checker<'a> {
     pub functions: Vec<Function>,
     /// Where generic code takes steps of a word.
     pub words: words::Words,
+    /// The constraints of constrained types so far.
+    subsets: Vec<subsets::Constrained>,
     /// What names mean.
     pub names: names::Names,
     /// What is known while a type is read.
@@ -193,6 +199,27 @@ pub struct Body {
     pub lexical: Vec<Ty>,
     /// How many calls were typed a second time: see [`calls`].
     pub retries: u32,
+}
+
+impl Body {
+    /// The body of a function with this result, in whose own region nothing is known yet.
+    fn new(result: Ty, region: TyVar) -> Body {
+        Body {
+            locals: Vec::new(),
+            labels: Vec::new(),
+            result,
+            noreturn: false,
+            level: 1,
+            blocks: vec![BlockState { region, level: 0, capability: effects::Capability::default() }],
+            breakable: 0,
+            loops: 0,
+            capability: effects::Capability::default(),
+            pending: Vec::new(),
+            fallthru: Vec::new(),
+            lexical: Vec::new(),
+            retries: 0,
+        }
+    }
 }
 
 /// A block around the place being checked.

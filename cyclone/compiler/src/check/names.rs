@@ -133,6 +133,14 @@ impl Default for Names {
     }
 }
 
+/// The namespaces that can be seen from a place outside of blocks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct View(NamespaceId, Vec<NamespaceId>);
+
+/// What [`Names::look_from`] put aside.
+#[must_use]
+pub(super) struct Hidden(View, Scoped<Value>);
+
 /// To be given back to [`Names::leave`].
 #[derive(Debug)]
 #[must_use]
@@ -205,6 +213,24 @@ impl Names {
     pub fn leave(&mut self, outside: Outside) {
         self.current = outside.0;
         self.available.truncate(outside.1);
+    }
+
+    /// What can be seen from here, but for the names of blocks.
+    pub(super) fn view(&self) -> View {
+        View(self.current, self.available.clone())
+    }
+
+    /// Names mean what they do in `view`, and values of blocks are not seen, until [`Names::look_back`].
+    pub(super) fn look_from(&mut self, view: &View) -> Hidden {
+        let before = View(self.current, std::mem::replace(&mut self.available, view.1.clone()));
+        self.current = view.0;
+        Hidden(before, std::mem::take(&mut self.local_values))
+    }
+
+    /// Names mean what they did before.
+    pub(super) fn look_back(&mut self, hidden: Hidden) {
+        let Hidden(View(current, available), values) = hidden;
+        (self.current, self.available, self.local_values) = (current, available, values);
     }
 
     /// Copies names of a hidden namespace into the present one: those that `exported` says.

@@ -316,7 +316,7 @@ impl Checker<'_> {
             let value = self.as_whole_number(value, "arithmetic on a pointer");
             return self.promote(value);
         }
-        if matches!(self.types.get(place.ty), TyKind::Error) {
+        if matches!(self.types.get(place.ty), TyKind::Error) || self.refuse_change(place, span) {
             return value;
         }
         let whole = matches!(operator, BinOp::Rem | BinOp::And | BinOp::Or | BinOp::Xor | BinOp::Shl | BinOp::Shr);
@@ -344,6 +344,10 @@ impl Checker<'_> {
         let ty = place.ty;
         match self.types.get(ty).clone() {
             TyKind::Error => return place,
+            TyKind::Subset(..) => {
+                self.refuse_change(&place, span);
+                return Expr::error(&mut self.types, span);
+            }
             TyKind::Pointer(parts) => {
                 if let Some(wrong) = self.refuse_arithmetic(&place, &parts) {
                     return wrong;

@@ -105,6 +105,10 @@ impl Checker<'_> {
 
     pub(super) fn sub_pattern(&mut self, pattern: &ast::Pattern, ty: Ty, way: Way, out: &mut Bindings) -> Pattern {
         let span = pattern.span;
+        let (ty, way) = match &pattern.kind {
+            ast::PatternKind::Name(_) | ast::PatternKind::As(..) | ast::PatternKind::Reference(..) => (ty, way),
+            _ => self.inside_constraint(ty, way),
+        };
         let kind = match &pattern.kind {
             ast::PatternKind::Wild => PatternKind::Wild,
             ast::PatternKind::Name(path) => self.name_pattern(path, ty, way, out),

@@ -119,13 +119,8 @@ impl Checker<'_> {
             }),
             TypeKind::AqualHandle(aqual) => TyKind::AqualHandle(self.read_aqual(aqual, position)),
             TypeKind::ValueOf(value) => return (self.read_number(value, position), Quals::default()),
-            TypeKind::Subset(param, _) => {
-                self.error(
-                    Code::Unsupported,
-                    ty.span,
-                    "constrained types cannot be compiled yet: nothing would check them",
-                );
-                return self.read(&param.ty, want, position);
+            TypeKind::Subset(param, condition) => {
+                return (self.read_subset(param, condition, want, position), Quals::default());
             }
             TypeKind::Pointer(pointer) => return (self.read_pointer(pointer, position), Quals::default()),
             TypeKind::Array(array) => return (self.read_array(array, position), Quals::default()),

@@ -108,6 +108,7 @@ impl Types {
                 Some(struct_layout(&parts?)?.0)
             }
             TyKind::Aggregate(id, _) => self.layouts.get(id).copied(),
+            TyKind::Subset(_, base) => self.layout(*base),
             TyKind::Var(_) | TyKind::Evar(_) if self.kind(ty) == Kind::Boxed => Some(WORD),
             _ => None,
         }

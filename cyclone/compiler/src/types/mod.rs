@@ -53,6 +53,10 @@ pub struct DatatypeId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct EnumId(pub u32);
 
+/// The constraint of a `@subset` type: an index into [`crate::tree::Declarations::constraints`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SubsetId(pub u32);
+
 /// What sort of thing a [`Ty`] is. Types proper are ordered: [`Kind::Boxed`] is a [`Kind::Memory`] is a [`Kind::Any`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
@@ -248,6 +252,8 @@ pub enum TyKind {
     Constructor(DatatypeId, u32, Vec<Ty>),
     /// A typedef that does not say what it stands for, with its arguments.
     Opaque(Symbol, Kind, Vec<Ty>),
+    /// `@subset(T x | condition)`: the constraint and `T`. Only `check` sees it: see [`Types::forget_constraints`].
+    Subset(SubsetId, Ty),
     /// ``region_t<`r>``.
     RegionHandle(Ty),
     /// ``tag_t<`n>``.
@@ -343,6 +349,8 @@ pub struct Types {
     vars: Vec<TyVarInfo>,
     undo: Vec<Undo>,
     layouts: HashMap<AggregateId, layout::Layout>,
+    /// See [`Types::forget_constraints`].
+    is_unconstrained: bool,
 }
 
 impl Types {
@@ -357,6 +365,7 @@ impl Types {
         let ty = Ty(self.terms.len() as u32);
         let fixed = match &kind {
             TyKind::Evar(_) | TyKind::Var(_) | TyKind::RegionsOf(_) | TyKind::AqualsOf(_) | TyKind::SizeOf(_) => false,
+            TyKind::Subset(..) => false,
             kind => children(kind).into_iter().all(|child| self.fixed[child.0 as usize]),
         };
         self.fixed.push(fixed);
@@ -372,13 +381,21 @@ impl Types {
 
     /// `ty` without bound inference variables at its head.
     pub fn head(&self, mut ty: Ty) -> Ty {
-        while let TyKind::Evar(evar) = self.terms[ty.0 as usize] {
-            match self.evars[evar.0 as usize].binding {
-                Some(next) => ty = next,
-                None => break,
+        loop {
+            ty = match self.terms[ty.0 as usize] {
+                TyKind::Evar(evar) => match self.evars[evar.0 as usize].binding {
+                    Some(next) => next,
+                    None => return ty,
+                },
+                TyKind::Subset(_, base) if self.is_unconstrained => base,
+                _ => return ty,
             }
         }
-        ty
+    }
+
+    /// From now on a constrained type is what it constrains: its conditions have become expressions.
+    pub fn forget_constraints(&mut self) {
+        self.is_unconstrained = true;
     }
 
     /// A new inference variable.
@@ -534,6 +551,7 @@ impl Types {
                     out.extend(self.regions(arg));
                 }
             }
+            TyKind::Subset(_, base) => out.extend(self.regions(base)),
             TyKind::RegionHandle(region) => out.push(region),
             _ => {}
         }
@@ -554,6 +572,7 @@ impl Types {
             TyKind::Evar(evar) => self.evar_kind(*evar),
             TyKind::Var(var) => self.var(*var).kind,
             TyKind::Opaque(_, kind, _) => *kind,
+            TyKind::Subset(_, base) => self.kind(*base),
             TyKind::Int(_, IntSize::Int | IntSize::Long | IntSize::LongLong)
             | TyKind::Bool
             | TyKind::Enum(_)
@@ -654,7 +673,11 @@ impl Types {
                 let of = self.rebuild(*of, replace);
                 return self.size_number(of);
             }
-            TyKind::RegionHandle(part) | TyKind::TagHandle(part) | TyKind::AqualHandle(part) | TyKind::Thin(part) => {
+            TyKind::RegionHandle(part)
+            | TyKind::TagHandle(part)
+            | TyKind::AqualHandle(part)
+            | TyKind::Subset(_, part)
+            | TyKind::Thin(part) => {
                 *part = self.rebuild(*part, replace);
             }
             _ => return ty,
@@ -704,6 +727,10 @@ impl Types {
         let ty = self.head(ty);
         match self.get(ty) {
             TyKind::Pointer(pointer) => pointer.aqual,
+            TyKind::Subset(_, base) => {
+                let base = *base;
+                self.aquals_of(base)
+            }
             TyKind::Var(var) if self.var(*var).kind != Kind::Aqual => self.make(TyKind::AqualsOf(ty)),
             TyKind::Evar(evar) if self.evar_kind(*evar) != Kind::Aqual => self.make(TyKind::AqualsOf(ty)),
             TyKind::Var(_) | TyKind::Evar(_) | TyKind::Aqual(_) | TyKind::AqualsOf(_) => ty,
@@ -759,6 +786,7 @@ pub fn children(kind: &TyKind) -> Vec<Ty> {
         | TyKind::TagHandle(of)
         | TyKind::AqualHandle(of)
         | TyKind::SizeOf(of)
+        | TyKind::Subset(_, of)
         | TyKind::Thin(of) => vec![*of],
         _ => Vec::new(),
     }

@@ -64,6 +64,9 @@ impl Printer<'_> {
                 format!("datatype {}.{constructor}{}", datatype.name, self.arguments(args))
             }
             TyKind::Opaque(name, _, args) => format!("{name}{}", self.arguments(args)),
+            TyKind::Subset(id, base) => {
+                format!("@subset({} {})", self.show(*base), self.declarations.constraints[id.0 as usize])
+            }
             TyKind::RegionHandle(of) => format!("region_t<{}>", self.show(*of)),
             TyKind::TagHandle(of) => format!("tag_t<{}>", self.show(*of)),
             TyKind::AqualHandle(of) => format!("aqual_t<{}>", self.show(*of)),

@@ -94,6 +94,7 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
             }
             Ok(())
         }
+        (TyKind::Subset(a, left), TyKind::Subset(b, right)) if a == b => unify(types, left, right),
         (TyKind::RegionHandle(a), TyKind::RegionHandle(b))
         | (TyKind::TagHandle(a), TyKind::TagHandle(b))
         | (TyKind::AqualHandle(a), TyKind::AqualHandle(b))
