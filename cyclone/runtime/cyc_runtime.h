@@ -265,9 +265,10 @@ _CYC_INLINE void *_cyc_zero_at_from(const void *p, _cyc_size size, _cyc_size kno
      if (_cyc_v && _cyc_unlikely(!*(slot)) && (_cyc_size)(_cyc_index)(index) + 1 >= (_cyc_size)(known)) \
        _cyc_throw_bounds(); \
      _cyc_v; })
+/* The last element of a fat one always is a zero: it is not looked at. One comparison does, as the slot is below the end. */
 #define _cyc_fat_keep(slot, value, f) \
   ({ __typeof__(*(slot)) _cyc_v = (value); \
-     if (_cyc_v && _cyc_unlikely((unsigned char *)((slot) + 1) == (f).last) && !*(slot)) \
+     if (_cyc_unlikely((unsigned char *)((slot) + (_cyc_v != 0)) == (f).last)) \
        _cyc_throw_bounds(); \
      _cyc_v; })
 

@@ -27,6 +27,7 @@ void *page_memory(_cyc_size bytes, enum page_memory kind) {
 #define GC_THREADS
 #endif
 #include <gc.h>
+#include <sys/mman.h>
 
 #define GRANULE ((_cyc_size)16)
 
@@ -71,9 +72,27 @@ static inline void *heap_malloc_atomic(_cyc_size bytes) {
 #define heap_realloc(p, bytes) GC_realloc((p), (bytes) + ((bytes) == 0))
 #define heap_free GC_free
 
+/* The collector does not say what is fresh from the kernel, and so zero. The pages of a large object are therefore given back
+   for new ones, which take memory only when they are used. The collector's heap is private memory without a file. */
+#define LARGE ((_cyc_size)4 << 20)
+#define LARGEST_PAGE ((_cyc_size)64 << 10)
+
+static void *cleared(unsigned char *object, _cyc_size bytes) {
+  if (bytes >= LARGE) {
+    _cyc_size before = -(_cyc_size)object % LARGEST_PAGE;
+    _cyc_size after = ((_cyc_size)object + bytes) % LARGEST_PAGE;
+    if (madvise(object + before, bytes - before - after, MADV_DONTNEED) == 0) {
+      memset(object, 0, before);
+      memset(object + bytes - after, 0, after);
+      return object;
+    }
+  }
+  return memset(object, 0, bytes);
+}
+
 static inline void *heap_calloc_atomic(_cyc_size bytes) {
   void *p = heap_malloc_atomic(bytes);
-  return p ? memset(p, 0, bytes) : p;
+  return p ? cleared(p, bytes) : p;
 }
 
 void *page_memory(_cyc_size bytes, enum page_memory kind) {

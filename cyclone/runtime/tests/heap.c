@@ -95,7 +95,20 @@ static void what_last_words_point_to_stays(void) {
   }
 }
 
+/* Also where the memory was in use before. */
+static void zeroed_objects_are_zero(void) {
+  static const _cyc_size sizes[] = {1, 5000, 1 << 20, (4 << 20) - 1, 4 << 20, (4 << 20) + 12345, 9 << 20};
+  for (int round = 0; round < 3; round++)
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+      unsigned char *object = _cyc_calloc_atomic(sizes[i]);
+      CHECK(!object[0] && !memcmp(object, object + 1, sizes[i] - 1));
+      memset(object, 255, sizes[i]);
+      _cyc_free(object);
+    }
+}
+
 void heap(void) {
+  zeroed_objects_are_zero();
   what_last_words_point_to_stays();
   objects_keep_their_contents_when_their_size_changes();
   objects_are_as_large_as_asked_for();
