@@ -119,7 +119,8 @@ fn link_program(options: &Options, scratch: &Scratch, output: &Path) -> super::R
     if options.threads {
         command.arg("-pthread");
     }
-    command.arg("-lm");
+    // Names for the stack trace of an exception that nobody catches.
+    command.args(["-rdynamic", "-lm"]);
     succeed(command)?;
     Ok(0)
 }
@@ -134,10 +135,11 @@ fn extension(file: &OsStr) -> Option<&str> {
 /// If the C compiler fails.
 pub fn object(file: &OsStr, output: &Path, options: &Options, scratch: &Scratch) -> Result<Option<PathBuf>, String> {
     let mut command = c_compiler_command(options)?;
+    let dependency_file = dependency_file(output, options);
     if extension(file) == Some("c") {
-        command.args(&options.preprocessor).arg("-c").arg(file);
+        command.args(&options.preprocessor).args(dependency_file).arg("-c").arg(file);
     } else {
-        let options = Options { stop: Stop::C, ..options.clone() };
+        let options = Options { stop: Stop::C, dependency_file, ..options.clone() };
         let Outcome::C(text) = compile(file, &options) else { return Ok(None) };
         let stem = output.file_stem().unwrap_or(OsStr::new("unit")).to_string_lossy().into_owned();
         let path = scratch.path().join(format!("{stem}.c"));
@@ -147,6 +149,22 @@ pub fn object(file: &OsStr, output: &Path, options: &Options, scratch: &Scratch)
     command.arg("-o").arg(output);
     succeed(command)?;
     Ok(Some(output.to_path_buf()))
+}
+
+/// `-MD` and its like for what becomes `output`: whose rule it is and where it goes, unless that was said.
+fn dependency_file(output: &Path, options: &Options) -> Vec<OsString> {
+    let mut arguments = options.dependency_file.clone();
+    let given =
+        |flags: &[&str]| options.dependency_file.iter().any(|argument| flags.iter().any(|flag| argument == flag));
+    if given(&["-MD", "-MMD"]) {
+        if !given(&["-MF"]) {
+            arguments.extend(["-MF".into(), output.with_extension("d").into_os_string()]);
+        }
+        if !given(&["-MT", "-MQ"]) {
+            arguments.extend(["-MQ".into(), output.into()]);
+        }
+    }
+    arguments
 }
 
 /// The C compiler with what all C of a program needs.

@@ -21,6 +21,7 @@ use crate::{lex, parse};
 use options::{Options, Stop};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use unit::Outcome;
 
@@ -41,6 +42,7 @@ options
   -I DIR, -D NAME[=VALUE], -U NAME, -include FILE, -isystem DIR
   -nostdinc         do not read our own headers
   -M, -MM           with preprocess: the files this one depends on, for make
+  -MD, -MMD, -MF FILE, -MT NAME, -MP    with build: write these beside what is compiled
   -O.., -g, -f.., -m..                  for the C compiler
   -l NAME, -L DIR, -static, -Wl,..      for the linker
   --no-gc           no collector: the heap is malloc's, and what nobody frees stays
@@ -48,7 +50,7 @@ options
   --compat=0.8      the defaults of Cyclone 0.8
   --lib DIR         headers here instead of our own
   --cc NAME         the C compiler (default: what CC names, else gcc)
-  -w, -Werror       hide warnings, or take them for errors
+  -w, -Werror       hide warnings, or take them for errors (all are on, as if by -Wall)
   -Wlose-unique     report unique and counted pointers that are lost
   --explain-checks  list the checks that remain at run time
   --no-line         no #line in the C text
@@ -70,6 +72,10 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
         return ExitCode::from(2);
     };
     let command = command.to_string_lossy();
+    let own = rest.iter().take_while(|argument| *argument != "--");
+    if own.into_iter().any(|argument| argument == "--help" || argument == "-h") {
+        return help();
+    }
     match &*command {
         "build" | "run" | "check" | "emit-c" | "preprocess" => match options::read(rest) {
             Ok(options) => on_large_stack(&command, options),
@@ -80,19 +86,21 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             _ => wrong_command("new takes the name of a directory"),
         },
         "explain" => explain(rest),
-        "help" | "--help" | "-h" => {
-            print!("{USAGE}");
-            ExitCode::SUCCESS
-        }
+        "help" | "--help" | "-h" => help(),
         "--version" => {
             println!("cyc {}", env!("CARGO_PKG_VERSION"));
             ExitCode::SUCCESS
         }
-        _ => {
-            eprint!("{USAGE}");
-            ExitCode::from(2)
-        }
+        file if Path::new(file).extension().is_some() => wrong_command(&format!(
+            "{file} is not a command; `cyc build {file}` compiles a file, `cyc run {file}` also runs it"
+        )),
+        _ => wrong_command(&format!("there is no command {command}; `cyc help` lists them")),
     }
+}
+
+fn help() -> ExitCode {
+    print!("{USAGE}");
+    ExitCode::SUCCESS
 }
 
 fn wrong_command(message: &str) -> ExitCode {

@@ -57,6 +57,8 @@ pub struct Options {
     pub compile_only: bool,
     /// `-M` and its like.
     pub dependencies: Option<OsString>,
+    /// `-MD` and what goes with it: dependencies are written while a file is compiled.
+    pub dependency_file: Vec<OsString>,
     /// The files are to be preprocessed.
     pub preprocess: bool,
     /// Our own headers are used.
@@ -102,6 +104,7 @@ pub fn read(arguments: &[OsString]) -> Result<Options, String> {
         output: None,
         compile_only: false,
         dependencies: None,
+        dependency_file: Vec::new(),
         preprocess: true,
         own_headers: true,
         library: None,
@@ -135,6 +138,11 @@ pub fn read(arguments: &[OsString]) -> Result<Options, String> {
             "-I" | "-D" | "-U" | "-include" | "-isystem" => {
                 let value = value()?;
                 options.preprocessor.extend([argument.clone(), value]);
+            }
+            "-MD" | "-MMD" | "-MP" => options.dependency_file.push(argument.clone()),
+            "-MF" | "-MT" | "-MQ" => {
+                let value = value()?;
+                options.dependency_file.extend([argument.clone(), value]);
             }
             "-l" | "-L" | "-Xlinker" => {
                 let value = value()?;

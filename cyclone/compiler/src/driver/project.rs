@@ -24,15 +24,16 @@ NAME: main.o
 \t$(CYC) build $(CYCFLAGS) $^ -o $@
 
 %.o: %.cyc
-\t$(CYC) build -c $(CYCFLAGS) $< -o $@
+\t$(CYC) build -c -MMD $(CYCFLAGS) $< -o $@
 
 check:
 \t$(CYC) check *.cyc
 
 clean:
-\trm -f NAME *.o
+\trm -f NAME *.o *.d
 
 .PHONY: check clean
+-include *.d
 ";
 
 /// Makes the directory, which must not be there, and its files.
@@ -42,7 +43,7 @@ pub fn begin(directory: &OsStr) -> ExitCode {
     let made = std::fs::create_dir(path)
         .and_then(|()| std::fs::write(path.join("main.cyc"), PROGRAM))
         .and_then(|()| std::fs::write(path.join("Makefile"), MAKEFILE.replace("NAME", &name)))
-        .and_then(|()| std::fs::write(path.join(".gitignore"), format!("/{name}\n*.o\n")));
+        .and_then(|()| std::fs::write(path.join(".gitignore"), format!("/{name}\n*.o\n*.d\n")));
     match made {
         Ok(()) => {
             println!("{}: main.cyc, Makefile", path.display());

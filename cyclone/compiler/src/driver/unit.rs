@@ -25,6 +25,12 @@ pub enum Outcome {
 
 /// Compiles a file as far as the options say. Messages go to the standard error output.
 pub fn compile(file: &OsStr, options: &Options) -> Outcome {
+    if file != "-"
+        && let Err(error) = std::fs::metadata(file)
+    {
+        eprintln!("cyc: {}: {error}", file.display());
+        return Outcome::Failed;
+    }
     let text = if options.preprocess { preprocess(file, options) } else { read(file) };
     let text = match text {
         Ok(text) => text,
@@ -205,6 +211,7 @@ fn run_preprocessor(how: &str, file: &OsStr, options: &Options) -> Result<Vec<u8
     let output = Command::new(&compiler)
         .arg(how)
         .args(preprocessor_arguments(options)?)
+        .args(&options.dependency_file)
         .arg(file)
         .stdin(Stdio::inherit())
         .output()

@@ -134,8 +134,9 @@ impl<'p> Lower<'p> {
                     self.inline_headers.insert(header.to_owned());
                     return;
                 }
+                // C compilers know the types of C's own functions; one that is defined here has ours.
                 let shape = match global.linkage {
-                    Linkage::C => self.c_function_shape(function),
+                    Linkage::C if !global.is_defined => self.c_function_shape(function),
                     _ => self.function_shape(function),
                 };
                 let c = self.shapes.make(shape);

@@ -1,0 +1,153 @@
+//! The command as a user meets it: help, mistakes, and what build systems need.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+fn cyc(directory: &Path, arguments: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_cyc"))
+        .args(arguments.split_whitespace())
+        .current_dir(directory)
+        .output()
+        .expect("the compiler starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A directory with these files.
+fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    for (name, content) in files {
+        std::fs::write(directory.path().join(name), content).expect("a file for the test");
+    }
+    directory
+}
+
+#[test]
+fn help_is_given_wherever_it_is_asked_for() {
+    let directory = directory(&[]);
+    for arguments in ["help", "--help", "build --help", "check -h", "new --help"] {
+        let output = cyc(directory.path(), arguments);
+        assert!(output.status.success(), "{arguments}");
+        assert!(text(&output.stdout).contains("cyc build"), "{arguments}");
+    }
+    assert!(std::fs::read_dir(directory.path()).unwrap().next().is_none(), "help begins no project");
+}
+
+#[test]
+fn a_wrong_command_line_says_what_to_do_and_exits_with_2() {
+    let directory = directory(&[]);
+    for (arguments, advice) in [
+        ("hello.cyc", "cyc build hello.cyc"),
+        ("bild hello.cyc", "cyc help"),
+        ("build", "no files"),
+        ("build a.cyc --frobnicate", "--frobnicate"),
+        ("explain nonsense", "E0003"),
+    ] {
+        let output = cyc(directory.path(), arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments}");
+        assert!(text(&output.stderr).contains(advice), "{arguments}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named_in_one_line() {
+    let directory = directory(&[]);
+    let output = cyc(directory.path(), "build absent.cyc");
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output.stderr);
+    assert!(message.starts_with("cyc: absent.cyc: ") && message.lines().count() == 1, "{message}");
+}
+
+#[test]
+fn dependencies_are_written_for_make_while_a_file_is_compiled() {
+    let files = [("own.h", "int seven(void);\n"), ("a.cyc", "#include \"own.h\"\nint seven(void) { return 7; }\n")];
+    let directory = directory(&files);
+    for (arguments, rule) in [("-MMD", "a.d"), ("-MD -MP -MF rules", "rules")] {
+        let output = cyc(directory.path(), &format!("build -c {arguments} a.cyc -o a.o"));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        assert!(directory.path().join("a.o").exists());
+        let rule = std::fs::read_to_string(directory.path().join(rule)).expect("the rule was written");
+        assert!(rule.starts_with("a.o:") && rule.contains("own.h"), "{rule}");
+    }
+}
+
+#[test]
+fn the_stack_trace_of_an_uncaught_exception_has_names() {
+    let program =
+        "int reckless(int ?p) { return p[3]; }\nint main() { int ?p = new {for i < 3: i}; return reckless(p); }\n";
+    let directory = directory(&[("a.cyc", program)]);
+    let output = cyc(directory.path(), "run --no-gc -O0 a.cyc");
+    let message = text(&output.stderr);
+    assert!(message.contains("Array_bounds thrown from around a.cyc:1"), "{message}");
+    // A statically linked system has no traces at all.
+    assert!(cfg!(target_env = "musl") || message.contains("reckless"), "{message}");
+}
+
+/// A copy of the example of C beside Cyclone.
+fn example() -> tempfile::TempDir {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/mixed-c");
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    for entry in std::fs::read_dir(example).expect("the example") {
+        let path = entry.expect("a file of the example").path();
+        if path.is_file() {
+            std::fs::copy(&path, directory.path().join(path.file_name().unwrap())).expect("a copy");
+        }
+    }
+    directory
+}
+
+fn succeeds(command: &mut Command) {
+    let output = command.output().expect("the command starts");
+    assert!(output.status.success(), "{command:?}: {}{}", text(&output.stdout), text(&output.stderr));
+}
+
+/// Gives the example's program a text, and compares what it says.
+fn reads_settings(program: PathBuf) {
+    let mut child = Command::new(program)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    child.stdin.take().unwrap().write_all(b"colour = blue\nsize=12\nno sign").expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(text(&output.stdout), "colour is \"blue\"\nsize is \"12\"\n");
+    assert_eq!(text(&output.stderr), "line 3 is not `name = value`\n");
+}
+
+#[test]
+fn make_builds_the_example_of_c_beside_cyclone() {
+    let directory = example();
+    let compiler = format!("CYC={}", env!("CARGO_BIN_EXE_cyc"));
+    succeeds(Command::new("make").arg(&compiler).current_dir(directory.path()));
+    reads_settings(directory.path().join("settings"));
+    let question = Command::new("make").args(["-q", &compiler]).current_dir(directory.path()).status().expect("make");
+    assert!(question.success(), "nothing is left to be made");
+}
+
+#[test]
+fn cmake_builds_it_too() {
+    if Command::new("cmake").arg("--version").output().is_err() {
+        println!("this machine has no cmake, skipped");
+        return;
+    }
+    let directory = example();
+    let compiler = format!("-DCYC={}", env!("CARGO_BIN_EXE_cyc"));
+    succeeds(Command::new("cmake").args(["-B", "build", &compiler]).current_dir(directory.path()));
+    succeeds(Command::new("cmake").args(["--build", "build"]).current_dir(directory.path()));
+    reads_settings(directory.path().join("build/settings"));
+}
+
+#[test]
+fn a_new_project_builds_and_runs() {
+    let directory = directory(&[]);
+    assert!(cyc(directory.path(), "new hello").status.success());
+    let project = directory.path().join("hello");
+    succeeds(Command::new("make").arg(format!("CYC={}", env!("CARGO_BIN_EXE_cyc"))).current_dir(&project));
+    let output = Command::new(project.join("hello")).arg("you").output().expect("the program starts");
+    assert_eq!(text(&output.stdout), "Hello, you!\n");
+    assert_eq!(cyc(directory.path(), "new hello").status.code(), Some(1), "what is there is not overwritten");
+}
