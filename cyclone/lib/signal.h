@@ -67,6 +67,8 @@ struct sigaction {
 // An action that handles a signal in the default way.
 extern struct sigaction fresh_sigaction();
 extern int sigaction(int, struct sigaction *, struct sigaction *);
+// The name of the GNU C library.
+typedef sigarg_t __sighandler_t;
 extern sigarg_t signal(int, sigarg_t);
 extern sigarg_t sigset(int, sigarg_t);
 

@@ -260,3 +260,15 @@ fn outside_of_functions_a_comprehension_repeats_a_constant() {
     rejected("int indices[8] = { for i < 8 : i };", 1, "E0100");
     rejected("int a[4] = { for i < 3 : 1 };", 1, "E0200");
 }
+
+#[test]
+fn what_depends_on_a_size_that_nobody_knows_is_a_warning() {
+    let warnings = |text: &str| {
+        let mut unit = parse_text("test.cyc", text.to_owned());
+        check(&unit.source, &unit.items, Dialect::One, &mut unit.diagnostics);
+        unit.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning).count()
+    };
+    assert_eq!(warnings("unsigned long f(`a::A ? x) { return numelts(x); }"), 1);
+    assert_eq!(warnings("unsigned long f(`a::B ? x) { return numelts(x); }"), 0);
+    assert_eq!(warnings("unsigned long f(char ? x) { return numelts(x); }"), 0);
+}

@@ -1,6 +1,7 @@
 //! The stage of the syntax: every `.cyc` and `.h` of `tests/` and `lib/` in the checkout.
 //!
-//! C headers are replaced by empty files, made on demand: the parser needs no declaration to read a name as a type.
+//! C headers are ours: the parser has to know which names are types. Those that we do not have (of other libraries, or made when a
+//! program is configured) are replaced by empty files, made on demand.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -67,15 +68,17 @@ fn files(checkout: &Path) -> Result<Vec<PathBuf>> {
 fn parse(corpus: &Corpus, file: &Path, stubs: &Path) -> Result<Finished> {
     let folder = file.parent().unwrap_or(Path::new("."));
     let suite = folder.ends_with("cyctests") && file.to_string_lossy().ends_with("_suite.h");
-    let mut arguments: Vec<OsString> = ["check", "--parse-only", "--plain", "-nostdinc"].map(OsString::from).into();
+    let mut arguments: Vec<OsString> = ["check", "--parse-only", "--plain"].map(OsString::from).into();
     for include in
         [folder, &folder.join(".."), &corpus.checkout.join("include"), &corpus.checkout.join("tests/shootout/include")]
     {
         arguments.extend(["-I".into(), include.into()]);
     }
     if suite {
-        // The suites' headers are made of macros of this one.
-        arguments.extend(["-include".into(), corpus.checkout.join("tests/cyctest.h").into()]);
+        // The suites are made of macros and names of these.
+        for header in ["tests/cyctest.h", "tests/cyctests/support.h"] {
+            arguments.extend(["-include".into(), corpus.checkout.join(header).into()]);
+        }
     }
     arguments.extend(["-isystem".into(), stubs.into(), file.into()]);
     let arguments: Vec<_> = arguments.iter().map(OsString::as_os_str).collect();
@@ -94,8 +97,8 @@ fn parse(corpus: &Corpus, file: &Path, stubs: &Path) -> Result<Finished> {
 
 /// The header that the preprocessor says is missing, if an empty file can stand for it.
 fn missing_header(messages: &str) -> Option<&Path> {
-    let (_, rest) = messages.split_once("fatal error: ")?;
-    let header = Path::new(rest.split_once(": No such file")?.0);
+    let (before, _) = messages.split_once(": No such file")?;
+    let header = Path::new(before.rsplit_once("error: ")?.1);
     header.components().all(|part| matches!(part, Component::Normal(_))).then_some(header)
 }
 
@@ -105,14 +108,14 @@ mod tests {
 
     #[test]
     fn a_missing_header_is_found_in_the_preprocessor_s_words() {
-        let messages = "In file included from a.cyc:3:\nb.h:1:10: fatal error: sys/x.h: No such file or directory\n";
+        let messages = "b.h:1: error: sys/x.h: No such file or directory\n";
         assert_eq!(missing_header(messages), Some(Path::new("sys/x.h")));
     }
 
     #[test]
     fn no_file_is_made_outside_the_folder_of_stubs() {
         for path in ["/usr/include/x.h", "../x.h", "a/../../x.h"] {
-            let message = format!("a.cyc:1:1: fatal error: {path}: No such file or directory");
+            let message = format!("a.cyc:1: error: {path}: No such file or directory");
             assert_eq!(missing_header(&message), None, "{path}");
         }
     }

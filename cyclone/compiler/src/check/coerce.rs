@@ -144,6 +144,7 @@ impl Checker<'_> {
 
     fn coerce_pointer(&mut self, value: Expr, from: &Pointer, to: &Pointer, ty: Ty) -> Result<Expr, Refusal> {
         let before = self.types.snapshot();
+        let from = &self.without_lost_const(&value, from, to);
         match self.pointer_steps(from, to) {
             Ok(steps) => Ok(self.take_steps(value, from, to, ty, &steps)),
             Err((left, right, reason)) => {
@@ -190,7 +191,11 @@ impl Checker<'_> {
                     steps.push(Coercion::HideZero);
                 }
             }
-            (TyKind::Fat, TyKind::Thin(_)) => {
+            (TyKind::Fat, TyKind::Thin(count)) => {
+                let few = matches!(self.types.get(count), TyKind::Nat(0 | 1));
+                if !few && self.types.kind(to.target) == Kind::Any {
+                    return Err((from.bound, to.bound, "elements of unknown size cannot be counted"));
+                }
                 let null = if self.is_false(to.nullable) { Check::Needed } else { Check::Never };
                 steps.push(Coercion::FatToThin(Checks { null, bounds: Check::Needed }));
             }
@@ -317,7 +322,7 @@ impl Checker<'_> {
                 Some(count) => {
                     for index in 0..count {
                         let (ty, own) = self.member_type(id, &args, index);
-                        let quals = both(quals, own);
+                        let quals = if self.agrees_exactly(id, index) { own } else { both(quals, own) };
                         match index {
                             0 if depth > 0 => self.flatten(ty, quals, depth - 1, out),
                             _ => out.push((ty, quals)),

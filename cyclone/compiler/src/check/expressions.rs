@@ -399,6 +399,14 @@ impl Checker<'_> {
                 let fat = self.make(TyKind::Fat);
                 // An unknown bound is settled: asking for it means that it is kept.
                 let _ = self.try_unify(parts.bound, fat);
+                if matches!(self.types.get(parts.target), TyKind::Var(_)) && self.types.kind(parts.target) == Kind::Any
+                {
+                    let shown = self.show(parts.target);
+                    let message = format!(
+                        "the size of `{shown}` is not known: this counts bytes; elements are counted where it is `{shown}::B`"
+                    );
+                    self.warn(Code::Incomplete, span, message);
+                }
                 Expr { kind: ExprKind::Numelts(Box::new(pointer)), ty, span }
             }
             _ => {

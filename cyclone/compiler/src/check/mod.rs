@@ -56,6 +56,7 @@ pub mod calls;
 pub mod coerce;
 pub mod comprehensions;
 pub mod constant;
+mod constness;
 pub mod datatypes;
 pub mod declare;
 pub mod effects;

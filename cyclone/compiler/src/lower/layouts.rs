@@ -8,7 +8,7 @@ use super::{Lower, names};
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::Field;
-use crate::types::{AggregateId, DatatypeId, Ty, TyKind};
+use crate::types::{AggregateId, DatatypeId, Kind, Ty, TyKind};
 use hashbrown::HashSet;
 use std::fmt::Write;
 
@@ -202,6 +202,10 @@ impl Lower<'_> {
 
     /// `sizeof(T)`; 1 where the size is not known: such objects are never looked into, only counted as one.
     pub fn size_text(&mut self, ty: Ty) -> String {
+        let types = &self.program.types;
+        if matches!(types.get(ty), TyKind::Var(_)) && types.kind(ty) != Kind::Boxed {
+            return "1".to_owned();
+        }
         let c = self.shape(ty);
         self.shape_size_text(c)
     }
