@@ -45,6 +45,8 @@ pub struct CBody {
     pub params: Vec<Option<Symbol>>,
     /// With its braces.
     pub text: String,
+    /// The globals of its block of C that it names.
+    pub uses: Vec<GlobalId>,
 }
 
 /// All that is declared outside of functions, and types declared anywhere.
@@ -63,7 +65,7 @@ pub struct Declarations {
 }
 
 /// A global variable or function: an index into [`Declarations::globals`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct GlobalId(pub u32);
 
 /// A variable of a function: an index into [`Function::locals`].
@@ -106,6 +108,8 @@ pub struct Global {
     pub asm_name: Option<String>,
     /// Attributes for the C compiler, as written.
     pub attributes: Vec<Symbol>,
+    /// C's declaration of it, for which this one is a better type: C sees the other.
+    pub overrides: Option<GlobalId>,
     /// It is used by something that is kept; headers declare much that is not.
     pub is_used: bool,
     /// Where it is declared.

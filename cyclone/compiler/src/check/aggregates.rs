@@ -24,14 +24,17 @@ impl Checker<'_> {
         let id = match known {
             Some(id) => id,
             None => {
-                if let (None, Some(path)) = (&aggregate.body, &aggregate.name)
+                if let Some(id) = self.overridden(aggregate, span).or_else(|| self.defined_ahead(aggregate)) {
+                    id
+                } else if let (None, Some(path)) = (&aggregate.body, &aggregate.name)
                     && !(path.qualifier.is_empty() && aggregate.args.is_empty())
                 {
                     let message = format!("`{}` must be declared before it is used", path_text(path));
                     self.error(Code::UnknownName, path.span, message);
                     return self.make(TyKind::Error);
+                } else {
+                    self.declare_aggregate(aggregate, span)
                 }
-                self.declare_aggregate(aggregate, span)
             }
         };
         let declared = self.declarations.aggregate(id);
@@ -41,12 +44,21 @@ impl Checker<'_> {
             let message = format!("`{name}` is a {}", if is_union { "union" } else { "struct" });
             self.error(Code::WrongType, span, message);
         }
-        let args = self.read_arguments(name, &params, &aggregate.args, position, span);
+        // C's structure inside of itself has the parameters that it gets.
+        let is_inside = self.reading.being_defined.last() == Some(&id);
+        let args = if is_inside && self.reading.added.is_some() && aggregate.args.is_empty() {
+            params.iter().map(|&param| self.types.make(TyKind::Var(param))).collect()
+        } else {
+            self.read_arguments(name, &params, &aggregate.args, position, span)
+        };
         self.make(TyKind::Aggregate(id, args))
     }
 
     /// A declaration of a structure or union, with or without its members.
     pub(super) fn declare_aggregate(&mut self, aggregate: &ast::Aggregate, span: Span) -> AggregateId {
+        if let Some(id) = self.overridden(aggregate, span) {
+            return id;
+        }
         let name = aggregate.name.as_ref().map(|path| self.declared_name(path));
         let known = name.and_then(|name| self.declared_aggregate(name));
         let id = match known {
@@ -58,7 +70,7 @@ impl Checker<'_> {
         }
         let aside = self.put_aside();
         self.push_scope();
-        let params = self.bind_parameters(&aggregate.args, Alias::Restricted);
+        let mut params = self.bind_parameters(&aggregate.args, Alias::Restricted);
         if known.is_some() {
             self.agree_with_earlier(id, aggregate, &params, span);
         }
@@ -68,9 +80,10 @@ impl Checker<'_> {
         } else if let Some(body) = &aggregate.body {
             self.declarations.aggregates[id.0 as usize].params.clone_from(&params);
             self.reading.being_defined.push(id);
-            let body = self.aggregate_body(body, aggregate);
+            let body = self.aggregate_body_in_c(id, body, aggregate, &mut params, known.is_some());
             self.reading.being_defined.pop();
-            self.settle(&params, AnyKind::Stays);
+            // What C writes has a size.
+            self.settle(&params, if self.in_c_include { AnyKind::BecomesBoxed } else { AnyKind::Stays });
             self.settle(&body.existentials, AnyKind::Stays);
             let attributes = self.plain_attributes(&aggregate.attributes, None, Owner::Aggregate);
             if aggregate.is_tagged && !aggregate.is_union {
@@ -228,7 +241,7 @@ impl Checker<'_> {
         }
     }
 
-    fn aggregate_body(&mut self, body: &ast::AggregateBody, aggregate: &ast::Aggregate) -> AggregateBody {
+    pub(super) fn aggregate_body(&mut self, body: &ast::AggregateBody, aggregate: &ast::Aggregate) -> AggregateBody {
         let existentials = self.bind_parameters(&body.existentials, Alias::Aliasable);
         let mut constraints = Vec::new();
         for constraint in &body.constraints {

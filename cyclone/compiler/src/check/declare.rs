@@ -71,7 +71,7 @@ impl Checker<'_> {
         }
     }
 
-    fn item(&mut self, item: &Item) {
+    pub(super) fn item(&mut self, item: &Item) {
         match item {
             Item::Declaration(declaration) => self.declaration(declaration),
             Item::Function(function) => self.define_function(function),
@@ -110,8 +110,7 @@ impl Checker<'_> {
         if block.include {
             let was_included = std::mem::replace(&mut self.in_c_include, true);
             let (outside, hidden) = self.names.enter_hidden();
-            self.items(&block.items);
-            self.overrides(&block.overrides);
+            self.overridden_items(&block.items, &block.overrides);
             self.names.leave(outside);
             self.in_c_include = was_included;
             let listed = |names: &[ast::Path], name: Symbol| names.iter().any(|path| path.name == name);
@@ -127,18 +126,6 @@ impl Checker<'_> {
             self.items(&block.items);
         }
         self.in_c = was_in_c;
-    }
-
-    /// `cyclone_override { .. }`: better types for what C has declared.
-    fn overrides(&mut self, items: &[Item]) {
-        for item in items {
-            if let Item::Declaration(declaration) = item {
-                for declarator in &declaration.declarators {
-                    self.names.here_mut().values.remove(&declarator.name.name);
-                }
-            }
-            self.item(item);
-        }
     }
 
     fn declaration(&mut self, declaration: &ast::Declaration) {
@@ -261,6 +248,7 @@ impl Checker<'_> {
             init: None,
             asm_name,
             attributes,
+            overrides: None,
             is_used: false,
             span,
         };
@@ -395,6 +383,7 @@ impl Checker<'_> {
             init: None,
             asm_name: None,
             attributes: Vec::new(),
+            overrides: None,
             is_used: false,
             span,
         };
@@ -406,10 +395,26 @@ impl Checker<'_> {
                 _ => &[],
             };
             let params = params.iter().map(|param| param.name.map(|name| name.name)).collect();
-            self.c_bodies.push(CBody { global, params, text });
+            let uses = self.globals_named_in(&text);
+            self.c_bodies.push(CBody { global, params, text, uses });
             return;
         }
         self.function_body(definition, global, name);
+    }
+
+    /// The globals of the block of C around that a text of C names.
+    fn globals_named_in(&self, text: &str) -> Vec<GlobalId> {
+        let here = &self.names.here().values;
+        let mut named: Vec<GlobalId> = text
+            .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+            .filter_map(|word| match here.get(&Symbol::new(word)) {
+                Some(Value::Global(id)) => Some(*id),
+                _ => None,
+            })
+            .collect();
+        named.sort_unstable();
+        named.dedup();
+        named
     }
 
     /// What can only be said when all has been seen.

@@ -11,6 +11,7 @@
 //! | [`functions`] | types of functions, with their default effects |
 //! | [`declare`] | items: variables, functions, typedefs, blocks of C |
 //! | [`attributes`] | `__attribute__`s |
+//! | `overrides` | `cyclone_override`: better types for what C declares |
 //! | [`agree`] | several declarations of one name |
 //! | [`bodies`] | bodies of functions, and declarations in them |
 //! | [`aggregates`] | structures and unions |
@@ -69,6 +70,7 @@ pub mod literals;
 pub mod names;
 pub mod numbers;
 pub mod operators;
+mod overrides;
 pub mod owning;
 pub mod patterns;
 pub mod regions;
@@ -111,6 +113,7 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         in_c: false,
         of_present_dialect: false,
         in_c_include: false,
+        overriding: overrides::Overridden::default(),
         c_bodies: Vec::new(),
         current_region: TyVar(0),
         body: None,
@@ -159,6 +162,8 @@ pub struct Checker<'a> {
     of_present_dialect: bool,
     /// The block is one whose functions have bodies in C.
     in_c_include: bool,
+    /// The structures of the block of C that is overridden in part.
+    overriding: overrides::Overridden,
     /// Those bodies so far.
     c_bodies: Vec<CBody>,
     /// `` `C ``: in a prototype, the region that is current where the function is called.

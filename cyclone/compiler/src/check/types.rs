@@ -184,14 +184,14 @@ impl Checker<'_> {
                     let one = self.make(TyKind::Nat(1));
                     self.make(TyKind::Thin(one))
                 }
-                _ => {
+                _ => self.argument_in_c(kind, alias, span).unwrap_or_else(|| {
                     self.error(
                         Code::WrongType,
                         span,
                         "a type must be written here: it is not inferred outside of functions",
                     );
                     self.make(TyKind::Error)
-                }
+                }),
             },
         }
     }

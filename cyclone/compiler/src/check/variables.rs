@@ -5,6 +5,7 @@
 //! register", the only sort of type that code can be written for without knowing it.
 
 use super::Checker;
+use super::overrides::Added;
 use super::types::{Position, constant_alias, kind_letter};
 use crate::ast::{self, TypeKind};
 use crate::diagnostics::Code;
@@ -27,6 +28,8 @@ pub struct Reading {
     pub(super) in_function: u32,
     /// Function types around that bind type variables.
     pub(super) depth: u32,
+    /// The type parameters that a structure of C gets.
+    pub(super) added: Option<Added>,
     /// Aggregates whose members are being read.
     pub(super) being_defined: Vec<AggregateId>,
     /// What is defined in the specifiers at a place: each declarator of a declaration repeats them.
@@ -43,6 +46,7 @@ pub(super) struct Aside {
     tags: Vec<(Symbol, Ty)>,
     in_function: u32,
     depth: u32,
+    added: Option<Added>,
 }
 
 /// A prototype being read.
@@ -243,6 +247,7 @@ impl Checker<'_> {
             tags: std::mem::take(&mut reading.tags),
             in_function: std::mem::take(&mut reading.in_function),
             depth: std::mem::take(&mut reading.depth),
+            added: reading.added.take(),
         }
     }
 
@@ -253,6 +258,7 @@ impl Checker<'_> {
         reading.tags = aside.tags;
         reading.in_function = aside.in_function;
         reading.depth = aside.depth;
+        reading.added = aside.added;
     }
 
     /// Whether the members of an aggregate are being read, so that it is not complete yet.

@@ -65,6 +65,9 @@ impl<'p> Lower<'p> {
         let declarator = self.declarator(result, format!("{name}({list})"));
         let words = self.linkage_words(global);
         let _ = writeln!(out, "{words}{declarator} {}", body.text);
+        for &id in &body.uses {
+            self.use_global(id);
+        }
         self.use_named_in(&body.text);
     }
 
@@ -101,6 +104,9 @@ impl<'p> Lower<'p> {
 
     /// The C name of a global that is used; sees to it that it is declared and, if it is ours, defined.
     pub fn use_global(&mut self, id: GlobalId) -> String {
+        if let Some(of_c) = self.program.declarations.global(id).overrides {
+            return self.use_global(of_c);
+        }
         let name = self.global_name(id);
         if self.declared.insert(id) {
             self.declare(id, &name);

@@ -119,6 +119,11 @@ impl Types {
         self.layouts.insert(id, layout);
     }
 
+    /// Takes back [`Types::set_layout`].
+    pub fn forget_layout(&mut self, id: AggregateId) {
+        self.layouts.remove(&id);
+    }
+
     /// The size of a type as a number of the level of types; that of a type variable depends on what it becomes.
     pub fn size_number(&mut self, ty: Ty) -> Ty {
         let unknown = matches!(self.get(ty), TyKind::Var(_) | TyKind::Evar(_));
