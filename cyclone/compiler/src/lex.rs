@@ -1,8 +1,8 @@
 //! From preprocessed text to tokens.
 //!
-//! The whole text is cut at once into a vector of [`Token`]s, 12 bytes each, that ends with [`Tok::End`]. A token has a kind and
-//! a span; what it says beyond its kind (a name, a number) is read from the span when it is needed. Line markers go into
-//! the [`Source`].
+//! The whole text is cut at once into a vector of [`Token`]s, 16 bytes each, that ends with [`Tok::End`]. A token has a kind and
+//! a span, and words have their symbol; what else it says (a number) is read from the span when it is needed. Line markers
+//! go into the [`Source`].
 //!
 //! What is particular to Cyclone: type variables (`` `a ``), the short alias qualifiers (`\U`), the qualifiers (`@fat`), which are
 //! one token only if the whole word is known (`@taggedfoo` is `@` and `taggedfoo`), `::` inside names (`List::map` is one token,
@@ -14,6 +14,7 @@
 
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::{Source, Span};
+use crate::symbol::{Symbol, Symbols};
 
 macro_rules! tokens {
     (words { $($word:ident $text:literal $($alias:literal)*;)* } cyclone { $($cyc:ident $cyctext:literal $($cycalias:literal)*;)* }
@@ -46,13 +47,11 @@ macro_rules! tokens {
                 matches!(self, $(Tok::$cyc)|*)
             }
 
-            fn keyword(text: &str) -> Option<Tok> {
-                Some(match text {
-                    $($text $(| $alias)* => Tok::$word,)*
-                    $($cyctext $(| $cycalias)* => Tok::$cyc,)*
-                    _ => return None,
-                })
-            }
+            const KEYWORDS: &[(&str, Tok)] = &[
+                $(($text, Tok::$word), $(($alias, Tok::$word),)*)*
+                $(($cyctext, Tok::$cyc), $(($cycalias, Tok::$cyc),)*)*
+                ("_", Tok::Underscore),
+            ];
 
             fn qualifier(text: &str) -> Option<Tok> {
                 Some(match text {
@@ -107,16 +106,21 @@ pub struct Token {
     pub kind: Tok,
     /// Where it is.
     pub span: Span,
+    /// What it is called: of names without `::`, keywords and type variables.
+    pub symbol: Option<Symbol>,
 }
 
 /// Cuts the whole source into tokens; the last one is [`Tok::End`]. Collects the line markers into `source`.
 pub fn lex(source: &mut Source, diagnostics: &mut Vec<Diagnostic>) -> Vec<Token> {
     let text = std::mem::take(&mut source.text);
-    let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, tokens: Vec::with_capacity(text.len() / 5), diagnostics };
+    let mut symbols = Symbols::hold();
+    let keywords = Keywords::new(&mut symbols);
+    let tokens = Vec::with_capacity(text.len() / 3);
+    let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, tokens, symbols, keywords, diagnostics };
     lexer.run(&text, source);
     let end = Span { start: text.len() as u32, end: text.len() as u32 };
     let mut tokens = lexer.tokens;
-    tokens.push(Token { kind: Tok::End, span: end });
+    tokens.push(Token { kind: Tok::End, span: end, symbol: None });
     source.text = text;
     tokens
 }
@@ -125,16 +129,46 @@ struct Lexer<'a> {
     bytes: &'a [u8],
     at: usize,
     tokens: Vec<Token>,
+    symbols: Symbols,
+    keywords: Keywords,
     diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+/// The kinds of words, by their symbols' numbers.
+struct Keywords(Vec<Tok>);
+
+impl Keywords {
+    fn new(symbols: &mut Symbols) -> Keywords {
+        let mut kinds = Vec::new();
+        for &(word, kind) in Tok::KEYWORDS {
+            let index = symbols.symbol(word).index();
+            if kinds.len() <= index {
+                kinds.resize(index + 1, Tok::Name);
+            }
+            kinds[index] = kind;
+        }
+        Keywords(kinds)
+    }
+
+    fn kind(&self, word: Symbol) -> Tok {
+        self.0.get(word.index()).copied().unwrap_or(Tok::Name)
+    }
 }
 
 fn is_name_start(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || byte == b'_'
 }
 
-fn is_name_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
-}
+/// Of each byte, whether it can stand in a name.
+const NAME_BYTES: [bool; 256] = {
+    let mut bytes = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        bytes[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    bytes
+};
 
 impl Lexer<'_> {
     fn peek(&self, ahead: usize) -> u8 {
@@ -147,7 +181,15 @@ impl Lexer<'_> {
     }
 
     fn push(&mut self, kind: Tok, start: usize) {
-        self.tokens.push(Token { kind, span: Span { start: start as u32, end: self.at as u32 } });
+        self.tokens.push(Token { kind, span: self.since(start), symbol: None });
+    }
+
+    fn push_word(&mut self, kind: Tok, start: usize, symbol: Symbol) {
+        self.tokens.push(Token { kind, span: self.since(start), symbol: Some(symbol) });
+    }
+
+    fn since(&self, start: usize) -> Span {
+        Span { start: start as u32, end: self.at as u32 }
     }
 
     fn run(&mut self, text: &str, source: &mut Source) {
@@ -230,7 +272,8 @@ impl Lexer<'_> {
             b'`' | b'\\' if is_name_start(self.peek(1)) => {
                 self.at += 1;
                 self.name();
-                self.push(if byte == b'`' { Tok::TypeVar } else { Tok::AqualShort }, start);
+                let symbol = self.symbols.symbol(&text[start..self.at]);
+                self.push_word(if byte == b'`' { Tok::TypeVar } else { Tok::AqualShort }, start, symbol);
             }
             b'@' => {
                 self.at += 1;
@@ -246,32 +289,32 @@ impl Lexer<'_> {
             }
             b'0'..=b'9' => self.number(start),
             b'.' if self.peek(1).is_ascii_digit() => self.number(start),
-            _ if is_name_start(byte) => {
-                self.name();
-                let mut kind = Tok::Name;
-                while self.peek(0) == b':' && self.peek(1) == b':' && is_name_start(self.peek(2)) {
-                    // `_::B` is a wildcard and a kind, not a qualified name.
-                    if &text[start..self.at] == "_" {
-                        break;
-                    }
-                    self.at += 2;
-                    self.name();
-                    kind = Tok::QualifiedName;
-                }
-                let word = &text[start..self.at];
-                if kind == Tok::Name {
-                    kind = if word == "_" { Tok::Underscore } else { Tok::keyword(word).unwrap_or(Tok::Name) };
-                }
-                self.push(kind, start);
-            }
+            _ if is_name_start(byte) => self.word(text, start),
             _ => self.sign(text, start),
         }
     }
 
-    fn name(&mut self) {
-        while is_name_byte(self.peek(0)) {
-            self.at += 1;
+    /// A name, with or without qualifier, or a keyword.
+    fn word(&mut self, text: &str, start: usize) {
+        self.name();
+        let word = &text[start..self.at];
+        // `_::B` is a wildcard and a kind, not a qualified name.
+        let mut is_qualified = false;
+        while self.peek(0) == b':' && self.peek(1) == b':' && is_name_start(self.peek(2)) && word != "_" {
+            self.at += 2;
+            self.name();
+            is_qualified = true;
         }
+        if is_qualified {
+            return self.push(Tok::QualifiedName, start);
+        }
+        let symbol = self.symbols.symbol(word);
+        self.push_word(self.keywords.kind(symbol), start, symbol);
+    }
+
+    fn name(&mut self) {
+        let rest = &self.bytes[self.at..];
+        self.at += rest.iter().position(|&byte| !NAME_BYTES[byte as usize]).unwrap_or(rest.len());
     }
 
     /// Takes every byte that can belong to a number, as C's "preprocessing number" does; its value is checked when it is read.
@@ -300,7 +343,7 @@ impl Lexer<'_> {
                     float = true;
                     self.at += 1;
                 }
-                byte if is_name_byte(byte) => {
+                byte if NAME_BYTES[byte as usize] => {
                     float |= !hex && matches!(byte, b'f' | b'F');
                     self.at += 1;
                 }
@@ -336,67 +379,57 @@ impl Lexer<'_> {
     }
 
     fn sign(&mut self, text: &str, start: usize) {
-        const LONG: &[(&str, Tok)] = &[
-            (":=:", Tok::Swap),
-            ("...", Tok::Ellipsis),
-            ("<<=", Tok::ShlAssign),
-            (">>=", Tok::ShrAssign),
-            ("==", Tok::EqEq),
-            ("!=", Tok::NotEq),
-            ("<=", Tok::Le),
-            (">=", Tok::Ge),
-            ("++", Tok::PlusPlus),
-            ("--", Tok::MinusMinus),
-            ("+=", Tok::PlusAssign),
-            ("-=", Tok::MinusAssign),
-            ("*=", Tok::StarAssign),
-            ("/=", Tok::SlashAssign),
-            ("%=", Tok::PercentAssign),
-            ("|=", Tok::OrAssign),
-            ("^=", Tok::XorAssign),
-            ("&=", Tok::AndAssign),
-            ("&&", Tok::AndAnd),
-            ("||", Tok::OrOr),
-            ("<<", Tok::Shl),
-            (">>", Tok::Shr),
-            ("<>", Tok::LtGt),
-            ("->", Tok::Arrow),
-            ("::", Tok::ColonColon),
-        ];
-        let rest = &self.bytes[start..];
-        for (spelling, kind) in LONG {
-            if rest.starts_with(spelling.as_bytes()) {
-                self.at += spelling.len();
-                self.push(*kind, start);
-                return;
-            }
-        }
-        let kind = match self.bytes[start] {
-            b'(' => Tok::LParen,
-            b')' => Tok::RParen,
-            b'{' => Tok::LBrace,
-            b'}' => Tok::RBrace,
-            b'[' => Tok::LBracket,
-            b']' => Tok::RBracket,
-            b';' => Tok::Semi,
-            b',' => Tok::Comma,
-            b'.' => Tok::Dot,
-            b':' => Tok::Colon,
-            b'?' => Tok::Question,
-            b'$' => Tok::Dollar,
-            b'=' => Tok::Assign,
-            b'<' => Tok::Lt,
-            b'>' => Tok::Gt,
-            b'&' => Tok::And,
-            b'|' => Tok::Or,
-            b'^' => Tok::Xor,
-            b'+' => Tok::Plus,
-            b'-' => Tok::Minus,
-            b'*' => Tok::Star,
-            b'/' => Tok::Slash,
-            b'%' => Tok::Percent,
-            b'!' => Tok::Not,
-            b'~' => Tok::Tilde,
+        let (kind, len) = match (self.bytes[start], self.peek(1), self.peek(2)) {
+            (b':', b'=', b':') => (Tok::Swap, 3),
+            (b'.', b'.', b'.') => (Tok::Ellipsis, 3),
+            (b'<', b'<', b'=') => (Tok::ShlAssign, 3),
+            (b'>', b'>', b'=') => (Tok::ShrAssign, 3),
+            (b'=', b'=', _) => (Tok::EqEq, 2),
+            (b'!', b'=', _) => (Tok::NotEq, 2),
+            (b'<', b'=', _) => (Tok::Le, 2),
+            (b'>', b'=', _) => (Tok::Ge, 2),
+            (b'+', b'+', _) => (Tok::PlusPlus, 2),
+            (b'-', b'-', _) => (Tok::MinusMinus, 2),
+            (b'+', b'=', _) => (Tok::PlusAssign, 2),
+            (b'-', b'=', _) => (Tok::MinusAssign, 2),
+            (b'*', b'=', _) => (Tok::StarAssign, 2),
+            (b'/', b'=', _) => (Tok::SlashAssign, 2),
+            (b'%', b'=', _) => (Tok::PercentAssign, 2),
+            (b'|', b'=', _) => (Tok::OrAssign, 2),
+            (b'^', b'=', _) => (Tok::XorAssign, 2),
+            (b'&', b'=', _) => (Tok::AndAssign, 2),
+            (b'&', b'&', _) => (Tok::AndAnd, 2),
+            (b'|', b'|', _) => (Tok::OrOr, 2),
+            (b'<', b'<', _) => (Tok::Shl, 2),
+            (b'>', b'>', _) => (Tok::Shr, 2),
+            (b'<', b'>', _) => (Tok::LtGt, 2),
+            (b'-', b'>', _) => (Tok::Arrow, 2),
+            (b':', b':', _) => (Tok::ColonColon, 2),
+            (b'(', ..) => (Tok::LParen, 1),
+            (b')', ..) => (Tok::RParen, 1),
+            (b'{', ..) => (Tok::LBrace, 1),
+            (b'}', ..) => (Tok::RBrace, 1),
+            (b'[', ..) => (Tok::LBracket, 1),
+            (b']', ..) => (Tok::RBracket, 1),
+            (b';', ..) => (Tok::Semi, 1),
+            (b',', ..) => (Tok::Comma, 1),
+            (b'.', ..) => (Tok::Dot, 1),
+            (b':', ..) => (Tok::Colon, 1),
+            (b'?', ..) => (Tok::Question, 1),
+            (b'$', ..) => (Tok::Dollar, 1),
+            (b'=', ..) => (Tok::Assign, 1),
+            (b'<', ..) => (Tok::Lt, 1),
+            (b'>', ..) => (Tok::Gt, 1),
+            (b'&', ..) => (Tok::And, 1),
+            (b'|', ..) => (Tok::Or, 1),
+            (b'^', ..) => (Tok::Xor, 1),
+            (b'+', ..) => (Tok::Plus, 1),
+            (b'-', ..) => (Tok::Minus, 1),
+            (b'*', ..) => (Tok::Star, 1),
+            (b'/', ..) => (Tok::Slash, 1),
+            (b'%', ..) => (Tok::Percent, 1),
+            (b'!', ..) => (Tok::Not, 1),
+            (b'~', ..) => (Tok::Tilde, 1),
             _ => {
                 let width = text[start..].chars().next().map_or(1, char::len_utf8);
                 self.at += width;
@@ -404,7 +437,7 @@ impl Lexer<'_> {
                 return;
             }
         };
-        self.at += 1;
+        self.at += len;
         self.push(kind, start);
     }
 }

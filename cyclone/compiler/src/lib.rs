@@ -23,6 +23,7 @@ pub mod check;
 pub mod diagnostics;
 pub mod driver;
 pub mod flow;
+pub mod hash;
 pub mod lex;
 pub mod lower;
 pub mod ownership;

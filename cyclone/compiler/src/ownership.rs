@@ -6,8 +6,7 @@
 //! of a unique path, or what a unique pointer in a unique path points to.
 
 use crate::tree::{Coercion, Declarations, Expr, ExprKind, StmtKind};
-use crate::types::{Alias, Ty, TyKind, Types};
-use hashbrown::HashMap;
+use crate::types::{Alias, Substitution, Ty, TyKind, Types};
 
 /// Whether a value of this type must not be copied without consuming it.
 pub fn is_owned(types: &mut Types, declarations: &Declarations, ty: Ty) -> bool {
@@ -25,13 +24,13 @@ pub fn is_owned(types: &mut Types, declarations: &Declarations, ty: Ty) -> bool 
         TyKind::Aggregate(id, args) => {
             let aggregate = declarations.aggregate(*id);
             let Some(body) = &aggregate.body else { return false };
-            let map = aggregate.params.iter().copied().zip(args.iter().copied()).collect();
+            let map = Substitution::of(&aggregate.params, args);
             body.fields.iter().any(|field| is_owned_member(types, declarations, field.ty, &map))
         }
         TyKind::Constructor(id, index, args) => {
             let datatype = declarations.datatype(*id);
             let Some(constructor) = datatype.constructors.get(*index as usize) else { return false };
-            let map = datatype.params.iter().copied().zip(args.iter().copied()).collect();
+            let map = Substitution::of(&datatype.params, args);
             constructor.params.iter().any(|param| is_owned_member(types, declarations, param.ty, &map))
         }
         _ => false,
@@ -48,12 +47,7 @@ fn is_owned_qualifier(types: &Types, aqual: Ty) -> bool {
 }
 
 /// Numbers and the like need no substitution to be told apart from owned values.
-fn is_owned_member(
-    types: &mut Types,
-    declarations: &Declarations,
-    ty: Ty,
-    map: &HashMap<crate::types::TyVar, Ty>,
-) -> bool {
+fn is_owned_member(types: &mut Types, declarations: &Declarations, ty: Ty, map: &Substitution) -> bool {
     match types.get(ty) {
         TyKind::Pointer(pointer) => {
             let aqual = pointer.aqual;

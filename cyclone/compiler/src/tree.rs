@@ -22,6 +22,7 @@ use crate::symbol::Symbol;
 use crate::types::{
     AggregateId, Constraint, DatatypeId, EnumId, Format, Function as FunctionType, Quals, Ty, TyVar, Types,
 };
+use std::rc::Rc;
 
 /// A translation unit.
 #[derive(Debug, Default)]
@@ -638,7 +639,7 @@ pub struct Call {
     /// Typed variable arguments: each of the function's variable argument type, or to be injected.
     pub varargs: Option<CallVarArgs>,
     /// The type of the callee before its type parameters were instantiated, where it is known (globals): what C sees.
-    pub declared: FunctionType,
+    pub declared: Rc<FunctionType>,
     /// What its type parameters became, in order.
     pub instantiation: Vec<Ty>,
     /// A format string was checked.

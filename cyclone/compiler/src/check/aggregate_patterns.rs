@@ -7,8 +7,7 @@ use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Pattern, PatternKind};
-use crate::types::{AggregateId, Constraint, Kind, Quals, Ty, TyKind, TyVar, TyVarInfo};
-use hashbrown::HashMap;
+use crate::types::{AggregateId, Constraint, Kind, Quals, Substitution, Ty, TyKind, TyVar, TyVarInfo};
 
 impl Checker<'_> {
     pub(super) fn tuple_pattern(
@@ -127,7 +126,7 @@ impl Checker<'_> {
                 "which member of a union is the last one written is only known if it is `@tagged`".to_owned(),
             );
         }
-        let mut map: HashMap<TyVar, Ty> = params.iter().copied().zip(args.iter().copied()).collect();
+        let mut map = Substitution::of(&params, &args);
         let opened = self.open_package(&existentials, types, span, &mut map, out);
         for constraint in constraints {
             let constraint = self.substitute_constraint(constraint, &map);
@@ -209,7 +208,7 @@ impl Checker<'_> {
         existentials: &[TyVar],
         types: &[ast::Type],
         span: Span,
-        map: &mut HashMap<TyVar, Ty>,
+        map: &mut Substitution,
         out: &mut Bindings,
     ) -> Vec<TyVar> {
         if types.len() > existentials.len() {
@@ -244,7 +243,7 @@ impl Checker<'_> {
         opened
     }
 
-    pub(super) fn substitute_constraint(&mut self, constraint: Constraint, map: &HashMap<TyVar, Ty>) -> Constraint {
+    pub(super) fn substitute_constraint(&mut self, constraint: Constraint, map: &Substitution) -> Constraint {
         let mut apply = |ty| self.types.substitute(ty, map);
         match constraint {
             Constraint::Subset(a, b) => Constraint::Subset(apply(a), apply(b)),

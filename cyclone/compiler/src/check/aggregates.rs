@@ -6,13 +6,13 @@ use super::types::{Position, path_text};
 use super::variables::AnyKind;
 use crate::ast::{self, Quals};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::hash::HashSet;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Aggregate, AggregateBody, Field};
 use crate::types::layout::{Layout, Part, struct_layout, union_layout};
 use crate::types::unify::unify;
-use crate::types::{AggregateId, Alias, Kind, Ty, TyKind, TyVar};
-use hashbrown::{HashMap, HashSet};
+use crate::types::{AggregateId, Alias, Kind, Substitution, Ty, TyKind, TyVar};
 
 impl Checker<'_> {
     /// `struct S<..>` as a type; defines it if it has braces, and declares it if nobody did.
@@ -115,7 +115,7 @@ impl Checker<'_> {
         let members: Vec<Ty> = body.fields.iter().map(|field| field.ty).collect();
         let mut leads_back = Vec::new();
         for (at, member) in members.into_iter().enumerate() {
-            if self.holds_aggregate(member, id, &mut HashSet::new()) {
+            if self.holds_aggregate(member, id, &mut HashSet::default()) {
                 leads_back.push(at);
             }
         }
@@ -223,7 +223,7 @@ impl Checker<'_> {
     }
 
     /// Each variable as the one it is paired with.
-    pub(super) fn renaming(&mut self, pairs: &[(TyVar, TyVar)]) -> HashMap<TyVar, Ty> {
+    pub(super) fn renaming(&mut self, pairs: &[(TyVar, TyVar)]) -> Substitution {
         pairs.iter().map(|&(from, to)| (from, self.types.make(TyKind::Var(to)))).collect()
     }
 
@@ -248,7 +248,7 @@ impl Checker<'_> {
             constraints.extend(self.read_constraint(constraint, Position::Heap));
         }
         let mut fields = Vec::with_capacity(body.fields.len());
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         let tags: Vec<(Option<Symbol>, Ty)> = body
             .fields
             .iter()
@@ -356,7 +356,7 @@ impl Checker<'_> {
     pub fn fields_of(&mut self, id: AggregateId, args: &[Ty]) -> Vec<Field> {
         let aggregate = self.declarations.aggregate(id);
         let Some(body) = &aggregate.body else { return Vec::new() };
-        let map = arguments(&aggregate.params, args);
+        let map = Substitution::of(&aggregate.params, args);
         let mut fields = body.fields.clone();
         for field in &mut fields {
             field.ty = self.types.substitute(field.ty, &map);
@@ -371,12 +371,22 @@ impl Checker<'_> {
             return (self.make(TyKind::Error), Quals::default());
         };
         let (ty, quals) = (field.ty, field.quals);
-        let map = arguments(&aggregate.params, args);
-        (self.types.substitute(ty, &map), quals)
+        if self.types.is_fixed(ty) {
+            return (ty, quals);
+        }
+        let args: Vec<Ty> = args.iter().map(|&arg| self.types.head(arg)).collect();
+        let map = Substitution::of(&aggregate.params, &args);
+        if !args.iter().all(|&arg| self.types.is_settled(arg)) {
+            return (self.types.substitute(ty, &map), quals);
+        }
+        let whole = self.make(TyKind::Aggregate(id, args));
+        if let Some(&known) = self.member_types.get(&(whole, index)) {
+            return (known, quals);
+        }
+        let ty = self.types.substitute(ty, &map);
+        if self.types.is_settled(ty) {
+            self.member_types.insert((whole, index), ty);
+        }
+        (ty, quals)
     }
-}
-
-/// Each parameter with its argument.
-pub(super) fn arguments(params: &[TyVar], args: &[Ty]) -> HashMap<TyVar, Ty> {
-    params.iter().copied().zip(args.iter().copied()).collect()
 }

@@ -5,7 +5,8 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::tree::{Global, GlobalId, Linkage};
 use crate::types::unify::{Mismatch, unify};
-use crate::types::{FnAttributes, Ty, TyKind, TyVar, children};
+use crate::types::{FnAttributes, Function, Ty, TyKind, TyVar, children};
+use std::rc::Rc;
 
 impl Checker<'_> {
     pub(super) fn agree_with_global(&mut self, id: GlobalId, mut later: Global) {
@@ -14,13 +15,13 @@ impl Checker<'_> {
         if let (TyKind::Function(a), TyKind::Function(b)) =
             (self.types.get(earlier_ty).clone(), self.types.get(later.ty).clone())
         {
-            let (mut a, mut b) = (a, b);
+            let (mut a, mut b) = (Function::clone(&a), Function::clone(&b));
             let attributes = merged(&a.attributes, &b.attributes);
             (a.attributes, b.attributes) = (attributes.clone(), attributes);
-            later.ty = self.make(TyKind::Function(b.clone()));
+            later.ty = self.make(TyKind::Function(Rc::new(b.clone())));
             self.in_order_of_use(&mut a);
             self.in_order_of_use(&mut b);
-            let (a, b) = (self.make(TyKind::Function(a)), self.make(TyKind::Function(b)));
+            let (a, b) = (self.make(TyKind::Function(Rc::new(a))), self.make(TyKind::Function(Rc::new(b))));
             self.report_disagreement(&later, a, b, first);
         } else {
             self.report_disagreement(&later, earlier_ty, later.ty, first);

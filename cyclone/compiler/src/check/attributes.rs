@@ -5,6 +5,7 @@ use crate::ast::{Attribute, ExprKind};
 use crate::diagnostics::Code;
 use crate::symbol::Symbol;
 use crate::types::{Alias, Format, Function, Pointer, Ty, TyKind};
+use std::rc::Rc;
 
 /// Attributes that say something about a function and nothing else.
 const OF_FUNCTIONS: [&str; 17] = [
@@ -86,7 +87,7 @@ impl Checker<'_> {
             }
             TyKind::Function(mut function) => {
                 let about_functions = attributes.iter().filter(|attribute| OF_FUNCTIONS.contains(&word(attribute)));
-                self.read_fn_attributes(about_functions, &mut function);
+                self.read_fn_attributes(about_functions, Rc::make_mut(&mut function));
                 self.make(TyKind::Function(function))
             }
             _ => ty,

@@ -15,8 +15,8 @@ use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Call, Check, Checks, Coercion, Expr, ExprKind};
-use crate::types::{Alias, Function, Kind, Pointer, Ty, TyKind, TyVar, TyVarInfo};
-use hashbrown::HashMap;
+use crate::types::{Alias, Function, Kind, Pointer, Substitution, Ty, TyKind, TyVar, TyVarInfo};
+use std::rc::Rc;
 
 /// How many calls of a function are typed a second time.
 const RETRIES: u32 = 200;
@@ -99,9 +99,9 @@ impl Checker<'_> {
     ) -> Option<Expr> {
         let (callee, given) = self.callee(callee);
         let declared = match self.types.get(callee.ty) {
-            TyKind::Function(function) => (**function).clone(),
+            TyKind::Function(function) => function.clone(),
             TyKind::Pointer(pointer) => match self.types.get(pointer.target) {
-                TyKind::Function(function) => (**function).clone(),
+                TyKind::Function(function) => function.clone(),
                 _ => return Some(self.not_callable(&callee, arguments)),
             },
             _ => return Some(self.not_callable(&callee, arguments)),
@@ -205,7 +205,7 @@ impl Checker<'_> {
         if function.type_params.is_empty() && current.is_none() {
             return (function.clone(), Vec::new());
         }
-        let mut map = HashMap::with_capacity(function.type_params.len());
+        let mut map = Substitution::default();
         let mut instantiation = Vec::with_capacity(function.type_params.len());
         for (index, &param) in function.type_params.iter().enumerate() {
             let unknown = self.unknown_at(param, level);
@@ -226,13 +226,9 @@ impl Checker<'_> {
             map.insert(self.current_region, current);
         }
         self.instantiated(function, &instantiation, span);
-        let whole = Function { type_params: Vec::new(), ..function.clone() };
-        let ty = self.make(TyKind::Function(Box::new(whole)));
-        let ty = self.types.substitute(ty, &map);
-        match self.types.get(ty) {
-            TyKind::Function(function) => ((**function).clone(), instantiation),
-            _ => (function.clone(), instantiation),
-        }
+        let mut whole = self.types.substitute_function(function, &map);
+        whole.type_params = Vec::new();
+        (whole, instantiation)
     }
 
     /// An inference variable for a type parameter.
@@ -289,7 +285,7 @@ impl Checker<'_> {
             function.constraints = Vec::new();
         }
         function.type_params = later;
-        let target = self.make(TyKind::Function(Box::new(function)));
+        let target = self.make(TyKind::Function(Rc::new(function)));
         let ty = self.pointer_type(Pointer { target, ..parts });
         wrap(Coercion::Same, pointer, ty)
     }

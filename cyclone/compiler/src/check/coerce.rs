@@ -11,7 +11,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::tree::{Check, Checks, Coercion, Expr, ExprKind};
 use crate::types::unify::Mismatch;
-use crate::types::{AggregateId, Alias, Function, Kind, Pointer, Ty, TyKind};
+use crate::types::{AggregateId, Alias, Function, Kind, Pointer, Substitution, Ty, TyKind};
 
 /// How deep subtyping looks into members of members.
 const DEPTH: u32 = 16;
@@ -57,6 +57,10 @@ impl Checker<'_> {
         if from == to {
             return Ok(value);
         }
+        if let (TyKind::Pointer(a), TyKind::Pointer(b)) = (self.types.get(from), self.types.get(to)) {
+            let (a, b) = (a.clone(), b.clone());
+            return self.coerce_pointer(value, &a, &b, to);
+        }
         let target = self.types.get(to).clone();
         let source = self.types.get(from).clone();
         match (source, target) {
@@ -78,7 +82,6 @@ impl Checker<'_> {
             }
             (TyKind::Evar(_), _) | (_, TyKind::Evar(_)) => self.unified(value, to),
             (_, TyKind::TagHandle(number)) => self.tag_from(value, number, to),
-            (TyKind::Pointer(a), TyKind::Pointer(b)) => self.coerce_pointer(value, &a, &b, to),
             (_, TyKind::Pointer(pointer)) if is_zero(&value) => {
                 let yes = self.truth(true);
                 match self.try_unify(pointer.nullable, yes) {
@@ -420,7 +423,7 @@ impl Checker<'_> {
         {
             return false;
         }
-        let mut map = hashbrown::HashMap::new();
+        let mut map = Substitution::default();
         for (&ours, &theirs) in a.type_params.iter().zip(&b.type_params) {
             if self.types.var(ours).kind != self.types.var(theirs).kind {
                 return false;

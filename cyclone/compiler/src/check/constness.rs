@@ -59,7 +59,7 @@ impl Checker<'_> {
     fn parameters_in(&self, ty: Ty, params: &[TyVar], found: &mut Vec<Kind>) {
         match self.types.get(ty) {
             TyKind::Var(var) if params.contains(var) => found.push(self.types.var(*var).kind),
-            kind => children(kind).into_iter().for_each(|child| self.parameters_in(child, params, found)),
+            kind => children(kind).for_each(|child| self.parameters_in(child, params, found)),
         }
     }
 }

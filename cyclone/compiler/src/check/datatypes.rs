@@ -1,7 +1,6 @@
 //! Enumerations and datatypes: their declarations, constants and constructors.
 
 use super::Checker;
-use super::aggregates::arguments;
 use super::names::Value;
 use super::types::{Position, path_text};
 use super::variables::AnyKind;
@@ -10,7 +9,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::tree::{Constructor, Datatype, Enum};
 use crate::types::unify::unify;
-use crate::types::{Alias, DatatypeId, EnumId, Member, Ty, TyKind, TyVar};
+use crate::types::{Alias, DatatypeId, EnumId, Member, Substitution, Ty, TyKind, TyVar};
 
 impl Checker<'_> {
     /// `enum E` as a type; defines it if it has braces.
@@ -233,7 +232,7 @@ impl Checker<'_> {
     pub fn constructor_params(&mut self, id: DatatypeId, index: u32, args: &[Ty]) -> Vec<Member> {
         let datatype = self.declarations.datatype(id);
         let Some(constructor) = datatype.constructors.get(index as usize) else { return Vec::new() };
-        let map = arguments(&datatype.params, args);
+        let map = Substitution::of(&datatype.params, args);
         let mut params = constructor.params.clone();
         for param in &mut params {
             param.ty = self.types.substitute(param.ty, &map);

@@ -12,6 +12,7 @@ use crate::symbol::Symbol;
 use crate::tree::{CBody, Constructor, Datatype, Global, GlobalId, Init, Linkage};
 use crate::types::unify::unify;
 use crate::types::{Alias, DatatypeId, Kind, Ty, TyKind, TyVarInfo};
+use std::rc::Rc;
 
 /// The exceptions that the language itself throws.
 const EXCEPTIONS: [&str; 5] = ["Null_Exception", "Array_bounds", "Match_Exception", "Bad_alloc", "Assert"];
@@ -220,7 +221,7 @@ impl Checker<'_> {
         let (ty, quals) = match &declarator.ty.kind {
             ast::TypeKind::Function(function) => {
                 let function = self.read_prototype(function, &declarator.attributes);
-                (self.make(TyKind::Function(Box::new(function))), Quals::default())
+                (self.make(TyKind::Function(Rc::new(function))), Quals::default())
             }
             _ => {
                 let (ty, quals) = self.read_type(&declarator.ty, Position::Heap);
@@ -372,7 +373,7 @@ impl Checker<'_> {
         if full_name.as_str() == "main" {
             self.check_main(&function, span);
         }
-        let ty = self.make(TyKind::Function(Box::new(function)));
+        let ty = self.make(TyKind::Function(Rc::new(function)));
         let global = Global {
             name: full_name,
             ty,

@@ -213,16 +213,11 @@ impl Checker<'_> {
             return None;
         }
         let parts = self.types.effect_parts(effect);
-        let live: Vec<Ty> = capability
-            .nodes()
-            .filter_map(|node| match node.fact {
-                Fact::Live(region, _) => Some(region),
-                Fact::Known(_) => None,
-            })
-            .collect();
-        let mut reach = Vec::with_capacity(live.len());
-        for region in live {
-            reach.extend(self.types.effect_parts(region));
+        let mut reach = Vec::new();
+        for node in capability.nodes() {
+            if let Fact::Live(region, _) = node.fact {
+                self.types.add_effect_parts(region, &mut reach);
+            }
         }
         let dead = |checker: &Self, reach: &[Ty]| {
             parts

@@ -7,9 +7,9 @@
 //!
 //! A guard may always fail. Numbers and enumerations have more values than can be listed, characters have 256.
 
+use crate::hash::HashMap;
 use crate::tree::{Clause, Declarations, Pattern, PatternKind};
 use crate::types::{DatatypeId, Ty, TyKind, Types};
-use hashbrown::HashMap;
 use std::rc::Rc;
 
 /// What the clauses of a `switch` do not do.
@@ -215,7 +215,7 @@ impl Matrix<'_> {
     /// Tells the heads of the first column apart; at least one row has a test there.
     fn split(&mut self, rows: Vec<Row>, known: &mut Vec<Known>) {
         let mut heads: Vec<Rc<Test>> = Vec::new();
-        let mut of_head: HashMap<Head, Vec<Row>> = HashMap::new();
+        let mut of_head: HashMap<Head, Vec<Row>> = HashMap::default();
         let mut others: Vec<Row> = Vec::new();
         for row in rows {
             match row.parts[0].clone() {

@@ -10,9 +10,7 @@ use crate::ast::{self, Designator, ExprKind as Ast, Quals, UnOp};
 use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::tree::{Expr, ExprKind, Init, InitList};
-use crate::types::{AggregateId, Alias, Array, Kind, Ty, TyKind};
-use hashbrown::HashMap;
-use std::collections::BTreeMap;
+use crate::types::{AggregateId, Alias, Array, Kind, Substitution, Ty, TyKind};
 
 /// One part of braces: where it goes, and what.
 type Item = (Vec<Designator>, ast::Expr);
@@ -136,7 +134,7 @@ impl Checker<'_> {
         if let (true, Some(last)) = (self.is_true(array.zeroterm), items.parts.last())
             && full
         {
-            let zero = match entries.last_key_value() {
+            let zero = match entries.last() {
                 Some((_, Init::Value(value))) => is_zero(value) || matches!(value.kind, ExprKind::Null),
                 _ => false,
             };
@@ -154,17 +152,16 @@ impl Checker<'_> {
             self.check_zeroable(array.element, span, "the elements that are left out");
         }
         let ty = self.make(TyKind::Array(Array { len: Some(len), ..array }));
-        let entries = entries.into_iter().collect();
         (Init::List(InitList { ty, existentials: Vec::new(), entries, span }), ty)
     }
 
     /// Elements from `items`; with `all` what is left over is an error, otherwise it is left for the parts that follow.
-    fn array_entries(&mut self, items: &mut Items<'_>, array: &Array, all: bool) -> (BTreeMap<u64, Init>, u64) {
+    fn array_entries(&mut self, items: &mut Items<'_>, array: &Array, all: bool) -> (Vec<(u64, Init)>, u64) {
         let limit = array.len.and_then(|len| match self.types.get(len) {
             TyKind::Nat(count) => Some(*count),
             _ => None,
         });
-        let mut entries = BTreeMap::new();
+        let mut entries = Vec::new();
         let (mut at, mut len) = (0u64, 0u64);
         loop {
             if !all && limit.is_some_and(|limit| at >= limit) {
@@ -225,7 +222,6 @@ impl Checker<'_> {
                 if !string {
                     let span = expr.span;
                     let (entries, _) = self.array_entries(items, &array, false);
-                    let entries = entries.into_iter().collect();
                     return Init::List(InitList { ty, existentials: Vec::new(), entries, span });
                 }
             }
@@ -288,7 +284,7 @@ impl Checker<'_> {
             return Init::Value(self.wrong(Code::Incomplete, span, format!("the members of `{shown}` are not known")));
         };
         let (bound, constraints, count) = (body.existentials.clone(), body.constraints.clone(), body.fields.len());
-        let mut map = HashMap::new();
+        let mut map = Substitution::default();
         let mut existentials = Vec::with_capacity(bound.len());
         for (index, &var) in bound.iter().enumerate() {
             let unknown = self.unknown_for(var);
@@ -302,7 +298,7 @@ impl Checker<'_> {
             map.insert(var, unknown);
             existentials.push(unknown);
         }
-        let mut entries = BTreeMap::new();
+        let mut entries = Vec::new();
         let mut at = 0;
         while let Some((designators, expr)) = items.first() {
             let mut inner: &[Designator] = &[];
@@ -329,7 +325,7 @@ impl Checker<'_> {
                     self.error(Code::WrongType, index.span, "members have names, not numbers");
                 }
                 None => {
-                    while at < count && entries.contains_key(&(at as u64)) {
+                    while at < count && is_given(&entries, at) {
                         at += 1;
                     }
                 }
@@ -349,7 +345,7 @@ impl Checker<'_> {
         }
         if !is_union {
             for index in 0..count {
-                if !entries.contains_key(&(index as u64)) {
+                if !is_given(&entries, index) {
                     let (member, _) = self.member_type(id, args, index);
                     let name = self.declarations.aggregate(id).body.as_ref().and_then(|body| body.fields[index].name);
                     let what = name.map_or("an unnamed member".to_owned(), |name| format!("member `{name}`"));
@@ -364,7 +360,7 @@ impl Checker<'_> {
             self.require_constraints(&constraints, span);
         }
         self.packed(id, &existentials, span);
-        Init::List(InitList { ty, existentials, entries: entries.into_iter().collect(), span })
+        Init::List(InitList { ty, existentials, entries, span })
     }
 
     /// A member found through unnamed aggregates.
@@ -497,19 +493,29 @@ impl Checker<'_> {
 }
 
 /// A later part for the same place takes precedence; parts of parts are brought together.
-fn put(entries: &mut BTreeMap<u64, Init>, at: u64, init: Init) {
-    match (entries.remove(&at), init) {
-        (Some(Init::List(old)), Init::List(new)) => {
-            let mut merged: BTreeMap<u64, Init> = old.entries.into_iter().collect();
-            for (index, init) in new.entries {
-                put(&mut merged, index, init);
+fn put(entries: &mut Vec<(u64, Init)>, at: u64, init: Init) {
+    let place = match entries.last() {
+        Some((last, _)) if *last >= at => entries.binary_search_by_key(&at, |(index, _)| *index),
+        _ => Err(entries.len()),
+    };
+    match (place, init) {
+        (Err(place), init) => entries.insert(place, (at, init)),
+        (Ok(place), init) => match (&mut entries[place].1, init) {
+            (Init::List(old), Init::List(new)) => {
+                let mut merged = std::mem::take(&mut old.entries);
+                for (index, init) in new.entries {
+                    put(&mut merged, index, init);
+                }
+                entries[place].1 = Init::List(InitList { entries: merged, ..new });
             }
-            entries.insert(at, Init::List(InitList { entries: merged.into_iter().collect(), ..new }));
-        }
-        (_, init) => {
-            entries.insert(at, init);
-        }
+            (old, init) => *old = init,
+        },
     }
+}
+
+/// Whether there is an initial value for the member at `index`.
+fn is_given(entries: &[(u64, Init)], index: usize) -> bool {
+    entries.binary_search_by_key(&(index as u64), |(known, _)| *known).is_ok()
 }
 
 /// A value in braces is its own initialiser.

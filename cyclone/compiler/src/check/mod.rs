@@ -84,6 +84,7 @@ pub mod words;
 
 use crate::ast::{self, Quals};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::hash::HashMap;
 use crate::source::{Source, Span};
 use crate::symbol::Symbol;
 use crate::tree::{CBody, Declarations, Expr, Function, Local, LocalId, Program};
@@ -109,6 +110,7 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         declarations: Declarations::default(),
         functions: Vec::new(),
         names: names::Names::default(),
+        member_types: HashMap::default(),
         reading: variables::Reading::default(),
         in_c: false,
         of_present_dialect: false,
@@ -154,6 +156,8 @@ pub struct Checker<'a> {
     subsets: Vec<subsets::Constrained>,
     /// What names mean.
     pub names: names::Names,
+    /// Types of members, by the whole and the index, where both are known for good.
+    member_types: HashMap<(Ty, usize), Ty>,
     /// What is known while a type is read.
     reading: variables::Reading,
     /// Inside of a block of C.

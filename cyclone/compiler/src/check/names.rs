@@ -9,11 +9,11 @@
 use super::Checker;
 use crate::ast::Path;
 use crate::diagnostics::Code;
+use crate::hash::HashMap;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{GlobalId, LocalId};
 use crate::types::{AggregateId, DatatypeId, EnumId, Quals, Ty, TyVar};
-use hashbrown::HashMap;
 
 /// What an ordinary name stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,7 +75,7 @@ struct Scoped<T> {
 
 impl<T> Default for Scoped<T> {
     fn default() -> Self {
-        Scoped { now: HashMap::new(), before: Vec::new() }
+        Scoped { now: HashMap::default(), before: Vec::new() }
     }
 }
 

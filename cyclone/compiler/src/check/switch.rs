@@ -9,8 +9,7 @@ use crate::ownership;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Clause, Coercion, Expr, ExprKind, Init, LocalId, Pattern, PatternKind, Stmt, StmtKind, Switch};
-use crate::types::{Alias, Ty, TyKind, TyVar};
-use hashbrown::HashMap;
+use crate::types::{Alias, Substitution, Ty, TyKind, TyVar};
 
 /// What `fallthru` needs to know of the clause it goes to.
 #[derive(Debug, Clone, Default)]
@@ -135,7 +134,7 @@ impl Checker<'_> {
             self.error(Code::Misplaced, span, "there is no clause that `fallthru` could go to");
             return StmtKind::Empty;
         };
-        let map: HashMap<TyVar, Ty> = next
+        let map: Substitution = next
             .tyvars
             .iter()
             .map(|&var| {

@@ -10,8 +10,8 @@ use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::types::unify::kind_fits;
-use crate::types::{Alias, Array, Kind, Member, Pointer, Signedness, Ty, TyKind, TyVar};
-use hashbrown::HashMap;
+use crate::types::{Alias, Array, Kind, Member, Pointer, Signedness, Substitution, Ty, TyKind, TyVar};
+use std::rc::Rc;
 
 /// Where a type stands: what the parts that are not written become.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,7 +126,7 @@ impl Checker<'_> {
             TypeKind::Array(array) => return (self.read_array(array, position), Quals::default()),
             TypeKind::Function(function) => {
                 let function = self.read_function_type(function, &[], position);
-                TyKind::Function(Box::new(function))
+                TyKind::Function(Rc::new(function))
             }
             TypeKind::RegionSet(parts) | TypeKind::EffectJoin(parts) => {
                 let parts: Vec<Ty> = parts.iter().map(|part| self.read_effect(part, position)).collect();
@@ -208,7 +208,7 @@ impl Checker<'_> {
         }
         let (name, params) = (typedef.name, typedef.params.clone());
         let args = self.read_arguments(name, &params, args, position, span);
-        let map: HashMap<TyVar, Ty> = params.into_iter().zip(args).collect();
+        let map = Substitution::of(&params, &args);
         (self.types.substitute(ty, &map), quals)
     }
 

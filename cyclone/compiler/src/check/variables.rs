@@ -9,11 +9,11 @@ use super::overrides::Added;
 use super::types::{Position, constant_alias, kind_letter};
 use crate::ast::{self, TypeKind};
 use crate::diagnostics::Code;
+use crate::hash::HashMap;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::types::unify::kind_fits;
 use crate::types::{AggregateId, Alias, DatatypeId, EnumId, Kind, Ty, TyKind, TyVar, TyVarInfo};
-use hashbrown::HashMap;
 
 /// What is known while a type is read.
 #[derive(Debug, Default)]

@@ -12,9 +12,9 @@ use super::Checker;
 use super::effects::Pending;
 use crate::ast::IntSize;
 use crate::diagnostics::{Code, Diagnostic};
+use crate::hash::HashMap;
 use crate::source::Span;
 use crate::types::{AggregateId, DatatypeId, Function, Kind, Ty, TyKind, TyVar};
-use hashbrown::HashMap;
 
 /// Which way values go between generic code and its user.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -52,10 +52,10 @@ mod value;
 mod walk;
 
 use crate::diagnostics::{Code, Diagnostic, Severity};
+use crate::hash::HashMap;
 use crate::source::Span;
 use crate::tree::{Function, LabelId, Local, LocalId, Program};
 use crate::types::{FnAttributes, Ty, TyKind};
-use hashbrown::HashMap;
 use remaining::{Reasons, Remaining};
 use shape::{Leaf, Shapes};
 use state::State;
@@ -188,9 +188,9 @@ impl<'s, 'a> Analysis<'s, 'a> {
             promised: Vec::new(),
             diagnostics: Vec::new(),
             state: None,
-            heads: HashMap::new(),
+            heads: HashMap::default(),
             labels,
-            sites: HashMap::new(),
+            sites: HashMap::default(),
             again: true,
             breaks: Vec::new(),
             continues: Vec::new(),
@@ -198,7 +198,7 @@ impl<'s, 'a> Analysis<'s, 'a> {
             give_backs: Vec::new(),
             handlers: Vec::new(),
             taken: None,
-            reasons: Reasons::new(),
+            reasons: Reasons::default(),
         };
         let entry = analysis.entry(function.params);
         let end = function.body.statements.last().map_or(function.body.span, |last| last.span);

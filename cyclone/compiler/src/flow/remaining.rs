@@ -5,9 +5,9 @@
 
 use super::value::{Level, Value};
 use super::walk;
+use crate::hash::HashMap;
 use crate::source::Span;
 use crate::tree::{Check, Checks, Coercion, Expr, ExprKind, Function};
-use hashbrown::HashMap;
 
 /// A check that is left.
 #[derive(Clone, Debug)]

@@ -5,16 +5,16 @@
 //! on in the next clause; this is rejected, as the end itself is by the analysis.
 
 use crate::diagnostics::{Code, Diagnostic};
+use crate::hash::HashMap;
 use crate::source::Span;
 use crate::tree::{Block, Clause, Function, LabelId, LocalId, Pattern, PatternKind, RegionKind, Stmt, StmtKind};
-use hashbrown::HashMap;
 
 /// Checks the jumps of a function. For each label: the variables of patterns, aliases and opened regions whose scope it is in.
 pub(super) fn check(function: &Function, diagnostics: &mut Vec<Diagnostic>) -> HashMap<LabelId, Vec<LocalId>> {
     let mut walk = Walk {
         scopes: Vec::new(),
         next: 0,
-        labels: HashMap::new(),
+        labels: HashMap::default(),
         gotos: Vec::new(),
         breaks: Vec::new(),
         diagnostics,

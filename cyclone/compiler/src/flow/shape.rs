@@ -1,11 +1,11 @@
 //! The abstract value of a whole type, and what else the analysis asks of types.
 
 use super::value::{Consumed, Level, Parts, Value};
+use crate::hash::HashMap;
 use crate::ownership;
 use crate::source::Span;
 use crate::tree::Declarations;
-use crate::types::{Ty, TyKind, TyVar, Types};
-use hashbrown::HashMap;
+use crate::types::{Substitution, Ty, TyKind, TyVar, Types};
 use std::rc::Rc;
 
 /// What the parts of a value of a type are.
@@ -52,7 +52,13 @@ const DEPTH_LIMIT: u32 = 64;
 impl<'a> Shapes<'a> {
     /// Over the types of a translation unit.
     pub fn new(types: &'a mut Types, declarations: &'a Declarations) -> Shapes<'a> {
-        Shapes { types, declarations, shapes: HashMap::new(), members: HashMap::new(), owned: HashMap::new() }
+        Shapes {
+            types,
+            declarations,
+            shapes: HashMap::default(),
+            members: HashMap::default(),
+            owned: HashMap::default(),
+        }
     }
 
     /// The value of a type with all its parts alike.
@@ -132,7 +138,7 @@ impl<'a> Shapes<'a> {
             }
             _ => (&[], Vec::new(), Vec::new()),
         };
-        let map: HashMap<TyVar, Ty> = params.iter().copied().zip(args).collect();
+        let map = Substitution::of(params, &args);
         let members: Rc<[Ty]> = declared.into_iter().map(|member| self.types.substitute(member, &map)).collect();
         self.members.insert(ty, members.clone());
         members

@@ -86,9 +86,9 @@ impl<'p> Body<'_, 'p> {
                         None => {
                             let (c, name) = self.lower.member(list.ty, *index as usize);
                             if is_tagged {
-                                let _ = write!(self.out, ".tag = {}, ", index + 1);
+                                put!(self.out, ".tag = ", *index + 1, ", ");
                             }
-                            let _ = write!(self.out, ".{name} = ");
+                            put!(self.out, ".", name, " = ");
                             self.constant(entry, c)
                         }
                     };
@@ -119,7 +119,7 @@ impl<'p> Body<'_, 'p> {
             ExprKind::Aggregate(inner) => self.constant(inner, c),
             ExprKind::Construct(id, index, args) => {
                 let tag = self.lower.constructor_tag_value(*id, *index);
-                let _ = write!(self.out, "{{{tag}");
+                put!(self.out, "{", tag);
                 for (at, arg) in args.iter().enumerate() {
                     self.push(", ");
                     let (c, _) = self.lower.constructor_member(*id, *index, at);
@@ -160,8 +160,8 @@ impl<'p> Body<'_, 'p> {
                 }
                 let count = count.saturating_sub(u64::from(self.gives_up_terminator(inner.ty, value.ty)));
                 let start = self.captured(|body| body.value(inner));
-                let start = format!("(unsigned char *){start}");
-                let _ = write!(self.out, "{{{start}, {start}, {start} + {count} * sizeof({element})}}");
+                let start = text!("(unsigned char *)", start);
+                put!(self.out, "{", start, ", ", start, ", ", start, " + ", count, " * sizeof(", element, ")}");
                 true
             }
             ExprKind::Coerce(Coercion::Same | Coercion::NotNull(_), inner)

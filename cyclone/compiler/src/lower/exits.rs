@@ -5,10 +5,10 @@
 //! `volatile` in C, so that their values are there afterwards.
 
 use super::function::Body;
+use crate::hash::{HashMap, HashSet};
 use crate::tree::{
     Block, Call, Expr, ExprKind, Init, LabelId, LocalId, Pattern, PatternKind, RegionKind, Stmt, StmtKind,
 };
-use hashbrown::{HashMap, HashSet};
 use std::fmt::Write;
 
 /// Something on the run-time stack.
@@ -39,7 +39,7 @@ impl Body<'_, '_> {
 
 /// How many frames there are around each label.
 pub fn label_depths(block: &Block) -> HashMap<LabelId, usize> {
-    let mut depths = HashMap::new();
+    let mut depths = HashMap::default();
     labels_in(&block.statements, 0, &mut depths);
     depths
 }
@@ -169,7 +169,7 @@ impl Changes {
                 self.clauses(&switch.clauses);
             }
             StmtKind::Try(body, clauses) => {
-                self.declared.push(HashSet::new());
+                self.declared.push(HashSet::default());
                 self.statement(body);
                 self.declared.pop();
                 self.clauses(clauses);

@@ -71,13 +71,13 @@ impl<'p> Body<'_, 'p> {
             Conversion::None => write(self),
             Conversion::Cast => {
                 let cast = self.lower.cast(want);
-                let _ = write!(self.out, "(({cast})");
+                put!(self.out, "((", cast, ")");
                 write(self);
                 self.push(")");
             }
             Conversion::WordToInt => {
                 let cast = self.lower.cast(want);
-                let _ = write!(self.out, "(({cast})(_cyc_word)");
+                put!(self.out, "((", cast, ")(_cyc_word)");
                 write(self);
                 self.push(")");
             }
@@ -92,7 +92,7 @@ impl<'p> Body<'_, 'p> {
                 self.push(")");
             }
             Conversion::Reinterpret => {
-                let (from, to) = (self.lower.declarator(have, "_cyc_v".to_owned()), self.lower.cast(want));
+                let (from, to) = (self.lower.declarator(have, "_cyc_v"), self.lower.cast(want));
                 let _ = write!(self.out, "({{ {from} = ");
                 write(self);
                 let _ = write!(self.out, "; *({to} *)&_cyc_v; }})");
@@ -128,7 +128,7 @@ impl<'p> Body<'_, 'p> {
             Shape::Fat => self.push("_cyc_fat_null"),
             Shape::Word | Shape::Pointer { .. } => {
                 let cast = self.lower.cast(want);
-                let _ = write!(self.out, "(({cast})0)");
+                put!(self.out, "((", cast, ")0)");
             }
             _ => self.push("0"),
         }
@@ -256,7 +256,7 @@ impl<'p> Body<'_, 'p> {
             ExprKind::SizeOf(ty) => {
                 let name = self.lower.type_name(*ty);
                 let c = self.lower.type_name(expr.ty);
-                let _ = write!(self.out, "(({c})sizeof({name}))");
+                put!(self.out, "((", c, ")sizeof(", name, "))");
             }
             ExprKind::OffsetOf(ty, path) => self.offset_of(*ty, path, expr.ty),
             ExprKind::Throw(exception) => {
@@ -264,7 +264,7 @@ impl<'p> Body<'_, 'p> {
                 self.push("({ ");
                 self.throw(exception);
                 if *self.lower.shapes.get(c) != Shape::Void {
-                    let declaration = self.lower.declarator(c, "_cyc_v".to_owned());
+                    let declaration = self.lower.declarator(c, "_cyc_v");
                     let _ = write!(self.out, "; {declaration}; _cyc_v");
                 }
                 self.push("; })");
@@ -348,7 +348,7 @@ impl<'p> Body<'_, 'p> {
         }
         self.push("(");
         left.1(self);
-        let _ = write!(self.out, " {} ", operator(op));
+        put!(self.out, " ", operator(op), " ");
         self.value(right);
         self.push(")");
     }
@@ -505,7 +505,10 @@ impl super::Lower<'_> {
             _ => "",
         };
         match value {
-            0.. => format!("{value}{suffix}"),
+            0.. => match u64::try_from(value) {
+                Ok(value) => text!(value, suffix),
+                Err(_) => format!("{value}{suffix}"),
+            },
             // The literal is the negated one, which for the least number is too large for its type.
             _ => format!("(-{}{suffix} - 1)", -(value + 1)),
         }

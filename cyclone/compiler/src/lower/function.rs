@@ -8,14 +8,15 @@ use super::layouts::attributes;
 use super::names::local_name;
 use super::shapes::{C, Shape};
 use super::{Lower, names};
+use crate::hash::{HashMap, HashSet};
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{
     Block, Expr, ExprKind, Function, GlobalId, Init, LabelId, Local, LocalId, Region, RegionKind, Stmt, StmtKind,
 };
 use crate::types::{Ty, TyKind, TyVar, Types, children};
-use hashbrown::{HashMap, HashSet};
 use std::fmt::Write;
+use std::rc::Rc;
 
 /// Arrays of so many elements and fewer could be kept in registers by C compilers; larger ones are memory, and stay as they are.
 const ZEROED_ELEMENTS: u64 = 16;
@@ -27,7 +28,7 @@ pub struct Body<'l, 'p> {
     labels: &'p [Symbol],
     global: Option<GlobalId>,
     pub out: String,
-    local_names: Vec<String>,
+    local_names: Vec<Rc<str>>,
     next: u32,
     /// What is on the run-time stack here, outermost first.
     pub frames: Vec<Frame>,
@@ -73,8 +74,8 @@ impl<'l, 'p> Body<'l, 'p> {
             frames: Vec::new(),
             breaks: Vec::new(),
             loops: Vec::new(),
-            label_depths: HashMap::new(),
-            volatile: HashSet::new(),
+            label_depths: HashMap::default(),
+            volatile: HashSet::default(),
             result,
             next_clause: Vec::new(),
         }
@@ -117,18 +118,18 @@ impl<'l, 'p> Body<'l, 'p> {
     }
 
     /// The name of a variable; one of a function's `static` variables is at file level.
-    pub fn local_name(&mut self, id: LocalId) -> String {
+    pub fn local_name(&mut self, id: LocalId) -> Rc<str> {
         if let (Some(local), Some(global)) = (self.local(id), self.global)
             && local.is_static
         {
             let next = self.lower.static_locals.len();
             let function = self.lower.global_name(global);
-            let name = || format!("{function}_{}_{next}", names::local_name(local.name.as_str()));
+            let name = || Rc::from(text!(function, "_", names::local_name(local.name.as_str()), "_", next));
             return self.lower.static_locals.entry((global, id)).or_insert_with(name).clone();
         }
         match self.local_names.get(id.0 as usize) {
             Some(name) => name.clone(),
-            None => format!("_cyc_l{}", id.0),
+            None => text!("_cyc_l", id.0).into(),
         }
     }
 
@@ -182,16 +183,13 @@ impl<'l, 'p> Body<'l, 'p> {
         let name = self.local_name(id);
         let is_volatile = local.quals.is_volatile || self.volatile.contains(&id);
         // A pointer's own qualifier stands after the star.
-        let name = match (is_volatile, self.is_pointer(c)) {
-            (true, true) => format!("volatile {name}"),
-            (true, false) => {
-                self.push("volatile ");
-                name
-            }
-            (false, _) => name,
+        let (before, after) = match (is_volatile, self.is_pointer(c)) {
+            (true, true) => ("", "volatile "),
+            (true, false) => ("volatile ", ""),
+            (false, _) => ("", ""),
         };
-        let text = self.lower.declarator(c, name);
-        self.push(&text);
+        let around = self.lower.around(c);
+        put!(self.out, before, around.before, after, name, around.after);
     }
 
     fn is_pointer(&self, c: C) -> bool {
@@ -292,7 +290,7 @@ impl<'l, 'p> Body<'l, 'p> {
             StmtKind::Goto(label) => {
                 let depth = self.label_depths.get(label).copied().unwrap_or(0);
                 self.leave(depth);
-                let _ = write!(self.out, "goto {};", self.label_name(*label));
+                put!(self.out, "goto ", self.label_name(*label), ";");
             }
             StmtKind::Labelled(label, statement) => {
                 let _ = write!(self.out, "{}:;", self.label_name(*label));
@@ -354,7 +352,7 @@ impl<'l, 'p> Body<'l, 'p> {
             }
             Some(value) => {
                 let number = self.fresh();
-                let declaration = self.lower.declarator(result, format!("_cyc_t{number}"));
+                let declaration = self.lower.declarator(result, &text!("_cyc_t", number));
                 let _ = write!(self.out, "{{ {declaration} = ");
                 self.value_as(value, result);
                 self.push("; ");
@@ -448,10 +446,9 @@ impl<'l, 'p> Body<'l, 'p> {
 
     /// Declares a new temporary variable and writes its value; gives its name.
     pub fn temporary(&mut self, c: C, write: impl FnOnce(&mut Self)) -> String {
-        let name = format!("_cyc_t{}", self.fresh());
-        let declaration = self.lower.declarator(c, name.clone());
-        self.push(&declaration);
-        self.push(" = ");
+        let name = text!("_cyc_t", self.fresh());
+        let around = self.lower.around(c);
+        put!(self.out, around.before, name, around.after, " = ");
         write(self);
         self.push("; ");
         name
@@ -480,27 +477,28 @@ fn same(types: &Types, a: Ty, b: Ty) -> bool {
         return true;
     }
     let (left, right) = (types.get(a), types.get(b));
-    let (parts, others) = (children(left), children(right));
     let is_same_head = match (left, right) {
         (TyKind::Aggregate(x, _), TyKind::Aggregate(y, _)) => x == y,
-        _ => std::mem::discriminant(left) == std::mem::discriminant(right) && !parts.is_empty(),
+        _ => std::mem::discriminant(left) == std::mem::discriminant(right) && children(left).next().is_some(),
     };
-    is_same_head && parts.len() == others.len() && parts.iter().zip(&others).all(|(&a, &b)| same(types, a, b))
+    is_same_head
+        && children(left).count() == children(right).count()
+        && children(left).zip(children(right)).all(|(a, b)| same(types, a, b))
 }
 
 /// Names of variables: as written where that is possible, numbered where a name occurs again.
-fn unique_names(lower: &Lower<'_>, locals: &[Local]) -> Vec<String> {
-    let mut taken: HashSet<String> = HashSet::with_capacity(locals.len());
+fn unique_names(lower: &mut Lower<'_>, locals: &[Local]) -> Vec<Rc<str>> {
+    let mut taken: HashSet<Rc<str>> = HashSet::default();
     locals
         .iter()
         .enumerate()
         .map(|(index, local)| {
-            let base = local_name(local.name.as_str());
+            let base: Rc<str> = lower.local_name(local.name).into();
             let is_free = !lower.is_c_name(local.name) && taken.insert(base.clone());
             if is_free {
                 return base;
             }
-            let numbered = format!("{base}__{index}");
+            let numbered: Rc<str> = text!(base, "__", index).into();
             taken.insert(numbered.clone());
             numbered
         })
@@ -531,7 +529,7 @@ impl<'p> Lower<'p> {
             params.push("...".to_owned());
         }
         let list = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
-        let declarator = body.lower.declarator(result, format!("{name}({list})"));
+        let declarator = body.lower.declarator(result, &text!(name, "(", list, ")"));
         body.push(&head);
         body.push(&declarator);
         body.push(" ");

@@ -6,11 +6,12 @@ use super::function::Body;
 use super::layouts::attributes;
 use super::shapes::Shape;
 use super::{Lower, names};
+use crate::hash::{HashMap, HashSet};
 use crate::symbol::Symbol;
 use crate::tree::{CBody, Function, Global, GlobalId, Init, Linkage};
 use crate::types::{FnAttributes, Function as FunctionType, Ty, TyKind};
-use hashbrown::{HashMap, HashSet};
 use std::fmt::Write;
+use std::rc::Rc;
 
 /// How the attribute of [`inline_header`] begins, with its argument.
 pub const INLINE: &str = "cyc_inline(\"";
@@ -56,13 +57,13 @@ impl<'p> Lower<'p> {
             .map(|(index, param)| {
                 let c = self.shape(param.ty);
                 let name = body.params.get(index).copied().flatten();
-                self.declarator(c, name.map_or_else(String::new, |name| name.to_string()))
+                self.declarator(c, name.map_or("", |name| name.as_str()))
             })
             .collect();
         let list = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
         let name = self.global_name(body.global);
         let result = self.shape(function.result);
-        let declarator = self.declarator(result, format!("{name}({list})"));
+        let declarator = self.declarator(result, &text!(name, "(", list, ")"));
         let words = self.linkage_words(global);
         let _ = writeln!(out, "{words}{declarator} {}", body.text);
         for &id in &body.uses {
@@ -75,13 +76,13 @@ impl<'p> Lower<'p> {
     fn use_named_in(&mut self, text: &str) {
         let words: HashSet<&str> = text
             .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-            .filter(|word| word.starts_with("Cyc_"))
+            .filter_map(|word| word.strip_prefix("Cyc_"))
             .collect();
         if words.is_empty() {
             return;
         }
         for (index, global) in self.program.declarations.globals.iter().enumerate() {
-            if words.contains(format!("Cyc_{}", names::mangled(global.name)).as_str()) {
+            if words.contains(names::mangled(global.name).as_str()) {
                 self.use_global(GlobalId(index as u32));
             }
         }
@@ -103,7 +104,7 @@ impl<'p> Lower<'p> {
     }
 
     /// The C name of a global that is used; sees to it that it is declared and, if it is ours, defined.
-    pub fn use_global(&mut self, id: GlobalId) -> String {
+    pub fn use_global(&mut self, id: GlobalId) -> Rc<str> {
         if let Some(of_c) = self.program.declarations.global(id).overrides {
             return self.use_global(of_c);
         }
@@ -146,20 +147,20 @@ impl<'p> Lower<'p> {
                     _ => self.function_shape(function),
                 };
                 let c = self.shapes.make(shape);
-                let declarator = self.declarator(c, name.to_owned());
+                let declarator = self.declarator(c, name);
                 let linkage = if global.linkage == Linkage::Internal { "static " } else { "" };
                 after.push_str(&self.function_attributes(&function.attributes));
-                let _ = writeln!(self.prototypes, "{linkage}{declarator}{after};");
+                put!(self.prototypes, linkage, declarator, after, ";\n");
             }
             _ => {
                 let c = self.shape(global.ty);
-                let declarator = self.declarator(c, name.to_owned());
+                let declarator = self.declarator(c, name);
                 let word = if global.linkage == Linkage::Internal { "static " } else { "extern " };
                 // A `static` array must be complete where it is first declared; it is so in its definition.
                 let is_incomplete = matches!(self.shapes.get(c), Shape::Array(_, None));
                 if !(global.linkage == Linkage::Internal && is_incomplete) {
                     let quals = if global.quals.is_volatile { "volatile " } else { "" };
-                    let _ = writeln!(self.prototypes, "{word}{quals}{declarator}{after};");
+                    put!(self.prototypes, word, quals, declarator, after, ";\n");
                 }
             }
         }
@@ -185,23 +186,23 @@ impl<'p> Lower<'p> {
     /// Defines a variable at file level. What C cannot compute is computed before `main`.
     pub fn variable(&mut self, name: &str, words: &str, ty: Ty, init: Option<&'p Init>) {
         let c = self.shape(ty);
-        let declarator = self.declarator(c, name.to_owned());
+        let declarator = self.declarator(c, name);
         let Some(init) = init else {
-            let _ = writeln!(self.data, "{words}{declarator};");
+            put!(self.data, words, declarator, ";\n");
             return;
         };
         let mut body = Body::outside(self);
         let is_constant = body.constant(init, c);
         if is_constant {
             let text = body.out;
-            let _ = writeln!(self.data, "{words}{declarator} = {text};");
+            put!(self.data, words, declarator, " = ", text, ";\n");
             return;
         }
         let mut body = Body::outside(self);
         body.initialise(name, c, init);
         let text = body.out;
-        let _ = writeln!(self.data, "{words}{declarator};");
-        let _ = writeln!(self.start, " {{{text} }}");
+        put!(self.data, words, declarator, ";\n");
+        put!(self.start, " {", text, " }\n");
     }
 
     /// Whether a name is one of C's functions or variables here, so that no variable may hide it.
@@ -250,6 +251,6 @@ fn inline_header(attributes: &FnAttributes) -> Option<&'static str> {
 }
 
 /// The last parts of the names of C's functions and variables.
-pub fn c_names(globals: &[Global]) -> hashbrown::HashSet<&'static str> {
+pub fn c_names(globals: &[Global]) -> crate::hash::HashSet<&'static str> {
     globals.iter().filter(|global| global.linkage == Linkage::C).map(|global| names::last_part(global.name)).collect()
 }

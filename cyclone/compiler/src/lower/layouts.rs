@@ -2,15 +2,15 @@
 //!
 //! A structure is written once it is mentioned, after what it holds by value.
 
-use super::names::local_name;
 use super::shapes::{C, Shape};
 use super::{Lower, names};
+use crate::hash::HashSet;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::Field;
 use crate::types::{AggregateId, DatatypeId, Kind, Ty, TyKind};
-use hashbrown::HashSet;
 use std::fmt::Write;
+use std::rc::Rc;
 
 /// What has to be written.
 #[derive(Default)]
@@ -31,15 +31,20 @@ impl Layouts {
     }
 }
 
-/// The name of the member at `index`.
-pub fn field_name(field: &Field, index: usize) -> String {
-    match field.name {
-        Some(name) => local_name(name.as_str()),
-        None => format!("_cyc_f{index}"),
-    }
-}
-
 impl Lower<'_> {
+    /// The name of the member at `index`.
+    fn field_name(&mut self, field: &Field, index: usize) -> &'static str {
+        match field.name {
+            Some(name) => self.local_name(name),
+            None => Symbol::new(&text!("_cyc_f", index)).as_str(),
+        }
+    }
+
+    /// The name of a member of a tagged union, with what leads to it.
+    fn union_member(&mut self, name: &'static str) -> &'static str {
+        self.union_members.entry(Symbol::new(name)).or_insert_with(|| Symbol::new(&text!("val.", name)).as_str())
+    }
+
     /// `struct _cyc_tuple3`.
     pub fn tuple_tag(&mut self, c: C) -> String {
         let next = self.tuples.len();
@@ -62,7 +67,7 @@ impl Lower<'_> {
 
     /// Forward declarations, and definitions.
     pub fn structures(&mut self) -> (String, String) {
-        let mut writer = Writer { done: HashSet::new(), open: HashSet::new(), out: String::new() };
+        let mut writer = Writer { done: HashSet::default(), open: HashSet::default(), out: String::new() };
         let (mut aggregates, mut constructors, mut tuples, mut instances) = (0, 0, 0, 0);
         loop {
             if let Some(&id) = self.layouts.aggregates.get(aggregates) {
@@ -84,7 +89,7 @@ impl Lower<'_> {
             }
         }
         let mut forward = String::new();
-        let mut tags: Vec<&String> = self.aggregate_tags.values().chain(self.constructor_tags.values()).collect();
+        let mut tags: Vec<&Rc<str>> = self.aggregate_tags.values().chain(self.constructor_tags.values()).collect();
         tags.sort_unstable();
         for tag in tags {
             let _ = writeln!(forward, "{tag};");
@@ -99,7 +104,7 @@ impl Lower<'_> {
     }
 
     /// The members' shapes and names of a structure, in the order of C.
-    fn members(&mut self, c: C) -> Vec<(C, String)> {
+    fn members(&mut self, c: C) -> Vec<(C, &'static str)> {
         match self.shapes.get(c).clone() {
             Shape::Tuple(parts) => {
                 parts.into_iter().enumerate().map(|(index, part)| (part, component_name(index))).collect()
@@ -115,7 +120,7 @@ impl Lower<'_> {
                 body.fields
                     .iter()
                     .enumerate()
-                    .map(|(index, field)| (self.field_shape(field, c), field_name(field, index)))
+                    .map(|(index, field)| (self.field_shape(field, c), self.field_name(field, index)))
                     .collect()
             }
             _ => Vec::new(),
@@ -123,7 +128,7 @@ impl Lower<'_> {
     }
 
     /// The shape of a member as it lies in memory, and its name with what leads to it.
-    pub fn member(&mut self, ty: Ty, index: usize) -> (C, String) {
+    pub fn member(&mut self, ty: Ty, index: usize) -> (C, &'static str) {
         let program = self.program;
         match program.types.get(ty) {
             TyKind::Aggregate(id, _) => {
@@ -131,8 +136,8 @@ impl Lower<'_> {
                 let Some(field) = aggregate.body.as_ref().and_then(|body| body.fields.get(index)) else {
                     return (self.shapes.make(Shape::Word), component_name(index));
                 };
-                let name = field_name(field, index);
-                let name = if aggregate.is_tagged { format!("val.{name}") } else { name };
+                let name = self.field_name(field, index);
+                let name = if aggregate.is_tagged { self.union_member(name) } else { name };
                 let whole = self.shape(ty);
                 (self.field_shape(field, whole), name)
             }
@@ -148,7 +153,7 @@ impl Lower<'_> {
     }
 
     /// The shape and name of a constructor's part.
-    pub fn constructor_member(&mut self, id: DatatypeId, constructor: u32, index: usize) -> (C, String) {
+    pub fn constructor_member(&mut self, id: DatatypeId, constructor: u32, index: usize) -> (C, &'static str) {
         let program = self.program;
         let param = &program.declarations.datatype(id).constructors[constructor as usize].params[index];
         (self.shape(param.ty), component_name(index))
@@ -167,7 +172,7 @@ impl Lower<'_> {
     }
 
     fn exception_tag(&mut self, name: Symbol, is_extern: bool, is_static: bool) -> String {
-        let tag = format!("_cyc_exn_{}", names::mangled(name));
+        let tag = text!("_cyc_exn_", names::mangled(name));
         if self.tags.insert(name) {
             let _ = match (is_static, is_extern) {
                 (true, _) => writeln!(self.prototypes, "static const char {tag}[] = \"{name}\";"),
@@ -217,7 +222,7 @@ impl Lower<'_> {
             Shape::Aggregate(id) => self.program.declarations.aggregate(*id).body.is_some(),
             _ => true,
         };
-        if is_known { format!("sizeof({})", self.cast(c)) } else { "1".to_owned() }
+        if is_known { text!("sizeof(", self.cast(c), ")") } else { "1".to_owned() }
     }
 
     /// Where an aggregate is declared, for messages.
@@ -230,8 +235,12 @@ impl Lower<'_> {
 }
 
 /// The name of a component of a tuple or constructor.
-pub fn component_name(index: usize) -> String {
-    format!("f{}", index + 1)
+pub fn component_name(index: usize) -> &'static str {
+    const FIRST: [&str; 8] = ["f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8"];
+    match FIRST.get(index) {
+        Some(name) => name,
+        None => Symbol::new(&text!("f", index + 1)).as_str(),
+    }
 }
 
 struct Writer {
@@ -266,7 +275,7 @@ impl Writer {
         self.write(lower, c, members);
     }
 
-    fn write(&mut self, lower: &mut Lower<'_>, c: C, members: Vec<(C, String)>) {
+    fn write(&mut self, lower: &mut Lower<'_>, c: C, members: Vec<(C, &'static str)>) {
         let program = lower.program;
         let tag = lower.cast(c);
         let mut text = String::new();
@@ -284,9 +293,9 @@ impl Writer {
                     let name = match (field.width, field.name) {
                         (Some(width), None) => format!(":{width}"),
                         (Some(width), Some(_)) => format!("{name}:{width}"),
-                        (None, _) => name,
+                        (None, _) => name.to_owned(),
                     };
-                    let _ = writeln!(text, "  {}{};", lower.declarator(member, name), attributes(&field.attributes));
+                    let _ = writeln!(text, "  {}{};", lower.declarator(member, &name), attributes(&field.attributes));
                 }
                 after = attributes(&aggregate.attributes);
             }

@@ -42,7 +42,7 @@ impl<'p> Lines<'p> {
         if (marker.file, line) == (self.at.0, self.at.1 + 1) {
             out.push('\n');
         } else if marker.file == self.at.0 {
-            let _ = write!(out, "\n#line {line}\n");
+            put!(*out, "\n#line ", line, "\n");
         } else {
             let name = &self.source.files[marker.file as usize];
             let _ = write!(out, "\n#line {line} \"{}\"\n", name.replace('\\', "\\\\").replace('"', "\\\""));

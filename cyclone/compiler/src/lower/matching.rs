@@ -117,7 +117,7 @@ impl<'p> Body<'_, 'p> {
         self.push(otherwise);
         for (index, clause) in clauses.iter().enumerate() {
             self.line(clause.span);
-            let _ = write!(self.out, "_cyc_c{}: ", base + index as u32);
+            put!(self.out, "_cyc_c", base + index as u32, ": ");
             self.breaks.push(BreakTarget { label: Some(end), depth: self.frames.len() });
             self.next_clause.push(clauses.get(index + 1).map(|next| ClauseTarget {
                 label: base + index as u32 + 1,
@@ -127,7 +127,7 @@ impl<'p> Body<'_, 'p> {
             self.block(&clause.body);
             self.next_clause.pop();
             self.breaks.pop();
-            let _ = write!(self.out, " goto _cyc_e{end};");
+            put!(self.out, " goto _cyc_e", end, ";");
         }
         let _ = write!(self.out, " _cyc_e{end}: ;");
     }
@@ -146,7 +146,7 @@ impl<'p> Body<'_, 'p> {
         self.captured(|body| {
             let plan = body.plan(&clause.pattern, subject.clone());
             if !plan.tests.is_empty() {
-                let _ = write!(body.out, "if ({}) ", plan.tests.join(" && "));
+                put!(body.out, "if (", plan.tests.join(" && "), ") ");
             }
             body.push("{ ");
             body.bind(&plan);
@@ -155,7 +155,7 @@ impl<'p> Body<'_, 'p> {
                 body.condition(guard);
                 body.push(") ");
             }
-            let _ = write!(body.out, "goto _cyc_c{label}; }}");
+            put!(body.out, "goto _cyc_c", label, "; }");
         })
     }
 
@@ -287,17 +287,17 @@ impl<'p> Body<'_, 'p> {
             PatternKind::Tuple(parts) | PatternKind::Struct(_, parts) => {
                 for (index, part) in parts {
                     let (c, name) = self.lower.member(pattern.ty, *index);
-                    self.add(part, Subject { text: format!("{}.{name}", subject.text), c }, plan);
+                    self.add(part, Subject { text: text!(subject.text, ".", name), c }, plan);
                 }
             }
             PatternKind::Tagged(index, inner) => {
-                plan.tests.push(format!("{}.tag == {}", subject.text, index + 1));
+                plan.tests.push(text!(subject.text, ".tag == ", *index + 1));
                 let (c, name) = self.lower.member(pattern.ty, *index);
-                self.add(inner, Subject { text: format!("{}.{name}", subject.text), c }, plan);
+                self.add(inner, Subject { text: text!(subject.text, ".", name), c }, plan);
             }
             PatternKind::Constructor(id, constructor, parts) => {
                 let tag = self.lower.constructor_tag_value(*id, *constructor);
-                plan.tests.push(format!("{}.tag == {tag}", subject.text));
+                plan.tests.push(text!(subject.text, ".tag == ", tag));
                 if parts.is_empty() {
                     return;
                 }
@@ -305,7 +305,7 @@ impl<'p> Body<'_, 'p> {
                 let cast = self.lower.cast(structure);
                 for (index, part) in parts {
                     let (c, name) = self.lower.constructor_member(*id, *constructor, *index);
-                    self.add(part, Subject { text: format!("(({cast} *)&{})->{name}", subject.text), c }, plan);
+                    self.add(part, Subject { text: text!("((", cast, " *)&", subject.text, ")->", name), c }, plan);
                 }
             }
         }
@@ -332,7 +332,7 @@ impl<'p> Body<'_, 'p> {
         if self.is_nullable(pointer.nullable) {
             plan.tests.push(text.clone());
         }
-        self.add(inner, Subject { text: format!("(*{text})"), c }, plan);
+        self.add(inner, Subject { text: text!("(*", text, ")"), c }, plan);
     }
 
     fn bind(&mut self, plan: &Plan) {
@@ -349,7 +349,7 @@ impl<'p> Body<'_, 'p> {
                 Binding::Address => {
                     let have = self.lower.shapes.pointer(subject.c);
                     self.converted(have, want, |body| {
-                        let _ = write!(body.out, "(&{})", subject.text);
+                        put!(body.out, "(&", subject.text, ")");
                     });
                 }
             }

@@ -23,8 +23,12 @@
 //! | [`objects`] | values in braces, `new`, `malloc` |
 //! | [`order`] | evaluation from left to right |
 //! | [`lines`] | `#line` |
+//! | `text` | how text is put together |
 //!
 //! Everything is emitted on demand: functions and variables with external linkage, and what they use.
+
+#[macro_use]
+mod text;
 
 mod calls;
 mod constants;
@@ -43,14 +47,15 @@ mod pointers;
 mod shapes;
 
 use crate::diagnostics::{Code, Diagnostic};
+use crate::hash::{HashMap, HashSet};
 use crate::source::{Source, Span};
 use crate::symbol::Symbol;
 use crate::tree::{GlobalId, LocalId, Program};
 use crate::types::{AggregateId, DatatypeId};
-use hashbrown::{HashMap, HashSet};
 use shapes::{C, Shapes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::rc::Rc;
 
 /// What the C text says about places in the source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,18 +76,20 @@ pub fn lower(program: &Program, source: &Source, lines: LineInfo) -> Result<Stri
         shapes: Shapes::default(),
         lines: lines::Lines::new(source, lines),
         diagnostics: Vec::new(),
-        aggregate_tags: HashMap::new(),
-        taken_tags: HashSet::new(),
-        tuples: HashMap::new(),
-        constructor_tags: HashMap::new(),
+        aggregate_tags: HashMap::default(),
+        taken_tags: HashSet::default(),
+        tuples: HashMap::default(),
+        constructor_tags: HashMap::default(),
         layouts: layouts::Layouts::default(),
-        strings: HashMap::new(),
+        strings: HashMap::default(),
         strings_text: String::new(),
-        tags: HashSet::new(),
-        declared: HashSet::new(),
+        tags: HashSet::default(),
+        declared: HashSet::default(),
         wanted: Vec::new(),
-        global_names: HashMap::new(),
-        static_locals: HashMap::new(),
+        global_names: HashMap::default(),
+        local_names: HashMap::default(),
+        union_members: HashMap::default(),
+        static_locals: HashMap::default(),
         inline_headers: BTreeSet::new(),
         prototypes: String::new(),
         data: String::new(),
@@ -102,10 +109,10 @@ struct Lower<'p> {
     shapes: Shapes,
     lines: lines::Lines<'p>,
     diagnostics: Vec<Diagnostic>,
-    aggregate_tags: HashMap<AggregateId, String>,
+    aggregate_tags: HashMap<AggregateId, Rc<str>>,
     taken_tags: HashSet<String>,
     tuples: HashMap<C, usize>,
-    constructor_tags: HashMap<(DatatypeId, u32), String>,
+    constructor_tags: HashMap<(DatatypeId, u32), Rc<str>>,
     layouts: layouts::Layouts,
     strings: HashMap<Vec<u8>, usize>,
     strings_text: String,
@@ -113,9 +120,13 @@ struct Lower<'p> {
     declared: HashSet<GlobalId>,
     /// Globals that are used and whose definition has not been written yet.
     wanted: Vec<GlobalId>,
-    global_names: HashMap<GlobalId, String>,
+    global_names: HashMap<GlobalId, Rc<str>>,
+    /// Names of variables and members in C, by those in the source.
+    local_names: HashMap<Symbol, &'static str>,
+    /// Names of members of tagged unions with what leads to them.
+    union_members: HashMap<Symbol, &'static str>,
     /// Names at file level of `static` variables of functions.
-    static_locals: HashMap<(GlobalId, LocalId), String>,
+    static_locals: HashMap<(GlobalId, LocalId), Rc<str>>,
     /// Headers of C that define functions of the library inline.
     inline_headers: BTreeSet<String>,
     prototypes: String,
@@ -161,15 +172,11 @@ impl Lower<'_> {
             Some(&number) => number,
             None => {
                 self.strings.insert(bytes.to_vec(), next);
-                let text = format!(
-                    "static const char _cyc_s{next}[{}] = {};\n",
-                    bytes.len() + 1,
-                    constants::string_literal(bytes)
-                );
-                self.strings_text.push_str(&text);
+                let literal = constants::string_literal(bytes);
+                put!(self.strings_text, "static const char _cyc_s", next, "[", bytes.len() + 1, "] = ", literal, ";\n");
                 next
             }
         };
-        format!("_cyc_s{number}")
+        text!("_cyc_s", number)
     }
 }

@@ -7,6 +7,7 @@ use super::Lower;
 use crate::symbol::Symbol;
 use crate::tree::{Aggregate, Global, GlobalId, Linkage};
 use crate::types::{AggregateId, DatatypeId};
+use std::rc::Rc;
 
 /// Words that mean something to C compilers, in the dialects that we let them read, or that the run-time header defines.
 const RESERVED: &[&str] = &[
@@ -75,7 +76,8 @@ pub fn local_name(name: &str) -> String {
 
 /// `N::M::x` as one word.
 pub fn mangled(name: Symbol) -> String {
-    name.as_str().replace("::", "_")
+    let name = name.as_str();
+    if name.bytes().any(|byte| byte == b':') { name.replace("::", "_") } else { name.to_owned() }
 }
 
 /// The last part of a path.
@@ -85,22 +87,30 @@ pub fn last_part(name: Symbol) -> &'static str {
 }
 
 impl Lower<'_> {
+    /// A name for a member or variable.
+    pub fn local_name(&mut self, name: Symbol) -> &'static str {
+        self.local_names.entry(name).or_insert_with(|| match local_name(name.as_str()) {
+            same if same == name.as_str() => name.as_str(),
+            other => Symbol::new(&other).as_str(),
+        })
+    }
+
     /// The C name of a global.
-    pub fn global_name(&mut self, id: GlobalId) -> String {
+    pub fn global_name(&mut self, id: GlobalId) -> Rc<str> {
         if let Some(known) = self.global_names.get(&id) {
             return known.clone();
         }
         let global: &Global = self.program.declarations.global(id);
-        let name = match global.linkage {
-            Linkage::C => last_part(global.name).to_owned(),
-            Linkage::Internal | Linkage::External => format!("Cyc_{}", mangled(global.name)),
+        let name: Rc<str> = match global.linkage {
+            Linkage::C => Rc::from(last_part(global.name)),
+            Linkage::Internal | Linkage::External => text!("Cyc_", mangled(global.name)).into(),
         };
         self.global_names.insert(id, name.clone());
         name
     }
 
     /// `struct Cyc_N_S`, `union ..`: different for different aggregates, also for those that share a name in two functions.
-    pub fn aggregate_tag(&mut self, id: AggregateId) -> String {
+    pub fn aggregate_tag(&mut self, id: AggregateId) -> Rc<str> {
         if let Some(known) = self.aggregate_tags.get(&id) {
             return known.clone();
         }
@@ -112,14 +122,14 @@ impl Lower<'_> {
             None => format!("_cyc_unnamed_{}", id.0),
         };
         let tag = if self.taken_tags.insert(base.clone()) { base } else { format!("{base}__{}", id.0) };
-        let text = format!("{word} {tag}");
+        let text: Rc<str> = text!(word, " ", tag).into();
         self.aggregate_tags.insert(id, text.clone());
         self.layouts.mention_aggregate(id);
         text
     }
 
     /// The structure of a constructor.
-    pub fn constructor_tag(&mut self, id: DatatypeId, index: u32) -> String {
+    pub fn constructor_tag(&mut self, id: DatatypeId, index: u32) -> Rc<str> {
         if let Some(known) = self.constructor_tags.get(&(id, index)) {
             return known.clone();
         }
@@ -127,7 +137,7 @@ impl Lower<'_> {
         let constructor = &datatype.constructors[index as usize];
         let base = format!("Cyc_{}_{}_constructor", mangled(datatype.name), mangled(constructor.name));
         let tag = if self.taken_tags.insert(base.clone()) { base } else { format!("{base}__{}_{index}", id.0) };
-        let text = format!("struct {tag}");
+        let text: Rc<str> = text!("struct ", tag).into();
         self.constructor_tags.insert((id, index), text.clone());
         self.layouts.mention_constructor(id, index);
         text

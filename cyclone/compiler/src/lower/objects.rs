@@ -49,12 +49,12 @@ impl<'p> Body<'_, 'p> {
             let (c, name) = self.lower.member(list.ty, *index as usize);
             match name.strip_prefix("val.") {
                 Some(name) if self.is_tagged(list.ty) => {
-                    let _ = write!(self.out, "{}, {{.{name} = ", index + 1);
+                    put!(self.out, *index + 1, ", {.", name, " = ");
                     self.braces(init, c);
                     self.push("}");
                 }
                 _ => {
-                    let _ = write!(self.out, ".{name} = ");
+                    put!(self.out, ".", name, " = ");
                     self.braces(init, c);
                 }
             }
@@ -103,7 +103,7 @@ impl<'p> Body<'_, 'p> {
                     let _ = write!(self.out, ", sizeof({target}));");
                 }
                 _ => {
-                    let _ = write!(self.out, " {target} = ");
+                    put!(self.out, " ", target, " = ");
                     self.value_as(value, c);
                     self.push(";");
                 }
@@ -118,7 +118,7 @@ impl<'p> Body<'_, 'p> {
                 if copied < len {
                     let _ = write!(self.out, " __builtin_memset({target}, 0, {len});");
                 }
-                let _ = write!(self.out, " __builtin_memcpy({target}, {name}, {copied});");
+                put!(self.out, " __builtin_memcpy(", target, ", ", name, ", ", copied, ");");
             }
             Init::List(list) => self.initialise_list(target, list),
             Init::Comprehension(comprehension) => {
@@ -130,20 +130,20 @@ impl<'p> Body<'_, 'p> {
 
     fn initialise_list(&mut self, target: &str, list: &'p InitList) {
         if self.full_count(list.ty) != Some(list.entries.len() as u64) {
-            let _ = write!(self.out, " __builtin_memset(&{target}, 0, sizeof({target}));");
+            put!(self.out, " __builtin_memset(&", target, ", 0, sizeof(", target, "));");
         }
         let is_array = matches!(self.lower.program.types.get(list.ty), TyKind::Array(_));
         let is_tagged = self.is_tagged(list.ty);
         for (index, init) in &list.entries {
             if is_array {
                 let element = self.element(list.ty);
-                self.initialise(&format!("{target}[{index}]"), element, init);
+                self.initialise(&text!(target, "[", *index, "]"), element, init);
             } else {
                 let (c, name) = self.lower.member(list.ty, *index as usize);
                 if is_tagged {
-                    let _ = write!(self.out, " {target}.tag = {};", index + 1);
+                    put!(self.out, " ", target, ".tag = ", *index + 1, ";");
                 }
-                self.initialise(&format!("{target}.{name}"), c, init);
+                self.initialise(&text!(target, ".", name), c, init);
             }
         }
     }
@@ -209,11 +209,11 @@ impl<'p> Body<'_, 'p> {
             };
             return self.lower.unsupported(span, "an array that is computed in the middle of an expression");
         }
-        let name = format!("_cyc_t{}", self.fresh());
-        let declaration = self.lower.declarator(c, name.clone());
-        let _ = write!(self.out, "({{ {declaration};");
+        let name = text!("_cyc_t", self.fresh());
+        let declaration = self.lower.declarator(c, &name);
+        put!(self.out, "({ ", declaration, ";");
         self.initialise(&name, c, init);
-        let _ = write!(self.out, " {name}; }})");
+        put!(self.out, " ", name, "; })");
     }
 
     /// The structure of a datatype's constructor.
@@ -231,7 +231,7 @@ impl<'p> Body<'_, 'p> {
             }
             false => Vec::new(),
         };
-        let _ = write!(self.out, "(({cast}){{{tag}");
+        put!(self.out, "((", cast, "){", tag);
         for (at, (arg, c)) in operands.iter().enumerate() {
             self.push(", ");
             match texts.get(at) {
@@ -276,7 +276,7 @@ impl<'p> Body<'_, 'p> {
         });
         match value {
             Some(value) => {
-                let _ = write!(self.out, "*{name} = {value};");
+                put!(self.out, "*", name, " = ", value, ";");
             }
             None => self.initialise(&format!("(*{name})"), c, init),
         }

@@ -90,11 +90,11 @@ impl<'p> Body<'_, 'p> {
                 match Access::of(base) {
                     Some(access) if self.is_plain(access) => {
                         self.value(access.pointer);
-                        let _ = write!(self.out, "->{name}");
+                        put!(self.out, "->", name);
                     }
                     _ => {
                         self.place_or_value(base);
-                        let _ = write!(self.out, ".{name}");
+                        put!(self.out, ".", name);
                     }
                 }
             }
@@ -150,14 +150,14 @@ impl<'p> Body<'_, 'p> {
         }
         match (self.is_fat(pointer), index) {
             (true, index) if is_bounded || checks.null == Check::Needed => {
-                let _ = write!(self.out, "(*({cast})_cyc_fat_at(");
+                put!(self.out, "(*(", cast, ")_cyc_fat_at(");
                 write(self);
-                let _ = write!(self.out, ", sizeof({size}), ");
+                put!(self.out, ", sizeof(", size, "), ");
                 self.index(index);
                 self.push("))");
             }
             (true, index) => {
-                let _ = write!(self.out, "((({cast})");
+                put!(self.out, "(((", cast, ")");
                 write(self);
                 self.push(".curr)[");
                 self.index(index);
@@ -348,11 +348,11 @@ impl<'p> Body<'_, 'p> {
             self.push("({ ");
             let name = self.temporary(c, |body| body.value_as(value, c));
             self.place(place);
-            let _ = write!(self.out, " {how} {name}; }})");
+            put!(self.out, " ", how, " ", name, "; })");
         } else {
             self.push("(");
             self.place(place);
-            let _ = write!(self.out, " {how} ");
+            put!(self.out, " ", how, " ");
             self.value_as(value, c);
             self.push(")");
         }

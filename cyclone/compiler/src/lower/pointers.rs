@@ -39,13 +39,13 @@ impl<'p> Body<'_, 'p> {
             Coercion::Same => self.raw(inner),
             Coercion::Number => {
                 let cast = self.lower.cast(want);
-                let _ = write!(self.out, "(({cast})");
+                put!(self.out, "((", cast, ")");
                 self.value(inner);
                 self.push(")");
             }
             Coercion::Decay => {
                 let cast = self.lower.cast(want);
-                let _ = write!(self.out, "(({cast})");
+                put!(self.out, "((", cast, ")");
                 self.place(inner);
                 self.push(")");
             }
@@ -78,7 +78,7 @@ impl<'p> Body<'_, 'p> {
             }
             Coercion::IntToTag => {
                 let cast = self.lower.cast(want);
-                let _ = write!(self.out, "(({cast})");
+                put!(self.out, "((", cast, ")");
                 self.value(inner);
                 self.push(")");
             }
@@ -112,7 +112,7 @@ impl<'p> Body<'_, 'p> {
         let (count, element) = (self.known_count(pointer, inner.span), self.lower.size_text(pointer.target));
         self.push("_cyc_fat_make(");
         self.value(inner);
-        let _ = write!(self.out, ", {count} * {element})");
+        put!(self.out, ", ", count, " * ", element, ")");
     }
 
     fn fat_to_thin(&mut self, checks: Checks, inner: &'p Expr, to: Ty, want: C) {
@@ -164,7 +164,7 @@ impl<'p> Body<'_, 'p> {
             (BinOp::Sub, Some(pointer), Some(_)) => {
                 let element = self.lower.size_text(pointer.target);
                 let cast = self.lower.type_name(expr.ty);
-                let _ = write!(self.out, "(({cast})");
+                put!(self.out, "((", cast, ")");
                 if self.is_fat(pointer) {
                     self.push("_cyc_fat_minus(");
                     left.1(self);

@@ -9,9 +9,9 @@
 
 use super::Lower;
 use crate::ast::{FloatSize, IntSize};
+use crate::hash::HashMap;
 use crate::tree::Field;
 use crate::types::{AggregateId, DatatypeId, Function, Kind, Signedness, Ty, TyKind, TyVar};
-use hashbrown::HashMap;
 use std::rc::Rc;
 
 /// The number of a shape.
@@ -81,8 +81,18 @@ pub enum Shape {
 pub struct Shapes {
     shapes: Vec<Shape>,
     numbers: HashMap<Shape, C>,
-    of_types: HashMap<Ty, C>,
+    /// By the types' numbers.
+    of_types: Vec<Option<C>>,
     casts: HashMap<C, Rc<str>>,
+    around: HashMap<C, Around>,
+}
+
+/// What stands around a name in its declaration.
+#[derive(Clone)]
+pub struct Around {
+    /// Ends in a space where a name may follow.
+    pub before: Rc<str>,
+    pub after: Rc<str>,
 }
 
 impl Shapes {
@@ -115,11 +125,15 @@ impl Lower<'_> {
     /// How values of a type look.
     pub fn shape(&mut self, ty: Ty) -> C {
         let ty = self.program.types.head(ty);
-        if let Some(&known) = self.shapes.of_types.get(&ty) {
+        if let Some(&Some(known)) = self.shapes.of_types.get(ty.index()) {
             return known;
         }
         let c = self.shape_of(ty);
-        self.shapes.of_types.insert(ty, c);
+        let of_types = &mut self.shapes.of_types;
+        if of_types.len() <= ty.index() {
+            of_types.resize(ty.index() + 1, None);
+        }
+        of_types[ty.index()] = Some(c);
         c
     }
 
@@ -246,66 +260,87 @@ impl Lower<'_> {
         if let Some(known) = self.shapes.casts.get(&c) {
             return known.clone();
         }
-        let text: Rc<str> = self.declarator(c, String::new()).into();
+        let text: Rc<str> = self.declarator(c, "").into();
         self.shapes.casts.insert(c, text.clone());
         text
     }
 
     /// A declaration of `name` with this C type, without a semicolon.
-    pub fn declarator(&mut self, c: C, name: String) -> String {
-        let base = match self.shapes.get(c).clone() {
+    pub fn declarator(&mut self, c: C, name: &str) -> String {
+        let around = self.around(c);
+        match name.is_empty() && around.after.is_empty() {
+            true => around.before.trim_end().to_owned(),
+            false => text!(around.before, name, around.after),
+        }
+    }
+
+    /// What stands around a name in its declaration.
+    pub fn around(&mut self, c: C) -> Around {
+        if let Some(known) = self.shapes.around.get(&c) {
+            return known.clone();
+        }
+        let (before, after) = match self.shapes.get(c).clone() {
             Shape::Pointer { to, is_volatile, is_const } => {
-                let mut text = String::from("*");
+                let inner = self.around(to);
                 // A qualifier of a pointer's own stands behind the star, so the target's is put where it is before the target.
-                text.push_str(&name);
-                let text = match self.shapes.get(to) {
-                    Shape::Array(..) | Shape::Function { .. } => format!("({text})"),
-                    _ => text,
-                };
-                let quals = [(is_volatile, "volatile "), (is_const, "const ")];
-                let mut out = String::new();
-                for (set, word) in quals {
-                    if set {
-                        out.push_str(word);
+                let volatile = if is_volatile { "volatile " } else { "" };
+                let constant = if is_const { "const " } else { "" };
+                match self.shapes.get(to) {
+                    Shape::Array(..) | Shape::Function { .. } => {
+                        (text!(volatile, constant, inner.before, "(*"), text!(")", inner.after))
                     }
+                    _ => (text!(volatile, constant, inner.before, "*"), inner.after.to_string()),
                 }
-                out.push_str(&self.declarator(to, text));
-                return out;
             }
             Shape::Array(element, len) => {
+                let inner = self.around(element);
                 let len = len.map_or(String::new(), |len| len.to_string());
-                return self.declarator(element, format!("{name}[{len}]"));
+                (inner.before.to_string(), text!("[", len, "]", inner.after))
             }
             Shape::Function { params, result, is_variadic } => {
-                let mut list: Vec<String> = params.iter().map(|&param| self.declarator(param, String::new())).collect();
+                let mut list: Vec<String> = params.iter().map(|&param| self.declarator(param, "")).collect();
                 if is_variadic && !list.is_empty() {
                     list.push("...".to_owned());
                 }
                 let list = if list.is_empty() { "void".to_owned() } else { list.join(", ") };
-                return self.declarator(result, format!("{name}({list})"));
+                let inner = self.around(result);
+                (inner.before.to_string(), text!("(", list, ")", inner.after))
             }
-            Shape::Void => "void".to_owned(),
-            Shape::Word => "void *".to_owned(),
-            Shape::Bool => "_Bool".to_owned(),
-            Shape::Int(sign, size) => integer(sign, size).to_owned(),
-            Shape::Float(size) => float(size).to_owned(),
-            Shape::Complex(size) => format!("_Complex {}", float(size)),
-            Shape::VaList => "__builtin_va_list".to_owned(),
-            Shape::Fat => "struct _cyc_fat".to_owned(),
-            Shape::Qualifier => "_cyc_aqual".to_owned(),
-            Shape::Region => "struct _cyc_region".to_owned(),
-            Shape::Datatype => "struct _cyc_datatype".to_owned(),
-            Shape::Extensible => "struct _cyc_extensible".to_owned(),
-            Shape::Aggregate(id) => self.aggregate_tag(id),
-            Shape::Instance(id, _) => self.instance_tag(c, id),
-            Shape::Tuple(_) => self.tuple_tag(c),
-            Shape::Constructor(id, index) => self.constructor_tag(id, index),
+            shape => {
+                let mut word = self.word(c, shape);
+                if !word.ends_with('*') {
+                    word.push(' ');
+                }
+                (word, String::new())
+            }
         };
-        match (name.is_empty(), base.ends_with('*')) {
-            (true, _) => base,
-            (false, true) => base + &name,
-            (false, false) => base + " " + &name,
-        }
+        let around = Around { before: before.into(), after: after.into() };
+        self.shapes.around.insert(c, around.clone());
+        around
+    }
+
+    /// The word of a type that needs nothing behind the name.
+    fn word(&mut self, c: C, shape: Shape) -> String {
+        let word = match shape {
+            Shape::Void => "void",
+            Shape::Word => "void *",
+            Shape::Bool => "_Bool",
+            Shape::Int(sign, size) => integer(sign, size),
+            Shape::Float(size) => float(size),
+            Shape::Complex(size) => return text!("_Complex ", float(size)),
+            Shape::VaList => "__builtin_va_list",
+            Shape::Fat => "struct _cyc_fat",
+            Shape::Qualifier => "_cyc_aqual",
+            Shape::Region => "struct _cyc_region",
+            Shape::Datatype => "struct _cyc_datatype",
+            Shape::Extensible => "struct _cyc_extensible",
+            Shape::Aggregate(id) => return self.aggregate_tag(id).to_string(),
+            Shape::Instance(id, _) => return self.instance_tag(c, id),
+            Shape::Tuple(_) => return self.tuple_tag(c),
+            Shape::Constructor(id, index) => return self.constructor_tag(id, index).to_string(),
+            Shape::Pointer { .. } | Shape::Array(..) | Shape::Function { .. } => "",
+        };
+        word.to_owned()
     }
 
     /// The shape of a member as it lies in memory, in an aggregate of shape `whole`.

@@ -200,6 +200,7 @@ impl Parser<'_> {
                 attributes.extend(self.attributes()?);
                 let init = if self.eat(Tok::Assign) { Some(self.initializer()?) } else { None };
                 attributes.extend(specifiers.attributes.iter().cloned());
+                declarators.reserve_exact(1);
                 declarators.push(InitDeclarator { name, ty, type_params, init, asm, attributes });
                 if !self.eat(Tok::Comma) {
                     break;

@@ -19,10 +19,10 @@ mod types;
 
 use crate::ast::{Ident, Item, Path};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::hash::HashSet;
 use crate::lex::{Tok, Token};
 use crate::source::{Source, Span};
 use crate::symbol::Symbol;
-use hashbrown::HashSet;
 
 /// Nested constructs past this are an error.
 pub const DEPTH_LIMIT: u32 = 400;
@@ -47,7 +47,7 @@ pub fn parse(source: &Source, tokens: &[Token], diagnostics: &mut Vec<Diagnostic
         at: 0,
         diagnostics,
         errors: 0,
-        typedefs: HashSet::new(),
+        typedefs: HashSet::default(),
         hidden: Vec::new(),
         in_c: 0,
         depth: 0,
@@ -178,7 +178,7 @@ impl Parser<'_> {
     }
 
     fn symbol(&self) -> Symbol {
-        Symbol::new(self.text())
+        self.tokens[self.at].symbol.unwrap_or_else(|| Symbol::new(self.text()))
     }
 
     fn is_name(&self) -> bool {
@@ -200,8 +200,14 @@ impl Parser<'_> {
         if !self.is_name() {
             return self.unexpected("a name");
         }
-        let mut qualifier: Vec<Symbol> = self.text().split("::").map(Symbol::new).collect();
-        let name = qualifier.pop().unwrap_or_else(|| self.symbol());
+        let (qualifier, name) = match self.tokens[self.at].symbol {
+            Some(name) => (Vec::new(), name),
+            None => {
+                let mut parts: Vec<Symbol> = self.text().split("::").map(Symbol::new).collect();
+                let name = parts.pop().unwrap_or_else(|| self.symbol());
+                (parts, name)
+            }
+        };
         let path = Path { qualifier, name, span: self.span() };
         self.bump();
         Ok(path)
@@ -211,7 +217,8 @@ impl Parser<'_> {
     fn names_type(&self, ahead: usize) -> bool {
         match self.kind_at(ahead) {
             Tok::Name => {
-                let name = Symbol::new(self.text_at(ahead));
+                let token = self.tokens[(self.at + ahead).min(self.tokens.len() - 1)];
+                let Some(name) = token.symbol else { return false };
                 self.typedefs.contains(&name) && !self.hidden.contains(&name)
             }
             Tok::QualifiedName => {

@@ -24,10 +24,13 @@ pub mod settle;
 pub mod unify;
 
 use crate::ast::{FloatSize, IntSize};
+use crate::hash::HashMap;
 use crate::source::Span;
 use crate::symbol::Symbol;
-use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 use std::hash::BuildHasher;
+use std::rc::Rc;
 
 /// A type, effect, qualifier, boolean, bound or number at the level of types.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -241,7 +244,7 @@ pub enum TyKind {
     /// An array.
     Array(Array),
     /// A function.
-    Function(Box<Function>),
+    Function(Rc<Function>),
     /// `$(..)`.
     Tuple(Vec<Member>),
     /// `struct` or `union` with its arguments.
@@ -326,6 +329,39 @@ struct EvarInfo {
     alias: Alias,
 }
 
+/// What type variables stand for. Few have more than a handful of them.
+#[derive(Clone, Debug, Default)]
+pub struct Substitution(Vec<(TyVar, Ty)>);
+
+impl Substitution {
+    /// Each parameter with its argument.
+    pub fn of(params: &[TyVar], args: &[Ty]) -> Substitution {
+        params.iter().copied().zip(args.iter().copied()).collect()
+    }
+
+    /// `var` stands for `ty` from here on.
+    pub fn insert(&mut self, var: TyVar, ty: Ty) {
+        self.0.push((var, ty));
+    }
+
+    /// What `var` stands for: what was said last.
+    pub fn get(&self, var: TyVar) -> Option<Ty> {
+        self.0.iter().rev().find(|(known, _)| *known == var).map(|(_, ty)| *ty)
+    }
+}
+
+impl FromIterator<(TyVar, Ty)> for Substitution {
+    fn from_iter<I: IntoIterator<Item = (TyVar, Ty)>>(pairs: I) -> Substitution {
+        Substitution(pairs.into_iter().collect())
+    }
+}
+
+impl Extend<(TyVar, Ty)> for Substitution {
+    fn extend<I: IntoIterator<Item = (TyVar, Ty)>>(&mut self, pairs: I) {
+        self.0.extend(pairs);
+    }
+}
+
 /// How far bindings have come; see [`Types::snapshot`].
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot(usize);
@@ -342,9 +378,10 @@ pub struct Types {
     terms: Vec<TyKind>,
     /// Whether a term is what it is for ever: it has no variables of any sort.
     fixed: Vec<bool>,
+    /// Whether it has no inference variables, and nothing that depends on what a type will turn out to be.
+    settled: Vec<bool>,
     /// The hash and number of each term.
     numbers: HashTable<(u64, Ty)>,
-    hasher: DefaultHashBuilder,
     evars: Vec<EvarInfo>,
     vars: Vec<TyVarInfo>,
     undo: Vec<Undo>,
@@ -353,10 +390,17 @@ pub struct Types {
     is_unconstrained: bool,
 }
 
+impl Ty {
+    /// Terms are numbered from 0 in the order in which they are made.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 impl Types {
     /// The number of a term. Joins of effects are made by [`Types::join`].
     pub fn make(&mut self, kind: TyKind) -> Ty {
-        let hash = self.hasher.hash_one(&kind);
+        let hash = FxBuildHasher.hash_one(&kind);
         let terms = &self.terms;
         let same = |&(other, ty): &(u64, Ty)| other == hash && terms[ty.0 as usize] == kind;
         if let Some(&(_, known)) = self.numbers.find(hash, same) {
@@ -366,12 +410,29 @@ impl Types {
         let fixed = match &kind {
             TyKind::Evar(_) | TyKind::Var(_) | TyKind::RegionsOf(_) | TyKind::AqualsOf(_) | TyKind::SizeOf(_) => false,
             TyKind::Subset(..) => false,
-            kind => children(kind).into_iter().all(|child| self.fixed[child.0 as usize]),
+            kind => children(kind).all(|child| self.fixed[child.0 as usize]),
         };
+        let settled = fixed
+            || match &kind {
+                TyKind::Evar(_) | TyKind::SizeOf(_) | TyKind::Subset(..) => false,
+                TyKind::RegionsOf(of) | TyKind::AqualsOf(of) => matches!(self.terms[of.0 as usize], TyKind::Var(_)),
+                kind => children(kind).all(|child| self.settled[child.0 as usize]),
+            };
         self.fixed.push(fixed);
+        self.settled.push(settled);
         self.terms.push(kind);
         self.numbers.insert_unique(hash, (hash, ty), |&(hash, _)| hash);
         ty
+    }
+
+    /// Whether a term is what it is for ever: it has no variables of any sort.
+    pub fn is_fixed(&self, ty: Ty) -> bool {
+        self.fixed[ty.0 as usize]
+    }
+
+    /// Whether a term has no inference variables, bound or not: only a substitution can change it.
+    pub fn is_settled(&self, ty: Ty) -> bool {
+        self.settled[ty.0 as usize]
     }
 
     /// The term, with a bound inference variable at its head followed.
@@ -508,10 +569,21 @@ impl Types {
 
     /// The parts of an effect: regions, variables of kind effect, and ``regions(`a)`` of unknown types.
     pub fn effect_parts(&mut self, effect: Ty) -> Vec<Ty> {
-        let flat = self.join([effect]);
+        let mut parts = Vec::new();
+        self.add_effect_parts(effect, &mut parts);
+        parts
+    }
+
+    /// Adds the parts of an effect to `parts`.
+    pub fn add_effect_parts(&mut self, effect: Ty, parts: &mut Vec<Ty>) {
+        let head = self.head(effect);
+        if let TyKind::Heap | TyKind::Var(_) | TyKind::Evar(_) = self.terms[head.0 as usize] {
+            return parts.push(head);
+        }
+        let flat = self.join([head]);
         match self.get(flat) {
-            TyKind::Join(parts) => parts.clone(),
-            _ => vec![flat],
+            TyKind::Join(flat) => parts.extend(flat),
+            _ => parts.push(flat),
         }
     }
 
@@ -562,7 +634,7 @@ impl Types {
     pub fn mentions_any(&self, ty: Ty, vars: &[TyVar]) -> bool {
         match self.get(ty) {
             TyKind::Var(var) => vars.contains(var),
-            kind => children(kind).into_iter().any(|child| self.mentions_any(child, vars)),
+            kind => children(kind).any(|child| self.mentions_any(child, vars)),
         }
     }
 
@@ -594,131 +666,104 @@ impl Types {
     }
 
     /// `ty` with type variables replaced.
-    pub fn substitute(&mut self, ty: Ty, map: &HashMap<TyVar, Ty>) -> Ty {
-        if map.is_empty() {
-            return ty;
-        }
-        self.rebuild(ty, &mut |types, ty| match types.get(ty) {
-            TyKind::Var(var) => map.get(var).copied(),
-            _ => None,
-        })
+    pub fn substitute(&mut self, ty: Ty, map: &Substitution) -> Ty {
+        if map.0.is_empty() { ty } else { self.rebuild(ty, map) }
     }
 
     /// `ty` with all bound inference variables replaced by what they are bound to, everywhere.
     pub fn resolve(&mut self, ty: Ty) -> Ty {
-        self.rebuild(ty, &mut |_, _| None)
+        self.rebuild(ty, &Substitution::default())
     }
 
-    /// Rebuilds a term from its children; where `replace` gives something for a variable, that is taken instead.
-    fn rebuild(&mut self, ty: Ty, replace: &mut dyn FnMut(&mut Types, Ty) -> Option<Ty>) -> Ty {
+    /// A term with the same children is the same term, and is not made again: most are.
+    fn rebuild(&mut self, ty: Ty, map: &Substitution) -> Ty {
         let ty = self.head(ty);
-        if self.fixed[ty.0 as usize] {
+        if self.fixed[ty.0 as usize] || map.0.is_empty() && self.settled[ty.0 as usize] {
             return ty;
         }
-        if let Some(other) = replace(self, ty) {
-            return other;
-        }
-        let mut kind = self.get(ty).clone();
-        match &mut kind {
+        match &self.terms[ty.0 as usize] {
+            TyKind::Var(var) => map.get(*var).unwrap_or(ty),
             TyKind::Pointer(pointer) => {
-                for part in [
-                    &mut pointer.target,
-                    &mut pointer.region,
-                    &mut pointer.aqual,
-                    &mut pointer.nullable,
-                    &mut pointer.bound,
-                    &mut pointer.zeroterm,
-                    &mut pointer.autoreleased,
-                ] {
-                    *part = self.rebuild(*part, replace);
-                }
-                if let TyKind::Owned(alias) = *self.get(pointer.region) {
-                    pointer.region = self.make(TyKind::Heap);
-                    pointer.aqual = self.make(TyKind::Aqual(alias));
-                }
-            }
-            TyKind::Array(array) => {
-                array.element = self.rebuild(array.element, replace);
-                array.len = array.len.map(|len| self.rebuild(len, replace));
-                array.zeroterm = self.rebuild(array.zeroterm, replace);
-            }
-            TyKind::Function(function) => self.rebuild_function(function, replace),
-            TyKind::Tuple(members) => {
-                for member in members {
-                    member.ty = self.rebuild(member.ty, replace);
-                }
-            }
-            TyKind::Aggregate(_, args)
-            | TyKind::Datatype(_, args)
-            | TyKind::Constructor(_, _, args)
-            | TyKind::Opaque(_, _, args) => {
-                for arg in args {
-                    *arg = self.rebuild(*arg, replace);
-                }
-            }
-            TyKind::Join(parts) => {
-                let parts: Vec<Ty> = parts.iter().map(|&part| self.rebuild(part, replace)).collect();
-                return self.join(parts);
+                let pointer = pointer.clone();
+                self.rebuild_pointer(ty, &pointer, map)
             }
             TyKind::RegionsOf(of) => {
-                *of = self.rebuild(*of, replace);
-                let part = self.make(kind);
-                return self.join([part]);
+                let of = *of;
+                let new = self.rebuild(of, map);
+                let part = self.make(TyKind::RegionsOf(new));
+                self.join([part])
             }
             TyKind::AqualsOf(of) => {
-                let of = self.rebuild(*of, replace);
-                return self.aquals_of(of);
+                let of = *of;
+                let of = self.rebuild(of, map);
+                self.aquals_of(of)
             }
             TyKind::SizeOf(of) => {
-                let of = self.rebuild(*of, replace);
-                return self.size_number(of);
+                let of = *of;
+                let of = self.rebuild(of, map);
+                self.size_number(of)
             }
-            TyKind::RegionHandle(part)
-            | TyKind::TagHandle(part)
-            | TyKind::AqualHandle(part)
-            | TyKind::Subset(_, part)
-            | TyKind::Thin(part) => {
-                *part = self.rebuild(*part, replace);
-            }
-            _ => return ty,
-        }
-        self.make(kind)
-    }
-
-    fn rebuild_function(&mut self, function: &mut Function, replace: &mut dyn FnMut(&mut Types, Ty) -> Option<Ty>) {
-        function.result = self.rebuild(function.result, replace);
-        function.effect = self.rebuild(function.effect, replace);
-        for param in &mut function.params {
-            param.ty = self.rebuild(param.ty, replace);
-        }
-        if let Some(varargs) = &mut function.varargs {
-            varargs.ty = self.rebuild(varargs.ty, replace);
-        }
-        for constraint in &mut function.constraints {
-            *constraint = self.rebuild_constraint(constraint, replace);
+            _ => self.rebuild_children(ty, map),
         }
     }
 
-    fn rebuild_constraint(
-        &mut self,
-        constraint: &Constraint,
-        replace: &mut dyn FnMut(&mut Types, Ty) -> Option<Ty>,
-    ) -> Constraint {
-        let mut part = |ty| self.rebuild(ty, replace);
+    fn rebuild_pointer(&mut self, ty: Ty, old: &Pointer, map: &Substitution) -> Ty {
+        let mut pointer = Pointer {
+            target: self.rebuild(old.target, map),
+            quals: old.quals,
+            region: self.rebuild(old.region, map),
+            aqual: self.rebuild(old.aqual, map),
+            nullable: self.rebuild(old.nullable, map),
+            bound: self.rebuild(old.bound, map),
+            zeroterm: self.rebuild(old.zeroterm, map),
+            autoreleased: self.rebuild(old.autoreleased, map),
+        };
+        if let TyKind::Owned(alias) = *self.get(pointer.region) {
+            pointer.region = self.make(TyKind::Heap);
+            pointer.aqual = self.make(TyKind::Aqual(alias));
+        }
+        if pointer == *old { ty } else { self.make(TyKind::Pointer(pointer)) }
+    }
+
+    fn rebuild_children(&mut self, ty: Ty, map: &Substitution) -> Ty {
+        let mut new: Option<TyKind> = None;
+        let mut at = 0;
+        while let Some(old) = child(&self.terms[ty.0 as usize], at) {
+            let rebuilt = self.rebuild(old, map);
+            if rebuilt != old {
+                let kind = new.get_or_insert_with(|| self.terms[ty.0 as usize].clone());
+                set_child(kind, at, rebuilt);
+            }
+            at += 1;
+        }
+        match new {
+            None => ty,
+            Some(TyKind::Join(parts)) => self.join(parts),
+            Some(kind) => self.make(kind),
+        }
+    }
+
+    /// `function` with type variables replaced, those that it binds as well.
+    pub fn substitute_function(&mut self, function: &Function, map: &Substitution) -> Function {
+        let mut function = function.clone();
+        let mut at = 0;
+        while let Some(old) = function.child(at) {
+            let new = self.rebuild(old, map);
+            function.set_child(at, new);
+            at += 1;
+        }
+        function
+    }
+
+    /// `constraint` with type variables replaced.
+    pub fn substitute_constraint(&mut self, constraint: &Constraint, map: &Substitution) -> Constraint {
+        let mut part = |ty| self.rebuild(ty, map);
         match *constraint {
             Constraint::Subset(a, b) => Constraint::Subset(part(a), part(b)),
             Constraint::Disjoint(a, b) => Constraint::Disjoint(part(a), part(b)),
             Constraint::AqualBound(a, b) => Constraint::AqualBound(part(a), part(b)),
             Constraint::Single(a) => Constraint::Single(part(a)),
         }
-    }
-
-    /// `constraint` with type variables replaced.
-    pub fn substitute_constraint(&mut self, constraint: &Constraint, map: &HashMap<TyVar, Ty>) -> Constraint {
-        self.rebuild_constraint(constraint, &mut |types, ty| match types.get(ty) {
-            TyKind::Var(var) => map.get(var).copied(),
-            _ => None,
-        })
     }
 
     /// The alias qualifier of a value of this type: a pointer's own, ``aquals(`a)`` of a variable, aliasable for the rest.
@@ -756,30 +801,36 @@ impl Types {
 }
 
 /// The terms just below a term.
-pub fn children(kind: &TyKind) -> Vec<Ty> {
+pub fn children(kind: &TyKind) -> impl Iterator<Item = Ty> {
+    (0..).map_while(|at| child(kind, at))
+}
+
+/// The term at place `at` just below a term.
+fn child(kind: &TyKind, at: usize) -> Option<Ty> {
     match kind {
-        TyKind::Pointer(p) => vec![p.target, p.region, p.aqual, p.nullable, p.bound, p.zeroterm, p.autoreleased],
-        TyKind::Array(array) => array.len.into_iter().chain([array.element, array.zeroterm]).collect(),
-        TyKind::Function(function) => {
-            let mut out = vec![function.result, function.effect];
-            out.extend(function.params.iter().map(|param| param.ty));
-            out.extend(function.varargs.iter().map(|varargs| varargs.ty));
-            for constraint in &function.constraints {
-                match constraint {
-                    Constraint::Subset(a, b) | Constraint::Disjoint(a, b) | Constraint::AqualBound(a, b) => {
-                        out.extend([*a, *b]);
-                    }
-                    Constraint::Single(a) => out.push(*a),
-                }
-            }
-            out
-        }
-        TyKind::Tuple(members) => members.iter().map(|member| member.ty).collect(),
+        TyKind::Pointer(p) => match at {
+            0 => Some(p.target),
+            1 => Some(p.region),
+            2 => Some(p.aqual),
+            3 => Some(p.nullable),
+            4 => Some(p.bound),
+            5 => Some(p.zeroterm),
+            6 => Some(p.autoreleased),
+            _ => None,
+        },
+        TyKind::Array(array) => match (at, array.len) {
+            (0, _) => Some(array.element),
+            (1, _) => Some(array.zeroterm),
+            (2, len) => len,
+            _ => None,
+        },
+        TyKind::Function(function) => function.child(at),
+        TyKind::Tuple(members) => members.get(at).map(|member| member.ty),
         TyKind::Aggregate(_, args)
         | TyKind::Datatype(_, args)
         | TyKind::Constructor(_, _, args)
         | TyKind::Opaque(_, _, args)
-        | TyKind::Join(args) => args.clone(),
+        | TyKind::Join(args) => args.get(at).copied(),
         TyKind::RegionsOf(of)
         | TyKind::AqualsOf(of)
         | TyKind::RegionHandle(of)
@@ -787,7 +838,83 @@ pub fn children(kind: &TyKind) -> Vec<Ty> {
         | TyKind::AqualHandle(of)
         | TyKind::SizeOf(of)
         | TyKind::Subset(_, of)
-        | TyKind::Thin(of) => vec![*of],
-        _ => Vec::new(),
+        | TyKind::Thin(of) => (at == 0).then_some(*of),
+        _ => None,
+    }
+}
+
+/// Replaces what [`child`] gives for the same place. Pointers have a way of their own.
+fn set_child(kind: &mut TyKind, at: usize, ty: Ty) {
+    match kind {
+        TyKind::Array(array) => match at {
+            0 => array.element = ty,
+            1 => array.zeroterm = ty,
+            _ => array.len = Some(ty),
+        },
+        TyKind::Function(function) => Rc::make_mut(function).set_child(at, ty),
+        TyKind::Tuple(members) => members[at].ty = ty,
+        TyKind::Aggregate(_, args)
+        | TyKind::Datatype(_, args)
+        | TyKind::Constructor(_, _, args)
+        | TyKind::Opaque(_, _, args)
+        | TyKind::Join(args) => args[at] = ty,
+        TyKind::RegionsOf(of)
+        | TyKind::AqualsOf(of)
+        | TyKind::RegionHandle(of)
+        | TyKind::TagHandle(of)
+        | TyKind::AqualHandle(of)
+        | TyKind::SizeOf(of)
+        | TyKind::Subset(_, of)
+        | TyKind::Thin(of) => *of = ty,
+        _ => {}
+    }
+}
+
+impl Function {
+    /// Result, effect, parameters, variable arguments, two places for each constraint.
+    fn child(&self, at: usize) -> Option<Ty> {
+        let Some(at) = at.checked_sub(2) else {
+            return Some(if at == 0 { self.result } else { self.effect });
+        };
+        let Some(at) = at.checked_sub(self.params.len()) else { return Some(self.params[at].ty) };
+        let at = match &self.varargs {
+            Some(varargs) => match at.checked_sub(1) {
+                None => return Some(varargs.ty),
+                Some(at) => at,
+            },
+            None => at,
+        };
+        Some(match *self.constraints.get(at / 2)? {
+            Constraint::Subset(a, b) | Constraint::Disjoint(a, b) | Constraint::AqualBound(a, b) => [a, b][at % 2],
+            Constraint::Single(a) => a,
+        })
+    }
+
+    fn set_child(&mut self, at: usize, ty: Ty) {
+        let Some(at) = at.checked_sub(2) else {
+            let part = if at == 0 { &mut self.result } else { &mut self.effect };
+            *part = ty;
+            return;
+        };
+        let Some(at) = at.checked_sub(self.params.len()) else {
+            self.params[at].ty = ty;
+            return;
+        };
+        let at = match &mut self.varargs {
+            Some(varargs) => match at.checked_sub(1) {
+                None => {
+                    varargs.ty = ty;
+                    return;
+                }
+                Some(at) => at,
+            },
+            None => at,
+        };
+        match &mut self.constraints[at / 2] {
+            Constraint::Subset(a, b) | Constraint::Disjoint(a, b) | Constraint::AqualBound(a, b) => {
+                *[a, b][at % 2] = ty;
+            }
+            Constraint::Single(a) => *a = ty,
+        }
     }
 }

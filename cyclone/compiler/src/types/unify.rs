@@ -4,8 +4,7 @@
 //! inference variable in a set takes what the other set has more. Names of parameters do not matter. Type parameters of
 //! functions are compared up to renaming.
 
-use super::{Alias, Evar, Function, Kind, Ty, TyKind, TyVar, Types, children};
-use hashbrown::HashMap;
+use super::{Alias, Evar, Function, Kind, Substitution, Ty, TyKind, TyVar, Types, children};
 
 /// Why two terms cannot be made equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -269,7 +268,7 @@ fn unify_functions(types: &mut Types, a: &Function, b: &Function, left: Ty, righ
     if a.params.len() != b.params.len() || a.c_varargs != b.c_varargs || a.varargs.is_some() != b.varargs.is_some() {
         return differ("the functions take different numbers of arguments");
     }
-    let mut map = HashMap::new();
+    let mut map = Substitution::default();
     for (&ours, &theirs) in a.type_params.iter().zip(&b.type_params) {
         if types.var(ours).kind != types.var(theirs).kind {
             return differ("the kinds of type parameters differ");
