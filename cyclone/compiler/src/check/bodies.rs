@@ -1,6 +1,9 @@
 //! Bodies of functions: parameters, declarations inside, and what is decided at the end.
 
 use super::declare::Context;
+use super::effects::Pending;
+use super::names::Value;
+use super::nested::Around;
 use super::types::Position;
 use super::{Body, Checker};
 use crate::ast::{self, IntSize, Quals, Storage};
@@ -11,15 +14,23 @@ use crate::tree::{Function, GlobalId, Stmt, StmtKind};
 use crate::types::{Alias, Kind, Pointer, Signedness, Ty, TyKind, TyVar, TyVarInfo};
 
 impl Checker<'_> {
-    pub(super) fn function_body(&mut self, definition: &ast::FunctionDef, global: GlobalId, name: Symbol) {
-        let TyKind::Function(function) = self.types.get(self.declarations.global(global).ty) else { return };
+    /// Checks a body. What cannot be decided before the end of a function `around` it is given back.
+    pub(super) fn function_body(
+        &mut self,
+        definition: &ast::FunctionDef,
+        global: GlobalId,
+        name: Symbol,
+        around: Option<&Around<'_>>,
+    ) -> Vec<Pending> {
+        let TyKind::Function(function) = self.types.get(self.declarations.global(global).ty) else { return Vec::new() };
         let function = (**function).clone();
         let mark = self.types.mark();
+        let outside = around.map_or(0, |around| around.body.level);
         let region = self.types.new_var(TyVarInfo {
             name: Symbol::new(&format!("`{name}")),
             kind: Kind::Effect,
             alias: Alias::Aliasable,
-            level: 1,
+            level: outside + 1,
             span: definition.name.span,
         });
         self.push_scope();
@@ -31,16 +42,19 @@ impl Checker<'_> {
         self.bind_tyvar(region_name, region);
         self.body = Some(Body {
             noreturn: function.attributes.noreturn,
-            capability: self.capability_of(&function, region),
-            ..Body::new(function.result, region)
+            capability: self.capability_of(&function, region, around.map(|around| &around.body.capability)),
+            lexical: around.map_or(Vec::new(), |around| around.body.lexical.clone()),
+            ..Body::new(function.result, region, outside)
         });
-        let params = self.bind_params(definition, &function, region);
+        let params = self.bind_params(definition, &function, region, around.map_or(&[], |around| around.captures));
         let body = self.function_block(&definition.body);
-        self.types.settle_since(mark);
-        self.decide_pending();
+        if around.is_none() {
+            self.types.settle_since(mark);
+            self.decide_pending();
+        }
         self.check_labels();
         self.pop_scope();
-        let Some(state) = self.body.take() else { return };
+        let Some(state) = self.body.take() else { return Vec::new() };
         self.functions.push(Function {
             global,
             ty: function,
@@ -51,6 +65,7 @@ impl Checker<'_> {
             body,
             span: definition.span,
         });
+        state.pending
     }
 
     /// The parameters become variables; the last is the fat pointer of typed variable arguments. Gives back how many there are.
@@ -59,18 +74,23 @@ impl Checker<'_> {
         definition: &ast::FunctionDef,
         function: &crate::types::Function,
         region: TyVar,
+        captures: &[(Symbol, Symbol)],
     ) -> usize {
         let written = match &definition.ty.kind {
             ast::TypeKind::Function(function) => &function.params[..],
             _ => &[],
         };
         for (at, param) in function.params.iter().enumerate() {
-            let span = written
-                .get(at)
+            let span = at
+                .checked_sub(captures.len())
+                .and_then(|at| written.get(at))
                 .map_or(definition.name.span, |param| param.name.map_or(param.ty.span, |name| name.span));
             let local = self.new_local(param.name.unwrap_or_else(|| Symbol::new("")), param.ty, param.quals, span);
             self.require_size(param.ty, span);
-            if let Some(name) = param.name {
+            if let Some(&(variable, hidden)) = captures.get(at) {
+                self.bind_value(variable, Value::Captured(local));
+                self.bind_value(hidden, Value::Captured(local));
+            } else if let Some(name) = param.name {
                 self.bind_local(name, local);
             }
         }

@@ -66,6 +66,8 @@ impl Checker<'_> {
                 }
             }
         }
+        let with_hidden = self.with_hidden_arguments(callee, arguments);
+        let arguments = with_hidden.as_deref().unwrap_or(arguments);
         let lending = match &self.body {
             Some(body) if body.retries < RETRIES => Lending::Tried,
             _ => Lending::Off,

@@ -11,7 +11,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{CBody, Constructor, Datatype, Global, GlobalId, Init, Linkage};
 use crate::types::unify::unify;
-use crate::types::{Alias, DatatypeId, Kind, Ty, TyKind, TyVarInfo};
+use crate::types::{Alias, DatatypeId, Function, Kind, Ty, TyKind, TyVarInfo};
 use std::rc::Rc;
 
 /// The exceptions that the language itself throws.
@@ -77,7 +77,8 @@ impl Checker<'_> {
             Item::Declaration(declaration) => self.declaration(declaration),
             Item::Function(function) => self.define_function(function),
             Item::Let(pattern, _) => {
-                self.error(Code::Unsupported, pattern.span, "`let` outside of functions cannot be compiled yet");
+                let error = Diagnostic::error(Code::Misplaced, pattern.span, "`let` stands in functions only");
+                self.diagnostics.push(error.help("write the type of the variable instead of `let`"));
             }
             Item::Namespace(name, items) => {
                 let outside = self.names.enter(name.name);
@@ -343,23 +344,7 @@ impl Checker<'_> {
     /// A function with its body.
     pub fn define_function(&mut self, definition: &ast::FunctionDef) {
         let span = definition.name.span;
-        if self.body.is_some() {
-            self.error(Code::Unsupported, span, "functions inside of functions cannot be compiled yet");
-            return;
-        }
-        let function = match &definition.ty.kind {
-            ast::TypeKind::Function(function) => self.read_prototype(function, &definition.attributes),
-            _ => {
-                let (ty, _) = self.read_type(&definition.ty, Position::Heap);
-                match self.types.get(ty) {
-                    TyKind::Function(function) => (**function).clone(),
-                    _ => {
-                        self.error(Code::WrongType, span, "a body stands after something that is no function");
-                        return;
-                    }
-                }
-            }
-        };
+        let Some(function) = self.defined_type(definition) else { return };
         let context = Context { storage: &definition.storage, is_inline: definition.is_inline };
         let name = self.declared_name(&definition.name);
         let full_name = self.names.qualified(name);
@@ -374,20 +359,7 @@ impl Checker<'_> {
             self.check_main(&function, span);
         }
         let ty = self.make(TyKind::Function(Rc::new(function)));
-        let global = Global {
-            name: full_name,
-            ty,
-            quals: Quals::default(),
-            linkage: self.linkage(&context),
-            is_inline: context.is_inline,
-            is_defined: true,
-            init: None,
-            asm_name: None,
-            attributes: Vec::new(),
-            overrides: None,
-            is_used: false,
-            span,
-        };
+        let global = function_global(full_name, ty, self.linkage(&context), definition);
         let global = self.add_global(name, global);
         if self.in_c_include {
             let text = self.source.slice(definition.body.span).to_owned();
@@ -400,7 +372,20 @@ impl Checker<'_> {
             self.c_bodies.push(CBody { global, params, text, uses });
             return;
         }
-        self.function_body(definition, global, name);
+        self.function_body(definition, global, name, None);
+    }
+
+    /// The type of a function with a body.
+    pub(super) fn defined_type(&mut self, definition: &ast::FunctionDef) -> Option<Function> {
+        if let ast::TypeKind::Function(function) = &definition.ty.kind {
+            return Some(self.read_prototype(function, &definition.attributes));
+        }
+        let (ty, _) = self.read_type(&definition.ty, Position::Heap);
+        if let TyKind::Function(function) = self.types.get(ty) {
+            return Some((**function).clone());
+        }
+        self.error(Code::WrongType, definition.name.span, "a body stands after something that is no function");
+        None
     }
 
     /// The globals of the block of C around that a text of C names.
@@ -421,5 +406,23 @@ impl Checker<'_> {
     /// What can only be said when all has been seen.
     pub fn finish(&mut self) {
         self.decide_words();
+    }
+}
+
+/// A function that is defined here.
+pub(super) fn function_global(name: Symbol, ty: Ty, linkage: Linkage, definition: &ast::FunctionDef) -> Global {
+    Global {
+        name,
+        ty,
+        quals: Quals::default(),
+        linkage,
+        is_inline: definition.is_inline,
+        is_defined: true,
+        init: None,
+        asm_name: None,
+        attributes: Vec::new(),
+        overrides: None,
+        is_used: false,
+        span: definition.name.span,
     }
 }

@@ -84,8 +84,14 @@ pub enum Reason {
 
 impl Checker<'_> {
     /// What a function's body may access: the effect of its type, and then its own block's region.
-    pub(super) fn capability_of(&mut self, function: &Function, region: TyVar) -> Capability {
-        let mut capability = Capability::default();
+    /// A function inside another one may access what can be accessed `around` it, too.
+    pub(super) fn capability_of(
+        &mut self,
+        function: &Function,
+        region: TyVar,
+        around: Option<&Capability>,
+    ) -> Capability {
+        let mut capability = around.cloned().unwrap_or_default();
         let current = self.current_region;
         let current = self.make(TyKind::Var(current));
         for part in self.types.effect_parts(function.effect).into_iter().chain([current]) {

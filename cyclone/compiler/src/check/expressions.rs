@@ -188,6 +188,7 @@ impl Checker<'_> {
                 let ty = body.locals[id.0 as usize].ty;
                 Expr { kind: ExprKind::Local(id), ty, span }
             }
+            Some(Value::Captured(id)) => self.captured(id, span),
             Some(Value::Global(id)) => {
                 let global = &mut self.declarations.globals[id.0 as usize];
                 global.is_used = true;
@@ -554,6 +555,9 @@ impl Checker<'_> {
                 pointer
             }
             TyKind::Function(_) => {
+                if let Some(wrong) = self.refuse_as_value(&place) {
+                    return wrong;
+                }
                 let heap = self.make(TyKind::Heap);
                 self.pointer_to(place.ty, Quals::default(), heap)
             }

@@ -14,6 +14,7 @@
 //! | `overrides` | `cyclone_override`: better types for what C declares |
 //! | [`agree`] | several declarations of one name |
 //! | [`bodies`] | bodies of functions, and declarations in them |
+//! | `nested` | functions inside functions |
 //! | [`aggregates`] | structures and unions |
 //! | [`datatypes`] | enumerations and datatypes |
 //! | [`constant`] | constant expressions, sizes and layouts |
@@ -68,6 +69,7 @@ pub mod functions;
 pub mod init;
 pub mod literals;
 pub mod names;
+mod nested;
 pub mod numbers;
 pub mod operators;
 mod overrides;
@@ -84,10 +86,10 @@ pub mod words;
 
 use crate::ast::{self, Quals};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::hash::HashMap;
+use crate::hash::{HashMap, HashSet};
 use crate::source::{Source, Span};
 use crate::symbol::Symbol;
-use crate::tree::{CBody, Declarations, Expr, Function, Local, LocalId, Program};
+use crate::tree::{CBody, Declarations, Expr, Function, GlobalId, Local, LocalId, Program};
 use crate::types::{Kind, Ty, TyKind, TyVar, Types, print};
 
 /// Which dialect the defaults follow.
@@ -122,6 +124,8 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         assumed: Vec::new(),
         tail: None,
         words: words::Words::default(),
+        nested: HashMap::default(),
+        used_captures: HashSet::default(),
         subsets: Vec::new(),
     };
     checker.predeclare();
@@ -152,6 +156,10 @@ pub struct Checker<'a> {
     pub functions: Vec<Function>,
     /// Where generic code takes steps of a word.
     pub words: words::Words,
+    /// The functions inside functions, and what they may use of those.
+    nested: HashMap<GlobalId, Vec<nested::Capture>>,
+    /// The hidden parameters that were used in the bodies being checked.
+    used_captures: HashSet<Symbol>,
     /// The constraints of constrained types so far.
     subsets: Vec<subsets::Constrained>,
     /// What names mean.
@@ -212,15 +220,15 @@ pub struct Body {
 }
 
 impl Body {
-    /// The body of a function with this result, in whose own region nothing is known yet.
-    fn new(result: Ty, region: TyVar) -> Body {
+    /// The body of a function with this result, in whose own region nothing is known yet; `outside` is the level around it.
+    fn new(result: Ty, region: TyVar, outside: u32) -> Body {
         Body {
             locals: Vec::new(),
             labels: Vec::new(),
             result,
             noreturn: false,
-            level: 1,
-            blocks: vec![BlockState { region, level: 0, capability: effects::Capability::default() }],
+            level: outside + 1,
+            blocks: vec![BlockState { region, level: outside, capability: effects::Capability::default() }],
             breakable: 0,
             loops: 0,
             capability: effects::Capability::default(),

@@ -22,6 +22,8 @@ pub enum Value {
     Local(LocalId),
     /// A global variable or function.
     Global(GlobalId),
+    /// A variable of the function around this one, by the hidden parameter that leads to it.
+    Captured(LocalId),
     /// A constant of an enumeration, with its value.
     EnumConst(EnumId, i64),
     /// A constructor of a datatype, by index.
@@ -141,6 +143,10 @@ pub(super) struct View(NamespaceId, Vec<NamespaceId>);
 #[must_use]
 pub(super) struct Hidden(View, Scoped<Value>);
 
+/// What [`Names::hide_variables`] put aside.
+#[must_use]
+pub(super) struct HiddenVariables(Scoped<Value>);
+
 /// To be given back to [`Names::leave`].
 #[derive(Debug)]
 #[must_use]
@@ -225,6 +231,19 @@ impl Names {
         let before = View(self.current, std::mem::replace(&mut self.available, view.1.clone()));
         self.current = view.0;
         Hidden(before, std::mem::take(&mut self.local_values))
+    }
+
+    /// Variables of the function around a function inside are not seen until [`Names::show_variables`].
+    pub(super) fn hide_variables(&mut self) -> HiddenVariables {
+        let mut others = self.local_values.now.clone();
+        others.retain(|_, value| !matches!(value, Value::Local(_) | Value::Captured(_)));
+        let inside = Scoped { now: others, before: Vec::new() };
+        HiddenVariables(std::mem::replace(&mut self.local_values, inside))
+    }
+
+    /// They are seen again.
+    pub(super) fn show_variables(&mut self, hidden: HiddenVariables) {
+        self.local_values = hidden.0;
     }
 
     /// Names mean what they did before.

@@ -188,12 +188,8 @@ impl Checker<'_> {
                 return;
             }
             ast::StmtKind::Function(function) => {
-                self.error(
-                    Code::Unsupported,
-                    function.name.span,
-                    "a function inside a function cannot be compiled yet",
-                );
-                return;
+                self.nested_function(function);
+                StmtKind::Empty
             }
             ast::StmtKind::Let(pattern, value) => {
                 out.extend(self.let_pattern(pattern, value, &[], span));

@@ -72,7 +72,7 @@ impl Checker<'_> {
         let view = self.names.view();
         let region = self.current_region;
         let void = self.make(TyKind::Void);
-        let outside = self.body.replace(Body::new(void, region));
+        let outside = self.body.replace(Body::new(void, region, 0));
         let value = self.new_local(name.name, base, Quals::default(), name.span);
         let condition = self.condition_about(value, name.name, condition, &view);
         self.body = outside;
