@@ -314,6 +314,16 @@ fn pattern<const INLINED: bool>(title: &'static str) -> Line {
                 black_box(map.get(key).map(|object| object.value));
             });
         })
+        .peer("a pointer that nothing checks", |s| {
+            let table: Vec<Box<Thing>> = (0..OBJECTS).map(|value| Box::new(thing(value))).collect();
+            passes(s, &table, |object| {
+                let kept: *const Thing = &raw const **object;
+                black_box(object.value);
+                suspend(how(INLINED));
+                // SAFETY: the table keeps the object.
+                black_box(unsafe { (*black_box(kept)).value });
+            });
+        })
         .peer("a suspension alone", |s| passes(s, &counted(), |_| suspend(how(INLINED))))
 }
 
