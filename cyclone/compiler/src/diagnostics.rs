@@ -2,9 +2,10 @@
 //!
 //! Every phase pushes [`Diagnostic`]s into a vector; nothing is printed before the driver prints it. A diagnostic has a code
 //! that `cyc explain` knows, one primary span, and further spans with reasons of their own ("consumed here"). Forms: with
-//! source (the default), `--plain` (`file:line: error: message`, which scripts and the corpus use) and `--json` (one object per
+//! source (the default; the lines are shown as they were written: [`crate::original`]), `--plain` (`file:line: error: message`, which scripts and the corpus use) and `--json` (one object per
 //! line, for editors).
 
+use crate::original::{Originals, Quote};
 use crate::source::{Source, Span};
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use std::fmt::Write;
@@ -68,6 +69,7 @@ codes! {
     AlwaysNull "E0327" "A pointer is followed, or used where NULL may not be, that is NULL on all ways that lead there.";
     DeadRegion "E0400" "A pointer is followed, or a function called, that needs a region which is not known to be live here: the function's effect does not have it, and no block or `open` around brings it to life.";
     Constraint "E0401" "A function is called whose prototype asks for something about regions or alias qualifiers (after `:`) that is not known here.";
+    Escapes "E0402" "A pointer would go where it can be used after what it points to has ended: to a variable outside of the region's block, to the caller, into something that lives longer. Put the object into a region that lives as long (`rnew(r)` with a region of the caller, `new` for the heap), or move what uses it into the block.";
 }
 
 /// How bad it is.
@@ -163,18 +165,23 @@ fn plain(diagnostic: &Diagnostic, source: &Source) -> String {
 }
 
 fn json(diagnostic: &Diagnostic, source: &Source) -> String {
-    let at = |span: Span| {
-        let place = source.place(span.start);
-        let end = source.place(span.end.max(span.start));
+    let mut originals = Originals::default();
+    let mut at = |span: Span| {
+        let quote = originals.quote(source, span);
+        let mut end = quote.columns.end + 1;
+        let end_place = source.place(span.end.max(span.start));
+        if end_place.line != quote.line {
+            end = end_place.column as usize;
+        }
         format!(
-            "\"file\":{},\"line\":{},\"column\":{},\"end_line\":{},\"end_column\":{}",
-            quoted(place.file),
-            place.line,
-            place.column,
-            end.line,
-            end.column
+            "\"file\":{},\"line\":{},\"column\":{},\"end_line\":{},\"end_column\":{end}",
+            quoted(&quote.file),
+            quote.line,
+            quote.columns.start + 1,
+            end_place.line
         )
     };
+    let primary = at(diagnostic.span);
     let related: Vec<String> = diagnostic
         .related
         .iter()
@@ -184,7 +191,7 @@ fn json(diagnostic: &Diagnostic, source: &Source) -> String {
         "{{\"severity\":\"{}\",\"code\":\"{}\",{},\"message\":{},\"related\":[{}],\"help\":{}}}\n",
         severity_word(diagnostic.severity),
         diagnostic.code.number(),
-        at(diagnostic.span),
+        primary,
         quoted(&diagnostic.message),
         related.join(","),
         diagnostic.help.as_deref().map_or("null".to_owned(), quoted)
@@ -208,38 +215,76 @@ fn quoted(text: &str) -> String {
     out
 }
 
-/// The lines around the spans that come from one stretch of one file are shown together; others get a snippet of their own.
+/// A mark in a quoted line.
+struct Mark<'a> {
+    quote: Quote,
+    what: &'a str,
+    kind: AnnotationKind,
+}
+
+/// Places of one file are shown together, in the order of its lines.
 fn with_source(diagnostic: &Diagnostic, source: &Source, colour: bool) -> String {
+    let mut originals = Originals::default();
+    let primary = std::iter::once((diagnostic.span, "", AnnotationKind::Primary));
+    let related = diagnostic.related.iter().map(|(span, what)| (*span, what.as_str(), AnnotationKind::Context));
+    let mut groups: Vec<Vec<Mark<'_>>> = Vec::new();
+    for (span, what, kind) in primary.chain(related) {
+        let mark = Mark { quote: originals.quote(source, span), what, kind };
+        match groups.iter_mut().find(|group| group[0].quote.file == mark.quote.file) {
+            Some(group) => group.push(mark),
+            None => groups.push(vec![mark]),
+        }
+    }
+    let texts: Vec<Text> = groups.iter().map(|group| Text::of(group, &mut originals)).collect();
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
     };
-    let mut report = level
-        .primary_title(diagnostic.message.as_str())
-        .id(diagnostic.code.number())
-        .elements(Vec::<annotate_snippets::Element<'_>>::new());
-    let primary = std::iter::once((diagnostic.span, "", AnnotationKind::Primary));
-    let related = diagnostic.related.iter().map(|(span, what)| (*span, what.as_str(), AnnotationKind::Context));
-    for (span, what, kind) in primary.chain(related) {
-        let from = source.line_start(span.start as usize);
-        let to = source.line_end(span.start as usize);
-        let place = source.place(span.start);
-        let start = span.start as usize - from;
-        let end = (span.end as usize).min(to).max(span.start as usize) - from;
-        let annotation = kind.span(start..end);
-        let annotation = if what.is_empty() { annotation } else { annotation.label(what) };
-        report = report.element(
-            Snippet::source(&source.text[from..to])
-                .line_start(place.line as usize)
-                .path(place.file)
-                .annotation(annotation),
-        );
-    }
+    let snippets = groups.iter().zip(&texts).map(|(group, text)| {
+        let annotations = group.iter().map(|mark| {
+            let start = text.offset(mark.quote.line);
+            let annotation = mark.kind.span(start + mark.quote.columns.start..start + mark.quote.columns.end);
+            if mark.what.is_empty() { annotation } else { annotation.label(mark.what) }
+        });
+        Snippet::source(text.lines.as_str())
+            .line_start(text.first as usize)
+            .path(group[0].quote.file.as_str())
+            .annotations(annotations)
+    });
+    let mut report = level.primary_title(diagnostic.message.as_str()).id(diagnostic.code.number()).elements(snippets);
     if let Some(help) = &diagnostic.help {
         report = report.element(Level::HELP.message(help.as_str()));
     }
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
     format!("{}\n", renderer.render(&[report]))
+}
+
+/// The lines of a file from the first to the last that a message marks.
+struct Text {
+    lines: String,
+    first: u32,
+    /// Where each line begins.
+    starts: Vec<usize>,
+}
+
+impl Text {
+    fn of(marks: &[Mark<'_>], originals: &mut Originals) -> Text {
+        let numbers = || marks.iter().map(|mark| mark.quote.line);
+        let (first, last) = (numbers().min().unwrap_or(1), numbers().max().unwrap_or(1));
+        let mut text = Text { lines: String::new(), first, starts: Vec::new() };
+        for number in first..=last {
+            text.starts.push(text.lines.len());
+            let marked = marks.iter().find(|mark| mark.quote.line == number).map(|mark| mark.quote.text.as_str());
+            let line = marked.or_else(|| originals.line(&marks[0].quote.file, number)).unwrap_or_default();
+            text.lines.push_str(line);
+            text.lines.push('\n');
+        }
+        text
+    }
+
+    fn offset(&self, line: u32) -> usize {
+        self.starts[(line - self.first) as usize]
+    }
 }
 
 #[cfg(test)]

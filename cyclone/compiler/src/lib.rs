@@ -26,6 +26,7 @@ pub mod flow;
 pub mod hash;
 pub mod lex;
 pub mod lower;
+pub mod original;
 pub mod ownership;
 pub mod parse;
 pub mod source;

@@ -155,7 +155,7 @@ fn regions_are_accessed_while_they_are_live() {
     accepted("int f(int *`r p, int *`s q; {`s} : `r <= `s) { return *p; }");
     rejected("int g(int *`r p); int f(int *`r p; {}) { return g(p); }", &["1: E0400"]);
     accepted("struct K; int f() { region r; int *`r p = rnew(r) 3; return *p; }");
-    rejected("int *q; int f() { region r; q = rnew(r) 3; return 0; }", &["1: E0200"]);
+    rejected("int *q; int f() { region r; q = rnew(r) 3; return 0; }", &["1: E0402"]);
     rejected("void g(int *`r p : single(`r)); void f(int *`r+`s p) { g(p); }", &["1: E0401"]);
 }
 

@@ -151,3 +151,24 @@ fn a_new_project_builds_and_runs() {
     assert_eq!(text(&output.stdout), "Hello, you!\n");
     assert_eq!(cyc(directory.path(), "new hello").status.code(), Some(1), "what is there is not overwritten");
 }
+
+#[test]
+fn a_message_shows_the_line_as_it_was_written_and_where_a_region_ends() {
+    let program = "#include <core.h>\n#define KEEP(p, x) p = x\nvoid f(void) {\n  int *out = NULL;\n  /* a */ { region r;\n    KEEP(out, rnew(r) 3);  // kept\n  }\n}\n";
+    let directory = directory(&[("a.cyc", program)]);
+    let message = text(&cyc(directory.path(), "check a.cyc").stderr);
+    for expected in [
+        "error[E0402]",
+        "a.cyc:6:15",
+        "    KEEP(out, rnew(r) 3);  // kept",
+        "/* a */ { region r;",
+        "begins here",
+        "it ends here",
+    ] {
+        assert!(message.contains(expected), "{expected} is missing in\n{message}");
+    }
+    let json = text(&cyc(directory.path(), "check --json a.cyc").stderr);
+    let json: serde_json::Value = serde_json::from_str(json.lines().next().expect("a message")).expect("JSON");
+    assert_eq!((&json["line"], &json["column"], &json["end_column"]), (&6.into(), &15.into(), &24.into()), "{json}");
+    assert_eq!(json["related"][1]["line"], 7);
+}

@@ -115,7 +115,7 @@ fn polymorphic_functions_are_instantiated() {
             .replace("void let_me();", "")
             .as_str(),
     );
-    rejected("`a id(`a x) { return x; }\nvoid f(double d) { id(d); }", 2, "E0200");
+    rejected("`a id(`a x) { return x; }\nvoid f(double d) { id(d); }", 2, "E0207");
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn calls_take_as_many_arguments_as_there_are_parameters() {
 #[test]
 fn locals_do_not_outlive_their_block() {
     accepted("void f() { int x; int *p = &x; *p = 1; }");
-    rejected("int *f() { int x;\n return &x; }", 2, "E0200");
-    rejected("void f() { int *p;\n { int x; p = &x; } }", 2, "E0200");
+    rejected("int *f() { int x;\n return &x; }", 2, "E0402");
+    rejected("void f() { int *p;\n { int x; p = &x; } }", 2, "E0402");
 }
 
 #[test]

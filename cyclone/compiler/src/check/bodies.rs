@@ -33,6 +33,7 @@ impl Checker<'_> {
             level: outside + 1,
             span: definition.name.span,
         });
+        self.begins(region, None, definition.body.span);
         self.push_scope();
         for &var in &function.type_params {
             let name = self.types.var(var).name;

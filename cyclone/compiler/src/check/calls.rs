@@ -210,7 +210,7 @@ impl Checker<'_> {
         let mut map = Substitution::default();
         let mut instantiation = Vec::with_capacity(function.type_params.len());
         for (index, &param) in function.type_params.iter().enumerate() {
-            let unknown = self.unknown_at(param, level);
+            let unknown = self.types.fresh_for(param, level);
             if let Some(given) = given.get(index) {
                 let kind = self.types.var(param).kind;
                 let given_ty = self.read_of_kind(given, kind);
@@ -236,13 +236,7 @@ impl Checker<'_> {
     /// An inference variable for a type parameter.
     pub fn unknown_for(&mut self, param: TyVar) -> Ty {
         let level = self.level();
-        self.unknown_at(param, level)
-    }
-
-    fn unknown_at(&mut self, param: TyVar, level: u32) -> Ty {
-        let info = self.types.var(param);
-        let (kind, alias) = (info.kind, info.alias);
-        self.types.fresh_bounded(kind, level, alias)
+        self.types.fresh_for(param, level)
     }
 
     /// A pointer to a function with type parameters gets arguments for them, unless such a pointer is wanted.

@@ -16,6 +16,9 @@ use crate::types::{AggregateId, Alias, Function, Kind, Pointer, Substitution, Ty
 /// How deep subtyping looks into members of members.
 const DEPTH: u32 = 16;
 
+/// Why a pointer to something that may end before the pointer is refused.
+const TOO_EARLY: &str = "what it points to may end too early";
+
 /// A value that could not be converted, and why.
 pub type Refusal = Box<(Expr, Mismatch)>;
 
@@ -34,6 +37,10 @@ impl Checker<'_> {
 
     /// Reports that a value cannot have type `to`.
     fn refuse(&mut self, value: &Expr, to: Ty, why: Mismatch, span: Span) {
+        if let Some(report) = self.unfit_argument(&why, span) {
+            self.diagnostics.push(report);
+            return;
+        }
         let (have, want) = (self.show(value.ty), self.show(to));
         let mut message = if have == want {
             format!("a value of type `{have}` does not fit here")
@@ -43,12 +50,36 @@ impl Checker<'_> {
         if !why.reason.is_empty() {
             message = format!("{message}: {}", why.reason);
         }
-        let mut report = Diagnostic::error(Code::WrongType, span, message);
+        let code = if why.reason == TOO_EARLY { Code::Escapes } else { Code::WrongType };
+        let mut report = Diagnostic::error(code, span, message);
+        if code == Code::Escapes {
+            report = self.with_extents(report, why.left);
+        }
         let (left, right) = (self.show(why.left), self.show(why.right));
         if why.reason.is_empty() && (left != have || right != want) {
             report = report.help(format!("`{left}` and `{right}` differ"));
         }
         self.diagnostics.push(report);
+    }
+
+    /// The report of a type that cannot take the place of a generic function's parameter, if that is what went wrong.
+    fn unfit_argument(&self, why: &Mismatch, span: Span) -> Option<Diagnostic> {
+        if why.reason.is_empty() {
+            return None;
+        }
+        let parameter = |ty| match *self.types.get(ty) {
+            TyKind::Evar(evar) => self.types.evar_stands_for(evar),
+            _ => None,
+        };
+        let (parameter, other) = match (parameter(why.left), parameter(why.right)) {
+            (Some(parameter), _) => (parameter, why.right),
+            (None, Some(parameter)) => (parameter, why.left),
+            (None, None) => return None,
+        };
+        let info = self.types.var(parameter);
+        let message = format!("`{}` cannot take the place of `{}`: {}", self.show(other), info.name, why.reason);
+        let report = Diagnostic::error(Code::WrongKind, span, message);
+        Some(report.with(info.span, format!("`{}` is a parameter of what is called here", info.name)))
     }
 
     /// The value as type `to`, if it can be converted without a cast.
@@ -178,7 +209,7 @@ impl Checker<'_> {
         let is_aliasable = matches!(self.types.get(to.aqual), TyKind::Aqual(Alias::Aliasable));
         let lives = self.region_fits(from.region, to.region) || is_aliasable && self.outlives(from.region, to.region);
         if !lives {
-            return Err((from.region, to.region, "what it points to may end too early"));
+            return Err((from.region, to.region, TOO_EARLY));
         }
         match (self.types.get(from.bound).clone(), self.types.get(to.bound).clone()) {
             (TyKind::Fat, TyKind::Fat) => {

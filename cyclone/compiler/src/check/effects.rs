@@ -347,19 +347,12 @@ impl Checker<'_> {
             Reason::Access => format!("this accesses the region `{shown}`, which is not known to be live here"),
             Reason::Call => format!("the function accesses the region `{shown}`, which is not known to be live here"),
         };
-        let mut error = Diagnostic::error(Code::DeadRegion, span, message);
-        let var = match self.types.get(dead) {
-            TyKind::Var(var) => Some(*var),
-            TyKind::RegionsOf(of) => match self.types.get(*of) {
-                TyKind::Var(var) => Some(*var),
-                _ => None,
-            },
-            _ => None,
+        let error = Diagnostic::error(Code::DeadRegion, span, message);
+        let bound = match *self.types.get(dead) {
+            TyKind::RegionsOf(of) => of,
+            _ => dead,
         };
-        if let Some(var) = var {
-            let info = self.types.var(var);
-            error = error.with(info.span, format!("`{}` is bound here", info.name));
-        }
+        let error = self.with_extents(error, bound);
         self.diagnostics.push(error);
     }
 

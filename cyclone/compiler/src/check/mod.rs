@@ -64,6 +64,7 @@ pub mod declare;
 pub mod effects;
 pub mod exhaustive;
 pub mod expressions;
+mod extents;
 pub mod formats;
 pub mod functions;
 pub mod init;
@@ -121,6 +122,7 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         c_bodies: Vec::new(),
         current_region: TyVar(0),
         body: None,
+        extents: HashMap::default(),
         assumed: Vec::new(),
         tail: None,
         words: words::Words::default(),
@@ -182,6 +184,8 @@ pub struct Checker<'a> {
     pub current_region: TyVar,
     /// The function being checked.
     pub body: Option<Body>,
+    /// Where the regions of blocks begin and end.
+    extents: HashMap<TyVar, extents::Extent>,
     /// What is being compared: see [`coerce`].
     assumed: Vec<(Ty, Ty)>,
     /// The value that the block being checked ends with, in a statement expression.

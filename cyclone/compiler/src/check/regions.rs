@@ -26,6 +26,11 @@ impl Checker<'_> {
             body.level += 1;
         }
         let var = self.region_variable(region);
+        let end = match &region.body {
+            Some(body) => body.span,
+            None => self.current_block(),
+        };
+        self.begins(var, Some(region.handle.span), end);
         let (kind, region_ty) = match opened {
             Some((key, region)) => {
                 self.open_region(region);

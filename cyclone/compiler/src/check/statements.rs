@@ -65,6 +65,7 @@ impl Checker<'_> {
         let shown = Symbol::new(&shown);
         let info = TyVarInfo { name: shown, kind: Kind::Effect, alias: Alias::Aliasable, level, span };
         let region = self.types.new_var(info);
+        self.begins(region, None, span);
         if name.is_some() {
             self.bind_tyvar(shown, region);
         }

@@ -5,6 +5,7 @@ use super::{home, parse_text};
 use crate::diagnostics::{Code, Diagnostic, Severity, render};
 use crate::flow::remaining::Remaining;
 use crate::lower::lower;
+use crate::original::Originals;
 use crate::source::{Source, Span};
 use crate::tree::Program;
 use crate::{check, flow};
@@ -118,9 +119,10 @@ fn write_c(program: &Program, source: &Source, options: &Options, diagnostics: &
 /// Lists the checks that are left for run time, in the order of the source.
 fn explain_checks(mut remaining: Vec<Remaining>, source: &Source) {
     remaining.sort_by_key(|check| check.span.start);
+    let mut originals = Originals::default();
     for check in &remaining {
-        let place = source.place(check.span.start);
-        println!("{}:{}:{}: {}", place.file, place.line, place.column, check.reason);
+        let quote = originals.quote(source, check.span);
+        println!("{}:{}:{}: {}", quote.file, quote.line, quote.columns.start + 1, check.reason);
     }
 }
 

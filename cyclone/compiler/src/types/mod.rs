@@ -327,6 +327,8 @@ struct EvarInfo {
     binding: Option<Ty>,
     /// Bound of aliasability for types proper: an inference variable for an aliasable type variable takes no unique pointer.
     alias: Alias,
+    /// The parameter that it takes the place of, for messages.
+    stands_for: Option<TyVar>,
 }
 
 /// What type variables stand for. Few have more than a handful of them.
@@ -467,8 +469,21 @@ impl Types {
     /// A new inference variable for types whose alias qualifier is bounded by `alias`.
     pub fn fresh_bounded(&mut self, kind: Kind, level: u32, alias: Alias) -> Ty {
         let evar = Evar(self.evars.len() as u32);
-        self.evars.push(EvarInfo { kind, level, binding: None, alias });
+        self.evars.push(EvarInfo { kind, level, binding: None, alias, stands_for: None });
         self.make(TyKind::Evar(evar))
+    }
+
+    /// A new inference variable for a parameter of a generic function.
+    pub fn fresh_for(&mut self, param: TyVar, level: u32) -> Ty {
+        let TyVarInfo { kind, alias, .. } = self.vars[param.0 as usize];
+        let evar = Evar(self.evars.len() as u32);
+        self.evars.push(EvarInfo { kind, level, binding: None, alias, stands_for: Some(param) });
+        self.make(TyKind::Evar(evar))
+    }
+
+    /// The parameter that an inference variable was made for.
+    pub fn evar_stands_for(&self, evar: Evar) -> Option<TyVar> {
+        self.evars[evar.0 as usize].stands_for
     }
 
     /// A new type variable.
