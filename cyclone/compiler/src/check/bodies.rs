@@ -172,14 +172,29 @@ impl Checker<'_> {
         out
     }
 
-    /// The type arguments of a structure that is a variable itself are written: only those of what pointers lead to are inferred.
+    /// A structure that ends in a value of a type argument has a size only if that argument is written.
     fn require_arguments(&mut self, ty: Ty, span: Span) {
-        let TyKind::Aggregate(_, args) = self.types.get(ty) else { return };
-        let is_type = |kind| matches!(kind, Kind::Any | Kind::Memory | Kind::Boxed);
-        let unknown = |&arg: &Ty| matches!(self.types.get(arg), TyKind::Evar(_)) && is_type(self.types.kind(arg));
-        if args.iter().any(unknown) {
+        if matches!(self.types.get(ty), TyKind::Aggregate(..)) && self.ends_in_unknown(ty, 16) {
             let shown = self.show(ty);
-            self.error(Code::WrongArguments, span, format!("all type arguments of `{shown}` must be written here"));
+            let message = format!("the size of `{shown}` depends on type arguments that must be written here");
+            self.error(Code::WrongArguments, span, message);
+        }
+    }
+
+    fn ends_in_unknown(&mut self, ty: Ty, depth: u32) -> bool {
+        match self.types.get(ty).clone() {
+            TyKind::Evar(evar) => self.types.evar_kind(evar) == Kind::Any,
+            TyKind::Aggregate(id, args) if depth > 0 => {
+                let aggregate = self.declarations.aggregate(id);
+                let (is_union, body) = (aggregate.is_union, &aggregate.body);
+                let count = body.as_ref().map_or(0, |body| body.fields.len());
+                let first = if is_union { 0 } else { count.saturating_sub(1) };
+                (first..count).any(|at| {
+                    let (member, _) = self.member_type(id, &args, at);
+                    self.ends_in_unknown(member, depth - 1)
+                })
+            }
+            _ => false,
         }
     }
 
