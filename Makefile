@@ -52,6 +52,17 @@ agent: ## Build the agent, process 1 in guests
 tool: ## Build the command `ebb`
 	@$(HOST_CARGO) build --release -p ebb
 
+.PHONY: cyc install-cyc
+cyc: setup ## Build the Cyclone compiler, target/release/cyc
+	@$(HOST_CARGO) build --release -p ebb-cyclone
+
+PREFIX ?= /usr/local
+install-cyc: cyc ## Install it with its library; PREFIX=/usr/local says where
+	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cyclone
+	@install $(TARGET)/release/cyc $(DESTDIR)$(PREFIX)/bin/cyc
+	@cp -R cyclone/lib cyclone/runtime $(DESTDIR)$(PREFIX)/share/cyclone/
+	@echo 'installed $(DESTDIR)$(PREFIX)/bin/cyc'
+
 setup: ## Install what is missing to build, run and test (apt, with sudo if needed)
 	@tools/build/setup
 
