@@ -312,11 +312,10 @@ impl Checker<'_> {
             let value = match self.lend(value, param.ty) {
                 Ok((value, region)) => {
                     result.lent.push(region);
-                    value
+                    self.lent_as(region, |checker| checker.coerce(value, param.ty, argument.span))
                 }
-                Err(value) => value,
+                Err(value) => self.coerce(value, param.ty, argument.span),
             };
-            let value = self.coerce(value, param.ty, argument.span);
             self.check_consumed(&value);
             result.values.push(value);
         }

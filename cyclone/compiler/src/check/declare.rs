@@ -176,6 +176,7 @@ impl Checker<'_> {
             }
         };
         self.settle(&params, AnyKind::Stays);
+        let ty = self.with_known_kinds(ty);
         self.pop_scope();
         let typedef = Typedef { name: self.names.qualified(name), params, ty, quals, span: declarator.name.span };
         let path = ast::Path { qualifier: Vec::new(), name, span: declarator.name.span };

@@ -76,6 +76,7 @@ pub mod operators;
 mod overrides;
 pub mod owning;
 pub mod patterns;
+mod places;
 pub mod regions;
 pub mod statements;
 mod subsets;
@@ -124,6 +125,7 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         body: None,
         extents: HashMap::default(),
         assumed: Vec::new(),
+        lent: None,
         tail: None,
         words: words::Words::default(),
         nested: HashMap::default(),
@@ -188,6 +190,8 @@ pub struct Checker<'a> {
     extents: HashMap<TyVar, extents::Extent>,
     /// What is being compared: see [`coerce`].
     assumed: Vec<(Ty, Ty)>,
+    /// The region of the alias that is being made: owned pointers that can only be looked at belong to it too.
+    lent: Option<TyVar>,
     /// The value that the block being checked ends with, in a statement expression.
     tail: Option<statements::Tail>,
 }
