@@ -118,6 +118,7 @@ impl Checker<'_> {
             let _ = self.try_unify(function.result, expected);
         }
         let args = self.arguments(&function, arguments, lending, span);
+        self.check_requirements(&callee, &args.values, span);
         let format = function.attributes.format;
         let wanted = self.format_types(&function, &args.values, span);
         let mut values = args.values;
