@@ -3,7 +3,6 @@
 
 #ifndef _ARRAY_H_
 #define _ARRAY_H_
-__noinference__ {
 #include <list.h>
 
 namespace Array {
@@ -56,6 +55,5 @@ extern $(`a?,`b?) split($(`a,`b) ? x);
 extern bool memq(`a ?l, `a x);
 extern bool mem(int cmp(`a,`a), `a ?l, `a x);
 
-}
 }
 #endif

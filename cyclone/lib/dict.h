@@ -3,7 +3,6 @@
 
 #ifndef _DICT_H_
 #define _DICT_H_
-__noinference__ {
 #include <stdio.h>
 #include <list.h>
 #include <iter.h>
@@ -100,6 +99,5 @@ extern dict_t<`a,`b> unmarshal(region_t<`r> rgn, `c::A @`H env, int (@`H cmp)(`a
                                `b (read_val<`b,`c::A>)(`c @`H, FILE @`r2),
                                FILE @`r2 fp);
 
-}
 }
 #endif

@@ -2,7 +2,6 @@
 
 #ifndef _ITER_H_
 #define _ITER_H_
-__noinference__ {
 #include <core.h>
 
 namespace Iter {
@@ -17,6 +16,5 @@ typedef struct Iter<`a,`bd> iter_t<`a,`bd>;
 // Stores the next element at dest; false, and nothing stored, when there is none.
 bool next(iter_t<`a::A>, `a @);
 
-}
 }
 #endif

@@ -6,29 +6,14 @@
 //
 // With -DCOUNTED the owner frees stream buffers and pieces (they are unique), and data goes with its last user (it is reference
 // counted): no collector is needed. Without it all of them are ordinary objects, left to the collector. The operations are the
-// same; the names below stand for what differs.
+// same; `owned.h` names what differs.
 
 #ifndef STREAM_H
 #define STREAM_H
-#include <core.h>
-
-#ifdef COUNTED
-#define OWNED UNIQUE
-#define OWNED_QUAL Core::unique_qual
-#define SHARED REFCNT
-#define SHARED_QUAL Core::refcnt_qual
-#define TAKES(n) __attribute__((consume(n)))
-#else
-#define OWNED ALIASABLE
-#define OWNED_QUAL Core::aliasable_qual
-#define SHARED ALIASABLE
-#define SHARED_QUAL Core::aliasable_qual
-#define TAKES(n)
-#endif
+#include "owned.h"
+#include <sys/uio.h>
 
 namespace Stream {
-
-typedef char ?@aqual(SHARED) @nozeroterm data_t;
 
 struct Piece {
   data_t data;
@@ -42,9 +27,6 @@ struct Stream {
   struct Piece *@aqual(OWNED) first;
 };
 typedef struct Stream @@aqual(OWNED) stream_t;
-
-// Room for data. Its contents are not set.
-data_t allocate(unsigned int length);
 
 // A stream buffer of all of `data`.
 stream_t make(data_t data) TAKES(1);
@@ -61,10 +43,24 @@ void strip(stream_t s, unsigned int n);
 // Copies the first `n` bytes to `to`; throws as `strip` does.
 void copy_front(stream_t s, char ? @nozeroterm to, unsigned int n);
 
-// Sends all of it to a socket, piece by piece. False where the peer is gone.
-bool send_to(int socket, stream_t s);
-
 void release(stream_t s) TAKES(1);
+
+// What waits to be sent to a socket: it goes with one system call.
+struct Queue {
+  int socket;
+  vector_t ? vectors;
+  unsigned int waiting;
+};
+typedef struct Queue @queue_t;
+
+// A queue for `room` pieces.
+queue_t queue_to(int socket, unsigned int room);
+
+// Throws Core::Failure where there is no room.
+void enqueue(queue_t queue, stream_t s) TAKES(2);
+
+// Sends all that waits. False where the peer is gone.
+bool flush(queue_t queue);
 
 }
 #endif

@@ -29,8 +29,8 @@ int connect_to(int port);
 
 // Fills `buffer`. False where the stream ended before.
 bool receive(int socket, char ? @nozeroterm buffer);
-// Sends all of `buffer`. False where the peer is gone.
-bool transmit(int socket, const char ? @nozeroterm buffer);
+// Sends the first `length` bytes of `buffer`. False where the peer is gone.
+bool transmit(int socket, const char ? @nozeroterm buffer, unsigned int length);
 
 // Receives a greeting; throws where its packets are smaller than their header or larger than LARGEST_PACKET.
 struct Pair receive_greeting(int socket);

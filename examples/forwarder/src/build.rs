@@ -14,14 +14,14 @@ pub struct Build {
     pub name: &'static str,
     pub color: RGBColor,
     pub program: PathBuf,
-    /// The forwarder's peak memory when there is nothing to forward.
+    /// The forwarder's memory when there is nothing to forward.
     pub idle_kib: u64,
 }
 
 impl Build {
     /// What packets added to the forwarder's memory, in KiB.
     pub fn above_idle(&self, seen: &Measured) -> u64 {
-        seen.peak_kib.saturating_sub(self.idle_kib)
+        seen.memory_kib.saturating_sub(self.idle_kib)
     }
 }
 
@@ -30,48 +30,21 @@ pub const SMALLEST_PACKET: u32 = 8;
 
 const SOURCES: [&str; 3] = ["forwarder.cyc", "stream.cyc", "wire.cyc"];
 
-/// Builds the forwarder in all ways that the compilers allow, into `directory`.
-pub fn all(original: Option<&Path>, only_original: bool, directory: &Path) -> Result<Vec<Build>> {
+/// Builds the forwarder in all ways, into `directory`.
+pub fn all(directory: &Path) -> Result<Vec<Build>> {
     let this_program = std::env::current_exe().context("finding this program")?;
     let mut builds = Vec::new();
-    if !only_original {
-        for (name, color, options) in [
-            ("collected", RGBColor(200, 40, 40), &["-O2"][..]),
-            ("counted", RGBColor(40, 80, 200), &["-O2", "-DCOUNTED"]),
-            ("counted, no collector", RGBColor(20, 140, 60), &["-O2", "-DCOUNTED", "--no-gc"]),
-        ] {
-            let program = directory.join(format!("cyc-{}", builds.len()));
-            let files = SOURCES.map(|name| sources().join(name));
-            compile(
-                Command::new(&this_program).args(["cyc", "build"]).args(options).args(files).arg("-o").arg(&program),
-            )?;
-            builds.push(Build { name, color, program, idle_kib: 0 });
-        }
-    }
-    if let Some(compiler) = original {
-        for (name, color, counted) in [
-            ("original, collected", RGBColor(230, 150, 150), false),
-            ("original, counted", RGBColor(140, 170, 230), true),
-        ] {
-            let program = directory.join(format!("original-{counted}"));
-            build_with_original(compiler, counted, &program)?;
-            builds.push(Build { name, color, program, idle_kib: 0 });
-        }
+    for (name, color, options) in [
+        ("collected", RGBColor(200, 40, 40), &["-O2"][..]),
+        ("counted", RGBColor(40, 80, 200), &["-O2", "-DCOUNTED"]),
+        ("counted, no collector", RGBColor(20, 140, 60), &["-O2", "-DCOUNTED", "--no-gc"]),
+    ] {
+        let program = directory.join(format!("build-{}", builds.len()));
+        let files = SOURCES.map(|name| sources().join(name));
+        compile(Command::new(&this_program).args(["cyc", "build"]).args(options).args(files).arg("-o").arg(&program))?;
+        builds.push(Build { name, color, program, idle_kib: 0 });
     }
     Ok(builds)
-}
-
-/// One file after the other: the original compiler puts what it makes beside the first file of a command line otherwise.
-fn build_with_original(compiler: &Path, counted: bool, program: &Path) -> Result<()> {
-    let mut objects = Vec::new();
-    for name in SOURCES {
-        let object = program.with_extension(format!("{name}.o"));
-        let mut command = Command::new(compiler);
-        command.args(["-O", "-c"]).args(counted.then_some("-DCOUNTED"));
-        compile(command.arg(sources().join(name)).arg("-o").arg(&object))?;
-        objects.push(object);
-    }
-    compile(Command::new(compiler).args(objects).arg("-o").arg(program))
 }
 
 fn sources() -> PathBuf {

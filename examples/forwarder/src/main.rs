@@ -1,11 +1,12 @@
 //! `ebb-forwarder`: builds the packet forwarder of `cyclone/` in several ways, sends packets of several sizes through it over
-//! loopback sockets, and prints for each the throughput, the forwarder's processor time and its peak memory.
+//! loopback sockets, and prints for each the throughput, the forwarder's processor time and its memory.
 //!
 //! The builds differ in who frees what: a garbage collector, or the program (stream buffers have one owner, data is reference
-//! counted). With `--original` the same sources are also built by the original Cyclone compiler.
+//! counted).
 #![forbid(unsafe_code)]
 
 mod build;
+mod cores;
 mod plot;
 mod run;
 
@@ -17,6 +18,7 @@ use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 
 use build::Build;
+use cores::Cores;
 use run::Measured;
 
 /// Measures a packet forwarder written in Cyclone, with and without a garbage collector.
@@ -25,14 +27,6 @@ use run::Measured;
 struct CommandLine {
     #[command(subcommand)]
     role: Option<Role>,
-
-    /// The original Cyclone compiler, to measure what it makes of the same sources.
-    #[arg(long, value_name = "COMPILER")]
-    original: Option<PathBuf>,
-
-    /// Only what the original compiler makes.
-    #[arg(long, requires = "original")]
-    only_original: bool,
 
     /// The packets' sizes in bytes, 8 to 65536.
     #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768])]
@@ -46,8 +40,8 @@ struct CommandLine {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     receivers: u8,
 
-    /// How often each is measured. Of times the least counts, of memory the most.
-    #[arg(long, default_value_t = 3)]
+    /// How often each is measured; the median counts.
+    #[arg(long, default_value_t = 5)]
     rounds: u32,
 
     /// Write the plots there, as SVG.
@@ -88,28 +82,27 @@ fn in_scratch_directory(work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
 }
 
 fn measure_all(arguments: &CommandLine, directory: &Path) -> Result<()> {
-    let mut builds = build::all(arguments.original.as_deref(), arguments.only_original, directory)?;
+    let mut builds = build::all(directory)?;
+    let cores = Cores::divide();
     for build in &mut builds {
-        for _ in 0..arguments.rounds.max(1) {
-            let idle = run::forward(&build.program, build::SMALLEST_PACKET, 0, 1)?;
-            build.idle_kib = build.idle_kib.max(idle.peak_kib);
-        }
+        build.idle_kib = run::forward(&build.program, build::SMALLEST_PACKET, 0, 1, &cores)?.memory_kib;
     }
     println!(
-        "{:>8}  {:24} {:>9} {:>12} {:>10} {:>10} {:>12}",
-        "bytes", "build", "MB/s", "packets/s", "us/packet", "peak KiB", "above idle"
+        "{:>8}  {:24} {:>9} {:>12} {:>10} {:>10} {:>10} {:>12}",
+        "bytes", "build", "MB/s", "packets/s", "us/packet", "system's", "KiB", "above idle"
     );
     let mut rows = Vec::new();
     for &size in &arguments.sizes {
-        let row = measure(&builds, size, arguments)?;
+        let row = measure(&builds, size, arguments, &cores)?;
         for (build, seen) in builds.iter().zip(&row) {
             println!(
-                "{size:>8}  {:24} {:>9.1} {:>12.0} {:>10.2} {:>10} {:>12}",
+                "{size:>8}  {:24} {:>9.1} {:>12.0} {:>10.2} {:>10.2} {:>10} {:>12}",
                 build.name,
                 seen.megabytes_per_second(),
                 seen.packets_per_second(),
                 seen.processor_micros_per_packet(),
-                seen.peak_kib,
+                seen.system_micros_per_packet(),
+                seen.memory_kib,
                 build.above_idle(seen)
             );
         }
@@ -123,14 +116,14 @@ fn measure_all(arguments: &CommandLine, directory: &Path) -> Result<()> {
 }
 
 /// Several rounds of each build as one result. The builds take turns, so that a disturbance hits all of them.
-fn measure(builds: &[Build], size: u32, arguments: &CommandLine) -> Result<Vec<Measured>> {
-    let mut results: Vec<Option<Measured>> = vec![None; builds.len()];
+fn measure(builds: &[Build], size: u32, arguments: &CommandLine, cores: &Cores) -> Result<Vec<Measured>> {
+    let mut runs: Vec<Vec<Measured>> = vec![Vec::new(); builds.len()];
     for _ in 0..arguments.rounds.max(1) {
-        for (build, result) in builds.iter().zip(&mut results) {
-            let seen = run::forward(&build.program, size, arguments.packets, arguments.receivers)
+        for (build, runs) in builds.iter().zip(&mut runs) {
+            let seen = run::forward(&build.program, size, arguments.packets, arguments.receivers, cores)
                 .with_context(|| format!("{}: packets of {size} bytes", build.name))?;
-            *result = Some(result.map_or(seen, |earlier| earlier.with(&seen)));
+            runs.push(seen);
         }
     }
-    Ok(results.into_iter().flatten().collect())
+    Ok(runs.iter().filter_map(|runs| Measured::median(runs)).collect())
 }

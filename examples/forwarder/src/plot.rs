@@ -1,4 +1,4 @@
-//! The plots: throughput, what the forwarder's processor could do, and peak memory against packet size.
+//! The plots: throughput, what the forwarder's processor could do, and memory against packet size.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub fn draw(file: &Path, builds: &[Build], rows: &[(u32, Vec<Measured>)]) -> Res
     chart(&middle, "Per second of the forwarder's processor time", "MB", builds, rows, |_, seen| {
         f64::from(seen.bytes) / seen.processor_micros_per_packet()
     })?;
-    chart(&right, "What packets add to the forwarder's peak memory", "KiB", builds, rows, |build, seen| {
+    chart(&right, "What packets add to the forwarder's memory", "KiB", builds, rows, |build, seen| {
         build.above_idle(seen) as f64
     })?;
     area.present().map_err(|error| failed(&error))

@@ -6,7 +6,9 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// What one run took.
+use crate::cores::Cores;
+
+/// What one run took, or the median of several.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     pub packets: u32,
@@ -15,19 +17,28 @@ pub struct Measured {
     pub wall_micros: u64,
     /// The forwarder's.
     pub processor_micros: u64,
-    /// The forwarder's.
-    pub peak_kib: u64,
+    /// What the forwarder spent in system calls, of `processor_micros`.
+    pub system_micros: u64,
+    /// The forwarder's, without what it has of its program and libraries.
+    pub memory_kib: u64,
 }
 
 impl Measured {
-    /// This run and another as one result: the least times, which are the least disturbed, and the highest peak.
-    pub fn with(self, other: &Measured) -> Measured {
-        Measured {
-            wall_micros: self.wall_micros.min(other.wall_micros),
-            processor_micros: self.processor_micros.min(other.processor_micros),
-            peak_kib: self.peak_kib.max(other.peak_kib),
-            ..self
-        }
+    /// The median of each figure of runs with the same packets; None of no runs.
+    pub fn median(runs: &[Measured]) -> Option<Measured> {
+        let first = runs.first()?;
+        let median = |figure: fn(&Measured) -> u64| {
+            let mut figures: Vec<u64> = runs.iter().map(figure).collect();
+            figures.sort_unstable();
+            figures[figures.len() / 2]
+        };
+        Some(Measured {
+            wall_micros: median(|run| run.wall_micros),
+            processor_micros: median(|run| run.processor_micros),
+            system_micros: median(|run| run.system_micros),
+            memory_kib: median(|run| run.memory_kib),
+            ..*first
+        })
     }
 
     pub fn packets_per_second(&self) -> f64 {
@@ -41,18 +52,22 @@ impl Measured {
     pub fn processor_micros_per_packet(&self) -> f64 {
         self.processor_micros as f64 / f64::from(self.packets.max(1))
     }
+
+    pub fn system_micros_per_packet(&self) -> f64 {
+        self.system_micros as f64 / f64::from(self.packets.max(1))
+    }
 }
 
 /// Sends `packets` packets of `bytes` bytes through the forwarder to each of `receivers` receivers. The time is the last
 /// receiver's.
-pub fn forward(program: &Path, bytes: u32, packets: u32, receivers: u8) -> Result<Measured> {
+pub fn forward(program: &Path, bytes: u32, packets: u32, receivers: u8, cores: &Cores) -> Result<Measured> {
     let mut receivers: Vec<Role> =
         (0..receivers).map(|_| Role::start(program, &["receive".into()])).collect::<Result<_>>()?;
     let mut arguments = vec!["forward".into()];
     for receiver in &mut receivers {
         arguments.push(receiver.port()?);
     }
-    let mut forwarder = Role::start(program, &arguments)?;
+    let mut forwarder = cores.alone(|| Role::start(program, &arguments))?;
     let sender = Role::start(program, &["send".into(), forwarder.port()?, bytes.to_string(), packets.to_string()])?;
     sender.end("sender")?;
     let mut wall_micros = 0;
@@ -63,11 +78,11 @@ pub fn forward(program: &Path, bytes: u32, packets: u32, receivers: u8) -> Resul
         wall_micros = micros.max(wall_micros);
     }
     let forwarded = numbers(&forwarder.end("forwarder")?);
-    let [passed, _, processor_micros, peak_kib] = forwarded[..] else {
+    let [passed, _, processor_micros, system_micros, memory_kib] = forwarded[..] else {
         bail!("an unexpected report: {forwarded:?}");
     };
     ensure!(passed == u64::from(packets), "{passed} of {packets} packets were forwarded");
-    Ok(Measured { packets, bytes, wall_micros, processor_micros, peak_kib })
+    Ok(Measured { packets, bytes, wall_micros, processor_micros, system_micros, memory_kib })
 }
 
 /// The numbers in a line of text.
@@ -128,18 +143,31 @@ mod tests {
         assert_eq!(numbers("no digits\n"), [0; 0]);
     }
 
+    const RUN: Measured = Measured {
+        packets: 1000,
+        bytes: 500,
+        wall_micros: 2000,
+        processor_micros: 1500,
+        system_micros: 1000,
+        memory_kib: 1,
+    };
+
     #[test]
     fn rates_are_per_second_and_per_packet() {
-        let seen = Measured { packets: 1000, bytes: 500, wall_micros: 2000, processor_micros: 1500, peak_kib: 1 };
-        assert_eq!(seen.packets_per_second(), 500_000.0);
-        assert_eq!(seen.megabytes_per_second(), 250.0);
-        assert_eq!(seen.processor_micros_per_packet(), 1.5);
+        assert_eq!(RUN.packets_per_second(), 500_000.0);
+        assert_eq!(RUN.megabytes_per_second(), 250.0);
+        assert_eq!(RUN.processor_micros_per_packet(), 1.5);
+        assert_eq!(RUN.system_micros_per_packet(), 1.0);
     }
 
     #[test]
-    fn of_several_runs_the_least_times_and_the_highest_peak_count() {
-        let first = Measured { packets: 10, bytes: 8, wall_micros: 50, processor_micros: 30, peak_kib: 100 };
-        let second = Measured { wall_micros: 40, processor_micros: 35, peak_kib: 90, ..first };
-        assert_eq!(first.with(&second), Measured { wall_micros: 40, ..first });
+    fn of_several_runs_each_figure_has_its_median() {
+        let runs = [
+            Measured { wall_micros: 1, memory_kib: 9, ..RUN },
+            RUN,
+            Measured { wall_micros: 7000, memory_kib: 5, ..RUN },
+        ];
+        assert_eq!(Measured::median(&runs), Some(Measured { memory_kib: 5, ..RUN }));
+        assert_eq!(Measured::median(&[]), None);
     }
 }

@@ -80,14 +80,11 @@ impl Checker<'_> {
         } else if let Some(body) = &aggregate.body {
             self.declarations.aggregates[id.0 as usize].params.clone_from(&params);
             self.reading.being_defined.push(id);
-            let mut body = self.aggregate_body_in_c(id, body, aggregate, &mut params, known.is_some());
+            let body = self.aggregate_body_in_c(id, body, aggregate, &mut params, known.is_some());
             self.reading.being_defined.pop();
             // What C writes has a size.
             self.settle(&params, if self.in_c_include { AnyKind::BecomesBoxed } else { AnyKind::Stays });
             self.settle(&body.existentials, AnyKind::Stays);
-            for field in &mut body.fields {
-                field.ty = self.with_known_kinds(field.ty);
-            }
             let attributes = self.plain_attributes(&aggregate.attributes, None, Owner::Aggregate);
             if aggregate.is_tagged && !aggregate.is_union {
                 self.error(Code::BadAttribute, span, "only a union can be `@tagged`");
@@ -276,7 +273,7 @@ impl Checker<'_> {
             let may_be_abstract =
                 last && matches!(self.types.get(ty), TyKind::Aggregate(id, _) if !self.is_being_read(*id));
             let ty = if may_be_abstract || self.require_size(ty, span) { ty } else { self.make(TyKind::Error) };
-            let width = field.width.as_ref().and_then(|width| self.bit_width(width, ty));
+            let width = field.width.as_ref().and_then(|width| self.bit_width(width, ty, field.name.is_some()));
             let attributes = self.plain_attributes(&field.attributes, Some(ty), Owner::Member);
             if let Some(requires) = &field.requires {
                 self.check_requires(requires, aggregate);
@@ -307,7 +304,8 @@ impl Checker<'_> {
         }
     }
 
-    fn bit_width(&mut self, width: &ast::Expr, ty: Ty) -> Option<u32> {
+    /// Only a member without a name, which is there to fill a unit up, may have no bits.
+    fn bit_width(&mut self, width: &ast::Expr, ty: Ty, is_named: bool) -> Option<u32> {
         let bits = match self.types.get(ty) {
             TyKind::Bool => Some(1),
             TyKind::Int(..) | TyKind::Enum(_) => self.types.layout(ty).map(|layout| layout.size * 8),
@@ -317,9 +315,10 @@ impl Checker<'_> {
         let value = self.constant_ast(width);
         match (bits, value.and_then(|value| u32::try_from(value).ok())) {
             (None, _) => self.error(Code::WrongType, width.span, "only an integer can be a bit-field"),
-            (Some(bits), Some(value)) if u64::from(value) <= bits => return Some(value),
+            (Some(bits), Some(value)) if u64::from(value) <= bits && (value > 0 || !is_named) => return Some(value),
             (Some(bits), _) => {
-                let message = format!("the width of this bit-field must be a constant from 0 to {bits}");
+                let least = u8::from(is_named);
+                let message = format!("the width of this bit-field must be a constant from {least} to {bits}");
                 self.error(Code::NotConstant, width.span, message);
             }
         }

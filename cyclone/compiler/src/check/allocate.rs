@@ -24,13 +24,11 @@ impl Checker<'_> {
             ast::Place::Qualified(qualifier, handle) => (handle.as_ref(), Some(qualifier)),
         };
         let mut region_ty = self.make(TyKind::Heap);
-        let mut by_handle = None;
         let region = region.map(|handle| {
             let value = self.value(handle, None);
             match self.types.get(value.ty) {
-                TyKind::RegionHandle(of) => {
-                    let of = *of;
-                    (region_ty, by_handle) = self.place_of_handle(of);
+                TyKind::RegionHandle(region) => {
+                    region_ty = *region;
                     self.access(region_ty, handle.span);
                 }
                 TyKind::Error => region_ty = value.ty,
@@ -42,9 +40,8 @@ impl Checker<'_> {
             Box::new(value)
         });
         let aliasable = self.make(TyKind::Aqual(Alias::Aliasable));
-        let aqual = match (qualifier, by_handle) {
-            (None, Some(aqual)) => aqual,
-            (Some(handle), _) => {
+        let aqual = match qualifier {
+            Some(handle) => {
                 let value = self.value(handle, None);
                 match self.types.get(value.ty) {
                     TyKind::AqualHandle(aqual) => *aqual,
@@ -57,7 +54,7 @@ impl Checker<'_> {
                     }
                 }
             }
-            (None, None) => match wanted.map(|wanted| self.types.get(wanted.aqual)) {
+            None => match wanted.map(|wanted| self.types.get(wanted.aqual)) {
                 Some(TyKind::Aqual(Alias::Unique)) => self.make(TyKind::Aqual(Alias::Unique)),
                 _ => aliasable,
             },
@@ -125,6 +122,9 @@ impl Checker<'_> {
                     }
                 };
                 self.check_consumed(&value);
+                if !self.require_size(value.ty, value.span) {
+                    return Expr::error(&mut self.types, span);
+                }
                 let mut pointer = self.pointer_to(value.ty, Quals::default(), allocation.region_ty);
                 pointer.aqual = allocation.aqual;
                 pointer.nullable = self.fresh(Kind::Bool);
@@ -293,11 +293,12 @@ impl Checker<'_> {
 
     /// The type whose size is meant.
     fn sized(&mut self, size: &ast::Expr) -> Option<Ty> {
-        match &size.kind {
-            Ast::SizeOfType(ty) => Some(self.read_type(ty, Position::Body).0),
-            Ast::SizeOfExpr(operand) => Some(self.expr(operand, None).ty),
-            _ => None,
-        }
+        let ty = match &size.kind {
+            Ast::SizeOfType(ty) => self.read_type(ty, Position::Body).0,
+            Ast::SizeOfExpr(operand) => self.expr(operand, None).ty,
+            _ => return None,
+        };
+        Some(if self.require_size(ty, size.span) { ty } else { self.make(TyKind::Error) })
     }
 }
 

@@ -16,6 +16,8 @@ use crate::symbol::Symbol;
 use crate::tree::{Asm, Coercion, Expr, ExprKind, Init, InitList};
 use crate::types::{Array, DatatypeId, Kind, Member, Pointer, Quals, Signedness, Ty, TyKind};
 
+const NOT_A_NUMBER: &str = "this is not a number, or none that fits a type: digits, then `u`, `l` and `ll`, or `f` and `l` after a fraction or an exponent";
+
 impl Checker<'_> {
     /// An expression as it stands: arrays and functions stay what they are, and what is a place stays one.
     pub fn expr(&mut self, expr: &ast::Expr, expected: Option<Ty>) -> Expr {
@@ -25,10 +27,13 @@ impl Checker<'_> {
         match &expr.kind {
             Ast::Name(path) => self.name(path, span, expected),
             Ast::Int(text) => self.integer(text.as_str(), span),
-            Ast::Float(text) => {
-                let ty = self.make(TyKind::Float(literals::float_size(text.as_str())));
-                Expr { kind: ExprKind::Float(*text), ty, span }
-            }
+            Ast::Float(text) => match literals::float_size(text.as_str()) {
+                Some(size) => {
+                    let ty = self.make(TyKind::Float(size));
+                    Expr { kind: ExprKind::Float(*text), ty, span }
+                }
+                None => self.wrong(Code::Lexical, span, NOT_A_NUMBER),
+            },
             Ast::Char(text, wide) => self.character(text.as_str(), *wide, span),
             Ast::Str(parts, wide) => self.string(parts, *wide, span),
             Ast::Null => self.null(expected, span),
@@ -188,10 +193,6 @@ impl Checker<'_> {
                 let ty = body.locals[id.0 as usize].ty;
                 Expr { kind: ExprKind::Local(id), ty, span }
             }
-            Some(Value::Number(value)) => {
-                let ty = self.int();
-                Expr { kind: ExprKind::Int(value), ty, span }
-            }
             Some(Value::Captured(id)) => self.captured(id, span),
             Some(Value::Global(id)) => {
                 let global = &mut self.declarations.globals[id.0 as usize];
@@ -213,7 +214,10 @@ impl Checker<'_> {
                 let ty = self.make(TyKind::Int(sign, size));
                 Expr { kind: ExprKind::Int(value), ty, span }
             }
-            None => self.wrong(Code::WrongType, span, "the number is too large for any integer type"),
+            None if !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.wrong(Code::WrongType, span, "the number is too large for any integer type")
+            }
+            None => self.wrong(Code::Lexical, span, NOT_A_NUMBER),
         }
     }
 

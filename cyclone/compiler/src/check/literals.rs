@@ -4,10 +4,13 @@ use super::numbers::fits;
 use crate::ast::{FloatSize, IntSize};
 use crate::types::Signedness;
 
-/// Value and type of an integer as written; `None` if it is too large for any type.
+/// Value and type of an integer as written; `None` if it is too large for any type, or not a number.
 pub fn integer(text: &str) -> Option<(i128, Signedness, IntSize)> {
     let digits_end = text.trim_end_matches(['u', 'U', 'l', 'L']).len();
     let (digits, suffix) = text.split_at(digits_end);
+    if !is_suffix(suffix) {
+        return None;
+    }
     let lower = digits.to_ascii_lowercase();
     let (radix, digits) = if let Some(hex) = lower.strip_prefix("0x") {
         (16, hex)
@@ -38,14 +41,32 @@ pub fn integer(text: &str) -> Option<(i128, Signedness, IntSize)> {
     fits(value, Signedness::Unsigned, widest).then_some((value, Signedness::Unsigned, widest))
 }
 
-/// The type of a floating literal.
-pub fn float_size(text: &str) -> FloatSize {
-    let hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-    match text.as_bytes().last() {
-        Some(b'f' | b'F') if !hexadecimal || text.contains(['p', 'P']) => FloatSize::Float,
-        Some(b'l' | b'L') => FloatSize::LongDouble,
-        _ => FloatSize::Double,
-    }
+/// What may follow an integer: at most one `u`, and one `l` or two of the same case, in either order.
+fn is_suffix(suffix: &str) -> bool {
+    let without_u = suffix.strip_prefix(['u', 'U']).or_else(|| suffix.strip_suffix(['u', 'U'])).unwrap_or(suffix);
+    matches!(without_u, "" | "l" | "L" | "ll" | "LL")
+}
+
+/// The type of a floating literal; `None` if it is not a number.
+pub fn float_size(text: &str) -> Option<FloatSize> {
+    let lower = text.to_ascii_lowercase();
+    let (radix, rest) = match lower.strip_prefix("0x") {
+        Some(digits) => (16, digits),
+        None => (10, lower.as_str()),
+    };
+    let (size, rest) = match rest.as_bytes().last()? {
+        b'f' if radix == 10 || rest.contains('p') => (FloatSize::Float, &rest[..rest.len() - 1]),
+        b'l' => (FloatSize::LongDouble, &rest[..rest.len() - 1]),
+        _ => (FloatSize::Double, rest),
+    };
+    let (mantissa, exponent) = match rest.split_once(if radix == 16 { 'p' } else { 'e' }) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
+        None => (rest, None),
+    };
+    let are_digits = |text: &str, radix| !text.is_empty() && text.chars().all(|c| c.is_digit(radix));
+    let is_number = are_digits(&mantissa.replacen('.', "", 1), radix)
+        && exponent.map_or(radix == 10, |exponent| are_digits(exponent, 10));
+    is_number.then_some(size)
 }
 
 /// Appends what is between the quotes, with what is escaped decoded: each character's code (bytes, unless `wide`).
@@ -116,6 +137,20 @@ mod tests {
         assert_eq!(integer("017u"), Some((15, Signedness::Unsigned, IntSize::Int)));
         assert_eq!(integer("1ll"), Some((1, Signedness::Signed, IntSize::LongLong)));
         assert_eq!(integer("99999999999999999999999"), None);
+        for wrong in ["1new", "089", "0x", "1lul", "1lL", "1uu", "0b2"] {
+            assert_eq!(integer(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn floating_literals_have_digits_and_the_type_of_their_suffix() {
+        assert_eq!(float_size("1.5"), Some(FloatSize::Double));
+        assert_eq!(float_size(".5e-3F"), Some(FloatSize::Float));
+        assert_eq!(float_size("1.L"), Some(FloatSize::LongDouble));
+        assert_eq!(float_size("0x1.8p3f"), Some(FloatSize::Float));
+        for wrong in ["1e", "1e+", "1.2.3", "0x1.8", "1.5x", "1ef", "1.5ff"] {
+            assert_eq!(float_size(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -1,0 +1,67 @@
+//! Text that nobody would write, through all phases up to C: no panic, no hang, no stack overflow, whatever the text is.
+//!
+//! The texts are our own programs with damage ([`damage`]), and random words. A few hundred of them are tried in `make test`, always the
+//! same. For more:
+//!
+//! ```text
+//! EBB_FUZZ=20000 [EBB_FUZZ_SEED=7] [EBB_FUZZ_C=1] cargo test -p ebb-cyclone --test fuzz -- --nocapture
+//! ```
+//!
+//! tries that many, from that seed on; with `EBB_FUZZ_C` the C text of what is accepted must also be accepted by the C compiler. Of
+//! each place where the compiler panics one text is shown, made as short as it gets.
+
+mod corpus;
+mod damage;
+mod phases;
+#[path = "../shared/random.rs"]
+mod random;
+
+use corpus::Corpus;
+use ebb_cyclone::check::Dialect;
+use phases::{Failure, try_text};
+use random::Random;
+use std::collections::BTreeMap;
+
+/// How many texts `make test` tries.
+const ROUNDS: usize = 250;
+
+fn number(variable: &str) -> Option<usize> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// Tries the texts that `make` makes and reports each failure once.
+fn try_all(make: impl Fn(&Corpus, &mut Random) -> damage::Text) {
+    let corpus = Corpus::find();
+    let rounds = number("EBB_FUZZ").unwrap_or(ROUNDS);
+    let first = number("EBB_FUZZ_SEED").unwrap_or(0);
+    let mut failures: BTreeMap<String, damage::Text> = BTreeMap::new();
+    let mut accepted = 0;
+    for seed in first..first + rounds {
+        let mut random = Random::new(seed as u64);
+        let dialect = if random.below(8) == 0 { Dialect::Paper } else { Dialect::One };
+        let text = make(&corpus, &mut random);
+        match try_text(&text.whole(), dialect) {
+            Ok(outcome) => accepted += usize::from(outcome == phases::Outcome::Accepted),
+            Err(Failure { place, what }) => {
+                failures.entry(place.clone()).or_insert_with(|| {
+                    let short =
+                        damage::shortest(text, |text| try_text(text, dialect).is_err_and(|other| other.place == place));
+                    eprintln!("seed {seed}, {dialect:?}: {place}: {what}\n----\n{}\n----", short.own());
+                    short
+                });
+            }
+        }
+    }
+    eprintln!("{rounds} texts, {accepted} accepted");
+    assert!(failures.is_empty(), "failures at {:#?}", failures.keys());
+}
+
+#[test]
+fn damaged_programs_do_not_make_the_compiler_fail() {
+    try_all(damage::damaged_program);
+}
+
+#[test]
+fn random_words_do_not_make_the_compiler_fail() {
+    try_all(damage::random_words);
+}
