@@ -172,3 +172,13 @@ fn a_message_shows_the_line_as_it_was_written_and_where_a_region_ends() {
     assert_eq!((&json["line"], &json["column"], &json["end_column"]), (&6.into(), &15.into(), &24.into()), "{json}");
     assert_eq!(json["related"][1]["line"], 7);
 }
+
+#[test]
+fn a_misspelt_name_is_answered_with_the_one_that_was_meant() {
+    let program = "#include <list.h>\n#include <string.h>\nstruct P { int first; int second; };\nint f(List::list_t<int> l, struct P p) {\n  strlne(\"\");\n  length(l);\n  return p.frist;\n}\nint g(int *p) { return p; }\n";
+    let directory = directory(&[("a.cyc", program)]);
+    let message = text(&cyc(directory.path(), "check a.cyc").stderr);
+    for expected in ["`strlen` is declared", "`List::length` is", "a member `first`", "becomes a number here"] {
+        assert!(message.contains(expected), "{expected} is missing in\n{message}");
+    }
+}

@@ -288,7 +288,10 @@ impl Checker<'_> {
                 self.wrong(Code::Incomplete, name.span, format!("the members of `{shown}` are not known here"))
             }
             TyKind::Aggregate(..) | TyKind::Tuple(_) => {
-                self.wrong(Code::UnknownName, name.span, format!("`{shown}` has no member `{}`", name.name))
+                let report =
+                    Diagnostic::error(Code::UnknownName, name.span, format!("`{shown}` has no member `{}`", name.name));
+                self.with_similar_member(report, base.ty, name.name);
+                Expr::error(&mut self.types, name.span)
             }
             TyKind::Pointer(_) => {
                 let report = Diagnostic::error(Code::WrongType, name.span, format!("`{shown}` has no members"))

@@ -26,7 +26,14 @@ impl Checker<'_> {
     /// The value as type `to`. Reports at `span` if that cannot be.
     pub fn coerce(&mut self, value: Expr, to: Ty, span: Span) -> Expr {
         match self.try_coerce(value, to) {
-            Ok(value) => value,
+            Ok(value) => {
+                if let ExprKind::Coerce(Coercion::PointerToInt, pointer) = &value.kind {
+                    let shown = self.show(pointer.ty);
+                    let message = format!("a pointer (`{shown}`) becomes a number here without a cast");
+                    self.warn(Code::WrongType, span, message);
+                }
+                value
+            }
             Err(refusal) => {
                 let (value, why) = *refusal;
                 self.refuse(&value, to, why, span);

@@ -204,7 +204,7 @@ impl Checker<'_> {
                 Expr { kind: ExprKind::Int(i128::from(value)), ty, span }
             }
             Some(Value::Constructor(id, index)) => self.construct(id, index, &[], expected, span),
-            None => self.wrong(Code::UnknownName, span, format!("`{}` is not declared", written(path))),
+            None => self.unknown_value(path, span),
         }
     }
 

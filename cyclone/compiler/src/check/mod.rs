@@ -79,6 +79,7 @@ pub mod patterns;
 pub mod regions;
 pub mod statements;
 mod subsets;
+mod suggest;
 pub mod switch;
 pub mod types;
 pub mod varargs;

@@ -153,6 +153,20 @@ pub(super) struct HiddenVariables(Scoped<Value>);
 pub struct Outside(NamespaceId, usize);
 
 impl Names {
+    /// The full name of a value of another namespace, for messages; the first in the alphabet.
+    pub(super) fn elsewhere(&self, name: Symbol) -> Option<Symbol> {
+        let with = |namespace: &&Namespace| namespace.values.contains_key(&name);
+        let prefixes = self.namespaces.iter().filter(with).filter_map(|namespace| namespace.prefix);
+        let first = prefixes.min_by(|a, b| a.as_str().cmp(b.as_str()))?;
+        Some(Symbol::new(&format!("{first}::{name}")))
+    }
+
+    /// The values that can be named here without a qualifier.
+    pub(super) fn value_names(&self) -> impl Iterator<Item = Symbol> {
+        let globals = self.available.iter().flat_map(|id| self.namespaces[id.0 as usize].values.keys());
+        globals.chain(self.local_values.now.keys()).copied()
+    }
+
     /// A typedef.
     pub fn typedef(&self, id: TypedefId) -> &Typedef {
         &self.typedefs[id.0 as usize]
