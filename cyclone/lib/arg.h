@@ -3,6 +3,7 @@
 
 #ifndef _ARG_H_
 #define _ARG_H_
+__noinference__ {
 #include <list.h>
 #include <core.h>
 
@@ -35,5 +36,6 @@ extern int current;
 extern void parse(speclist_t<`r1,`r2> specs, void anonfun(string_t<`H>), bool anonflagfun(string_t<`H>), string_t errmsg,
                   string_t<`H> ?`H args);
 
+}
 }
 #endif

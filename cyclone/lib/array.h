@@ -3,6 +3,7 @@
 
 #ifndef _ARRAY_H_
 #define _ARRAY_H_
+__noinference__ {
 #include <list.h>
 
 namespace Array {
@@ -55,5 +56,6 @@ extern $(`a?,`b?) split($(`a,`b) ? x);
 extern bool memq(`a ?l, `a x);
 extern bool mem(int cmp(`a,`a), `a ?l, `a x);
 
+}
 }
 #endif

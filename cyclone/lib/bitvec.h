@@ -2,6 +2,7 @@
 
 #ifndef _BITVEC_H_
 #define _BITVEC_H_
+__noinference__ {
 #include <list.h>
 #include <dict.h>
 
@@ -36,5 +37,6 @@ extern void intersect_two(bitvec_t dest, bitvec_t src1, bitvec_t src2);
 extern void diff_two(bitvec_t dest, bitvec_t src1, bitvec_t src2);
 extern bool compare_two(bitvec_t src1, bitvec_t src2);
 
+}
 }
 #endif

@@ -2,6 +2,7 @@
 
 #ifndef _BUFFER_H_
 #define _BUFFER_H_
+__noinference__ {
 #include <core.h>
 #include <bits/size.h>
 
@@ -31,5 +32,6 @@ extern void add_substring(T, string_t, int offset, int len);
 extern void add_string(T, string_t);
 extern void add_buffer(T buf_dest, T buf_source);
 
+}
 }
 #endif

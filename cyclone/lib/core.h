@@ -80,6 +80,12 @@ extern aqual_t<ALIASABLE> aliasable_qual;
 extern aqual_t<UNIQUE> unique_qual;
 extern aqual_t<REFCNT> refcnt_qual;
 
+#if __CYCLONE_COMPAT__ == 8
+// The regions of unique and of counted pointers.
+extern region_t<`U> unique_region;
+extern region_t<`RC> refcnt_region;
+#endif
+
 #define unew qnew (Core::unique_qual)
 #define qunew qnew (Core::unique_qual)
 #define umalloc(arg) qmalloc (Core::heap_region, Core::unique_qual, arg)

@@ -3,6 +3,7 @@
 
 #ifndef _DICT_H_
 #define _DICT_H_
+__noinference__ {
 #include <stdio.h>
 #include <list.h>
 #include <iter.h>
@@ -99,5 +100,6 @@ extern dict_t<`a,`b> unmarshal(region_t<`r> rgn, `c::A @`H env, int (@`H cmp)(`a
                                `b (read_val<`b,`c::A>)(`c @`H, FILE @`r2),
                                FILE @`r2 fp);
 
+}
 }
 #endif

@@ -2,6 +2,7 @@
 
 #ifndef _FILENAME_H_
 #define _FILENAME_H_
+__noinference__ {
 #include <core.h>
 
 namespace Filename {
@@ -17,5 +18,6 @@ extern bool check_suffix(string_t, string_t);
 // A DOS name as a Unix one: c:\x becomes //c/x.
 extern mstring_t gnuify(string_t);
 
+}
 }
 #endif

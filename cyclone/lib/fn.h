@@ -3,6 +3,7 @@
 
 #ifndef _FN_H_
 #define _FN_H_
+__noinference__ {
 #include <list.h>
 
 namespace Fn {
@@ -27,5 +28,6 @@ extern fn_t<$(`a,`b)@,`c,`bd3> uncurry(fn_t<`a,fn_t<`b,`c,`bd2>,`bd> f : regions
 
 extern List::list_t<`b,`H> map_fn(fn_t<`a,`b,`bd> f, List::list_t<`a> x);
 
+}
 }
 #endif

@@ -2,6 +2,7 @@
 
 #ifndef _GETOPT_H_
 #define _GETOPT_H_
+__noinference__ {
 
 #define no_argument 0
 #define required_argument 1
@@ -27,5 +28,5 @@ extern int getopt_long(int argc, char ?`H ?argv, const char ?shortopts, const st
 extern int getopt_long_only(int argc, char ?`H ?argv, const char ?shortopts, const struct option ?longopts, int *longind);
 extern int _getopt_internal(int argc, char ?`H ?argv, const char ?shortopts, const struct option ?longopts, int *longind,
                             int long_only);
-
+}
 #endif

@@ -3,6 +3,7 @@
 
 #ifndef _HASHTABLE_H_
 #define _HASHTABLE_H_
+__noinference__ {
 #include <core.h>
 
 namespace Hashtable {
@@ -37,5 +38,6 @@ extern int hash_stringptr(stringptr_t);
 extern void print_table_map(table_t<`a,`b>, void prn_key(`a), void prn_val(`b));
 extern void print_hist(table_t<`a,`b> t);
 
+}
 }
 #endif

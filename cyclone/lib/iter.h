@@ -2,6 +2,7 @@
 
 #ifndef _ITER_H_
 #define _ITER_H_
+__noinference__ {
 #include <core.h>
 
 namespace Iter {
@@ -16,5 +17,6 @@ typedef struct Iter<`a,`bd> iter_t<`a,`bd>;
 // Stores the next element at dest; false, and nothing stored, when there is none.
 bool next(iter_t<`a::A>, `a @);
 
+}
 }
 #endif

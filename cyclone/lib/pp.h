@@ -3,6 +3,7 @@
 
 #ifndef _PP_H_
 #define _PP_H_
+__noinference__ {
 #include <core.h>
 #include <stdio.h>
 #include <list.h>
@@ -58,5 +59,6 @@ extern doc_t group(string_t<`H> start, string_t<`H> stop, string_t<`H> sep, list
 extern doc_t groupl(string_t<`H> start, string_t<`H> stop, string_t<`H> sep, list_t<doc_t,`H> l);
 extern doc_t egroup(string_t<`H> start, string_t<`H> stop, string_t<`H> sep, list_t<doc_t,`H> l);
 
+}
 }
 #endif

@@ -3,6 +3,7 @@
 
 #ifndef _QUEUE_H_
 #define _QUEUE_H_
+__noinference__ {
 #include <core.h>
 #include <list.h>
 
@@ -39,5 +40,6 @@ extern `a *`U take_match(region_t<`r> r, queue_t<`a::A\T *`U,`r> q, bool (@f)(`b
 extern `a noalias_take(queue_t<`a::B\T> q, `a null_elem) __attribute__((consume(2)));
 extern `a *`U ptr_take(queue_t<`a::A\T *`U> q);
 
+}
 }
 #endif

@@ -2,6 +2,7 @@
 
 #ifndef _ROPE_H_
 #define _ROPE_H_
+__noinference__ {
 #include <core.h>
 #include <list.h>
 
@@ -18,5 +19,6 @@ extern rope_t concatl(List::list_t<rope_t>);
 extern unsigned int length(rope_t);
 extern int cmp(rope_t, rope_t);
 
+}
 }
 #endif

@@ -3,6 +3,7 @@
 
 #ifndef _SET_H_
 #define _SET_H_
+__noinference__ {
 #include <list.h>
 #include <iter.h>
 
@@ -49,5 +50,6 @@ extern Iter::iter_t<`a,regions(`a)+`r1+`r2> make_iter(region_t<`r1> rgn, set_t<`
 extern datatype exn { extern Absent };
 extern `a choose(set_t<`a> s);
 
+}
 }
 #endif

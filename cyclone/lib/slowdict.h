@@ -2,6 +2,7 @@
 
 #ifndef _SLOWDICT_H_
 #define _SLOWDICT_H_
+__noinference__ {
 #include <core.h>
 #include <list.h>
 
@@ -41,5 +42,6 @@ extern dict_t<`a,`c> map_c(`c f(`d,`b), `d env, dict_t<`a,`b> d);
 extern $(`a,`b)@ choose(dict_t<`a,`b> d);
 extern list_t<$(`a,`b)@> to_list(dict_t<`a,`b> d);
 
+}
 }
 #endif

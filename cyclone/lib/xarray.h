@@ -2,6 +2,7 @@
 
 #ifndef _XARRAY_H_
 #define _XARRAY_H_
+__noinference__ {
 namespace Xarray {
 
 struct Xarray<`a::B> {
@@ -48,5 +49,6 @@ extern void reuse(xarray_t<`a> xarr);
 extern void delete(xarray_t<`a> xarr, int num);
 extern void remove(xarray_t<`a> xarr, int i);
 
+}
 }
 #endif

@@ -1,8 +1,10 @@
 /* Objects that are freed singly: unique and counted ones, in the heap and in regions. */
 #include "internal.h"
 
+struct _cyc_region _cyc_counted_region;
+
 void *_cyc_rqmalloc(struct _cyc_region *r, _cyc_aqual q, _cyc_size bytes) {
-  if (!r)
+  if (!r || r == &_cyc_counted_region)
     return q == _cyc_refcnt ? counted_in_heap(bytes) : _cyc_malloc(bytes);
   if (q == _cyc_aliasable)
     return _cyc_rmalloc(r, bytes);

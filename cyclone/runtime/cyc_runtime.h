@@ -352,6 +352,13 @@ _CYC_INLINE void *_cyc_rcalloc(struct _cyc_region *r, _cyc_size bytes) {
   return r ? __builtin_memset(_cyc_rmalloc(r, bytes), 0, bytes) : _cyc_calloc(bytes);
 }
 
+/* Of 0.8, where counted pointers are those into a region: its handle, and the qualifier that a handle stands for. Objects are
+   allocated with it by the functions that take a qualifier, and by no others. */
+extern struct _cyc_region _cyc_counted_region;
+_CYC_INLINE _cyc_aqual _cyc_qualifier_of(struct _cyc_region *r) {
+  return r == &_cyc_counted_region ? _cyc_refcnt : _cyc_aliasable;
+}
+
 /* With an alias qualifier. The qualifier is that of the result's type, whether it was written (`rqmalloc`, `rcnew`) or
    comes from the expected type: an object that can be freed singly must have been allocated as such. In the heap, unique
    objects are plain ones (`_cyc_malloc` and `_cyc_malloc_atomic` do). */

@@ -194,6 +194,8 @@ void Cyc_Core_ufree(void *object);
 void Cyc_Core_ufree(void *object) { heap_free(object); }
 
 struct _cyc_region *Cyc_Core_heap_region;
+struct _cyc_region *Cyc_Core_unique_region;
+struct _cyc_region *Cyc_Core_refcnt_region = &_cyc_counted_region;
 _cyc_aqual Cyc_Core_aliasable_qual = _cyc_aliasable;
 _cyc_aqual Cyc_Core_unique_qual = _cyc_unique;
 _cyc_aqual Cyc_Core_refcnt_qual = _cyc_refcnt;

@@ -67,6 +67,7 @@ codes! {
     Fallthrough "E0325" "The end of a clause of `switch` or `catch` can be reached. There is no silent falling into the next clause: end it with `break`, or go on with `fallthru` and values for the next clause's variables.";
     EntersScope "E0326" "A `goto` may leave blocks, but not enter the scope of a variable, alias, region or exception handler.";
     AlwaysNull "E0327" "A pointer is followed, or used where NULL may not be, that is NULL on all ways that lead there.";
+    Broken "E0328" "A call gives a function arguments that its `@requires` excludes. Where the compiler cannot see it, the function tests them and throws `Assert`.";
     DeadRegion "E0400" "A pointer is followed, or a function called, that needs a region which is not known to be live here: the function's effect does not have it, and no block or `open` around brings it to life.";
     Constraint "E0401" "A function is called whose prototype asks for something about regions or alias qualifiers (after `:`) that is not known here.";
     Escapes "E0402" "A pointer would go where it can be used after what it points to has ended: to a variable outside of the region's block, to the caller, into something that lives longer. Put the object into a region that lives as long (`rnew(r)` with a region of the caller, `new` for the heap), or move what uses it into the block.";

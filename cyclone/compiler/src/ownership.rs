@@ -50,8 +50,12 @@ fn is_owned_qualifier(types: &Types, aqual: Ty) -> bool {
 fn is_owned_member(types: &mut Types, declarations: &Declarations, ty: Ty, map: &Substitution) -> bool {
     match types.get(ty) {
         TyKind::Pointer(pointer) => {
-            let aqual = pointer.aqual;
-            let aqual = types.substitute(aqual, map);
+            let (aqual, region) = (pointer.aqual, pointer.region);
+            let region = types.substitute(region, map);
+            let aqual = match *types.get(region) {
+                TyKind::Place(_, aqual) => aqual,
+                _ => types.substitute(aqual, map),
+            };
             is_owned_qualifier(types, aqual)
         }
         TyKind::Var(_) | TyKind::Subset(..) | TyKind::Tuple(_) | TyKind::Aggregate(..) | TyKind::Constructor(..) => {

@@ -9,6 +9,7 @@
 //!
 //! // expect: error E0301 line 7   it is rejected, with errors on these lines and no others
 //! // original: accepts it         where the original compiler differs, and how
+//! // options: --compat=0.8         what the compiler is told besides
 //! ```
 //!
 //! `not-yet` beside them lists those that do not do what they should yet. The test fails if one of them does: then its line has to go. With
@@ -33,6 +34,7 @@ struct Program {
     /// Its path without the folder of all programs and without `.cyc`.
     name: String,
     expected: Expected,
+    options: Vec<String>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -71,7 +73,7 @@ fn expected(text: &str) -> Result<Expected, String> {
             }
             ("stdout", _) => stdout += &format!("{value}\n"),
             ("exit", [code]) => exit = code.parse().map_err(|_| line.to_owned())?,
-            ("original", _) => {}
+            ("original" | "options", _) => {}
             ("expect", _) => return Err(line.to_owned()),
             _ => break,
         }
@@ -81,6 +83,12 @@ fn expected(text: &str) -> Result<Expected, String> {
         (false, false) => Ok(Expected::Rejected(errors)),
         _ => Err("either accepted or rejected".to_owned()),
     }
+}
+
+/// The options at the top of a program.
+fn options(text: &str) -> Vec<String> {
+    let lines = text.lines().map_while(|line| line.strip_prefix("// "));
+    lines.filter_map(|line| line.strip_prefix("options: ")).flat_map(str::split_whitespace).map(str::to_owned).collect()
 }
 
 /// All programs, in the order of their names.
@@ -95,7 +103,7 @@ fn programs() -> Vec<Program> {
             let name = path.strip_prefix(folder()).expect("it is in there").with_extension("").display().to_string();
             let text = fs::read_to_string(&path).expect("programs are text");
             let expected = expected(&text).unwrap_or_else(|problem| panic!("{name}: {problem}"));
-            programs.push(Program { path, name, expected });
+            programs.push(Program { path, name, expected, options: options(&text) });
         }
     }
     programs.sort_by(|a, b| a.name.cmp(&b.name));
@@ -157,8 +165,10 @@ fn judge(program: &Program) -> Result<BTreeSet<ErrorAt>, String> {
     match &program.expected {
         Expected::Accepted { stdout, exit } => {
             let binary = scratch.path().join("program");
-            let built =
-                finish(cyc().arg("build").arg("--plain").arg("-o").arg(&binary).arg(&program.path), scratch.path());
+            let built = finish(
+                cyc().arg("build").arg("--plain").args(&program.options).arg("-o").arg(&binary).arg(&program.path),
+                scratch.path(),
+            );
             if built.exit != Some(0) {
                 return Err(format!("not compiled ({:?}): {}", built.exit, built.stderr));
             }
@@ -172,7 +182,8 @@ fn judge(program: &Program) -> Result<BTreeSet<ErrorAt>, String> {
             Ok(BTreeSet::new())
         }
         Expected::Rejected(wanted) => {
-            let checked = finish(cyc().arg("check").arg("--json").arg(&program.path), scratch.path());
+            let checked =
+                finish(cyc().arg("check").arg("--json").args(&program.options).arg(&program.path), scratch.path());
             let found = errors(&checked.stderr, &program.path);
             let lines = |errors: &BTreeSet<ErrorAt>| errors.iter().map(|error| error.line).collect::<BTreeSet<_>>();
             let codes_agree =

@@ -104,7 +104,7 @@ impl Checker<'_> {
         let args = match self.types.get(ty) {
             TyKind::Aggregate(other, args) if *other == id => args.clone(),
             _ => {
-                let args: Vec<Ty> = params.iter().map(|&param| self.fresh_for(param)).collect();
+                let args: Vec<Ty> = params.iter().map(|&param| self.unknown_for(param)).collect();
                 let aggregate = self.make(TyKind::Aggregate(id, args.clone()));
                 self.expect_pattern_type(ty, aggregate, span);
                 args
@@ -232,6 +232,7 @@ impl Checker<'_> {
                 None => (info.name, span),
             };
             let var = self.types.new_var(TyVarInfo { name, level, span, ..info });
+            self.types.set_place(var, self.types.is_place(hidden));
             if index < types.len() {
                 self.bind_tyvar(name, var);
                 out.tyvars.push((name, var));

@@ -80,11 +80,14 @@ impl Checker<'_> {
         } else if let Some(body) = &aggregate.body {
             self.declarations.aggregates[id.0 as usize].params.clone_from(&params);
             self.reading.being_defined.push(id);
-            let body = self.aggregate_body_in_c(id, body, aggregate, &mut params, known.is_some());
+            let mut body = self.aggregate_body_in_c(id, body, aggregate, &mut params, known.is_some());
             self.reading.being_defined.pop();
             // What C writes has a size.
             self.settle(&params, if self.in_c_include { AnyKind::BecomesBoxed } else { AnyKind::Stays });
             self.settle(&body.existentials, AnyKind::Stays);
+            for field in &mut body.fields {
+                field.ty = self.with_known_kinds(field.ty);
+            }
             let attributes = self.plain_attributes(&aggregate.attributes, None, Owner::Aggregate);
             if aggregate.is_tagged && !aggregate.is_union {
                 self.error(Code::BadAttribute, span, "only a union can be `@tagged`");

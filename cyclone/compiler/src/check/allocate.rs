@@ -24,11 +24,13 @@ impl Checker<'_> {
             ast::Place::Qualified(qualifier, handle) => (handle.as_ref(), Some(qualifier)),
         };
         let mut region_ty = self.make(TyKind::Heap);
+        let mut by_handle = None;
         let region = region.map(|handle| {
             let value = self.value(handle, None);
             match self.types.get(value.ty) {
-                TyKind::RegionHandle(region) => {
-                    region_ty = *region;
+                TyKind::RegionHandle(of) => {
+                    let of = *of;
+                    (region_ty, by_handle) = self.place_of_handle(of);
                     self.access(region_ty, handle.span);
                 }
                 TyKind::Error => region_ty = value.ty,
@@ -40,8 +42,9 @@ impl Checker<'_> {
             Box::new(value)
         });
         let aliasable = self.make(TyKind::Aqual(Alias::Aliasable));
-        let aqual = match qualifier {
-            Some(handle) => {
+        let aqual = match (qualifier, by_handle) {
+            (None, Some(aqual)) => aqual,
+            (Some(handle), _) => {
                 let value = self.value(handle, None);
                 match self.types.get(value.ty) {
                     TyKind::AqualHandle(aqual) => *aqual,
@@ -54,7 +57,7 @@ impl Checker<'_> {
                     }
                 }
             }
-            None => match wanted.map(|wanted| self.types.get(wanted.aqual)) {
+            (None, None) => match wanted.map(|wanted| self.types.get(wanted.aqual)) {
                 Some(TyKind::Aqual(Alias::Unique)) => self.make(TyKind::Aqual(Alias::Unique)),
                 _ => aliasable,
             },

@@ -73,6 +73,8 @@ impl Checker<'_> {
         for attribute in attributes {
             self.read_fn_attribute(attribute, function);
         }
+        let kept = &function.attributes.noconsume;
+        function.attributes.consume.retain(|param| !kept.contains(param));
     }
 
     /// A variable, member or parameter that is a pointer to a function: attributes of functions are about that function.

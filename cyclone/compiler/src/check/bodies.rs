@@ -48,7 +48,12 @@ impl Checker<'_> {
             ..Body::new(function.result, region, outside)
         });
         let params = self.bind_params(definition, &function, region, around.map_or(&[], |around| around.captures));
-        let body = self.function_block(&definition.body);
+        let body = match &definition.ty.kind {
+            ast::TypeKind::Function(written) if !written.contracts.is_empty() => {
+                self.contracted_block(written, function.result, &definition.body)
+            }
+            _ => self.function_block(&definition.body),
+        };
         if around.is_none() {
             self.types.settle_since(mark);
             self.decide_pending();

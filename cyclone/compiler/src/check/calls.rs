@@ -118,6 +118,7 @@ impl Checker<'_> {
             let _ = self.try_unify(function.result, expected);
         }
         let args = self.arguments(&function, arguments, lending, span);
+        self.check_requirements(&callee, &args.values, span);
         let format = function.attributes.format;
         let wanted = self.format_types(&function, &args.values, span);
         let mut values = args.values;
@@ -312,11 +313,10 @@ impl Checker<'_> {
             let value = match self.lend(value, param.ty) {
                 Ok((value, region)) => {
                     result.lent.push(region);
-                    value
+                    self.lent_as(region, |checker| checker.coerce(value, param.ty, argument.span))
                 }
-                Err(value) => value,
+                Err(value) => self.coerce(value, param.ty, argument.span),
             };
-            let value = self.coerce(value, param.ty, argument.span);
             self.check_consumed(&value);
             result.values.push(value);
         }

@@ -134,8 +134,11 @@ impl Checker<'_> {
             {
                 Ok(wrap(Coercion::PointerToInt, value, to))
             }
-            (TyKind::RegionHandle(a), TyKind::RegionHandle(b)) => match self.region_fits(a, b) {
+            (TyKind::RegionHandle(a), TyKind::RegionHandle(b)) => match self.handle_fits(a, b) {
                 true => Ok(wrap(Coercion::Same, value, to)),
+                false if self.split_region(a).1.is_some() => {
+                    refused(value, from, to, "pointers into this region may not be copied freely")
+                }
                 false => refused(value, from, to, "the region may end before the other"),
             },
             _ if self.subtype(from, to) => Ok(wrap(Coercion::Same, value, to)),
@@ -414,7 +417,7 @@ impl Checker<'_> {
             (TyKind::Pointer(a), TyKind::Pointer(b)) => self.pointer_subtype(&a, &b, depth - 1),
             (TyKind::Function(a), TyKind::Function(b)) => self.function_subtype(&a, &b, depth - 1),
             (TyKind::Enum(_), TyKind::Enum(_)) => false,
-            (TyKind::RegionHandle(a), TyKind::RegionHandle(b)) => self.effect_included(a, b),
+            (TyKind::RegionHandle(a), TyKind::RegionHandle(b)) => self.handle_fits(a, b),
             _ => false,
         };
         if !holds {
@@ -437,9 +440,10 @@ impl Checker<'_> {
             && (self.try_unify(a.nullable, b.nullable).is_ok() || self.is_false(a.nullable))
             && (self.try_unify(a.zeroterm, b.zeroterm).is_ok() || self.is_true(a.zeroterm) && !fat)
             && (self.try_unify(a.autoreleased, b.autoreleased).is_ok() || self.is_true(a.autoreleased))
-            && (self.try_unify(a.aqual, b.aqual).is_ok()
-                || matches!(self.types.get(b.aqual), TyKind::Aqual(Alias::Restricted)))
-            && self.region_fits(a.region, b.region)
+            && (self.lent_below(a, b)
+                || (self.try_unify(a.aqual, b.aqual).is_ok()
+                    || matches!(self.types.get(b.aqual), TyKind::Aqual(Alias::Restricted)))
+                    && self.region_fits(a.region, b.region))
             && (self.try_unify(a.target, b.target).is_ok()
                 || self.same_bits(a.target, b.target)
                 || self.function_targets(a.target, b.target, depth)
@@ -463,7 +467,9 @@ impl Checker<'_> {
         }
         let mut map = Substitution::default();
         for (&ours, &theirs) in a.type_params.iter().zip(&b.type_params) {
-            if self.types.var(ours).kind != self.types.var(theirs).kind {
+            if self.types.var(ours).kind != self.types.var(theirs).kind
+                || self.types.is_place(ours) != self.types.is_place(theirs)
+            {
                 return false;
             }
             map.insert(theirs, self.make(TyKind::Var(ours)));

@@ -160,6 +160,7 @@ impl Checker<'_> {
             }
             ExprKind::Name(path) => match self.lookup_value(path)? {
                 Value::EnumConst(_, value) => Number::int(i128::from(value)),
+                Value::Number(value) if i32::try_from(value).is_ok() => Number::int(value),
                 _ => return None,
             },
             ExprKind::Unary(op, operand) => {

@@ -155,6 +155,13 @@ impl Checker<'_> {
             self.declarations.datatypes[id.0 as usize].is_complete = !is_extensible;
         }
         self.settle(&params, AnyKind::Stays);
+        for at in 0..self.declarations.datatype(id).constructors.len() {
+            for of in 0..self.declarations.datatype(id).constructors[at].params.len() {
+                let ty = self.declarations.datatype(id).constructors[at].params[of].ty;
+                let ty = self.with_known_kinds(ty);
+                self.declarations.datatypes[id.0 as usize].constructors[at].params[of].ty = ty;
+            }
+        }
         self.pop_scope();
         self.take_back(aside);
         id

@@ -176,6 +176,7 @@ impl Checker<'_> {
             }
         };
         self.settle(&params, AnyKind::Stays);
+        let ty = self.with_known_kinds(ty);
         self.pop_scope();
         let typedef = Typedef { name: self.names.qualified(name), params, ty, quals, span: declarator.name.span };
         let path = ast::Path { qualifier: Vec::new(), name, span: declarator.name.span };
@@ -255,6 +256,12 @@ impl Checker<'_> {
             span,
         };
         let id = self.add_global(name, global);
+        if let ast::TypeKind::Function(written) = &declarator.ty.kind
+            && !written.contracts.is_empty()
+            && let TyKind::Function(function) = self.types.get(ty).clone()
+        {
+            self.declare_contracts(id, written, &function);
+        }
         if let Some(init) = &declarator.init {
             if is_function {
                 self.error(Code::WrongType, init.span, "a function has no initial value");
@@ -371,6 +378,9 @@ impl Checker<'_> {
             let uses = self.globals_named_in(&text);
             self.c_bodies.push(CBody { global, params, text, uses });
             return;
+        }
+        if let ast::TypeKind::Function(written) = &definition.ty.kind {
+            self.note_requirements(global, written);
         }
         self.function_body(definition, global, name, None);
     }

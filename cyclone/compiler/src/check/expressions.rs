@@ -193,6 +193,10 @@ impl Checker<'_> {
                 let ty = body.locals[id.0 as usize].ty;
                 Expr { kind: ExprKind::Local(id), ty, span }
             }
+            Some(Value::Number(value)) => {
+                let ty = self.int();
+                Expr { kind: ExprKind::Int(value), ty, span }
+            }
             Some(Value::Captured(id)) => self.captured(id, span),
             Some(Value::Global(id)) => {
                 let global = &mut self.declarations.globals[id.0 as usize];

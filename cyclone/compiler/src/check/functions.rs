@@ -4,14 +4,16 @@
 //! inside of the function types among its parameters. Its effect, unless written, is all regions in it; the heap is part of every
 //! effect.
 
+use super::Checker;
 use super::types::{Position, constant_alias};
 use super::variables::{AnyKind, Prototype};
-use super::{Checker, Dialect};
 use crate::ast::{self, Quals};
 use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::symbol::Symbol;
-use crate::types::{Alias, Constraint, FnAttributes, Function, Kind, Member, Pointer, Ty, TyKind, TyVar, VarArgs};
+use crate::types::{
+    Alias, Constraint, FnAttributes, Function, Kind, Member, Pointer, Substitution, Ty, TyKind, TyVar, VarArgs,
+};
 
 impl Checker<'_> {
     /// The type of a declared function: binds what is not bound.
@@ -25,6 +27,10 @@ impl Checker<'_> {
             out.type_params.extend(prototype.vars);
         }
         self.take_back(aside);
+        if self.is_old() {
+            out = self.types.substitute_function(&out, &Substitution::default());
+            self.consume_by_default(&mut out);
+        }
         out
     }
 
@@ -67,7 +73,7 @@ impl Checker<'_> {
             attributes: FnAttributes::default(),
         };
         self.read_fn_attributes(function.attributes.iter().chain(attributes), &mut out);
-        if self.dialect == Dialect::Paper && !self.of_present_dialect {
+        if self.is_old() {
             self.consume_by_default(&mut out);
         }
         self.reading.tags.truncate(tags);

@@ -14,6 +14,7 @@
 //! | `overrides` | `cyclone_override`: better types for what C declares |
 //! | [`agree`] | several declarations of one name |
 //! | [`bodies`] | bodies of functions, and declarations in them |
+//! | `contracts` | `@requires` and its like |
 //! | `nested` | functions inside functions |
 //! | [`aggregates`] | structures and unions |
 //! | [`datatypes`] | enumerations and datatypes |
@@ -59,6 +60,7 @@ pub mod coerce;
 pub mod comprehensions;
 pub mod constant;
 mod constness;
+mod contracts;
 pub mod datatypes;
 pub mod declare;
 pub mod effects;
@@ -76,6 +78,7 @@ pub mod operators;
 mod overrides;
 pub mod owning;
 pub mod patterns;
+mod places;
 pub mod regions;
 pub mod statements;
 mod subsets;
@@ -125,8 +128,10 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         body: None,
         extents: HashMap::default(),
         assumed: Vec::new(),
+        lent: None,
         tail: None,
         words: words::Words::default(),
+        requirements: HashMap::default(),
         nested: HashMap::default(),
         used_captures: HashSet::default(),
         subsets: Vec::new(),
@@ -159,6 +164,8 @@ pub struct Checker<'a> {
     pub functions: Vec<Function>,
     /// Where generic code takes steps of a word.
     pub words: words::Words,
+    /// What functions ask of their callers.
+    requirements: HashMap<GlobalId, Vec<contracts::Requirement>>,
     /// The functions inside functions, and what they may use of those.
     nested: HashMap<GlobalId, Vec<nested::Capture>>,
     /// The hidden parameters that were used in the bodies being checked.
@@ -189,6 +196,8 @@ pub struct Checker<'a> {
     extents: HashMap<TyVar, extents::Extent>,
     /// What is being compared: see [`coerce`].
     assumed: Vec<(Ty, Ty)>,
+    /// The region of the alias that is being made: owned pointers that can only be looked at belong to it too.
+    lent: Option<TyVar>,
     /// The value that the block being checked ends with, in a statement expression.
     tail: Option<statements::Tail>,
 }
@@ -220,6 +229,8 @@ pub struct Body {
     pub fallthru: Vec<Option<switch::NextClause>>,
     /// The regions declared around, innermost last: what `` `C `` is for a function called here.
     pub lexical: Vec<Ty>,
+    /// What its `@ensures` say.
+    promises: contracts::Promises,
     /// How many calls were typed a second time: see [`calls`].
     pub retries: u32,
 }
@@ -240,6 +251,7 @@ impl Body {
             pending: Vec::new(),
             fallthru: Vec::new(),
             lexical: Vec::new(),
+            promises: contracts::Promises::default(),
             retries: 0,
         }
     }

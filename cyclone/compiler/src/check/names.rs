@@ -24,6 +24,8 @@ pub enum Value {
     Global(GlobalId),
     /// A variable of the function around this one, by the hidden parameter that leads to it.
     Captured(LocalId),
+    /// The constant that an argument is, in a condition about it.
+    Number(i128),
     /// A constant of an enumeration, with its value.
     EnumConst(EnumId, i64),
     /// A constructor of a datatype, by index.

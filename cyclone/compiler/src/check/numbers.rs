@@ -54,7 +54,7 @@ impl Checker<'_> {
         Pointer {
             target: self.types.fresh_bounded(Kind::Any, level, Alias::Restricted),
             quals: Quals::default(),
-            region: self.fresh(Kind::Effect),
+            region: self.types.fresh_bounded(Kind::Effect, level, Alias::Restricted),
             aqual: self.types.fresh_bounded(Kind::Aqual, level, Alias::Restricted),
             nullable: self.fresh(Kind::Bool),
             bound: self.fresh(Kind::Bound),

@@ -4,7 +4,7 @@ use super::Checker;
 use crate::diagnostics::Code;
 use crate::ownership;
 use crate::tree::Expr;
-use crate::types::{Alias, Kind, Ty, TyKind};
+use crate::types::{Alias, Kind, Pointer, Ty, TyKind, TyVar};
 
 impl Checker<'_> {
     /// Whether copying a value of this type consumes it.
@@ -27,6 +27,26 @@ impl Checker<'_> {
             // An unbound variable whose bound admits it takes it.
             let _ = self.try_unify(aqual, aliasable);
         }
+    }
+
+    /// Compares types while the owned pointers of what is looked at count as aliases in this region.
+    pub(super) fn lent_as<T>(&mut self, region: TyVar, compare: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.lent.replace(region);
+        let out = compare(self);
+        self.lent = before;
+        out
+    }
+
+    /// Whether an owned pointer into the heap, below an alias, is wanted as one into the alias's region. It is asked for only where the pointer itself
+    /// is constant: nothing can be stored in its place, which gets its owner back when the alias ends.
+    pub(super) fn lent_below(&mut self, have: &Pointer, want: &Pointer) -> bool {
+        let Some(region) = self.lent else { return false };
+        let owned = !matches!(self.types.get(have.aqual), TyKind::Evar(_))
+            && self.types.alias_bound(have.aqual) != Alias::Aliasable
+            && matches!(self.types.get(have.region), TyKind::Heap);
+        let aliasable = self.make(TyKind::Aqual(Alias::Aliasable));
+        let region = self.make(TyKind::Var(region));
+        owned && self.try_unify(want.aqual, aliasable).is_ok() && self.try_unify(want.region, region).is_ok()
     }
 
     /// A value is copied out of its place: reports if that would make a second owner.

@@ -432,7 +432,7 @@ impl Checker<'_> {
             TyKind::Datatype(other, args) if *other == id => args.clone(),
             TyKind::Constructor(other, at, args) if (*other, *at) == (id, index) => args.clone(),
             _ => {
-                let args: Vec<Ty> = params.iter().map(|&param| self.fresh_for(param)).collect();
+                let args: Vec<Ty> = params.iter().map(|&param| self.unknown_for(param)).collect();
                 let datatype = self.make(TyKind::Datatype(id, args.clone()));
                 self.expect_pattern_type(ty, datatype, span);
                 args
@@ -453,13 +453,6 @@ impl Checker<'_> {
             matched.push((at, self.sub_pattern(part, member.ty, below, out)));
         }
         PatternKind::Constructor(id, index, matched)
-    }
-
-    /// An inference variable for what a type variable becomes.
-    pub(super) fn fresh_for(&mut self, var: TyVar) -> Ty {
-        let TyVarInfo { kind, alias, .. } = *self.types.var(var);
-        let level = self.level();
-        self.types.fresh_bounded(kind, level, alias)
     }
 
     /// ``alias<`r> T x``.
@@ -486,23 +479,31 @@ impl Checker<'_> {
         let (wanted, _) = self.read_type(target, Position::Body);
         out.tyvars.push((region.name, var));
         out.regions.push(var);
-        let wanted = self.in_alias_region(wanted, ty, var);
+        let wanted = match (&target.kind, self.types.get(ty).clone()) {
+            (ast::TypeKind::Infer(_), TyKind::Pointer(pointer)) => self.alias_of(&pointer, var),
+            _ => self.in_alias_region(wanted, ty, var),
+        };
         let local = self.add_local(name, wanted, out);
         if way.in_datatype {
             self.error(Code::BadPattern, span, "what a datatype's value carries cannot be aliased");
         } else if let TyKind::Pointer(pointer) = self.types.get(ty).clone()
             && matches!(self.types.get(wanted), TyKind::Pointer(_))
         {
-            let region = self.make(TyKind::Var(var));
-            let aqual = self.make(TyKind::Aqual(Alias::Aliasable));
-            let alias = self.make(TyKind::Pointer(Pointer { region, aqual, ..pointer }));
-            if !self.subtype(alias, wanted) {
+            let alias = self.alias_of(&pointer, var);
+            if !self.lent_as(var, |checker| checker.subtype(alias, wanted)) {
                 out.converted = Some(alias);
             }
         } else {
             self.error(Code::BadPattern, span, "an alias is made of a pointer, as a pointer");
         }
         PatternKind::Alias(local, var)
+    }
+
+    /// The type of an alias of a pointer.
+    fn alias_of(&mut self, pointer: &Pointer, var: TyVar) -> Ty {
+        let region = self.make(TyKind::Var(var));
+        let aqual = self.make(TyKind::Aqual(Alias::Aliasable));
+        self.make(TyKind::Pointer(Pointer { region, aqual, ..pointer.clone() }))
     }
 
     /// An alias of which the written type has the region of the original (a typedef's default) has the alias's own all the same.

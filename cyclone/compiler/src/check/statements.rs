@@ -310,7 +310,7 @@ impl Checker<'_> {
         }
         let nothing = matches!(self.types.get(result), TyKind::Void);
         match value {
-            None if nothing || matches!(self.types.get(result), TyKind::Error) => StmtKind::Return(None),
+            None if nothing || matches!(self.types.get(result), TyKind::Error) => self.tested_return(None, span),
             None => {
                 let shown = self.show(result);
                 let message = format!("the function returns a value of type `{shown}`");
@@ -331,7 +331,7 @@ impl Checker<'_> {
                 }
                 let typed = self.coerce(typed, result, value.span);
                 self.check_consumed(&typed);
-                StmtKind::Return(Some(typed))
+                self.tested_return(Some(typed), span)
             }
         }
     }

@@ -167,7 +167,7 @@ impl Checker<'_> {
 }
 
 /// The part of a condition that does more than compute.
-fn beyond_computing(expr: &Expr) -> Option<&Expr> {
+pub(super) fn beyond_computing(expr: &Expr) -> Option<&Expr> {
     match &expr.kind {
         ExprKind::Error
         | ExprKind::Int(_)

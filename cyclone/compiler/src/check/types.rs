@@ -33,7 +33,7 @@ impl Checker<'_> {
     /// A set of regions.
     pub fn read_effect(&mut self, ty: &ast::Type, position: Position) -> Ty {
         let (effect, _) = self.read(ty, Kind::Effect, position);
-        if let TyKind::Owned(_) = self.types.get(effect) {
+        if let TyKind::Place(..) = self.types.get(effect) {
             let message = "`U` and `RC` are no regions here; write an alias qualifier instead";
             self.error(Code::WrongKind, ty.span, message);
         }
@@ -110,7 +110,7 @@ impl Checker<'_> {
                 TyKind::Tuple(members)
             }
             TypeKind::RegionHandle(region) => TyKind::RegionHandle(match region {
-                Some(region) => self.read_effect(region, position),
+                Some(region) => self.read_handle(region, position),
                 None => self.unwritten(Kind::Effect, Alias::Aliasable, position, ty.span),
             }),
             TypeKind::TagHandle(number) => TyKind::TagHandle(match number {
@@ -226,10 +226,22 @@ impl Checker<'_> {
             self.error(Code::WrongArguments, span, message);
         }
         let mut out = Vec::with_capacity(params.len());
+        // The qualifier that an argument for a region brings for the parameter after it.
+        let mut by_region = None;
         for (at, &param) in params.iter().enumerate() {
             let (kind, alias) = (self.types.var(param).kind, self.types.var(param).alias);
-            let Some(arg) = args.get(at) else {
-                out.push(self.unwritten(kind, alias, position, span));
+            let written =
+                args.get(at).filter(|arg| !matches!(arg.kind, TypeKind::Infer(_)) || !self.types.is_place(param));
+            let Some(arg) = written else {
+                let unwritten = match (kind, by_region.take()) {
+                    (Kind::Aqual, Some(aqual)) => aqual,
+                    _ if position == Position::Body && self.types.is_place(param) => {
+                        let level = self.level() + self.reading.depth;
+                        self.types.fresh_for(param, level)
+                    }
+                    _ => self.unwritten(kind, alias, position, span),
+                };
+                out.push(unwritten);
                 continue;
             };
             // A type used inside of its own definition, before the kinds of its parameters are known.
@@ -240,7 +252,12 @@ impl Checker<'_> {
                 out.push(self.make(TyKind::Var(param)));
                 continue;
             }
-            let (ty, _) = self.read(arg, kind, position);
+            let (mut ty, _) = self.read(arg, kind, position);
+            let next = params.get(at + 1).map(|&next| self.types.var(next).kind);
+            if kind == Kind::Effect && next == Some(Kind::Aqual) && args.len() == at + 1 && !self.types.is_place(param)
+            {
+                (ty, by_region) = self.split_region(ty);
+            }
             if matches!(kind, Kind::Any | Kind::Memory | Kind::Boxed | Kind::Aqual) {
                 self.check_alias_bound(alias, ty, arg.span);
             }
@@ -274,7 +291,7 @@ impl Checker<'_> {
                 }
                 None => self.read_effect(effect, position),
             },
-            None => self.unwritten(Kind::Effect, Alias::Aliasable, position, pointer.target.span),
+            None => self.unwritten(Kind::Effect, Alias::Restricted, position, pointer.target.span),
         };
         let mut fat = pointer.sigil == Sigil::Question;
         let mut nullable = pointer.sigil != Sigil::At;
@@ -292,6 +309,7 @@ impl Checker<'_> {
                 PointerQual::Aqual(written) => aqual = Some(self.read_aqual(written, position)),
             }
         }
+        let aqual = aqual.or_else(|| self.aqual_by_region(region));
         let aqual =
             aqual.unwrap_or_else(|| self.unwritten(Kind::Aqual, Alias::Restricted, position, pointer.target.span));
         let bound = if fat {

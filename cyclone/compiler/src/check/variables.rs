@@ -74,13 +74,14 @@ impl Checker<'_> {
             "T" => Some(Alias::Restricted),
             "U" => Some(Alias::Unique),
             "C" => Some(Alias::Refcnt),
+            "" if self.is_old() => Some(Alias::Aliasable),
             _ => None,
         };
         let known = match letter {
             "A" => Some((Kind::Any, alias)),
             "M" => Some((Kind::Memory, alias)),
             "B" => Some((Kind::Boxed, alias)),
-            "R" | "E" => Some((Kind::Effect, None)),
+            "R" | "E" => Some((Kind::Effect, alias.filter(|_| self.is_old()))),
             "I" if prefix.is_empty() => Some((Kind::Int, None)),
             "Q" if prefix.is_empty() => Some((Kind::Aqual, None)),
             _ => None,
@@ -105,8 +106,8 @@ impl Checker<'_> {
                 let current = self.current_region;
                 return self.make(TyKind::Var(current));
             }
-            "`U" => return self.make(TyKind::Owned(Alias::Unique)),
-            "`RC" => return self.make(TyKind::Owned(Alias::Refcnt)),
+            "`U" => return self.owned_word(Alias::Unique, want),
+            "`RC" => return self.owned_word(Alias::Refcnt, want),
             _ => {}
         }
         let in_prototype =
@@ -123,6 +124,16 @@ impl Checker<'_> {
         self.note_written(id, var);
         self.note_use(id, want, var.span);
         self.make(TyKind::Var(id))
+    }
+
+    /// `` `U `` or `` `RC ``: a region with its qualifier, or the qualifier alone.
+    fn owned_word(&mut self, alias: Alias, want: Kind) -> Ty {
+        let aqual = self.make(TyKind::Aqual(alias));
+        if want == Kind::Aqual {
+            return aqual;
+        }
+        let heap = self.make(TyKind::Heap);
+        self.make(TyKind::Place(heap, aqual))
     }
 
     fn binds_implicitly(&self) -> bool {
@@ -197,6 +208,7 @@ impl Checker<'_> {
             if let Some(alias) = alias {
                 self.types.var_mut(id).alias = alias;
             }
+            self.note_place(id);
         }
         if let Some(alias) = var.aqual.as_ref().map(|aqual| constant_alias(aqual).unwrap_or(Alias::Restricted)) {
             self.types.var_mut(id).alias = alias;
@@ -236,6 +248,7 @@ impl Checker<'_> {
                     info.kind = Kind::Boxed;
                 }
             }
+            self.note_place(var);
         }
     }
 

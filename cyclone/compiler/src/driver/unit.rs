@@ -180,6 +180,9 @@ pub fn c_compiler(options: &Options) -> OsString {
 pub fn preprocessor_arguments(options: &Options) -> Result<Vec<OsString>, String> {
     let mut arguments: Vec<OsString> =
         ["-x", "c", "-w", "-nostdinc", "-D__CYCLONE__", "-U__GNUC__", "-Ulinux", "-Uunix"].map(OsString::from).into();
+    if options.dialect == check::Dialect::Paper {
+        arguments.push("-D__CYCLONE_COMPAT__=8".into());
+    }
     arguments.extend(options.preprocessor.iter().cloned());
     if options.own_headers {
         let library = match &options.library {

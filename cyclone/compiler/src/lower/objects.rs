@@ -454,6 +454,9 @@ impl<'p> Body<'_, 'p> {
         let qualifier = match program.types.get(allocation.aqual) {
             TyKind::Aqual(Alias::Unique) => Some("_cyc_unique".to_owned()),
             TyKind::Aqual(Alias::Refcnt) => Some("_cyc_refcnt".to_owned()),
+            TyKind::AqualsOf(of) if matches!(program.types.get(*of), TyKind::Var(var) if program.types.is_place(*var)) => {
+                handle.map(|handle| format!("_cyc_qualifier_of({handle})"))
+            }
             TyKind::Var(var) => match self.holder(*var) {
                 Some(local) => Some(self.captured(|body| body.push_local(local))),
                 None => {

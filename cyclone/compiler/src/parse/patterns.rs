@@ -1,7 +1,7 @@
 //! Patterns, and the constants that may stand in their place after `case`.
 
 use super::{Parsed, Parser};
-use crate::ast::{Expr, ExprKind, FieldPattern, Pattern, PatternKind};
+use crate::ast::{Expr, ExprKind, FieldPattern, Pattern, PatternKind, Type, TypeKind};
 use crate::lex::Tok;
 use crate::source::Span;
 
@@ -115,7 +115,7 @@ impl Parser<'_> {
         Ok(PatternKind::Name(path))
     }
 
-    /// ``x<`n>``, `x<_>`, ``alias<`r> T x``.
+    /// ``x<`n>``, `x<_>`, ``alias<`r> T x``, ``alias<`r> x``.
     fn tag_or_alias(&mut self) -> Parsed<PatternKind> {
         let name = self.ident()?;
         self.bump();
@@ -128,7 +128,11 @@ impl Parser<'_> {
         if !self.begins_type(0) && !self.is_name() {
             return Ok(PatternKind::Tag(name, Some(var)));
         }
-        let ty = Box::new(self.type_name()?);
+        let ty = match self.kind_at(1) {
+            // Without a type: it is that of the value.
+            Tok::Assign => Box::new(Type::new(TypeKind::Infer(None), self.span())),
+            _ => Box::new(self.type_name()?),
+        };
         let bound = self.ident()?;
         Ok(PatternKind::Alias(name, var, ty, bound))
     }

@@ -1,7 +1,7 @@
 //! Statements. Inside a block parsing resumes at the next statement after an error.
 
 use super::{Parsed, Parser, items::DeclarationOrFunction};
-use crate::ast::{Block, Clause, Expr, ExprKind, For, Pattern, RegionDecl, Stmt, StmtKind};
+use crate::ast::{Block, Clause, Expr, ExprKind, For, Pattern, PatternKind, RegionDecl, Stmt, StmtKind, TypeKind};
 use crate::lex::Tok;
 use crate::source::Span;
 
@@ -85,17 +85,25 @@ impl Parser<'_> {
             }
             return Ok(self.made_statement(start, StmtKind::LetNames(names)));
         }
-        let pattern = self.pattern()?;
+        let mut pattern = self.pattern()?;
         self.expect(Tok::Assign)?;
-        let value = self.initializer()?;
+        let mut value = self.initializer()?;
         self.expect(Tok::Semi)?;
+        // A cast says the type of an alias that has none, and of which the value is what is cast.
+        if let PatternKind::Alias(_, _, ty, _) = &mut pattern.kind
+            && matches!(ty.kind, TypeKind::Infer(None))
+            && let ExprKind::Cast(to, inner) = &mut value.kind
+        {
+            std::mem::swap(ty, to);
+            let inner = std::mem::replace(&mut **inner, Expr { kind: ExprKind::Null, span: start });
+            value = inner;
+        }
         self.declare_pattern(&pattern);
         Ok(self.made_statement(start, StmtKind::Let(Box::new(pattern), value)))
     }
 
     /// The names that a pattern binds at its top hide types; deeper ones hardly ever have a type's name.
     fn declare_pattern(&mut self, pattern: &Pattern) {
-        use crate::ast::PatternKind;
         match &pattern.kind {
             PatternKind::Name(path) if path.qualifier.is_empty() => self.declare_variable(path.name),
             PatternKind::As(name, _) | PatternKind::Reference(name, _) | PatternKind::Alias(.., name) => {

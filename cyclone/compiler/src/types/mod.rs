@@ -24,7 +24,7 @@ pub mod settle;
 pub mod unify;
 
 use crate::ast::{FloatSize, IntSize};
-use crate::hash::HashMap;
+use crate::hash::{HashMap, HashSet};
 use crate::source::Span;
 use crate::symbol::Symbol;
 use hashbrown::HashTable;
@@ -266,9 +266,10 @@ pub enum TyKind {
 
     /// `` `H ``.
     Heap,
-    /// `` `U `` and `` `RC `` as an argument for a region: where the parameter is a pointer's region, that pointer is one into the heap
-    /// with this alias qualifier. No pointer has it as its region.
-    Owned(Alias),
+    /// A region together with the alias qualifier of the pointers into it: an argument where a parameter of kind `TR` is wanted, and what
+    /// `` `U `` and `` `RC `` are (the heap, with a qualifier). Where the parameter is a pointer's region, the pointer has both. No pointer
+    /// has it as its region.
+    Place(Ty, Ty),
     /// A set of regions: flat, sorted, without repetition, never of one element; empty is `{}`.
     Join(Vec<Ty>),
     /// ``regions(`a)``; of a known type it is replaced by the type's regions.
@@ -387,6 +388,8 @@ pub struct Types {
     evars: Vec<EvarInfo>,
     vars: Vec<TyVarInfo>,
     undo: Vec<Undo>,
+    /// Variables of 0.8's kinds `TR` and `UR`: a pointer into such a region has the qualifier that goes with it.
+    places: HashSet<TyVar>,
     layouts: HashMap<AggregateId, layout::Layout>,
     /// See [`Types::forget_constraints`].
     is_unconstrained: bool,
@@ -417,7 +420,11 @@ impl Types {
         let settled = fixed
             || match &kind {
                 TyKind::Evar(_) | TyKind::SizeOf(_) | TyKind::Subset(..) => false,
-                TyKind::RegionsOf(of) | TyKind::AqualsOf(of) => matches!(self.terms[of.0 as usize], TyKind::Var(_)),
+                TyKind::RegionsOf(of) => matches!(self.terms[of.0 as usize], TyKind::Var(_)),
+                // Whether a region says how pointers may be aliased may become known later.
+                TyKind::AqualsOf(of) => {
+                    matches!(self.terms[of.0 as usize], TyKind::Var(var) if self.var(var).kind != Kind::Effect)
+                }
                 kind => children(kind).all(|child| self.settled[child.0 as usize]),
             };
         self.fixed.push(fixed);
@@ -473,9 +480,14 @@ impl Types {
         self.make(TyKind::Evar(evar))
     }
 
-    /// A new inference variable for a parameter of a generic function.
+    /// A new inference variable for a type parameter; a place is two of them.
     pub fn fresh_for(&mut self, param: TyVar, level: u32) -> Ty {
         let TyVarInfo { kind, alias, .. } = self.vars[param.0 as usize];
+        if self.is_place(param) {
+            let region = self.fresh_bounded(Kind::Effect, level, Alias::Restricted);
+            let aqual = self.fresh_bounded(Kind::Aqual, level, alias);
+            return self.make(TyKind::Place(region, aqual));
+        }
         let evar = Evar(self.evars.len() as u32);
         self.evars.push(EvarInfo { kind, level, binding: None, alias, stands_for: Some(param) });
         self.make(TyKind::Evar(evar))
@@ -500,6 +512,20 @@ impl Types {
     /// For the phase that infers kinds of type variables from their uses.
     pub fn var_mut(&mut self, var: TyVar) -> &mut TyVarInfo {
         &mut self.vars[var.0 as usize]
+    }
+
+    /// Whether a variable stands for a region together with the alias qualifier of the pointers into it.
+    pub fn is_place(&self, var: TyVar) -> bool {
+        self.places.contains(&var)
+    }
+
+    /// Says what [`Types::is_place`] answers.
+    pub fn set_place(&mut self, var: TyVar, is_place: bool) {
+        if is_place {
+            self.places.insert(var);
+        } else {
+            self.places.remove(&var);
+        }
     }
 
     /// The level of an unbound inference variable.
@@ -568,7 +594,7 @@ impl Types {
                         work.extend(self.regions(of));
                     }
                 }
-                TyKind::Owned(_) => set.push(self.make(TyKind::Heap)),
+                TyKind::Place(region, _) => work.push(*region),
                 TyKind::Opaque(name, kind, args) => {
                     let (name, kind, args) = (*name, *kind, args.clone());
                     let args = args.into_iter().map(|arg| self.resolve(arg)).collect();
@@ -613,7 +639,7 @@ impl Types {
                 Kind::Int | Kind::Aqual | Kind::Bool | Kind::Bound => {}
             },
             TyKind::Heap | TyKind::RegionsOf(_) | TyKind::Opaque(_, Kind::Effect, _) => out.push(ty),
-            TyKind::Owned(_) => out.push(self.make(TyKind::Heap)),
+            TyKind::Place(region, _) => out.extend(self.regions(region)),
             TyKind::Join(parts) => out.extend(parts),
             TyKind::Pointer(pointer) => {
                 out.push(pointer.region);
@@ -670,7 +696,7 @@ impl Types {
                 TyKind::Fat => Kind::Memory,
                 _ => Kind::Boxed,
             },
-            TyKind::Heap | TyKind::Owned(_) | TyKind::Join(_) | TyKind::RegionsOf(_) => Kind::Effect,
+            TyKind::Heap | TyKind::Place(..) | TyKind::Join(_) | TyKind::RegionsOf(_) => Kind::Effect,
             TyKind::Aqual(_) | TyKind::AqualsOf(_) => Kind::Aqual,
             TyKind::True | TyKind::False => Kind::Bool,
             TyKind::Fat | TyKind::Thin(_) => Kind::Bound,
@@ -733,9 +759,11 @@ impl Types {
             zeroterm: self.rebuild(old.zeroterm, map),
             autoreleased: self.rebuild(old.autoreleased, map),
         };
-        if let TyKind::Owned(alias) = *self.get(pointer.region) {
-            pointer.region = self.make(TyKind::Heap);
-            pointer.aqual = self.make(TyKind::Aqual(alias));
+        // A pointer into a place points into its region and has its qualifier.
+        match *self.get(pointer.region) {
+            TyKind::Place(region, aqual) => (pointer.region, pointer.aqual) = (region, aqual),
+            TyKind::Var(var) if self.is_place(var) => pointer.aqual = self.aquals_of(pointer.region),
+            _ => {}
         }
         if pointer == *old { ty } else { self.make(TyKind::Pointer(pointer)) }
     }
@@ -791,6 +819,11 @@ impl Types {
                 let base = *base;
                 self.aquals_of(base)
             }
+            TyKind::Place(_, aqual) => *aqual,
+            TyKind::Var(var) if self.var(*var).kind == Kind::Effect && !self.is_place(*var) => {
+                self.make(TyKind::Aqual(Alias::Aliasable))
+            }
+            TyKind::Evar(evar) if self.evar_kind(*evar) == Kind::Effect => self.make(TyKind::Aqual(Alias::Aliasable)),
             TyKind::Var(var) if self.var(*var).kind != Kind::Aqual => self.make(TyKind::AqualsOf(ty)),
             TyKind::Evar(evar) if self.evar_kind(*evar) != Kind::Aqual => self.make(TyKind::AqualsOf(ty)),
             TyKind::Var(_) | TyKind::Evar(_) | TyKind::Aqual(_) | TyKind::AqualsOf(_) => ty,
@@ -854,6 +887,7 @@ fn child(kind: &TyKind, at: usize) -> Option<Ty> {
         | TyKind::SizeOf(of)
         | TyKind::Subset(_, of)
         | TyKind::Thin(of) => (at == 0).then_some(*of),
+        TyKind::Place(region, aqual) => [*region, *aqual].get(at).copied(),
         _ => None,
     }
 }
@@ -881,6 +915,7 @@ fn set_child(kind: &mut TyKind, at: usize, ty: Ty) {
         | TyKind::SizeOf(of)
         | TyKind::Subset(_, of)
         | TyKind::Thin(of) => *of = ty,
+        TyKind::Place(region, aqual) => *(if at == 0 { region } else { aqual }) = ty,
         _ => {}
     }
 }

@@ -71,8 +71,12 @@ impl Printer<'_> {
             TyKind::TagHandle(of) => format!("tag_t<{}>", self.show(*of)),
             TyKind::AqualHandle(of) => format!("aqual_t<{}>", self.show(*of)),
             TyKind::Heap => "`H".to_owned(),
-            TyKind::Owned(Alias::Refcnt) => "`RC".to_owned(),
-            TyKind::Owned(_) => "`U".to_owned(),
+            TyKind::Place(region, aqual) => match (self.types.get(*region), self.types.get(*aqual)) {
+                (TyKind::Heap, TyKind::Aqual(Alias::Unique)) => "`U".to_owned(),
+                (TyKind::Heap, TyKind::Aqual(Alias::Refcnt)) => "`RC".to_owned(),
+                (_, TyKind::Aqual(Alias::Aliasable)) => self.show(*region),
+                _ => format!("{} with {}", self.show(*region), self.show(*aqual)),
+            },
             TyKind::Join(parts) if parts.is_empty() => "{}".to_owned(),
             TyKind::Join(parts) => {
                 let parts: Vec<String> = parts.iter().map(|&part| self.show(part)).collect();
@@ -125,6 +129,8 @@ impl Printer<'_> {
             TyKind::Aqual(Alias::Unique) => text.push_str("\\U"),
             TyKind::Aqual(Alias::Refcnt) => text.push_str("\\RC"),
             TyKind::Aqual(Alias::Restricted) => text.push_str("\\T"),
+            // Its region says it.
+            TyKind::AqualsOf(of) if *of == pointer.region => {}
             _ => {
                 let _ = write!(text, "@aqual({})", self.show(pointer.aqual));
             }

@@ -49,6 +49,8 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
         _ => {}
     }
     match (types.get(left).clone(), types.get(right).clone()) {
+        (TyKind::Place(region, aqual), _) => unify_place(types, region, aqual, right),
+        (_, TyKind::Place(region, aqual)) => unify_place(types, region, aqual, left),
         (TyKind::Join(_) | TyKind::RegionsOf(_), _) | (_, TyKind::Join(_) | TyKind::RegionsOf(_)) => {
             unify_effects(types, left, right)
         }
@@ -119,6 +121,16 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
     }
 }
 
+/// A region with a qualifier, and another one or a mere region, which has aliasable pointers.
+fn unify_place(types: &mut Types, region: Ty, aqual: Ty, other: Ty) -> Outcome {
+    let (other_region, other_aqual) = match *types.get(other) {
+        TyKind::Place(region, aqual) => (region, aqual),
+        _ => (other, types.aquals_of(other)),
+    };
+    unify(types, aqual, other_aqual)?;
+    unify(types, region, other_region)
+}
+
 /// Arguments of two terms of one name. They are asked for one by one, for unifying one may bind what others have.
 fn unify_arguments(types: &mut Types, left: Ty, right: Ty, count: usize) -> Outcome {
     for at in 0..count {
@@ -175,6 +187,18 @@ fn assign(types: &mut Types, evar: Evar, left: Ty, right: Ty) -> Outcome {
             Kind::Boxed => "the type does not fit a register, as kind B asks",
             _ => "the kinds differ",
         });
+    }
+    // What may only be a mere region takes the region of a place, if its pointers are aliasable.
+    if let (TyKind::Place(region, aqual), Alias::Aliasable) = (types.get(right).clone(), alias) {
+        let aliasable = types.make(TyKind::Aqual(Alias::Aliasable));
+        unify(types, aqual, aliasable).or(differ("pointers into this region may not be copied freely"))?;
+        return unify(types, left, region);
+    }
+    if let TyKind::Var(var) = *types.get(right)
+        && types.is_place(var)
+        && alias == Alias::Aliasable
+    {
+        return differ("pointers into this region may not be copied freely");
     }
     if matches!(kind, Kind::Any | Kind::Memory | Kind::Boxed | Kind::Aqual) {
         let aqual = types.aquals_of(right);
@@ -270,7 +294,7 @@ fn unify_functions(types: &mut Types, a: &Function, b: &Function, left: Ty, righ
     }
     let mut map = Substitution::default();
     for (&ours, &theirs) in a.type_params.iter().zip(&b.type_params) {
-        if types.var(ours).kind != types.var(theirs).kind {
+        if types.var(ours).kind != types.var(theirs).kind || types.is_place(ours) != types.is_place(theirs) {
             return differ("the kinds of type parameters differ");
         }
         map.insert(theirs, types.make(TyKind::Var(ours)));
