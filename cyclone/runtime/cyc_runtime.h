@@ -185,6 +185,11 @@ _CYC_INLINE void *_cyc_fat_at_from(struct _cyc_fat f, _cyc_size size, _cyc_index
   return f.base + offset;
 }
 #define _cyc_fat_at(f, size, index) _cyc_fat_at_from((f), (size), (_cyc_index)(index), __FILE__, __LINE__)
+/* The same where a condition holds; else the element is known to be there. */
+#define _cyc_fat_at_if(condition, f, size, index) \
+  ({ struct _cyc_fat _cyc_f = (f); \
+     _cyc_index _cyc_n = (_cyc_index)(index); \
+     (condition) ? _cyc_fat_at(_cyc_f, (size), _cyc_n) : (void *)(_cyc_f.curr + (size) * (_cyc_size)_cyc_n); })
 
 /* numelts(f): the elements from `curr` on; 0 where `curr` is outside. */
 _CYC_INLINE _cyc_size _cyc_fat_count(struct _cyc_fat f, _cyc_size size) {

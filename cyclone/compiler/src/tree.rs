@@ -488,6 +488,8 @@ pub enum Check {
     Needed,
     /// Proved unnecessary by `flow`.
     Proved,
+    /// At run time in the first round of the loop around it, proved unnecessary in the others (bounds of fat pointers only).
+    FirstRound,
 }
 
 /// The checks of one access.

@@ -268,7 +268,7 @@ fn what_changes_is_tested_again() {
     left("int f(int ?a) { for (int i = 5; i < numelts(a); i--) a[i] = 1; return 0; }", 0, "");
     left("int f(int ?a, unsigned n) { for (int i = 5; i < n; i--) a[i] = 1; return 0; }", 1, "bounds");
     left(
-        "int f(int ?a, int n) { if (n > numelts(a)) return 0; for (int i = 0; i != n; i++) a[i] = 1; return 0; }",
+        "int f(int ?a, int n) { if (n > (int)numelts(a)) return 0; for (int i = 0; i != n; i++) a[i] = 1; return 0; }",
         1,
         "bounds",
     );
@@ -279,6 +279,149 @@ fn what_changes_is_tested_again() {
     );
     left(
         "int f(int n) { int a[10] = {for i < 10 : 0}; for (int i = 0; i < 10; i++) { int k; a[k] = 1; k = 3; } return n; }",
+        1,
+        "bounds",
+    );
+}
+
+#[test]
+fn sums_that_cannot_wrap_around_stay_within() {
+    let sieve = |limit: &str, step: &str| {
+        format!(
+            "void f(int n) {{ int ?a = calloc((unsigned long)n + 1, sizeof(int)); for (int i = 2; i <= {limit}; i++)
+             for (int k = i + i; k <= {limit}; k {step}) a[k] = 1; }}"
+        )
+    };
+    // `k + i` may wrap around: to a negative number.
+    left(&sieve("n", "+= i"), 1, "bounds");
+    left(
+        "int f() { char a[100] @nozeroterm; for (int i = 2; i < 100; i++) for (int k = i + i; k < 100; k += i) a[k] = '0'; return 0; }",
+        0,
+        "",
+    );
+    left(
+        "int f() { char a[100] @nozeroterm; for (int i = 2; i < 100; i++) for (int k = i + i; k <= 100; k += i) a[k] = '0'; return 0; }",
+        1,
+        "bounds",
+    );
+    left(
+        "int f(int d) { char a[100] @nozeroterm; for (int k = 0; k < 100; k += d) a[k] = '0'; return 0; }",
+        1,
+        "bounds",
+    );
+    left(
+        "int f(unsigned k) { char a[100] @nozeroterm; a[k % 100] = '0'; return a[k & 63] + a[k >> 27] + a[k / 50000000]; }",
+        0,
+        "",
+    );
+    left("int f(int k) { char a[100] @nozeroterm; a[k & 63] = '0'; return a[k % 100]; }", 1, "bounds");
+    left("int f(unsigned k) { char a[100] @nozeroterm; return a[k % 101]; }", 1, "bounds");
+    left(
+        "int f(unsigned k, unsigned n) { char a[100] @nozeroterm; if (n > 100) return 0; return a[k % n]; }",
+        1,
+        "bounds",
+    );
+    left("int f(unsigned char c) { int a[256]; return a[c]; }", 0, "");
+    left("int f(char c) { int a[256]; return a[c]; }", 1, "bounds");
+    left("int f(char c) { int a[256]; return a[(unsigned char)c]; }", 0, "");
+    left(
+        "int f(int k) { char a[100] @nozeroterm; if (k < 0 || k > 99) return 0; unsigned char c = (unsigned char)k; return a[c]; }",
+        0,
+        "",
+    );
+    left(
+        "int f(int k) { char a[100] @nozeroterm; if (k < 0 || k > 299) return 0; char c = (char)k; return a[c / 3]; }",
+        1,
+        "bounds",
+    );
+    left("int f(int ?a, int k, int n) { if (n <= numelts(a) && k + 1 < n) return a[k + 1]; return 0; }", 1, "bounds");
+    left("int f(int ?a, int k) { if (k >= 0 && k + 1 < (int)numelts(a)) return a[k]; return 0; }", 1, "bounds");
+    left("int f(int ?a, int k) { if (k >= 0 && k < 99 && k + 1 < (int)numelts(a)) return a[k + 1]; return 0; }", 0, "");
+    left("int f(int ?a, long k) { int s = 0; if (k > 0) s = a[k]; return a[0] + s; }", 2, "bounds");
+}
+
+#[test]
+fn the_size_of_an_allocation_bounds_what_is_below_it() {
+    let over = |count: &str, test: &str| {
+        format!(
+            "int f(int n) {{ int ?a = calloc({count}, sizeof(int)); int s = 0; for (int i = 0; i {test}; i++) s += a[i]; return s; }}"
+        )
+    };
+    left(&over("(unsigned long)n", "< n"), 0, "");
+    left(&over("(unsigned long)n", "<= n"), 1, "bounds");
+    // With the greatest `n`, `i` wraps around.
+    left(&over("(unsigned long)n + 1", "<= n"), 1, "bounds");
+    left(&over("(unsigned long)n + 1", "<= n - 1"), 0, "");
+    left(&over("(unsigned long)(n + 1)", "<= n"), 0, "");
+    left(&over("(unsigned long)n + 1", "<= n + 1"), 1, "bounds");
+    left(&over("(unsigned long)(unsigned char)n", "< n"), 1, "bounds");
+    left(&over("(unsigned long)((unsigned)n + 1u)", "<= n"), 1, "bounds");
+    left(
+        "int f(unsigned long n) { int ?a = calloc(n + 1, sizeof(int)); for (unsigned long i = 0; i < n; i++) a[i] = 1; return 0; }",
+        1,
+        "bounds",
+    );
+}
+
+#[test]
+fn texts_are_tested_once() {
+    let first = "the first round";
+    left(
+        "unsigned f(const char ?@zeroterm s) { unsigned h = 0; for (; *s; s++) h = 5 * h + (unsigned)*s; return h; }",
+        1,
+        first,
+    );
+    left(
+        "unsigned f(const char ?@zeroterm s) { unsigned h = 0; while (*s != 0) h = 5 * h + (unsigned)*s++; return h; }",
+        1,
+        first,
+    );
+    left("long f(const char ?@zeroterm s) { long i; for (i = 0; s[i] != 0; i++) { } return i; }", 1, first);
+    left("long f(const char ?@zeroterm s) { long i = 0; while (s[i] && s[i] == ' ') i++; return s[i]; }", 1, first);
+    // In a text of more than two gigabytes the index wraps around.
+    left("int f(const char ?@zeroterm s) { int i; for (i = 0; s[i] != 0; i++) { } return i; }", 1, "known");
+    left("int f(const char ?@zeroterm s) { char c; int n = 0; while ((c = *s++) != 0) n += c; return n; }", 1, first);
+    // Without a zero at the end, behind a zero, and over two at once.
+    left("int f(char ?@nozeroterm s) { int n = 0; for (; *s; s++) n++; return n; }", 1, "known");
+    left("int f(const char ?@zeroterm s) { int n = 0; for (; *s != 'x'; s++) n++; return n; }", 1, "known");
+    left("int f(const char ?@zeroterm s) { int n = 0; for (; *s; s += 2) n++; return n; }", 1, "known");
+    left("int f(const char ?@zeroterm s) { int n = 0; for (; *s; s--) n++; return n; }", 1, "known");
+    left("int f(const char ?@zeroterm s) { int n = 0; do { n++; } while (*s++); return *s; }", 2, "bounds");
+    left("int f(const char ?@zeroterm s, int i) { while (s[i]) i--; return i; }", 1, "known");
+}
+
+#[test]
+fn a_round_may_prove_what_the_next_ones_do() {
+    left("int f(int ?a) { int s = 0; for (int i = 0; i < 9; i++) s += a[4]; return s; }", 1, "the first round");
+    left("int f(int ?a, int k) { int s = 0; do { s += a[k]; } while (s < 5); return s; }", 1, "the first round");
+    left(
+        "int f(int ?a, int k) { int s = 0; do { s += a[k]; if (s == 3) k = s; } while (s < 5); return s; }",
+        1,
+        "known",
+    );
+    left(
+        "int f(int ?a, int k) { int s = 0; while (s < 5) { if (s == 3) { s++; continue; } s += a[k]; } return s; }",
+        1,
+        "known",
+    );
+    left("void g(int ?*); int f(int ?a) { int s = 0; while (s < 5) { s += a[4]; g(&a); } return s; }", 1, "known");
+}
+
+#[test]
+fn copies_of_pointers_have_as_many_elements() {
+    left("int f() { int x[5] = {1, 2, 3, 4, 5}; int ?a = x; int ?b = a; return a[4] + b[4]; }", 0, "");
+    left("int f() { int x[5] = {1, 2, 3, 4, 5}; int ?a = x; int ?b = a + 2; return b[2]; }", 0, "");
+    left("int f() { int x[5] = {1, 2, 3, 4, 5}; int ?a = x; int ?b = a + 2; return b[3]; }", 1, "bounds");
+    left("int f() { int x[5] = {1, 2, 3, 4, 5}; int ?a = x; a++; a += 2; return a[1]; }", 0, "");
+    left("int f() { int x[5] = {1, 2, 3, 4, 5}; int ?a = x; a++; a += 2; return a[2]; }", 1, "bounds");
+    left("int f() { int x[5] = {1, 2, 3, 4, 5}; int ?a = x; a--; return a[1]; }", 1, "bounds");
+    // NULL has none.
+    left("int f(int *{5} x) { int ?a = x; return a[4]; }", 1, "bounds");
+    left("int f(int @{5} x) { int ?a = x; return a[4]; }", 0, "");
+    // The terminator is not given away.
+    left("int f() { const char ?s = \"abc\"; return s[3]; }", 0, "");
+    left(
+        "void f(char ?@zeroterm `r s) { if (numelts(s) != 4) return; char ?@nozeroterm t = s; t[3] = 'x'; }",
         1,
         "bounds",
     );

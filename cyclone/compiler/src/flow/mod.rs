@@ -49,7 +49,7 @@ mod shape;
 mod state;
 mod statements;
 mod value;
-mod walk;
+pub(crate) mod walk;
 
 use crate::diagnostics::{Code, Diagnostic, Severity};
 use crate::hash::HashMap;

@@ -70,6 +70,10 @@ fn access(
     if checks.null == Check::Needed {
         null(pointer, reasons, out);
     }
+    if checks.bounds == Check::FirstRound {
+        let reason = "bounds: the first round of the loop tests it; what that and the loop's condition say is enough for the others";
+        out.push(Remaining { span, reason: reason.to_owned() });
+    }
     if checks.bounds == Check::Needed {
         let reason = match index.map(|index| &index.kind) {
             None => "bounds: whether the pointer has elements left is not known",

@@ -5,6 +5,7 @@
 
 use super::exits::{Frame, label_depths, variables_changed_in_tries};
 use super::layouts::attributes;
+use super::loops::{Loop, has_first_round};
 use super::names::local_name;
 use super::shapes::{C, Shape};
 use super::{Lower, names};
@@ -33,8 +34,10 @@ pub struct Body<'l, 'p> {
     /// What is on the run-time stack here, outermost first.
     pub frames: Vec<Frame>,
     pub breaks: Vec<BreakTarget>,
-    /// How many frames there are around each loop.
-    loops: Vec<usize>,
+    /// The loops around.
+    pub loops: Vec<Loop>,
+    /// A loop has checks for its first round only.
+    pub has_first_rounds: bool,
     label_depths: HashMap<LabelId, usize>,
     volatile: HashSet<LocalId>,
     result: C,
@@ -74,6 +77,7 @@ impl<'l, 'p> Body<'l, 'p> {
             frames: Vec::new(),
             breaks: Vec::new(),
             loops: Vec::new(),
+            has_first_rounds: false,
             label_depths: HashMap::default(),
             volatile: HashSet::default(),
             result,
@@ -90,6 +94,7 @@ impl<'l, 'p> Body<'l, 'p> {
             global: Some(function.global),
             local_names,
             label_depths: label_depths(&function.body),
+            has_first_rounds: function.body.statements.iter().any(has_first_round),
             volatile: variables_changed_in_tries(&function.body),
             result,
             ..Body::outside(lower)
@@ -214,7 +219,7 @@ impl<'l, 'p> Body<'l, 'p> {
     }
 
     /// A statement as the body of another: in braces.
-    fn body(&mut self, statement: &'p Stmt) {
+    pub fn body(&mut self, statement: &'p Stmt) {
         match &statement.kind {
             StmtKind::Block(block) => self.block(block),
             _ => {
@@ -258,35 +263,7 @@ impl<'l, 'p> Body<'l, 'p> {
             }
             StmtKind::Switch(switch) => self.switch(switch),
             StmtKind::Try(body, clauses) => self.try_catch(body, clauses),
-            StmtKind::While(condition, body) => {
-                self.push("while (");
-                self.condition(condition);
-                self.push(") ");
-                self.loop_body(body);
-            }
-            StmtKind::DoWhile(body, condition) => {
-                self.push("do ");
-                self.loop_body(body);
-                self.push(" while (");
-                self.condition(condition);
-                self.push(");");
-            }
-            StmtKind::For { init, condition, step, body } => {
-                self.push("for (");
-                if let Some(init) = init {
-                    self.effect(init);
-                }
-                self.push("; ");
-                if let Some(condition) = condition {
-                    self.condition(condition);
-                }
-                self.push("; ");
-                if let Some(step) = step {
-                    self.effect(step);
-                }
-                self.push(") ");
-                self.loop_body(body);
-            }
+            StmtKind::While(..) | StmtKind::DoWhile(..) | StmtKind::For { .. } => self.repeated(statement),
             StmtKind::Goto(label) => {
                 let depth = self.label_depths.get(label).copied().unwrap_or(0);
                 self.leave(depth);
@@ -297,7 +274,7 @@ impl<'l, 'p> Body<'l, 'p> {
                 self.statement(statement);
             }
             StmtKind::Continue => {
-                let depth = self.loops.last().copied().unwrap_or(0);
+                let depth = self.loops.last().map_or(0, |around| around.depth);
                 self.leave(depth);
                 self.push("continue;");
             }
@@ -310,14 +287,6 @@ impl<'l, 'p> Body<'l, 'p> {
     fn label_name(&self, label: LabelId) -> String {
         let name = self.labels.get(label.0 as usize).map_or("", |name| name.as_str());
         format!("{}_L{}", local_name(name), label.0)
-    }
-
-    fn loop_body(&mut self, body: &'p Stmt) {
-        self.loops.push(self.frames.len());
-        self.breaks.push(BreakTarget { label: None, depth: self.frames.len() });
-        self.body(body);
-        self.breaks.pop();
-        self.loops.pop();
     }
 
     fn break_statement(&mut self) {

@@ -38,6 +38,7 @@ mod function;
 mod globals;
 mod layouts;
 mod lines;
+mod loops;
 mod matching;
 mod names;
 mod objects;

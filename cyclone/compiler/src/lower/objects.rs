@@ -370,9 +370,10 @@ impl<'p> Body<'_, 'p> {
         let cast = self.lower.cast(pointer);
         let is_atomic = self.lower.is_pointer_free(comprehension.element);
         let len = self.word_temporary("_cyc_size", |body| body.value(&comprehension.len));
-        let more = if comprehension.zeroterm { " + 1" } else { "" };
+        // Added last: to the greatest number of elements, a negative one of the source, one more would be none.
+        let terminator = if comprehension.zeroterm { format!(" + sizeof({size})") } else { String::new() };
         let bytes = self.word_temporary("_cyc_size", |body| {
-            let _ = write!(body.out, "_cyc_bytes({len}{more}, sizeof({size}))");
+            let _ = write!(body.out, "_cyc_bytes({len}, sizeof({size})){terminator}");
         });
         self.push(" ");
         let name = self.temporary(pointer, |body| {

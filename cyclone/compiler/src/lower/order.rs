@@ -160,6 +160,7 @@ fn of_check(check: Check) -> Touches {
         Check::Never => 0,
         Check::Needed => CHECKS,
         Check::Proved => RELIES,
+        Check::FirstRound => CHECKS | RELIES,
     }
 }
 

@@ -149,8 +149,11 @@ impl<'p> Body<'_, 'p> {
             return self.push(")");
         }
         match (self.is_fat(pointer), index) {
-            (true, index) if is_bounded || checks.null == Check::Needed => {
-                put!(self.out, "(*(", cast, ")_cyc_fat_at(");
+            (true, index) if checks.bounds != Check::Never && checks.bounds != Check::Proved => {
+                match self.first_round().filter(|_| checks.bounds == Check::FirstRound) {
+                    Some(flag) => put!(self.out, "(*(", cast, ")_cyc_fat_at_if(", flag, ", "),
+                    None => put!(self.out, "(*(", cast, ")_cyc_fat_at("),
+                }
                 write(self);
                 put!(self.out, ", sizeof(", size, "), ");
                 self.index(index);

@@ -1,133 +1,257 @@
-//! What is known at a point, and what follows from it for an index.
+//! What is known at a point, and what follows from it.
+//!
+//! A fact is a bound on the difference of two quantities, as whole numbers that do not wrap around. What follows from several is
+//! found by adding up the bounds on a way from one quantity to the other.
 
 use super::Prover;
-use super::terms::{Array, Term};
+use super::values::Integer;
 use crate::tree::LocalId;
 
-/// A number that an index may be below.
+/// A quantity that facts compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Bound {
-    Number(i128),
+pub(super) enum Quantity {
+    Zero,
     Variable(LocalId),
-    /// The number of elements that this fat pointer has left.
+    /// The elements that this fat pointer has left.
     Count(LocalId),
 }
 
+/// `left - right <= most`
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Fact {
-    NotNegative(LocalId),
-    Below(LocalId, Bound),
-    /// The fat pointer has at least so many elements.
-    Holds(LocalId, Bound),
-    /// The fat pointer has an element with this index: a check has succeeded. This says nothing of lower ones, nor that the index
-    /// is not negative, because a fat pointer may be moved before its first element or past others.
-    Element(LocalId, Bound),
+struct Difference {
+    left: Quantity,
+    right: Quantity,
+    most: i128,
 }
 
-impl Fact {
-    pub(super) fn mentions(self, local: LocalId) -> bool {
-        match self {
-            Fact::NotNegative(of) => of == local,
-            Fact::Below(of, bound) | Fact::Holds(of, bound) | Fact::Element(of, bound) => {
-                of == local || bound == Bound::Variable(local) || bound == Bound::Count(local)
-            }
-        }
+/// The fat pointer has an element with the number `index + offset`: a check has succeeded. This says nothing of lower ones, nor
+/// that the number is not negative, because a fat pointer may lie before its first element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Element {
+    pointer: LocalId,
+    index: Quantity,
+    offset: i128,
+}
+
+/// All that is known at a point.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub(super) struct Facts {
+    differences: Vec<Difference>,
+    elements: Vec<Element>,
+}
+
+/// More are not kept: a function with that many would only take long.
+const FACTS_LIMIT: usize = 48;
+/// So many bounds are added up at most.
+const WAY_LIMIT: u32 = 4;
+/// Greater numbers are not kept, so that sums of some of them cannot overflow.
+const NUMBER_LIMIT: i128 = 1 << 70;
+/// No object has more elements.
+const MOST_ELEMENTS: i128 = (1 << 63) - 1;
+
+impl Quantity {
+    fn is_of(self, local: LocalId) -> bool {
+        matches!(self, Quantity::Variable(of) | Quantity::Count(of) if of == local)
     }
 }
 
-pub(super) type Facts = Vec<Fact>;
+impl Facts {
+    fn find(&self, left: Quantity, right: Quantity) -> Option<i128> {
+        self.differences.iter().find(|fact| fact.left == left && fact.right == right).map(|fact| fact.most)
+    }
 
-/// More are not kept: a function with that many would only take long.
-pub(super) const FACTS_LIMIT: usize = 64;
-pub(super) fn meet(into: &mut Option<Facts>, other: Option<Facts>) {
-    match (into, other) {
-        (_, None) => {}
-        (into @ None, other) => *into = other,
-        (Some(facts), Some(other)) => facts.retain(|fact| other.contains(fact)),
+    fn add(&mut self, left: Quantity, right: Quantity, most: i128) {
+        if left == right || most.abs() > NUMBER_LIMIT {
+            return;
+        }
+        if let Some(fact) = self.differences.iter_mut().find(|fact| fact.left == left && fact.right == right) {
+            fact.most = fact.most.min(most);
+        } else if self.differences.len() < FACTS_LIMIT {
+            self.differences.push(Difference { left, right, most });
+        }
+    }
+
+    fn forget(&mut self, local: LocalId) {
+        self.differences.retain(|fact| !fact.left.is_of(local) && !fact.right.is_of(local));
+        self.elements.retain(|fact| fact.pointer != local && !fact.index.is_of(local));
+    }
+
+    /// A quantity has grown by a number.
+    fn shift(&mut self, quantity: Quantity, by: i128) {
+        for fact in &mut self.differences {
+            if fact.left == quantity {
+                fact.most += by;
+            } else if fact.right == quantity {
+                fact.most -= by;
+            }
+        }
+        for fact in &mut self.elements {
+            let is_moved = matches!(quantity, Quantity::Count(pointer) if fact.pointer == pointer);
+            if is_moved {
+                fact.offset += by;
+            } else if fact.index == quantity {
+                fact.offset -= by;
+            }
+        }
+        self.differences.retain(|fact| fact.most.abs() <= NUMBER_LIMIT);
     }
 }
 
 impl Prover<'_> {
-    pub(super) fn learn(&mut self, fact: Fact) {
-        let tracked = |local: LocalId| self.is_tracked[local.0 as usize];
-        let is_tracked = match fact {
-            Fact::NotNegative(local) => tracked(local),
-            Fact::Below(local, bound) | Fact::Holds(local, bound) | Fact::Element(local, bound) => {
-                tracked(local)
-                    && match bound {
-                        Bound::Variable(other) | Bound::Count(other) => tracked(other),
-                        Bound::Number(_) => true,
-                    }
+    /// What the type of a quantity says of it.
+    fn range(&self, quantity: Quantity) -> Option<(i128, i128)> {
+        match quantity {
+            Quantity::Zero => Some((0, 0)),
+            Quantity::Count(_) => Some((0, MOST_ELEMENTS)),
+            Quantity::Variable(local) => {
+                let integer = Integer::of(self.types, self.locals[local.0 as usize].ty)?;
+                Some((integer.least(), integer.most()))
             }
-        };
-        if let Some(facts) = &mut self.facts
-            && is_tracked
-            && facts.len() < FACTS_LIMIT
-            && !facts.contains(&fact)
-        {
-            facts.push(fact);
         }
+    }
+
+    /// What `from - to` is at most by these facts.
+    fn distance_by(&self, facts: &Facts, from: Quantity, to: Quantity) -> Option<i128> {
+        if from == to {
+            return Some(0);
+        }
+        let mut reached = vec![(from, 0)];
+        for _ in 0..WAY_LIMIT {
+            let mut is_changed = false;
+            for at in 0..reached.len() {
+                let (quantity, so_far) = reached[at];
+                let mut reach =
+                    |quantity: Quantity, most: i128| match reached.iter_mut().find(|(of, _)| *of == quantity) {
+                        Some((_, known)) if *known <= most => {}
+                        Some((_, known)) => {
+                            *known = most;
+                            is_changed = true;
+                        }
+                        None => {
+                            reached.push((quantity, most));
+                            is_changed = true;
+                        }
+                    };
+                for fact in &facts.differences {
+                    if fact.left == quantity {
+                        reach(fact.right, so_far + fact.most);
+                    }
+                    if quantity == Quantity::Zero
+                        && let Some((least, _)) = self.range(fact.left)
+                    {
+                        reach(fact.left, so_far - least);
+                    }
+                }
+                if let Some((_, most)) = self.range(quantity) {
+                    reach(Quantity::Zero, so_far + most);
+                }
+                if quantity == Quantity::Zero
+                    && let Some((least, _)) = self.range(to)
+                {
+                    reach(to, so_far - least);
+                }
+            }
+            if !is_changed {
+                break;
+            }
+        }
+        reached.iter().find(|(quantity, _)| *quantity == to).map(|(_, most)| *most)
+    }
+
+    /// What `from - to` is at most.
+    pub(super) fn distance(&self, from: Quantity, to: Quantity) -> Option<i128> {
+        self.distance_by(self.facts.as_ref()?, from, to)
+    }
+
+    /// From now on `left - right <= most`.
+    pub(super) fn learn(&mut self, left: Quantity, right: Quantity, most: i128) {
+        let is_known = self.distance(left, right).is_some_and(|known| known <= most);
+        if let Some(facts) = &mut self.facts
+            && !is_known
+        {
+            facts.add(left, right, most);
+        }
+    }
+
+    /// From now on the fat pointer has this element.
+    pub(super) fn learn_element(&mut self, pointer: LocalId, index: Quantity, offset: i128) {
+        let element = Element { pointer, index, offset };
+        if let Some(facts) = &mut self.facts
+            && facts.elements.len() < FACTS_LIMIT
+            && !facts.elements.contains(&element)
+        {
+            facts.elements.push(element);
+        }
+    }
+
+    pub(super) fn has_element(&self, pointer: LocalId, index: Quantity, offset: i128) -> bool {
+        self.facts.as_ref().is_some_and(|facts| facts.elements.contains(&Element { pointer, index, offset }))
     }
 
     pub(super) fn forget(&mut self, local: LocalId) {
         if let Some(facts) = &mut self.facts {
-            facts.retain(|fact| !fact.mentions(local));
+            facts.forget(local);
         }
     }
 
     pub(super) fn forget_all(&mut self, locals: &[LocalId]) {
+        locals.iter().for_each(|&local| self.forget(local));
+    }
+
+    pub(super) fn shift(&mut self, quantity: Quantity, by: i128) {
         if let Some(facts) = &mut self.facts {
-            facts.retain(|fact| !locals.iter().any(|&local| fact.mentions(local)));
+            facts.shift(quantity, by);
         }
     }
 
-    pub(super) fn knows(&self, wanted: impl Fn(Fact) -> bool) -> bool {
-        self.facts.as_ref().is_some_and(|facts| facts.iter().any(|&fact| wanted(fact)))
+    /// What is known of a fat pointer is known of its copy.
+    pub(super) fn copy_pointer(&mut self, from: LocalId, to: LocalId) {
+        self.learn(Quantity::Count(from), Quantity::Count(to), 0);
+        self.learn(Quantity::Count(to), Quantity::Count(from), 0);
+        let elements = self.facts.as_ref().map(|facts| facts.elements.clone()).unwrap_or_default();
+        for element in elements.into_iter().filter(|element| element.pointer == from) {
+            self.learn_element(to, element.index, element.offset);
+        }
     }
 
-    pub(super) fn is_within(&self, index: Term, array: Array) -> bool {
-        if let (Array::Fat(pointer), Some(index)) = (array, index.as_bound())
-            && self.knows(|fact| fact == Fact::Element(pointer, index))
-        {
-            return true;
+    /// Where two ways meet, what follows from the facts of both is known.
+    pub(super) fn meet(&self, into: &mut Option<Facts>, other: Option<Facts>) {
+        let Some(other) = other else { return };
+        let Some(facts) = into else {
+            *into = Some(other);
+            return;
+        };
+        if *facts == other {
+            return;
         }
-        match index {
-            Term::Number(number) => number >= 0 && self.has_more_than(array, number),
-            Term::Variable(local) => {
-                let is_positive = self.is_unsigned(local) || self.knows(|fact| fact == Fact::NotNegative(local));
-                is_positive && self.is_below(local, array, 3)
+        let mut both = Facts::default();
+        for fact in facts.differences.iter().chain(&other.differences) {
+            let known =
+                |of: &Facts| of.find(fact.left, fact.right).or_else(|| self.distance_by(of, fact.left, fact.right));
+            if both.find(fact.left, fact.right).is_none()
+                && let (Some(one), Some(two)) = (known(facts), known(&other))
+            {
+                both.add(fact.left, fact.right, one.max(two));
             }
-            Term::Count(_) | Term::Other => false,
         }
+        both.elements = facts.elements.iter().copied().filter(|element| other.elements.contains(element)).collect();
+        *facts = both;
     }
 
-    /// The array has an element with this number.
-    pub(super) fn has_more_than(&self, array: Array, number: i128) -> bool {
-        match array {
-            Array::Thin(len) => number < len,
-            Array::Fat(pointer) => self.knows(|fact| match fact {
-                Fact::Holds(of, Bound::Number(len)) => of == pointer && number < len,
-                _ => false,
-            }),
-        }
-    }
-
-    pub(super) fn is_below(&self, local: LocalId, array: Array, depth: u32) -> bool {
-        self.knows(|fact| {
-            let Fact::Below(of, bound) = fact else { return false };
-            of == local
-                && match (bound, array) {
-                    (Bound::Count(of), Array::Fat(pointer)) if of == pointer => true,
-                    (Bound::Number(number), _) => number <= 0 || self.has_more_than(array, number - 1),
-                    (Bound::Variable(other), _) => {
-                        let is_held = match array {
-                            Array::Fat(pointer) => self.knows(|fact| fact == Fact::Holds(pointer, bound)),
-                            Array::Thin(_) => false,
-                        };
-                        is_held || (depth > 0 && self.is_below(other, array, depth - 1))
-                    }
-                    _ => false,
-                }
-        })
+    /// Of the facts at the head of a loop, those that hold when it comes back there; says whether they are all. A bound
+    /// may be weakened once, to 0, so that this comes to an end.
+    pub(super) fn keep(&self, head: &mut Option<Facts>, back: Option<&Facts>) -> bool {
+        let (Some(facts), Some(back)) = (head.as_mut(), back) else { return true };
+        let before = facts.clone();
+        facts.differences.retain_mut(|fact| match self.distance_by(back, fact.left, fact.right) {
+            Some(most) if most <= fact.most => true,
+            Some(most) if most <= 0 && fact.most < 0 => {
+                fact.most = 0;
+                true
+            }
+            _ => false,
+        });
+        facts.elements.retain(|element| back.elements.contains(element));
+        *facts == before
     }
 }

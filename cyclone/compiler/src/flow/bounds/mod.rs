@@ -1,15 +1,16 @@
 //! Bounds checks that are not needed: an index that is known to be below the number of elements.
 //!
-//! What is known at a point is a set of facts about variables whose address is nowhere taken: an index is not negative, it is below a
-//! number, another variable or the number of elements of a fat pointer, and a fat pointer has at least so many elements. Tests,
-//! assignments, allocations and checks that have succeeded give facts; an assignment takes away all that mention the variable.
-//! At the head of a loop those facts hold that hold before it and are left at its end, found by walking over its body
-//! until no more are lost. Arithmetic wraps around (`-fwrapv`), so that a step keeps a fact only where it cannot.
+//! What is known at a point is a set of facts ([`facts`]) about integers and fat pointers in variables whose address is nowhere
+//! taken. Tests, assignments, allocations and checks that have succeeded give facts ([`changes`]); an assignment takes away all that
+//! mention the variable. Values of expressions are bounded by variables, by the numbers of elements of fat pointers, and by
+//! numbers ([`values`]); arithmetic that may wrap around (`-fwrapv`) gives any value of its type. Loops are in [`loops`].
 //!
 //! Functions with labels are left alone.
 
+mod changes;
 mod facts;
-mod terms;
+mod loops;
+mod values;
 
 use super::walk;
 use crate::ast::BinOp;
@@ -18,8 +19,9 @@ use crate::tree::{
     Stmt, StmtKind, UnaryOp,
 };
 use crate::types::Types;
-use facts::{Fact, Facts, meet};
-use terms::{Array, Term};
+use facts::Facts;
+use loops::Part;
+use values::Value;
 
 /// Proves bounds checks of a function.
 pub(super) fn prove(function: &mut Function, types: &Types) {
@@ -39,10 +41,12 @@ pub(super) fn prove(function: &mut Function, types: &Types) {
         types,
         locals: &function.locals,
         is_tracked,
-        facts: Some(Facts::new()),
+        facts: Some(Facts::default()),
         breaks: Vec::new(),
         continues: Vec::new(),
         rehearsals: 0,
+        loops: 0,
+        part: Part::Whole,
     };
     prover.block(&mut function.body);
 }
@@ -69,11 +73,6 @@ fn untrack(place: &Expr, is_tracked: &mut [bool]) {
     }
 }
 
-/// Loops nested deeper are taken without what their own assignments change.
-const REHEARSAL_LIMIT: u32 = 2;
-/// Facts are lost at the head of a loop in a few rounds, or all that its assignments change are.
-const ROUNDS: u32 = 6;
-
 struct Prover<'a> {
     types: &'a Types,
     locals: &'a [Local],
@@ -85,6 +84,15 @@ struct Prover<'a> {
     continues: Vec<Option<Facts>>,
     /// How many walks around find out what holds at the head of a loop; while there are any, nothing is proved.
     rehearsals: u32,
+    /// How many loops have been walked over.
+    loops: u32,
+    part: Part,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Array {
+    Fat,
+    Thin,
 }
 
 impl Prover<'_> {
@@ -102,14 +110,14 @@ impl Prover<'_> {
                 self.initial(init);
                 self.forget(*local);
                 if let Init::Value(value) = init {
-                    self.assigned(*local, value);
+                    self.assigned(*local, None, value);
                 }
             }
             StmtKind::Let { pattern, value, .. } => {
                 self.expression(value);
                 self.bound(pattern);
                 if let PatternKind::Bind(local, None) = pattern.kind {
-                    self.assigned(local, value);
+                    self.assigned(local, None, value);
                 }
             }
             StmtKind::Alias { local, value, body, .. } => {
@@ -131,7 +139,7 @@ impl Prover<'_> {
                 if let Some(other) = other {
                     self.statement(other);
                 }
-                meet(&mut self.facts, after);
+                self.join(after);
             }
             StmtKind::Switch(switch) => {
                 self.expression(&mut switch.value);
@@ -144,20 +152,18 @@ impl Prover<'_> {
                 let after = std::mem::replace(&mut self.facts, before.take());
                 self.forget_all(&changed);
                 self.clauses(clauses);
-                meet(&mut self.facts, after);
+                self.join(after);
             }
             StmtKind::While(..) | StmtKind::DoWhile(..) | StmtKind::For { .. } => self.repeated(statement),
             StmtKind::Continue => {
-                let facts = self.facts.take();
-                if let Some(target) = self.continues.last_mut() {
-                    meet(target, facts);
-                }
+                let target = self.continues.pop().flatten();
+                self.join(target);
+                self.continues.push(self.facts.take());
             }
             StmtKind::Break => {
-                let facts = self.facts.take();
-                if let Some(target) = self.breaks.last_mut() {
-                    meet(target, facts);
-                }
+                let target = self.breaks.pop().flatten();
+                self.join(target);
+                self.breaks.push(self.facts.take());
             }
             StmtKind::Return(value) => {
                 if let Some(value) = value {
@@ -170,7 +176,7 @@ impl Prover<'_> {
                 self.facts = None;
             }
             // There are no labels.
-            StmtKind::Goto(_) | StmtKind::Labelled(..) => self.facts = Some(Facts::new()),
+            StmtKind::Goto(_) | StmtKind::Labelled(..) => self.facts = Some(Facts::default()),
         }
     }
 
@@ -195,82 +201,18 @@ impl Prover<'_> {
                 self.facts = entry.clone();
             }
             self.block(&mut clause.body);
-            meet(&mut after, self.facts.take());
+            self.join(after);
+            after = self.facts.take();
         }
-        meet(&mut after, self.breaks.pop().flatten());
-        self.facts = after;
+        self.facts = self.breaks.pop().flatten();
+        self.join(after);
     }
 
-    /// A loop: finds what holds at its head, then walks over it.
-    fn repeated(&mut self, statement: &mut Stmt) {
-        if let StmtKind::For { init: Some(init), .. } = &mut statement.kind {
-            self.expression(init);
-        }
-        let before = self.facts.clone();
-        let mut head = before.clone();
-        let mut is_settled = false;
-        if self.rehearsals < REHEARSAL_LIMIT {
-            self.rehearsals += 1;
-            for _ in 0..ROUNDS {
-                self.facts = head.clone();
-                let (back, _) = self.round(statement);
-                let mut kept = head.clone();
-                meet(&mut kept, back);
-                is_settled = kept == head;
-                head = kept;
-                if is_settled {
-                    break;
-                }
-            }
-            self.rehearsals -= 1;
-        }
-        self.facts = if is_settled { head } else { before };
-        if !is_settled {
-            let changed = changed_in(statement);
-            self.forget_all(&changed);
-        }
-        self.facts = self.round(statement).1;
-    }
-
-    /// Once through a loop: what holds when it comes back to its head, and what holds after it.
-    fn round(&mut self, statement: &mut Stmt) -> (Option<Facts>, Option<Facts>) {
-        self.breaks.push(None);
-        self.continues.push(None);
-        let (back, mut after) = match &mut statement.kind {
-            StmtKind::While(test, body) => {
-                let (yes, no) = self.condition(test);
-                self.facts = yes;
-                self.statement(body);
-                self.end_of_body();
-                (self.facts.take(), no)
-            }
-            StmtKind::DoWhile(body, test) => {
-                self.statement(body);
-                self.end_of_body();
-                self.condition(test)
-            }
-            StmtKind::For { condition, step, body, .. } => {
-                let mut no = None;
-                if let Some(condition) = condition {
-                    (self.facts, no) = self.condition(condition);
-                }
-                self.statement(body);
-                self.end_of_body();
-                if let Some(step) = step {
-                    self.expression(step);
-                }
-                (self.facts.take(), no)
-            }
-            _ => (self.facts.take(), None),
-        };
-        self.continues.pop();
-        meet(&mut after, self.breaks.pop().flatten());
-        (back, after)
-    }
-
-    fn end_of_body(&mut self) {
-        let continued = self.continues.last_mut().and_then(Option::take);
-        meet(&mut self.facts, continued);
+    /// One more way leads here.
+    fn join(&mut self, other: Option<Facts>) {
+        let mut facts = self.facts.take();
+        self.meet(&mut facts, other);
+        self.facts = facts;
     }
 
     fn initial(&mut self, init: &mut Init) {
@@ -297,7 +239,7 @@ impl Prover<'_> {
             ExprKind::Binary(BinOp::LogAnd | BinOp::LogOr, ..) | ExprKind::Unary(UnaryOp::Not, _) => {
                 let (yes, no) = self.condition(expr);
                 self.facts = yes;
-                meet(&mut self.facts, no);
+                self.join(no);
             }
             ExprKind::Conditional(test, then, other) => {
                 let (yes, no) = self.condition(test);
@@ -305,16 +247,13 @@ impl Prover<'_> {
                 self.expression(then);
                 let after = std::mem::replace(&mut self.facts, no);
                 self.expression(other);
-                meet(&mut self.facts, after);
+                self.join(after);
             }
             ExprKind::Assign(op, place, value) => {
                 self.expression(value);
-                self.expression(place);
-                if let ExprKind::Local(local) = place.kind {
-                    self.forget(local);
-                    if op.is_none() {
-                        self.assigned(local, value);
-                    }
+                match place.kind {
+                    ExprKind::Local(local) => self.assigned(local, *op, value),
+                    _ => self.expression(place),
                 }
             }
             ExprKind::Step { place, up, .. } => {
@@ -331,14 +270,10 @@ impl Prover<'_> {
                     }
                 }
             }
-            ExprKind::Deref(pointer, checks) => {
-                self.expression(pointer);
-                self.access(pointer, None, checks);
-            }
+            ExprKind::Deref(pointer, checks) => self.deref(pointer, checks),
             ExprKind::Index(pointer, index, checks) => {
                 self.expression(pointer);
-                self.expression(index);
-                self.access(pointer, Some(index), checks);
+                self.index(pointer, index, checks);
             }
             ExprKind::Aggregate(init) => self.initial(init),
             ExprKind::New(place, init) => {
@@ -400,21 +335,86 @@ impl Prover<'_> {
         }
     }
 
-    fn access(&mut self, pointer: &Expr, index: Option<&Expr>, checks: &mut Checks) {
+    /// `*p`, where `p` may step: the place is that before or after.
+    fn deref(&mut self, pointer: &mut Expr, checks: &mut Checks) {
+        if let ExprKind::Step { place, postfix: true, .. } = &pointer.kind {
+            self.access(place, &Value::number(0), checks);
+        }
+        self.expression(pointer);
+        match &pointer.kind {
+            ExprKind::Step { postfix: true, .. } => {}
+            ExprKind::Step { place, .. } => self.access(place, &Value::number(0), checks),
+            ExprKind::Binary(BinOp::Add, base, number)
+                if self.fat_local(base).is_some() && changed_by(number).is_empty() =>
+            {
+                let value = self.value(number);
+                self.access(base, &value, checks);
+            }
+            _ => self.access(pointer, &Value::number(0), checks),
+        }
+    }
+
+    /// `p[i]`, where `i` may step.
+    fn index(&mut self, pointer: &Expr, index: &mut Expr, checks: &mut Checks) {
+        if let ExprKind::Step { place, postfix: true, .. } = &index.kind {
+            let value = self.value(place);
+            self.access(pointer, &value, checks);
+        }
+        self.expression(index);
+        let value = match &index.kind {
+            ExprKind::Step { postfix: true, .. } => return,
+            ExprKind::Step { place, .. } => self.value(place),
+            _ => self.value(index),
+        };
+        if changed_by(index).is_empty() || matches!(index.kind, ExprKind::Step { .. }) {
+            self.access(pointer, &value, checks);
+        }
+    }
+
+    fn access(&mut self, pointer: &Expr, index: &Value, checks: &mut Checks) {
         if checks.bounds == Check::Never || self.facts.is_none() {
             return;
         }
-        let index = index.map_or(Term::Number(0), |index| self.term(index));
-        let Some(array) = self.array(pointer) else { return };
-        if self.rehearsals == 0 && self.is_within(index, array) {
-            checks.bounds = Check::Proved;
-            if checks.null == Check::Needed && matches!(array, Array::Fat(_)) {
-                checks.null = Check::Proved;
+        if let Some(pointer) = self.fat_local(pointer) {
+            let is_proved = self.has(pointer, index);
+            self.decide(is_proved, Array::Fat, checks);
+            // From here on the check has succeeded.
+            index.exact().for_each(|(quantity, add)| self.learn_element(pointer, quantity, add));
+            self.reaches(pointer, index, 1);
+        } else if let Some(count) = self.thin_count(pointer) {
+            let is_below = self.most(index).is_some_and(|most| most < count);
+            let is_proved = is_below && self.least(index).is_some_and(|least| least >= 0);
+            self.decide(is_proved, Array::Thin, checks);
+            if !self.is_zeroterm(pointer) {
+                self.within(index, count);
             }
         }
-        // From here on the check has succeeded.
-        if let (Array::Fat(pointer), Some(index)) = (array, index.as_bound()) {
-            self.learn(Fact::Element(pointer, index));
+    }
+
+    /// The fat pointer has an element with this number.
+    fn has(&self, pointer: LocalId, index: &Value) -> bool {
+        index.exact().any(|(quantity, add)| self.has_element(pointer, quantity, add))
+            || (self.least(index).is_some_and(|least| least >= 0) && self.is_left(pointer, index))
+    }
+
+    /// A check is not needed, or only in the first round of the loop around.
+    fn decide(&mut self, is_proved: bool, array: Array, checks: &mut Checks) {
+        if self.rehearsals > 0 {
+            return;
+        }
+        let key = std::ptr::from_ref(checks) as usize;
+        let is_proved_first = match &mut self.part {
+            Part::First(proofs) => {
+                proofs.insert(key, is_proved);
+                return;
+            }
+            Part::Later(proofs) => proofs.get(&key).copied().unwrap_or(true),
+            Part::Whole => true,
+        };
+        match (is_proved, is_proved_first, array) {
+            (true, true, _) => checks.bounds = Check::Proved,
+            (true, false, Array::Fat) => checks.bounds = Check::FirstRound,
+            _ => {}
         }
     }
 
@@ -429,14 +429,14 @@ impl Prover<'_> {
                 let (yes, mut no) = self.condition(left);
                 self.facts = yes;
                 let (both, other) = self.condition(right);
-                meet(&mut no, other);
+                self.meet(&mut no, other);
                 (both, no)
             }
             ExprKind::Binary(BinOp::LogOr, left, right) => {
                 let (mut yes, no) = self.condition(left);
                 self.facts = no;
                 let (other, neither) = self.condition(right);
-                meet(&mut yes, other);
+                self.meet(&mut yes, other);
                 (yes, neither)
             }
             ExprKind::Binary(op @ (BinOp::Lt | BinOp::Gt | BinOp::Le | BinOp::Ge), left, right) => {
@@ -455,10 +455,23 @@ impl Prover<'_> {
                 self.compared(great, small, !is_strict);
                 (yes, self.facts.take())
             }
+            ExprKind::Binary(op @ (BinOp::Eq | BinOp::Ne), left, right) => {
+                self.expression(left);
+                self.expression(right);
+                let before = self.facts.clone();
+                self.equal(left, right);
+                let equal = std::mem::replace(&mut self.facts, before);
+                self.different(left, right);
+                let different = self.facts.take();
+                if *op == BinOp::Eq { (equal, different) } else { (different, equal) }
+            }
             _ => {
                 self.expression(expr);
-                let facts = self.facts.take();
-                (facts.clone(), facts)
+                let before = self.facts.clone();
+                self.not_zero(expr);
+                let yes = std::mem::replace(&mut self.facts, before);
+                self.zero(expr);
+                (yes, self.facts.take())
             }
         }
     }
