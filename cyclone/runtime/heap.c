@@ -8,7 +8,13 @@
 
 #include <stdlib.h>
 
-#ifdef _CYC_THREADS
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1
+#endif
+#endif
+
+#if defined(_CYC_THREADS) || defined(__SANITIZE_ADDRESS__)
 /* malloc(0) may be null, which here would mean that there is no memory. */
 #define heap_malloc(bytes) malloc((bytes) ? (bytes) : 1)
 #define heap_calloc(bytes) calloc((bytes) ? (bytes) : 1, 1)
@@ -17,16 +23,14 @@
 #include <malloc.h>
 
 /* Freed objects of up to 4 KiB wait in a list for the next of their size, which takes a fraction of the time that malloc
-   and free take. Of each size at most 64 KiB wait; more goes back to malloc.
+   and free take. At most 256 KiB wait in all; more goes back to malloc. (Not where a sanitizer is to see who uses freed memory.)
 
    Sizes of malloc's objects are 8 more than a multiple of 16, in the C libraries that matter; where they are not, an object
    counts as the next smaller size, which costs speed only. */
-#define KEPT_BYTES 65536
+#define KEPT_BYTES 262144
 #define LARGEST_CLASS 257
-static struct {
-  void *first;
-  unsigned count;
-} freed[LARGEST_CLASS + 1];
+static void *freed[LARGEST_CLASS + 1];
+static _cyc_size kept;
 
 static inline _cyc_size bytes_of_class(_cyc_size class) { return class * 16 + 8; }
 
@@ -34,11 +38,11 @@ static inline void *heap_malloc(_cyc_size bytes) {
   _cyc_size class = bytes <= bytes_of_class(1) ? 1 : (bytes + 7) / 16;
   if (class > LARGEST_CLASS)
     return malloc(bytes);
-  void **object = freed[class].first;
+  void **object = freed[class];
   if (!object)
     return malloc(bytes_of_class(class));
-  freed[class].first = *object;
-  freed[class].count--;
+  freed[class] = *object;
+  kept -= bytes_of_class(class);
   return object;
 }
 
@@ -46,13 +50,13 @@ static inline void heap_free(void *p) {
   if (!p)
     return;
   _cyc_size bytes = malloc_usable_size(p), class = (bytes - 8) / 16;
-  if (bytes < bytes_of_class(1) || class > LARGEST_CLASS || freed[class].count >= KEPT_BYTES / bytes) {
+  if (bytes < bytes_of_class(1) || class > LARGEST_CLASS || kept >= KEPT_BYTES) {
     free(p);
     return;
   }
-  *(void **)p = freed[class].first;
-  freed[class].first = p;
-  freed[class].count++;
+  *(void **)p = freed[class];
+  freed[class] = p;
+  kept += bytes_of_class(class);
 }
 
 static inline void *heap_calloc(_cyc_size bytes) {
