@@ -46,6 +46,20 @@ impl Originals {
         Quote { file: place.file.to_owned(), line: place.line, text, columns }
     }
 
+    /// The byte of the preprocessed text that a byte of a written line has become, if anything has.
+    pub fn offset(&mut self, source: &Source, file: &str, line: u32, column: usize) -> Option<u32> {
+        let from = source.offset_of_line(file, line)?;
+        let expanded = &source.text[from..source.line_end(from)];
+        let written = self.line(file, line)?;
+        let columns = align(written, expanded, column..column + 1);
+        Some((from + columns.start.min(expanded.len())) as u32)
+    }
+
+    /// The text of a file that may not be what is saved.
+    pub fn insert(&mut self, file: &str, text: &str) {
+        self.files.insert(file.to_owned(), Some(text.lines().map(str::to_owned).collect()));
+    }
+
     /// Line `line` of a file, if it can be read.
     pub fn line(&mut self, file: &str, line: u32) -> Option<&str> {
         if !self.files.contains_key(file) {

@@ -87,6 +87,21 @@ impl Source {
         }
     }
 
+    /// The offset of the first byte of a line of a file; the first one that stands for it, if there are several.
+    pub fn offset_of_line(&self, file: &str, line: u32) -> Option<usize> {
+        self.markers.iter().enumerate().find_map(|(at, marker)| {
+            if self.files[marker.file as usize] != file || marker.line > line {
+                return None;
+            }
+            let end = self.markers.get(at + 1).map_or(self.text.len(), |next| next.offset as usize);
+            let text = &self.text[(marker.offset as usize).min(end)..end];
+            let before = (line - marker.line) as usize;
+            let start: usize = text.split_inclusive('\n').take(before).map(str::len).sum();
+            let is_there = text.split_inclusive('\n').nth(before).is_some_and(|line| !line.starts_with('#'));
+            is_there.then_some(marker.offset as usize + start)
+        })
+    }
+
     /// The offset of the first byte of the line that holds `offset`.
     pub fn line_start(&self, offset: usize) -> usize {
         self.text.as_bytes()[..offset].iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1)

@@ -172,8 +172,8 @@ fn in_the_old_dialect_functions_consume_what_is_owned() {
     };
     let text = "void f(int *p, int *`U q, int *`RC r, int *`U s) __attribute__((noconsume(4)));";
     assert_eq!(consumed(text, Dialect::Paper), [1, 2]);
-    assert_eq!(consumed(text, Dialect::One), []);
-    assert_eq!(consumed(&format!("__noinference__ {{ {text} }}"), Dialect::Paper), []);
+    assert_eq!(consumed(text, Dialect::One), Vec::<usize>::new());
+    assert_eq!(consumed(&format!("__noinference__ {{ {text} }}"), Dialect::Paper), Vec::<usize>::new());
 }
 
 #[test]

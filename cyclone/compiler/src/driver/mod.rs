@@ -10,6 +10,7 @@
 mod archive;
 mod build;
 mod home;
+mod lsp;
 mod options;
 mod project;
 mod unit;
@@ -33,6 +34,7 @@ cyc: a compiler for Cyclone
   cyc check [options] FILE..            report errors
   cyc emit-c [options] FILE             write C
   cyc preprocess [options] FILE         write what the compiler reads
+  cyc lsp [options]                     serve an editor (Language Server Protocol)
   cyc new DIRECTORY                     begin a project
   cyc explain CODE                      say what an error code means
 
@@ -81,6 +83,10 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             Ok(options) => on_large_stack(&command, options),
             Err(message) => wrong_command(&message),
         },
+        "lsp" => match options::read_for_any_file(rest) {
+            Ok(options) => on_large_stack(&command, options),
+            Err(message) => wrong_command(&message),
+        },
         "new" => match rest {
             [directory] => project::begin(directory),
             _ => wrong_command("new takes the name of a directory"),
@@ -125,6 +131,7 @@ fn on_large_stack(command: &str, options: Options) -> ExitCode {
         "emit-c" => emit_c(options),
         "preprocess" => preprocess(&options),
         "run" => build::run(options),
+        "lsp" => lsp::serve(&options),
         _ => build::build(options),
     });
     match worker.map(std::thread::JoinHandle::join) {

@@ -94,6 +94,15 @@ pub struct Options {
 /// # Errors
 /// A message for the user.
 pub fn read(arguments: &[OsString]) -> Result<Options, String> {
+    let options = read_for_any_file(arguments)?;
+    if options.files.is_empty() { Err("no files given".to_owned()) } else { Ok(options) }
+}
+
+/// Reads arguments that hold for files which are named later.
+///
+/// # Errors
+/// A message for the user.
+pub fn read_for_any_file(arguments: &[OsString]) -> Result<Options, String> {
     let colour = std::io::stderr().is_terminal();
     let mut options = Options {
         files: Vec::new(),
@@ -156,9 +165,6 @@ pub fn read(arguments: &[OsString]) -> Result<Options, String> {
             }
             _ => {}
         }
-    }
-    if options.files.is_empty() {
-        return Err("no files given".to_owned());
     }
     Ok(options)
 }

@@ -11,6 +11,7 @@ use crate::tree::Program;
 use crate::{check, flow};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -77,7 +78,7 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
 }
 
 /// The preprocessor's first error (`file:line:column: error: what`) in its place; else all that it said, at the file's start.
-fn preprocessor_error(file: &OsStr, message: &str) -> (Source, Diagnostic) {
+pub fn preprocessor_error(file: &OsStr, message: &str) -> (Source, Diagnostic) {
     let placed = message.lines().find_map(|line| {
         let (place, what) = line.split_once(" fatal error: ").or_else(|| line.split_once(" error: "))?;
         let mut parts = place.trim_end_matches(':').rsplitn(3, ':');
@@ -201,6 +202,39 @@ pub fn preprocessor_arguments(options: &Options) -> Result<Vec<OsString>, String
 /// Its messages.
 pub fn preprocess(file: &OsStr, options: &Options) -> Result<String, String> {
     text_of(run_preprocessor("-E", file, options)?)
+}
+
+/// Runs the C preprocessor over a text that stands for a file.
+///
+/// # Errors
+/// Its messages.
+pub fn preprocess_text(path: &Path, text: &str, options: &Options) -> Result<String, String> {
+    let compiler = c_compiler(options);
+    let failed = |error: std::io::Error| format!("cannot run the preprocessor {}: {error}", compiler.display());
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut child = Command::new(&compiler)
+        .arg("-E")
+        .args(preprocessor_arguments(options)?)
+        .arg("-iquote")
+        .arg(directory)
+        .arg("-")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let name = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
+    let whole = format!("#line 1 \"{name}\"\n{text}");
+    let input = child.stdin.take();
+    // While it is written, the output must be read.
+    let writer = std::thread::spawn(move || input.map(|mut input| input.write_all(whole.as_bytes())));
+    let output = child.wait_with_output().map_err(failed)?;
+    // A preprocessor that stopped reading says why itself.
+    let _ = writer.join();
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned());
+    }
+    text_of(output.stdout)
 }
 
 /// The files that a file depends on, as a rule for make.

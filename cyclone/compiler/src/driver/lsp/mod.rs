@@ -1,0 +1,174 @@
+//! `cyc lsp`: the language server, which editors start and speak to over standard input and output.
+//!
+//! It reports errors while a file is edited, shows the type of what the pointer is on, and goes to where a name is declared. A file is
+//! analysed as a whole each time it changes ([`analysis`]); changes that have come meanwhile are taken together. The options of the command
+//! line (`-I`, `-D`, `--compat=0.8`) hold for all files.
+
+mod analysis;
+mod places;
+
+use super::options::Options;
+use analysis::Analysis;
+use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
+use lsp_types::notification::{
+    DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument, Notification as _,
+    PublishDiagnostics,
+};
+use lsp_types::request::{GotoDefinition, HoverRequest, Request as _};
+use lsp_types::{
+    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, DidSaveTextDocumentParams,
+    GotoDefinitionParams, HoverParams, HoverProviderCapability, OneOf, PublishDiagnosticsParams, ServerCapabilities,
+    TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind, Uri,
+};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::error::Error;
+
+type Outcome<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Serves one editor until it says that this is enough.
+///
+/// # Errors
+/// What went wrong with the connection.
+pub fn serve(options: &Options) -> Result<u8, String> {
+    run(options).map(|()| 0).map_err(|error| error.to_string())
+}
+
+fn run(options: &Options) -> Outcome<()> {
+    let (connection, threads) = Connection::stdio();
+    let capabilities = ServerCapabilities {
+        text_document_sync: Some(TextDocumentSyncCapability::Kind(TextDocumentSyncKind::FULL)),
+        hover_provider: Some(HoverProviderCapability::Simple(true)),
+        definition_provider: Some(OneOf::Left(true)),
+        ..ServerCapabilities::default()
+    };
+    connection.initialize(serde_json::to_value(capabilities)?)?;
+    Server { options, connection: &connection, documents: HashMap::new() }.answer_all()?;
+    drop(connection);
+    threads.join()?;
+    Ok(())
+}
+
+/// A file that is open in the editor.
+struct Document {
+    uri: Uri,
+    text: String,
+    /// None after a change.
+    analysis: Option<Analysis>,
+}
+
+struct Server<'a> {
+    options: &'a Options,
+    connection: &'a Connection,
+    documents: HashMap<String, Document>,
+}
+
+impl Server<'_> {
+    fn answer_all(&mut self) -> Outcome<()> {
+        while let Ok(message) = self.connection.receiver.recv() {
+            match message {
+                Message::Request(request) => {
+                    if self.connection.handle_shutdown(&request)? {
+                        return Ok(());
+                    }
+                    let response = self.answer(request);
+                    self.connection.sender.send(Message::Response(response))?;
+                }
+                Message::Notification(notification) => self.note(notification)?,
+                Message::Response(_) => {}
+            }
+            if self.connection.receiver.is_empty() {
+                self.analyse_changed()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, request: Request) -> Response {
+        let result = match request.method.as_str() {
+            HoverRequest::METHOD => self.hover(request.params),
+            GotoDefinition::METHOD => self.definition(request.params),
+            other => {
+                let message = format!("`{other}` is not served");
+                return Response::new_err(request.id, ErrorCode::MethodNotFound as i32, message);
+            }
+        };
+        match result {
+            Ok(value) => Response::new_ok(request.id, value),
+            Err(error) => Response::new_err(request.id, ErrorCode::InvalidParams as i32, error.to_string()),
+        }
+    }
+
+    fn hover(&mut self, params: Value) -> Outcome<Value> {
+        let params: HoverParams = serde_json::from_value(params)?;
+        let at = params.text_document_position_params;
+        let hover = self.analysis(&at).and_then(|analysis| analysis.hover(at.position));
+        Ok(serde_json::to_value(hover)?)
+    }
+
+    fn definition(&mut self, params: Value) -> Outcome<Value> {
+        let params: GotoDefinitionParams = serde_json::from_value(params)?;
+        let at = params.text_document_position_params;
+        let place = self.analysis(&at).and_then(|analysis| analysis.definition(at.position));
+        Ok(serde_json::to_value(place)?)
+    }
+
+    /// What is known of the file that a request is about.
+    fn analysis(&mut self, at: &TextDocumentPositionParams) -> Option<&mut Analysis> {
+        let options = self.options;
+        let document = self.documents.get_mut(at.text_document.uri.as_str())?;
+        let path = places::path_of(&document.uri)?;
+        Some(document.analysis.get_or_insert_with(|| Analysis::of(&path, &document.text, options)))
+    }
+
+    fn note(&mut self, notification: Notification) -> Outcome<()> {
+        match notification.method.as_str() {
+            DidOpenTextDocument::METHOD => {
+                let params: DidOpenTextDocumentParams = serde_json::from_value(notification.params)?;
+                self.changed(params.text_document.uri, params.text_document.text);
+            }
+            DidChangeTextDocument::METHOD => {
+                let params: DidChangeTextDocumentParams = serde_json::from_value(notification.params)?;
+                if let Some(change) = params.content_changes.into_iter().last() {
+                    self.changed(params.text_document.uri, change.text);
+                }
+            }
+            // What the others include may have been saved.
+            DidSaveTextDocument::METHOD => {
+                let _: DidSaveTextDocumentParams = serde_json::from_value(notification.params)?;
+                self.documents.values_mut().for_each(|document| document.analysis = None);
+            }
+            DidCloseTextDocument::METHOD => {
+                let params: DidCloseTextDocumentParams = serde_json::from_value(notification.params)?;
+                self.documents.remove(params.text_document.uri.as_str());
+                self.publish(params.text_document.uri, Vec::new())?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn changed(&mut self, uri: Uri, text: String) {
+        self.documents.insert(uri.as_str().to_owned(), Document { uri, text, analysis: None });
+    }
+
+    fn analyse_changed(&mut self) -> Outcome<()> {
+        let mut found = Vec::new();
+        for document in self.documents.values_mut().filter(|document| document.analysis.is_none()) {
+            let Some(path) = places::path_of(&document.uri) else { continue };
+            let analysis = document.analysis.insert(Analysis::of(&path, &document.text, self.options));
+            found.push((document.uri.clone(), analysis.diagnostics()));
+        }
+        for (uri, diagnostics) in found {
+            self.publish(uri, diagnostics)?;
+        }
+        Ok(())
+    }
+
+    fn publish(&self, uri: Uri, diagnostics: Vec<lsp_types::Diagnostic>) -> Outcome<()> {
+        let params = PublishDiagnosticsParams { uri, diagnostics, version: None };
+        let notification = Notification::new(PublishDiagnostics::METHOD.to_owned(), params);
+        self.connection.sender.send(Message::Notification(notification))?;
+        Ok(())
+    }
+}
