@@ -57,7 +57,7 @@ impl Checker<'_> {
                 let whole = self.base_of(base.ty);
                 let own = match self.types.get(whole).clone() {
                     TyKind::Tuple(members) => members.get(*index).map_or(Quals::default(), |member| member.quals),
-                    TyKind::Aggregate(id, args) => self.member_type(id, &args, *index).1,
+                    TyKind::Aggregate(..) => self.member_type(whole, *index).1,
                     _ => Quals::default(),
                 };
                 let quals = Quals {
@@ -214,17 +214,15 @@ impl Checker<'_> {
 
     /// The way to a member, through unnamed aggregates: indices with their types and qualifiers.
     pub fn find_member(&mut self, ty: Ty, name: ast::Ident) -> Option<Vec<(usize, Ty, Quals)>> {
-        match self.types.get(self.base_of(ty)).clone() {
-            TyKind::Aggregate(id, args) => {
-                let path = self.path_to(id, name.name, 8)?;
-                let (mut id, mut args) = (id, args);
+        let mut whole = self.base_of(ty);
+        match self.types.get(whole) {
+            TyKind::Aggregate(id, _) => {
+                let path = self.path_to(*id, name.name, 8)?;
                 let mut steps = Vec::with_capacity(path.len());
                 for index in path {
-                    let (ty, quals) = self.member_type(id, &args, index);
+                    let (ty, quals) = self.member_type(whole, index);
                     steps.push((index, ty, quals));
-                    if let TyKind::Aggregate(inner, inner_args) = self.types.get(ty).clone() {
-                        (id, args) = (inner, inner_args);
-                    }
+                    whole = ty;
                 }
                 Some(steps)
             }

@@ -369,27 +369,30 @@ impl Checker<'_> {
         fields
     }
 
-    /// The type of a member for these arguments; an index that is none gives `Error`.
-    pub fn member_type(&mut self, id: AggregateId, args: &[Ty], index: usize) -> (Ty, Quals) {
-        let aggregate = self.declarations.aggregate(id);
-        let Some(field) = aggregate.body.as_ref().and_then(|body| body.fields.get(index)) else {
-            return (self.make(TyKind::Error), Quals::default());
+    /// The type of a member of an aggregate; an index that is none gives `Error`.
+    pub fn member_type(&mut self, whole: Ty, index: usize) -> (Ty, Quals) {
+        let whole = self.types.resolve(whole);
+        let field = match self.types.get(whole) {
+            TyKind::Aggregate(id, _) => {
+                let body = self.declarations.aggregate(*id).body.as_ref();
+                body.and_then(|body| body.fields.get(index)).map(|field| (*id, field.ty, field.quals))
+            }
+            _ => None,
         };
-        let (ty, quals) = (field.ty, field.quals);
+        let Some((id, ty, quals)) = field else { return (self.make(TyKind::Error), Quals::default()) };
         if self.types.is_fixed(ty) {
             return (ty, quals);
         }
-        let args: Vec<Ty> = args.iter().map(|&arg| self.types.head(arg)).collect();
-        let map = Substitution::of(&aggregate.params, &args);
-        if !args.iter().all(|&arg| self.types.is_settled(arg)) {
-            return (self.types.substitute(ty, &map), quals);
-        }
-        let whole = self.make(TyKind::Aggregate(id, args));
-        if let Some(&known) = self.member_types.get(&(whole, index)) {
+        let is_settled = self.types.is_settled(whole);
+        if is_settled && let Some(&known) = self.member_types.get(&(whole, index)) {
             return (known, quals);
         }
+        let map = match self.types.get(whole) {
+            TyKind::Aggregate(_, args) => Substitution::of(&self.declarations.aggregate(id).params, args),
+            _ => Substitution::default(),
+        };
         let ty = self.types.substitute(ty, &map);
-        if self.types.is_settled(ty) {
+        if is_settled && self.types.is_settled(ty) {
             self.member_types.insert((whole, index), ty);
         }
         (ty, quals)

@@ -189,13 +189,13 @@ impl Checker<'_> {
     fn ends_in_unknown(&mut self, ty: Ty, depth: u32) -> bool {
         match self.types.get(ty).clone() {
             TyKind::Evar(evar) => self.types.evar_kind(evar) == Kind::Any,
-            TyKind::Aggregate(id, args) if depth > 0 => {
+            TyKind::Aggregate(id, _) if depth > 0 => {
                 let aggregate = self.declarations.aggregate(id);
                 let (is_union, body) = (aggregate.is_union, &aggregate.body);
                 let count = body.as_ref().map_or(0, |body| body.fields.len());
                 let first = if is_union { 0 } else { count.saturating_sub(1) };
                 (first..count).any(|at| {
-                    let (member, _) = self.member_type(id, &args, at);
+                    let (member, _) = self.member_type(ty, at);
                     self.ends_in_unknown(member, depth - 1)
                 })
             }

@@ -196,11 +196,11 @@ impl Checker<'_> {
     /// current for it is the one that is current here.
     pub fn instantiate(
         &mut self,
-        function: &Function,
+        function: &Rc<Function>,
         given: &[ast::Type],
         level: u32,
         span: Span,
-    ) -> (Function, Vec<Ty>) {
+    ) -> (Rc<Function>, Vec<Ty>) {
         let current = self.body.as_ref().and_then(|body| body.lexical.last().copied());
         if given.len() > function.type_params.len() {
             self.error(Code::WrongArguments, span, "there are more type arguments than type parameters");
@@ -231,7 +231,7 @@ impl Checker<'_> {
         self.instantiated(function, &instantiation, span);
         let mut whole = self.types.substitute_function(function, &map);
         whole.type_params = Vec::new();
-        (whole, instantiation)
+        (Rc::new(whole), instantiation)
     }
 
     /// An inference variable for a type parameter.
@@ -276,7 +276,8 @@ impl Checker<'_> {
         let (now, later) = function.type_params.split_at(count.min(function.type_params.len()));
         let later = later.to_vec();
         let whole = Function { type_params: now.to_vec(), ..(*function).clone() };
-        let (mut function, _) = self.instantiate(&whole, given, level, pointer.span);
+        let (function, _) = self.instantiate(&Rc::new(whole), given, level, pointer.span);
+        let mut function = Function::clone(&function);
         if later.is_empty() {
             self.require_constraints(&function.constraints, pointer.span);
             function.constraints = Vec::new();

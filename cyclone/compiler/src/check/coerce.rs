@@ -351,10 +351,10 @@ impl Checker<'_> {
 
     /// The members of structures and tuples, one after the other; the first one opened as well. `void` has none.
     fn flatten(&mut self, ty: Ty, quals: Quals, depth: u32, out: &mut Vec<(Ty, Quals)>) {
-        match self.types.get(ty).clone() {
+        match self.types.get(ty) {
             TyKind::Void => {}
             TyKind::Tuple(members) => {
-                for (index, member) in members.into_iter().enumerate() {
+                for (index, member) in members.clone().into_iter().enumerate() {
                     let quals = both(quals, member.quals);
                     match index {
                         0 if depth > 0 => self.flatten(member.ty, quals, depth - 1, out),
@@ -362,18 +362,19 @@ impl Checker<'_> {
                     }
                 }
             }
-            TyKind::Aggregate(id, args) => match self.plain_members(id) {
-                Some(count) => {
+            TyKind::Aggregate(id, _) => match (*id, self.plain_members(*id)) {
+                (id, Some(count)) => {
                     for index in 0..count {
-                        let (ty, own) = self.member_type(id, &args, index);
-                        let quals = if self.agrees_exactly(id, index) { own } else { both(quals, own) };
+                        let (ty, own) = self.member_type(ty, index);
+                        let is_own = quals == Quals::default() || self.agrees_exactly(id, index);
+                        let quals = if is_own { own } else { both(quals, own) };
                         match index {
                             0 if depth > 0 => self.flatten(ty, quals, depth - 1, out),
                             _ => out.push((ty, quals)),
                         }
                     }
                 }
-                None => out.push((ty, quals)),
+                (_, None) => out.push((ty, quals)),
             },
             _ => out.push((ty, quals)),
         }
@@ -550,7 +551,7 @@ impl Checker<'_> {
             TyKind::Subset(_, base) => self.is_bits_only(base),
             TyKind::Array(array) => !self.is_true(array.zeroterm) && self.is_bits_only(array.element),
             TyKind::Tuple(members) => members.iter().all(|member| self.is_bits_only(member.ty)),
-            TyKind::Aggregate(id, args) => {
+            TyKind::Aggregate(id, _) => {
                 let aggregate = self.declarations.aggregate(id);
                 let Some(body) = &aggregate.body else { return false };
                 if !body.existentials.is_empty() || aggregate.is_tagged {
@@ -558,7 +559,7 @@ impl Checker<'_> {
                 }
                 let count = body.fields.len();
                 (0..count).all(|index| {
-                    let (ty, _) = self.member_type(id, &args, index);
+                    let (ty, _) = self.member_type(ty, index);
                     self.is_bits_only(ty)
                 })
             }

@@ -59,6 +59,7 @@ impl Checker<'_> {
     fn parameters_in(&self, ty: Ty, params: &[TyVar], found: &mut Vec<Kind>) {
         match self.types.get(ty) {
             TyKind::Var(var) if params.contains(var) => found.push(self.types.var(*var).kind),
+            _ if self.types.is_fixed(ty) => {}
             kind => children(kind).for_each(|child| self.parameters_in(child, params, found)),
         }
     }

@@ -10,6 +10,7 @@ use crate::source::Span;
 use crate::tree::{Constructor, Datatype, Enum};
 use crate::types::unify::unify;
 use crate::types::{Alias, DatatypeId, EnumId, Member, Substitution, Ty, TyKind, TyVar};
+use std::rc::Rc;
 
 impl Checker<'_> {
     /// `enum E` as a type; defines it if it has braces.
@@ -236,13 +237,23 @@ impl Checker<'_> {
     }
 
     /// What a constructor carries, for these arguments of its datatype.
-    pub fn constructor_params(&mut self, id: DatatypeId, index: u32, args: &[Ty]) -> Vec<Member> {
+    pub fn constructor_params(&mut self, id: DatatypeId, index: u32, args: &[Ty]) -> Rc<[Member]> {
+        let args: Vec<Ty> = args.iter().map(|&arg| self.types.resolve(arg)).collect();
+        let whole = self.make(TyKind::Constructor(id, index, args));
+        if let Some(known) = self.constructor_params.get(&whole) {
+            return known.clone();
+        }
+        let TyKind::Constructor(_, _, args) = self.types.get(whole) else { return Rc::default() };
         let datatype = self.declarations.datatype(id);
-        let Some(constructor) = datatype.constructors.get(index as usize) else { return Vec::new() };
+        let Some(constructor) = datatype.constructors.get(index as usize) else { return Rc::default() };
         let map = Substitution::of(&datatype.params, args);
         let mut params = constructor.params.clone();
         for param in &mut params {
             param.ty = self.types.substitute(param.ty, &map);
+        }
+        let params: Rc<[Member]> = params.into();
+        if self.types.is_settled(whole) && params.iter().all(|param| self.types.is_settled(param.ty)) {
+            self.constructor_params.insert(whole, params.clone());
         }
         params
     }

@@ -219,7 +219,7 @@ impl Checker<'_> {
             return None;
         }
         let parts = self.types.effect_parts(effect);
-        let mut reach = Vec::new();
+        let mut reach = Vec::with_capacity(16);
         for node in capability.nodes() {
             if let Fact::Live(region, _) = node.fact {
                 self.types.add_effect_parts(region, &mut reach);

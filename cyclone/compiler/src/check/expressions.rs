@@ -534,7 +534,8 @@ impl Checker<'_> {
                 format!("constructor `{name}` takes {} arguments, not {}", params.len(), arguments.len()),
             );
         }
-        let values = arguments.iter().zip(&params).map(|(argument, param)| self.argument(argument, param.ty)).collect();
+        let values =
+            arguments.iter().zip(params.iter()).map(|(argument, param)| self.argument(argument, param.ty)).collect();
         let ty = self.make(TyKind::Constructor(id, index, args));
         Expr { kind: ExprKind::Construct(id, index, values), ty, span }
     }

@@ -333,7 +333,7 @@ impl Checker<'_> {
             if at >= count || is_union && !entries.is_empty() {
                 break;
             }
-            let (member, _) = self.member_type(id, args, at);
+            let (member, _) = self.member_type(ty, at);
             let member = self.types.substitute(member, &map);
             let init = if path.is_empty() {
                 self.part(items, member, inner)
@@ -346,7 +346,7 @@ impl Checker<'_> {
         if !is_union {
             for index in 0..count {
                 if !is_given(&entries, index) {
-                    let (member, _) = self.member_type(id, args, index);
+                    let (member, _) = self.member_type(ty, index);
                     let name = self.declarations.aggregate(id).body.as_ref().and_then(|body| body.fields[index].name);
                     let what = name.map_or("an unnamed member".to_owned(), |name| format!("member `{name}`"));
                     self.check_zeroable(member, span, &what);
@@ -365,9 +365,11 @@ impl Checker<'_> {
 
     /// A member found through unnamed aggregates.
     fn nested_part(&mut self, items: &mut Items<'_>, ty: Ty, path: &[usize], inner: &[Designator]) -> Init {
-        let TyKind::Aggregate(id, args) = self.types.get(ty).clone() else { return self.part(items, ty, inner) };
+        if !matches!(self.types.get(ty), TyKind::Aggregate(..)) {
+            return self.part(items, ty, inner);
+        }
         let span = items.first().map_or(Span::default(), |(_, expr)| expr.span);
-        let (member, _) = self.member_type(id, &args, path[0]);
+        let (member, _) = self.member_type(ty, path[0]);
         let init = match path {
             [_] => self.part(items, member, inner),
             [_, rest @ ..] => self.nested_part(items, member, rest, inner),
@@ -472,7 +474,7 @@ impl Checker<'_> {
             TyKind::Subset(..) => false,
             TyKind::Array(array) => self.is_zeroable(array.element),
             TyKind::Tuple(members) => members.iter().all(|member| self.is_zeroable(member.ty)),
-            TyKind::Aggregate(id, args) => {
+            TyKind::Aggregate(id, _) => {
                 let aggregate = self.declarations.aggregate(id);
                 let Some(body) = &aggregate.body else { return false };
                 if !body.existentials.is_empty() {
@@ -481,7 +483,7 @@ impl Checker<'_> {
                 let (count, tagged) = (body.fields.len(), aggregate.is_tagged);
                 !tagged
                     && (0..count).all(|index| {
-                        let (ty, _) = self.member_type(id, &args, index);
+                        let (ty, _) = self.member_type(ty, index);
                         self.is_zeroable(ty)
                     })
             }

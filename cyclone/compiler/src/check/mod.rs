@@ -95,7 +95,8 @@ use crate::hash::{HashMap, HashSet};
 use crate::source::{Source, Span};
 use crate::symbol::Symbol;
 use crate::tree::{CBody, Declarations, Expr, Function, GlobalId, Local, LocalId, Program};
-use crate::types::{Kind, Ty, TyKind, TyVar, Types, print};
+use crate::types::{Kind, Member, Ty, TyKind, TyVar, Types, print};
+use std::rc::Rc;
 
 /// Which dialect the defaults follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -113,11 +114,12 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         source,
         dialect,
         diagnostics,
-        types: Types::default(),
+        types: Types::for_text(source.text.len()),
         declarations: Declarations::default(),
         functions: Vec::new(),
         names: names::Names::default(),
         member_types: HashMap::default(),
+        constructor_params: HashMap::default(),
         reading: variables::Reading::default(),
         in_c: false,
         of_present_dialect: false,
@@ -176,6 +178,8 @@ pub struct Checker<'a> {
     pub names: names::Names,
     /// Types of members, by the whole and the index, where both are known for good.
     member_types: HashMap<(Ty, usize), Ty>,
+    /// The same of constructors.
+    constructor_params: HashMap<Ty, Rc<[Member]>>,
     /// What is known while a type is read.
     reading: variables::Reading,
     /// Inside of a block of C.

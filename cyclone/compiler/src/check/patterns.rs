@@ -448,7 +448,7 @@ impl Checker<'_> {
             );
         }
         let mut matched = Vec::new();
-        for (at, (part, member)) in parts.iter().zip(&members).enumerate() {
+        for (at, (part, member)) in parts.iter().zip(members.iter()).enumerate() {
             let below = Way { in_datatype: true, is_unique: false, quals: union(way.quals, member.quals), ..way };
             matched.push((at, self.sub_pattern(part, member.ty, below, out)));
         }

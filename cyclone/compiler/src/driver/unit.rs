@@ -42,7 +42,6 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
             return Outcome::Failed;
         }
     };
-    let lines = text.bytes().filter(|&byte| byte == b'\n').count();
     let mut times = Times { last: Instant::now(), text: String::new() };
     let mut unit = parse_text(&file.to_string_lossy(), text);
     times.phase("parse");
@@ -66,6 +65,7 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
         explain_checks(remaining, &unit.source);
     }
     if options.time {
+        let lines = unit.source.text.matches('\n').count();
         eprintln!("{}: {lines} lines,{}", file.display(), times.text);
     }
     // The process ends soon after: to free each node of the trees first would take as long as a phase.

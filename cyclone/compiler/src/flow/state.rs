@@ -3,11 +3,26 @@
 use super::value::{Consumed, Level, Parts, Pile, Place, Root, Value};
 use std::rc::Rc;
 
-/// What is known of each root; nothing of those that are not alive.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// What is known of each root; nothing of those that are not alive. Pieces are shared between states, for most of what is known
+/// is the same at most points.
+#[derive(Clone, Debug, Default)]
 pub struct State {
-    roots: Vec<Option<Value>>,
+    pieces: Vec<Rc<Piece>>,
 }
+
+/// Roots in a piece.
+const PIECE: usize = 16;
+
+type Piece = [Option<Value>; PIECE];
+
+impl PartialEq for State {
+    fn eq(&self, other: &State) -> bool {
+        self.pieces.len() == other.pieces.len()
+            && self.pieces.iter().zip(&other.pieces).all(|(a, b)| Rc::ptr_eq(a, b) || a == b)
+    }
+}
+
+impl Eq for State {}
 
 /// A value was to be stored where others expect one, and it has none.
 pub struct Unfit;
@@ -16,15 +31,16 @@ impl State {
     /// A root comes to life, or starts anew.
     pub fn begin(&mut self, root: Root, value: Value) {
         let index = root as usize;
-        if self.roots.len() <= index {
-            self.roots.resize(index + 1, None);
+        while self.pieces.len() * PIECE <= index {
+            self.pieces.push(Rc::default());
         }
-        self.roots[index] = Some(value);
+        Rc::make_mut(&mut self.pieces[index / PIECE])[index % PIECE] = Some(value);
     }
 
     /// What is known of a root.
     pub fn root(&self, root: Root) -> Option<&Value> {
-        self.roots.get(root as usize)?.as_ref()
+        let index = root as usize;
+        self.pieces.get(index / PIECE)?[index % PIECE].as_ref()
     }
 
     /// What is known of a place.
@@ -34,9 +50,10 @@ impl State {
 
     /// Changes what is known of a place, whatever was known.
     pub fn change(&mut self, place: &Place, change: &mut dyn FnMut(&Value) -> Value) {
-        if let Some(Some(root)) = self.roots.get_mut(place.root as usize) {
-            *root = root.with(&place.path, change);
-        }
+        let index = place.root as usize;
+        let Some(old) = self.root(place.root) else { return };
+        let new = old.with(&place.path, change);
+        Rc::make_mut(&mut self.pieces[index / PIECE])[index % PIECE] = Some(new);
     }
 
     /// Stores a value.
@@ -132,16 +149,15 @@ impl State {
     pub fn join(&self, other: &State) -> State {
         let mut pile = Pile::new();
         let joined = Join { left: self, right: other, ignores_aliases: false };
-        let roots = self
-            .roots
-            .iter()
-            .zip(&other.roots)
-            .map(|pair| match pair {
+        let pieces = self.pieces.iter().zip(&other.pieces);
+        let pieces = pieces.map(|(left, right)| match Rc::ptr_eq(left, right) {
+            true => left.clone(),
+            false => Rc::new(std::array::from_fn(|index| match (&left[index], &right[index]) {
                 (Some(left), Some(right)) => Some(joined.value(left, right, &mut pile)),
                 _ => None,
-            })
-            .collect();
-        let mut state = State { roots };
+            })),
+        });
+        let mut state = State { pieces: pieces.collect() };
         state.escape(pile);
         state
     }
@@ -177,7 +193,8 @@ impl State {
 
     /// All roots alive.
     pub fn alive(&self) -> impl Iterator<Item = (Root, &Value)> {
-        self.roots.iter().enumerate().filter_map(|(root, value)| Some((root as Root, value.as_ref()?)))
+        let values = self.pieces.iter().flat_map(|piece| piece.iter());
+        values.enumerate().filter_map(|(root, value)| Some((root as Root, value.as_ref()?)))
     }
 }
 

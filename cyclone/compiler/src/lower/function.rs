@@ -71,7 +71,7 @@ impl<'l, 'p> Body<'l, 'p> {
             locals: &[],
             labels: &[],
             global: None,
-            out: String::new(),
+            out: String::with_capacity(1024),
             local_names: Vec::new(),
             next: 0,
             frames: Vec::new(),
@@ -113,7 +113,7 @@ impl<'l, 'p> Body<'l, 'p> {
 
     /// What `write` writes, as a string of its own.
     pub fn captured(&mut self, write: impl FnOnce(&mut Self)) -> String {
-        let before = std::mem::take(&mut self.out);
+        let before = std::mem::replace(&mut self.out, String::with_capacity(64));
         write(self);
         std::mem::replace(&mut self.out, before)
     }

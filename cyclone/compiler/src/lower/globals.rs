@@ -18,7 +18,7 @@ pub const INLINE: &str = "cyc_inline(\"";
 
 impl<'p> Lower<'p> {
     /// Writes everything; gives the bodies of functions in the order of the source.
-    pub fn globals(&mut self) -> String {
+    pub fn globals(&mut self) -> Vec<String> {
         let program = self.program;
         let functions: HashMap<GlobalId, usize> =
             program.functions.iter().enumerate().map(|(index, function)| (function.global, index)).collect();
@@ -39,10 +39,7 @@ impl<'p> Lower<'p> {
                 self.define_variable(id);
             }
         }
-        let mut out = c_bodies;
-        out.extend(bodies.into_iter().flatten());
-        out.push_str(&self.c_main());
-        out
+        std::iter::once(c_bodies).chain(bodies.into_iter().flatten()).chain([self.c_main()]).collect()
     }
 
     /// A function whose body is C.
@@ -82,7 +79,12 @@ impl<'p> Lower<'p> {
             return;
         }
         for (index, global) in self.program.declarations.globals.iter().enumerate() {
-            if words.contains(names::mangled(global.name).as_str()) {
+            let name = global.name.as_str();
+            let is_named = match name.bytes().any(|byte| byte == b':') {
+                true => words.contains(names::mangled(global.name).as_str()),
+                false => words.contains(name),
+            };
+            if is_named {
                 self.use_global(GlobalId(index as u32));
             }
         }

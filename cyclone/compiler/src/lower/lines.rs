@@ -9,6 +9,10 @@ pub struct Lines<'p> {
     source: &'p Source,
     info: LineInfo,
     newlines: Vec<u32>,
+    /// How many of them are before each marker.
+    before_markers: Vec<u32>,
+    /// How many of them are before the place that was asked for last: the next one is mostly near it.
+    near: usize,
     /// File and line that a C compiler takes the present output line for.
     at: (u32, u32),
 }
@@ -16,12 +20,26 @@ pub struct Lines<'p> {
 impl<'p> Lines<'p> {
     pub fn new(source: &'p Source, info: LineInfo) -> Lines<'p> {
         let newlines = match info {
-            LineInfo::Source => {
-                source.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at as u32).collect()
-            }
+            LineInfo::Source => source.text.match_indices('\n').map(|(at, _)| at as u32).collect(),
             LineInfo::None => Vec::new(),
         };
-        Lines { source, info, newlines, at: (u32::MAX, 0) }
+        let mut lines = Lines { source, info, newlines, before_markers: Vec::new(), near: 0, at: (u32::MAX, 0) };
+        for marker in &source.markers {
+            let before = lines.newlines_before(marker.offset);
+            lines.before_markers.push(before);
+        }
+        lines
+    }
+
+    fn newlines_before(&mut self, offset: u32) -> u32 {
+        const NEAR: usize = 16;
+        let near = &self.newlines[self.near..];
+        let is_after = self.near == 0 || self.newlines[self.near - 1] < offset;
+        self.near = match near.iter().take(NEAR).position(|&newline| newline >= offset) {
+            Some(ahead) if is_after => self.near + ahead,
+            _ => self.newlines.partition_point(|&newline| newline < offset),
+        };
+        self.near as u32
     }
 
     /// Begins a new line of output for what stands at `span`.
@@ -33,8 +51,8 @@ impl<'p> Lines<'p> {
         let offset = span.start;
         let next = self.source.markers.partition_point(|marker| marker.offset <= offset);
         let marker = self.source.markers[next.saturating_sub(1)];
-        let newlines_before = |offset: u32| self.newlines.partition_point(|&newline| newline < offset) as u32;
-        let line = marker.line + newlines_before(offset) - newlines_before(marker.offset.min(offset));
+        let before_marker = self.before_markers[next.saturating_sub(1)];
+        let line = marker.line + self.newlines_before(offset) - before_marker;
         if (marker.file, line) == self.at {
             out.push(' ');
             return;

@@ -143,9 +143,11 @@ impl Lower<'_> {
         self.diagnostics.push(Diagnostic::error(Code::Unsupported, span, message));
     }
 
-    fn assemble(mut self, bodies: &str) -> String {
+    fn assemble(mut self, bodies: &[String]) -> String {
         let (forward, structures) = self.structures();
-        let mut out = String::with_capacity(bodies.len() + self.data.len() + structures.len() + 4096);
+        let parts = [&forward, &structures, &self.strings_text, &self.prototypes, &self.data];
+        let text = parts.into_iter().chain(bodies);
+        let mut out = String::with_capacity(text.map(String::len).sum::<usize>() + self.start.len() + 4096);
         out.push_str("#include <cyc_runtime.h>\n");
         for header in &self.inline_headers {
             let _ = writeln!(out, "#include <{header}>");
@@ -155,10 +157,9 @@ impl Lower<'_> {
             out.push_str("#include <cyc_original.h>\n");
         }
         out.push_str("struct _cyc_datatype { int tag; };\nstruct _cyc_extensible { const char *tag; };\n");
-        for part in [&forward, &structures, &self.strings_text, &self.prototypes, &self.data] {
+        for part in parts.into_iter().chain(bodies) {
             out.push_str(part);
         }
-        out.push_str(bodies);
         if !self.start.is_empty() {
             let _ =
                 write!(out, "\nstatic void __attribute__((constructor)) _cyc_initialise(void) {{\n{}}}\n", self.start);

@@ -83,7 +83,7 @@ pub fn mangled(name: Symbol) -> String {
 /// The last part of a path.
 pub fn last_part(name: Symbol) -> &'static str {
     let text = name.as_str();
-    text.rsplit("::").next().unwrap_or(text)
+    text.rsplit(':').next().unwrap_or(text)
 }
 
 impl Lower<'_> {

@@ -20,8 +20,11 @@
 
 pub mod layout;
 pub mod print;
+pub mod rebuild;
 pub mod settle;
 pub mod unify;
+
+pub use rebuild::{Substitution, children};
 
 use crate::ast::{FloatSize, IntSize};
 use crate::hash::{HashMap, HashSet};
@@ -332,39 +335,6 @@ struct EvarInfo {
     stands_for: Option<TyVar>,
 }
 
-/// What type variables stand for. Few have more than a handful of them.
-#[derive(Clone, Debug, Default)]
-pub struct Substitution(Vec<(TyVar, Ty)>);
-
-impl Substitution {
-    /// Each parameter with its argument.
-    pub fn of(params: &[TyVar], args: &[Ty]) -> Substitution {
-        params.iter().copied().zip(args.iter().copied()).collect()
-    }
-
-    /// `var` stands for `ty` from here on.
-    pub fn insert(&mut self, var: TyVar, ty: Ty) {
-        self.0.push((var, ty));
-    }
-
-    /// What `var` stands for: what was said last.
-    pub fn get(&self, var: TyVar) -> Option<Ty> {
-        self.0.iter().rev().find(|(known, _)| *known == var).map(|(_, ty)| *ty)
-    }
-}
-
-impl FromIterator<(TyVar, Ty)> for Substitution {
-    fn from_iter<I: IntoIterator<Item = (TyVar, Ty)>>(pairs: I) -> Substitution {
-        Substitution(pairs.into_iter().collect())
-    }
-}
-
-impl Extend<(TyVar, Ty)> for Substitution {
-    fn extend<I: IntoIterator<Item = (TyVar, Ty)>>(&mut self, pairs: I) {
-        self.0.extend(pairs);
-    }
-}
-
 /// How far bindings have come; see [`Types::snapshot`].
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot(usize);
@@ -375,14 +345,42 @@ enum Undo {
     Changed(Evar, u32, Kind, Alias),
 }
 
+/// What can still change in a term.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Firmness {
+    /// It has inference variables, or depends on what a type will turn out to be.
+    Open,
+    /// It has type variables: only a substitution changes it.
+    Settled,
+    /// Nothing.
+    Fixed,
+}
+
+/// Places for terms that are one word.
+const WORDS: usize = 8;
+
+/// The place of a term that is one of the most frequent words.
+fn word(kind: &TyKind) -> Option<usize> {
+    Some(match kind {
+        TyKind::Heap => 0,
+        TyKind::True => 1,
+        TyKind::False => 2,
+        TyKind::Fat => 3,
+        TyKind::Aqual(Alias::Aliasable) => 4,
+        TyKind::Int(Signedness::Signed, IntSize::Int) => 5,
+        TyKind::Void => 6,
+        TyKind::Error => 7,
+        _ => return None,
+    })
+}
+
 /// All terms of a translation unit, and the bindings of inference variables.
 #[derive(Debug, Default)]
 pub struct Types {
     terms: Vec<TyKind>,
-    /// Whether a term is what it is for ever: it has no variables of any sort.
-    fixed: Vec<bool>,
-    /// Whether it has no inference variables, and nothing that depends on what a type will turn out to be.
-    settled: Vec<bool>,
+    firmness: Vec<Firmness>,
+    /// Terms that are one word, found without hashing; see [`word`].
+    words: [Option<Ty>; WORDS],
     /// The hash and number of each term.
     numbers: HashTable<(u64, Ty)>,
     evars: Vec<EvarInfo>,
@@ -403,54 +401,90 @@ impl Ty {
 }
 
 impl Types {
+    /// With room for the terms that a text of so many bytes needs, mostly.
+    pub fn for_text(bytes: usize) -> Types {
+        let mut types = Types::default();
+        types.terms.reserve(bytes / 8);
+        types.firmness.reserve(bytes / 8);
+        types.evars.reserve(bytes / 16);
+        types
+    }
+
     /// The number of a term. Joins of effects are made by [`Types::join`].
     pub fn make(&mut self, kind: TyKind) -> Ty {
+        let Some(word) = word(&kind) else { return self.find_or_add(kind) };
+        if let Some(known) = self.words[word] {
+            return known;
+        }
+        let ty = self.find_or_add(kind);
+        self.words[word] = Some(ty);
+        ty
+    }
+
+    fn find_or_add(&mut self, kind: TyKind) -> Ty {
         let hash = FxBuildHasher.hash_one(&kind);
         let terms = &self.terms;
         let same = |&(other, ty): &(u64, Ty)| other == hash && terms[ty.0 as usize] == kind;
         if let Some(&(_, known)) = self.numbers.find(hash, same) {
             return known;
         }
-        let ty = Ty(self.terms.len() as u32);
-        let fixed = match &kind {
-            TyKind::Evar(_) | TyKind::Var(_) | TyKind::RegionsOf(_) | TyKind::AqualsOf(_) | TyKind::SizeOf(_) => false,
-            TyKind::Subset(..) => false,
-            kind => children(kind).all(|child| self.fixed[child.0 as usize]),
-        };
-        let settled = fixed
-            || match &kind {
-                TyKind::Evar(_) | TyKind::SizeOf(_) | TyKind::Subset(..) => false,
-                TyKind::RegionsOf(of) => matches!(self.terms[of.0 as usize], TyKind::Var(_)),
-                // Whether a region says how pointers may be aliased may become known later.
-                TyKind::AqualsOf(of) => {
-                    matches!(self.terms[of.0 as usize], TyKind::Var(var) if self.var(var).kind != Kind::Effect)
-                }
-                kind => children(kind).all(|child| self.settled[child.0 as usize]),
-            };
-        self.fixed.push(fixed);
-        self.settled.push(settled);
-        self.terms.push(kind);
+        let firmness = self.firmness_of(&kind);
+        let ty = self.add(kind, firmness);
         self.numbers.insert_unique(hash, (hash, ty), |&(hash, _)| hash);
         ty
     }
 
+    fn add(&mut self, kind: TyKind, firmness: Firmness) -> Ty {
+        let ty = Ty(self.terms.len() as u32);
+        self.terms.push(kind);
+        self.firmness.push(firmness);
+        ty
+    }
+
+    fn firmness_of(&self, kind: &TyKind) -> Firmness {
+        match kind {
+            TyKind::Evar(_) | TyKind::SizeOf(_) | TyKind::Subset(..) => Firmness::Open,
+            TyKind::Var(_) => Firmness::Settled,
+            TyKind::RegionsOf(of) if matches!(self.terms[of.index()], TyKind::Var(_)) => Firmness::Settled,
+            // Whether a region says how pointers may be aliased may become known later.
+            TyKind::AqualsOf(of) => match self.terms[of.index()] {
+                TyKind::Var(var) if self.var(var).kind != Kind::Effect => Firmness::Settled,
+                _ => Firmness::Open,
+            },
+            TyKind::RegionsOf(_) => Firmness::Open,
+            kind => children(kind).map(|child| self.firmness[child.index()]).min().unwrap_or(Firmness::Fixed),
+        }
+    }
+
     /// Whether a term is what it is for ever: it has no variables of any sort.
     pub fn is_fixed(&self, ty: Ty) -> bool {
-        self.fixed[ty.0 as usize]
+        self.firmness[ty.index()] == Firmness::Fixed
     }
 
     /// Whether a term has no inference variables, bound or not: only a substitution can change it.
     pub fn is_settled(&self, ty: Ty) -> bool {
-        self.settled[ty.0 as usize]
+        self.firmness[ty.index()] >= Firmness::Settled
     }
 
     /// The term, with a bound inference variable at its head followed.
+    #[inline(always)]
     pub fn get(&self, ty: Ty) -> &TyKind {
-        &self.terms[self.head(ty).0 as usize]
+        match &self.terms[ty.index()] {
+            TyKind::Evar(_) | TyKind::Subset(..) => &self.terms[self.followed(ty).index()],
+            kind => kind,
+        }
     }
 
     /// `ty` without bound inference variables at its head.
-    pub fn head(&self, mut ty: Ty) -> Ty {
+    #[inline(always)]
+    pub fn head(&self, ty: Ty) -> Ty {
+        match self.terms[ty.index()] {
+            TyKind::Evar(_) | TyKind::Subset(..) => self.followed(ty),
+            _ => ty,
+        }
+    }
+
+    fn followed(&self, mut ty: Ty) -> Ty {
         loop {
             ty = match self.terms[ty.0 as usize] {
                 TyKind::Evar(evar) => match self.evars[evar.0 as usize].binding {
@@ -475,9 +509,7 @@ impl Types {
 
     /// A new inference variable for types whose alias qualifier is bounded by `alias`.
     pub fn fresh_bounded(&mut self, kind: Kind, level: u32, alias: Alias) -> Ty {
-        let evar = Evar(self.evars.len() as u32);
-        self.evars.push(EvarInfo { kind, level, binding: None, alias, stands_for: None });
-        self.make(TyKind::Evar(evar))
+        self.add_variable(EvarInfo { kind, level, binding: None, alias, stands_for: None })
     }
 
     /// A new inference variable for a type parameter; a place is two of them.
@@ -488,9 +520,14 @@ impl Types {
             let aqual = self.fresh_bounded(Kind::Aqual, level, alias);
             return self.make(TyKind::Place(region, aqual));
         }
+        self.add_variable(EvarInfo { kind, level, binding: None, alias, stands_for: Some(param) })
+    }
+
+    /// Nobody else makes a term of a new variable, so that none has to be found.
+    fn add_variable(&mut self, info: EvarInfo) -> Ty {
         let evar = Evar(self.evars.len() as u32);
-        self.evars.push(EvarInfo { kind, level, binding: None, alias, stands_for: Some(param) });
-        self.make(TyKind::Evar(evar))
+        self.evars.push(info);
+        self.add(TyKind::Evar(evar), Firmness::Open)
     }
 
     /// The parameter that an inference variable was made for.
@@ -706,109 +743,6 @@ impl Types {
         }
     }
 
-    /// `ty` with type variables replaced.
-    pub fn substitute(&mut self, ty: Ty, map: &Substitution) -> Ty {
-        if map.0.is_empty() { ty } else { self.rebuild(ty, map) }
-    }
-
-    /// `ty` with all bound inference variables replaced by what they are bound to, everywhere.
-    pub fn resolve(&mut self, ty: Ty) -> Ty {
-        self.rebuild(ty, &Substitution::default())
-    }
-
-    /// A term with the same children is the same term, and is not made again: most are.
-    fn rebuild(&mut self, ty: Ty, map: &Substitution) -> Ty {
-        let ty = self.head(ty);
-        if self.fixed[ty.0 as usize] || map.0.is_empty() && self.settled[ty.0 as usize] {
-            return ty;
-        }
-        match &self.terms[ty.0 as usize] {
-            TyKind::Var(var) => map.get(*var).unwrap_or(ty),
-            TyKind::Pointer(pointer) => {
-                let pointer = pointer.clone();
-                self.rebuild_pointer(ty, &pointer, map)
-            }
-            TyKind::RegionsOf(of) => {
-                let of = *of;
-                let new = self.rebuild(of, map);
-                let part = self.make(TyKind::RegionsOf(new));
-                self.join([part])
-            }
-            TyKind::AqualsOf(of) => {
-                let of = *of;
-                let of = self.rebuild(of, map);
-                self.aquals_of(of)
-            }
-            TyKind::SizeOf(of) => {
-                let of = *of;
-                let of = self.rebuild(of, map);
-                self.size_number(of)
-            }
-            _ => self.rebuild_children(ty, map),
-        }
-    }
-
-    fn rebuild_pointer(&mut self, ty: Ty, old: &Pointer, map: &Substitution) -> Ty {
-        let mut pointer = Pointer {
-            target: self.rebuild(old.target, map),
-            quals: old.quals,
-            region: self.rebuild(old.region, map),
-            aqual: self.rebuild(old.aqual, map),
-            nullable: self.rebuild(old.nullable, map),
-            bound: self.rebuild(old.bound, map),
-            zeroterm: self.rebuild(old.zeroterm, map),
-            autoreleased: self.rebuild(old.autoreleased, map),
-        };
-        // A pointer into a place points into its region and has its qualifier.
-        match *self.get(pointer.region) {
-            TyKind::Place(region, aqual) => (pointer.region, pointer.aqual) = (region, aqual),
-            TyKind::Var(var) if self.is_place(var) => pointer.aqual = self.aquals_of(pointer.region),
-            _ => {}
-        }
-        if pointer == *old { ty } else { self.make(TyKind::Pointer(pointer)) }
-    }
-
-    fn rebuild_children(&mut self, ty: Ty, map: &Substitution) -> Ty {
-        let mut new: Option<TyKind> = None;
-        let mut at = 0;
-        while let Some(old) = child(&self.terms[ty.0 as usize], at) {
-            let rebuilt = self.rebuild(old, map);
-            if rebuilt != old {
-                let kind = new.get_or_insert_with(|| self.terms[ty.0 as usize].clone());
-                set_child(kind, at, rebuilt);
-            }
-            at += 1;
-        }
-        match new {
-            None => ty,
-            Some(TyKind::Join(parts)) => self.join(parts),
-            Some(kind) => self.make(kind),
-        }
-    }
-
-    /// `function` with type variables replaced, those that it binds as well.
-    pub fn substitute_function(&mut self, function: &Function, map: &Substitution) -> Function {
-        let mut function = function.clone();
-        let mut at = 0;
-        while let Some(old) = function.child(at) {
-            let new = self.rebuild(old, map);
-            function.set_child(at, new);
-            at += 1;
-        }
-        function
-    }
-
-    /// `constraint` with type variables replaced.
-    pub fn substitute_constraint(&mut self, constraint: &Constraint, map: &Substitution) -> Constraint {
-        let mut part = |ty| self.rebuild(ty, map);
-        match *constraint {
-            Constraint::Subset(a, b) => Constraint::Subset(part(a), part(b)),
-            Constraint::Disjoint(a, b) => Constraint::Disjoint(part(a), part(b)),
-            Constraint::AqualBound(a, b) => Constraint::AqualBound(part(a), part(b)),
-            Constraint::Single(a) => Constraint::Single(part(a)),
-        }
-    }
-
     /// The alias qualifier of a value of this type: a pointer's own, ``aquals(`a)`` of a variable, aliasable for the rest.
     /// Aggregates are aliasable as such; whether members are unique is asked member by member.
     pub fn aquals_of(&mut self, ty: Ty) -> Ty {
@@ -844,127 +778,6 @@ impl Types {
             TyKind::Var(var) => self.var(*var).alias,
             TyKind::Evar(evar) => self.evar_alias(*evar),
             _ => Alias::Aliasable,
-        }
-    }
-}
-
-/// The terms just below a term.
-pub fn children(kind: &TyKind) -> impl Iterator<Item = Ty> {
-    (0..).map_while(|at| child(kind, at))
-}
-
-/// The term at place `at` just below a term.
-fn child(kind: &TyKind, at: usize) -> Option<Ty> {
-    match kind {
-        TyKind::Pointer(p) => match at {
-            0 => Some(p.target),
-            1 => Some(p.region),
-            2 => Some(p.aqual),
-            3 => Some(p.nullable),
-            4 => Some(p.bound),
-            5 => Some(p.zeroterm),
-            6 => Some(p.autoreleased),
-            _ => None,
-        },
-        TyKind::Array(array) => match (at, array.len) {
-            (0, _) => Some(array.element),
-            (1, _) => Some(array.zeroterm),
-            (2, len) => len,
-            _ => None,
-        },
-        TyKind::Function(function) => function.child(at),
-        TyKind::Tuple(members) => members.get(at).map(|member| member.ty),
-        TyKind::Aggregate(_, args)
-        | TyKind::Datatype(_, args)
-        | TyKind::Constructor(_, _, args)
-        | TyKind::Opaque(_, _, args)
-        | TyKind::Join(args) => args.get(at).copied(),
-        TyKind::RegionsOf(of)
-        | TyKind::AqualsOf(of)
-        | TyKind::RegionHandle(of)
-        | TyKind::TagHandle(of)
-        | TyKind::AqualHandle(of)
-        | TyKind::SizeOf(of)
-        | TyKind::Subset(_, of)
-        | TyKind::Thin(of) => (at == 0).then_some(*of),
-        TyKind::Place(region, aqual) => [*region, *aqual].get(at).copied(),
-        _ => None,
-    }
-}
-
-/// Replaces what [`child`] gives for the same place. Pointers have a way of their own.
-fn set_child(kind: &mut TyKind, at: usize, ty: Ty) {
-    match kind {
-        TyKind::Array(array) => match at {
-            0 => array.element = ty,
-            1 => array.zeroterm = ty,
-            _ => array.len = Some(ty),
-        },
-        TyKind::Function(function) => Rc::make_mut(function).set_child(at, ty),
-        TyKind::Tuple(members) => members[at].ty = ty,
-        TyKind::Aggregate(_, args)
-        | TyKind::Datatype(_, args)
-        | TyKind::Constructor(_, _, args)
-        | TyKind::Opaque(_, _, args)
-        | TyKind::Join(args) => args[at] = ty,
-        TyKind::RegionsOf(of)
-        | TyKind::AqualsOf(of)
-        | TyKind::RegionHandle(of)
-        | TyKind::TagHandle(of)
-        | TyKind::AqualHandle(of)
-        | TyKind::SizeOf(of)
-        | TyKind::Subset(_, of)
-        | TyKind::Thin(of) => *of = ty,
-        TyKind::Place(region, aqual) => *(if at == 0 { region } else { aqual }) = ty,
-        _ => {}
-    }
-}
-
-impl Function {
-    /// Result, effect, parameters, variable arguments, two places for each constraint.
-    fn child(&self, at: usize) -> Option<Ty> {
-        let Some(at) = at.checked_sub(2) else {
-            return Some(if at == 0 { self.result } else { self.effect });
-        };
-        let Some(at) = at.checked_sub(self.params.len()) else { return Some(self.params[at].ty) };
-        let at = match &self.varargs {
-            Some(varargs) => match at.checked_sub(1) {
-                None => return Some(varargs.ty),
-                Some(at) => at,
-            },
-            None => at,
-        };
-        Some(match *self.constraints.get(at / 2)? {
-            Constraint::Subset(a, b) | Constraint::Disjoint(a, b) | Constraint::AqualBound(a, b) => [a, b][at % 2],
-            Constraint::Single(a) => a,
-        })
-    }
-
-    fn set_child(&mut self, at: usize, ty: Ty) {
-        let Some(at) = at.checked_sub(2) else {
-            let part = if at == 0 { &mut self.result } else { &mut self.effect };
-            *part = ty;
-            return;
-        };
-        let Some(at) = at.checked_sub(self.params.len()) else {
-            self.params[at].ty = ty;
-            return;
-        };
-        let at = match &mut self.varargs {
-            Some(varargs) => match at.checked_sub(1) {
-                None => {
-                    varargs.ty = ty;
-                    return;
-                }
-                Some(at) => at,
-            },
-            None => at,
-        };
-        match &mut self.constraints[at / 2] {
-            Constraint::Subset(a, b) | Constraint::Disjoint(a, b) | Constraint::AqualBound(a, b) => {
-                *[a, b][at % 2] = ty;
-            }
-            Constraint::Single(a) => *a = ty,
         }
     }
 }

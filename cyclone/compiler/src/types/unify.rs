@@ -4,7 +4,7 @@
 //! inference variable in a set takes what the other set has more. Names of parameters do not matter. Type parameters of
 //! functions are compared up to renaming.
 
-use super::{Alias, Evar, Function, Kind, Substitution, Ty, TyKind, TyVar, Types, children};
+use super::{Alias, Evar, Function, Kind, Pointer, Substitution, Ty, TyKind, TyVar, Types, children};
 
 /// Why two terms cannot be made equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +30,10 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
         (TyKind::Error, _) | (_, TyKind::Error) => return Ok(()),
         (&TyKind::Evar(evar), _) => return assign(types, evar, left, right),
         (_, &TyKind::Evar(evar)) => return assign(types, evar, right, left),
+        (TyKind::Pointer(a), TyKind::Pointer(b)) => {
+            let (a, b) = (a.clone(), b.clone());
+            return unify_pointers(types, &a, &b, left, right);
+        }
         (TyKind::Aggregate(a, args), TyKind::Aggregate(b, _)) if a == b => {
             let count = args.len();
             return unify_arguments(types, left, right, count);
@@ -53,23 +57,6 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
         (_, TyKind::Place(region, aqual)) => unify_place(types, region, aqual, left),
         (TyKind::Join(_) | TyKind::RegionsOf(_), _) | (_, TyKind::Join(_) | TyKind::RegionsOf(_)) => {
             unify_effects(types, left, right)
-        }
-        (TyKind::Pointer(a), TyKind::Pointer(b)) => {
-            if a.quals != b.quals {
-                return differ("qualifiers of what the pointers point to differ");
-            }
-            unify(types, a.target, b.target)?;
-            for (a, b, reason) in [
-                (a.aqual, b.aqual, "alias qualifiers differ"),
-                (a.region, b.region, "regions differ"),
-                (a.bound, b.bound, "bounds differ"),
-                (a.nullable, b.nullable, "one may be NULL and the other may not"),
-                (a.zeroterm, b.zeroterm, "one is zero-terminated and the other is not"),
-                (a.autoreleased, b.autoreleased, "one is autoreleased and the other is not"),
-            ] {
-                unify(types, a, b).or(differ(reason))?;
-            }
-            Ok(())
         }
         (TyKind::Array(a), TyKind::Array(b)) => {
             if a.quals != b.quals {
@@ -129,6 +116,25 @@ fn unify_place(types: &mut Types, region: Ty, aqual: Ty, other: Ty) -> Outcome {
     };
     unify(types, aqual, other_aqual)?;
     unify(types, region, other_region)
+}
+
+fn unify_pointers(types: &mut Types, a: &Pointer, b: &Pointer, left: Ty, right: Ty) -> Outcome {
+    let differ = |reason| Err(Mismatch { left, right, reason });
+    if a.quals != b.quals {
+        return differ("qualifiers of what the pointers point to differ");
+    }
+    unify(types, a.target, b.target)?;
+    for (a, b, reason) in [
+        (a.aqual, b.aqual, "alias qualifiers differ"),
+        (a.region, b.region, "regions differ"),
+        (a.bound, b.bound, "bounds differ"),
+        (a.nullable, b.nullable, "one may be NULL and the other may not"),
+        (a.zeroterm, b.zeroterm, "one is zero-terminated and the other is not"),
+        (a.autoreleased, b.autoreleased, "one is autoreleased and the other is not"),
+    ] {
+        unify(types, a, b).or(differ(reason))?;
+    }
+    Ok(())
 }
 
 /// Arguments of two terms of one name. They are asked for one by one, for unifying one may bind what others have.
