@@ -4,7 +4,7 @@ use super::Checker;
 use crate::ast::{Attribute, ExprKind};
 use crate::diagnostics::Code;
 use crate::symbol::Symbol;
-use crate::types::{Alias, Format, Function, Pointer, Ty, TyKind};
+use crate::types::{Alias, FnAttributes, Format, Function, Pointer, Ty, TyKind};
 use std::rc::Rc;
 
 /// Attributes that say something about a function and nothing else.
@@ -149,9 +149,12 @@ impl Checker<'_> {
     /// What a parameter must be for an attribute about it.
     fn check_param_attribute(&mut self, attribute: &Attribute, word: &str, param: usize, function: &Function) {
         let ty = function.params[param].ty;
-        let others = match word {
-            "initializes" => [&function.attributes.consume, &function.attributes.noliveunique],
-            _ => [&function.attributes.initializes, &function.attributes.initializes],
+        let FnAttributes { consume, noconsume, noliveunique, initializes, .. } = &function.attributes;
+        let others: &[&Vec<usize>] = match word {
+            "initializes" => &[consume, noconsume, noliveunique],
+            // What is consumed by the dialect's default is no contradiction.
+            "noconsume" => &[initializes, noliveunique],
+            _ => &[initializes, noconsume],
         };
         let complaint = if matches!(self.types.get(ty), TyKind::Error) {
             None

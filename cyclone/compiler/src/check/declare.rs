@@ -166,9 +166,10 @@ impl Checker<'_> {
         let params = self.bind_parameters(&declarator.type_params, Alias::Restricted);
         let (ty, quals) = match &declarator.ty.kind {
             ast::TypeKind::Infer(kind) => {
-                let kind = kind.map_or(Kind::Any, |kind| self.read_kind(&kind).0);
+                let (kind, alias) = kind.map_or((Kind::Any, None), |kind| self.read_kind(&kind));
                 let args = params.iter().map(|&param| self.types.make(TyKind::Var(param))).collect();
-                (self.make(TyKind::Opaque(self.names.qualified(name), kind, args)), Quals::default())
+                let opaque = self.make(TyKind::Opaque(self.names.qualified(name), kind, args));
+                (self.opaque_place(opaque, alias), Quals::default())
             }
             _ => {
                 let (ty, quals) = self.read_type(&declarator.ty, Position::Heap);

@@ -34,6 +34,17 @@ impl Checker<'_> {
         }
     }
 
+    /// An abstract region of a kind that says how pointers into it may be aliased.
+    pub(super) fn opaque_place(&mut self, opaque: Ty, alias: Option<Alias>) -> Ty {
+        match alias {
+            Some(alias) if alias != Alias::Aliasable && self.types.kind(opaque) == Kind::Effect => {
+                let aqual = self.make(TyKind::Aqual(alias));
+                self.make(TyKind::Place(opaque, aqual))
+            }
+            _ => opaque,
+        }
+    }
+
     /// A type whose type variables have got their kinds.
     pub(super) fn with_known_kinds(&mut self, ty: Ty) -> Ty {
         if self.is_old() { self.types.resolve(ty) } else { ty }
@@ -44,7 +55,7 @@ impl Checker<'_> {
         let (read, _) = self.read(region, Kind::Effect, position);
         match self.types.get(read) {
             TyKind::Place(..) if self.dialect == Dialect::Paper => read,
-            _ => self.read_effect(region, position),
+            _ => self.plain_effect(read, region.span),
         }
     }
 
@@ -69,14 +80,10 @@ impl Checker<'_> {
 
     /// Whether a region's handle may be taken for another's. The one of counted pointers says so at run time, and stays what it is.
     pub(super) fn handle_fits(&mut self, from: Ty, to: Ty) -> bool {
-        match *self.types.get(from) {
-            TyKind::Place(..) => self.try_unify(from, to).is_ok(),
-            TyKind::Var(var) if self.types.is_place(var) => self.try_unify(from, to).is_ok(),
-            // In 0.8 the heap's handle may stand for that of any region, which ends before the heap.
-            TyKind::Heap if self.is_old() => {
-                self.region_fits(from, to) || !matches!(self.types.get(to), TyKind::Place(..))
-            }
-            _ => self.region_fits(from, to),
+        if self.split_region(from).1.is_some() || self.split_region(to).1.is_some() {
+            return self.try_unify(from, to).is_ok();
         }
+        // In 0.8 the heap's handle may stand for that of any region, which ends before the heap.
+        self.region_fits(from, to) || self.is_old() && matches!(self.types.get(from), TyKind::Heap)
     }
 }

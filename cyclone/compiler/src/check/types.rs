@@ -33,9 +33,14 @@ impl Checker<'_> {
     /// A set of regions.
     pub fn read_effect(&mut self, ty: &ast::Type, position: Position) -> Ty {
         let (effect, _) = self.read(ty, Kind::Effect, position);
+        self.plain_effect(effect, ty.span)
+    }
+
+    /// Reports a region that brings a qualifier along where only regions are meant.
+    pub(super) fn plain_effect(&mut self, effect: Ty, span: Span) -> Ty {
         if let TyKind::Place(..) = self.types.get(effect) {
             let message = "`U` and `RC` are no regions here; write an alias qualifier instead";
-            self.error(Code::WrongKind, ty.span, message);
+            self.error(Code::WrongKind, span, message);
         }
         self.types.join([effect])
     }
@@ -289,7 +294,12 @@ impl Checker<'_> {
                     aqual = Some(self.make(TyKind::Aqual(alias)));
                     self.make(TyKind::Heap)
                 }
-                None => self.read_effect(effect, position),
+                None => {
+                    let place = self.read_handle(effect, position);
+                    let (region, of_place) = self.split_region(place);
+                    aqual = of_place;
+                    region
+                }
             },
             None => self.unwritten(Kind::Effect, Alias::Restricted, position, pointer.target.span),
         };
