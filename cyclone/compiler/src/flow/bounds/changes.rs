@@ -368,10 +368,11 @@ impl Prover<'_> {
     /// and the pointer does not lie before its first one, and if the way there is not once around the address space.
     pub(super) fn reaches(&mut self, pointer: LocalId, index: &Value, count: i128) {
         let most = self.most(index);
-        let is_inside = most == Some(0) || self.has_at_least(pointer, 1);
         let is_small = most.is_some_and(|most| most <= i128::from(u32::MAX));
-        let is_near = self.is_left(pointer, index) || (is_small && self.has_small_elements(pointer));
-        if is_inside && is_near && self.least(index).is_some_and(|least| least >= 0) {
+        if (most == Some(0) || self.has_at_least(pointer, 1))
+            && self.least(index).is_some_and(|least| least >= 0)
+            && ((is_small && self.has_small_elements(pointer)) || self.is_left(pointer, index))
+        {
             for &(quantity, add) in &index.lower {
                 self.learn(quantity, Quantity::Count(pointer), -add - count);
             }

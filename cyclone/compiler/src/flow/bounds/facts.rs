@@ -115,7 +115,20 @@ impl Prover<'_> {
         if from == to {
             return Some(0);
         }
-        let mut reached = vec![(from, 0)];
+        // Most quantities have no facts: only their types lead on.
+        let zero = Quantity::Zero;
+        if from != zero && !facts.differences.iter().any(|fact| fact.left == from) {
+            return Some(self.range(from)?.1 + self.distance_by(facts, zero, to)?);
+        }
+        if to != zero && !facts.differences.iter().any(|fact| fact.right == to) {
+            return Some(self.distance_by(facts, from, zero)? - self.range(to)?.0);
+        }
+        self.shortest_way(facts, from, to)
+    }
+
+    fn shortest_way(&self, facts: &Facts, from: Quantity, to: Quantity) -> Option<i128> {
+        let mut reached = Vec::with_capacity(8);
+        reached.push((from, 0));
         for _ in 0..WAY_LIMIT {
             let mut is_changed = false;
             for at in 0..reached.len() {
