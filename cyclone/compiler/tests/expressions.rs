@@ -1,34 +1,20 @@
 //! Expressions, conversions, calls, initialisers, statements: what the checker accepts, and what it rejects on which line.
 
-use ebb_cyclone::check::{Dialect, check};
+#[path = "shared/checked.rs"]
+mod checked;
+
+use checked::checked;
 use ebb_cyclone::diagnostics::Severity;
-use ebb_cyclone::driver::parse_text;
 
-/// `line: code: message` of each error.
-fn errors(text: &str) -> Vec<String> {
-    let mut unit = parse_text("test.cyc", text.to_owned());
-    assert!(unit.diagnostics.is_empty(), "syntax: {:?}", unit.diagnostics);
-    check(&unit.source, &unit.items, Dialect::One, &mut unit.diagnostics);
-    unit.diagnostics
-        .iter()
-        .filter(|diagnostic| diagnostic.severity == Severity::Error)
-        .map(|diagnostic| {
-            let line = unit.source.place(diagnostic.span.start).line;
-            format!("{line}: {}: {}", diagnostic.code.number(), diagnostic.message)
-        })
-        .collect()
-}
-
+#[track_caller]
 fn accepted(text: &str) {
-    let found = errors(text);
-    assert!(found.is_empty(), "{found:#?} in\n{text}");
+    checked("", text).1.expect_no_error(text);
 }
 
 /// Exactly one error, on this line with this code.
+#[track_caller]
 fn rejected(text: &str, line: u32, code: &str) {
-    let found = errors(text);
-    let expected = format!("{line}: {code}: ");
-    assert!(found.len() == 1 && found[0].starts_with(&expected), "expected {expected}, found {found:#?} in\n{text}");
+    checked("", text).1.expect_error(&format!("{line}: {code}: "), "", text);
 }
 
 #[test]
@@ -263,11 +249,7 @@ fn outside_of_functions_a_comprehension_repeats_a_constant() {
 
 #[test]
 fn what_depends_on_a_size_that_nobody_knows_is_a_warning() {
-    let warnings = |text: &str| {
-        let mut unit = parse_text("test.cyc", text.to_owned());
-        check(&unit.source, &unit.items, Dialect::One, &mut unit.diagnostics);
-        unit.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Warning).count()
-    };
+    let warnings = |text: &str| checked("", text).1.of(Severity::Warning).len();
     assert_eq!(warnings("unsigned long f(`a::A ? x) { return numelts(x); }"), 1);
     assert_eq!(warnings("unsigned long f(`a::B ? x) { return numelts(x); }"), 0);
     assert_eq!(warnings("unsigned long f(char ? x) { return numelts(x); }"), 0);

@@ -1,10 +1,11 @@
 //! Flow analysis: initialisation, nullness, ownership, and which checks it removes.
 
-use ebb_cyclone::check::{Dialect, check};
-use ebb_cyclone::diagnostics::{Diagnostic, Severity};
-use ebb_cyclone::driver::parse_text;
+#[path = "shared/checked.rs"]
+mod checked;
+
+use checked::{Messages, checked};
+use ebb_cyclone::diagnostics::Severity;
 use ebb_cyclone::flow;
-use ebb_cyclone::source::Source;
 
 const DECLARATIONS: &str = "extern \"C\" void drop(int *@aqual(UNIQUE)) __attribute__((consume(1)));
 extern \"C\" int look(int *@aqual(UNIQUE)); extern \"C\" int see(int *`r); extern \"C\" void *stop() __attribute__((noreturn));
@@ -12,50 +13,30 @@ struct Pair { int *a; int *b; }; struct Owner { int *@aqual(UNIQUE) p; int n; };
 typedef int *@aqual(UNIQUE) own_t; typedef struct Owner @@aqual(UNIQUE) owner_t;
 ";
 
-struct Analysed {
-    source: Source,
-    diagnostics: Vec<Diagnostic>,
-    remaining: Vec<String>,
+/// What the analysis says about a text without other errors, and the reasons of the checks that it leaves.
+#[track_caller]
+fn analysed(text: &str) -> (Messages, Vec<String>) {
+    let (mut program, mut found) = checked(DECLARATIONS, text);
+    found.expect_no_error(text);
+    found.diagnostics.clear();
+    let remaining = flow::analyse(&mut program, flow::Options { warn_lost: true }, &mut found.diagnostics);
+    (found, remaining.into_iter().map(|check| check.reason).collect())
 }
 
-fn analyse(text: &str) -> Analysed {
-    let mut unit = parse_text("test.cyc", format!("{DECLARATIONS}{text}"));
-    assert!(unit.diagnostics.is_empty(), "syntax: {:?}", unit.diagnostics);
-    let mut program = check(&unit.source, &unit.items, Dialect::One, &mut unit.diagnostics);
-    let errors = unit.diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error);
-    assert!(!errors, "types: {:?} in\n{text}", unit.diagnostics);
-    let mut diagnostics = Vec::new();
-    let options = flow::Options { warn_lost: true };
-    let remaining = flow::analyse(&mut program, options, &mut diagnostics);
-    let remaining = remaining.into_iter().map(|check| check.reason).collect();
-    Analysed { source: unit.source, diagnostics, remaining }
-}
-
-fn messages(text: &str, severity: Severity) -> Vec<String> {
-    let first = DECLARATIONS.lines().count() as u32;
-    let Analysed { source, diagnostics, .. } = analyse(text);
-    let of_severity = diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity);
-    of_severity
-        .map(|diagnostic| {
-            let line = source.place(diagnostic.span.start).line - first;
-            format!("{line}: {}: {}", diagnostic.code.number(), diagnostic.message)
-        })
-        .collect()
-}
-
+#[track_caller]
 fn accepted(text: &str) {
-    let found = messages(text, Severity::Error);
-    assert!(found.is_empty(), "{found:#?} in\n{text}");
+    analysed(text).0.expect_no_error(text);
 }
 
+#[track_caller]
 fn rejected(text: &str, place: &str) {
-    let found = messages(text, Severity::Error);
-    assert!(found.len() == 1 && found[0].starts_with(place), "expected {place}, found {found:#?} in\n{text}");
+    analysed(text).0.expect_error(place, "", text);
 }
 
 /// How many checks are left, each with this in its reason.
+#[track_caller]
 fn left(text: &str, count: usize, part: &str) {
-    let found = analyse(text).remaining;
+    let (_, found) = analysed(text);
     let fits = found.len() == count && found.iter().all(|reason| reason.contains(part));
     assert!(fits, "expected {count} with {part}, found {found:#?} in\n{text}");
 }
@@ -104,7 +85,7 @@ fn functions_return_what_they_promise() {
     rejected("int *f(int n) {\nif (n) return NULL; }", "2: E0300");
     accepted("int *f(int n) { while (1) { if (n) return NULL; } }");
     accepted("int *f(int n) { switch (n) { case 0: return NULL; default: stop(); } }");
-    let warnings = messages("int f(int n) { if (n) return 1; }", Severity::Warning);
+    let warnings = analysed("int f(int n) { if (n) return 1; }").0.of(Severity::Warning);
     assert!(warnings.len() == 1 && warnings[0].contains("E0300"), "{warnings:#?}");
 }
 
@@ -171,7 +152,7 @@ fn aliases_last_until_their_scope_ends() {
 #[test]
 fn lost_objects_are_warned_of() {
     let lost = |text: &str| {
-        let warnings = messages(text, Severity::Warning);
+        let warnings = analysed(text).0.of(Severity::Warning);
         warnings.iter().filter(|warning| warning.contains("E0323")).count()
     };
     assert_eq!(lost("void f() { own_t p = new 1; p = new 2; drop(p); }"), 1);

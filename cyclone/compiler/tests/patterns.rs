@@ -1,8 +1,10 @@
 //! Patterns: what they may match and bind, and what a `switch` has to cover.
 
-use ebb_cyclone::check::{Dialect, check};
+#[path = "shared/checked.rs"]
+mod checked;
+
+use checked::checked;
 use ebb_cyclone::diagnostics::Severity;
-use ebb_cyclone::driver::parse_text;
 
 const DECLARATIONS: &str = "datatype Shape { Point; Circle(int); Box(int, int); };
 typedef datatype Shape @shape_t;
@@ -15,31 +17,15 @@ struct Package { <`t> : regions(`t) <= `H
 struct Secret { <`t> `t value; int (@use)(`t); };
 ";
 
-/// `line: code: message` of each message of this severity; lines are counted after the declarations.
-fn messages(text: &str, severity: Severity) -> Vec<String> {
-    let first = DECLARATIONS.lines().count() as u32;
-    let mut unit = parse_text("test.cyc", format!("{DECLARATIONS}{text}"));
-    assert!(unit.diagnostics.is_empty(), "syntax: {:?}", unit.diagnostics);
-    check(&unit.source, &unit.items, Dialect::One, &mut unit.diagnostics);
-    let of_severity = unit.diagnostics.iter().filter(|diagnostic| diagnostic.severity == severity);
-    of_severity
-        .map(|diagnostic| {
-            let line = unit.source.place(diagnostic.span.start).line - first;
-            format!("{line}: {}: {}", diagnostic.code.number(), diagnostic.message)
-        })
-        .collect()
-}
-
+#[track_caller]
 fn accepted(text: &str) {
-    let found = messages(text, Severity::Error);
-    assert!(found.is_empty(), "{found:#?} in\n{text}");
+    checked(DECLARATIONS, text).1.expect_no_error(text);
 }
 
 /// Exactly one error, which begins with `line: code` and has this in its message.
+#[track_caller]
 fn rejected(text: &str, place: &str, part: &str) {
-    let found = messages(text, Severity::Error);
-    let fits = found.len() == 1 && found[0].starts_with(place) && found[0].contains(part);
-    assert!(fits, "expected {place}: .. {part}, found {found:#?} in\n{text}");
+    checked(DECLARATIONS, text).1.expect_error(place, part, text);
 }
 
 #[test]
@@ -161,7 +147,7 @@ fn fallthru_gives_values_to_the_next_clause() {
 #[test]
 fn a_let_that_may_fail_is_a_warning() {
     let text = "int f(shape_t s) { let &Circle(r) = s; return r; }";
-    let found = messages(text, Severity::Warning);
+    let found = checked(DECLARATIONS, text).1.of(Severity::Warning);
     assert!(found.len() == 1 && found[0].contains("does not match `&Point`"), "{found:#?}");
 }
 

@@ -7,25 +7,11 @@ use std::time::Duration;
 
 use ipc::rpc::{Group, Port, Seed, Way, dispatch_async};
 use ipc::{Doorbell, Error, Geometry, Kind, Link, Message, Packet, Patience, Tag, Waiter};
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::Ordering;
 use shuttle::sync::{Arc, Condvar, Mutex};
-use shuttle::{Config, Runner, thread};
+use shuttle::thread;
+use tasks::interleavings::explore;
 use tasks::rt::{self, Cx};
-
-/// Tries `program` in so many interleavings: in half of them whoever runs next is chosen anew at each step, in the others few switches are
-/// made, where it hurts most.
-fn explore(interleavings: usize, program: impl Fn() + Send + Sync + 'static) {
-    let program = Arc::new(program);
-    let config = || {
-        let mut config = Config::new();
-        config.silence_warnings = true;
-        config
-    };
-    let same = program.clone();
-    Runner::new(RandomScheduler::new(interleavings / 2), config()).run(move || same());
-    Runner::new(PctScheduler::new(3, interleavings / 2), config()).run(move || program());
-}
 
 fn word(word: u64) -> Message {
     Message::new(Tag::new(1), &[word])

@@ -31,6 +31,9 @@ extern crate alloc;
 extern crate std;
 
 mod fifo;
+#[cfg(ebb_shuttle)]
+#[doc(hidden)]
+pub mod interleavings;
 pub mod rt;
 mod stack;
 mod switch;

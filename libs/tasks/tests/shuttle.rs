@@ -9,27 +9,12 @@ use std::cell::Cell;
 use std::collections::VecDeque;
 
 use refs::{Gone, StrongRc, WaitList, WeakRc};
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Arc, Mutex};
-use shuttle::{Config, Runner, thread};
+use shuttle::thread;
+use tasks::interleavings::explore;
 use tasks::rt::sync::{Condvar, EventCount, Lock, Queue, Semaphore};
 use tasks::rt::{self, AweRef, Canceled, Canceler, Waker};
-
-/// Tries `program` in so many interleavings: in half of them whoever runs next is chosen anew at each step, in the others few switches are
-/// made, where it hurts most. (The first thread of a program only waits for those that it starts: shuttle's scopes may wake it from other
-/// waits.)
-fn explore(interleavings: usize, program: impl Fn() + Send + Sync + 'static) {
-    let program = Arc::new(program);
-    let config = || {
-        let mut config = Config::new();
-        config.silence_warnings = true;
-        config
-    };
-    let same = program.clone();
-    Runner::new(RandomScheduler::new(interleavings / 2), config()).run(move || same());
-    Runner::new(PctScheduler::new(3, interleavings / 2), config()).run(move || program());
-}
 
 #[test]
 fn a_task_that_another_thread_schedules_goes_on() {
