@@ -37,6 +37,13 @@ impl<'a> Items<'a> {
     fn advance(&mut self) {
         self.at += 1;
     }
+
+    /// The first part has come to where its designators lead: what it and those after it fill is decided from there.
+    fn arrive(&mut self) {
+        if let Some((designators, _)) = self.parts.get_mut(self.at) {
+            *designators = &[];
+        }
+    }
 }
 
 impl Checker<'_> {
@@ -206,6 +213,7 @@ impl Checker<'_> {
             items.advance();
             return self.list_for(Items::one(designators, expr), ty, expr.span);
         }
+        items.arrive();
         let scalar = matches!(
             expr.kind,
             Ast::Int(_)

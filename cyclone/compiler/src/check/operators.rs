@@ -233,6 +233,7 @@ impl Checker<'_> {
                 }
             }
             (TyKind::RegionHandle(_), TyKind::RegionHandle(_)) => return made(left, right),
+            (TyKind::Aggregate(..) | TyKind::Tuple(_), _) | (_, TyKind::Aggregate(..) | TyKind::Tuple(_)) => {}
             _ => {
                 let before = self.types.snapshot();
                 let left = match self.try_coerce(left, right_ty) {
