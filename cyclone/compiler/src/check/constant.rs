@@ -4,7 +4,7 @@ use super::Checker;
 use super::literals;
 use super::names::Value;
 use crate::ast::{self, BinOp, IntSize, UnOp};
-use crate::tree::{self, UnaryOp};
+use crate::tree::{self, Local, UnaryOp};
 use crate::types::{Signedness, Ty, TyKind};
 
 /// An integer with the type that C gives it.
@@ -80,11 +80,11 @@ impl Checker<'_> {
 
     /// The part of an initial value that only running code can compute: a call, an allocation, an assignment. None if it is as constant
     /// as the values of variables outside of functions must be.
-    pub(super) fn computed_part(init: &tree::Init) -> Option<&tree::Expr> {
+    pub(super) fn computed_part<'i>(init: &'i tree::Init, locals: &[Local]) -> Option<&'i tree::Expr> {
         match init {
-            tree::Init::Value(value) => computed_in(value),
-            tree::Init::List(list) => list.entries.iter().find_map(|(_, init)| Self::computed_part(init)),
-            tree::Init::Comprehension(of) => of.value.as_ref().and_then(computed_in),
+            tree::Init::Value(value) => computed_in(value, locals),
+            tree::Init::List(list) => list.entries.iter().find_map(|(_, init)| Self::computed_part(init, locals)),
+            tree::Init::Comprehension(of) => of.value.as_ref().and_then(|value| computed_in(value, locals)),
             tree::Init::String(_) => None,
         }
     }
@@ -211,8 +211,9 @@ impl Checker<'_> {
     }
 }
 
-fn computed_in(value: &tree::Expr) -> Option<&tree::Expr> {
+fn computed_in<'e>(value: &'e tree::Expr, locals: &[Local]) -> Option<&'e tree::Expr> {
     use tree::ExprKind;
+    let computed_in = |part| computed_in(part, locals);
     match &value.kind {
         ExprKind::Call(_)
         | ExprKind::New(..)
@@ -223,6 +224,7 @@ fn computed_in(value: &tree::Expr) -> Option<&tree::Expr> {
         | ExprKind::Throw(_)
         | ExprKind::Statements(_)
         | ExprKind::Asm(_) => Some(value),
+        ExprKind::Local(id) if !locals[id.0 as usize].is_static => Some(value),
         ExprKind::Unary(_, part)
         | ExprKind::Coerce(_, part)
         | ExprKind::Address(part)
@@ -234,7 +236,7 @@ fn computed_in(value: &tree::Expr) -> Option<&tree::Expr> {
         ExprKind::Conditional(condition, yes, no) => {
             computed_in(condition).or_else(|| computed_in(yes)).or_else(|| computed_in(no))
         }
-        ExprKind::Aggregate(init) => Checker::computed_part(init),
+        ExprKind::Aggregate(init) => Checker::computed_part(init, locals),
         ExprKind::Construct(_, _, parts) => parts.iter().find_map(computed_in),
         _ => None,
     }

@@ -313,7 +313,8 @@ impl Checker<'_> {
 
     /// Variables that live as long as the program have values before it begins.
     pub(super) fn require_constant(&mut self, init: &Init) {
-        if let Some(computed) = Checker::computed_part(init) {
+        let locals = self.body.as_ref().map_or(&[][..], |body| &body.locals);
+        if let Some(computed) = Checker::computed_part(init, locals) {
             let message =
                 "this value is computed, and the value of a variable that lives as long as the program is constant";
             self.error(Code::NotConstant, computed.span, message);

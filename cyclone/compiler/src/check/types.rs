@@ -374,6 +374,13 @@ impl Checker<'_> {
 
     fn read_array(&mut self, array: &ast::Array, position: Position) -> Ty {
         let (element, quals) = self.read(&array.element, Kind::Memory, position);
+        if matches!(self.types.get(element), TyKind::Array(Array { len: None, .. })) {
+            self.error(
+                Code::Incomplete,
+                array.element.span,
+                "only the first length of an array of arrays may be left out",
+            );
+        }
         let len = array.len.as_ref().map(|len| self.read_number(len, position));
         let zeroterm = self.truth_type(array.zeroterm == Some(true));
         self.make(TyKind::Array(Array { element, quals, len, zeroterm }))
