@@ -137,12 +137,12 @@ pub enum Form {
     Json,
 }
 
-/// The text of one diagnostic, with a newline at its end.
-pub fn render(diagnostic: &Diagnostic, source: &Source, form: Form) -> String {
+/// The text of one diagnostic, with a newline at its end. `originals` may be shared by all diagnostics of a unit.
+pub fn render(diagnostic: &Diagnostic, source: &Source, originals: &mut Originals, form: Form) -> String {
     match form {
         Form::Plain => plain(diagnostic, source),
-        Form::Json => json(diagnostic, source),
-        Form::Source { colour } => with_source(diagnostic, source, colour),
+        Form::Json => json(diagnostic, source, originals),
+        Form::Source { colour } => with_source(diagnostic, source, originals, colour),
     }
 }
 
@@ -165,8 +165,7 @@ fn plain(diagnostic: &Diagnostic, source: &Source) -> String {
     text
 }
 
-fn json(diagnostic: &Diagnostic, source: &Source) -> String {
-    let mut originals = Originals::default();
+fn json(diagnostic: &Diagnostic, source: &Source, originals: &mut Originals) -> String {
     let mut at = |span: Span| {
         let quote = originals.quote(source, span);
         let mut end = quote.columns.end + 1;
@@ -224,8 +223,7 @@ struct Mark<'a> {
 }
 
 /// Places of one file are shown together, in the order of its lines.
-fn with_source(diagnostic: &Diagnostic, source: &Source, colour: bool) -> String {
-    let mut originals = Originals::default();
+fn with_source(diagnostic: &Diagnostic, source: &Source, originals: &mut Originals, colour: bool) -> String {
     let primary = std::iter::once((diagnostic.span, "", AnnotationKind::Primary));
     let related = diagnostic.related.iter().map(|(span, what)| (*span, what.as_str(), AnnotationKind::Context));
     let mut groups: Vec<Vec<Mark<'_>>> = Vec::new();
@@ -236,7 +234,7 @@ fn with_source(diagnostic: &Diagnostic, source: &Source, colour: bool) -> String
             None => groups.push(vec![mark]),
         }
     }
-    let texts: Vec<Text> = groups.iter().map(|group| Text::of(group, &mut originals)).collect();
+    let texts: Vec<Text> = groups.iter().map(|group| Text::of(group, originals)).collect();
     let level = match diagnostic.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -303,14 +301,14 @@ mod tests {
     #[test]
     fn plain_form_has_file_line_and_message_on_one_line() {
         let (source, diagnostic) = sample();
-        let text = render(&diagnostic, &source, Form::Plain);
+        let text = render(&diagnostic, &source, &mut Originals::default(), Form::Plain);
         assert_eq!(text, "a.cyc:2: error: the name \"y\" is used; first declared here (a.cyc:1)\n");
     }
 
     #[test]
     fn source_form_shows_both_lines_and_the_code() {
         let (source, diagnostic) = sample();
-        let text = render(&diagnostic, &source, Form::Source { colour: false });
+        let text = render(&diagnostic, &source, &mut Originals::default(), Form::Source { colour: false });
         for expected in ["E0101", "int x;", "char y", "first declared here", "choose another"] {
             assert!(text.contains(expected), "{expected} is missing in\n{text}");
         }
@@ -319,7 +317,7 @@ mod tests {
     #[test]
     fn json_form_escapes_quotes() {
         let (source, diagnostic) = sample();
-        let text = render(&diagnostic, &source, Form::Json);
+        let text = render(&diagnostic, &source, &mut Originals::default(), Form::Json);
         assert!(text.contains(r#""message":"the name \"y\" is used""#), "{text}");
         assert!(text.contains(r#""line":2,"column":6"#), "{text}");
     }

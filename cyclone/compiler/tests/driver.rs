@@ -175,10 +175,11 @@ fn a_message_shows_the_line_as_it_was_written_and_where_a_region_ends() {
 
 #[test]
 fn a_misspelt_name_is_answered_with_the_one_that_was_meant() {
-    let program = "#include <list.h>\n#include <string.h>\nstruct P { int first; int second; };\nint f(List::list_t<int> l, struct P p) {\n  strlne(\"\");\n  length(l);\n  return p.frist;\n}\nint g(int *p) { return p; }\n";
+    let program = "#include <list.h>\n#include <string.h>\nstruct P { int first; int second; };\nint f(List::list_t<int> l, struct P p) {\n  strlne(\"\");\n  length(l);\n  return p.frist;\n}\nint g(int *p) { return p; }\nint h(int *p) { return (int)p; }\n";
     let directory = directory(&[("a.cyc", program)]);
     let message = text(&cyc(directory.path(), "check a.cyc").stderr);
     for expected in ["`strlen` is declared", "`List::length` is", "a member `first`", "becomes a number here"] {
         assert!(message.contains(expected), "{expected} is missing in\n{message}");
     }
+    assert_eq!(message.matches("becomes a number here").count(), 1, "a cast says what is meant\n{message}");
 }

@@ -168,7 +168,15 @@ fn parse_in_place(text: &str) {
     let unit = parse_text("fuzz", text.to_owned());
     for diagnostic in &unit.diagnostics {
         for form in [ebb_cyclone::diagnostics::Form::Plain, ebb_cyclone::diagnostics::Form::Source { colour: false }] {
-            assert!(!ebb_cyclone::diagnostics::render(diagnostic, &unit.source, form).is_empty());
+            assert!(
+                !ebb_cyclone::diagnostics::render(
+                    diagnostic,
+                    &unit.source,
+                    &mut ebb_cyclone::original::Originals::default(),
+                    form
+                )
+                .is_empty()
+            );
         }
     }
 }

@@ -25,9 +25,10 @@ pub type Refusal = Box<(Expr, Mismatch)>;
 impl Checker<'_> {
     /// The value as type `to`. Reports at `span` if that cannot be.
     pub fn coerce(&mut self, value: Expr, to: Ty, span: Span) -> Expr {
+        let was_pointer = matches!(self.types.get(self.types.head(value.ty)), TyKind::Pointer(_));
         match self.try_coerce(value, to) {
             Ok(value) => {
-                if let ExprKind::Coerce(Coercion::PointerToInt, pointer) = &value.kind {
+                if was_pointer && let ExprKind::Coerce(Coercion::PointerToInt, pointer) = &value.kind {
                     let shown = self.show(pointer.ty);
                     let message = format!("a pointer (`{shown}`) becomes a number here without a cast");
                     self.warn(Code::WrongType, span, message);

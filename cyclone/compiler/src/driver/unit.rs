@@ -38,7 +38,7 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
         Ok(text) => text,
         Err(message) => {
             let (source, diagnostic) = preprocessor_error(file, &message);
-            eprint!("{}", render(&diagnostic, &source, options.form));
+            eprint!("{}", render(&diagnostic, &source, &mut Originals::default(), options.form));
             return Outcome::Failed;
         }
     };
@@ -136,12 +136,13 @@ fn show(diagnostics: &[Diagnostic], source: &Source, options: &Options) -> bool 
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
     sorted.sort_by_key(|diagnostic| diagnostic.span.start);
     let mut failed = false;
+    let mut originals = Originals::default();
     let mut out = std::io::stderr().lock();
     for diagnostic in sorted {
         let is_error = diagnostic.severity == Severity::Error || options.warnings == Warnings::Errors;
         failed |= is_error;
         if is_error || options.warnings == Warnings::Shown {
-            let _ = out.write_all(render(diagnostic, source, options.form).as_bytes());
+            let _ = out.write_all(render(diagnostic, source, &mut originals, options.form).as_bytes());
         }
     }
     failed

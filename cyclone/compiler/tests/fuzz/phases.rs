@@ -5,6 +5,7 @@ use ebb_cyclone::diagnostics::{Diagnostic, Form, Severity, render};
 use ebb_cyclone::driver::parse_text;
 use ebb_cyclone::flow;
 use ebb_cyclone::lower::{LineInfo, lower};
+use ebb_cyclone::original::Originals;
 use ebb_cyclone::source::Source;
 use std::io::Write;
 use std::panic;
@@ -89,7 +90,7 @@ fn has_errors(diagnostics: &[Diagnostic]) -> bool {
 fn show(diagnostics: &[Diagnostic], source: &Source) {
     for diagnostic in diagnostics {
         for form in [Form::Plain, Form::Json, Form::Source { colour: false }] {
-            assert!(!render(diagnostic, source, form).is_empty());
+            assert!(!render(diagnostic, source, &mut Originals::default(), form).is_empty());
         }
     }
 }
