@@ -230,7 +230,10 @@ impl Checker<'_> {
             }
             init
         });
-        self.require_size(complete, span);
+        let has_size = self.require_size(complete, span);
+        if has_size && init.is_none() && context.has(Storage::Static) {
+            self.require_zeroable(complete, span);
+        }
         if let Some(body) = &mut self.body {
             body.locals[local.0 as usize].ty = complete;
         }

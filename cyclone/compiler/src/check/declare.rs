@@ -288,26 +288,18 @@ impl Checker<'_> {
         if is_defined {
             let global = self.declarations.global(id);
             let (ty, has_init) = (global.ty, global.init.is_some());
-            self.require_size(ty, span);
-            if !has_init && !self.may_be_zero(ty) {
-                let shown = self.show(ty);
-                self.error(Code::Uninitialised, span, format!("a variable of type `{shown}` needs an initial value"));
+            if self.require_size(ty, span) && !has_init {
+                self.require_zeroable(ty, span);
             }
         }
         id
     }
 
-    /// Whether all bytes zero are a value of a type: they are none of a pointer that may not be null.
-    fn may_be_zero(&mut self, ty: Ty) -> bool {
-        match self.types.get(ty).clone() {
-            TyKind::Pointer(pointer) => !matches!(self.types.get(pointer.nullable), TyKind::False),
-            TyKind::Subset(..) => false,
-            TyKind::Array(array) => self.may_be_zero(array.element),
-            TyKind::Tuple(members) => members.iter().all(|member| self.may_be_zero(member.ty)),
-            TyKind::Aggregate(id, args) if !self.declarations.aggregate(id).is_tagged => {
-                self.fields_of(id, &args).iter().all(|field| self.may_be_zero(field.ty))
-            }
-            _ => true,
+    /// Variables that live as long as the program begin as zeros.
+    pub(super) fn require_zeroable(&mut self, ty: Ty, span: Span) {
+        if !self.is_zeroable(ty) {
+            let shown = self.show(ty);
+            self.error(Code::Uninitialised, span, format!("a variable of type `{shown}` needs an initial value"));
         }
     }
 
