@@ -708,6 +708,14 @@ impl Checks {
 }
 
 impl Expr {
+    /// Whether an access has its bounds checked; `None` for what is no access.
+    pub fn bounds_check(&self) -> Option<Check> {
+        match self.kind {
+            ExprKind::Deref(_, checks) | ExprKind::Index(_, _, checks) => Some(checks.bounds),
+            _ => None,
+        }
+    }
+
     /// A part that was wrong and has been reported.
     pub fn error(types: &mut Types, span: Span) -> Expr {
         Expr { kind: ExprKind::Error, ty: types.make(crate::types::TyKind::Error), span }

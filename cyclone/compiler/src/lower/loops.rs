@@ -3,7 +3,7 @@
 
 use super::function::{Body, BreakTarget};
 use crate::flow::walk;
-use crate::tree::{Check, Checks, Expr, ExprKind, Stmt, StmtKind};
+use crate::tree::{Check, Expr, Stmt, StmtKind};
 
 /// A loop that is being written.
 pub struct Loop {
@@ -17,11 +17,7 @@ pub struct Loop {
 pub fn has_first_round(statement: &Stmt) -> bool {
     let mut found = false;
     walk::in_statement(statement, &mut |expr| {
-        found |= matches!(
-            expr.kind,
-            ExprKind::Deref(_, Checks { bounds: Check::FirstRound, .. })
-                | ExprKind::Index(_, _, Checks { bounds: Check::FirstRound, .. })
-        );
+        found |= expr.bounds_check() == Some(Check::FirstRound);
     });
     found
 }

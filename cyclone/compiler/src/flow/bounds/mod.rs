@@ -54,11 +54,7 @@ pub(super) fn prove(function: &mut Function, types: &Types) {
 fn has_bounds_checks(function: &Function) -> bool {
     let mut found = false;
     walk::expressions(function, &mut |expr| {
-        found |= matches!(
-            expr.kind,
-            ExprKind::Deref(_, Checks { bounds: Check::Needed, .. })
-                | ExprKind::Index(_, _, Checks { bounds: Check::Needed, .. })
-        );
+        found |= expr.bounds_check() == Some(Check::Needed);
     });
     found
 }
