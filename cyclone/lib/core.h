@@ -30,7 +30,7 @@ typedef int bool;
 
 namespace Core {
 
-// The one value that the size of `a has.
+// The one value that the size of `a has. Where a function's last parameter is this, a call may leave it out.
 typedef tag_t<valueof_t(sizeof(`a::A))> sizeof_t<`a>;
 
 // A value or nothing.

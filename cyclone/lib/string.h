@@ -47,7 +47,11 @@ extern mbuffer_t realloc(mbuffer_t<`H>, size_t);
 extern mbuffer_t<`r,`q> rqrealloc(region_t<`r>, aqual_t<`q\T>, mbuffer_t s, size_t sz);
 extern mbuffer_t<`r> rrealloc(region_t<`r>, mbuffer_t s, size_t sz);
 
-// Memory by elements: the macros of C's names divide the number of bytes by the size of an element.
+// Memory: n bytes, rounded up to whole elements. The size of an element need not be given (see Core::sizeof_t). The
+// functions with `_` in front take a number of elements.
+extern `a::A?`r memcpy(`a?`r d, const `a? s, size_t n, Core::sizeof_t<`a>) _CYC_INLINE_STRING;
+extern `a::A?`r memmove(`a?`r d, const `a? s, size_t n, Core::sizeof_t<`a>) _CYC_INLINE_STRING;
+extern void bcopy(const `a::A? src, `a?`r dst, size_t n, Core::sizeof_t<`a>);
 extern `a::A?`r _memcpy(`a?`r d, const `a? s, size_t, Core::sizeof_t<`a>) _CYC_INLINE_STRING;
 extern `a::A?`r _memmove(`a?`r d, const `a? s, size_t, Core::sizeof_t<`a>) _CYC_INLINE_STRING;
 extern void _bcopy(const `a::A? src, `a?`r dst, size_t n, Core::sizeof_t<`a> sz);
@@ -56,11 +60,6 @@ extern buffer_t<`r> memchr(buffer_t<`r> s, char c, size_t n);
 extern mbuffer_t<`r> mmemchr(mbuffer_t<`r> s, char c, size_t n);
 extern mbuffer_t<`r> memset(mbuffer_t<`r> s, char c, size_t n) _CYC_INLINE_STRING;
 extern void bzero(mbuffer_t s, size_t n);
-
-#define _rounddiv(q,d) (((q) + (d) - 1) / (d))
-#define memcpy(d,s,n) _memcpy((d), (s), _rounddiv(n, sizeof(*(s))), sizeof(*(s)))
-#define memmove(d,s,n) _memmove((d), (s), _rounddiv(n, sizeof(*(s))), sizeof(*(s)))
-#define bcopy(s,d,n) _bcopy((s), (d), _rounddiv(n, sizeof(*(s))), sizeof(*(s)))
 
 // New strings: with room for sz characters; a longer copy, which cond_rrealloc_str makes only if str is too short, else
 // it gives NULL; a copy.

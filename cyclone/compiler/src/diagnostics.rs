@@ -37,6 +37,7 @@ codes! {
     Lexical "E0002" "The text cannot be cut into tokens: a literal or comment does not end, or a character begins nothing.";
     Syntax "E0003" "The tokens do not follow Cyclone's grammar. The message says what was expected at the place that is marked.";
     Unsupported "E0004" "The construct is part of Cyclone, but this compiler cannot compile it yet. It never compiles such a thing wrongly: it stops.";
+    OldForm "E0005" "The program is written as in an early version of Cyclone. The message says how the same is written now.";
     UnknownName "E0100" "The name is not declared where it is used, or not in a namespace that is open there.";
     Redeclared "E0101" "The name is declared a second time in a way that does not agree with the first.";
     WrongType "E0200" "An expression has a type that cannot be used, or converted, here.";

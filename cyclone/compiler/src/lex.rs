@@ -66,7 +66,7 @@ macro_rules! tokens {
 tokens! {
     words {
         Attribute "__attribute__" "__attribute"; Asm "asm" "__asm__" "__asm"; Auto "auto"; Break "break"; VaList "__builtin_va_list";
-        Case "case"; Catch "catch"; Char "char"; Complex "_Complex" "__complex__"; Const "const" "__const__" "__const"; Continue "continue";
+        Case "case"; Char "char"; Complex "_Complex" "__complex__"; Const "const" "__const__" "__const"; Continue "continue";
         Default "default"; Do "do"; Double "double"; Else "else"; Enum "enum"; Extension "__extension__"; Extern "extern";
         Float "float"; For "for"; Goto "goto"; If "if"; Inline "inline" "__inline__" "__inline"; Int "int"; Long "long";
         OffsetOf "offsetof"; Register "register"; Restrict "restrict" "__restrict" "__restrict__"; Return "return"; Short "short";
@@ -75,7 +75,7 @@ tokens! {
         Volatile "volatile" "__volatile__" "__volatile"; While "while";
     }
     cyclone {
-        Aliasable "ALIASABLE"; AqualT "aqual_t"; Aquals "aquals"; Assert "assert"; Abstract "abstract"; Calloc "calloc"; Override "cyclone_override";
+        Aliasable "ALIASABLE"; AqualT "aqual_t"; Aquals "aquals"; Assert "assert"; Abstract "abstract"; Calloc "calloc"; Catch "catch"; Override "cyclone_override";
         Datatype "datatype"; Export "export"; Fallthru "fallthru"; Hide "cyclone_hide"; Let "let"; Malloc "malloc"; Namespace "namespace"; New "new"; Null "NULL";
         Numelts "numelts"; NoInference "__noinference__"; PortOn "__cyclone_port_on__"; PortOff "__cyclone_port_off__"; Pragma "__cyclone_pragma__";
         Qcalloc "qcalloc"; Qmalloc "qmalloc"; Qnew "qnew"; Rcalloc "rcalloc"; Refcnt "REFCNT"; RegionT "region_t"; Region "region"; Regions "regions";

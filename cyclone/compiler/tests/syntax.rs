@@ -4,6 +4,7 @@
 mod random;
 
 use ebb_cyclone::ast::{Item, StmtKind, TypeKind};
+use ebb_cyclone::diagnostics::Severity;
 use ebb_cyclone::driver::{Unit, parse_text};
 use ebb_cyclone::source::Source;
 use random::Random;
@@ -84,6 +85,58 @@ fn a_typedef_is_hidden_by_a_variable_only_in_its_block() {
 }
 
 #[test]
+fn keywords_are_names_where_a_program_declares_them() {
+    accepts(
+        "struct region { int try; struct region *new; }; int f(struct region *r) { return r->new->try + (*r).try; }",
+    );
+    accepts("typedef short tag_t; tag_t g(tag_t t) { return (tag_t)(t + 1); } void h(int new, char namespace[3]);");
+    accepts(
+        "enum catch { using, export = 3 }; int i(int let) { return let * using; } int region, throw = 1; int j = region + throw;",
+    );
+    accepts("struct S { int let; }; struct S s = {.let = 1}; int k = offsetof(struct S, let); struct S t = {let: 2};");
+}
+
+#[test]
+fn keywords_are_keywords_again_after_the_block_that_has_them_as_names() {
+    accepts(
+        "void f() { { int new = 1; new = new + 1; } int *p = new 3; } int g(int try) { return try; } void h() { try ; catch { default: } }",
+    );
+    rejects("void f() { int new = 1;\nint *p = new 3; }", 2, "expected `;`");
+    rejects("char *malloc();", 1, "expected a name to declare, found `malloc`");
+}
+
+#[test]
+fn forms_of_early_versions_are_read_with_a_warning() {
+    for (old, new) in [
+        ("tunion T { A(int); B };", "datatype T { A(int); B };"),
+        ("xtunion exn { Mine };", "@extensible datatype exn { Mine };"),
+        ("xenum T; xenum T { A, B(int) };", "@extensible datatype T; @extensible datatype T { A, B(int) };"),
+        ("enum T { B, A(int, char) }; enum T x;", "datatype T { B, A(int, char) }; datatype T x;"),
+        ("int a[?]; int b[3][?]; int f(int[?]);", "int ?a; int ?b[3]; int f(int ?);"),
+    ] {
+        let unit = parse(old);
+        let warned = unit.diagnostics.iter().all(|diagnostic| diagnostic.severity == Severity::Warning);
+        assert!(warned && !unit.diagnostics.is_empty(), "{old}\n{:#?}", messages(&unit));
+        assert_eq!(shape(&unit.items), shape(&accepts(new)), "{old}");
+    }
+    accepts("typedef int tunion; tunion x; int xenum, f(tunion tunion);");
+}
+
+/// The tree without the places in the text.
+fn shape(items: &[Item]) -> String {
+    let tree = format!("{items:?}");
+    let mut parts = tree.split("span: Span {");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |whole, part| whole + part.split_once('}').map_or("", |(_, rest)| rest))
+}
+
+#[test]
+fn types_that_nobody_declared_do_not_make_errors_of_syntax() {
+    accepts("Long Long x = 3; void f() { N::list<N::list<int>> z = 0; x = c ? (text_t)\"a\" : b; }");
+    accepts("void f() { int a, b; a < b; if (a < b) a = (b); }");
+}
+
+#[test]
 fn declarators_fold_from_the_name_outwards() {
     let items = accepts("int *(*x[3])(char);");
     let Item::Declaration(declaration) = &items[0] else { panic!() };
@@ -106,7 +159,7 @@ fn syntax_errors_are_found_on_their_line() {
 
 #[test]
 fn parsing_goes_on_after_an_error() {
-    let unit = parse("void f() {\n a b c;\n x = ;\n y = 1;\n}\nint ;;\nint 3;\nint z;");
+    let unit = parse("void f() {\n a + b c;\n x = ;\n y = 1;\n}\nint ;;\nint 3;\nint z;");
     let lines: Vec<String> = messages(&unit).iter().map(|m| m.split(':').next().unwrap().to_owned()).collect();
     assert_eq!(lines, ["2", "3", "7"], "{:?}", messages(&unit));
     assert!(matches!(unit.items.last(), Some(Item::Declaration(d)) if d.declarators[0].name.name.as_str() == "z"));

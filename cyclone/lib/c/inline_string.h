@@ -83,6 +83,19 @@ CYC_STRING_LINKAGE struct _cyc_fat Cyc__memcpy(struct _cyc_fat dest, struct _cyc
   return Cyc__memmove(dest, src, n, size);
 }
 
+/* The elements that n bytes fill, the last of them perhaps in part. */
+static inline _cyc_size _cyc_elements(_cyc_size n, unsigned long size) {
+  return size ? n / size + (n % size != 0) : 0;
+}
+
+CYC_STRING_LINKAGE struct _cyc_fat Cyc_memmove(struct _cyc_fat dest, struct _cyc_fat src, _cyc_size n, unsigned long size) {
+  return Cyc__memmove(dest, src, _cyc_elements(n, size), size);
+}
+
+CYC_STRING_LINKAGE struct _cyc_fat Cyc_memcpy(struct _cyc_fat dest, struct _cyc_fat src, _cyc_size n, unsigned long size) {
+  return Cyc__memcpy(dest, src, _cyc_elements(n, size), size);
+}
+
 CYC_STRING_LINKAGE struct _cyc_fat Cyc_memset(struct _cyc_fat s, char c, _cyc_size n) {
   if (_cyc_unlikely(!s.curr || n > _cyc_fat_count(s, 1)))
     _cyc_invalid("memset");

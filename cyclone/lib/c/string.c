@@ -197,6 +197,10 @@ void Cyc__bcopy(struct _cyc_fat src, struct _cyc_fat dest, size_t n, unsigned lo
   Cyc__memmove(dest, src, n, size);
 }
 
+void Cyc_bcopy(struct _cyc_fat src, struct _cyc_fat dest, size_t n, unsigned long size) {
+  Cyc_memmove(dest, src, n, size);
+}
+
 void Cyc_bzero(struct _cyc_fat s, size_t n) {
   if (!s.curr || n > _cyc_room(s))
     _cyc_invalid("bzero");

@@ -301,7 +301,8 @@ impl Checker<'_> {
             Ast::SizeOfExpr(operand) => self.expr(operand, None).ty,
             _ => return None,
         };
-        Some(if self.require_size(ty, size.span) { ty } else { self.make(TyKind::Error) })
+        let known = self.held_size(ty, size.span).is_some() || self.require_written_size(ty, size.span);
+        Some(if known { ty } else { self.make(TyKind::Error) })
     }
 }
 

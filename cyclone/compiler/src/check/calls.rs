@@ -292,7 +292,8 @@ impl Checker<'_> {
     fn arguments(&mut self, function: &Function, arguments: &[ast::Expr], lending: Lending, span: Span) -> Arguments {
         let takes_more = function.c_varargs || function.varargs.is_some();
         let (have, want) = (arguments.len(), function.params.len());
-        if have < want || have > want && !takes_more {
+        let implied = if have + 1 == want && !takes_more { self.implied_size(function) } else { None };
+        if implied.is_none() && have < want || have > want && !takes_more {
             let some = if takes_more { "at least " } else { "" };
             let s = if want == 1 { "" } else { "s" };
             self.error(Code::WrongArguments, span, format!("the function takes {some}{want} argument{s}, not {have}"));
@@ -320,6 +321,11 @@ impl Checker<'_> {
             };
             self.check_consumed(&value);
             result.values.push(value);
+        }
+        if let Some((sized, ty)) = implied {
+            let size = self.size(sized, Some(ty), span);
+            let size = self.coerce(size, ty, span);
+            result.values.push(size);
         }
         result
     }

@@ -341,22 +341,6 @@ impl Checker<'_> {
         }
     }
 
-    fn size(&mut self, ty: Ty, expected: Option<Ty>, span: Span) -> Expr {
-        if let TyKind::Function(_) | TyKind::Void = self.types.get(ty) {
-            let shown = self.show(ty);
-            return self.wrong(Code::Incomplete, span, format!("`{shown}` has no size"));
-        }
-        self.require_size(ty, span);
-        let tag = expected.is_some_and(|ty| matches!(self.types.get(ty), TyKind::TagHandle(_)));
-        let result = if tag {
-            let number = self.types.size_number(ty);
-            self.make(TyKind::TagHandle(number))
-        } else {
-            self.size_type()
-        };
-        Expr { kind: ExprKind::SizeOf(ty), ty: result, span }
-    }
-
     fn offset_of(&mut self, ty: &ast::Type, path: &[ast::Ident], span: Span) -> Expr {
         let (whole, _) = self.read_type(ty, Position::Body);
         let mut at = whole;

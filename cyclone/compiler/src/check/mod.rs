@@ -24,6 +24,7 @@
 //! | [`access`] | places: members, elements, what pointers lead to, addresses |
 //! | [`literals`], [`numbers`] | literals; arithmetic types and their conversions |
 //! | [`calls`], [`varargs`], [`formats`] | calls: instantiation, inferred aliases; variable arguments; format strings |
+//! | `sizes` | sizes of types, and those that a call leaves out |
 //! | [`coerce`] | may a value of this type stand where that type is wanted, and by which conversion |
 //! | [`init`], [`comprehensions`], [`allocate`] | initialisers; `new`, `malloc` |
 //! | [`statements`] | statements but those with patterns |
@@ -80,6 +81,7 @@ pub mod owning;
 pub mod patterns;
 mod places;
 pub mod regions;
+mod sizes;
 pub mod statements;
 mod subsets;
 mod suggest;

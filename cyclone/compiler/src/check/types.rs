@@ -439,24 +439,6 @@ impl Checker<'_> {
             self.reading.tags.push((name, number));
         }
     }
-
-    /// Reports a variable or member whose size is not known; gives back whether it is.
-    pub(super) fn require_size(&mut self, ty: Ty, span: Span) -> bool {
-        let head = self.types.head(ty);
-        let incomplete = match self.types.get(head) {
-            TyKind::Void => true,
-            TyKind::Function(_) => true,
-            TyKind::Aggregate(id, _) => self.declarations.aggregate(*id).body.is_none(),
-            TyKind::Datatype(..) => true,
-            TyKind::Array(array) => return self.require_size(array.element, span),
-            _ => false,
-        };
-        if incomplete {
-            let shown = self.show(head);
-            self.error(Code::Incomplete, span, format!("the size of `{shown}` is not known here"));
-        }
-        !incomplete
-    }
 }
 
 fn signedness(sign: Sign, size: IntSize) -> Signedness {

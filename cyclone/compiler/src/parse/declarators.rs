@@ -26,7 +26,7 @@ enum Naming {
     Either,
 }
 
-enum Modifier {
+pub(super) enum Modifier {
     Pointer(Box<Pointer>, Quals, Span),
     Array(Option<Expr>, Option<bool>, Span),
     Function(Box<Function>, Span),
@@ -54,7 +54,7 @@ impl Parser<'_> {
         if !self.begins_type(0) && !self.is_name() && !self.is(Tok::Extension) {
             return self.unexpected("a type");
         }
-        if self.is_name() && !self.names_type(0) {
+        if self.is_name() && !self.begins_type(0) {
             // Nobody declared it, but only a type can stand here.
             let start = self.span();
             let name = self.path()?;
@@ -213,6 +213,10 @@ impl Parser<'_> {
         let mut declarator = Declarator { name: None, modifiers: Vec::new(), kr_names: Vec::new() };
         match self.kind() {
             Tok::Name | Tok::QualifiedName if naming == Naming::Either => declarator.name = Some(self.path()?),
+            _ if naming == Naming::Either && self.keyword_is_declared() => {
+                let Ident { name, span } = self.keyword_as_name();
+                declarator.name = Some(Path { qualifier: Vec::new(), name, span });
+            }
             Tok::LParen if self.paren_nests(naming) => {
                 self.bump();
                 let attributes = self.attributes()?;
@@ -234,6 +238,10 @@ impl Parser<'_> {
                     self.bump();
                     let mut quals = Quals::default();
                     self.tquals(&mut quals);
+                    if let Some(pointer) = self.fat_array(start) {
+                        declarator.modifiers.push(pointer);
+                        continue;
+                    }
                     let len = if self.is(Tok::RBracket) { None } else { Some(self.assignment()?) };
                     self.expect(Tok::RBracket)?;
                     let zeroterm = match self.kind() {

@@ -306,7 +306,7 @@ impl Parser<'_> {
             self.bump();
             return Ok(ident);
         }
-        self.ident()
+        self.member()
     }
 
     /// `malloc(size)`, `calloc(n, size)`, `rmalloc(h, size)`, `rcalloc(h, n, size)`, `qmalloc(h, q, size)`, `qcalloc(h, q, n, size)`.
@@ -362,11 +362,11 @@ impl Parser<'_> {
                 }
                 Tok::Dot => {
                     self.bump();
-                    ExprKind::Member(Box::new(left), self.ident()?)
+                    ExprKind::Member(Box::new(left), self.member()?)
                 }
                 Tok::Arrow => {
                     self.bump();
-                    ExprKind::Arrow(Box::new(left), self.ident()?)
+                    ExprKind::Arrow(Box::new(left), self.member()?)
                 }
                 Tok::PlusPlus => {
                     self.bump();
@@ -507,8 +507,8 @@ impl Parser<'_> {
 
     /// `.f[3] =`, `f:`, or nothing.
     pub(super) fn designators(&mut self) -> Parsed<Vec<Designator>> {
-        if self.is(Tok::Name) && self.kind_at(1) == Tok::Colon {
-            let field = self.ident()?;
+        if (self.is(Tok::Name) || self.is_nameable_keyword()) && self.kind_at(1) == Tok::Colon {
+            let field = self.member()?;
             self.bump();
             return Ok(vec![Designator::Field(field)]);
         }
@@ -517,7 +517,7 @@ impl Parser<'_> {
             match self.kind() {
                 Tok::Dot => {
                     self.bump();
-                    designators.push(Designator::Field(self.ident()?));
+                    designators.push(Designator::Field(self.member()?));
                 }
                 Tok::LBracket => {
                     self.bump();

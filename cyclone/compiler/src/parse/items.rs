@@ -182,6 +182,7 @@ impl Parser<'_> {
                 if is_typedef {
                     self.typedefs.insert(name.name);
                     self.hidden.retain(|hidden| *hidden != name.name);
+                    self.keywords.declare(name.name);
                 } else {
                     self.declare_variable(name.name);
                 }
@@ -224,7 +225,7 @@ impl Parser<'_> {
         name: Path,
         kr_names: Vec<Ident>,
     ) -> Parsed<DeclarationOrFunction> {
-        let hidden = self.hidden.len();
+        let scope = self.enter_scope();
         let mut ty = declared.ty;
         let mut kr_params = Vec::new();
         while !self.is(Tok::LBrace) {
@@ -246,7 +247,7 @@ impl Parser<'_> {
             }
         }
         let body: Block = self.block()?;
-        self.hidden.truncate(hidden);
+        self.leave_scope(scope);
         Ok(DeclarationOrFunction::Function(Box::new(FunctionDef {
             storage: head.storage,
             is_inline: head.is_inline,

@@ -5,7 +5,7 @@
 //! have (`foo_t x;`), it is read as a type, so that the missing declaration is reported as such, and not as a syntax error.
 //!
 //! How the files share the work: `items` (what stands outside of functions), `types` (specifiers), `declarators`, `statements`,
-//! `patterns`, `expressions`. Each function begins at its construct's first token and ends after its last. A function that
+//! `patterns`, `expressions`; `keywords` (those that a program uses as names), `old` (what has another form now). Each function begins at its construct's first token and ends after its last. A function that
 //! fails has pushed a diagnostic and returns `Failed`; statements and items are where parsing resumes.
 //!
 //! Limits, so that no input can exhaust the stack: `DEPTH_LIMIT` levels of nesting and `CHAIN_LIMIT` operators in one chain.
@@ -13,6 +13,8 @@
 mod declarators;
 mod expressions;
 mod items;
+mod keywords;
+mod old;
 mod patterns;
 mod statements;
 mod types;
@@ -49,6 +51,8 @@ pub fn parse(source: &Source, tokens: &[Token], diagnostics: &mut Vec<Diagnostic
         errors: 0,
         typedefs: HashSet::default(),
         hidden: Vec::new(),
+        keywords: Default::default(),
+        old_enums: HashSet::default(),
         in_c: 0,
         depth: 0,
         item_depth: 0,
@@ -66,6 +70,9 @@ struct Parser<'a> {
     typedefs: HashSet<Symbol>,
     /// Variables in scope that have a typedef's name; blocks cut it back to its length at their start.
     hidden: Vec<Symbol>,
+    keywords: keywords::AsNames,
+    /// Enumerations with values, of early versions.
+    old_enums: HashSet<Symbol>,
     /// How many blocks of C are open.
     in_c: u32,
     depth: u32,
@@ -73,6 +80,13 @@ struct Parser<'a> {
     item_depth: u32,
     /// The current token is `>>` (or the like), and its first `>` was taken.
     split: bool,
+}
+
+/// How much was declared where a block began.
+#[derive(Clone, Copy)]
+struct Scope {
+    hidden: usize,
+    keywords: usize,
 }
 
 impl Parser<'_> {
@@ -88,8 +102,11 @@ impl Parser<'_> {
     }
 
     fn kind_at(&self, ahead: usize) -> Tok {
-        let kind = self.tokens[(self.at + ahead).min(self.tokens.len() - 1)].kind;
-        if self.in_c > 0 && kind.is_cyclone_only() { Tok::Name } else { kind }
+        let token = &self.tokens[(self.at + ahead).min(self.tokens.len() - 1)];
+        if token.kind.is_cyclone_only() && (self.in_c > 0 || self.keywords.is_name(token.symbol)) {
+            return Tok::Name;
+        }
+        token.kind
     }
 
     fn span(&self) -> Span {
@@ -234,6 +251,17 @@ impl Parser<'_> {
         if self.typedefs.contains(&name) && !self.hidden.contains(&name) {
             self.hidden.push(name);
         }
+        self.keywords.declare(name);
+    }
+
+    /// What is declared from here on is known up to [`Self::leave_scope`].
+    fn enter_scope(&self) -> Scope {
+        Scope { hidden: self.hidden.len(), keywords: self.keywords.declared() }
+    }
+
+    fn leave_scope(&mut self, scope: Scope) {
+        self.hidden.truncate(scope.hidden);
+        self.keywords.truncate(scope.keywords);
     }
 
     /// A comma-separated list up to `end`, which is taken. May be empty; a comma before `end` is accepted.

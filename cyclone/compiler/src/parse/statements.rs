@@ -17,7 +17,7 @@ impl Parser<'_> {
 
     /// Statements and declarations up to one of `ends`, which is left. Names declared here hide types only here.
     fn statements_until(&mut self, ends: &[Tok]) -> Parsed<Vec<Stmt>> {
-        let hidden = self.hidden.len();
+        let scope = self.enter_scope();
         let depth = self.depth;
         let mut statements = Vec::new();
         while !ends.contains(&self.kind()) && !self.is(Tok::End) && !self.gave_up() {
@@ -33,7 +33,7 @@ impl Parser<'_> {
                 }
             }
         }
-        self.hidden.truncate(hidden);
+        self.leave_scope(scope);
         Ok(statements)
     }
 
@@ -265,7 +265,7 @@ impl Parser<'_> {
 
     fn clause(&mut self) -> Parsed<Clause> {
         let start = self.span();
-        let hidden = self.hidden.len();
+        let scope = self.enter_scope();
         let (pattern, guard) = if self.eat(Tok::Default) {
             (None, None)
         } else {
@@ -280,14 +280,14 @@ impl Parser<'_> {
             self.declare_pattern(pattern);
         }
         let body = self.nested(|parser| parser.statements_until(&[Tok::RBrace, Tok::Case, Tok::Default]))?;
-        self.hidden.truncate(hidden);
+        self.leave_scope(scope);
         Ok(Clause { pattern, guard, body, span })
     }
 
     fn for_statement(&mut self) -> Parsed<StmtKind> {
         self.bump();
         self.expect(Tok::LParen)?;
-        let hidden = self.hidden.len();
+        let scope = self.enter_scope();
         let start = self.span();
         let init = if self.eat(Tok::Semi) {
             None
@@ -303,7 +303,7 @@ impl Parser<'_> {
         let step = if self.is(Tok::RParen) { None } else { Some(self.expression()?) };
         self.expect(Tok::RParen)?;
         let body = self.nested(|parser| parser.statement())?;
-        self.hidden.truncate(hidden);
+        self.leave_scope(scope);
         Ok(StmtKind::For(Box::new(For { init, condition, step, body })))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{Parsed, Parser, declarators::Declared};
 use crate::ast::{
-    Aggregate, AggregateBody, Aqual, Attribute, Constructor, Datatype, Enum, Field, FloatSize, Ident, IntSize, Quals,
-    Sign, Storage, Type, TypeKind, TypeVar,
+    Aggregate, AggregateBody, Aqual, Attribute, Constructor, Datatype, Enum, Field, FloatSize, Ident, IntSize, Path,
+    Quals, Sign, Storage, Type, TypeKind, TypeVar,
 };
 use crate::lex::Tok;
 use crate::symbol::Symbol;
@@ -84,7 +84,7 @@ impl Parser<'_> {
             | Tok::Restrict
             | Tok::Attribute => true,
             Tok::Dollar => self.kind_at(ahead + 1) == Tok::LParen && ahead < 200 && self.begins_type(ahead + 2),
-            Tok::Name | Tok::QualifiedName => self.names_type(ahead),
+            Tok::Name | Tok::QualifiedName => self.names_type(ahead) || self.old_datatype(ahead).is_some(),
             _ => false,
         }
     }
@@ -104,8 +104,27 @@ impl Parser<'_> {
         match self.kind_at(ahead + 1) {
             Tok::Name | Tok::QualifiedName => true,
             Tok::At => self.kind_at(ahead + 2) != Tok::Lt,
-            Tok::Lt => self.kind_at(ahead + 2) == Tok::TypeVar,
+            Tok::Lt => self.kind_at(ahead + 2) == Tok::TypeVar || self.angles_before_name(ahead + 1),
             _ => false,
+        }
+    }
+
+    /// `<T, U> x`, with nothing but types in the angles.
+    fn angles_before_name(&self, mut ahead: usize) -> bool {
+        let mut depth = 0;
+        loop {
+            depth += match self.kind_at(ahead) {
+                Tok::Lt => 1,
+                Tok::Gt => -1,
+                Tok::Shr => -2,
+                Tok::Name | Tok::QualifiedName | Tok::Comma | Tok::Star | Tok::At | Tok::Question => 0,
+                _ if self.begins_type(ahead) => 0,
+                _ => return false,
+            };
+            ahead += 1;
+            if depth <= 0 {
+                return depth == 0 && self.kind_at(ahead) == Tok::Name;
+            }
         }
     }
 
@@ -124,7 +143,9 @@ impl Parser<'_> {
         while matches!(self.kind_at(ahead), Tok::Star | Tok::At | Tok::Question) {
             ahead += 1;
         }
-        ahead > 2 && self.kind_at(ahead) == Tok::RParen
+        // After a value in parentheses an operand cannot stand.
+        let operand = matches!(self.kind_at(ahead + 1), Tok::Str | Tok::Character | Tok::Number | Tok::FloatNumber);
+        self.kind_at(ahead) == Tok::RParen && (ahead > 2 || operand)
     }
 
     /// Specifiers; with `storage` also storage classes. Without any type word the type is `int`.
@@ -139,6 +160,7 @@ impl Parser<'_> {
         let mut quals = Quals::default();
         let mut words = BasicWords::default();
         let mut whole: Option<TypeKind> = None;
+        let mut unknown = false;
         loop {
             let storage = match self.kind() {
                 Tok::Auto => Some(Storage::Auto),
@@ -177,6 +199,8 @@ impl Parser<'_> {
                     self.bump();
                 }
                 Tok::Attribute => out.attributes.extend(self.attributes()?),
+                // `A B c` with types that nobody declared: one is enough to say so.
+                Tok::Name if unknown && self.kind_at(1) == Tok::Name => self.bump(),
                 _ if whole.is_some() => break,
                 kind @ (Tok::Void | Tok::Char | Tok::Int | Tok::Float | Tok::Double) => {
                     if words.base.is_some() {
@@ -207,10 +231,13 @@ impl Parser<'_> {
                 }
                 _ if words.any() => break,
                 Tok::Name | Tok::QualifiedName if !self.names_type(0) && !self.can_be_unknown_type() => break,
-                _ => match self.type_specifier()? {
-                    Some(kind) => whole = Some(kind),
-                    None => break,
-                },
+                kind => {
+                    unknown = kind == Tok::Name && !self.begins_type(0);
+                    whole = self.type_specifier()?;
+                    if whole.is_none() {
+                        break;
+                    }
+                }
             }
         }
         let kind = whole.unwrap_or_else(|| words.kind());
@@ -293,6 +320,9 @@ impl Parser<'_> {
                 TypeKind::Subset(Box::new(param), Box::new(condition))
             }
             Tok::Name | Tok::QualifiedName => {
+                if let Some(word) = self.old_datatype(0) {
+                    return Ok(Some(self.old_datatype_specifier(word)?));
+                }
                 let name = self.path()?;
                 TypeKind::Named(name, self.type_arguments()?)
             }
@@ -428,10 +458,13 @@ impl Parser<'_> {
 
     fn enum_specifier(&mut self) -> Parsed<TypeKind> {
         self.bump();
-        let name = if self.is_name() { Some(self.path()?) } else { None };
+        let name = self.tag()?;
+        if self.is_old_enum(name.as_ref()) {
+            return self.old_enum(name);
+        }
         let body = if self.eat(Tok::LBrace) {
             Some(self.list(Tok::RBrace, |parser| {
-                let name = parser.path()?;
+                let name = parser.enumerator()?;
                 let value = if parser.eat(Tok::Assign) { Some(parser.conditional()?) } else { None };
                 Ok((name, value))
             })?)
@@ -452,7 +485,7 @@ impl Parser<'_> {
         }
         self.bump();
         let attributes = self.attributes()?;
-        let name = if self.is_name() { Some(self.path()?) } else { None };
+        let name = self.tag()?;
         let args = if name.is_some() { self.type_arguments()? } else { Vec::new() };
         let body = if self.eat(Tok::LBrace) { Some(self.aggregate_body()?) } else { None };
         if name.is_none() && body.is_none() {
@@ -512,6 +545,10 @@ impl Parser<'_> {
         let is_extensible = self.eat(Tok::QExtensible);
         self.expect(Tok::Datatype)?;
         let name = self.path()?;
+        self.datatype_after_name(is_extensible, name)
+    }
+
+    pub(super) fn datatype_after_name(&mut self, is_extensible: bool, name: Path) -> Parsed<TypeKind> {
         let constructor = if self.eat(Tok::Dot) { Some(self.path()?) } else { None };
         let args = self.type_arguments()?;
         let mut body = None;
