@@ -6,6 +6,8 @@
 
 use crate::source::Span;
 use crate::symbol::Symbol;
+use std::fmt;
+use thin_vec::ThinVec;
 
 /// A single name and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +19,23 @@ pub struct Ident {
 }
 
 /// A name with the namespaces written before it: `List::map`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// The namespaces, outermost first.
-    pub qualifier: Vec<Symbol>,
+    /// The namespaces as they are written, outermost first: `List`, `A::B`.
+    pub qualifier: Option<Symbol>,
     /// The last part.
     pub name: Symbol,
     /// The whole.
     pub span: Span,
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.qualifier {
+            Some(qualifier) => write!(f, "{qualifier}::{}", self.name),
+            None => write!(f, "{}", self.name),
+        }
+    }
 }
 
 /// A type variable: `` `a::B\U ``. Regions, tags and effects are type variables of their kinds.
@@ -35,7 +46,7 @@ pub struct TypeVar {
     /// `::B`, if written.
     pub kind: Option<Ident>,
     /// `\U` or the like, if written.
-    pub aqual: Option<Aqual>,
+    pub aqual: Option<Box<Aqual>>,
     /// Where.
     pub span: Span,
 }
@@ -128,7 +139,7 @@ pub enum TypeKind {
     /// `_Complex` of a floating number.
     Complex(FloatSize),
     /// A typedef's name with its arguments.
-    Named(Path, Vec<Type>),
+    Named(Path, ThinVec<Type>),
     /// `struct` or `union`, defined here or only named.
     Aggregate(Box<Aggregate>),
     /// `enum`.
@@ -144,7 +155,7 @@ pub enum TypeKind {
     /// `_`, or `_::K`: to be inferred.
     Infer(Option<Ident>),
     /// `$(T, U)`.
-    Tuple(Vec<Param>),
+    Tuple(ThinVec<Param>),
     /// ``region_t<`r>``.
     RegionHandle(Option<Box<Type>>),
     /// `aqual_t<..>`.
@@ -162,11 +173,11 @@ pub enum TypeKind {
     /// A function.
     Function(Box<Function>),
     /// ``{`r, `s}``.
-    RegionSet(Vec<Type>),
+    RegionSet(ThinVec<Type>),
     /// ``regions(`a)``.
     RegionsOf(Box<Type>),
     /// `e1 + e2`, of effects.
-    EffectJoin(Vec<Type>),
+    EffectJoin(ThinVec<Type>),
     /// An alias qualifier as a type argument.
     Aqual(Aqual),
 }
@@ -179,13 +190,13 @@ pub struct Pointer {
     /// `*`, `@` or `?` as written.
     pub sigil: Sigil,
     /// `{n}` or `@numelts(n)`.
-    pub bound: Option<Expr>,
+    pub bound: Option<Box<Expr>>,
     /// Written qualifiers, in order.
-    pub quals: Vec<PointerQual>,
+    pub quals: ThinVec<PointerQual>,
     /// Region or effect: `` `r ``, `` `r+`s ``, `_`.
     pub effect: Option<Type>,
     /// `__attribute__`s.
-    pub attributes: Vec<Attribute>,
+    pub attributes: ThinVec<Attribute>,
 }
 
 /// How a pointer was begun.
@@ -235,11 +246,11 @@ pub struct Array {
 #[derive(Clone, Debug, Default)]
 pub struct Function {
     /// ``f<`a, `r>``.
-    pub type_params: Vec<Type>,
+    pub type_params: ThinVec<Type>,
     /// The result; `None` only while the parser folds a declarator.
     pub result: Option<Type>,
     /// The parameters; `(void)` is none.
-    pub params: Vec<Param>,
+    pub params: ThinVec<Param>,
     /// `...` alone, as C has it.
     pub c_varargs: bool,
     /// `... inject T x`.
@@ -247,11 +258,11 @@ pub struct Function {
     /// After `;`.
     pub effect: Option<Type>,
     /// After `:`.
-    pub constraints: Vec<Constraint>,
+    pub constraints: ThinVec<Constraint>,
     /// `@requires` and its like.
-    pub contracts: Vec<Contract>,
+    pub contracts: ThinVec<Contract>,
     /// `__attribute__`s.
-    pub attributes: Vec<Attribute>,
+    pub attributes: ThinVec<Attribute>,
 }
 
 /// Cyclone's typed variable arguments.
@@ -306,7 +317,7 @@ pub struct Param {
     /// Its type.
     pub ty: Type,
     /// `__attribute__`s.
-    pub attributes: Vec<Attribute>,
+    pub attributes: ThinVec<Attribute>,
 }
 
 /// `__attribute__((name(argument, ..)))`.
@@ -315,7 +326,7 @@ pub struct Attribute {
     /// The name.
     pub name: Ident,
     /// What is in parentheses.
-    pub arguments: Vec<Expr>,
+    pub arguments: ThinVec<Expr>,
 }
 
 /// `struct` or `union`.
@@ -328,22 +339,22 @@ pub struct Aggregate {
     /// Its name.
     pub name: Option<Path>,
     /// Parameters where it is defined, arguments where it is used.
-    pub args: Vec<Type>,
+    pub args: ThinVec<Type>,
     /// What is in the braces, if there are any.
     pub body: Option<AggregateBody>,
     /// `__attribute__`s.
-    pub attributes: Vec<Attribute>,
+    pub attributes: ThinVec<Attribute>,
 }
 
 /// The braces of a `struct` or `union`.
 #[derive(Clone, Debug)]
 pub struct AggregateBody {
     /// ``<`a>`` just after the brace.
-    pub existentials: Vec<Type>,
+    pub existentials: ThinVec<Type>,
     /// After `:`.
-    pub constraints: Vec<Constraint>,
+    pub constraints: ThinVec<Constraint>,
     /// The members.
-    pub fields: Vec<Field>,
+    pub fields: ThinVec<Field>,
 }
 
 /// A member.
@@ -358,7 +369,7 @@ pub struct Field {
     /// `@requires(..)`, in tagged unions.
     pub requires: Option<Expr>,
     /// `__attribute__`s.
-    pub attributes: Vec<Attribute>,
+    pub attributes: ThinVec<Attribute>,
 }
 
 /// `enum`.
@@ -367,7 +378,7 @@ pub struct Enum {
     /// Its name.
     pub name: Option<Path>,
     /// Names and values, if it is defined here.
-    pub body: Option<Vec<(Path, Option<Expr>)>>,
+    pub body: Option<ThinVec<(Path, Option<Expr>)>>,
 }
 
 /// `datatype`.
@@ -380,9 +391,9 @@ pub struct Datatype {
     /// One constructor: `datatype T.C`.
     pub constructor: Option<Path>,
     /// Parameters or arguments.
-    pub args: Vec<Type>,
+    pub args: ThinVec<Type>,
     /// The constructors, if it is defined here.
-    pub body: Option<Vec<Constructor>>,
+    pub body: Option<ThinVec<Constructor>>,
 }
 
 /// A constructor of a datatype.
@@ -393,7 +404,7 @@ pub struct Constructor {
     /// Its name.
     pub name: Path,
     /// What it carries.
-    pub params: Vec<Param>,
+    pub params: ThinVec<Param>,
 }
 
 /// Storage class.
@@ -419,13 +430,13 @@ pub enum Storage {
 #[derive(Clone, Debug)]
 pub struct Declaration {
     /// Storage classes in the order of writing.
-    pub storage: Vec<Storage>,
+    pub storage: ThinVec<Storage>,
     /// `inline`.
     pub is_inline: bool,
     /// The type before the declarators, with what it defines.
     pub base: Type,
     /// What is declared; may be empty.
-    pub declarators: Vec<InitDeclarator>,
+    pub declarators: ThinVec<InitDeclarator>,
     /// The whole.
     pub span: Span,
 }
@@ -438,20 +449,20 @@ pub struct InitDeclarator {
     /// Its whole type.
     pub ty: Type,
     /// Parameters of a typedef: ``typedef .. t<`a>``.
-    pub type_params: Vec<Type>,
+    pub type_params: ThinVec<Type>,
     /// `= e`.
     pub init: Option<Expr>,
     /// `asm("name")`.
     pub asm: Option<Expr>,
     /// `__attribute__`s.
-    pub attributes: Vec<Attribute>,
+    pub attributes: ThinVec<Attribute>,
 }
 
 /// A function with its body.
 #[derive(Clone, Debug)]
 pub struct FunctionDef {
     /// Storage classes.
-    pub storage: Vec<Storage>,
+    pub storage: ThinVec<Storage>,
     /// `inline`.
     pub is_inline: bool,
     /// The name.
@@ -459,7 +470,7 @@ pub struct FunctionDef {
     /// Its type; of kind [`TypeKind::Function`] unless a typedef names it.
     pub ty: Type,
     /// `__attribute__`s.
-    pub attributes: Vec<Attribute>,
+    pub attributes: ThinVec<Attribute>,
     /// The body.
     pub body: Block,
     /// The whole.
@@ -476,11 +487,11 @@ pub enum Item {
     /// `let p = e;`
     Let(Box<Pattern>, Box<Expr>),
     /// `namespace N { .. }`, or `namespace N;` for all that follows.
-    Namespace(Ident, Vec<Item>),
+    Namespace(Ident, ThinVec<Item>),
     /// `using N { .. }`, or `using N;` for all that follows.
-    Using(Path, Vec<Item>),
+    Using(Path, ThinVec<Item>),
     /// `__noinference__ { .. }`.
-    NoInference(Vec<Item>),
+    NoInference(ThinVec<Item>),
     /// `extern "C" { .. }` and `extern "C include" { .. }`.
     ExternC(Box<ExternC>),
     /// `__cyclone_port_on__;` and the other three.
@@ -506,13 +517,13 @@ pub struct ExternC {
     /// `"C include"`: definitions stay C's; only what is exported is visible.
     pub include: bool,
     /// The C.
-    pub items: Vec<Item>,
+    pub items: ThinVec<Item>,
     /// `cyclone_override { .. }`.
-    pub overrides: Vec<Item>,
+    pub overrides: ThinVec<Item>,
     /// `export { .. }`; `None` if it was not written.
     pub exports: Option<Exports>,
     /// `cyclone_hide { .. }`.
-    pub hidden: Vec<Path>,
+    pub hidden: ThinVec<Path>,
 }
 
 /// What a block of C exports.
@@ -521,14 +532,14 @@ pub enum Exports {
     /// `*`.
     All,
     /// These.
-    Names(Vec<Path>),
+    Names(ThinVec<Path>),
 }
 
 /// `{ .. }`.
 #[derive(Clone, Debug)]
 pub struct Block {
     /// The statements.
-    pub statements: Vec<Stmt>,
+    pub statements: ThinVec<Stmt>,
     /// With the braces.
     pub span: Span,
 }
@@ -558,15 +569,15 @@ pub enum StmtKind {
     /// `let p = e;`
     Let(Box<Pattern>, Expr),
     /// `let x, y;`
-    LetNames(Vec<Ident>),
+    LetNames(ThinVec<Ident>),
     /// ``region<`r> h = open(k);``
     Region(Box<RegionDecl>),
     /// `if`.
     If(Expr, Box<Stmt>, Option<Box<Stmt>>),
     /// `switch`.
-    Switch(Expr, Vec<Clause>),
+    Switch(Expr, ThinVec<Clause>),
     /// `try s catch { .. }`.
-    Try(Box<Stmt>, Vec<Clause>),
+    Try(Box<Stmt>, ThinVec<Clause>),
     /// `while`.
     While(Expr, Box<Stmt>),
     /// `do .. while`.
@@ -584,7 +595,7 @@ pub enum StmtKind {
     /// `return`.
     Return(Option<Expr>),
     /// `fallthru(..)`.
-    Fallthru(Vec<Expr>),
+    Fallthru(ThinVec<Expr>),
 }
 
 /// The declaration of a region.
@@ -621,7 +632,7 @@ pub struct Clause {
     /// After `&&`.
     pub guard: Option<Expr>,
     /// The statements; empty means falling through.
-    pub body: Vec<Stmt>,
+    pub body: ThinVec<Stmt>,
     /// From `case` to `:`.
     pub span: Span,
 }
@@ -651,22 +662,22 @@ pub enum PatternKind {
     /// A constant expression.
     Const(Box<Expr>),
     /// `$(p, ..)`
-    Tuple(Vec<FieldPattern>, bool),
+    Tuple(ThinVec<FieldPattern>, bool),
     /// `D(p, ..)`; true if it ends in `...`.
-    Constructor(Path, Vec<Pattern>, bool),
+    Constructor(Path, ThinVec<Pattern>, bool),
     /// ``S{<`a> .f = p, ..}``; true if it ends in `...`.
-    Struct(Option<Path>, Vec<Type>, Vec<FieldPattern>, bool),
+    Struct(Option<Path>, ThinVec<Type>, ThinVec<FieldPattern>, bool),
     /// ``alias<`r> T x``
-    Alias(Ident, TypeVar, Box<Type>, Ident),
+    Alias(Ident, Box<TypeVar>, Box<Type>, Ident),
     /// ``x<`n>`` and `x<_>`: a tag.
-    Tag(Ident, Option<TypeVar>),
+    Tag(Ident, Option<Box<TypeVar>>),
 }
 
 /// A pattern for a member.
 #[derive(Clone, Debug)]
 pub struct FieldPattern {
     /// `.f =` or `[n] =`.
-    pub designators: Vec<Designator>,
+    pub designators: ThinVec<Designator>,
     /// The pattern.
     pub pattern: Pattern,
 }
@@ -753,8 +764,32 @@ pub enum AllocWord {
     Calloc,
 }
 
+/// `malloc(n)` and its like.
+#[derive(Clone, Debug)]
+pub struct Alloc {
+    /// The word.
+    pub word: AllocWord,
+    /// Where.
+    pub place: Place,
+    /// How many, for `calloc`.
+    pub count: Option<Expr>,
+    /// How many bytes, or how many for one.
+    pub size: Expr,
+}
+
+/// ``S{<T> e, .f = e}``.
+#[derive(Clone, Debug)]
+pub struct StructValue {
+    /// The structure.
+    pub path: Path,
+    /// The types that stand for what it binds.
+    pub types: ThinVec<Type>,
+    /// The members.
+    pub list: InitList,
+}
+
 /// An initialiser in braces.
-pub type InitList = Vec<(Vec<Designator>, Expr)>;
+pub type InitList = ThinVec<(ThinVec<Designator>, Expr)>;
 
 /// The forms of expressions.
 #[derive(Clone, Debug)]
@@ -768,7 +803,7 @@ pub enum ExprKind {
     /// A character as written, with its quotes; true if wide.
     Char(Symbol, bool),
     /// Adjacent strings as written, with their quotes; true if wide.
-    Str(Vec<Symbol>, bool),
+    Str(ThinVec<Symbol>, bool),
     /// `NULL`.
     Null,
     /// A unary operator.
@@ -780,11 +815,11 @@ pub enum ExprKind {
     /// `a :=: b`.
     Swap(Box<Expr>, Box<Expr>),
     /// `a ? b : c`.
-    Conditional(Box<Expr>, Box<Expr>, Box<Expr>),
+    Conditional(Box<[Expr; 3]>),
     /// `a, b`.
     Comma(Box<Expr>, Box<Expr>),
     /// `f(a, b)`.
-    Call(Box<Expr>, Vec<Expr>),
+    Call(Box<Expr>, ThinVec<Expr>),
     /// `a[i]`.
     Index(Box<Expr>, Box<Expr>),
     /// `a.f`.
@@ -800,13 +835,13 @@ pub enum ExprKind {
     /// `sizeof e`.
     SizeOfExpr(Box<Expr>),
     /// `offsetof(T, f.g)`.
-    OffsetOf(Box<Type>, Vec<Ident>),
+    OffsetOf(Box<Type>, ThinVec<Ident>),
     /// `throw e`.
     Throw(Box<Expr>),
     /// `new e`, `rnew(h) e`, `qnew(q) e`.
-    New(Place, Box<Expr>),
-    /// `malloc(n)` and its like; the count (for `calloc`) and the size.
-    Alloc(AllocWord, Place, Option<Box<Expr>>, Box<Expr>),
+    New(Box<(Place, Expr)>),
+    /// `malloc(n)` and its like.
+    Alloc(Box<Alloc>),
     /// `numelts(e)`.
     Numelts(Box<Expr>),
     /// `tagof(e)`.
@@ -824,17 +859,17 @@ pub enum ExprKind {
     /// `e<>`: without instantiation.
     NoInstantiation(Box<Expr>),
     /// `e@<T, U>`.
-    Instantiate(Box<Expr>, Vec<Type>),
+    Instantiate(Box<Expr>, ThinVec<Type>),
     /// ``S{<T> e, .f = e}``.
-    Struct(Path, Vec<Type>, InitList),
+    Struct(Box<StructValue>),
     /// `$(a, b)`.
-    Tuple(Vec<Expr>),
+    Tuple(ThinVec<Expr>),
     /// `{a, [3] = b}`.
     Init(InitList),
     /// `{for i < n : e}`.
-    For(Ident, Box<Expr>, Box<Expr>),
+    For(Ident, Box<(Expr, Expr)>),
     /// `{for i < n : T}`: the values come later.
-    ForType(Ident, Box<Expr>, Box<Type>),
+    ForType(Ident, Box<(Expr, Type)>),
     /// `({ .. })`.
     Statements(Block),
 }
@@ -856,13 +891,13 @@ pub struct Asm {
     /// `volatile`.
     pub is_volatile: bool,
     /// The instructions, strings as written.
-    pub template: Vec<Symbol>,
+    pub template: ThinVec<Symbol>,
     /// Outputs.
-    pub outputs: Vec<(Vec<Symbol>, Expr)>,
+    pub outputs: ThinVec<(ThinVec<Symbol>, Expr)>,
     /// Inputs.
-    pub inputs: Vec<(Vec<Symbol>, Expr)>,
+    pub inputs: ThinVec<(ThinVec<Symbol>, Expr)>,
     /// Clobbered registers.
-    pub clobbers: Vec<Symbol>,
+    pub clobbers: ThinVec<Symbol>,
 }
 
 impl Type {
@@ -874,5 +909,16 @@ impl Type {
     /// `int`.
     pub fn int(span: Span) -> Type {
         Type::new(TypeKind::Int(Sign::Plain, IntSize::Int), span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_small() {
+        assert!(size_of::<Expr>() <= 32, "an expression is passed on by every level of the parser");
+        assert!(size_of::<Stmt>() <= 56 && size_of::<Pattern>() <= 56 && size_of::<Type>() <= 56);
     }
 }

@@ -5,7 +5,7 @@
 //! is in the written line too stands where it stands there, and one that a macro made stands for what lies between its neighbours.
 
 use crate::hash::HashMap;
-use crate::source::{Source, Span};
+use crate::source::{Source, Span, text_of};
 use std::ops::Range;
 
 /// Lines with more tokens than this, multiplied, are not aligned: they were not written by a person.
@@ -14,7 +14,32 @@ const MOST_PAIRS: usize = 1 << 20;
 /// The files that messages quote, read when they are needed.
 #[derive(Debug, Default)]
 pub struct Originals {
-    files: HashMap<String, Option<Vec<String>>>,
+    files: HashMap<String, Option<Written>>,
+}
+
+/// A file as it was written.
+#[derive(Debug)]
+struct Written {
+    text: String,
+    /// Where its lines begin.
+    starts: Vec<usize>,
+}
+
+impl Written {
+    fn new(text: String) -> Written {
+        let mut end = 0;
+        let mut starts = Vec::new();
+        for line in text.split_inclusive('\n') {
+            starts.push(end);
+            end += line.len();
+        }
+        Written { text, starts }
+    }
+
+    /// A line without its end, counted from 0.
+    fn line(&self, number: usize) -> Option<&str> {
+        self.text[*self.starts.get(number)?..].lines().next()
+    }
 }
 
 /// A piece of a line.
@@ -57,20 +82,16 @@ impl Originals {
 
     /// The text of a file that may not be what is saved.
     pub fn insert(&mut self, file: &str, text: &str) {
-        self.files.insert(file.to_owned(), Some(text.lines().map(str::to_owned).collect()));
+        self.files.insert(file.to_owned(), Some(Written::new(text.to_owned())));
     }
 
     /// Line `line` of a file, if it can be read.
     pub fn line(&mut self, file: &str, line: u32) -> Option<&str> {
         if !self.files.contains_key(file) {
-            let lines = std::fs::read(file).ok().map(|bytes| {
-                let text = String::from_utf8_lossy(&bytes).into_owned();
-                text.lines().map(str::to_owned).collect()
-            });
-            self.files.insert(file.to_owned(), lines);
+            let written = std::fs::read(file).ok().map(|bytes| Written::new(text_of(bytes)));
+            self.files.insert(file.to_owned(), written);
         }
-        let lines = self.files.get(file)?.as_ref()?;
-        lines.get((line as usize).checked_sub(1)?).map(String::as_str)
+        self.files.get(file)?.as_ref()?.line((line as usize).checked_sub(1)?)
     }
 }
 

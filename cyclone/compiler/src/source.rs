@@ -54,6 +54,14 @@ pub struct Place<'a> {
     pub column: u32,
 }
 
+/// Text that is not UTF-8 (old sources often are Latin-1, in comments) has its strange bytes replaced.
+pub fn text_of(bytes: Vec<u8>) -> String {
+    match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    }
+}
+
 impl Source {
     /// A text without a name's markers yet: all of it comes from `file`, line 1 and on.
     pub fn new(file: &str, text: String) -> Source {

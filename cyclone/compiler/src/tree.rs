@@ -23,6 +23,7 @@ use crate::types::{
     AggregateId, Constraint, DatatypeId, EnumId, Format, Function as FunctionType, Quals, Ty, TyVar, Types,
 };
 use std::rc::Rc;
+use thin_vec::ThinVec;
 
 /// A translation unit.
 #[derive(Debug, Default)]
@@ -255,7 +256,7 @@ pub struct Block {
     /// Its region.
     pub region: Option<TyVar>,
     /// The statements.
-    pub statements: Vec<Stmt>,
+    pub statements: ThinVec<Stmt>,
     /// With the braces.
     pub span: Span,
 }
@@ -283,7 +284,7 @@ pub enum StmtKind {
     /// `let p = e;`: irrefutable unless the check throws `Match_Exception` (`may_fail`).
     Let {
         /// The pattern.
-        pattern: Pattern,
+        pattern: Box<Pattern>,
         /// The value.
         value: Expr,
         /// The pattern does not match all values.
@@ -298,7 +299,7 @@ pub enum StmtKind {
         /// The unique pointer.
         value: Expr,
         /// In which the alias lives.
-        body: Vec<Stmt>,
+        body: ThinVec<Stmt>,
     },
     /// A region: from here to the end of the enclosing block.
     Region(Region),
@@ -307,7 +308,7 @@ pub enum StmtKind {
     /// `switch`.
     Switch(Switch),
     /// `try s catch { .. }`; what no clause matches is thrown again.
-    Try(Box<Stmt>, Vec<Clause>),
+    Try(Box<Stmt>, ThinVec<Clause>),
     /// `while`.
     While(Expr, Box<Stmt>),
     /// `do .. while`.
@@ -315,11 +316,11 @@ pub enum StmtKind {
     /// `for`; a declaration before it is in an enclosing block.
     For {
         /// First part.
-        init: Option<Expr>,
+        init: Option<Box<Expr>>,
         /// Second part.
-        condition: Option<Expr>,
+        condition: Option<Box<Expr>>,
         /// Third part.
-        step: Option<Expr>,
+        step: Option<Box<Expr>>,
         /// The body.
         body: Box<Stmt>,
     },
@@ -334,7 +335,7 @@ pub enum StmtKind {
     /// `return`.
     Return(Option<Expr>),
     /// `fallthru(..)`: goes to the next clause with these values for its variables, in the order they stand in its pattern.
-    Fallthru(Vec<Expr>),
+    Fallthru(ThinVec<Expr>),
 }
 
 /// The declaration of a region.
@@ -347,7 +348,7 @@ pub struct Region {
     /// What sort.
     pub kind: RegionKind,
     /// The statements in which it lives: the rest of the block it was declared in.
-    pub body: Vec<Stmt>,
+    pub body: ThinVec<Stmt>,
 }
 
 /// Sorts of regions.
@@ -365,7 +366,7 @@ pub struct Switch {
     /// What is looked at.
     pub value: Expr,
     /// The clauses in order; a value that none matches cannot occur (checked: exhaustive).
-    pub clauses: Vec<Clause>,
+    pub clauses: ThinVec<Clause>,
 }
 
 /// A clause of `switch` or `catch`.
@@ -376,7 +377,7 @@ pub struct Clause {
     /// A condition over the pattern's variables.
     pub guard: Option<Expr>,
     /// The variables the pattern binds, in order: what `fallthru` gives values for.
-    pub bindings: Vec<LocalId>,
+    pub bindings: ThinVec<LocalId>,
     /// The statements.
     pub body: Block,
     /// From `case` to `:`.
@@ -414,13 +415,13 @@ pub enum PatternKind {
     /// `&p`: a pointer that is not null, to what `p` matches.
     Deref(Box<Pattern>),
     /// Components of a tuple by index.
-    Tuple(Vec<(usize, Pattern)>),
+    Tuple(ThinVec<(usize, Pattern)>),
     /// Members of a structure by index, with the type variables that the package is opened to.
-    Struct(Vec<TyVar>, Vec<(usize, Pattern)>),
+    Struct(ThinVec<TyVar>, ThinVec<(usize, Pattern)>),
     /// A member of a tagged union: it is the one last written, and matches.
     Tagged(usize, Box<Pattern>),
     /// The pointed-to datatype value has this constructor, and its parts match. `ty` is `datatype T` (below a `Deref`).
-    Constructor(DatatypeId, u32, Vec<(usize, Pattern)>),
+    Constructor(DatatypeId, u32, ThinVec<(usize, Pattern)>),
     /// ``x<`n>``: binds a tag and its type-level name.
     Tag(LocalId, TyVar),
     /// ``alias<`r> T x``: binds an alias of a unique value for the clause.
@@ -437,7 +438,7 @@ pub enum Init {
     /// `{for i < n : e}`.
     Comprehension(Box<Comprehension>),
     /// A string that fills an array.
-    String(Vec<u8>),
+    String(ThinVec<u8>),
 }
 
 /// Braces: sorted by position, each at most once.
@@ -446,9 +447,9 @@ pub struct InitList {
     /// Type of what is initialised: an array, structure, union (one entry), tuple.
     pub ty: Ty,
     /// Instantiation of existential type variables, for structures that have some.
-    pub existentials: Vec<Ty>,
+    pub existentials: ThinVec<Ty>,
     /// Index of element or member, and its value.
-    pub entries: Vec<(u64, Init)>,
+    pub entries: ThinVec<(u64, Init)>,
     /// Where.
     pub span: Span,
 }
@@ -479,6 +480,11 @@ pub struct Expr {
     pub span: Span,
 }
 
+/// A number, aligned as pointers are: so that it makes no expression larger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(Rust, packed(8))]
+pub struct Wide(pub i128);
+
 /// What has to be checked when a pointer is followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Check {
@@ -507,13 +513,13 @@ pub enum ExprKind {
     /// Wrong, and reported.
     Error,
     /// An integer, character or enumeration constant.
-    Int(i128),
+    Int(Wide),
     /// A floating constant as written.
     Float(Symbol),
     /// A string: an array of `char` whose last element is 0, which is not in the bytes.
-    Str(Vec<u8>),
+    Str(ThinVec<u8>),
     /// A wide string, as 32-bit characters.
-    WideStr(Vec<u32>),
+    WideStr(ThinVec<u32>),
     /// The null pointer (also a fat one).
     Null,
     /// A variable.
@@ -561,11 +567,11 @@ pub enum ExprKind {
     /// `(T){..}`, `S{..}`, `$(..)`, a constructor's structure: a value in braces.
     Aggregate(Box<Init>),
     /// A datatype's constructor, as a value of type `datatype T.C` (what `new` allocates and `&` takes the address of).
-    Construct(DatatypeId, u32, Vec<Expr>),
+    Construct(DatatypeId, u32, ThinVec<Expr>),
     /// `sizeof`: a constant where the size is known here, otherwise C's.
     SizeOf(Ty),
     /// `offsetof`.
-    OffsetOf(Ty, Vec<usize>),
+    OffsetOf(Ty, ThinVec<usize>),
     /// `throw e`.
     Throw(Box<Expr>),
     /// `new e` and its like.
@@ -606,7 +612,7 @@ pub enum ExprKind {
     Handle(Ty),
     /// `__func__` and its like are [`ExprKind::Str`]; this is `__builtin_va_arg` and others that go to C as they are:
     /// the text before, the operands, and the type operand if any.
-    Builtin(Symbol, Vec<Expr>, Option<Ty>),
+    Builtin(Symbol, ThinVec<Expr>, Option<Ty>),
 }
 
 /// Unary operators on numbers.
@@ -637,13 +643,13 @@ pub struct Call {
     /// What is called, of function type (or pointer to one that is checked already).
     pub callee: Expr,
     /// The arguments, converted.
-    pub args: Vec<Expr>,
+    pub args: ThinVec<Expr>,
     /// Typed variable arguments: each of the function's variable argument type, or to be injected.
     pub varargs: Option<CallVarArgs>,
     /// The type of the callee before its type parameters were instantiated, where it is known (globals): what C sees.
     pub declared: Rc<FunctionType>,
     /// What its type parameters became, in order.
-    pub instantiation: Vec<Ty>,
+    pub instantiation: ThinVec<Ty>,
     /// A format string was checked.
     pub format: Option<Format>,
 }
@@ -654,9 +660,9 @@ pub struct CallVarArgs {
     /// The element type of the fat pointer that the function gets.
     pub element: Ty,
     /// Values of the element type, or what is injected.
-    pub args: Vec<Expr>,
+    pub args: ThinVec<Expr>,
     /// For each argument the constructor that wraps it, if the function injects; the element type is a pointer to the datatype.
-    pub inject: Option<(DatatypeId, Vec<u32>)>,
+    pub inject: Option<(DatatypeId, ThinVec<u32>)>,
 }
 
 /// `asm`.
@@ -665,13 +671,13 @@ pub struct Asm {
     /// `volatile`.
     pub is_volatile: bool,
     /// Instructions, strings as written.
-    pub template: Vec<Symbol>,
+    pub template: ThinVec<Symbol>,
     /// Outputs: constraint and place.
-    pub outputs: Vec<(Vec<Symbol>, Expr)>,
+    pub outputs: ThinVec<(ThinVec<Symbol>, Expr)>,
     /// Inputs: constraint and value.
-    pub inputs: Vec<(Vec<Symbol>, Expr)>,
+    pub inputs: ThinVec<(ThinVec<Symbol>, Expr)>,
     /// Clobbered registers.
-    pub clobbers: Vec<Symbol>,
+    pub clobbers: ThinVec<Symbol>,
 }
 
 /// Conversions. The type they give is the node's.
@@ -741,5 +747,16 @@ impl Declarations {
     /// A global.
     pub fn global(&self, id: GlobalId) -> &Global {
         &self.globals[id.0 as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_small() {
+        assert!(size_of::<Expr>() <= 48 && size_of::<Init>() <= 48 && size_of::<Pattern>() <= 40);
+        assert!(size_of::<Stmt>() <= 80);
     }
 }

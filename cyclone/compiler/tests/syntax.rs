@@ -8,6 +8,7 @@ use ebb_cyclone::diagnostics::Severity;
 use ebb_cyclone::driver::{Unit, parse_text};
 use ebb_cyclone::source::Source;
 use random::Random;
+use thin_vec::ThinVec;
 
 /// Parses on a thread with the stack that the command has too.
 fn parse(text: &str) -> Unit {
@@ -21,7 +22,7 @@ fn messages(unit: &Unit) -> Vec<String> {
     unit.diagnostics.iter().map(|d| format!("{}: {}", line(&unit.source, d.span.start), d.message)).collect()
 }
 
-fn accepts(text: &str) -> Vec<Item> {
+fn accepts(text: &str) -> ThinVec<Item> {
     let unit = parse(text);
     assert!(unit.diagnostics.is_empty(), "{text}\n{:#?}", messages(&unit));
     unit.items

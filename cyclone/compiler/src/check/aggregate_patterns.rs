@@ -8,6 +8,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Pattern, PatternKind};
 use crate::types::{AggregateId, Constraint, Kind, Quals, Substitution, Ty, TyKind, TyVar, TyVarInfo};
+use thin_vec::ThinVec;
 
 impl Checker<'_> {
     pub(super) fn tuple_pattern(
@@ -42,7 +43,7 @@ impl Checker<'_> {
                 format!("the tuple has {} components, the pattern {}", members.len(), fields.len()),
             );
         }
-        let mut parts = Vec::new();
+        let mut parts = ThinVec::new();
         for (index, field) in fields.iter().enumerate() {
             let index = match field.designators.as_slice() {
                 [] => index,
@@ -135,7 +136,7 @@ impl Checker<'_> {
         // A whole structure of unknown size cannot be overwritten, so that what was opened stays true of it.
         let is_fixed = existentials.is_empty() || described.iter().any(|&(field, _)| self.has_unknown_size(field));
         let below = Way { may_refer: way.may_refer && !is_tagged && is_fixed, ..way };
-        let mut parts: Vec<(usize, Pattern)> = Vec::new();
+        let mut parts: ThinVec<(usize, Pattern)> = ThinVec::new();
         let mut next = 0;
         for field in fields {
             let Some(index) = self.designated(field, &names, &mut next) else { continue };
@@ -210,7 +211,7 @@ impl Checker<'_> {
         span: Span,
         map: &mut Substitution,
         out: &mut Bindings,
-    ) -> Vec<TyVar> {
+    ) -> ThinVec<TyVar> {
         if types.len() > existentials.len() {
             self.error(
                 Code::BadPattern,
@@ -219,7 +220,7 @@ impl Checker<'_> {
             );
         }
         let level = self.level();
-        let mut opened = Vec::new();
+        let mut opened = ThinVec::new();
         for (index, &hidden) in existentials.iter().enumerate() {
             let info = self.types.var(hidden).clone();
             let (name, span) = match types.get(index).map(|ty| (&ty.kind, ty.span)) {

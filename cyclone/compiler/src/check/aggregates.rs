@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::attributes::Owner;
-use super::types::{Position, path_text};
+use super::types::Position;
 use super::variables::AnyKind;
 use crate::ast::{self, Quals};
 use crate::diagnostics::{Code, Diagnostic};
@@ -27,9 +27,9 @@ impl Checker<'_> {
                 if let Some(id) = self.overridden(aggregate, span).or_else(|| self.defined_ahead(aggregate)) {
                     id
                 } else if let (None, Some(path)) = (&aggregate.body, &aggregate.name)
-                    && !(path.qualifier.is_empty() && aggregate.args.is_empty())
+                    && !(path.qualifier.is_none() && aggregate.args.is_empty())
                 {
-                    let message = format!("`{}` must be declared before it is used", path_text(path));
+                    let message = format!("`{path}` must be declared before it is used");
                     self.error(Code::UnknownName, path.span, message);
                     return self.make(TyKind::Error);
                 } else {

@@ -20,8 +20,8 @@ impl Checker<'_> {
     fn allocation_place(&mut self, place: &ast::Place, wanted: Option<&Pointer>) -> Allocation {
         let (region, qualifier) = match place {
             ast::Place::Heap => (None, None),
-            ast::Place::Region(handle) => (Some(handle), None),
-            ast::Place::Qualified(qualifier, handle) => (handle.as_ref(), Some(qualifier)),
+            ast::Place::Region(handle) => (Some(&**handle), None),
+            ast::Place::Qualified(qualifier, handle) => (handle.as_deref(), Some(&**qualifier)),
         };
         let mut region_ty = self.make(TyKind::Heap);
         let mut by_handle = None;
@@ -182,16 +182,14 @@ impl Checker<'_> {
     /// `malloc(sizeof(T))` and its like.
     pub fn allocation(
         &mut self,
-        word: AllocWord,
-        place: &ast::Place,
-        count: Option<&ast::Expr>,
-        size: &ast::Expr,
+        ast::Alloc { word, place, count, size }: &ast::Alloc,
         expected: Option<Ty>,
         span: Span,
     ) -> Expr {
+        let word = *word;
         let wanted = self.wanted_pointer(expected);
         let allocation = self.allocation_place(place, wanted.as_ref());
-        let (element, count) = self.allocated(word, count, size);
+        let (element, count) = self.allocated(word, count.as_ref(), size);
         let mut zeroed = word == AllocWord::Calloc;
         if let TyKind::Aggregate(id, _) = self.types.get(element)
             && let Some(body) = &self.declarations.aggregate(*id).body

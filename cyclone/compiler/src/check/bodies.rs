@@ -12,6 +12,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Function, GlobalId, Stmt, StmtKind};
 use crate::types::{Alias, Kind, Pointer, Signedness, Ty, TyKind, TyVar, TyVarInfo};
+use thin_vec::ThinVec;
 
 impl Checker<'_> {
     /// Checks a body. What cannot be decided before the end of a function `around` it is given back.
@@ -158,12 +159,12 @@ impl Checker<'_> {
     }
 
     /// A declaration in a body: its variables come to life, its types and prototypes are declared.
-    pub fn declaration_in_body(&mut self, declaration: &ast::Declaration) -> Vec<Stmt> {
+    pub fn declaration_in_body(&mut self, declaration: &ast::Declaration) -> ThinVec<Stmt> {
         if declaration.declarators.is_empty() {
             self.type_declaration(&declaration.base);
         }
         let context = Context { storage: &declaration.storage, is_inline: declaration.is_inline };
-        let mut out = Vec::with_capacity(declaration.declarators.len());
+        let mut out = ThinVec::with_capacity(declaration.declarators.len());
         for declarator in &declaration.declarators {
             let is_function = matches!(declarator.ty.kind, ast::TypeKind::Function(_));
             if context.has(Storage::Typedef) {

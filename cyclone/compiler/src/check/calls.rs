@@ -17,6 +17,7 @@ use crate::symbol::Symbol;
 use crate::tree::{Call, Check, Checks, Coercion, Expr, ExprKind};
 use crate::types::{Alias, Function, Kind, Pointer, Substitution, Ty, TyKind, TyVar, TyVarInfo};
 use std::rc::Rc;
+use thin_vec::ThinVec;
 
 /// How many calls of a function are typed a second time.
 const RETRIES: u32 = 200;
@@ -30,7 +31,7 @@ enum Lending {
 
 /// What a call's arguments have become.
 struct Arguments {
-    values: Vec<Expr>,
+    values: ThinVec<Expr>,
     lent: Vec<TyVar>,
 }
 
@@ -200,16 +201,16 @@ impl Checker<'_> {
         given: &[ast::Type],
         level: u32,
         span: Span,
-    ) -> (Rc<Function>, Vec<Ty>) {
+    ) -> (Rc<Function>, ThinVec<Ty>) {
         let current = self.body.as_ref().and_then(|body| body.lexical.last().copied());
         if given.len() > function.type_params.len() {
             self.error(Code::WrongArguments, span, "there are more type arguments than type parameters");
         }
         if function.type_params.is_empty() && current.is_none() {
-            return (function.clone(), Vec::new());
+            return (function.clone(), ThinVec::new());
         }
         let mut map = Substitution::default();
-        let mut instantiation = Vec::with_capacity(function.type_params.len());
+        let mut instantiation = ThinVec::with_capacity(function.type_params.len());
         for (index, &param) in function.type_params.iter().enumerate() {
             let unknown = self.types.fresh_for(param, level);
             if let Some(given) = given.get(index) {
@@ -303,7 +304,7 @@ impl Checker<'_> {
                 }
             }
         }
-        let mut result = Arguments { values: Vec::with_capacity(have), lent: Vec::new() };
+        let mut result = Arguments { values: ThinVec::with_capacity(have), lent: Vec::new() };
         for (argument, param) in arguments.iter().zip(&function.params) {
             let lendable = lending == Lending::Tried && self.lends_for(param.ty);
             if !lendable {
@@ -382,7 +383,7 @@ impl Checker<'_> {
 
     /// Functions of the C compiler, which take and give numbers.
     fn builtin(&mut self, name: Symbol, arguments: &[ast::Expr], span: Span) -> Expr {
-        let values = arguments.iter().map(|argument| self.value(argument, None)).collect::<Vec<_>>();
+        let values = arguments.iter().map(|argument| self.value(argument, None)).collect::<ThinVec<_>>();
         let numbers = values.iter().all(|value| self.is_arithmetic(value.ty));
         let known = matches!(
             name.as_str(),

@@ -9,7 +9,7 @@ use super::Checker;
 use crate::ast::{IntSize, Quals};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
-use crate::tree::{Check, Checks, Coercion, Expr, ExprKind};
+use crate::tree::{Check, Checks, Coercion, Expr, ExprKind, Wide};
 use crate::types::unify::Mismatch;
 use crate::types::{AggregateId, Alias, Function, Kind, Pointer, Substitution, Ty, TyKind};
 
@@ -582,7 +582,7 @@ pub fn wrap(coercion: Coercion, value: Expr, ty: Ty) -> Expr {
 /// The constant 0, also converted.
 pub fn is_zero(value: &Expr) -> bool {
     match &value.kind {
-        ExprKind::Int(0) => true,
+        ExprKind::Int(Wide(0)) => true,
         ExprKind::Coerce(Coercion::Number, inner) => is_zero(inner),
         _ => false,
     }

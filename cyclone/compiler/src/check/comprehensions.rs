@@ -7,6 +7,7 @@ use crate::ast::{self, ExprKind as Ast, Quals};
 use crate::diagnostics::Code;
 use crate::tree::{Coercion, Comprehension, Expr, ExprKind, Init, InitList};
 use crate::types::{Alias, Array, Kind, Ty, TyKind};
+use thin_vec::ThinVec;
 
 /// How many elements a comprehension outside of functions may have.
 const REPEATED: u64 = 1 << 20;
@@ -53,8 +54,8 @@ impl Checker<'_> {
     /// A comprehension outside of functions: as many times one constant value, which the index has no part in.
     fn repeated(&mut self, expr: &ast::Expr, array: Array) -> (Init, Ty) {
         let (len, value) = match &expr.kind {
-            Ast::For(_, len, value) => (len, Some(value)),
-            Ast::ForType(_, len, _) => (len, None),
+            Ast::For(_, parts) => (&parts.0, Some(&parts.1)),
+            Ast::ForType(_, parts) => (&parts.0, None),
             _ => return self.initialiser(expr, array.element),
         };
         let len = self.index_value(len);
@@ -68,7 +69,7 @@ impl Checker<'_> {
             let ty = self.make(TyKind::Array(array));
             return (Init::Value(Expr::error(&mut self.types, expr.span)), ty);
         };
-        let mut entries = Vec::new();
+        let mut entries = ThinVec::new();
         for at in 0..value.map_or(0, |_| count) {
             let Some(value) = value else { break };
             let messages = self.diagnostics.len();
@@ -87,7 +88,7 @@ impl Checker<'_> {
             self.error(Code::WrongType, expr.span, format!("the array has {want} elements, not {total}"));
         }
         let ty = self.make(TyKind::Array(Array { len: Some(want), ..array }));
-        (Init::List(InitList { ty, existentials: Vec::new(), entries, span: expr.span }), ty)
+        (Init::List(InitList { ty, existentials: ThinVec::new(), entries, span: expr.span }), ty)
     }
 
     /// Whether a number is the tag of this number of the level of types.
@@ -127,8 +128,8 @@ impl Checker<'_> {
         zeroterm: bool,
     ) -> Option<(Comprehension, Option<u64>)> {
         let (name, len, body) = match &expr.kind {
-            Ast::For(name, len, body) => (name, len, Ok(body)),
-            Ast::ForType(name, len, ty) => (name, len, Err(ty)),
+            Ast::For(name, parts) => (name, &parts.0, Ok(&parts.1)),
+            Ast::ForType(name, parts) => (name, &parts.0, Err(&parts.1)),
             _ => return None,
         };
         let len = self.index_value(len);

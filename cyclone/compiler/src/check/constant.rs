@@ -92,7 +92,7 @@ impl Checker<'_> {
     fn number_of(&self, expr: &tree::Expr) -> Option<Number> {
         use tree::ExprKind;
         let value = match &expr.kind {
-            ExprKind::Int(value) => *value,
+            ExprKind::Int(value) => value.0,
             ExprKind::Unary(op, operand) => {
                 let operand = self.number_of(operand)?;
                 match op {
@@ -182,7 +182,8 @@ impl Checker<'_> {
                     _ => Number::binary(*op, left, self.number_as_written(right)?)?,
                 }
             }
-            ExprKind::Conditional(condition, yes, no) => {
+            ExprKind::Conditional(parts) => {
+                let [condition, yes, no] = &**parts;
                 let branch = if self.number_as_written(condition)?.value != 0 { yes } else { no };
                 self.number_as_written(branch)?
             }

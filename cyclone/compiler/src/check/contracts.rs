@@ -13,6 +13,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Block, Expr, ExprKind, GlobalId, Init, LocalId, Stmt, StmtKind};
 use crate::types::{Function, Quals, Ty, TyKind};
+use thin_vec::ThinVec;
 
 /// The name of the result in a promise.
 const RESULT: &str = "return_value";
@@ -65,8 +66,8 @@ impl Checker<'_> {
     }
 
     /// The tests at the beginning of a body whose parameters are the first variables.
-    fn tests_of_arguments(&mut self, written: &ast::Function, result: Ty) -> Vec<Stmt> {
-        let mut tests = Vec::new();
+    fn tests_of_arguments(&mut self, written: &ast::Function, result: Ty) -> ThinVec<Stmt> {
+        let mut tests = ThinVec::new();
         let mut promised = String::new();
         for contract in &written.contracts {
             if let Some(test) = self.promise_or_test(contract, result) {
@@ -151,7 +152,7 @@ impl Checker<'_> {
         if self.body.as_ref().is_none_or(|body| body.promises.conditions.is_empty()) {
             return StmtKind::Return(value);
         }
-        let mut statements = Vec::new();
+        let mut statements = ThinVec::new();
         let mut returned = None;
         if let Some(value) = value {
             let (name, ty) = (Symbol::new(RESULT), value.ty);
@@ -165,15 +166,15 @@ impl Checker<'_> {
     }
 
     /// The tests where a body ends.
-    fn tests_of_promises(&mut self, returned: Option<(Symbol, LocalId)>) -> Vec<Stmt> {
-        let Some(body) = &self.body else { return Vec::new() };
+    fn tests_of_promises(&mut self, returned: Option<(Symbol, LocalId)>) -> ThinVec<Stmt> {
+        let Some(body) = &self.body else { return ThinVec::new() };
         let (conditions, arguments) = (body.promises.conditions.clone(), body.promises.arguments.clone());
         let hidden = self.names.hide_variables();
         self.push_scope();
         for (name, local) in arguments.into_iter().chain(returned) {
             self.bind_local(name, local);
         }
-        let mut tests = Vec::new();
+        let mut tests = ThinVec::new();
         for condition in &conditions {
             let condition = self.condition(condition);
             tests.push(self.test(condition));

@@ -2,7 +2,7 @@
 
 use super::Checker;
 use super::names::Value;
-use super::types::{Position, path_text};
+use super::types::Position;
 use super::variables::AnyKind;
 use crate::ast::{self, Storage};
 use crate::diagnostics::{Code, Diagnostic};
@@ -104,7 +104,7 @@ impl Checker<'_> {
         match found.or_else(by_name) {
             Some(index) => self.make(TyKind::Constructor(id, index, args)),
             None => {
-                let message = format!("`{name}` has no constructor `{}`", path_text(constructor));
+                let message = format!("`{name}` has no constructor `{constructor}`");
                 self.error(Code::UnknownName, constructor.span, message);
                 self.make(TyKind::Error)
             }

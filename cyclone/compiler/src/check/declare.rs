@@ -3,7 +3,7 @@
 use super::Checker;
 use super::attributes::Owner;
 use super::names::{Typedef, Value};
-use super::types::{Position, path_text};
+use super::types::Position;
 use super::variables::AnyKind;
 use crate::ast::{self, Item, Quals, Storage};
 use crate::diagnostics::{Code, Diagnostic};
@@ -91,7 +91,7 @@ impl Checker<'_> {
                     self.names.leave(outside);
                 }
                 None => {
-                    let message = format!("there is no namespace of the name `{}`", path_text(path));
+                    let message = format!("there is no namespace of the name `{path}`");
                     self.error(Code::UnknownName, path.span, message);
                     self.items(items);
                 }
@@ -180,7 +180,7 @@ impl Checker<'_> {
         let ty = self.with_known_kinds(ty);
         self.pop_scope();
         let typedef = Typedef { name: self.names.qualified(name), params, ty, quals, span: declarator.name.span };
-        let path = ast::Path { qualifier: Vec::new(), name, span: declarator.name.span };
+        let path = ast::Path { qualifier: None, name, span: declarator.name.span };
         if self.body.is_none()
             && let Some(&earlier) = self.names.here().typedefs.get(&path.name)
         {

@@ -13,8 +13,9 @@ use crate::ast::{self, ExprKind as Ast, IntSize};
 use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::symbol::Symbol;
-use crate::tree::{Asm, Coercion, Expr, ExprKind, Init, InitList};
+use crate::tree::{Asm, Coercion, Expr, ExprKind, Init, InitList, Wide};
 use crate::types::{Array, DatatypeId, Kind, Member, Pointer, Quals, Signedness, Ty, TyKind};
+use thin_vec::ThinVec;
 
 const NOT_A_NUMBER: &str = "this is not a number, or none that fits a type: digits, then `u`, `l` and `ll`, or `f` and `l` after a fraction or an exponent";
 
@@ -41,7 +42,7 @@ impl Checker<'_> {
             Ast::Binary(operator, left, right) => self.binary(*operator, left, right, span),
             Ast::Assign(operator, left, right) => self.assign(*operator, left, right, span),
             Ast::Swap(left, right) => self.swap(left, right, span),
-            Ast::Conditional(condition, yes, no) => self.conditional(condition, yes, no, expected, span),
+            Ast::Conditional(parts) => self.conditional(parts, expected, span),
             Ast::Comma(first, second) => {
                 let first = self.value(first, None);
                 let second = self.value(second, expected);
@@ -78,10 +79,8 @@ impl Checker<'_> {
             }
             Ast::OffsetOf(ty, path) => self.offset_of(ty, path, span),
             Ast::Throw(thrown) => self.throw(thrown, expected, span),
-            Ast::New(place, value) => self.new_value(place, value, expected, span),
-            Ast::Alloc(word, place, count, size) => {
-                self.allocation(*word, place, count.as_deref(), size, expected, span)
-            }
+            Ast::New(parts) => self.new_value(&parts.0, &parts.1, expected, span),
+            Ast::Alloc(parts) => self.allocation(parts, expected, span),
             Ast::Numelts(operand) => self.numelts(operand, span),
             Ast::TagOf(operand) => self.tag_of(operand, span),
             Ast::TagCheck(operand) => self.tag_check(operand, span),
@@ -98,7 +97,7 @@ impl Checker<'_> {
             }
             Ast::Pragma(_) => {
                 let ty = self.int();
-                Expr { kind: ExprKind::Int(0), ty, span }
+                Expr { kind: ExprKind::Int(Wide(0)), ty, span }
             }
             Ast::NoInstantiation(inner) => {
                 let inner = self.expr(inner, None);
@@ -109,7 +108,7 @@ impl Checker<'_> {
                 let pointer = self.decay(inner);
                 self.instantiate_value(pointer, arguments)
             }
-            Ast::Struct(path, types, list) => self.struct_value(path, types, list, expected, span),
+            Ast::Struct(parts) => self.struct_value(parts, expected, span),
             Ast::Tuple(parts) => self.tuple(parts, expected, span),
             Ast::Init(list) => self.braces(list, expected, span),
             Ast::For(..) | Ast::ForType(..) => self.comprehension_value(expr, expected),
@@ -195,7 +194,7 @@ impl Checker<'_> {
             }
             Some(Value::Number(value)) => {
                 let ty = self.int();
-                Expr { kind: ExprKind::Int(value), ty, span }
+                Expr { kind: ExprKind::Int(Wide(value)), ty, span }
             }
             Some(Value::Captured(id)) => self.captured(id, span),
             Some(Value::Global(id)) => {
@@ -205,7 +204,7 @@ impl Checker<'_> {
             }
             Some(Value::EnumConst(id, value)) => {
                 let ty = self.make(TyKind::Enum(id));
-                Expr { kind: ExprKind::Int(i128::from(value)), ty, span }
+                Expr { kind: ExprKind::Int(Wide(i128::from(value))), ty, span }
             }
             Some(Value::Constructor(id, index)) => self.construct(id, index, &[], expected, span),
             None => self.unknown_value(path, span),
@@ -216,7 +215,7 @@ impl Checker<'_> {
         match literals::integer(text) {
             Some((value, sign, size)) => {
                 let ty = self.make(TyKind::Int(sign, size));
-                Expr { kind: ExprKind::Int(value), ty, span }
+                Expr { kind: ExprKind::Int(Wide(value)), ty, span }
             }
             None if !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 self.wrong(Code::WrongType, span, "the number is too large for any integer type")
@@ -234,14 +233,14 @@ impl Checker<'_> {
             _ => return self.wrong(Code::Lexical, span, "this is not one character"),
         };
         let ty = if wide { self.int() } else { self.char_type() };
-        Expr { kind: ExprKind::Int(value), ty, span }
+        Expr { kind: ExprKind::Int(Wide(value)), ty, span }
     }
 
     fn string(&mut self, parts: &[Symbol], wide: bool, span: Span) -> Expr {
         let codes = string_codes(parts, wide);
         let len = self.make(TyKind::Nat(codes.len() as u64 + 1));
         let (kind, element) = if wide {
-            (ExprKind::WideStr(codes), self.int())
+            (ExprKind::WideStr(codes.into()), self.int())
         } else {
             (ExprKind::Str(codes.into_iter().map(|code| code as u8).collect()), self.char_type())
         };
@@ -268,14 +267,7 @@ impl Checker<'_> {
         Expr { kind: ExprKind::Null, ty, span }
     }
 
-    fn conditional(
-        &mut self,
-        condition: &ast::Expr,
-        yes: &ast::Expr,
-        no: &ast::Expr,
-        expected: Option<Ty>,
-        span: Span,
-    ) -> Expr {
+    fn conditional(&mut self, [condition, yes, no]: &[ast::Expr; 3], expected: Option<Ty>, span: Span) -> Expr {
         let condition = Box::new(self.condition(condition));
         let yes = self.value(yes, expected);
         let no = self.value(no, expected);
@@ -344,7 +336,7 @@ impl Checker<'_> {
     fn offset_of(&mut self, ty: &ast::Type, path: &[ast::Ident], span: Span) -> Expr {
         let (whole, _) = self.read_type(ty, Position::Body);
         let mut at = whole;
-        let mut indices = Vec::new();
+        let mut indices = ThinVec::new();
         for name in path {
             match self.find_member(at, *name) {
                 Some(steps) => {
@@ -369,7 +361,7 @@ impl Checker<'_> {
 
     /// The type of what is thrown: ``datatype exn @`H``.
     pub fn exception_type(&mut self, span: Span) -> Option<Ty> {
-        let path = ast::Path { qualifier: Vec::new(), name: Symbol::new("exn"), span };
+        let path = ast::Path { qualifier: None, name: Symbol::new("exn"), span };
         let id = self.lookup_datatype(&path)?;
         let target = self.make(TyKind::Datatype(id, Vec::new()));
         let heap = self.make(TyKind::Heap);
@@ -453,7 +445,7 @@ impl Checker<'_> {
             TyKind::Tuple(members) if members.len() == parts.len() => Some(members.clone()),
             _ => None,
         });
-        let mut entries = Vec::new();
+        let mut entries = ThinVec::new();
         let mut members = Vec::new();
         for (index, part) in parts.iter().enumerate() {
             let want = wanted.as_ref().map(|members| &members[index]);
@@ -469,7 +461,7 @@ impl Checker<'_> {
             entries.push((index as u64, Init::Value(value)));
         }
         let ty = self.make(TyKind::Tuple(members));
-        let list = InitList { ty, existentials: Vec::new(), entries, span };
+        let list = InitList { ty, existentials: ThinVec::new(), entries, span };
         Expr { kind: ExprKind::Aggregate(Box::new(Init::List(list))), ty, span }
     }
 
@@ -563,16 +555,6 @@ impl Checker<'_> {
         let ty = self.pointer_type(ty);
         wrap(Coercion::Decay, place, ty)
     }
-}
-
-/// A path as it was written.
-pub fn written(path: &ast::Path) -> String {
-    let mut text = String::new();
-    for part in &path.qualifier {
-        text.push_str(part.as_str());
-        text.push_str("::");
-    }
-    text + path.name.as_str()
 }
 
 /// Takes a conversion that was tried off again.

@@ -11,9 +11,10 @@ use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::tree::{Expr, ExprKind, Init, InitList};
 use crate::types::{AggregateId, Alias, Array, Kind, Substitution, Ty, TyKind};
+use thin_vec::{ThinVec, thin_vec};
 
 /// One part of braces: where it goes, and what.
-type Item = (Vec<Designator>, ast::Expr);
+type Item = (ThinVec<Designator>, ast::Expr);
 
 /// Parts of braces that are still to be placed.
 struct Items<'a> {
@@ -159,16 +160,16 @@ impl Checker<'_> {
             self.check_zeroable(array.element, span, "the elements that are left out");
         }
         let ty = self.make(TyKind::Array(Array { len: Some(len), ..array }));
-        (Init::List(InitList { ty, existentials: Vec::new(), entries, span }), ty)
+        (Init::List(InitList { ty, existentials: ThinVec::new(), entries, span }), ty)
     }
 
     /// Elements from `items`; with `all` what is left over is an error, otherwise it is left for the parts that follow.
-    fn array_entries(&mut self, items: &mut Items<'_>, array: &Array, all: bool) -> (Vec<(u64, Init)>, u64) {
+    fn array_entries(&mut self, items: &mut Items<'_>, array: &Array, all: bool) -> (ThinVec<(u64, Init)>, u64) {
         let limit = array.len.and_then(|len| match self.types.get(len) {
             TyKind::Nat(count) => Some(*count),
             _ => None,
         });
-        let mut entries = Vec::new();
+        let mut entries = ThinVec::new();
         let (mut at, mut len) = (0u64, 0u64);
         loop {
             if !all && limit.is_some_and(|limit| at >= limit) {
@@ -230,7 +231,7 @@ impl Checker<'_> {
                 if !string {
                     let span = expr.span;
                     let (entries, _) = self.array_entries(items, &array, false);
-                    return Init::List(InitList { ty, existentials: Vec::new(), entries, span });
+                    return Init::List(InitList { ty, existentials: ThinVec::new(), entries, span });
                 }
             }
             TyKind::Aggregate(id, args) if scalar => {
@@ -259,11 +260,11 @@ impl Checker<'_> {
                     let want = members.len();
                     self.error(Code::WrongArguments, span, format!("the tuple has {want} components, not {have}"));
                 }
-                let mut entries = Vec::new();
+                let mut entries = ThinVec::new();
                 for (index, member) in members.iter().enumerate().take(have) {
                     entries.push((index as u64, self.part(&mut items, member.ty, &[])));
                 }
-                Init::List(InitList { ty, existentials: Vec::new(), entries, span })
+                Init::List(InitList { ty, existentials: ThinVec::new(), entries, span })
             }
             TyKind::Array(array) => self.array_braces(items, array, span).0,
             _ => {
@@ -293,7 +294,7 @@ impl Checker<'_> {
         };
         let (bound, constraints, count) = (body.existentials.clone(), body.constraints.clone(), body.fields.len());
         let mut map = Substitution::default();
-        let mut existentials = Vec::with_capacity(bound.len());
+        let mut existentials = ThinVec::with_capacity(bound.len());
         for (index, &var) in bound.iter().enumerate() {
             let unknown = self.unknown_for(var);
             if let Some(&witness) = witnesses.get(index)
@@ -306,7 +307,7 @@ impl Checker<'_> {
             map.insert(var, unknown);
             existentials.push(unknown);
         }
-        let mut entries = Vec::new();
+        let mut entries = ThinVec::new();
         let mut at = 0;
         while let Some((designators, expr)) = items.first() {
             let mut inner: &[Designator] = &[];
@@ -383,21 +384,18 @@ impl Checker<'_> {
             [_, rest @ ..] => self.nested_part(items, member, rest, inner),
             [] => return self.part(items, ty, inner),
         };
-        Init::List(InitList { ty, existentials: Vec::new(), entries: vec![(path[0] as u64, init)], span })
+        Init::List(InitList { ty, existentials: ThinVec::new(), entries: thin_vec![(path[0] as u64, init)], span })
     }
 
     /// ``S{<T> ..}`` with what it must be an instance of.
     pub fn struct_value(
         &mut self,
-        path: &ast::Path,
-        types: &[ast::Type],
-        list: &[Item],
+        ast::StructValue { path, types, list }: &ast::StructValue,
         expected: Option<Ty>,
         span: Span,
     ) -> Expr {
         let Some(id) = self.lookup_aggregate(path) else {
-            let name = super::expressions::written(path);
-            return self.wrong(Code::UnknownName, path.span, format!("there is no structure `{name}`"));
+            return self.wrong(Code::UnknownName, path.span, format!("there is no structure `{path}`"));
         };
         let body = self.declarations.aggregate(id).body.as_ref();
         let bound = body.map_or(Vec::new(), |body| body.existentials.clone());
@@ -451,7 +449,7 @@ impl Checker<'_> {
         (ty, args)
     }
 
-    fn string_array(&mut self, bytes: Vec<u8>, array: Array, span: Span) -> (Init, Ty) {
+    fn string_array(&mut self, bytes: ThinVec<u8>, array: Array, span: Span) -> (Init, Ty) {
         let needed = bytes.len() as u64;
         let len = match array.len {
             Some(len) => len,
@@ -503,7 +501,7 @@ impl Checker<'_> {
 }
 
 /// A later part for the same place takes precedence; parts of parts are brought together.
-fn put(entries: &mut Vec<(u64, Init)>, at: u64, init: Init) {
+fn put(entries: &mut ThinVec<(u64, Init)>, at: u64, init: Init) {
     let place = match entries.last() {
         Some((last, _)) if *last >= at => entries.binary_search_by_key(&at, |(index, _)| *index),
         _ => Err(entries.len()),

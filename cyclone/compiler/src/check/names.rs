@@ -223,9 +223,11 @@ impl Names {
 
     /// Makes the names of a namespace visible; `None` if there is no such namespace.
     pub fn enter_using(&mut self, path: &Path) -> Option<Outside> {
-        let mut parts = path.qualifier.clone();
-        parts.push(path.name);
-        let id = self.find_namespace(&parts)?;
+        let whole = match path.qualifier {
+            Some(qualifier) => Symbol::new(&format!("{qualifier}::{}", path.name)),
+            None => path.name,
+        };
+        let id = self.find_namespace(whole)?;
         let outside = Outside(self.current, self.available.len());
         self.available.push(id);
         Some(outside)
@@ -287,7 +289,15 @@ impl Names {
         }
     }
 
-    fn find_namespace(&self, parts: &[Symbol]) -> Option<NamespaceId> {
+    /// The namespace of this name, which may have several parts.
+    fn find_namespace(&self, name: Symbol) -> Option<NamespaceId> {
+        let several: Vec<Symbol>;
+        let parts = if name.as_str().contains("::") {
+            several = name.as_str().split("::").map(Symbol::new).collect();
+            &several
+        } else {
+            std::slice::from_ref(&name)
+        };
         let below = |start: NamespaceId| {
             parts.iter().try_fold(start, |at, part| self.namespace(at).children.get(part).copied())
         };
@@ -297,8 +307,8 @@ impl Names {
     /// Looks a path up in namespaces only; `table` chooses the sort of name.
     pub(super) fn find<T: Copy>(&self, path: &Path, table: impl Fn(&Namespace) -> &HashMap<Symbol, T>) -> Option<T> {
         let within = |id: NamespaceId| table(self.namespace(id)).get(&path.name).copied();
-        if !path.qualifier.is_empty() {
-            return within(self.find_namespace(&path.qualifier)?);
+        if let Some(qualifier) = path.qualifier {
+            return within(self.find_namespace(qualifier)?);
         }
         within(self.current).or_else(|| self.available.iter().rev().find_map(|&id| within(id)))
     }
@@ -376,7 +386,7 @@ impl Checker<'_> {
 
     /// What an ordinary name means here; nothing is reported.
     pub fn lookup_value(&self, path: &Path) -> Option<Value> {
-        let local = if path.qualifier.is_empty() { self.names.local_values.get(path.name) } else { None };
+        let local = if path.qualifier.is_none() { self.names.local_values.get(path.name) } else { None };
         local.or_else(|| self.names.find(path, |namespace| &namespace.values))
     }
 
@@ -387,13 +397,13 @@ impl Checker<'_> {
 
     /// The structure or union of this name.
     pub fn lookup_aggregate(&self, path: &Path) -> Option<AggregateId> {
-        let local = if path.qualifier.is_empty() { self.names.local_aggregates.get(path.name) } else { None };
+        let local = if path.qualifier.is_none() { self.names.local_aggregates.get(path.name) } else { None };
         local.or_else(|| self.names.find(path, |namespace| &namespace.aggregates))
     }
 
     /// The typedef of this name.
     pub fn lookup_typedef(&self, path: &Path) -> Option<TypedefId> {
-        let local = if path.qualifier.is_empty() { self.names.local_typedefs.get(path.name) } else { None };
+        let local = if path.qualifier.is_none() { self.names.local_typedefs.get(path.name) } else { None };
         local.or_else(|| self.names.find(path, |namespace| &namespace.typedefs))
     }
 
@@ -404,7 +414,7 @@ impl Checker<'_> {
 
     /// The enumeration of this name.
     pub fn lookup_enumeration(&self, path: &Path) -> Option<EnumId> {
-        let local = if path.qualifier.is_empty() { self.names.local_enums.get(path.name) } else { None };
+        let local = if path.qualifier.is_none() { self.names.local_enums.get(path.name) } else { None };
         local.or_else(|| self.names.find(path, |namespace| &namespace.enums))
     }
 
@@ -419,7 +429,7 @@ impl Checker<'_> {
 
     /// The name that a declaration gives; a qualified one is reported.
     pub(super) fn declared_name(&mut self, path: &Path) -> Symbol {
-        if !path.qualifier.is_empty() {
+        if path.qualifier.is_some() {
             self.error(Code::Redeclared, path.span, "a declaration cannot name another namespace");
         }
         path.name

@@ -101,9 +101,8 @@ impl Checker<'_> {
             .filter(|word| !word.is_empty())
             .map(Symbol::new)
             .collect();
-        let meaning = |checker: &Self, name| {
-            checker.lookup_value(&ast::Path { qualifier: Vec::new(), name, span: definition.span })
-        };
+        let meaning =
+            |checker: &Self, name| checker.lookup_value(&ast::Path { qualifier: None, name, span: definition.span });
         // What a function called here uses is used here, too.
         for at in 0..words.len() {
             if let Some(Value::Global(id)) = meaning(self, words[at])
@@ -192,7 +191,7 @@ impl Checker<'_> {
         let captures = self.nested.get(&id)?;
         let hidden = captures.iter().map(|capture| {
             let kind = if capture.is_used {
-                let name = ast::Path { qualifier: Vec::new(), name: capture.hidden, span };
+                let name = ast::Path { qualifier: None, name: capture.hidden, span };
                 ExprKind::Unary(UnOp::Address, Box::new(ast::Expr { kind: ExprKind::Name(name), span }))
             } else {
                 ExprKind::Null

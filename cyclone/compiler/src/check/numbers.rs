@@ -150,7 +150,7 @@ impl Checker<'_> {
             return operand;
         }
         if let (ExprKind::Int(value), TyKind::Int(sign, size)) = (&operand.kind, self.types.get(to))
-            && fits(*value, *sign, *size)
+            && fits(value.0, *sign, *size)
         {
             return Expr { ty: to, ..operand };
         }

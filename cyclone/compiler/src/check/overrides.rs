@@ -90,7 +90,7 @@ impl Checker<'_> {
         if self.overriding.of_c.is_empty() && self.overriding.pending.is_empty() {
             return None;
         }
-        let name = of_c.name.as_ref().filter(|path| path.qualifier.is_empty())?.name;
+        let name = of_c.name.as_ref().filter(|path| path.qualifier.is_none())?.name;
         let Some(pending) = self.take_pending(name) else {
             return self.reading.aggregates_at.get(&span).copied().filter(|_| of_c.body.is_some());
         };
@@ -115,7 +115,7 @@ impl Checker<'_> {
 
     /// C's structure that what overrides another one names with type arguments before C has defined it.
     pub(super) fn defined_ahead(&mut self, used: &ast::Aggregate) -> Option<AggregateId> {
-        let name = used.name.as_ref().filter(|path| path.qualifier.is_empty() && !used.args.is_empty())?.name;
+        let name = used.name.as_ref().filter(|path| path.qualifier.is_none() && !used.args.is_empty())?.name;
         let at = self.overriding.of_c.iter().position(|definition| definition.name == name)?;
         let Definition { aggregate, span, .. } = self.overriding.of_c.remove(at);
         Some(self.declare_aggregate(&aggregate, span))
@@ -213,7 +213,7 @@ impl Checker<'_> {
 fn definition(item: &Item) -> Option<Definition> {
     let Item::Declaration(declaration) = item else { return None };
     let ast::TypeKind::Aggregate(aggregate) = &declaration.base.kind else { return None };
-    let name = aggregate.name.as_ref().filter(|path| path.qualifier.is_empty())?.name;
+    let name = aggregate.name.as_ref().filter(|path| path.qualifier.is_none())?.name;
     let is_definition = declaration.declarators.is_empty() && aggregate.body.is_some();
     is_definition.then(|| Definition { name, aggregate: (**aggregate).clone(), span: declaration.base.span })
 }

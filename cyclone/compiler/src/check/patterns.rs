@@ -19,6 +19,7 @@ use crate::symbol::Symbol;
 use crate::tree::{ExprKind, LocalId, Pattern, PatternKind};
 use crate::types::unify::unify;
 use crate::types::{Alias, Constraint, DatatypeId, Kind, Pointer, Quals, Signedness, Ty, TyKind, TyVar, TyVarInfo};
+use thin_vec::ThinVec;
 
 /// How the part that a pattern matches is reached.
 #[derive(Clone, Copy)]
@@ -41,7 +42,7 @@ pub(super) struct Way {
 #[derive(Debug, Default)]
 pub struct Bindings {
     /// Variables in order of writing.
-    pub locals: Vec<LocalId>,
+    pub locals: ThinVec<LocalId>,
     /// Type variables with their names.
     pub tyvars: Vec<(Symbol, TyVar)>,
     /// Regions of aliases, live where the pattern's variables are.
@@ -128,7 +129,7 @@ impl Checker<'_> {
                     Some(id) => {
                         let fields: Vec<FieldPattern> = parts
                             .iter()
-                            .map(|part| FieldPattern { designators: Vec::new(), pattern: part.clone() })
+                            .map(|part| FieldPattern { designators: ThinVec::new(), pattern: part.clone() })
                             .collect();
                         self.aggregate_pattern(id, (&[], &fields, *open), ty, way, span, out)
                     }
@@ -141,7 +142,7 @@ impl Checker<'_> {
             ast::PatternKind::Alias(_, region, target, name) => {
                 self.alias_pattern(region, target, *name, ty, way, span, out)
             }
-            ast::PatternKind::Tag(name, var) => self.tag_pattern(*name, var.as_ref(), ty, span, out),
+            ast::PatternKind::Tag(name, var) => self.tag_pattern(*name, var.as_deref(), ty, span, out),
         };
         if matches!(kind, PatternKind::Wild) {
             self.bind_ignored(pattern, out);
@@ -152,7 +153,7 @@ impl Checker<'_> {
     /// The variables of a pattern that was wrong: so that their uses are no further errors.
     fn bind_ignored(&mut self, pattern: &ast::Pattern, out: &mut Bindings) {
         let name = match &pattern.kind {
-            ast::PatternKind::Name(path) if path.qualifier.is_empty() => {
+            ast::PatternKind::Name(path) if path.qualifier.is_none() => {
                 Some(ast::Ident { name: path.name, span: path.span })
             }
             ast::PatternKind::As(name, _)
@@ -218,7 +219,7 @@ impl Checker<'_> {
             Some(Value::Constructor(id, index)) => {
                 self.constructor_pattern((id, index), (&[], false), ty, way, path.span, out)
             }
-            _ if path.qualifier.is_empty() => {
+            _ if path.qualifier.is_none() => {
                 let name = ast::Ident { name: path.name, span: path.span };
                 self.bind(name, None, ty, way, out)
             }
@@ -447,7 +448,7 @@ impl Checker<'_> {
                 format!("`{name}` carries {} values, the pattern has {}", members.len(), parts.len()),
             );
         }
-        let mut matched = Vec::new();
+        let mut matched = ThinVec::new();
         for (at, (part, member)) in parts.iter().zip(members.iter()).enumerate() {
             let below = Way { in_datatype: true, is_unique: false, quals: union(way.quals, member.quals), ..way };
             matched.push((at, self.sub_pattern(part, member.ty, below, out)));

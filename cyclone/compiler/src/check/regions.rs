@@ -7,11 +7,12 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Expr, Region, RegionKind, Stmt, StmtKind};
 use crate::types::{Alias, Kind, Pointer, Ty, TyKind, TyVar, TyVarInfo};
+use thin_vec::{ThinVec, thin_vec};
 
 impl Checker<'_> {
     /// ``region<`r> h;`` and ``region h = open(k);``: `rest` are the statements of the block after it, in which the region lives. In
     /// the older form it lives in the one statement that it has, and `rest` goes after that.
-    pub fn region_statement(&mut self, region: &ast::RegionDecl, rest: &[ast::Stmt], span: Span) -> Vec<Stmt> {
+    pub fn region_statement(&mut self, region: &ast::RegionDecl, rest: &[ast::Stmt], span: Span) -> ThinVec<Stmt> {
         let (inside, after) = match &region.body {
             Some(body) => (std::slice::from_ref(body), rest),
             None => (rest, &[][..]),
@@ -57,7 +58,7 @@ impl Checker<'_> {
             state.level -= 1;
             state.capability = before;
         }
-        let mut out = vec![Stmt { kind: StmtKind::Region(Region { region: var, handle, kind, body }), span }];
+        let mut out = thin_vec![Stmt { kind: StmtKind::Region(Region { region: var, handle, kind, body }), span }];
         out.extend(self.statements(after));
         out
     }
@@ -80,7 +81,7 @@ impl Checker<'_> {
     /// A key as a thin pointer, and the region that it opens: it is a unique or counted pointer to `Core::DynamicRegion`.
     fn key_and_region(&mut self, key: Expr) -> (Expr, Ty) {
         let span = key.span;
-        let path = ast::Path { qualifier: vec![Symbol::new("Core")], name: Symbol::new("DynamicRegion"), span };
+        let path = ast::Path { qualifier: Some(Symbol::new("Core")), name: Symbol::new("DynamicRegion"), span };
         let dynamic = self.lookup_aggregate(&path);
         if let TyKind::Pointer(pointer) = self.types.get(key.ty).clone()
             && let TyKind::Aggregate(id, args) = self.types.get(pointer.target)

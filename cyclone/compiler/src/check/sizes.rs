@@ -52,11 +52,11 @@ impl Checker<'_> {
         let holder = locals.iter().enumerate().find(|(at, local)| {
             let TyKind::TagHandle(number) = self.types.get(local.ty) else { return false };
             let TyKind::SizeOf(of) = self.types.get(*number) else { return false };
-            let path = Path { qualifier: Vec::new(), name: local.name, span };
+            let path = Path { qualifier: None, name: local.name, span };
             self.types.head(*of) == self.types.head(ty)
                 && matches!(self.lookup_value(&path), Some(Value::Local(found)) if found.0 as usize == *at)
         });
-        let path = Path { qualifier: Vec::new(), name: holder?.1.name, span };
+        let path = Path { qualifier: None, name: holder?.1.name, span };
         Some(self.value(&ast::Expr { kind: ast::ExprKind::Name(path), span }, None))
     }
 

@@ -8,8 +8,9 @@ use crate::ast;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::symbol::Symbol;
-use crate::tree::{Block, Expr, ExprKind, LabelId, Stmt, StmtKind};
+use crate::tree::{Block, Expr, ExprKind, LabelId, Stmt, StmtKind, Wide};
 use crate::types::{Alias, Kind, Quals, Ty, TyKind, TyVar, TyVarInfo};
+use thin_vec::ThinVec;
 
 /// The value that a statement expression ends with.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ impl Checker<'_> {
     pub fn block_with_value(&mut self, block: &ast::Block, expected: Option<Ty>) -> (Block, Option<Ty>) {
         if self.body.is_none() {
             self.error(Code::Misplaced, block.span, "statements stand in functions only");
-            return (Block { region: None, statements: Vec::new(), span: block.span }, None);
+            return (Block { region: None, statements: ThinVec::new(), span: block.span }, None);
         }
         let region = self.open_block(None, block.span);
         let before = self.tail.replace(Tail { expected, ty: None });
@@ -90,9 +91,9 @@ impl Checker<'_> {
     }
 
     /// The statements of a block.
-    pub fn statements(&mut self, statements: &[ast::Stmt]) -> Vec<Stmt> {
+    pub fn statements(&mut self, statements: &[ast::Stmt]) -> ThinVec<Stmt> {
         let tail = self.tail.take();
-        let mut out = Vec::with_capacity(statements.len());
+        let mut out = ThinVec::with_capacity(statements.len());
         for (index, statement) in statements.iter().enumerate() {
             let rest = &statements[index + 1..];
             if rest.is_empty() {
@@ -111,7 +112,7 @@ impl Checker<'_> {
     }
 
     /// A statement that holds for the rest of its block, and the rest.
-    fn with_rest(&mut self, statement: &ast::Stmt, rest: &[ast::Stmt], out: &mut Vec<Stmt>) {
+    fn with_rest(&mut self, statement: &ast::Stmt, rest: &[ast::Stmt], out: &mut ThinVec<Stmt>) {
         let span = statement.span;
         match &statement.kind {
             ast::StmtKind::Let(pattern, value) => out.extend(self.let_pattern(pattern, value, rest, span)),
@@ -127,7 +128,7 @@ impl Checker<'_> {
     }
 
     /// The last statement of a block, whose value may be the value of a statement expression.
-    fn last_statement(&mut self, statement: &ast::Stmt, out: &mut Vec<Stmt>) {
+    fn last_statement(&mut self, statement: &ast::Stmt, out: &mut ThinVec<Stmt>) {
         let span = statement.span;
         match (&statement.kind, self.tail.as_mut().map(|tail| tail.expected)) {
             (ast::StmtKind::Expr(expr), Some(expected)) => {
@@ -160,7 +161,7 @@ impl Checker<'_> {
                 Stmt { kind: StmtKind::Block(block), span }
             }
             _ => {
-                let mut out = Vec::with_capacity(1);
+                let mut out = ThinVec::with_capacity(1);
                 self.statement_into(statement, &mut out);
                 match (out.pop(), out.is_empty()) {
                     (Some(only), true) => only,
@@ -178,7 +179,7 @@ impl Checker<'_> {
         Box::new(self.statement(statement))
     }
 
-    fn statement_into(&mut self, statement: &ast::Stmt, out: &mut Vec<Stmt>) {
+    fn statement_into(&mut self, statement: &ast::Stmt, out: &mut ThinVec<Stmt>) {
         let span = statement.span;
         let kind = match &statement.kind {
             ast::StmtKind::Empty => StmtKind::Empty,
@@ -282,13 +283,13 @@ impl Checker<'_> {
         let declared = match &parts.init {
             Some(ast::Stmt { kind: ast::StmtKind::Expr(init), .. }) => {
                 let init = self.value(init, None);
-                return self.for_rest(parts, Some(init));
+                return self.for_rest(parts, Some(Box::new(init)));
             }
             None => return self.for_rest(parts, None),
             Some(declared) => declared,
         };
         let region = self.open_block(None, span);
-        let mut statements = Vec::new();
+        let mut statements = ThinVec::new();
         self.statement_into(declared, &mut statements);
         let kind = self.for_rest(parts, None);
         statements.push(Stmt { kind, span });
@@ -296,9 +297,9 @@ impl Checker<'_> {
         StmtKind::Block(Block { region: Some(region), statements, span })
     }
 
-    fn for_rest(&mut self, parts: &ast::For, init: Option<Expr>) -> StmtKind {
-        let condition = parts.condition.as_ref().map(|condition| self.condition(condition));
-        let step = parts.step.as_ref().map(|step| self.value(step, None));
+    fn for_rest(&mut self, parts: &ast::For, init: Option<Box<Expr>>) -> StmtKind {
+        let condition = parts.condition.as_ref().map(|condition| Box::new(self.condition(condition)));
+        let step = parts.step.as_ref().map(|step| Box::new(self.value(step, None)));
         let body = self.loop_body(&parts.body);
         StmtKind::For { init, condition, step, body }
     }
@@ -317,7 +318,7 @@ impl Checker<'_> {
                 if self.is_arithmetic(result) {
                     // Any number is one; C leaves open which.
                     self.warn(Code::WrongType, span, message);
-                    let zero = Expr { kind: ExprKind::Int(0), ty: self.int(), span };
+                    let zero = Expr { kind: ExprKind::Int(Wide(0)), ty: self.int(), span };
                     return StmtKind::Return(Some(self.number_to(zero, result)));
                 }
                 self.error(Code::WrongType, span, message);

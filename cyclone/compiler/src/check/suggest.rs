@@ -1,7 +1,6 @@
 //! What the user may have meant by a name that is not known.
 
 use super::Checker;
-use super::expressions::written;
 use crate::ast::Path;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
@@ -12,7 +11,7 @@ use crate::types::{Ty, TyKind};
 impl Checker<'_> {
     /// Reports a name that stands for no value.
     pub(super) fn unknown_value(&mut self, path: &Path, span: Span) -> Expr {
-        let mut report = Diagnostic::error(Code::UnknownName, span, format!("`{}` is not declared", written(path)));
+        let mut report = Diagnostic::error(Code::UnknownName, span, format!("`{path}` is not declared"));
         if let Some(full) = self.names.elsewhere(path.name) {
             let namespace = full.as_str().trim_end_matches(path.name.as_str()).trim_end_matches("::");
             report = report.help(format!("`{full}` is: write that, or `using {namespace};` before"));

@@ -10,12 +10,13 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Clause, Coercion, Expr, ExprKind, Init, LocalId, Pattern, PatternKind, Stmt, StmtKind, Switch};
 use crate::types::{Alias, Substitution, Ty, TyKind, TyVar};
+use thin_vec::{ThinVec, thin_vec};
 
 /// What `fallthru` needs to know of the clause it goes to.
 #[derive(Debug, Clone, Default)]
 pub struct NextClause {
     /// Its variables, in order.
-    pub locals: Vec<LocalId>,
+    pub locals: ThinVec<LocalId>,
     /// The type variables its pattern binds, for which `fallthru`'s arguments may stand.
     pub tyvars: Vec<TyVar>,
     /// Its pattern opens a package about which it knows more than its types.
@@ -67,10 +68,10 @@ impl Checker<'_> {
         value: &ast::Expr,
         rest: &[ast::Stmt],
         span: Span,
-    ) -> Vec<Stmt> {
+    ) -> ThinVec<Stmt> {
         let value = self.value(value, None);
         self.check_consumed(&value);
-        let mut out = Vec::new();
+        let mut out = ThinVec::new();
         if let Some(name) = self.new_variable(pattern)
             && !self.may_be_owned(value.ty)
         {
@@ -103,7 +104,8 @@ impl Checker<'_> {
                 let message = format!("the pattern does not match `{missing}`; `Match_Exception` is thrown then");
                 self.warn(Code::NotExhaustive, span, message);
             }
-            out.push(Stmt { kind: StmtKind::Let { pattern, value, may_fail: missing.is_some() }, span });
+            let kind = StmtKind::Let { pattern: Box::new(pattern), value, may_fail: missing.is_some() };
+            out.push(Stmt { kind, span });
             out.extend(self.statements(rest));
         }
         self.set_level(outside);
@@ -123,7 +125,7 @@ impl Checker<'_> {
         let ast::PatternKind::Name(path) = &pattern.kind else { return None };
         match self.lookup_value(path) {
             Some(Value::Constructor(..) | Value::EnumConst(..)) => None,
-            _ => path.qualifier.is_empty().then_some(path.name),
+            _ => path.qualifier.is_none().then_some(path.name),
         }
     }
 
@@ -151,7 +153,7 @@ impl Checker<'_> {
             );
             self.error(Code::WrongArguments, span, message);
         }
-        let mut values = Vec::new();
+        let mut values = ThinVec::new();
         for (arg, local) in args.iter().zip(&next.locals) {
             let ty = self.body.as_ref().map(|body| body.locals[local.0 as usize].ty);
             let Some(ty) = ty else { continue };
@@ -171,7 +173,7 @@ impl Checker<'_> {
     }
 
     /// The clauses, and whether a pattern was wrong.
-    fn clauses(&mut self, clauses: &[ast::Clause], ty: Ty, is_unique: bool) -> (Vec<Clause>, bool) {
+    fn clauses(&mut self, clauses: &[ast::Clause], ty: Ty, is_unique: bool) -> (ThinVec<Clause>, bool) {
         let wild = |span| ast::Pattern { kind: ast::PatternKind::Wild, span };
         let patterns: Vec<(Pattern, Bindings)> = clauses
             .iter()
@@ -195,7 +197,7 @@ impl Checker<'_> {
         }
         targets.push(None);
         let is_wrong = patterns.iter().any(|(_, bindings)| bindings.is_wrong);
-        let mut checked = Vec::new();
+        let mut checked = ThinVec::new();
         for ((clause, (pattern, bindings)), next) in clauses.iter().zip(patterns).zip(targets) {
             checked.push(self.clause(clause, pattern, bindings, next));
         }
@@ -225,7 +227,7 @@ impl Checker<'_> {
         }
         let statements = if clause.body.is_empty() {
             let kind = self.fallthru(&[], clause.span);
-            vec![Stmt { kind, span: clause.span }]
+            thin_vec![Stmt { kind, span: clause.span }]
         } else {
             self.statements(&clause.body)
         };

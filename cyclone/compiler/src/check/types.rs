@@ -203,7 +203,7 @@ impl Checker<'_> {
 
     fn read_typedef(&mut self, path: &ast::Path, args: &[ast::Type], position: Position, span: Span) -> (Ty, Quals) {
         let Some(id) = self.lookup_typedef(path) else {
-            self.error(Code::UnknownName, path.span, format!("there is no type of the name `{}`", path_text(path)));
+            self.error(Code::UnknownName, path.span, format!("there is no type of the name `{path}`"));
             return (self.make(TyKind::Error), Quals::default());
         };
         let typedef = self.names.typedef(id);
@@ -397,7 +397,7 @@ impl Checker<'_> {
                 let (ty, _) = self.read(ty, Kind::Any, position);
                 return self.types.size_number(ty);
             }
-            ast::ExprKind::Name(path) if path.qualifier.is_empty() => {
+            ast::ExprKind::Name(path) if path.qualifier.is_none() => {
                 if let Some(tag) = self.tag_of_name(path) {
                     return tag;
                 }
@@ -467,16 +467,6 @@ pub(super) fn constant_alias(aqual: &ast::Aqual) -> Option<Alias> {
         ast::Aqual::Restricted => Some(Alias::Restricted),
         ast::Aqual::Var(_) | ast::Aqual::Of(_) => None,
     }
-}
-
-/// A path as it is written.
-pub(super) fn path_text(path: &ast::Path) -> String {
-    let mut text = String::new();
-    for part in &path.qualifier {
-        text.push_str(part.as_str());
-        text.push_str("::");
-    }
-    text + path.name.as_str()
 }
 
 /// The letter of a kind, for messages.

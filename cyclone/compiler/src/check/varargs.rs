@@ -6,6 +6,7 @@ use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::tree::{CallVarArgs, Expr};
 use crate::types::{DatatypeId, Function, Kind, Pointer, Ty, TyKind};
+use thin_vec::ThinVec;
 
 impl Checker<'_> {
     /// What stands after the parameters that have names. C's are appended to `values`.
@@ -14,7 +15,7 @@ impl Checker<'_> {
         function: &Function,
         extra: &[ast::Expr],
         wanted: Option<Vec<Ty>>,
-        values: &mut Vec<Expr>,
+        values: &mut ThinVec<Expr>,
         span: Span,
     ) -> Option<CallVarArgs> {
         if !function.c_varargs && function.varargs.is_none() {
@@ -31,7 +32,7 @@ impl Checker<'_> {
                 format!("the format string asks for {want} values, and there are {have}"),
             );
         }
-        let mut typed = Vec::with_capacity(extra.len());
+        let mut typed = ThinVec::with_capacity(extra.len());
         for (index, argument) in extra.iter().enumerate() {
             let value = match wanted.as_ref().and_then(|wanted| wanted.get(index)) {
                 Some(&ty) => self.formatted(argument, ty),
@@ -79,7 +80,7 @@ impl Checker<'_> {
     }
 
     /// Wraps each value in the constructor of the datatype that takes it.
-    fn inject_all(&mut self, element: Ty, values: Vec<Expr>, span: Span) -> Option<CallVarArgs> {
+    fn inject_all(&mut self, element: Ty, values: ThinVec<Expr>, span: Span) -> Option<CallVarArgs> {
         let datatype = match self.types.get(element) {
             TyKind::Pointer(pointer) => match self.types.get(pointer.target) {
                 TyKind::Datatype(id, args) => Some((*id, args.clone())),
@@ -92,8 +93,8 @@ impl Checker<'_> {
             self.error(Code::WrongType, span, format!("arguments cannot be injected into `{shown}`"));
             return None;
         };
-        let mut constructors = Vec::with_capacity(values.len());
-        let mut injected = Vec::with_capacity(values.len());
+        let mut constructors = ThinVec::with_capacity(values.len());
+        let mut injected = ThinVec::with_capacity(values.len());
         let mut regions: Vec<Vec<Ty>> = vec![Vec::new(); args.len()];
         for value in values {
             // Values may point into different regions: each gets arguments of its own, which are joined below.

@@ -24,6 +24,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use thin_vec::ThinVec;
 use unit::Outcome;
 
 const USAGE: &str = "\
@@ -194,7 +195,7 @@ pub struct Unit {
     /// Its text and places.
     pub source: Source,
     /// What could be parsed.
-    pub items: Vec<Item>,
+    pub items: ThinVec<Item>,
     /// What is wrong with it.
     pub diagnostics: Vec<Diagnostic>,
 }

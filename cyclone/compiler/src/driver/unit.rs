@@ -6,7 +6,7 @@ use crate::diagnostics::{Code, Diagnostic, Severity, render};
 use crate::flow::remaining::Remaining;
 use crate::lower::lower;
 use crate::original::Originals;
-use crate::source::{Source, Span};
+use crate::source::{Source, Span, text_of};
 use crate::tree::Program;
 use crate::{check, flow};
 use std::ffi::{OsStr, OsString};
@@ -155,18 +155,14 @@ fn read(file: &OsStr) -> Result<String, String> {
     } else {
         std::fs::read(file)
     };
-    text_of(bytes.map_err(|error| error.to_string())?)
+    text_within_limits(bytes.map_err(|error| error.to_string())?)
 }
 
-/// Text that is not UTF-8 (old sources often are Latin-1, in comments) has its strange bytes replaced.
-fn text_of(bytes: Vec<u8>) -> Result<String, String> {
+fn text_within_limits(bytes: Vec<u8>) -> Result<String, String> {
     if bytes.len() > u32::MAX as usize {
         return Err("the file is larger than 4 GiB".to_owned());
     }
-    Ok(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
+    Ok(text_of(bytes))
 }
 
 /// The C compiler: what `--cc` or `CC` names, else gcc.
@@ -202,7 +198,7 @@ pub fn preprocessor_arguments(options: &Options) -> Result<Vec<OsString>, String
 /// # Errors
 /// Its messages.
 pub fn preprocess(file: &OsStr, options: &Options) -> Result<String, String> {
-    text_of(run_preprocessor("-E", file, options)?)
+    text_within_limits(run_preprocessor("-E", file, options)?)
 }
 
 /// Runs the C preprocessor over a text that stands for a file.
@@ -235,7 +231,7 @@ pub fn preprocess_text(path: &Path, text: &str, options: &Options) -> Result<Str
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned());
     }
-    text_of(output.stdout)
+    text_within_limits(output.stdout)
 }
 
 /// The files that a file depends on, as a rule for make.

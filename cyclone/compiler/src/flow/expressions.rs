@@ -5,7 +5,7 @@ use super::value::{Level, Place, Root, Step, Value};
 use super::{Analysis, remaining};
 use crate::ast::{BinOp, IntSize};
 use crate::diagnostics::{Code, Diagnostic};
-use crate::tree::{Check, Checks, Coercion, Expr, ExprKind, LocalId, StmtKind, UnaryOp};
+use crate::tree::{Check, Checks, Coercion, Expr, ExprKind, LocalId, StmtKind, UnaryOp, Wide};
 use crate::types::{Ty, TyKind};
 use std::rc::Rc;
 
@@ -40,7 +40,7 @@ impl Analysis<'_, '_> {
                 self.state = None;
                 Value::Unknown(Level::All)
             }
-            ExprKind::Int(0) | ExprKind::Null => Value::Zero,
+            ExprKind::Int(Wide(0)) | ExprKind::Null => Value::Zero,
             ExprKind::Int(_) | ExprKind::Str(_) | ExprKind::WideStr(_) => Value::NonZero,
             ExprKind::Local(local) => self.variable(*local, ty),
             ExprKind::Global(_) => match self.shapes.types.get(ty) {

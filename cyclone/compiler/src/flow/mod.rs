@@ -60,6 +60,7 @@ use remaining::{Reasons, Remaining};
 use shape::{Leaf, Shapes};
 use state::State;
 use std::rc::Rc;
+use thin_vec::ThinVec;
 use value::{Level, Place, Root, Value};
 
 /// What the user asked for.
@@ -101,7 +102,7 @@ struct Target {
 /// Where a `fallthru` goes.
 struct NextClause {
     state: Option<State>,
-    bindings: Vec<LocalId>,
+    bindings: ThinVec<LocalId>,
     pending: usize,
 }
 

@@ -13,6 +13,7 @@ use crate::tree::{Block, Clause, Function, LabelId, LocalId, Pattern, PatternKin
 pub(super) fn check(function: &Function, diagnostics: &mut Vec<Diagnostic>) -> HashMap<LabelId, Vec<LocalId>> {
     let mut walk = Walk {
         scopes: Vec::new(),
+        binders: Vec::new(),
         next: 0,
         labels: HashMap::default(),
         gotos: Vec::new(),
@@ -40,11 +41,6 @@ enum Exit {
     Else,
 }
 
-struct Scope {
-    number: u32,
-    binders: Vec<LocalId>,
-}
-
 struct Label {
     scopes: Vec<u32>,
     binders: Vec<LocalId>,
@@ -52,7 +48,10 @@ struct Label {
 }
 
 struct Walk<'a> {
-    scopes: Vec<Scope>,
+    /// The numbers of the scopes around, outermost first.
+    scopes: Vec<u32>,
+    /// What they bind.
+    binders: Vec<LocalId>,
     next: u32,
     labels: HashMap<LabelId, Label>,
     gotos: Vec<(LabelId, Vec<u32>, Span)>,
@@ -61,13 +60,18 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn enter(&mut self, binders: Vec<LocalId>) {
-        self.scopes.push(Scope { number: self.next, binders });
+    /// What is bound from here on, until the scopes around end, is in a new scope.
+    fn enter(&mut self) {
+        self.scopes.push(self.next);
         self.next += 1;
     }
 
-    fn numbers(&self) -> Vec<u32> {
-        self.scopes.iter().map(|scope| scope.number).collect()
+    /// Walks the inside of scopes; those that it enters end with it.
+    fn inside(&mut self, walk: impl FnOnce(&mut Self)) {
+        let outside = (self.scopes.len(), self.binders.len());
+        walk(self);
+        self.scopes.truncate(outside.0);
+        self.binders.truncate(outside.1);
     }
 
     fn block(&mut self, block: &Block, exit: Exit) {
@@ -75,37 +79,38 @@ impl Walk<'_> {
     }
 
     fn statements(&mut self, statements: &[Stmt], exit: Exit) {
-        let outside = self.scopes.len();
-        for (index, statement) in statements.iter().enumerate() {
-            let exit = if index + 1 == statements.len() { exit } else { Exit::Else };
-            self.statement(statement, exit);
-            match &statement.kind {
-                StmtKind::Declare(..) => self.enter(Vec::new()),
-                StmtKind::Let { pattern, .. } => {
-                    let mut binders = Vec::new();
-                    bound(pattern, &mut binders);
-                    self.enter(binders);
+        self.inside(|walk| {
+            for (index, statement) in statements.iter().enumerate() {
+                let exit = if index + 1 == statements.len() { exit } else { Exit::Else };
+                walk.statement(statement, exit);
+                match &statement.kind {
+                    StmtKind::Declare(..) => walk.enter(),
+                    StmtKind::Let { pattern, .. } => {
+                        bound(pattern, &mut walk.binders);
+                        walk.enter();
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
-        }
-        self.scopes.truncate(outside);
+        });
     }
 
-    fn scoped(&mut self, binders: Vec<LocalId>, statements: &[Stmt], exit: Exit) {
-        self.enter(binders);
-        self.statements(statements, exit);
-        self.scopes.pop();
+    fn scoped(&mut self, binders: &[LocalId], statements: &[Stmt], exit: Exit) {
+        self.inside(|walk| {
+            walk.enter();
+            walk.binders.extend(binders);
+            walk.statements(statements, exit);
+        });
     }
 
     fn statement(&mut self, statement: &Stmt, exit: Exit) {
         match &statement.kind {
             StmtKind::Block(block) => self.block(block, exit),
-            StmtKind::Alias { local, body, .. } => self.scoped(vec![*local], body, exit),
+            StmtKind::Alias { local, body, .. } => self.scoped(&[*local], body, exit),
             StmtKind::Region(region) => {
-                let binders = match region.kind {
-                    RegionKind::Lexical => Vec::new(),
-                    RegionKind::Open(_) => vec![region.handle],
+                let binders = match &region.kind {
+                    RegionKind::Lexical => &[][..],
+                    RegionKind::Open(_) => &[region.handle],
                 };
                 self.scoped(binders, &region.body, exit);
             }
@@ -117,7 +122,7 @@ impl Walk<'_> {
             }
             StmtKind::Switch(switch) => self.clauses(&switch.clauses, exit, exit),
             StmtKind::Try(body, clauses) => {
-                self.scoped(Vec::new(), std::slice::from_ref(body), Exit::Else);
+                self.scoped(&[], std::slice::from_ref(body), Exit::Else);
                 self.clauses(clauses, exit, Exit::ClauseEnd);
             }
             StmtKind::While(_, body) | StmtKind::DoWhile(body, _) | StmtKind::For { body, .. } => {
@@ -126,12 +131,11 @@ impl Walk<'_> {
                 self.breaks.pop();
             }
             StmtKind::Goto(label) => {
-                let scopes = self.numbers();
-                self.gotos.push((*label, scopes, statement.span));
+                self.gotos.push((*label, self.scopes.clone(), statement.span));
             }
             StmtKind::Labelled(label, inner) => {
-                let binders = self.scopes.iter().flat_map(|scope| scope.binders.iter().copied()).collect();
-                self.labels.insert(*label, Label { scopes: self.numbers(), binders, span: statement.span });
+                let (scopes, binders) = (self.scopes.clone(), self.binders.clone());
+                self.labels.insert(*label, Label { scopes, binders, span: statement.span });
                 self.statement(inner, exit);
             }
             StmtKind::Break if self.breaks.last() == Some(&Exit::ClauseEnd) => {
@@ -150,7 +154,7 @@ impl Walk<'_> {
             let end = if index + 1 == clauses.len() { last } else { Exit::ClauseEnd };
             match clause.bindings.is_empty() {
                 true => self.block(&clause.body, end),
-                false => self.scoped(clause.bindings.clone(), &clause.body.statements, end),
+                false => self.scoped(&clause.bindings, &clause.body.statements, end),
             }
         }
         self.breaks.pop();

@@ -6,9 +6,7 @@ use super::value::{Level, Place, Root, Value};
 use super::{Analysis, GiveBackSort, NextClause, Target, is_void};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
-use crate::tree::{
-    Block, Clause, Expr, ExprKind, LocalId, Pattern, PatternKind, Region, RegionKind, Stmt, StmtKind, Switch,
-};
+use crate::tree::{Block, Clause, Expr, ExprKind, LocalId, PatternKind, Region, RegionKind, Stmt, StmtKind, Switch};
 
 /// What happens at the end of the last clause.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,10 +32,12 @@ impl Analysis<'_, '_> {
             match &statement.kind {
                 StmtKind::Declare(local, _) => declared.push(*local),
                 // What was taken from a place goes back there.
-                StmtKind::Let { pattern: Pattern { kind: PatternKind::Bind(local, None), .. }, .. }
-                    if !self.give_backs.iter().any(|give_back| give_back.name == *local) =>
-                {
-                    declared.push(*local);
+                StmtKind::Let { pattern, .. } => {
+                    if let PatternKind::Bind(local, None) = pattern.kind
+                        && !self.give_backs.iter().any(|give_back| give_back.name == local)
+                    {
+                        declared.push(local);
+                    }
                 }
                 _ => {}
             }
@@ -278,10 +278,12 @@ impl Analysis<'_, '_> {
         let entry = self.state.take();
         let pending = self.give_backs.len();
         self.breaks.push(Target { state: None, pending });
-        let bindings: Vec<Vec<LocalId>> = clauses.iter().map(|clause| clause.bindings.clone()).collect();
         let mut fallen: Option<super::State> = None;
         let count = clauses.len();
-        for (index, clause) in clauses.iter_mut().enumerate() {
+        for index in 0..count {
+            let next_bindings = clauses.get(index + 1).map(|next| next.bindings.clone());
+            let into_variables = next_bindings.as_ref().is_some_and(|bindings| !bindings.is_empty());
+            let clause = &mut clauses[index];
             self.state = entry.clone();
             self.bind(&mut clause.pattern, Some(place.clone()), None);
             if let Some(guard) = &mut clause.guard {
@@ -291,8 +293,7 @@ impl Analysis<'_, '_> {
                 self.state = yes;
             }
             self.merge(fallen.take());
-            let next =
-                bindings.get(index + 1).map(|bindings| NextClause { state: None, bindings: bindings.clone(), pending });
+            let next = next_bindings.map(|bindings| NextClause { state: None, bindings, pending });
             self.next_clauses.push(next);
             self.block(&mut clause.body);
             self.give_back_to(pending);
@@ -301,7 +302,7 @@ impl Analysis<'_, '_> {
             let is_last = index + 1 == count;
             if self.state.is_some() && !(is_last && last == Falling::Out) {
                 // Without variables to bind, going on in the next clause at least has a meaning.
-                let is_error = is_last || last == Falling::Nowhere || !bindings[index + 1].is_empty();
+                let is_error = is_last || last == Falling::Nowhere || into_variables;
                 let message = "control may reach the end of this clause, where it would go on in the next";
                 let diagnostic = match is_error {
                     true => Diagnostic::error(Code::Fallthrough, clause.span, message),

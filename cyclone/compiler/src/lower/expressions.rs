@@ -195,7 +195,7 @@ impl<'p> Body<'_, 'p> {
         match &expr.kind {
             ExprKind::Error => self.push("0"),
             ExprKind::Int(value) => {
-                let text = self.lower.integer_literal(*value, expr.ty);
+                let text = self.lower.integer_literal(value.0, expr.ty);
                 self.push(&text);
             }
             ExprKind::Float(text) => {

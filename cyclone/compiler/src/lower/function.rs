@@ -13,7 +13,7 @@ use crate::hash::{HashMap, HashSet};
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{
-    Block, Expr, ExprKind, Function, GlobalId, Init, LabelId, Local, LocalId, Region, RegionKind, Stmt, StmtKind,
+    Block, Expr, ExprKind, Function, GlobalId, Init, LabelId, Local, LocalId, Region, RegionKind, Stmt, StmtKind, Wide,
 };
 use crate::types::{Ty, TyKind, TyVar, Types, children};
 use std::fmt::Write;
@@ -432,7 +432,7 @@ impl<'l, 'p> Body<'l, 'p> {
     /// Whether the value is one of the constants zero.
     pub fn is_zero(value: &Expr) -> bool {
         match &value.kind {
-            ExprKind::Int(0) | ExprKind::Null => true,
+            ExprKind::Int(Wide(0)) | ExprKind::Null => true,
             ExprKind::Coerce(_, inner) => Self::is_zero(inner),
             _ => false,
         }

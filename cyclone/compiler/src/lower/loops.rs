@@ -42,7 +42,7 @@ impl<'p> Body<'_, 'p> {
         self.breaks.push(BreakTarget { label: None, depth: self.frames.len() });
         match &statement.kind {
             StmtKind::While(condition, body) => self.written(Some(condition), None, body),
-            StmtKind::For { condition, step, body, .. } => self.written(condition.as_ref(), step.as_ref(), body),
+            StmtKind::For { condition, step, body, .. } => self.written(condition.as_deref(), step.as_deref(), body),
             StmtKind::DoWhile(body, condition) => self.do_while(body, condition),
             _ => {}
         }

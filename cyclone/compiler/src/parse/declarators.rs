@@ -10,13 +10,14 @@ use crate::ast::{
 };
 use crate::lex::Tok;
 use crate::source::Span;
+use thin_vec::{ThinVec, thin_vec};
 
 /// One declarator, folded over its specifiers.
 pub(super) struct Declared {
     pub name: Option<Path>,
     pub ty: Type,
-    pub type_params: Vec<Type>,
-    pub attributes: Vec<Attribute>,
+    pub type_params: ThinVec<Type>,
+    pub attributes: ThinVec<Attribute>,
 }
 
 /// May a declarator have a name?
@@ -30,15 +31,15 @@ pub(super) enum Modifier {
     Pointer(Box<Pointer>, Quals, Span),
     Array(Option<Expr>, Option<bool>, Span),
     Function(Box<Function>, Span),
-    TypeParams(Vec<Type>),
-    Attributes(Vec<Attribute>),
+    TypeParams(ThinVec<Type>),
+    Attributes(ThinVec<Attribute>),
 }
 
 struct Declarator {
     name: Option<Path>,
-    modifiers: Vec<Modifier>,
+    modifiers: ThinVec<Modifier>,
     /// The names of an old-style definition's parameters.
-    kr_names: Vec<Ident>,
+    kr_names: ThinVec<Ident>,
 }
 
 impl Parser<'_> {
@@ -61,7 +62,7 @@ impl Parser<'_> {
             let kind = TypeKind::Named(name, self.type_arguments()?);
             let mut ty = Type::new(kind, self.since(start));
             self.tquals(&mut ty.quals);
-            return Ok(Specifiers { ty, storage: Vec::new(), is_inline: false, attributes: Vec::new() });
+            return Ok(Specifiers { ty, storage: ThinVec::new(), is_inline: false, attributes: ThinVec::new() });
         }
         self.specifiers(false)
     }
@@ -86,13 +87,13 @@ impl Parser<'_> {
     }
 
     /// A declarator, folded over `base`, and the names of an old-style parameter list.
-    pub(super) fn declarator_of(&mut self, base: &Type) -> Parsed<(Declared, Vec<Ident>)> {
+    pub(super) fn declarator_of(&mut self, base: &Type) -> Parsed<(Declared, ThinVec<Ident>)> {
         let declarator = self.nested(|parser| parser.declarator(Naming::Either))?;
         Ok(fold(declarator, base))
     }
 
     fn declarator(&mut self, naming: Naming) -> Parsed<Declarator> {
-        let mut pointers = Vec::new();
+        let mut pointers = ThinVec::new();
         while matches!(self.kind(), Tok::Star | Tok::At | Tok::Question) {
             if pointers.len() > super::DEPTH_LIMIT as usize {
                 return self.fail(self.span(), "too many pointers to pointers");
@@ -128,19 +129,20 @@ impl Parser<'_> {
             target: Type::int(span),
             sigil,
             bound: None,
-            quals: Vec::new(),
+            quals: ThinVec::new(),
             effect: None,
-            attributes: Vec::new(),
+            attributes: ThinVec::new(),
         };
         if sigil != Sigil::Question && self.eat(Tok::LBrace) {
-            pointer.bound = Some(if self.is(Tok::TypeVar) {
+            let bound = if self.is(Tok::TypeVar) {
                 let start = self.span();
                 let var = self.type_var()?;
                 let ty = Type::new(TypeKind::Var(var), self.since(start));
                 Expr { kind: crate::ast::ExprKind::ValueOf(Box::new(ty)), span: self.since(start) }
             } else {
                 self.assignment()?
-            });
+            };
+            pointer.bound = Some(Box::new(bound));
             self.expect(Tok::RBrace)?;
         }
         loop {
@@ -162,7 +164,7 @@ impl Parser<'_> {
                     self.expect(Tok::LParen)?;
                     match kind {
                         Tok::QAqual => pointer.quals.push(PointerQual::Aqual(self.aqual()?)),
-                        Tok::QNumelts => pointer.bound = Some(self.assignment()?),
+                        Tok::QNumelts => pointer.bound = Some(Box::new(self.assignment()?)),
                         _ => pointer.effect = Some(self.type_argument()?),
                     }
                     self.expect(Tok::RParen)?;
@@ -188,34 +190,44 @@ impl Parser<'_> {
             pointer.effect = Some(Type::new(TypeKind::Infer(None), start));
             return Ok(());
         }
-        let mut parts = Vec::new();
-        while self.is(Tok::TypeVar) {
-            let var_start = self.span();
-            let var = self.type_var()?;
-            if let Some(aqual) = var.aqual.clone() {
-                pointer.quals.push(PointerQual::Aqual(aqual));
-            }
-            parts.push(Type::new(TypeKind::Var(var), self.since(var_start)));
-            if !(self.is(Tok::Plus) && self.kind_at(1) == Tok::TypeVar) {
-                break;
-            }
-            self.bump();
+        if !self.is(Tok::TypeVar) {
+            return Ok(());
         }
-        pointer.effect = match parts.len() {
-            0 => return Ok(()),
-            1 => parts.pop(),
-            _ => Some(Type::new(TypeKind::EffectJoin(parts), self.since(start))),
-        };
+        let first = self.region_of(pointer)?;
+        if !self.more_regions() {
+            pointer.effect = Some(first);
+            return Ok(());
+        }
+        let mut parts = thin_vec![first];
+        while self.more_regions() {
+            self.bump();
+            parts.push(self.region_of(pointer)?);
+        }
+        pointer.effect = Some(Type::new(TypeKind::EffectJoin(parts), self.since(start)));
         Ok(())
     }
 
+    fn more_regions(&self) -> bool {
+        self.is(Tok::Plus) && self.kind_at(1) == Tok::TypeVar
+    }
+
+    /// One region of a pointer; the alias qualifier that may stand with it is the pointer's.
+    fn region_of(&mut self, pointer: &mut Pointer) -> Parsed<Type> {
+        let start = self.span();
+        let var = self.type_var()?;
+        if let Some(aqual) = &var.aqual {
+            pointer.quals.push(PointerQual::Aqual((**aqual).clone()));
+        }
+        Ok(Type::new(TypeKind::Var(var), self.since(start)))
+    }
+
     fn direct_declarator(&mut self, naming: Naming) -> Parsed<Declarator> {
-        let mut declarator = Declarator { name: None, modifiers: Vec::new(), kr_names: Vec::new() };
+        let mut declarator = Declarator { name: None, modifiers: ThinVec::new(), kr_names: ThinVec::new() };
         match self.kind() {
             Tok::Name | Tok::QualifiedName if naming == Naming::Either => declarator.name = Some(self.path()?),
             _ if naming == Naming::Either && self.keyword_is_declared() => {
                 let Ident { name, span } = self.keyword_as_name();
-                declarator.name = Some(Path { qualifier: Vec::new(), name, span });
+                declarator.name = Some(Path { qualifier: None, name, span });
             }
             Tok::LParen if self.paren_nests(naming) => {
                 self.bump();
@@ -355,8 +367,8 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn constraints(&mut self) -> Parsed<Vec<Constraint>> {
-        let mut constraints = Vec::new();
+    pub(super) fn constraints(&mut self) -> Parsed<ThinVec<Constraint>> {
+        let mut constraints = ThinVec::new();
         loop {
             constraints.push(self.constraint()?);
             if !self.eat(Tok::Comma) {
@@ -393,10 +405,10 @@ impl Parser<'_> {
 }
 
 /// Folds a declarator over the type before it.
-fn fold(declarator: Declarator, base: &Type) -> (Declared, Vec<Ident>) {
+fn fold(declarator: Declarator, base: &Type) -> (Declared, ThinVec<Ident>) {
     let mut ty = base.clone();
-    let mut type_params = Vec::new();
-    let mut attributes = Vec::new();
+    let mut type_params = ThinVec::new();
+    let mut attributes = ThinVec::new();
     for modifier in declarator.modifiers.into_iter().rev() {
         match modifier {
             Modifier::Pointer(mut pointer, quals, span) => {

@@ -1,10 +1,13 @@
 //! Expressions and initialisers.
 
 use super::{CHAIN_LIMIT, Parsed, Parser};
-use crate::ast::{AllocWord, Asm, BinOp, Designator, Expr, ExprKind, Ident, InitList, Place, Tested, UnOp};
+use crate::ast::{
+    Alloc, AllocWord, Asm, BinOp, Designator, Expr, ExprKind, Ident, InitList, Place, StructValue, Tested, UnOp,
+};
 use crate::lex::Tok;
 use crate::source::Span;
 use crate::symbol::Symbol;
+use thin_vec::{ThinVec, thin_vec};
 
 /// How tightly a binary operator binds; `||` is 1.
 fn binary(kind: Tok) -> Option<(u8, BinOp)> {
@@ -113,7 +116,7 @@ impl Parser<'_> {
         self.expect(Tok::Colon)?;
         let no = self.nested(|parser| parser.conditional())?;
         let span = condition.span.to(no.span);
-        Ok(Expr { kind: ExprKind::Conditional(Box::new(condition), Box::new(yes), Box::new(no)), span })
+        Ok(Expr { kind: ExprKind::Conditional(Box::new([condition, yes, no])), span })
     }
 
     /// What follows a constant that begins a `case`: operators, and perhaps `? :`.
@@ -137,7 +140,7 @@ impl Parser<'_> {
         self.bump();
         let place = if named {
             let path =
-                crate::ast::Path { qualifier: vec![Symbol::new("Core")], name: Symbol::new(qualifier), span: start };
+                crate::ast::Path { qualifier: Some(Symbol::new("Core")), name: Symbol::new(qualifier), span: start };
             Place::Qualified(Box::new(Expr { kind: ExprKind::Name(path), span: start }), None)
         } else if word == Tok::New {
             Place::Heap
@@ -161,7 +164,7 @@ impl Parser<'_> {
                 parser.binary_expression(1)
             }
         })?;
-        Ok(self.done(start, ExprKind::New(place, Box::new(value))))
+        Ok(self.done(start, ExprKind::New(Box::new((place, value)))))
     }
 
     /// Operators that bind at least as tightly as `least`.
@@ -250,7 +253,7 @@ impl Parser<'_> {
                 self.expect(Tok::LParen)?;
                 let ty = Box::new(self.type_name()?);
                 self.expect(Tok::Comma)?;
-                let mut members = vec![self.member_or_number()?];
+                let mut members = thin_vec![self.member_or_number()?];
                 while self.eat(Tok::Dot) {
                     members.push(self.member_or_number()?);
                 }
@@ -328,18 +331,18 @@ impl Parser<'_> {
         if arguments.len() != expected {
             return self.fail(self.since(start), format!("expected {expected} arguments, found {}", arguments.len()));
         }
-        let mut next = || Box::new(arguments.remove(0));
+        let mut next = || arguments.remove(0);
         let place = match word {
             Tok::Malloc | Tok::Calloc => Place::Heap,
             Tok::Qmalloc | Tok::Qcalloc => {
-                let region = next();
-                Place::Qualified(next(), Some(region))
+                let region = Box::new(next());
+                Place::Qualified(Box::new(next()), Some(region))
             }
-            _ => Place::Region(next()),
+            _ => Place::Region(Box::new(next())),
         };
         let count = if what == AllocWord::Calloc { Some(next()) } else { None };
         let size = next();
-        Ok(ExprKind::Alloc(what, place, count, size))
+        Ok(ExprKind::Alloc(Box::new(Alloc { word: what, place, count, size })))
     }
 
     fn postfix_after(&mut self, mut left: Expr) -> Parsed<Expr> {
@@ -402,7 +405,7 @@ impl Parser<'_> {
                 self.bump();
                 let types = self.type_arguments()?;
                 let list = self.init_list_after_brace()?;
-                ExprKind::Struct(path, types, list)
+                ExprKind::Struct(Box::new(StructValue { path, types, list }))
             }
             Tok::Number => {
                 let text = self.symbol();
@@ -454,8 +457,8 @@ impl Parser<'_> {
     }
 
     /// Adjacent string literals.
-    pub(super) fn strings(&mut self) -> Vec<Symbol> {
-        let mut parts = Vec::new();
+    pub(super) fn strings(&mut self) -> ThinVec<Symbol> {
+        let mut parts = ThinVec::new();
         while matches!(self.kind(), Tok::Str | Tok::WideStr) {
             parts.push(self.symbol());
             self.bump();
@@ -478,12 +481,12 @@ impl Parser<'_> {
         self.bump();
         let name = self.ident()?;
         self.expect(Tok::Lt)?;
-        let count = Box::new(self.expression()?);
+        let count = self.expression()?;
         self.expect(Tok::Colon)?;
         let kind = if self.begins_type(0) {
-            ExprKind::ForType(name, count, Box::new(self.type_name()?))
+            ExprKind::ForType(name, Box::new((count, self.type_name()?)))
         } else {
-            ExprKind::For(name, count, Box::new(self.initializer_or_expression()?))
+            ExprKind::For(name, Box::new((count, self.initializer_or_expression()?)))
         };
         self.expect(Tok::RBrace)?;
         Ok(self.done(start, kind))
@@ -506,13 +509,13 @@ impl Parser<'_> {
     }
 
     /// `.f[3] =`, `f:`, or nothing.
-    pub(super) fn designators(&mut self) -> Parsed<Vec<Designator>> {
+    pub(super) fn designators(&mut self) -> Parsed<ThinVec<Designator>> {
         if (self.is(Tok::Name) || self.is_nameable_keyword()) && self.kind_at(1) == Tok::Colon {
             let field = self.member()?;
             self.bump();
-            return Ok(vec![Designator::Field(field)]);
+            return Ok(thin_vec![Designator::Field(field)]);
         }
-        let mut designators = Vec::new();
+        let mut designators = ThinVec::new();
         loop {
             match self.kind() {
                 Tok::Dot => {
@@ -545,9 +548,9 @@ impl Parser<'_> {
         let mut asm = Asm {
             is_volatile,
             template: self.strings(),
-            outputs: Vec::new(),
-            inputs: Vec::new(),
-            clobbers: Vec::new(),
+            outputs: ThinVec::new(),
+            inputs: ThinVec::new(),
+            clobbers: ThinVec::new(),
         };
         // `::` is one token.
         let mut section = 0;

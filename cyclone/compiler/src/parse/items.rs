@@ -7,6 +7,7 @@ use crate::ast::{
 };
 use crate::lex::Tok;
 use crate::source::Span;
+use thin_vec::ThinVec;
 
 /// A declaration, or a function with its body.
 pub(super) enum DeclarationOrFunction {
@@ -15,8 +16,8 @@ pub(super) enum DeclarationOrFunction {
 }
 
 impl Parser<'_> {
-    pub(super) fn items_to_end(&mut self) -> Vec<Item> {
-        let mut items = Vec::new();
+    pub(super) fn items_to_end(&mut self) -> ThinVec<Item> {
+        let mut items = ThinVec::new();
         loop {
             self.items_until_brace(&mut items);
             if self.is(Tok::End) || self.gave_up() {
@@ -28,7 +29,7 @@ impl Parser<'_> {
     }
 
     /// Items up to a `}`, which is left, or the end.
-    fn items_until_brace(&mut self, items: &mut Vec<Item>) {
+    fn items_until_brace(&mut self, items: &mut ThinVec<Item>) {
         while !matches!(self.kind(), Tok::End | Tok::RBrace) && !self.gave_up() {
             if self.eat(Tok::Semi) {
                 continue;
@@ -47,16 +48,16 @@ impl Parser<'_> {
         }
     }
 
-    fn braced_items(&mut self) -> Parsed<Vec<Item>> {
+    fn braced_items(&mut self) -> Parsed<ThinVec<Item>> {
         self.expect(Tok::LBrace)?;
-        let mut items = Vec::new();
+        let mut items = ThinVec::new();
         self.items_until_brace(&mut items);
         self.expect(Tok::RBrace)?;
         Ok(items)
     }
 
     /// `;` and all that follows up to the end of what is around, or braces.
-    fn rest_or_braced(&mut self) -> Parsed<Vec<Item>> {
+    fn rest_or_braced(&mut self) -> Parsed<ThinVec<Item>> {
         if !self.eat(Tok::Semi) {
             return self.nested_items();
         }
@@ -64,13 +65,13 @@ impl Parser<'_> {
             return self.fail(self.span(), "nested too deeply");
         }
         self.item_depth += 1;
-        let mut items = Vec::new();
+        let mut items = ThinVec::new();
         self.items_until_brace(&mut items);
         self.item_depth -= 1;
         Ok(items)
     }
 
-    fn nested_items(&mut self) -> Parsed<Vec<Item>> {
+    fn nested_items(&mut self) -> Parsed<ThinVec<Item>> {
         if self.item_depth >= super::DEPTH_LIMIT {
             return self.fail(self.span(), "nested too deeply");
         }
@@ -136,7 +137,8 @@ impl Parser<'_> {
         self.in_c += 1;
         let items = self.nested_items();
         self.in_c -= 1;
-        let mut block = ExternC { include, items: items?, overrides: Vec::new(), exports: None, hidden: Vec::new() };
+        let mut block =
+            ExternC { include, items: items?, overrides: ThinVec::new(), exports: None, hidden: ThinVec::new() };
         if self.eat(Tok::Override) {
             block.overrides = self.nested_items()?;
         }
@@ -156,8 +158,8 @@ impl Parser<'_> {
         Ok(Item::ExternC(Box::new(block)))
     }
 
-    fn names_in_braces(&mut self) -> Parsed<Vec<Path>> {
-        let mut names = Vec::new();
+    fn names_in_braces(&mut self) -> Parsed<ThinVec<Path>> {
+        let mut names = ThinVec::new();
         while self.is_name() {
             names.push(self.path()?);
             if !self.eat(Tok::Comma) && !self.eat(Tok::Semi) {
@@ -173,7 +175,7 @@ impl Parser<'_> {
         let start = self.span();
         let specifiers = self.specifiers(true)?;
         let is_typedef = specifiers.storage.contains(&Storage::Typedef);
-        let mut declarators = Vec::new();
+        let mut declarators = ThinVec::new();
         if !self.is(Tok::Semi) {
             loop {
                 let (declarator, kr_names) = self.declarator_of(&specifiers.ty)?;
@@ -192,7 +194,7 @@ impl Parser<'_> {
                     let head = Head { start, storage: specifiers.storage, is_inline: specifiers.is_inline };
                     return self.function(
                         head,
-                        Declared { name: Some(name.clone()), ty, type_params, attributes },
+                        Declared { name: Some(name), ty, type_params, attributes },
                         name,
                         kr_names,
                     );
@@ -223,11 +225,11 @@ impl Parser<'_> {
         head: Head,
         declared: Declared,
         name: Path,
-        kr_names: Vec<Ident>,
+        kr_names: ThinVec<Ident>,
     ) -> Parsed<DeclarationOrFunction> {
         let scope = self.enter_scope();
         let mut ty = declared.ty;
-        let mut kr_params = Vec::new();
+        let mut kr_params = ThinVec::new();
         while !self.is(Tok::LBrace) {
             let DeclarationOrFunction::Declaration(declaration) = self.declaration_or_function()? else {
                 return self.unexpected("a parameter's declaration");
@@ -241,7 +243,7 @@ impl Parser<'_> {
             if !kr_names.is_empty() {
                 function.params = kr_names.iter().map(|name| old_style_param(*name, &kr_params)).collect();
             }
-            let names: Vec<_> = function.params.iter().filter_map(|param| param.name).collect();
+            let names: ThinVec<_> = function.params.iter().filter_map(|param| param.name).collect();
             for name in names {
                 self.declare_variable(name.name);
             }
@@ -262,12 +264,12 @@ impl Parser<'_> {
 
 struct Head {
     start: Span,
-    storage: Vec<Storage>,
+    storage: ThinVec<Storage>,
     is_inline: bool,
 }
 
 /// A parameter of an old-style definition: declared after the parentheses, or else an `int`.
 fn old_style_param(name: Ident, declared: &[Param]) -> Param {
     let found = declared.iter().find(|param| param.name.is_some_and(|declared| declared.name == name.name));
-    found.cloned().unwrap_or_else(|| Param { name: Some(name), ty: Type::int(name.span), attributes: Vec::new() })
+    found.cloned().unwrap_or_else(|| Param { name: Some(name), ty: Type::int(name.span), attributes: ThinVec::new() })
 }

@@ -78,7 +78,7 @@ impl Parser<'_> {
     pub(super) fn tag(&mut self) -> Parsed<Option<Path>> {
         if self.is_nameable_keyword() {
             let Ident { name, span } = self.keyword_as_name();
-            return Ok(Some(Path { qualifier: Vec::new(), name, span }));
+            return Ok(Some(Path { qualifier: None, name, span }));
         }
         if self.is_name() { Ok(Some(self.path()?)) } else { Ok(None) }
     }
@@ -90,6 +90,6 @@ impl Parser<'_> {
         }
         let Ident { name, span } = self.keyword_as_name();
         self.keywords.declare(name);
-        Ok(Path { qualifier: Vec::new(), name, span })
+        Ok(Path { qualifier: None, name, span })
     }
 }

@@ -25,6 +25,7 @@ use crate::hash::HashSet;
 use crate::lex::{Tok, Token};
 use crate::source::{Source, Span};
 use crate::symbol::Symbol;
+use thin_vec::ThinVec;
 
 /// Nested constructs past this are an error.
 pub const DEPTH_LIMIT: u32 = 400;
@@ -42,7 +43,7 @@ pub struct Failed;
 type Parsed<T> = Result<T, Failed>;
 
 /// Parses a translation unit. The result is what could be parsed; it is whole if no error was added to `diagnostics`.
-pub fn parse(source: &Source, tokens: &[Token], diagnostics: &mut Vec<Diagnostic>) -> Vec<Item> {
+pub fn parse(source: &Source, tokens: &[Token], diagnostics: &mut Vec<Diagnostic>) -> ThinVec<Item> {
     Parser {
         source,
         tokens,
@@ -218,12 +219,11 @@ impl Parser<'_> {
             return self.unexpected("a name");
         }
         let (qualifier, name) = match self.tokens[self.at].symbol {
-            Some(name) => (Vec::new(), name),
-            None => {
-                let mut parts: Vec<Symbol> = self.text().split("::").map(Symbol::new).collect();
-                let name = parts.pop().unwrap_or_else(|| self.symbol());
-                (parts, name)
-            }
+            Some(name) => (None, name),
+            None => match self.text().rsplit_once("::") {
+                Some((qualifier, name)) => (Some(Symbol::new(qualifier)), Symbol::new(name)),
+                None => (None, self.symbol()),
+            },
         };
         let path = Path { qualifier, name, span: self.span() };
         self.bump();
@@ -265,8 +265,8 @@ impl Parser<'_> {
     }
 
     /// A comma-separated list up to `end`, which is taken. May be empty; a comma before `end` is accepted.
-    fn list<T>(&mut self, end: Tok, mut element: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
-        let mut elements = Vec::new();
+    fn list<T>(&mut self, end: Tok, mut element: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<ThinVec<T>> {
+        let mut elements = ThinVec::new();
         while !self.is(end) {
             elements.push(element(self)?);
             if !self.eat(Tok::Comma) {

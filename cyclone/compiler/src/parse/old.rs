@@ -14,6 +14,7 @@ use crate::ast::{Path, Pointer, Quals, Sigil, Type, TypeKind};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::lex::Tok;
 use crate::source::Span;
+use thin_vec::ThinVec;
 
 /// A word that began a datatype.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,9 +88,9 @@ impl Parser<'_> {
             target: Type::int(span),
             sigil: Sigil::Question,
             bound: None,
-            quals: Vec::new(),
+            quals: ThinVec::new(),
             effect: None,
-            attributes: Vec::new(),
+            attributes: ThinVec::new(),
         };
         Some(Modifier::Pointer(Box::new(pointer), Quals::default(), span))
     }

@@ -4,6 +4,7 @@ use super::{Parsed, Parser};
 use crate::ast::{Expr, ExprKind, FieldPattern, Pattern, PatternKind, Type, TypeKind};
 use crate::lex::Tok;
 use crate::source::Span;
+use thin_vec::ThinVec;
 
 impl Parser<'_> {
     /// After `case`: a pattern, or a constant expression without `&&` and `||` at its top.
@@ -92,7 +93,7 @@ impl Parser<'_> {
         }
         let path = self.path()?;
         if self.eat(Tok::LParen) {
-            let mut patterns = Vec::new();
+            let mut patterns = ThinVec::new();
             let mut open = false;
             while !self.is(Tok::RParen) {
                 if self.eat(Tok::Ellipsis) {
@@ -126,7 +127,7 @@ impl Parser<'_> {
         let var = self.type_var()?;
         self.expect_right_angle()?;
         if !self.begins_type(0) && !self.is_name() {
-            return Ok(PatternKind::Tag(name, Some(var)));
+            return Ok(PatternKind::Tag(name, Some(Box::new(var))));
         }
         let ty = match self.kind_at(1) {
             // Without a type: it is that of the value.
@@ -134,11 +135,11 @@ impl Parser<'_> {
             _ => Box::new(self.type_name()?),
         };
         let bound = self.ident()?;
-        Ok(PatternKind::Alias(name, var, ty, bound))
+        Ok(PatternKind::Alias(name, Box::new(var), ty, bound))
     }
 
-    fn field_patterns(&mut self, end: Tok) -> Parsed<(Vec<FieldPattern>, bool)> {
-        let mut fields = Vec::new();
+    fn field_patterns(&mut self, end: Tok) -> Parsed<(ThinVec<FieldPattern>, bool)> {
+        let mut fields = ThinVec::new();
         let mut open = false;
         while !self.is(end) {
             if self.eat(Tok::Ellipsis) {

@@ -4,6 +4,7 @@ use super::{Parsed, Parser, items::DeclarationOrFunction};
 use crate::ast::{Block, Clause, Expr, ExprKind, For, Pattern, PatternKind, RegionDecl, Stmt, StmtKind, TypeKind};
 use crate::lex::Tok;
 use crate::source::Span;
+use thin_vec::{ThinVec, thin_vec};
 
 impl Parser<'_> {
     /// `{ .. }`
@@ -16,10 +17,10 @@ impl Parser<'_> {
     }
 
     /// Statements and declarations up to one of `ends`, which is left. Names declared here hide types only here.
-    fn statements_until(&mut self, ends: &[Tok]) -> Parsed<Vec<Stmt>> {
+    fn statements_until(&mut self, ends: &[Tok]) -> Parsed<ThinVec<Stmt>> {
         let scope = self.enter_scope();
         let depth = self.depth;
-        let mut statements = Vec::new();
+        let mut statements = ThinVec::new();
         while !ends.contains(&self.kind()) && !self.is(Tok::End) && !self.gave_up() {
             let before = self.at;
             match self.statement_or_declaration() {
@@ -75,7 +76,7 @@ impl Parser<'_> {
 
     fn let_statement(&mut self, start: Span) -> Parsed<Stmt> {
         if self.is(Tok::Name) && matches!(self.kind_at(1), Tok::Semi | Tok::Comma) {
-            let mut names = vec![self.ident()?];
+            let mut names = thin_vec![self.ident()?];
             while self.eat(Tok::Comma) {
                 names.push(self.ident()?);
             }
@@ -105,7 +106,7 @@ impl Parser<'_> {
     /// The names that a pattern binds at its top hide types; deeper ones hardly ever have a type's name.
     fn declare_pattern(&mut self, pattern: &Pattern) {
         match &pattern.kind {
-            PatternKind::Name(path) if path.qualifier.is_empty() => self.declare_variable(path.name),
+            PatternKind::Name(path) if path.qualifier.is_none() => self.declare_variable(path.name),
             PatternKind::As(name, _) | PatternKind::Reference(name, _) | PatternKind::Alias(.., name) => {
                 self.declare_variable(name.name);
             }
@@ -221,7 +222,7 @@ impl Parser<'_> {
                 let arguments = if self.eat(Tok::LParen) {
                     self.list(Tok::RParen, |parser| parser.assignment())?
                 } else {
-                    Vec::new()
+                    ThinVec::new()
                 };
                 self.expect(Tok::Semi)?;
                 StmtKind::Fallthru(arguments)
@@ -253,9 +254,9 @@ impl Parser<'_> {
         }
     }
 
-    fn clauses(&mut self) -> Parsed<Vec<Clause>> {
+    fn clauses(&mut self) -> Parsed<ThinVec<Clause>> {
         self.expect(Tok::LBrace)?;
-        let mut clauses = Vec::new();
+        let mut clauses = ThinVec::new();
         while !self.is(Tok::RBrace) {
             clauses.push(self.clause()?);
         }

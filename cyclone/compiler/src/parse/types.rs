@@ -7,13 +7,14 @@ use crate::ast::{
 };
 use crate::lex::Tok;
 use crate::symbol::Symbol;
+use thin_vec::{ThinVec, thin_vec};
 
 /// What stands before the first declarator.
 pub(super) struct Specifiers {
     pub ty: Type,
-    pub storage: Vec<Storage>,
+    pub storage: ThinVec<Storage>,
     pub is_inline: bool,
-    pub attributes: Vec<Attribute>,
+    pub attributes: ThinVec<Attribute>,
 }
 
 #[derive(Default)]
@@ -156,7 +157,7 @@ impl Parser<'_> {
     fn specifiers_here(&mut self, with_storage: bool) -> Parsed<Specifiers> {
         let start = self.span();
         let mut out =
-            Specifiers { ty: Type::int(start), storage: Vec::new(), is_inline: false, attributes: Vec::new() };
+            Specifiers { ty: Type::int(start), storage: ThinVec::new(), is_inline: false, attributes: ThinVec::new() };
         let mut quals = Quals::default();
         let mut words = BasicWords::default();
         let mut whole: Option<TypeKind> = None;
@@ -341,19 +342,19 @@ impl Parser<'_> {
     }
 
     /// `<T, U>` or nothing.
-    pub(super) fn type_arguments(&mut self) -> Parsed<Vec<Type>> {
+    pub(super) fn type_arguments(&mut self) -> Parsed<ThinVec<Type>> {
         if self.eat(Tok::LtGt) {
-            return Ok(Vec::new());
+            return Ok(ThinVec::new());
         }
         if !self.eat(Tok::Lt) {
-            return Ok(Vec::new());
+            return Ok(ThinVec::new());
         }
         self.type_list()
     }
 
     /// After `<`: types and the closing `>`.
-    pub(super) fn type_list(&mut self) -> Parsed<Vec<Type>> {
-        let mut types = vec![self.type_argument()?];
+    pub(super) fn type_list(&mut self) -> Parsed<ThinVec<Type>> {
+        let mut types = thin_vec![self.type_argument()?];
         while self.eat(Tok::Comma) {
             types.push(self.type_argument()?);
         }
@@ -369,7 +370,7 @@ impl Parser<'_> {
             if !parser.is(Tok::Plus) {
                 return Ok(first);
             }
-            let mut parts = vec![first];
+            let mut parts = thin_vec![first];
             while parser.eat(Tok::Plus) {
                 parts.push(parser.atomic_effect_or_type()?);
             }
@@ -404,7 +405,7 @@ impl Parser<'_> {
         let name = self.symbol();
         self.expect(Tok::TypeVar)?;
         let kind = if self.eat(Tok::ColonColon) { Some(self.ident()?) } else { None };
-        let aqual = if self.is(Tok::AqualShort) { Some(self.aqual()?) } else { None };
+        let aqual = if self.is(Tok::AqualShort) { Some(Box::new(self.aqual()?)) } else { None };
         Ok(TypeVar { name, kind, aqual, span: self.since(span) })
     }
 
@@ -432,8 +433,8 @@ impl Parser<'_> {
     }
 
     /// All `__attribute__((..))` that stand here.
-    pub(super) fn attributes(&mut self) -> Parsed<Vec<Attribute>> {
-        let mut attributes = Vec::new();
+    pub(super) fn attributes(&mut self) -> Parsed<ThinVec<Attribute>> {
+        let mut attributes = ThinVec::new();
         while self.eat(Tok::Attribute) {
             self.expect(Tok::LParen)?;
             self.expect(Tok::LParen)?;
@@ -452,7 +453,7 @@ impl Parser<'_> {
         let name = Ident { name: Symbol::new(word), span: self.span() };
         self.bump();
         let arguments =
-            if self.eat(Tok::LParen) { self.list(Tok::RParen, |parser| parser.assignment())? } else { Vec::new() };
+            if self.eat(Tok::LParen) { self.list(Tok::RParen, |parser| parser.assignment())? } else { ThinVec::new() };
         Ok(Attribute { name, arguments })
     }
 
@@ -486,7 +487,7 @@ impl Parser<'_> {
         self.bump();
         let attributes = self.attributes()?;
         let name = self.tag()?;
-        let args = if name.is_some() { self.type_arguments()? } else { Vec::new() };
+        let args = if name.is_some() { self.type_arguments()? } else { ThinVec::new() };
         let body = if self.eat(Tok::LBrace) { Some(self.aggregate_body()?) } else { None };
         if name.is_none() && body.is_none() {
             return self.unexpected("a name or `{`");
@@ -500,11 +501,11 @@ impl Parser<'_> {
 
     fn aggregate_body(&mut self) -> Parsed<AggregateBody> {
         let existentials = self.type_arguments()?;
-        let constraints = if self.eat(Tok::Colon) { self.constraints()? } else { Vec::new() };
+        let constraints = if self.eat(Tok::Colon) { self.constraints()? } else { ThinVec::new() };
         if !constraints.is_empty() {
             self.eat(Tok::Semi);
         }
-        let mut fields = Vec::new();
+        let mut fields = ThinVec::new();
         while !self.is(Tok::RBrace) {
             if self.eat(Tok::Semi) {
                 continue;
@@ -513,7 +514,10 @@ impl Parser<'_> {
             loop {
                 let (declared, _) = if self.is(Tok::Colon) || self.is(Tok::Semi) || self.is(Tok::Comma) {
                     let ty = specifiers.ty.clone();
-                    (Declared { name: None, ty, type_params: Vec::new(), attributes: Vec::new() }, Vec::new())
+                    (
+                        Declared { name: None, ty, type_params: ThinVec::new(), attributes: ThinVec::new() },
+                        ThinVec::new(),
+                    )
                 } else {
                     self.declarator_of(&specifiers.ty)?
                 };
@@ -553,7 +557,7 @@ impl Parser<'_> {
         let args = self.type_arguments()?;
         let mut body = None;
         if self.eat(Tok::LBrace) {
-            let mut constructors = Vec::new();
+            let mut constructors = ThinVec::new();
             while !self.is(Tok::RBrace) {
                 let storage = match self.kind() {
                     Tok::Extern => Some(Storage::Extern),
@@ -564,8 +568,11 @@ impl Parser<'_> {
                     self.bump();
                 }
                 let name = self.path()?;
-                let params =
-                    if self.eat(Tok::LParen) { self.list(Tok::RParen, |parser| parser.param())? } else { Vec::new() };
+                let params = if self.eat(Tok::LParen) {
+                    self.list(Tok::RParen, |parser| parser.param())?
+                } else {
+                    ThinVec::new()
+                };
                 constructors.push(Constructor { storage, name, params });
                 if !self.eat(Tok::Comma) && !self.eat(Tok::Semi) {
                     break;

@@ -4,7 +4,7 @@ use super::facts::Quantity;
 use super::values::{Integer, Value};
 use super::{Prover, changed_by, changed_or_read};
 use crate::ast::BinOp;
-use crate::tree::{Coercion, Expr, ExprKind, Init, LocalId};
+use crate::tree::{Coercion, Expr, ExprKind, Init, LocalId, Wide};
 use crate::types::{Signedness, TyKind};
 
 /// A fat pointer is followed over steps of so many elements.
@@ -292,8 +292,8 @@ impl Prover<'_> {
     /// `left != right`
     pub(super) fn different(&mut self, left: &Expr, right: &Expr) {
         match (&left.kind, &right.kind) {
-            (_, ExprKind::Int(0) | ExprKind::Null) => return self.not_zero(left),
-            (ExprKind::Int(0) | ExprKind::Null, _) => return self.not_zero(right),
+            (_, ExprKind::Int(Wide(0)) | ExprKind::Null) => return self.not_zero(left),
+            (ExprKind::Int(Wide(0)) | ExprKind::Null, _) => return self.not_zero(right),
             _ => {}
         }
         if !changed_by(left).is_empty() || !changed_by(right).is_empty() {

@@ -134,7 +134,7 @@ impl Prover<'_> {
         }
         match &expr.kind {
             ExprKind::Int(number) => match Integer::of(self.types, expr.ty) {
-                Some(own) if own.holds(*number, *number) => Value::number(*number),
+                Some(own) if own.holds(number.0, number.0) => Value::number(number.0),
                 _ => unknown(),
             },
             ExprKind::Local(local) if expr.ty == self.locals[local.0 as usize].ty => self.value_of(*local),
