@@ -17,10 +17,11 @@ static _Noreturn void socket_error(void) {
 
 /* The constructors of SockAddr and of SockOpt, in order. */
 enum { ADDRESS = 1, ADDRESS_LENGTH_AT, ADDRESS_LENGTH };
-enum { NUMBER = 1, TIME, LINGER, OPTION_LENGTH_AT, OPTION_LENGTH };
+enum { NUMBER = 1, TIME, LINGER, TEXT, OPTION_LENGTH_AT, OPTION_LENGTH };
 
 struct pointer_argument { int tag; void *value; };
 struct length_argument { int tag; socklen_t value; };
+struct text_argument { int tag; struct _cyc_fat value; };
 
 /* The two arguments that every call here has. */
 static void two(struct _cyc_fat arguments, struct _cyc_tagged **first, struct _cyc_tagged **second) {
@@ -108,12 +109,22 @@ int Cyc_getsockopt(int fd, int level, int name, struct _cyc_fat arguments) {
   return getsockopt(fd, level, name, pointer(value), length);
 }
 
+/* A text is for setting only: it may be constant. */
 int Cyc_setsockopt(int fd, int level, int name, struct _cyc_fat arguments) {
   struct _cyc_tagged *value, *size;
   two(arguments, &value, &size);
-  if (size->tag != OPTION_LENGTH || ((struct length_argument *)size)->value > size_of_option(value))
+  if (size->tag != OPTION_LENGTH)
     socket_error();
-  return setsockopt(fd, level, name, pointer(value), ((struct length_argument *)size)->value);
+  socklen_t length = ((struct length_argument *)size)->value;
+  if (value->tag == TEXT) {
+    struct _cyc_fat text = ((struct text_argument *)value)->value;
+    if (length > _cyc_room(text))
+      socket_error();
+    return setsockopt(fd, level, name, text.curr, length);
+  }
+  if (length > size_of_option(value))
+    socket_error();
+  return setsockopt(fd, level, name, pointer(value), length);
 }
 
 static void need(struct _cyc_fat buffer, size_t count) {

@@ -9,6 +9,7 @@ __noinference__ {
 #define TCP_KEEPIDLE 4
 #define TCP_KEEPINTVL 5
 #define TCP_KEEPCNT 6
+#define TCP_CONGESTION 13
 
 }
 #endif

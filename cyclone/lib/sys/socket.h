@@ -75,6 +75,7 @@ extern datatype SockOpt<`r::E> {
   SO_int(int @`r);
   SO_timeval(struct timeval @`r);
   SO_linger(struct linger @`r);
+  SO_text(const char ?`r); // to set only; before the numbers, which a literal would be taken for
   SO_socklenptr(socklen_t @`r);
   SO_socklen(socklen_t);
 };
