@@ -48,7 +48,7 @@ void release(stream_t s) TAKES(1);
 // What waits to be sent to a socket: it goes with one system call.
 struct Queue {
   int socket;
-  vector_t ? vectors;
+  vector_t ? vectors; // behind those that wait there is no data
   unsigned int waiting;
 };
 typedef struct Queue @queue_t;

@@ -1,5 +1,6 @@
 // What goes over the sockets: connections on the loopback interface, and on each of them
-//   a greeting   the packets' size and their number, 4 bytes each, most significant first
+//   a greeting   the packets' size, their number, and how many are sent each second (0: as many as go); 4 bytes each, most
+//                significant first
 //   the packets  each of that size, beginning with a header: its number and how often it was forwarded, 4 bytes each
 
 #ifndef WIRE_H
@@ -14,13 +15,21 @@ namespace Wire {
 // What the system refused, or a peer did wrong.
 extern datatype exn { extern Failed(string_t) };
 
-// Two numbers: a greeting or the header of a packet.
-struct Pair {
-  unsigned int first;
-  unsigned int second;
+struct Greeting {
+  unsigned int size;
+  unsigned int count;
+  unsigned int rate;
 };
-void put(char ? @nozeroterm to, struct Pair pair);
-struct Pair get(const char ? @nozeroterm from);
+
+struct Header {
+  unsigned int number;
+  unsigned int forwarded;
+};
+void put_header(char ? @nozeroterm to, struct Header header);
+struct Header get_header(const char ? @nozeroterm from);
+
+void put_number(char @{4} @nozeroterm to, unsigned int number);
+unsigned int get_number(const char @{4} @nozeroterm from);
 
 // A listening socket on a port of the system's choice, which is printed.
 int listen_somewhere();
@@ -33,8 +42,11 @@ bool receive(int socket, char ? @nozeroterm buffer);
 bool transmit(int socket, const char ? @nozeroterm buffer, unsigned int length);
 
 // Receives a greeting; throws where its packets are smaller than their header or larger than LARGEST_PACKET.
-struct Pair receive_greeting(int socket);
-void transmit_greeting(int socket, struct Pair greeting);
+struct Greeting receive_greeting(int socket);
+void transmit_greeting(int socket, struct Greeting greeting);
+
+// What a monotonic clock shows, the same in all processes.
+unsigned long clock_micros();
 
 }
 #endif

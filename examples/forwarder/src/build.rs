@@ -7,28 +7,14 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use plotters::style::RGBColor;
 
-use crate::run::Measured;
-
 /// The forwarder, built in one way.
 pub struct Build {
     pub name: &'static str,
     pub color: RGBColor,
     pub program: PathBuf,
-    /// The forwarder's memory when there is nothing to forward.
-    pub idle_kib: u64,
 }
 
-impl Build {
-    /// What packets added to the forwarder's memory, in KiB.
-    pub fn above_idle(&self, seen: &Measured) -> u64 {
-        seen.memory_kib.saturating_sub(self.idle_kib)
-    }
-}
-
-/// A packet that is only its header.
-pub const SMALLEST_PACKET: u32 = 8;
-
-const SOURCES: [&str; 3] = ["forwarder.cyc", "stream.cyc", "wire.cyc"];
+const SOURCES: [&str; 5] = ["forwarder.cyc", "peers.cyc", "routes.cyc", "stream.cyc", "wire.cyc"];
 
 /// Builds the forwarder in all ways, into `directory`.
 pub fn all(directory: &Path) -> Result<Vec<Build>> {
@@ -42,7 +28,7 @@ pub fn all(directory: &Path) -> Result<Vec<Build>> {
         let program = directory.join(format!("build-{}", builds.len()));
         let files = SOURCES.map(|name| sources().join(name));
         compile(Command::new(&this_program).args(["cyc", "build"]).args(options).args(files).arg("-o").arg(&program))?;
-        builds.push(Build { name, color, program, idle_kib: 0 });
+        builds.push(Build { name, color, program });
     }
     Ok(builds)
 }

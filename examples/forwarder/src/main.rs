@@ -1,5 +1,5 @@
 //! `ebb-forwarder`: builds the packet forwarder of `cyclone/` in several ways, sends packets of several sizes through it over
-//! loopback sockets, and prints for each the throughput, the forwarder's processor time and its memory.
+//! loopback sockets, and prints for each the throughput, the forwarder's processor time and its memory, or how late packets are.
 //!
 //! The builds differ in who frees what: a garbage collector, or the program (stream buffers have one owner, data is reference
 //! counted).
@@ -7,6 +7,7 @@
 
 mod build;
 mod cores;
+mod measured;
 mod plot;
 mod run;
 
@@ -19,7 +20,7 @@ use clap::{Parser, Subcommand};
 
 use build::Build;
 use cores::Cores;
-use run::Measured;
+use measured::{Load, Measured};
 
 /// Measures a packet forwarder written in Cyclone, with and without a garbage collector.
 #[derive(Parser)]
@@ -28,7 +29,7 @@ struct CommandLine {
     #[command(subcommand)]
     role: Option<Role>,
 
-    /// The packets' sizes in bytes, 8 to 65536.
+    /// The packets' sizes in bytes, 8 to 65536; with --rate at least 12.
     #[arg(long, value_delimiter = ',', default_values_t = [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768])]
     sizes: Vec<u32>,
 
@@ -39,6 +40,18 @@ struct CommandLine {
     /// To how many receivers each packet goes.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=16))]
     receivers: u8,
+
+    /// How many routes the forwarder has; with 0 it looks up none.
+    #[arg(long, value_delimiter = ',', default_values_t = [0])]
+    routes: Vec<u32>,
+
+    /// How many bytes the forwarder reads and sends with one system call; at least one packet.
+    #[arg(long, value_name = "BYTES", default_value_t = 262_144)]
+    batch: u32,
+
+    /// How many packets are sent each second; with 0 as many as go. With a rate, tells how late they are received.
+    #[arg(long, default_value_t = 0)]
+    rate: u32,
 
     /// How often each is measured; the median counts.
     #[arg(long, default_value_t = 5)]
@@ -82,31 +95,20 @@ fn in_scratch_directory(work: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
 }
 
 fn measure_all(arguments: &CommandLine, directory: &Path) -> Result<()> {
-    let mut builds = build::all(directory)?;
+    let builds = build::all(directory)?;
     let cores = Cores::divide();
-    for build in &mut builds {
-        build.idle_kib = run::forward(&build.program, build::SMALLEST_PACKET, 0, 1, &cores)?.memory_kib;
-    }
-    println!(
-        "{:>8}  {:24} {:>9} {:>12} {:>10} {:>10} {:>10} {:>12}",
-        "bytes", "build", "MB/s", "packets/s", "us/packet", "system's", "KiB", "above idle"
+    print!(
+        "{:>8}  {:24} {:>9} {:>12} {:>10} {:>10} {:>10} {:>12} {:>10}",
+        "bytes", "build", "MB/s", "packets/s", "us/packet", "system's", "KiB", "above idle", "routes"
     );
+    println!("{}", if arguments.rate > 0 { "   half late us     99 % us     all us" } else { "" });
     let mut rows = Vec::new();
-    for &size in &arguments.sizes {
-        let row = measure(&builds, size, arguments, &cores)?;
+    for load in arguments.loads() {
+        let row = measure(&builds, load, arguments.rounds, &cores)?;
         for (build, seen) in builds.iter().zip(&row) {
-            println!(
-                "{size:>8}  {:24} {:>9.1} {:>12.0} {:>10.2} {:>10.2} {:>10} {:>12}",
-                build.name,
-                seen.megabytes_per_second(),
-                seen.packets_per_second(),
-                seen.processor_micros_per_packet(),
-                seen.system_micros_per_packet(),
-                seen.memory_kib,
-                build.above_idle(seen)
-            );
+            print(build, seen);
         }
-        rows.push((size, row));
+        rows.push(row);
     }
     if let Some(file) = &arguments.plot {
         plot::draw(file, &builds, &rows).with_context(|| format!("drawing {}", file.display()))?;
@@ -115,13 +117,48 @@ fn measure_all(arguments: &CommandLine, directory: &Path) -> Result<()> {
     Ok(())
 }
 
+impl CommandLine {
+    /// Each size with each number of routes.
+    fn loads(&self) -> impl Iterator<Item = Load> {
+        self.sizes.iter().flat_map(move |&bytes| {
+            self.routes.iter().map(move |&routes| Load {
+                packets: self.packets,
+                bytes,
+                rate: self.rate,
+                receivers: self.receivers,
+                routes,
+                batch: self.batch,
+            })
+        })
+    }
+}
+
+fn print(build: &Build, seen: &Measured) {
+    print!(
+        "{:>8}  {:24} {:>9.1} {:>12.0} {:>10.2} {:>10.2} {:>10} {:>12} {:>10}",
+        seen.load.bytes,
+        build.name,
+        seen.megabytes_per_second(),
+        seen.packets_per_second(),
+        seen.processor_micros_per_packet(),
+        seen.system_micros_per_packet(),
+        seen.memory_kib,
+        seen.above_idle_kib(),
+        seen.load.routes
+    );
+    match seen.late {
+        Some(late) => println!(" {:>14} {:>11} {:>10}", late.half, late.most, late.all),
+        None => println!(),
+    }
+}
+
 /// Several rounds of each build as one result. The builds take turns, so that a disturbance hits all of them.
-fn measure(builds: &[Build], size: u32, arguments: &CommandLine, cores: &Cores) -> Result<Vec<Measured>> {
+fn measure(builds: &[Build], load: Load, rounds: u32, cores: &Cores) -> Result<Vec<Measured>> {
     let mut runs: Vec<Vec<Measured>> = vec![Vec::new(); builds.len()];
-    for _ in 0..arguments.rounds.max(1) {
+    for _ in 0..rounds.max(1) {
         for (build, runs) in builds.iter().zip(&mut runs) {
-            let seen = run::forward(&build.program, size, arguments.packets, arguments.receivers, cores)
-                .with_context(|| format!("{}: packets of {size} bytes", build.name))?;
+            let seen = run::forward(&build.program, load, cores)
+                .with_context(|| format!("{}: packets of {} bytes", build.name, load.bytes))?;
             runs.push(seen);
         }
     }

@@ -6,21 +6,60 @@ fn forwarder(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ebb-forwarder")).args(arguments).output().expect("the program runs")
 }
 
+/// The table that it prints, as words.
+fn table(arguments: &[&str]) -> Vec<Vec<String>> {
+    let output = forwarder(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout).replace("counted, no collector", "neither");
+    text.lines().skip(1).map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+}
+
 #[test]
 fn packets_of_all_sizes_reach_all_receivers_whole_and_in_order() {
-    let output = forwarder(&["--sizes", "8,9,64,5000,65536", "--packets", "300", "--receivers", "3", "--rounds", "1"]);
-    let (table, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{errors}");
-    for build in ["collected ", "counted ", "counted, no collector "] {
-        let rows = table.lines().filter(|line| line.split_at(10.min(line.len())).1.starts_with(build));
-        assert_eq!(rows.count(), 5, "{build}:\n{table}");
+    for batch in ["1", "4096", "262144"] {
+        let rows = table(&[
+            "--sizes",
+            "8,9,64,5000,65536",
+            "--packets",
+            "300",
+            "--receivers",
+            "3",
+            "--rounds",
+            "1",
+            "--batch",
+            batch,
+        ]);
+        for build in ["collected", "counted", "neither"] {
+            assert_eq!(rows.iter().filter(|row| row[1] == build).count(), 5, "{build}:\n{rows:?}");
+        }
     }
 }
 
 #[test]
-fn packets_that_cannot_hold_their_header_are_refused() {
-    let output = forwarder(&["--sizes", "7", "--packets", "1", "--rounds", "1"]);
-    assert_eq!(output.status.code(), Some(1));
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.contains("packets of 7 bytes"), "{errors}");
+fn each_packet_is_counted_by_a_route() {
+    let rows = table(&["--sizes", "64", "--packets", "300", "--rounds", "1", "--routes", "0,1,1000"]);
+    let routes: Vec<&str> = rows.iter().map(|row| row[8].as_str()).collect();
+    assert_eq!(routes, ["0", "0", "0", "1", "1", "1", "1000", "1000", "1000"]);
+}
+
+#[test]
+fn packets_at_a_rate_tell_how_late_they_are() {
+    let rows = table(&["--sizes", "12,2000", "--packets", "300", "--rounds", "1", "--rate", "10000"]);
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let late: Vec<u64> = row[9..].iter().map(|word| word.parse().expect("a number")).collect();
+        assert!(late.len() == 3 && late.is_sorted(), "{row:?}");
+        let per_second: f64 = row[3].parse().expect("a number");
+        assert!(per_second < 20_000.0, "{row:?}");
+    }
+}
+
+#[test]
+fn packets_that_cannot_hold_what_they_must_are_refused() {
+    for arguments in [&["--sizes", "7"][..], &["--sizes", "11", "--rate", "1000"]] {
+        let output = forwarder(&[arguments, &["--packets", "1", "--rounds", "1"]].concat());
+        assert_eq!(output.status.code(), Some(1));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(&format!("packets of {} bytes", arguments[1])), "{errors}");
+    }
 }
