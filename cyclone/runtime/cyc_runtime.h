@@ -9,7 +9,10 @@
      _CYC_NO_GC    the heap is malloc's; heap objects that nobody frees stay
 
    Conventions
-   - Words of polymorphic code are `void *`; an integer travels in one as `(void *)(_cyc_word)i`.
+   - Words of polymorphic code are `void *`; an integer travels in one as `(void *)(_cyc_word)i`, one of four
+     bytes as `(void *)(_cyc_word)(unsigned int)i`: its upper half is zero, so that equal integers are equal words.
+   - Functions return integers of four bytes, and `_Bool`, as `_cyc_carried`, in the same form; through pointers to
+     functions they go so in both directions.
    - Sizes and indices are `_cyc_size`, 64 bits wide. Convert an index to `_cyc_index` (signed) or, when its type is
      unsigned, to `_cyc_size` first: both mean the same here, as arithmetic is modulo 2^64.
    - Macros that can fail take file and line from where they are expanded, so `#line` decides what a report says.
@@ -20,6 +23,7 @@
 typedef __SIZE_TYPE__ _cyc_size;
 typedef __PTRDIFF_TYPE__ _cyc_index;
 typedef __INTPTR_TYPE__ _cyc_word;
+typedef __UINTPTR_TYPE__ _cyc_carried;
 
 #define _CYC_INLINE static inline __attribute__((always_inline, unused))
 #define _CYC_COLD __attribute__((noreturn, noinline, cold))

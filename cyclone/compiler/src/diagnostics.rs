@@ -53,7 +53,7 @@ codes! {
     OutOfBounds "E0210" "An element is named that a pointer or array does not have.";
     WrongFormat "E0211" "A format string of printf or scanf cannot be read, or asks for other values than there are.";
     NotUnique "E0212" "A unique or counted pointer is copied out of a place that other pointers may lead to. Swap something into its place with `:=:` instead.";
-    NotAWord "E0213" "A type that is not 8 bytes large takes the place of a type variable whose values lie in memory that generic code steps through: it uses words of 8 bytes there. Use `long` or a pointer, or a function for that type.";
+    NotAWord "E0213" "A type that is not 8 bytes large takes the place of a type variable whose values lie in memory that generic code steps through, and that code is there only once, for words of 8 bytes: it is called through a pointer, opens packages, is written in C, or the memory is an array in a structure. Use `long` or a pointer, or call a generic function by its name.";
     MissingReturn "E0300" "A function with a result can reach its end without `return`.";
     Uninitialised "E0301" "A pointer may be used before it has a value.";
     NotExhaustive "E0302" "A switch has a value that no case covers. Add the case, or `default`.";

@@ -22,6 +22,7 @@ pub mod ast;
 pub mod check;
 pub mod diagnostics;
 pub mod driver;
+pub mod elements;
 pub mod flow;
 pub mod hash;
 pub mod lex;

@@ -60,6 +60,8 @@ pub struct Declarations {
     pub datatypes: Vec<Datatype>,
     /// Enumerations.
     pub enums: Vec<Enum>,
+    /// How many of them are complete.
+    pub complete: u32,
     /// The constraints of constrained types, as text: `x | x > 0`.
     pub constraints: Vec<Symbol>,
     /// Variables and functions, in order of their first declaration.
@@ -114,6 +116,8 @@ pub struct Global {
     pub overrides: Option<GlobalId>,
     /// It is used by something that is kept; headers declare much that is not.
     pub is_used: bool,
+    /// How many aggregates and datatypes were complete where it was first declared.
+    pub complete: u32,
     /// Where it is declared.
     pub span: Span,
 }
@@ -133,6 +137,8 @@ pub struct Aggregate {
     pub params: Vec<TyVar>,
     /// What it holds; `None` while it is abstract or only declared.
     pub body: Option<AggregateBody>,
+    /// How many aggregates and datatypes were complete when it had become so, itself among them.
+    pub completed: Option<u32>,
     /// Attributes for the C compiler (`packed`, `aligned(8)`), as written.
     pub attributes: Vec<Symbol>,
     /// Where it is declared.
@@ -180,6 +186,8 @@ pub struct Datatype {
     pub constructors: Vec<Constructor>,
     /// The constructors are known (never true of an extensible one).
     pub is_complete: bool,
+    /// How many aggregates and datatypes were complete when it had become so, itself among them.
+    pub completed: Option<u32>,
     /// Where it is declared.
     pub span: Span,
 }
@@ -564,6 +572,8 @@ pub enum ExprKind {
     TagCheck(Box<Expr>, usize),
     /// A conversion, explicit or not.
     Coerce(Coercion, Box<Expr>),
+    /// A pointer to a generic function, used with these types in the place of its type parameters.
+    Instantiate(Box<Expr>, Vec<Ty>),
     /// `(T){..}`, `S{..}`, `$(..)`, a constructor's structure: a value in braces.
     Aggregate(Box<Init>),
     /// A datatype's constructor, as a value of type `datatype T.C` (what `new` allocates and `&` takes the address of).
@@ -729,6 +739,12 @@ impl Expr {
 }
 
 impl Declarations {
+    /// One more aggregate or datatype is complete; gives what its `completed` is.
+    pub fn one_more_complete(&mut self) -> Option<u32> {
+        self.complete += 1;
+        Some(self.complete)
+    }
+
     /// An aggregate.
     pub fn aggregate(&self, id: AggregateId) -> &Aggregate {
         &self.aggregates[id.0 as usize]

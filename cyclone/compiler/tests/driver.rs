@@ -142,6 +142,16 @@ fn cmake_builds_it_too() {
 }
 
 #[test]
+fn files_that_see_more_and_less_of_a_structure_agree_on_its_elements() {
+    let header = "struct Row<`a>;\nextern struct Row<`a> @make(`a ?`H);\nextern `a at(struct Row<`a> @, int);\nextern void each(void (@)(`a), struct Row<`a> @);\n";
+    let row = "#include \"row.h\"\nstruct Row<`a> { `a ?elements; };\nstruct Row<`a> @make(`a::B ?`H elements) { return new Row{elements}; }\n`a at(struct Row<`a> @row, int index) { return row->elements[index]; }\nvoid each(void (@f)(`a), struct Row<`a> @row) {\n  for (int i = 0; i < numelts(row->elements); i++) f(row->elements[i]);\n}\n";
+    let user = "#include \"row.h\"\n#include <stdio.h>\nvoid show(int x) { printf(\"%d \", x); }\nvoid show_long(long x) { printf(\"%ld \", x); }\nint main() {\n  let row = make(new {4, -5, 6});\n  each(show, row);\n  each(show_long, make(new {7L, 8L}));\n  printf(\"%d\\n\", at(row, 1));\n  return 0;\n}\n";
+    let directory = directory(&[("row.h", header), ("row.cyc", row), ("user.cyc", user)]);
+    let output = cyc(directory.path(), "run user.cyc row.cyc");
+    assert_eq!(text(&output.stdout), "4 -5 6 7 8 -5\n", "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_new_project_builds_and_runs() {
     let directory = directory(&[]);
     assert!(cyc(directory.path(), "new hello").status.success());

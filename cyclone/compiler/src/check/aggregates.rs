@@ -92,8 +92,10 @@ impl Checker<'_> {
             if aggregate.is_tagged && !aggregate.is_union {
                 self.error(Code::BadAttribute, span, "only a union can be `@tagged`");
             }
+            let completed = self.declarations.one_more_complete();
             let declared = &mut self.declarations.aggregates[id.0 as usize];
             declared.body = Some(body);
+            declared.completed = completed;
             declared.is_tagged |= aggregate.is_tagged;
             declared.attributes.extend(attributes);
             declared.span = span;
@@ -159,6 +161,7 @@ impl Checker<'_> {
             is_c: self.in_c,
             params: Vec::new(),
             body: None,
+            completed: None,
             attributes: Vec::new(),
             span,
         });

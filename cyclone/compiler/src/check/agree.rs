@@ -5,7 +5,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::tree::{Global, GlobalId, Linkage};
 use crate::types::unify::{Mismatch, unify};
-use crate::types::{FnAttributes, Function, Ty, TyKind, TyVar, children};
+use crate::types::{FnAttributes, Function, Ty, TyKind};
 use std::rc::Rc;
 
 impl Checker<'_> {
@@ -65,25 +65,9 @@ impl Checker<'_> {
 
     /// Two prototypes may bind their type parameters in different orders: that of use is the same if they agree.
     fn in_order_of_use(&self, function: &mut crate::types::Function) {
-        let mut order = Vec::with_capacity(function.type_params.len());
-        let used = function.params.iter().map(|param| param.ty).chain([function.result]);
-        let varargs = function.varargs.as_ref().map(|varargs| varargs.ty);
-        for ty in used.chain(varargs) {
-            self.variables_in(ty, &function.type_params, &mut order);
-        }
+        let mut order = self.types.type_params_in_order(function);
         order.extend(function.type_params.iter().copied().filter(|var| !order.contains(var)).collect::<Vec<_>>());
         function.type_params = order;
-    }
-
-    fn variables_in(&self, ty: Ty, among: &[TyVar], out: &mut Vec<TyVar>) {
-        match self.types.get(ty) {
-            TyKind::Var(var) if among.contains(var) && !out.contains(var) => out.push(*var),
-            kind => {
-                for child in children(kind) {
-                    self.variables_in(child, among, out);
-                }
-            }
-        }
     }
 
     fn report_disagreement(&mut self, later: &Global, earlier: Ty, now: Ty, first: Span) {

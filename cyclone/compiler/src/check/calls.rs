@@ -10,11 +10,12 @@
 use super::Checker;
 use super::coerce::wrap;
 use super::names::Value;
+use super::words::named;
 use crate::ast;
 use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::symbol::Symbol;
-use crate::tree::{Call, Check, Checks, Coercion, Expr, ExprKind};
+use crate::tree::{Call, Check, Checks, Coercion, Expr, ExprKind, GlobalId};
 use crate::types::{Alias, Function, Kind, Pointer, Substitution, Ty, TyKind, TyVar, TyVarInfo};
 use std::rc::Rc;
 use thin_vec::ThinVec;
@@ -111,7 +112,7 @@ impl Checker<'_> {
         };
         let callee = self.checked_callee(callee);
         let level = self.level();
-        let (function, instantiation) = self.instantiate(&declared, given, level + 1, span);
+        let (function, instantiation) = self.instantiate(&declared, given, level + 1, named(&callee), span);
         if let Some(expected) = expected
             && !matches!(self.types.get(expected), TyKind::Evar(_))
         {
@@ -200,6 +201,7 @@ impl Checker<'_> {
         function: &Rc<Function>,
         given: &[ast::Type],
         level: u32,
+        named: Option<GlobalId>,
         span: Span,
     ) -> (Rc<Function>, ThinVec<Ty>) {
         let current = self.body.as_ref().and_then(|body| body.lexical.last().copied());
@@ -229,7 +231,7 @@ impl Checker<'_> {
         if let Some(current) = current {
             map.insert(self.current_region, current);
         }
-        self.instantiated(function, &instantiation, span);
+        self.instantiated(function, &instantiation, named, span);
         let mut whole = self.types.substitute_function(function, &map);
         whole.type_params = Vec::new();
         (Rc::new(whole), instantiation)
@@ -277,7 +279,8 @@ impl Checker<'_> {
         let (now, later) = function.type_params.split_at(count.min(function.type_params.len()));
         let later = later.to_vec();
         let whole = Function { type_params: now.to_vec(), ..(*function).clone() };
-        let (function, _) = self.instantiate(&Rc::new(whole), given, level, pointer.span);
+        let named = named(&pointer).filter(|_| later.is_empty());
+        let (function, instantiation) = self.instantiate(&Rc::new(whole), given, level, named, pointer.span);
         let mut function = Function::clone(&function);
         if later.is_empty() {
             self.require_constraints(&function.constraints, pointer.span);
@@ -286,7 +289,8 @@ impl Checker<'_> {
         function.type_params = later;
         let target = self.make(TyKind::Function(Rc::new(function)));
         let ty = self.pointer_type(Pointer { target, ..parts });
-        wrap(Coercion::Same, pointer, ty)
+        let span = pointer.span;
+        Expr { kind: ExprKind::Instantiate(Box::new(pointer), instantiation), ty, span }
     }
 
     /// The arguments for the parameters that have names.

@@ -115,7 +115,7 @@ impl Checker<'_> {
                 self.number_of(branch)?.value
             }
             ExprKind::Coerce(_, operand) => self.number_of(operand)?.value,
-            ExprKind::SizeOf(ty) => i128::from(self.types.layout(*ty)?.size),
+            ExprKind::SizeOf(ty) => i128::from(self.types.fixed_layout(*ty)?.size),
             ExprKind::ValueOf(ty) => match self.types.get(*ty) {
                 TyKind::Nat(number) => i128::from(*number),
                 _ => return None,
@@ -194,11 +194,11 @@ impl Checker<'_> {
             }
             ExprKind::SizeOfType(ty) => {
                 let (ty, _) = self.read_type(ty, super::types::Position::Heap);
-                Number::new(i128::from(self.types.layout(ty)?.size), 8, true)
+                Number::new(i128::from(self.types.fixed_layout(ty)?.size), 8, true)
             }
             ExprKind::SizeOfExpr(operand) => {
                 let ty = self.expr(operand, None).ty;
-                Number::new(i128::from(self.types.layout(ty)?.size), 8, true)
+                Number::new(i128::from(self.types.fixed_layout(ty)?.size), 8, true)
             }
             ExprKind::ValueOf(ty) => {
                 let number = self.read_number_type(ty, super::types::Position::Heap);
@@ -228,6 +228,7 @@ fn computed_in<'e>(value: &'e tree::Expr, locals: &[Local]) -> Option<&'e tree::
         ExprKind::Local(id) if !locals[id.0 as usize].is_static => Some(value),
         ExprKind::Unary(_, part)
         | ExprKind::Coerce(_, part)
+        | ExprKind::Instantiate(part, _)
         | ExprKind::Address(part)
         | ExprKind::Deref(part, _)
         | ExprKind::Member(part, _) => computed_in(part),

@@ -153,6 +153,9 @@ impl Checker<'_> {
             if is_complete && (known != constructors || known != body.len()) {
                 self.error(Code::Redeclared, span, "the datatype is declared with other constructors before");
             }
+            if !is_complete && !is_extensible {
+                self.declarations.datatypes[id.0 as usize].completed = self.declarations.one_more_complete();
+            }
             self.declarations.datatypes[id.0 as usize].is_complete = !is_extensible;
         }
         self.settle(&params, AnyKind::Stays);
@@ -178,6 +181,7 @@ impl Checker<'_> {
             params: Vec::new(),
             constructors: Vec::new(),
             is_complete: false,
+            completed: None,
             span,
         });
         self.names.here_mut().datatypes.insert(name, id);

@@ -49,6 +49,7 @@ impl Checker<'_> {
             params: Vec::new(),
             constructors: constructors.collect(),
             is_complete: false,
+            completed: None,
             span: Span::default(),
         });
         let root = self.names.here_mut();
@@ -254,6 +255,7 @@ impl Checker<'_> {
             attributes,
             overrides: None,
             is_used: false,
+            complete: self.declarations.complete,
             span,
         };
         let id = self.add_global(name, global);
@@ -360,7 +362,8 @@ impl Checker<'_> {
             self.check_main(&function, span);
         }
         let ty = self.make(TyKind::Function(Rc::new(function)));
-        let global = function_global(full_name, ty, self.linkage(&context), definition);
+        let mut global = function_global(full_name, ty, self.linkage(&context), definition);
+        global.complete = self.declarations.complete;
         let global = self.add_global(name, global);
         if self.in_c_include {
             let text = self.source.slice(definition.body.span).to_owned();
@@ -413,7 +416,7 @@ impl Checker<'_> {
     }
 }
 
-/// A function that is defined here.
+/// A function that is defined here, and where all that is ever complete can be seen.
 pub(super) fn function_global(name: Symbol, ty: Ty, linkage: Linkage, definition: &ast::FunctionDef) -> Global {
     Global {
         name,
@@ -427,6 +430,7 @@ pub(super) fn function_global(name: Symbol, ty: Ty, linkage: Linkage, definition
         attributes: Vec::new(),
         overrides: None,
         is_used: false,
+        complete: u32::MAX,
         span: definition.name.span,
     }
 }

@@ -11,6 +11,7 @@
 //! What has inference variables is decided at the end of the function ([`Pending`]), when they are known.
 
 use super::Checker;
+use super::words::Handler;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::types::{Constraint, Function, Ty, TyKind, TyVar};
@@ -70,7 +71,7 @@ pub enum Pending {
     /// A constraint must hold.
     Holds(Constraint, Capability, Span),
     /// A type takes the place of a variable whose values generic code finds in memory.
-    Word(TyVar, Ty, Span),
+    Word(TyVar, Ty, Handler, Span),
 }
 
 /// Why regions must be live.
@@ -337,7 +338,7 @@ impl Checker<'_> {
                     self.error(Code::Constraint, span, format!("the call needs `{shown}`, which is not known here"));
                 }
             }
-            Pending::Word(param, ty, span) => self.check_word(param, ty, span),
+            Pending::Word(param, ty, handler, span) => self.check_word(param, ty, &handler, span),
         }
     }
 

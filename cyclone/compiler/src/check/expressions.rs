@@ -562,7 +562,7 @@ fn unwrapped(value: Expr, ty: Ty) -> Expr {
     let mut value = value;
     loop {
         match value.kind {
-            ExprKind::Coerce(_, inner) if value.ty != ty => value = *inner,
+            ExprKind::Coerce(_, inner) | ExprKind::Instantiate(inner, _) if value.ty != ty => value = *inner,
             kind => return Expr { kind, ty, span: value.span },
         }
     }

@@ -134,7 +134,7 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         assumed: Vec::new(),
         lent: None,
         tail: None,
-        words: words::Words::default(),
+        words: Vec::new(),
         requirements: HashMap::default(),
         nested: HashMap::default(),
         used_captures: HashSet::default(),
@@ -166,8 +166,8 @@ pub struct Checker<'a> {
     pub declarations: Declarations,
     /// The bodies done so far.
     pub functions: Vec<Function>,
-    /// Where generic code takes steps of a word.
-    pub words: words::Words,
+    /// Types that take the place of type variables outside of functions.
+    words: Vec<effects::Pending>,
     /// What functions ask of their callers.
     requirements: HashMap<GlobalId, Vec<contracts::Requirement>>,
     /// The functions inside functions, and what they may use of those.

@@ -134,6 +134,7 @@ impl Checker<'_> {
             None => return,
         };
         self.declarations.aggregates[id.0 as usize].body = None;
+        self.declarations.aggregates[id.0 as usize].completed = None;
         self.types.forget_layout(id);
         let message = format!("`{name}` does not lie in memory as in C ({differs}); its members cannot be used");
         let warning = Diagnostic::warning(Code::Redeclared, span, message);

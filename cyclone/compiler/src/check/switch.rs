@@ -274,6 +274,7 @@ fn has_effect(expr: &Expr) -> bool {
         | ExprKind::Address(inner)
         | ExprKind::TagCheck(inner, _)
         | ExprKind::Coerce(_, inner)
+        | ExprKind::Instantiate(inner, _)
         | ExprKind::Numelts(inner)
         | ExprKind::TagOf(inner) => has_effect(inner),
         ExprKind::Binary(_, left, right) | ExprKind::Index(left, right, _) | ExprKind::Comma(left, right) => {

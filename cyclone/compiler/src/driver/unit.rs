@@ -56,9 +56,13 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
         times.phase("flow");
     }
     let mut c = None;
-    if let (Stop::C, Some(program), false) = (options.stop, &program, has_errors(&unit.diagnostics)) {
+    if let (Some(program), false) = (&program, has_errors(&unit.diagnostics)) {
+        // Some errors are found only here, so that a check writes C, too.
         c = write_c(program, &unit.source, options, &mut unit.diagnostics);
         times.phase("C");
+    }
+    if options.stop != Stop::C {
+        c = None;
     }
     let failed = show(&unit.diagnostics, &unit.source, options);
     if options.explain_checks {

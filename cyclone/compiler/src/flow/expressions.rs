@@ -119,6 +119,7 @@ impl Analysis<'_, '_> {
                 *coercion = coercion_now;
                 value
             }
+            ExprKind::Instantiate(function, _) => self.value(function, used),
             ExprKind::Aggregate(init) => self.initial(init, ty),
             ExprKind::Construct(_, _, args) => {
                 let members = args.iter_mut().map(|arg| self.value(arg, Use::Copy)).collect::<Vec<_>>();

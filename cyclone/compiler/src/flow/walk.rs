@@ -127,6 +127,7 @@ fn expression<'t>(outer: &'t Expr, visit: &mut dyn FnMut(&'t Expr)) {
         | ExprKind::Address(inner)
         | ExprKind::TagCheck(inner, _)
         | ExprKind::Coerce(_, inner)
+        | ExprKind::Instantiate(inner, _)
         | ExprKind::Throw(inner)
         | ExprKind::Numelts(inner)
         | ExprKind::TagOf(inner)

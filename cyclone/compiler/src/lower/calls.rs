@@ -1,9 +1,13 @@
 //! Calls.
 
+use super::Lower;
+use super::copies::Copy;
 use super::function::Body;
 use super::shapes::{C, Shape};
-use crate::tree::{Call, CallVarArgs, Coercion, Expr, ExprKind, GlobalId};
-use crate::types::{Function, TyKind};
+use crate::elements;
+use crate::source::Span;
+use crate::tree::{Call, CallVarArgs, Coercion, Expr, ExprKind, GlobalId, Linkage};
+use crate::types::{Function, Ty, TyKind};
 use std::fmt::Write;
 
 /// The function that is named by an expression, if it is not computed.
@@ -17,7 +21,10 @@ fn named(callee: &Expr) -> Option<GlobalId> {
 
 impl<'p> Body<'_, 'p> {
     /// The function type that C sees.
-    fn called(&self, call: &'p Call) -> &'p Function {
+    fn called<'c>(&self, call: &'c Call) -> &'c Function
+    where
+        'p: 'c,
+    {
         let types = &self.lower.program.types;
         let ty = match named(&call.callee) {
             Some(id) => self.lower.program.declarations.global(id).ty,
@@ -33,34 +40,81 @@ impl<'p> Body<'_, 'p> {
         }
     }
 
+    /// The copy of a function that a call of one by its name calls.
+    fn copy(&mut self, call: &Call) -> Option<Copy> {
+        let id = named(&call.callee)?;
+        Some(self.lower.copy_of(id, &call.declared, &call.instantiation, call.callee.span))
+    }
+
+    /// The shape of a parameter as the called function has it.
+    fn param_shape(&mut self, call: &Call, ty: Ty) -> C {
+        match self.copy(call) {
+            Some(copy) => self.lower.within(copy, |lower| lower.shape(ty)),
+            None => {
+                let c = self.lower.shape(ty);
+                self.lower.carried(c)
+            }
+        }
+    }
+
     pub fn result_shape(&mut self, call: &Call) -> C {
-        let types = &self.lower.program.types;
-        let ty = match named(&call.callee) {
-            Some(id) => self.lower.program.declarations.global(id).ty,
-            None => call.callee.ty,
+        let function = self.called(call);
+        let Some(copy) = self.copy(call) else { return self.lower.carried_result(function) };
+        match self.lower.program.declarations.global(copy.global).linkage {
+            Linkage::C => self.lower.shape(function.result),
+            _ => self.lower.within(copy, |lower| lower.carried_result(function)),
+        }
+    }
+
+    /// Writes a pointer to a generic function that is used with these types.
+    pub fn instantiated(&mut self, function: &'p Expr, instantiation: &[Ty], ty: Ty) {
+        let want = self.lower.shape(ty);
+        let program = self.lower.program;
+        let declared = match program.types.get(function.ty) {
+            TyKind::Pointer(pointer) => program.types.get(pointer.target),
+            other => other,
         };
-        let result = match types.get(ty) {
-            TyKind::Function(function) => function.result,
-            TyKind::Pointer(pointer) => match types.get(pointer.target) {
-                TyKind::Function(function) => function.result,
-                _ => call.declared.result,
-            },
-            _ => call.declared.result,
+        let TyKind::Function(declared) = declared else { return self.value_as(function, want) };
+        let Some(id) = named(function) else {
+            self.refuse_instantiation(declared, instantiation, function.span);
+            return self.value_as(function, want);
         };
-        self.lower.shape(result)
+        let copy = self.lower.copy_of(id, declared, instantiation, function.span);
+        if copy.is_original() {
+            return self.value_as(function, want);
+        }
+        let name = self.lower.use_copy(copy);
+        let cast = self.lower.cast(want);
+        put!(self.out, "((", cast, ")", name, ")");
+    }
+
+    /// What a pointer leads to is one piece of code for all types.
+    fn refuse_instantiation(&mut self, function: &Function, instantiation: &[Ty], span: Span) {
+        let program = self.lower.program;
+        for (&param, &ty) in function.type_params.iter().zip(instantiation) {
+            let steps =
+                |_: &Lower| elements::of_function(&program.types, &program.declarations, function, u32::MAX, param);
+            self.lower.refuse_steps(ty, steps, span, "by a generic function that a pointer leads to");
+        }
     }
 
     pub fn call(&mut self, call: &'p Call) {
         let function = self.called(call);
+        if named(&call.callee).is_none() {
+            self.refuse_instantiation(&call.declared, &call.instantiation, call.callee.span);
+        }
         let mut operands: Vec<(&'p Expr, C)> = Vec::with_capacity(call.args.len());
         for (index, arg) in call.args.iter().enumerate() {
-            let ty = function.params.get(index).map_or(arg.ty, |param| param.ty);
-            operands.push((arg, self.lower.shape(ty)));
+            let c = match function.params.get(index) {
+                Some(param) => self.param_shape(call, param.ty),
+                None => self.lower.shape(arg.ty),
+            };
+            operands.push((arg, c));
         }
         let fixed = operands.len();
         if let Some(varargs) = &call.varargs {
             for index in 0..varargs.args.len() {
-                operands.push(self.variable_operand(function, varargs, index));
+                operands.push(self.variable_operand(call, function, varargs, index));
             }
         }
         let is_named = named(&call.callee).is_some();
@@ -96,9 +150,12 @@ impl<'p> Body<'_, 'p> {
     }
 
     fn callee(&mut self, call: &'p Call) {
-        match named(&call.callee) {
-            Some(id) => {
-                let name = self.lower.use_global(id);
+        match self.copy(call) {
+            Some(copy) => {
+                let name = match copy.is_original() {
+                    true => self.lower.use_global(copy.global),
+                    false => self.lower.use_copy(copy),
+                };
                 self.push(&name);
             }
             None => {
@@ -137,7 +194,9 @@ impl<'p> Body<'_, 'p> {
                 self.push(", ");
             }
             match &call.varargs {
-                Some(varargs) if !varargs.args.is_empty() => self.variable_arguments(function, varargs, fixed, write),
+                Some(varargs) if !varargs.args.is_empty() => {
+                    self.variable_arguments(call, function, varargs, fixed, write)
+                }
                 _ => self.push("_cyc_fat_null"),
             }
         }
@@ -145,28 +204,40 @@ impl<'p> Body<'_, 'p> {
     }
 
     /// The type of an element of the array of variable arguments, as C sees it.
-    fn element_shape(&mut self, function: &Function, varargs: &CallVarArgs) -> C {
-        let ty = function.varargs.as_ref().map_or(varargs.element, |declared| declared.ty);
-        self.lower.shape(ty)
+    fn element_shape(&mut self, call: &Call, function: &Function, varargs: &CallVarArgs) -> C {
+        match &function.varargs {
+            Some(declared) => match self.copy(call) {
+                Some(copy) => self.lower.within(copy, |lower| lower.shape(declared.ty)),
+                None => self.lower.shape(declared.ty),
+            },
+            None => self.lower.shape(varargs.element),
+        }
     }
 
-    fn variable_operand(&mut self, function: &Function, varargs: &'p CallVarArgs, index: usize) -> (&'p Expr, C) {
+    fn variable_operand(
+        &mut self,
+        call: &Call,
+        function: &Function,
+        varargs: &'p CallVarArgs,
+        index: usize,
+    ) -> (&'p Expr, C) {
         let arg = &varargs.args[index];
         let c = match &varargs.inject {
             Some((id, constructors)) => self.lower.constructor_member(*id, constructors[index], 0).0,
-            None => self.element_shape(function, varargs),
+            None => self.element_shape(call, function, varargs),
         };
         (arg, c)
     }
 
     fn variable_arguments(
         &mut self,
+        call: &'p Call,
         function: &'p Function,
         varargs: &'p CallVarArgs,
         fixed: usize,
         write: &mut dyn FnMut(&mut Self, usize),
     ) {
-        let element = self.element_shape(function, varargs);
+        let element = self.element_shape(call, function, varargs);
         let cast = self.lower.cast(element);
         let count = varargs.args.len();
         let array = self.lower.shapes.make(Shape::Array(element, None));

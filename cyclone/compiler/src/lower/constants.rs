@@ -203,6 +203,7 @@ impl<'p> Body<'_, 'p> {
                 _ => false,
             },
             ExprKind::Address(place) => self.is_static_place(place),
+            ExprKind::Instantiate(function, _) => self.is_constant(function),
             _ => false,
         }
     }

@@ -266,6 +266,7 @@ pub fn for_each_operand<'e>(expr: &'e Expr, visit: &mut dyn FnMut(&'e Expr)) {
         | ExprKind::Address(a)
         | ExprKind::TagCheck(a, _)
         | ExprKind::Coerce(_, a)
+        | ExprKind::Instantiate(a, _)
         | ExprKind::Throw(a)
         | ExprKind::Numelts(a)
         | ExprKind::TagOf(a)

@@ -17,6 +17,8 @@ enum Conversion {
     WordToInt,
     WordToBool,
     IntToWord,
+    /// What has four bytes or one into a word or on the way to one: the upper half is zero.
+    HalfToWord,
     Reinterpret,
 }
 
@@ -91,6 +93,12 @@ impl<'p> Body<'_, 'p> {
                 write(self);
                 self.push(")");
             }
+            Conversion::HalfToWord => {
+                let cast = self.lower.cast(want);
+                put!(self.out, "((", cast, ")(_cyc_word)(unsigned int)");
+                write(self);
+                self.push(")");
+            }
             Conversion::Reinterpret => {
                 let (from, to) = (self.lower.declarator(have, "_cyc_v"), self.lower.cast(want));
                 let _ = write!(self.out, "({{ {from} = ");
@@ -108,12 +116,14 @@ impl<'p> Body<'_, 'p> {
         let is_number = |c: C| {
             matches!(
                 shapes.get(c),
-                Shape::Int(..) | Shape::Bool | Shape::Qualifier | Shape::Float(_) | Shape::Complex(_)
+                Shape::Int(..) | Shape::Bool | Shape::Carried | Shape::Qualifier | Shape::Float(_) | Shape::Complex(_)
             )
         };
+        let is_half = |c: C| matches!(shapes.get(c), Shape::Int(_, IntSize::Int) | Shape::Bool | Shape::Carried);
         match (shapes.get(have), shapes.get(want)) {
             (_, Shape::Void) => Conversion::Cast,
-            (Shape::Word, Shape::Bool) => Conversion::WordToBool,
+            (_, Shape::Word | Shape::Carried) if is_half(have) => Conversion::HalfToWord,
+            (Shape::Word | Shape::Carried, Shape::Bool) => Conversion::WordToBool,
             (Shape::Word, _) if is_number(want) => Conversion::WordToInt,
             (_, Shape::Word) if is_number(have) => Conversion::IntToWord,
             (Shape::Word | Shape::Pointer { .. } | Shape::Array(..) | Shape::Function { .. }, _)
@@ -251,6 +261,7 @@ impl<'p> Body<'_, 'p> {
                 let _ = write!(self.out, ".tag == {})", index + 1);
             }
             ExprKind::Coerce(coercion, inner) => self.coerce(*coercion, inner, expr.ty),
+            ExprKind::Instantiate(function, types) => self.instantiated(function, types, expr.ty),
             ExprKind::Aggregate(init) => self.aggregate(init, expr.ty),
             ExprKind::Construct(id, index, args) => self.construct(*id, *index, args),
             ExprKind::SizeOf(ty) => {

@@ -3,6 +3,7 @@
 //! Variables are declared in C where they are declared in the source, under names that are unique in the function: C's scopes
 //! never matter. `switch` becomes tests and jumps ([`super::matching`]), so `break` in it is a jump, too.
 
+use super::copies::Copy;
 use super::exits::{Frame, label_depths, variables_changed_in_tries};
 use super::layouts::attributes;
 use super::loops::{Loop, has_first_round};
@@ -86,7 +87,11 @@ impl<'l, 'p> Body<'l, 'p> {
     }
 
     fn new(lower: &'l mut Lower<'p>, function: &'p Function) -> Body<'l, 'p> {
-        let result = lower.shape(function.ty.result);
+        let linkage = lower.program.declarations.global(function.global).linkage;
+        let result = match lower.named_function_shape(&function.ty, linkage) {
+            Shape::Function { result, .. } => result,
+            _ => lower.shapes.make(Shape::Void),
+        };
         let local_names = unique_names(lower, &function.locals);
         Body {
             locals: &function.locals,
@@ -387,7 +392,13 @@ impl<'l, 'p> Body<'l, 'p> {
 
     fn static_local(&mut self, id: LocalId, local: &'p Local, init: Option<&'p Init>) {
         let name = self.local_name(id);
-        self.lower.variable(&name, "static ", local.ty, init);
+        let global = self.global.unwrap_or(GlobalId(0));
+        if self.lower.mentions_ints(local.ty) {
+            self.lower.refuse(local.span, "in a variable that all copies of a function share");
+        }
+        if self.lower.defined_statics.insert((global, id)) {
+            self.lower.variable(&name, "static ", local.ty, init);
+        }
         self.push(";");
     }
 
@@ -476,18 +487,13 @@ fn unique_names(lower: &mut Lower<'_>, locals: &[Local]) -> Vec<Rc<str>> {
 
 impl<'p> Lower<'p> {
     /// The definition of a function.
-    pub fn define(&mut self, function: &'p Function) -> String {
+    pub fn define(&mut self, function: &'p Function, copy: Copy) -> String {
         self.lines.forget();
         let id = function.global;
         let program = self.program;
         let global = program.declarations.global(id);
-        let shape = self.function_shape(&function.ty);
-        let result = match &shape {
-            Shape::Function { result, .. } => *result,
-            _ => self.shapes.make(Shape::Void),
-        };
         let head = self.linkage_words(global);
-        let name = self.global_name(id);
+        let name = self.copy_name(copy);
         let mut body = Body::new(self, function);
         body.line(function.span);
         let mut params = Vec::new();
@@ -498,7 +504,7 @@ impl<'p> Lower<'p> {
             params.push("...".to_owned());
         }
         let list = if params.is_empty() { "void".to_owned() } else { params.join(", ") };
-        let declarator = body.lower.declarator(result, &text!(name, "(", list, ")"));
+        let declarator = body.lower.declarator(body.result, &text!(name, "(", list, ")"));
         body.push(&head);
         body.push(&declarator);
         body.push(" ");

@@ -2,6 +2,7 @@
 //!
 //! What has external linkage and is defined here is always written; the rest when something written uses it.
 
+use super::copies::Copy;
 use super::function::Body;
 use super::layouts::attributes;
 use super::shapes::Shape;
@@ -28,18 +29,35 @@ impl<'p> Lower<'p> {
             }
         }
         self.exceptions();
+        for function in &program.functions {
+            if self.is_shared_function(function.global) {
+                for copy in self.copies_for_others(function.global) {
+                    self.use_copy(copy);
+                }
+            }
+        }
         let mut bodies: Vec<Option<String>> = program.functions.iter().map(|_| None).collect();
+        let mut copies: Vec<(Copy, String)> = Vec::new();
         let mut c_bodies = String::new();
-        while let Some(id) = self.wanted.pop() {
+        while let Some(copy) = self.wanted.pop() {
+            let id = copy.global;
             if let Some(&index) = functions.get(&id) {
-                bodies[index] = Some(self.define(&program.functions[index]));
+                let text = self.define_copy(copy, &program.functions[index]);
+                match copy.is_original() {
+                    true => bodies[index] = Some(text),
+                    false => copies.push((copy, text)),
+                }
             } else if let Some(body) = program.c_bodies.iter().find(|body| body.global == id) {
                 self.c_body(body, &mut c_bodies);
             } else {
                 self.define_variable(id);
             }
         }
-        std::iter::once(c_bodies).chain(bodies.into_iter().flatten()).chain([self.c_main()]).collect()
+        let fallen = self.fallen_copies();
+        copies.retain(|(copy, _)| !fallen.contains(copy));
+        copies.sort_unstable_by_key(|(copy, _)| *copy);
+        let copies = copies.into_iter().map(|(_, text)| text);
+        std::iter::once(c_bodies).chain(bodies.into_iter().flatten()).chain(copies).chain([self.c_main()]).collect()
     }
 
     /// A function whose body is C.
@@ -110,11 +128,17 @@ impl<'p> Lower<'p> {
         if let Some(of_c) = self.program.declarations.global(id).overrides {
             return self.use_global(of_c);
         }
-        let name = self.global_name(id);
-        if self.declared.insert(id) {
-            self.declare(id, &name);
-            if self.program.declarations.global(id).is_defined {
-                self.wanted.push(id);
+        self.use_copy(Copy::original(id))
+    }
+
+    /// The same of a copy of a function.
+    pub fn use_copy(&mut self, copy: Copy) -> Rc<str> {
+        let name = self.copy_name(copy);
+        self.note_use(copy);
+        if self.declared.insert(copy) {
+            self.within(copy, |lower| lower.declare(copy.global, &name));
+            if self.program.declarations.global(copy.global).is_defined {
+                self.wanted.push(copy);
             }
         }
         name
@@ -146,7 +170,7 @@ impl<'p> Lower<'p> {
                 // C compilers know the types of C's own functions; one that is defined here has ours.
                 let shape = match global.linkage {
                     Linkage::C if !global.is_defined => self.c_function_shape(function),
-                    _ => self.function_shape(function),
+                    linkage => self.named_function_shape(function, linkage),
                 };
                 let c = self.shapes.make(shape);
                 let declarator = self.declarator(c, name);

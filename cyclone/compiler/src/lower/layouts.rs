@@ -188,6 +188,7 @@ impl Lower<'_> {
         let program = self.program;
         match program.types.get(ty) {
             TyKind::Int(..) | TyKind::Bool | TyKind::Float(_) | TyKind::Complex(_) | TyKind::Enum(_) => true,
+            TyKind::Var(var) => self.is_int_here(*var),
             TyKind::Array(array) => self.is_pointer_free(array.element),
             TyKind::Tuple(members) => members.iter().all(|member| self.is_pointer_free(member.ty)),
             TyKind::Aggregate(id, _) => program

@@ -12,6 +12,7 @@
 //! | [`names`] | names that C accepts and that do not clash |
 //! | [`layouts`] | structures: aggregates, tuples, constructors |
 //! | [`globals`] | variables, prototypes, the C `main` |
+//! | [`copies`] | which copies of generic functions there are |
 //! | [`constants`] | initial values that are constants to C |
 //! | [`function`] | bodies: statements |
 //! | [`exits`] | what jumps leave: regions, handlers; variables that must survive a jump |
@@ -32,6 +33,7 @@ mod text;
 
 mod calls;
 mod constants;
+mod copies;
 mod exits;
 mod expressions;
 mod function;
@@ -53,6 +55,7 @@ use crate::source::{Source, Span};
 use crate::symbol::Symbol;
 use crate::tree::{GlobalId, LocalId, Program};
 use crate::types::{AggregateId, DatatypeId};
+use copies::Copy;
 use shapes::{C, Shapes};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -85,12 +88,14 @@ pub fn lower(program: &Program, source: &Source, lines: LineInfo) -> Result<Stri
         strings: HashMap::default(),
         strings_text: String::new(),
         tags: HashSet::default(),
+        copies: copies::Copies::default(),
         declared: HashSet::default(),
         wanted: Vec::new(),
         global_names: HashMap::default(),
         local_names: HashMap::default(),
         union_members: HashMap::default(),
         static_locals: HashMap::default(),
+        defined_statics: HashSet::default(),
         inline_headers: BTreeSet::new(),
         prototypes: String::new(),
         data: String::new(),
@@ -118,9 +123,10 @@ struct Lower<'p> {
     strings: HashMap<Vec<u8>, usize>,
     strings_text: String,
     tags: HashSet<Symbol>,
-    declared: HashSet<GlobalId>,
-    /// Globals that are used and whose definition has not been written yet.
-    wanted: Vec<GlobalId>,
+    copies: copies::Copies,
+    declared: HashSet<Copy>,
+    /// What is used and whose definition has not been written yet.
+    wanted: Vec<Copy>,
     global_names: HashMap<GlobalId, Rc<str>>,
     /// Names of variables and members in C, by those in the source.
     local_names: HashMap<Symbol, &'static str>,
@@ -128,6 +134,7 @@ struct Lower<'p> {
     union_members: HashMap<Symbol, &'static str>,
     /// Names at file level of `static` variables of functions.
     static_locals: HashMap<(GlobalId, LocalId), Rc<str>>,
+    defined_statics: HashSet<(GlobalId, LocalId)>,
     /// Headers of C that define functions of the library inline.
     inline_headers: BTreeSet<String>,
     prototypes: String,

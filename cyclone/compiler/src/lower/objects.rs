@@ -1,9 +1,11 @@
 //! Values in braces, constructors, and allocation.
 
+use super::Lower;
 use super::function::Body;
 use super::shapes::{C, Shape};
+use crate::elements::{self, Steps};
 use crate::source::Span;
-use crate::tree::{Allocation, Comprehension, Expr, ExprKind, Init, InitList};
+use crate::tree::{Allocation, Comprehension, Expr, ExprKind, Field, Init, InitList};
 use crate::types::{Alias, DatatypeId, Ty, TyKind};
 use std::fmt::Write;
 
@@ -32,6 +34,7 @@ impl<'p> Body<'_, 'p> {
     }
 
     fn list(&mut self, list: &'p InitList) {
+        self.refuse_package(list);
         let is_array = matches!(self.lower.program.types.get(list.ty), TyKind::Array(_));
         self.push("{");
         for (position, (index, init)) in list.entries.iter().enumerate() {
@@ -128,7 +131,22 @@ impl<'p> Body<'_, 'p> {
         }
     }
 
+    /// Code that opens packages handles the values of all types in them as words.
+    fn refuse_package(&mut self, list: &InitList) {
+        let program = self.lower.program;
+        let TyKind::Aggregate(id, _) = program.types.get(list.ty) else { return };
+        let Some(body) = &program.declarations.aggregate(*id).body else { return };
+        for (&bound, &ty) in body.existentials.iter().zip(&list.existentials) {
+            let steps = |_: &Lower| {
+                let of = |field: &Field| elements::of_member(&program.types, &program.declarations, field.ty, bound);
+                body.fields.iter().map(of).max().unwrap_or(Steps::No)
+            };
+            self.lower.refuse_steps(ty, steps, list.span, "in a package that is opened for all types");
+        }
+    }
+
     fn initialise_list(&mut self, target: &str, list: &'p InitList) {
+        self.refuse_package(list);
         if self.full_count(list.ty) != Some(list.entries.len() as u64) {
             put!(self.out, " __builtin_memset(&", target, ", 0, sizeof(", target, "));");
         }

@@ -497,13 +497,15 @@ impl<'p> Body<'_, 'p> {
     }
 
     pub fn swap(&mut self, left: &'p Expr, right: &'p Expr) {
-        let c = self.shape_of(left);
+        let (c, other) = (self.shape_of(left), self.shape_of(right));
         let word = self.lower.shapes.make(Shape::Word);
-        let pointer = self.lower.shapes.pointer(c);
-        let size = self.lower.cast(c);
+        let (pointer, other_pointer) = (self.lower.shapes.pointer(c), self.lower.shapes.pointer(other));
+        // Of an integer that lies in a word, only its own bytes: the others are zero.
+        let narrower = if self.lower.carried(other) == other { c } else { other };
+        let size = self.lower.cast(narrower);
         self.push("({ ");
         let first = self.temporary(word, |body| body.converted(pointer, word, |body| body.address_of(left)));
-        let second = self.temporary(word, |body| body.converted(pointer, word, |body| body.address_of(right)));
+        let second = self.temporary(word, |body| body.converted(other_pointer, word, |body| body.address_of(right)));
         let _ = write!(self.out, "_cyc_swap({first}, {second}, sizeof({size})); }})");
     }
 }

@@ -9,8 +9,9 @@
 
 use super::Lower;
 use crate::ast::{FloatSize, IntSize};
+use crate::elements::{self, Steps};
 use crate::hash::HashMap;
-use crate::tree::Field;
+use crate::tree::{Field, Linkage};
 use crate::types::{AggregateId, DatatypeId, Function, Kind, Signedness, Ty, TyKind, TyVar};
 use std::rc::Rc;
 
@@ -29,6 +30,9 @@ pub enum Shape {
     Bool,
     /// An integer or enumeration.
     Int(Signedness, IntSize),
+    /// An integer of four bytes or a truth value on its way through a pointer to a function, and out of any function of Cyclone: in
+    /// the lower half of a word whose upper half is zero, because generic code at the other end may handle it as a word.
+    Carried,
     /// A floating number.
     Float(FloatSize),
     /// A complex number.
@@ -112,6 +116,11 @@ impl Shapes {
         &self.shapes[c.0 as usize]
     }
 
+    /// Puts other numbers of shapes by types in the place of those here, which come back.
+    pub fn exchange(&mut self, of_types: Vec<Option<C>>) -> Vec<Option<C>> {
+        std::mem::replace(&mut self.of_types, of_types)
+    }
+
     /// A pointer to `to`; one to `void` is a word.
     pub fn pointer(&mut self, to: C) -> C {
         if *self.get(to) == Shape::Void {
@@ -181,6 +190,7 @@ impl Lower<'_> {
             TyKind::Datatype(id, _) if self.program.declarations.datatype(*id).is_extensible => Shape::Extensible,
             TyKind::Datatype(..) => Shape::Datatype,
             TyKind::Constructor(id, index, _) => Shape::Constructor(*id, *index),
+            TyKind::Var(var) if self.is_int_here(*var) => Shape::Int(Signedness::Signed, IntSize::Int),
             _ => Shape::Word,
         };
         self.shapes.make(shape)
@@ -190,6 +200,7 @@ impl Lower<'_> {
         let program = self.program;
         let types = &program.types;
         let aggregate = program.declarations.aggregate(id);
+        self.refuse_arrays_of_words(id, args);
         let holds = |param: TyVar| {
             let is_it = |ty: Ty| matches!(types.get(ty), TyKind::Var(var) if *var == param);
             types.var(param).kind != Kind::Boxed
@@ -209,6 +220,21 @@ impl Lower<'_> {
         Shape::Instance(id, shapes.collect())
     }
 
+    /// An array of a type parameter in a structure holds words.
+    fn refuse_arrays_of_words(&mut self, id: AggregateId, args: &[Ty]) {
+        let program = self.program;
+        let aggregate = program.declarations.aggregate(id);
+        for (&param, &arg) in aggregate.params.iter().zip(args) {
+            let mut fields = aggregate.body.iter().flat_map(|body| &body.fields);
+            let holds_words = |field: &Field| {
+                elements::of_member(&program.types, &program.declarations, field.ty, param) == Steps::Words
+            };
+            if self.is_int_wide(arg) && fields.any(holds_words) {
+                self.refuse(aggregate.span, "in this structure, which has an array of words");
+            }
+        }
+    }
+
     /// How a component of a tuple looks in memory.
     fn component(&mut self, ty: Ty) -> C {
         match self.program.types.kind(ty) {
@@ -217,13 +243,43 @@ impl Lower<'_> {
         }
     }
 
-    /// A function's shape; typed variable arguments arrive as one more parameter.
+    /// The shape of a function that a pointer leads to; typed variable arguments arrive as one more parameter.
     pub fn function_shape(&mut self, function: &Function) -> Shape {
-        let mut params: Vec<C> = function.params.iter().map(|param| self.shape(param.ty)).collect();
+        let params: Vec<C> = function.params.iter().map(|param| self.shape(param.ty)).collect();
+        let params = params.into_iter().map(|param| self.carried(param)).collect();
+        let result = self.carried_result(function);
+        self.with_varargs(function, params, result)
+    }
+
+    /// The shape of a function that is defined or named: its parameters have the shapes of their types.
+    pub fn named_function_shape(&mut self, function: &Function, linkage: Linkage) -> Shape {
+        let params = function.params.iter().map(|param| self.shape(param.ty)).collect();
+        let result = match linkage {
+            Linkage::C => self.shape(function.result),
+            _ => self.carried_result(function),
+        };
+        self.with_varargs(function, params, result)
+    }
+
+    fn with_varargs(&mut self, function: &Function, mut params: Vec<C>, result: C) -> Shape {
         if function.varargs.is_some() {
             params.push(self.shapes.make(Shape::Fat));
         }
-        Shape::Function { params, result: self.shape(function.result), is_variadic: function.c_varargs }
+        Shape::Function { params, result, is_variadic: function.c_varargs }
+    }
+
+    /// The shape of what a function of Cyclone returns.
+    pub fn carried_result(&mut self, function: &Function) -> C {
+        let result = self.shape(function.result);
+        self.carried(result)
+    }
+
+    /// How a value goes where it may come out as a word.
+    pub fn carried(&mut self, c: C) -> C {
+        match self.shapes.get(c) {
+            Shape::Int(_, IntSize::Int) | Shape::Bool => self.shapes.make(Shape::Carried),
+            _ => c,
+        }
     }
 
     /// A C function's shape, with the `const` of what its parameters and result point to.
@@ -325,6 +381,7 @@ impl Lower<'_> {
             Shape::Void => "void",
             Shape::Word => "void *",
             Shape::Bool => "_Bool",
+            Shape::Carried => "_cyc_carried",
             Shape::Int(sign, size) => integer(sign, size),
             Shape::Float(size) => float(size),
             Shape::Complex(size) => return text!("_Complex ", float(size)),

@@ -114,6 +114,15 @@ impl Types {
         }
     }
 
+    /// The same if it is one in all copies of generic code: see `crate::elements`.
+    pub fn fixed_layout(&self, ty: Ty) -> Option<Layout> {
+        let mut inner = ty;
+        while let TyKind::Array(array) = self.get(inner) {
+            inner = array.element;
+        }
+        if matches!(self.get(inner), TyKind::Var(_)) { None } else { self.layout(ty) }
+    }
+
     /// Notes the layout of an aggregate once its members are known. It does not depend on the aggregate's arguments.
     pub fn set_layout(&mut self, id: AggregateId, layout: Layout) {
         self.layouts.insert(id, layout);

@@ -716,6 +716,23 @@ impl Types {
         }
     }
 
+    /// The type parameters that occur in a function's type, in the order in which they do.
+    pub fn type_params_in_order(&self, function: &Function) -> Vec<TyVar> {
+        let mut order = Vec::with_capacity(function.type_params.len());
+        let used = function.params.iter().map(|param| param.ty).chain([function.result]);
+        for ty in used.chain(function.varargs.as_ref().map(|varargs| varargs.ty)) {
+            self.add_variables(ty, &function.type_params, &mut order);
+        }
+        order
+    }
+
+    fn add_variables(&self, ty: Ty, among: &[TyVar], out: &mut Vec<TyVar>) {
+        match self.get(ty) {
+            TyKind::Var(var) if among.contains(var) && !out.contains(var) => out.push(*var),
+            kind => children(kind).for_each(|child| self.add_variables(child, among, out)),
+        }
+    }
+
     /// The kind of a term. Aggregates and datatypes are [`Kind::Memory`]; abstract ones are the checker's business.
     pub fn kind(&self, ty: Ty) -> Kind {
         match self.get(ty) {

@@ -163,7 +163,7 @@ fn at(program: &Program, offset: u32) -> Option<Found<'_>> {
         }
         walk::expressions(function, &mut |expr| {
             let length = expr.span.end - expr.span.start;
-            let is_plain = !matches!(expr.kind, ExprKind::Coerce(..));
+            let is_plain = !matches!(expr.kind, ExprKind::Coerce(..) | ExprKind::Instantiate(..));
             if holds(expr.span) && is_plain && found.as_ref().is_none_or(|(shortest, _)| length < *shortest) {
                 found = Some((length, Found::Expr(function, expr)));
             }

@@ -288,6 +288,7 @@ impl Prover<'_> {
             | ExprKind::Address(inner)
             | ExprKind::TagCheck(inner, _)
             | ExprKind::Coerce(_, inner)
+            | ExprKind::Instantiate(inner, _)
             | ExprKind::Numelts(inner)
             | ExprKind::TagOf(inner)
             | ExprKind::InferredAlias { value: inner, .. } => self.expression(inner),
