@@ -274,7 +274,7 @@ impl Checker<'_> {
         let TyKind::Function(function) = self.types.get(parts.target).clone() else {
             return self.not_callable(&pointer, &[]);
         };
-        let level = self.level();
+        let level = self.level() + u32::from(self.names_callback);
         let count = if given.is_empty() { function.type_params.len() } else { given.len() };
         let (now, later) = function.type_params.split_at(count.min(function.type_params.len()));
         let later = later.to_vec();
@@ -312,7 +312,10 @@ impl Checker<'_> {
         for (argument, param) in arguments.iter().zip(&function.params) {
             let lendable = lending == Lending::Tried && self.lends_for(param.ty);
             if !lendable {
+                // A function by its name is instantiated with the call: it may be given what is lent.
+                self.names_callback = matches!(argument.kind, ast::ExprKind::Name(_));
                 let value = self.argument(argument, param.ty);
+                self.names_callback = false;
                 result.values.push(value);
                 continue;
             }

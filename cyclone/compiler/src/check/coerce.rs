@@ -417,6 +417,7 @@ impl Checker<'_> {
         let before = self.types.snapshot();
         let holds = match (self.types.get(from).clone(), self.types.get(to).clone()) {
             (TyKind::Pointer(a), TyKind::Pointer(b)) => self.pointer_subtype(&a, &b, depth - 1),
+            (TyKind::Pointer(a), TyKind::Evar(_)) => self.lent_as_unknown(&a, to),
             (TyKind::Function(a), TyKind::Function(b)) => self.function_subtype(&a, &b, depth - 1),
             (TyKind::Enum(_), TyKind::Enum(_)) => false,
             (TyKind::RegionHandle(a), TyKind::RegionHandle(b)) => self.handle_fits(a, b),

@@ -133,6 +133,7 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
         extents: HashMap::default(),
         assumed: Vec::new(),
         lent: None,
+        names_callback: false,
         tail: None,
         words: Vec::new(),
         requirements: HashMap::default(),
@@ -204,6 +205,8 @@ pub struct Checker<'a> {
     assumed: Vec<(Ty, Ty)>,
     /// The region of the alias that is being made: owned pointers that can only be looked at belong to it too.
     lent: Option<TyVar>,
+    /// What is being checked is the name of a call's argument.
+    names_callback: bool,
     /// The value that the block being checked ends with, in a statement expression.
     tail: Option<statements::Tail>,
 }

@@ -40,13 +40,24 @@ impl Checker<'_> {
     /// Whether an owned pointer into the heap, below an alias, is wanted as one into the alias's region. It is asked for only where the pointer itself
     /// is constant: nothing can be stored in its place, which gets its owner back when the alias ends.
     pub(super) fn lent_below(&mut self, have: &Pointer, want: &Pointer) -> bool {
-        let Some(region) = self.lent else { return false };
+        let Some((region, aqual)) = self.lends_below(have) else { return false };
+        self.try_unify(want.aqual, aqual).is_ok() && self.try_unify(want.region, region).is_ok()
+    }
+
+    /// The same where nothing is known of what is wanted: it becomes the alias.
+    pub(super) fn lent_as_unknown(&mut self, have: &Pointer, want: Ty) -> bool {
+        let Some((region, aqual)) = self.lends_below(have) else { return false };
+        let alias = self.pointer_type(Pointer { region, aqual, ..have.clone() });
+        self.try_unify(want, alias).is_ok()
+    }
+
+    /// The region and qualifier of an owned pointer below an alias.
+    fn lends_below(&mut self, have: &Pointer) -> Option<(Ty, Ty)> {
+        let region = self.lent?;
         let owned = !matches!(self.types.get(have.aqual), TyKind::Evar(_))
             && self.types.alias_bound(have.aqual) != Alias::Aliasable
             && matches!(self.types.get(have.region), TyKind::Heap);
-        let aliasable = self.make(TyKind::Aqual(Alias::Aliasable));
-        let region = self.make(TyKind::Var(region));
-        owned && self.try_unify(want.aqual, aliasable).is_ok() && self.try_unify(want.region, region).is_ok()
+        owned.then(|| (self.make(TyKind::Var(region)), self.make(TyKind::Aqual(Alias::Aliasable))))
     }
 
     /// A value is copied out of its place: reports if that would make a second owner.
