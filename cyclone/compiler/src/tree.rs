@@ -573,7 +573,7 @@ pub enum ExprKind {
     /// A conversion, explicit or not.
     Coerce(Coercion, Box<Expr>),
     /// A pointer to a generic function, used with these types in the place of its type parameters.
-    Instantiate(Box<Expr>, Vec<Ty>),
+    Instantiate(Box<Expr>, ThinVec<Ty>),
     /// `(T){..}`, `S{..}`, `$(..)`, a constructor's structure: a value in braces.
     Aggregate(Box<Init>),
     /// A datatype's constructor, as a value of type `datatype T.C` (what `new` allocates and `&` takes the address of).
