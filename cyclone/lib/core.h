@@ -28,6 +28,10 @@ typedef int bool;
 #define true (1)
 #endif
 
+#if __CYCLONE_COMPAT__ == 8
+#include <bits/process.h>
+#endif
+
 namespace Core {
 
 // The one value that the size of `a has. Where a function's last parameter is this, a call may leave it out.

@@ -9,7 +9,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::tree::{Constructor, Datatype, Enum};
 use crate::types::unify::unify;
-use crate::types::{Alias, DatatypeId, EnumId, Member, Substitution, Ty, TyKind, TyVar};
+use crate::types::{Alias, DatatypeId, EnumId, Kind, Member, Substitution, Ty, TyKind, TyVar};
 use std::rc::Rc;
 
 impl Checker<'_> {
@@ -159,6 +159,9 @@ impl Checker<'_> {
             self.declarations.datatypes[id.0 as usize].is_complete = !is_extensible;
         }
         self.settle(&params, AnyKind::Stays);
+        for &param in &params {
+            self.refuse_owning_parameter(param);
+        }
         for at in 0..self.declarations.datatype(id).constructors.len() {
             for of in 0..self.declarations.datatype(id).constructors[at].params.len() {
                 let ty = self.declarations.datatype(id).constructors[at].params[of].ty;
@@ -169,6 +172,21 @@ impl Checker<'_> {
         self.pop_scope();
         self.take_back(aside);
         id
+    }
+
+    /// In 0.8 no parameter of a datatype says that pointers may be unique: values of datatypes are copied.
+    fn refuse_owning_parameter(&mut self, param: TyVar) {
+        let info = self.types.var(param);
+        let owning = match info.alias {
+            Alias::Unique => true,
+            Alias::Restricted => info.kind == Kind::Effect,
+            _ => false,
+        };
+        if owning && self.is_old() {
+            let (name, span) = (info.name, info.span);
+            let message = format!("the kind of `{name}` lets pointers in a datatype be unique");
+            self.error(Code::WrongKind, span, message);
+        }
     }
 
     fn new_datatype(&mut self, datatype: &ast::Datatype, span: Span) -> DatatypeId {

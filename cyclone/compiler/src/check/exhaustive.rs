@@ -5,9 +5,9 @@
 //! takes each constructor that occurs in that column, and what none of them is. A row that is first where nothing is left to
 //! test is reached; where no row is left, the tests on the way describe a value that is not covered.
 //!
-//! A guard may always fail. Numbers and enumerations have more values than can be listed, characters have 256.
+//! A guard may always fail. Numbers have more values than can be listed, characters have 256; for enumerations see [`Enumerations`].
 
-use crate::hash::HashMap;
+use crate::hash::{HashMap, HashSet};
 use crate::tree::{Clause, Declarations, Pattern, PatternKind};
 use crate::types::{DatatypeId, Ty, TyKind, Types};
 use std::rc::Rc;
@@ -21,24 +21,29 @@ pub struct Gaps {
     pub redundant: Option<usize>,
 }
 
+/// Which values an enumeration has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Enumerations {
+    /// Those of its underlying type, as in C.
+    Open,
+    /// Those that have names.
+    Named,
+}
+
 /// Judges the clauses of a `switch` or `catch`.
-pub fn judge(types: &Types, declarations: &Declarations, clauses: &[Clause]) -> Gaps {
+pub fn judge(types: &Types, declarations: &Declarations, clauses: &[Clause], enumerations: Enumerations) -> Gaps {
     let rows = clauses.iter().enumerate().map(|(clause, row)| (&row.pattern, clause, row.guard.is_some()));
-    judge_rows(types, declarations, rows, clauses.len())
+    let matrix = Matrix::new(types, declarations, clauses.len(), enumerations);
+    judge_rows(matrix, rows)
 }
 
 /// A value that a single pattern does not match, if there is one.
 pub fn missing_case(types: &Types, declarations: &Declarations, pattern: &Pattern) -> Option<String> {
-    judge_rows(types, declarations, std::iter::once((pattern, 0, false)), 1).missing
+    let matrix = Matrix::new(types, declarations, 1, Enumerations::Open);
+    judge_rows(matrix, std::iter::once((pattern, 0, false))).missing
 }
 
-fn judge_rows<'a>(
-    types: &Types,
-    declarations: &Declarations,
-    clauses: impl Iterator<Item = (&'a Pattern, usize, bool)>,
-    len: usize,
-) -> Gaps {
-    let mut matrix = Matrix { types, declarations, reached: vec![false; len], missing: None, steps: 0 };
+fn judge_rows<'a>(mut matrix: Matrix, clauses: impl Iterator<Item = (&'a Pattern, usize, bool)>) -> Gaps {
     let rows = clauses
         .map(|(pattern, clause, guarded)| Row { parts: vec![matrix.simple(pattern)], clause, guarded })
         .collect();
@@ -105,12 +110,17 @@ enum Known {
 struct Matrix<'a> {
     types: &'a Types,
     declarations: &'a Declarations,
+    enumerations: Enumerations,
     reached: Vec<bool>,
     missing: Option<String>,
     steps: u32,
 }
 
-impl Matrix<'_> {
+impl<'a> Matrix<'a> {
+    fn new(types: &'a Types, declarations: &'a Declarations, clauses: usize, enumerations: Enumerations) -> Matrix<'a> {
+        Matrix { types, declarations, enumerations, reached: vec![false; clauses], missing: None, steps: 0 }
+    }
+
     fn simple(&self, pattern: &Pattern) -> Simple {
         let ty = pattern.ty;
         let test = |head, span, parts| Simple::Test(Rc::new(Test { head, ty, span, parts }));
@@ -119,10 +129,7 @@ impl Matrix<'_> {
             PatternKind::Bind(_, inner) | PatternKind::Reference(_, inner) => {
                 inner.as_ref().map_or(Simple::Any, |inner| self.simple(inner))
             }
-            PatternKind::Int(value) => {
-                let is_char = matches!(self.types.get(ty), TyKind::Int(_, crate::ast::IntSize::Char));
-                test(Head::Int(*value), is_char.then_some(256), Vec::new())
-            }
+            PatternKind::Int(value) => test(Head::Int(*value), self.numbers(ty), Vec::new()),
             PatternKind::Float(text) => test(Head::Float(*text), None, Vec::new()),
             PatternKind::Null => test(Head::Null, Some(2), Vec::new()),
             PatternKind::Value(value) => test(Head::Value(&raw const **value as usize), None, Vec::new()),
@@ -157,6 +164,18 @@ impl Matrix<'_> {
                 let len = datatype.constructors.get(*index as usize).map_or(0, |constructor| constructor.params.len());
                 test(Head::Constructor(*id, *index), span, self.spread(parts, len))
             }
+        }
+    }
+
+    /// How many numbers a type has, if they can be listed.
+    fn numbers(&self, ty: Ty) -> Option<usize> {
+        match *self.types.get(ty) {
+            TyKind::Int(_, crate::ast::IntSize::Char) => Some(256),
+            TyKind::Enum(id) if self.enumerations == Enumerations::Named => {
+                let values = self.declarations.enumeration(id).values.as_ref()?;
+                Some(values.iter().map(|(_, value)| value).collect::<HashSet<_>>().len())
+            }
+            _ => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Statements with patterns: `switch`, `try .. catch`, `let`, `fallthru`.
 
 use super::coerce::wrap;
+use super::exhaustive::Enumerations;
 use super::names::Value;
 use super::patterns::Bindings;
 use super::{Checker, ast, exhaustive};
@@ -31,13 +32,27 @@ impl Checker<'_> {
         let is_unique = ownership::is_unique_path(&self.types, &value);
         let (clauses, is_wrong) = self.clauses(clauses, value.ty, is_unique);
         if !is_wrong && !matches!(value.kind, ExprKind::Error) {
-            let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses);
-            if let Some(missing) = gaps.missing {
-                self.error(Code::NotExhaustive, span, format!("no case covers `{missing}`"));
+            let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses, Enumerations::Open);
+            if let Some(missing) = &gaps.missing {
+                self.not_exhaustive(missing, &clauses, span);
             }
             self.report_redundant(gaps.redundant, &clauses);
         }
         StmtKind::Switch(Switch { value, clauses })
+    }
+
+    /// In 0.8 an enumeration has no values but those with names: any other throws.
+    fn not_exhaustive(&mut self, missing: &str, clauses: &[Clause], span: Span) {
+        let names_all = self.is_old() && {
+            let gaps = exhaustive::judge(&self.types, &self.declarations, clauses, Enumerations::Named);
+            gaps.missing.is_none()
+        };
+        let message = format!("no case covers `{missing}`");
+        if names_all {
+            self.warn(Code::NotExhaustive, span, format!("{message}; `Match_Exception` is thrown then"));
+        } else {
+            self.error(Code::NotExhaustive, span, message);
+        }
     }
 
     /// `try .. catch`.
@@ -55,7 +70,7 @@ impl Checker<'_> {
             }
         }
         if !is_wrong {
-            let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses);
+            let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses, Enumerations::Open);
             self.report_redundant(gaps.redundant, &clauses);
         }
         StmtKind::Try(Box::new(body), clauses)
