@@ -6,12 +6,12 @@
 //! representation, and only what is `const` may be forgotten ([`Checker::subtype`]).
 
 use super::Checker;
-use crate::ast::{IntSize, Quals};
+use crate::ast::IntSize;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::tree::{Check, Checks, Coercion, Expr, ExprKind, Wide};
 use crate::types::unify::Mismatch;
-use crate::types::{AggregateId, Alias, Function, Kind, Pointer, Substitution, Ty, TyKind};
+use crate::types::{Alias, Function, Kind, Pointer, Substitution, Ty, TyKind};
 
 /// How deep subtyping looks into members of members.
 const DEPTH: u32 = 16;
@@ -295,97 +295,11 @@ impl Checker<'_> {
     }
 
     /// Integers of the same width.
-    fn same_bits(&self, a: Ty, b: Ty) -> bool {
+    pub(super) fn same_bits(&self, a: Ty, b: Ty) -> bool {
         match (self.types.get(a), self.types.get(b)) {
             (TyKind::Int(_, a), TyKind::Int(_, b)) => super::numbers::int_bits(*a) == super::numbers::int_bits(*b),
             _ => false,
         }
-    }
-
-    /// Whether the members that `to` points to are the first ones of what `from` points to.
-    fn prefix_fits(&mut self, from: &Pointer, to: &Pointer, depth: u32) -> bool {
-        if depth == 0 {
-            return false;
-        }
-        if matches!(self.types.get(to.target), TyKind::Datatype(..)) {
-            return self.constructor_fits(from.target, to.target);
-        }
-        // A structure that leads to itself fits if all else in it does.
-        let pair = (self.types.resolve(from.target), self.types.resolve(to.target));
-        if self.assumed.contains(&pair) {
-            return true;
-        }
-        self.assumed.push(pair);
-        let fits = self.members_fit(from, to, depth);
-        self.assumed.pop();
-        fits
-    }
-
-    fn members_fit(&mut self, from: &Pointer, to: &Pointer, depth: u32) -> bool {
-        let (mut have, mut want) = (Vec::new(), Vec::new());
-        self.flatten(from.target, from.quals, depth, &mut have);
-        self.flatten(to.target, to.quals, depth, &mut want);
-        if have.len() < want.len() || want.len() == 1 && have.len() == 1 && want[0].0 == to.target && !to.quals.is_const
-        {
-            return false;
-        }
-        want.into_iter().zip(have).all(|((want, want_quals), (have, have_quals))| {
-            if have_quals.is_const && !want_quals.is_const {
-                return false;
-            }
-            self.try_unify(have, want).is_ok()
-                || self.same_bits(have, want)
-                || self.constructor_fits(have, want)
-                || want_quals.is_const && self.subtype_below(have, want, depth - 1)
-        })
-    }
-
-    /// Whether `have` is a constructor of datatype `want`, whose size nobody knows: only what points to it can tell.
-    pub(super) fn constructor_fits(&mut self, have: Ty, want: Ty) -> bool {
-        match (self.types.get(have).clone(), self.types.get(want).clone()) {
-            (TyKind::Constructor(a, _, left), TyKind::Datatype(b, right)) => {
-                a == b && left.iter().zip(&right).all(|(&a, &b)| self.try_unify(a, b).is_ok())
-            }
-            _ => false,
-        }
-    }
-
-    /// The members of structures and tuples, one after the other; the first one opened as well. `void` has none.
-    fn flatten(&mut self, ty: Ty, quals: Quals, depth: u32, out: &mut Vec<(Ty, Quals)>) {
-        match self.types.get(ty) {
-            TyKind::Void => {}
-            TyKind::Tuple(members) => {
-                for (index, member) in members.clone().into_iter().enumerate() {
-                    let quals = both(quals, member.quals);
-                    match index {
-                        0 if depth > 0 => self.flatten(member.ty, quals, depth - 1, out),
-                        _ => out.push((member.ty, quals)),
-                    }
-                }
-            }
-            TyKind::Aggregate(id, _) => match (*id, self.plain_members(*id)) {
-                (id, Some(count)) => {
-                    for index in 0..count {
-                        let (ty, own) = self.member_type(ty, index);
-                        let is_own = quals == Quals::default() || self.agrees_exactly(id, index);
-                        let quals = if is_own { own } else { both(quals, own) };
-                        match index {
-                            0 if depth > 0 => self.flatten(ty, quals, depth - 1, out),
-                            _ => out.push((ty, quals)),
-                        }
-                    }
-                }
-                (_, None) => out.push((ty, quals)),
-            },
-            _ => out.push((ty, quals)),
-        }
-    }
-
-    /// How many members a structure has that is known and binds no types.
-    fn plain_members(&self, id: AggregateId) -> Option<usize> {
-        let aggregate = self.declarations.aggregate(id);
-        let body = aggregate.body.as_ref()?;
-        (!aggregate.is_union && body.existentials.is_empty()).then_some(body.fields.len())
     }
 
     /// Whether a pointer qualified by `from` may become one qualified by `to`: the pointer itself is consumed by it.
@@ -407,7 +321,7 @@ impl Checker<'_> {
         self.subtype_below(from, to, DEPTH)
     }
 
-    fn subtype_below(&mut self, from: Ty, to: Ty, depth: u32) -> bool {
+    pub(super) fn subtype_below(&mut self, from: Ty, to: Ty, depth: u32) -> bool {
         if self.try_unify(from, to).is_ok() {
             return true;
         }
@@ -586,13 +500,5 @@ pub fn is_zero(value: &Expr) -> bool {
         ExprKind::Int(Wide(0)) => true,
         ExprKind::Coerce(Coercion::Number, inner) => is_zero(inner),
         _ => false,
-    }
-}
-
-fn both(a: Quals, b: Quals) -> Quals {
-    Quals {
-        is_const: a.is_const || b.is_const,
-        is_volatile: a.is_volatile || b.is_volatile,
-        is_restrict: a.is_restrict || b.is_restrict,
     }
 }

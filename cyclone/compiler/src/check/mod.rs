@@ -26,6 +26,7 @@
 //! | [`calls`], [`varargs`], [`formats`] | calls: instantiation, inferred aliases; variable arguments; format strings |
 //! | `sizes` | sizes of types, and those that a call leaves out |
 //! | [`coerce`] | may a value of this type stand where that type is wanted, and by which conversion |
+//! | `prefixes` | may a pointer to this lead to that: members and where they lie |
 //! | [`init`], [`comprehensions`], [`allocate`] | initialisers; `new`, `malloc` |
 //! | [`statements`] | statements but those with patterns |
 //! | [`patterns`] | patterns |
@@ -80,6 +81,7 @@ mod overrides;
 pub mod owning;
 pub mod patterns;
 mod places;
+mod prefixes;
 pub mod regions;
 mod sizes;
 pub mod statements;

@@ -101,10 +101,8 @@ impl Types {
                 Some(Layout { size: element.size.checked_mul(len)?, align: element.align })
             }
             TyKind::Tuple(members) => {
-                // What fits a word is a word in a tuple: polymorphic functions see it as one.
-                let part = |ty: Ty| if self.kind(ty) == Kind::Boxed { Some(WORD) } else { self.layout(ty) };
-                let parts: Option<Vec<Part>> =
-                    members.iter().map(|member| Some(Part { layout: part(member.ty)?, width: None })).collect();
+                let part = |ty: Ty| Some(Part { layout: self.component_layout(ty)?, width: None });
+                let parts: Option<Vec<Part>> = members.iter().map(|member| part(member.ty)).collect();
                 Some(struct_layout(&parts?)?.0)
             }
             TyKind::Aggregate(id, _) => self.layouts.get(id).copied(),
@@ -112,6 +110,11 @@ impl Types {
             TyKind::Var(_) | TyKind::Evar(_) if self.kind(ty) == Kind::Boxed => Some(WORD),
             _ => None,
         }
+    }
+
+    /// The layout of a component of a tuple: what fits a word is a word there, because polymorphic functions see it as one.
+    pub fn component_layout(&self, ty: Ty) -> Option<Layout> {
+        if self.kind(ty) == Kind::Boxed { Some(WORD) } else { self.layout(ty) }
     }
 
     /// The same if it is one in all copies of generic code: see `crate::elements`.
