@@ -56,10 +56,13 @@ extern bool exists(bool pred(`a), view_t<`a> x);
 extern bool memq(view_t<`a> l, `a x);
 extern bool mem(int compare(`a,`a), view_t<`a> l, `a x);
 
-// New lists: of a function's results, which may be owned; of the elements that satisfy a predicate.
+// New lists: of a function's results, which may be owned; of the elements that satisfy a predicate; the other way round; of
+// the elements of two lists.
 extern list_t<`b,`H> map(`b::B\T f(`a), view_t<`a> x);
 extern list_t<`b,`H> map_c(`b::B\T f(`c,`a), `c env, view_t<`a> x);
 extern list_t<`a,`H> filter(bool f(`a), view_t<`a> x);
+extern list_t<`a,`H> rev(view_t<`a> x);
+extern list_t<`a,`H> append(view_t<`a> x, view_t<`a> y);
 
 // The same cells in another order; the cells of x and then those of y; those of two sorted lists, or one.
 extern any_t<`a,`r,`q> imp_rev(any_t<`a::B\T,`r,`q\T> x) __attribute__((consume(1)));

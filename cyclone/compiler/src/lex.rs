@@ -47,6 +47,11 @@ macro_rules! tokens {
                 matches!(self, $(Tok::$cyc)|*)
             }
 
+            /// The keywords.
+            pub fn words() -> impl Iterator<Item = &'static str> {
+                Tok::KEYWORDS.iter().map(|(word, _)| *word).filter(|word| !word.starts_with('_'))
+            }
+
             const KEYWORDS: &[(&str, Tok)] = &[
                 $(($text, Tok::$word), $(($alias, Tok::$word),)*)*
                 $(($cyctext, Tok::$cyc), $(($cycalias, Tok::$cyc),)*)*

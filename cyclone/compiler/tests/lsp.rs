@@ -165,3 +165,63 @@ fn types_and_declarations_are_shown() {
     assert!(editor.at("textDocument/definition", &uri, 4, 0).is_null());
     editor.stop();
 }
+
+#[test]
+fn names_of_types_are_shown_and_found() {
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    std::fs::write(
+        directory.path().join("shape.h"),
+        "namespace Shape {\nstruct Point { int x; int y; };\ntypedef struct Point @point_t;\n}\n",
+    )
+    .unwrap();
+    let uri = uri(directory.path(), "a.cyc");
+    let mut editor = Editor::start(&[]);
+    let text = "#include \"shape.h\"\nenum Turn { Left, Right };\ndatatype Move { Go(int), Stay };\nusing Shape;\nint f(point_t p, enum Turn t) {\n  struct Shape::Point q = *p;\n  datatype Move @m = new Go(q.x);\n  return (enum Turn)q.y == t && m != NULL;\n}\n";
+    assert!(editor.open(&uri, text).iter().all(|found| found["severity"] != 1));
+    let value = |answer: &Value| answer["contents"]["value"].as_str().unwrap_or_default().to_owned();
+    let hover = |editor: &mut Editor, line, character| value(&editor.at("textDocument/hover", &uri, line, character));
+    assert_eq!(hover(&mut editor, 4, 8), "typedef struct Point @point_t;");
+    assert_eq!(hover(&mut editor, 4, 24), "enum Turn { Left, Right }");
+    assert_eq!(hover(&mut editor, 5, 18), "struct Point { int x; int y; }");
+    assert_eq!(hover(&mut editor, 6, 12), "datatype Move { Go(int), Stay }");
+    assert_eq!(hover(&mut editor, 7, 16), "enum Turn { Left, Right }");
+    assert_eq!(hover(&mut editor, 7, 20), "q: struct Shape::Point");
+    let place = editor.at("textDocument/definition", &uri, 4, 8);
+    assert!(place["uri"].as_str().unwrap_or_default().ends_with("/shape.h"), "{place}");
+    assert_eq!(place["range"]["start"], json!({"line": 2, "character": 22}));
+    let place = editor.at("textDocument/definition", &uri, 6, 12);
+    assert_eq!((&place["uri"], &place["range"]["start"]), (&json!(uri), &json!({"line": 2, "character": 9})));
+    editor.stop();
+}
+
+#[test]
+fn members_and_names_are_offered_while_the_text_is_not_whole() {
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    let uri = uri(directory.path(), "a.cyc");
+    let mut editor = Editor::start(&[]);
+    let offered = |editor: &mut Editor, text: &str| {
+        // The cursor is where the bar is.
+        let before = text.split('|').next().unwrap_or_default();
+        let (line, column) = (before.matches('\n').count(), before.rsplit('\n').next().unwrap_or_default().len());
+        editor.open(&uri, &text.replace('|', ""));
+        let answer = editor.at("textDocument/completion", &uri, line as u32, column as u32);
+        let items = answer.as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["label"].as_str().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    let head = "#include <list.h>\nstruct Pair { int first; struct Pair *second; };\nint total;\n";
+    let with = |body: &str| format!("{head}int f(struct Pair @p, $(int,char) t) {{\n  int tens = 1;\n  {body}\n}}\n");
+    assert_eq!(offered(&mut editor, &with("return p->|")), ["first", "second"]);
+    assert_eq!(offered(&mut editor, &with("return tens + p->second->f| + 2;")), ["first"]);
+    assert_eq!(offered(&mut editor, &with("if (t.|) return 1;")), ["0", "1"]);
+    assert_eq!(offered(&mut editor, &with("return List::fold_l|")), ["fold_left", "fold_left_c"]);
+    assert_eq!(
+        offered(&mut editor, &with("return t|")),
+        ["t", "tag_t", "tagcheck", "tagof", "tens", "throw", "total", "try", "typedef", "typeof"]
+    );
+    assert_eq!(offered(&mut editor, &with("struct Pa|")), ["Pair"]);
+    assert_eq!(offered(&mut editor, &with("Lis|")), ["List"]);
+    let using = with("list_|").replace("int total", "using List;\nint total");
+    assert_eq!(offered(&mut editor, &using), ["list_cmp", "list_prefix", "list_t"]);
+    assert!(offered(&mut editor, &with("tens.|")).is_empty());
+    editor.stop();
+}

@@ -1,5 +1,7 @@
 //! What the compiler's phases say of one file that is being edited.
 
+use super::completion::Offer;
+use super::declared::{Declared, word_at};
 use super::places;
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::driver::options::Options;
@@ -8,14 +10,26 @@ use crate::driver::{Unit, parse_text};
 use crate::flow::walk;
 use crate::original::Originals;
 use crate::source::{Source, Span};
-use crate::tree::{Expr, ExprKind, Function, LocalId, Program};
-use crate::types::{TyKind, print};
+use crate::tree::{Expr, ExprKind, Field, Function, LocalId, Program};
+use crate::types::{Ty, TyKind, print};
 use crate::{check, flow};
 use lsp_types::{
-    DiagnosticRelatedInformation, DiagnosticSeverity, Hover, HoverContents, LanguageString, Location, MarkedString,
-    NumberOrString, Position,
+    CompletionItemKind, DiagnosticRelatedInformation, DiagnosticSeverity, Hover, HoverContents, LanguageString,
+    Location, MarkedString, NumberOrString, Position,
 };
 use std::path::Path;
+
+/// How many lines of a type's declaration are shown.
+const SHOWN_LINES: usize = 20;
+
+/// How far a text is analysed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// As far as the compiler would.
+    Errors,
+    /// For the types of what is right in a text that may have any errors.
+    Types,
+}
 
 /// A file that went through the phases up to `flow`, as far as its errors let it.
 pub struct Analysis {
@@ -25,6 +39,7 @@ pub struct Analysis {
     originals: Originals,
     diagnostics: Vec<Diagnostic>,
     program: Option<Program>,
+    declared: Declared,
 }
 
 /// What stands at a place.
@@ -35,7 +50,7 @@ enum Found<'a> {
 
 impl Analysis {
     /// The text of a file, which need not be what is saved under that name.
-    pub fn of(path: &Path, text: &str, options: &Options) -> Analysis {
+    pub fn of(path: &Path, text: &str, options: &Options, depth: Depth) -> Analysis {
         let file = path.to_string_lossy().into_owned();
         let mut originals = Originals::default();
         originals.insert(&file, text);
@@ -43,17 +58,21 @@ impl Analysis {
             Ok(preprocessed) => preprocessed,
             Err(message) => {
                 let (source, diagnostic) = preprocessor_error(path.as_os_str(), &message);
-                return Analysis { file, source, originals, diagnostics: vec![diagnostic], program: None };
+                let declared = Declared::default();
+                return Analysis { file, source, originals, diagnostics: vec![diagnostic], program: None, declared };
             }
         };
         let Unit { source, items, mut diagnostics } = parse_text(&file, preprocessed);
+        let declared = Declared::of(&items);
         let mut program = None;
-        if !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
+        if depth == Depth::Types || !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
             let mut checked = check::check(&source, &items, options.dialect, &mut diagnostics);
-            flow::analyse(&mut checked, flow::Options { warn_lost: options.lose_unique }, &mut diagnostics);
+            if depth == Depth::Errors {
+                flow::analyse(&mut checked, flow::Options { warn_lost: options.lose_unique }, &mut diagnostics);
+            }
             program = Some(checked);
         }
-        Analysis { file, source, originals, diagnostics, program }
+        Analysis { file, source, originals, diagnostics, program, declared }
     }
 
     /// The messages about the file; one about a file that it includes stands at its beginning.
@@ -100,19 +119,16 @@ impl Analysis {
         Some(Location { uri: places::uri_of(Path::new(&quote.file))?, range })
     }
 
-    /// The type of the smallest expression at a place.
+    /// The declaration of the type that a place names, or the type of the smallest expression there.
     pub fn hover(&mut self, position: Position) -> Option<Hover> {
         let offset = self.offset(position)?;
-        let program = self.program.as_ref()?;
-        let (name, ty, span) = match at(program, offset)? {
-            Found::Local(function, id) => {
-                let local = &function.locals[id.0 as usize];
-                (Some(local.name), local.ty, local.span)
+        let (value, span) = match self.type_at(offset) {
+            Some((declared, span)) => {
+                let lines = self.source.slice(self.declared.types[declared].whole).lines().take(SHOWN_LINES);
+                (lines.collect::<Vec<_>>().join("\n"), span)
             }
-            Found::Expr(function, expr) => (name_of(program, function, expr), expr.ty, expr.span),
+            None => self.value_at(offset)?,
         };
-        let shown = print::show(&program.types, &program.declarations, ty);
-        let value = name.map_or(shown.clone(), |name| format!("{name}: {shown}"));
         let quote = self.originals.quote(&self.source, span);
         Some(Hover {
             contents: HoverContents::Scalar(MarkedString::LanguageString(LanguageString {
@@ -123,9 +139,112 @@ impl Analysis {
         })
     }
 
+    /// An expression's or variable's name and type.
+    fn value_at(&self, offset: u32) -> Option<(String, Span)> {
+        let program = self.program.as_ref()?;
+        let (name, ty, span) = match at(program, offset)? {
+            Found::Local(function, id) => {
+                let local = &function.locals[id.0 as usize];
+                (Some(local.name), local.ty, local.span)
+            }
+            Found::Expr(function, expr) => (name_of(program, function, expr), expr.ty, expr.span),
+        };
+        let shown = print::show(&program.types, &program.declarations, ty);
+        Some((name.map_or(shown.clone(), |name| format!("{name}: {shown}")), span))
+    }
+
+    /// Which type a place names, if it names no value.
+    fn type_at(&self, offset: u32) -> Option<(usize, Span)> {
+        let (word, span) = word_at(&self.source.text, offset as usize)?;
+        let last = word.rsplit("::").next().unwrap_or(word);
+        let is_value = self.program.as_ref().and_then(|program| at(program, offset)).is_some_and(|found| match found {
+            Found::Local(..) => true,
+            Found::Expr(_, expr) => {
+                let text = self.source.slice(expr.span);
+                text.ends_with(last) && expr.span.end == span.end
+            }
+        });
+        let declared = if is_value { None } else { self.declared.find(word, offset) };
+        let declared = declared?;
+        let index = self.declared.types.iter().position(|ty| std::ptr::eq(ty, declared))?;
+        Some((index, span))
+    }
+
+    /// The members of what ends at a place.
+    pub fn members(&mut self, position: Position) -> Vec<Offer> {
+        let Some(offset) = self.offset(position) else { return Vec::new() };
+        let Some(program) = &self.program else { return Vec::new() };
+        let mut base: Option<&Expr> = None;
+        for function in &program.functions {
+            walk::expressions(function, &mut |expr| {
+                let shorter = base.is_none_or(|base| expr.span.start >= base.span.start);
+                if expr.span.end == offset + 1 && shorter && has_members(program, expr.ty) {
+                    base = Some(expr);
+                }
+            });
+        }
+        let mut offers = Vec::new();
+        if let Some(base) = base {
+            members_of(program, base.ty, &mut offers);
+        }
+        offers
+    }
+
+    /// The names that can stand at a place: those of a namespace, or all.
+    pub fn names(&mut self, scope: Option<&str>, position: Position) -> Vec<Offer> {
+        let offset = self.offset(position);
+        let mut offers = Vec::new();
+        let mut add = |name: &str, kind, detail: String| {
+            let inside = |namespace: &str| name.strip_prefix(namespace)?.strip_prefix("::");
+            let reached = match scope {
+                Some(scope) => inside(scope)
+                    .or_else(|| self.declared.used.iter().find_map(|used| inside(&format!("{used}::{scope}")))),
+                None => self.declared.used.iter().find_map(|used| inside(used)).or(Some(name)),
+            };
+            let Some(reached) = reached else { return };
+            match reached.split_once("::") {
+                Some((namespace, _)) => {
+                    offers.push((namespace.to_owned(), CompletionItemKind::MODULE, String::new()));
+                }
+                None => offers.push((reached.to_owned(), kind, detail)),
+            }
+        };
+        for ty in &self.declared.types {
+            add(&ty.name, CompletionItemKind::STRUCT, String::new());
+        }
+        let Some(program) = &self.program else { return offers };
+        let show = |ty| print::show(&program.types, &program.declarations, ty);
+        for global in &program.declarations.globals {
+            let kind = match program.types.get(global.ty) {
+                TyKind::Function(_) => CompletionItemKind::FUNCTION,
+                _ => CompletionItemKind::VARIABLE,
+            };
+            add(global.name.as_str(), kind, show(global.ty));
+        }
+        for (name, _) in program.declarations.enums.iter().filter_map(|e| e.values.as_ref()).flatten() {
+            add(name.as_str(), CompletionItemKind::ENUM_MEMBER, String::new());
+        }
+        for constructor in program.declarations.datatypes.iter().flat_map(|datatype| &datatype.constructors) {
+            add(constructor.name.as_str(), CompletionItemKind::ENUM_MEMBER, String::new());
+        }
+        let around = |function: &&Function| {
+            offset.is_some_and(|offset| function.span.start <= offset && offset <= function.span.end)
+        };
+        for function in program.functions.iter().filter(around) {
+            let declared = function.locals.iter().filter(|local| Some(local.span.start) < offset);
+            for local in declared.filter(|_| scope.is_none()) {
+                offers.push((local.name.to_string(), CompletionItemKind::VARIABLE, show(local.ty)));
+            }
+        }
+        offers
+    }
+
     /// Where what a place names is declared.
     pub fn definition(&mut self, position: Position) -> Option<Location> {
         let offset = self.offset(position)?;
+        if let Some((declared, _)) = self.type_at(offset) {
+            return self.location(self.declared.types[declared].at);
+        }
         let program = self.program.as_ref()?;
         let declarations = &program.declarations;
         let span = match at(program, offset)? {
@@ -170,6 +289,41 @@ fn at(program: &Program, offset: u32) -> Option<Found<'_>> {
         });
     }
     found.map(|(_, found)| found)
+}
+
+/// The structure, union or tuple that a value is, or leads to.
+fn pointed_to(program: &Program, ty: Ty) -> Ty {
+    match program.types.get(ty) {
+        TyKind::Pointer(pointer) => pointer.target,
+        _ => ty,
+    }
+}
+
+fn has_members(program: &Program, ty: Ty) -> bool {
+    matches!(program.types.get(pointed_to(program, ty)), TyKind::Aggregate(..) | TyKind::Tuple(_))
+}
+
+fn members_of(program: &Program, ty: Ty, offers: &mut Vec<Offer>) {
+    let show = |ty| print::show(&program.types, &program.declarations, ty);
+    match program.types.get(pointed_to(program, ty)) {
+        TyKind::Aggregate(id, _) => {
+            let fields = program.declarations.aggregate(*id).body.as_ref().map_or(&[][..], |body| &body.fields);
+            for Field { name, ty, .. } in fields {
+                match name {
+                    Some(name) => offers.push((name.to_string(), CompletionItemKind::FIELD, show(*ty))),
+                    // Those of an unnamed structure inside are members too.
+                    None if has_members(program, *ty) => members_of(program, *ty, offers),
+                    None => {}
+                }
+            }
+        }
+        TyKind::Tuple(members) => {
+            for (index, member) in members.iter().enumerate() {
+                offers.push((index.to_string(), CompletionItemKind::FIELD, show(member.ty)));
+            }
+        }
+        _ => {}
+    }
 }
 
 /// What an expression names.

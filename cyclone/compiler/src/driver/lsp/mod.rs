@@ -1,24 +1,27 @@
 //! `cyc lsp`: the language server, which editors start and speak to over standard input and output.
 //!
-//! It reports errors while a file is edited, shows the type of what the pointer is on, and goes to where a name is declared. A file is
-//! analysed as a whole each time it changes ([`analysis`]); changes that have come meanwhile are taken together. The options of the command
+//! It reports errors while a file is edited, shows the type of what the pointer is on, goes to where a name is declared, and offers names and
+//! members ([`completion`]). A file is analysed as a whole each time it changes ([`analysis`]); changes that have come meanwhile are taken together. The options of the command
 //! line (`-I`, `-D`, `--compat=0.8`) hold for all files.
 
 mod analysis;
+mod completion;
+mod declared;
 mod places;
 
 use super::options::Options;
-use analysis::Analysis;
+use analysis::{Analysis, Depth};
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
 use lsp_types::notification::{
     DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument, Notification as _,
     PublishDiagnostics,
 };
-use lsp_types::request::{GotoDefinition, HoverRequest, Request as _};
+use lsp_types::request::{Completion, GotoDefinition, HoverRequest, Request as _};
 use lsp_types::{
-    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams, DidSaveTextDocumentParams,
-    GotoDefinitionParams, HoverParams, HoverProviderCapability, OneOf, PublishDiagnosticsParams, ServerCapabilities,
-    TextDocumentPositionParams, TextDocumentSyncCapability, TextDocumentSyncKind, Uri,
+    CompletionOptions, CompletionParams, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
+    DidOpenTextDocumentParams, DidSaveTextDocumentParams, GotoDefinitionParams, HoverParams, HoverProviderCapability,
+    OneOf, PublishDiagnosticsParams, ServerCapabilities, TextDocumentPositionParams, TextDocumentSyncCapability,
+    TextDocumentSyncKind, Uri,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -40,6 +43,10 @@ fn run(options: &Options) -> Outcome<()> {
         text_document_sync: Some(TextDocumentSyncCapability::Kind(TextDocumentSyncKind::FULL)),
         hover_provider: Some(HoverProviderCapability::Simple(true)),
         definition_provider: Some(OneOf::Left(true)),
+        completion_provider: Some(CompletionOptions {
+            trigger_characters: Some([".", ">", ":"].map(str::to_owned).to_vec()),
+            ..CompletionOptions::default()
+        }),
         ..ServerCapabilities::default()
     };
     connection.initialize(serde_json::to_value(capabilities)?)?;
@@ -88,6 +95,7 @@ impl Server<'_> {
         let result = match request.method.as_str() {
             HoverRequest::METHOD => self.hover(request.params),
             GotoDefinition::METHOD => self.definition(request.params),
+            Completion::METHOD => self.completion(request.params),
             other => {
                 let message = format!("`{other}` is not served");
                 return Response::new_err(request.id, ErrorCode::MethodNotFound as i32, message);
@@ -113,12 +121,23 @@ impl Server<'_> {
         Ok(serde_json::to_value(place)?)
     }
 
+    fn completion(&mut self, params: Value) -> Outcome<Value> {
+        let params: CompletionParams = serde_json::from_value(params)?;
+        let at = params.text_document_position;
+        let document = self.documents.get(at.text_document.uri.as_str());
+        let items = document.and_then(|document| {
+            let path = places::path_of(&document.uri)?;
+            Some(completion::complete(&path, &document.text, at.position, self.options))
+        });
+        Ok(serde_json::to_value(items.unwrap_or_default())?)
+    }
+
     /// What is known of the file that a request is about.
     fn analysis(&mut self, at: &TextDocumentPositionParams) -> Option<&mut Analysis> {
         let options = self.options;
         let document = self.documents.get_mut(at.text_document.uri.as_str())?;
         let path = places::path_of(&document.uri)?;
-        Some(document.analysis.get_or_insert_with(|| Analysis::of(&path, &document.text, options)))
+        Some(document.analysis.get_or_insert_with(|| Analysis::of(&path, &document.text, options, Depth::Errors)))
     }
 
     fn note(&mut self, notification: Notification) -> Outcome<()> {
@@ -156,7 +175,7 @@ impl Server<'_> {
         let mut found = Vec::new();
         for document in self.documents.values_mut().filter(|document| document.analysis.is_none()) {
             let Some(path) = places::path_of(&document.uri) else { continue };
-            let analysis = document.analysis.insert(Analysis::of(&path, &document.text, self.options));
+            let analysis = document.analysis.insert(Analysis::of(&path, &document.text, self.options, Depth::Errors));
             found.push((document.uri.clone(), analysis.diagnostics()));
         }
         for (uri, diagnostics) in found {
