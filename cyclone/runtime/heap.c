@@ -19,6 +19,7 @@
 #define heap_malloc(bytes) malloc((bytes) ? (bytes) : 1)
 #define heap_calloc(bytes) calloc((bytes) ? (bytes) : 1, 1)
 #define heap_free free
+#define heap_free_sized(p, bytes) free(p)
 #else
 #include <malloc.h>
 
@@ -33,9 +34,10 @@ static void *freed[LARGEST_CLASS + 1];
 static _cyc_size kept;
 
 static inline _cyc_size bytes_of_class(_cyc_size class) { return class * 16 + 8; }
+static inline _cyc_size class_for(_cyc_size bytes) { return bytes <= bytes_of_class(1) ? 1 : (bytes + 7) / 16; }
 
 static inline void *heap_malloc(_cyc_size bytes) {
-  _cyc_size class = bytes <= bytes_of_class(1) ? 1 : (bytes + 7) / 16;
+  _cyc_size class = class_for(bytes);
   if (class > LARGEST_CLASS)
     return malloc(bytes);
   void **object = freed[class];
@@ -46,17 +48,29 @@ static inline void *heap_malloc(_cyc_size bytes) {
   return object;
 }
 
+static inline void keep(void *p, _cyc_size class) {
+  *(void **)p = freed[class];
+  freed[class] = p;
+  kept += bytes_of_class(class);
+}
+
 static inline void heap_free(void *p) {
   if (!p)
     return;
   _cyc_size bytes = malloc_usable_size(p), class = (bytes - 8) / 16;
-  if (bytes < bytes_of_class(1) || class > LARGEST_CLASS || kept >= KEPT_BYTES) {
+  if (bytes < bytes_of_class(1) || class > LARGEST_CLASS || kept >= KEPT_BYTES)
     free(p);
-    return;
-  }
-  *(void **)p = freed[class];
-  freed[class] = p;
-  kept += bytes_of_class(class);
+  else
+    keep(p, class);
+}
+
+/* The same where it is known how many bytes `heap_malloc` was asked for. */
+static inline void heap_free_sized(void *p, _cyc_size bytes) {
+  _cyc_size class = class_for(bytes);
+  if (class > LARGEST_CLASS || kept >= KEPT_BYTES)
+    free(p);
+  else
+    keep(p, class);
 }
 
 static inline void *heap_calloc(_cyc_size bytes) {
@@ -126,6 +140,7 @@ static inline void *heap_malloc_atomic(_cyc_size bytes) {
 /* It copies as much as is asked for. */
 #define heap_realloc(p, bytes) GC_realloc((p), (bytes) + ((bytes) == 0))
 #define heap_free GC_free
+#define heap_free_sized(p, bytes) GC_free(p)
 
 /* The collector does not say what is fresh from the kernel, and so zero. The pages of a large object are therefore given back
    for new ones, which take memory only when they are used. The collector's heap is private memory without a file. */
@@ -173,23 +188,27 @@ void _cyc_free(void *p) { heap_free(p); }
 
 /* Counted objects of the heap: the header keeps the object aligned to 16. */
 
-static void *start_counting(struct header *h) {
-  h->size = 0;
+static void *start_counting(struct header *h, _cyc_size bytes) {
+  h->size = bytes;
   h->mark = 1;
   return h + 1;
 }
 
+static _cyc_size with_header(_cyc_size bytes) { return _cyc_bytes(bytes, 1) + sizeof(struct header); }
+
 void *counted_in_heap(_cyc_size bytes) {
-  return start_counting(_cyc_malloc(_cyc_bytes(bytes, 1) + sizeof(struct header)));
+  _cyc_size all = with_header(bytes);
+  return start_counting(_cyc_malloc(all), all);
 }
 
 void *_cyc_rc_malloc_atomic(_cyc_size bytes) {
-  return start_counting(_cyc_malloc_atomic(_cyc_bytes(bytes, 1) + sizeof(struct header)));
+  _cyc_size all = with_header(bytes);
+  return start_counting(_cyc_malloc_atomic(all), all);
 }
 
 void drop_in_heap(void *object) {
   if (object && count_down(header_of(object)) == 0)
-    heap_free(header_of(object));
+    heap_free_sized(header_of(object), header_of(object)->size);
 }
 
 /* core.h */

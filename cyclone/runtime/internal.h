@@ -3,8 +3,8 @@
 #define CYC_INTERNAL_H
 #include "cyc_runtime.h"
 
-/* Before an object that can be freed singly lie two words. `size` is what was asked for, rounded up as its region does
-   (unused in the heap). `mark` is the reference count of a counted object; for a unique object of a region it is the
+/* Before an object that can be freed singly lie two words. `size` is what was asked for, rounded up as its region does; in the
+   heap, with these words. `mark` is the reference count of a counted object; for a unique object of a region it is the
    region's address, so that freeing what the region did not give out does nothing. */
 struct header {
   _cyc_size size;

@@ -89,6 +89,30 @@ static void counts_go_up_and_down(struct _cyc_region *r) {
   Cyc_Core_drop_refptr(_cyc_fat_null);
 }
 
+/* Objects of all small sizes that take the place of counted ones, written to their last byte. Without a collector only so many
+   freed objects wait for the next of their size: those of other tests are taken first. */
+static void what_takes_the_place_of_counted_objects_has_room(void) {
+  enum { N = 400, OTHERS = 10000 };
+  static void *others[OTHERS];
+  struct _cyc_fat counted[N];
+  unsigned char *objects[N];
+  for (int i = 0; i < OTHERS; i++)
+    others[i] = _cyc_malloc(32);
+  for (int i = 0; i < N; i++)
+    counted[i] = _cyc_fat_make(_cyc_rqmalloc(NULL, _cyc_refcnt, i), i);
+  for (int i = 0; i < N; i++)
+    Cyc_Core_drop_refptr(counted[i]);
+  for (int i = 0; i < N; i++)
+    memset(objects[i] = _cyc_malloc(i), i & 255, i);
+  for (int i = 0; i < N; i++) {
+    for (int j = 0; j < i; j++)
+      CHECK(objects[i][j] == (i & 255));
+    _cyc_free(objects[i]);
+  }
+  for (int i = 0; i < OTHERS; i++)
+    _cyc_free(others[i]);
+}
+
 static void a_region_drops_what_is_left_to_it(void) {
   struct _cyc_fat f = _cyc_fat_make(_cyc_rc_malloc_atomic(16), 16);
   struct _cyc_region r;
@@ -111,5 +135,6 @@ void single_objects(void) {
   _cyc_region_push(&r);
   counts_go_up_and_down(&r);
   _cyc_region_pop(&r);
+  what_takes_the_place_of_counted_objects_has_room();
   a_region_drops_what_is_left_to_it();
 }

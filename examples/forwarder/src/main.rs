@@ -46,8 +46,8 @@ struct CommandLine {
     routes: Vec<u32>,
 
     /// How many bytes the forwarder reads and sends with one system call; at least one packet.
-    #[arg(long, value_name = "BYTES", default_value_t = 262_144)]
-    batch: u32,
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [262_144])]
+    batch: Vec<u32>,
 
     /// How many packets are sent each second; with 0 as many as go. With a rate, tells how late they are received.
     #[arg(long, default_value_t = 0)]
@@ -98,8 +98,8 @@ fn measure_all(arguments: &CommandLine, directory: &Path) -> Result<()> {
     let builds = build::all(directory)?;
     let cores = Cores::divide();
     print!(
-        "{:>8}  {:24} {:>9} {:>12} {:>10} {:>10} {:>10} {:>12} {:>10}",
-        "bytes", "build", "MB/s", "packets/s", "us/packet", "system's", "KiB", "above idle", "routes"
+        "{:>8}  {:24} {:>9} {:>12} {:>10} {:>10} {:>10} {:>12} {:>10} {:>8}",
+        "bytes", "build", "MB/s", "packets/s", "us/packet", "system's", "KiB", "above idle", "routes", "batch"
     );
     println!("{}", if arguments.rate > 0 { "   half late us     99 % us     all us" } else { "" });
     let mut rows = Vec::new();
@@ -118,24 +118,24 @@ fn measure_all(arguments: &CommandLine, directory: &Path) -> Result<()> {
 }
 
 impl CommandLine {
-    /// Each size with each number of routes.
-    fn loads(&self) -> impl Iterator<Item = Load> {
-        self.sizes.iter().flat_map(move |&bytes| {
-            self.routes.iter().map(move |&routes| Load {
-                packets: self.packets,
-                bytes,
-                rate: self.rate,
-                receivers: self.receivers,
-                routes,
-                batch: self.batch,
-            })
-        })
+    /// Each size with each batch and each number of routes.
+    fn loads(&self) -> Vec<Load> {
+        let mut loads = Vec::new();
+        for &bytes in &self.sizes {
+            for &batch in &self.batch {
+                for &routes in &self.routes {
+                    let Self { packets, rate, receivers, .. } = *self;
+                    loads.push(Load { packets, bytes, rate, receivers, routes, batch });
+                }
+            }
+        }
+        loads
     }
 }
 
 fn print(build: &Build, seen: &Measured) {
     print!(
-        "{:>8}  {:24} {:>9.1} {:>12.0} {:>10.2} {:>10.2} {:>10} {:>12} {:>10}",
+        "{:>8}  {:24} {:>9.1} {:>12.0} {:>10.2} {:>10.2} {:>10} {:>12} {:>10} {:>8}",
         seen.load.bytes,
         build.name,
         seen.megabytes_per_second(),
@@ -144,7 +144,8 @@ fn print(build: &Build, seen: &Measured) {
         seen.system_micros_per_packet(),
         seen.memory_kib,
         seen.above_idle_kib(),
-        seen.load.routes
+        seen.load.routes,
+        seen.load.batch
     );
     match seen.late {
         Some(late) => println!(" {:>14} {:>11} {:>10}", late.half, late.most, late.all),

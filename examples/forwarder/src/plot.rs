@@ -1,5 +1,5 @@
-//! The plots: throughput, what the forwarder's processor could do, and memory, against packet size, or against routes where it is
-//! their number that differs.
+//! The plots: throughput, what the forwarder's processor could do, and memory, against packet size, or against routes or
+//! batches where they differ.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::build::Build;
-use crate::measured::Measured;
+use crate::measured::{Load, Measured};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -31,13 +31,15 @@ pub fn draw(file: &Path, builds: &[Build], rows: &[Vec<Measured>]) -> Result<()>
 
 /// What the rows differ in, and its value in each.
 fn horizontal(rows: &[Vec<Measured>]) -> (&'static str, Vec<String>) {
+    let values: [(&str, fn(&Load) -> u32); 3] = [
+        ("routes", |load| load.routes),
+        ("bytes with a system call", |load| load.batch),
+        ("bytes in a packet", |load| load.bytes),
+    ];
     let loads = || rows.iter().filter_map(|row| row.first()).map(|seen| seen.load);
-    let first = loads().next();
-    if loads().any(|load| Some(load.routes) != first.map(|first| first.routes)) {
-        ("routes", loads().map(|load| load.routes.to_string()).collect())
-    } else {
-        ("bytes in a packet", loads().map(|load| load.bytes.to_string()).collect())
-    }
+    let differs = |value: fn(&Load) -> u32| loads().zip(loads().skip(1)).any(|(a, b)| value(&a) != value(&b));
+    let (name, value) = values.into_iter().find(|(_, value)| differs(*value)).unwrap_or(values[2]);
+    (name, loads().map(|load| value(&load).to_string()).collect())
 }
 
 /// The rows are drawn at equal distances, whatever their values.
