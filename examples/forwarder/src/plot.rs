@@ -12,6 +12,9 @@ use crate::measured::{Load, Measured};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
+/// A number of a load.
+type Of = fn(&Load) -> u32;
+
 /// Draws them side by side. `rows` has what was measured of each build.
 pub fn draw(file: &Path, builds: &[Build], rows: &[Vec<Measured>]) -> Result<()> {
     let area = SVGBackend::new(file, (1500, 420)).into_drawing_area();
@@ -31,13 +34,13 @@ pub fn draw(file: &Path, builds: &[Build], rows: &[Vec<Measured>]) -> Result<()>
 
 /// What the rows differ in, and its value in each.
 fn horizontal(rows: &[Vec<Measured>]) -> (&'static str, Vec<String>) {
-    let values: [(&str, fn(&Load) -> u32); 3] = [
+    let values: [(&str, Of); 3] = [
         ("routes", |load| load.routes),
         ("bytes with a system call", |load| load.batch),
         ("bytes in a packet", |load| load.bytes),
     ];
     let loads = || rows.iter().filter_map(|row| row.first()).map(|seen| seen.load);
-    let differs = |value: fn(&Load) -> u32| loads().zip(loads().skip(1)).any(|(a, b)| value(&a) != value(&b));
+    let differs = |value: Of| loads().zip(loads().skip(1)).any(|(a, b)| value(&a) != value(&b));
     let (name, value) = values.into_iter().find(|(_, value)| differs(*value)).unwrap_or(values[2]);
     (name, loads().map(|load| value(&load).to_string()).collect())
 }

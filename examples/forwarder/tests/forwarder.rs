@@ -16,12 +16,12 @@ fn table(arguments: &[&str]) -> Vec<Vec<String>> {
 
 #[test]
 fn packets_of_all_sizes_reach_all_receivers_whole_and_in_order_and_are_counted_by_routes() {
-    let sizes = ["--sizes", "8,9,64,5000,65536", "--batch", "1,4096,262144", "--routes", "0,1,1000"];
+    let sizes = ["--sizes", "8,9,64,5000,65536", "--batch", "1,4096,262144", "--routes", "0,1000"];
     let rows = table(&[&sizes[..], &["--packets", "300", "--receivers", "3", "--rounds", "1"]].concat());
     for build in ["collected", "counted", "neither"] {
-        assert_eq!(rows.iter().filter(|row| row[1] == build).count(), 5 * 3 * 3, "{build}:\n{rows:?}");
+        assert_eq!(rows.iter().filter(|row| row[1] == build).count(), 5 * 3 * 2, "{build}:\n{rows:?}");
     }
-    for (column, values) in [(0, ["8", "64", "65536"]), (8, ["0", "1", "1000"]), (9, ["1", "4096", "262144"])] {
+    for (column, values) in [(0, ["8", "65536"]), (8, ["0", "1000"]), (9, ["1", "262144"])] {
         for value in values {
             assert!(rows.iter().any(|row| row[column] == value), "{value}:\n{rows:?}");
         }
