@@ -46,6 +46,8 @@ typedef __UINTPTR_TYPE__ _cyc_carried;
      and regions) lie between.
    - A local variable that the body assigns, and that is read by the else branch or after the statement, must be
      `volatile`, as for C's setjmp. A function that contains `_cyc_try` is not inlined by C compilers.
+   - Before the try, `_cyc_reached(variable)` for each local variable that the body may change by a pointer, also inside of
+     a macro or function of this file.
    - Signal masks are neither saved nor restored: a try enters the kernel never. */
 
 /* A link of a thread's run-time stack: a handler (`release` is NULL) or something to be freed when it is left. */
@@ -82,6 +84,10 @@ _CYC_INLINE void _cyc_push_frame(struct _cyc_frame *frame, void (*release)(struc
 /* 0 when the handler is installed, 1 when something was thrown to it. Only as `if (_cyc_try(&h) == 0)`. */
 #define _cyc_try(handler) (_cyc_push_frame(&(handler)->frame, (void (*)(struct _cyc_frame *))0), \
                            _cyc_save(&(handler)->context))
+
+/* C compilers leave out what is stored in a variable before a call that does not return, unless somebody else may have the
+   variable's address: that such a call may go on in a handler they do not see. From here on somebody may have it. */
+#define _cyc_reached(variable) __asm__ volatile("" : : "r"(&(variable)))
 
 /* Removes the innermost frame, which is a handler. */
 _CYC_INLINE void _cyc_pop_handler(void) { _cyc_top = _cyc_top->below; }

@@ -90,7 +90,8 @@ impl Source {
         let newlines = bytes[from..offset].iter().filter(|&&byte| byte == b'\n').count();
         Place {
             file: &self.files[marker.file as usize],
-            line: marker.line + newlines as u32,
+            // A marker may say that it is the last line there can be.
+            line: marker.line.saturating_add(newlines as u32),
             column: (offset - self.line_start(offset)) as u32 + 1,
         }
     }
@@ -139,5 +140,12 @@ mod tests {
         assert_eq!(source.place(0), Place { file: "a.cyc", line: 1, column: 1 });
         assert_eq!(source.place(after + 1), Place { file: "b.h", line: 7, column: 2 });
         assert_eq!(source.place(after + 4), Place { file: "b.h", line: 8, column: 2 });
+    }
+
+    #[test]
+    fn lines_after_the_last_possible_one_have_its_number() {
+        let mut source = Source::new("a.cyc", "x\ny\n".to_owned());
+        source.add_marker(0, "a.cyc", u32::MAX);
+        assert_eq!(source.place(2), Place { file: "a.cyc", line: u32::MAX, column: 1 });
     }
 }

@@ -85,11 +85,14 @@ impl Checker<'_> {
         let Some(mut outside) = self.body.take() else { return true };
         let hidden = self.names.hide_variables();
         let around = Around { body: &outside, captures: &names };
+        let used_outside = std::mem::take(&mut self.used_captures);
         let pending = self.function_body(definition, id, name, Some(&around));
         outside.pending.extend(pending);
         self.names.show_variables(hidden);
         self.body = Some(outside);
-        self.note_used(id, definition.name.span)
+        let is_any_used = self.note_used(id, definition.name.span);
+        self.used_captures.extend(used_outside);
+        is_any_used
     }
 
     /// The variables around whose names stand in the function's text.
@@ -155,13 +158,18 @@ impl Checker<'_> {
         Expr { kind: tree::ExprKind::Deref(Box::new(pointer), Checks::NONE), ty: target, span }
     }
 
-    /// After the body: which variables are used, if any. An owned pointer among them is reported.
+    /// After the body: which variables are used, if any. An owned pointer among them is reported. What the function around has by a
+    /// hidden parameter itself counts as used there, too.
     fn note_used(&mut self, id: GlobalId, span: Span) -> bool {
         let Some(mut captures) = self.nested.remove(&id) else { return false };
         let mut is_any_used = false;
+        let used = std::mem::take(&mut self.used_captures);
         for capture in &mut captures {
-            capture.is_used = self.used_captures.remove(&capture.hidden);
+            capture.is_used = used.contains(&capture.hidden);
             is_any_used |= capture.is_used;
+            if let (Value::Captured(_), true) = (capture.value, capture.is_used) {
+                self.used_captures.insert(capture.hidden);
+            }
             let (Value::Local(local), true) = (capture.value, capture.is_used) else { continue };
             let ty = self.body.as_ref().and_then(|body| body.locals.get(local.0 as usize)).map(|local| local.ty);
             if ty.is_some_and(|ty| self.is_owned(ty)) {

@@ -2,12 +2,15 @@
 //!
 //! Handlers and lexical regions are on the run-time stack; `break`, `continue`, `goto` and `return` take off what lies between.
 //! A throw comes back to a handler as from C's `setjmp`: variables declared outside of a `try` and assigned inside are
-//! `volatile` in C, so that their values are there afterwards.
+//! `volatile` in C, so that their values are there afterwards. That is not enough where they are changed by pointers: C compilers
+//! leave out what is stored in a variable before a call that does not return if they think that nobody else has its address. So each
+//! `try` shows the addresses of such variables to what they cannot look into.
 
 use super::function::Body;
 use crate::hash::{HashMap, HashSet};
 use crate::tree::{
-    Block, Call, Expr, ExprKind, Init, LabelId, LocalId, Pattern, PatternKind, RegionKind, Stmt, StmtKind,
+    Block, Call, Coercion, Expr, ExprKind, Function, Init, LabelId, LocalId, Pattern, PatternKind, RegionKind, Stmt,
+    StmtKind,
 };
 use std::fmt::Write;
 
@@ -86,37 +89,72 @@ fn label_in(statement: &Stmt, depth: usize, depths: &mut HashMap<LabelId, usize>
     }
 }
 
-/// Variables that are assigned in a `try` inside of which they are not declared.
-pub fn variables_changed_in_tries(block: &Block) -> HashSet<LocalId> {
-    let mut walk = Changes::default();
-    walk.block(block);
-    walk.changed
+/// What handlers of a function may see changed.
+#[derive(Default)]
+pub struct Survivors {
+    /// Variables that are assigned in a `try` inside of which they are not declared.
+    pub assigned: HashSet<LocalId>,
+    /// For each `try`, by the address of its body, the variables around it that may be changed by a pointer.
+    pub reached: HashMap<usize, Vec<LocalId>>,
+}
+
+/// The key of a `try` in [`Survivors::reached`].
+pub fn key_of_try(body: &Stmt) -> usize {
+    std::ptr::from_ref(body) as usize
+}
+
+pub fn survivors(function: &Function) -> Survivors {
+    let parameters = (0..function.params).map(|at| LocalId(at as u32));
+    let mut walk = Changes { visible: parameters.collect(), ..Changes::default() };
+    walk.block(&function.body);
+    let Changes { mut survivors, addressed, .. } = walk;
+    let is_static = |local: &LocalId| function.locals.get(local.0 as usize).is_none_or(|local| local.is_static);
+    for reached in survivors.reached.values_mut() {
+        reached.retain(|local| !is_static(local) && (addressed.contains(local) || survivors.assigned.contains(local)));
+    }
+    survivors
 }
 
 #[derive(Default)]
 struct Changes {
-    changed: HashSet<LocalId>,
+    survivors: Survivors,
+    /// Variables whose address is taken, or that are arrays and become pointers.
+    addressed: HashSet<LocalId>,
+    /// Variables in scope.
+    visible: Vec<LocalId>,
     /// For each `try` around, the variables declared in it so far.
     declared: Vec<HashSet<LocalId>>,
 }
 
 impl Changes {
     fn declare(&mut self, local: LocalId) {
+        self.visible.push(local);
         for declared in &mut self.declared {
             declared.insert(local);
+        }
+    }
+
+    fn address(&mut self, place: &Expr) {
+        match &place.kind {
+            ExprKind::Local(local) => drop(self.addressed.insert(*local)),
+            ExprKind::Member(inner, _)
+            | ExprKind::TaggedMember(inner, _, _)
+            | ExprKind::Coerce(Coercion::Same | Coercion::Decay, inner) => self.address(inner),
+            ExprKind::Index(inner, _, _) => self.address(inner),
+            _ => {}
         }
     }
 
     fn assign(&mut self, place: &Expr) {
         match &place.kind {
             ExprKind::Local(local) if self.declared.iter().any(|declared| !declared.contains(local)) => {
-                self.changed.insert(*local);
+                self.survivors.assigned.insert(*local);
             }
             ExprKind::Member(inner, _)
             | ExprKind::TaggedMember(inner, _, _)
             | ExprKind::Deref(inner, _)
             | ExprKind::Index(inner, _, _) => self.assign(inner),
-            ExprKind::Coerce(crate::tree::Coercion::Decay, inner) => self.assign(inner),
+            ExprKind::Coerce(Coercion::Decay, inner) => self.assign(inner),
             _ => {}
         }
     }
@@ -126,9 +164,11 @@ impl Changes {
     }
 
     fn statements(&mut self, statements: &[Stmt]) {
+        let around = self.visible.len();
         for statement in statements {
             self.statement(statement);
         }
+        self.visible.truncate(around);
     }
 
     fn statement(&mut self, statement: &Stmt) {
@@ -149,6 +189,7 @@ impl Changes {
                 self.declare(*local);
                 self.expr(value);
                 self.statements(body);
+                self.visible.pop();
             }
             StmtKind::Region(region) => {
                 self.declare(region.handle);
@@ -156,6 +197,7 @@ impl Changes {
                     self.expr(key);
                 }
                 self.statements(&region.body);
+                self.visible.pop();
             }
             StmtKind::If(condition, then, otherwise) => {
                 self.expr(condition);
@@ -169,6 +211,7 @@ impl Changes {
                 self.clauses(&switch.clauses);
             }
             StmtKind::Try(body, clauses) => {
+                self.survivors.reached.insert(key_of_try(body), self.visible.clone());
                 self.declared.push(HashSet::default());
                 self.statement(body);
                 self.declared.pop();
@@ -193,11 +236,13 @@ impl Changes {
 
     fn clauses(&mut self, clauses: &[crate::tree::Clause]) {
         for clause in clauses {
+            let around = self.visible.len();
             self.pattern(&clause.pattern);
             if let Some(guard) = &clause.guard {
                 self.expr(guard);
             }
             self.block(&clause.body);
+            self.visible.truncate(around);
         }
     }
 
@@ -232,6 +277,7 @@ impl Changes {
                 if let Some(value) = &comprehension.value {
                     self.expr(value);
                 }
+                self.visible.pop();
             }
             Init::String(_) => {}
         }
@@ -245,6 +291,7 @@ impl Changes {
                 self.assign(right);
             }
             ExprKind::Statements(block) => return self.block(block),
+            ExprKind::Address(place) | ExprKind::Coerce(Coercion::Decay, place) => self.address(place),
             _ => {}
         }
         match &expr.kind {

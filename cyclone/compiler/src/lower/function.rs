@@ -4,7 +4,7 @@
 //! never matter. `switch` becomes tests and jumps ([`super::matching`]), so `break` in it is a jump, too.
 
 use super::copies::Copy;
-use super::exits::{Frame, label_depths, variables_changed_in_tries};
+use super::exits::{Frame, Survivors, label_depths, survivors};
 use super::layouts::attributes;
 use super::loops::{Loop, has_first_round};
 use super::names::local_name;
@@ -40,7 +40,7 @@ pub struct Body<'l, 'p> {
     /// A loop has checks for its first round only.
     pub has_first_rounds: bool,
     label_depths: HashMap<LabelId, usize>,
-    volatile: HashSet<LocalId>,
+    pub survivors: Survivors,
     result: C,
     /// For `fallthru`: the next clause.
     pub next_clause: Vec<Option<ClauseTarget<'p>>>,
@@ -80,7 +80,7 @@ impl<'l, 'p> Body<'l, 'p> {
             loops: Vec::new(),
             has_first_rounds: false,
             label_depths: HashMap::default(),
-            volatile: HashSet::default(),
+            survivors: Survivors::default(),
             result,
             next_clause: Vec::new(),
         }
@@ -100,7 +100,7 @@ impl<'l, 'p> Body<'l, 'p> {
             local_names,
             label_depths: label_depths(&function.body),
             has_first_rounds: function.body.statements.iter().any(has_first_round),
-            volatile: variables_changed_in_tries(&function.body),
+            survivors: survivors(function),
             result,
             ..Body::outside(lower)
         }
@@ -154,7 +154,7 @@ impl<'l, 'p> Body<'l, 'p> {
     }
 
     pub fn is_volatile(&self, id: LocalId) -> bool {
-        self.volatile.contains(&id)
+        self.survivors.assigned.contains(&id)
     }
 
     /// The variable that holds a number, region handle or qualifier of the level of types.
@@ -191,7 +191,7 @@ impl<'l, 'p> Body<'l, 'p> {
         }
         let c = self.lower.shape(local.ty);
         let name = self.local_name(id);
-        let is_volatile = local.quals.is_volatile || self.volatile.contains(&id);
+        let is_volatile = local.quals.is_volatile || self.is_volatile(id);
         // A pointer's own qualifier stands after the star.
         let (before, after) = match (is_volatile, self.is_pointer(c)) {
             (true, true) => ("", "volatile "),

@@ -4,6 +4,7 @@
 //! tests, so that `fallthru` is a jump, too. Where all clauses look at one number first (an integer, a constructor's or union's
 //! tag), that is a `switch` of C whose cases hold the tests of the clauses that are left.
 
+use super::exits::{Frame, key_of_try};
 use super::function::{Body, BreakTarget, ClauseTarget};
 use super::shapes::{C, Shape};
 use crate::source::Span;
@@ -70,8 +71,14 @@ impl<'p> Body<'_, 'p> {
 
     pub fn try_catch(&mut self, body: &'p Stmt, clauses: &'p [Clause]) {
         let number = self.fresh();
-        let _ = write!(self.out, "{{ struct _cyc_handler _cyc_h{number}; if (_cyc_try(&_cyc_h{number}) == 0) {{");
-        self.frames.push(super::exits::Frame::Handler);
+        self.push("{ ");
+        for local in self.survivors.reached.get(&key_of_try(body)).cloned().unwrap_or_default() {
+            self.push("_cyc_reached(");
+            self.push_local(local);
+            self.push("); ");
+        }
+        let _ = write!(self.out, "struct _cyc_handler _cyc_h{number}; if (_cyc_try(&_cyc_h{number}) == 0) {{");
+        self.frames.push(Frame::Handler);
         self.statement(body);
         self.frames.pop();
         self.push(" _cyc_pop_handler(); } else { ");

@@ -19,6 +19,8 @@ pub(super) enum Part {
 
 /// Loops nested deeper are taken without what their own assignments change.
 const REHEARSAL_LIMIT: u32 = 2;
+/// So are those inside so many others: the time would grow with the third power of how deep they lie.
+const NESTING_LIMIT: u32 = 12;
 /// Facts are lost at the head of a loop in a few rounds, or all that its assignments change are.
 const ROUNDS: u32 = 6;
 
@@ -28,6 +30,12 @@ impl Prover<'_> {
             self.expression(init);
         }
         self.loops += 1;
+        self.nesting += 1;
+        self.all_rounds(statement);
+        self.nesting -= 1;
+    }
+
+    fn all_rounds(&mut self, statement: &mut Stmt) {
         let before = self.facts.clone();
         let loops = self.loops;
         let head = self.settled(statement, before.clone());
@@ -53,7 +61,7 @@ impl Prover<'_> {
 
     /// What holds at the head of a loop that is entered with these facts; `None` if that is not found soon.
     fn settled(&mut self, statement: &mut Stmt, before: Option<Facts>) -> Option<Option<Facts>> {
-        if self.rehearsals >= REHEARSAL_LIMIT {
+        if self.rehearsals >= REHEARSAL_LIMIT || self.nesting > NESTING_LIMIT {
             return None;
         }
         let mut head = before;

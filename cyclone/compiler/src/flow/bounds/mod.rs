@@ -46,6 +46,7 @@ pub(super) fn prove(function: &mut Function, types: &Types) {
         continues: Vec::new(),
         rehearsals: 0,
         loops: 0,
+        nesting: 0,
         part: Part::Whole,
     };
     prover.block(&mut function.body);
@@ -82,6 +83,8 @@ struct Prover<'a> {
     rehearsals: u32,
     /// How many loops have been walked over.
     loops: u32,
+    /// How many loops are around.
+    nesting: u32,
     part: Part,
 }
 
@@ -221,8 +224,11 @@ impl Prover<'_> {
                     let changed = changed_by(value);
                     self.forget_all(&changed);
                     self.forget(comprehension.index);
+                    let before = self.facts.clone();
                     self.expression(value);
                     self.forget_all(&changed);
+                    // There may be no elements to compute.
+                    self.join(before);
                 }
                 self.forget(comprehension.index);
             }

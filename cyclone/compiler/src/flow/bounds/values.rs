@@ -56,6 +56,8 @@ pub(super) struct Value {
 
 /// Expressions that are nested deeper are not looked into.
 const DEPTH_LIMIT: u32 = 8;
+/// Products are cut off here: no type has such numbers, and sums of some of them do not overflow.
+const PRODUCT_LIMIT: i128 = 1 << 100;
 /// More bounds of one value are not kept.
 const BOUNDS_LIMIT: usize = 5;
 
@@ -232,7 +234,9 @@ impl Prover<'_> {
     fn product(&self, left: &Value, right: &Value) -> Option<Value> {
         let (a, b) = (self.least(left)?, self.least(right)?);
         let (c, d) = (self.most(left)?, self.most(right)?);
-        (a >= 0 && b >= 0).then(|| Value::between(a.saturating_mul(b), c.saturating_mul(d)))
+        // Where nothing leads, facts contradict each other, and `c` may be less than `a`.
+        let times = |x: i128, y: i128| x.saturating_mul(y).clamp(-PRODUCT_LIMIT, PRODUCT_LIMIT);
+        (a >= 0 && b >= 0).then(|| Value::between(times(a, b), times(c, d)))
     }
 
     fn quotient(&self, left: &Value, right: &Value) -> Option<Value> {
