@@ -1,30 +1,42 @@
-//! `make cyclone-differ`: random programs through `cyc` with several C compilers and levels of optimisation. All must print the same.
+//! `make cyclone-differ`: random programs through `cyc` with several C compilers and levels of optimisation.
 //!
-//! A difference is an error of the compiler (undefined behaviour in the C it writes, most often) or of its run-time library. The
-//! sanitizers' builds find what happens to do no harm. Programs that make a difference are kept, and named with their seed.
+//! Two sorts of programs: [`agree`] tries all of the language, and all ways to compile a program must do the same; [`bounds`] tries
+//! what proofs leave of checks, and a program must do what an interpreter says. A difference is an error of the compiler or of its
+//! run-time library.
 
 #![forbid(unsafe_code)]
 
+mod agree;
+mod bounds;
 mod generate;
 
-use anyhow::{Context, Result, bail};
-use clap::Parser;
+use anyhow::{Result, bail};
+use clap::{Parser, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output, Stdio};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
 
-/// Compares what random Cyclone programs print when they are compiled in different ways.
+/// Finds random Cyclone programs that do not do what they must.
 #[derive(Parser)]
 struct Options {
     /// The compiler `cyc`.
     #[arg(long, default_value = "cyc")]
     cyc: PathBuf,
+    /// The sort of programs.
+    #[arg(long, default_value = "all")]
+    mode: Mode,
     /// The first seed.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many programs.
+    /// How many programs that must do the same however they are compiled.
     #[arg(long, default_value_t = 100)]
     count: u64,
+    /// How many functions over pointers and indices.
+    #[arg(long, default_value_t = 2000)]
+    functions: u64,
+    /// After so many functions that go wrong no more are tried.
+    #[arg(long, default_value_t = 10)]
+    at_most: usize,
     /// Only print the program of `--seed`.
     #[arg(long)]
     print: bool,
@@ -36,18 +48,15 @@ struct Options {
     keep: PathBuf,
 }
 
-/// Ways to build: name, C compiler, options.
-const WAYS: &[(&str, &str, &[&str])] = &[
-    ("gcc -O0", "gcc", &["-O0"]),
-    ("gcc -O2", "gcc", &["-O2"]),
-    ("clang -O0", "clang", &["-O0"]),
-    ("clang -O2", "clang", &["-O2"]),
-    (
-        "gcc with sanitizers",
-        "gcc",
-        &["-O1", "-g", "--no-gc", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"],
-    ),
-];
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    /// Both.
+    All,
+    /// Programs that must do the same however they are compiled.
+    Agree,
+    /// Functions whose checks must be there.
+    Bounds,
+}
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -62,52 +71,39 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<()> {
     if options.print {
-        print!("{}", generate::program(options.seed));
+        print!(
+            "{}",
+            match options.mode {
+                Mode::Bounds => bounds::program(options.seed, options.functions),
+                _ => generate::program(options.seed),
+            }
+        );
         return Ok(());
     }
-    let ways: Vec<_> = WAYS.iter().filter(|(_, cc, _)| is_there(cc)).collect();
-    for (name, cc, _) in WAYS.iter().filter(|(_, cc, _)| !is_there(cc)) {
-        eprintln!("{name}: left out, {cc} is not installed");
-    }
-    let directory = tempfile::tempdir()?;
-    let progress = ProgressBar::new(options.count)
-        .with_style(ProgressStyle::with_template("{pos}/{len} programs {wide_bar} {eta}")?);
     let mut different = 0;
-    for seed in options.seed..options.seed + options.count {
-        let source = directory.path().join("program.cyc");
-        std::fs::write(&source, generate::program(seed))?;
-        let mut outputs = Vec::new();
-        for (name, cc, arguments) in &ways {
-            let mut build = Command::new(&options.cyc);
-            build.env("CC", cc).arg("build").args(*arguments);
-            outputs.push((*name, built_and_run(build, &source, directory.path())?));
-        }
-        if let Some(original) = &options.original {
-            outputs.push(("the original", built_and_run(Command::new(original), &source, directory.path())?));
-        }
-        let (first, rest) = outputs.split_first().context("no C compiler is installed")?;
-        for (name, output) in rest.iter().filter(|(_, output)| *output != first.1) {
-            different += 1;
-            std::fs::create_dir_all(&options.keep)?;
-            let kept = options.keep.join(format!("{seed}.cyc"));
-            std::fs::copy(&source, &kept)?;
-            progress.suspend(|| {
-                println!("seed {seed} ({}): {} and {name} differ", kept.display(), first.0);
-                println!("--- {}\n{}--- {name}\n{output}", first.0, first.1);
-            });
-        }
-        progress.inc(1);
+    if options.mode != Mode::Bounds {
+        let progress = progress(options.count, "programs")?;
+        different += agree::run(options, &progress)?;
     }
-    progress.finish_and_clear();
+    if options.mode != Mode::Agree {
+        let progress = progress(options.functions, "functions")?;
+        let directory = tempfile::tempdir()?;
+        let numbers = options.seed..options.seed + options.functions;
+        let report = bounds::run(&options.cyc, directory.path(), is_there, numbers, options.at_most, &progress)?;
+        progress.finish_and_clear();
+        let bounds::Report { functions, calls, rejected, .. } = report;
+        println!("{functions} functions, {calls} calls ({rejected} rejected): {} wrong", report.different);
+        different += report.different;
+    }
     if different > 0 {
         bail!("{different} differences");
     }
-    println!(
-        "{} programs, {} ways each: no difference",
-        options.count,
-        ways.len() + usize::from(options.original.is_some())
-    );
     Ok(())
+}
+
+fn progress(count: u64, what: &str) -> Result<ProgressBar> {
+    let template = format!("{{pos}}/{{len}} {what} {{wide_bar}} {{eta}}");
+    Ok(ProgressBar::new(count).with_style(ProgressStyle::with_template(&template)?))
 }
 
 fn is_there(program: &str) -> bool {
@@ -117,24 +113,4 @@ fn is_there(program: &str) -> bool {
         .stderr(Stdio::null())
         .status()
         .is_ok_and(|status| status.success())
-}
-
-/// What the program prints and how it ends, as text; of a build that fails, what the compiler says.
-fn built_and_run(mut build: Command, source: &Path, directory: &Path) -> Result<String> {
-    let program = directory.join("program");
-    let built = build.arg(source).arg("-o").arg(&program).output().context("cannot start the compiler")?;
-    if !built.status.success() {
-        return Ok(format!("not built:\n{}", String::from_utf8_lossy(&built.stderr)));
-    }
-    // A program ends by itself, unless it was compiled wrongly.
-    // What stays on a heap without a collector is no error.
-    let mut run = Command::new("timeout");
-    run.env("ASAN_OPTIONS", "detect_leaks=0").arg("20").arg(&program).stdin(Stdio::null());
-    let output = run.output()?;
-    let Output { status, stdout, .. } = output;
-    let text = String::from_utf8_lossy(&stdout).into_owned();
-    Ok(match status.success() {
-        true => text,
-        false => format!("{text}({status})\n{}", String::from_utf8_lossy(&output.stderr)),
-    })
 }
