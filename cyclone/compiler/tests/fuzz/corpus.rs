@@ -1,4 +1,4 @@
-//! The programs that damage is done to: those of `cyclone/tests/programs`, as the preprocessor leaves them.
+//! The programs that damage is done to: those of `cyclone/tests/programs` and the library's modules, as the preprocessor leaves them.
 
 use super::random::Random;
 use std::cell::OnceCell;
@@ -17,9 +17,11 @@ pub struct Corpus(Vec<(PathBuf, OnceCell<Program>)>);
 impl Corpus {
     pub fn find() -> Corpus {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/programs");
+        let features = std::fs::read_dir(folder).expect("the folder of programs is there");
+        let features = features.map(|feature| feature.expect("it can be read").path());
+        let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lib");
         let mut files = Vec::new();
-        for feature in std::fs::read_dir(folder).expect("the folder of programs is there") {
-            let feature = feature.expect("it can be read").path();
+        for feature in features.chain([library]) {
             let Ok(programs) = std::fs::read_dir(feature) else { continue };
             let programs = programs.map(|entry| entry.expect("it can be read").path());
             files.extend(programs.filter(|path| path.extension().is_some_and(|extension| extension == "cyc")));

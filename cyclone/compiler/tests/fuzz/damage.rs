@@ -77,7 +77,9 @@ fn damage(words: &mut Vec<String>, other: &[String], random: &mut Random) {
     let at = random.below(words.len());
     let most = if random.below(4) == 0 { 40 } else { 4 };
     let end = (at + 1 + random.below(most)).min(words.len());
-    match random.below(24) {
+    match random.below(26) {
+        24 if !other.is_empty() => splice(words, other, random),
+        25 => words.insert(at, odd_word(random)),
         0 => drop(words.drain(at..end)),
         1 => {
             let copy = words[at..end].to_vec();
@@ -137,6 +139,32 @@ fn copy_statement(words: &mut Vec<String>, other: &[String], random: &mut Random
     if let (Some(at), Some(from)) = (at, from) {
         let to = after_end(other, from).unwrap_or(other.len());
         words.splice(at..at, other[from..to].iter().cloned());
+    }
+}
+
+/// From the end of a statement on the text is another's.
+fn splice(words: &mut Vec<String>, other: &[String], random: &mut Random) {
+    let at = after_end(words, random.below(words.len()));
+    let from = after_end(other, random.below(other.len()));
+    if let (Some(at), Some(from)) = (at, from) {
+        words.truncate(at);
+        words.extend(other[from..].iter().cloned());
+    }
+}
+
+/// What no sane text has: words and numbers without end, places that there are not.
+fn odd_word(random: &mut Random) -> String {
+    let long = 1 << random.below(16);
+    match random.below(9) {
+        0 => "x".repeat(long),
+        1 => "9".repeat(long),
+        2 => format!("0x{}", "f".repeat(long)),
+        3 => format!("\"{}\"", "\\377".repeat(long)),
+        4 => format!("\n# {} \"{}.h\"\n", 1u64 << random.below(64), random.below(9)),
+        5 => format!("\n#line {} \"\\\"\n", random.below(1 << 33)),
+        6 => "\r\n".to_owned(),
+        7 => "\0".to_owned(),
+        _ => "/* \r */ \u{feff} ".to_owned(),
     }
 }
 

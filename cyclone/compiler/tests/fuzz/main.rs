@@ -1,6 +1,6 @@
 //! Text that nobody would write, through all phases up to C: no panic, no hang, no stack overflow, whatever the text is.
 //!
-//! The texts are our own programs with damage ([`damage`]), and random words. `make test` tries some of them, always the same. For more:
+//! The texts are our own programs with damage ([`damage`]), random words, and texts that are too deep or too long ([`extremes`]). `make test` tries some of them, always the same. For more:
 //!
 //! ```text
 //! EBB_FUZZ=20000 [EBB_FUZZ_SEED=7] [EBB_FUZZ_C=1] cargo test -p ebb-cyclone --test fuzz -- --nocapture
@@ -9,8 +9,10 @@
 //! tries that many, from that seed on; with `EBB_FUZZ_C` the C text of what is accepted must also be accepted by the C compiler. Of
 //! each place where the compiler panics one text is shown, made as short as it gets.
 
+mod bytes;
 mod corpus;
 mod damage;
+mod extremes;
 mod phases;
 #[path = "../shared/random.rs"]
 mod random;
@@ -20,6 +22,10 @@ use ebb_cyclone::check::Dialect;
 use phases::{Failure, try_text};
 use random::Random;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// A text that takes longer is reported; it is no failure, since the machine may be busy.
+const SLOW: Duration = Duration::from_secs(3);
 
 fn number(variable: &str) -> Option<usize> {
     std::env::var(variable).ok()?.parse().ok()
@@ -36,7 +42,12 @@ fn try_all(rounds: usize, make: impl Fn(&Corpus, &mut Random) -> damage::Text) {
         let mut random = Random::new(seed as u64);
         let dialect = if random.below(8) == 0 { Dialect::Paper } else { Dialect::One };
         let text = make(&corpus, &mut random);
-        match try_text(&text.whole(), dialect) {
+        let begin = Instant::now();
+        let tried = try_text(&text.whole(), dialect);
+        if begin.elapsed() > SLOW {
+            eprintln!("seed {seed}, {dialect:?}: {:?}", begin.elapsed());
+        }
+        match tried {
             Ok(outcome) => accepted += usize::from(outcome == phases::Outcome::Accepted),
             Err(Failure { place, what }) => {
                 failures.entry(place.clone()).or_insert_with(|| {
@@ -60,4 +71,17 @@ fn damaged_programs_do_not_make_the_compiler_fail() {
 #[test]
 fn random_words_do_not_make_the_compiler_fail() {
     try_all(3_000, damage::random_words);
+}
+
+#[test]
+fn texts_too_deep_or_too_long_do_not_make_the_compiler_fail() {
+    for (name, text) in extremes::texts() {
+        let begin = Instant::now();
+        if let Err(Failure { place, what }) = try_text(&text, Dialect::One) {
+            panic!("{name}: {place}: {what}");
+        }
+        if begin.elapsed() > SLOW {
+            eprintln!("{name}: {:?}", begin.elapsed());
+        }
+    }
 }
