@@ -264,7 +264,7 @@ impl Analysis {
     }
 
     fn offset(&mut self, position: Position) -> Option<u32> {
-        let line = position.line + 1;
+        let line = position.line.checked_add(1)?;
         let byte = places::byte_of(self.originals.line(&self.file, line)?, position.character);
         self.originals.offset(&self.source, &self.file, line, byte)
     }

@@ -8,6 +8,7 @@ mod analysis;
 mod completion;
 mod declared;
 mod places;
+mod wire;
 
 use super::options::Options;
 use analysis::{Analysis, Depth};
@@ -38,7 +39,7 @@ pub fn serve(options: &Options) -> Result<u8, String> {
 }
 
 fn run(options: &Options) -> Outcome<()> {
-    let (connection, threads) = Connection::stdio();
+    let (connection, threads) = wire::connect();
     let capabilities = ServerCapabilities {
         text_document_sync: Some(TextDocumentSyncCapability::Kind(TextDocumentSyncKind::FULL)),
         hover_provider: Some(HoverProviderCapability::Simple(true)),
@@ -81,7 +82,13 @@ impl Server<'_> {
                     let response = self.answer(request);
                     self.connection.sender.send(Message::Response(response))?;
                 }
-                Message::Notification(notification) => self.note(notification)?,
+                Message::Notification(notification) => {
+                    // Nothing can be answered. One that is wrong must not end what goes on with other files.
+                    let method = notification.method.clone();
+                    if let Err(error) = self.note(notification) {
+                        eprintln!("cyc: {method}: {error}");
+                    }
+                }
                 Message::Response(_) => {}
             }
             if self.connection.receiver.is_empty() {
