@@ -7,6 +7,7 @@
 use crate::source::Span;
 use crate::symbol::Symbol;
 use std::fmt;
+use std::sync::Arc;
 use thin_vec::ThinVec;
 
 /// A single name and its place.
@@ -141,11 +142,11 @@ pub enum TypeKind {
     /// A typedef's name with its arguments.
     Named(Path, ThinVec<Type>),
     /// `struct` or `union`, defined here or only named.
-    Aggregate(Box<Aggregate>),
+    Aggregate(Arc<Aggregate>),
     /// `enum`.
-    Enum(Box<Enum>),
+    Enum(Arc<Enum>),
     /// `datatype T<..>`, defined here or only named, or one constructor's type `datatype T.C`.
-    Datatype(Box<Datatype>),
+    Datatype(Arc<Datatype>),
     /// `typeof(e)`.
     TypeOf(Box<Expr>),
     /// `__builtin_va_list`.

@@ -134,7 +134,7 @@ pub struct Aggregate {
     /// C's: the layout and tag name are those of a C declaration (`extern "C"`).
     pub is_c: bool,
     /// Parameters.
-    pub params: Vec<TyVar>,
+    pub params: Rc<[TyVar]>,
     /// What it holds; `None` while it is abstract or only declared.
     pub body: Option<AggregateBody>,
     /// How many aggregates and datatypes were complete when it had become so, itself among them.
@@ -181,7 +181,7 @@ pub struct Datatype {
     /// `@extensible`.
     pub is_extensible: bool,
     /// Parameters.
-    pub params: Vec<TyVar>,
+    pub params: Rc<[TyVar]>,
     /// Constructors in order (all known so far, if extensible); empty and `is_complete` false while only declared.
     pub constructors: Vec<Constructor>,
     /// The constructors are known (never true of an extensible one).

@@ -105,7 +105,7 @@ impl Checker<'_> {
         let args = match self.types.get(ty) {
             TyKind::Aggregate(other, args) if *other == id => args.clone(),
             _ => {
-                let args: Vec<Ty> = params.iter().map(|&param| self.unknown_for(param)).collect();
+                let args = self.unknown_arguments(&params);
                 let aggregate = self.make(TyKind::Aggregate(id, args.clone()));
                 self.expect_pattern_type(ty, aggregate, span);
                 args

@@ -13,6 +13,7 @@ use crate::tree::{Aggregate, AggregateBody, Field};
 use crate::types::layout::{Layout, Part, struct_layout, union_layout};
 use crate::types::unify::unify;
 use crate::types::{AggregateId, Alias, Kind, Substitution, Ty, TyKind, TyVar};
+use std::rc::Rc;
 
 impl Checker<'_> {
     /// `struct S<..>` as a type; defines it if it has braces, and declares it if nobody did.
@@ -78,7 +79,7 @@ impl Checker<'_> {
         if let (Some(body), true) = (&aggregate.body, is_complete) {
             self.repeated_body(id, body, aggregate, &params, span);
         } else if let Some(body) = &aggregate.body {
-            self.declarations.aggregates[id.0 as usize].params.clone_from(&params);
+            self.declarations.aggregates[id.0 as usize].params = params[..].into();
             self.reading.being_defined.push(id);
             let mut body = self.aggregate_body_in_c(id, body, aggregate, &mut params, known.is_some());
             self.reading.being_defined.pop();
@@ -106,7 +107,7 @@ impl Checker<'_> {
         } else {
             self.settle(&params, AnyKind::Stays);
             if known.is_none() {
-                self.declarations.aggregates[id.0 as usize].params = params;
+                self.declarations.aggregates[id.0 as usize].params = params.into();
             }
         }
         self.pop_scope();
@@ -159,7 +160,7 @@ impl Checker<'_> {
             is_union: aggregate.is_union,
             is_tagged: aggregate.is_tagged,
             is_c: self.in_c,
-            params: Vec::new(),
+            params: Rc::default(),
             body: None,
             completed: None,
             attributes: Vec::new(),
@@ -361,7 +362,7 @@ impl Checker<'_> {
     }
 
     /// The members of an aggregate, for these arguments. Existential variables stay as they are.
-    pub fn fields_of(&mut self, id: AggregateId, args: &[Ty]) -> Vec<Field> {
+    pub fn fields_of(&mut self, id: AggregateId, args: &Rc<[Ty]>) -> Vec<Field> {
         let aggregate = self.declarations.aggregate(id);
         let Some(body) = &aggregate.body else { return Vec::new() };
         let map = Substitution::of(&aggregate.params, args);

@@ -243,6 +243,14 @@ impl Checker<'_> {
         self.types.fresh_for(param, level)
     }
 
+    /// Inference variables for all parameters of a type.
+    pub fn unknown_arguments(&mut self, params: &[TyVar]) -> Rc<[Ty]> {
+        match params {
+            [] => self.types.no_arguments(),
+            _ => params.iter().map(|&param| self.unknown_for(param)).collect(),
+        }
+    }
+
     /// A pointer to a function with type parameters gets arguments for them, unless such a pointer is wanted.
     pub fn instantiate_for(&mut self, value: Expr, expected: Option<Ty>) -> Expr {
         let Some(count) = self.type_params_of(value.ty) else { return value };

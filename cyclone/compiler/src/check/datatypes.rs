@@ -133,7 +133,7 @@ impl Checker<'_> {
         let is_extensible = self.declarations.datatype(id).is_extensible;
         let is_new = known.is_none() || (!is_extensible && !self.declarations.datatype(id).is_complete);
         if is_new {
-            self.declarations.datatypes[id.0 as usize].params.clone_from(&params);
+            self.declarations.datatypes[id.0 as usize].params = params[..].into();
         }
         if let Some(body) = &datatype.body {
             self.reading.datatypes_at.insert(span, id);
@@ -196,7 +196,7 @@ impl Checker<'_> {
         self.declarations.datatypes.push(Datatype {
             name: full_name,
             is_extensible: datatype.is_extensible,
-            params: Vec::new(),
+            params: Rc::default(),
             constructors: Vec::new(),
             is_complete: false,
             completed: None,
@@ -220,8 +220,8 @@ impl Checker<'_> {
         }
         // A later declaration has parameters of its own; those of the first count.
         let own = self.declarations.datatype(id).params.clone();
-        if own != params {
-            let pairs: Vec<(TyVar, TyVar)> = params.iter().copied().zip(own).collect();
+        if own[..] != params[..] {
+            let pairs: Vec<(TyVar, TyVar)> = params.iter().copied().zip(own.iter().copied()).collect();
             let map = self.renaming(&pairs);
             for member in &mut members {
                 member.ty = self.types.substitute(member.ty, &map);
@@ -260,7 +260,10 @@ impl Checker<'_> {
 
     /// What a constructor carries, for these arguments of its datatype.
     pub fn constructor_params(&mut self, id: DatatypeId, index: u32, args: &[Ty]) -> Rc<[Member]> {
-        let args: Vec<Ty> = args.iter().map(|&arg| self.types.resolve(arg)).collect();
+        let args = match args {
+            [] => self.types.no_arguments(),
+            _ => args.iter().map(|&arg| self.types.resolve(arg)).collect(),
+        };
         let whole = self.make(TyKind::Constructor(id, index, args));
         if let Some(known) = self.constructor_params.get(&whole) {
             return known.clone();

@@ -46,7 +46,7 @@ impl Checker<'_> {
         self.declarations.datatypes.push(Datatype {
             name,
             is_extensible: true,
-            params: Vec::new(),
+            params: Rc::default(),
             constructors: constructors.collect(),
             is_complete: false,
             completed: None,
@@ -180,7 +180,8 @@ impl Checker<'_> {
         self.settle(&params, AnyKind::Stays);
         let ty = self.with_known_kinds(ty);
         self.pop_scope();
-        let typedef = Typedef { name: self.names.qualified(name), params, ty, quals, span: declarator.name.span };
+        let typedef =
+            Typedef { name: self.names.qualified(name), params: params.into(), ty, quals, span: declarator.name.span };
         let path = ast::Path { qualifier: None, name, span: declarator.name.span };
         if self.body.is_none()
             && let Some(&earlier) = self.names.here().typedefs.get(&path.name)
@@ -200,7 +201,7 @@ impl Checker<'_> {
         if earlier.params.len() != later.params.len() || earlier.quals != later.quals {
             return false;
         }
-        let pairs = later.params.iter().zip(&earlier.params);
+        let pairs = later.params.iter().zip(&earlier.params[..]);
         let map = pairs.map(|(&from, &to)| (from, self.types.make(TyKind::Var(to)))).collect();
         let ty = self.types.substitute(later.ty, &map);
         unify(&mut self.types, earlier.ty, ty).is_ok()

@@ -216,7 +216,9 @@ impl Checker<'_> {
 
     /// The first part of an effect that is not live.
     fn first_dead(&mut self, effect: Ty, capability: &Capability) -> Option<Ty> {
-        if self.is_wrong(effect) {
+        let whole = self.types.head(effect);
+        let is_live = |node: &Node| matches!(node.fact, Fact::Live(region, _) if self.types.head(region) == whole);
+        if self.is_wrong(whole) || capability.nodes().any(is_live) {
             return None;
         }
         let parts = self.types.effect_parts(effect);

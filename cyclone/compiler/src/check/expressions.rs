@@ -15,6 +15,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Asm, Coercion, Expr, ExprKind, Init, InitList, Wide};
 use crate::types::{Array, DatatypeId, Kind, Member, Pointer, Quals, Signedness, Ty, TyKind};
+use std::rc::Rc;
 use thin_vec::ThinVec;
 
 const NOT_A_NUMBER: &str = "this is not a number, or none that fits a type: digits, then `u`, `l` and `ll`, or `f` and `l` after a fraction or an exponent";
@@ -127,6 +128,9 @@ impl Checker<'_> {
 
     /// What is read from a place: arrays become pointers, functions are instantiated, unions are guarded.
     pub fn loaded(&mut self, place: Expr, expected: Option<Ty>) -> Expr {
+        if let ExprKind::Int(_) | ExprKind::Construct(..) = place.kind {
+            return place;
+        }
         let place = self.guard_unions(place);
         if matches!(place.kind, ExprKind::Deref(..) | ExprKind::Index(..) | ExprKind::Member(..))
             && self.is_abstract(place.ty)
@@ -363,7 +367,7 @@ impl Checker<'_> {
     pub fn exception_type(&mut self, span: Span) -> Option<Ty> {
         let path = ast::Path { qualifier: None, name: Symbol::new("exn"), span };
         let id = self.lookup_datatype(&path)?;
-        let target = self.make(TyKind::Datatype(id, Vec::new()));
+        let target = self.make(TyKind::Datatype(id, self.types.no_arguments()));
         let heap = self.make(TyKind::Heap);
         let pointer = self.pointer_to(target, Quals::default(), heap);
         Some(self.make(TyKind::Pointer(pointer)))
@@ -441,7 +445,7 @@ impl Checker<'_> {
     }
 
     fn tuple(&mut self, parts: &[ast::Expr], expected: Option<Ty>, span: Span) -> Expr {
-        let wanted: Option<Vec<Member>> = expected.and_then(|ty| match self.types.get(ty) {
+        let wanted: Option<Rc<[Member]>> = expected.and_then(|ty| match self.types.get(ty) {
             TyKind::Tuple(members) if members.len() == parts.len() => Some(members.clone()),
             _ => None,
         });
@@ -460,7 +464,7 @@ impl Checker<'_> {
             members.push(Member { name: None, ty: value.ty, quals: want.map_or(Quals::default(), |want| want.quals) });
             entries.push((index as u64, Init::Value(value)));
         }
-        let ty = self.make(TyKind::Tuple(members));
+        let ty = self.make(TyKind::Tuple(members.into()));
         let list = InitList { ty, existentials: ThinVec::new(), entries, span };
         Expr { kind: ExprKind::Aggregate(Box::new(Init::List(list))), ty, span }
     }
@@ -494,7 +498,7 @@ impl Checker<'_> {
         let args = self.datatype_arguments(id);
         match expected.map(|ty| self.types.get(ty).clone()) {
             Some(TyKind::Constructor(other, _, wanted) | TyKind::Datatype(other, wanted)) if other == id => {
-                for (&have, want) in args.iter().zip(wanted) {
+                for (&have, &want) in args.iter().zip(&wanted[..]) {
                     // What does not agree is found when the value is converted.
                     let _ = self.try_unify(have, want);
                 }
@@ -517,9 +521,9 @@ impl Checker<'_> {
     }
 
     /// Unknown arguments for a datatype's parameters.
-    pub fn datatype_arguments(&mut self, id: DatatypeId) -> Vec<Ty> {
+    pub fn datatype_arguments(&mut self, id: DatatypeId) -> Rc<[Ty]> {
         let params = self.declarations.datatype(id).params.clone();
-        params.into_iter().map(|param| self.unknown_for(param)).collect()
+        self.unknown_arguments(&params)
     }
 
     /// A pointer type from its parts.

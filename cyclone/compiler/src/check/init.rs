@@ -11,6 +11,7 @@ use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::tree::{Expr, ExprKind, Init, InitList};
 use crate::types::{AggregateId, Alias, Array, Kind, Substitution, Ty, TyKind};
+use std::rc::Rc;
 use thin_vec::{ThinVec, thin_vec};
 
 /// One part of braces: where it goes, and what.
@@ -436,9 +437,9 @@ impl Checker<'_> {
     }
 
     /// An aggregate with unknown arguments, or those of the type that is wanted.
-    fn aggregate_for(&mut self, id: AggregateId, expected: Option<Ty>) -> (Ty, Vec<Ty>) {
+    fn aggregate_for(&mut self, id: AggregateId, expected: Option<Ty>) -> (Ty, Rc<[Ty]>) {
         let params = self.declarations.aggregate(id).params.clone();
-        let args: Vec<Ty> = params.into_iter().map(|param| self.unknown_for(param)).collect();
+        let args = self.unknown_arguments(&params);
         let ty = self.make(TyKind::Aggregate(id, args.clone()));
         if let Some(expected) = expected
             && matches!(self.types.get(expected), TyKind::Aggregate(other, _) if *other == id)

@@ -6,6 +6,9 @@ use crate::types::Signedness;
 
 /// Value and type of an integer as written; `None` if it is too large for any type, or not a number.
 pub fn integer(text: &str) -> Option<(i128, Signedness, IntSize)> {
+    if let [digit @ b'0'..=b'9'] = text.as_bytes() {
+        return Some((i128::from(digit - b'0'), Signedness::Signed, IntSize::Int));
+    }
     let digits_end = text.trim_end_matches(['u', 'U', 'l', 'L']).len();
     let (digits, suffix) = text.split_at(digits_end);
     if !is_suffix(suffix) {
@@ -73,6 +76,7 @@ pub fn float_size(text: &str) -> Option<FloatSize> {
 pub fn characters(text: &str, wide: bool, out: &mut Vec<u32>) {
     let open = text.find(['"', '\'']).map_or(0, |at| at + 1);
     let inner = text.get(open..text.len().saturating_sub(1)).unwrap_or("");
+    out.reserve(inner.len());
     let mut rest = inner.chars();
     while let Some(c) = rest.next() {
         if c != '\\' {
@@ -103,7 +107,7 @@ pub fn characters(text: &str, wide: bool, out: &mut Vec<u32>) {
 }
 
 fn push(c: char, wide: bool, out: &mut Vec<u32>) {
-    if wide {
+    if wide || c.is_ascii() {
         out.push(c as u32);
     } else {
         out.extend(c.encode_utf8(&mut [0; 4]).bytes().map(u32::from));

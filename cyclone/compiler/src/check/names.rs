@@ -14,6 +14,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{GlobalId, LocalId};
 use crate::types::{AggregateId, DatatypeId, EnumId, Quals, Ty, TyVar};
+use std::rc::Rc;
 
 /// What an ordinary name stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +39,7 @@ pub struct Typedef {
     /// Its full name.
     pub name: Symbol,
     /// Its parameters.
-    pub params: Vec<TyVar>,
+    pub params: Rc<[TyVar]>,
     /// What it stands for, over the parameters.
     pub ty: Ty,
     /// Qualifiers that come with it.

@@ -169,7 +169,7 @@ impl Checker<'_> {
         params.extend(&added.vars);
         let declared = &mut self.declarations.aggregates[id.0 as usize];
         let (name, first) = (declared.name.unwrap_or_else(|| Symbol::new("struct")), declared.span);
-        declared.params.clone_from(params);
+        declared.params = params[..].into();
         // Once more, for members that lead to the structure itself.
         self.diagnostics.truncate(reported);
         self.reading.added = Some(Added { next: 0, ..added });

@@ -433,7 +433,7 @@ impl Checker<'_> {
             TyKind::Datatype(other, args) if *other == id => args.clone(),
             TyKind::Constructor(other, at, args) if (*other, *at) == (id, index) => args.clone(),
             _ => {
-                let args: Vec<Ty> = params.iter().map(|&param| self.unknown_for(param)).collect();
+                let args = self.unknown_arguments(&params);
                 let datatype = self.make(TyKind::Datatype(id, args.clone()));
                 self.expect_pattern_type(ty, datatype, span);
                 args

@@ -44,6 +44,11 @@ impl Checker<'_> {
     }
 
     fn members_fit(&mut self, from: &Pointer, to: &Pointer, depth: u32) -> bool {
+        if let Some(members) = self.members_of_both(from, to) {
+            return members.iter().all(|(have, want)| {
+                (want.quals.is_const || !have.quals.is_const) && self.types_of_members_fit(have, want, depth)
+            });
+        }
         let (mut have, mut want) = (Vec::new(), Vec::new());
         self.flatten(Slot::whole(from.target, from.quals), depth, &mut have);
         self.flatten(Slot::whole(to.target, to.quals), depth, &mut want);
@@ -63,6 +68,38 @@ impl Checker<'_> {
             let fits = self.types_of_members_fit(&have, &want, depth);
             fits && (same_structure || self.lies_alike(&have, &want, index == last))
         })
+    }
+
+    /// The members of one structure with two sorts of arguments, which lie where they lie; `None` if the first has members itself.
+    fn members_of_both(&mut self, from: &Pointer, to: &Pointer) -> Option<Vec<(Slot, Slot)>> {
+        let (TyKind::Aggregate(id, _), TyKind::Aggregate(other, _)) =
+            (self.types.get(from.target), self.types.get(to.target))
+        else {
+            return None;
+        };
+        let id = *id;
+        let aggregate = self.declarations.aggregate(id);
+        let body = aggregate.body.as_ref()?;
+        if id != *other || aggregate.is_union || !body.existentials.is_empty() {
+            return None;
+        }
+        let mut members = Vec::with_capacity(body.fields.len());
+        for index in 0..body.fields.len() {
+            let have = self.member_of(id, index, from.target, from.quals);
+            let want = self.member_of(id, index, to.target, to.quals);
+            members.push((have, want));
+        }
+        let (have, want) = members.first()?;
+        let is_whole =
+            |slot: &Slot| !matches!(self.types.get(slot.ty), TyKind::Void | TyKind::Tuple(_) | TyKind::Aggregate(..));
+        (is_whole(have) && is_whole(want)).then_some(members)
+    }
+
+    /// A member by itself, qualified as it is seen through a pointer with these qualifiers.
+    fn member_of(&mut self, id: AggregateId, index: usize, whole: Ty, quals: Quals) -> Slot {
+        let (ty, own) = self.member_type(whole, index);
+        let is_own = quals == Quals::default() || self.agrees_exactly(id, index);
+        Slot::whole(ty, if is_own { own } else { both(quals, own) })
     }
 
     fn types_of_members_fit(&mut self, have: &Slot, want: &Slot, depth: u32) -> bool {
@@ -85,7 +122,7 @@ impl Checker<'_> {
     pub(super) fn constructor_fits(&mut self, have: Ty, want: Ty) -> bool {
         match (self.types.get(have).clone(), self.types.get(want).clone()) {
             (TyKind::Constructor(a, _, left), TyKind::Datatype(b, right)) => {
-                a == b && left.iter().zip(&right).all(|(&a, &b)| self.try_unify(a, b).is_ok())
+                a == b && left.iter().zip(&right[..]).all(|(&a, &b)| self.try_unify(a, b).is_ok())
             }
             _ => false,
         }
@@ -125,12 +162,10 @@ impl Checker<'_> {
         let moved = !aggregate.attributes.is_empty() || fields.iter().any(|field| !field.attributes.is_empty());
         let mut slots = Vec::with_capacity(fields.len());
         for (index, field) in fields.iter().enumerate() {
-            let (ty, own) = self.member_type(whole, index);
-            let is_own = quals == Quals::default() || self.agrees_exactly(id, index);
+            let Slot { ty, quals, .. } = self.member_of(id, index, whole, quals);
             let is_parameter = matches!(self.types.get(field.ty), TyKind::Var(_));
             let is_word = is_parameter && self.types.kind(field.ty) == Kind::Boxed;
             let layout = self.types.layout(if is_word { field.ty } else { ty }).filter(|_| !moved);
-            let quals = if is_own { own } else { both(quals, own) };
             slots.push((Slot { ty, quals, offset: None, is_word, bits: field.width }, layout));
         }
         placed(slots)

@@ -225,10 +225,13 @@ impl Checker<'_> {
         args: &[ast::Type],
         position: Position,
         span: Span,
-    ) -> Vec<Ty> {
+    ) -> Rc<[Ty]> {
         if args.len() > params.len() {
             let message = format!("`{of}` takes {} type arguments, not {}", params.len(), args.len());
             self.error(Code::WrongArguments, span, message);
+        }
+        if params.is_empty() {
+            return self.types.no_arguments();
         }
         let mut out = Vec::with_capacity(params.len());
         // The qualifier that an argument for a region brings for the parameter after it.
@@ -268,7 +271,7 @@ impl Checker<'_> {
             }
             out.push(ty);
         }
-        out
+        out.into()
     }
 
     /// A type parameter that is freely copied takes no unique or counted pointer.

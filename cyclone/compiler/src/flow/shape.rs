@@ -5,7 +5,7 @@ use crate::hash::HashMap;
 use crate::ownership;
 use crate::source::Span;
 use crate::tree::Declarations;
-use crate::types::{Substitution, Ty, TyKind, TyVar, Types};
+use crate::types::{Substitution, Ty, TyKind, Types};
 use std::rc::Rc;
 
 /// What the parts of a value of a type are.
@@ -123,22 +123,21 @@ impl<'a> Shapes<'a> {
         if let Some(known) = self.members.get(&ty) {
             return known.clone();
         }
-        let (params, args, declared): (&[TyVar], Vec<Ty>, Vec<Ty>) = match self.types.get(ty) {
-            TyKind::Tuple(members) => (&[], Vec::new(), members.iter().map(|member| member.ty).collect()),
+        let (map, declared): (Substitution, Vec<Ty>) = match self.types.get(ty) {
+            TyKind::Tuple(members) => (Substitution::default(), members.iter().map(|member| member.ty).collect()),
             TyKind::Aggregate(id, args) => {
                 let aggregate = self.declarations.aggregate(*id);
                 let fields = aggregate.body.as_ref().map_or(&[][..], |body| &body.fields);
-                (&aggregate.params, args.clone(), fields.iter().map(|field| field.ty).collect())
+                (Substitution::of(&aggregate.params, args), fields.iter().map(|field| field.ty).collect())
             }
             TyKind::Constructor(id, index, args) => {
                 let datatype = self.declarations.datatype(*id);
                 let constructor = datatype.constructors.get(*index as usize);
                 let params = constructor.map_or(&[][..], |constructor| &constructor.params);
-                (&datatype.params, args.clone(), params.iter().map(|param| param.ty).collect())
+                (Substitution::of(&datatype.params, args), params.iter().map(|param| param.ty).collect())
             }
-            _ => (&[], Vec::new(), Vec::new()),
+            _ => (Substitution::default(), Vec::new()),
         };
-        let map = Substitution::of(params, &args);
         let members: Rc<[Ty]> = declared.into_iter().map(|member| self.types.substitute(member, &map)).collect();
         self.members.insert(ty, members.clone());
         members

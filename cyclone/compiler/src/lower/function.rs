@@ -67,12 +67,15 @@ impl<'l, 'p> Body<'l, 'p> {
     /// For a value outside of functions.
     pub fn outside(lower: &'l mut Lower<'p>) -> Body<'l, 'p> {
         let result = lower.shapes.make(Shape::Void);
+        let mut out = std::mem::take(&mut lower.scratch);
+        out.clear();
+        out.reserve(1024);
         Body {
             lower,
             locals: &[],
             labels: &[],
             global: None,
-            out: String::with_capacity(1024),
+            out,
             local_names: Vec::new(),
             next: 0,
             frames: Vec::new(),

@@ -219,16 +219,19 @@ impl<'p> Lower<'p> {
         };
         let mut body = Body::outside(self);
         let is_constant = body.constant(init, c);
+        let text = body.out;
         if is_constant {
-            let text = body.out;
             put!(self.data, words, declarator, " = ", text, ";\n");
+            self.scratch = text;
             return;
         }
+        self.scratch = text;
         let mut body = Body::outside(self);
         body.initialise(name, c, init);
         let text = body.out;
         put!(self.data, words, declarator, ";\n");
         put!(self.start, " {", text, " }\n");
+        self.scratch = text;
     }
 
     /// Whether a name is one of C's functions or variables here, so that no variable may hide it.

@@ -91,7 +91,7 @@ pub fn lower(program: &Program, source: &Source, lines: LineInfo) -> Result<Stri
         copies: copies::Copies::default(),
         declared: HashSet::default(),
         wanted: Vec::new(),
-        global_names: HashMap::default(),
+        global_names: Vec::new(),
         local_names: HashMap::default(),
         union_members: HashMap::default(),
         static_locals: HashMap::default(),
@@ -100,6 +100,7 @@ pub fn lower(program: &Program, source: &Source, lines: LineInfo) -> Result<Stri
         prototypes: String::new(),
         data: String::new(),
         start: String::new(),
+        scratch: String::new(),
         c_names: globals::c_names(&program.declarations.globals),
     };
     let bodies = lower.globals();
@@ -127,7 +128,10 @@ struct Lower<'p> {
     declared: HashSet<Copy>,
     /// What is used and whose definition has not been written yet.
     wanted: Vec<Copy>,
-    global_names: HashMap<GlobalId, Rc<str>>,
+    /// The C names of globals, where they have been asked for.
+    global_names: Vec<Option<Rc<str>>>,
+    /// Memory for the text of one variable's value.
+    scratch: String,
     /// Names of variables and members in C, by those in the source.
     local_names: HashMap<Symbol, &'static str>,
     /// Names of members of tagged unions with what leads to them.

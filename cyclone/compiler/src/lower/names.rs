@@ -97,7 +97,7 @@ impl Lower<'_> {
 
     /// The C name of a global.
     pub fn global_name(&mut self, id: GlobalId) -> Rc<str> {
-        if let Some(known) = self.global_names.get(&id) {
+        if let Some(Some(known)) = self.global_names.get(id.0 as usize) {
             return known.clone();
         }
         let global: &Global = self.program.declarations.global(id);
@@ -105,7 +105,11 @@ impl Lower<'_> {
             Linkage::C => Rc::from(last_part(global.name)),
             Linkage::Internal | Linkage::External => text!("Cyc_", mangled(global.name)).into(),
         };
-        self.global_names.insert(id, name.clone());
+        let at = id.0 as usize;
+        if at >= self.global_names.len() {
+            self.global_names.resize(self.program.declarations.globals.len().max(at + 1), None);
+        }
+        self.global_names[at] = Some(name.clone());
         name
     }
 

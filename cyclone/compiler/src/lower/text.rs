@@ -55,7 +55,9 @@ impl Put for u64 {
                 break;
             }
         }
-        out.extend(digits[at..].iter().map(|&digit| digit as char));
+        for &digit in &digits[at..] {
+            out.push(digit as char);
+        }
     }
 }
 

@@ -47,7 +47,7 @@ impl Parser<'_> {
     pub(super) fn type_name(&mut self) -> Parsed<Type> {
         let specifiers = self.type_words()?;
         let declarator = self.nested(|parser| parser.declarator(Naming::Abstract))?;
-        Ok(fold(declarator, &specifiers.ty).0.ty)
+        Ok(fold(declarator, specifiers.ty).0.ty)
     }
 
     /// Specifiers that must hold a type.
@@ -75,7 +75,7 @@ impl Parser<'_> {
         }
         let specifiers = self.type_words()?;
         let declarator = self.nested(|parser| parser.declarator(Naming::Either))?;
-        let (declared, _) = fold(declarator, &specifiers.ty);
+        let (declared, _) = fold(declarator, specifiers.ty);
         let mut attributes = declared.attributes;
         attributes.extend(specifiers.attributes);
         attributes.extend(self.attributes()?);
@@ -87,7 +87,7 @@ impl Parser<'_> {
     }
 
     /// A declarator, folded over `base`, and the names of an old-style parameter list.
-    pub(super) fn declarator_of(&mut self, base: &Type) -> Parsed<(Declared, ThinVec<Ident>)> {
+    pub(super) fn declarator_of(&mut self, base: Type) -> Parsed<(Declared, ThinVec<Ident>)> {
         let declarator = self.nested(|parser| parser.declarator(Naming::Either))?;
         Ok(fold(declarator, base))
     }
@@ -405,8 +405,8 @@ impl Parser<'_> {
 }
 
 /// Folds a declarator over the type before it.
-fn fold(declarator: Declarator, base: &Type) -> (Declared, ThinVec<Ident>) {
-    let mut ty = base.clone();
+fn fold(declarator: Declarator, base: Type) -> (Declared, ThinVec<Ident>) {
+    let mut ty = base;
     let mut type_params = ThinVec::new();
     let mut attributes = ThinVec::new();
     for modifier in declarator.modifiers.into_iter().rev() {

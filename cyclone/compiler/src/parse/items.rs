@@ -135,8 +135,10 @@ impl Parser<'_> {
         };
         self.bump();
         self.in_c += 1;
+        self.look();
         let items = self.nested_items();
         self.in_c -= 1;
+        self.look();
         let mut block =
             ExternC { include, items: items?, overrides: ThinVec::new(), exports: None, hidden: ThinVec::new() };
         if self.eat(Tok::Override) {
@@ -178,13 +180,13 @@ impl Parser<'_> {
         let mut declarators = ThinVec::new();
         if !self.is(Tok::Semi) {
             loop {
-                let (declarator, kr_names) = self.declarator_of(&specifiers.ty)?;
+                let (declarator, kr_names) = self.declarator_of(specifiers.ty.clone())?;
                 let Declared { name, ty, type_params, mut attributes } = declarator;
                 let Some(name) = name else { return self.unexpected("a name to declare") };
                 if is_typedef {
                     self.typedefs.insert(name.name);
                     self.hidden.retain(|hidden| *hidden != name.name);
-                    self.keywords.declare(name.name);
+                    self.declare_keyword(name.name);
                 } else {
                     self.declare_variable(name.name);
                 }

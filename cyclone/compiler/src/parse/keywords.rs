@@ -23,11 +23,13 @@ impl AsNames {
         !self.declared.is_empty() && word.is_some_and(|word| self.declared.contains(&word))
     }
 
-    /// A name is declared, which may be a keyword.
-    pub fn declare(&mut self, name: Symbol) {
-        if self.seen.contains(&name) && !self.declared.contains(&name) {
+    /// A name is declared: says whether it is a keyword that becomes a name by that.
+    fn declare(&mut self, name: Symbol) -> bool {
+        let is_new = self.seen.contains(&name) && !self.declared.contains(&name);
+        if is_new {
             self.declared.push(name);
         }
+        is_new
     }
 
     pub fn declared(&self) -> usize {
@@ -61,6 +63,13 @@ impl Parser<'_> {
             )
     }
 
+    /// A name is declared, which may be a keyword.
+    pub(super) fn declare_keyword(&mut self, name: Symbol) {
+        if self.keywords.declare(name) {
+            self.look();
+        }
+    }
+
     /// Takes a keyword as a name.
     pub(super) fn keyword_as_name(&mut self) -> Ident {
         let ident = Ident { name: self.symbol(), span: self.span() };
@@ -89,7 +98,7 @@ impl Parser<'_> {
             return self.path();
         }
         let Ident { name, span } = self.keyword_as_name();
-        self.keywords.declare(name);
+        self.declare_keyword(name);
         Ok(Path { qualifier: None, name, span })
     }
 }

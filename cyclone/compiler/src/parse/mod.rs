@@ -44,10 +44,11 @@ type Parsed<T> = Result<T, Failed>;
 
 /// Parses a translation unit. The result is what could be parsed; it is whole if no error was added to `diagnostics`.
 pub fn parse(source: &Source, tokens: &[Token], diagnostics: &mut Vec<Diagnostic>) -> ThinVec<Item> {
-    Parser {
+    let mut parser = Parser {
         source,
         tokens,
         at: 0,
+        current: Tok::End,
         diagnostics,
         errors: 0,
         typedefs: HashSet::default(),
@@ -58,14 +59,17 @@ pub fn parse(source: &Source, tokens: &[Token], diagnostics: &mut Vec<Diagnostic
         depth: 0,
         item_depth: 0,
         split: false,
-    }
-    .items_to_end()
+    };
+    parser.look();
+    parser.items_to_end()
 }
 
 struct Parser<'a> {
     source: &'a Source,
     tokens: &'a [Token],
     at: usize,
+    /// What the token there is taken for: see [`Parser::look`].
+    current: Tok,
     diagnostics: &'a mut Vec<Diagnostic>,
     errors: usize,
     typedefs: HashSet<Symbol>,
@@ -91,15 +95,19 @@ struct Scope {
 }
 
 impl Parser<'_> {
+    #[inline]
     fn kind(&self) -> Tok {
-        if self.split {
-            return match self.tokens[self.at].kind {
-                Tok::ShrAssign => Tok::Ge,
-                Tok::Ge => Tok::Assign,
-                _ => Tok::Gt,
-            };
-        }
-        self.kind_at(0)
+        self.current
+    }
+
+    /// The token here is another one, or may be taken for something else than before.
+    fn look(&mut self) {
+        self.current = match (self.split, self.tokens[self.at].kind) {
+            (false, _) => self.kind_at(0),
+            (true, Tok::ShrAssign) => Tok::Ge,
+            (true, Tok::Ge) => Tok::Assign,
+            (true, _) => Tok::Gt,
+        };
     }
 
     fn kind_at(&self, ahead: usize) -> Tok {
@@ -133,6 +141,7 @@ impl Parser<'_> {
         if self.at + 1 < self.tokens.len() {
             self.at += 1;
         }
+        self.look();
     }
 
     fn is(&self, kind: Tok) -> bool {
@@ -156,6 +165,7 @@ impl Parser<'_> {
         match self.tokens[self.at].kind {
             Tok::Shr | Tok::ShrAssign | Tok::Ge if !self.split => {
                 self.split = true;
+                self.look();
                 Ok(())
             }
             _ => self.expect(Tok::Gt),
@@ -251,7 +261,7 @@ impl Parser<'_> {
         if self.typedefs.contains(&name) && !self.hidden.contains(&name) {
             self.hidden.push(name);
         }
-        self.keywords.declare(name);
+        self.declare_keyword(name);
     }
 
     /// What is declared from here on is known up to [`Self::leave_scope`].
@@ -262,6 +272,7 @@ impl Parser<'_> {
     fn leave_scope(&mut self, scope: Scope) {
         self.hidden.truncate(scope.hidden);
         self.keywords.truncate(scope.keywords);
+        self.look();
     }
 
     /// A comma-separated list up to `end`, which is taken. May be empty; a comma before `end` is accepted.
@@ -280,6 +291,7 @@ impl Parser<'_> {
     /// Skips to after the next `;`, or after the braces that open before it, or to before a `}` that closes what is around.
     fn recover(&mut self) {
         self.split = false;
+        self.look();
         let mut depth = 0_usize;
         loop {
             match self.kind() {

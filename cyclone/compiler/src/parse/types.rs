@@ -7,6 +7,7 @@ use crate::ast::{
 };
 use crate::lex::Tok;
 use crate::symbol::Symbol;
+use std::sync::Arc;
 use thin_vec::{ThinVec, thin_vec};
 
 /// What stands before the first declarator.
@@ -475,7 +476,7 @@ impl Parser<'_> {
         if name.is_none() && body.is_none() {
             return self.unexpected("a name or `{`");
         }
-        Ok(TypeKind::Enum(Box::new(Enum { name, body })))
+        Ok(TypeKind::Enum(Arc::new(Enum { name, body })))
     }
 
     fn aggregate(&mut self) -> Parsed<TypeKind> {
@@ -496,7 +497,7 @@ impl Parser<'_> {
         if body.is_some() {
             attributes.extend(self.attributes()?);
         }
-        Ok(TypeKind::Aggregate(Box::new(Aggregate { is_union, is_tagged, name, args, body, attributes })))
+        Ok(TypeKind::Aggregate(Arc::new(Aggregate { is_union, is_tagged, name, args, body, attributes })))
     }
 
     fn aggregate_body(&mut self) -> Parsed<AggregateBody> {
@@ -519,7 +520,7 @@ impl Parser<'_> {
                         ThinVec::new(),
                     )
                 } else {
-                    self.declarator_of(&specifiers.ty)?
+                    self.declarator_of(specifiers.ty.clone())?
                 };
                 let mut attributes = declared.attributes;
                 let width = if self.eat(Tok::Colon) { Some(self.conditional()?) } else { None };
@@ -581,6 +582,6 @@ impl Parser<'_> {
             self.expect(Tok::RBrace)?;
             body = Some(constructors);
         }
-        Ok(TypeKind::Datatype(Box::new(Datatype { is_extensible, name, constructor, args, body })))
+        Ok(TypeKind::Datatype(Arc::new(Datatype { is_extensible, name, constructor, args, body })))
     }
 }

@@ -32,7 +32,7 @@ use crate::source::Span;
 use crate::symbol::Symbol;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::rc::Rc;
 
 /// A type, effect, qualifier, boolean, bound or number at the level of types.
@@ -101,7 +101,7 @@ pub enum Alias {
 pub use crate::ast::Quals;
 
 /// A pointer type.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pointer {
     /// What it points to.
     pub target: Ty,
@@ -119,6 +119,19 @@ pub struct Pointer {
     pub zeroterm: Ty,
     /// Of kind [`Kind::Bool`]: an autoreleased counted pointer.
     pub autoreleased: Ty,
+}
+
+impl Hash for Pointer {
+    /// Two parts at a time: pointers are looked for more often than all other terms.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let pair = |one: Ty, two: Ty| u64::from(one.0) << 32 | u64::from(two.0);
+        let Quals { is_const, is_volatile, is_restrict } = self.quals;
+        let quals = u64::from(is_const) | u64::from(is_volatile) << 1 | u64::from(is_restrict) << 2;
+        state.write_u64(pair(self.target, self.region));
+        state.write_u64(pair(self.aqual, self.nullable));
+        state.write_u64(pair(self.bound, self.zeroterm));
+        state.write_u64(u64::from(self.autoreleased.0) << 3 | quals);
+    }
 }
 
 /// An array type.
@@ -218,8 +231,9 @@ pub enum Format {
     Scanf,
 }
 
-/// The forms of terms.
+/// The forms of terms. They are told apart all the time: which one it is stands in a byte of its own.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
 pub enum TyKind {
     /// Not known yet.
     Evar(Evar),
@@ -249,15 +263,15 @@ pub enum TyKind {
     /// A function.
     Function(Rc<Function>),
     /// `$(..)`.
-    Tuple(Vec<Member>),
+    Tuple(Rc<[Member]>),
     /// `struct` or `union` with its arguments.
-    Aggregate(AggregateId, Vec<Ty>),
+    Aggregate(AggregateId, Rc<[Ty]>),
     /// A datatype with its arguments.
-    Datatype(DatatypeId, Vec<Ty>),
+    Datatype(DatatypeId, Rc<[Ty]>),
     /// One constructor's type, `datatype T.C`: index of the constructor.
-    Constructor(DatatypeId, u32, Vec<Ty>),
+    Constructor(DatatypeId, u32, Rc<[Ty]>),
     /// A typedef that does not say what it stands for, with its arguments.
-    Opaque(Symbol, Kind, Vec<Ty>),
+    Opaque(Symbol, Kind, Rc<[Ty]>),
     /// `@subset(T x | condition)`: the constraint and `T`. Only `check` sees it: see [`Types::forget_constraints`].
     Subset(SubsetId, Ty),
     /// ``region_t<`r>``.
@@ -274,7 +288,7 @@ pub enum TyKind {
     /// has it as its region.
     Place(Ty, Ty),
     /// A set of regions: flat, sorted, without repetition, never of one element; empty is `{}`.
-    Join(Vec<Ty>),
+    Join(Rc<[Ty]>),
     /// ``regions(`a)``; of a known type it is replaced by the type's regions.
     RegionsOf(Ty),
 
@@ -391,6 +405,7 @@ pub struct Types {
     layouts: HashMap<AggregateId, layout::Layout>,
     /// See [`Types::forget_constraints`].
     is_unconstrained: bool,
+    no_arguments: Rc<[Ty]>,
 }
 
 impl Ty {
@@ -404,10 +419,16 @@ impl Types {
     /// With room for the terms that a text of so many bytes needs, mostly.
     pub fn for_text(bytes: usize) -> Types {
         let mut types = Types::default();
-        types.terms.reserve(bytes / 8);
-        types.firmness.reserve(bytes / 8);
+        types.terms.reserve(bytes / 16);
+        types.firmness.reserve(bytes / 16);
         types.evars.reserve(bytes / 16);
+        types.numbers.reserve(bytes / 32, |&(hash, _)| hash);
         types
+    }
+
+    /// The arguments of what has no parameters.
+    pub fn no_arguments(&self) -> Rc<[Ty]> {
+        self.no_arguments.clone()
     }
 
     /// The number of a term. Joins of effects are made by [`Types::join`].
@@ -634,7 +655,7 @@ impl Types {
                 TyKind::Place(region, _) => work.push(*region),
                 TyKind::Opaque(name, kind, args) => {
                     let (name, kind, args) = (*name, *kind, args.clone());
-                    let args = args.into_iter().map(|arg| self.resolve(arg)).collect();
+                    let args = args.iter().map(|&arg| self.resolve(arg)).collect();
                     set.push(self.make(TyKind::Opaque(name, kind, args)));
                 }
                 _ => set.push(effect),
@@ -642,7 +663,7 @@ impl Types {
         }
         set.sort_unstable();
         set.dedup();
-        if set.len() == 1 { set[0] } else { self.make(TyKind::Join(set)) }
+        if set.len() == 1 { set[0] } else { self.make(TyKind::Join(set.into())) }
     }
 
     /// The parts of an effect: regions, variables of kind effect, and ``regions(`a)`` of unknown types.
@@ -655,12 +676,14 @@ impl Types {
     /// Adds the parts of an effect to `parts`.
     pub fn add_effect_parts(&mut self, effect: Ty, parts: &mut Vec<Ty>) {
         let head = self.head(effect);
-        if let TyKind::Heap | TyKind::Var(_) | TyKind::Evar(_) = self.terms[head.0 as usize] {
-            return parts.push(head);
+        match &self.terms[head.0 as usize] {
+            TyKind::Heap | TyKind::Var(_) | TyKind::Evar(_) => return parts.push(head),
+            TyKind::Join(flat) if self.is_settled(head) => return parts.extend_from_slice(flat),
+            _ => {}
         }
         let flat = self.join([head]);
         match self.get(flat) {
-            TyKind::Join(flat) => parts.extend(flat),
+            TyKind::Join(flat) => parts.extend_from_slice(flat),
             _ => parts.push(flat),
         }
     }
@@ -677,7 +700,7 @@ impl Types {
             },
             TyKind::Heap | TyKind::RegionsOf(_) | TyKind::Opaque(_, Kind::Effect, _) => out.push(ty),
             TyKind::Place(region, _) => out.extend(self.regions(region)),
-            TyKind::Join(parts) => out.extend(parts),
+            TyKind::Join(parts) => out.extend_from_slice(&parts),
             TyKind::Pointer(pointer) => {
                 out.push(pointer.region);
                 out.extend(self.regions(pointer.target));
@@ -689,7 +712,7 @@ impl Types {
                 out.extend(parts.into_iter().filter(|&part| !self.mentions_any(part, &bound)));
             }
             TyKind::Tuple(members) => {
-                for member in members {
+                for member in members.iter() {
                     out.extend(self.regions(member.ty));
                 }
             }
@@ -697,7 +720,7 @@ impl Types {
             | TyKind::Datatype(_, args)
             | TyKind::Constructor(_, _, args)
             | TyKind::Opaque(_, _, args) => {
-                for arg in args {
+                for &arg in args.iter() {
                     out.extend(self.regions(arg));
                 }
             }

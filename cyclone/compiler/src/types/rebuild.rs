@@ -5,41 +5,60 @@ use std::rc::Rc;
 
 /// What type variables stand for. Few have more than a handful of them.
 #[derive(Clone, Debug, Default)]
-pub struct Substitution(Vec<(TyVar, Ty)>);
+pub struct Substitution {
+    of: Option<Arguments>,
+    more: Vec<(TyVar, Ty)>,
+}
+
+/// Parameters of a type, and its arguments for them.
+#[derive(Clone, Debug)]
+struct Arguments {
+    params: Rc<[TyVar]>,
+    args: Rc<[Ty]>,
+}
 
 impl Substitution {
     /// Each parameter with its argument.
-    pub fn of(params: &[TyVar], args: &[Ty]) -> Substitution {
-        params.iter().copied().zip(args.iter().copied()).collect()
+    pub fn of(params: &Rc<[TyVar]>, args: &Rc<[Ty]>) -> Substitution {
+        let of = || Arguments { params: params.clone(), args: args.clone() };
+        Substitution { of: (!params.is_empty()).then(of), more: Vec::new() }
     }
 
     /// `var` stands for `ty` from here on.
     pub fn insert(&mut self, var: TyVar, ty: Ty) {
-        self.0.push((var, ty));
+        self.more.push((var, ty));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.more.is_empty() && self.of.is_none()
     }
 
     /// What `var` stands for: what was said last.
     pub fn get(&self, var: TyVar) -> Option<Ty> {
-        self.0.iter().rev().find(|(known, _)| *known == var).map(|(_, ty)| *ty)
+        let later = self.more.iter().rev().find(|(known, _)| *known == var).map(|(_, ty)| *ty);
+        later.or_else(|| {
+            let Arguments { params, args } = self.of.as_ref()?;
+            args.get(params.iter().rposition(|known| *known == var)?).copied()
+        })
     }
 }
 
 impl FromIterator<(TyVar, Ty)> for Substitution {
     fn from_iter<I: IntoIterator<Item = (TyVar, Ty)>>(pairs: I) -> Substitution {
-        Substitution(pairs.into_iter().collect())
+        Substitution { of: None, more: pairs.into_iter().collect() }
     }
 }
 
 impl Extend<(TyVar, Ty)> for Substitution {
     fn extend<I: IntoIterator<Item = (TyVar, Ty)>>(&mut self, pairs: I) {
-        self.0.extend(pairs);
+        self.more.extend(pairs);
     }
 }
 
 impl Types {
     /// `ty` with type variables replaced.
     pub fn substitute(&mut self, ty: Ty, map: &Substitution) -> Ty {
-        if map.0.is_empty() { ty } else { self.rebuild(ty, map) }
+        if map.is_empty() { ty } else { self.rebuild(ty, map) }
     }
 
     /// `ty` with all bound inference variables replaced by what they are bound to, everywhere.
@@ -47,13 +66,18 @@ impl Types {
         self.rebuild(ty, &Substitution::default())
     }
 
-    /// A term with the same children is the same term, and is not made again: most are.
+    #[inline]
     fn rebuild(&mut self, ty: Ty, map: &Substitution) -> Ty {
-        let ty = self.head(ty);
-        let enough = if map.0.is_empty() { Firmness::Settled } else { Firmness::Fixed };
+        let enough = if map.is_empty() { Firmness::Settled } else { Firmness::Fixed };
         if self.firmness[ty.index()] >= enough {
             return ty;
         }
+        let ty = self.head(ty);
+        if self.firmness[ty.index()] >= enough { ty } else { self.rebuild_open(ty, map) }
+    }
+
+    /// A term with the same children is the same term, and is not made again: most are.
+    fn rebuild_open(&mut self, ty: Ty, map: &Substitution) -> Ty {
         match &self.terms[ty.0 as usize] {
             TyKind::Var(var) => map.get(*var).unwrap_or(ty),
             TyKind::Pointer(pointer) => {
@@ -113,7 +137,7 @@ impl Types {
         }
         match new {
             None => ty,
-            Some(TyKind::Join(parts)) => self.join(parts),
+            Some(TyKind::Join(parts)) => self.join(parts.iter().copied()),
             Some(kind) => self.make(kind),
         }
     }
@@ -148,7 +172,7 @@ pub fn children(kind: &TyKind) -> impl Iterator<Item = Ty> {
 }
 
 /// The term at place `at` just below a term.
-fn child(kind: &TyKind, at: usize) -> Option<Ty> {
+pub(super) fn child(kind: &TyKind, at: usize) -> Option<Ty> {
     match kind {
         TyKind::Pointer(p) => match at {
             0 => Some(p.target),
@@ -195,12 +219,12 @@ fn set_child(kind: &mut TyKind, at: usize, ty: Ty) {
             _ => array.len = Some(ty),
         },
         TyKind::Function(function) => Rc::make_mut(function).set_child(at, ty),
-        TyKind::Tuple(members) => members[at].ty = ty,
+        TyKind::Tuple(members) => Rc::make_mut(members)[at].ty = ty,
         TyKind::Aggregate(_, args)
         | TyKind::Datatype(_, args)
         | TyKind::Constructor(_, _, args)
         | TyKind::Opaque(_, _, args)
-        | TyKind::Join(args) => args[at] = ty,
+        | TyKind::Join(args) => Rc::make_mut(args)[at] = ty,
         TyKind::RegionsOf(of)
         | TyKind::AqualsOf(of)
         | TyKind::RegionHandle(of)

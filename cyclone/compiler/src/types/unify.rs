@@ -4,7 +4,8 @@
 //! inference variable in a set takes what the other set has more. Names of parameters do not matter. Type parameters of
 //! functions are compared up to renaming.
 
-use super::{Alias, Evar, Function, Kind, Pointer, Substitution, Ty, TyKind, TyVar, Types, children};
+use super::rebuild::child;
+use super::{Alias, Evar, Function, Kind, Pointer, Substitution, Ty, TyKind, TyVar, Types};
 
 /// Why two terms cannot be made equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,45 +21,49 @@ pub struct Mismatch {
 type Outcome = Result<(), Mismatch>;
 
 /// Makes `left` and `right` equal.
+#[inline]
 pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
-    let (left, right) = (types.head(left), types.head(right));
     if left == right {
         return Ok(());
     }
+    let (left, right) = (types.head(left), types.head(right));
+    if left == right { Ok(()) } else { unify_heads(types, left, right) }
+}
+
+/// Of terms that are not the same, with bound variables at their heads followed.
+fn unify_heads(types: &mut Types, left: Ty, right: Ty) -> Outcome {
     let differ = |reason| Err(Mismatch { left, right, reason });
     match (types.get(left), types.get(right)) {
-        (TyKind::Error, _) | (_, TyKind::Error) => return Ok(()),
-        (&TyKind::Evar(evar), _) => return assign(types, evar, left, right),
-        (_, &TyKind::Evar(evar)) => return assign(types, evar, right, left),
+        (TyKind::Error, _) | (_, TyKind::Error) => Ok(()),
+        (&TyKind::Evar(evar), _) => assign(types, evar, left, right),
+        (_, &TyKind::Evar(evar)) => assign(types, evar, right, left),
         (TyKind::Pointer(a), TyKind::Pointer(b)) => {
             let (a, b) = (a.clone(), b.clone());
-            return unify_pointers(types, &a, &b, left, right);
+            unify_pointers(types, &a, &b, left, right)
         }
         (TyKind::Aggregate(a, args), TyKind::Aggregate(b, _)) if a == b => {
             let count = args.len();
-            return unify_arguments(types, left, right, count);
+            unify_arguments(types, left, right, count)
         }
         (TyKind::Datatype(a, args), TyKind::Datatype(b, _)) if a == b => {
             let count = args.len();
-            return unify_arguments(types, left, right, count);
+            unify_arguments(types, left, right, count)
         }
         (TyKind::Constructor(a, i, args), TyKind::Constructor(b, j, _)) if (a, i) == (b, j) => {
             let count = args.len();
-            return unify_arguments(types, left, right, count);
+            unify_arguments(types, left, right, count)
         }
         (TyKind::Opaque(a, _, args), TyKind::Opaque(b, _, _)) if a == b => {
             let count = args.len();
-            return unify_arguments(types, left, right, count);
+            unify_arguments(types, left, right, count)
         }
-        _ => {}
-    }
-    match (types.get(left).clone(), types.get(right).clone()) {
-        (TyKind::Place(region, aqual), _) => unify_place(types, region, aqual, right),
-        (_, TyKind::Place(region, aqual)) => unify_place(types, region, aqual, left),
+        (&TyKind::Place(region, aqual), _) => unify_place(types, region, aqual, right),
+        (_, &TyKind::Place(region, aqual)) => unify_place(types, region, aqual, left),
         (TyKind::Join(_) | TyKind::RegionsOf(_), _) | (_, TyKind::Join(_) | TyKind::RegionsOf(_)) => {
             unify_effects(types, left, right)
         }
         (TyKind::Array(a), TyKind::Array(b)) => {
+            let (a, b) = (a.clone(), b.clone());
             if a.quals != b.quals {
                 return differ("qualifiers of the elements differ");
             }
@@ -69,12 +74,16 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
                 _ => Ok(()),
             }
         }
-        (TyKind::Function(a), TyKind::Function(b)) => unify_functions(types, &a, &b, left, right),
+        (TyKind::Function(a), TyKind::Function(b)) => {
+            let (a, b) = (a.clone(), b.clone());
+            unify_functions(types, &a, &b, left, right)
+        }
         (TyKind::Tuple(a), TyKind::Tuple(b)) => {
+            let (a, b) = (a.clone(), b.clone());
             if a.len() != b.len() {
                 return differ("the tuples have different numbers of components");
             }
-            for (a, b) in a.iter().zip(&b) {
+            for (a, b) in a.iter().zip(&b[..]) {
                 if a.quals != b.quals {
                     return differ("qualifiers of components differ");
                 }
@@ -82,24 +91,24 @@ pub fn unify(types: &mut Types, left: Ty, right: Ty) -> Outcome {
             }
             Ok(())
         }
-        (TyKind::Subset(a, left), TyKind::Subset(b, right)) if a == b => unify(types, left, right),
-        (TyKind::RegionHandle(a), TyKind::RegionHandle(b))
-        | (TyKind::TagHandle(a), TyKind::TagHandle(b))
-        | (TyKind::AqualHandle(a), TyKind::AqualHandle(b))
-        | (TyKind::Thin(a), TyKind::Thin(b)) => unify(types, a, b),
+        (&TyKind::Subset(a, left), &TyKind::Subset(b, right)) if a == b => unify(types, left, right),
+        (&TyKind::RegionHandle(a), &TyKind::RegionHandle(b))
+        | (&TyKind::TagHandle(a), &TyKind::TagHandle(b))
+        | (&TyKind::AqualHandle(a), &TyKind::AqualHandle(b))
+        | (&TyKind::Thin(a), &TyKind::Thin(b)) => unify(types, a, b),
         // The size may have become known since the term was made.
-        (TyKind::SizeOf(of), _) | (_, TyKind::SizeOf(of)) => {
+        (&TyKind::SizeOf(of), _) | (_, &TyKind::SizeOf(of)) => {
             let known = types.size_number(of);
             let other = if matches!(types.get(left), TyKind::SizeOf(_)) { right } else { left };
-            match (types.get(known).clone(), types.get(other).clone()) {
-                (TyKind::SizeOf(of), TyKind::SizeOf(other)) => unify(types, of, other),
+            match (types.get(known), types.get(other)) {
+                (&TyKind::SizeOf(of), &TyKind::SizeOf(other)) => unify(types, of, other),
                 (TyKind::SizeOf(_), _) => differ("the size is not known"),
                 _ => unify(types, known, other),
             }
         }
-        (TyKind::AqualsOf(a), TyKind::AqualsOf(b)) => unify(types, a, b),
+        (&TyKind::AqualsOf(a), &TyKind::AqualsOf(b)) => unify(types, a, b),
         // An unknown type of which only the qualifier is asked: it becomes nothing by that, but its bound must fit.
-        (TyKind::AqualsOf(of), TyKind::Aqual(alias)) | (TyKind::Aqual(alias), TyKind::AqualsOf(of))
+        (&TyKind::AqualsOf(of), &TyKind::Aqual(alias)) | (&TyKind::Aqual(alias), &TyKind::AqualsOf(of))
             if matches!(types.get(of), TyKind::Evar(_)) && types.alias_bound(left).admits(alias) =>
         {
             Ok(())
@@ -195,7 +204,7 @@ fn assign(types: &mut Types, evar: Evar, left: Ty, right: Ty) -> Outcome {
         });
     }
     // What may only be a mere region takes the region of a place, if its pointers are aliasable.
-    if let (TyKind::Place(region, aqual), Alias::Aliasable) = (types.get(right).clone(), alias) {
+    if let (&TyKind::Place(region, aqual), Alias::Aliasable) = (types.get(right), alias) {
         let aliasable = types.make(TyKind::Aqual(Alias::Aliasable));
         unify(types, aqual, aliasable).or(differ("pointers into this region may not be copied freely"))?;
         return unify(types, left, region);
@@ -232,7 +241,11 @@ fn adjust(types: &mut Types, evar: Evar, level: u32, left: Ty, ty: Ty) -> Outcom
 
 fn adjust_below(types: &mut Types, evar: Evar, level: u32, bound: &mut Vec<TyVar>, left: Ty, ty: Ty) -> Outcome {
     let head = types.head(ty);
-    match types.get(head).clone() {
+    // Without variables there is nothing in it to change, or to find.
+    if types.is_fixed(head) {
+        return Ok(());
+    }
+    match *types.get(head) {
         TyKind::Evar(other) if other == evar => {
             Err(Mismatch { left, right: head, reason: "the type would contain itself" })
         }
@@ -248,13 +261,15 @@ fn adjust_below(types: &mut Types, evar: Evar, level: u32, bound: &mut Vec<TyVar
             right: head,
             reason: "a type variable or region would leave the place where it is bound",
         }),
-        kind => {
+        _ => {
             let before = bound.len();
-            if let TyKind::Function(function) = &kind {
+            if let TyKind::Function(function) = types.get(head) {
                 bound.extend(&function.type_params);
             }
-            for child in children(&kind) {
+            let mut at = 0;
+            while let Some(child) = child(types.get(head), at) {
                 adjust_below(types, evar, level, bound, left, child)?;
+                at += 1;
             }
             bound.truncate(before);
             Ok(())
@@ -331,6 +346,7 @@ mod tests {
     use super::*;
     use crate::ast::IntSize;
     use crate::types::Signedness;
+    use std::rc::Rc;
 
     fn int(types: &mut Types) -> Ty {
         types.make(TyKind::Int(Signedness::Signed, IntSize::Int))
@@ -352,11 +368,11 @@ mod tests {
     fn a_type_never_contains_itself() {
         let mut types = Types::default();
         let variable = types.fresh(Kind::Memory, 0);
-        let tuple = types.make(TyKind::Tuple(vec![super::super::Member {
+        let tuple = types.make(TyKind::Tuple(Rc::new([super::super::Member {
             name: None,
             ty: variable,
             quals: Default::default(),
-        }]));
+        }])));
         assert!(unify(&mut types, variable, tuple).is_err());
     }
 

@@ -33,6 +33,15 @@ struct Element {
     offset: i128,
 }
 
+/// A quantity that there is a way to, with the least sum of bounds on one so far.
+#[derive(Clone, Copy)]
+struct Reached {
+    quantity: Quantity,
+    most: i128,
+    /// The sum is new: the quantities after this one do not have it yet.
+    leads_on: bool,
+}
+
 /// All that is known at a point.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(super) struct Facts {
@@ -128,23 +137,27 @@ impl Prover<'_> {
 
     fn shortest_way(&self, facts: &Facts, from: Quantity, to: Quantity) -> Option<i128> {
         let mut reached = Vec::with_capacity(8);
-        reached.push((from, 0));
+        reached.push(Reached { quantity: from, most: 0, leads_on: true });
         for _ in 0..WAY_LIMIT {
             let mut is_changed = false;
             for at in 0..reached.len() {
-                let (quantity, so_far) = reached[at];
-                let mut reach =
-                    |quantity: Quantity, most: i128| match reached.iter_mut().find(|(of, _)| *of == quantity) {
-                        Some((_, known)) if *known <= most => {}
-                        Some((_, known)) => {
-                            *known = most;
-                            is_changed = true;
-                        }
-                        None => {
-                            reached.push((quantity, most));
-                            is_changed = true;
-                        }
-                    };
+                let Reached { quantity, most: so_far, leads_on } = reached[at];
+                if !leads_on {
+                    continue;
+                }
+                reached[at].leads_on = false;
+                let mut reach = |quantity: Quantity, most: i128| {
+                    let known = reached.iter_mut().find(|known| known.quantity == quantity);
+                    if known.as_ref().is_some_and(|known| known.most <= most) {
+                        return;
+                    }
+                    is_changed = true;
+                    let better = Reached { quantity, most, leads_on: true };
+                    match known {
+                        Some(known) => *known = better,
+                        None => reached.push(better),
+                    }
+                };
                 for fact in &facts.differences {
                     if fact.left == quantity {
                         reach(fact.right, so_far + fact.most);
@@ -168,7 +181,7 @@ impl Prover<'_> {
                 break;
             }
         }
-        reached.iter().find(|(quantity, _)| *quantity == to).map(|(_, most)| *most)
+        reached.iter().find(|known| known.quantity == to).map(|known| known.most)
     }
 
     /// What `from - to` is at most.
@@ -199,6 +212,11 @@ impl Prover<'_> {
 
     pub(super) fn has_element(&self, pointer: LocalId, index: Quantity, offset: i128) -> bool {
         self.facts.as_ref().is_some_and(|facts| facts.elements.contains(&Element { pointer, index, offset }))
+    }
+
+    /// Whether there is a fact that something can take away.
+    pub(super) fn knows_anything(&self) -> bool {
+        self.facts.as_ref().is_some_and(|facts| !facts.differences.is_empty() || !facts.elements.is_empty())
     }
 
     pub(super) fn forget(&mut self, local: LocalId) {
@@ -237,8 +255,10 @@ impl Prover<'_> {
         if *facts == other {
             return;
         }
-        let mut both = Facts::default();
-        for fact in facts.differences.iter().chain(&other.differences) {
+        // Both began with what was known before the ways parted.
+        let same = facts.differences.iter().zip(&other.differences).take_while(|(one, two)| one == two).count();
+        let mut both = Facts { differences: facts.differences[..same].to_vec(), elements: Vec::new() };
+        for fact in facts.differences[same..].iter().chain(&other.differences[same..]) {
             let known =
                 |of: &Facts| of.find(fact.left, fact.right).or_else(|| self.distance_by(of, fact.left, fact.right));
             if both.find(fact.left, fact.right).is_none()
