@@ -37,6 +37,8 @@ pub struct Body<'l, 'p> {
     pub breaks: Vec<BreakTarget>,
     /// The loops around.
     pub loops: Vec<Loop>,
+    /// Declarations of variables that live as long as the function.
+    kept: String,
     /// A loop has checks for its first round only.
     pub has_first_rounds: bool,
     label_depths: HashMap<LabelId, usize>,
@@ -81,6 +83,7 @@ impl<'l, 'p> Body<'l, 'p> {
             frames: Vec::new(),
             breaks: Vec::new(),
             loops: Vec::new(),
+            kept: String::new(),
             has_first_rounds: false,
             label_depths: HashMap::default(),
             survivors: Survivors::default(),
@@ -427,6 +430,21 @@ impl<'l, 'p> Body<'l, 'p> {
         }
     }
 
+    /// A new variable that lives as long as the function; outside of functions, as the program.
+    pub fn place_to_keep(&mut self, c: C) -> String {
+        if self.global.is_none() {
+            self.lower.kept_places += 1;
+            let name = text!("_cyc_k", self.lower.kept_places);
+            let declaration = self.lower.declarator(c, &name);
+            put!(self.lower.data, "static ", declaration, ";\n");
+            return name;
+        }
+        let name = text!("_cyc_t", self.fresh());
+        let declaration = self.lower.declarator(c, &name);
+        put!(self.kept, " ", declaration, ";");
+        name
+    }
+
     /// Declares a new temporary variable and writes its value; gives its name.
     pub fn temporary(&mut self, c: C, write: impl FnOnce(&mut Self)) -> String {
         let name = text!("_cyc_t", self.fresh());
@@ -511,7 +529,10 @@ impl<'p> Lower<'p> {
         body.push(&head);
         body.push(&declarator);
         body.push(" ");
+        let begin = body.out.len() + "{".len();
         body.block(&function.body);
+        let kept = std::mem::take(&mut body.kept);
+        body.out.insert_str(begin, &kept);
         body.push("\n");
         body.out
     }

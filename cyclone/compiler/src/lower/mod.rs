@@ -96,6 +96,7 @@ pub fn lower(program: &Program, source: &Source, lines: LineInfo) -> Result<Stri
         union_members: HashMap::default(),
         static_locals: HashMap::default(),
         defined_statics: HashSet::default(),
+        kept_places: 0,
         inline_headers: BTreeSet::new(),
         prototypes: String::new(),
         data: String::new(),
@@ -139,6 +140,8 @@ struct Lower<'p> {
     /// Names at file level of `static` variables of functions.
     static_locals: HashMap<(GlobalId, LocalId), Rc<str>>,
     defined_statics: HashSet<(GlobalId, LocalId)>,
+    /// How many objects without a name there are at file level.
+    kept_places: usize,
     /// Headers of C that define functions of the library inline.
     inline_headers: BTreeSet<String>,
     prototypes: String,

@@ -281,7 +281,44 @@ impl<'p> Body<'_, 'p> {
         let target = self.shape_of(place);
         let have = self.lower.shapes.pointer(target);
         let want = self.lower.shape(ty);
-        self.converted(have, want, |body| body.address_of(place));
+        self.converted(have, want, |body| match body.is_addressable(place) {
+            true => body.address_of(place),
+            false => {
+                let name = body.kept(place, target);
+                put!(body.out, "&", name, "; })");
+            }
+        });
+    }
+
+    /// The address of the first element of an array.
+    pub fn first_element(&mut self, array: &'p Expr) {
+        let mut written = array;
+        while let ExprKind::Coerce(Coercion::Same, inner) = &written.kind {
+            written = inner;
+        }
+        if !matches!(written.kind, ExprKind::Aggregate(_)) {
+            return self.place(array);
+        }
+        let c = self.shape_of(written);
+        let name = self.kept(written, c);
+        put!(self.out, "&", name, "[0]; })");
+    }
+
+    /// Begins a statement expression in which a value in braces is put where a pointer to it can lead as long as the block around is
+    /// live (in C such a value is gone with the innermost block, which may be one of a statement expression); gives its name.
+    fn kept(&mut self, value: &'p Expr, c: C) -> String {
+        let name = self.place_to_keep(c);
+        self.push("({");
+        match &value.kind {
+            ExprKind::Aggregate(init) => self.initialise(&name, c, init),
+            _ => {
+                put!(self.out, " ", name, " = ");
+                self.value_as(value, c);
+                self.push(";");
+            }
+        }
+        self.push(" ");
+        name
     }
 
     /// `place = value`, `place op= value`. The value is computed first.

@@ -46,7 +46,7 @@ impl<'p> Body<'_, 'p> {
             Coercion::Decay => {
                 let cast = self.lower.cast(want);
                 put!(self.out, "((", cast, ")");
-                self.place(inner);
+                self.first_element(inner);
                 self.push(")");
             }
             Coercion::NotNull(check) => self.not_null(check, inner, want),
