@@ -72,6 +72,8 @@ pub enum Pending {
     Holds(Constraint, Capability, Span),
     /// A type takes the place of a variable whose values generic code finds in memory.
     Word(TyVar, Ty, Handler, Span),
+    /// A type's size is asked for.
+    Sized(Ty, Span),
 }
 
 /// Why regions must be live.
@@ -341,6 +343,9 @@ impl Checker<'_> {
                 }
             }
             Pending::Word(param, ty, handler, span) => self.check_word(param, ty, &handler, span),
+            Pending::Sized(ty, span) => {
+                self.require_written_size(ty, span);
+            }
         }
     }
 

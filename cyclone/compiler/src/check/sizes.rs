@@ -4,6 +4,7 @@
 //! value it is; `sizeof` finds that variable. A call may leave out a last argument of such a type.
 
 use super::Checker;
+use super::effects::Pending;
 use super::names::Value;
 use crate::ast::{self, Path};
 use crate::diagnostics::{Code, Diagnostic};
@@ -68,6 +69,10 @@ impl Checker<'_> {
 
     /// As [`Self::require_size`], where the number itself is wanted.
     pub(super) fn require_written_size(&mut self, ty: Ty, span: Span) -> bool {
+        if let (TyKind::Evar(_), Some(body)) = (self.types.get(ty), &mut self.body) {
+            body.pending.push(Pending::Sized(ty, span));
+            return true;
+        }
         if !self.is_unsized_variable(ty) {
             return self.require_size(ty, span);
         }

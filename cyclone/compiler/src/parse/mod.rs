@@ -5,8 +5,9 @@
 //! have (`foo_t x;`), it is read as a type, so that the missing declaration is reported as such, and not as a syntax error.
 //!
 //! How the files share the work: `items` (what stands outside of functions), `types` (specifiers), `declarators`, `statements`,
-//! `patterns`, `expressions`; `keywords` (those that a program uses as names), `old` (what has another form now). Each function begins at its construct's first token and ends after its last. A function that
-//! fails has pushed a diagnostic and returns `Failed`; statements and items are where parsing resumes.
+//! `patterns`, `expressions`; `keywords` (those that a program uses as names), `old` (what has another form now). Each function
+//! begins at its construct's first token and ends after its last. A function that fails has pushed a diagnostic and returns
+//! `Failed`; statements and items are where parsing resumes.
 //!
 //! Limits, so that no input can exhaust the stack: `DEPTH_LIMIT` levels of nesting and `CHAIN_LIMIT` operators in one chain.
 
