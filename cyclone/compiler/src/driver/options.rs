@@ -234,6 +234,53 @@ mod tests {
     }
 
     #[test]
+    fn whatever_the_arguments_are_they_are_read_or_refused() {
+        use std::os::unix::ffi::OsStrExt;
+        const WORDS: &[&[u8]] = &[
+            b"",
+            b"-",
+            b"--",
+            b"-o",
+            b"-c",
+            b"a.cyc",
+            b"-I",
+            b"-Ix",
+            b"-D",
+            b"-l",
+            b"-MF",
+            b"-M",
+            b"-Wl,",
+            b"-W",
+            b"-O2",
+            b"--cc",
+            b"--lib",
+            b"--cc=x",
+            b"-\xff",
+            b"\xc3(",
+            b"@file",
+            b"--json",
+            b"-std=",
+            b"-include",
+            b"\n",
+            b"-x",
+        ];
+        let mut state = 1_u64;
+        let mut below = |limit: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % limit
+        };
+        for _ in 0..20_000 {
+            let count = below(6);
+            let arguments: Vec<OsString> =
+                (0..count).map(|_| OsStr::from_bytes(WORDS[below(WORDS.len())]).to_owned()).collect();
+            match read(&arguments) {
+                Ok(options) => assert!(!options.files.is_empty()),
+                Err(message) => assert!(!message.is_empty()),
+            }
+        }
+    }
+
+    #[test]
     fn an_unknown_option_or_a_missing_value_is_an_error() {
         assert!(of("a.cyc --frobnicate").is_err());
         assert!(of("a.cyc -o").is_err());
