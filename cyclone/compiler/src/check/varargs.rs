@@ -147,11 +147,10 @@ impl Checker<'_> {
                 return Some((index, value));
             }
         }
+        // A pointer could become a number, too: that comes last.
         let number = self.is_arithmetic(value.ty);
-        for &(index, ty) in &takers {
-            if number && !self.is_arithmetic(ty) {
-                continue;
-            }
+        let (alike, others): (Vec<_>, Vec<_>) = takers.iter().partition(|(_, ty)| self.is_arithmetic(*ty) == number);
+        for &(index, ty) in alike.into_iter().chain(others.into_iter().filter(|_| !number)) {
             value = match self.try_coerce(value, ty) {
                 Ok(value) => return Some((index, value)),
                 Err(refusal) => refusal.0,
