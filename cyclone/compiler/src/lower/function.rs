@@ -37,8 +37,9 @@ pub struct Body<'l, 'p> {
     pub breaks: Vec<BreakTarget>,
     /// The loops around.
     pub loops: Vec<Loop>,
-    /// Declarations of variables that live as long as the function.
+    /// Variables without a name in the source that live as long as the function: their declarations, and their names.
     kept: String,
+    pub kept_names: Vec<String>,
     /// A loop has checks for its first round only.
     pub has_first_rounds: bool,
     label_depths: HashMap<LabelId, usize>,
@@ -84,6 +85,7 @@ impl<'l, 'p> Body<'l, 'p> {
             breaks: Vec::new(),
             loops: Vec::new(),
             kept: String::new(),
+            kept_names: Vec::new(),
             has_first_rounds: false,
             label_depths: HashMap::default(),
             survivors: Survivors::default(),
@@ -442,6 +444,7 @@ impl<'l, 'p> Body<'l, 'p> {
         let name = text!("_cyc_t", self.fresh());
         let declaration = self.lower.declarator(c, &name);
         put!(self.kept, " ", declaration, ";");
+        self.kept_names.push(name.clone());
         name
     }
 

@@ -77,6 +77,9 @@ impl<'p> Body<'_, 'p> {
             self.push_local(local);
             self.push("); ");
         }
+        for name in &self.kept_names {
+            put!(self.out, "_cyc_reached(", name, "); ");
+        }
         let _ = write!(self.out, "struct _cyc_handler _cyc_h{number}; if (_cyc_try(&_cyc_h{number}) == 0) {{");
         self.frames.push(Frame::Handler);
         self.statement(body);
