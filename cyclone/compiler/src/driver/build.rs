@@ -15,6 +15,10 @@ const SAFETY: [&str; 3] = ["-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-
 /// is not left to chance.
 const LOOPS: &str = "-falign-loops=32";
 
+/// With its checks a function is larger than the same without: gcc's measure of what is small enough to be written in the place of a
+/// call is too small for it. Clang, which has no such option, passes over it.
+const INLINE_LIMIT: &str = "-finline-limit=200";
+
 /// A directory for intermediate files that is removed in the end.
 pub struct Scratch(PathBuf);
 
@@ -145,6 +149,10 @@ pub fn object(file: &OsStr, output: &Path, options: &Options, scratch: &Scratch)
         let path = scratch.path().join(format!("{stem}.c"));
         std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         command.arg("-w").arg("-c").arg(&path);
+        let is_chosen = options.compiler.iter().any(|option| option.to_string_lossy().starts_with("-finline-limit"));
+        if is_optimized(&options) && !is_chosen {
+            command.arg(INLINE_LIMIT);
+        }
     }
     command.arg("-o").arg(output);
     succeed(command)?;
@@ -171,11 +179,15 @@ fn dependency_file(output: &Path, options: &Options) -> Vec<OsString> {
 pub fn c_compiler_command(options: &Options) -> Result<Command, String> {
     let mut command = Command::new(c_compiler(options));
     command.arg("-std=gnu11").args(SAFETY).arg("-I").arg(home::directory()?.join("runtime"));
-    if options.compiler.iter().any(|option| option == "-O2" || option == "-O3") {
+    if is_optimized(options) {
         command.arg(LOOPS);
     }
     command.args(defines(options)).args(&options.compiler);
     Ok(command)
+}
+
+fn is_optimized(options: &Options) -> bool {
+    options.compiler.iter().any(|option| option == "-O2" || option == "-O3")
 }
 
 /// The macros that choose a variant of the run time.
