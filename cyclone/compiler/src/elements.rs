@@ -134,7 +134,7 @@ pub fn sized(types: &Types, declarations: &Declarations, global: &Global, functi
 fn may_have_copies(global: &Global, function: &Function) -> bool {
     use crate::tree::Linkage;
     let of_c = global.linkage == Linkage::C || function.c_varargs || global.asm_name.is_some();
-    !of_c && !function.attributes.other.iter().any(|word| word.as_str().starts_with("cyc_inline"))
+    !of_c && function.attributes.inline_header().is_none()
 }
 
 impl Search<'_> {

@@ -732,6 +732,15 @@ impl Expr {
         }
     }
 
+    /// The function that it names: not a variable that leads to one, and not a pointer that had to be converted.
+    pub fn named_function(&self, types: &Types) -> Option<GlobalId> {
+        match &self.kind {
+            ExprKind::Global(id) if matches!(types.get(self.ty), crate::types::TyKind::Function(_)) => Some(*id),
+            ExprKind::Coerce(Coercion::Decay | Coercion::Same, inner) => inner.named_function(types),
+            _ => None,
+        }
+    }
+
     /// A part that was wrong and has been reported.
     pub fn error(types: &mut Types, span: Span) -> Expr {
         Expr { kind: ExprKind::Error, ty: types.make(crate::types::TyKind::Error), span }

@@ -10,7 +10,6 @@
 use super::Checker;
 use super::coerce::wrap;
 use super::names::Value;
-use super::words::named;
 use crate::ast;
 use crate::diagnostics::Code;
 use crate::source::Span;
@@ -112,7 +111,8 @@ impl Checker<'_> {
         };
         let callee = self.checked_callee(callee);
         let level = self.level();
-        let (function, instantiation) = self.instantiate(&declared, given, level + 1, named(&callee), span);
+        let named = callee.named_function(&self.types);
+        let (function, instantiation) = self.instantiate(&declared, given, level + 1, named, span);
         if let Some(expected) = expected
             && !matches!(self.types.get(expected), TyKind::Evar(_))
         {
@@ -287,7 +287,7 @@ impl Checker<'_> {
         let (now, later) = function.type_params.split_at(count.min(function.type_params.len()));
         let later = later.to_vec();
         let whole = Function { type_params: now.to_vec(), ..(*function).clone() };
-        let named = named(&pointer).filter(|_| later.is_empty());
+        let named = pointer.named_function(&self.types).filter(|_| later.is_empty());
         let (function, instantiation) = self.instantiate(&Rc::new(whole), given, level, named, pointer.span);
         let mut function = Function::clone(&function);
         if later.is_empty() {

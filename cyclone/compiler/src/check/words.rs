@@ -9,7 +9,7 @@ use super::effects::Pending;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::elements::{self, Steps, Width};
 use crate::source::Span;
-use crate::tree::{Expr, ExprKind, GlobalId};
+use crate::tree::GlobalId;
 use crate::types::{AggregateId, Function, Kind, Ty, TyKind, TyVar};
 use std::rc::Rc;
 
@@ -20,15 +20,6 @@ pub enum Handler {
     Function(Rc<Function>, Option<GlobalId>),
     /// Code that opens packages.
     Opener(AggregateId),
-}
-
-/// The function that an expression names.
-pub(super) fn named(function: &Expr) -> Option<GlobalId> {
-    match &function.kind {
-        ExprKind::Global(id) => Some(*id),
-        ExprKind::Coerce(_, inner) => named(inner),
-        _ => None,
-    }
 }
 
 impl Checker<'_> {

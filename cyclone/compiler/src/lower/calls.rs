@@ -6,27 +6,23 @@ use super::function::Body;
 use super::shapes::{C, Shape};
 use crate::elements;
 use crate::source::Span;
-use crate::tree::{Call, CallVarArgs, Coercion, Expr, ExprKind, GlobalId, Linkage};
+use crate::tree::{Call, CallVarArgs, Expr, GlobalId, Linkage};
 use crate::types::{Function, Ty, TyKind};
 use std::fmt::Write;
 
-/// The function that is named by an expression, if it is not computed.
-fn named(callee: &Expr) -> Option<GlobalId> {
-    match &callee.kind {
-        ExprKind::Global(id) => Some(*id),
-        ExprKind::Coerce(Coercion::Decay | Coercion::Same, inner) => named(inner),
-        _ => None,
-    }
-}
-
 impl<'p> Body<'_, 'p> {
+    /// The function that an expression names, if it is not computed.
+    fn named(&self, function: &Expr) -> Option<GlobalId> {
+        function.named_function(&self.lower.program.types)
+    }
+
     /// The function type that C sees.
     fn called<'c>(&self, call: &'c Call) -> &'c Function
     where
         'p: 'c,
     {
         let types = &self.lower.program.types;
-        let ty = match named(&call.callee) {
+        let ty = match self.named(&call.callee) {
             Some(id) => self.lower.program.declarations.global(id).ty,
             None => call.callee.ty,
         };
@@ -42,7 +38,7 @@ impl<'p> Body<'_, 'p> {
 
     /// The copy of a function that a call of one by its name calls.
     fn copy(&mut self, call: &Call) -> Option<Copy> {
-        let id = named(&call.callee)?;
+        let id = self.named(&call.callee)?;
         Some(self.lower.copy_of(id, &call.declared, &call.instantiation, call.callee.span))
     }
 
@@ -75,7 +71,7 @@ impl<'p> Body<'_, 'p> {
             other => other,
         };
         let TyKind::Function(declared) = declared else { return self.value_as(function, want) };
-        let Some(id) = named(function) else {
+        let Some(id) = self.named(function) else {
             self.refuse_instantiation(declared, instantiation, function.span);
             return self.value_as(function, want);
         };
@@ -100,7 +96,7 @@ impl<'p> Body<'_, 'p> {
 
     pub fn call(&mut self, call: &'p Call) {
         let function = self.called(call);
-        if named(&call.callee).is_none() {
+        if self.named(&call.callee).is_none() {
             self.refuse_instantiation(&call.declared, &call.instantiation, call.callee.span);
         }
         let mut operands: Vec<(&'p Expr, C)> = Vec::with_capacity(call.args.len());
@@ -117,7 +113,7 @@ impl<'p> Body<'_, 'p> {
                 operands.push(self.variable_operand(call, function, varargs, index));
             }
         }
-        let is_named = named(&call.callee).is_some();
+        let is_named = self.named(&call.callee).is_some();
         let callee = (!is_named).then_some(&call.callee);
         let is_seen = self.is_order_seen(callee.into_iter().chain(operands.iter().map(|(operand, _)| *operand)));
         if is_seen {

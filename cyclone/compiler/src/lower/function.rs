@@ -542,8 +542,12 @@ impl<'p> Lower<'p> {
 
     /// Attributes of a function for the C compiler.
     pub fn function_attributes(&self, function: &crate::types::FnAttributes) -> String {
-        let of_c: Vec<_> =
-            function.other.iter().copied().filter(|word| !word.as_str().starts_with(super::globals::INLINE)).collect();
+        let of_c: Vec<_> = function
+            .other
+            .iter()
+            .copied()
+            .filter(|word| !word.as_str().starts_with(crate::types::FnAttributes::INLINE))
+            .collect();
         let mut text = attributes(&of_c);
         if function.noreturn {
             text.push_str(" __attribute__((noreturn))");

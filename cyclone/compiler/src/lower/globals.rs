@@ -10,12 +10,9 @@ use super::{Lower, names};
 use crate::hash::{HashMap, HashSet};
 use crate::symbol::Symbol;
 use crate::tree::{CBody, Function, Global, GlobalId, Init, Linkage};
-use crate::types::{FnAttributes, Function as FunctionType, Ty, TyKind};
+use crate::types::{Function as FunctionType, Ty, TyKind};
 use std::fmt::Write;
 use std::rc::Rc;
-
-/// How the attribute of [`inline_header`] begins, with its argument.
-pub const INLINE: &str = "cyc_inline(\"";
 
 impl<'p> Lower<'p> {
     /// Writes everything; gives the bodies of functions in the order of the source.
@@ -163,7 +160,7 @@ impl<'p> Lower<'p> {
         after.push_str(&attributes(&global.attributes));
         match program.types.get(global.ty) {
             TyKind::Function(function) => {
-                if let Some(header) = inline_header(&function.attributes).filter(|header| !self.replaces(header)) {
+                if let Some(header) = function.attributes.inline_header().filter(|header| !self.replaces(header)) {
                     self.inline_headers.insert(header.to_owned());
                     return;
                 }
@@ -195,7 +192,7 @@ impl<'p> Lower<'p> {
     /// Whether the program defines a function of an inline header itself: then all of them are functions of the library.
     fn replaces(&self, header: &str) -> bool {
         let program = self.program;
-        program.functions.iter().any(|function| inline_header(&function.ty.attributes) == Some(header))
+        program.functions.iter().any(|function| function.ty.attributes.inline_header() == Some(header))
     }
 
     fn define_variable(&mut self, id: GlobalId) {
@@ -271,12 +268,6 @@ impl<'p> Lower<'p> {
             })
             .collect()
     }
-}
-
-/// The header of C that defines a function of the library inline: `__attribute__((cyc_inline("..")))`, as seen from the
-/// run time's directory.
-fn inline_header(attributes: &FnAttributes) -> Option<&'static str> {
-    attributes.other.iter().find_map(|word| word.as_str().strip_prefix(INLINE)?.strip_suffix("\")"))
 }
 
 /// The last parts of the names of C's functions and variables.

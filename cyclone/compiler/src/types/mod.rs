@@ -222,6 +222,17 @@ pub struct FnAttributes {
     pub other: Vec<Symbol>,
 }
 
+impl FnAttributes {
+    /// How an attribute begins that [`FnAttributes::inline_header`] is about.
+    pub const INLINE: &str = "cyc_inline(\"";
+
+    /// The header of C that defines a function of the library inline: `__attribute__((cyc_inline("..")))`, as seen from the
+    /// run time's directory.
+    pub fn inline_header(&self) -> Option<&'static str> {
+        self.other.iter().find_map(|word| word.as_str().strip_prefix(Self::INLINE)?.strip_suffix("\")"))
+    }
+}
+
 /// Which family of format strings.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Format {
