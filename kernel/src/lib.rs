@@ -7,8 +7,11 @@
 //! | [`signal`] | signals |
 //! | [`memory`] | address spaces, and which frame and which slab is used |
 //! | [`fs`] | the virtual file system, open files, and the file systems |
-//! | [`net`] | sockets between programs of this machine |
-//! | [`device`] | terminals and the memory devices |
+//! | [`pipe`] | pipes, FIFOs and splice |
+//! | [`event`] | epoll, eventfd, signalfd, timerfd, poll |
+//! | [`net`] | sockets |
+//! | [`drivers`] | terminals, the memory devices, random numbers, the kernel's log |
+//! | [`arch`] | what only the processor's architecture decides |
 //! | [`time`] | clocks and timers |
 //! | [`futex`] | waiting for a word of user memory |
 //! | [`sched`] | which task runs next |
@@ -25,22 +28,26 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod arch;
 pub mod current;
-pub mod device;
+pub mod drivers;
 pub mod error;
+pub mod event;
 pub mod fs;
 pub mod futex;
 pub mod log;
 pub mod memory;
 pub mod net;
+pub mod pipe;
 pub mod process;
+pub mod ring;
 pub mod sched;
 pub mod signal;
 pub mod step;
 pub mod syscall;
-pub mod system;
 pub mod time;
 pub mod user_memory;
+pub mod utsname;
 
 mod start;
 pub use start::CONFIG;

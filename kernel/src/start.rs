@@ -20,7 +20,7 @@ use crate::fs::{self, FdFlags, OpenFlags};
 use crate::process::exec::{ExecFlags, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
-use crate::{device, log, memory, process, time};
+use crate::{drivers, log, memory, process, time};
 
 /// What the framework needs to know of this kernel.
 pub static CONFIG: Config =
@@ -37,7 +37,7 @@ fn start(info: &'static BootInfo) {
     time::clock::start();
     time::start();
     memory::start();
-    device::tty::start();
+    drivers::tty::start();
     fs::proc::set_command_line(info.command_line);
     let first = First { info, options, process: None };
     // The task's name is entered in its thread once it is one.

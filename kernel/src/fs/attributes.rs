@@ -8,7 +8,7 @@ use linux_raw_sys::general as abi;
 use refs::TempRc;
 
 use super::access::{Subject, Want};
-use super::stored::{lost_group_bit, remove_privileges};
+use super::inode_file::{lost_group_bit, remove_privileges};
 use super::{FileKind, Inode, Mount, Timestamp};
 use crate::current::Current;
 use crate::error::{Errno, Result};

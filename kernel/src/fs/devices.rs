@@ -1,4 +1,4 @@
-//! Device nodes and their drivers: a device node says which device, [`crate::device::DRIVERS`] says who opens it.
+//! Device nodes and their drivers: a device node says which device, [`crate::drivers::DRIVERS`] says who opens it.
 
 use alloc::boxed::Box;
 
@@ -6,7 +6,7 @@ use frame::Cx;
 
 use super::{DeviceNumber, File, FileKind, OpenFlags};
 use crate::current::Current;
-use crate::device::DRIVERS;
+use crate::drivers::DRIVERS;
 use crate::error::Errno;
 use crate::step::Step;
 

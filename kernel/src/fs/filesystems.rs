@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::{SpinLock, StrongRc};
 
-use super::empty;
 use super::initramfs::{self, make_directory};
 use super::proc;
 use super::tmpfs::{self, Directory};
 use super::{Creation, FileKind, FileSystem, Inode, MOUNTS, Mount, MountFlags, Path};
-use crate::device::{NODES, tty::pts};
+use super::{devpts, sysfs};
+use crate::drivers::NODES;
 use crate::error::{Errno, Result};
 
 /// A new instance and its root directory.
@@ -30,8 +30,8 @@ pub const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "ramfs", make: |options, _| tmpfs::new("ramfs", options) },
     FileSystemType { name: "devtmpfs", make: |_, cx| devices(cx) },
     FileSystemType { name: "proc", make: |_, cx| proc::instance(cx) },
-    FileSystemType { name: "sysfs", make: |_, _| empty::new("sysfs", 0x6265_6572, empty::SYSFS) },
-    FileSystemType { name: "devpts", make: |_, cx| pts::instance(cx) },
+    FileSystemType { name: "sysfs", make: |_, _| sysfs::new("sysfs", 0x6265_6572, sysfs::SYSFS) },
+    FileSystemType { name: "devpts", make: |_, cx| devpts::instance(cx) },
 ];
 
 /// The one instance of devtmpfs.

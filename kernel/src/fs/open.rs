@@ -7,8 +7,9 @@ use linux_raw_sys::general;
 use refs::{StrongRc, WeakRc};
 
 use super::access::{Subject, Want};
-use super::pipe::Pipe;
-use super::stored::{DirectoryFile, PlaceFile, StoredFile, remove_privileges};
+use crate::pipe::Pipe;
+
+use super::inode_file::{DirectoryFile, PlaceFile, StoredFile, remove_privileges};
 use super::walk::{self, PathName, WalkFlags};
 use super::{
     Creation, DeviceNumber, FdFlags, File, FileKind, Inode, Mount, MountFlags, OpenFile, OpenFlags, Path, open_device,

@@ -7,9 +7,9 @@ use core::ops::Range;
 use frame::Cx;
 use frame::mm::{Access, Entry, PAGE_SIZE, Prot, UFrame, USER_END};
 
-use super::areas::{Area, AreaFlags, STACK_GUARD};
-use super::shown::{Object, Shown};
+use super::backing::{Object, Shown};
 use super::space::{AddressSpace, LOWEST};
+use super::vma::{Area, AreaFlags, STACK_GUARD};
 use super::{BadAccess, Pages, oom};
 use crate::current::Current;
 

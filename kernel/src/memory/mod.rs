@@ -2,25 +2,25 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `areas` | which ranges are mapped, and how: pure bookkeeping |
-//! | `shown`, `pages`, `shared` | what an area shows: nothing, a file's pages, shared anonymous memory |
+//! | `vma` | which ranges are mapped, and how: pure bookkeeping |
+//! | `backing`, `pages`, `shared` | what an area shows: nothing, a file's pages, shared anonymous memory |
 //! | `space` | the address space: areas and page tables together |
 //! | `fault` | making a page accessible: copy-on-write, files, stack growth |
-//! | `map`, `advise` | the calls of the mmap family |
+//! | `mmap`, `madvise` | the calls of the mmap family |
 //! | `oom` | who is killed when memory runs out |
 //! | [`buddy`], [`slab`] | the policies that `frame` asks |
 
-mod advise;
-mod areas;
+mod backing;
 pub mod buddy;
 mod fault;
-mod map;
+mod madvise;
+mod mmap;
 mod oom;
 mod pages;
 mod shared;
-mod shown;
 pub mod slab;
 mod space;
+mod vma;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -31,14 +31,14 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::step::Interruption;
 
-pub use advise::{Advice, Lock};
-pub use areas::{AreaFlags, MAX_AREAS};
+pub use backing::{Object, Shown};
 pub use fault::{Resolved, WriteRight, resolve};
-pub use map::{Limits, Mapping, Move, Place};
+pub use madvise::{Advice, Lock};
+pub use mmap::{Limits, Mapping, Move, Place};
 pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
-pub use shown::{Object, Shown};
 pub use space::{AddressSpace, AreaName, AreaReport, Executable, Image, LOWEST, Sizes, unmap_pages};
+pub use vma::{AreaFlags, MAX_AREAS};
 
 /// The frames that programs cannot have, of a machine with `total`: for what is under way in the kernel, and for the end of a
 /// program that is killed because there is no more memory.

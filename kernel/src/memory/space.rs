@@ -21,8 +21,8 @@ use frame::mm::{PAGE_SIZE, Prot, Sharing, USER_END, VmSpace};
 use refs::{SpinLock, StrongRc, WeakRc};
 
 use super::Pages;
-use super::areas::{Area, AreaFlags, Areas};
-use super::shown::Shown;
+use super::backing::Shown;
+use super::vma::{Area, AreaFlags, Areas};
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
 

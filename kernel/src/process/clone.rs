@@ -9,9 +9,9 @@ use frame::user::UserContext;
 use linux_raw_sys::general as abi;
 use refs::{SpinLock, StrongRc, WeakRc};
 
-use super::record::ProcessParts;
 use super::thread::ThreadParts;
-use super::{Credentials, INIT, Limits, Name, PROCESSES, PidFd, Process, Restartable, THREADS, Thread, group, ids};
+use super::thread_group::ProcessParts;
+use super::{Credentials, INIT, Limits, Name, PROCESSES, PidFd, Process, Restartable, THREADS, Thread, pid, session};
 use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags};
@@ -142,7 +142,7 @@ fn fill_pidfd(fd: usize, made: &Result<(WeakRc<Thread>, u32)>, me: &Current, cx:
 fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) -> Result<(WeakRc<Thread>, u32)> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
     check_limit(&thread, cx)?;
-    let tid = ids::allocate(cx)?;
+    let tid = pid::allocate(cx)?;
     let space = share_or(&thread.space, args.has(abi::CLONE_VM), cx, |space| space.fork(cx))?;
     let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| duplicate(files, cx))?;
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
@@ -309,7 +309,7 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Wea
     {
         new.timers.watch_limit(name, cx);
     }
-    group::join(name, process.group(), process.session(), cx);
+    session::join(name, process.group(), process.session(), cx);
     if let Some(parent) = parent {
         parent.add_child(name, cx);
     }
@@ -366,7 +366,7 @@ const NOBODYS_SESSION: u32 = 0;
 /// # Errors
 /// ENOMEM; ENOENT without a root directory.
 pub fn become_init(cx: &Cx) -> Result<Current> {
-    let pid = ids::allocate(cx)?;
+    let pid = pid::allocate(cx)?;
     if pid != INIT {
         return Err(Errno::EEXIST);
     }
@@ -381,7 +381,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
     }));
     let of_process = process.downgrade();
     drop(PROCESSES.insert(pid, process, cx));
-    group::found_session(of_process, NOBODYS_SESSION, cx);
+    session::found_session(of_process, NOBODYS_SESSION, cx);
     let thread = StrongRc::new(Thread::new(ThreadParts {
         tid: pid,
         process: of_process,

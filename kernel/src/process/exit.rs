@@ -7,7 +7,7 @@ use frame::power::{self, PowerOff};
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, StrongRc, TempRc, WeakRc};
 
-use super::{INIT, JobState, Life, PROCESSES, Process, Status, THREADS, group, stop};
+use super::{INIT, JobState, Life, PROCESSES, Process, Status, THREADS, session, stop};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
@@ -129,13 +129,13 @@ fn end_of_init(status: Status, cx: &Cx) -> ! {
         Some(signal) => crate::log!("process 1 was ended by signal {signal}: power off"),
         None => crate::log!("process 1 has exited with code {}: power off", status.code()),
     }
-    crate::device::tty::send_the_rest(cx);
+    crate::drivers::tty::send_the_rest(cx);
     power::off(PowerOff::Orderly)
 }
 
 /// The terminal is taken from the session, and its foreground group is told.
 fn end_of_session_leader(process: &Process, cx: &Cx) {
-    let Some(session) = group::session(process.session(), cx) else { return };
+    let Some(session) = session::session(process.session(), cx) else { return };
     let terminal = session.terminal.swap(0, Ordering::Relaxed);
     let foreground = session.foreground.swap(0, Ordering::Relaxed);
     if terminal != 0 && foreground != 0 {
@@ -190,10 +190,10 @@ fn taker_of_orphans<'cx>(process: &Process, cx: &'cx Cx) -> Option<TempRc<'cx, P
 
 /// A group that became orphaned while a member is stopped would stay so for ever: it is hung up and continued.
 fn hang_up_if_orphaned(group: u32, leaving: Option<&Process>, cx: &Cx) {
-    if group == 0 || !group::is_orphaned_without(group, leaving, cx) {
+    if group == 0 || !session::is_orphaned_without(group, leaving, cx) {
         return;
     }
-    let stopped = group::group_members(group, cx)
+    let stopped = session::group_members(group, cx)
         .filter_map(|member| member.upgrade(cx).ok())
         .any(|member| matches!(member.job.lock(cx).state, JobState::Stopped(_)) && !member.is_exiting());
     if stopped {
@@ -226,7 +226,7 @@ pub(super) fn remove(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
     if let Some(parent) = process.parent(cx) {
         parent.remove_child(&process.downgrade(), cx);
     }
-    group::leave(process, cx);
+    session::leave(process, cx);
     drop(PROCESSES.remove(process.pid, cx));
 }
 

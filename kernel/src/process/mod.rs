@@ -16,33 +16,33 @@
 
 mod clone;
 mod credentials;
-mod descriptor;
 pub mod exec;
 mod exit;
-mod group;
-mod ids;
-mod limits;
-mod record;
-mod restartable;
+mod pid;
+mod pidfd;
+mod rlimit;
+mod rseq;
+mod rusage;
+mod session;
 mod stop;
 mod thread;
-mod usage;
+mod thread_group;
 mod wait;
 
 pub use clone::{CloneArgs, become_init, clone_async, unshare, write_own_tid_async};
 pub use credentials::{Credentials, DEFAULT_CAPABILITIES};
-pub use descriptor::PidFd;
 pub use exit::{de_thread_async, exit_thread_async};
-pub use group::{
+pub use pid::{PID_MAX, last as last_pid};
+pub use pidfd::PidFd;
+pub use rlimit::{Limit, Limits};
+pub use rseq::{Restartable, abort_sequence_async};
+pub use rusage::{RUsage, Usage};
+pub use session::{
     Session, create_session, group_members, group_session, is_orphaned, session, session_of_terminal, set_group,
 };
-pub use ids::{PID_MAX, last as last_pid};
-pub use limits::{Limit, Limits};
-pub use record::{Life, Process, Status};
-pub use restartable::{Restartable, abort_sequence_async};
 pub use stop::{JobState, begin_stop, continue_process, wait_while_stopped_async};
 pub use thread::{IO_PRIORITY, Name, TIMER_SLACK, Thread};
-pub use usage::{RUsage, Usage};
+pub use thread_group::{Life, Process, Status};
 pub use wait::{Choice, Report, WaitOptions, wait_async};
 
 use refs::{IdTable, NoSuspend, TempRc};

@@ -4,14 +4,14 @@
 //! share what is left in proportion to their weights, which follow from their nice values: each has a *virtual run time*, its time on the
 //! processor divided by its weight, and the one with the least runs next.
 //!
-//! Data: what the scheduler knows of a task is in the task's own [`SchedWords`] ([`words`]); the queues hold [`Ready`] tasks, one set for all cores;
+//! Data: what the scheduler knows of a task is in the task's own [`SchedWords`] ([`task`]); the queues hold [`Ready`] tasks, one set for all cores;
 //! each core has the task it runs, and since when. A time slice is set only where somebody else is ready: a lone task is never
 //! interrupted.
 //!
 //! Invariant: a task is in a queue exactly as long as the scheduler has its `Ready` (so nothing needs to be searched or taken out).
 
-mod queue;
-mod words;
+mod run_queue;
+mod task;
 
 use frame::Cx;
 use refs::{SpinLock, reclaim::MAX_CORES};
@@ -19,9 +19,9 @@ use tasks::{Policy, Ready, SchedWords, TaskRef, Why, Worker};
 
 use crate::error::{Errno, Result};
 
-use queue::Queues;
-use words::Words;
-pub use words::{Class, MAX_PRIORITY, Parameters};
+use run_queue::Queues;
+use task::Words;
+pub use task::{Class, MAX_PRIORITY, Parameters};
 
 /// How long a fair task may run while others are ready, in nanoseconds.
 pub const FAIR_SLICE: u64 = 4_000_000;

@@ -4,6 +4,7 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 
 use super::{Action, DefaultAction, Info, Signal, SignalSet, Work, end_process};
+use crate::arch;
 use crate::current::Current;
 use crate::error::Errno;
 use crate::process;
@@ -106,7 +107,7 @@ fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
         }
         finish_restart(me, Some(action));
         process::abort_sequence_async(cx, me);
-        if super::frame::enter_handler_async(cx, me, action, info).is_err() {
+        if arch::signal_frame::enter_handler_async(cx, me, action, info).is_err() {
             // No room for the frame: as if the program had touched that memory itself.
             if let (Ok(process), true) = (me.process(cx), signal == Signal::SEGV) {
                 process.set_action(Signal::SEGV, Action::default(), cx);

@@ -16,16 +16,15 @@
 
 mod action;
 mod deliver;
-mod frame;
 mod info;
 mod pending;
 mod send;
 mod set;
 mod thread;
 
+pub use crate::arch::signal_frame::{StackT, return_from_handler_async};
 pub use action::{Action, Actions};
 pub use deliver::{Outcome, deliver_async, prepare_restart};
-pub use frame::{StackT, return_from_handler_async};
 pub use info::{Info, SigInfo};
 pub use pending::Pending;
 pub use send::{

@@ -11,8 +11,8 @@ use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
-use crate::fs::pipe::PipeEnd;
 use crate::fs::{FdFlags, FileKind, FileTable, LockKind, LockOwner, MOST_DESCRIPTORS, OpenFile, OpenFlags, RecordLock};
+use crate::pipe::PipeEnd;
 use crate::step::{Patience, Step, Stop, complete_async};
 
 /// The calls of this file.

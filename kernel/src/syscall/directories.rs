@@ -9,7 +9,7 @@ use linux_raw_sys::general as abi;
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::names::{self, At, NewFile};
+use crate::fs::dentry::{self, At, NewFile};
 use crate::fs::walk::{self, PathName, WalkFlags};
 use crate::fs::{DeviceNumber, FileKind, OpenFlags, Rename};
 use crate::step::Step;
@@ -110,7 +110,7 @@ fn mkdir(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32) -> Step<
     let path = PathName::read(path, me, cx)?;
     let permissions = mode as u32 & 0o1777;
     let new = NewFile { kind: FileKind::Directory, permissions, device: DeviceNumber::default(), target: &[] };
-    names::make(At { directory, path: path.bytes() }, &new, me, cx)?;
+    dentry::make(At { directory, path: path.bytes() }, &new, me, cx)?;
     Ok(0)
 }
 
@@ -118,8 +118,8 @@ fn unlink(cx: &Cx, me: &Current, directory: i32, path: usize, flags: u32) -> Ste
     let path = PathName::read(path, me, cx)?;
     let at = At { directory, path: path.bytes() };
     match flags {
-        0 => names::unlink(at, me, cx)?,
-        abi::AT_REMOVEDIR => names::remove_directory(at, me, cx)?,
+        0 => dentry::unlink(at, me, cx)?,
+        abi::AT_REMOVEDIR => dentry::remove_directory(at, me, cx)?,
         _ => return Err(Errno::EINVAL.into()),
     }
     Ok(0)
@@ -135,7 +135,7 @@ fn rename(cx: &Cx, me: &Current, from: (i32, usize), to: (i32, usize), flags: u3
     let old = PathName::read(from.1, me, cx)?;
     let new = PathName::read(to.1, me, cx)?;
     let old = At { directory: from.0, path: old.bytes() };
-    names::rename(old, At { directory: to.0, path: new.bytes() }, how, me, cx)?;
+    dentry::rename(old, At { directory: to.0, path: new.bytes() }, how, me, cx)?;
     Ok(0)
 }
 
@@ -149,7 +149,7 @@ fn link(cx: &Cx, me: &Current, from: (i32, usize), to: (i32, usize), flags: u32)
     let old = PathName::read(from.1, me, cx)?;
     let new = PathName::read(to.1, me, cx)?;
     let old = At { directory: from.0, path: old.bytes() };
-    names::link(old, walking, At { directory: to.0, path: new.bytes() }, me, cx)?;
+    dentry::link(old, walking, At { directory: to.0, path: new.bytes() }, me, cx)?;
     Ok(0)
 }
 
@@ -165,14 +165,14 @@ fn symlink(cx: &Cx, me: &Current, target: usize, directory: i32, path: usize) ->
         device: DeviceNumber::default(),
         target: target.bytes(),
     };
-    names::make(At { directory, path: path.bytes() }, &new, me, cx)?;
+    dentry::make(At { directory, path: path.bytes() }, &new, me, cx)?;
     Ok(0)
 }
 
 fn readlink(cx: &Cx, me: &Current, directory: i32, path: usize, buffer: usize, len: i32) -> Step<usize> {
     let len = usize::try_from(len).ok().filter(|&len| len > 0).ok_or(Errno::EINVAL)?;
     let path = PathName::read(path, me, cx)?;
-    let target = names::read_link(At { directory, path: path.bytes() }, me, cx)?;
+    let target = dentry::read_link(At { directory, path: path.bytes() }, me, cx)?;
     let told = target.get(..len).unwrap_or(&target);
     me.memory(cx)?.write_bytes(buffer, told)?;
     Ok(told.len())
@@ -191,7 +191,7 @@ fn mknod(cx: &Cx, me: &Current, directory: i32, path: usize, mode: u32, device: 
         _ => DeviceNumber::default(),
     };
     let new = NewFile { kind, permissions: mode & 0o7777, device, target: &[] };
-    names::make(At { directory, path: path.bytes() }, &new, me, cx)?;
+    dentry::make(At { directory, path: path.bytes() }, &new, me, cx)?;
     Ok(0)
 }
 
@@ -303,20 +303,20 @@ fn getcwd(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn chdir(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let path = PathName::read(args.long(0), me, cx)?;
     let path = walk::resolve(abi::AT_FDCWD, path.bytes(), WalkFlags::FOLLOW, me, cx)?;
-    me.fs(cx)?.set_working(names::enterable(&path, me, cx)?, cx);
+    me.fs(cx)?.set_working(dentry::enterable(&path, me, cx)?, cx);
     Ok(0)
 }
 
 fn fchdir(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let path = me.files(cx)?.get(args.int(0), cx)?.location.path(cx)?;
-    me.fs(cx)?.set_working(names::enterable(&path, me, cx)?, cx);
+    me.fs(cx)?.set_working(dentry::enterable(&path, me, cx)?, cx);
     Ok(0)
 }
 
 fn chroot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let path = PathName::read(args.long(0), me, cx)?;
     let path = walk::resolve(abi::AT_FDCWD, path.bytes(), WalkFlags::FOLLOW, me, cx)?;
-    let location = names::enterable(&path, me, cx)?;
+    let location = dentry::enterable(&path, me, cx)?;
     if me.thread(cx)?.credentials.lock(cx).euid != 0 {
         return Err(Errno::EPERM.into());
     }

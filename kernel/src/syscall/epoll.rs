@@ -10,7 +10,7 @@ use super::poll::{nothing_in_time, patience_of_milliseconds, patience_of_timespe
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::event::{Change, Epoll};
+use crate::event::{Change, Epoll};
 use crate::fs::{FdFlags, OpenFile, OpenFlags};
 use crate::step::{Patience, Step, Stop, complete_async};
 

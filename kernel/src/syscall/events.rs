@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::event::{EventFd, Setting, SignalFd, TimerFd};
+use crate::event::{EventFd, Setting, SignalFd, TimerFd};
 use crate::fs::{FdFlags, File, OpenFile, OpenFlags};
 use crate::signal::SignalSet;
 use crate::step::Step;

@@ -13,12 +13,13 @@ mod futex;
 mod memory;
 mod metadata;
 mod mounts;
-pub mod names;
+pub mod numbers;
 mod open;
 mod pipes;
 pub mod poll;
 mod process;
 mod random;
+mod read_write;
 mod remote_memory;
 mod scheduling;
 mod signal;
@@ -28,7 +29,6 @@ mod table;
 mod terminals;
 mod time;
 mod timers;
-mod transfer;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -136,7 +136,7 @@ fn unknown(number: usize) -> Errno {
     if let Some(logged) = LOGGED.get(number)
         && !logged.swap(true, Ordering::Relaxed)
     {
-        let name = names::name(number as u32).unwrap_or("?");
+        let name = numbers::name(number as u32).unwrap_or("?");
         crate::log!("system call {number} ({name}) is not there: ENOSYS");
     }
     Errno::ENOSYS

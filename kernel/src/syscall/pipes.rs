@@ -9,8 +9,8 @@ use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::anonymous::{self, Nameless};
-use crate::fs::pipe::{Pipe, PipeEnd};
 use crate::fs::{FdFlags, FileKind, Metadata, OpenFile, OpenFlags};
+use crate::pipe::{Pipe, PipeEnd};
 use crate::step::Step;
 
 /// The calls of this file.

@@ -5,7 +5,7 @@ use linux_raw_sys::general::{__NR_getrandom, GRND_INSECURE, GRND_NONBLOCK, GRND_
 
 use super::{Args, Call, Entry};
 use crate::current::Current;
-use crate::device::random;
+use crate::drivers::random;
 use crate::error::Errno;
 use crate::step::Step;
 

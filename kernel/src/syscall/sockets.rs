@@ -12,9 +12,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::transfer::Piece;
+use crate::fs::read_write::Piece;
 use crate::fs::{FdFlags, OpenFile, OpenFlags};
-use crate::net::{
+use crate::net::unix::{
     Address, Credentials, Endpoint, Gather, Kind, MAX_ADDRESS_BYTES, Received, Rights, Scatter, Sending, Shutdown,
     Socket,
 };
@@ -283,7 +283,7 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
             let mut from = Gather::new(&outgoing.pieces, done, me, cx);
             let target = outgoing.target;
             done += endpoint.send(&mut from, &sending, target, waker, cx)?;
-            if crate::net::Source::remaining(&from) == 0 {
+            if crate::net::unix::Source::remaining(&from) == 0 {
                 return Ok(());
             }
         }
@@ -324,7 +324,7 @@ fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         };
         let (rights, credentials) = read_control(&header, me, cx)?;
         Ok(Outgoing {
-            pieces: super::transfer::pieces(cx, me, header.pieces, header.piece_count)?,
+            pieces: super::read_write::pieces(cx, me, header.pieces, header.piece_count)?,
             target: target.map(|address| address.find(me, cx)).transpose()?,
             rights,
             credentials,
@@ -423,7 +423,7 @@ fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
         let memory = me.memory(cx)?;
         let header: MessageHeader = memory.read(at)?;
-        let pieces = super::transfer::pieces(cx, me, header.pieces, header.piece_count)?;
+        let pieces = super::read_write::pieces(cx, me, header.pieces, header.piece_count)?;
         // All that is written behind the bytes is known to be writable before anything is taken.
         memory.write(at, &header)?;
         let name_room = if header.name == 0 { 0 } else { (header.name_len as usize).min(MAX_ADDRESS_BYTES) };

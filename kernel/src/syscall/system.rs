@@ -16,7 +16,7 @@ use crate::error::Errno;
 use crate::process::{Name, THREADS};
 use crate::signal::Signal;
 use crate::step::Step;
-use crate::{device, log, memory, sched, system};
+use crate::{drivers, log, memory, sched, utsname};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -45,14 +45,14 @@ const NAME_LEN: usize = 65;
 
 fn uname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let is_32 = me.thread(cx)?.personality.load(Ordering::Relaxed) & PERSONALITY_KIND == PER_LINUX32;
-    let machine = if is_32 { MACHINE_32 } else { system::MACHINE };
+    let machine = if is_32 { MACHINE_32 } else { utsname::MACHINE };
     let names: [&[u8]; 6] = [
-        system::NAME.as_bytes(),
-        &system::host_name(cx),
-        system::RELEASE.as_bytes(),
-        system::VERSION.as_bytes(),
+        utsname::NAME.as_bytes(),
+        &utsname::host_name(cx),
+        utsname::RELEASE.as_bytes(),
+        utsname::VERSION.as_bytes(),
         machine.as_bytes(),
-        &system::domain_name(cx),
+        &utsname::domain_name(cx),
     ];
     let mut told = [0; 6 * NAME_LEN];
     for (to, name) in told.chunks_exact_mut(NAME_LEN).zip(names) {
@@ -69,17 +69,17 @@ fn told_name(me: &Current, cx: &Cx, args: &Args) -> Step<Vec<u8>> {
         return Err(Errno::EPERM.into());
     }
     let len = usize::try_from(args.int(1)).map_err(|_| Errno::EINVAL)?;
-    system::check_length(len)?;
+    utsname::check_length(len)?;
     Ok(me.memory(cx)?.read_array(args.long(0), len)?)
 }
 
 fn sethostname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    system::set_host_name(&told_name(me, cx, args)?, cx)?;
+    utsname::set_host_name(&told_name(me, cx, args)?, cx)?;
     Ok(0)
 }
 
 fn setdomainname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    system::set_domain_name(&told_name(me, cx, args)?, cx)?;
+    utsname::set_domain_name(&told_name(me, cx, args)?, cx)?;
     Ok(0)
 }
 
@@ -177,12 +177,12 @@ fn reboot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     match command {
         POWER_OFF | HALT => {
             crate::log!("power off");
-            device::tty::send_the_rest(cx);
+            drivers::tty::send_the_rest(cx);
             power::off(PowerOff::Orderly)
         }
         RESTART => {
             crate::log!("restart");
-            device::tty::send_the_rest(cx);
+            drivers::tty::send_the_rest(cx);
             power::restart()
         }
         _ if CTRL_ALT_DEL.contains(&command) => Ok(0),

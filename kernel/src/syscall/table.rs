@@ -19,7 +19,7 @@ pub enum Completeness {
 #[rustfmt::skip]
 const LISTS: &[&[Entry]] = &[
     super::open::CALLS,
-    super::transfer::CALLS,
+    super::read_write::CALLS,
     super::descriptors::CALLS,
     super::directories::CALLS,
     super::metadata::CALLS,
@@ -88,7 +88,7 @@ pub fn page() -> String {
     );
     page.push_str("| number | call | state |\n| ---: | --- | --- |\n");
     let mut absent = Vec::new();
-    for (number, name) in super::names::all() {
+    for (number, name) in super::numbers::all() {
         match all().find(|entry| entry.number == number) {
             None => absent.push(name),
             Some(entry) => {
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn every_call_has_the_name_that_linux_gives_its_number() {
         for entry in all() {
-            assert_eq!(crate::syscall::names::name(entry.number), Some(entry.name));
+            assert_eq!(crate::syscall::numbers::name(entry.number), Some(entry.name));
         }
     }
 

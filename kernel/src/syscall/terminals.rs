@@ -3,7 +3,7 @@
 use linux_raw_sys::general::__NR_vhangup;
 
 use super::{Call, Entry};
-use crate::device::tty;
+use crate::drivers::tty;
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[Entry::new(

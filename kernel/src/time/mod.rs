@@ -7,12 +7,12 @@
 
 mod alarm;
 pub mod clock;
-mod process_timers;
+mod posix_timers;
 pub mod sleep;
 mod timer;
 
 pub use alarm::{Alarm, cancel, end_slice_at, start, wake_at};
-pub use process_timers::{Interval, PosixClock, PosixTimer, ProcessTimers, Target};
+pub use posix_timers::{Interval, PosixClock, PosixTimer, ProcessTimers, Target};
 pub use timer::{Notify, Setting, Timer, TimerClock};
 
 /// Nanoseconds in a second.

@@ -6,7 +6,7 @@
 //!
 //! Inode numbers: the root is 1; an entry of the machine's is `64 * parent + index + 1`; what belongs to a thread has its id above bit 32.
 
-mod descriptors;
+mod fd;
 mod maps;
 mod node;
 mod process;

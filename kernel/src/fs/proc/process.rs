@@ -10,9 +10,7 @@ use refs::{StrongRc, TempRc, WeakRc};
 
 use super::node::{self, FIRST_POSITION};
 use super::text::Text;
-use super::{
-    Entry, Target, What, Who, descriptors, inode, maps, parse_id, private_text, setting, status, system, text,
-};
+use super::{Entry, Target, What, Who, fd, inode, maps, parse_id, private_text, setting, status, system, text};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{Creation, DirectoryEntry, FileKind, FsContext, Inode, InodeOps, Jump, Metadata, OpenFile, Path};
@@ -68,8 +66,8 @@ pub const ENTRIES: &[Entry] = &[
     Entry { name: "exe", permissions: 0o777, what: What::Jump(exe, exe_name) },
     Entry { name: "cwd", permissions: 0o777, what: What::Jump(working, working_name) },
     Entry { name: "root", permissions: 0o777, what: What::Jump(root, root_name) },
-    Entry { name: "fd", permissions: 0o500, what: What::Special(descriptors::links) },
-    Entry { name: "fdinfo", permissions: 0o500, what: What::Special(descriptors::infos) },
+    Entry { name: "fd", permissions: 0o500, what: What::Special(fd::links) },
+    Entry { name: "fdinfo", permissions: 0o500, what: What::Special(fd::infos) },
     // Last, because threads do not have it.
     Entry { name: "task", permissions: 0o555, what: What::Special(|target| Box::new(Threads { target })) },
 ];

@@ -5,12 +5,12 @@ use frame::Cx;
 use super::text::Text;
 use super::{Entry, Target, directory, setting, text};
 use crate::current::Current;
-use crate::device::random;
+use crate::drivers::random;
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
-use crate::fs::pipe::MAX_CAPACITY;
+use crate::pipe::MAX_CAPACITY;
 use crate::process::PID_MAX;
-use crate::system;
+use crate::utsname;
 
 /// `/proc/sys`.
 pub const ENTRIES: &[Entry] = &[
@@ -23,9 +23,9 @@ pub const ENTRIES: &[Entry] = &[
 const KERNEL: &[Entry] = &[
     setting("hostname", host_name, set_host_name),
     setting("domainname", domain_name, set_domain_name),
-    text("ostype", |text, _, _, _| line(text, system::NAME)),
-    text("osrelease", |text, _, _, _| line(text, system::RELEASE)),
-    text("version", |text, _, _, _| line(text, system::VERSION)),
+    text("ostype", |text, _, _, _| line(text, utsname::NAME)),
+    text("osrelease", |text, _, _, _| line(text, utsname::RELEASE)),
+    text("version", |text, _, _, _| line(text, utsname::VERSION)),
     text("pid_max", |text, _, _, _| number(text, u64::from(PID_MAX))),
     text("threads-max", |text, _, _, _| number(text, u64::from(PID_MAX))),
     text("ngroups_max", |text, _, _, _| number(text, 65536)),
@@ -82,7 +82,7 @@ fn file_numbers(text: &mut Text, _: &Target, _: &Current, _: &Cx) -> Result<()> 
 }
 
 fn ptys(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    number(text, crate::device::tty::numbers(cx).len() as u64)
+    number(text, crate::drivers::tty::numbers(cx).len() as u64)
 }
 
 /// A random UUID: RFC 9562, version 4.
@@ -108,13 +108,13 @@ fn boot_id(cx: &Cx) -> [u8; 16] {
 }
 
 fn host_name(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    text.add_bytes(&system::host_name(cx));
+    text.add_bytes(&utsname::host_name(cx));
     text.add_bytes(b"\n");
     Ok(())
 }
 
 fn domain_name(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    text.add_bytes(&system::domain_name(cx));
+    text.add_bytes(&utsname::domain_name(cx));
     text.add_bytes(b"\n");
     Ok(())
 }
@@ -128,9 +128,9 @@ fn told_name<'a>(bytes: &'a [u8], me: &Current, cx: &Cx) -> Result<&'a [u8]> {
 }
 
 fn set_host_name(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
-    system::set_host_name(told_name(bytes, me, cx)?, cx)
+    utsname::set_host_name(told_name(bytes, me, cx)?, cx)
 }
 
 fn set_domain_name(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
-    system::set_domain_name(told_name(bytes, me, cx)?, cx)
+    utsname::set_domain_name(told_name(bytes, me, cx)?, cx)
 }

@@ -13,7 +13,7 @@ use crate::fs::{MOUNTS, Mount, MountFlags, Path};
 use crate::memory::buddy::FRAMES;
 use crate::process::{PROCESSES, THREADS};
 use crate::time::{SECOND, clock};
-use crate::{process, sched, system};
+use crate::{process, sched, utsname};
 
 /// The entries of the root that are no processes.
 pub const ENTRIES: &[Entry] = &[
@@ -157,7 +157,7 @@ fn loadavg(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<
 }
 
 fn version(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    text.add(format_args!("{} version {} {}\n", system::NAME, system::RELEASE, system::VERSION));
+    text.add(format_args!("{} version {} {}\n", utsname::NAME, utsname::RELEASE, utsname::VERSION));
     Ok(())
 }
 
@@ -168,7 +168,7 @@ fn cpuinfo(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result
             "processor\t: {core}\nvendor_id\t: unknown\nmodel name\t: {}\ncpu MHz\t\t: {}.{:03}\nphysical id\t: 0\ncore id\t\t: {core}\n\
              cpu cores\t: {}\nfpu\t\t: yes\nflags\t\t: fpu tsc msr cx8 apic sep cmov mmx fxsr sse sse2 syscall nx lm\n\
              clflush size\t: 64\naddress sizes\t: 40 bits physical, 48 bits virtual\n\n",
-            system::MACHINE,
+            utsname::MACHINE,
             kilohertz / 1000,
             kilohertz % 1000,
             frame::cpu::count(),

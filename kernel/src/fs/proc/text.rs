@@ -10,7 +10,7 @@ use refs::SpinLock;
 use super::{Change, Show, Target};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::stored::seek_in;
+use crate::fs::inode_file::seek_in;
 use crate::fs::{File, Lseek};
 use crate::step::Step;
 

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc};
 
+use super::entries::Names;
 use super::file::RegularFile;
-use super::names::Names;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{Creation, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata, Rename, Timestamp};

@@ -1,8 +1,8 @@
 //! tmpfs: files in memory. The root file system, `/tmp`, `/dev` and shared anonymous memory are instances of it.
 
 mod directory;
+mod entries;
 mod file;
-mod names;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -216,7 +216,7 @@ fn build_stack(
         (auxvec::AT_SECURE, usize::from(told.secure)),
         (auxvec::AT_HWCAP2, 0),
     ];
-    let random = crate::device::random::bytes(cx);
+    let random = crate::drivers::random::bytes(cx);
     let stack = stack::build(STACK_TOP, told.argv, told.envp, told.path, random, &auxiliary)?;
     let start = (stack.pointer - STACK_ROOM) & !(PAGE_SIZE - 1);
     let mut prot = Prot::READ | Prot::WRITE;

@@ -4,7 +4,7 @@ use frame::Cx;
 use frame::mm::Prot;
 use refs::{StrongRc, WeakRc};
 
-use super::areas::{Area, AreaFlags, Backing};
+use super::vma::{Area, AreaFlags, Backing};
 use super::{Mappable, Pages, SharedMemory};
 use crate::fs::OpenFile;
 

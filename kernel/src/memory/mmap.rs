@@ -5,10 +5,10 @@ use core::ops::Range;
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, Prot, USER_END};
 
-use super::areas::{Area, AreaFlags, STACK_GUARD, TooManyAreas};
+use super::backing::Shown;
 use super::fault::mapped;
-use super::shown::Shown;
 use super::space::{AddressSpace, LOWEST, Layout, is_data};
+use super::vma::{Area, AreaFlags, STACK_GUARD, TooManyAreas};
 use crate::error::{Errno, Result};
 
 /// Where a mapping is to be.
@@ -322,7 +322,7 @@ impl AddressSpace {
         let moved = Area {
             start: to,
             end: to + new_len,
-            backing: super::areas::Backing::advanced(&area.backing, pages),
+            backing: super::vma::Backing::advanced(&area.backing, pages),
             ..*area
         };
         layout.admit(&moved, limits)?;
@@ -345,7 +345,7 @@ impl AddressSpace {
 
 /// What an area that ends at `from` would be up to `to`.
 fn tail_of(area: &Area<Shown>, from: usize, to: usize) -> Area<Shown> {
-    let backing = super::areas::Backing::advanced(&area.backing, area.pages() as u64);
+    let backing = super::vma::Backing::advanced(&area.backing, area.pages() as u64);
     Area { start: from, end: to, backing, ..*area }
 }
 

@@ -12,7 +12,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::{Subject, Want};
 use crate::fs::walk::{self, WalkFlags};
-use crate::fs::{FileKind, names};
+use crate::fs::{FileKind, dentry};
 use crate::step::Step;
 
 /// The size of `struct sockaddr_un`.
@@ -91,14 +91,14 @@ impl Address {
                 Ok(())
             }
             Address::Path(path) => {
-                let new = names::NewFile {
+                let new = dentry::NewFile {
                     kind: FileKind::Socket,
                     permissions: 0o777,
                     device: Default::default(),
                     target: &[],
                 };
-                let at = names::At { directory: AT_FDCWD, path };
-                names::make(at, &new, me, cx)
+                let at = dentry::At { directory: AT_FDCWD, path };
+                dentry::make(at, &new, me, cx)
                     .map_err(|error| if error == Errno::EEXIST { Errno::EADDRINUSE } else { error })?;
                 let made = walk::resolve(AT_FDCWD, path, WalkFlags::empty(), me, cx)?;
                 *made.inode.attachment.lock(cx) = Some(alloc::boxed::Box::new(endpoint));

@@ -359,7 +359,7 @@ fn write_from(
 
 /// Several pieces to a stream: those that are small enough to be written as one are, so that they stay together.
 fn write_gathered(open: &OpenFile, pieces: &[Piece], done: &mut usize, me: &Current, cx: &Cx) -> Step<usize> {
-    const TOGETHER: usize = super::pipe::PIPE_BUF;
+    const TOGETHER: usize = crate::pipe::PIPE_BUF;
     let total = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece.1));
     if total > TOGETHER {
         return write_step(open, pieces, done, Position::Current, TransferFlags::default(), me, cx);

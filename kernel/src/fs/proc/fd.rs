@@ -14,7 +14,7 @@ use super::text::Text;
 use super::{Target, inode, parse_id};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::stored::seek_in;
+use crate::fs::inode_file::seek_in;
 use crate::fs::{
     Creation, DirectoryEntry, FdFlags, File, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata, OpenFile,
     OpenFlags,

@@ -14,9 +14,9 @@ use frame::user::Registers;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
-use super::{Action, AltStack, Info, SigInfo, SignalSet};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::signal::{Action, AltStack, Info, SigInfo, SignalSet};
 use crate::step::{Patience, complete_async};
 
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]

@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::{StrongRc, TempRc, WeakRc};
 
-use super::filesystems::Instance;
-use super::{DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::filesystems::Instance;
+use crate::fs::{DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata};
 
 /// The directories of sysfs.
 pub const SYSFS: &[&str] = &["block", "bus", "class", "dev", "devices", "fs", "kernel", "module"];

@@ -10,13 +10,13 @@ use linux_raw_sys::general as abi;
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::copy::{self, CopyEnd};
-use crate::fs::pipe::PipeEnd;
-use crate::fs::stored::remove_privileges;
-use crate::fs::transfer::{
+use crate::fs::inode_file::remove_privileges;
+use crate::fs::read_write::{
     MOST_BYTES, Piece, Position, TransferFlags, read_async, read_piece_async, write_async, write_piece_async,
 };
 use crate::fs::{FileKind, Lseek, OpenFlags};
+use crate::pipe::PipeEnd;
+use crate::pipe::splice::{self, CopyEnd};
 use crate::step::{Patience, Step, complete_async};
 
 /// The calls of this file.
@@ -248,7 +248,7 @@ fn sendfile_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if to.name.upgrade(cx).map_err(|_| Errno::EBADF)?.flags().contains(OpenFlags::APPEND) {
         return Err(Errno::EINVAL);
     }
-    let copied = copy::copy_async(cx, me, &from, &to, args.long(3).min(MOST_BYTES), false)?;
+    let copied = splice::copy_async(cx, me, &from, &to, args.long(3).min(MOST_BYTES), false)?;
     moved_async(cx, me, &from, args.long(2), copied)?;
     Ok(copied)
 }
@@ -259,8 +259,8 @@ fn copy_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
     }
     let from = end_async(cx, me, args.int(0), args.long(1), Seekable::JudgedLater)?;
     let to = end_async(cx, me, args.int(2), args.long(3), Seekable::JudgedLater)?;
-    let len = copy::check_ranges(cx, me, &from, &to, args.long(4).min(MOST_BYTES))?;
-    let copied = copy::copy_async(cx, me, &from, &to, len, false)?;
+    let len = splice::check_ranges(cx, me, &from, &to, args.long(4).min(MOST_BYTES))?;
+    let copied = splice::copy_async(cx, me, &from, &to, len, false)?;
     moved_async(cx, me, &from, args.long(1), copied)?;
     moved_async(cx, me, &to, args.long(3), copied)?;
     Ok(copied)
@@ -281,7 +281,7 @@ fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     let no_wait = flags & abi::SPLICE_F_NONBLOCK != 0;
-    let copied = copy::splice_async(cx, me, &from, &to, args.long(4).min(MOST_BYTES), no_wait)?;
+    let copied = splice::splice_async(cx, me, &from, &to, args.long(4).min(MOST_BYTES), no_wait)?;
     moved_async(cx, me, &from, args.long(1), copied)?;
     moved_async(cx, me, &to, args.long(3), copied)?;
     Ok(copied)
@@ -295,7 +295,7 @@ fn tee_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let files = me.files(cx)?;
     let (from, to) = (files.weak(args.int(0), cx)?, files.weak(args.int(1), cx)?);
     drop(files);
-    copy::tee_async(cx, me, from, to, args.long(2).min(MOST_BYTES), flags & abi::SPLICE_F_NONBLOCK != 0)
+    splice::tee_async(cx, me, from, to, args.long(2).min(MOST_BYTES), flags & abi::SPLICE_F_NONBLOCK != 0)
 }
 
 fn vmsplice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -411,7 +411,7 @@ fn memfd_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if no_exec {
         seals |= abi::F_SEAL_EXEC;
     }
-    let file = copy::memory_file(&name, if no_exec { 0o666 } else { 0o777 }, seals, me, cx)?;
+    let file = splice::memory_file(&name, if no_exec { 0o666 } else { 0o777 }, seals, me, cx)?;
     let fd_flags =
         if flags & abi::MFD_CLOEXEC != 0 { crate::fs::FdFlags::CLOSE_ON_EXEC } else { crate::fs::FdFlags::empty() };
     Ok(me.files(cx)?.install(file, fd_flags, me, cx)?)

@@ -7,10 +7,10 @@ use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, USER_END};
 
 use super::BadAccess;
-use super::areas::{Area, AreaFlags, Areas};
-use super::map::page_range;
-use super::shown::Shown;
+use super::backing::Shown;
+use super::mmap::page_range;
 use super::space::AddressSpace;
+use super::vma::{Area, AreaFlags, Areas};
 use crate::error::{Errno, Result};
 
 /// Advice that has an effect here.

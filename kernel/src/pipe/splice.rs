@@ -8,13 +8,13 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::WeakRc;
 
-use super::access::Subject;
-use super::pipe::PipeEnd;
-use super::stored::StoredFile;
-use super::transfer::{Position, read_bytes_async, write_bytes_async};
-use super::{Events, FileKind, OpenFile, OpenFlags, tmpfs};
+use super::PipeEnd;
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::access::Subject;
+use crate::fs::inode_file::StoredFile;
+use crate::fs::read_write::{Position, read_bytes_async, write_bytes_async};
+use crate::fs::{Events, FileKind, OpenFile, OpenFlags, tmpfs};
 use crate::step::{Interruption, Patience, Stretch, complete_async};
 
 /// Where bytes come from or go to.

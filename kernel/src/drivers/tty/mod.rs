@@ -16,8 +16,7 @@ mod control;
 mod discipline;
 mod file;
 mod job;
-pub mod pts;
-mod pty;
+pub mod pty;
 mod serial;
 mod termios;
 

@@ -5,8 +5,8 @@ use alloc::boxed::Box;
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc};
 
-use super::pty;
 use crate::current::Current;
+use crate::drivers::tty::pty;
 use crate::error::{Errno, Result};
 use crate::fs::filesystems::Instance;
 use crate::fs::{DeviceNumber, DirectoryEntry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Metadata};

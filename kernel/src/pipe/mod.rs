@@ -11,6 +11,8 @@
 //!
 //! Locks: a pipe's state is locked alone; wakers are called after it is unlocked.
 
+pub mod splice;
+
 use alloc::boxed::Box;
 
 use frame::Cx;
@@ -18,14 +20,14 @@ use frame::mm::{Reader, Writer};
 use linux_raw_sys::ioctl::FIONREAD;
 use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
-use super::ring::Ring;
-use super::{Events, File, OpenFlags};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::{Events, File, OpenFlags};
+use crate::ring::Ring;
 use crate::step::{Patience, Step, Stop, complete_async};
 
 /// A write of at most so many bytes is never mixed with another (pipe(7)).
-pub const PIPE_BUF: usize = super::ring::ATOMIC;
+pub const PIPE_BUF: usize = crate::ring::ATOMIC;
 const DEFAULT_CAPACITY: usize = 65536;
 /// What a user without privileges may ask for (`/proc/sys/fs/pipe-max-size`).
 pub const MAX_CAPACITY: usize = 1 << 20;

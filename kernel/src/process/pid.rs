@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use refs::NoSuspend;
 
-use super::{PROCESSES, THREADS, group};
+use super::{PROCESSES, THREADS, session};
 use crate::error::{Errno, Result};
 
 /// No process has this number or a higher one (`/proc/sys/kernel/pid_max`).
@@ -22,7 +22,7 @@ pub fn allocate(cx: &impl NoSuspend) -> Result<u32> {
     for _ in 0..PID_MAX {
         let following = |id: u32| Some(if id + 1 >= PID_MAX { FIRST_AGAIN } else { id + 1 });
         let id = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, following).unwrap_or(FIRST_AGAIN);
-        let taken = THREADS.weak(id, cx).is_some() || PROCESSES.weak(id, cx).is_some() || group::is_in_use(id, cx);
+        let taken = THREADS.weak(id, cx).is_some() || PROCESSES.weak(id, cx).is_some() || session::is_in_use(id, cx);
         if !taken {
             return Ok(id);
         }

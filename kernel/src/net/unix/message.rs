@@ -10,7 +10,7 @@ use super::inbox::Rights;
 use super::{Address, Credentials};
 use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::transfer::Piece;
+use crate::fs::read_write::Piece;
 use crate::step::Step;
 
 /// What is to be sent beside the bytes.

@@ -1,0 +1,25 @@
+//! Sockets between the programs of this machine: unix(7).
+//!
+//! ```text
+//!   OpenFile --> Socket --StrongRc--> Endpoint <---WeakRc---> Endpoint <--StrongRc-- Socket <-- OpenFile
+//!                                        | inbox: what was sent to it            (its peer)
+//!                                        ` backlog: connected endpoints that were not accepted yet
+//! ```
+//!
+//! An [`Endpoint`] is one end of a connection, a listener, or a datagram socket. It owns what was sent to it and was not read yet; whom it sends
+//! to it knows by name only. So when a socket is closed its endpoint dies at once, and with it everything in its inbox; the peer, and
+//! whoever waits on it, is woken by that death. Descriptors in flight (SCM_RIGHTS) belong to the inbox they are in.
+//!
+//! Locks: an endpoint's `state` and `inbox` are locked one at a time, and never those of two endpoints together; wakers are called with neither.
+
+mod address;
+mod endpoint;
+mod inbox;
+mod message;
+mod socket;
+
+pub use address::{Address, MAX_ADDRESS_BYTES};
+pub use endpoint::{Credentials, Endpoint, Kind, Shutdown};
+pub use inbox::Rights;
+pub use message::{Gather, Received, Scatter, Sending, Sink, Source};
+pub use socket::Socket;
