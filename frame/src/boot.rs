@@ -53,12 +53,18 @@ pub(crate) struct CoreHooks;
 #[cfg(target_os = "none")]
 impl tasks::Hooks for CoreHooks {
     fn idle(&self, _worker: &tasks::Worker) -> tasks::Idle {
+        #[cfg(feature = "stretch")]
+        crate::stretch::end();
         crate::arch::machine::instructions::wait_for_interrupt();
+        #[cfg(feature = "stretch")]
+        crate::stretch::begin(crate::stretch::Cause::Idle);
         tasks::Idle::Look
     }
 
     #[inline]
     fn leave(&self, _worker: &tasks::Worker) {
         crate::user::unload();
+        #[cfg(feature = "stretch")]
+        crate::stretch::switch();
     }
 }

@@ -22,7 +22,11 @@ pub type Handler = fn(&IrqCx);
 /// Lets pending interrupts in: for long stretches of kernel work. Handlers run; no task switch happens.
 #[cfg_attr(false, ebb_lint::never_suspends)]
 pub fn poll(_cx: &mut refs::Cx) {
+    #[cfg(feature = "stretch")]
+    let cause = crate::stretch::end();
     instructions::open_interrupt_window();
+    #[cfg(feature = "stretch")]
+    crate::stretch::begin(cause);
 }
 
 /// An interrupt arrived: from user mode, from the idle loop or in [`poll`].

@@ -34,6 +34,8 @@ pub mod power;
 pub mod selftest;
 #[cfg(target_os = "none")]
 pub mod serial;
+#[cfg(all(target_os = "none", feature = "stretch"))]
+pub mod stretch;
 #[cfg(target_os = "none")]
 pub mod time;
 mod trap;

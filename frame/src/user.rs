@@ -178,8 +178,16 @@ impl UserContext {
             if self.registers.rip >> 47 != 0 {
                 return Trap::Exception { vector: traps::GENERAL_PROTECTION as u8, code: 0 };
             }
+            #[cfg(feature = "stretch")]
+            crate::stretch::end();
             // SAFETY: loaded, with a canonical `rip`, as just checked; the active address space is what the caller wants.
-            match unsafe { user_mode::enter(self.state()) } {
+            let came = unsafe { user_mode::enter(self.state()) };
+            #[cfg(feature = "stretch")]
+            crate::stretch::begin(match came {
+                user_mode::Came::Syscall => crate::stretch::Cause::Call(self.registers.rax),
+                user_mode::Came::Trap { vector, .. } => crate::stretch::Cause::Trap(vector),
+            });
+            match came {
                 user_mode::Came::Syscall => return Trap::Syscall,
                 user_mode::Came::Trap { vector, error } => {
                     if let Some(trap) = handle(vector, error) {

@@ -201,7 +201,11 @@ pub struct KernelTrap {
 
 extern "C" fn kernel_trap(trap: &mut KernelTrap) {
     if trap.vector >= FIRST_INTERRUPT {
+        #[cfg(feature = "stretch")]
+        crate::stretch::begin(crate::stretch::Cause::Trap(trap.vector));
         crate::irq::dispatch(trap.vector);
+        #[cfg(feature = "stretch")]
+        crate::stretch::end();
         return;
     }
     let at_user_memory = trap.vector == PAGE_FAULT && read_cr2() < 1 << 47;

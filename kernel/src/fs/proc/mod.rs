@@ -12,6 +12,8 @@ mod node;
 mod process;
 mod root;
 mod status;
+#[cfg(feature = "stretch")]
+mod stretch;
 mod sys;
 mod system;
 mod text;

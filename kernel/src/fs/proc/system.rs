@@ -41,6 +41,8 @@ pub const ENTRIES: &[Entry] = &[
     text("vmstat", vmstat),
     directory("sys", sys::ENTRIES),
     directory("tty", &[text("drivers", drivers)]),
+    #[cfg(feature = "stretch")]
+    directory("ebb", super::stretch::ENTRIES),
 ];
 
 static COMMAND_LINE: SpinLock<&'static str> = SpinLock::new("");
