@@ -6,6 +6,13 @@
 //!                                        ` backlog: connected endpoints that were not accepted yet
 //! ```
 //!
+//! | file | what it is |
+//! | --- | --- |
+//! | `endpoint` | what every endpoint has, and what is ready |
+//! | `init`, `listener`, `connected` | what it does before it has a peer, while it listens, with a peer |
+//! | `inbox`, `message`, `address` | what was sent to it, what passes between it and a call, where it is reached |
+//! | `socket` | an endpoint as an open file |
+//!
 //! An [`Endpoint`] is one end of a connection, a listener, or a datagram socket. It owns what was sent to it and was not read yet; whom it sends
 //! to it knows by name only. So when a socket is closed its endpoint dies at once, and with it everything in its inbox; the peer, and
 //! whoever waits on it, is woken by that death. Descriptors in flight (SCM_RIGHTS) belong to the inbox they are in.
@@ -13,8 +20,11 @@
 //! Locks: an endpoint's `state` and `inbox` are locked one at a time, and never those of two endpoints together; wakers are called with neither.
 
 mod address;
+mod connected;
 mod endpoint;
 mod inbox;
+mod init;
+mod listener;
 mod message;
 mod socket;
 

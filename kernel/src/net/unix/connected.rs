@@ -1,0 +1,231 @@
+//! An endpoint that has a peer: sending, receiving, shutting down. A datagram socket sends to others as well.
+
+use frame::Cx;
+use refs::{StrongRc, Waker, WeakRc};
+
+use super::endpoint::Role;
+use super::inbox::{CAPACITY, Packet};
+use super::message::{Received, Sending, Sink, Source};
+use super::{Address, Credentials, Endpoint, Kind, Rights, Shutdown};
+use crate::error::{Errno, Result};
+use crate::step::{Step, Stop};
+
+/// The largest piece of a stream that is sent at once.
+const PIECE: usize = 32_768;
+
+/// The other end, and who and where it was when the two were connected.
+pub(super) struct Connected {
+    peer: WeakRc<Endpoint>,
+    address: Option<Address>,
+    credentials: Credentials,
+}
+
+impl Endpoint {
+    /// Two, connected to each other.
+    pub fn pair(kind: Kind, credentials: Credentials, cx: &Cx) -> [StrongRc<Endpoint>; 2] {
+        let pair = [Endpoint::new(kind, credentials), Endpoint::new(kind, credentials)];
+        pair[0].get(cx).join(pair[1].downgrade(), None, credentials, cx);
+        pair[1].get(cx).join(pair[0].downgrade(), None, credentials, cx);
+        pair
+    }
+
+    /// Gives it a peer.
+    pub(super) fn join(&self, peer: WeakRc<Endpoint>, address: Option<Address>, credentials: Credentials, cx: &Cx) {
+        self.state.lock(cx).role = Role::Connected(Connected { peer, address, credentials });
+    }
+
+    /// The other end, if it is connected.
+    pub(super) fn peer(&self, cx: &Cx) -> Option<WeakRc<Endpoint>> {
+        match &self.state.lock(cx).role {
+            Role::Connected(connected) => Some(connected.peer),
+            _ => None,
+        }
+    }
+
+    /// Its peer's address.
+    ///
+    /// # Errors
+    /// ENOTCONN.
+    pub fn peer_address(&self, cx: &Cx) -> Result<Option<Address>> {
+        match &self.state.lock(cx).role {
+            Role::Connected(connected) => Ok(connected.address.clone()),
+            _ => Err(Errno::ENOTCONN),
+        }
+    }
+
+    /// Who its peer was when they were connected; nobody is shown as -1.
+    pub fn peer_credentials(&self, cx: &Cx) -> Credentials {
+        match &self.state.lock(cx).role {
+            Role::Connected(connected) => connected.credentials,
+            _ => Credentials { pid: 0, uid: u32::MAX, gid: u32::MAX },
+        }
+    }
+
+    /// Sends to the peer or (a datagram) to `target`: how many bytes. Of a stream it may be fewer than there are.
+    ///
+    /// # Errors
+    /// EPIPE, ECONNREFUSED: the other end is closed. ENOTCONN, EDESTADDRREQ: there is none. EMSGSIZE. `Block` while there is no room.
+    pub fn send(
+        &self,
+        from: &mut dyn Source,
+        sending: &Sending<'_>,
+        target: Option<WeakRc<Endpoint>>,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<usize> {
+        if self.state.lock(cx).shutdown.writing {
+            return Err(Errno::EPIPE.into());
+        }
+        let none = if self.kind == Kind::Datagram { Errno::EDESTADDRREQ } else { Errno::ENOTCONN };
+        let name = target.or_else(|| self.peer(cx)).ok_or(none)?;
+        let closed = if self.kind == Kind::Datagram { Errno::ECONNREFUSED } else { Errno::EPIPE };
+        let other = name.upgrade(cx).map_err(|_| closed)?;
+        if other.kind != self.kind {
+            return Err(Errno::EPROTOTYPE.into());
+        }
+        if let Some(waker) = waker {
+            other.writable.register(waker, cx);
+            name.watch(waker, cx);
+        }
+        if other.state.lock(cx).shutdown.reading {
+            return Err(Errno::EPIPE.into());
+        }
+        let len = from.remaining();
+        let is_stream = self.kind == Kind::Stream;
+        if !is_stream && len > CAPACITY {
+            return Err(Errno::EMSGSIZE.into());
+        }
+        if is_stream && len == 0 {
+            return Ok(0);
+        }
+        let room = other.inbox.lock(cx).room();
+        let count = if is_stream { len.min(room).min(PIECE) } else { len };
+        if room == 0 || count > room {
+            return Err(Stop::Block);
+        }
+        crate::memory::admit()?;
+        let mut bytes = from.take(count)?;
+        while !is_stream && bytes.len() < count {
+            // A message goes whole or not at all: this says which page is missing.
+            bytes.extend_from_slice(&from.take(count - bytes.len())?);
+        }
+        let sent = bytes.len();
+        let rights = sending.rights.iter().map(StrongRc::share).collect();
+        let packet = Packet { bytes, read: 0, rights, credentials: sending.credentials, from: self.address(cx) };
+        {
+            let mut inbox = other.inbox.lock(cx);
+            if is_stream { inbox.push_stream(packet) } else { inbox.push(packet) }
+        }
+        other.readable.wake_all();
+        Ok(sent)
+    }
+
+    /// Receives bytes into `sink`.
+    ///
+    /// # Errors
+    /// ENOTCONN. `Block` while there is nothing and more may come.
+    pub fn receive(&self, sink: &mut Sink<'_>, peek: bool, waker: Option<Waker>, cx: &Cx) -> Step<Received> {
+        if let Some(waker) = waker {
+            self.register_reader(waker, cx);
+        }
+        if self.kind != Kind::Datagram && self.peer(cx).is_none() {
+            return Err(if self.kind == Kind::Stream { Errno::EINVAL } else { Errno::ENOTCONN }.into());
+        }
+        let received = if self.kind == Kind::Stream {
+            self.receive_stream(sink, peek, cx)?
+        } else {
+            self.receive_message(sink, peek, cx)?
+        };
+        match received {
+            Some(received) => {
+                if !peek {
+                    self.writable.wake_all();
+                }
+                Ok(received)
+            }
+            None if self.is_at_end(cx) => Ok(Received::default()),
+            None => Err(Stop::Block),
+        }
+    }
+
+    fn receive_stream(&self, sink: &mut Sink<'_>, peek: bool, cx: &Cx) -> Step<Option<Received>> {
+        let mut inbox = self.inbox.lock(cx);
+        if inbox.is_empty() {
+            return Ok(None);
+        }
+        let (copied, ancillary) = inbox.take_stream(peek, sink)?;
+        let (rights, credentials) = match ancillary {
+            Some((rights, credentials)) => (rights, Some(credentials)),
+            None => (Rights::new(), None),
+        };
+        Ok(Some(Received { copied, len: copied, from: None, rights, credentials }))
+    }
+
+    fn receive_message(&self, sink: &mut Sink<'_>, peek: bool, cx: &Cx) -> Step<Option<Received>> {
+        let mut inbox = self.inbox.lock(cx);
+        let Some(packet) = inbox.front() else { return Ok(None) };
+        let (copied, fault) = sink(&packet.bytes);
+        if let Some(fault) = fault {
+            return Err(fault.into());
+        }
+        let mut received = Received {
+            copied,
+            len: packet.bytes.len(),
+            from: packet.from.clone(),
+            rights: Rights::new(),
+            credentials: Some(packet.credentials),
+        };
+        if !peek {
+            received.rights = core::mem::take(&mut packet.rights);
+            inbox.pop();
+        }
+        Ok(Some(received))
+    }
+
+    /// Whether nothing more can come.
+    pub(super) fn is_at_end(&self, cx: &Cx) -> bool {
+        if self.state.lock(cx).shutdown.reading {
+            return true;
+        }
+        match self.peer(cx).map(|peer| peer.upgrade(cx)) {
+            Some(Ok(peer)) => self.kind != Kind::Datagram && peer.state.lock(cx).shutdown.writing,
+            Some(Err(_)) => self.kind != Kind::Datagram,
+            None => false,
+        }
+    }
+
+    /// Ends one or both directions.
+    ///
+    /// # Errors
+    /// ENOTCONN.
+    pub fn shut_down(&self, what: Shutdown, cx: &Cx) -> Result<()> {
+        let peer = self.peer(cx).ok_or(Errno::ENOTCONN)?;
+        {
+            let mut state = self.state.lock(cx);
+            state.shutdown.reading |= what.reading;
+            state.shutdown.writing |= what.writing;
+        }
+        if what.reading {
+            self.inbox.lock(cx).clear();
+        }
+        let wake = |endpoint: &Endpoint| {
+            endpoint.readable.wake_all();
+            endpoint.writable.wake_all();
+        };
+        wake(self);
+        if let Ok(peer) = peer.upgrade(cx) {
+            wake(&peer);
+        }
+        Ok(())
+    }
+
+    /// Has `waker` woken when something can be read or the peer has gone.
+    pub(super) fn register_reader(&self, waker: Waker, cx: &Cx) {
+        self.readable.register(waker, cx);
+        if let Some(peer) = self.peer(cx)
+            && !peer.is_gone()
+        {
+            peer.watch(waker, cx);
+        }
+    }
+}

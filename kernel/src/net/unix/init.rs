@@ -1,0 +1,65 @@
+//! An endpoint that is neither connected nor listens: it gets its address and its peer.
+
+use frame::Cx;
+use refs::{Waker, WeakRc};
+
+use super::endpoint::Role;
+use super::{Address, Credentials, Endpoint, Kind};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::step::Step;
+
+impl Endpoint {
+    /// Gives it an address.
+    ///
+    /// # Errors
+    /// EINVAL: it has one. EADDRINUSE and the others of bind(2).
+    pub fn bind(&self, address: Address, me: &Current, cx: &Cx) -> Result<()> {
+        if self.state.lock(cx).address.is_some() {
+            return Err(Errno::EINVAL);
+        }
+        address.bind(self.name, me, cx)?;
+        self.state.lock(cx).address = Some(address);
+        Ok(())
+    }
+
+    /// Connects it to whom `target` names (a datagram socket: says whom it sends to).
+    ///
+    /// # Errors
+    /// ECONNREFUSED: nobody listens there. EPROTOTYPE: of another kind. EISCONN, EINVAL. `Block` while the backlog is full.
+    pub fn connect(&self, target: WeakRc<Endpoint>, waker: Option<Waker>, me: &Current, cx: &Cx) -> Step<()> {
+        let other = target.upgrade(cx).map_err(|_| Errno::ECONNREFUSED)?;
+        if other.kind != self.kind {
+            return Err(Errno::EPROTOTYPE.into());
+        }
+        let own = Credentials::of(me, cx)?;
+        if self.kind == Kind::Datagram {
+            let (address, credentials) = other.identity(cx);
+            self.join(target, address, credentials, cx);
+            return Ok(());
+        }
+        match self.state.lock(cx).role {
+            Role::Init => {}
+            Role::Connected(_) => return Err(Errno::EISCONN.into()),
+            Role::Listening(_) => return Err(Errno::EINVAL.into()),
+        }
+        if let Some(waker) = waker {
+            other.writable.register(waker, cx);
+            target.watch(waker, cx);
+        }
+        crate::memory::admit()?;
+        let (address, credentials) = other.identity(cx);
+        let server = Endpoint::new(self.kind, credentials);
+        server.get(cx).join(self.name, self.address(cx), own, cx);
+        server.get(cx).state.lock(cx).address = address.clone();
+        let name = server.downgrade();
+        {
+            let mut state = other.state.lock(cx);
+            let Role::Listening(listener) = &mut state.role else { return Err(Errno::ECONNREFUSED.into()) };
+            listener.enter(server)?;
+        }
+        self.join(name, address, credentials, cx);
+        other.readable.wake_all();
+        Ok(())
+    }
+}

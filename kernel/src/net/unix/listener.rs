@@ -1,0 +1,92 @@
+//! An endpoint that listens: connections wait in its backlog until they are accepted.
+
+use alloc::collections::VecDeque;
+
+use frame::Cx;
+use refs::{StrongRc, Waker};
+
+use super::endpoint::Role;
+use super::{Credentials, Endpoint, Kind};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::step::{Step, Stop};
+
+/// Connections that were not accepted yet.
+pub(super) struct Listener {
+    /// One more than so many wait at most.
+    backlog: usize,
+    waiting: VecDeque<StrongRc<Endpoint>>,
+}
+
+impl Listener {
+    /// Enters a connection.
+    ///
+    /// # Errors
+    /// `Block` while the backlog is full.
+    pub(super) fn enter(&mut self, server: StrongRc<Endpoint>) -> Step<()> {
+        if self.waiting.len() > self.backlog {
+            return Err(Stop::Block);
+        }
+        self.waiting.push_back(server);
+        Ok(())
+    }
+
+    /// Whether a connection can be accepted.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+}
+
+impl Endpoint {
+    /// Whether it listens.
+    pub fn is_listening(&self, cx: &Cx) -> bool {
+        matches!(self.state.lock(cx).role, Role::Listening(_))
+    }
+
+    /// Has it accept connections, up to `backlog` of them unaccepted.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP: not of a kind that connects. EINVAL: it has no address, or is connected.
+    pub fn listen(&self, backlog: usize, me: &Current, cx: &Cx) -> Result<()> {
+        if self.kind == Kind::Datagram {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        let credentials = Credentials::of(me, cx)?;
+        let mut state = self.state.lock(cx);
+        if state.address.is_none() {
+            return Err(Errno::EINVAL);
+        }
+        state.credentials = credentials;
+        match &mut state.role {
+            Role::Connected(_) => return Err(Errno::EINVAL),
+            Role::Listening(listener) => listener.backlog = backlog,
+            role @ Role::Init => *role = Role::Listening(Listener { backlog, waiting: VecDeque::new() }),
+        }
+        drop(state);
+        self.writable.wake_all();
+        Ok(())
+    }
+
+    /// Takes the oldest connection that was not accepted yet.
+    ///
+    /// # Errors
+    /// EINVAL: it does not listen. `Block`.
+    pub fn accept(&self, waker: Option<Waker>, cx: &Cx) -> Step<StrongRc<Endpoint>> {
+        if let Some(waker) = waker {
+            self.readable.register(waker, cx);
+        }
+        let accepted = match &mut self.state.lock(cx).role {
+            Role::Listening(listener) => listener.waiting.pop_front().ok_or(Stop::Block)?,
+            _ => return Err(Errno::EINVAL.into()),
+        };
+        self.writable.wake_all();
+        Ok(accepted)
+    }
+
+    /// Puts a connection back that could not be handed out.
+    pub fn put_back(&self, endpoint: StrongRc<Endpoint>, cx: &Cx) {
+        if let Role::Listening(listener) = &mut self.state.lock(cx).role {
+            listener.waiting.push_front(endpoint);
+        }
+    }
+}
