@@ -18,71 +18,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
-#include <sys/reboot.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench.h"
+
 #define PAGE 4096
 #define FILE_NAME "/tmp/bench-file"
 #define PROGRAM_NAME "/tmp/bench-program"
 #define FILE_PAGES 1024
-
-static inline uint64_t ticks(void)
-{
-    uint32_t low, high;
-    __asm__ volatile("lfence; rdtsc" : "=a"(low), "=d"(high)::"memory");
-    return (uint64_t)high << 32 | low;
-}
-
-// System calls without the C library between.
-static inline long call3(long number, long a, long b, long c)
-{
-    long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
-    return result;
-}
-
-static inline long call4(long number, long a, long b, long c, long d)
-{
-    long result;
-    register long fourth __asm__("r10") = d;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth) : "rcx", "r11", "memory");
-    return result;
-}
-
-static inline long call6(long number, long a, long b, long c, long d, long e, long f)
-{
-    long result;
-    register long fourth __asm__("r10") = d;
-    register long fifth __asm__("r8") = e;
-    register long sixth __asm__("r9") = f;
-    __asm__ volatile("syscall"
-                     : "=a"(result)
-                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
-                     : "rcx", "r11", "memory");
-    return result;
-}
-
-static void fail(const char *what)
-{
-    printf("bench: %s: %s\n", what, strerror(errno));
-    fflush(stdout);
-    if (getpid() == 1)
-        reboot(RB_POWER_OFF);
-    exit(1);
-}
-
-static void must(long result, const char *what)
-{
-    if (result < 0) {
-        if (result > -4096 && result != -1)
-            errno = (int)-result;
-        fail(what);
-    }
-}
 
 static char page[PAGE] __attribute__((aligned(PAGE)));
 static int file, zero, null, pipe_there[2], pipe_back[2];
@@ -416,50 +362,21 @@ static void measure(const struct row *row)
     fflush(stdout);
 }
 
-static int chosen(int argc, char **argv, const char *name)
-{
-    if (argc == 0)
-        return 1;
-    for (int i = 0; i < argc; i++)
-        if (strcmp(argv[i], name) == 0)
-            return 1;
-    return 0;
-}
-
-// What a system's own first process would have done.
-static void become_init(void)
-{
-    mkdir("/dev", 0755);
-    mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
-    int console = open("/dev/console", O_RDWR);
-    if (console >= 0)
-        for (int fd = 0; fd < 3; fd++)
-            dup2(console, fd);
-}
-
 int main(int argc, char **argv)
 {
     if (getpid() == 1)
         become_init();
-    int first = 1;
-    if (getpid() == 1)
-        // Linux hands words of its command line that it does not know to process 1.
-        first = argc;
     else if (argc > 2 && strcmp(argv[1], "--scale") == 0) {
         scale = strtod(argv[2], NULL);
-        first = 3;
+        argc -= 2;
+        argv += 2;
     }
+    choose(argc, argv);
     prepare();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (chosen(argc - first, argv + first, rows[i].name))
+        if (chosen(rows[i].name))
             measure(&rows[i]);
     unlink(FILE_NAME);
     unlink(PROGRAM_NAME);
-    printf("bench: done\n");
-    fflush(stdout);
-    if (getpid() == 1) {
-        sync();
-        reboot(RB_POWER_OFF);
-    }
-    return 0;
+    done();
 }

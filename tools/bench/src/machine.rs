@@ -6,6 +6,7 @@
 
 use crate::Figures;
 use crate::programs::Programs;
+use crate::rows::{BOOT, MANY, ROWS};
 use anyhow::{Context, Result, bail};
 use ebb_guest::bare::{BareEnd, BareMachine, BareRun};
 use ebb_guest::image::{Kind, Node};
@@ -14,8 +15,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long one machine may run.
-const LIMIT: Duration = Duration::from_secs(240);
+/// How long one machine may run: there to end what hangs, and far above what a slow machine needs.
+const LIMIT: Duration = Duration::from_secs(3600);
+
+/// Memory of the machine that runs `bench`, and of the one that runs `many`: Linux needs that for 10,000 processes.
+const MEMORY: &str = "512M";
+const MEMORY_FOR_MANY: &str = "2G";
 
 /// A kernel and how it is told what to do.
 pub struct Measured {
@@ -72,36 +77,52 @@ fn unpack(image: &[u8], directory: &Path) -> Result<Option<PathBuf>> {
     Ok((ran.is_ok() && head.starts_with(b"\x7fELF")).then_some(unpacked))
 }
 
-/// Runs both programs on a kernel.
+/// Runs the programs on a kernel: those with a row of `only`, or all if that is empty.
 ///
 /// # Errors
 /// A machine did not start or end, or a program did not print its figures.
-pub fn measure(kernel: &Measured, programs: &Programs, directory: &Path) -> Result<Figures> {
-    let booted = boot(kernel, &programs.boot, directory)?;
-    let mut figures = figures_in(&booted.console);
-    if figures.is_empty() {
-        bail!("the boot program printed no figure; the console's last lines:\n{}", booted.last_lines(20));
+pub fn measure(kernel: &Measured, programs: &Programs, only: &[String], directory: &Path) -> Result<Figures> {
+    let mut figures = Figures::new();
+    let is_wanted = |key: &str| only.is_empty() || only.iter().any(|name| name == key);
+    if is_wanted(BOOT) {
+        let run = boot(kernel, &programs.boot, MEMORY, only, directory)?;
+        figures.extend(figures_in(&run.console));
+        if figures.is_empty() {
+            bail!("the boot program printed no figure; the console's last lines:\n{}", run.last_lines(20));
+        }
     }
-    let run = boot(kernel, &programs.bench, directory)?;
-    figures.extend(figures_in(&run.console));
-    if run.end == BareEnd::TimedOut || !run.console.contains("bench: done") {
-        bail!("the measurements ended early ({:?}); the console's last lines:\n{}", run.end, run.last_lines(20));
+    let has_row = ROWS.iter().any(|row| row.key != BOOT && is_wanted(row.key));
+    let has_row_of_many = MANY.iter().any(|row| is_wanted(row.key));
+    for (program, memory, runs) in
+        [(&programs.bench, MEMORY, has_row), (&programs.many, MEMORY_FOR_MANY, has_row_of_many)]
+    {
+        if !runs {
+            continue;
+        }
+        let run = boot(kernel, program, memory, only, directory)?;
+        figures.extend(figures_in(&run.console));
+        if run.end == BareEnd::TimedOut || !run.console.contains("bench: done") {
+            bail!("the measurements ended early ({:?}); the console's last lines:\n{}", run.end, run.last_lines(20));
+        }
     }
     Ok(figures)
 }
 
 /// Runs one program as process 1.
-fn boot(measured: &Measured, program: &Path, directory: &Path) -> Result<BareRun> {
+fn boot(measured: &Measured, program: &Path, memory: &str, only: &[String], directory: &Path) -> Result<BareRun> {
     let mut image = Image::base();
     image.insert("dev/console", Node::new(0o600, Kind::CharDevice(5, 1)));
     image.add_file("init", program)?;
+    if !only.is_empty() {
+        image.add_bytes("rows", 0o644, only.join("\n"));
+    }
     let archive = directory.join("initramfs");
     image.write_to(&archive)?;
     let machine = BareMachine {
         kernel: &measured.kernel,
         command_line: measured.command_line,
         cpu: "max,-la57,-erms,-fsrm",
-        qemu_options: &["-icount", "shift=0,sleep=off"],
+        qemu_options: &["-m", memory, "-icount", "shift=0,sleep=off"],
         limit: LIMIT,
     };
     Ok(machine.run(&archive)?)

@@ -1,6 +1,6 @@
 //! The command `ebb-bench`: measures Ebb against Linux.
 //!
-//! [`programs`] compiles the two static programs of `user/bench`; [`machine`] boots each of them as process 1, on Ebb and
+//! [`programs`] compiles the static programs of `user/bench`; [`machine`] boots each of them as process 1, on Ebb and
 //! on Linux, under an emulator that counts instructions; [`rows`] knows what each figure means and what is already known
 //! about it; [`report`] prints the table, and writes it into the book on request.
 
@@ -11,7 +11,7 @@ mod programs;
 mod report;
 mod rows;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Parser;
 use ebb_guest::artifacts;
 use machine::{Measured, measure};
@@ -39,7 +39,11 @@ struct CommandLine {
     #[arg(long, requires = "linux")]
     linux_only: bool,
 
-    /// Write the table to docs/src/figures.md, too.
+    /// Measure this row only (its name in `tools/bench/src/rows.rs`); may be given several times.
+    #[arg(long, value_name = "ROW", conflicts_with = "write")]
+    only: Vec<String>,
+
+    /// Write the tables to docs/src/figures.md, too.
     #[arg(long)]
     write: bool,
 }
@@ -58,12 +62,19 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &CommandLine) -> Result<()> {
+    let only = &arguments.only;
+    if let Some(unknown) = only.iter().find(|name| !rows::keys().any(|key| key == **name)) {
+        bail!("there is no row {unknown}; there are {}", rows::keys().collect::<Vec<_>>().join(", "));
+    }
     let directory = tempfile::tempdir().context("making a temporary directory")?;
     let programs = programs::compile(directory.path())?;
     let linux = match &arguments.linux {
         Some(image) => {
             eprintln!("measuring Linux ({})", image.display());
-            Some(measure(&Measured::linux(image, directory.path())?, &programs, directory.path()).context("on Linux")?)
+            Some(
+                measure(&Measured::linux(image, directory.path())?, &programs, only, directory.path())
+                    .context("on Linux")?,
+            )
         }
         None => None,
     };
@@ -72,16 +83,17 @@ fn run(arguments: &CommandLine) -> Result<()> {
     } else {
         let kernel = artifacts::KERNEL.find(arguments.kernel.as_deref())?;
         eprintln!("measuring Ebb ({})", kernel.display());
-        Some(measure(&Measured::ebb(kernel), &programs, directory.path()).context("on Ebb")?)
+        Some(measure(&Measured::ebb(kernel), &programs, only, directory.path()).context("on Ebb")?)
     };
     let strong = match &arguments.strong {
         Some(kernel) => {
             eprintln!("measuring Ebb with strong references ({})", kernel.display());
-            Some(measure(&Measured::ebb(kernel.clone()), &programs, directory.path()).context("on Ebb")?)
+            Some(measure(&Measured::ebb(kernel.clone()), &programs, only, directory.path()).context("on Ebb")?)
         }
         None => None,
     };
     print!("{}", report::table(ebb.as_ref(), linux.as_ref(), report::Style::Terminal));
+    print!("\n{}", report::many(ebb.as_ref(), linux.as_ref(), report::Style::Terminal));
     let references = ebb.as_ref().zip(strong.as_ref());
     if let Some((ebb, strong)) = references {
         print!("\n{}", report::references(ebb, strong, report::Style::Terminal));

@@ -10,26 +10,40 @@ pub struct Programs {
     pub boot: PathBuf,
     /// Prints what calls and faults cost.
     pub bench: PathBuf,
+    /// Prints what operations cost where there are many of something.
+    pub many: PathBuf,
 }
 
-/// Compiles both into `directory`.
+/// Compiles them into `directory`.
 pub fn compile(directory: &Path) -> Result<Programs> {
-    let programs = Programs { boot: directory.join("boot"), bench: directory.join("bench") };
-    build("gcc", &["-nostdlib", "-static", "-O1", "-fno-stack-protector"], "user/bench/boot.c", &programs.boot)?;
-    build("musl-gcc", &["-static", "-O2", "-pthread"], "user/bench/bench.c", &programs.bench)?;
+    let programs =
+        Programs { boot: directory.join("boot"), bench: directory.join("bench"), many: directory.join("many") };
+    let alone = ["-nostdlib", "-static", "-O1", "-fno-stack-protector"];
+    build("gcc", &alone, &["user/bench/boot.c".into()], &programs.boot)?;
+    build("musl-gcc", &["-static", "-O2", "-pthread"], &["user/bench/bench.c".into()], &programs.bench)?;
+    build("musl-gcc", &["-static", "-O2"], &sources_in("user/bench/many")?, &programs.many)?;
     Ok(programs)
 }
 
-fn build(compiler: &str, flags: &[&str], source: &str, output: &Path) -> Result<()> {
+/// The C files of a folder.
+fn sources_in(folder: &str) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("reading {folder}"))?;
+    let mut sources = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
+    sources.sort();
+    Ok(sources)
+}
+
+fn build(compiler: &str, flags: &[&str], sources: &[PathBuf], output: &Path) -> Result<()> {
     let done = Command::new(compiler)
         .args(flags)
-        .arg(source)
+        .args(sources)
         .arg("-o")
         .arg(output)
         .output()
         .with_context(|| format!("running {compiler} (on Debian and Ubuntu: apt-get install gcc musl-tools)"))?;
     if !done.status.success() {
-        bail!("{source} does not compile:\n{}", String::from_utf8_lossy(&done.stderr));
+        bail!("{} does not compile:\n{}", output.display(), String::from_utf8_lossy(&done.stderr));
     }
     Ok(())
 }

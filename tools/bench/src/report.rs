@@ -1,7 +1,7 @@
 //! The table of figures, for the terminal and for the book.
 
 use crate::Figures;
-use crate::rows::ROWS;
+use crate::rows::{COUNTS, MANY, ROWS, RowOfMany};
 use std::fmt::Write;
 
 /// How a table looks.
@@ -15,13 +15,16 @@ pub enum Style {
 
 const HEAD: [&str; 8] = ["row", "Ebb", "Linux", "Ebb / Linux", "minimal Linux", "Ebb / minimal", "goal", "Asterinas"];
 
-/// A line per row; what was not measured is shown as a dash.
+/// A line per row that was measured; what is not known is shown as a dash.
 pub fn table(ebb: Option<&Figures>, linux: Option<&Figures>, style: Style) -> String {
     let mut lines = vec![HEAD.map(str::to_owned)];
     let (mut met, mut judged) = (0, 0);
     for row in ROWS {
         let here = ebb.and_then(|figures| figures.get(row.key)).copied();
         let there = linux.and_then(|figures| figures.get(row.key)).copied();
+        if here.or(there).is_none() {
+            continue;
+        }
         // Where the minimal Linux is not known, Debian's is what has to be beaten.
         let verdict = here.zip(row.minimal.or(there)).map(|(ours, theirs)| ours < theirs);
         judged += usize::from(verdict.is_some());
@@ -48,11 +51,61 @@ pub fn table(ebb: Option<&Figures>, linux: Option<&Figures>, style: Style) -> St
     text
 }
 
+/// A line per operation that was measured, and for each count of things around it what Ebb and Linux need.
+pub fn many(ebb: Option<&Figures>, linux: Option<&Figures>, style: Style) -> String {
+    let mut head = vec!["row".to_owned()];
+    for count in COUNTS {
+        let count = number(count.parse().ok());
+        head.extend([format!("Ebb, N = {count}"), "Linux".to_owned(), "ratio".to_owned()]);
+    }
+    head.push("goal".to_owned());
+    let mut lines: Vec<[String; 3 * COUNTS.len() + 2]> = Vec::from_iter(head.try_into());
+    let (mut met, mut judged) = (0, 0);
+    for row in MANY {
+        if ![ebb, linux].into_iter().flatten().any(|figures| figures.keys().any(|key| is_of(row, key))) {
+            continue;
+        }
+        let mut line = vec![row.title.to_owned()];
+        let mut verdicts = Vec::new();
+        for count in COUNTS {
+            let key = format!("{}/{count}", row.key);
+            let [here, there] = [ebb, linux].map(|figures| figures.and_then(|figures| figures.get(&key)).copied());
+            verdicts.extend(here.zip(there).map(|(ours, theirs)| ours < theirs));
+            line.extend([number(here), number(there), ratio(here, there)]);
+        }
+        judged += verdicts.len();
+        met += verdicts.iter().filter(|met| **met).count();
+        line.push(match verdicts.iter().all(|met| *met) {
+            _ if verdicts.is_empty() => "-".to_owned(),
+            true => "met".to_owned(),
+            false => "not met".to_owned(),
+        });
+        lines.extend(line.try_into());
+    }
+    let mut text = match style {
+        Style::Terminal => columns(&lines),
+        Style::Page => markdown(&lines),
+    };
+    if judged > 0 {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n{met} of {judged} cells are below Linux.\n");
+    }
+    text
+}
+
+/// Whether a figure is of this row, with whatever count.
+fn is_of(row: &RowOfMany, key: &str) -> bool {
+    key.split_once('/').is_some_and(|(name, _)| name == row.key)
+}
+
 /// A line per row: Ebb, and Ebb in which every reference to an object counts itself.
 pub fn references(ebb: &Figures, strong: &Figures, style: Style) -> String {
     let mut lines = vec![["row", "Ebb", "strong references", "Ebb / strong"].map(str::to_owned)];
     for row in ROWS {
         let [here, there] = [ebb, strong].map(|figures| figures.get(row.key).copied());
+        if here.or(there).is_none() {
+            continue;
+        }
         lines.push([row.title.to_owned(), number(here), number(there), ratio(here, there)]);
     }
     match style {
@@ -83,8 +136,13 @@ pub fn page(ebb: Option<&Figures>, linux: Option<&Figures>, against_strong: Opti
          - *minimal Linux* and *Asterinas* were measured earlier with programs of the same kind: a Linux 6.1 configured with \
          little else than what is measured, and Asterinas 0.18.\n\
          - The *goal* of each row is to stay below the minimal Linux; where that is not known, below Debian's.\n\
-         - Each figure is the median of 11 batches, without the loop around the operation.\n\n{}{references}",
-        table(ebb, linux, Style::Page)
+         - Each figure is the median of 11 batches, without the loop around the operation.\n\n{}\n\
+         ## With many of everything\n\n\
+         What an operation costs where there are N of what it deals with (`user/bench/many`). The goal of each cell is to stay below \
+         Linux. The machine has 2 GiB: Linux needs them for 10,000 processes. Each figure is the median of 5 batches; what ends or lists \
+         all of 10,000 is measured once.\n\n{}{references}",
+        table(ebb, linux, Style::Page),
+        many(ebb, linux, Style::Page)
     )
 }
 
@@ -149,6 +207,16 @@ mod tests {
         assert_eq!(number(Some(809_000.0)), "809,000");
         assert_eq!(number(Some(1_566_402_721.0)), "1.57e9");
         assert_eq!(number(None), "-");
+    }
+
+    #[test]
+    fn a_row_of_many_is_met_if_all_its_cells_are() {
+        let ebb = Figures::from([("threads-times/1".to_owned(), 200.0), ("threads-times/100".to_owned(), 700.0)]);
+        let linux = Figures::from([("threads-times/1".to_owned(), 400.0), ("threads-times/100".to_owned(), 700.0)]);
+        let text = many(Some(&ebb), Some(&linux), Style::Page);
+        let line = "| times, N threads | 200 | 400 | 0.50 | 700 | 700 | 1.00 | - | - | - | not met |";
+        assert!(text.contains(line), "{text}");
+        assert!(text.ends_with("1 of 2 cells are below Linux.\n"), "{text}");
     }
 
     #[test]

@@ -24,9 +24,12 @@ const fn known(key: &'static str, title: &'static str, minimal: f64, asterinas: 
     Row { key, title, minimal: Some(minimal), asterinas }
 }
 
-/// All rows in the order of the table.
+/// The row that has a program of its own.
+pub const BOOT: &str = "boot";
+
+/// The rows of the first table, in its order.
 pub const ROWS: &[Row] = &[
-    known("boot", "boot to the first user instruction", 0.33e9, None),
+    known(BOOT, "boot to the first user instruction", 0.33e9, None),
     known("null", "null system call (getppid)", 222.0, Some(541.0)),
     row("getpid", "getpid"),
     row("read-1", "read 1 byte, file"),
@@ -50,3 +53,78 @@ pub const ROWS: &[Row] = &[
     row("futex-round-trip", "futex round trip between threads"),
     row("poll-100", "poll of 100 descriptors"),
 ];
+
+/// How many of something there are in the columns of the second table.
+pub const COUNTS: [&str; 3] = ["1", "100", "10000"];
+
+/// A line of the second table: what something costs where there are many.
+pub struct RowOfMany {
+    /// Its name in the output of the program `many`, which puts `/` and the count behind it.
+    pub key: &'static str,
+    /// What it is. `N` stands for the count.
+    pub title: &'static str,
+}
+
+const fn many(key: &'static str, title: &'static str) -> RowOfMany {
+    RowOfMany { key, title }
+}
+
+/// The rows of the second table, in its order.
+pub const MANY: &[RowOfMany] = &[
+    many("descriptors-dup-close", "dup + close among N descriptors"),
+    many("descriptors-fork", "fork + exit + wait with N descriptors"),
+    many("descriptors-fork-after", "fork + exit + wait after N descriptors were closed"),
+    many("descriptors-end", "end of a process with N eventfds"),
+    many("pipes-end", "end of a process with N pipes"),
+    many("pairs-end", "end of a process with N pairs of Unix sockets"),
+    many("threads-create-join", "thread made, ended and joined, among N threads"),
+    many("threads-times", "times, N threads"),
+    many("threads-signal", "signal to a process of N threads, with handler"),
+    many("threads-yield", "yield, N threads wait"),
+    many("threads-end", "end of a process with N threads"),
+    many("futex-wake-elsewhere", "futex wake of nobody, N wait on another"),
+    many("futex-round-trip-among", "futex round trip, N wait on the same"),
+    many("futex-interrupt-all", "signal to each of N that wait on one futex"),
+    many("futex-wake-all", "futex wake of N, until all have run"),
+    many("futex-requeue-all", "futex requeue of N"),
+    many("processes-fork", "fork + exit + wait, N children"),
+    many("processes-fork-in-group", "fork + setpgid + exit + wait, N in the group"),
+    many("processes-wait-one", "wait for a child that runs, N children"),
+    many("processes-wait-any", "wait for any child, N children run"),
+    many("processes-find", "kill(pid, 0), N processes"),
+    many("processes-setpgid", "setpgid, out of a group of N and back"),
+    many("processes-uptime", "read of /proc/uptime, N processes"),
+    many("processes-stat", "read of /proc/stat, N processes"),
+    many("processes-kill-group", "signal to a group of N"),
+    many("processes-orphaned", "end of a process with N children"),
+    many("processes-end", "SIGKILL to a group of N, and wait for all"),
+    many("mappings-map-unmap", "mmap + munmap of a page among N mappings"),
+    many("mappings-fault", "page fault + madvise(DONTNEED) among N mappings"),
+    many("mappings-protect", "mprotect, twice, among N mappings"),
+    many("mappings-maps", "read of /proc/self/maps, N mappings"),
+    many("mappings-fork", "fork + exit + wait with N mappings"),
+    many("mappings-end", "end of a process with N mappings"),
+    many("epoll-wait-64", "epoll_wait for 64, N are ready"),
+    many("epoll-modify", "epoll_ctl MOD, N are ready"),
+    many("epoll-wait-1", "write + epoll_wait + read, 1 of N becomes ready"),
+    many("epoll-add-delete", "epoll_ctl ADD + DEL, N in the set"),
+    many("poll-all", "poll of N descriptors"),
+    many("epoll-end", "end of a process with N eventfds in an epoll set"),
+    many("siblings-create-unlink", "create + close + unlink among N names"),
+    many("siblings-stat", "stat among N names"),
+    many("siblings-rename", "rename, twice, among N names"),
+    many("siblings-list", "list of a directory of N"),
+    many("siblings-getcwd", "getcwd, N siblings"),
+    many("unlinked-end", "end of a process with N unlinked files"),
+    many("locks-lock-unlock", "lock + unlock between N locks of a file"),
+    many("locks-ask", "F_GETLK between N locks of a file"),
+    many("locks-end", "end of a process with N locks"),
+    many("timers-arm-disarm", "timerfd armed and disarmed, N armed"),
+    many("timers-create-delete", "POSIX timer made, armed and deleted, N timerfds armed"),
+    many("timers-end", "end of a process with N armed timerfds"),
+];
+
+/// The names of all rows.
+pub fn keys() -> impl Iterator<Item = &'static str> {
+    ROWS.iter().map(|row| row.key).chain(MANY.iter().map(|row| row.key))
+}

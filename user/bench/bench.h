@@ -1,0 +1,122 @@
+// What the measuring programs share: a counter, system calls without the C library between, and being process 1.
+#pragma once
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static inline uint64_t ticks(void)
+{
+    uint32_t low, high;
+    __asm__ volatile("lfence; rdtsc" : "=a"(low), "=d"(high)::"memory");
+    return (uint64_t)high << 32 | low;
+}
+
+// System calls without the C library between: they give -errno.
+static inline long call3(long number, long a, long b, long c)
+{
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline long call4(long number, long a, long b, long c, long d)
+{
+    long result;
+    register long fourth __asm__("r10") = d;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth) : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline long call6(long number, long a, long b, long c, long d, long e, long f)
+{
+    long result;
+    register long fourth __asm__("r10") = d;
+    register long fifth __asm__("r8") = e;
+    register long sixth __asm__("r9") = f;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline void fail(const char *what)
+{
+    printf("bench: %s: %s\n", what, strerror(errno));
+    fflush(stdout);
+    if (getpid() == 1)
+        reboot(RB_POWER_OFF);
+    exit(1);
+}
+
+static inline void must(long result, const char *what)
+{
+    if (result < 0) {
+        if (result > -4096 && result != -1)
+            errno = (int)-result;
+        fail(what);
+    }
+}
+
+// What a system's own first process would have done.
+static inline void become_init(void)
+{
+    mkdir("/dev", 0755);
+    mount("devtmpfs", "/dev", "devtmpfs", 0, NULL);
+    mkdir("/proc", 0755);
+    mount("proc", "/proc", "proc", 0, NULL);
+    int console = open("/dev/console", O_RDWR);
+    if (console >= 0)
+        for (int fd = 0; fd < 3; fd++)
+            dup2(console, fd);
+}
+
+static char *choice[64];
+static int choices;
+
+// Which rows are measured: those that the arguments name, or for process 1, which gets the kernel's arguments, the file /rows; else all.
+static inline void choose(int argc, char **argv)
+{
+    static char names[4096];
+    if (getpid() != 1) {
+        for (int i = 1; i < argc && choices < 64; i++)
+            choice[choices++] = argv[i];
+        return;
+    }
+    int fd = open("/rows", O_RDONLY);
+    if (fd < 0)
+        return;
+    if (read(fd, names, sizeof names - 1) < 0)
+        fail("/rows");
+    for (char *name = strtok(names, "\n"); name && choices < 64; name = strtok(NULL, "\n"))
+        choice[choices++] = name;
+    close(fd);
+}
+
+static inline int chosen(const char *name)
+{
+    for (int i = 0; i < choices; i++)
+        if (strcmp(choice[i], name) == 0)
+            return 1;
+    return choices == 0;
+}
+
+// Ends the program, and the machine if it is process 1.
+static inline void done(void)
+{
+    printf("bench: done\n");
+    fflush(stdout);
+    if (getpid() == 1) {
+        sync();
+        reboot(RB_POWER_OFF);
+    }
+    exit(0);
+}
