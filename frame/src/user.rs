@@ -11,7 +11,7 @@ use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use refs::{Cx, reclaim};
+use refs::Cx;
 
 use crate::arch::machine::core_block::{self, core_block};
 use crate::arch::machine::fpu::{self, Chunk};
@@ -167,8 +167,7 @@ impl UserContext {
     #[cfg_attr(false, ebb_lint::leaf)]
     pub fn run_async(&mut self, cx: &mut Cx) -> Trap {
         loop {
-            // SAFETY: the worker that runs the task stands for this core.
-            unsafe { reclaim::quiescent(cx, tasks::worker(cx).number()) };
+            tasks::quiescent(cx);
             if tasks::must_yield(cx) {
                 return Trap::Preempted;
             }

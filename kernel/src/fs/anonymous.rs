@@ -37,7 +37,7 @@ static PLACE: SpinLock<Option<Location>> = SpinLock::new(None);
 
 const ANON_INODE_FS_MAGIC: u32 = 0x0904_1934;
 
-fn with_place<R>(f: impl FnOnce(&Location) -> R) -> R {
+fn with_place<R>(f: impl FnOnce(&Location) -> R + Send) -> R {
     PLACE.with(|place| {
         f(place.get_or_insert_with(|| {
             let file_system = FileSystem::new("anon_inodefs", ANON_INODE_FS_MAGIC, Vec::new());
@@ -63,7 +63,7 @@ pub fn shared_location() -> Location {
 /// Those of `make`.
 pub fn new_location(
     metadata: Metadata,
-    make: impl FnOnce(&StrongRc<FileSystem>) -> Result<Box<dyn InodeOps>>,
+    make: impl FnOnce(&StrongRc<FileSystem>) -> Result<Box<dyn InodeOps>> + Send,
 ) -> Result<Location> {
     with_place(|place| {
         let file_system = place.mount.with(|mount| mount.file_system.share());

@@ -2,6 +2,8 @@
 
 use core::marker::PhantomData;
 
+use crate::mode::{Mode, Shared};
+
 /// The context of the running task: holding `&mut Cx` is the right to suspend it.
 ///
 /// Exactly one `Cx` is reachable from one stack. It is made by the scheduler that starts a task and by nothing else, and is
@@ -19,8 +21,8 @@ impl Cx {
     ///
     /// # Safety
     /// The caller is the scheduler; no other `Cx` is reachable from the stack on which this one is used, and every function
-    /// that suspends that stack takes this one by `&mut`. Where tasks run on more than one core or thread, this one is registered
-    /// with [`reclaim`](crate::reclaim) and not idle. `worker` is whatever the scheduler wants back from
+    /// that suspends that stack takes this one by `&mut`. If it borrows or frees objects, a
+    /// [`reclaim::Core`](crate::reclaim::Core) of this thread exists as long as this does, and is not idle. `worker` is whatever the scheduler wants back from
     /// [`worker`](Self::worker).
     pub unsafe fn new(worker: *const ()) -> Self {
         Cx {
@@ -60,11 +62,13 @@ impl Cx {
     }
 }
 
-/// A context in which the holder does not suspend while it borrows it: `&Cx`, or an interrupt handler's context.
+/// A context in which the holder does not suspend while it borrows it: `&Cx`, or an interrupt handler's context. Objects of the mode
+/// `M` are borrowed from it; locks take any.
 ///
 /// # Safety
-/// An implementor's shared borrow must really rule out a suspension of the borrowing stack.
-pub unsafe trait NoSuspend {
+/// As long as an implementor is borrowed, nothing frees an object of the mode that is borrowed meanwhile: its core does not report a
+/// suspension, and, where `M` is [`Local`](crate::Local), the thread has no `&mut Cx`.
+pub unsafe trait NoSuspend<M: Mode = Shared> {
     /// Whether this is an interrupt handler, which came in between what the running task does.
     const IS_INTERRUPT: bool = false;
 
@@ -77,7 +81,7 @@ pub unsafe trait NoSuspend {
 }
 
 // SAFETY: suspending takes `&mut Cx`, which no one can have while `&Cx` is borrowed.
-unsafe impl NoSuspend for Cx {
+unsafe impl<M: Mode> NoSuspend<M> for Cx {
     #[cfg(feature = "check-temps")]
     fn ledger(&self) -> Option<&crate::ledger::Ledger> {
         Some(&self.ledger)

@@ -1,16 +1,16 @@
 //! The same objects and names under executors that know nothing of [`Cx`](crate::Cx): the proof is made at run time.
 //!
-//! A future is wrapped by [`checked`]. Inside it a [`Scope`] takes the place of the context: [`Scope::upgrade`] gives a
-//! [`TempRc`] that is noted, with its type and the place that took it, until it is dropped. Whenever the future returns from
+//! A future is wrapped by [`checked`]. Inside it a [`Lender`] takes the place of the context: [`Lender::upgrade`] gives a
+//! [`NotedRc`] that is noted, with its type and the place that took it, until it is dropped. Whenever the future returns from
 //! its poll, the wrapper checks that no note is left; else it drops the future and panics with the type and the place. The
 //! notes belong to the wrapper, not to a thread: a future may go on anywhere.
 //!
-//! What needs no `await` in between is better done in [`Scope::with`], where everything is as in the static mode: checked by
+//! What needs no `await` in between is better done in [`Lender::with`], where everything is as in the static mode: checked by
 //! the compiler, free at run time.
 //!
 //! Why it is sound: while a wrapped future is polled, the polling thread is a [`Core`] (see [`reclaim`](crate::reclaim)), so
 //! nothing that it may borrow is freed; it leaves only when no note is left. A note that cannot be ended (somebody forgot a
-//! `TempRc`, or sent it away) keeps the core in for ever: memory is lost then, and not used after it was freed.
+//! `NotedRc`, or sent it away) keeps the core in for ever: memory is lost then, and not used after it was freed.
 //!
 //! Whatever else can suspend (a task with a stack, C code) uses a [`Gate`] in the same way: open while it runs, closed while it
 //! does not.
@@ -31,11 +31,11 @@ use crate::reclaim::Core;
 use crate::{Gone, Held, NoSuspend, WeakRc};
 
 /// Where objects can be borrowed in the dynamic mode, for as long as the [`Gate`] that it belongs to is open.
-pub struct Scope {
+pub struct Lender {
     ledger: Arc<Ledger>,
 }
 
-impl Scope {
+impl Lender {
     /// The object, to be dropped before the next suspension.
     ///
     /// # Errors
@@ -44,44 +44,47 @@ impl Scope {
     /// # Panics
     /// If the scope's future is not being polled (its gate is not open).
     #[track_caller]
-    pub fn upgrade<T: ?Sized, M: Anywhere>(&self, name: &WeakRc<T, M>) -> Result<TempRc<'_, T, M>, Gone> {
+    pub fn upgrade<T: ?Sized, M: Anywhere>(&self, name: &WeakRc<T, M>) -> Result<NotedRc<'_, T, M>, Gone> {
         let note = self.note(type_name::<T>());
         let here = Here(());
         let object = NonNull::from(name.upgrade(&here)?.object());
-        Ok(TempRc { object, _note: note, _borrows: PhantomData })
+        Ok(NotedRc { object, _note: note, _borrows: PhantomData })
     }
 
-    /// Runs `f`, in which nothing can be awaited, with a context to borrow from as in the static mode.
+    /// Runs `f`, in which nothing can be awaited, with a context to borrow from as in the static mode. `f` is `Send`, and so has no
+    /// [`Cx`](crate::Cx) by which it could suspend. Objects of one thread ([`Local`](crate::Local)) are not lent: whoever has that thread's
+    /// context may free them at once.
     ///
     /// # Panics
     /// If the scope's future is not being polled (its gate is not open).
     #[track_caller]
-    pub fn with<R>(&self, f: impl FnOnce(&Here) -> R) -> R {
-        let _note = self.note("what Scope::with borrows");
+    pub fn with<R>(&self, f: impl FnOnce(&Here) -> R + Send) -> R {
+        let _note = self.note("what Lender::with lends");
         f(&Here(()))
     }
 
     #[track_caller]
     fn note(&self, type_name: &'static str) -> Note<'_> {
-        self.ledger.note(type_name).expect("a Scope borrows only while its future is polled")
+        self.ledger.note(type_name).expect("a Lender borrows only while its future is polled")
     }
 }
 
-/// The context inside [`Scope::with`].
+/// The context inside [`Lender::with`].
 pub struct Here(());
 
-// SAFETY: it exists only while `Scope::with` runs a function, which suspends nothing; a note keeps the gate open meanwhile.
-unsafe impl NoSuspend for Here {}
+// SAFETY: it exists only while `Lender::with` runs a function. A note keeps the gate open meanwhile, and with it its own core, which
+// nobody has report a suspension; of another context's suspensions it is independent. It lends no objects of one thread.
+unsafe impl<M: Anywhere> NoSuspend<M> for Here {}
 
 /// An object that is borrowed and noted. It must be dropped before the next `await`, also when that does not block; the compiler
 /// helps where the future must be `Send`, because this is not.
-pub struct TempRc<'scope, T: ?Sized + 'static, M: Anywhere = Shared> {
+pub struct NotedRc<'lender, T: ?Sized + 'static, M: Anywhere = Shared> {
     object: NonNull<Object<T, M>>,
-    _note: Note<'scope>,
-    _borrows: PhantomData<(&'scope Object<T, M>, *mut ())>,
+    _note: Note<'lender>,
+    _borrows: PhantomData<(&'lender Object<T, M>, *mut ())>,
 }
 
-impl<T: ?Sized, M: Anywhere> TempRc<'_, T, M> {
+impl<T: ?Sized, M: Anywhere> NotedRc<'_, T, M> {
     /// The object's name.
     pub fn downgrade(&self) -> WeakRc<T, M> {
         // SAFETY: as in `deref`.
@@ -90,7 +93,7 @@ impl<T: ?Sized, M: Anywhere> TempRc<'_, T, M> {
     }
 }
 
-impl<T: ?Sized, M: Anywhere> Deref for TempRc<'_, T, M> {
+impl<T: ?Sized, M: Anywhere> Deref for NotedRc<'_, T, M> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -117,13 +120,16 @@ impl Gate {
     }
 
     /// Where objects are borrowed while the gate is open.
-    pub fn scope(&self) -> Scope {
-        Scope { ledger: self.ledger.clone() }
+    pub fn lender(&self) -> Lender {
+        Lender { ledger: self.ledger.clone() }
     }
 
     /// Whoever uses the scopes runs now, on this thread.
     pub fn open(&self) -> Open {
-        let core = ManuallyDrop::new(Core::register());
+        let core = ManuallyDrop::new(
+            // SAFETY: it is dropped when nothing is noted any more.
+            unsafe { Core::register() },
+        );
         self.ledger.open();
         Open { ledger: self.ledger.clone(), core }
     }
@@ -159,9 +165,9 @@ impl Drop for Open {
 }
 
 /// Wraps the future that `make` makes: see the module's documentation.
-pub fn checked<F: Future>(make: impl FnOnce(Scope) -> F) -> Checked<F> {
+pub fn checked<F: Future>(make: impl FnOnce(Lender) -> F) -> Checked<F> {
     let gate = Gate::new();
-    Checked { future: Some(make(gate.scope())), gate }
+    Checked { future: Some(make(gate.lender())), gate }
 }
 
 /// A future that is checked at each suspension.
@@ -186,7 +192,7 @@ impl<F: Future> Future for Checked<F> {
     type Output = F::Output;
 
     /// # Panics
-    /// If the future returned and a [`TempRc`] of its is left; the message has its type and the place that took it. And if it is
+    /// If the future returned and a [`NotedRc`] of its is left; the message has its type and the place that took it. And if it is
     /// polled after it ended.
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let (future, gate) = self.parts();

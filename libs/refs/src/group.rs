@@ -42,10 +42,10 @@ impl Default for Group {
 impl Group {
     /// A group without objects.
     pub fn new() -> Self {
-        let link = Link::take();
-        let generation = link.next_generation();
-        link.show(generation);
-        Group { name: GroupName { link, generation } }
+        let unborn = Link::take().conceive();
+        let name = GroupName { link: unborn.link(), generation: unborn.generation() };
+        unborn.show();
+        Group { name }
     }
 
     /// Its name.

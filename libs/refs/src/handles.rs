@@ -29,7 +29,7 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     /// The object of a number.
     #[inline(always)]
     #[cfg_attr(feature = "check-temps", track_caller)]
-    pub fn get<'cx>(&self, index: usize, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T, M>> {
+    pub fn get<'cx>(&self, index: usize, cx: &'cx impl NoSuspend<M>) -> Option<TempRc<'cx, T, M>> {
         Some(self.entries.get(index)?.as_ref()?.object.get(cx))
     }
 

@@ -13,17 +13,29 @@
 //! | `map`, `ids`, `handles`, `list`, `slab` | collections |
 //! | `unsize` | trait objects |
 //! | [`wait`], `spin` | wakers and wait lists, spin locks |
-//! | [`dynamic`], `ledger` | the same under any executor, checked at run time |
+//! | `dynamic` (a feature), `ledger` | the same under any executor, checked at run time |
+//!
+//! # Panics
+//!
+//! - What *makes* an object may panic ([`StrongRc::new_cyclic`], [`Slab::insert_cyclic`]): its memory is given back, its name leads nowhere for
+//!   ever, and the panic goes on to the caller. So may a *teardown* ([`StrongRc::destroy_async`]): the object is freed as if it had returned.
+//! - An object's *destructor* must not: it runs at the suspension of some task, which has nothing to do with it and can neither go on nor be
+//!   left. A destructor that panics ends the program, with its message and one that says so. The same holds for what makes a
+//!   woken task ready ([`WakeSlot`]).
+//! - Nothing of the caller's runs while a lock of this crate is held, except what is given to [`SpinLock::with`] (the lock is given back if it
+//!   panics) and the comparison of keys ([`IdTable`]).
 #![no_std]
 extern crate alloc;
 #[cfg(any(test, ebb_shuttle))]
 extern crate std;
 
 mod cx;
+#[cfg(feature = "dynamic")]
 pub mod dynamic;
 mod group;
 mod handles;
 mod ids;
+#[cfg(any(feature = "dynamic", feature = "check-temps"))]
 mod ledger;
 mod link;
 mod list;
@@ -45,8 +57,9 @@ pub use cx::{Cx, NoSuspend};
 pub use group::{Group, GroupName, Grouped};
 pub use handles::{Handle, HandleTable};
 pub use ids::IdTable;
+#[cfg(feature = "dynamic")]
 pub use ledger::Held;
-pub use list::{List, Place};
+pub use list::{List, Position};
 pub use local::{InUse, Local, Realm};
 pub use map::Map;
 pub use mode::{Home, Mode, Shared};

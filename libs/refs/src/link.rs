@@ -147,16 +147,10 @@ impl Link {
         self.generation.load(Ordering::Relaxed) >= LAST_GENERATION
     }
 
-    /// The generation under which the next object will live once [`show`](Self::show) is called.
+    /// Names the link's next object, which does not live yet.
     #[inline(always)]
-    pub(crate) fn next_generation(&self) -> u64 {
-        self.generation.load(Ordering::Relaxed) + 1
-    }
-
-    /// Begins the life of the object of `generation`.
-    #[inline(always)]
-    pub(crate) fn show(&self, generation: u64) {
-        self.generation.store(generation, Ordering::Release);
+    pub(crate) fn conceive(&'static self) -> Unborn {
+        Unborn { link: self, generation: self.generation.load(Ordering::Relaxed) + 1 }
     }
 
     /// Whether the object of `generation` lives.
@@ -195,6 +189,39 @@ impl Link {
     }
 }
 
+/// The name of an object that is being made. Each generation is named once: by [`show`](Self::show) the object begins to live
+/// under it; if the object never comes to be, which is to say that this is dropped, no other object gets it either.
+pub(crate) struct Unborn {
+    link: &'static Link,
+    generation: u64,
+}
+
+impl Unborn {
+    #[inline(always)]
+    pub(crate) fn link(&self) -> &'static Link {
+        self.link
+    }
+
+    #[inline(always)]
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Begins the life of the object.
+    #[inline(always)]
+    pub(crate) fn show(self) {
+        self.link.generation.store(self.generation, Ordering::Release);
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for Unborn {
+    #[cold]
+    fn drop(&mut self) {
+        self.link.generation.store(self.generation + 1, Ordering::Release);
+    }
+}
+
 #[cfg(all(test, not(ebb_loom)))]
 mod tests {
     use super::*;
@@ -209,9 +236,9 @@ mod tests {
         let mut lives = Vec::new();
         let mut free = LinkQueue::new();
         while !link.is_used_up() {
-            let generation = link.next_generation();
-            link.show(generation);
-            lives.push(generation);
+            let unborn = link.conceive();
+            lives.push(unborn.generation());
+            unborn.show();
             link.invalidate(|| ());
             free.push(link, None);
             assert!(free.pop(|_| true).is_some());
@@ -221,6 +248,18 @@ mod tests {
         link.give();
         let taken: Vec<_> = (0..2 * CHUNK).map(|_| Link::take()).collect();
         assert!(taken.iter().all(|other| !core::ptr::eq(*other, link)), "a retired link is never taken again");
+    }
+
+    #[test]
+    fn the_generation_of_an_object_that_never_came_to_be_is_used_up() {
+        let link = leak(0);
+        let never = link.conceive().generation();
+        link.conceive().show();
+        assert!(!link.is(never));
+        assert!(link.is(never + 2));
+        let last = leak(LAST_GENERATION - 2);
+        drop(last.conceive());
+        assert!(last.is_used_up(), "also the last one");
     }
 
     #[test]

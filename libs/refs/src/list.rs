@@ -22,7 +22,7 @@ struct Entry<T: ?Sized + 'static, M: Mode> {
     object: Option<StrongRc<T, M>>,
     previous: u32,
     next: u32,
-    /// How often the entry was used: a [`Place`] is good for one use.
+    /// How often the entry was used: a [`Position`] is good for one use.
     generation: u64,
 }
 
@@ -31,7 +31,7 @@ const NONE: u32 = u32::MAX;
 
 /// Where an object stands in a [`List`]. Once the object was taken out it stands for nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     index: u32,
     generation: u64,
 }
@@ -59,30 +59,30 @@ impl<T: ?Sized, M: Mode> List<T, M> {
     }
 
     /// Enters an object before all others.
-    pub fn push_front(&mut self, object: StrongRc<T, M>) -> Place {
+    pub fn push_front(&mut self, object: StrongRc<T, M>) -> Position {
         self.enter(object, NONE, self.first)
     }
 
     /// Enters an object after all others.
-    pub fn push_back(&mut self, object: StrongRc<T, M>) -> Place {
+    pub fn push_back(&mut self, object: StrongRc<T, M>) -> Position {
         self.enter(object, self.last, NONE)
     }
 
-    /// Enters an object after the one at `place`; gives it back if there is none.
-    pub fn insert_after(&mut self, place: Place, object: StrongRc<T, M>) -> Result<Place, Dying<T, M>> {
-        match self.entry(place) {
+    /// Enters an object after the one at `position`; gives it back if there is none.
+    pub fn insert_after(&mut self, position: Position, object: StrongRc<T, M>) -> Result<Position, Dying<T, M>> {
+        match self.entry(position) {
             Some(entry) => {
                 let next = entry.next;
-                Ok(self.enter(object, place.index, next))
+                Ok(self.enter(object, position.index, next))
             }
             None => Err(Dying::new(object)),
         }
     }
 
-    /// Takes out the object at `place`.
-    pub fn remove(&mut self, place: Place) -> Option<Dying<T, M>> {
-        self.entry(place)?;
-        self.take(place.index)
+    /// Takes out the object at `position`.
+    pub fn remove(&mut self, position: Position) -> Option<Dying<T, M>> {
+        self.entry(position)?;
+        self.take(position.index)
     }
 
     /// Takes out the first object.
@@ -96,34 +96,34 @@ impl<T: ?Sized, M: Mode> List<T, M> {
     }
 
     /// Where the first object stands.
-    pub fn first(&self) -> Option<Place> {
-        self.place(self.first)
+    pub fn first(&self) -> Option<Position> {
+        self.position(self.first)
     }
 
     /// Where the last object stands.
-    pub fn last(&self) -> Option<Place> {
-        self.place(self.last)
+    pub fn last(&self) -> Option<Position> {
+        self.position(self.last)
     }
 
-    /// Where the object after the one at `place` stands.
-    pub fn next(&self, place: Place) -> Option<Place> {
-        self.place(self.entry(place)?.next)
+    /// Where the object after the one at `position` stands.
+    pub fn next(&self, position: Position) -> Option<Position> {
+        self.position(self.entry(position)?.next)
     }
 
-    /// Where the object before the one at `place` stands.
-    pub fn previous(&self, place: Place) -> Option<Place> {
-        self.place(self.entry(place)?.previous)
+    /// Where the object before the one at `position` stands.
+    pub fn previous(&self, position: Position) -> Option<Position> {
+        self.position(self.entry(position)?.previous)
     }
 
-    /// The object at `place`.
+    /// The object at `position`.
     #[cfg_attr(feature = "check-temps", track_caller)]
-    pub fn get<'cx>(&self, place: Place, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T, M>> {
-        Some(self.entry(place)?.object.as_ref()?.get(cx))
+    pub fn get<'cx>(&self, position: Position, cx: &'cx impl NoSuspend<M>) -> Option<TempRc<'cx, T, M>> {
+        Some(self.entry(position)?.object.as_ref()?.get(cx))
     }
 
-    /// The name of the object at `place`.
-    pub fn weak(&self, place: Place) -> Option<WeakRc<T, M>> {
-        Some(self.entry(place)?.object.as_ref()?.downgrade())
+    /// The name of the object at `position`.
+    pub fn weak(&self, position: Position) -> Option<WeakRc<T, M>> {
+        Some(self.entry(position)?.object.as_ref()?.downgrade())
     }
 
     /// The names of all objects, in their order.
@@ -136,16 +136,16 @@ impl<T: ?Sized, M: Mode> List<T, M> {
         })
     }
 
-    fn entry(&self, place: Place) -> Option<&Entry<T, M>> {
-        let entry = self.entries.get(place.index as usize)?;
-        (entry.generation == place.generation && entry.object.is_some()).then_some(entry)
+    fn entry(&self, position: Position) -> Option<&Entry<T, M>> {
+        let entry = self.entries.get(position.index as usize)?;
+        (entry.generation == position.generation && entry.object.is_some()).then_some(entry)
     }
 
-    fn place(&self, index: u32) -> Option<Place> {
-        Some(Place { index, generation: self.entries.get(index as usize)?.generation })
+    fn position(&self, index: u32) -> Option<Position> {
+        Some(Position { index, generation: self.entries.get(index as usize)?.generation })
     }
 
-    fn enter(&mut self, object: StrongRc<T, M>, previous: u32, next: u32) -> Place {
+    fn enter(&mut self, object: StrongRc<T, M>, previous: u32, next: u32) -> Position {
         let index = self.free;
         let index = match self.entries.get_mut(index as usize) {
             Some(entry) => {
@@ -164,7 +164,7 @@ impl<T: ?Sized, M: Mode> List<T, M> {
         self.join(previous, index);
         self.join(index, next);
         self.len += 1;
-        Place { index, generation: self.entries[index as usize].generation }
+        Position { index, generation: self.entries[index as usize].generation }
     }
 
     fn take(&mut self, index: u32) -> Option<Dying<T, M>> {

@@ -155,7 +155,7 @@ impl RealmState {
 
     #[cold]
     fn pass_on(&'static self) {
-        SPARE.with(|spare| spare.push(Spare(self)));
+        SPARE.within(|spare| spare.push(Spare(self)));
     }
 
     #[inline(always)]
@@ -172,7 +172,7 @@ impl RealmState {
         }
     }
 
-    /// Runs `f`, which frees objects. If a destructor panics the state stays with this thread.
+    /// Runs `f`, which frees objects.
     #[inline(always)]
     fn while_freeing(&'static self, f: impl FnOnce()) {
         self.freeing.set(true);
@@ -185,9 +185,8 @@ impl RealmState {
 }
 
 /// No lock: there is only one thread.
-#[doc(hidden)]
 #[derive(Default)]
-pub struct NoLock;
+pub(crate) struct NoLock;
 
 impl RawLock for NoLock {
     fn lock(&self) {}

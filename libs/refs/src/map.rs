@@ -56,7 +56,7 @@ impl<K: Ord, T: ?Sized, M: Mode> Map<K, T, M> {
 
     /// The object of that key.
     #[cfg_attr(feature = "check-temps", track_caller)]
-    pub fn get<'cx, Q: Ord + ?Sized>(&self, key: &Q, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T, M>>
+    pub fn get<'cx, Q: Ord + ?Sized>(&self, key: &Q, cx: &'cx impl NoSuspend<M>) -> Option<TempRc<'cx, T, M>>
     where
         K: Borrow<Q>,
     {

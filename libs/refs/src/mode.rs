@@ -14,7 +14,9 @@ use crate::object::Header;
 use crate::sync::{AtomicU32, Ordering};
 use crate::{Cx, RawSpin, Waker, reclaim};
 
-/// How the references to an object work. Implemented here and nowhere else.
+/// How the references to an object work. Implemented here and nowhere else, and nothing of it can be called from elsewhere: a generic
+/// function could call whatever a public trait has, hidden or not.
+#[expect(private_bounds, reason = "what only this crate may call")]
 pub trait Mode: Sealed {}
 
 impl<M: Sealed> Mode for M {}
@@ -29,8 +31,7 @@ pub enum Shared {}
 ///
 /// # Safety
 /// `bury` and `bury_now` free an object only when nobody can borrow it any longer; `SHARED` modes do all of it atomically.
-#[doc(hidden)]
-pub unsafe trait Sealed: Sized + 'static {
+pub(crate) unsafe trait Sealed: Sized + 'static {
     /// What is kept in each object.
     type OfObject: Copy + 'static;
     /// What is kept in each name of an object.
@@ -91,6 +92,7 @@ pub unsafe trait Home<T> {
 
     /// What each of them keeps.
     #[doc(hidden)]
+    #[expect(private_interfaces, reason = "nobody can do anything with it")]
     fn of_object(&self) -> <Self::Mode as Sealed>::OfObject;
 }
 
@@ -101,8 +103,7 @@ pub trait Anywhere: Mode {}
 impl Anywhere for Shared {}
 
 /// A lock without what it locks.
-#[doc(hidden)]
-pub trait RawLock: Default {
+pub(crate) trait RawLock: Default {
     fn lock(&self);
     fn unlock(&self);
 }

@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 
-use crate::link::Link;
+use crate::link::{Link, Unborn};
 use crate::mode::{Anywhere, Home, Mode, Shared};
 use crate::sync::{AtomicU32, Ordering};
 use crate::unsize::unsize;
@@ -27,10 +27,10 @@ pub struct Header {
 
 impl Header {
     /// The header of an object with one owner.
-    pub(crate) fn new(link: &'static Link, generation: u64, free: unsafe fn(NonNull<Header>)) -> Self {
+    fn new(unborn: &Unborn, free: unsafe fn(NonNull<Header>)) -> Self {
         Header {
-            link,
-            generation,
+            link: unborn.link(),
+            generation: unborn.generation(),
             owners: AtomicU32::new(1),
             #[cfg(feature = "hold-strong")]
             temps: AtomicU32::new(0),
@@ -43,12 +43,25 @@ impl Header {
     /// # Safety
     /// `object` is dead, nobody borrows it, and it is given away.
     pub(crate) unsafe fn free(object: NonNull<Header>) {
+        let must_end = MustNotPanic("an object's destructor");
         // SAFETY: by this function's contract; `free` belongs to the object.
         unsafe {
             #[cfg(feature = "hold-strong")]
             assert_eq!(object.as_ref().temps.load(Ordering::Relaxed), 0, "an object was freed while it was borrowed");
             (object.as_ref().free)(object);
         }
+        core::mem::forget(must_end);
+    }
+}
+
+/// Ends the program if it is dropped: by a panic while another one unwinds. For functions that are called in the middle of what somebody
+/// else does, who could not go on after a panic, nor be left.
+pub(crate) struct MustNotPanic(pub(crate) &'static str);
+
+impl Drop for MustNotPanic {
+    #[cold]
+    fn drop(&mut self) {
+        panic!("{} panicked, which ends the program", self.0);
     }
 }
 
@@ -90,14 +103,20 @@ impl<T: Send + Sync> StrongRc<T> {
 struct Unfinished<T: 'static, M: Mode> {
     object: NonNull<Object<T, M>>,
     of: M::OfObject,
-    link: &'static Link,
+    unborn: ManuallyDrop<Unborn>,
 }
 
 impl<T, M: Mode> Drop for Unfinished<T, M> {
+    #[cold]
     fn drop(&mut self) {
-        // SAFETY: allocated as a Box of this type; no value was written.
-        unsafe { dealloc(self.object.as_ptr().cast(), Layout::new::<Object<T, M>>()) };
-        M::give_link(self.of, self.link);
+        let link = self.unborn.link();
+        // SAFETY: allocated as a Box of this type; no value was written. The name is not used again, and its generation is used up
+        // before the link is.
+        unsafe {
+            dealloc(self.object.as_ptr().cast(), Layout::new::<Object<T, M>>());
+            ManuallyDrop::drop(&mut self.unborn);
+        }
+        M::give_link(self.of, link);
     }
 }
 
@@ -117,30 +136,36 @@ impl<T, M: Mode> StrongRc<T, M> {
     /// A new object in its own allocation.
     #[inline]
     pub(crate) fn make(of: M::OfObject, value: impl FnOnce(WeakRc<T, M>) -> T) -> Self {
-        let link = M::take_link(of);
+        let unborn = M::take_link(of).conceive();
         let memory: Box<MaybeUninit<Object<T, M>>> = Box::new_uninit();
         // SAFETY: a Box is not null.
         let object = unsafe { NonNull::new_unchecked(Box::into_raw(memory).cast::<Object<T, M>>()) };
-        let unfinished = Unfinished { object, of, link };
-        let generation = link.next_generation();
-        // The link does not show `generation` yet: nobody can look inside until the value is written.
-        let value = value(WeakRc::new(link, generation, object, M::name(of)));
-        let _complete = ManuallyDrop::new(unfinished);
+        let name = WeakRc::new(unborn.link(), unborn.generation(), object, M::name(of));
+        let unfinished = Unfinished { object, of, unborn: ManuallyDrop::new(unborn) };
+        // The object does not live yet: nobody can look inside until the value is written.
+        let value = value(name);
+        let mut complete = ManuallyDrop::new(unfinished);
+        // SAFETY: taken out once, here.
+        let unborn = unsafe { ManuallyDrop::take(&mut complete.unborn) };
         // SAFETY: `object` is fresh memory of the right size and alignment, reached by nobody else yet; freed as a Box.
-        unsafe { Self::show(object, Object { header: Header::new(link, generation, free_box::<T, M>), of, value }) }
+        unsafe { Self::show(object, unborn, free_box::<T, M>, of, value) }
     }
 
-    /// Writes a new object and begins its life.
+    /// Writes a new object, which `free` frees, and begins its life.
     ///
     /// # Safety
-    /// `memory` is valid for it and reached by nobody else, and the header's `free` suits it. The header's generation is its
-    /// link's next.
+    /// `memory` is valid for it and reached by nobody else, and `free` suits it.
     #[inline(always)]
-    pub(crate) unsafe fn show(memory: NonNull<Object<T, M>>, object: Object<T, M>) -> Self {
-        let Header { link, generation, .. } = object.header;
+    pub(crate) unsafe fn show(
+        memory: NonNull<Object<T, M>>,
+        unborn: Unborn,
+        free: unsafe fn(NonNull<Header>),
+        of: M::OfObject,
+        value: T,
+    ) -> Self {
         // SAFETY: by this function's contract.
-        unsafe { memory.write(object) };
-        link.show(generation);
+        unsafe { memory.write(Object { header: Header::new(&unborn, free), of, value }) };
+        unborn.show();
         StrongRc { object: memory, _owns: PhantomData }
     }
 
@@ -181,7 +206,7 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
     /// The object, for as long as the task does not suspend (also if this owner is dropped meanwhile).
     #[inline(always)]
     #[cfg_attr(feature = "check-temps", track_caller)]
-    pub fn get<'cx>(&self, cx: &'cx impl NoSuspend) -> TempRc<'cx, T, M> {
+    pub fn get<'cx>(&self, cx: &'cx impl NoSuspend<M>) -> TempRc<'cx, T, M> {
         // SAFETY: an owner exists, and the memory of an object whose last owner goes is not freed before the next
         // suspension, which cannot come while `cx` is borrowed.
         TempRc::new(unsafe { self.object.as_ref() }, cx)
@@ -313,7 +338,7 @@ impl<T: ?Sized, M: Mode> Dying<T, M> {
 
     /// A last look at the object.
     #[cfg_attr(feature = "check-temps", track_caller)]
-    pub fn get<'cx>(&self, cx: &'cx impl NoSuspend) -> TempRc<'cx, T, M> {
+    pub fn get<'cx>(&self, cx: &'cx impl NoSuspend<M>) -> TempRc<'cx, T, M> {
         self.0.get(cx)
     }
 }

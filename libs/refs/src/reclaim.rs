@@ -4,9 +4,11 @@
 //! freed at any suspension. With several, an object waits until each core that runs tasks has passed a suspension since its
 //! death (a suspension *is* the quiescent state, as in QSBR).
 //!
-//! A *core* is whatever runs tasks: a core of the kernel, a thread of a program. Either [`set_cores`] says once how many there
-//! are, or each thread registers while it runs tasks ([`Core`]). As long as nobody does either, there is one core. A core that
-//! is idle ([`while_idle`]) or has left holds nothing back.
+//! A *core* is whatever runs tasks: a core of the kernel, a thread of a program. Each registers while it runs tasks ([`Core`]), which
+//! only schedulers do. A core that is idle ([`while_idle`]) or has left holds nothing back.
+//!
+//! Freeing is cut in steps: a suspension frees at most as many objects as its scheduler says ([`quiescent`]), and tells it whether there
+//! are more. So the time that a suspension takes is bounded, however many objects have died.
 //!
 //! How it works, and why no fence is missing: one counter, the epoch, is moved on by an atomic read-modify-write at each death,
 //! at each quiescent state that has something to free, and when a core comes in. These operations have one order. Of a death
@@ -27,8 +29,11 @@ use crate::object::Header;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, const_fn, global};
 use crate::{Cx, SpinLock};
 
-/// How many cores there can be whose number is known beforehand ([`set_cores`]). Threads that register are not limited.
+/// How many cores can be registered without an allocation.
 pub const MAX_CORES: usize = 64;
+
+/// How many objects the destruction of one frees beside it, at most.
+const BESIDES: usize = 64;
 
 /// How many slots need no allocation.
 const SLOTS: usize = if cfg!(ebb_loom) { 3 } else { MAX_CORES };
@@ -67,28 +72,6 @@ global! {
     static DOMAIN: Domain = Domain::new();
 }
 
-/// Says that `cores` cores run tasks (at least 1, at most [`MAX_CORES`]), numbered from 0. Each must report its suspensions by
-/// [`quiescent`]. For a kernel; threads of a program use [`Core`] instead.
-///
-/// # Safety
-/// No core that is left out runs a task, now or later, and nobody uses [`Core`].
-pub unsafe fn set_cores(cores: usize) {
-    let cores = cores.clamp(1, SLOTS);
-    for (number, slot) in DOMAIN.slots.iter().enumerate() {
-        let mask = 1 << number;
-        // One core needs no reports: who frees knows that it is alone.
-        if number < cores && cores > 1 {
-            if DOMAIN.taken.fetch_or(mask, Ordering::AcqRel) & mask == 0 {
-                DOMAIN.high.fetch_max(number + 1, Ordering::AcqRel);
-                DOMAIN.come_in(slot);
-            }
-        } else {
-            slot.0.store(IDLE, Ordering::Release);
-            DOMAIN.taken.fetch_and(!mask, Ordering::AcqRel);
-        }
-    }
-}
-
 /// A thread that runs tasks. While it exists, objects that die wait for this thread's next suspension.
 ///
 /// Where tasks run on more than one thread, each must have one before its first [`Cx`] is made.
@@ -100,7 +83,10 @@ pub struct Core {
 
 impl Core {
     /// Registers the calling thread.
-    pub fn register() -> Core {
+    ///
+    /// # Safety
+    /// The caller is a scheduler: each [`Cx`] that it makes ends before this does.
+    pub unsafe fn register() -> Core {
         let (number, slot) = DOMAIN.take_slot();
         DOMAIN.come_in(slot);
         Core { number, slot, _of_this_thread: PhantomData }
@@ -112,11 +98,11 @@ impl Core {
         self.number
     }
 
-    /// Reports that the thread's task borrows nothing just now: see [`quiescent`].
+    /// Reports that the thread's task borrows nothing just now, and frees all that can be freed: see [`quiescent`].
     #[inline(always)]
     pub fn quiescent(&self, cx: &mut Cx) {
         // SAFETY: it is the calling thread's number, because this is not sent.
-        unsafe { quiescent(cx, self.number) };
+        unsafe { quiescent(cx, self.number, usize::MAX) };
     }
 
     /// Runs `wait`, in which the thread is idle: see [`while_idle`].
@@ -131,37 +117,36 @@ impl Drop for Core {
     fn drop(&mut self) {
         self.slot.0.store(IDLE, Ordering::Release);
         if DOMAIN.waiting.load(Ordering::Relaxed) {
-            DOMAIN.collect(Reporter::Absent);
+            DOMAIN.collect(Reporter::Absent, usize::MAX);
         }
         DOMAIN.give_slot(self.number);
     }
 }
 
-/// Reports that the task of `core` borrows nothing just now, and frees what can be freed. Costs one load where nothing waits.
+/// Reports that the task of `core` borrows nothing just now, and frees at most `most` objects. Whether more could be freed by the next
+/// call. Costs one load where nothing waits.
 ///
 /// The scheduler calls it at each suspension; `&mut Cx` is the proof.
 ///
 /// # Safety
-/// `core` is the number of the core that the caller runs on; 0 if none was ever registered.
+/// `core` is the number of the [`Core`] under which the caller runs.
 #[inline(always)]
-pub unsafe fn quiescent(cx: &mut Cx, core: usize) {
+pub unsafe fn quiescent(cx: &mut Cx, core: usize, most: usize) -> bool {
     cx.check_nothing_is_held();
-    if DOMAIN.waiting.load(Ordering::Relaxed) {
-        DOMAIN.collect(Reporter::Core(core));
-    }
+    DOMAIN.waiting.load(Ordering::Relaxed) && DOMAIN.collect(Reporter::Core(core), most)
 }
 
 /// Runs `wait`, in which `core` is idle: no task runs on it, and objects that die do not wait for it.
 ///
 /// # Safety
-/// `core` is the number of the core that the caller runs on. An interrupt handler that comes in meanwhile and borrows objects is a
-/// core of its own.
+/// `core` is the number of the [`Core`] under which the caller runs. An interrupt handler that comes in meanwhile and borrows objects
+/// is a core of its own.
 pub unsafe fn while_idle<R>(cx: &mut Cx, core: usize, wait: impl FnOnce() -> R) -> R {
     cx.check_nothing_is_held();
     let slot = DOMAIN.slot(core);
     let reports = slot.is_some_and(|slot| slot.0.swap(IDLE, Ordering::AcqRel) != IDLE);
     if DOMAIN.waiting.load(Ordering::Relaxed) {
-        DOMAIN.collect(Reporter::Absent);
+        DOMAIN.collect(Reporter::Absent, usize::MAX);
     }
     let back = Back { slot: slot.filter(|_| reports) };
     let result = wait();
@@ -190,10 +175,14 @@ pub fn waiting_flag() -> *const AtomicBool {
 /// Frees what can be freed without a suspension: all dead objects, where there is one core.
 #[inline]
 pub fn reclaim(cx: &mut Cx) {
+    reclaim_some(cx, usize::MAX);
+}
+
+/// As [`reclaim`], at most `most` objects. Whether more could be freed by the next call.
+#[inline]
+pub fn reclaim_some(cx: &mut Cx, most: usize) -> bool {
     cx.check_nothing_is_held();
-    if DOMAIN.waiting.load(Ordering::Relaxed) {
-        DOMAIN.collect(Reporter::Alone);
-    }
+    DOMAIN.waiting.load(Ordering::Relaxed) && DOMAIN.collect(Reporter::Alone, most)
 }
 
 /// How many objects are dead and not yet freed. For tests and statistics: it counts them one by one.
@@ -220,13 +209,13 @@ pub(crate) fn epoch() -> u64 {
 /// # Safety
 /// `epoch` was taken after the object's link stopped leading to it, and the object is given away here; any thread may free it.
 pub(crate) unsafe fn defer(link: &'static Link, object: NonNull<Header>, epoch: u64) {
-    DOMAIN.limbo.with(|limbo| {
+    DOMAIN.limbo.within(|limbo| {
         limbo.push(link, Some(Dead { object, epoch }));
         DOMAIN.waiting.store(true, Ordering::Relaxed);
     });
 }
 
-/// Frees `object` now if this is the only core, else as [`defer`]; and what else can be freed.
+/// Frees `object` now if this is the only core, else as [`defer`]; and some of what else can be freed.
 ///
 /// # Safety
 /// As for [`defer`].
@@ -239,7 +228,7 @@ pub(crate) unsafe fn free_now(link: &'static Link, object: NonNull<Header>, epoc
         // SAFETY: as this function's contract.
         unsafe { defer(link, object, epoch) };
     }
-    reclaim(cx);
+    reclaim_some(cx, BESIDES);
 }
 
 /// On whose behalf dead objects are looked for.
@@ -292,13 +281,16 @@ impl Domain {
     fn each_report(&self, mut look: impl FnMut(u64)) {
         self.in_use().iter().for_each(|slot| look(slot.0.load(Ordering::Acquire)));
         if self.has_more.load(Ordering::Acquire) {
-            self.more.with(|more| more.iter().for_each(|(slot, _)| look(slot.0.load(Ordering::Acquire))));
+            self.more.within(|more| more.iter().for_each(|(slot, _)| look(slot.0.load(Ordering::Acquire))));
         }
     }
 
     /// Whether at most one core runs tasks.
     #[inline]
     fn is_alone(&self) -> bool {
+        if self.high.load(Ordering::Acquire) <= 1 {
+            return true;
+        }
         let mut present = 0;
         self.each_report(|report| present += usize::from(report != IDLE));
         present <= 1
@@ -356,8 +348,8 @@ impl Domain {
     /// The epoch before which what died may be freed, if the reporter may free at all.
     fn limit(&self, reporter: Reporter) -> Option<u64> {
         let now = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
-        if self.high.load(Ordering::Acquire) == 0 {
-            // No core ever registered: the caller is the only one.
+        if self.high.load(Ordering::Acquire) <= 1 {
+            // There was never more than one core at a time: the caller is it, or there is none.
             return Some(now);
         }
         match reporter {
@@ -376,23 +368,28 @@ impl Domain {
         Some(limit)
     }
 
+    /// Frees at most `most` objects. Whether it stopped for that reason.
     #[cold]
-    fn collect(&self, reporter: Reporter) {
+    fn collect(&self, reporter: Reporter, mut most: usize) -> bool {
         // A destructor may drop further owners, which enter the list while it is walked: hence one at a time, and again until
         // nothing more can be freed.
         loop {
-            let Some(limit) = self.limit(reporter) else { return };
-            let mut freed = false;
-            while let Some(dead) = self.next_dead(limit) {
+            let Some(limit) = self.limit(reporter) else { return false };
+            let before = most;
+            loop {
+                if most == 0 {
+                    return true;
+                }
+                let Some(dead) = self.next_dead(limit) else { break };
                 // SAFETY: nobody can upgrade to the object, and every borrow of it has ended (module comment).
                 unsafe { Header::free(dead.object) };
                 if !self.waiting.load(Ordering::Relaxed) {
-                    return;
+                    return false;
                 }
-                freed = true;
+                most -= 1;
             }
-            if !freed {
-                return;
+            if most == before {
+                return false;
             }
         }
     }

@@ -96,17 +96,16 @@ impl<T, M: Mode> Slab<T, M> {
         let core = unsafe { self.core.as_ref() };
         let slot = Taken(core.with(|slots| slots.take()).unwrap_or_else(|| self.grow()));
         // SAFETY: the slot was free and is ours now. The pointer to the object may go back to the slot.
-        let (number, link, object) = unsafe {
+        let (number, unborn, object) = unsafe {
             let slot = slot.0.as_ptr();
             let link = *(*slot).link.get_or_insert_with(|| M::take_link(core.of));
-            ((*slot).number, link, NonNull::new_unchecked((&raw mut (*slot).object).cast::<Object<T, M>>()))
+            ((*slot).number, link.conceive(), NonNull::new_unchecked((&raw mut (*slot).object).cast::<Object<T, M>>()))
         };
-        let generation = link.next_generation();
-        let value = value(WeakRc::new(link, generation, object, M::name(core.of)));
+        // If this panics the name ends first, then the slot is given back.
+        let value = value(WeakRc::new(unborn.link(), unborn.generation(), object, M::name(core.of)));
         core::mem::forget(slot);
-        let header = Header::new(link, generation, free_slot::<T, M>);
         // SAFETY: the slot's memory is ours and fits; `free_slot` is for objects in slots.
-        let owner = unsafe { StrongRc::show(object, Object { header, of: core.of, value }) };
+        let owner = unsafe { StrongRc::show(object, unborn, free_slot::<T, M>, core.of, value) };
         if number >= self.entries.len() {
             self.entries.resize_with(number + 1, || None);
         }
@@ -118,7 +117,7 @@ impl<T, M: Mode> Slab<T, M> {
     /// The object of a number.
     #[inline(always)]
     #[cfg_attr(feature = "check-temps", track_caller)]
-    pub fn get<'cx>(&self, number: usize, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T, M>> {
+    pub fn get<'cx>(&self, number: usize, cx: &'cx impl NoSuspend<M>) -> Option<TempRc<'cx, T, M>> {
         Some(self.entries.get(number)?.as_ref()?.get(cx))
     }
 
@@ -202,7 +201,7 @@ struct Taken<T: 'static, M: Mode>(NonNull<Slot<T, M>>);
 impl<T, M: Mode> Drop for Taken<T, M> {
     fn drop(&mut self) {
         // SAFETY: the slot holds no object, and its slab exists.
-        unsafe { Core::leave(self.0.as_ref().core, Some(self.0)) };
+        unsafe { leave_slot(self.0) };
     }
 }
 
@@ -269,12 +268,23 @@ unsafe fn free_slot<T: 'static, M: Mode>(object: NonNull<Header>) {
     // SAFETY: the object is in the slot that `insert_cyclic` put it into, by whose pointer it is reached; it is ours alone.
     unsafe {
         let object = object.cast::<Object<T, M>>();
-        let mut slot = object.byte_sub(offset_of!(Slot<T, M>, object)).cast::<Slot<T, M>>();
-        let (core, of) = (slot.as_ref().core, object.as_ref().of);
         object.drop_in_place();
+        leave_slot(object.byte_sub(offset_of!(Slot<T, M>, object)).cast::<Slot<T, M>>());
+    }
+}
+
+/// Gives a slot back, without its link if that cannot name another object.
+///
+/// # Safety
+/// The slot holds no object, and its core counts it as a user.
+#[inline(always)]
+unsafe fn leave_slot<T: 'static, M: Mode>(mut slot: NonNull<Slot<T, M>>) {
+    // SAFETY: by this function's contract the slot is ours, and it keeps its core.
+    unsafe {
+        let core = slot.as_ref().core;
         if let Some(link) = slot.as_ref().link.filter(|link| link.is_used_up()) {
             slot.as_mut().link = None;
-            M::give_link(of, link);
+            M::give_link(core.as_ref().of, link);
         }
         Core::leave(core, Some(slot));
     }

@@ -1,4 +1,6 @@
-//! Spin locks. [`SpinLock`]'s guard borrows the context, so it cannot be held across a suspension.
+//! Spin locks. [`SpinLock`]'s guard borrows the context, so it cannot be held across a suspension of the task whose context it is; and what
+//! [`SpinLock::with`] runs has none. (Who makes other tasks and runs them inside, on a thread of its own for instance, can
+//! still hold the lock while those suspend: they wait for him, not he for them.)
 //!
 //! In the kernel interrupts are off whenever kernel code runs, and a handler runs only where user code or the idle loop was
 //! interrupted, so a handler never meets a lock that its own core holds.
@@ -61,9 +63,16 @@ impl<T: ?Sized> SpinLock<T> {
         self.value.get_mut()
     }
 
-    /// Runs `f` on the value. For code that has no context, such as destructors; `f` must not lock this lock again.
+    /// Runs `f` on the value. For code that has no context, such as destructors: `f` is `Send`, and so has no [`Cx`](crate::Cx) by which it
+    /// could suspend. It must not lock this lock again, which would spin for ever.
     #[inline(always)]
-    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
+    pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R + Send) -> R {
+        self.within(f)
+    }
+
+    /// As [`with`](Self::with), for this crate, which never suspends.
+    #[inline(always)]
+    pub(crate) fn within<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         self.raw.lock();
         let guard = SpinGuard { lock: self, _on_this_stack_only: PhantomData };
         let result = f(

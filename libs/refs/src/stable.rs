@@ -197,7 +197,7 @@ impl<T: ?Sized, M: Mode> StableRc<T, M> {
     /// [`Lost::Gone`] if it was destroyed, [`Lost::Modified`] if it was had to write.
     #[inline]
     #[cfg_attr(feature = "check-temps", track_caller)]
-    pub fn upgrade<'cx>(&self, cx: &'cx impl NoSuspend) -> Result<ReadGuard<'cx, T>, Lost> {
+    pub fn upgrade<'cx>(&self, cx: &'cx (impl NoSuspend<M> + NoSuspend)) -> Result<ReadGuard<'cx, T>, Lost> {
         let object = self.name.upgrade(cx)?.into_ref();
         if object.version() != self.version {
             return Err(Lost::Modified);

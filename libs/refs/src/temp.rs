@@ -23,7 +23,7 @@ pub struct TempRc<'cx, T: ?Sized + 'static, M: Mode = Shared> {
 impl<'cx, T: ?Sized, M: Mode> TempRc<'cx, T, M> {
     #[inline(always)]
     #[cfg_attr(feature = "check-temps", track_caller)]
-    pub(crate) fn new(object: &'cx Object<T, M>, cx: &'cx impl NoSuspend) -> Self {
+    pub(crate) fn new(object: &'cx Object<T, M>, cx: &'cx impl NoSuspend<M>) -> Self {
         #[cfg(feature = "hold-strong")]
         object.header.temps.fetch_add(1, Ordering::Relaxed);
         #[cfg(not(feature = "check-temps"))]
@@ -53,6 +53,7 @@ impl<'cx, T: ?Sized, M: Mode> TempRc<'cx, T, M> {
     }
 
     /// The object with its header, as borrowed from the context.
+    #[cfg(feature = "dynamic")]
     #[inline(always)]
     pub(crate) fn object(self) -> &'cx Object<T, M> {
         self.object
@@ -72,7 +73,7 @@ impl<'cx, T, M: Mode> TempRc<'cx, T, M> {
     /// # Panics
     /// If `widen` returns anything but its argument.
     #[cfg_attr(feature = "check-temps", track_caller)]
-    pub fn unsize<U: ?Sized>(self, widen: fn(&T) -> &U, cx: &'cx impl NoSuspend) -> TempRc<'cx, U, M> {
+    pub fn unsize<U: ?Sized>(self, widen: fn(&T) -> &U, cx: &'cx impl NoSuspend<M>) -> TempRc<'cx, U, M> {
         // SAFETY: the object is borrowed here; the result is borrowed no longer.
         TempRc::new(unsafe { unsize(NonNull::from(self.object), widen).as_ref() }, cx)
     }

@@ -23,8 +23,11 @@ pub(crate) unsafe fn unsize<T: 'static, U: ?Sized + 'static, M: Mode>(
     // SAFETY: by this function's contract.
     let value = unsafe { &object.as_ref().value };
     let address = core::ptr::from_ref(value).addr();
-    let wide = core::ptr::from_ref(widen(value));
+    let widened = widen(value);
+    let wide = core::ptr::from_ref(widened);
     assert_eq!(wide.cast::<()>().addr(), address, "unsize: the function must return its argument");
+    // What has no size has the address of whatever follows it.
+    assert!(size_of_val(widened) <= size_of::<T>(), "unsize: the function must return its argument");
     // The value's address with the right second word; then the first word becomes the object's address.
     let mut wide = wide as *mut Object<U, M>;
     let first = (&raw mut wide).cast::<*mut ()>();

@@ -15,6 +15,7 @@
 
 use alloc::collections::VecDeque;
 
+use crate::object::MustNotPanic;
 use crate::sync::{AtomicU64, Ordering, const_fn};
 use crate::{NoSuspend, SpinLock};
 
@@ -29,7 +30,7 @@ const EPOCH: u64 = 4;
 pub struct WakeSlot {
     /// The number of the wait, and in the two lowest bits its phase.
     state: AtomicU64,
-    /// Makes the parked task ready to run.
+    /// Makes the parked task ready to run. Called in the middle of whatever wakes it: it must not panic, which would end the program.
     make_ready: fn(&'static WakeSlot),
     /// Tells `make_ready` which slot it is, where it cannot know from the address.
     token: usize,
@@ -37,7 +38,8 @@ pub struct WakeSlot {
 
 impl WakeSlot {
     const_fn! {
-        /// A slot whose task is made ready by `make_ready`.
+        /// A slot whose task is made ready by `make_ready`, which is called in the middle of whatever wakes it: a panic ends the
+        /// program.
         pub fn new(make_ready: fn(&'static WakeSlot)) -> Self {
             Self::with_token(make_ready, 0)
         }
@@ -132,7 +134,9 @@ impl Waker {
                 .is_ok()
             {
                 if phase == PARKED {
+                    let must_end = MustNotPanic("what makes a task ready");
                     (self.slot.make_ready)(self.slot);
+                    core::mem::forget(must_end);
                 }
                 return true;
             }

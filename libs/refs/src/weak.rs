@@ -69,7 +69,7 @@ impl<T: ?Sized, M: Mode> WeakRc<T, M> {
     /// [`Gone`] from the moment the object is destroyed.
     #[inline(always)]
     #[cfg_attr(feature = "check-temps", track_caller)]
-    pub fn upgrade<'cx>(&self, cx: &'cx impl NoSuspend) -> Result<TempRc<'cx, T, M>, Gone> {
+    pub fn upgrade<'cx>(&self, cx: &'cx impl NoSuspend<M>) -> Result<TempRc<'cx, T, M>, Gone> {
         if self.lives() {
             // SAFETY: the object lives; if it dies before the caller suspends, its memory stays until then.
             Ok(TempRc::new(unsafe { self.object.as_ref() }, cx))
@@ -90,7 +90,7 @@ impl<T: ?Sized, M: Mode> WeakRc<T, M> {
     }
 
     /// Has `waker` woken when the object dies; at once if it is dead already.
-    pub fn watch(&self, waker: Waker, _cx: &impl NoSuspend) {
+    pub fn watch(&self, waker: Waker, _cx: &impl NoSuspend<M>) {
         self.watch_end(waker);
     }
 

@@ -9,7 +9,9 @@ struct Session(u32);
 
 #[test]
 fn a_borrow_that_wrong_code_holds_across_a_suspension_is_reported_with_its_type_and_place() {
-    // SAFETY: this thread has no other Cx, and nothing here suspends.
+    // SAFETY: the context ends before it.
+    let _core = unsafe { refs::reclaim::Core::register() };
+    // SAFETY: this thread has no other Cx, and it is registered.
     let mut cx = unsafe { Cx::new(core::ptr::null()) };
     let sessions: IdTable<Session> = IdTable::new();
     sessions.insert(7, StrongRc::new(Session(70)), &cx);

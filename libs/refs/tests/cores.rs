@@ -34,7 +34,8 @@ fn dropped() -> usize {
 
 /// Runs `f` as a core of its own.
 fn as_core<R>(f: impl FnOnce(&mut Cx, &Core) -> R) -> R {
-    let core = Core::register();
+    // SAFETY: the only context of this thread ends before it.
+    let core = unsafe { Core::register() };
     // SAFETY: this thread has no other Cx, and it is registered.
     let mut cx = unsafe { Cx::new(core::ptr::null()) };
     f(&mut cx, &core)

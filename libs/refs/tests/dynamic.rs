@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use embassy_executor::{Executor, Spawner};
-use refs::dynamic::{Gate, Scope, checked};
+use refs::dynamic::{Gate, Lender, checked};
 use refs::{Gone, Group, IdTable, StrongRc, WeakRc};
 
 /// Objects are freed by whoever is quiescent next: tests that count them must not overlap.
@@ -70,10 +70,10 @@ fn multi_thread() -> tokio::runtime::Runtime {
 }
 
 /// Takes and gives back in each round; how often the object was there.
-async fn look(scope: &Scope, name: WeakRc<Noted>, rounds: u32) -> u32 {
+async fn look(lender: &Lender, name: WeakRc<Noted>, rounds: u32) -> u32 {
     let mut seen = 0;
     for _ in 0..rounds {
-        if let Ok(object) = scope.upgrade(&name) {
+        if let Ok(object) = lender.upgrade(&name) {
             assert!(object.0 < 1000, "never a freed object");
             seen += 1;
         }
@@ -88,18 +88,18 @@ fn a_future_that_lets_go_before_it_suspends_runs_under_tokio_on_one_thread() {
     let owner = StrongRc::new(Noted(1));
     let name = owner.downgrade();
     current_thread().block_on(async {
-        let watching = checked(|scope| async move {
-            assert_eq!(look(&scope, name, 10).await, 10);
+        let watching = checked(|lender| async move {
+            assert_eq!(look(&lender, name, 10).await, 10);
             while !name.is_gone() {
                 tokio::time::sleep(std::time::Duration::from_millis(1)).await;
             }
-            scope.upgrade(&name).err()
+            lender.upgrade(&name).err()
         });
-        let destroying = checked(|scope| async move {
+        let destroying = checked(|lender| async move {
             for _ in 0..20 {
                 give_way().await;
             }
-            scope.with(|cx| assert_eq!(owner.get(cx).0, 1));
+            lender.with(|cx| assert_eq!(owner.get(cx).0, 1));
             drop(owner);
         });
         let (gone, ()) = tokio::task::LocalSet::new()
@@ -121,13 +121,13 @@ fn a_borrow_across_an_await_is_reported_with_its_type_and_place_under_tokio_on_o
     let name = owner.downgrade();
     let mut line = 0;
     let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        current_thread().block_on(checked(|scope| {
+        current_thread().block_on(checked(|lender| {
             let line = &mut line;
             async move {
-                let first = scope.upgrade(&name).unwrap();
+                let first = lender.upgrade(&name).unwrap();
                 drop(first);
                 *line = line!() + 1;
-                let second = scope.upgrade(&name).unwrap();
+                let second = lender.upgrade(&name).unwrap();
                 give_way().await;
                 unreachable!("{}", second.0)
             }
@@ -152,10 +152,10 @@ fn futures_that_migrate_between_threads_see_an_object_or_that_it_is_gone_and_nev
             .iter()
             .map(|name| {
                 let name = *name;
-                tokio::spawn(checked(move |scope| async move { look(&scope, name, 300).await }))
+                tokio::spawn(checked(move |lender| async move { look(&lender, name, 300).await }))
             })
             .collect();
-        let ending = tokio::spawn(checked(|_scope| async move {
+        let ending = tokio::spawn(checked(|_lender| async move {
             for owner in owners {
                 give_way().await;
                 drop(owner);
@@ -184,12 +184,13 @@ fn a_borrow_across_an_await_is_reported_under_tokio_on_several_threads_and_the_o
     let owner = StrongRc::new(Noted(1));
     let name = owner.downgrade();
     runtime.block_on(async {
-        let good: Vec<_> =
-            (0..20).map(|_| tokio::spawn(checked(move |scope| async move { look(&scope, name, 100).await }))).collect();
-        let bad = tokio::spawn(checked(move |scope| async move {
+        let good: Vec<_> = (0..20)
+            .map(|_| tokio::spawn(checked(move |lender| async move { look(&lender, name, 100).await })))
+            .collect();
+        let bad = tokio::spawn(checked(move |lender| async move {
             // Good for a while, on whichever thread.
-            look(&scope, name, 50).await;
-            let held = Smuggled(scope.upgrade(&name).unwrap());
+            look(&lender, name, 50).await;
+            let held = Smuggled(lender.upgrade(&name).unwrap());
             give_way().await;
             let whole = &held;
             unreachable!("{}", whole.0.0)
@@ -211,9 +212,9 @@ fn a_future_is_not_blamed_for_what_the_one_that_polls_it_holds() {
     let _alone = alone();
     let owner = StrongRc::new(Noted(1));
     let name = owner.downgrade();
-    let outer = checked(|scope| async move {
-        let held = scope.upgrade(&name).unwrap();
-        let mut inner = Box::pin(checked(|scope| async move { look(&scope, name, 1).await }));
+    let outer = checked(|lender| async move {
+        let held = lender.upgrade(&name).unwrap();
+        let mut inner = Box::pin(checked(|lender| async move { look(&lender, name, 1).await }));
         let mut context = Context::from_waker(Waker::noop());
         assert!(inner.as_mut().poll(&mut context).is_pending());
         assert!(inner.as_mut().poll(&mut context).is_ready());
@@ -233,17 +234,17 @@ fn what_a_poll_borrows_is_not_freed_by_another_thread_before_the_poll_ends() {
     let (borrowed, is_borrowed) = std::sync::mpsc::channel();
     let (destroyed, is_destroyed) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {
-        current_thread().block_on(checked(|scope| async move {
-            let object = scope.upgrade(&name).unwrap();
+        current_thread().block_on(checked(|lender| async move {
+            let object = lender.upgrade(&name).unwrap();
             borrowed.send(()).unwrap();
             is_destroyed.recv().unwrap();
             assert_eq!((object.0, object.downgrade().is_gone(), dropped()), (7, true, 0));
         }));
     });
     is_borrowed.recv().unwrap();
-    current_thread().block_on(checked(|scope| async move {
+    current_thread().block_on(checked(|lender| async move {
         drop(owner);
-        assert_eq!(scope.upgrade(&name).err(), Some(Gone));
+        assert_eq!(lender.upgrade(&name).err(), Some(Gone));
     }));
     destroyed.send(()).unwrap();
     reader.join().unwrap();
@@ -251,17 +252,17 @@ fn what_a_poll_borrows_is_not_freed_by_another_thread_before_the_poll_ends() {
 }
 
 #[test]
-fn a_scope_that_got_out_of_its_future_borrows_nothing_while_that_is_not_polled() {
+fn a_lender_that_got_out_of_its_future_borrows_nothing_while_that_is_not_polled() {
     let _alone = alone();
     let owner = StrongRc::new(Noted(1));
     let name = owner.downgrade();
     let gate = Gate::new();
-    let scope = gate.scope();
-    let outside = std::panic::catch_unwind(AssertUnwindSafe(|| scope.upgrade(&name).map(|object| object.0)));
+    let lender = gate.lender();
+    let outside = std::panic::catch_unwind(AssertUnwindSafe(|| lender.upgrade(&name).map(|object| object.0)));
     assert!(outside.is_err());
-    assert!(std::panic::catch_unwind(AssertUnwindSafe(|| scope.with(|_| ()))).is_err());
+    assert!(std::panic::catch_unwind(AssertUnwindSafe(|| lender.with(|_| ()))).is_err());
     let open = gate.open();
-    assert_eq!(scope.upgrade(&name).unwrap().0, 1);
+    assert_eq!(lender.upgrade(&name).unwrap().0, 1);
     assert!(open.close().is_ok());
     drop(owner);
 }
@@ -272,9 +273,9 @@ fn a_gate_stays_open_as_long_as_something_is_borrowed_and_says_what() {
     let group = Group::new();
     let owner = StrongRc::new_in(Noted(3), &group);
     let gate = Gate::new();
-    let scope = gate.scope();
+    let lender = gate.lender();
     let open = gate.open();
-    let object = scope.upgrade(&owner.downgrade()).unwrap();
+    let object = lender.upgrade(&owner.downgrade()).unwrap();
     let Err((open, held)) = open.close() else { panic!("closed while something is borrowed") };
     assert!(held.type_name().ends_with("Noted") && held.place().file().ends_with("dynamic.rs"));
     drop(owner);
@@ -289,14 +290,14 @@ fn a_future_that_is_dropped_halfway_holds_nothing_back() {
     let _alone = alone();
     let owner = StrongRc::new(Noted(1));
     let name = owner.downgrade();
-    struct AtTheEnd(Scope, WeakRc<Noted>);
+    struct AtTheEnd(Lender, WeakRc<Noted>);
     impl Drop for AtTheEnd {
         fn drop(&mut self) {
             assert_eq!(self.0.upgrade(&self.1).map(|object| object.0), Ok(1), "a destructor may borrow too");
         }
     }
-    let mut future = Box::pin(checked(|scope| async move {
-        let _end = AtTheEnd(scope, name);
+    let mut future = Box::pin(checked(|lender| async move {
+        let _end = AtTheEnd(lender, name);
         give_way().await;
     }));
     assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -311,16 +312,16 @@ fn a_future_that_panics_while_another_one_inside_it_holds_something_frees_nothin
     let _alone = alone();
     let owner = StrongRc::new(Noted(5));
     let name = owner.downgrade();
-    struct Looks<'a>(refs::dynamic::TempRc<'a, Noted>);
+    struct Looks<'a>(refs::dynamic::NotedRc<'a, Noted>);
     impl Drop for Looks<'_> {
         fn drop(&mut self) {
             assert_eq!((self.0.0, dropped()), (5, 0));
         }
     }
     let mut owner = Some(owner);
-    let text = panic_of(checked(|scope| async move {
+    let text = panic_of(checked(|lender| async move {
         let mut holding = pin!(async {
-            let _looks = Looks(scope.upgrade(&name).unwrap());
+            let _looks = Looks(lender.upgrade(&name).unwrap());
             give_way().await;
         });
         poll_fn(|cx| {
@@ -352,12 +353,12 @@ static TABLE: IdTable<Noted> = IdTable::new();
 
 #[embassy_executor::task]
 async fn write_to_the_table() {
-    checked(|scope| async move {
+    checked(|lender| async move {
         for id in 0..10 {
-            scope.with(|cx| drop(TABLE.insert(id % 3, StrongRc::new(Noted(id)), cx)));
+            lender.with(|cx| drop(TABLE.insert(id % 3, StrongRc::new(Noted(id)), cx)));
             give_way().await;
         }
-        scope.with(|cx| (0..3).for_each(|id| drop(TABLE.remove(id, cx))));
+        lender.with(|cx| (0..3).for_each(|id| drop(TABLE.remove(id, cx))));
     })
     .await;
     ENDED.fetch_add(1, Ordering::SeqCst);
@@ -365,12 +366,12 @@ async fn write_to_the_table() {
 
 #[embassy_executor::task(pool_size = 2)]
 async fn read_from_the_table() {
-    checked(|scope| async move {
+    checked(|lender| async move {
         let mut seen = 0;
         for _ in 0..20 {
-            let name = scope.with(|cx| TABLE.weak(1, cx));
+            let name = lender.with(|cx| TABLE.weak(1, cx));
             give_way().await;
-            if let Some(object) = name.and_then(|name| scope.upgrade(&name).ok()) {
+            if let Some(object) = name.and_then(|name| lender.upgrade(&name).ok()) {
                 assert_eq!(object.0 % 3, 1);
                 seen += 1;
             }
@@ -395,8 +396,8 @@ fn static_tasks_of_embassy_share_a_table() {
 
 #[embassy_executor::task]
 async fn hold_across_an_await(name: WeakRc<Noted>) {
-    checked(|scope| async move {
-        let held = scope.upgrade(&name).unwrap();
+    checked(|lender| async move {
+        let held = lender.upgrade(&name).unwrap();
         give_way().await;
         drop(held);
     })

@@ -25,8 +25,8 @@ impl Drop for Noted {
 fn an_object_whose_borrow_was_forgotten_is_never_freed() {
     let owner = StrongRc::new(Noted);
     let name = owner.downgrade();
-    let mut future = pin!(checked(|scope| async move {
-        std::mem::forget(scope.upgrade(&name).unwrap());
+    let mut future = pin!(checked(|lender| async move {
+        std::mem::forget(lender.upgrade(&name).unwrap());
     }));
     let poll = || future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready();
     assert!(std::panic::catch_unwind(AssertUnwindSafe(poll)).is_err(), "also when the future ends");

@@ -48,7 +48,8 @@ fn explore(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
 }
 
 fn as_core<R>(f: impl FnOnce(&mut Cx, &Core) -> R) -> R {
-    let core = Core::register();
+    // SAFETY: the only context of this thread ends before it.
+    let core = unsafe { Core::register() };
     // SAFETY: this thread has no other Cx, and it is registered.
     let mut cx = unsafe { Cx::new(core::ptr::null()) };
     f(&mut cx, &core)

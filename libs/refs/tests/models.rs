@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use refs::{Cx, HandleTable, List, Place, Realm, Slab, StrongRc, WeakRc};
+use refs::{Cx, HandleTable, List, Position, Realm, Slab, StrongRc, WeakRc};
 
 /// Objects are freed by whoever is quiescent next: tests that count them must not overlap.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -32,7 +32,9 @@ impl Random {
 /// Runs `steps` with several seeds, each to its end, where all objects that it says it made must be freed.
 fn with_seeds(steps: impl Fn(&mut Random, &mut Cx) -> usize) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    // SAFETY: this thread has no other Cx, no other test has one at the same time, and nothing here suspends.
+    // SAFETY: the context ends before it.
+    let _core = unsafe { refs::reclaim::Core::register() };
+    // SAFETY: this thread has no other Cx, and it is registered.
     let mut cx = unsafe { Cx::new(core::ptr::null()) };
     for seed in 1..=20 {
         DROPPED.store(0, Ordering::Relaxed);
@@ -46,8 +48,8 @@ fn with_seeds(steps: impl Fn(&mut Random, &mut Cx) -> usize) {
 fn a_list_does_what_a_deque_does() {
     with_seeds(|random, cx| {
         let mut list: List<Noted> = List::new();
-        let mut model: VecDeque<(Place, u64)> = VecDeque::new();
-        let mut old: Vec<Place> = Vec::new();
+        let mut model: VecDeque<(Position, u64)> = VecDeque::new();
+        let mut old: Vec<Position> = Vec::new();
         let mut made = 0;
         for step in 0..2000u64 {
             let mut object = || {

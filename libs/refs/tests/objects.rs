@@ -98,13 +98,18 @@ struct Node {
 }
 
 #[test]
-fn a_long_chain_is_destroyed_without_recursion() {
+fn a_long_chain_is_destroyed_without_recursion_and_in_steps() {
     with_cx(|cx| {
         let mut chain = None;
         for number in 0..100_000 {
             chain = Some(StrongRc::new(Node { _next: chain, _noted: Noted(number) }));
         }
         chain.unwrap().destroy(cx);
+        let at_once = dropped();
+        assert!((1..1000).contains(&at_once), "{at_once}");
+        assert!(refs::reclaim::reclaim_some(cx, 10), "there are more");
+        assert_eq!(dropped(), at_once + 10);
+        assert!(!refs::reclaim::reclaim_some(cx, usize::MAX));
         assert_eq!(dropped(), 100_000);
     });
 }

@@ -45,5 +45,6 @@ pub use refs::{Cx, Waker};
 pub use stack::{Stack, StackSource};
 pub use task::{Body, Next, Policy, Ready, SchedWords, TaskRef, Why, spawn};
 pub use worker::{
-    Hooks, Idle, Worker, current, finish_wait, must_yield, park_async, prepare, request_yield, worker, yield_async,
+    Hooks, Idle, Worker, current, finish_wait, must_yield, park_async, prepare, quiescent, request_yield, worker,
+    yield_async,
 };

@@ -30,6 +30,8 @@ pub trait Hooks: Sync {
 /// Runs tasks, one at a time: a core of the kernel, or a thread of a program.
 pub struct Worker {
     number: usize,
+    /// The number under which it is registered with [`reclaim`] while it runs.
+    core: Cell<usize>,
     policy: &'static dyn Policy,
     stacks: &'static dyn StackSource,
     hooks: &'static dyn Hooks,
@@ -53,7 +55,7 @@ pub struct Worker {
 unsafe impl Sync for Worker {}
 
 impl Worker {
-    /// A worker with its number (from 0; its core, for [`refs::reclaim`]), which is to be [`run`](Self::run).
+    /// A worker with its number (from 0), which is to be [`run`](Self::run).
     pub const fn new(
         number: usize,
         policy: &'static dyn Policy,
@@ -62,6 +64,7 @@ impl Worker {
     ) -> Self {
         Worker {
             number,
+            core: Cell::new(0),
             policy,
             stacks,
             hooks,
@@ -105,6 +108,9 @@ impl Worker {
         // Where `rt` is there too, it must not run tasks on the stacks of this one's.
         #[cfg(feature = "std")]
         let _thread = crate::rt::thread::Claim::new();
+        // SAFETY: the contexts are made by `dispatch`, whose tasks have all left their stacks, or keep them for ever, when it returns.
+        let core = unsafe { reclaim::Core::register() };
+        self.core.set(core.number());
         self.dispatch(Bottom::Home);
     }
 
@@ -116,8 +122,8 @@ impl Worker {
             worker.arrive();
             // SAFETY: this is the bottom of the stack: no other Cx is reachable from it.
             let mut cx = unsafe { Cx::new(core::ptr::from_ref(worker).cast()) };
-            // SAFETY: the worker's number is its core's (`Worker::new`).
-            unsafe { reclaim::quiescent(&mut cx, worker.number) };
+            // SAFETY: it is the number under which this core is registered.
+            unsafe { reclaim::quiescent(&mut cx, worker.core.get(), usize::MAX) };
             let Some(task) =
                 worker.handed_over.take().or_else(|| worker.policy.next(worker).map(|ready| worker.claim(ready)))
             else {
@@ -312,13 +318,20 @@ pub fn finish_wait(cx: &Cx) {
     current_task(cx).wake.finish();
 }
 
+/// Says that nothing is borrowed just now, as a suspension does: to be called where the task leaves for user code, for instance.
+#[inline(always)]
+pub fn quiescent(cx: &mut Cx) {
+    let core = worker(cx).core.get();
+    // SAFETY: it is the number under which this core is registered.
+    unsafe { reclaim::quiescent(cx, core, usize::MAX) };
+}
+
 /// Suspends until the prepared wait is ended by one of its wakers; returns at once if it was ended already.
 ///
 /// The task keeps its stack meanwhile. If nothing else can be run for want of a stack, the worker waits on this one.
 pub fn park_async(cx: &mut Cx) {
     let task = current_task(cx);
-    // SAFETY: the worker's number is its core's (`Worker::new`).
-    unsafe { reclaim::quiescent(cx, worker(cx).number) };
+    quiescent(cx);
     if task.wake.commit() {
         leave_async(cx, task);
     }
@@ -328,8 +341,7 @@ pub fn park_async(cx: &mut Cx) {
 /// Lets other tasks run; goes on when the policy's turn comes to it again.
 pub fn yield_async(cx: &mut Cx) {
     let task = current_task(cx);
-    // SAFETY: the worker's number is its core's (`Worker::new`).
-    unsafe { reclaim::quiescent(cx, worker(cx).number) };
+    quiescent(cx);
     task.running.store(true, Ordering::Relaxed);
     Ready(task).enqueue(Why::Yielded);
     leave_async(cx, task);

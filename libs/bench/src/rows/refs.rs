@@ -29,6 +29,8 @@ fn thing(value: usize) -> Thing {
 
 /// Gives `test` the context of this thread.
 fn with_cx<R>(test: impl FnOnce(&mut Cx) -> R) -> R {
+    // SAFETY: the context ends before it.
+    let _core = unsafe { refs::reclaim::Core::register() };
     // SAFETY: no caller of this function has another Cx on this thread, and `suspend_async` does not really suspend.
     test(&mut unsafe { Cx::new(core::ptr::null()) })
 }
@@ -62,8 +64,8 @@ fn suspend(how: Suspension) {
 /// The same for ours, with the report that each of our suspensions makes.
 #[inline(always)]
 fn suspend_async(cx: &mut Cx, how: Suspension) {
-    // SAFETY: no core is registered here.
-    unsafe { refs::reclaim::quiescent(cx, 0) };
+    // SAFETY: this thread is the only core.
+    unsafe { refs::reclaim::quiescent(cx, 0, usize::MAX) };
     suspend(how);
 }
 

@@ -22,7 +22,9 @@ impl Drop for Noted {
 /// Runs a test alone, with a context, and with nothing counted yet.
 pub fn with_cx(test: impl FnOnce(&mut Cx)) {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    // SAFETY: this thread has no other Cx, no other test has one at the same time, and nothing here suspends.
+    // SAFETY: the context ends before it.
+    let _core = unsafe { refs::reclaim::Core::register() };
+    // SAFETY: this thread has no other Cx, and it is registered.
     let mut cx = unsafe { Cx::new(core::ptr::null()) };
     refs::reclaim::reclaim(&mut cx);
     DROPPED.store(0, Ordering::Relaxed);

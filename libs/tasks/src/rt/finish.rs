@@ -208,7 +208,7 @@ impl<F: FnOnce(&mut Cx)> Entry for Run<F> {
 #[cfg_attr(false, ebb_lint::never_suspends)]
 pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime) -> Left {
     // SAFETY: it is the number under which this thread registered.
-    unsafe { refs::reclaim::quiescent(cx, runtime.core.get() as usize) };
+    unsafe { refs::reclaim::quiescent(cx, runtime.core.get() as usize, usize::MAX) };
     let me = runtime.running();
     // SAFETY: a block waits for its tasks, of which this is one.
     let block = unsafe { &*me.home.get() };

@@ -388,7 +388,8 @@ mod hosted {
         /// As [`run`].
         pub fn run_with_idle<R>(&self, idle: &'static dyn Idle, f: impl FnOnce(&mut Cx) -> R) -> R {
             let _alternate_stack = overflow::watch();
-            let core = refs::reclaim::Core::register();
+            // SAFETY: the contexts are made by `parts.run`.
+            let core = unsafe { refs::reclaim::Core::register() };
             let stacks = MappedStacks::of_size(self.stack_size_bytes);
             let parts = Parts { stacks, idle, keep_stacks: self.keep_stacks };
             // SAFETY: `run` refuses if this thread runs tasks already; if it does not, no Cx is reachable from its stack.

@@ -27,7 +27,7 @@ pub(crate) unsafe fn switch_to(runtime: &'static Runtime, me: &'static Awe, next
 pub(crate) fn suspending(cx: &mut Cx) -> (&'static Runtime, &'static Awe) {
     let runtime = runtime(cx);
     // SAFETY: it is the number under which this thread registered.
-    unsafe { reclaim::quiescent(cx, runtime.core.get() as usize) };
+    unsafe { reclaim::quiescent(cx, runtime.core.get() as usize, usize::MAX) };
     (runtime, runtime.running())
 }
 

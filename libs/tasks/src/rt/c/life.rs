@@ -96,7 +96,8 @@ pub unsafe extern "C" fn ac_init(config: *const AcConfig) -> c_int {
     };
     let alternate_stack = overflow::watch();
     let claim = Claim::new();
-    let core = Core::register();
+    // SAFETY: it is kept in the session, which contexts do not outlive.
+    let core = unsafe { Core::register() };
     let parts = Parts {
         stacks: MappedStacks::of_size(or_usual(config.stack_size_bytes, USUAL.stack_size_bytes)),
         idle,

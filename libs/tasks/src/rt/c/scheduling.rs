@@ -71,7 +71,7 @@ pub unsafe extern "C" fn ac_quiescent_() {
     // SAFETY: the thread runs tasks.
     let (runtime, mut cx) = unsafe { (own(), context()) };
     // SAFETY: it is the number under which this thread registered.
-    unsafe { reclaim::quiescent(&mut cx, runtime.core.get() as usize) };
+    unsafe { reclaim::quiescent(&mut cx, runtime.core.get() as usize, usize::MAX) };
 }
 
 /// Ends the running task, which is detached.

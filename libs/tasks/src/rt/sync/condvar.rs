@@ -87,7 +87,7 @@ impl Condvar {
     }
 
     fn enter(&self, cx: &Cx) {
-        self.waiters.with(|waiters| waiters.push(prepare(cx)));
+        self.waiters.lock(cx).push(prepare(cx));
     }
 }
 

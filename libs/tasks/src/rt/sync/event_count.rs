@@ -64,15 +64,14 @@ impl EventCount {
 
     /// The count if it is reached; else enters the running task, which has to wait then.
     fn read_or_enter(&self, cx: &Cx, value: u64) -> Result<u64, (u64, u64)> {
-        self.state.with(|state| {
-            if state.count >= value {
-                return Ok(state.count);
-            }
-            state.arrivals += 1;
-            let key = (value, state.arrivals);
-            state.waiting.insert(key, prepare(cx));
-            Err(key)
-        })
+        let mut state = self.state.lock(cx);
+        if state.count >= value {
+            return Ok(state.count);
+        }
+        state.arrivals += 1;
+        let key = (value, state.arrivals);
+        state.waiting.insert(key, prepare(cx));
+        Err(key)
     }
 
     fn leave(&self, key: (u64, u64)) {

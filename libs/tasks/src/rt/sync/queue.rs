@@ -108,16 +108,15 @@ impl Turn<'_> {
     }
 
     fn is_first_or_enter(&self, cx: &Cx) -> bool {
-        self.queue.state.with(|state| {
-            let index = state.index(self.number);
-            let entry = &mut state.line[index];
-            if index == 0 {
-                entry.served = true;
-            } else {
-                entry.waker = Some(prepare(cx));
-            }
-            index == 0
-        })
+        let mut state = self.queue.state.lock(cx);
+        let index = state.index(self.number);
+        let entry = &mut state.line[index];
+        if index == 0 {
+            entry.served = true;
+        } else {
+            entry.waker = Some(prepare(cx));
+        }
+        index == 0
     }
 
     fn leave_line(&self) -> usize {

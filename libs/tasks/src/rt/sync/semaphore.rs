@@ -71,13 +71,12 @@ impl Semaphore {
 
     /// Takes a unit, or enters the running task, which has to wait then.
     fn try_p_or_enter(&self, cx: &Cx) -> bool {
-        self.state.with(|state| {
-            let took = state.try_p();
-            if !took {
-                state.waiters.push(prepare(cx));
-            }
-            took
-        })
+        let mut state = self.state.lock(cx);
+        let took = state.try_p();
+        if !took {
+            state.waiters.push(prepare(cx));
+        }
+        took
     }
 }
 

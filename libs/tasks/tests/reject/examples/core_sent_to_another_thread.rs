@@ -1,6 +1,5 @@
 //@ E0277
-pub fn send() {
-    let core = refs::reclaim::Core::register();
+pub fn send(core: refs::reclaim::Core) {
     std::thread::spawn(move || drop(core));
 }
 fn main() {}
