@@ -1,4 +1,11 @@
 #![doc = include_str!("../README.md")]
+//!
+//! # Panics
+//!
+//! What serves a request may panic. The request is refused, so that its caller does not wait for ever, and the panic goes on: out of
+//! `linux::Connection::serve`, after which the connection can be served again; or to the block of `rpc::dispatch_async`, as from any
+//! other task. What is called for a peer's death or ring (`linux::watch`) is not called again once it has panicked; other peers are
+//! watched as before. The peer notices nothing but the refusal.
 #![no_std]
 extern crate alloc;
 #[cfg(any(test, feature = "std"))]

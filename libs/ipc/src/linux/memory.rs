@@ -2,7 +2,9 @@
 //!
 //! A mapping beyond a file's end faults. So memory from somebody else is only used if its size can never change again: the seals
 //! against shrinking, growing and further seals must be on, *before* the size is read. Who made it can still take its pages away
-//! (they come back as zeros, which is a breach of the protocol and handled so).
+//! (`FALLOC_FL_PUNCH_HOLE`). They come back as zeros, which is a breach of the protocol and handled so, as long as the system has
+//! memory. Huge pages come from a pool that may be empty then, and touching one that was taken away is a SIGBUS: so memory of huge
+//! pages, which can be sealed alike, is refused by the kind of its file system.
 
 use std::ffi::c_void;
 use std::io;
@@ -14,6 +16,9 @@ use super::check;
 use crate::{Line, Region};
 
 const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+
+// linux/fcntl.h
+const F_SEAL_FUTURE_WRITE: libc::c_int = 0x10;
 
 /// Makes shared memory of that many lines, all zeros. Its descriptor is for the peer: passed over a socket, or inherited
 /// (after clearing its close-on-exec flag).
@@ -38,14 +43,22 @@ pub fn create_memory(len_lines: usize) -> io::Result<(Region, OwnedFd)> {
 /// Maps shared memory that somebody else made.
 ///
 /// # Errors
-/// `InvalidData` when it is not a memfd whose size is sealed, or not at least one line long; else what the system says.
+/// `InvalidData` when it is not a memfd of ordinary pages whose size is sealed, or not at least one line long; else what the system
+/// says.
 pub fn map_memory(fd: BorrowedFd<'_>) -> io::Result<Region> {
     let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
     // SAFETY: a system call that touches no memory.
     let seals = check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) })
         .map_err(|_| invalid("not memory that can be sealed"))?;
-    if seals & SEALS != SEALS || seals & libc::F_SEAL_WRITE != 0 {
+    if seals & SEALS != SEALS || seals & (libc::F_SEAL_WRITE | F_SEAL_FUTURE_WRITE) != 0 {
         return Err(invalid("the memory's seals are not those of a channel"));
+    }
+    // SAFETY: `statfs` is plain numbers, for which zeros are valid.
+    let mut system: libc::statfs = unsafe { std::mem::zeroed() };
+    // SAFETY: `system` is valid for writing.
+    check(unsafe { libc::fstatfs(fd.as_raw_fd(), &mut system) })?;
+    if system.f_type != libc::TMPFS_MAGIC {
+        return Err(invalid("memory whose pages may not come back"));
     }
     // SAFETY: `stat` is plain numbers, for which zeros are valid.
     let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -88,7 +101,7 @@ impl Drop for Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Endpoint, Error, Geometry};
+    use crate::{Endpoint, Error, Geometry, Kind, Message, Packet};
 
     #[test]
     fn memory_without_seals_is_refused() {
@@ -103,6 +116,60 @@ mod tests {
         // SAFETY: a system call that touches no memory.
         unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) };
         assert_eq!(map_memory(fd.as_fd()).err().map(|e| e.kind()), Some(io::ErrorKind::InvalidData));
+    }
+
+    fn is_refused(fd: &OwnedFd) -> bool {
+        map_memory(fd.as_fd()).err().map(|e| e.kind()) == Some(io::ErrorKind::InvalidData)
+    }
+
+    /// A memfd with these flags, size and seals, if the system has such.
+    fn memfd(flags: libc::c_uint, len: libc::off_t, seals: libc::c_int) -> Option<OwnedFd> {
+        // SAFETY: as in `create_memory`.
+        unsafe {
+            let fd = check(libc::memfd_create(c"test".as_ptr(), libc::MFD_ALLOW_SEALING | flags)).ok()?;
+            let fd = OwnedFd::from_raw_fd(fd);
+            check(libc::ftruncate(fd.as_raw_fd(), len)).expect("a size");
+            check(libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals)).expect("seals");
+            Some(fd)
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_refused_with_all_the_right_seals() {
+        // Where there are none, there is nothing to refuse.
+        if let Some(fd) = memfd(libc::MFD_HUGETLB, 2 << 20, SEALS) {
+            assert!(is_refused(&fd));
+        }
+        assert!(!is_refused(&memfd(0, 2 << 20, SEALS).expect("a memfd")), "ordinary pages are taken");
+    }
+
+    #[test]
+    fn memory_that_cannot_be_written_is_refused() {
+        assert!(is_refused(&memfd(0, 4096, SEALS | libc::F_SEAL_WRITE).expect("a memfd")));
+        // Linux has it from 5.1 on.
+        assert!(is_refused(&memfd(0, 4096, SEALS | F_SEAL_FUTURE_WRITE).expect("a memfd")));
+    }
+
+    #[test]
+    fn pages_that_the_peer_takes_away_come_back_as_zeros_and_break_the_channel() {
+        let geometry = Geometry::new(16, 256).expect("fits");
+        let (memory, fd) = create_memory(geometry.len_lines()).expect("memory");
+        let mut a = Endpoint::create(&memory, geometry).expect("a channel");
+        let mut b = Endpoint::open(&map_memory(fd.as_fd()).expect("sealed")).expect("a channel");
+        let packet = Packet { kind: Kind::Plain, cookie: 0, message: Message::default() };
+        for _ in 0..300 {
+            a.sender.send(&packet).expect("room");
+            assert_eq!(b.receiver.poll(), Ok(Some(packet)));
+        }
+        let call = a.caller.post(&Message::default()).expect("room");
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        let len = libc::off_t::try_from(memory.len_lines() * size_of::<Line>()).expect("small");
+        // SAFETY: a system call on our own descriptor; the memory is touched atomically only, and any content is valid.
+        check(unsafe { libc::fallocate(fd.as_raw_fd(), mode, 0, len) }).expect("a hole");
+        assert_eq!(memory.word(0).load(std::sync::atomic::Ordering::Relaxed), 0);
+        assert_eq!(b.receiver.poll(), Err(Error::Corrupt));
+        assert_eq!(a.caller.poll(&call), Err(Error::Corrupt));
+        assert!(Endpoint::open(&memory).is_err());
     }
 
     #[test]

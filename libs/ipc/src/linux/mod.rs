@@ -29,7 +29,7 @@ pub use memory::{create_memory, map_memory};
 pub use passing::{receive_fd, send_fd};
 pub use watch::{Notice, Sign, Watch, ring_over, watch};
 
-use crate::{Doorbell, Endpoint, Geometry, Link, Message, Patience, Waiter};
+use crate::{Callee, Doorbell, Endpoint, Geometry, Link, Message, Patience, Request, Waiter};
 
 /// One end of a channel to another process, with what is needed to wait on it.
 pub struct Connection {
@@ -126,7 +126,7 @@ impl Connection {
         answer
     }
 
-    /// Answers requests until the peer closes the channel or dies.
+    /// Answers requests until the peer closes the channel or dies. If `answer` panics its request is refused, and the panic goes on.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) when it broke the protocol.
@@ -135,13 +135,41 @@ impl Connection {
         loop {
             match self.waiter.wait(link, None, || callee.poll()) {
                 Ok(request) => {
-                    let response = answer(&request.message);
-                    callee.reply(request, &response)?;
-                    self.waiter.notify(link);
+                    let message = request.message;
+                    let taken = Taken { callee, request: Some(request), waiter: &self.waiter, link };
+                    taken.reply(&answer(&message))?;
                 }
                 Err(crate::Error::Closed) => return Ok(()),
                 Err(error) => return Err(error),
             }
+        }
+    }
+}
+
+/// A request that is being served: refused, if that panics.
+struct Taken<'a> {
+    callee: &'a mut Callee,
+    /// None once it is answered.
+    request: Option<Request>,
+    waiter: &'a Waiter<Futex>,
+    link: &'a Link,
+}
+
+impl Taken<'_> {
+    fn reply(mut self, response: &Message) -> Result<(), crate::Error> {
+        let request = self.request.take().ok_or(crate::Error::Stale)?;
+        self.callee.reply(request, response)?;
+        self.waiter.notify(self.link);
+        Ok(())
+    }
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if let Some(request) = self.request.take() {
+            // It was taken here just now, so it is not stale.
+            let _ = self.callee.refuse(request);
+            self.waiter.notify(self.link);
         }
     }
 }

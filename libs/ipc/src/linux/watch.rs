@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
@@ -48,7 +49,8 @@ pub struct Watch {
     id: u64,
 }
 
-/// Has `notice` called, on the watching thread, for what the peer does. It must not block.
+/// Has `notice` called, on the watching thread, for what the peer does. It must not block. If it panics it is not called again; other
+/// peers are watched as before.
 ///
 /// # Errors
 /// What the system says when the watcher cannot be started or the descriptor not be watched.
@@ -64,7 +66,7 @@ pub fn watch(sign: Sign, notice: impl FnMut(Notice) + Send + 'static) -> io::Res
     let mut event = libc::epoll_event { events: events as u32, u64: id };
     // SAFETY: both descriptors are open, and `event` is valid.
     check(unsafe { libc::epoll_ctl(watcher.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, sign.fd(), &mut event) })?;
-    watched.peers.insert(id, Peer { sign, notice: Arc::new(Mutex::new(Box::new(notice))) });
+    watched.peers.insert(id, Peer { sign, notice: Arc::new(Mutex::new(Some(Box::new(notice)))) });
     Ok(Watch { id })
 }
 
@@ -102,7 +104,8 @@ type OnNotice = Box<dyn FnMut(Notice) + Send>;
 
 struct Peer {
     sign: Sign,
-    notice: Arc<Mutex<OnNotice>>,
+    /// None while it is called, and after it panicked.
+    notice: Arc<Mutex<Option<OnNotice>>>,
 }
 
 impl Watcher {
@@ -142,7 +145,17 @@ impl Watcher {
         };
         let notice = peer.notice.clone();
         drop(watched);
-        notice.lock().unwrap_or_else(PoisonError::into_inner)(what);
+        let mut place = notice.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(mut notice) = place.take() else { return };
+        let called = catch_unwind(AssertUnwindSafe(move || {
+            notice(what);
+            notice
+        }));
+        match called {
+            Ok(notice) => *place = Some(notice),
+            // The panic was reported when it began. What it carries could panic in its turn.
+            Err(panic) => std::mem::forget(panic),
+        }
     }
 }
 
@@ -181,5 +194,32 @@ fn run(watcher: &Watcher) {
         for event in &events[..usize::try_from(count).unwrap_or(0)] {
             watcher.notice(event.u64, event.events);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_notice_that_panics_is_not_called_again_and_others_are_watched_as_before() {
+        let ((bad, bad_peer), (good, good_peer)) =
+            (UnixStream::pair().expect("sockets"), UnixStream::pair().expect("sockets"));
+        let (say, said) = channel();
+        let again = say.clone();
+        let _bad = watch(Sign::Socket(Arc::new(bad)), move |notice| {
+            again.send(("bad", notice)).expect("heard");
+            std::panic::resume_unwind(Box::new(()));
+        })
+        .expect("watched");
+        let _good = watch(Sign::Socket(Arc::new(good)), move |notice| say.send(("good", notice)).expect("heard"));
+        ring_over(&bad_peer);
+        assert_eq!(said.recv(), Ok(("bad", Notice::Rung)));
+        drop(bad_peer);
+        ring_over(&good_peer);
+        assert_eq!(said.recv(), Ok(("good", Notice::Rung)));
+        drop(good_peer);
+        assert_eq!(said.recv(), Ok(("good", Notice::Died)));
     }
 }

@@ -111,7 +111,9 @@ impl Group {
 /// Serves a group: each request is handled by a task of its own, so that one that takes long holds up no other. Ends when the
 /// group has no members left (each is taken out when its peer is gone) or the run-time is to stop, and when all handlers have ended.
 ///
-/// A handler gets the index of the member and the request; if there is no memory for another task the request is refused.
+/// A handler gets the index of the member and the request; if there is no memory for another task the request is refused. If a
+/// handler panics its request is refused too, and the panic leaves this function as it leaves any block
+/// ([`finish_async`](rt::finish_async)).
 pub fn dispatch_async(cx: &mut Cx, group: &mut Group, handler: impl Fn(&mut Cx, usize, Request)) {
     let handler = &handler;
     rt::finish_async(cx, |scope, cx| {
