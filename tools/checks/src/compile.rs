@@ -26,6 +26,16 @@ pub fn all() -> Result<Vec<Compiled>> {
     Ok(programs)
 }
 
+/// The program that starts every other one on both systems, built if its source changed.
+pub fn launcher() -> Result<PathBuf> {
+    let source = Path::new(CHECKS).join("launch.c");
+    let path = output_directory().join("checks/launch");
+    if modified(&path).is_none_or(|built| Some(built) < modified(&source)) {
+        compile(&source, &path)?;
+    }
+    Ok(path)
+}
+
 /// Where built programs go.
 fn output_directory() -> PathBuf {
     let directory = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);

@@ -2,7 +2,7 @@
 //!
 //! Linux is the reference, so nobody has to write down what is right, and a wrong idea of it shows. A subcommand per kind
 //! of program: [`programs`] (the checks in `user/checks`), [`applets`] (one command per BusyBox applet) and [`script`]
-//! (a long shell script). Each makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
+//! (a long shell script); [`mutations`] runs the first of them under other conditions. Each makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
 //! The last line is `N passed, N failed`; the exit code is 0 only if none failed.
 
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@
 mod applets;
 mod compare;
 mod compile;
+mod mutations;
 mod programs;
 mod script;
 mod session;
@@ -67,6 +68,12 @@ enum Command {
     },
     /// The shell script user/busybox/script.sh.
     Script,
+    /// The behaviour checks again, each time on a machine that is busy, or from a process in an unusual state: no verdict may
+    /// depend on it.
+    Mutations {
+        /// Only the checks whose names contain one of these.
+        filters: Vec<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -75,6 +82,7 @@ fn main() -> ExitCode {
         Command::Programs { filters } => programs::run(&systems, &filters),
         Command::Applets { write, applets } => applets::run(&systems, write, &applets),
         Command::Script => script::run(&systems),
+        Command::Mutations { filters } => mutations::run(&systems, &filters),
     };
     match tally {
         Ok(tally) => {

@@ -1,14 +1,19 @@
 //! The systems that tasks run on: this host's Linux, and guests.
+//!
+//! On both the same program, `user/checks/launch.c`, starts each task, so that what a process inherits (signals, limits, umask, open files,
+//! session, terminal, capabilities) does not depend on how this command was started or on who the agent is.
 
 use crate::SystemArguments;
+use crate::compile;
 use crate::task::{Action, Outcome, Task};
 use anyhow::{Context, Result};
 use ebb_guest::image::busybox;
 use ebb_guest::{ConsoleUse, Error, Exit, Guest, Image, Input, Kernel, Machine, OutputStream, Program, artifacts};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::fs::symlink;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -16,6 +21,9 @@ use tempfile::TempDir;
 
 /// Where a guest has BusyBox's applets for tasks.
 const GUEST_APPLETS: &str = "/applets";
+
+/// Where a guest has the program that starts tasks.
+const GUEST_LAUNCHER: &str = "/checks/launch";
 
 /// A system that runs one task after the other, each in a fresh, empty working directory.
 pub trait System {
@@ -49,12 +57,34 @@ pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
     Ok(Systems { reference, ebb: Some(Box::new(GuestSystem::new(machine, tasks)?)) })
 }
 
+/// What this command may do on the host, as a mask in hexadecimal: a task may do no more on either system.
+fn capabilities() -> Result<String> {
+    let status = std::fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:")).context("no CapEff in /proc/self/status")?;
+    Ok(mask.trim().to_owned())
+}
+
+/// What the launcher is told of a task: the program, its name for itself, and its arguments.
+fn launched(task: &Task, program: impl Into<PathBuf>, shell: impl Into<PathBuf>) -> Vec<OsString> {
+    match &task.action {
+        Action::Program(_) => {
+            let program = program.into();
+            vec![program.clone().into(), program.into()]
+        }
+        Action::Shell(text, name) => {
+            vec![shell.into().into(), "sh".into(), "-c".into(), text.into(), name.into()]
+        }
+    }
+}
+
 /// The environment of every task, but for `PATH`.
 const ENVIRONMENT: [(&str, &str); 4] = [("HOME", "/root"), ("USER", "root"), ("LC_ALL", "C"), ("TZ", "UTC0")];
 
 /// The Linux that this runs on.
 struct Host {
     applets: TempDir,
+    launcher: PathBuf,
+    capabilities: String,
 }
 
 impl Host {
@@ -67,24 +97,21 @@ impl Host {
                 let _ = symlink(&busybox, applets.path().join(name));
             }
         }
-        Ok(Self { applets })
+        Ok(Self { applets, launcher: compile::launcher()?, capabilities: capabilities()? })
     }
 
     fn start(&self, task: &Task, directory: &Path) -> Result<Child> {
-        let mut command = match &task.action {
-            Action::Program(path) => Command::new(path),
-            Action::Shell(text, name) => {
-                let mut command = Command::new(self.applets.path().join("sh"));
-                command.arg0("sh").args(["-c", text, name]);
-                command
-            }
+        let mut command = Command::new(&self.launcher);
+        let path = match &task.action {
+            Action::Program(path) => path.clone(),
+            Action::Shell(..) => PathBuf::new(),
         };
+        command.arg(&self.capabilities).args(launched(task, path, self.applets.path().join("sh")));
         command
             .env_clear()
             .envs(ENVIRONMENT)
             .env("PATH", self.applets.path())
             .current_dir(directory)
-            .process_group(0)
             .stdin(if task.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -100,7 +127,6 @@ impl System for Host {
     fn run(&mut self, task: &Task) -> Result<Outcome> {
         let directory = tempfile::tempdir().context("making a working directory")?;
         let mut child = self.start(task, directory.path())?;
-        let group = Pid::from_child(&child);
         if let (Some(mut pipe), Some(bytes)) = (child.stdin.take(), task.stdin.clone()) {
             // A program need not read its input.
             std::thread::spawn(move || pipe.write_all(&bytes));
@@ -115,9 +141,11 @@ impl System for Host {
                 None => std::thread::sleep(Duration::from_millis(1)),
             }
         };
-        // What it left behind in its group goes, as in a guest; then the pipes end.
-        let _ = kill_process_group(group, Signal::KILL);
-        let _ = child.wait();
+        if status.is_none() {
+            // The launcher kills the program, whose pipes end then.
+            let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+            let _ = child.wait();
+        }
         let taken = |collector: Option<std::thread::JoinHandle<Vec<u8>>>| {
             collector.and_then(|collector| collector.join().ok()).unwrap_or_default()
         };
@@ -146,6 +174,7 @@ fn collect(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<
 
 /// A machine; started when the first task comes, and anew after one that it did not survive.
 struct GuestSystem {
+    capabilities: String,
     machine: Machine,
     image: Image,
     guest: Option<Guest>,
@@ -166,7 +195,8 @@ impl GuestSystem {
                 image.add_file(guest_path(task), path)?;
             }
         }
-        Ok(Self { machine, image, guest: None, runs: 0 })
+        image.add_file(GUEST_LAUNCHER, &compile::launcher()?)?;
+        Ok(Self { capabilities: capabilities()?, machine, image, guest: None, runs: 0 })
     }
 
     fn guest(&mut self) -> std::result::Result<&mut Guest, Error> {
@@ -189,12 +219,9 @@ impl System for GuestSystem {
 
     fn run(&mut self, task: &Task) -> Result<Outcome> {
         self.runs += 1;
-        let mut program = match &task.action {
-            Action::Program(_) => Program::new(guest_path(task)),
-            Action::Shell(text, name) => {
-                Program::new(Path::new(GUEST_APPLETS).join("sh")).arg0("sh").args(["-c", text, name])
-            }
-        };
+        let mut program = Program::new(GUEST_LAUNCHER)
+            .args([OsString::from(&self.capabilities)])
+            .args(launched(task, guest_path(task), Path::new(GUEST_APPLETS).join("sh")));
         for (name, value) in ENVIRONMENT {
             program = program.env(name, value);
         }

@@ -13,10 +13,10 @@ static void on_continue(int number)
     continued += number == SIGCONT;
 }
 
-// Gives a signal that may still be on its way the time to arrive, then tells how many came.
+// Waits for signals that may still be on their way, then tells how many came.
 static int children_after(int expected)
 {
-    for (int i = 0; i < 3000 && children < expected; i++)
+    while (children < expected)
         check_sleep_ms(1);
     return children;
 }
@@ -55,10 +55,9 @@ int main(void)
         REQUIRE(kill(pid, SIGCONT) == 0);
         REQUIRE(waitpid(pid, &status, WCONTINUED) == pid);
         CHECK_STATUS("cont", status);
-        int tries = 0;
-        while (read(from[0], &c, 1) != 1 && tries++ < 1000)
+        while (read(from[0], &c, 1) != 1)
             check_sleep_ms(1);
-        CHECK_TRUE("goes-on", tries < 1000);
+        check_line("goes-on\n");
     }
     // A stopped process is killed at once, other signals wait for its continuation.
     REQUIRE(kill(pid, SIGSTOP) == 0 && waitpid(pid, &status, WUNTRACED) == pid);

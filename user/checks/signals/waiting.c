@@ -56,7 +56,7 @@ int main(void)
     CHECK("pause", pause());
     ualarm(0, 0);
     signal(SIGALRM, SIG_DFL);
-    alarm(20);
+    alarm(CHECK_LIMIT);
 
     int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     REQUIRE(fd >= 0);

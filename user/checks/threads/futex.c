@@ -32,7 +32,7 @@ static void *bit_waiter(void *argument)
 static int wake_all(int *word, int operation, int count, int bits)
 {
     int total = 0;
-    for (int i = 0; i < 5000 && total < count; i++) {
+    while (total < count) {
         long got = futex(word, operation, count - total, NULL, NULL, bits);
         REQUIRE(got >= 0);
         total += (int)got;
@@ -59,13 +59,13 @@ int main(void)
     for (int i = 0; i < 4; i++)
         REQUIRE(pthread_create(&threads[i], NULL, waiter, NULL) == 0);
     CHECK("wake-one", wake_all(&a, WAKE | PRIVATE, 1, 0));
-    for (int i = 0; i < 5000 && __atomic_load_n(&ended, __ATOMIC_SEQ_CST) < 1; i++)
+    while (__atomic_load_n(&ended, __ATOMIC_SEQ_CST) < 1)
         check_sleep_ms(1);
     check_sleep_ms(10);
     CHECK("one-woken", __atomic_load_n(&woken, __ATOMIC_SEQ_CST));
     // The other three are moved to b as they fall asleep, then one is woken there and one moved back.
     int moved = 0;
-    for (int i = 0; i < 5000 && moved < 3; i++) {
+    while (moved < 3) {
         moved += (int)futex(&a, CMP_REQUEUE | PRIVATE, 0, (void *)10, &b, 0);
         check_sleep_ms(1);
     }

@@ -22,7 +22,7 @@ static void *wait_here(void *argument)
 
 static void wait_for(atomic_int *flag)
 {
-    for (int i = 0; i < 5000 && !*flag; i++)
+    while (!*flag)
         check_sleep_ms(1);
 }
 

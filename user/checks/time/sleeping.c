@@ -1,13 +1,38 @@
 // nanosleep, clock_nanosleep, usleep: at least as long as asked, and their errors.
 #include "../check.h"
 
+// Whether three sleepers wake in the order of their times; on a busy machine all of them can be late.
+static int wakes_in_order(void)
+{
+    static long spacing_ms = 50;
+    static const int order[] = { 3, 1, 2 };
+    int fds[2];
+    REQUIRE(pipe(fds) == 0);
+    for (int i = 0; i < 3; i++)
+        if (check_fork() == 0) {
+            check_sleep_ms(order[i] * spacing_ms);
+            char c = (char)('0' + order[i]);
+            REQUIRE(write(fds[1], &c, 1) == 1);
+            _exit(0);
+        }
+    char text[4] = { 0 };
+    for (int i = 0; i < 3; i++) {
+        REQUIRE(read(fds[0], text + i, 1) == 1);
+        wait(NULL);
+    }
+    close(fds[0]);
+    close(fds[1]);
+    spacing_ms += spacing_ms / 4;
+    return strcmp(text, "123") == 0;
+}
+
 int main(void)
 {
     struct timespec t = { 0, 20000000 }, left = { 7, 7 };
     long before = check_now_ms();
     CHECK("nanosleep", nanosleep(&t, &left));
     long took = check_now_ms() - before;
-    CHECK_TRUE("long-enough", took >= 19 && took < 5000);
+    CHECK_TRUE("long-enough", took >= 19);
     CHECK("rest-untouched", left.tv_sec * 10 + left.tv_nsec);
     t = (struct timespec){ 0, 0 };
     CHECK("zero", nanosleep(&t, NULL));
@@ -31,22 +56,6 @@ int main(void)
     CHECK("realtime", clock_nanosleep(CLOCK_REALTIME, 0, &(struct timespec){ 0, 1000000 }, NULL));
     CHECK("thread-clock", clock_nanosleep(CLOCK_THREAD_CPUTIME_ID, 0, &(struct timespec){ 0, 1000 }, NULL));
     CHECK("unknown-clock", syscall(SYS_clock_nanosleep, 99, 0, &(struct timespec){ 0, 1000 }, NULL));
-    // Sleepers wake in the order of their times.
-    int fds[2];
-    REQUIRE(pipe(fds) == 0);
-    static const int order[] = { 3, 1, 2 };
-    for (int i = 0; i < 3; i++)
-        if (check_fork() == 0) {
-            check_sleep_ms(order[i] * 150 - 100);
-            char c = (char)('0' + order[i]);
-            REQUIRE(write(fds[1], &c, 1) == 1);
-            _exit(0);
-        }
-    char text[4] = { 0 };
-    for (int i = 0; i < 3; i++) {
-        REQUIRE(read(fds[0], text + i, 1) == 1);
-        wait(NULL);
-    }
-    CHECK_STR("order", text);
+    CHECK_SOON("order", wakes_in_order());
     return 0;
 }

@@ -18,10 +18,10 @@ static void handle(int number, int flags)
     REQUIRE(sigaction(number, &action, NULL) == 0);
 }
 
-// Waits until a signal has come, for two seconds at most.
+// Waits until a signal has come and tells how often it did.
 static int came(int number)
 {
-    for (int i = 0; i < 400 && !seen[number]; i++)
+    while (!seen[number])
         check_sleep_ms(5);
     int count = seen[number];
     seen[number] = 0;
@@ -189,7 +189,7 @@ int main(void)
     close(slave);
     char text[16];
     struct pollfd ready = { .fd = master, .events = POLLIN };
-    CHECK("poll", poll(&ready, 1, 1000));
+    CHECK("poll", poll(&ready, 1, -1));
     CHECK("events", ready.revents);
     CHECK("last-words", read(master, text, sizeof text));
     CHECK("then", read(master, text, sizeof text));
