@@ -1,6 +1,7 @@
 //! Comparing what one task did on two systems.
 
 use crate::task::Outcome;
+use ebb_guest::Exit;
 use std::collections::HashMap;
 
 /// How many checks went well and how many did not.
@@ -44,7 +45,7 @@ pub fn compare(reference: &Outcome, ebb: &Outcome, unit: Unit) -> Comparison {
         Unit::Task => compare_in_order(&expected, &actual, &mut comparison),
     }
     let (expected_end, actual_end) = (end(reference), end(ebb));
-    let end_agrees = expected_end == actual_end && matches!(reference, Outcome::Ended { .. });
+    let end_agrees = expected_end == actual_end && ends_by_itself(reference);
     if !end_agrees {
         comparison.differences.push(format!("end: Linux {expected_end}, Ebb {actual_end}"));
         for line in stderr(ebb).lines().take(20) {
@@ -126,6 +127,12 @@ fn end(outcome: &Outcome) -> String {
     }
 }
 
+/// Whether the program came to its end. One that was killed on the reference (by its alarm, say) proves nothing, even if it was killed on
+/// Ebb as well.
+fn ends_by_itself(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Ended { exit: Exit::Code(_), .. })
+}
+
 fn stderr(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Ended { stderr, .. } => String::from_utf8_lossy(stderr).into_owned(),
@@ -137,7 +144,6 @@ fn stderr(outcome: &Outcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ebb_guest::Exit;
 
     fn ended(stdout: &str, code: u8) -> Outcome {
         Outcome::Ended { stdout: stdout.into(), stderr: b"hint".to_vec(), exit: Exit::Code(code) }
@@ -170,6 +176,12 @@ mod tests {
         let comparison = compare(&ended("x\ny\n", 0), &ended("x\nz\nw\n", 0), Unit::Task);
         assert_eq!(comparison.tally, Tally { passed: 0, failed: 1 });
         assert_eq!(comparison.differences, ["line 2: Linux `y`, Ebb `z`", "line 3: Linux nothing, Ebb `w`"]);
+    }
+
+    #[test]
+    fn a_task_that_is_killed_on_both_systems_is_not_right() {
+        let killed = Outcome::Ended { stdout: vec![], stderr: vec![], exit: Exit::Signal(14) };
+        assert_eq!(compare(&killed, &killed, Unit::Line).tally, Tally { passed: 0, failed: 1 });
     }
 
     #[test]

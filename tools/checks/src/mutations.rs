@@ -22,13 +22,21 @@ struct Mutation {
 }
 
 const MUTATIONS: [Mutation; 6] = [
-    Mutation { name: "in the background of a script", prelude: "trap '' INT QUIT HUP TSTP TTIN TTOU CHLD PIPE", busy_threads: 0 },
+    Mutation {
+        name: "in the background of a script",
+        prelude: "trap '' INT QUIT HUP TSTP TTIN TTOU CHLD PIPE",
+        busy_threads: 0,
+    },
     Mutation {
         name: "forty open files",
         prelude: "i=3; while [ $i -lt 43 ]; do eval \"exec $i</dev/null\"; i=$((i + 1)); done",
         busy_threads: 0,
     },
-    Mutation { name: "another umask, lower limits", prelude: "umask 077; ulimit -n 512; ulimit -s 4096", busy_threads: 0 },
+    Mutation {
+        name: "another umask, lower limits",
+        prelude: "umask 077; ulimit -n 512; ulimit -s 4096",
+        busy_threads: 0,
+    },
     Mutation {
         name: "another locale and time zone",
         prelude: "export LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 TZ=Asia/Kathmandu POSIXLY_CORRECT=1",

@@ -60,7 +60,8 @@ pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
 /// What this command may do on the host, as a mask in hexadecimal: a task may do no more on either system.
 fn capabilities() -> Result<String> {
     let status = std::fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
-    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:")).context("no CapEff in /proc/self/status")?;
+    let mask =
+        status.lines().find_map(|line| line.strip_prefix("CapEff:")).context("no CapEff in /proc/self/status")?;
     Ok(mask.trim().to_owned())
 }
 
@@ -219,9 +220,11 @@ impl System for GuestSystem {
 
     fn run(&mut self, task: &Task) -> Result<Outcome> {
         self.runs += 1;
-        let mut program = Program::new(GUEST_LAUNCHER)
-            .args([OsString::from(&self.capabilities)])
-            .args(launched(task, guest_path(task), Path::new(GUEST_APPLETS).join("sh")));
+        let mut program = Program::new(GUEST_LAUNCHER).args([OsString::from(&self.capabilities)]).args(launched(
+            task,
+            guest_path(task),
+            Path::new(GUEST_APPLETS).join("sh"),
+        ));
         for (name, value) in ENVIRONMENT {
             program = program.env(name, value);
         }
