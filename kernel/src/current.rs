@@ -10,6 +10,7 @@ use frame::user::{Trap, UserContext};
 use refs::{Gone, TempRc, WeakRc};
 use tasks::{Body, Next};
 
+use crate::credentials::{Capability, TraceAs};
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
 use crate::memory::{AddressSpace, Resolved};
@@ -111,6 +112,32 @@ impl Current {
     #[inline(always)]
     pub fn fs<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, FsContext>, Gone> {
         self.fs.upgrade(cx)
+    }
+
+    /// Whether the thread has a capability. One that is gone has none.
+    pub fn has(&self, capability: Capability, cx: &Cx) -> bool {
+        self.thread(cx).is_ok_and(|thread| thread.credentials.lock(cx).has(capability))
+    }
+
+    /// Checks that the thread has a capability.
+    ///
+    /// # Errors
+    /// EPERM.
+    pub fn require(&self, capability: Capability, cx: &Cx) -> Result<()> {
+        if self.has(capability, cx) { Ok(()) } else { Err(Errno::EPERM) }
+    }
+
+    /// Whether it may look into another thread: see ptrace(2), "Ptrace access mode checking". Into those of its own process always.
+    ///
+    /// # Errors
+    /// ESRCH if one of the two is gone.
+    pub fn may_trace(&self, target: &Thread, by: TraceAs, cx: &Cx) -> Result<bool> {
+        if target.process == self.process {
+            return Ok(true);
+        }
+        let is_dumpable = target.process(cx)?.dumpable.load(Ordering::Relaxed) == 1;
+        let own = self.thread(cx)?.credentials.lock(cx).clone();
+        Ok(own.may_trace(&target.credentials.lock(cx), is_dumpable, by))
     }
 
     /// Makes user memory accessible after a copy faulted there.

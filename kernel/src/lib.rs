@@ -3,7 +3,8 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`syscall`] | the table of system calls; each file decodes arguments, calls one subsystem, encodes the result |
-//! | [`process`] | processes, threads, credentials, sessions, program loading |
+//! | [`process`] | processes, threads, sessions, program loading |
+//! | [`credentials`] | for whom a thread acts, and what it may do |
 //! | [`signal`] | signals |
 //! | [`memory`] | address spaces, and which frame and which slab is used |
 //! | [`fs`] | the virtual file system, open files, and the file systems |
@@ -29,6 +30,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod arch;
+pub mod credentials;
 pub mod current;
 pub mod drivers;
 pub mod error;

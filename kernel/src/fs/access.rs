@@ -4,6 +4,7 @@ use bitflags::bitflags;
 use frame::Cx;
 
 use super::{FileKind, Inode};
+use crate::credentials::{Capability, CapabilitySet, Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 
@@ -23,10 +24,11 @@ bitflags! {
 /// For whom permissions are checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Subject {
-    /// The user; 0 may do everything.
-    pub uid: u32,
+    /// The user.
+    pub uid: Uid,
     /// The group; the thread's supplementary groups count as well.
-    pub gid: u32,
+    pub gid: Gid,
+    capabilities: CapabilitySet,
 }
 
 impl Subject {
@@ -35,30 +37,41 @@ impl Subject {
     pub fn of(me: &Current, cx: &Cx) -> Result<Subject> {
         let thread = me.thread(cx)?;
         let credentials = thread.credentials.lock(cx);
-        Ok(Subject { uid: credentials.fsuid, gid: credentials.fsgid })
+        Ok(Subject {
+            uid: credentials.users().file_system,
+            gid: credentials.groups().file_system,
+            capabilities: credentials.capabilities().effective,
+        })
     }
 
     /// The calling thread's real ids: for access(2).
     pub fn real(me: &Current, cx: &Cx) -> Result<Subject> {
         let thread = me.thread(cx)?;
         let credentials = thread.credentials.lock(cx);
-        Ok(Subject { uid: credentials.uid, gid: credentials.gid })
+        let (uid, gid, capabilities) = credentials.as_real();
+        Ok(Subject { uid, gid, capabilities })
     }
 
-    /// Whether it may do what only the superuser may.
+    /// Whether it has a capability.
     #[inline(always)]
-    pub fn is_privileged(&self) -> bool {
-        self.uid == 0
+    pub fn has(&self, capability: Capability) -> bool {
+        self.capabilities.contains(capability)
+    }
+
+    /// Whether it is the user who has that id.
+    pub fn is_user(&self, uid: u32) -> bool {
+        self.uid == Uid::new(uid)
     }
 
     /// Whether it is in the group.
     pub fn is_in(&self, gid: u32, me: &Current, cx: &Cx) -> bool {
-        self.gid == gid || me.thread(cx).is_ok_and(|thread| thread.credentials.lock(cx).groups.contains(&gid))
+        self.gid == Gid::new(gid)
+            || me.thread(cx).is_ok_and(|thread| thread.credentials.lock(cx).supplementary().contains(&gid))
     }
 
     /// Whether it owns the file or may act as if.
     pub fn owns(&self, inode: &Inode, cx: &Cx) -> bool {
-        self.is_privileged() || inode.access_bits(cx).1 == self.uid
+        self.is_user(inode.access_bits(cx).1) || self.has(Capability::Fowner)
     }
 
     /// Checks the permission bits of a file.
@@ -67,7 +80,7 @@ impl Subject {
     /// EACCES.
     #[inline]
     pub fn check(&self, inode: &Inode, want: Want, me: &Current, cx: &Cx) -> Result<()> {
-        if self.is_privileged() && (inode.kind == FileKind::Directory || !want.contains(Want::EXECUTE)) {
+        if self.has(Capability::DacOverride) && (inode.kind == FileKind::Directory || !want.contains(Want::EXECUTE)) {
             return Ok(());
         }
         self.check_bits(inode, want, me, cx)
@@ -75,17 +88,30 @@ impl Subject {
 
     fn check_bits(&self, inode: &Inode, want: Want, me: &Current, cx: &Cx) -> Result<()> {
         let metadata = inode.metadata(cx);
-        let granted = if self.is_privileged() {
-            // Only executing is left to ask, and any of the three bits will do.
-            if metadata.mode & 0o111 != 0 { 7 } else { 6 }
-        } else if metadata.uid == self.uid {
+        let granted = if self.is_user(metadata.uid) {
             metadata.mode >> 6
         } else if self.is_in(metadata.gid, me, cx) {
             metadata.mode >> 3
         } else {
             metadata.mode
         };
-        if want.bits() & !granted == 0 { Ok(()) } else { Err(Errno::EACCES) }
+        if want.bits() & !granted == 0 || self.overrides(inode.kind, metadata.mode, want) {
+            Ok(())
+        } else {
+            Err(Errno::EACCES)
+        }
+    }
+
+    /// Whether a capability makes up for permission bits that do not grant it.
+    fn overrides(&self, kind: FileKind, mode: u32, want: Want) -> bool {
+        let reads = match kind {
+            FileKind::Directory => !want.contains(Want::WRITE),
+            _ => want == Want::READ,
+        };
+        // What nobody may execute is no program.
+        let may_be_executed = kind == FileKind::Directory || mode & 0o111 != 0;
+        (reads && self.has(Capability::DacReadSearch))
+            || ((may_be_executed || !want.contains(Want::EXECUTE)) && self.has(Capability::DacOverride))
     }
 
     /// Checks that the name of `victim` may be taken out of `directory`.
@@ -96,7 +122,7 @@ impl Subject {
         self.check(directory, Want::WRITE | Want::EXECUTE, me, cx)?;
         let (mode, owner, _) = directory.access_bits(cx);
         let is_sticky = mode & linux_raw_sys::general::S_ISVTX != 0;
-        if is_sticky && !self.is_privileged() && owner != self.uid && !self.owns(victim, cx) {
+        if is_sticky && !self.is_user(owner) && !self.owns(victim, cx) {
             return Err(Errno::EPERM);
         }
         Ok(())

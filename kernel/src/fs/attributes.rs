@@ -2,14 +2,16 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::TempRc;
 
 use super::access::{Subject, Want};
-use super::inode_file::{lost_group_bit, remove_privileges};
+use super::inode_file::{lost_group_bit, remove_file_capabilities, remove_privileges};
 use super::{FileKind, Inode, Mount, Timestamp};
+use crate::credentials::{Capability, FileCapabilities};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::signal::{self, Signal};
@@ -30,7 +32,7 @@ pub fn change_mode(mount: &Mount, inode: &Inode, permissions: u32, me: &Current,
     }
     let (.., group) = inode.access_bits(cx);
     let mut permissions = permissions & 0o7777;
-    if !subject.is_privileged() && !subject.is_in(group, me, cx) {
+    if !subject.has(Capability::Fsetid) && !subject.is_in(group, me, cx) {
         permissions &= !abi::S_ISGID;
     }
     inode.change(cx, |metadata| {
@@ -57,13 +59,14 @@ pub fn change_owner(
     let subject = Subject::of(me, cx)?;
     let (mode, owner, group) = inode.access_bits(cx);
     let lost = abi::S_ISUID | lost_group_bit(mode, group, &subject, me, cx);
-    if !subject.is_privileged() {
+    if !subject.has(Capability::Chown) {
         let gives_away = uid.is_some_and(|uid| uid != owner);
         let joins = gid.is_some_and(|gid| gid != group && !subject.is_in(gid, me, cx));
-        if gives_away || joins || ((uid.is_some() || gid.is_some()) && owner != subject.uid) {
+        if gives_away || joins || ((uid.is_some() || gid.is_some()) && !subject.is_user(owner)) {
             return Err(Errno::EPERM);
         }
     }
+    remove_file_capabilities(inode, cx);
     inode.change(cx, |metadata| {
         metadata.uid = uid.unwrap_or(metadata.uid);
         metadata.gid = gid.unwrap_or(metadata.gid);
@@ -166,12 +169,13 @@ fn check_attribute(inode: &Inode, name: &[u8], want: Want, me: &Current, cx: &Cx
         }
         subject.check(inode, want, me, cx)
     } else if name.starts_with(b"trusted.") {
-        match subject.is_privileged() {
+        match subject.has(Capability::SysAdmin) {
             true => Ok(()),
             false => Err(if writes { Errno::EPERM } else { Errno::ENODATA }),
         }
     } else if name.starts_with(b"security.") {
-        if writes && !subject.is_privileged() { Err(Errno::EPERM) } else { Ok(()) }
+        let needed = if name == FileCapabilities::ATTRIBUTE { Capability::Setfcap } else { Capability::SysAdmin };
+        if writes && !subject.has(needed) { Err(Errno::EPERM) } else { Ok(()) }
     } else {
         Err(Errno::EOPNOTSUPP)
     }
@@ -192,6 +196,10 @@ pub fn set_attribute(
 ) -> Result<()> {
     mount.check_writable()?;
     inode.ops.may_change_metadata()?;
+    let is_capabilities = name == FileCapabilities::ATTRIBUTE;
+    if is_capabilities {
+        FileCapabilities::decode(value)?;
+    }
     check_attribute(inode, name, Want::WRITE, me, cx)?;
     if value.len() > LONGEST_VALUE {
         return Err(Errno::E2BIG);
@@ -211,6 +219,9 @@ pub fn set_attribute(
     }
     there.insert(name.to_vec(), value.to_vec());
     drop(attributes);
+    if is_capabilities {
+        inode.has_file_capabilities.store(true, Ordering::Relaxed);
+    }
     inode.change(cx, |metadata| metadata.changed = Timestamp::now());
     Ok(())
 }
@@ -243,7 +254,7 @@ pub fn remove_attribute(mount: &Mount, inode: &Inode, name: &[u8], me: &Current,
 /// # Errors
 /// The thread is gone.
 pub fn attribute_names(inode: &Inode, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
-    let privileged = Subject::of(me, cx)?.is_privileged();
+    let privileged = Subject::of(me, cx)?.has(Capability::SysAdmin);
     let attributes = inode.attributes.lock(cx);
     let mut names = Vec::new();
     for name in attributes.iter().flat_map(|there| BTreeMap::keys(there)) {

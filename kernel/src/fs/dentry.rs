@@ -10,6 +10,7 @@ use super::access::{Subject, Want};
 use super::open::creation;
 use super::walk::{self, Found, WalkFlags};
 use super::{DeviceNumber, FileKind, Inode, Location, Path, Rename};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 
@@ -75,7 +76,9 @@ pub fn make(at: At<'_>, new: &NewFile<'_>, me: &Current, cx: &Cx) -> Result<()> 
     let subject = Subject::of(me, cx)?;
     let parent = check_new(&found, &subject, me, cx)?;
     let is_device = matches!(new.kind, FileKind::CharacterDevice | FileKind::BlockDevice);
-    if is_device && !subject.is_privileged() {
+    // 0, 0 is the white-out of overlay file systems: no device.
+    let is_whiteout = new.kind == FileKind::CharacterDevice && new.device == DeviceNumber::default();
+    if is_device && !is_whiteout && !subject.has(Capability::Mknod) {
         return Err(Errno::EPERM);
     }
     crate::memory::admit()?;

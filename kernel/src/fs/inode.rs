@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::any::Any;
-use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -268,6 +268,8 @@ pub struct Inode {
     pub attachment: SpinLock<Option<Box<dyn Any + Send + Sync>>>,
     /// Extended attributes by name.
     pub attributes: SpinLock<Option<Box<Attributes>>>,
+    /// Whether one of them gives a program capabilities, which writing to it takes away.
+    pub has_file_capabilities: AtomicBool,
     metadata: SpinLock<Metadata>,
     /// Above 0: descriptions that may write it. Below: programs run from it, which must not be written meanwhile.
     writers: AtomicI32,
@@ -293,6 +295,7 @@ impl Inode {
             mounts: AtomicU32::new(0),
             attachment: SpinLock::new(None),
             attributes: SpinLock::new(None),
+            has_file_capabilities: AtomicBool::new(false),
             metadata: SpinLock::new(metadata),
             writers: AtomicI32::new(0),
         }

@@ -1,6 +1,8 @@
 //! What open(2) gives for files whose content the file system keeps: regular files, directories, and descriptors that are only a
 //! place (O_PATH).
 
+use core::sync::atomic::Ordering;
+
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::general::{RLIMIT_FSIZE, S_ISGID, S_ISUID, S_IXGRP};
@@ -8,6 +10,7 @@ use refs::StrongRc;
 
 use super::access::Subject;
 use super::{File, Inode, Lseek};
+use crate::credentials::{Capability, FileCapabilities};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::memory::Mappable;
@@ -37,22 +40,34 @@ impl StoredFile {
 
 /// Who changes the content of a set-user-ID program takes that away from it: see inode(7).
 pub fn remove_privileges(inode: &Inode, me: &Current, cx: &Cx) -> Result<()> {
+    remove_file_capabilities(inode, cx);
     let (mode, _, group) = inode.access_bits(cx);
     if mode & (S_ISUID | S_ISGID) == 0 {
         return Ok(());
     }
     let subject = Subject::of(me, cx)?;
-    if !subject.is_privileged() {
+    if !subject.has(Capability::Fsetid) {
         let removed = S_ISUID | lost_group_bit(mode, group, &subject, me, cx);
         inode.change(cx, |metadata| metadata.mode &= !removed);
     }
     Ok(())
 }
 
+/// Takes the capabilities of a program away that is changed or gets another owner.
+#[inline]
+pub fn remove_file_capabilities(inode: &Inode, cx: &Cx) {
+    if inode.has_file_capabilities.load(Ordering::Relaxed) {
+        inode.has_file_capabilities.store(false, Ordering::Relaxed);
+        if let Some(attributes) = inode.attributes.lock(cx).as_mut() {
+            attributes.remove(FileCapabilities::ATTRIBUTE);
+        }
+    }
+}
+
 /// The set-group-ID bit, where who changes a file takes it away: always from what the group may execute, else (there it once meant mandatory
 /// locking) who is not in the group.
 pub fn lost_group_bit(mode: u32, group: u32, subject: &Subject, me: &Current, cx: &Cx) -> u32 {
-    let stays = mode & S_IXGRP == 0 && (subject.is_privileged() || subject.is_in(group, me, cx));
+    let stays = mode & S_IXGRP == 0 && (subject.has(Capability::Fsetid) || subject.is_in(group, me, cx));
     if stays { 0 } else { S_ISGID }
 }
 

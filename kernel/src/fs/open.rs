@@ -64,14 +64,14 @@ pub fn creation<'a>(
     let umask = me.fs(cx)?.umask.load(core::sync::atomic::Ordering::Relaxed);
     let mut permissions = permissions & !(umask & 0o777);
     let (mode, _, group) = directory.access_bits(cx);
-    let mut gid = subject.gid;
+    let mut gid = subject.gid.number();
     if mode & general::S_ISGID != 0 {
         gid = group;
         if kind == FileKind::Directory {
             permissions |= general::S_ISGID;
         }
     }
-    Ok(Creation { kind, permissions, uid: subject.uid, gid, device: DeviceNumber::default(), target: &[] })
+    Ok(Creation { kind, permissions, uid: subject.uid.number(), gid, device: DeviceNumber::default(), target: &[] })
 }
 
 /// Opens a path, short of waiting for the other end of a FIFO.

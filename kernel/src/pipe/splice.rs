@@ -188,7 +188,7 @@ pub fn check_ranges(cx: &Cx, _me: &Current, from: &CopyEnd, to: &CopyEnd, len: u
 pub fn memory_file(name: &[u8], permissions: u32, seals: u32, me: &Current, cx: &Cx) -> Result<OpenFile> {
     let subject = Subject::of(me, cx)?;
     let shown_as = [b"/memfd:", name, b" (deleted)"].concat();
-    let location = tmpfs::nameless_file(shown_as, permissions, subject.uid, subject.gid, seals)?;
+    let location = tmpfs::nameless_file(shown_as, permissions, subject.uid.number(), subject.gid.number(), seals)?;
     location.inode.get(cx).begin_writing()?;
     let file = Box::new(StoredFile::new(location.inode.share()));
     Ok(OpenFile::at(file, OpenFlags::READ_WRITE, location))

@@ -11,7 +11,8 @@ use refs::{SpinLock, StrongRc, WeakRc};
 
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
-use super::{Credentials, INIT, Limits, Name, PROCESSES, PidFd, Process, Restartable, THREADS, Thread, pid, session};
+use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, Restartable, THREADS, Thread, pid, session};
+use crate::credentials::Credentials;
 use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags};
@@ -183,10 +184,10 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) 
         new.clear_tid.store(args.child_tid, Ordering::Relaxed);
     }
     new.no_new_privileges.store(thread.no_new_privileges.load(Ordering::Relaxed), Ordering::Relaxed);
-    new.timer_slack.store(thread.timer_slack.load(Ordering::Relaxed), Ordering::Relaxed);
+    new.timer_slack.inherit(&thread.timer_slack);
     new.io_priority.store(thread.io_priority.load(Ordering::Relaxed), Ordering::Relaxed);
     new.personality.store(thread.personality.load(Ordering::Relaxed), Ordering::Relaxed);
-    let parameters = thread.task(cx).map_or(Parameters::default(), sched::parameters);
+    let parameters = thread.task(cx).map_or(Parameters::default(), |task| sched::parameters(task).inherited());
     // A thread in the same memory registers a structure of its own.
     let restartable = if args.has(abi::CLONE_VM) { None } else { me.restartable };
     Ok((start(new, context, parameters, restartable, cx)?, tid))
@@ -262,12 +263,14 @@ fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
         return Ok(());
     }
     let credentials = thread.credentials.lock(cx).clone();
-    if credentials.has(abi::CAP_SYS_RESOURCE) || credentials.has(abi::CAP_SYS_ADMIN) {
+    if credentials.exceeds_process_limit() {
         return Ok(());
     }
     let own = THREADS
         .all(cx)
-        .filter(|other| other.upgrade(cx).is_ok_and(|other| other.credentials.lock(cx).uid == credentials.uid))
+        .filter(|other| {
+            other.upgrade(cx).is_ok_and(|other| other.credentials.lock(cx).users().real == credentials.users().real)
+        })
         .count();
     if (own as u64) < limit { Ok(()) } else { Err(Errno::EAGAIN) }
 }

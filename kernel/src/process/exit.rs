@@ -56,7 +56,7 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
     process.usage.lock(cx).add(&thread.usage(cx));
     *process.last_name.lock(cx) = thread.name(cx);
-    process.last_uid.store(thread.credentials.lock(cx).uid, Ordering::Relaxed);
+    process.last_uid.store(thread.credentials.lock(cx).users().real.number(), Ordering::Relaxed);
     let is_last = process.remove_thread(&me.thread, cx) == 0;
     if thread.tid() == process.pid {
         process.leader_status.store(thread.exit_status.load(Ordering::Relaxed), Ordering::Relaxed);

@@ -15,7 +15,6 @@
 //! Locks: each is short and taken alone; where two are needed names are copied out first.
 
 mod clone;
-mod credentials;
 pub mod exec;
 mod exit;
 mod pid;
@@ -30,18 +29,17 @@ mod thread_group;
 mod wait;
 
 pub use clone::{CloneArgs, become_init, clone_async, unshare, write_own_tid_async};
-pub use credentials::{Credentials, DEFAULT_CAPABILITIES};
 pub use exit::{de_thread_async, exit_thread_async};
 pub use pid::{PID_MAX, last as last_pid};
 pub use pidfd::PidFd;
-pub use rlimit::{Limit, Limits};
+pub use rlimit::{Limit, Limits, NR_OPEN};
 pub use rseq::{Restartable, abort_sequence_async};
 pub use rusage::{RUsage, Usage};
 pub use session::{
     Session, create_session, group_members, group_session, is_orphaned, session, session_of_terminal, set_group,
 };
 pub use stop::{JobState, begin_stop, continue_process, wait_while_stopped_async};
-pub use thread::{IO_PRIORITY, Name, TIMER_SLACK, Thread};
+pub use thread::{IO_PRIORITY, Name, Thread, TimerSlack};
 pub use thread_group::{Life, Process, Status};
 pub use wait::{Choice, Report, WaitOptions, wait_async};
 

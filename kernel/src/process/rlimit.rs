@@ -39,6 +39,9 @@ impl Default for Limits {
     }
 }
 
+/// The most descriptors that RLIMIT_NOFILE can allow: `/proc/sys/fs/nr_open`.
+pub const NR_OPEN: u64 = 1 << 20;
+
 impl Limits {
     /// One limit.
     ///
@@ -62,6 +65,9 @@ impl Limits {
         let limit = self.0.get_mut(resource as usize).ok_or(Errno::EINVAL)?;
         if new.soft > new.hard {
             return Err(Errno::EINVAL);
+        }
+        if resource == abi::RLIMIT_NOFILE && new.hard > NR_OPEN {
+            return Err(Errno::EPERM);
         }
         if new.hard > limit.hard && !privileged {
             return Err(Errno::EPERM);

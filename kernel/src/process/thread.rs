@@ -7,7 +7,9 @@ use frame::Cx;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 use tasks::TaskRef;
 
-use super::{Credentials, Process, Status, Usage};
+use super::{Process, Status, Usage};
+use crate::credentials::Credentials;
+use crate::error::Result as Checked;
 use crate::fs::{FileTable, FsContext};
 use crate::memory::AddressSpace;
 use crate::sched;
@@ -55,8 +57,8 @@ pub struct Thread {
     pub system_time: AtomicU64,
     /// Set once and for ever by PR_SET_NO_NEW_PRIVS.
     pub no_new_privileges: AtomicBool,
-    /// PR_SET_TIMERSLACK, in nanoseconds.
-    pub timer_slack: AtomicU64,
+    /// How late its sleeps may end.
+    pub timer_slack: TimerSlack,
     /// What ioprio_set(2) was told: class and level.
     pub io_priority: AtomicU32,
     /// What personality(2) was told.
@@ -76,7 +78,37 @@ pub(super) struct ThreadParts {
 }
 
 /// How late a sleep may end unless PR_SET_TIMERSLACK says otherwise, in nanoseconds.
-pub const TIMER_SLACK: u64 = 50_000;
+const TIMER_SLACK: u64 = 50_000;
+
+/// How late sleeps may end, in nanoseconds: PR_SET_TIMERSLACK.
+pub struct TimerSlack {
+    current: AtomicU64,
+    /// What it was when the thread was made.
+    default: AtomicU64,
+}
+
+impl TimerSlack {
+    fn new(slack: u64) -> Self {
+        TimerSlack { current: AtomicU64::new(slack), default: AtomicU64::new(slack) }
+    }
+
+    /// What it is now.
+    pub fn get(&self) -> u64 {
+        self.current.load(Ordering::Relaxed)
+    }
+
+    /// Changes it; 0 is the default.
+    pub fn set(&self, slack: u64) {
+        let slack = if slack == 0 { self.default.load(Ordering::Relaxed) } else { slack };
+        self.current.store(slack, Ordering::Relaxed);
+    }
+
+    /// A new thread takes what its maker has now for its default.
+    pub(super) fn inherit(&self, parent: &TimerSlack) {
+        self.default.store(parent.get(), Ordering::Relaxed);
+        self.set(0);
+    }
+}
 
 /// The I/O priority of a thread that has asked for none: best effort, in the middle (class 2, level 4).
 pub const IO_PRIORITY: u32 = 2 << 13 | 4;
@@ -103,7 +135,7 @@ impl Thread {
             minor_faults: AtomicU64::new(0),
             system_time: AtomicU64::new(0),
             no_new_privileges: AtomicBool::new(false),
-            timer_slack: AtomicU64::new(TIMER_SLACK),
+            timer_slack: TimerSlack::new(TIMER_SLACK),
             io_priority: AtomicU32::new(IO_PRIORITY),
             personality: AtomicU32::new(0),
         }
@@ -150,6 +182,30 @@ impl Thread {
             Ok(Ok(limit)) => (limit.soft, limit.hard),
             _ => (u64::MAX, u64::MAX),
         }
+    }
+
+    /// Changes for whom it acts. Who becomes somebody else cannot be looked into any more (PR_SET_DUMPABLE), and its parent's end is no
+    /// concern of it (PR_SET_PDEATHSIG).
+    ///
+    /// # Errors
+    /// Those of `change`.
+    pub fn change_credentials<R>(
+        &self,
+        cx: &impl NoSuspend,
+        change: impl FnOnce(&mut Credentials) -> Checked<R>,
+    ) -> Checked<R> {
+        let mut credentials = self.credentials.lock(cx);
+        let old = credentials.rights();
+        let result = change(&mut credentials)?;
+        let is_other = credentials.rights().differ_from(&old);
+        drop(credentials);
+        if is_other {
+            self.parent_death_signal.store(0, Ordering::Relaxed);
+            if let Ok(process) = self.process(cx) {
+                process.dumpable.store(0, Ordering::Relaxed);
+            }
+        }
+        Ok(result)
     }
 
     /// Its name.

@@ -341,7 +341,7 @@ impl Process {
     /// Its real user.
     pub fn uid(&self, cx: &impl NoSuspend) -> u32 {
         match self.first_thread(cx) {
-            Some(thread) => thread.credentials.lock(cx).uid,
+            Some(thread) => thread.credentials.lock(cx).users().real.number(),
             None => self.last_uid.load(Ordering::Relaxed),
         }
     }

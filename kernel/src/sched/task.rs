@@ -32,7 +32,26 @@ pub struct Parameters {
     pub nice: i8,
     /// Its real-time priority, from 1 to [`MAX_PRIORITY`]; 0 for the fair policies.
     pub priority: u8,
+    /// SCHED_RESET_ON_FORK: its children have neither a real-time policy nor a nice value below 0.
+    pub reset_on_fork: bool,
 }
+
+impl Parameters {
+    /// What a child of the thread starts with.
+    pub fn inherited(self) -> Self {
+        if !self.reset_on_fork {
+            return self;
+        }
+        let class = match self.class {
+            Class::Fifo | Class::RoundRobin => Class::Other,
+            other => other,
+        };
+        Parameters { class, nice: self.nice.max(0), priority: 0, reset_on_fork: false }
+    }
+}
+
+/// A bit of the word KIND.
+const RESET_ON_FORK: u64 = 1 << 24;
 
 /// Which word is what.
 const KIND: usize = 0;
@@ -76,11 +95,12 @@ impl Words<'_> {
 
     pub fn parameters(self) -> Parameters {
         let nice = (self.word(KIND).load(Relaxed) >> 16) as i8;
-        Parameters { class: self.class(), nice, priority: self.priority() }
+        let reset_on_fork = self.word(KIND).load(Relaxed) & RESET_ON_FORK != 0;
+        Parameters { class: self.class(), nice, priority: self.priority(), reset_on_fork }
     }
 
     pub fn set_parameters(self, parameters: Parameters) {
-        let Parameters { class, nice, priority } = parameters;
+        let Parameters { class, nice, priority, reset_on_fork } = parameters;
         let class_number = match class {
             Class::Other => 0,
             Class::Fifo => 1,
@@ -90,7 +110,8 @@ impl Words<'_> {
         };
         let real_time = matches!(class, Class::Fifo | Class::RoundRobin);
         let priority = if real_time { priority.clamp(1, MAX_PRIORITY) } else { 0 };
-        let kind = class_number | u64::from(priority) << 8 | u64::from(nice as u8) << 16;
+        let flag = if reset_on_fork { RESET_ON_FORK } else { 0 };
+        let kind = class_number | u64::from(priority) << 8 | u64::from(nice as u8) << 16 | flag;
         self.word(KIND).store(kind, Relaxed);
         let weight = if class == Class::Idle { 3 } else { weight(nice) };
         self.word(INVERSE_WEIGHT).store((1024 << 32) / weight, Relaxed);
@@ -181,7 +202,7 @@ mod tests {
         for (class, nice, priority) in
             [(Class::Other, -20, 0), (Class::Idle, 19, 0), (Class::Fifo, 3, 99), (Class::RoundRobin, 0, 1)]
         {
-            let parameters = Parameters { class, nice, priority };
+            let parameters = Parameters { class, nice, priority, reset_on_fork: false };
             Words(&words).set_parameters(parameters);
             assert_eq!(Words(&words).parameters(), parameters);
         }

@@ -28,8 +28,7 @@ pub use deliver::{Outcome, deliver_async, prepare_restart};
 pub use info::{Info, SigInfo};
 pub use pending::Pending;
 pub use send::{
-    discard, end_process, force, may_signal, raise, raise_exception, raise_fault, send_to_group, send_to_process,
-    send_to_thread,
+    discard, end_process, force, raise, raise_exception, raise_fault, send_to_group, send_to_process, send_to_thread,
 };
 pub use set::{DefaultAction, Signal, SignalSet};
 pub use thread::{AltStack, ThreadSignals, Work};

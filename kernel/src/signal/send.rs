@@ -10,13 +10,7 @@ use super::{DefaultAction, Info, Signal, SignalSet, Work};
 use crate::current::Current;
 use crate::error::Result;
 use crate::memory::BadAccess;
-use crate::process::{self, Credentials, INIT, Process, Thread};
-
-/// Whether a process with `sender`'s credentials may send a signal to one with `target`'s: see kill(2). (SIGCONT within a session is the
-/// caller's to know.)
-pub fn may_signal(sender: &Credentials, target: &Credentials) -> bool {
-    sender.has(abi::CAP_KILL) || [sender.euid, sender.uid].iter().any(|uid| *uid == target.uid || *uid == target.suid)
-}
+use crate::process::{self, INIT, Process, Thread};
 
 /// Sends a signal to a process: some thread that does not block it takes it.
 ///

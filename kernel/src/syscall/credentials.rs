@@ -5,63 +5,84 @@ use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::credentials::{Capability, CapabilitySet, Credentials, Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::process::{self, Credentials};
+use crate::process;
 use crate::step::Step;
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
-    Entry::new(abi::__NR_getuid, "getuid", Call::Step(|cx, me, _| get(cx, me, |who| who.uid))),
-    Entry::new(abi::__NR_geteuid, "geteuid", Call::Step(|cx, me, _| get(cx, me, |who| who.euid))),
-    Entry::new(abi::__NR_getgid, "getgid", Call::Step(|cx, me, _| get(cx, me, |who| who.gid))),
-    Entry::new(abi::__NR_getegid, "getegid", Call::Step(|cx, me, _| get(cx, me, |who| who.egid))),
+    Entry::new(abi::__NR_getuid, "getuid", Call::Step(|cx, me, _| get(cx, me, |who| who.users().real.number()))),
+    Entry::new(abi::__NR_geteuid, "geteuid", Call::Step(|cx, me, _| get(cx, me, |who| who.users().effective.number()))),
+    Entry::new(abi::__NR_getgid, "getgid", Call::Step(|cx, me, _| get(cx, me, |who| who.groups().real.number()))),
+    Entry::new(
+        abi::__NR_getegid,
+        "getegid",
+        Call::Step(|cx, me, _| get(cx, me, |who| who.groups().effective.number())),
+    ),
     Entry::new(abi::__NR_setuid, "setuid", Call::Step(|cx, me, args| set(cx, me, |who| who.set_uid(id(args, 0))))),
     Entry::new(abi::__NR_setgid, "setgid", Call::Step(|cx, me, args| set(cx, me, |who| who.set_gid(id(args, 0))))),
     Entry::new(
         abi::__NR_setreuid,
         "setreuid",
-        Call::Step(|cx, me, args| set(cx, me, |who| who.set_re_uid(id(args, 0), id(args, 1)))),
+        Call::Step(|cx, me, args| set(cx, me, |who| who.set_re_uid([id(args, 0), id(args, 1)]))),
     ),
     Entry::new(
         abi::__NR_setregid,
         "setregid",
-        Call::Step(|cx, me, args| set(cx, me, |who| who.set_re_gid(id(args, 0), id(args, 1)))),
+        Call::Step(|cx, me, args| set(cx, me, |who| who.set_re_gid([id(args, 0), id(args, 1)]))),
     ),
     Entry::new(
         abi::__NR_setresuid,
         "setresuid",
-        Call::Step(|cx, me, args| set(cx, me, |who| who.set_res_uid(id(args, 0), id(args, 1), id(args, 2)))),
+        Call::Step(|cx, me, args| set(cx, me, |who| who.set_res_uid([id(args, 0), id(args, 1), id(args, 2)]))),
     ),
     Entry::new(
         abi::__NR_setresgid,
         "setresgid",
-        Call::Step(|cx, me, args| set(cx, me, |who| who.set_res_gid(id(args, 0), id(args, 1), id(args, 2)))),
+        Call::Step(|cx, me, args| set(cx, me, |who| who.set_res_gid([id(args, 0), id(args, 1), id(args, 2)]))),
     ),
     Entry::new(
         abi::__NR_getresuid,
         "getresuid",
-        Call::Step(|cx, me, args| get_three(cx, me, args, |who| [who.uid, who.euid, who.suid])),
+        Call::Step(|cx, me, args| {
+            get_three(cx, me, args, |who| {
+                let users = who.users();
+                [users.real, users.effective, users.saved].map(Uid::number)
+            })
+        }),
     ),
     Entry::new(
         abi::__NR_getresgid,
         "getresgid",
-        Call::Step(|cx, me, args| get_three(cx, me, args, |who| [who.gid, who.egid, who.sgid])),
+        Call::Step(|cx, me, args| {
+            get_three(cx, me, args, |who| {
+                let groups = who.groups();
+                [groups.real, groups.effective, groups.saved].map(Gid::number)
+            })
+        }),
     ),
     Entry::new(
         abi::__NR_setfsuid,
         "setfsuid",
-        Call::Step(|cx, me, args| Ok(me.thread(cx)?.credentials.lock(cx).set_fs_uid(id(args, 0)) as usize)),
+        Call::Step(|cx, me, args| {
+            let old = me.thread(cx)?.change_credentials(cx, |who| Ok(who.set_fs_uid(id(args, 0))))?;
+            Ok(old.number() as usize)
+        }),
     ),
     Entry::new(
         abi::__NR_setfsgid,
         "setfsgid",
-        Call::Step(|cx, me, args| Ok(me.thread(cx)?.credentials.lock(cx).set_fs_gid(id(args, 0)) as usize)),
+        Call::Step(|cx, me, args| {
+            let old = me.thread(cx)?.change_credentials(cx, |who| Ok(who.set_fs_gid(id(args, 0))))?;
+            Ok(old.number() as usize)
+        }),
     ),
     Entry::new(abi::__NR_getgroups, "getgroups", Call::Step(getgroups)),
     Entry::new(abi::__NR_setgroups, "setgroups", Call::Step(setgroups)),
     Entry::new(abi::__NR_capget, "capget", Call::Step(capget)),
-    Entry::partial(abi::__NR_capset, "capset", Call::Step(capset), "ambient capabilities"),
+    Entry::new(abi::__NR_capset, "capset", Call::Step(capset)),
 ];
 
 /// NGROUPS_MAX.
@@ -76,8 +97,8 @@ fn get(cx: &Cx, me: &Current, which: impl Fn(&Credentials) -> u32) -> Step<usize
     Ok(which(&me.thread(cx)?.credentials.lock(cx)) as usize)
 }
 
-fn set(cx: &Cx, me: &Current, change: impl Fn(&mut Credentials) -> Result<()>) -> Step<usize> {
-    change(&mut me.thread(cx)?.credentials.lock(cx))?;
+fn set(cx: &Cx, me: &Current, change: impl FnOnce(&mut Credentials) -> Result<()>) -> Step<usize> {
+    me.thread(cx)?.change_credentials(cx, change)?;
     Ok(0)
 }
 
@@ -91,7 +112,7 @@ fn get_three(cx: &Cx, me: &Current, args: &Args, which: impl Fn(&Credentials) ->
 
 fn getgroups(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let size = usize::try_from(args.int(0)).map_err(|_| Errno::EINVAL)?;
-    let groups = me.thread(cx)?.credentials.lock(cx).groups.clone();
+    let groups = me.thread(cx)?.credentials.lock(cx).supplementary().to_vec();
     if size != 0 {
         if size < groups.len() {
             return Err(Errno::EINVAL.into());
@@ -103,12 +124,9 @@ fn getgroups(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn setgroups(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let size = usize::try_from(args.int(0)).ok().filter(|&size| size <= MAX_GROUPS).ok_or(Errno::EINVAL)?;
-    let thread = me.thread(cx)?;
-    if !thread.credentials.lock(cx).has(abi::CAP_SETGID) {
-        return Err(Errno::EPERM.into());
-    }
+    me.require(Capability::Setgid, cx)?;
     let groups = me.memory(cx)?.read_array(args.long(1), size)?;
-    thread.credentials.lock(cx).groups = groups;
+    me.thread(cx)?.change_credentials(cx, |who| who.set_supplementary(groups))?;
     Ok(0)
 }
 
@@ -157,10 +175,11 @@ fn capget(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if args.long(1) == 0 {
         return Ok(0);
     }
+    let sets = who.capabilities();
     let part = |shift: usize| CapData {
-        effective: (who.effective >> shift) as u32,
-        permitted: (who.permitted >> shift) as u32,
-        inheritable: (who.inheritable >> shift) as u32,
+        effective: (sets.effective.bits() >> shift) as u32,
+        permitted: (sets.permitted.bits() >> shift) as u32,
+        inheritable: (sets.inheritable.bits() >> shift) as u32,
     };
     let data = [part(0), part(32)];
     memory.write_bytes(args.long(1), data[..words].as_bytes())?;
@@ -177,15 +196,11 @@ fn capset(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     let data: alloc::vec::Vec<CapData> = memory.read_array(args.long(1), words)?;
     let join = |part: fn(&CapData) -> u32| {
-        data.iter().enumerate().fold(0, |all, (index, data)| all | u64::from(part(data)) << (32 * index))
+        let bits = data.iter().enumerate().fold(0, |all, (index, data)| all | u64::from(part(data)) << (32 * index));
+        CapabilitySet::from_bits(bits)
     };
     let (effective, permitted) = (join(|data| data.effective), join(|data| data.permitted));
     let inheritable = join(|data| data.inheritable);
-    let mut who = thread.credentials.lock(cx);
-    let may_inherit = who.has(abi::CAP_SETPCAP) || inheritable & !(who.inheritable | who.permitted) == 0;
-    if permitted & !who.permitted != 0 || effective & !permitted != 0 || !may_inherit {
-        return Err(Errno::EPERM.into());
-    }
-    (who.effective, who.permitted, who.inheritable) = (effective, permitted, inheritable);
+    thread.change_credentials(cx, |who| who.set_capabilities(effective, permitted, inheritable))?;
     Ok(0)
 }

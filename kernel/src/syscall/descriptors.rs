@@ -8,6 +8,7 @@ use linux_raw_sys::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
@@ -123,7 +124,7 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
         }
         abi::F_SETPIPE_SZ => {
             let end = open.kind::<PipeEnd>().ok_or(Errno::EBADF)?;
-            end.set_capacity(argument as u32 as usize, Subject::of(me, cx)?.is_privileged(), cx)
+            end.set_capacity(argument as u32 as usize, me.has(Capability::SysResource, cx), cx)
         }
         abi::F_GETPIPE_SZ => Ok(open.kind::<PipeEnd>().ok_or(Errno::EBADF)?.capacity(cx)),
         abi::F_ADD_SEALS => add_seals(&open, argument as u32, cx),

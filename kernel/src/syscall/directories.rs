@@ -7,6 +7,7 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 
 use super::{Args, Call, Entry};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::dentry::{self, At, NewFile};
@@ -317,9 +318,7 @@ fn chroot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let path = PathName::read(args.long(0), me, cx)?;
     let path = walk::resolve(abi::AT_FDCWD, path.bytes(), WalkFlags::FOLLOW, me, cx)?;
     let location = dentry::enterable(&path, me, cx)?;
-    if me.thread(cx)?.credentials.lock(cx).euid != 0 {
-        return Err(Errno::EPERM.into());
-    }
+    me.require(Capability::SysChroot, cx)?;
     me.fs(cx)?.set_root(location, cx);
     Ok(0)
 }

@@ -6,6 +6,7 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 
 use super::{Args, Call, Entry};
+use crate::credentials::TraceAs;
 use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
 use crate::futex::{self, Scope};
@@ -106,7 +107,11 @@ fn get_robust_list(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         0 => me.thread(cx)?.robust_list.load(Ordering::Relaxed),
         tid => {
             let tid = u32::try_from(tid).map_err(|_| Errno::ESRCH)?;
-            process::find_thread(tid, cx).ok_or(Errno::ESRCH)?.robust_list.load(Ordering::Relaxed)
+            let thread = process::find_thread(tid, cx).ok_or(Errno::ESRCH)?;
+            if !me.may_trace(&thread, TraceAs::Real, cx)? {
+                return Err(Errno::EPERM.into());
+            }
+            thread.robust_list.load(Ordering::Relaxed)
         }
     };
     let memory = me.memory(cx)?;

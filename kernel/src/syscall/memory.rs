@@ -8,6 +8,7 @@ use linux_raw_sys::general as abi;
 use refs::StrongRc;
 
 use super::{Args, Call, Entry};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::OpenFlags;
@@ -50,8 +51,8 @@ fn limits(me: &Current, cx: &Cx) -> Result<Limits> {
 /// How much the caller may lock, in bytes.
 fn lock_limit(me: &Current, cx: &Cx) -> Result<u64> {
     let thread = me.thread(cx)?;
-    let is_root = thread.credentials.lock(cx).euid == 0;
-    Ok(if is_root { u64::MAX } else { thread.limit(abi::RLIMIT_MEMLOCK, cx).0 })
+    let is_unlimited = thread.credentials.lock(cx).has(Capability::IpcLock);
+    Ok(if is_unlimited { u64::MAX } else { thread.limit(abi::RLIMIT_MEMLOCK, cx).0 })
 }
 
 fn mmap(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -84,7 +85,7 @@ fn mmap(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     } else {
         Place::Hint(address)
     };
-    if !matches!(place, Place::Hint(_)) && address < LOWEST && me.thread(cx)?.credentials.lock(cx).euid != 0 {
+    if !matches!(place, Place::Hint(_)) && address < LOWEST && !me.has(Capability::SysRawio, cx) {
         return Err(Errno::EPERM.into());
     }
     let (shown, limit) = if flags & abi::MAP_ANONYMOUS != 0 {

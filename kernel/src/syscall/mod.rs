@@ -17,6 +17,7 @@ pub mod numbers;
 mod open;
 mod pipes;
 pub mod poll;
+mod prctl;
 mod process;
 mod random;
 mod read_write;

@@ -9,6 +9,7 @@ use refs::StrongRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::walk::{self, PathName, WalkFlags};
@@ -29,7 +30,7 @@ pub const CALLS: &[Entry] = &[
 ];
 
 fn check_privileged(cx: &Cx, me: &Current) -> Result<()> {
-    if me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_ADMIN) { Ok(()) } else { Err(Errno::EPERM) }
+    me.require(Capability::SysAdmin, cx)
 }
 
 /// A string of mount(2) that may be absent.

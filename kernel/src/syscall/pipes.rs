@@ -35,7 +35,7 @@ fn pipe(cx: &Cx, me: &Current, result: usize, flags: OpenFlags) -> Step<usize> {
     let (uid, gid) = {
         let thread = me.thread(cx)?;
         let credentials = thread.credentials.lock(cx);
-        (credentials.fsuid, credentials.fsgid)
+        (credentials.users().file_system.number(), credentials.groups().file_system.number())
     };
     let metadata = Metadata::new(FileKind::Fifo, 0o600).owned_by(uid, gid);
     let location = anonymous::new_location(metadata, |_| Ok(Box::new(Nameless { prefix: "pipe" })))?;

@@ -10,6 +10,7 @@ use refs::TempRc;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, OpenFile, OpenFlags};
@@ -309,8 +310,7 @@ fn getrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn setrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let new: Limit = me.memory(cx)?.read(args.long(1))?;
-    let privileged = me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_RESOURCE);
-    set_limit(&me.process(cx)?, args.int(0) as u32, new, privileged, cx)?;
+    set_limit(&me.process(cx)?, args.int(0) as u32, new, me.has(Capability::SysResource, cx), cx)?;
     Ok(0)
 }
 
@@ -326,9 +326,9 @@ fn prlimit64(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (pid, resource, new, old) = (args.int(0), args.int(1) as u32, args.long(2), args.long(3));
     let target = process_of(pid, me, cx)?;
     let own = me.thread(cx)?.credentials.lock(cx).clone();
-    if target.pid != me.process(cx)?.pid && !own.has(abi::CAP_SYS_RESOURCE) {
-        let other = target.first_thread(cx).ok_or(Errno::ESRCH)?.credentials.lock(cx).clone();
-        if [other.uid, other.euid, other.suid] != [own.uid; 3] || [other.gid, other.egid, other.sgid] != [own.gid; 3] {
+    if target.pid != me.process(cx)?.pid {
+        let other = target.first_thread(cx).ok_or(Errno::ESRCH)?;
+        if !own.may_limit(&other.credentials.lock(cx)) {
             return Err(Errno::EPERM.into());
         }
     }
@@ -336,7 +336,7 @@ fn prlimit64(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let before = target.limits.lock(cx).get(resource)?;
     if new != 0 {
         let new: Limit = memory.read(new)?;
-        set_limit(&target, resource, new, own.has(abi::CAP_SYS_RESOURCE), cx)?;
+        set_limit(&target, resource, new, own.has(Capability::SysResource), cx)?;
     }
     if old != 0
         && let Err(fault) = memory.write(old, &before)

@@ -8,8 +8,9 @@ use frame::mm::PAGE_SIZE;
 use linux_raw_sys::general as abi;
 
 use super::{Args, Call, Entry};
+use crate::credentials::TraceAs;
 use crate::current::Current;
-use crate::error::{Errno, Result};
+use crate::error::Errno;
 use crate::memory::{AddressSpace, WriteRight};
 use crate::process::THREADS;
 use crate::step::Step;
@@ -58,7 +59,9 @@ fn transfer(cx: &Cx, me: &Current, args: &Args, direction: Direction) -> Step<us
     let mut local = ranges(cx, me, local, local_count)?.into_iter();
     let remote = ranges(cx, me, remote, remote_count)?;
     let target = u32::try_from(args.int(0)).ok().and_then(|tid| THREADS.get(tid, cx)).ok_or(Errno::ESRCH)?;
-    check_right(me, &target, cx)?;
+    if !me.may_trace(&target, TraceAs::Real, cx)? {
+        return Err(Errno::EPERM.into());
+    }
     let name = target.space.lock(cx).as_ref().map(|space| space.downgrade()).ok_or(Errno::ESRCH)?;
     let space = name.upgrade(cx)?;
     let mut done = 0;
@@ -106,16 +109,4 @@ fn copy(
             Ok(space.write_remote(there, buffer, WriteRight::Own, cx))
         }
     }
-}
-
-/// Whether the caller may look into the target: see ptrace(2), "Ptrace access mode checking".
-fn check_right(me: &Current, target: &crate::process::Thread, cx: &Cx) -> Result<()> {
-    let caller = me.thread(cx)?.credentials.lock(cx).clone();
-    if caller.has(abi::CAP_SYS_PTRACE) {
-        return Ok(());
-    }
-    let target = target.credentials.lock(cx);
-    let same_user = [target.uid, target.euid, target.suid].iter().all(|uid| *uid == caller.uid);
-    let same_group = [target.gid, target.egid, target.sgid].iter().all(|gid| *gid == caller.gid);
-    if same_user && same_group { Ok(()) } else { Err(Errno::EPERM) }
 }

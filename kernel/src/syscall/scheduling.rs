@@ -9,6 +9,7 @@ use refs::TempRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::credentials::{Capability, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process::{self, IO_PRIORITY, Thread};
@@ -35,7 +36,7 @@ pub const CALLS: &[Entry] = &[
     Entry::partial(abi::__NR_ioprio_set, "ioprio_set", Call::Step(ioprio_set), "it has no effect"),
 ];
 
-/// SCHED_RESET_ON_FORK, which is accepted and has no effect.
+/// SCHED_RESET_ON_FORK.
 const RESET_ON_FORK: u32 = 0x4000_0000;
 
 /// `struct sched_param`.
@@ -58,19 +59,19 @@ fn parameters(thread: &Thread, cx: &Cx) -> Parameters {
     thread.task(cx).map(sched::parameters).unwrap_or_default()
 }
 
-/// Whether the caller may change what the thread is: it is its own user's, or the caller is root.
-fn may_change(thread: &Thread, me: &Current, cx: &Cx) -> Result<bool> {
-    let (own, is_root) = {
-        let caller = me.thread(cx)?;
-        let credentials = caller.credentials.lock(cx);
-        (credentials.euid, credentials.euid == 0)
-    };
-    let target = thread.credentials.lock(cx);
-    Ok(is_root || own == target.uid || own == target.euid)
+/// Checks that the caller may change how the thread is scheduled.
+///
+/// # Errors
+/// EPERM.
+fn check_right(thread: &Thread, me: &Current, cx: &Cx) -> Result<()> {
+    let own = me.thread(cx)?.credentials.lock(cx).clone();
+    if own.may_schedule(&thread.credentials.lock(cx)) { Ok(()) } else { Err(Errno::EPERM) }
 }
 
-fn is_root(me: &Current, cx: &Cx) -> Result<bool> {
-    Ok(me.thread(cx)?.credentials.lock(cx).euid == 0)
+/// Whether RLIMIT_NICE lets the thread have that nice value. The limit counts from 20 minus the nice value that may be reached.
+fn may_reach(thread: &Thread, nice: i8, cx: &Cx) -> bool {
+    let least = 20 - thread.limit(abi::RLIMIT_NICE, cx).0.min(40) as i64;
+    i64::from(nice) >= least
 }
 
 fn sched_yield(cx: &Cx, _: &Current, _: &Args) -> Step<usize> {
@@ -99,56 +100,93 @@ fn class(number: u32) -> Result<Class> {
     }
 }
 
-fn change(thread: &Thread, class: Class, param: Param, me: &Current, cx: &Cx) -> Step<usize> {
+/// Whether a thread with CAP_SYS_NICE only may change `old` into `new`: see sched(7), "Privileges and resource limits".
+fn needs_privilege(thread: &Thread, old: Parameters, new: Parameters, cx: &Cx) -> bool {
+    let is_real_time = |class| matches!(class, Class::Fifo | Class::RoundRobin);
+    let highest = thread.limit(abi::RLIMIT_RTPRIO, cx).0;
+    let gains_real_time = is_real_time(new.class)
+        && ((new.class != old.class && highest == 0)
+            || (new.priority > old.priority && u64::from(new.priority) > highest));
+    let leaves_idle = old.class == Class::Idle && new.class != Class::Idle && !may_reach(thread, old.nice, cx);
+    gains_real_time || leaves_idle || (old.reset_on_fork && !new.reset_on_fork)
+}
+
+/// Reads a `struct sched_param`.
+fn param(address: usize, me: &Current, cx: &Cx) -> Step<Param> {
+    if address == 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    Ok(me.memory(cx)?.read(address)?)
+}
+
+fn change(thread: &Thread, class: Class, reset_on_fork: bool, param: Param, me: &Current, cx: &Cx) -> Step<usize> {
     let real_time = matches!(class, Class::Fifo | Class::RoundRobin);
     let valid = if real_time { 1..=i32::from(MAX_PRIORITY) } else { 0..=0 };
     if !valid.contains(&param.priority) {
         return Err(Errno::EINVAL.into());
     }
-    if !may_change(thread, me, cx)? {
-        return Err(Errno::EPERM.into());
-    }
-    if real_time && !is_root(me, cx)? && param.priority as u64 > thread.limit(abi::RLIMIT_RTPRIO, cx).0 {
-        return Err(Errno::EPERM.into());
+    let old = parameters(thread, cx);
+    let new = Parameters { class, priority: param.priority as u8, reset_on_fork, ..old };
+    check_right(thread, me, cx)?;
+    if needs_privilege(thread, old, new, cx) {
+        me.require(Capability::SysNice, cx)?;
     }
     if let Some(task) = thread.task(cx) {
-        let Parameters { nice, .. } = sched::parameters(task);
-        sched::set_parameters(task, Parameters { class, nice, priority: param.priority as u8 }, cx);
+        sched::set_parameters(task, new, cx);
     }
     Ok(0)
 }
 
 fn sched_setscheduler(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let param = me.memory(cx)?.read(args.long(2))?;
-    let class = class(args.int(1) as u32)?;
-    change(&*thread(args.int(0), me, cx)?, class, param, me, cx)
+    let policy = args.int(1);
+    if policy < 0 || args.int(0) < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let param = param(args.long(2), me, cx)?;
+    let thread = thread(args.int(0), me, cx)?;
+    change(&thread, class(policy as u32)?, policy as u32 & RESET_ON_FORK != 0, param, me, cx)
 }
 
 fn sched_setparam(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let param = me.memory(cx)?.read(args.long(1))?;
+    if args.int(0) < 0 {
+        return Err(Errno::EINVAL.into());
+    }
+    let param = param(args.long(1), me, cx)?;
     let thread = thread(args.int(0), me, cx)?;
-    change(&thread, parameters(&thread, cx).class, param, me, cx)
+    let old = parameters(&thread, cx);
+    change(&thread, old.class, old.reset_on_fork, param, me, cx)
 }
 
 fn sched_getscheduler(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    Ok(class_number(parameters(&*thread(args.int(0), me, cx)?, cx).class) as usize)
+    let parameters = parameters(&*thread(args.int(0), me, cx)?, cx);
+    let flag = if parameters.reset_on_fork { RESET_ON_FORK } else { 0 };
+    Ok((class_number(parameters.class) | flag) as usize)
 }
 
 fn sched_getparam(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    if args.long(1) == 0 {
+        return Err(Errno::EINVAL.into());
+    }
     let priority = i32::from(parameters(&*thread(args.int(0), me, cx)?, cx).priority);
     me.memory(cx)?.write(args.long(1), &Param { priority })?;
     Ok(0)
 }
 
+/// The static priorities of a policy. SCHED_DEADLINE is not there, but has none on Linux either.
+fn priorities(policy: i32) -> Result<core::ops::RangeInclusive<usize>> {
+    match policy as u32 {
+        abi::SCHED_FIFO | abi::SCHED_RR => Ok(1..=usize::from(MAX_PRIORITY)),
+        abi::SCHED_NORMAL | abi::SCHED_BATCH | abi::SCHED_IDLE | abi::SCHED_DEADLINE => Ok(0..=0),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
 fn sched_get_priority_max(_: &Cx, _: &Current, args: &Args) -> Step<usize> {
-    Ok(match class(args.int(0) as u32)? {
-        Class::Fifo | Class::RoundRobin => usize::from(MAX_PRIORITY),
-        _ => 0,
-    })
+    Ok(*priorities(args.int(0))?.end())
 }
 
 fn sched_get_priority_min(_: &Cx, _: &Current, args: &Args) -> Step<usize> {
-    Ok(usize::from(matches!(class(args.int(0) as u32)?, Class::Fifo | Class::RoundRobin)))
+    Ok(*priorities(args.int(0))?.start())
 }
 
 fn sched_rr_get_interval(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -161,14 +199,16 @@ fn sched_rr_get_interval(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(0)
 }
 
+/// The calls about affinity say ESRCH, not EINVAL, for a number that no thread can have.
+fn thread_of_affinity<'cx>(tid: i32, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, Thread>> {
+    if tid < 0 { Err(Errno::ESRCH) } else { thread(tid, me, cx) }
+}
+
 fn sched_setaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let mut mask = [0_u8; 8];
     let len = args.long(1).min(mask.len());
     me.memory(cx)?.reader(args.long(2), len).read(&mut mask[..len])?;
-    let thread = thread(args.int(0), me, cx)?;
-    if !may_change(&thread, me, cx)? {
-        return Err(Errno::EPERM.into());
-    }
+    check_right(&*thread_of_affinity(args.int(0), me, cx)?, me, cx)?;
     // Every core that is there may be chosen, and at least one must be.
     let there = (1_u64 << frame::cpu::count()) - 1;
     if u64::from_le_bytes(mask) & there == 0 {
@@ -178,10 +218,10 @@ fn sched_setaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn sched_getaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    thread(args.int(0), me, cx)?;
     if args.long(1) < 8 || !args.long(1).is_multiple_of(8) {
         return Err(Errno::EINVAL.into());
     }
+    thread_of_affinity(args.int(0), me, cx)?;
     let there = (1_u64 << frame::cpu::count()) - 1;
     me.memory(cx)?.write(args.long(2), &there)?;
     Ok(8)
@@ -204,8 +244,8 @@ fn chosen<'cx>(which: i32, who: i32, me: &Current, cx: &'cx Cx) -> Result<Vec<Te
             all(&|process, _| process.group() == group)
         }
         abi::PRIO_USER => {
-            let user = if who == 0 { me.thread(cx)?.credentials.lock(cx).uid } else { who };
-            all(&|_, thread| thread.credentials.lock(cx).uid == user)
+            let user = if who == 0 { me.thread(cx)?.credentials.lock(cx).users().real } else { Uid::new(who) };
+            all(&|_, thread| thread.credentials.lock(cx).users().real == user)
         }
         _ => return Err(Errno::EINVAL),
     };
@@ -220,15 +260,10 @@ fn getpriority(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn setpriority(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let nice = args.int(2).clamp(-20, 19) as i8;
-    let root = is_root(me, cx)?;
     for thread in chosen(args.int(0), args.int(1), me, cx)? {
-        if !may_change(&thread, me, cx)? {
-            return Err(Errno::EPERM.into());
-        }
+        check_right(&thread, me, cx)?;
         let old = parameters(&thread, cx);
-        // RLIMIT_NICE counts from 20 minus the nice value that may be reached.
-        let least = 20 - thread.limit(abi::RLIMIT_NICE, cx).0.min(40) as i64;
-        if nice < old.nice && !root && i64::from(nice) < least {
+        if nice < old.nice && !may_reach(&thread, nice, cx) && !me.has(Capability::SysNice, cx) {
             return Err(Errno::EACCES.into());
         }
         if let Some(task) = thread.task(cx) {
@@ -264,17 +299,22 @@ fn ioprio_get(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn ioprio_set(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     const REAL_TIME: u32 = 1;
     let told = args.int(2) as u32;
-    let (class, level) = (told >> 13, told & 7);
-    let told = match class {
-        0 if told == 0 => IO_PRIORITY,
-        1..=3 => class << 13 | level,
+    const BEST_EFFORT: u32 = 2;
+    const IDLE: u32 = 3;
+    const LEVELS: u32 = 8;
+    let (class, data) = (told >> 13, told & 0x1fff);
+    match class {
+        REAL_TIME if !me.has(Capability::SysAdmin, cx) => me.require(Capability::SysNice, cx)?,
+        REAL_TIME | BEST_EFFORT | IDLE => {}
+        0 if data == 0 => {}
         _ => return Err(Errno::EINVAL.into()),
-    };
-    if class == REAL_TIME && !is_root(me, cx)? {
-        return Err(Errno::EPERM.into());
     }
+    if matches!(class, REAL_TIME | BEST_EFFORT) && data >= LEVELS {
+        return Err(Errno::EINVAL.into());
+    }
+    let own = me.thread(cx)?.credentials.lock(cx).clone();
     for thread in chosen_for_io(args, me, cx)? {
-        if !may_change(&thread, me, cx)? {
+        if !own.may_schedule_io(&thread.credentials.lock(cx)) {
             return Err(Errno::EPERM.into());
         }
         thread.io_priority.store(told, Ordering::Relaxed);

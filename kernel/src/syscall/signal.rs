@@ -5,12 +5,11 @@ use linux_raw_sys::general as abi;
 use refs::WeakRc;
 
 use super::{Args, Call, Entry};
+use crate::credentials::Uid;
 use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
 use crate::process::{self, INIT, PidFd, Process, Thread};
-use crate::signal::{
-    self, Action, Info, SigInfo, Signal, SignalSet, StackT, may_signal, send_to_process, send_to_thread,
-};
+use crate::signal::{self, Action, Info, SigInfo, Signal, SignalSet, StackT, send_to_process, send_to_thread};
 use crate::step::{Patience, Step, Stop, complete_async};
 use crate::time::clock::TimeSpec;
 
@@ -184,7 +183,7 @@ fn sigaltstack(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 /// Who sends: pid and real user.
 fn sender(me: &Current, cx: &Cx) -> Result<(u32, u32)> {
-    Ok((me.process(cx)?.pid, me.thread(cx)?.credentials.lock(cx).uid))
+    Ok((me.process(cx)?.pid, me.thread(cx)?.credentials.lock(cx).users().real.number()))
 }
 
 /// Whether the caller may send the signal to the process.
@@ -198,8 +197,8 @@ fn check_right(target: &Process, signal: Option<Signal>, me: &Current, cx: &Cx) 
     }
     let own = me.thread(cx)?.credentials.lock(cx).clone();
     let allowed = match target.first_thread(cx) {
-        Some(thread) => may_signal(&own, &thread.credentials.lock(cx)),
-        None => own.has(abi::CAP_KILL) || [own.uid, own.euid].contains(&target.uid(cx)),
+        Some(thread) => own.may_signal(&thread.credentials.lock(cx)),
+        None => own.may_signal_user(Uid::new(target.uid(cx))),
     };
     if allowed { Ok(()) } else { Err(Errno::EPERM) }
 }

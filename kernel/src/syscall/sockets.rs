@@ -10,6 +10,7 @@ use refs::{StrongRc, TempRc, Waker, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::read_write::Piece;
@@ -363,7 +364,9 @@ fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Rights, 
             }
         } else if head.level == net::SOL_SOCKET && head.kind == net::SCM_CREDENTIALS {
             credentials = Credentials::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
-            if own.uid != 0 && credentials != own {
+            let (user, group) = (Uid::new(credentials.uid), Gid::new(credentials.gid));
+            let caller = me.thread(cx)?;
+            if !caller.credentials.lock(cx).may_claim(credentials.pid == own.pid, user, group) {
                 return Err(Errno::EPERM.into());
             }
         } else {

@@ -1,4 +1,4 @@
-//! The machine as a whole, and what a process is told to be (prctl).
+//! The machine as a whole.
 
 use core::sync::atomic::Ordering;
 
@@ -7,14 +7,13 @@ use alloc::vec::Vec;
 use frame::Cx;
 use frame::power::{self, PowerOff};
 use linux_raw_sys::general as abi;
-use linux_raw_sys::prctl;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::Errno;
-use crate::process::{Name, THREADS};
-use crate::signal::Signal;
+use crate::process::THREADS;
 use crate::step::Step;
 use crate::{drivers, log, memory, sched, utsname};
 
@@ -26,12 +25,6 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_sysinfo, "sysinfo", Call::Step(sysinfo)),
     Entry::partial(abi::__NR_syslog, "syslog", Call::Step(syslog), "waiting for a message (SYSLOG_ACTION_READ)"),
     Entry::partial(abi::__NR_reboot, "reboot", Call::Step(reboot), "kexec, suspending"),
-    Entry::partial(
-        abi::__NR_prctl,
-        "prctl",
-        Call::Step(prctl),
-        "names, parent-death signal, dumpable, capabilities' bounding set, subreaper, no_new_privs, timer slack; no others",
-    ),
     Entry::partial(abi::__NR_personality, "personality", Call::Step(personality), "only PER_LINUX and PER_LINUX32"),
     Entry::partial(
         abi::__NR_membarrier,
@@ -65,9 +58,7 @@ fn uname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 /// A name that a privileged program gives.
 fn told_name(me: &Current, cx: &Cx, args: &Args) -> Step<Vec<u8>> {
-    if !me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_ADMIN) {
-        return Err(Errno::EPERM.into());
-    }
+    me.require(Capability::SysAdmin, cx)?;
     let len = usize::try_from(args.int(1)).map_err(|_| Errno::EINVAL)?;
     utsname::check_length(len)?;
     Ok(me.memory(cx)?.read_array(args.long(0), len)?)
@@ -134,7 +125,7 @@ fn syslog(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     const CLEAR: i32 = 5;
     const SIZE_UNREAD: i32 = 9;
     const SIZE_BUFFER: i32 = 10;
-    let privileged = me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYSLOG);
+    let privileged = me.has(Capability::Syslog, cx);
     if !privileged && ![READ_ALL, SIZE_BUFFER].contains(&action) {
         return Err(Errno::EPERM.into());
     }
@@ -167,9 +158,7 @@ fn reboot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     const HALT: u32 = 0xcdef_0123;
     const POWER_OFF: u32 = 0x4321_fedc;
     const CTRL_ALT_DEL: [u32; 2] = [0, 0x89ab_cdef];
-    if !me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_BOOT) {
-        return Err(Errno::EPERM.into());
-    }
+    me.require(Capability::SysBoot, cx)?;
     let [magic, magic2, command] = [0, 1, 2].map(|index| args.int(index) as u32);
     if magic != MAGIC || !MAGIC2.contains(&magic2) {
         return Err(Errno::EINVAL.into());
@@ -188,85 +177,6 @@ fn reboot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         _ if CTRL_ALT_DEL.contains(&command) => Ok(0),
         _ => Err(Errno::EINVAL.into()),
     }
-}
-
-fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let (option, value) = (args.int(0) as u32, args.long(1));
-    let (thread, process, memory) = (me.thread(cx)?, me.process(cx)?, me.memory(cx)?);
-    let flag = || match value {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(Errno::EINVAL),
-    };
-    let capability = || u32::try_from(value).ok().filter(|&number| number <= abi::CAP_LAST_CAP).ok_or(Errno::EINVAL);
-    match option {
-        prctl::PR_SET_NAME => {
-            let name = read_name(&memory, value)?;
-            thread.set_name(name, cx);
-        }
-        prctl::PR_GET_NAME => memory.write_bytes(value, &thread.name(cx).padded())?,
-        prctl::PR_SET_PDEATHSIG => {
-            if value != 0 {
-                Signal::new(i32::try_from(value).map_err(|_| Errno::EINVAL)?)?;
-            }
-            thread.parent_death_signal.store(value as u32, Ordering::Relaxed);
-        }
-        prctl::PR_GET_PDEATHSIG => memory.write(value, &thread.parent_death_signal.load(Ordering::Relaxed))?,
-        prctl::PR_SET_DUMPABLE => process.dumpable.store(u32::from(flag()?), Ordering::Relaxed),
-        prctl::PR_GET_DUMPABLE => return Ok(process.dumpable.load(Ordering::Relaxed) as usize),
-        prctl::PR_SET_KEEPCAPS => thread.credentials.lock(cx).keep_capabilities = flag()?,
-        prctl::PR_GET_KEEPCAPS => return Ok(usize::from(thread.credentials.lock(cx).keep_capabilities)),
-        prctl::PR_SET_NO_NEW_PRIVS => {
-            if !flag()? || args.0[2..5] != [0; 3] {
-                return Err(Errno::EINVAL.into());
-            }
-            thread.no_new_privileges.store(true, Ordering::Relaxed);
-        }
-        prctl::PR_GET_NO_NEW_PRIVS => {
-            if args.0[1..5] != [0; 4] {
-                return Err(Errno::EINVAL.into());
-            }
-            return Ok(usize::from(thread.no_new_privileges.load(Ordering::Relaxed)));
-        }
-        prctl::PR_SET_CHILD_SUBREAPER => process.is_subreaper.store(value != 0, Ordering::Relaxed),
-        prctl::PR_GET_CHILD_SUBREAPER => {
-            memory.write(value, &u32::from(process.is_subreaper.load(Ordering::Relaxed)))?;
-        }
-        prctl::PR_SET_TIMERSLACK => {
-            let slack = if value == 0 { crate::process::TIMER_SLACK } else { value as u64 };
-            thread.timer_slack.store(slack, Ordering::Relaxed);
-        }
-        prctl::PR_GET_TIMERSLACK => return Ok(thread.timer_slack.load(Ordering::Relaxed) as usize),
-        prctl::PR_CAPBSET_READ => {
-            let bounding = thread.credentials.lock(cx).bounding;
-            return Ok((bounding >> capability()? & 1) as usize);
-        }
-        prctl::PR_CAPBSET_DROP => {
-            let number = capability()?;
-            let mut who = thread.credentials.lock(cx);
-            if !who.has(abi::CAP_SETPCAP) {
-                return Err(Errno::EPERM.into());
-            }
-            who.bounding &= !(1 << number);
-        }
-        prctl::PR_GET_TID_ADDRESS => memory.write(value, &thread.clear_tid.load(Ordering::Relaxed))?,
-        prctl::PR_GET_SECCOMP | prctl::PR_GET_SECUREBITS | prctl::PR_GET_THP_DISABLE => {}
-        prctl::PR_GET_TIMING => {}
-        _ => return Err(Errno::EINVAL.into()),
-    }
-    Ok(0)
-}
-
-/// A name, at most 15 bytes of it; what lies behind its end need not be there.
-fn read_name(memory: &crate::user_memory::UserMemory<'_>, address: usize) -> Step<Name> {
-    let mut name = [0; 15];
-    for (index, byte) in name.iter_mut().enumerate() {
-        *byte = memory.read(address.wrapping_add(index))?;
-        if *byte == 0 {
-            break;
-        }
-    }
-    Ok(Name::new(&name))
 }
 
 /// What the machine is called for programs that want to see 32 bits.

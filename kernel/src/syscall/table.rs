@@ -32,6 +32,7 @@ const LISTS: &[&[Entry]] = &[
     super::events::CALLS,
     super::pipes::CALLS,
     super::poll::CALLS,
+    super::prctl::CALLS,
     super::process::CALLS,
     super::random::CALLS,
     super::terminals::CALLS,

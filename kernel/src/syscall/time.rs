@@ -5,6 +5,7 @@ use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::step::Step;
@@ -73,9 +74,7 @@ fn clock_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn set_real_time(time: u64, me: &Current, cx: &Cx) -> Step<usize> {
-    if me.thread(cx)?.credentials.lock(cx).euid != 0 {
-        return Err(Errno::EPERM.into());
-    }
+    me.require(Capability::SysTime, cx)?;
     clock::set_real_time(time);
     Ok(0)
 }

@@ -48,6 +48,8 @@ fn c_programs() -> Result<Vec<Compiled>> {
     let mut programs = Vec::new();
     let mut stale = Vec::new();
     for folder in entries(Path::new(CHECKS))?.into_iter().filter(|path| path.is_dir()) {
+        let headers = entries(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "h"));
+        let header_time = headers.map(|path| modified(&path)).fold(header_time, Option::max);
         for source in entries(&folder)?.into_iter().filter(|path| path.extension().is_some_and(|end| end == "c")) {
             let name = format!("{}/{}", file_stem(&folder), file_stem(&source));
             let path = output_directory().join("checks").join(&name);

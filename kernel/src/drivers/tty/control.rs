@@ -9,6 +9,7 @@ use zerocopy::{Immutable, IntoBytes};
 use super::job::{self, Use};
 use super::termios::{SHORT_SIZE, Termios, WindowSize};
 use super::{Line, Tty, serial};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::Errno;
 use crate::step::{Step, Stop};
@@ -113,13 +114,13 @@ pub fn ioctl(
         }
         ioctl::TIOCGDEV => memory.write(argument, &tty.encoded_device())?,
         ioctl::TIOCSTI => {
-            if !job::is_privileged(me, cx) {
+            if !me.has(Capability::SysAdmin, cx) {
                 return Err(Errno::EPERM.into());
             }
             tty.receive(&[memory.read::<u8>(argument)?], cx);
         }
         ioctl::TIOCVHANGUP => {
-            if !job::is_privileged(me, cx) {
+            if !me.has(Capability::SysAdmin, cx) {
                 return Err(Errno::EPERM.into());
             }
             job::hang_up(tty, cx);

@@ -9,6 +9,7 @@ use refs::{StrongRc, Waker, WeakRc};
 
 use super::job::{self, Use};
 use super::{Available, Slaves, State, Tty, control};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, OpenFlags};
@@ -48,7 +49,7 @@ impl TtyFile {
     ) -> Result<TtyFile> {
         let object = tty.upgrade(cx).map_err(|_| Errno::EIO)?;
         let state = object.state.lock(cx);
-        if state.is_exclusive && !job::is_privileged(me, cx) {
+        if state.is_exclusive && !me.has(Capability::SysAdmin, cx) {
             return Err(Errno::EBUSY);
         }
         let hangups = state.hangups;

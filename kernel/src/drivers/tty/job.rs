@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
-use linux_raw_sys::general::{CAP_SYS_ADMIN, CAP_SYS_TTY_CONFIG};
 use refs::{SpinLock, TempRc, WeakRc};
 
 use super::{Attention, Tty, pty, serial};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process::{self, Process, Session};
@@ -143,7 +143,7 @@ pub fn set_controlling(tty: &TempRc<'_, Tty>, steal: usize, me: &Current, cx: &C
         return Err(Errno::EPERM);
     }
     if let Some(owner) = tty.owner(cx) {
-        if steal != 1 || !is_privileged(me, cx) {
+        if steal != 1 || !me.has(Capability::SysAdmin, cx) {
             return Err(Errno::EPERM);
         }
         owner.terminal.store(0, Ordering::Relaxed);
@@ -245,9 +245,7 @@ fn end_session_of(session: &Session, cx: &Cx) {
 /// # Errors
 /// EPERM.
 pub fn vhangup(me: &Current, cx: &Cx) -> Result<()> {
-    if !me.thread(cx)?.credentials.lock(cx).has(CAP_SYS_TTY_CONFIG) {
-        return Err(Errno::EPERM);
-    }
+    me.require(Capability::SysTtyConfig, cx)?;
     if let Some(tty) = controlling(me, cx).and_then(|tty| tty.upgrade(cx).ok()) {
         hang_up(&tty, cx);
     }
@@ -271,9 +269,4 @@ pub fn hang_up_now(cx: &Cx) -> bool {
         }
     }
     !gone.is_empty()
-}
-
-/// Whether the caller may do what only the system's owner may.
-pub fn is_privileged(me: &Current, cx: &Cx) -> bool {
-    me.thread(cx).is_ok_and(|thread| thread.credentials.lock(cx).has(CAP_SYS_ADMIN))
 }

@@ -44,7 +44,7 @@ pub fn open_master(me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
     crate::memory::admit()?;
     let thread = me.thread(cx)?;
     let credentials = thread.credentials.lock(cx);
-    let (uid, gid) = (credentials.fsuid, credentials.fsgid);
+    let (uid, gid) = (credentials.users().file_system.number(), credentials.groups().file_system.number());
     drop(credentials);
     let mut ptys = PTYS.lock(cx);
     let number = (0..MAX_PTYS).find(|number| !ptys.contains_key(number)).ok_or(Errno::ENOSPC)?;

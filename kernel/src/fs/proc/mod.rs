@@ -20,12 +20,14 @@ mod text;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::filesystems::Instance;
 use super::{FileKind, FileSystem, Inode, InodeCache, InodeOps, Jump, Metadata};
+use crate::credentials::TraceAs;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process::{Process, THREADS, Thread};
@@ -141,8 +143,12 @@ impl Target {
         match self {
             Target::System => (0, 0),
             Target::Process(_) => self.thread(cx).map_or((0, 0), |thread| {
+                // What must not be looked into belongs to nobody who could.
+                if thread.process(cx).is_ok_and(|process| process.dumpable.load(Ordering::Relaxed) != 1) {
+                    return (0, 0);
+                }
                 let credentials = thread.credentials.lock(cx);
-                (credentials.euid, credentials.egid)
+                (credentials.users().effective.number(), credentials.groups().effective.number())
             }),
         }
     }
@@ -153,18 +159,7 @@ impl Target {
         if who.process == me.process {
             return Ok(());
         }
-        let mine = me.thread(cx)?;
-        let mine = mine.credentials.lock(cx);
-        if mine.has(linux_raw_sys::general::CAP_SYS_PTRACE) {
-            return Ok(());
-        }
-        let (uid, gid) = (mine.fsuid, mine.fsgid);
-        drop(mine);
-        let thread = self.thread(cx)?;
-        let theirs = thread.credentials.lock(cx);
-        let is_same = [theirs.uid, theirs.euid, theirs.suid].iter().all(|&id| id == uid)
-            && [theirs.gid, theirs.egid, theirs.sgid].iter().all(|&id| id == gid);
-        if is_same { Ok(()) } else { Err(Errno::EACCES) }
+        if me.may_trace(&*self.thread(cx)?, TraceAs::FileSystem, cx)? { Ok(()) } else { Err(Errno::EACCES) }
     }
 }
 

@@ -11,6 +11,7 @@ use refs::{StrongRc, TempRc, WeakRc};
 use super::node::{self, FIRST_POSITION};
 use super::text::Text;
 use super::{Entry, Target, What, Who, fd, inode, maps, parse_id, private_text, setting, status, system, text};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{Creation, DirectoryEntry, FileKind, FsContext, Inode, InodeOps, Jump, Metadata, OpenFile, Path};
@@ -352,7 +353,7 @@ fn set_oom_score_adj(bytes: &[u8], target: &Target, me: &Current, cx: &Cx) -> Re
     target.check_access(me, cx)?;
     let process = target.process(cx)?;
     let is_lower = wanted < process.oom_score_adjust.load(Ordering::Relaxed);
-    if is_lower && !me.thread(cx)?.credentials.lock(cx).has(abi::CAP_SYS_RESOURCE) {
+    if is_lower && !me.has(Capability::SysResource, cx) {
         return Err(Errno::EACCES);
     }
     process.oom_score_adjust.store(wanted, Ordering::Relaxed);

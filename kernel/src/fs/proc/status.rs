@@ -8,6 +8,7 @@ use refs::TempRc;
 
 use super::Target;
 use super::text::Text;
+use crate::credentials::Ids;
 use crate::current::Current;
 use crate::error::Result;
 use crate::memory::{Image, Sizes};
@@ -170,14 +171,21 @@ pub fn status(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result
     ));
     let credentials = thread.as_ref().map(|thread| thread.credentials.lock(cx).clone()).unwrap_or_default();
     let who = &credentials;
-    text.add(format_args!("Uid:\t{}\t{}\t{}\t{}\n", who.uid, who.euid, who.suid, who.fsuid));
-    text.add(format_args!("Gid:\t{}\t{}\t{}\t{}\n", who.gid, who.egid, who.sgid, who.fsgid));
+    let Ids { real, effective, saved, file_system } = *who.users();
+    for (end, id) in [("Uid:\t", real), ("\t", effective), ("\t", saved), ("\t", file_system)] {
+        text.add(format_args!("{end}{}", id.number()));
+    }
+    let Ids { real, effective, saved, file_system } = *who.groups();
+    for (end, id) in [("\nGid:\t", real), ("\t", effective), ("\t", saved), ("\t", file_system)] {
+        text.add(format_args!("{end}{}", id.number()));
+    }
+    text.add_bytes(b"\n");
     let descriptors = thread.as_ref().and_then(|thread| {
         let files = thread.files.lock(cx).as_ref()?.downgrade();
         files.upgrade(cx).ok()?.handles.lock(cx).indices().last()
     });
     text.add(format_args!("FDSize:\t{}\nGroups:\t", descriptors.map_or(0, |last| (last + 1).next_multiple_of(64))));
-    for group in &who.groups {
+    for group in who.supplementary() {
         text.add(format_args!("{group} "));
     }
     text.add(format_args!(
@@ -191,9 +199,14 @@ pub fn status(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result
         add_memory(text, target, cx);
     }
     add_signals(text, &process, thread.as_ref(), cx);
+    let sets = who.capabilities();
     text.add(format_args!(
         "CapInh:\t{:016x}\nCapPrm:\t{:016x}\nCapEff:\t{:016x}\nCapBnd:\t{:016x}\nCapAmb:\t{:016x}\n",
-        who.inheritable, who.permitted, who.effective, who.bounding, 0
+        sets.inheritable.bits(),
+        sets.permitted.bits(),
+        sets.effective.bits(),
+        sets.bounding.bits(),
+        sets.ambient.bits()
     ));
     let no_new_privileges = thread.as_ref().is_some_and(|thread| thread.no_new_privileges.load(Ordering::Relaxed));
     let usage = usage(target, &process, cx)?;

@@ -4,12 +4,13 @@ use frame::Cx;
 
 use super::text::Text;
 use super::{Entry, Target, directory, setting, text};
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::drivers::random;
-use crate::error::{Errno, Result};
+use crate::error::Result;
 use crate::fs::OpenFile;
 use crate::pipe::MAX_CAPACITY;
-use crate::process::PID_MAX;
+use crate::process::{NR_OPEN, PID_MAX};
 use crate::utsname;
 
 /// `/proc/sys`.
@@ -58,7 +59,7 @@ const VM: &[Entry] = &[
 
 const FS: &[Entry] = &[
     text("file-max", |text, _, _, _| number(text, OpenFile::most() as u64)),
-    text("nr_open", |text, _, _, _| number(text, 1 << 20)),
+    text("nr_open", |text, _, _, _| number(text, NR_OPEN)),
     text("file-nr", file_numbers),
     text("pipe-max-size", |text, _, _, _| number(text, MAX_CAPACITY as u64)),
     text("protected_hardlinks", |text, _, _, _| number(text, 0)),
@@ -121,9 +122,7 @@ fn domain_name(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Res
 
 /// A name that a privileged program wrote.
 fn told_name<'a>(bytes: &'a [u8], me: &Current, cx: &Cx) -> Result<&'a [u8]> {
-    if !me.thread(cx)?.credentials.lock(cx).has(linux_raw_sys::general::CAP_SYS_ADMIN) {
-        return Err(Errno::EPERM);
-    }
+    me.require(Capability::SysAdmin, cx)?;
     Ok(bytes.split(|&byte| byte == b'\n' || byte == 0).next().unwrap_or(bytes))
 }
 

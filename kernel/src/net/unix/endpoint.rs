@@ -40,7 +40,11 @@ impl Credentials {
     pub fn of(me: &Current, cx: &Cx) -> Result<Self> {
         let thread = me.thread(cx)?;
         let credentials = thread.credentials.lock(cx);
-        Ok(Credentials { pid: me.process(cx)?.pid, uid: credentials.euid, gid: credentials.egid })
+        Ok(Credentials {
+            pid: me.process(cx)?.pid,
+            uid: credentials.users().effective.number(),
+            gid: credentials.groups().effective.number(),
+        })
     }
 }
 

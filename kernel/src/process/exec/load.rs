@@ -15,6 +15,7 @@ use refs::StrongRc;
 use super::elf::{Elf, HEADER_SIZE, Header, PROGRAM_HEADER_SIZE, Position, Segment};
 use super::stack;
 use super::strings::Strings;
+use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
@@ -52,9 +53,9 @@ pub struct Told<'a> {
     /// The path that was executed.
     pub path: &'a [u8],
     /// Real and effective user.
-    pub user: (u32, u32),
+    pub user: (Uid, Uid),
     /// Real and effective group.
-    pub group: (u32, u32),
+    pub group: (Gid, Gid),
     /// Whether it runs with more rights than its caller had.
     pub secure: bool,
     /// RLIMIT_STACK.
@@ -209,10 +210,10 @@ fn build_stack(
         (auxvec::AT_BASE, base),
         (auxvec::AT_FLAGS, 0),
         (auxvec::AT_ENTRY, elf.entry.wrapping_add(bias)),
-        (auxvec::AT_UID, told.user.0 as usize),
-        (auxvec::AT_EUID, told.user.1 as usize),
-        (auxvec::AT_GID, told.group.0 as usize),
-        (auxvec::AT_EGID, told.group.1 as usize),
+        (auxvec::AT_UID, told.user.0.number() as usize),
+        (auxvec::AT_EUID, told.user.1.number() as usize),
+        (auxvec::AT_GID, told.group.0.number() as usize),
+        (auxvec::AT_EGID, told.group.1.number() as usize),
         (auxvec::AT_SECURE, usize::from(told.secure)),
         (auxvec::AT_HWCAP2, 0),
     ];

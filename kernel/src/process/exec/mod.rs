@@ -27,7 +27,8 @@ use frame::user::Registers;
 use linux_raw_sys::general as abi;
 use refs::StrongRc;
 
-use super::{Credentials, Name};
+use super::Name;
+use crate::credentials::{Credentials, Execution, FileCapabilities, Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::open_program;
@@ -172,8 +173,8 @@ fn build(
         argv,
         envp,
         path,
-        user: (credentials.uid, credentials.euid),
-        group: (credentials.gid, credentials.egid),
+        user: (credentials.users().real, credentials.users().effective),
+        group: (credentials.groups().real, credentials.groups().effective),
         secure,
         stack_limit,
     };
@@ -224,18 +225,30 @@ fn open_interpreter(
 fn credentials_for(file: &OpenFile, me: &Current, cx: &Cx) -> Result<(Credentials, bool)> {
     let thread = me.thread(cx)?;
     let mut credentials = thread.credentials.lock(cx).clone();
-    let (mut euid, mut egid) = (credentials.euid, credentials.egid);
-    let (mode, uid, gid) = file.location.inode.get(cx).access_bits(cx);
-    let may_gain = !thread.no_new_privileges.load(Ordering::Relaxed)
-        && !file.location.mount.get(cx).flags().contains(MountFlags::NO_SUID);
-    if may_gain && mode & abi::S_ISUID != 0 {
-        euid = uid;
-    }
-    if may_gain && mode & abi::S_ISGID != 0 && mode & abi::S_IXGRP != 0 {
-        egid = gid;
-    }
-    let secure = credentials.execute(euid, egid);
+    let inode = file.location.inode.get(cx);
+    let (mode, uid, gid) = inode.access_bits(cx);
+    let no_new_privileges = thread.no_new_privileges.load(Ordering::Relaxed);
+    let is_trusted = !file.location.mount.get(cx).flags().contains(MountFlags::NO_SUID);
+    let sets_ids = is_trusted && !no_new_privileges;
+    let has_group = mode & (abi::S_ISGID | abi::S_IXGRP) == abi::S_ISGID | abi::S_IXGRP;
+    let attribute = inode.attributes.lock(cx).as_ref().and_then(|all| all.get(FileCapabilities::ATTRIBUTE)).cloned();
+    let program = Execution {
+        user: (sets_ids && mode & abi::S_ISUID != 0).then_some(Uid::new(uid)),
+        group: (sets_ids && has_group).then_some(Gid::new(gid)),
+        file: attribute.filter(|_| is_trusted).and_then(|bytes| FileCapabilities::decode(&bytes).ok()),
+        shares_root: shares_root(me, cx)?,
+        no_new_privileges,
+    };
+    let secure = credentials.execute(&program)?;
     Ok((credentials, secure))
+}
+
+/// Whether another process could change the program's root directory under it (CLONE_FS).
+fn shares_root(me: &Current, cx: &Cx) -> Result<bool> {
+    let own_threads = me.process(cx)?.thread_count(cx);
+    let thread = me.thread(cx)?;
+    let fs = thread.fs.lock(cx);
+    Ok(fs.as_ref().is_some_and(|fs| fs.owners() as usize > own_threads))
 }
 
 /// The point of no return.
@@ -257,6 +270,14 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     }
     drop(files);
 
+    // Who gained something cannot be looked into, and everybody else can again.
+    let is_own = credentials.users().real == credentials.users().effective
+        && credentials.groups().real == credentials.groups().effective
+        && credentials.capabilities().permitted.is_subset(thread.credentials.lock(cx).capabilities().permitted);
+    process.dumpable.store(u32::from(is_own), Ordering::Relaxed);
+    if !is_own {
+        thread.parent_death_signal.store(0, Ordering::Relaxed);
+    }
     *thread.credentials.lock(cx) = credentials;
     thread.set_name(name, cx);
     thread.clear_tid.store(0, Ordering::Relaxed);

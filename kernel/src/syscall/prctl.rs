@@ -1,0 +1,136 @@
+//! prctl(2): what a thread or process is told about itself.
+
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use linux_raw_sys::prctl as option;
+
+use super::{Args, Call, Entry};
+use crate::credentials::{Ambient, Capability, SecureBits};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::process::{Name, Thread};
+use crate::signal::Signal;
+use crate::step::Step;
+use crate::user_memory::UserMemory;
+
+/// The calls of this file.
+pub const CALLS: &[Entry] = &[Entry::partial(
+    abi::__NR_prctl,
+    "prctl",
+    Call::Step(prctl),
+    "names, parent-death signal, dumpable, capabilities, securebits, subreaper, no_new_privs, timer slack; no others",
+)];
+
+/// An option that is on or off.
+fn flag(value: usize) -> Result<bool> {
+    match value {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Errno::EINVAL),
+    }
+}
+
+/// Checks that arguments that mean nothing are 0.
+fn check_unused(unused: &[usize]) -> Result<()> {
+    if unused.iter().all(|&argument| argument == 0) { Ok(()) } else { Err(Errno::EINVAL) }
+}
+
+fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let (option, value) = (args.int(0) as u32, args.long(1));
+    let (thread, process, memory) = (me.thread(cx)?, me.process(cx)?, me.memory(cx)?);
+    match option {
+        option::PR_SET_NAME => {
+            let name = read_name(&memory, value)?;
+            thread.set_name(name, cx);
+        }
+        option::PR_GET_NAME => memory.write_bytes(value, &thread.name(cx).padded())?,
+        option::PR_SET_PDEATHSIG => {
+            if value != 0 {
+                Signal::new(i32::try_from(value).map_err(|_| Errno::EINVAL)?)?;
+            }
+            thread.parent_death_signal.store(value as u32, Ordering::Relaxed);
+        }
+        option::PR_GET_PDEATHSIG => memory.write(value, &thread.parent_death_signal.load(Ordering::Relaxed))?,
+        option::PR_SET_DUMPABLE => process.dumpable.store(u32::from(flag(value)?), Ordering::Relaxed),
+        option::PR_GET_DUMPABLE => return Ok(process.dumpable.load(Ordering::Relaxed) as usize),
+        option::PR_SET_KEEPCAPS => {
+            let keep = flag(value)?;
+            thread.change_credentials(cx, |who| who.set_keep_capabilities(keep))?;
+        }
+        option::PR_GET_KEEPCAPS => {
+            let bits = thread.credentials.lock(cx).secure_bits();
+            return Ok(usize::from(bits.contains(SecureBits::KEEP_CAPS)));
+        }
+        option::PR_SET_NO_NEW_PRIVS => {
+            if !flag(value)? {
+                return Err(Errno::EINVAL.into());
+            }
+            check_unused(&args.0[2..5])?;
+            thread.no_new_privileges.store(true, Ordering::Relaxed);
+        }
+        option::PR_GET_NO_NEW_PRIVS => {
+            check_unused(&args.0[1..5])?;
+            return Ok(usize::from(thread.no_new_privileges.load(Ordering::Relaxed)));
+        }
+        option::PR_SET_CHILD_SUBREAPER => process.is_subreaper.store(value != 0, Ordering::Relaxed),
+        option::PR_GET_CHILD_SUBREAPER => {
+            memory.write(value, &u32::from(process.is_subreaper.load(Ordering::Relaxed)))?;
+        }
+        option::PR_SET_TIMERSLACK => thread.timer_slack.set(value as u64),
+        option::PR_GET_TIMERSLACK => return Ok(thread.timer_slack.get() as usize),
+        option::PR_CAPBSET_READ => {
+            let capability = Capability::new(value)?;
+            return Ok(usize::from(thread.credentials.lock(cx).capabilities().bounding.contains(capability)));
+        }
+        option::PR_CAPBSET_DROP => {
+            me.require(Capability::Setpcap, cx)?;
+            let capability = Capability::new(value)?;
+            thread.credentials.lock(cx).drop_bounding(capability);
+        }
+        option::PR_GET_SECUREBITS => return Ok(thread.credentials.lock(cx).secure_bits().bits() as usize),
+        option::PR_SET_SECUREBITS => thread.change_credentials(cx, |who| who.set_secure_bits(value))?,
+        option::PR_CAP_AMBIENT => return Ok(change_ambient(&thread, args, cx)?),
+        option::PR_GET_TID_ADDRESS => memory.write(value, &thread.clear_tid.load(Ordering::Relaxed))?,
+        option::PR_GET_THP_DISABLE => check_unused(&args.0[1..5])?,
+        option::PR_GET_SECCOMP | option::PR_GET_TIMING => {}
+        option::PR_SET_TIMING => check_unused(&args.0[1..2])?,
+        option::PR_GET_TSC => memory.write(value, &option::PR_TSC_ENABLE)?,
+        option::PR_SET_TSC if value == option::PR_TSC_ENABLE as usize => {}
+        _ => return Err(Errno::EINVAL.into()),
+    }
+    Ok(0)
+}
+
+fn change_ambient(thread: &Thread, args: &Args, cx: &Cx) -> Result<usize> {
+    let (action, value) = (args.long(1) as u32, args.long(2));
+    if action == option::PR_CAP_AMBIENT_CLEAR_ALL {
+        check_unused(&args.0[2..5])?;
+        thread.credentials.lock(cx).clear_ambient();
+        return Ok(0);
+    }
+    let capability = Capability::new(value)?;
+    check_unused(&args.0[3..5])?;
+    match action {
+        option::PR_CAP_AMBIENT_IS_SET => {
+            return Ok(usize::from(thread.credentials.lock(cx).capabilities().ambient.contains(capability)));
+        }
+        option::PR_CAP_AMBIENT_RAISE => thread.credentials.lock(cx).set_ambient(capability, Ambient::Raise)?,
+        option::PR_CAP_AMBIENT_LOWER => thread.credentials.lock(cx).set_ambient(capability, Ambient::Lower)?,
+        _ => return Err(Errno::EINVAL),
+    }
+    Ok(0)
+}
+
+/// A name, at most 15 bytes of it; what lies behind its end need not be there.
+fn read_name(memory: &UserMemory<'_>, address: usize) -> Step<Name> {
+    let mut name = [0; 15];
+    for (index, byte) in name.iter_mut().enumerate() {
+        *byte = memory.read(address.wrapping_add(index))?;
+        if *byte == 0 {
+            break;
+        }
+    }
+    Ok(Name::new(&name))
+}
