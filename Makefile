@@ -128,7 +128,7 @@ test-hello: build ## Small programs built in every way, on Ebb
 	@$(HOST_CARGO) build --quiet --release -p ebb-cyclone
 	@$(MAKE) --no-print-directory -s -C user/hello OUT=$(HELLO) CYC=$(TARGET)/release/cyc
 	@for program in $$($(MAKE) --no-print-directory -s -C user/hello OUT=$(HELLO) list); do \
-		$(EBB) run --timeout 60s $$program | diff -u user/hello/expected - || exit 1; \
+		$(EBB) run --timeout 600s $$program | diff -u user/hello/expected - || exit 1; \
 		echo "$$(basename $$program): as expected"; \
 	done
 

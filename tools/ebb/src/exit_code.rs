@@ -32,6 +32,7 @@ pub fn of(error: &Error) -> u8 {
         Error::Died { .. } | Error::Io { .. } => 118,
         Error::BadRootfs { .. } => 119,
         Error::QemuMissing(_) | Error::KvmUnusable(_) | Error::NotBuilt { .. } => INCOMPLETE,
+        Error::NoTerminal => USAGE,
         Error::NotAProgram { .. } | Error::LibraryMissing { .. } => 122,
         Error::TooLittleMemory { .. } => 123,
         Error::TimedOut(_) => 124,

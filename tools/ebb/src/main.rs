@@ -12,6 +12,7 @@ mod machine;
 mod run;
 mod shell;
 mod signals;
+mod terminal;
 mod tour;
 
 use clap::{Parser, Subcommand};

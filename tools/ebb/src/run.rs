@@ -2,11 +2,12 @@
 
 use crate::machine::MachineArguments;
 use crate::signals;
+use crate::terminal::{self, Keys, RawTerminal};
 use clap::Args;
 use ebb_guest::image::{busybox, host_program};
 use ebb_guest::{Error, Guest, Image, Input, OutputStream, Program, Result};
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,14 @@ use std::time::{Duration, Instant};
 pub struct Arguments {
     #[command(flatten)]
     machine: MachineArguments,
+
+    /// Give the program a terminal, which must be this one: for shells, editors, debuggers. Ctrl-A x ends the machine at once.
+    #[arg(short = 't', long)]
+    tty: bool,
+
+    /// Keep standard input open, as always; with -t as in `docker run -it`.
+    #[arg(short = 'i', long)]
+    interactive: bool,
 
     /// Stop after this time, boot included: 30s, 500ms, 2m.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
@@ -40,8 +49,14 @@ pub struct Arguments {
     arguments: Vec<OsString>,
 }
 
+/// The size of a terminal that has none: a serial line, say.
+const DEFAULT_SIZE: (u16, u16) = (24, 80);
+
 /// Runs the program; returns the code to exit with.
 pub fn run(arguments: Arguments) -> Result<u8> {
+    if arguments.tty && !std::io::stdin().is_terminal() {
+        return Err(Error::NoTerminal);
+    }
     let started = Instant::now();
     let mut machine = arguments.machine.machine()?;
     if let Some(limit) = arguments.timeout {
@@ -65,7 +80,13 @@ pub fn run(arguments: Arguments) -> Result<u8> {
     };
     let mut guest = Guest::boot_with(machine, &image, signals::forward_to).map_err(timed_out)?;
     let left = arguments.timeout.map(|limit| limit.saturating_sub(started.elapsed()));
-    let input = Input::Stream(Box::new(std::io::stdin()));
+    let raw = arguments.tty.then(RawTerminal::enter);
+    let input = if arguments.tty {
+        let (rows, columns) = terminal::size().unwrap_or(DEFAULT_SIZE);
+        Input::Terminal { keys: Box::new(Keys::new(guest.remote())), rows, columns }
+    } else {
+        Input::Stream(Box::new(std::io::stdin()))
+    };
     let exit = guest
         .stream(&program, input, left, |stream, bytes| match stream {
             OutputStream::Stdout => {
@@ -75,7 +96,9 @@ pub fn run(arguments: Arguments) -> Result<u8> {
             }
             OutputStream::Stderr => std::io::stderr().write_all(bytes),
         })
-        .map_err(timed_out)?;
+        .map_err(timed_out);
+    drop(raw);
+    let exit = exit?;
     // The program has ended; how the machine ends is of no interest, unless the kernel panics on the way.
     match guest.shutdown() {
         Err(error @ Error::Panicked(_)) => Err(error),

@@ -2,9 +2,9 @@
 
 use crate::machine::MachineArguments;
 use crate::signals;
+use crate::terminal::{Keys, RawTerminal};
 use clap::Args;
-use ebb_guest::{ConsoleUse, Error, Guest, Image, Interrupt, Remote, Result};
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use ebb_guest::{ConsoleUse, Error, Guest, Image, Remote, Result};
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -25,10 +25,7 @@ pub struct Arguments {
 const PROFILE: &str =
     "export PS1='ebb:\\w\\$ '\nexport PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n";
 
-/// The key that makes the next one a command to this program, as in `screen` and QEMU.
-const ESCAPE: u8 = 0x01;
 const CTRL_D: u8 = 0x04;
-const SIGTERM: u8 = 15;
 /// How often the shell is told that its input has ended.
 const END_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -70,7 +67,7 @@ pub fn shell(arguments: &Arguments) -> Result<u8> {
     let _raw = at_terminal.then(RawTerminal::enter);
     let failed = |error| Error::Io { doing: "connecting to the console".into(), error };
     let to_console = console.try_clone().map_err(failed)?;
-    std::thread::spawn(move || pass_keys_on(to_console, &remote));
+    std::thread::spawn(move || pass_keys_on(to_console, remote));
     let printer = std::thread::spawn(move || show(console));
 
     let exit = guest.wait_for_exit()?;
@@ -92,56 +89,16 @@ fn show(mut console: UnixStream) {
 }
 
 /// Copies standard input to the console; its end becomes a Ctrl-D.
-fn pass_keys_on(mut console: UnixStream, remote: &Remote) {
-    let mut escaped = false;
+fn pass_keys_on(mut console: UnixStream, remote: Remote) {
+    let mut keys = Keys::new(remote);
     let mut bytes = [0; 256];
-    let mut stdin = io::stdin();
-    while let Ok(count @ 1..) = stdin.read(&mut bytes) {
-        let mut keys = Vec::with_capacity(count);
-        for &key in &bytes[..count] {
-            match (escaped, key) {
-                (false, ESCAPE) => {
-                    escaped = true;
-                    continue;
-                }
-                (true, b'x' | b'X') => remote.send(Interrupt::Abandon(SIGTERM)),
-                (true, ESCAPE) | (false, _) => keys.push(key),
-                (true, _) => keys.extend([ESCAPE, key]),
-            }
-            escaped = false;
-        }
-        if console.write_all(&keys).is_err() {
+    while let Ok(count @ 1..) = keys.read(&mut bytes) {
+        if console.write_all(&bytes[..count]).is_err() {
             return;
         }
     }
     // A terminal that changes its mode drops a Ctrl-D that came too early: so again and again, until the console is gone.
     while console.write_all(&[CTRL_D]).is_ok() {
         std::thread::sleep(END_INTERVAL);
-    }
-}
-
-/// The terminal passes every key on as it is; dropping this puts it back as it was.
-struct RawTerminal {
-    before: Option<Termios>,
-}
-
-impl RawTerminal {
-    fn enter() -> Self {
-        let before = tcgetattr(io::stdin()).ok();
-        if let Some(before) = &before {
-            let mut raw = before.clone();
-            raw.make_raw();
-            // A terminal that cannot be raw still works, line by line.
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, &raw);
-        }
-        Self { before }
-    }
-}
-
-impl Drop for RawTerminal {
-    fn drop(&mut self) {
-        if let Some(before) = &self.before {
-            let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Signals of the host, passed on to the guest.
 
+use crate::terminal;
 use ebb_guest::{Interrupt, Remote};
-use rustix::termios::tcgetwinsize;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 use signal_hook::iterator::Signals;
 use std::time::{Duration, Instant};
@@ -38,7 +38,7 @@ pub fn forward_to(remote: Remote) {
 
 /// Tells the guest how large the terminal is, if there is one.
 pub fn send_window_size(remote: &Remote) {
-    if let Ok(size) = tcgetwinsize(std::io::stdin()) {
-        remote.send(Interrupt::WindowSize(size.ws_row, size.ws_col));
+    if let Some((rows, columns)) = terminal::size() {
+        remote.send(Interrupt::WindowSize(rows, columns));
     }
 }

@@ -10,13 +10,13 @@ use std::time::Duration;
 /// Random system calls for `seconds` of guest time; 1 if the kernel did not survive them.
 pub fn calls(kernel: &Kernel, seed: u64, seconds: u32, directory: &Path) -> Result<u32> {
     // Emulated time may pass more slowly than the host's.
-    let limit = Duration::from_secs(u64::from(seconds) * 2 + 60);
+    let limit = Duration::from_secs(u64::from(seconds) * 4 + 600);
     run(kernel, "fuzz", &format!("{seed} {seconds}s"), &[], limit, directory)
 }
 
 /// `count` changed programs; 1 if the kernel did not survive them.
 pub fn programs(kernel: &Kernel, seed: u64, count: u32, directory: &Path) -> Result<u32> {
-    let limit = Duration::from_secs(u64::from(count) / 10 + 60);
+    let limit = Duration::from_secs(u64::from(count) / 2 + 600);
     run(kernel, "programs", &format!("{seed} {count}"), &[], limit, directory)
 }
 
@@ -24,7 +24,7 @@ pub fn programs(kernel: &Kernel, seed: u64, count: u32, directory: &Path) -> Res
 /// not get everything back.
 pub fn exhaust(kernel: &Kernel, memory: u32, directory: &Path) -> Result<u32> {
     let options = ["-m", &format!("{memory}M")];
-    run(kernel, "exhaust", "", &options, Duration::from_secs(60 + u64::from(memory) * 4), directory)
+    run(kernel, "exhaust", "", &options, Duration::from_secs(600 + u64::from(memory) * 8), directory)
 }
 
 fn run(

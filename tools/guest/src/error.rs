@@ -29,6 +29,10 @@ pub enum Error {
         variable: &'static str,
     },
 
+    /// A terminal was asked for, and standard input is none.
+    #[error("-t needs a terminal on standard input; leave it out for a pipe or a file")]
+    NoTerminal,
+
     /// No such program, on the host or in the root file system.
     #[error("{0}: no such program")]
     NoSuchProgram(String),

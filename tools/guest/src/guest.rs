@@ -28,7 +28,7 @@ const CREDIT_PORTION_BYTES: usize = 32 * 1024;
 /// The most bytes of input in one message.
 const INPUT_CHUNK_BYTES: usize = 4096;
 /// How long a program that was killed at its time limit may take to be gone.
-const KILL_LIMIT: Duration = Duration::from_secs(5);
+const KILL_LIMIT: Duration = Duration::from_secs(120);
 
 const SIGKILL: u8 = 9;
 
@@ -231,9 +231,11 @@ impl Guest {
         self.send(&ToGuest::Start(start))?;
         let feed = match input {
             Input::Null => None,
-            Input::Stream(reader) => Some(Feed::start(reader, self.runs, self.sender.clone())),
+            Input::Stream(reader) | Input::Terminal { keys: reader, .. } => {
+                Some(Feed::start(reader, self.runs, self.sender.clone()))
+            }
         };
-        let mut run = Run { guest: self, feed, sink, owed_bytes: [0; 2], closed: [false; 2] };
+        let mut run = Run { guest: self, feed, sink, ended: false, owed_bytes: [0; 2], closed: [false; 2] };
         let outcome = run.run_to_end(limit);
         if let Some(feed) = &run.feed {
             feed.stop();
@@ -365,6 +367,8 @@ struct Run<'a, S> {
     guest: &'a mut Guest,
     feed: Option<Feed>,
     sink: S,
+    /// Whether the program has ended, though not all that it left behind.
+    ended: bool,
     /// Bytes of each stream that were passed on and not yet credited.
     owed_bytes: [usize; 2],
     closed: [bool; 2],
@@ -400,6 +404,8 @@ impl<S: FnMut(OutputStream, &[u8]) -> io::Result<()>> Run<'_, S> {
                     }
                 }
                 Event::LineDown(why) => return Err(self.guest.ending(why)),
+                // The program cannot get it any more, and what it left behind may never end.
+                Event::Interrupt(Interrupt::Signal(number)) if self.ended => return Err(Error::Interrupted(number)),
                 Event::Interrupt(Interrupt::Signal(number)) => self.guest.send(&ToGuest::Signal(number))?,
                 Event::Interrupt(Interrupt::WindowSize(rows, columns)) => {
                     self.guest.send(&ToGuest::WindowSize { rows, columns })?;
@@ -430,6 +436,7 @@ impl<S: FnMut(OutputStream, &[u8]) -> io::Result<()>> Run<'_, S> {
                     feed.stop();
                 }
             }
+            ToHost::Ended => self.ended = true,
             ToHost::Exited(exit) => return Ok(Some(exit)),
             ToHost::SpawnError { doing, errno } => return Err(Error::Spawn { doing, errno }),
         }

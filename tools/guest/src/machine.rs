@@ -78,7 +78,7 @@ impl Machine {
             qemu_options: Vec::new(),
             console: ConsoleUse::Kept,
             agent_arguments: vec!["serve".into()],
-            boot_limit: Duration::from_secs(120),
+            boot_limit: Duration::from_secs(600),
         }
     }
 }

@@ -76,6 +76,15 @@ pub enum Input {
     Null,
     /// A pipe with all that this reader gives, as it comes.
     Stream(Box<dyn Read + Send>),
+    /// A terminal, which is the program's standard output and standard error, too: what it shows comes as standard output.
+    Terminal {
+        /// What is typed.
+        keys: Box<dyn Read + Send>,
+        /// Its size at first; [`crate::Interrupt::WindowSize`] changes it.
+        rows: u16,
+        /// Characters in a line.
+        columns: u16,
+    },
 }
 
 impl Input {
@@ -88,6 +97,7 @@ impl Input {
         match self {
             Self::Null => ebb_protocol::StandardInput::Null,
             Self::Stream(_) => ebb_protocol::StandardInput::Pipe,
+            &Self::Terminal { rows, columns, .. } => ebb_protocol::StandardInput::Terminal { rows, columns },
         }
     }
 }

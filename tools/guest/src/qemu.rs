@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 pub const QEMU: &str = "qemu-system-x86_64";
 
 /// How long QEMU may take from its start until it has opened its serial ports.
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long QEMU may take to end after its guest has.
-const EXIT_LIMIT: Duration = Duration::from_secs(10);
+const EXIT_LIMIT: Duration = Duration::from_secs(120);
 
 /// The path of QEMU, if it is installed.
 pub fn find_qemu() -> Option<PathBuf> {

@@ -19,7 +19,7 @@ pub enum ToGuest {
     Credit(OutputStream, u32),
     /// Nobody reads this stream any more: close it, so that the program sees what a writer to a closed pipe sees.
     CloseOutput(OutputStream),
-    /// The size of the host's terminal, in characters; for the console's terminal in the guest.
+    /// The size of the host's terminal, in characters; for the program's or the console's terminal in the guest.
     WindowSize {
         /// Lines.
         rows: u16,
@@ -46,6 +46,8 @@ pub enum ToHost {
     StdinCredit(u32),
     /// The program closed its standard input: what follows would be thrown away.
     StdinClosed,
+    /// The program ended. What it left running is killed now; [`ToHost::Exited`] follows unless that takes for ever.
+    Ended,
     /// The program ended, all it wrote has been sent, and nothing that it started is left.
     Exited(Exit),
     /// The program could not be started; the error is a Linux `errno`.
@@ -80,6 +82,14 @@ pub enum StandardInput {
     Null,
     /// A pipe, fed by [`ToGuest::Stdin`].
     Pipe,
+    /// A terminal of this size, which is standard output and standard error as well (sent as [`OutputStream::Stdout`]) and controls the
+    /// program's session.
+    Terminal {
+        /// Lines.
+        rows: u16,
+        /// Characters in a line.
+        columns: u16,
+    },
 }
 
 /// One of a program's two output streams.
@@ -137,10 +147,15 @@ impl ToGuest {
                     out.bytes(value);
                 });
                 out.bytes(&start.cwd);
-                out.u8(match start.stdin {
-                    StandardInput::Null => 0,
-                    StandardInput::Pipe => 1,
-                });
+                match start.stdin {
+                    StandardInput::Null => out.u8(0),
+                    StandardInput::Pipe => out.u8(1),
+                    StandardInput::Terminal { rows, columns } => {
+                        out.u8(2);
+                        out.u32(u32::from(rows));
+                        out.u32(u32::from(columns));
+                    }
+                }
                 1
             }
             Self::Stdin(bytes) => {
@@ -183,6 +198,7 @@ impl ToGuest {
                 stdin: match fields.u8()? {
                     0 => StandardInput::Null,
                     1 => StandardInput::Pipe,
+                    2 => StandardInput::Terminal { rows: fields.u32()? as u16, columns: fields.u32()? as u16 },
                     _ => return Err(WireError::Malformed("unknown kind of standard input")),
                 },
             }),
@@ -237,6 +253,7 @@ impl ToHost {
                 out.u32(*errno as u32);
                 71
             }
+            Self::Ended => 72,
         };
         Frame { kind, payload: out.payload }
     }
@@ -259,6 +276,7 @@ impl ToHost {
                 doing: String::from_utf8_lossy(&fields.bytes()?).into_owned(),
                 errno: fields.u32()? as i32,
             },
+            72 => Self::Ended,
             _ => return Err(WireError::Malformed("unknown kind of message")),
         };
         fields.end()?;
@@ -366,6 +384,7 @@ mod tests {
                 stdin: StandardInput::Pipe,
             }),
             ToGuest::Start(Start::default()),
+            ToGuest::Start(Start { stdin: StandardInput::Terminal { rows: 24, columns: 80 }, ..Start::default() }),
             ToGuest::Stdin(b"text".to_vec()),
             ToGuest::StdinEof,
             ToGuest::Signal(15),
@@ -383,6 +402,7 @@ mod tests {
             ToHost::Output(OutputStream::Stdout, vec![0, 255]),
             ToHost::StdinCredit(1),
             ToHost::StdinClosed,
+            ToHost::Ended,
             ToHost::Exited(Exit::Code(3)),
             ToHost::Exited(Exit::Signal(11)),
             ToHost::SpawnError { doing: "execute /x".into(), errno: 2 },

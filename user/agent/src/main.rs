@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `agent serve` | runs programs for the host, one after the other, until the host says to power off |
 //! | `agent shell [NAME=VALUE...] PROGRAM [ARGS...]` | runs one program on the console with job control, then powers off |
-//! | `agent session PROGRAM [ARGS...]` | becomes PROGRAM, leader of a new session whose terminal is the console |
+//! | `agent session TERMINAL PROGRAM ARGV0 [ARGS...]` | becomes PROGRAM, leader of a new session with this terminal |
 //!
 //! The same file runs on Ebb and on Linux. It asks little of the kernel: files, pipes, `poll`, starting and awaiting
 //! processes, one signal handler. What goes wrong before the host can be told is printed on the console, and the
@@ -18,6 +18,7 @@ mod mounts;
 mod power;
 mod run;
 mod serve;
+mod session;
 mod shell;
 
 use std::ffi::OsString;
@@ -31,10 +32,10 @@ fn main() -> ExitCode {
     let rest: Vec<OsString> = arguments.collect();
 
     let outcome = match mode.as_deref().and_then(|mode| mode.to_str()) {
-        Some("session") => Err(shell::become_session_leader(&rest)),
+        Some("session") => return session::lead(&rest),
         Some("serve") | None => {
             mounts::mount_what_is_missing();
-            power::off_after(serve::serve(boot_ns))
+            power::off_after(serve::serve(&own_path, boot_ns))
         }
         Some("shell") => {
             mounts::mount_what_is_missing();

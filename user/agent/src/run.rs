@@ -1,17 +1,23 @@
-//! One program that runs for the host: its process group, its three pipes, and what has to happen before it counts as
-//! ended.
+//! One program that runs for the host: its process group, its three pipes or its terminal, and what has to happen before it
+//! counts as ended.
 
 use crate::children::{self, Reaped};
 use crate::line::Line;
+use crate::session;
 use ebb_protocol::flow::Window;
 use ebb_protocol::{Exit, OutputStream, StandardInput, Start, ToHost};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// The most bytes that travel in one message of output.
@@ -29,10 +35,71 @@ pub struct Run {
     exit: Option<Exit>,
     stdin: Option<Input>,
     outputs: [Output; 2],
+    terminal: Option<Terminal>,
+}
+
+/// The terminal of a program's session.
+struct Terminal {
+    master: File,
+    /// Open until the program has ended: without it the master says "hung up" before the program has opened its side.
+    _slave: File,
+}
+
+/// What a program's standard streams are, seen from here.
+struct Streams {
+    stdin: Option<File>,
+    stdout: File,
+    stderr: Option<File>,
+    terminal: Option<Terminal>,
+}
+
+impl Streams {
+    /// Gives the command three pipes, or two and `/dev/null`.
+    fn pipes(command: &mut Command, has_input: bool) -> io::Result<Self> {
+        let (from_stdout, stdout) = io::pipe()?;
+        let (from_stderr, stderr) = io::pipe()?;
+        command.stdout(stdout).stderr(stderr);
+        let stdin = if has_input {
+            let (stdin, to_stdin) = io::pipe()?;
+            command.stdin(stdin);
+            // The program may leave its input unread: writing must never stop the agent.
+            rustix::fs::fcntl_setfl(&to_stdin, OFlags::NONBLOCK)?;
+            Some(file(to_stdin))
+        } else {
+            command.stdin(Stdio::null());
+            None
+        };
+        Ok(Self { stdin, stdout: file(from_stdout), stderr: Some(file(from_stderr)), terminal: None })
+    }
+
+    /// A new terminal, and the path of the program's side.
+    fn terminal(rows: u16, columns: u16) -> io::Result<(Self, PathBuf)> {
+        let master = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?);
+        grantpt(&master)?;
+        unlockpt(&master)?;
+        let path = PathBuf::from(OsStr::from_bytes(ptsname(&master, Vec::new())?.as_bytes()));
+        tcsetwinsize(&master, window_size(rows, columns))?;
+        rustix::fs::fcntl_setfl(&master, OFlags::NONBLOCK)?;
+        let streams = Self {
+            stdin: Some(master.try_clone()?),
+            stdout: master.try_clone()?,
+            stderr: None,
+            terminal: Some(Terminal { _slave: session::open_terminal(&path)?, master }),
+        };
+        Ok((streams, path))
+    }
+}
+
+fn file(pipe: impl Into<OwnedFd>) -> File {
+    File::from(pipe.into())
+}
+
+fn window_size(rows: u16, columns: u16) -> Winsize {
+    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
 struct Input {
-    pipe: PipeWriter,
+    pipe: File,
     queue: VecDeque<u8>,
     ends: bool,
 }
@@ -40,59 +107,60 @@ struct Input {
 /// One of the program's output pipes; `pipe` is gone when nothing more can come.
 pub struct Output {
     pub stream: OutputStream,
-    pub pipe: Option<PipeReader>,
+    pub pipe: Option<File>,
     pub window: Window,
 }
 
 impl Run {
-    /// Starts the program in a process group of its own. A working directory that is missing is made.
-    pub fn start(start: &Start) -> Result<Self, StartError> {
+    /// Starts the program in a process group of its own, or in a session of its own on a new terminal. A working directory that is
+    /// missing is made.
+    pub fn start(own_path: &OsStr, start: &Start) -> Result<Self, StartError> {
         let failed =
             |doing: String| move |error: io::Error| StartError { doing, errno: error.raw_os_error().unwrap_or(0) };
         let cwd = OsStr::from_bytes(&start.cwd);
         std::fs::create_dir_all(cwd).map_err(failed(format!("enter the working directory {}", cwd.display())))?;
 
-        let pipes = failed("make pipes".into());
-        let make = || -> io::Result<_> { Ok((io::pipe()?, io::pipe()?, io::pipe()?)) };
-        let ((stdin, to_stdin), (from_stdout, stdout), (from_stderr, stderr)) = make().map_err(pipes)?;
-        // The program may leave its input unread: writing must never stop the agent.
-        rustix::fs::fcntl_setfl(&to_stdin, OFlags::NONBLOCK)
-            .map_err(|errno| StartError { doing: "make a pipe".into(), errno: errno.raw_os_error() })?;
-
         let program = OsStr::from_bytes(&start.program);
-        let mut command = Command::new(program);
-        if let Some((name, rest)) = start.argv.split_first() {
-            command.arg0(OsStr::from_bytes(name)).args(rest.iter().map(|argument| OsStr::from_bytes(argument)));
-        }
-        command
-            .env_clear()
-            .envs(start.env.iter().map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))))
-            .current_dir(cwd)
-            .process_group(0)
-            .stdout(stdout)
-            .stderr(stderr);
-        let input = match start.stdin {
-            StandardInput::Null => {
-                command.stdin(Stdio::null());
-                None
+        let name = start.argv.first().map_or(program, |name| OsStr::from_bytes(name));
+        let (mut command, streams) = match start.stdin {
+            StandardInput::Terminal { rows, columns } => {
+                let (streams, path) = Streams::terminal(rows, columns).map_err(failed("make a terminal".into()))?;
+                (session::command(own_path, &path, program, name), streams)
             }
-            StandardInput::Pipe => {
-                command.stdin(stdin);
-                Some(Input { pipe: to_stdin, queue: VecDeque::new(), ends: false })
+            StandardInput::Null | StandardInput::Pipe => {
+                let mut command = Command::new(program);
+                command.arg0(name).process_group(0);
+                let has_input = start.stdin == StandardInput::Pipe;
+                let streams = Streams::pipes(&mut command, has_input).map_err(failed("make pipes".into()))?;
+                (command, streams)
             }
         };
+        command
+            .args(start.argv.iter().skip(1).map(|argument| OsStr::from_bytes(argument)))
+            .env_clear()
+            .envs(start.env.iter().map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))))
+            .current_dir(cwd);
         let child = command.spawn().map_err(failed(format!("execute {}", program.display())))?;
-        let output = |stream, pipe| Output { stream, pipe: Some(pipe), window: Window::full() };
+        let output = |stream, pipe| Output { stream, pipe, window: Window::full() };
         Ok(Self {
             pid: Pid::from_child(&child),
             exit: None,
-            stdin: input,
-            outputs: [output(OutputStream::Stdout, from_stdout), output(OutputStream::Stderr, from_stderr)],
+            stdin: streams.stdin.map(|pipe| Input { pipe, queue: VecDeque::new(), ends: false }),
+            outputs: [output(OutputStream::Stdout, Some(streams.stdout)), output(OutputStream::Stderr, streams.stderr)],
+            terminal: streams.terminal,
         })
     }
 
+    /// The host's terminal has another size now.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        if let Some(Terminal { master, .. }) = &self.terminal {
+            // A terminal of another size is usable, if less pleasant.
+            let _ = tcsetwinsize(master, window_size(rows, columns));
+        }
+    }
+
     /// The pipe to the program's standard input, if there are bytes to write into it.
-    pub fn waiting_input(&self) -> Option<&PipeWriter> {
+    pub fn waiting_input(&self) -> Option<&File> {
         self.stdin.as_ref().filter(|input| !input.queue.is_empty()).map(|input| &input.pipe)
     }
 
@@ -151,7 +219,8 @@ impl Run {
                 output.window.spend(count);
                 line.send(&ToHost::Output(output.stream, bytes[..count].to_vec()))?;
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            // Of a terminal: the last process has closed it.
             Err(_) => output.pipe = None,
         }
         Ok(())
@@ -180,16 +249,20 @@ impl Run {
     }
 
     /// Takes the ended processes; `Some` once the program has ended, its output has been sent, and nothing that it
-    /// started is left. What it leaves behind is killed.
-    pub fn finished(&mut self) -> Option<Exit> {
+    /// started is left. What it leaves behind is killed; the host is told before that may take long.
+    pub fn finished(&mut self, line: &mut Line) -> io::Result<Option<Exit>> {
         let Reaped { exit, others_left } = children::reap(self.pid);
-        self.exit = self.exit.or(exit);
-        let exit = self.exit?;
+        let Some(ended) = self.exit.or(exit) else { return Ok(None) };
+        if self.exit.replace(ended).is_none() {
+            line.send(&ToHost::Ended)?;
+        }
         if others_left {
             children::kill_all_others();
-            return None;
+            return Ok(None);
         }
+        // Now the terminal's last words can be read to their end.
+        self.terminal = None;
         let all_sent = self.outputs.iter().all(|output| output.pipe.is_none());
-        all_sent.then_some(exit)
+        Ok(all_sent.then_some(ended))
     }
 }

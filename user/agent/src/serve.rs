@@ -5,11 +5,12 @@ use crate::line::Line;
 use crate::run::Run;
 use ebb_protocol::{ToGuest, ToHost};
 use rustix::event::{PollFd, PollFlags, poll};
+use std::ffi::OsStr;
 use std::io;
 use std::ops::ControlFlow;
 
 /// Serves the host until it says to shut down.
-pub fn serve(boot_ns: u64) -> io::Result<()> {
+pub fn serve(own_path: &OsStr, boot_ns: u64) -> io::Result<()> {
     let mut notice = ChildNotice::install()?;
     let mut line = Line::open()?;
     line.send(&ToHost::Ready { boot_ns })?;
@@ -19,7 +20,7 @@ pub fn serve(boot_ns: u64) -> io::Result<()> {
         let ready = wait(&line, &notice, run.as_ref())?;
         if ready.line {
             for message in line.receive()? {
-                if obey(message, &mut run, &mut line)?.is_break() {
+                if obey(own_path, message, &mut run, &mut line)?.is_break() {
                     return Ok(());
                 }
             }
@@ -36,7 +37,7 @@ pub fn serve(boot_ns: u64) -> io::Result<()> {
                 program.pass_output(index, &mut line)?;
             }
         }
-        if let Some(exit) = program.finished() {
+        if let Some(exit) = program.finished(&mut line)? {
             line.send(&ToHost::Exited(exit))?;
             run = None;
         }
@@ -86,10 +87,10 @@ fn wait(line: &Line, notice: &ChildNotice, run: Option<&Run>) -> io::Result<Read
 }
 
 /// Does what the host says; `Break` to shut down.
-fn obey(message: ToGuest, run: &mut Option<Run>, line: &mut Line) -> io::Result<ControlFlow<()>> {
+fn obey(own_path: &OsStr, message: ToGuest, run: &mut Option<Run>, line: &mut Line) -> io::Result<ControlFlow<()>> {
     match (message, run.as_mut()) {
         (ToGuest::Shutdown, _) => return Ok(ControlFlow::Break(())),
-        (ToGuest::Start(start), None) => match Run::start(&start) {
+        (ToGuest::Start(start), None) => match Run::start(own_path, &start) {
             Ok(started) => *run = Some(started),
             Err(error) => line.send(&ToHost::SpawnError { doing: error.doing, errno: error.errno })?,
         },
@@ -101,7 +102,8 @@ fn obey(message: ToGuest, run: &mut Option<Run>, line: &mut Line) -> io::Result<
         (ToGuest::Signal(number), Some(program)) => program.signal(number),
         (ToGuest::Credit(stream, count), Some(program)) => program.refund(stream, count as usize),
         (ToGuest::CloseOutput(stream), Some(program)) => program.close_output(stream),
-        // What was meant for a program that has just ended, and the size of a terminal that programs here do not have.
+        (ToGuest::WindowSize { rows, columns }, Some(program)) => program.resize(rows, columns),
+        // What was meant for a program that has just ended.
         (_, _) => {}
     }
     Ok(ControlFlow::Continue(()))

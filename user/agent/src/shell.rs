@@ -2,18 +2,15 @@
 
 use crate::children::{self, ChildNotice};
 use crate::line::Line;
+use crate::session;
 use ebb_protocol::{ToGuest, ToHost};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::OFlags;
-use rustix::process::{Pid, ioctl_tiocsctty, setsid};
+use rustix::process::Pid;
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::path::Path;
 
 /// The terminal behind `/dev/console`; a console itself cannot be a session's terminal on Linux.
 const TERMINAL: &str = "/dev/ttyS0";
@@ -27,13 +24,15 @@ pub fn run_on_console(own_path: &OsStr, arguments: &[OsString], boot_ns: u64) ->
 
     let mut notice = ChildNotice::install()?;
     let mut line = Line::open()?;
-    let terminal = open_terminal()?;
+    let terminal = session::open_terminal(Path::new(TERMINAL))?;
+    let Some((program, program_arguments)) = program.split_first() else {
+        return Err(io::Error::other("no program to run"));
+    };
     line.send(&ToHost::Ready { boot_ns })?;
 
-    let child = Command::new(own_path)
-        .arg("session")
-        .args(program)
-        .current_dir(if std::path::Path::new("/root").is_dir() { "/root" } else { "/" })
+    let child = session::command(own_path, Path::new(TERMINAL), program, program)
+        .args(program_arguments)
+        .current_dir(if Path::new("/root").is_dir() { "/root" } else { "/" })
         .envs(variables.iter().filter_map(|variable| split_variable(variable)))
         .spawn()?;
     let pid = Pid::from_child(&child);
@@ -64,30 +63,6 @@ pub fn run_on_console(own_path: &OsStr, arguments: &[OsString], boot_ns: u64) ->
     };
     children::kill_all_others();
     line.send(&ToHost::Exited(exit))
-}
-
-/// Makes this process the leader of a new session on the console and executes the program; returns only on an error.
-pub fn become_session_leader(arguments: &[OsString]) -> io::Error {
-    let Some((program, arguments)) = arguments.split_first() else {
-        return io::Error::other("no program to run");
-    };
-    let prepare = || -> io::Result<[File; 3]> {
-        setsid()?;
-        let terminal = open_terminal()?;
-        ioctl_tiocsctty(&terminal)?;
-        Ok([terminal.try_clone()?, terminal.try_clone()?, terminal])
-    };
-    match prepare() {
-        Ok([stdin, stdout, stderr]) => {
-            let error = Command::new(program).args(arguments).stdin(stdin).stdout(stdout).stderr(stderr).exec();
-            io::Error::new(error.kind(), format!("cannot execute {}: {error}", program.display()))
-        }
-        Err(error) => io::Error::new(error.kind(), format!("cannot make {TERMINAL} this session's terminal: {error}")),
-    }
-}
-
-fn open_terminal() -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).custom_flags(OFlags::NOCTTY.bits() as i32).open(TERMINAL)
 }
 
 fn split_variable(variable: &OsStr) -> Option<(&OsStr, &OsStr)> {
