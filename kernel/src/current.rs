@@ -178,7 +178,9 @@ impl Current {
         syscall::dispatch_async(cx, self);
         let took = sched::own_cpu_time(cx).saturating_sub(before);
         if let Ok(thread) = self.thread(cx) {
-            thread.system_time.fetch_add(took.saturating_mul(SAMPLE_INTERVAL.into()), Ordering::Relaxed);
+            let stands_for = took.saturating_mul(SAMPLE_INTERVAL.into());
+            thread.system_time.fetch_add(stands_for, Ordering::Relaxed);
+            sched::add_system_time(stands_for);
         }
     }
 

@@ -312,9 +312,11 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Wea
     {
         new.timers.watch_limit(name, cx);
     }
-    session::join(name, process.group(), process.session(), cx);
-    if let Some(parent) = parent {
-        parent.add_child(name, cx);
+    if let Ok(new) = name.upgrade(cx) {
+        session::join(&new, process.group(), process.session(), cx);
+        if let Some(parent) = parent {
+            parent.add_child(&new, cx);
+        }
     }
     Ok(name)
 }
@@ -345,7 +347,7 @@ fn start(
         fp_scratch: Vec::new(),
         until_sample: SAMPLE_INTERVAL / 2,
     };
-    thread.process(cx)?.add_thread(name, cx);
+    thread.process(cx)?.add_thread(&thread, cx);
     drop(thread);
     drop(THREADS.insert(tid, new, cx));
     crate::memory::keep_stacks(THREADS.len(cx));
@@ -384,7 +386,9 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
     }));
     let of_process = process.downgrade();
     drop(PROCESSES.insert(pid, process, cx));
-    session::found_session(of_process, NOBODYS_SESSION, cx);
+    if let Ok(process) = of_process.upgrade(cx) {
+        session::found_session(&process, NOBODYS_SESSION, cx);
+    }
     let thread = StrongRc::new(Thread::new(ThreadParts {
         tid: pid,
         process: of_process,
@@ -398,7 +402,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
     let name = thread.downgrade();
     drop(THREADS.insert(pid, thread, cx));
     let thread = name.upgrade(cx)?;
-    of_process.upgrade(cx)?.add_thread(name, cx);
+    of_process.upgrade(cx)?.add_thread(&thread, cx);
     thread.set_task(tasks::current(cx), cx);
     Ok(Current {
         context: UserContext::new(),

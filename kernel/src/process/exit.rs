@@ -7,13 +7,14 @@ use frame::power::{self, PowerOff};
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, StrongRc, TempRc, WeakRc};
 
-use super::{INIT, JobState, Life, PROCESSES, Process, Status, THREADS, session, stop};
+use super::{INIT, Life, PROCESSES, Process, Status, THREADS, session, stop};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
 use crate::futex;
 use crate::memory::AddressSpace;
 use crate::signal::{self, Action, Info, Signal, Work};
+use crate::step::{Interruption, Stretch};
 
 /// USER_HZ is 100: in this unit SIGCHLD tells CPU times.
 const NANOSECONDS_PER_TICK: u64 = 10_000_000;
@@ -31,10 +32,14 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         space.destroy(cx);
     }
     drop(held.fs);
-    if held.is_last
-        && let Ok(process) = me.process(cx)
-    {
-        end_process(&process, cx);
+    if held.is_last {
+        if let Ok(process) = me.process(cx) {
+            begin_end_of_process(&process, cx);
+        }
+        give_children_away_async(cx, me);
+        if let Ok(process) = me.process(cx) {
+            end_process(&process, cx);
+        }
     }
     if let Some(thread) = THREADS.remove(held.tid, cx) {
         thread.destroy(cx);
@@ -57,7 +62,7 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     process.usage.lock(cx).add(&thread.usage(cx));
     *process.last_name.lock(cx) = thread.name(cx);
     process.last_uid.store(thread.credentials.lock(cx).users().real.number(), Ordering::Relaxed);
-    let is_last = process.remove_thread(&me.thread, cx) == 0;
+    let is_last = process.remove_thread(&thread, cx) == 0;
     if thread.tid() == process.pid {
         process.leader_status.store(thread.exit_status.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -86,19 +91,23 @@ fn clear_tid_async(cx: &mut Cx, me: &mut Current) {
     if address != 0 && shared {
         // A bad address is the program's loss.
         let _ = me.write_async(cx, address, &0_u32);
-        futex::wake_at(me, address, 1, cx);
+        futex::wake_at(me, address, cx);
     }
 }
 
-/// The process has no threads any more: children get another parent, and its own parent learns of it.
-fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
+/// The process has no threads any more.
+fn begin_end_of_process(process: &Process, cx: &Cx) {
     if process.pid == INIT {
         end_of_init(process.exit_status(), cx);
     }
     if process.session() == process.pid {
         end_of_session_leader(process, cx);
     }
-    give_children_away(process, cx);
+    stop::forget(process, cx);
+}
+
+/// The process has neither threads nor children any more: its parent learns of it.
+fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
     let connects =
         |parent: TempRc<'_, Process>| parent.group() != process.group() && parent.session() == process.session();
     if process.parent(cx).is_some_and(connects) {
@@ -144,35 +153,64 @@ fn end_of_session_leader(process: &Process, cx: &Cx) {
     }
 }
 
-/// All children go to the nearest ancestor that takes in orphans, or to process 1.
-fn give_children_away(process: &TempRc<'_, Process>, cx: &Cx) {
-    let children = process.take_children(cx);
-    if children.is_empty() {
+/// So many children are given away before others may have their turn.
+const CHILDREN_AT_A_TIME: usize = 32;
+
+/// All children go to the nearest ancestor that takes in orphans, or to process 1. They may be many: others have their turn in between, and a child that
+/// has not been given away yet may end meanwhile.
+fn give_children_away_async(cx: &mut Cx, me: &mut Current) {
+    let mut stretch = Stretch::default();
+    while give_some_away(me, cx) {
+        if stretch.is_over() {
+            // Whatever signals come, it ends.
+            let _ = me.pause_async(cx, Interruption::KillOnly);
+            stretch = Stretch::default();
+        }
+    }
+}
+
+/// Gives some children away; whether there may be more.
+fn give_some_away(me: &Current, cx: &Cx) -> bool {
+    let Ok(process) = me.process(cx) else { return false };
+    let Some(taker) = taker_of_orphans(&process, cx) else { return false };
+    for _ in 0..CHILDREN_AT_A_TIME {
+        let Some(child) = process.take_first_child(cx) else { return false };
+        give_away(&child, &process, &taker, cx);
+    }
+    true
+}
+
+fn give_away(child: &TempRc<'_, Process>, from: &Process, taker: &TempRc<'_, Process>, cx: &Cx) {
+    child.set_parent(taker, cx);
+    taker.add_child(child, cx);
+    if child.has_parent_death_signal.load(Ordering::Relaxed) {
+        send_parent_death_signals(child, from, cx);
+    }
+    child.reset_exit_signal();
+    if child.life() == Life::Zombie {
+        let (code, value) = child.exit_status().told();
+        tell_parent(child, code, value, cx);
+        if taker.action(Signal::CHLD, cx).abandons_children() && child.claim_reaping() {
+            remove(child, cx);
+        }
         return;
     }
-    let Some(taker) = taker_of_orphans(process, cx) else { return };
-    for name in children {
-        let Ok(child) = name.upgrade(cx) else { continue };
-        child.set_parent(&taker, cx);
-        taker.add_child(name, cx);
-        for thread in child.threads(cx) {
-            let Ok(thread) = thread.upgrade(cx) else { continue };
-            let wanted = thread.parent_death_signal.load(Ordering::Relaxed);
-            if let Ok(wanted) = Signal::new(wanted as i32) {
-                let info = Info::from_process(wanted, abi::SI_USER as i32, process.pid, 0);
-                // Nothing can be done about a full queue of a child.
-                let _ = signal::send_to_process(&child, info, cx);
-            }
-        }
-        child.reset_exit_signal();
-        if child.life() == Life::Zombie {
-            let (code, value) = child.exit_status().told();
-            tell_parent(&child, code, value, cx);
-            if taker.action(Signal::CHLD, cx).abandons_children() && child.claim_reaping() {
-                remove(&child, cx);
-            }
-        } else if child.group() != process.group() && child.session() == process.session() {
-            hang_up_if_orphaned(child.group(), None, cx);
+    if child.has_job_report(cx) {
+        taker.child_has_changed(child, cx);
+    }
+    if child.group() != from.group() && child.session() == from.session() {
+        hang_up_if_orphaned(child.group(), None, cx);
+    }
+}
+
+fn send_parent_death_signals(child: &Process, parent: &Process, cx: &Cx) {
+    for thread in child.threads(cx) {
+        let Ok(thread) = thread.upgrade(cx) else { continue };
+        let wanted = thread.parent_death_signal.load(Ordering::Relaxed);
+        if let Ok(wanted) = Signal::new(wanted as i32) {
+            let info = Info::from_process(wanted, abi::SI_USER as i32, parent.pid, 0);
+            // Nothing can be done about a full queue of a child.
+            let _ = signal::send_to_process(child, info, cx);
         }
     }
 }
@@ -190,13 +228,8 @@ fn taker_of_orphans<'cx>(process: &Process, cx: &'cx Cx) -> Option<TempRc<'cx, P
 
 /// A group that became orphaned while a member is stopped would stay so for ever: it is hung up and continued.
 fn hang_up_if_orphaned(group: u32, leaving: Option<&Process>, cx: &Cx) {
-    if group == 0 || !session::is_orphaned_without(group, leaving, cx) {
-        return;
-    }
-    let stopped = session::group_members(group, cx)
-        .filter_map(|member| member.upgrade(cx).ok())
-        .any(|member| matches!(member.job.lock(cx).state, JobState::Stopped(_)) && !member.is_exiting());
-    if stopped {
+    // Looked for first, because it is counted: whether a group is orphaned depends on each of its members.
+    if group != 0 && session::has_stopped_member(group, cx) && session::is_orphaned_without(group, leaving, cx) {
         signal::send_to_group(group, Info::kernel(Signal::HUP), cx);
         signal::send_to_group(group, Info::kernel(Signal::CONT), cx);
     }
@@ -218,13 +251,14 @@ pub(super) fn tell_parent(child: &Process, code: u32, value: u32, cx: &impl NoSu
             let _ = signal::send_to_process(&parent, info, cx);
         }
     }
+    parent.child_has_changed(child, cx);
     parent.child_changed.wake_all();
 }
 
 /// Takes a reaped process out of all tables. The caller has made it [`Life::Reaped`].
 pub(super) fn remove(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
     if let Some(parent) = process.parent(cx) {
-        parent.remove_child(&process.downgrade(), cx);
+        parent.remove_child(process, cx);
     }
     session::leave(process, cx);
     drop(PROCESSES.remove(process.pid, cx));

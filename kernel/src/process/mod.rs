@@ -17,6 +17,7 @@
 mod clone;
 pub mod exec;
 mod exit;
+mod members;
 mod pid;
 mod pidfd;
 mod rlimit;

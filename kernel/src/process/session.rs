@@ -3,11 +3,11 @@
 //! A group is a number with members; a session is an object, because a terminal belongs to it. A session lives as long as a group in it.
 
 use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use refs::{IdTable, NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::members::{Cursor, Members, Ticket};
 use super::{Life, Process};
 use crate::error::{Errno, Result};
 
@@ -19,11 +19,21 @@ pub struct Session {
     pub terminal: AtomicU32,
     /// The foreground group of that terminal; 0: none.
     pub foreground: AtomicU32,
+    /// How many groups are in it.
+    groups: AtomicU32,
+}
+
+impl Session {
+    fn new(id: u32) -> Self {
+        Session { id, terminal: AtomicU32::new(0), foreground: AtomicU32::new(0), groups: AtomicU32::new(0) }
+    }
 }
 
 struct Group {
     session: u32,
-    members: Vec<WeakRc<Process>>,
+    members: Members<Process>,
+    /// How many of them are stopped by job control and have not ended.
+    stopped: usize,
 }
 
 static GROUPS: SpinLock<BTreeMap<u32, Group>> = SpinLock::new(BTreeMap::new());
@@ -44,7 +54,8 @@ pub fn session_of_terminal<'cx>(terminal: u32, cx: &'cx impl NoSuspend) -> Optio
 
 /// The processes of a group, zombies too. They are looked up one by one, so this takes no memory.
 pub fn group_members<'a>(group: u32, cx: &'a impl NoSuspend) -> impl Iterator<Item = WeakRc<Process>> + 'a {
-    (0..).map_while(move |at: usize| GROUPS.lock(cx).get(&group)?.members.get(at).copied())
+    let mut cursor = Cursor::default();
+    core::iter::from_fn(move || GROUPS.lock(cx).get(&group)?.members.next(&mut cursor))
 }
 
 /// The session that a group is in, if there is such a group.
@@ -58,27 +69,81 @@ pub(super) fn is_in_use(id: u32, cx: &impl NoSuspend) -> bool {
 }
 
 /// Enters a new process where its group says.
-pub(super) fn join(process: WeakRc<Process>, group: u32, session: u32, cx: &impl NoSuspend) {
+pub(super) fn join(process: &TempRc<'_, Process>, group: u32, session: u32, cx: &impl NoSuspend) {
     let mut groups = GROUPS.lock(cx);
-    groups.entry(group).or_insert_with(|| Group { session, members: Vec::new() }).members.push(process);
+    enter(&mut groups, process, group, session, cx);
+}
+
+fn enter(
+    groups: &mut BTreeMap<u32, Group>,
+    process: &TempRc<'_, Process>,
+    group: u32,
+    session: u32,
+    cx: &impl NoSuspend,
+) {
+    let group = groups.entry(group).or_insert_with(|| {
+        if let Some(session) = SESSIONS.get(session, cx) {
+            session.groups.fetch_add(1, Ordering::Relaxed);
+        }
+        Group { session, members: Members::new(), stopped: 0 }
+    });
+    process.in_group.set(group.members.enter(process.downgrade()));
 }
 
 /// Takes a process out of its group; the group goes with its last member, and the session with its last group.
-pub(super) fn leave(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
-    let id = process.group();
+pub(super) fn leave(process: &Process, cx: &impl NoSuspend) {
     let mut groups = GROUPS.lock(cx);
-    let Some(group) = groups.get_mut(&id) else { return };
-    let name = process.downgrade();
-    group.members.retain(|member| *member != name);
+    let ended = leave_by(&mut groups, process.group(), process.in_group.get(), cx);
+    drop(groups);
+    if let Some(session) = ended {
+        drop(SESSIONS.remove(session, cx));
+    }
+}
+
+/// Takes the member with that ticket out of a group; the session that ends with it.
+fn leave_by(groups: &mut BTreeMap<u32, Group>, id: u32, ticket: Ticket, cx: &impl NoSuspend) -> Option<u32> {
+    let group = groups.get_mut(&id)?;
+    group.members.leave(ticket);
     if !group.members.is_empty() {
-        return;
+        return None;
     }
     let session = group.session;
     groups.remove(&id);
-    if !groups.values().any(|group| group.session == session) {
-        drop(groups);
+    (SESSIONS.get(session, cx)?.groups.fetch_sub(1, Ordering::Relaxed) == 1).then_some(session)
+}
+
+/// A process has been stopped by job control, or is not any more (it goes on or has ended).
+pub(super) fn member_is_stopped(process: &Process, is_stopped: bool, cx: &impl NoSuspend) {
+    count_stopped(&mut GROUPS.lock(cx), process.group(), is_stopped);
+}
+
+fn count_stopped(groups: &mut BTreeMap<u32, Group>, group: u32, one_more: bool) {
+    if let Some(group) = groups.get_mut(&group) {
+        group.stopped = if one_more { group.stopped + 1 } else { group.stopped.saturating_sub(1) };
+    }
+}
+
+/// Whether a member of the group is stopped by job control.
+pub(super) fn has_stopped_member(group: u32, cx: &impl NoSuspend) -> bool {
+    GROUPS.lock(cx).get(&group).is_some_and(|group| group.stopped > 0)
+}
+
+/// Moves a process from its group to another.
+fn change_group(process: &TempRc<'_, Process>, group: u32, session: u32, cx: &impl NoSuspend) {
+    let mut groups = GROUPS.lock(cx);
+    let (old, ticket) = (process.group(), process.in_group.get());
+    // Entered first: the session must not end in between.
+    enter(&mut groups, process, group, session, cx);
+    if process.is_counted_as_stopped(cx) {
+        count_stopped(&mut groups, old, false);
+        count_stopped(&mut groups, group, true);
+    }
+    let ended = leave_by(&mut groups, old, ticket, cx);
+    drop(groups);
+    if let Some(session) = ended {
         drop(SESSIONS.remove(session, cx));
     }
+    process.set_group_and_session(group, session);
 }
 
 /// Moves a process to a group, which is made if it does not exist: see setpgid(2). The caller has checked who may do that to whom.
@@ -95,10 +160,7 @@ pub fn set_group(process: &TempRc<'_, Process>, group: u32, cx: &impl NoSuspend)
     if group == process.group() {
         return Ok(());
     }
-    // Joined first: the session must not end in between.
-    join(process.downgrade(), group, process.session(), cx);
-    leave(process, cx);
-    process.set_group_and_session(group, process.session());
+    change_group(process, group, process.session(), cx);
     Ok(())
 }
 
@@ -111,18 +173,14 @@ pub fn create_session(process: &TempRc<'_, Process>, cx: &impl NoSuspend) -> Res
     if is_in_use(id, cx) {
         return Err(Errno::EPERM);
     }
-    let new = Session { id, terminal: AtomicU32::new(0), foreground: AtomicU32::new(0) };
-    drop(SESSIONS.insert(id, StrongRc::new(new), cx));
-    join(process.downgrade(), id, id, cx);
-    leave(process, cx);
-    process.set_group_and_session(id, id);
+    drop(SESSIONS.insert(id, StrongRc::new(Session::new(id)), cx));
+    change_group(process, id, id, cx);
     Ok(id)
 }
 
 /// The session of process 1.
-pub(super) fn found_session(process: WeakRc<Process>, id: u32, cx: &impl NoSuspend) {
-    let new = Session { id, terminal: AtomicU32::new(0), foreground: AtomicU32::new(0) };
-    drop(SESSIONS.insert(id, StrongRc::new(new), cx));
+pub(super) fn found_session(process: &TempRc<'_, Process>, id: u32, cx: &impl NoSuspend) {
+    drop(SESSIONS.insert(id, StrongRc::new(Session::new(id)), cx));
     join(process, id, id, cx);
 }
 

@@ -4,8 +4,8 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::NoSuspend;
 
-use super::Process;
 use super::exit::tell_parent;
+use super::{Process, session};
 use crate::current::Current;
 use crate::signal::{Signal, Work};
 
@@ -68,7 +68,16 @@ pub(super) fn one_has_stopped(process: &Process, cx: &impl NoSuspend) {
         job.stop_to_report = true;
         signal
     };
+    session::member_is_stopped(process, true, cx);
     tell_parent(process, abi::CLD_STOPPED, signal.number(), cx);
+}
+
+/// A process that has ended is stopped no more.
+pub(super) fn forget(process: &Process, cx: &impl NoSuspend) {
+    let was = core::mem::take(&mut process.job.lock(cx).state);
+    if matches!(was, JobState::Stopped(_)) {
+        session::member_is_stopped(process, false, cx);
+    }
 }
 
 /// Continues the process if it is stopped (or about to).
@@ -83,6 +92,12 @@ pub fn continue_process(process: &Process, cx: &impl NoSuspend) {
         job.continue_to_report = true;
         was
     };
+    if matches!(was, JobState::Stopped(_)) {
+        session::member_is_stopped(process, false, cx);
+    }
+    if let Some(parent) = process.parent(cx) {
+        parent.child_has_changed(process, cx);
+    }
     for thread in process.threads(cx) {
         if let Ok(thread) = thread.upgrade(cx) {
             thread.signals.remove_work(Work::STOP);

@@ -7,6 +7,7 @@ use frame::Cx;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 use tasks::TaskRef;
 
+use super::members::TicketCell;
 use super::{Process, Status, Usage};
 use crate::credentials::Credentials;
 use crate::error::Result as Checked;
@@ -24,6 +25,8 @@ pub struct Thread {
     tid: AtomicU32,
     /// The process that it belongs to.
     pub process: WeakRc<Process>,
+    /// Where it stands among the threads of its process.
+    pub(super) in_process: TicketCell,
     /// Its share in the address space; taken out when it exits.
     pub space: SpinLock<Option<StrongRc<AddressSpace>>>,
     /// Its share in the descriptors.
@@ -118,6 +121,7 @@ impl Thread {
         Thread {
             tid: AtomicU32::new(parts.tid),
             process: parts.process,
+            in_process: TicketCell::default(),
             space: SpinLock::new(Some(parts.space)),
             files: SpinLock::new(Some(parts.files)),
             fs: SpinLock::new(Some(parts.fs)),
@@ -220,9 +224,16 @@ impl Thread {
 
     /// What it has used so far.
     pub fn usage(&self, cx: &impl NoSuspend) -> Usage {
-        let ran = self.cpu_time(cx);
+        sched::charge_running();
+        self.usage_charged(cx)
+    }
+
+    /// As [`usage`](Self::usage), where what runs just now was charged ([`sched::charge_running`]).
+    pub(super) fn usage_charged(&self, cx: &impl NoSuspend) -> Usage {
+        let task = self.task(cx);
+        let ran = task.map_or(0, sched::charged_time);
         let system = self.system_time.load(Ordering::Relaxed).min(ran);
-        let (voluntary, involuntary) = self.task(cx).map_or((0, 0), sched::switches);
+        let (voluntary, involuntary) = task.map_or((0, 0), sched::switches);
         Usage {
             user: ran - system,
             system,
@@ -236,6 +247,11 @@ impl Thread {
     /// How long it has run, in nanoseconds.
     pub fn cpu_time(&self, cx: &impl NoSuspend) -> u64 {
         self.task(cx).map_or(0, sched::cpu_time)
+    }
+
+    /// As [`cpu_time`](Self::cpu_time), where what runs just now was charged ([`sched::charge_running`]).
+    pub(super) fn cpu_time_charged(&self, cx: &impl NoSuspend) -> u64 {
+        self.task(cx).map_or(0, sched::charged_time)
     }
 
     /// With which status it ends when it exits by itself.

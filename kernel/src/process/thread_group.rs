@@ -1,14 +1,16 @@
 //! [`Process`]: a thread group, from its making until its parent has waited for it.
 
-use alloc::vec::Vec;
+use alloc::collections::BTreeSet;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 
+use super::members::{Cursor, Members, Ticket, TicketCell};
 use super::stop::Job;
 use super::{JobState, Limits, Name, Thread, Usage};
-use crate::error::{Errno, Result};
+use crate::error::Result;
+use crate::sched;
 use crate::signal::{Action, Actions, Pending, Signal};
 use crate::time::ProcessTimers;
 
@@ -26,9 +28,14 @@ pub struct Process {
     /// Woken when a signal is sent to the process or to one of its threads, blocked or not: for signalfd(2).
     pub signal_arrived: WaitList,
     parent: SpinLock<Option<WeakRc<Process>>>,
-    /// In the order of their making.
-    children: SpinLock<Vec<WeakRc<Process>>>,
-    threads: SpinLock<Vec<WeakRc<Thread>>>,
+    children: SpinLock<Children>,
+    /// Where it stands among its parent's children. Changed with the parent's list locked.
+    as_child: TicketCell,
+    threads: SpinLock<Members<Thread>>,
+    /// Where it stands in its process group. Changed with the groups locked.
+    pub(super) in_group: TicketCell,
+    /// Whether a thread of it wants a signal when its parent ends (PR_SET_PDEATHSIG), or ever wanted one.
+    pub has_parent_death_signal: AtomicBool,
     /// Woken when a child changes: for wait(2).
     pub child_changed: WaitList,
     /// Woken when it has become a zombie: for pidfds.
@@ -63,6 +70,14 @@ pub struct Process {
     pub has_executed: AtomicBool,
     /// What the out-of-memory killer adds to its badness.
     pub oom_score_adjust: AtomicI32,
+}
+
+/// The children of a process that were not waited for, zombies too, in the order in which they were made or taken in.
+#[derive(Default)]
+struct Children {
+    all: Members<Process>,
+    /// Those of which wait(2) may have something to tell.
+    changed: BTreeSet<Ticket>,
 }
 
 /// How far a process is.
@@ -129,8 +144,11 @@ impl Process {
             pending: Pending::default(),
             signal_arrived: WaitList::new(),
             parent: SpinLock::new(parts.parent.map(|(_, parent)| parent)),
-            children: SpinLock::new(Vec::new()),
-            threads: SpinLock::new(Vec::new()),
+            children: SpinLock::default(),
+            as_child: TicketCell::default(),
+            threads: SpinLock::default(),
+            in_group: TicketCell::default(),
+            has_parent_death_signal: AtomicBool::new(false),
             child_changed: WaitList::new(),
             ended: WaitList::new(),
             job: SpinLock::new(Job::default()),
@@ -186,35 +204,63 @@ impl Process {
         self.session.store(session, Ordering::Relaxed);
     }
 
-    /// Its children that were not waited for, zombies too, the oldest first.
-    pub fn children(&self, cx: &impl NoSuspend) -> Vec<WeakRc<Process>> {
-        self.children.lock(cx).clone()
+    /// Whether it has children that were not waited for.
+    pub fn has_children(&self, cx: &impl NoSuspend) -> bool {
+        !self.children.lock(cx).all.is_empty()
     }
 
-    pub(super) fn add_child(&self, child: WeakRc<Process>, cx: &impl NoSuspend) {
-        self.children.lock(cx).push(child);
+    pub(super) fn add_child(&self, child: &TempRc<'_, Process>, cx: &impl NoSuspend) {
+        let mut children = self.children.lock(cx);
+        child.as_child.set(children.all.enter(child.downgrade()));
     }
 
-    pub(super) fn remove_child(&self, child: &WeakRc<Process>, cx: &impl NoSuspend) {
-        self.children.lock(cx).retain(|other| other != child);
+    pub(super) fn remove_child(&self, child: &Process, cx: &impl NoSuspend) {
+        let mut children = self.children.lock(cx);
+        let ticket = child.as_child.get();
+        children.all.leave(ticket);
+        children.changed.remove(&ticket);
     }
 
-    pub(super) fn take_children(&self, cx: &impl NoSuspend) -> Vec<WeakRc<Process>> {
-        core::mem::take(&mut *self.children.lock(cx))
+    /// Takes the oldest child out.
+    pub(super) fn take_first_child<'cx>(&self, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Process>> {
+        let mut children = self.children.lock(cx);
+        // Whoever is among them lives: a child is taken out before it is destroyed.
+        let child = children.all.first()?.upgrade(cx).ok()?;
+        let ticket = child.as_child.get();
+        children.all.leave(ticket);
+        children.changed.remove(&ticket);
+        Some(child)
     }
 
-    /// Calls `f` on each child until it says something.
-    pub(super) fn find_child<'cx, R>(
+    /// wait(2) may have something to tell of this child.
+    pub(super) fn child_has_changed(&self, child: &Process, cx: &impl NoSuspend) {
+        self.children.lock(cx).changed.insert(child.as_child.get());
+    }
+
+    /// wait(2) has nothing to tell of this child any more.
+    pub(super) fn child_is_told(&self, child: &Process, cx: &impl NoSuspend) {
+        self.children.lock(cx).changed.remove(&child.as_child.get());
+    }
+
+    /// Calls `f` on each child of which there may be something to tell, the oldest first, until it says something.
+    pub(super) fn find_changed_child<'cx, R>(
         &self,
         cx: &'cx impl NoSuspend,
         mut f: impl FnMut(TempRc<'cx, Process>) -> Option<R>,
     ) -> Option<R> {
-        self.children.lock(cx).iter().find_map(|child| f(child.upgrade(cx).ok()?))
+        let children = self.children.lock(cx);
+        children.changed.iter().find_map(|ticket| f(children.all.get(*ticket)?.upgrade(cx).ok()?))
+    }
+
+    /// Whether `f` holds for any child.
+    pub(super) fn has_child(&self, cx: &impl NoSuspend, mut f: impl FnMut(&Process) -> bool) -> bool {
+        self.children.lock(cx).all.iter().any(|child| child.upgrade(cx).is_ok_and(|child| f(&child)))
     }
 
     /// Its threads that have not exited, the oldest first. (No list of them: they may be many, and memory short.)
     pub fn threads<'a>(&'a self, cx: &'a impl NoSuspend) -> impl Iterator<Item = WeakRc<Thread>> + 'a {
-        (0..).map_while(move |index: usize| self.threads.lock(cx).get(index).copied())
+        let mut cursor = Cursor::default();
+        core::iter::from_fn(move || self.threads.lock(cx).next(&mut cursor))
     }
 
     /// How many threads it has.
@@ -224,7 +270,7 @@ impl Process {
 
     /// The oldest of its threads; none if it is a zombie.
     pub fn first_thread<'cx>(&self, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Thread>> {
-        let first = self.threads.lock(cx).first().copied();
+        let first = self.threads.lock(cx).first();
         first?.upgrade(cx).ok()
     }
 
@@ -233,18 +279,18 @@ impl Process {
     /// # Errors
     /// ENOMEM.
     pub(super) fn reserve_one(&self, cx: &impl NoSuspend) -> Result<()> {
-        self.threads.lock(cx).try_reserve(1).map_err(|_| Errno::ENOMEM)?;
-        self.children.lock(cx).try_reserve(1).map_err(|_| Errno::ENOMEM)
+        self.threads.lock(cx).reserve_one()?;
+        self.children.lock(cx).all.reserve_one()
     }
 
-    pub(super) fn add_thread(&self, thread: WeakRc<Thread>, cx: &impl NoSuspend) {
-        self.threads.lock(cx).push(thread);
+    pub(super) fn add_thread(&self, thread: &TempRc<'_, Thread>, cx: &impl NoSuspend) {
+        thread.in_process.set(self.threads.lock(cx).enter(thread.downgrade()));
     }
 
     /// Takes a thread out that exits; how many are left.
-    pub(super) fn remove_thread(&self, thread: &WeakRc<Thread>, cx: &impl NoSuspend) -> usize {
+    pub(super) fn remove_thread(&self, thread: &Thread, cx: &impl NoSuspend) -> usize {
         let mut threads = self.threads.lock(cx);
-        threads.retain(|other| other != thread);
+        threads.leave(thread.in_process.get());
         threads.len()
     }
 
@@ -325,6 +371,17 @@ impl Process {
         matches!(self.job.lock(cx).state, JobState::Stopped(_) | JobState::Stopping { .. })
     }
 
+    /// Whether its group counts it among those that are stopped.
+    pub(super) fn is_counted_as_stopped(&self, cx: &impl NoSuspend) -> bool {
+        matches!(self.job.lock(cx).state, JobState::Stopped(_))
+    }
+
+    /// Whether wait(2) has not told yet that it was stopped or continued.
+    pub(super) fn has_job_report(&self, cx: &impl NoSuspend) -> bool {
+        let job = self.job.lock(cx);
+        job.stop_to_report || job.continue_to_report
+    }
+
     /// What job control has done to it.
     pub fn job_state(&self, cx: &impl NoSuspend) -> JobState {
         self.job.lock(cx).state
@@ -349,9 +406,10 @@ impl Process {
     /// What all of its threads have used, those that have exited too.
     pub fn usage(&self, cx: &impl NoSuspend) -> Usage {
         let mut usage = *self.usage.lock(cx);
-        for thread in self.threads(cx) {
+        sched::charge_running();
+        for thread in self.threads.lock(cx).iter() {
             if let Ok(thread) = thread.upgrade(cx) {
-                usage.add(&thread.usage(cx));
+                usage.add(&thread.usage_charged(cx));
             }
         }
         usage
@@ -359,8 +417,12 @@ impl Process {
 
     /// How long its threads have run, in nanoseconds.
     pub fn cpu_time(&self, cx: &impl NoSuspend) -> u64 {
-        let usage = self.usage(cx);
-        usage.user + usage.system
+        let ended = *self.usage.lock(cx);
+        sched::charge_running();
+        let threads = self.threads.lock(cx);
+        let running =
+            threads.iter().filter_map(|thread| thread.upgrade(cx).ok()).map(|thread| thread.cpu_time_charged(cx));
+        running.fold(ended.user + ended.system, |sum, time| sum + time)
     }
 
     /// What its children had used that it has waited for.

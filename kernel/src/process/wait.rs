@@ -6,7 +6,7 @@ use linux_raw_sys::general as abi;
 use refs::TempRc;
 
 use super::exit::remove;
-use super::{JobState, Life, Process, Usage};
+use super::{JobState, Life, PROCESSES, Process, Usage};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::signal::Signal;
@@ -80,17 +80,28 @@ pub fn wait_async(
         if let Some(waker) = waker {
             parent.child_changed.register(waker, cx);
         }
-        let mut candidates = false;
-        let found = parent.find_child(cx, |child| {
-            if !is_chosen(&child, choice, options) || child.life() == Life::Reaped {
-                return None;
+        let is_candidate = |child: &Process| is_chosen(child, choice, options) && child.life() != Life::Reaped;
+        let own_child = |pid| {
+            let child = PROCESSES.get(pid, cx)?;
+            let is_own = child.parent(cx).is_some_and(|of| of.pid == parent.pid);
+            (is_own && is_candidate(&child)).then_some(child)
+        };
+        let found = match choice {
+            Choice::Process(pid) => {
+                own_child(pid).and_then(|child| look(&child, options, cx).map(|told| (child, told)))
             }
-            candidates = true;
-            look(&child, options, cx).map(|report| (child, report))
-        });
+            _ => parent.find_changed_child(cx, |child| {
+                let told = if is_candidate(&child) { look(&child, options, cx) } else { None };
+                told.map(|told| (child, told))
+            }),
+        };
         let Some((child, report)) = found else {
+            let has_candidate = match choice {
+                Choice::Process(pid) => own_child(pid).is_some(),
+                _ => parent.has_child(cx, is_candidate),
+            };
             return match () {
-                () if !candidates => Err(Errno::ECHILD.into()),
+                () if !has_candidate => Err(Errno::ECHILD.into()),
                 () if options.contains(WaitOptions::NO_HANG) => Ok(None),
                 () => Err(Stop::Block),
             };
@@ -147,8 +158,20 @@ fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Report> {
 /// What was told is not told again; a zombie goes.
 fn take(parent: &Process, child: &TempRc<'_, Process>, report: &Report, cx: &Cx) {
     match report.code {
-        abi::CLD_STOPPED => child.job.lock(cx).stop_to_report = false,
-        abi::CLD_CONTINUED => child.job.lock(cx).continue_to_report = false,
+        abi::CLD_STOPPED | abi::CLD_CONTINUED => {
+            let is_told = {
+                let mut job = child.job.lock(cx);
+                if report.code == abi::CLD_STOPPED {
+                    job.stop_to_report = false;
+                } else {
+                    job.continue_to_report = false;
+                }
+                !job.stop_to_report && !job.continue_to_report
+            };
+            if is_told && child.life() == Life::Alive {
+                parent.child_is_told(child, cx);
+            }
+        }
         _ if child.claim_reaping() => {
             parent.children_usage.lock(cx).add(&report.usage);
             remove(child, cx);

@@ -13,6 +13,8 @@
 mod run_queue;
 mod task;
 
+use core::sync::atomic::{AtomicU64, Ordering};
+
 use frame::Cx;
 use refs::{SpinLock, reclaim::MAX_CORES};
 use tasks::{Policy, Ready, SchedWords, TaskRef, Why, Worker};
@@ -37,6 +39,9 @@ pub static SCHEDULER: Scheduler = Scheduler {
     state: SpinLock::new(State { queues: Queues::new(), cores: [const { Core::idle() }; MAX_CORES], floor: 0 }),
 };
 
+/// Of the time that tasks have run, how much they spent in the kernel, as far as it was sampled.
+static SYSTEM_TIME: AtomicU64 = AtomicU64::new(0);
+
 /// Fair and real-time classes.
 pub struct Scheduler {
     state: SpinLock<State>,
@@ -53,19 +58,23 @@ struct State {
 struct Core {
     running: Option<&'static SchedWords>,
     since: u64,
+    /// How long it has run tasks, in nanoseconds, as far as they were charged.
+    busy: u64,
     worker: Option<&'static Worker>,
 }
 
 impl Core {
     const fn idle() -> Self {
-        Core { running: None, since: 0, worker: None }
+        Core { running: None, since: 0, busy: 0, worker: None }
     }
 
     /// Charges the running task for the time since it was last charged.
     #[inline(always)]
     fn charge(&mut self, now: u64) {
         if let Some(running) = self.running {
-            Words(running).charge(now.saturating_sub(self.since));
+            let ran = now.saturating_sub(self.since);
+            Words(running).charge(ran);
+            self.busy += ran;
             self.since = now;
         }
     }
@@ -222,16 +231,33 @@ pub fn step_back(task: TaskRef, cx: &Cx) -> bool {
 
 /// How long a task has run, in nanoseconds, until now.
 pub fn cpu_time(task: TaskRef) -> u64 {
-    let Some(words) = task.sched() else { return 0 };
+    charge_running();
+    charged_time(task)
+}
+
+/// Charges what runs just now for its time until now. Then [`charged_time`] is exact, for as many tasks as one likes.
+pub fn charge_running() {
     SCHEDULER.state.with(|state| {
         let now = frame::time::now();
-        for core in state.cores_mut() {
-            if core.running.is_some_and(|running| core::ptr::eq(running, words)) {
-                core.charge(now);
-            }
-        }
+        state.cores_mut().iter_mut().for_each(|core| core.charge(now));
     });
-    Words(words).cpu_time()
+}
+
+/// How long a task has run, in nanoseconds, until it was last charged.
+pub fn charged_time(task: TaskRef) -> u64 {
+    task.sched().map_or(0, |words| Words(words).cpu_time())
+}
+
+/// How long tasks have run on all cores together, in nanoseconds, until now; and how much of that they spent in the kernel, as far as it was sampled.
+pub fn total_time() -> (u64, u64) {
+    charge_running();
+    let ran = SCHEDULER.state.with(|state| state.cores_mut().iter().map(|core| core.busy).sum());
+    (ran, SYSTEM_TIME.load(Ordering::Relaxed).min(ran))
+}
+
+/// A sample says that a task has spent so many nanoseconds in the kernel.
+pub fn add_system_time(nanoseconds: u64) {
+    SYSTEM_TIME.fetch_add(nanoseconds, Ordering::Relaxed);
 }
 
 /// How long the calling task has run, in nanoseconds, until now.

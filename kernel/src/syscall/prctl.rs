@@ -51,6 +51,7 @@ fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
                 Signal::new(i32::try_from(value).map_err(|_| Errno::EINVAL)?)?;
             }
             thread.parent_death_signal.store(value as u32, Ordering::Relaxed);
+            me.process(cx)?.has_parent_death_signal.store(true, Ordering::Relaxed);
         }
         option::PR_GET_PDEATHSIG => memory.write(value, &thread.parent_death_signal.load(Ordering::Relaxed))?,
         option::PR_SET_DUMPABLE => process.dumpable.store(u32::from(flag(value)?), Ordering::Relaxed),

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::fs::filesystems::TYPES;
 use crate::fs::{MOUNTS, Mount, MountFlags, Path};
 use crate::memory::buddy::FRAMES;
-use crate::process::{PROCESSES, THREADS};
+use crate::process::THREADS;
 use crate::time::{SECOND, clock};
 use crate::{process, sched, utsname};
 
@@ -102,29 +102,15 @@ fn meminfo(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<
     Ok(())
 }
 
-/// How long all programs have run together, in nanoseconds: in user mode and in the kernel.
-fn busy(cx: &Cx) -> (u64, u64) {
-    let (mut user, mut system) = (0, 0);
-    for process in PROCESSES.all(cx) {
-        if let Ok(process) = process.upgrade(cx) {
-            let (own, children) = (process.usage(cx), process.children_usage(cx));
-            user += own.user + children.user;
-            system += own.system + children.system;
-        }
-    }
-    (user, system)
+/// How long the processors had nothing to do until now, in nanoseconds, if programs have run for so long.
+fn idle(ran: u64) -> u64 {
+    (frame::time::now() * frame::cpu::count() as u64).saturating_sub(ran)
 }
 
-/// How long the processors had nothing to do, in nanoseconds.
-fn idle(cx: &Cx) -> u64 {
-    let (user, system) = busy(cx);
-    (frame::time::now() * frame::cpu::count() as u64).saturating_sub(user + system)
-}
-
-fn stat(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+fn stat(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
     const TICK: u64 = SECOND / 100;
-    let (user, system) = busy(cx);
-    let (user, system, idle) = (user / TICK, system / TICK, idle(cx) / TICK);
+    let (ran, system) = sched::total_time();
+    let (user, system, idle) = ((ran - system) / TICK, system / TICK, idle(ran) / TICK);
     text.add(format_args!("cpu  {user} 0 {system} {idle} 0 0 0 0 0 0\n"));
     let cores = frame::cpu::count() as u64;
     for core in 0..cores {
@@ -139,9 +125,10 @@ fn stat(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()>
     Ok(())
 }
 
-fn uptime(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+fn uptime(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
     const HUNDREDTH: u64 = SECOND / 100;
-    let (up, idle) = (frame::time::now() / HUNDREDTH, idle(cx) / HUNDREDTH);
+    let (ran, _) = sched::total_time();
+    let (up, idle) = (frame::time::now() / HUNDREDTH, idle(ran) / HUNDREDTH);
     text.add(format_args!("{}.{:02} {}.{:02}\n", up / 100, up % 100, idle / 100, idle % 100));
     Ok(())
 }
