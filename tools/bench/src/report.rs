@@ -70,7 +70,10 @@ pub fn many(ebb: Option<&Figures>, linux: Option<&Figures>, style: Style) -> Str
         for count in COUNTS {
             let key = format!("{}/{count}", row.key);
             let [here, there] = [ebb, linux].map(|figures| figures.and_then(|figures| figures.get(&key)).copied());
-            verdicts.extend(here.zip(there).map(|(ours, theirs)| ours < theirs));
+            // What Linux does and Ebb refuses is no goal that was met.
+            if let (Some(_), Some(theirs)) = (ebb, there) {
+                verdicts.push(here.is_some_and(|ours| ours < theirs));
+            }
             line.extend([number(here), number(there), ratio(here, there)]);
         }
         judged += verdicts.len();
