@@ -14,7 +14,7 @@ use frame::Cx;
 use frame::mm::Access;
 
 pub use key::{Key, Scope};
-pub use queue::ANY;
+pub use queue::{ANY, Progress};
 use queue::{Place, QUEUES};
 pub use robust::release_robust_async;
 
@@ -80,24 +80,43 @@ pub fn wait_rest_async(cx: &mut Cx, me: &mut Current, rest: Restart) -> Result<(
     }
 }
 
-/// Wakes up to `count` of those that wait at `address` for one of the bits of `mask`; how many.
+/// Wakes up to `count` of those that wait at `address` for one of the bits of `mask`; how many. `progress` belongs to the call, however often the step
+/// is run.
 ///
 /// # Errors
 /// EINVAL for an address that is not aligned or a mask of 0; EFAULT.
-pub fn wake(me: &Current, address: usize, scope: Scope, count: usize, mask: u32, cx: &Cx) -> Step<usize> {
+pub fn wake(
+    me: &Current,
+    address: usize,
+    scope: Scope,
+    count: usize,
+    mask: u32,
+    progress: &mut Progress,
+    cx: &Cx,
+) -> Step<usize> {
     if mask == 0 {
         return Err(Errno::EINVAL.into());
     }
-    Ok(QUEUES.wake(Key::new(me, address, scope, cx)?, count, mask))
+    QUEUES.wake(Key::new(me, address, scope, cx)?, count, mask, progress)?;
+    Ok(progress.count)
 }
 
-/// Wakes up to `count` of those that wait at an address in the calling thread's memory, private or shared; nothing if it is no futex.
-pub fn wake_at(me: &Current, address: usize, count: usize, cx: &Cx) {
+/// Wakes one of those that wait at an address in the calling thread's memory privately, and one of those who share it; nothing if it is no futex.
+pub fn wake_at(me: &Current, address: usize, cx: &Cx) {
     for scope in [Scope::Private, Scope::Shared] {
         if let Ok(key) = Key::new(me, address, scope, cx) {
-            QUEUES.wake(key, count, ANY);
+            QUEUES.wake_one(key);
         }
     }
+}
+
+/// How far a call is that wakes some waiters and then does something to others. It belongs to the call, however often the step is run.
+#[derive(Default)]
+pub struct TwoParts {
+    /// Whether the word was looked at; what the comparison said.
+    looked: Option<bool>,
+    first: Progress,
+    second: Progress,
 }
 
 /// Wakes up to `wake` of those that wait at `from` and has up to `requeue` of the others wait at `to` instead; how many were woken, and how many
@@ -107,21 +126,24 @@ pub fn wake_at(me: &Current, address: usize, count: usize, cx: &Cx) {
 /// EAGAIN if the word is another; EINVAL, EFAULT for a bad address.
 pub fn requeue(
     me: &Current,
-    from: usize,
-    to: usize,
+    (from, to): (usize, usize),
     scope: Scope,
     (wake, requeue): (usize, usize),
     expected: Option<u32>,
+    parts: &mut TwoParts,
     cx: &Cx,
 ) -> Step<(usize, usize)> {
     let (source, target) = (Key::new(me, from, scope, cx)?, Key::new(me, to, scope, cx)?);
-    if let Some(expected) = expected
+    if parts.looked.is_none()
+        && let Some(expected) = expected
         && load(me, from, cx)? != expected
     {
         return Err(Errno::EAGAIN.into());
     }
-    let woken = QUEUES.wake(source, wake, ANY);
-    Ok((woken, woken + QUEUES.requeue(source, target, requeue)))
+    parts.looked = Some(true);
+    QUEUES.wake(source, wake, ANY, &mut parts.first)?;
+    QUEUES.requeue(source, target, requeue, &mut parts.second)?;
+    Ok((parts.first.count, parts.first.count + parts.second.count))
 }
 
 /// Changes the word at `second` as the code `operation` says, wakes up to `wake` waiters at `first`, and, if the old word passes the comparison in
@@ -135,9 +157,23 @@ pub fn wake_operation(
     scope: Scope,
     (wake, wake_second): (usize, usize),
     operation: u32,
+    parts: &mut TwoParts,
     cx: &Cx,
 ) -> Step<usize> {
     let (first_key, second_key) = (Key::new(me, first, scope, cx)?, Key::new(me, second, scope, cx)?);
+    let passes = match parts.looked {
+        Some(passes) => passes,
+        None => *parts.looked.insert(change_and_compare(me, second, operation, cx)?),
+    };
+    QUEUES.wake(first_key, wake, ANY, &mut parts.first)?;
+    if passes {
+        QUEUES.wake(second_key, wake_second, ANY, &mut parts.second)?;
+    }
+    Ok(parts.first.count + parts.second.count)
+}
+
+/// Changes a word as the code of FUTEX_WAKE_OP says; whether the old word passes the comparison in it.
+fn change_and_compare(me: &Current, address: usize, operation: u32, cx: &Cx) -> Step<bool> {
     let sign_extended = |bits: u32| ((bits << 20) as i32 >> 20) as u32;
     let mut operand = sign_extended(operation >> 12 & 0xfff);
     let compared = sign_extended(operation & 0xfff);
@@ -149,7 +185,7 @@ pub fn wake_operation(
     if kind & 7 > 4 || compare > 5 {
         return Err(Errno::ENOSYS.into());
     }
-    let mut old = load(me, second, cx)?;
+    let mut old = load(me, address, cx)?;
     loop {
         let new = match kind & 7 {
             0 => operand,
@@ -158,26 +194,21 @@ pub fn wake_operation(
             3 => old & !operand,
             _ => old ^ operand,
         };
-        let found = me.space(cx)?.vm().compare_exchange_u32(second, old, new, cx)?;
+        let found = me.space(cx)?.vm().compare_exchange_u32(address, old, new, cx)?;
         if found == old {
             break;
         }
         old = found;
     }
     let (signed, compared) = (old as i32, compared as i32);
-    let passes = match compare {
+    Ok(match compare {
         0 => signed == compared,
         1 => signed != compared,
         2 => signed < compared,
         3 => signed <= compared,
         4 => signed > compared,
         _ => signed >= compared,
-    };
-    let mut woken = QUEUES.wake(first_key, wake, ANY);
-    if passes {
-        woken += QUEUES.wake(second_key, wake_second, ANY);
-    }
-    Ok(woken)
+    })
 }
 
 fn load(me: &Current, address: usize, cx: &Cx) -> Step<u32> {

@@ -75,7 +75,7 @@ fn release_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<()> {
         }
     })?;
     if had_waiters {
-        super::wake_at(me, address, 1, cx);
+        super::wake_at(me, address, cx);
     }
     Ok(())
 }

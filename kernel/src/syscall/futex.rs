@@ -9,7 +9,7 @@ use super::{Args, Call, Entry};
 use crate::credentials::TraceAs;
 use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
-use crate::futex::{self, Scope};
+use crate::futex::{self, Progress, Scope, TwoParts};
 use crate::process;
 use crate::step::{Patience, Step, complete_async};
 use crate::time::clock::{self, TimeSpec};
@@ -43,33 +43,35 @@ fn futex_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             let patience = deadline_async(cx, me, args.long(3), operation)?;
             futex::wait_async(cx, me, address, scope, value, args.int(5) as u32, patience).map(|()| 0)
         }
-        abi::FUTEX_WAKE => {
-            step_async(cx, me, |cx, me| futex::wake(me, address, scope, counts.0.max(1), futex::ANY, cx))
-        }
-        abi::FUTEX_WAKE_BITSET => {
-            let mask = args.int(5) as u32;
-            step_async(cx, me, |cx, me| futex::wake(me, address, scope, counts.0.max(1), mask, cx))
-        }
+        abi::FUTEX_WAKE => wake_async(cx, me, address, scope, counts.0.max(1), futex::ANY),
+        abi::FUTEX_WAKE_BITSET => wake_async(cx, me, address, scope, counts.0.max(1), args.int(5) as u32),
         abi::FUTEX_REQUEUE | abi::FUTEX_CMP_REQUEUE => {
             if count < 0 || second_count < 0 {
                 return Err(Errno::EINVAL);
             }
             let expected = (command == abi::FUTEX_CMP_REQUEUE).then_some(args.int(5) as u32);
-            let target = args.long(4);
+            let words = (address, args.long(4));
+            let mut parts = TwoParts::default();
             let (woken, both) =
-                step_async(cx, me, |cx, me| futex::requeue(me, address, target, scope, counts, expected, cx))?;
+                step_async(cx, me, |cx, me| futex::requeue(me, words, scope, counts, expected, &mut parts, cx))?;
             Ok(if expected.is_some() { both } else { woken })
         }
         abi::FUTEX_WAKE_OP => {
             let words = (address, args.long(4));
             let operation = args.int(5) as u32;
-            step_async(cx, me, |cx, me| futex::wake_operation(me, words, scope, counts, operation, cx))
+            let mut parts = TwoParts::default();
+            step_async(cx, me, |cx, me| futex::wake_operation(me, words, scope, counts, operation, &mut parts, cx))
         }
         _ => Err(Errno::ENOSYS),
     }
 }
 
-fn step_async<T>(cx: &mut Cx, me: &mut Current, step: impl Fn(&Cx, &Current) -> Step<T>) -> Result<T> {
+fn wake_async(cx: &mut Cx, me: &mut Current, address: usize, scope: Scope, count: usize, mask: u32) -> Result<usize> {
+    let mut progress = Progress::default();
+    step_async(cx, me, |cx, me| futex::wake(me, address, scope, count, mask, &mut progress, cx))
+}
+
+fn step_async<T>(cx: &mut Cx, me: &mut Current, mut step: impl FnMut(&Cx, &Current) -> Step<T>) -> Result<T> {
     complete_async(cx, me, Patience::Forever, |cx, me, _| step(cx, me))
 }
 
