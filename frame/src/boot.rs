@@ -52,13 +52,13 @@ pub(crate) struct CoreHooks;
 
 #[cfg(target_os = "none")]
 impl tasks::Hooks for CoreHooks {
-    fn idle(&self, _worker: &tasks::Worker) -> tasks::Idle {
+    fn idle(&self, _worker: &tasks::Worker) -> core::ops::ControlFlow<()> {
         #[cfg(feature = "stretch")]
         crate::stretch::end();
         crate::arch::machine::instructions::wait_for_interrupt();
         #[cfg(feature = "stretch")]
         crate::stretch::begin(crate::stretch::Cause::Idle);
-        tasks::Idle::Look
+        core::ops::ControlFlow::Continue(())
     }
 
     #[inline]

@@ -88,7 +88,8 @@ fn an_alarm_taken_back(cx: &mut Cx) -> Outcome {
 fn a_stack_has_a_guard(_: &mut Cx) -> Outcome {
     let stack = stacks::POOL.take().ok_or("no memory for a stack")?;
     let (bottom, top) = (stack.bottom(), stack.top());
-    stacks::POOL.give(stack);
+    // SAFETY: it came from there.
+    unsafe { stacks::POOL.give(stack) };
     check!(kernel_map::is_mapped(bottom) && kernel_map::is_mapped(top - 1), "the stack is not mapped");
     check!(stacks::is_guard(bottom - 1), "the page below is mapped");
     check!(stacks::rest_of(bottom + 100) == Some(bottom + 100..top), "its top is not found");
@@ -97,7 +98,8 @@ fn a_stack_has_a_guard(_: &mut Cx) -> Outcome {
 
 fn stacks_come_back(_: &mut Cx) -> Outcome {
     let make_all = || -> Vec<tasks::Stack> { (0..200).map_while(|_| stacks::POOL.take()).collect() };
-    let give_all = |all: Vec<tasks::Stack>| all.into_iter().for_each(|stack| stacks::POOL.give(stack));
+    // SAFETY: they come from there.
+    let give_all = |all: Vec<tasks::Stack>| all.into_iter().for_each(|stack| unsafe { stacks::POOL.give(stack) });
     // Once for the tables, which stay.
     give_all(make_all());
     let before = crate::mm::free_frames();

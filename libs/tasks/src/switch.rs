@@ -1,4 +1,4 @@
-//! Switching stacks. x86-64 only so far; another architecture is another pair of these functions.
+//! Switching stacks. x86-64 only so far; another architecture is another set of these functions.
 //!
 //! A suspended stack has, from its saved pointer upward: the address at which it goes on, then `rbx` and `rbp`. All other
 //! registers are clobbered as far as the compiler knows, so it saves what it needs. The switch ends in a `jmp`, never a `ret`: the
@@ -6,15 +6,13 @@
 
 use core::arch::asm;
 
-/// Leaves the current stack, which goes on here when somebody switches to what was stored in `save`; goes on at `to`, where
-/// `message` is this function's result.
+/// Leaves the current stack, which goes on here when somebody switches to what was stored in `save`; goes on at `to`.
 ///
 /// # Safety
 /// `to` was stored by this function and its stack has not been switched to since; `save` is writable, and nobody uses its
 /// content before this has switched.
 #[inline(always)]
-pub(crate) unsafe fn switch(save: *mut usize, to: usize, message: *const ()) -> *const () {
-    let answer;
+pub(crate) unsafe fn switch(save: *mut usize, to: usize) {
     // SAFETY: by this function's contract; every register is given up but rbx, rbp and rsp, which are restored.
     unsafe {
         asm!(
@@ -31,26 +29,18 @@ pub(crate) unsafe fn switch(save: *mut usize, to: usize, message: *const ()) -> 
             "pop rbp",
             inout("rdi") save => _,
             inout("rsi") to => _,
-            inout("rdx") message => answer,
             out("r12") _, out("r13") _, out("r14") _, out("r15") _,
             clobber_abi("C"),
         );
     }
-    answer
 }
 
-/// Leaves the current stack as [`switch`] does, and calls `entry(argument)` at the top of a fresh one.
+/// Leaves the current stack as [`switch`] does, and calls `entry(argument)` at the top of a fresh one. `entry` ends by [`leave_for`].
 ///
 /// # Safety
 /// As for [`switch`]; `top` is the top of a stack that the caller owns.
 #[inline(always)]
-pub(crate) unsafe fn switch_to_new(
-    save: *mut usize,
-    top: usize,
-    entry: extern "C" fn(*const ()) -> !,
-    argument: *const (),
-) -> *const () {
-    let answer;
+pub(crate) unsafe fn switch_to_new(save: *mut usize, top: usize, entry: extern "C" fn(*const ()), argument: *const ()) {
     // SAFETY: as in `switch`. The zero that is pushed ends the chain of frames for whoever walks it.
     unsafe {
         asm!(
@@ -70,22 +60,22 @@ pub(crate) unsafe fn switch_to_new(
             inout("rsi") top => _,
             inout("r8") entry => _,
             inout("rcx") save => _,
-            out("rdx") answer,
+            out("rdx") _,
             out("r12") _, out("r13") _, out("r14") _, out("r15") _,
             clobber_abi("C"),
         );
     }
-    answer
 }
 
-/// Abandons the current stack and goes on at `to`, with `message`.
+/// Abandons the current stack and goes on at `to`. The caller is the bottom of the stack and returns then (where stacks are threads it
+/// comes to that).
 ///
 /// # Safety
 /// `to` is as for [`switch`]; nothing on the current stack is needed any more.
 #[inline(always)]
-pub(crate) unsafe fn switch_for_good(to: usize, message: *const ()) -> ! {
+pub(crate) unsafe fn leave_for(to: usize) {
     // SAFETY: by this function's contract.
     unsafe {
-        asm!("mov rsp, {to}", "pop rax", "jmp rax", to = in(reg) to, in("rdx") message, options(noreturn));
+        asm!("mov rsp, {to}", "pop rax", "jmp rax", to = in(reg) to, options(noreturn));
     }
 }

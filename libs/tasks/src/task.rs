@@ -1,16 +1,23 @@
 //! [`Task`]: what is run; [`Ready`]: the right to run it; [`Policy`]: who decides which one is next.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::cmp;
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::ptr::with_exposed_provenance;
+use core::sync::atomic;
 
 use refs::{Cx, SpinLock, WakeSlot, Waker};
 
+use crate::atomic::{AtomicU64, AtomicUsize, Ordering, global};
 use crate::{Stack, Worker};
 
-/// What a task does.
+/// What a task does. Between two runs the body may be given to another worker, and so to another thread. While it runs it stays on
+/// its worker, also when it suspends.
 pub trait Body: Send {
-    /// Runs the task until it ends, or until it has nothing on its stack that it wants to keep.
+    /// Runs the task until it ends, or until it has nothing on its stack that it wants to keep. A panic that leaves it ends the program.
     fn run_async(&mut self, cx: &mut Cx) -> Next;
 }
 
@@ -40,57 +47,52 @@ pub trait Policy: Sync {
     fn enqueue(&self, ready: Ready, why: Why);
 
     /// The task that `worker` is to run now, if there is any. Whatever it ran until now it runs no longer.
+    ///
+    /// A task that [has a worker](Ready::worker) is to be given to that one. To give it to another ends the program.
     fn next(&self, worker: &'static Worker) -> Option<Ready>;
 }
 
 /// Words in which the policy keeps what it likes about a task (its weight, its virtual run time). Zero at first.
-#[derive(Default)]
-pub struct SchedWords(pub [AtomicU64; 6]);
+#[derive(Debug, Default)]
+pub struct SchedWords(pub [atomic::AtomicU64; 6]);
 
 /// A task. Type-stable: reused for other tasks, never freed.
-#[repr(C)]
 pub(crate) struct Task {
-    /// First, so that the slot's address is the task's.
     pub(crate) wake: WakeSlot,
-    /// Where the task goes on, if it keeps a stack; else 0. Written by the worker that runs it, before `running` is cleared.
+    /// The worker that has begun to run the body and on whose stack it is, or was when it suspended. While there is one, only that touches
+    /// the cells below.
+    pub(crate) worker: UnsafeCell<Option<&'static Worker>>,
+    /// Where the task goes on, if it keeps a stack; else 0.
     pub(crate) resume_at: UnsafeCell<usize>,
     /// The stack that it keeps.
     pub(crate) stack: UnsafeCell<Option<Stack>>,
     pub(crate) body: UnsafeCell<Option<Box<dyn Body>>>,
-    /// Set while a worker runs the task or is still leaving it.
-    pub(crate) running: AtomicBool,
     /// How many tasks this struct has been.
     generation: AtomicU64,
     sched: SchedWords,
     policy: UnsafeCell<Option<&'static dyn Policy>>,
 }
 
-// SAFETY: the cells are touched only by the holder of the task's `Ready` or by the worker that runs it, which are one
-// at a time; the rest is atomic.
+// SAFETY: `worker` is written by the worker itself while it runs the task and before its Ready goes anywhere, and read by who has the Ready.
+// The other cells are touched by that worker only, or while there is none by who has the Ready: one at a time, and each hands over with the
+// Ready what it has written. The rest is atomic.
 unsafe impl Sync for Task {}
 // SAFETY: as above.
 unsafe impl Send for Task {}
 
-static FREE: SpinLock<alloc::vec::Vec<&'static Task>> = SpinLock::new(alloc::vec::Vec::new());
-static TASKS: AtomicUsize = AtomicUsize::new(0);
+global! {
+    static FREE: SpinLock<Vec<&'static Task>> = SpinLock::new(Vec::new());
+}
+global! {
+    static TASKS: AtomicUsize = AtomicUsize::new(0);
+}
 
 /// Starts a task under `policy`, with what the policy wants to know about it in `sched`.
 pub fn spawn(policy: &'static dyn Policy, body: Box<dyn Body>, sched: impl FnOnce(&SchedWords)) -> TaskRef {
-    let task = FREE.with(|free| free.pop()).unwrap_or_else(|| {
-        Box::leak(Box::new(Task {
-            wake: WakeSlot::new(make_ready),
-            resume_at: UnsafeCell::new(0),
-            stack: UnsafeCell::new(None),
-            body: UnsafeCell::new(None),
-            running: AtomicBool::new(false),
-            generation: AtomicU64::new(0),
-            sched: SchedWords::default(),
-            policy: UnsafeCell::new(None),
-        }))
-    });
+    let task = FREE.with(|free| free.pop()).unwrap_or_else(Task::new);
     TASKS.fetch_add(1, Ordering::Relaxed);
     for word in &task.sched.0 {
-        word.store(0, Ordering::Relaxed);
+        word.store(0, atomic::Ordering::Relaxed);
     }
     sched(&task.sched);
     // SAFETY: the task came from the free list or is new: nobody else runs or owns it.
@@ -105,8 +107,8 @@ pub fn spawn(policy: &'static dyn Policy, body: Box<dyn Body>, sched: impl FnOnc
 
 /// Called by a waker: the parked task may run.
 fn make_ready(slot: &'static WakeSlot) {
-    // SAFETY: every WakeSlot with this function is the first field of a Task (`repr(C)`), which is never freed.
-    let task: &'static Task = unsafe { &*core::ptr::from_ref(slot).cast::<Task>() };
+    // SAFETY: every slot with this function is in a Task whose exposed address is the token, and which is never freed.
+    let task: &'static Task = unsafe { &*with_exposed_provenance(slot.token()) };
     Ready(task).enqueue(Why::Woken);
 }
 
@@ -121,6 +123,13 @@ impl Ready {
         &self.0.sched
     }
 
+    /// The worker that is to run the task, because what it does lies on a stack there; `None` if any worker may run it.
+    #[inline(always)]
+    pub fn worker(&self) -> Option<&'static Worker> {
+        // SAFETY: whoever has the Ready may read it.
+        unsafe { *self.0.worker.get() }
+    }
+
     pub(crate) fn enqueue(self, why: Why) {
         // SAFETY: written in `spawn` only, before the first Ready of the task existed.
         if let Some(policy) = unsafe { *self.0.policy.get() } {
@@ -129,7 +138,28 @@ impl Ready {
     }
 }
 
+impl fmt::Debug for Ready {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Ready").field(&self.0.name()).finish()
+    }
+}
+
 impl Task {
+    fn new() -> &'static Task {
+        let memory = Box::leak(Box::<Task>::new_uninit());
+        let address = memory.as_mut_ptr().expose_provenance();
+        memory.write(Task {
+            wake: WakeSlot::with_token(make_ready, address),
+            worker: UnsafeCell::new(None),
+            resume_at: UnsafeCell::new(0),
+            stack: UnsafeCell::new(None),
+            body: UnsafeCell::new(None),
+            generation: AtomicU64::new(0),
+            sched: SchedWords::default(),
+            policy: UnsafeCell::new(None),
+        })
+    }
+
     /// The task has ended: its struct may become another one.
     pub(crate) fn retire(&'static self) {
         self.generation.fetch_add(1, Ordering::Release);
@@ -168,9 +198,42 @@ impl TaskRef {
     }
 }
 
+impl TaskRef {
+    fn key(&self) -> (usize, u64) {
+        (core::ptr::from_ref(self.task).addr(), self.generation)
+    }
+}
+
 impl PartialEq for TaskRef {
     fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self.task, other.task) && self.generation == other.generation
+        self.key() == other.key()
+    }
+}
+
+impl Eq for TaskRef {}
+
+/// Some order: of which task is not said.
+impl Ord for TaskRef {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for TaskRef {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Hash for TaskRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl fmt::Debug for TaskRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TaskRef({:p}, {})", self.task, self.generation)
     }
 }
 

@@ -1,27 +1,23 @@
 //! [`Worker`]: what runs tasks, and the ways to suspend.
 
 use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::fmt;
+use core::ops::ControlFlow;
+use core::ptr::{from_ref, null_mut};
 
 use refs::reclaim;
 
-use crate::switch::{switch, switch_for_good, switch_to_new};
+use crate::atomic::{AtomicBool, AtomicPtr, Ordering};
+use crate::no_unwind::NoUnwind;
+use crate::switch::{leave_for, switch, switch_to_new};
 use crate::task::Task;
 use crate::{Cx, Next, Policy, Ready, Stack, StackSource, TaskRef, Waker, Why};
 
-/// What becomes of a worker that has nothing to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
-    /// Something may be ready now: look again.
-    Look,
-    /// [`Worker::run`] is to return (if the stack that is idle is the one it was called on).
-    Leave,
-}
-
-/// What a worker needs from below.
+/// What a worker needs from below. A panic in one of these functions ends the program: it belongs to no task.
 pub trait Hooks: Sync {
-    /// Nothing is ready: wait until something may be.
-    fn idle(&self, worker: &Worker) -> Idle;
+    /// Nothing is ready: wait until something may be, and [`Continue`](ControlFlow::Continue). Or [`Break`](ControlFlow::Break):
+    /// [`Worker::run`] returns then, unless the worker idles on the stack of a suspended task, which has to go on first.
+    fn idle(&self, worker: &Worker) -> ControlFlow<()>;
 
     /// The current task leaves the worker, in the middle of something or between two runs of its body.
     fn leave(&self, _worker: &Worker) {}
@@ -35,24 +31,28 @@ pub struct Worker {
     policy: &'static dyn Policy,
     stacks: &'static dyn StackSource,
     hooks: &'static dyn Hooks,
-    current: Cell<Option<&'static Task>>,
+    /// The running task. Written by the worker only.
+    current: AtomicPtr<Task>,
+    must_yield: AtomicBool,
     /// The stack that the worker is on, if it came from the source (the first one did not).
     stack: UnsafeCell<Option<Stack>>,
     /// A stack that was left for good, to be given back once the worker is on another one.
     left: UnsafeCell<Option<Stack>>,
-    /// The task that was left by the last switch: its `running` is to be cleared by whoever comes next.
-    left_task: Cell<Option<&'static Task>>,
-    /// A claimed task without a stack, for the dispatch loop of a fresh one.
+    /// A task without a stack that this worker has accepted, for the dispatch loop of a fresh one.
     handed_over: Cell<Option<&'static Task>>,
-    must_yield: AtomicBool,
     /// Where the dispatch loop of [`Worker::run`] goes on, once it has switched away.
     home: UnsafeCell<usize>,
-    /// [`Worker::run`] is to return.
-    leaving: Cell<bool>,
 }
 
-// SAFETY: the cells are touched only by the worker itself; `must_yield` is atomic and everything else is constant.
+// SAFETY: the cells are touched only by the worker itself, on the thread that it stands for (`run`'s contract), and by nothing that is
+// public but through a context of its; what others may touch is atomic or constant.
 unsafe impl Sync for Worker {}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("number", &self.number).field("current", &self.current()).finish_non_exhaustive()
+    }
+}
 
 impl Worker {
     /// A worker with its number (from 0), which is to be [`run`](Self::run).
@@ -68,14 +68,12 @@ impl Worker {
             policy,
             stacks,
             hooks,
-            current: Cell::new(None),
+            current: AtomicPtr::new(null_mut()),
+            must_yield: AtomicBool::new(false),
             stack: UnsafeCell::new(None),
             left: UnsafeCell::new(None),
-            left_task: Cell::new(None),
             handed_over: Cell::new(None),
-            must_yield: AtomicBool::new(false),
             home: UnsafeCell::new(0),
-            leaving: Cell::new(false),
         }
     }
 
@@ -95,15 +93,27 @@ impl Worker {
         self.must_yield.store(true, Ordering::Relaxed);
     }
 
-    /// The running task.
+    /// The running task; as another thread sees it, it may have stopped running meanwhile.
     pub fn current(&self) -> Option<TaskRef> {
-        self.current.get().map(|task| task.name())
+        self.current_task().map(Task::name)
     }
 
-    /// Runs tasks until there are none left that are ready and [`Hooks::idle`] says [`Idle::Leave`].
+    #[inline(always)]
+    fn current_task(&self) -> Option<&'static Task> {
+        // SAFETY: null, or a task, which is never freed.
+        unsafe { self.current.load(Ordering::Relaxed).as_ref() }
+    }
+
+    #[inline(always)]
+    fn set_current(&self, task: Option<&'static Task>) {
+        self.current.store(task.map_or(null_mut(), |task| from_ref(task).cast_mut()), Ordering::Relaxed);
+    }
+
+    /// Runs tasks until there are none left that are ready and [`Hooks::idle`] breaks.
     ///
     /// # Safety
-    /// One call at a time per worker, from the thread or core that it stands for; no `Cx` is reachable from the caller's stack.
+    /// One call at a time per worker, from the thread or core that it stands for, always the same one as long as one of its tasks is
+    /// suspended. No `Cx` is reachable from the caller's stack.
     pub unsafe fn run(&'static self) {
         // Where `rt` is there too, it must not run tasks on the stacks of this one's.
         #[cfg(feature = "std")]
@@ -114,146 +124,130 @@ impl Worker {
         self.dispatch(Bottom::Home);
     }
 
-    /// The bottom of every stack. Returns only on the home stack.
+    /// The bottom of every stack. Returns, on a pooled one, where the worker goes on when this stack is left for good; on the home stack,
+    /// when [`run`](Self::run) is to return.
     #[cfg_attr(false, ebb_lint::root)]
-    fn dispatch(&'static self, bottom: Bottom) {
-        let mut worker = self;
-        loop {
-            worker.arrive();
+    fn dispatch(&'static self, bottom: Bottom) -> usize {
+        let guard = NoUnwind::in_place("the body of a task, or in its scheduler");
+        let to = loop {
+            self.arrive();
             // SAFETY: this is the bottom of the stack: no other Cx is reachable from it.
-            let mut cx = unsafe { Cx::new(core::ptr::from_ref(worker).cast()) };
-            // SAFETY: it is the number under which this core is registered.
-            unsafe { reclaim::quiescent(&mut cx, worker.core.get(), usize::MAX) };
-            let Some(task) =
-                worker.handed_over.take().or_else(|| worker.policy.next(worker).map(|ready| worker.claim(ready)))
+            let mut cx = unsafe { Cx::new(from_ref(self).cast()) };
+            self.quiescent(&mut cx);
+            let Some(task) = self.handed_over.take().or_else(|| self.policy.next(self).map(|ready| self.accept(ready)))
             else {
-                worker = worker.wait_for_work(bottom);
-                if worker.leaving.take() {
-                    return;
+                if self.hooks.idle(self).is_continue() {
+                    continue;
                 }
-                continue;
+                match bottom {
+                    Bottom::Home => break 0,
+                    Bottom::Pooled => {
+                        // SAFETY: the worker's own cells. `home` was stored by the switch below and is used once: a worker that is on a
+                        // pooled stack has left its home stack.
+                        unsafe {
+                            *self.left.get() = (*self.stack.get()).take();
+                            break core::mem::take(&mut *self.home.get());
+                        }
+                    }
+                }
             };
-            worker.enter(task);
-            // SAFETY: the task is claimed: its cells are ours.
+            self.enter(task);
+            // SAFETY: the task is this worker's.
             let resume_at = unsafe { core::mem::take(&mut *task.resume_at.get()) };
-            worker = if resume_at == 0 {
-                worker.run_body_async(task, &mut cx)
-            } else {
-                // SAFETY: `resume_at` comes from a switch, and the claim makes us the only one to use it. A pooled stack
-                // holds nothing but this loop; the home stack stays as it is until it is switched to.
-                unsafe {
-                    let own = core::mem::replace(&mut *worker.stack.get(), (*task.stack.get()).take());
-                    match bottom {
-                        Bottom::Pooled => worker.abandon(own, resume_at),
-                        Bottom::Home => from_message(switch(worker.home.get(), resume_at, worker.message())),
+            if resume_at == 0 {
+                self.run_body_async(task, &mut cx);
+                continue;
+            }
+            // SAFETY: `resume_at` comes from a switch of this worker's and is used once. The stack that is left is in use until the
+            // worker has arrived on the other one, and is given back there. The home stack stays as it is until it is switched to.
+            unsafe {
+                let own = core::mem::replace(&mut *self.stack.get(), (*task.stack.get()).take());
+                match bottom {
+                    Bottom::Pooled => {
+                        *self.left.get() = own;
+                        break resume_at;
                     }
+                    Bottom::Home => switch(self.home.get(), resume_at),
                 }
-            };
-        }
-    }
-
-    /// Nothing is ready. Says on which worker this stack goes on.
-    fn wait_for_work(&'static self, bottom: Bottom) -> &'static Worker {
-        if self.hooks.idle(self) == Idle::Leave {
-            match bottom {
-                Bottom::Home => self.leaving.set(true),
-                // SAFETY: `home` was stored by the switch in `dispatch`, is used once, and this stack is not needed.
-                Bottom::Pooled => unsafe {
-                    let home = core::mem::take(&mut *self.home.get());
-                    if home != 0 {
-                        let own = (*self.stack.get()).take();
-                        self.abandon(own, home);
-                    }
-                },
             }
-        }
-        self
-    }
-
-    /// Runs the body of a task that keeps no stack, here. Returns the worker on which it ended.
-    #[inline(always)]
-    fn run_body_async(&'static self, task: &'static Task, cx: &mut Cx) -> &'static Worker {
-        // SAFETY: the task is claimed: its cells are ours.
-        let Some(mut body) = (unsafe { (*task.body.get()).take() }) else {
-            return self;
         };
+        guard.passed();
+        to
+    }
+
+    /// Runs the body of a task that keeps no stack, here.
+    #[inline(always)]
+    fn run_body_async(&'static self, task: &'static Task, cx: &mut Cx) {
+        // SAFETY: the task is this worker's.
+        let Some(mut body) = (unsafe { (*task.body.get()).take() }) else { return };
         let next = body.run_async(cx);
-        // The body may have suspended and come back elsewhere.
-        let worker = worker(cx);
-        match next {
-            Next::Again => {
-                worker.hooks.leave(worker);
-                // SAFETY: still claimed.
-                unsafe { *task.body.get() = Some(body) };
-                worker.current.set(None);
-                task.running.store(false, Ordering::Release);
-                Ready(task).enqueue(Why::Yielded);
-            }
+        let body = match next {
+            Next::Again => Some(body),
             Next::End => {
                 drop(body);
-                worker.hooks.leave(worker);
-                worker.current.set(None);
-                task.running.store(false, Ordering::Release);
-                task.retire();
+                None
             }
+        };
+        self.hooks.leave(self);
+        self.set_current(None);
+        let ends = body.is_none();
+        // SAFETY: the task is this worker's, until now.
+        unsafe {
+            *task.body.get() = body;
+            *task.worker.get() = None;
         }
-        worker
+        if ends {
+            task.retire();
+        } else {
+            Ready(task).enqueue(Why::Yielded);
+        }
     }
 
-    /// Makes sure that nobody else runs the task (invariant 8).
+    /// Says that the running task, whose context this is, borrows nothing.
     #[inline(always)]
-    fn claim(&self, ready: Ready) -> &'static Task {
-        let task = ready.0;
-        // Another worker may still be leaving it: it stores where the task goes on, then clears `running`.
-        while task.running.swap(true, Ordering::Acquire) {
-            core::hint::spin_loop();
+    #[cfg_attr(false, ebb_lint::never_suspends)]
+    fn quiescent(&self, cx: &mut Cx) {
+        // SAFETY: it is the number under which this core is registered.
+        unsafe { reclaim::quiescent(cx, self.core.get(), usize::MAX) };
+    }
+
+    /// Takes a task that the policy gave: it is this worker's from here on, until its body returns.
+    #[inline(always)]
+    fn accept(&'static self, ready: Ready) -> &'static Task {
+        match ready.worker() {
+            // SAFETY: who has the Ready of a task without a worker may write the cell.
+            None => unsafe { *ready.0.worker.get() = Some(self) },
+            Some(own) if core::ptr::eq(own, self) => {}
+            Some(other) => misplaced(self, other),
         }
-        task
+        ready.0
     }
 
     #[inline(always)]
     fn enter(&self, task: &'static Task) {
-        self.current.set(Some(task));
+        self.set_current(Some(task));
         self.must_yield.store(false, Ordering::Relaxed);
     }
 
-    /// Finishes the switch that led here: what was left behind is now really left.
+    /// Finishes the switch that led here: a stack that was left for good is now really left.
     #[inline(always)]
     fn arrive(&self) {
-        if let Some(task) = self.left_task.take() {
-            task.running.store(false, Ordering::Release);
-        }
-        // SAFETY: the worker's own cell.
-        if let Some(stack) = unsafe { (*self.left.get()).take() } {
-            self.stacks.give(stack);
-        }
-    }
-
-    /// Goes on at `to`; the current stack, `own`, returns to the source.
-    ///
-    /// # Safety
-    /// As for [`switch_for_good`].
-    unsafe fn abandon(&'static self, own: Option<Stack>, to: usize) -> ! {
-        // SAFETY: the worker's own cell, and this function's contract.
+        // SAFETY: the worker's own cell. The stack came from this worker's source: stacks never pass to another worker.
         unsafe {
-            *self.left.get() = own;
-            switch_for_good(to, self.message())
+            if let Some(stack) = (*self.left.get()).take() {
+                self.stacks.give(stack);
+            }
         }
-    }
-
-    /// What a switch tells the stack it goes to: which worker is on it now.
-    fn message(&'static self) -> *const () {
-        core::ptr::from_ref(self).cast()
     }
 }
 
-/// The worker named by a switch's message.
-///
-/// # Safety
-/// `message` comes from [`Worker::message`].
-unsafe fn from_message(message: *const ()) -> &'static Worker {
-    // SAFETY: by this function's contract; workers are 'static.
-    unsafe { &*message.cast() }
+#[cold]
+#[inline(never)]
+fn misplaced(worker: &Worker, own: &Worker) -> ! {
+    panic!(
+        "the policy gave worker {} a task whose stack is worker {}'s (see `Ready::worker`)",
+        worker.number, own.number
+    )
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -264,35 +258,36 @@ enum Bottom {
     Pooled,
 }
 
-extern "C" fn fresh_stack(worker: *const ()) -> ! {
-    // SAFETY: `leave_async` passes its worker's message.
-    let worker = unsafe { from_message(worker) };
-    worker.dispatch(Bottom::Pooled);
-    // The dispatch loop of a pooled stack leaves by a switch.
-    unreachable!()
+extern "C" fn fresh_stack(worker: *const ()) {
+    // SAFETY: `leave_async` passes its worker, and they are 'static.
+    let worker: &'static Worker = unsafe { &*worker.cast() };
+    let to = worker.dispatch(Bottom::Pooled);
+    // SAFETY: what `dispatch` says; nothing is left on this stack.
+    unsafe { leave_for(to) }
 }
 
 /// The worker that runs the task of `cx`.
+///
+/// # Panics
+/// If the context belongs to a run-time of `tasks::rt`.
 #[inline(always)]
 pub fn worker(cx: &Cx) -> &'static Worker {
-    #[cfg(feature = "std")]
-    assert!(
-        crate::rt::thread::own_runtime() <= crate::rt::thread::OTHER_SCHEDULER,
-        "this context was made by `tasks::rt`"
-    );
-    // SAFETY: every Cx that is not a thread's run-time's is made by `dispatch`, with a 'static worker.
+    #[cfg(feature = "rt")]
+    assert!(!crate::rt::is_context(cx), "this context was made by `tasks::rt`");
+    // SAFETY: every Cx that is not a run-time's is made by `dispatch`, with a 'static worker.
     unsafe { &*cx.worker().cast::<Worker>() }
 }
 
 /// The running task.
 #[inline(always)]
 pub fn current(cx: &Cx) -> TaskRef {
-    current_task(cx).name()
+    running(cx).1.name()
 }
 
 #[inline(always)]
-fn current_task(cx: &Cx) -> &'static Task {
-    worker(cx).current.get().expect("a Cx exists only while a task runs")
+fn running(cx: &Cx) -> (&'static Worker, &'static Task) {
+    let worker = worker(cx);
+    (worker, worker.current_task().expect("a Cx exists only while a task runs"))
 }
 
 /// Asks the running task of this core to give way at its next opportunity.
@@ -309,91 +304,86 @@ pub fn must_yield(cx: &Cx) -> bool {
 /// Begins a wait of the running task: enter the waker wherever something may happen, then [`park_async`].
 #[inline(always)]
 pub fn prepare(cx: &Cx) -> Waker {
-    current_task(cx).prepare()
+    running(cx).1.prepare()
 }
 
 /// Ends a wait that was prepared, without parking.
 #[inline(always)]
 pub fn finish_wait(cx: &Cx) {
-    current_task(cx).wake.finish();
+    running(cx).1.wake.finish();
 }
 
 /// Says that nothing is borrowed just now, as a suspension does: to be called where the task leaves for user code, for instance.
 #[inline(always)]
+#[cfg_attr(false, ebb_lint::never_suspends)]
 pub fn quiescent(cx: &mut Cx) {
-    let core = worker(cx).core.get();
-    // SAFETY: it is the number under which this core is registered.
-    unsafe { reclaim::quiescent(cx, core, usize::MAX) };
+    worker(cx).quiescent(cx);
 }
 
 /// Suspends until the prepared wait is ended by one of its wakers; returns at once if it was ended already.
 ///
 /// The task keeps its stack meanwhile. If nothing else can be run for want of a stack, the worker waits on this one.
 pub fn park_async(cx: &mut Cx) {
-    let task = current_task(cx);
-    quiescent(cx);
+    let (worker, task) = running(cx);
+    worker.quiescent(cx);
     if task.wake.commit() {
-        leave_async(cx, task);
+        leave_async(cx, worker, task);
     }
     task.wake.finish();
 }
 
 /// Lets other tasks run; goes on when the policy's turn comes to it again.
 pub fn yield_async(cx: &mut Cx) {
-    let task = current_task(cx);
-    quiescent(cx);
-    task.running.store(true, Ordering::Relaxed);
+    let (worker, task) = running(cx);
+    worker.quiescent(cx);
+    let guard = NoUnwind::in_place(LEAVING);
     Ready(task).enqueue(Why::Yielded);
-    leave_async(cx, task);
+    guard.passed();
+    leave_async(cx, worker, task);
 }
+
+/// Where a panic would unwind a task that is queued or parked.
+const LEAVING: &str = "a policy, a source of stacks or a hook, while a task suspends";
 
 /// Runs others until the task, which is parked or queued, was picked again.
 #[cfg_attr(false, ebb_lint::leaf)]
-fn leave_async(cx: &mut Cx, task: &'static Task) {
-    let worker = worker(cx);
+fn leave_async(_cx: &mut Cx, worker: &'static Worker, task: &'static Task) {
+    let guard = NoUnwind::in_place(LEAVING);
     worker.hooks.leave(worker);
     loop {
         let Some(ready) = worker.policy.next(worker) else {
-            worker.hooks.idle(worker);
+            // On this task's stack: whoever wakes it brings it back here, since no other worker runs it.
+            let _ = worker.hooks.idle(worker);
             continue;
         };
         if core::ptr::eq(ready.0, task) {
             worker.enter(task);
-            return;
+            break;
         }
-        let next = worker.claim(ready);
-        // SAFETY: claimed: its cells are ours.
+        let next = worker.accept(ready);
+        // SAFETY: accepted: its cells are ours.
         let resume_at = unsafe { core::mem::take(&mut *next.resume_at.get()) };
-        let fresh = if resume_at == 0 { worker.stacks.take() } else { None };
-        if resume_at == 0 && fresh.is_none() {
-            // Others may end and give stacks back meanwhile.
-            next.running.store(false, Ordering::Release);
-            Ready(next).enqueue(Why::Yielded);
-            continue;
-        }
-        worker.left_task.set(Some(task));
-        // SAFETY: the worker's and the tasks' own cells; `resume_at` comes from a switch and is used once; the fresh stack is
-        // ours. `running` of this task stays set until the other side has arrived, so nobody reads its cells before they
-        // are written.
-        let message = unsafe {
-            let own = (*worker.stack.get()).take();
-            *task.stack.get() = own;
-            if let Some(stack) = fresh {
-                let top = stack.top();
-                *worker.stack.get() = Some(stack);
-                worker.handed_over.set(Some(next));
-                switch_to_new(task.resume_at.get(), top, fresh_stack, worker.message())
-            } else {
-                *worker.stack.get() = (*next.stack.get()).take();
-                worker.enter(next);
-                switch(task.resume_at.get(), resume_at, worker.message())
-            }
-        };
-        // SAFETY: the message is the worker that this stack is on now; `cx` is still the only Cx of this stack.
+        // SAFETY: the worker's and the tasks' own cells, which no other worker touches; `resume_at` comes from a switch of this worker's
+        // and is used once; a fresh stack is ours.
         unsafe {
-            cx.set_worker(message);
-            from_message(message).arrive();
+            if resume_at != 0 {
+                *task.stack.get() = core::mem::replace(&mut *worker.stack.get(), (*next.stack.get()).take());
+                worker.enter(next);
+                switch(task.resume_at.get(), resume_at);
+            } else if let Some(stack) = worker.stacks.take() {
+                let top = stack.top();
+                *task.stack.get() = (*worker.stack.get()).replace(stack);
+                worker.handed_over.set(Some(next));
+                switch_to_new(task.resume_at.get(), top, fresh_stack, from_ref(worker).cast());
+            } else {
+                // Others may end and give stacks back meanwhile.
+                *next.worker.get() = None;
+                Ready(next).enqueue(Why::Yielded);
+                continue;
+            }
         }
-        return;
+        worker.arrive();
+        break;
     }
+    guard.passed();
 }

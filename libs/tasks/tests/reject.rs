@@ -1,4 +1,5 @@
-//! Programs that must not compile: each file in `reject/examples` names the error that the compiler must give, and no other.
+//! Programs that must not compile: each file in `reject/examples` (with the run-time) and `reject_kernel/examples` (with what the kernel's
+//! build has) names the error that the compiler must give, and no other.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,8 +7,18 @@ use std::process::Command;
 
 #[test]
 fn the_compiler_rejects_what_would_hold_something_across_a_suspension() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/reject");
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reject");
+    check("reject", 15);
+}
+
+#[test]
+fn what_is_not_for_the_kernel_is_not_in_its_build() {
+    check("reject_kernel", 2);
+}
+
+/// Compiles the programs in a folder, of which there are so many at least.
+fn check(folder: &str, at_least: usize) {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
     let output = Command::new(env!("CARGO"))
         .args(["check", "--offline", "--examples", "--keep-going", "--message-format=json", "--manifest-path"])
         .arg(folder.join("Cargo.toml"))
@@ -39,5 +50,5 @@ fn the_compiler_rejects_what_would_hold_something_across_a_suspension() {
         assert_eq!(errors, expected, "{name}\n{}", String::from_utf8_lossy(&output.stderr));
         programs += 1;
     }
-    assert!(programs >= 15 && found.is_empty(), "{programs} programs; errors elsewhere: {found:?}");
+    assert!(programs >= at_least && found.is_empty(), "{programs} programs; errors elsewhere: {found:?}");
 }

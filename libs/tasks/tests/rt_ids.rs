@@ -95,7 +95,7 @@ fn a_task_that_was_aborted_while_it_was_saved_is_found_no_more() {
             rt::abort_async(cx, task.get().expect("it has run")).expect("it is suspended");
             // Another task in the same memory.
             scope.spawn_async(cx, |cx| rt::suspend_then_async(cx, |me| next.set(Some(me))));
-            assert_eq!(rt::yield_to_id_async(cx, id), Err(NotSaved::NotSuspended));
+            assert_eq!(rt::yield_to_id_async(cx, id), Err(NotSaved::Empty));
             assert_eq!(rt::yield_and_save_async(cx, id), Ok(()));
             assert_eq!(id.get(cx), Err(NotSaved::Empty));
             next.get().expect("it has run").schedule().expect("it is suspended");

@@ -94,7 +94,7 @@ fn a_source_without_memory_gives_the_task_back() {
         fn take(&self) -> Option<tasks::Stack> {
             Option::None
         }
-        fn give(&self, _stack: tasks::Stack) {}
+        unsafe fn give(&self, _stack: tasks::Stack) {}
     }
     let _core = CORE_0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     // SAFETY: as in `run`.

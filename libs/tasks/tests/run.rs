@@ -1,19 +1,18 @@
 //! Tasks on the host: who runs when, on how many stacks, and what a waker does.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::{IdTable, StrongRc, WaitList};
-use tasks::{
-    Body, Cx, Fifo, HeapStacks, Hooks, Idle, Next, StackSource, Worker, park_async, prepare, spawn, yield_async,
-};
+use tasks::{Body, Cx, Fifo, HeapStacks, Hooks, Next, StackSource, Worker, park_async, prepare, spawn, yield_async};
 
 struct UntilNoTasks;
 
 impl Hooks for UntilNoTasks {
-    fn idle(&self, _worker: &Worker) -> Idle {
-        Idle::Leave
+    fn idle(&self, _worker: &Worker) -> ControlFlow<()> {
+        ControlFlow::Break(())
     }
 }
 
@@ -275,11 +274,13 @@ fn what_happens_when_a_pool_of_heap_stacks_is_dropped() {
     assert!(taken.iter().all(|stack| stack.top() - stack.bottom() == COUNTED_BYTES && stack.top() % 16 == 0));
     let last = taken[2].bottom();
     for stack in taken {
-        stacks.give(stack);
+        // SAFETY: it came from there, as below.
+        unsafe { stacks.give(stack) };
     }
     let again = stacks.take().expect("a pooled stack");
     assert_eq!(again.bottom(), last, "the one that was given back last");
-    stacks.give(again);
+    // SAFETY: as above.
+    unsafe { stacks.give(again) };
     assert_eq!((stacks.pooled(), COUNTED.load(Ordering::Relaxed)), (3, 3));
     drop(stacks);
     assert_eq!(COUNTED.load(Ordering::Relaxed), 0, "the stacks of the pool are freed with it");

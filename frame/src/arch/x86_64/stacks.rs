@@ -44,7 +44,7 @@ impl StackSource for Pool {
         self.0.with(|free| free.stacks.pop()).or_else(|| self.make())
     }
 
-    fn give(&self, stack: Stack) {
+    unsafe fn give(&self, stack: Stack) {
         let surplus = self.0.with(|free| {
             if free.stacks.len() >= KEPT {
                 return Some(stack);

@@ -1,10 +1,12 @@
 //! [`AweRef`]: a task's name.
 
+use core::cmp;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
-use super::atomic::Ordering;
 use super::layout::{Awe, NEXT_LIFE, Runtime, awe_flags, states};
 use super::runtime::is_own;
+use crate::atomic::Ordering;
 
 /// The name of a task. It may be kept anywhere, sent to any thread and outlive its task, which is harmless: what is asked of a
 /// task that has ended is refused.
@@ -86,13 +88,38 @@ impl AweRef {
     }
 }
 
+impl AweRef {
+    fn key(self) -> (usize, u64) {
+        (core::ptr::from_ref(self.awe).addr(), self.life)
+    }
+}
+
 impl PartialEq for AweRef {
     fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self.awe, other.awe) && self.life == other.life
+        self.key() == other.key()
     }
 }
 
 impl Eq for AweRef {}
+
+/// Some order: of which task is not said.
+impl Ord for AweRef {
+    fn cmp(&self, other: &Self) -> cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for AweRef {
+    fn partial_cmp(&self, other: &Self) -> Option<cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Hash for AweRef {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
 
 impl fmt::Debug for AweRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -7,9 +7,9 @@ use core::cell::Cell;
 
 use refs::{Cx, WaitList, Waker};
 
-use super::atomic::{AtomicBool, Ordering};
 use super::finish::{Scope, finish_async};
 use super::wait::{finish_wait, park_async, prepare};
+use crate::atomic::{AtomicBool, Ordering};
 
 /// Asks blocks to end early, from any thread: those that were opened [with it](Self::finish_async).
 ///

@@ -9,8 +9,8 @@ use refs::Cx;
 
 use super::context::{Called, Entry, Left, call_on, leave_for};
 use super::layout::{Awe, Finish, Runtime, awe_flags, block_flags, states};
-use super::runtime::runtime;
-use super::suspend::{successor, suspending, switch_to};
+use super::runtime::{new_context, runtime};
+use super::suspend::{detach_all, successor, suspending, switch_to};
 
 /// Runs `body`, then waits until every task that was started in the block has ended, at any depth: those that its tasks start in
 /// it, and, because a task waits for its own blocks, those in theirs. Also if `body` or a task panics; the first panic is
@@ -119,7 +119,8 @@ impl<'scope> Scope<'scope, '_> {
         Ok(())
     }
 
-    /// Starts a task, *eagerly*: it runs at once, and the running task goes to the head of the queue meanwhile.
+    /// Starts a task, *eagerly*: it runs at once, and the running task goes to the head of the queue meanwhile. If that has not suspended
+    /// since it was started, whoever started it goes on behind it.
     ///
     /// # Panics
     /// As [`spawn_async`](Self::spawn_async).
@@ -130,6 +131,10 @@ impl<'scope> Scope<'scope, '_> {
         let Some(child) = runtime.take_free() else { no_stack() };
         child.parent.set(None);
         self.block.count.set(self.block.count.get() + 1);
+        // Who called this task, if it is attached, goes on too: behind it, as if the call had returned.
+        if me.parent.get().is_some() {
+            detach_all(runtime, me, None);
+        }
         // Where it goes on is stored before the child starts.
         runtime.push_front(me);
         runtime.make_room();
@@ -189,7 +194,10 @@ impl<F: FnOnce(&mut Cx)> Entry for Run<F> {
     #[cfg_attr(false, ebb_lint::root)]
     unsafe extern "C" fn enter(task: *mut (), runtime: *const Runtime) {
         // SAFETY: by this function's contract; the stack is new, so no other Cx is reachable from it.
-        let (task, runtime, mut cx) = unsafe { (task.cast::<F>().read(), &*runtime, Cx::new(runtime.cast())) };
+        let (task, runtime, mut cx) = unsafe {
+            let runtime = &*runtime;
+            (task.cast::<F>().read(), runtime, new_context(runtime))
+        };
         let result = catch(|| task(&mut cx));
         let me = runtime.running();
         if let Err(payload) = result {

@@ -7,15 +7,15 @@ use core::fmt;
 
 use refs::Cx;
 
-use super::atomic::Ordering;
 use super::awe::{AweRef, NotSuspended};
 use super::layout::{Awe, IdEntry, NEXT_LIFE, Runtime};
 use super::runtime::runtime;
+use crate::atomic::Ordering;
 
 /// A number under which a task can be saved, valid on the thread that created it until it is removed.
 ///
 /// Limit: the generation of an entry repeats after 32,768 removals of that entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(u32);
 
 impl Id {

@@ -8,10 +8,10 @@ use core::cell::Cell;
 
 use refs::{SpinLock, WakeSlot};
 
-use super::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use super::context::Context;
 use super::runtime::Idle;
 use crate::StackSource;
+use crate::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 
 /// What a task that is neither running, calling nor queued waits for ([`Awe::life`]).
 pub(crate) mod states {

@@ -46,7 +46,6 @@
 //! 6. A stack in the pool holds nothing. It is put there by the task that leaves it for good, while it is still on it; nothing
 //!    runs in between.
 
-mod atomic;
 mod awe;
 #[cfg(all(feature = "c", not(ebb_threads)))]
 pub mod c;
@@ -68,7 +67,7 @@ mod stop;
 mod suspend;
 pub mod sync;
 #[cfg(feature = "std")]
-#[cfg_attr(ebb_shuttle, path = "system_shuttle.rs")]
+#[cfg_attr(ebb_threads, path = "system_threads.rs")]
 mod system;
 #[cfg(feature = "std")]
 pub(crate) mod thread;
@@ -88,6 +87,7 @@ pub use finish::{NoStack, Scope, finish_async, finish_shielded_async};
 pub use ids::{BadId, Id, IdsExhausted, NotSaved};
 pub use layout::{Awe, Finish, Runtime};
 pub use report::{count, dump};
+pub(crate) use runtime::is_context;
 #[cfg(feature = "std")]
 pub use runtime::{Config, run};
 pub use runtime::{Idle, Parts, current, set_name};

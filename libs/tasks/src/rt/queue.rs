@@ -15,8 +15,9 @@ use core::ptr::null_mut;
 use refs::{Cx, reclaim};
 
 use super::Idle;
-use super::atomic::Ordering;
 use super::layout::{Awe, Runtime, states};
+use crate::atomic::Ordering;
+use crate::no_unwind::NoUnwind;
 
 /// How many entries the ring has at first.
 const FIRST_ENTRIES: usize = 64;
@@ -154,8 +155,10 @@ impl Runtime {
                 return awe;
             }
             if let Some(idle) = self.idle.with(|idle| *idle) {
+                let guard = NoUnwind::in_place("`Idle::wait`");
                 // SAFETY: it is the number under which this thread registered.
                 unsafe { reclaim::while_idle(cx, self.core.get() as usize, || self.idle_in(idle)) };
+                guard.passed();
             }
         }
     }

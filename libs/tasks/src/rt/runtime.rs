@@ -7,22 +7,24 @@ use core::ptr::null;
 
 use refs::{Cx, SpinLock, WakeSlot};
 
-use super::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, global};
 use super::awe::AweRef;
 use super::context::Context;
 use super::finish::finish_async;
 use super::layout::{Awe, NEXT_LIFE, RemoteList, Runtime, awe_flags, states};
 use super::wait::make_ready;
+use crate::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, global};
+use crate::no_unwind::NoUnwind;
 use crate::{Stack, StackSource};
 
 /// What a run-time does when none of its tasks is ready.
 pub trait Idle: Sync {
-    /// Waits until another thread may have made a task ready; may return early. Runs on the stack of some suspended task, on the
+    /// Waits until another thread may have made a task ready; may return early. A panic in it ends the program: it belongs to no task. Runs on the stack of some suspended task, on the
     /// run-time's own thread: what it makes ready itself it makes ready at once. A [`wake`](Self::wake) may come before it begins: that must
     /// end it too.
     fn wait(&self, runtime: &'static Runtime);
 
-    /// Ends the `wait` of that run-time, which has begun or is about to. Called from other threads, more than once perhaps.
+    /// Ends the `wait` of that run-time, which has begun or is about to. Called from other threads, more than once perhaps. A panic in it ends
+    /// the program: the thread would sleep for ever.
     fn wake(&self, runtime: &'static Runtime);
 }
 
@@ -49,7 +51,7 @@ impl Parts {
     ///
     /// # Safety
     /// No [`Cx`] is reachable from the current stack. What `stacks` gives out is memory as [`Stack::new`](crate::Stack::new) asks
-    /// for. Without `std`, no Cx of another scheduler is ever used with this module, nor one of this with another scheduler.
+    /// for. `core` is the number under which the calling core or thread is registered with [`refs::reclaim`].
     pub unsafe fn run<R>(self, core: usize, f: impl FnOnce(&mut Cx) -> R) -> R {
         #[cfg(feature = "std")]
         let claim = super::thread::Claim::new();
@@ -125,7 +127,7 @@ impl Runtime {
     unsafe fn enter<R>(&'static self, f: impl FnOnce(&mut Cx) -> R) -> R {
         let first = self.begin();
         // SAFETY: by this function's contract.
-        let mut cx = unsafe { Cx::new(core::ptr::from_ref(self).cast()) };
+        let mut cx = unsafe { new_context(self) };
         let result = super::finish::catch(|| finish_async(&mut cx, |_scope, cx| f(cx)));
         self.end(first);
         super::finish::value_or_resume(result)
@@ -239,9 +241,11 @@ impl Runtime {
             surplus = awe.next.get();
             let (bottom, top) = awe.stack.replace((0, 0));
             if let Some(source) = self.stacks.get() {
-                // SAFETY: the stack that `refill` put here. Nothing runs on the stack of a free task (invariant 6: the caller is on
-                // another one).
-                source.give(unsafe { Stack::new(bottom, top) });
+                let guard = NoUnwind::in_place("a source of stacks");
+                // SAFETY: the stack that `refill` took from this source and put here. Nothing runs on the stack of a free task (invariant 6:
+                // the caller is on another one).
+                unsafe { source.give(Stack::new(bottom, top)) };
+                guard.passed();
             }
             self.stacks_now.set(self.stacks_now.get() - 1);
             awe.set_state(states::FREE);
@@ -273,7 +277,9 @@ impl Runtime {
     pub(crate) fn wake_up(&'static self) {
         // From another thread, which may be so late that the run-time has another owner meanwhile.
         if let Some(idle) = self.idle.with(|idle| *idle) {
+            let guard = NoUnwind::in_place("`Idle::wake`");
             idle.wake(self);
+            guard.passed();
         }
     }
 
@@ -303,13 +309,44 @@ pub(crate) fn runtime(cx: &Cx) -> &'static Runtime {
         own
     };
     #[cfg(not(feature = "std"))]
-    let runtime: *const Runtime = cx.worker().cast();
-    // SAFETY: with `std` every run-time that is a thread's own is one of `Runtime::acquire`; without, every Cx that comes here
-    // was made by `enter`, by the contract of whoever entered.
+    let runtime: *const Runtime = {
+        if !is_context(cx) {
+            foreign_context();
+        }
+        cx.worker().cast::<u8>().wrapping_sub(OURS).cast()
+    };
+    // SAFETY: with `std` every run-time that is a thread's own is one of `Runtime::acquire`; without, a Cx with our mark was made by
+    // `new_context`.
     unsafe { &*runtime }
 }
 
-#[cfg(feature = "std")]
+/// What tells a context of this module from those of other schedulers, whose pointers are even.
+const OURS: usize = 1;
+
+/// A task's context.
+///
+/// # Safety
+/// As for [`Cx::new`].
+#[inline(always)]
+pub(crate) unsafe fn new_context(runtime: &'static Runtime) -> Cx {
+    // SAFETY: by this function's contract.
+    unsafe { Cx::new(core::ptr::from_ref(runtime).cast::<u8>().wrapping_add(OURS).cast()) }
+}
+
+/// Whether a context is of this module.
+#[inline(always)]
+pub(crate) fn is_context(cx: &Cx) -> bool {
+    #[cfg(feature = "std")]
+    {
+        let _ = cx;
+        super::thread::own_runtime() > super::thread::OTHER_SCHEDULER
+    }
+    #[cfg(not(feature = "std"))]
+    {
+        cx.worker().addr() & OURS != 0
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn foreign_context() -> ! {

@@ -8,11 +8,12 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::fmt;
 use core::ptr::{null_mut, with_exposed_provenance_mut};
 
 use refs::SpinLock;
 
-use super::atomic::global;
+use crate::atomic::global;
 use crate::{Stack, StackSource};
 
 const PAGE: usize = 4096;
@@ -20,12 +21,18 @@ const PAGE: usize = 4096;
 pub(crate) const GUARD_BYTES: usize = PAGE;
 /// How large the regions are, at least.
 const REGION_BYTES: usize = 4 << 20;
+/// For how many stacks they have room, at least.
+const REGION_STACKS: usize = 16;
+/// No mapping is larger.
+const LARGEST_BYTES: usize = isize::MAX as usize & !(PAGE - 1);
 /// Linux 6.13: `include/uapi/asm-generic/mman-common.h`.
 const MADV_GUARD_INSTALL: i32 = 102;
 
 /// Stacks of one size from the system.
 pub struct MappedStacks {
     size_bytes: usize,
+    /// Of a stack and its guard; `None` if a region of such stacks is larger than any address space.
+    step_bytes: Option<usize>,
     state: SpinLock<State>,
 }
 
@@ -41,15 +48,16 @@ global! {
 }
 
 impl MappedStacks {
-    /// The process's stacks of that size, rounded up to pages.
+    /// The process's stacks of that size, rounded up to pages. There are none of a size that no address space has room for.
     pub fn of_size(size_bytes: usize) -> &'static MappedStacks {
-        let size_bytes = size_bytes.max(PAGE).next_multiple_of(PAGE);
+        let size_bytes = size_bytes.max(PAGE).checked_next_multiple_of(PAGE).unwrap_or(LARGEST_BYTES);
+        let step_bytes = size_bytes.checked_add(GUARD_BYTES).filter(|step| *step <= LARGEST_BYTES / REGION_STACKS);
         SOURCES.with(|sources| {
             if let Some(source) = sources.iter().find(|source| source.size_bytes == size_bytes) {
                 return *source;
             }
             let state = State { unused: Vec::new(), next: 0, end: 0 };
-            let source = &*Box::leak(Box::new(MappedStacks { size_bytes, state: SpinLock::new(state) }));
+            let source = &*Box::leak(Box::new(MappedStacks { size_bytes, step_bytes, state: SpinLock::new(state) }));
             sources.push(source);
             source
         })
@@ -66,11 +74,17 @@ impl MappedStacks {
     }
 }
 
+impl fmt::Debug for MappedStacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MappedStacks").field("size_bytes", &self.size_bytes).field("unused", &self.unused()).finish()
+    }
+}
+
 impl State {
-    fn cut(&mut self, size_bytes: usize) -> Option<Stack> {
-        let step = PAGE + size_bytes;
-        if self.next + step > self.end {
-            let length = REGION_BYTES.max(16 * step);
+    fn cut(&mut self, step: usize) -> Option<Stack> {
+        if self.end - self.next < step {
+            // No overflow: `of_size` saw to it.
+            let length = REGION_BYTES.max(REGION_STACKS * step);
             // SAFETY: a new private mapping.
             let start = unsafe {
                 libc::mmap(
@@ -99,19 +113,19 @@ impl State {
         if !guarded {
             return None;
         }
-        let bottom = self.next + PAGE;
+        let bottom = self.next + GUARD_BYTES;
         self.next += step;
         // SAFETY: fresh memory that is never unmapped, with a guard page below it.
-        Some(unsafe { Stack::new(bottom, bottom + size_bytes) })
+        Some(unsafe { Stack::new(bottom, self.next) })
     }
 }
 
 impl StackSource for MappedStacks {
     fn take(&self) -> Option<Stack> {
-        self.state.with(|state| state.unused.pop().or_else(|| state.cut(self.size_bytes)))
+        self.state.with(|state| state.unused.pop().or_else(|| state.cut(self.step_bytes?)))
     }
 
-    fn give(&self, stack: Stack) {
+    unsafe fn give(&self, stack: Stack) {
         // SAFETY: a stack that `take` gave out, and on which nothing runs.
         unsafe {
             libc::madvise(

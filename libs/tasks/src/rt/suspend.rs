@@ -2,12 +2,12 @@
 
 use refs::{Cx, reclaim};
 
-use super::atomic::Ordering;
 use super::awe::{AweRef, NotSuspended};
 use super::context::exchange;
 use super::ids::{Id, NotSaved};
 use super::layout::{Awe, Runtime, states};
 use super::runtime::runtime;
+use crate::atomic::Ordering;
 
 /// Switches from the running task, which is queued or parked, to `next`, which is neither any more.
 ///
@@ -215,8 +215,8 @@ pub fn yield_and_save_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
     let runtime = runtime(cx);
     let me = runtime.running();
     runtime.vacant(id)?.save(id, me);
+    let _saved = Saved { runtime, me };
     yield_async(cx);
-    back(runtime, me);
     Ok(())
 }
 
@@ -229,17 +229,24 @@ pub fn yield_and_save_no_dispatch_async(cx: &mut Cx, id: Id) -> Result<(), NotSa
     let runtime = runtime(cx);
     let me = runtime.running();
     runtime.vacant(id)?.save(id, me);
+    let _saved = Saved { runtime, me };
     suspend_async(cx);
-    back(runtime, me);
     Ok(())
 }
 
-/// The task that saved itself under an id goes on.
-#[inline(always)]
-fn back(runtime: &'static Runtime, me: &'static Awe) {
-    // Who resumes it by its id has taken it out there.
-    if me.saved_under.get() != 0 {
-        runtime.unsave(me);
+/// A task that has saved itself under an id. When it goes on, or unwinds because it is aborted, nobody finds it there any more.
+struct Saved {
+    runtime: &'static Runtime,
+    me: &'static Awe,
+}
+
+impl Drop for Saved {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // Who resumes it by its id has taken it out there.
+        if self.me.saved_under.get() != 0 {
+            self.runtime.unsave(self.me);
+        }
     }
 }
 
@@ -292,9 +299,10 @@ fn go_to_id_async<const QUEUED: bool>(cx: &mut Cx, to: Id, from: Option<Id>) -> 
     };
     let took = take(runtime, me, target)?;
     entry.resumed(to, target.awe);
-    if let Some((place, from)) = place {
+    let _saved = place.map(|(place, from)| {
         place.save(from, me);
-    }
+        Saved { runtime, me }
+    });
     if QUEUED {
         runtime.push_back(me);
         runtime.make_room();
@@ -302,8 +310,5 @@ fn go_to_id_async<const QUEUED: bool>(cx: &mut Cx, to: Id, from: Option<Id>) -> 
         me.park();
     }
     go_to(runtime, me, target, took);
-    if from.is_some() {
-        back(runtime, me);
-    }
     Ok(())
 }

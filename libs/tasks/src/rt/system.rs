@@ -6,8 +6,8 @@
 use core::arch::{asm, global_asm};
 use core::ptr::null;
 
-use super::atomic::AtomicU32;
 use super::layout::Runtime;
+use crate::atomic::AtomicU32;
 
 global_asm!(
     ".pushsection .tbss.ebb_rt_current, \"awT\", @nobits",

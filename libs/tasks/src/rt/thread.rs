@@ -2,11 +2,11 @@
 
 use core::ptr::null;
 
-use super::atomic::Ordering;
 use super::layout::Runtime;
 use super::runtime::Idle;
 use super::system::{futex_wait, futex_wake};
 pub(crate) use super::system::{own_runtime, set_own_runtime};
+use crate::atomic::Ordering;
 
 /// A thread that runs tasks of another scheduler.
 pub(crate) const OTHER_SCHEDULER: *const Runtime = core::ptr::without_provenance(1);

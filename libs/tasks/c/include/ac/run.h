@@ -17,6 +17,7 @@ void ac_take_in_(void);                                   /* what other threads 
 awe_t *ac_wait_for_next_(void);                           /* the next task, as soon as there is one */
 void ac_close_ranks_(void);                               /* makes room in the run queue */
 void ac_quiescent_(void);                                 /* frees what waited for this thread */
+void ac_detach_all_(void);                                /* who called the running task goes on by itself */
 void ac_wait_for_tasks_(ac_finish *block);                /* suspends until the block is empty */
 void ac_unlink_(ac_finish *block);                        /* takes it out of its parent's list */
 int ac_schedule_remote_(awe_t *task);                     /* asks another thread to run it */
@@ -306,6 +307,8 @@ AC_INLINE_ awe_t *ac_begin_eager_(ac_runtime *rt, ac_finish *block)
     if (child) {
         child->parent = 0;
         block->count++;
+        if (__builtin_expect(rt->current->parent != 0, 0))
+            ac_detach_all_();
         ac_push_front_(rt, rt->current);
         ac_make_room_(rt);
         rt->current = child;

@@ -23,6 +23,7 @@ use refs::Cx;
 use super::awe::AweRef;
 use super::finish::{catch, value_or_resume};
 use super::layout::{Awe, NEXT_LIFE, Runtime};
+use super::runtime::new_context;
 use super::stop::Aborted;
 use super::thread::own_runtime;
 
@@ -41,7 +42,7 @@ unsafe fn own() -> &'static Runtime {
 /// The thread has a run-time, and whoever calls has no other `Cx` in use (module comment).
 unsafe fn context() -> Cx {
     // SAFETY: by this function's contract.
-    unsafe { Cx::new(own_runtime().cast()) }
+    unsafe { new_context(own()) }
 }
 
 /// The name of a task, as it is now.

@@ -3,13 +3,11 @@
 
 use core::ffi::c_int;
 
-use refs::reclaim;
-
 use super::{context, name_of, own, wait_async};
 use crate::rt::AweRef;
 use crate::rt::finish;
 use crate::rt::layout::{Awe, Finish, block_flags, states};
-use crate::rt::suspend::{hand_over_async, yield_to_async};
+use crate::rt::suspend::{detach_all, hand_over_async, yield_to_async};
 
 /// Another task to be, with a stack; null if there is no memory for one.
 ///
@@ -71,7 +69,18 @@ pub unsafe extern "C" fn ac_quiescent_() {
     // SAFETY: the thread runs tasks.
     let (runtime, mut cx) = unsafe { (own(), context()) };
     // SAFETY: it is the number under which this thread registered.
-    unsafe { reclaim::quiescent(&mut cx, runtime.core.get() as usize, usize::MAX) };
+    unsafe { refs::reclaim::quiescent(&mut cx, runtime.core.get() as usize, usize::MAX) };
+}
+
+/// The running task, which is attached, is about to be queued: those that called it go on by themselves.
+///
+/// # Safety
+/// As the module says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ac_detach_all_() {
+    // SAFETY: the thread runs tasks.
+    let runtime = unsafe { own() };
+    detach_all(runtime, runtime.running(), None);
 }
 
 /// Ends the running task, which is detached.

@@ -1,15 +1,25 @@
-//! What `system.rs` gives, where `shuttle` tries how threads can interleave (`--cfg ebb_shuttle`): its threads are not the system's.
+//! What `system.rs` gives, where tasks are threads (`--cfg ebb_threads`), which may be those of `shuttle`: without assembly and system calls,
+//! for checkers that understand neither.
 
 use core::cell::Cell;
 use core::ptr::null;
+#[cfg(not(ebb_shuttle))]
+use std::{
+    sync::{Condvar, Mutex, PoisonError},
+    thread_local,
+};
 
-use shuttle::sync::{Condvar, Mutex};
+#[cfg(ebb_shuttle)]
+use shuttle::{
+    sync::{Condvar, Mutex, PoisonError},
+    thread_local,
+};
 
-use super::atomic::{AtomicU32, Ordering};
 use super::layout::Runtime;
+use crate::atomic::{AtomicU32, Ordering, global};
 
-shuttle::thread_local! {
-    static OWN: Cell<*const Runtime> = Cell::new(null());
+thread_local! {
+    static OWN: Cell<*const Runtime> = const { Cell::new(null()) };
 }
 
 /// See `system.rs`.
@@ -28,13 +38,13 @@ struct Kernel {
     woken: Condvar,
 }
 
-super::atomic::global! {
+global! {
     static KERNEL: Kernel = Kernel { lock: Mutex::new(()), woken: Condvar::new() };
 }
 
 /// See `system.rs`.
 pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
-    let guard = KERNEL.lock.lock().expect("not poisoned");
+    let guard = KERNEL.lock.lock().unwrap_or_else(PoisonError::into_inner);
     if word.load(Ordering::SeqCst) == value {
         drop(KERNEL.woken.wait(guard));
     }
@@ -42,6 +52,6 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
 
 /// See `system.rs`. Wakes all who sleep on any word: they may wake early.
 pub(crate) fn futex_wake(_word: &AtomicU32) {
-    let _guard = KERNEL.lock.lock().expect("not poisoned");
+    let _guard = KERNEL.lock.lock().unwrap_or_else(PoisonError::into_inner);
     KERNEL.woken.notify_all();
 }

@@ -1,10 +1,12 @@
 //! Atomics: the processor's, or those of `shuttle`, which tries how threads can interleave (`--cfg ebb_shuttle`, with `--cfg ebb_threads`).
 
+#[cfg(all(feature = "rt", not(ebb_shuttle)))]
+pub(crate) use core::sync::atomic::AtomicU32;
 #[cfg(not(ebb_shuttle))]
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 #[cfg(ebb_shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A static, which shuttle makes anew for each interleaving.
 macro_rules! global {
