@@ -60,7 +60,7 @@ fn a_destructor_that_panics_where_a_block_waits_for_its_tasks_ends_the_program()
         || {
             rt::run(|cx| {
                 let _ = catch_unwind(AssertUnwindSafe(|| {
-                    let local = vec![0x41_u8; 100];
+                    let local = Box::new([0x41_u8; 100]);
                     rt::finish_async(cx, |scope, cx| {
                         scope.spawn_async(cx, |cx| {
                             rt::suspend_async(cx);
