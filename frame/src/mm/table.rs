@@ -14,6 +14,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::core_local::{CoreLocal, MAX_CORES};
 use super::metadata::{FrameNumber, Kind, Metadata};
 use super::supply::{self, Purpose};
+use super::tlb::Forgotten;
 use super::{OutOfMemory, PAGE_SIZE, Prot, kernel_space, machine};
 
 /// Entries in a table.
@@ -40,6 +41,9 @@ impl PageEntry {
     /// Ours: a page that is mapped but may not be accessed at all (it is not `PRESENT`).
     const NO_ACCESS: u64 = 1 << 9;
     const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+
+    /// No entry.
+    pub(super) const EMPTY: PageEntry = PageEntry(0);
 
     /// What a user page's entry says beside its frame. The processor knows no page that can be written or executed but not
     /// read.
@@ -93,6 +97,50 @@ impl PageEntry {
     }
 }
 
+/// The place of an entry. The processor looks at it whenever it likes, and notes in it what it did with the page.
+#[repr(transparent)]
+pub(super) struct EntryCell(AtomicU64);
+
+impl EntryCell {
+    #[inline(always)]
+    pub(super) fn load(&self) -> PageEntry {
+        PageEntry(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Writes an entry where nothing is lost: there is none, or the processor cannot note anything in it.
+    #[inline(always)]
+    pub(super) fn store(&self, entry: PageEntry) {
+        self.0.store(entry.0, Ordering::Release);
+        machine::entry_written();
+    }
+
+    /// Replaces the entry; what it was.
+    #[inline(always)]
+    pub(super) fn swap(&self, entry: PageEntry) -> PageEntry {
+        let old = PageEntry(self.0.swap(entry.0, Ordering::AcqRel));
+        machine::entry_written();
+        old
+    }
+
+    /// Takes flags away.
+    #[inline(always)]
+    pub(super) fn remove(&self, flags: u64) {
+        self.0.fetch_and(!flags, Ordering::Relaxed);
+        machine::entry_written();
+    }
+
+    /// Replaces the entry if it is `old`.
+    ///
+    /// # Errors
+    /// What it is.
+    #[inline(always)]
+    pub(super) fn replace(&self, old: PageEntry, new: PageEntry) -> Result<(), PageEntry> {
+        self.0.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed).map_err(PageEntry)?;
+        machine::entry_written();
+        Ok(())
+    }
+}
+
 /// What stands beside a table.
 #[repr(C)]
 pub(super) struct TableState {
@@ -112,10 +160,10 @@ impl Table {
     /// # Safety
     /// See the module.
     #[inline(always)]
-    pub(super) unsafe fn entry(self, index: usize) -> &'static AtomicU64 {
+    pub(super) unsafe fn entry(self, index: usize) -> &'static EntryCell {
         // SAFETY: a table's frame holds 512 entries, which the processor may change too. The caller does not use the
         // reference beyond the table's life.
-        unsafe { &*machine::frame_pointer(self.0).cast::<AtomicU64>().add(index % ENTRIES) }
+        unsafe { &*machine::frame_pointer(self.0).cast::<EntryCell>().add(index % ENTRIES) }
     }
 
     /// All entries.
@@ -123,7 +171,7 @@ impl Table {
     /// # Safety
     /// See the module.
     #[inline(always)]
-    pub(super) unsafe fn entries(self) -> &'static [AtomicU64; ENTRIES] {
+    pub(super) unsafe fn entries(self) -> &'static [EntryCell; ENTRIES] {
         // SAFETY: as for `entry`.
         unsafe { &*machine::frame_pointer(self.0).cast() }
     }
@@ -135,7 +183,7 @@ impl Table {
     #[inline(always)]
     pub(super) unsafe fn get(self, index: usize) -> PageEntry {
         // SAFETY: the caller's promise.
-        PageEntry(unsafe { self.entry(index) }.load(Ordering::Relaxed))
+        unsafe { self.entry(index) }.load()
     }
 
     /// What stands beside the table.
@@ -156,7 +204,7 @@ impl Table {
     pub(super) unsafe fn fill(self, index: usize, entry: PageEntry) {
         // SAFETY: the caller's promise.
         unsafe {
-            self.entry(index).store(entry.0, Ordering::Release);
+            self.entry(index).store(entry);
             let state = self.state();
             state.live += 1;
             state.occupied |= 1 << (index % ENTRIES / GROUP);
@@ -171,7 +219,7 @@ impl Table {
     pub(super) unsafe fn clear(self, index: usize) -> PageEntry {
         // SAFETY: the caller's promise.
         unsafe {
-            let entry = PageEntry(self.entry(index).swap(0, Ordering::Relaxed));
+            let entry = self.entry(index).swap(PageEntry::EMPTY);
             if !entry.is_empty() {
                 self.state().live -= 1;
             }
@@ -238,30 +286,6 @@ impl Table {
         Ok(table)
     }
 
-    /// Frees the tables on the way to `address` that are empty, `self` excepted.
-    ///
-    /// # Safety
-    /// See the module; no core remembers them any more.
-    pub(super) unsafe fn prune(self, level: u32, address: usize) {
-        if level == 1 {
-            return;
-        }
-        let index = address >> shift(level);
-        // SAFETY: the caller's promise, which holds for the tables below as well.
-        unsafe {
-            let entry = self.get(index);
-            if entry.is_empty() {
-                return;
-            }
-            let below = Table(entry.frame());
-            below.prune(level - 1, address);
-            if below.state().live == 0 {
-                self.clear(index);
-                below.give_back();
-            }
-        }
-    }
-
     /// An empty table.
     pub(super) fn new() -> Option<Table> {
         if let Some(table) = EMPTY.here().pop() {
@@ -285,37 +309,27 @@ impl Table {
         let kernel = Table(kernel_space::root());
         for index in ENTRIES / 2..ENTRIES {
             // SAFETY: the new table is this function's alone, and the kernel's root does not change.
-            unsafe { root.entry(index).store(kernel.get(index).0, Ordering::Relaxed) };
+            unsafe { root.entry(index).store(kernel.get(index)) };
         }
         Some(root)
     }
 
-    /// Takes back a table without entries.
+    /// Takes back a table.
     ///
     /// # Safety
-    /// It is all zeros, and nobody refers to it, no core either.
-    pub(super) unsafe fn give_back(self) {
+    /// It is a table, all zeros, that nobody refers to.
+    pub(super) unsafe fn give_back(table: Forgotten) {
         // SAFETY: the caller's promise.
-        unsafe {
-            *self.state() = TableState { occupied: 0, live: 0 };
-            if !EMPTY.here().push(self) {
-                supply::give(self.0);
-            }
-        }
+        unsafe { EMPTY.here().give(Table(table.frame())) };
     }
 
     /// Takes back a root without entries in its lower half.
     ///
     /// # Safety
     /// As for [`give_back`](Self::give_back), but for the upper half, which is as [`new_root`](Self::new_root) made it.
-    pub(super) unsafe fn give_back_root(self) {
+    pub(super) unsafe fn give_back_root(root: Forgotten) {
         // SAFETY: the caller's promise.
-        unsafe {
-            *self.state() = TableState { occupied: 0, live: 0 };
-            if !ROOTS.here().push(self) {
-                supply::give(self.0);
-            }
-        }
+        unsafe { ROOTS.here().give(Table(root.frame())) };
     }
 }
 
@@ -348,6 +362,21 @@ impl<const N: usize> Pool<N> {
         let len = self.len.load(Ordering::Relaxed).checked_sub(1)?;
         self.len.store(len, Ordering::Relaxed);
         Some(Table(FrameNumber(self.tables[len as usize % N].load(Ordering::Relaxed))))
+    }
+
+    /// Adds a table, or gives its frame back.
+    ///
+    /// # Safety
+    /// It is as those that are in the pool, and nobody refers to it.
+    unsafe fn give(&self, table: Table) {
+        machine::assert_forgotten(table.0);
+        // SAFETY: the caller's promise.
+        unsafe {
+            *table.state() = TableState { occupied: 0, live: 0 };
+            if !self.push(table) {
+                supply::give(table.0);
+            }
+        }
     }
 
     #[inline(always)]

@@ -1,7 +1,8 @@
 //! User address spaces.
 //!
 //! Each mapped page's entry owns one reference to its frame; only untyped frames get here (invariant 5). Pages are unmapped in
-//! this order: the entries are emptied, all cores forget them, and then the references go.
+//! this order: the entries are emptied, and those that led to tables without entries; all cores forget them; then the references go,
+//! and the tables. The types of `tlb` keep that order.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use refs::{Cx, SpinGuard, SpinLock};
 
 use super::metadata::{FrameNumber, Metadata};
 use super::table::{ENTRIES, LEAF_SPAN, PageEntry, ROOT, Table, groups};
+use super::tlb::Unlinked;
 use super::walk::{self, Gone};
 use super::{Access, Fault, PAGE_SHIFT, PAGE_SIZE, Reader, UFrame, Writer, machine, tlb};
 
@@ -102,11 +104,10 @@ impl VmSpace {
                 self.add_mapped(1);
                 return Ok(());
             }
-            PageEntry(leaf.entry(index).swap(entry.0, Ordering::AcqRel))
+            Unlinked::new(leaf.entry(index).swap(entry).frame())
         };
-        tlb::flush_page(self.number, address);
-        // SAFETY: the old entry is gone, and no core remembers it.
-        unsafe { walk::release(old) };
+        // SAFETY: the old entry was a page's.
+        unsafe { walk::release(tlb::flush_replaced(self.number, address, old)) };
         Ok(())
     }
 
@@ -227,7 +228,7 @@ impl VmSpace {
             walk::each(|leaf: Table, index: usize, entry: PageEntry| {
                 if entry.has(bits) {
                     // SAFETY: the lock is held.
-                    unsafe { leaf.entry(index) }.fetch_and(!bits, Ordering::Relaxed);
+                    unsafe { leaf.entry(index) }.remove(bits);
                     changed = true;
                     noted(base + index * PAGE_SIZE);
                 }
@@ -255,18 +256,15 @@ impl VmSpace {
                     Some(leaf) => {
                         let (first, last) = ((start >> PAGE_SHIFT) % ENTRIES, ((end - 1) >> PAGE_SHIFT) % ENTRIES);
                         let count = walk::clear_leaf(leaf, first, last, &mut gone);
-                        gone.release();
                         if leaf.state().live == 0 {
-                            root.prune(ROOT, start);
+                            walk::prune(*root, ROOT, start, &mut gone);
                         }
                         count
                     }
                     None => 0,
                 }
             } else {
-                let count = walk::clear(*root, ROOT, start, end, &mut gone);
-                gone.release();
-                count
+                walk::clear(*root, ROOT, start, end, &mut gone)
             }
         };
         self.remove_mapped(count);
@@ -300,8 +298,7 @@ impl VmSpace {
                     return Ok(());
                 }
                 walk::copy_leaf(leaf, child_root.leaf_or_new(ROOT, base)?, first, last, lost, &mut |index, old| {
-                    tlb::flush_page(child.number, base + index * PAGE_SIZE);
-                    walk::release(old);
+                    walk::release(tlb::flush_replaced(child.number, base + index * PAGE_SIZE, old));
                 })
             };
             copied += pages;
@@ -337,12 +334,13 @@ impl VmSpace {
         let mut replaced = 0;
         // SAFETY: the lock is held. An entry's reference moves with it.
         unsafe {
-            'leaves: while address < end {
+            while address < end && result.is_ok() {
                 let next = (address & !(LEAF_SPAN - 1)).saturating_add(LEAF_SPAN).min(end);
                 let Some(leaf) = root.leaf(ROOT, address) else {
                     address = next;
                     continue;
                 };
+                let mut gone = Gone::new(self.number, address, next);
                 let span = address;
                 while address < next {
                     let index = address >> PAGE_SHIFT;
@@ -350,25 +348,23 @@ impl VmSpace {
                         let target = to + (address - start);
                         let Ok(into) = root.leaf_or_new(ROOT, target) else {
                             result = Err(OutOfMemory);
-                            break 'leaves;
+                            break;
                         };
                         let old = into.clear(target >> PAGE_SHIFT);
                         into.fill(target >> PAGE_SHIFT, leaf.clear(index));
                         if !old.is_empty() {
-                            tlb::flush_page(self.number, target);
-                            walk::release(old);
+                            walk::release(tlb::flush_replaced(self.number, target, Unlinked::new(old.frame())));
                             replaced += 1;
                         }
                     }
                     address += PAGE_SIZE;
                 }
-                tlb::flush(self.number, span, next);
                 if leaf.state().live == 0 {
-                    root.prune(ROOT, span);
+                    walk::prune(*root, ROOT, span, &mut gone);
                 }
+                tlb::flush(self.number, span, next);
             }
         }
-        tlb::flush(self.number, start, end);
         self.remove_mapped(replaced);
         result
     }
@@ -452,14 +448,13 @@ impl VmSpace {
 
 impl Drop for VmSpace {
     fn drop(&mut self) {
-        tlb::leave(self.number);
+        let unused = tlb::leave(self.number);
         let root = *self.root.get_mut();
         let mut gone = Gone::new(self.number, 0, USER_END);
-        // SAFETY: this is the last that knows of the tables, and no core uses them.
+        // SAFETY: this is the last that knows of the tables. No core uses them, so nothing of them waits in `gone`.
         unsafe {
             walk::clear(root, ROOT, 0, USER_END, &mut gone);
-            gone.release();
-            root.give_back_root();
+            Table::give_back_root(Unlinked::new(root.0).forgotten(unused));
         }
     }
 }

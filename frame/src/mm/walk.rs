@@ -3,10 +3,10 @@
 //! All of this is `unsafe` as `table` says: the caller holds the address space's lock.
 
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::metadata::{FrameNumber, Kind, Metadata, records};
-use super::table::{ENTRIES, GROUP, LEAF_SPAN, PageEntry, ROOT, Table, groups, shift};
+use super::table::{ENTRIES, EntryCell, GROUP, LEAF_SPAN, PageEntry, ROOT, Table, groups, shift};
+use super::tlb::{Forgotten, Unlinked, Unused};
 use super::{OutOfMemory, PAGE_SHIFT, UFrame, USER_END, supply, tlb};
 
 /// The leaf table and the entry of a page that is mapped.
@@ -40,21 +40,21 @@ pub(super) unsafe fn change(leaf: Table, index: usize, entry: PageEntry, flags: 
         if new == old {
             return false;
         }
-        match place.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => return true,
-            Err(now) => old = PageEntry(now),
+        match place.replace(old, new) {
+            Ok(()) => return true,
+            Err(now) => old = now,
         }
     }
 }
 
-/// Gives back an entry's reference.
+/// Gives back an entry's reference to a page.
 ///
 /// # Safety
-/// The entry was a page's, is in no table any more, and no core remembers it.
+/// It is a page.
 #[inline(always)]
-pub(super) unsafe fn release(entry: PageEntry) {
+pub(super) unsafe fn release(page: Forgotten) {
     // SAFETY: a mapped frame is untyped, and the entry's reference is passed on.
-    drop(unsafe { UFrame::from_number(entry.frame()) });
+    drop(unsafe { UFrame::from_number(page.frame()) });
 }
 
 /// Calls `visit` for each entry in use from `first` to `last`: index, place, value.
@@ -62,7 +62,7 @@ pub(super) unsafe fn release(entry: PageEntry) {
 /// # Safety
 /// See `table`.
 #[inline(always)]
-unsafe fn each_in_use(table: Table, first: usize, last: usize, visit: impl FnMut(usize, &AtomicU64, PageEntry)) {
+unsafe fn each_in_use(table: Table, first: usize, last: usize, visit: impl FnMut(usize, &EntryCell, PageEntry)) {
     // SAFETY: the caller's promise.
     let (entries, touched) = unsafe { (table.entries(), table.state().occupied & groups(first, last)) };
     each_in_groups(entries, touched, first, last, visit);
@@ -71,11 +71,11 @@ unsafe fn each_in_use(table: Table, first: usize, last: usize, visit: impl FnMut
 /// [`each_in_use`], only in these groups.
 #[inline(always)]
 fn each_in_groups(
-    entries: &[AtomicU64; ENTRIES],
+    entries: &[EntryCell; ENTRIES],
     groups: u64,
     first: usize,
     last: usize,
-    mut visit: impl FnMut(usize, &AtomicU64, PageEntry),
+    mut visit: impl FnMut(usize, &EntryCell, PageEntry),
 ) {
     let mut left = groups;
     while left != 0 {
@@ -86,7 +86,7 @@ fn each_in_groups(
         while index <= end {
             // The remainder changes nothing; it is there so that this cannot panic.
             let place = &entries[index % ENTRIES];
-            let entry = PageEntry(place.load(Ordering::Relaxed));
+            let entry = place.load();
             if !entry.is_empty() {
                 visit(index, place, entry);
             }
@@ -108,7 +108,7 @@ fn whole_groups(first: usize, last: usize) -> u64 {
 /// # Safety
 /// See `table`.
 #[inline(always)]
-unsafe fn each_below(table: Table, first: usize, last: usize, mut visit: impl FnMut(usize, &AtomicU64, Table)) {
+unsafe fn each_below(table: Table, first: usize, last: usize, mut visit: impl FnMut(usize, &EntryCell, Table)) {
     // SAFETY: the caller's promise.
     let (entries, state) = unsafe { (table.entries(), table.state()) };
     let (mut live, mut left) = (state.live, state.occupied & groups(first, last));
@@ -117,7 +117,7 @@ unsafe fn each_below(table: Table, first: usize, last: usize, mut visit: impl Fn
         left &= left - 1;
         for index in group..group + GROUP {
             let place = &entries[index % ENTRIES];
-            let entry = PageEntry(place.load(Ordering::Relaxed));
+            let entry = place.load();
             if entry.is_empty() {
                 continue;
             }
@@ -219,7 +219,7 @@ pub(super) unsafe fn copy_leaf(
     first: usize,
     last: usize,
     lost: u64,
-    replaced: &mut dyn FnMut(usize, PageEntry),
+    replaced: &mut dyn FnMut(usize, Unlinked),
 ) -> (usize, bool) {
     // SAFETY: the caller's promise. A mapped frame's number is in range, and has a reference, so that there can be one more.
     unsafe {
@@ -229,16 +229,16 @@ pub(super) unsafe fn copy_leaf(
         let targets = to.entries();
         each_in_groups(from.entries(), touched & !quick, first, last, |index, place, entry| {
             if entry.has(lost) {
-                place.fetch_and(!lost, Ordering::Relaxed);
+                place.remove(lost);
                 lost_some = true;
             }
             Metadata::of(entry.frame()).acquire();
-            let copy = entry.0 & !(lost | PageEntry::DIRTY);
-            let old = PageEntry(targets[index % ENTRIES].swap(copy, Ordering::Relaxed));
+            let copy = PageEntry(entry.0 & !(lost | PageEntry::DIRTY));
+            let old = targets[index % ENTRIES].swap(copy);
             if old.is_empty() {
                 pages += 1;
             } else {
-                replaced(index, old);
+                replaced(index, Unlinked::new(old.frame()));
             }
         });
         let state = to.state();
@@ -253,7 +253,7 @@ pub(super) unsafe fn copy_leaf(
 /// # Safety
 /// See `table`, for both.
 #[inline(never)]
-unsafe fn copy_groups(from: &[AtomicU64; ENTRIES], to: &[AtomicU64; ENTRIES], groups: u64, lost: u64) -> (usize, bool) {
+unsafe fn copy_groups(from: &[EntryCell; ENTRIES], to: &[EntryCell; ENTRIES], groups: u64, lost: u64) -> (usize, bool) {
     let records = records();
     let (mut left, mut pages, mut lost_some) = (groups, 0, false);
     let (from, to) = (from.as_chunks::<GROUP>().0, to.as_chunks::<GROUP>().0);
@@ -262,24 +262,24 @@ unsafe fn copy_groups(from: &[AtomicU64; ENTRIES], to: &[AtomicU64; ENTRIES], gr
         left &= left - 1;
         let (from, to) = (&from[group % from.len()], &to[group % to.len()]);
         for index in 0..GROUP {
-            let entry = PageEntry(from[index].load(Ordering::Relaxed));
+            let entry = from[index].load();
             if entry.is_empty() {
                 continue;
             }
             if entry.has(lost) {
-                from[index].fetch_and(!lost, Ordering::Relaxed);
+                from[index].remove(lost);
                 lost_some = true;
             }
             // SAFETY: a mapped frame's number is in range, and has a reference, so that there can be one more.
             unsafe { records.of(entry.frame()) }.acquire();
-            to[index].store(entry.0 & !(lost | PageEntry::DIRTY), Ordering::Relaxed);
+            to[index].store(PageEntry(entry.0 & !(lost | PageEntry::DIRTY)));
             pages += 1;
         }
     }
     (pages, lost_some)
 }
 
-/// Empties all entries of a range in `table` of `level`, and gives up tables below that become empty. How many pages were
+/// Empties all entries of a range in `table` of `level`, and unlinks tables below that become empty. How many pages were
 /// mapped. Frames and tables go to `gone`.
 ///
 /// # Safety
@@ -298,9 +298,9 @@ pub(super) unsafe fn clear(table: Table, level: u32, start: usize, end: usize, g
             let (start, end) = part(level, index, start, end);
             pages += clear(below, level - 1, start, end, gone);
             if below.state().live == 0 {
-                place.store(0, Ordering::Release);
+                place.store(PageEntry::EMPTY);
                 emptied += 1;
-                gone.add_table(below);
+                gone.add_table(Unlinked::new(below.0));
             }
         });
         let state = table.state();
@@ -310,6 +310,30 @@ pub(super) unsafe fn clear(table: Table, level: u32, start: usize, end: usize, g
         }
     }
     pages
+}
+
+/// Unlinks the tables on the way to `address` that are empty, `table` of `level` excepted.
+///
+/// # Safety
+/// See `table`.
+pub(super) unsafe fn prune(table: Table, level: u32, address: usize, gone: &mut Gone) {
+    if level == 1 {
+        return;
+    }
+    let index = address >> shift(level);
+    // SAFETY: the caller's promise, which holds for the tables below as well.
+    unsafe {
+        let entry = table.get(index);
+        if entry.is_empty() {
+            return;
+        }
+        let below = Table(entry.frame());
+        prune(below, level - 1, address, gone);
+        if below.state().live == 0 {
+            table.clear(index);
+            gone.add_table(Unlinked::new(below.0));
+        }
+    }
 }
 
 /// [`clear`] for the entries from `first` to `last` of a leaf table.
@@ -323,18 +347,18 @@ pub(super) unsafe fn clear_leaf(leaf: Table, first: usize, last: usize, gone: &m
     // SAFETY: the caller's promise. The entries' references are passed on.
     unsafe {
         let touched = leaf.state().occupied & groups(first, last);
-        match gone.remembered {
-            Remembered::Never => {
-                pages += clear_groups(leaf.entries(), touched & whole);
+        match gone.unused {
+            Some(unused) => {
+                pages += clear_groups(leaf.entries(), touched & whole, unused);
                 each_in_groups(leaf.entries(), touched & !whole, first, last, |_, place, entry| {
-                    place.store(0, Ordering::Relaxed);
+                    place.store(PageEntry::EMPTY);
                     pages += 1;
-                    release(entry);
+                    release(Unlinked::new(entry.frame()).forgotten(unused));
                 });
             }
-            Remembered::Possibly => each_in_groups(leaf.entries(), touched, first, last, |_, place, _| {
+            None => each_in_groups(leaf.entries(), touched, first, last, |_, place, _| {
                 pages += 1;
-                gone.keep(PageEntry(place.swap(0, Ordering::Relaxed)).frame());
+                gone.keep(Unlinked::new(place.swap(PageEntry::EMPTY).frame()));
             }),
         }
         let state = leaf.state();
@@ -344,12 +368,12 @@ pub(super) unsafe fn clear_leaf(leaf: Table, first: usize, last: usize, gone: &m
     pages
 }
 
-/// [`clear_leaf`] for whole groups of entries that no core remembers.
+/// [`clear_leaf`] for whole groups of entries of an address space that no core uses.
 ///
 /// # Safety
 /// As for [`clear`].
 #[inline(never)]
-unsafe fn clear_groups(entries: &[AtomicU64; ENTRIES], groups: u64) -> usize {
+unsafe fn clear_groups(entries: &[EntryCell; ENTRIES], groups: u64, unused: Unused) -> usize {
     let (records, supply) = (records(), supply::here());
     let entries = entries.as_chunks::<GROUP>().0;
     let (mut left, mut pages) = (groups, 0);
@@ -357,17 +381,18 @@ unsafe fn clear_groups(entries: &[AtomicU64; ENTRIES], groups: u64) -> usize {
         let group = &entries[left.trailing_zeros() as usize % entries.len()];
         left &= left - 1;
         for place in group {
-            let entry = PageEntry(place.load(Ordering::Relaxed));
+            let entry = place.load();
             if entry.is_empty() {
                 continue;
             }
-            place.store(0, Ordering::Relaxed);
+            place.store(PageEntry::EMPTY);
             pages += 1;
             // SAFETY: a mapped frame's number is in range, and the entry's reference ends here.
             unsafe {
-                let record = records.of(entry.frame());
+                let page = Unlinked::new(entry.frame()).forgotten(unused).frame();
+                let record = records.of(page);
                 if record.release(Kind::Untyped) {
-                    supply.give(entry.frame(), record);
+                    supply.give(page, record);
                 }
             }
         }
@@ -375,48 +400,45 @@ unsafe fn clear_groups(entries: &[AtomicU64; ENTRIES], groups: u64) -> usize {
     pages
 }
 
-/// Frames whose entries are gone, and tables that are empty, until all cores have forgotten them.
+/// Pages and tables that were unlinked, until all cores have forgotten them: at the latest when this is dropped, under the lock.
 pub(super) struct Gone {
     space: FrameNumber,
     start: usize,
     end: usize,
-    remembered: Remembered,
+    /// Then nothing has to wait.
+    unused: Option<Unused>,
     len: usize,
-    frames: [MaybeUninit<FrameNumber>; Gone::ROOM],
-}
-
-/// Whether a core may remember a range.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Remembered {
-    Possibly,
-    Never,
+    frames: [MaybeUninit<Unlinked>; Gone::ROOM],
 }
 
 impl Gone {
     const ROOM: usize = 64;
 
-    /// For frames that were mapped in this range.
+    /// For what was mapped in this range, and the tables on the way to it. The caller holds the address space's lock.
     #[inline(always)]
     pub(super) fn new(space: FrameNumber, start: usize, end: usize) -> Self {
-        let remembered = if tlb::is_active(space) { Remembered::Possibly } else { Remembered::Never };
-        Gone { space, start, end, remembered, len: 0, frames: [MaybeUninit::uninit(); Gone::ROOM] }
-    }
-
-    /// # Safety
-    /// The table's entry is gone, and so are the table's own.
-    unsafe fn add_table(&mut self, table: Table) {
-        match self.remembered {
-            // SAFETY: the caller's promise, and no core remembers the table.
-            Remembered::Never => unsafe { table.give_back() },
-            // SAFETY: the caller's promise.
-            Remembered::Possibly => unsafe { self.keep(table.0) },
+        Gone {
+            space,
+            start,
+            end,
+            unused: tlb::unused(space),
+            len: 0,
+            frames: [const { MaybeUninit::uninit() }; Gone::ROOM],
         }
     }
 
     /// # Safety
-    /// The frame's entry is gone, with a reference that is passed on; or it is a table as for [`add_table`](Self::add_table).
+    /// It is a table.
+    unsafe fn add_table(&mut self, table: Unlinked) {
+        match self.unused {
+            // SAFETY: the caller's promise, and whoever unlinked it saw that it has no entries.
+            Some(unused) => unsafe { Table::give_back(table.forgotten(unused)) },
+            None => self.keep(table),
+        }
+    }
+
     #[inline(always)]
-    unsafe fn keep(&mut self, frame: FrameNumber) {
+    fn keep(&mut self, frame: Unlinked) {
         if self.len >= Self::ROOM {
             self.release();
         }
@@ -429,17 +451,25 @@ impl Gone {
         if self.len == 0 {
             return;
         }
-        tlb::flush(self.space, self.start, self.end);
-        for frame in &self.frames[..core::mem::take(&mut self.len)] {
-            // SAFETY: `keep` wrote the first `len`. No core remembers them, and each is a page or a table as it promised.
+        let frames = &raw const self.frames;
+        // SAFETY: `keep` wrote the first `len`.
+        let unlinked = unsafe { core::slice::from_raw_parts(frames.cast(), core::mem::take(&mut self.len)) };
+        tlb::flush_unlinked(self.space, self.start, self.end, unlinked, |frame| {
+            // SAFETY: each is a page or a table, as its kind says; whoever unlinked a table saw that it has no entries.
             unsafe {
-                let frame = frame.assume_init();
-                if Metadata::of(frame).is(Kind::Table) {
-                    Table(frame).give_back();
+                if frame.is_table() {
+                    Table::give_back(frame);
                 } else {
-                    release(PageEntry::new(frame, 0));
+                    release(frame);
                 }
             }
-        }
+        });
+    }
+}
+
+impl Drop for Gone {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.release();
     }
 }

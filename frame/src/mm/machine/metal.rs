@@ -205,3 +205,11 @@ pub(in crate::mm) unsafe fn set_root(root: FrameNumber) {
 pub(in crate::mm) fn flush_page(address: usize) {
     arch::instructions::invlpg(address);
 }
+
+/// An entry of some table was written.
+#[inline(always)]
+pub(in crate::mm) fn entry_written() {}
+
+/// Checks on a simulated machine that the processor remembers no way to a frame, which is about to be used for something else.
+#[inline(always)]
+pub(in crate::mm) fn assert_forgotten(_frame: FrameNumber) {}

@@ -3,10 +3,15 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::mm::{Access, FrameNumber, PAGE_SIZE};
+
+mod paging;
+
+#[cfg(test)]
+pub(in crate::mm) use paging::speculate;
+pub(in crate::mm) use paging::{assert_forgotten, entry_written, flush_page, root, set_root, translate};
 
 #[derive(Default)]
 struct Memory {
@@ -21,7 +26,6 @@ struct Memory {
 }
 
 static MEMORY: Mutex<Option<Memory>> = Mutex::new(None);
-static ROOT: AtomicU32 = AtomicU32::new(u32::MAX);
 
 fn memory() -> MutexGuard<'static, Option<Memory>> {
     let mut memory = MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -72,6 +76,7 @@ pub(in crate::mm) fn provide(first: FrameNumber, count: usize) {
 
 /// Says that frames are not used any more.
 pub(in crate::mm) fn withdraw(first: FrameNumber, count: usize) {
+    (first.0..first.0 + count as u32).map(FrameNumber).for_each(assert_forgotten);
     let mut guard = memory();
     let memory = guard.as_mut().expect("made by memory()");
     for number in first.0..first.0 + count as u32 {
@@ -160,37 +165,6 @@ fn reach(at: *mut u8, access: Access) -> Option<*mut u8> {
 /// The tests keep to user addresses below this, and a host's allocations are above.
 const SIMULATED_USER_END: usize = 0x1000_0000_0000;
 
-/// Walks the current page table as the processor does, accessed and dirty bits included.
-pub(in crate::mm) fn translate(address: usize, access: Access) -> Option<*mut u8> {
-    const PRESENT: u64 = 1;
-    const WRITABLE: u64 = 1 << 1;
-    const USER: u64 = 1 << 2;
-    const ACCESSED: u64 = 1 << 5;
-    const DIRTY: u64 = 1 << 6;
-    const NO_EXECUTE: u64 = 1 << 63;
-    let mut table = root();
-    let mut entry_at = std::ptr::null_mut::<u64>();
-    for shift in [39, 30, 21, 12] {
-        // SAFETY: a table in use is a page of 512 entries.
-        entry_at = unsafe { frame_pointer(table).cast::<u64>().add((address >> shift) & 511) };
-        // SAFETY: as above.
-        let entry = unsafe { *entry_at };
-        let denied = match access {
-            Access::Read => false,
-            Access::Write => entry & WRITABLE == 0,
-            Access::Execute => entry & NO_EXECUTE != 0,
-        };
-        if entry & PRESENT == 0 || entry & USER == 0 || denied {
-            return None;
-        }
-        table = FrameNumber(((entry & 0x000f_ffff_ffff_f000) >> 12) as u32);
-    }
-    // SAFETY: the last entry of the walk.
-    unsafe { *entry_at |= if access == Access::Write { ACCESSED | DIRTY } else { ACCESSED } };
-    // SAFETY: within the frame.
-    Some(unsafe { frame_pointer(table).add(address & (PAGE_SIZE - 1)) })
-}
-
 /// Copies bytes; either side may be user memory. Gives the number of bytes that were *not* copied.
 ///
 /// # Safety
@@ -262,19 +236,3 @@ pub(in crate::mm) unsafe fn compare_exchange_u32(at: *mut u32, expected: u32, ne
         Some(found)
     }
 }
-
-/// The frame of the page table in use.
-pub(in crate::mm) fn root() -> FrameNumber {
-    FrameNumber(ROOT.load(Ordering::Relaxed))
-}
-
-/// Makes a page table the one in use.
-///
-/// # Safety
-/// None here; see the real machine's.
-pub(in crate::mm) unsafe fn set_root(root: FrameNumber) {
-    ROOT.store(root.0, Ordering::Relaxed);
-}
-
-/// Nothing is remembered here.
-pub(in crate::mm) fn flush_page(_address: usize) {}

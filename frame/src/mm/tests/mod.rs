@@ -29,6 +29,7 @@ impl Machine {
         ONCE.call_once(|| simulate(8192, &policies::buddy::FRAMES, &policies::slab::SLABS));
         // SAFETY: the test's only context; nothing suspends here.
         let cx = unsafe { Cx::new(std::ptr::null()) };
+        machine::speculate(true);
         set_reserve(0);
         trim();
         Machine { free: free_frames(), cx, _alone: alone }

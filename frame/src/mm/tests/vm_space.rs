@@ -214,6 +214,8 @@ fn protect_gives_the_right_to_write_only_where_nobody_else_would_see_it() {
 #[test]
 fn what_the_processor_notes_can_be_read_and_forgotten() {
     let machine = Machine::new();
+    // A walk that nobody asked for notes accesses, too.
+    machine::speculate(false);
     let space = new_space();
     for index in 0..3 {
         map(&space, BASE + index * PAGE_SIZE, 1, RW, &machine);
@@ -354,4 +356,59 @@ fn a_long_random_history_agrees_with_a_simple_model() {
             }
         }
     }
+}
+
+/// The program tries a page where nothing is mapped, and the processor remembers the tables on the way.
+#[test]
+fn a_table_that_never_held_a_page_is_forgotten_before_it_is_given_back() {
+    let machine = Machine::new();
+    let cx = &machine.cx;
+    let base = 4 * LEAF;
+    let parent = new_space();
+    for page in [0, 1, 2, 3, 4, 5, 6, 7, 100] {
+        map(&parent, base + page * PAGE_SIZE, 1, RW, &machine);
+    }
+    // In two steps: the group's bit stays, though nothing is left of it. (Page 100 is of a vma that is not forked.)
+    parent.unmap(base..base + 4 * PAGE_SIZE, cx);
+    parent.unmap(base + 4 * PAGE_SIZE..base + 8 * PAGE_SIZE, cx);
+    let child = new_space();
+    parent.fork_range(&child, base..base + 8 * PAGE_SIZE, Sharing::CopyOnWrite, cx).unwrap();
+    assert_eq!(child.mapped_pages(), 0);
+    assert_eq!(peek(&child, base, &machine), None);
+    assert_eq!(child.unmap(base..base + 8 * PAGE_SIZE, cx), 0);
+    // The leaf table is used again for other addresses (here of the same space; it might be another's).
+    map(&child, base + 9 * LEAF, 0x55, RW, &machine);
+    assert_eq!(peek(&child, base, &machine), None);
+}
+
+#[test]
+fn what_the_processor_remembers_of_an_entry_goes_when_the_entry_changes() {
+    let machine = Machine::new();
+    let cx = &machine.cx;
+    let space = new_space();
+    map(&space, BASE, 1, RW, &machine);
+    map(&space, BASE + PAGE_SIZE, 2, RW, &machine);
+    assert!(poke(&space, BASE, 3, &machine));
+
+    space.set_prot(BASE, Prot::READ, cx);
+    assert!(!poke(&space, BASE, 4, &machine));
+    space.set_prot(BASE, RW, cx);
+    assert!(poke(&space, BASE, 4, &machine));
+
+    let mut dirty = 0;
+    space.clear_noted(BASE..BASE + PAGE_SIZE, Noted::Dirty, |_| dirty += 1, cx);
+    assert!(poke(&space, BASE, 5, &machine));
+    space.clear_noted(BASE..BASE + PAGE_SIZE, Noted::Dirty, |_| dirty += 1, cx);
+    assert_eq!(dirty, 2, "the second write was noted as well");
+
+    // The other page keeps the table where it is.
+    space.move_range(BASE..BASE + PAGE_SIZE, BASE + 8 * PAGE_SIZE, cx).expect("there is memory");
+    assert_eq!(peek(&space, BASE, &machine), None);
+    assert_eq!(peek(&space, BASE + 8 * PAGE_SIZE, &machine), Some(5));
+
+    let parent = new_space();
+    map(&parent, BASE + PAGE_SIZE, 6, RW, &machine);
+    assert_eq!(peek(&space, BASE + PAGE_SIZE, &machine), Some(2));
+    parent.fork_range(&space, BASE..BASE + 2 * PAGE_SIZE, Sharing::CopyOnWrite, cx).expect("there is memory");
+    assert_eq!(peek(&space, BASE + PAGE_SIZE, &machine), Some(6));
 }
