@@ -122,8 +122,6 @@ pub mod power {
 
 /// User code, which cannot be run here.
 pub mod user {
-    use alloc::boxed::Box;
-
     use refs::Cx;
 
     pub use crate::trap::{BadFpuState, BadSegmentBase, Registers, Trap};
@@ -138,15 +136,21 @@ pub mod user {
         fpu: [u8; FPU_BYTES],
     }
 
+    impl Default for UserContext {
+        fn default() -> Self {
+            Self::new()
+        }
+    }
+
     impl UserContext {
         /// All zero.
-        pub fn new() -> Box<Self> {
-            Box::new(UserContext { registers: Registers::default(), bases: (0, 0), fpu: [0; FPU_BYTES] })
+        pub fn new() -> Self {
+            UserContext { registers: Registers::default(), bases: (0, 0), fpu: [0; FPU_BYTES] }
         }
 
         /// A copy.
-        pub fn duplicate(&mut self, _cx: &Cx) -> Box<Self> {
-            Box::new(UserContext { registers: self.registers, bases: self.bases, fpu: self.fpu })
+        pub fn duplicate(&mut self, _cx: &Cx) -> Self {
+            UserContext { registers: self.registers, bases: self.bases, fpu: self.fpu }
         }
 
         /// The bases of the segments `fs` and `gs`.
@@ -169,7 +173,7 @@ pub mod user {
         }
 
         /// The floating-point state.
-        pub fn fpu_state(&mut self, _cx: &Cx) -> &[u8] {
+        pub fn fpu_state<'a>(&'a mut self, _cx: &'a Cx) -> &'a [u8] {
             &self.fpu
         }
 

@@ -4,11 +4,15 @@
 //! its task leaves the core, which saves them. Invariant: a context is loaded on at most one core, which its `loaded_on` names
 //! and whose block points to it; while it is loaded, the saved state in it is stale.
 //!
-//! A [`UserContext`] has no size known to the compiler, because the floating-point state has not; so nobody can move it away
-//! from under a core's pointer.
+//! A context is an allocation of its own, whose size depends on the processor, and [`UserContext`] is a handle to it: moving the handle moves
+//! nothing from under a core's pointer. The core that has a context loaded writes to it through that pointer: the registers when user code
+//! traps, the floating-point state when the task leaves the core. So there is never a reference to a context as a whole. A reference to its
+//! registers is borrowed from the handle, which running user code borrows as well. The floating-point state is lent to who holds a `&Cx`, so not across a
+//! suspension. All else is done through the pointer.
 
-use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
-use alloc::boxed::Box;
+use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use core::ops::{Deref, DerefMut};
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::Cx;
@@ -20,22 +24,34 @@ use crate::mm::Access;
 pub use crate::trap::{BadFpuState, BadSegmentBase, Registers, Trap};
 
 /// What a user thread has in the processor while it runs: registers and floating-point state.
-#[repr(C, align(64))]
 pub struct UserContext {
+    // This is the only handle, and the allocation is its own.
+    area: NonNull<Area>,
+}
+
+// SAFETY: whoever has the handle has what it stands for; a core that still has it loaded is waited for.
+unsafe impl Send for UserContext {}
+// SAFETY: what a shared handle gives is a shared reference to the registers, and plain numbers.
+unsafe impl Sync for UserContext {}
+
+/// The part of a context that everybody may see.
+#[repr(C)]
+pub struct UserState {
     /// The general registers. Whatever is written here, user code runs unprivileged: `rflags`' system bits are masked, and running
     /// with a non-canonical `rip` is a general protection fault of the user's (invariant 2).
     pub registers: Registers,
+}
+
+/// What a context's allocation begins with; the floating-point state comes behind it.
+#[repr(C, align(64))]
+struct Area {
+    state: UserState,
     /// The number of the core on which the context is loaded, plus 1; 0 if it is not.
     loaded_on: AtomicUsize,
     /// The segment bases, which are canonical.
     fs_base: usize,
     gs_base: usize,
-    /// The floating-point state, while not loaded.
-    fpu: [Chunk],
 }
-
-/// What a core's block points to: a context without its length, which all have in common.
-pub(crate) type UserState = Registers;
 
 const fn is_canonical(address: usize) -> bool {
     let high = address as isize >> 47;
@@ -44,43 +60,57 @@ const fn is_canonical(address: usize) -> bool {
 
 impl UserContext {
     /// All registers zero, floating-point state as after reset.
-    pub fn new() -> Box<Self> {
-        let mut context = Self::allocate();
-        fpu::reset(&mut context.fpu);
+    pub fn new() -> Self {
+        let context = Self::allocate();
+        // SAFETY: nobody else knows of the context.
+        fpu::reset(unsafe { context.saved_fpu() });
         context
     }
 
     /// All zero.
-    fn allocate() -> Box<Self> {
-        let chunks = fpu::chunks();
-        let bytes = Self::HEADER_BYTES + chunks * size_of::<Chunk>();
-        let layout = Layout::from_size_align(bytes, align_of::<Chunk>()).expect("a few kilobytes");
-        // SAFETY: the layout is that of a context with so many chunks, and zeros are a valid one.
-        unsafe {
-            let memory = alloc_zeroed(layout);
-            if memory.is_null() {
-                handle_alloc_error(layout);
-            }
-            Box::from_raw(Self::with_length(memory.cast(), chunks))
-        }
+    fn allocate() -> Self {
+        // SAFETY: the layout is not empty.
+        let memory = unsafe { alloc_zeroed(Self::layout()) };
+        let area = NonNull::new(memory.cast()).unwrap_or_else(|| handle_alloc_error(Self::layout()));
+        UserContext { area }
     }
 
-    /// Where the floating-point state begins: the first multiple of 64 behind the other fields.
-    const HEADER_BYTES: usize = 192;
-
-    fn with_length(context: *mut UserState, chunks: usize) -> *mut UserContext {
-        core::ptr::slice_from_raw_parts_mut(context.cast::<Chunk>(), chunks) as *mut UserContext
+    fn layout() -> Layout {
+        Layout::from_size_align(size_of::<Area>() + fpu::chunks() * size_of::<Chunk>(), align_of::<Area>())
+            .expect("a few kilobytes")
     }
 
-    fn state(&mut self) -> *mut UserState {
-        core::ptr::from_mut(self).cast()
+    #[inline(always)]
+    fn state(&self) -> *mut UserState {
+        self.area.as_ptr().cast()
+    }
+
+    #[inline(always)]
+    fn loaded_on(&self) -> &AtomicUsize {
+        // SAFETY: the area is this handle's, and the field is used as an atomic only.
+        unsafe { &(*self.area.as_ptr()).loaded_on }
+    }
+
+    #[inline(always)]
+    fn is_loaded_here(&self) -> bool {
+        core::ptr::eq(core_block::loaded(), self.state())
+    }
+
+    /// The saved floating-point state, to read and write.
+    ///
+    /// # Safety
+    /// The context is not loaded on a core, or the task does not leave this one while the reference lives; and it is the only one.
+    #[expect(clippy::mut_from_ref)]
+    unsafe fn saved_fpu(&self) -> &mut [Chunk] {
+        // SAFETY: `layout` has room for so many behind the area; zeros are valid, and so is what is written there.
+        unsafe { core::slice::from_raw_parts_mut(self.area.as_ptr().add(1).cast(), fpu::chunks()) }
     }
 
     /// Makes sure that the saved floating-point state is the context's: it may be in the processor.
     fn save(&mut self) {
-        if core::ptr::eq(core_block::loaded(), self.state()) {
+        if self.is_loaded_here() {
             // SAFETY: the state in the processor is this context's, and the area is as long as all are.
-            unsafe { fpu::save(self.fpu.as_mut_ptr()) };
+            unsafe { fpu::save(self.area.as_ptr().add(1).cast()) };
         } else {
             self.wait_until_left();
         }
@@ -88,9 +118,9 @@ impl UserContext {
 
     /// Forgets the state in the processor, if it is this context's: the saved one is what counts.
     fn discard(&mut self) {
-        if core::ptr::eq(core_block::loaded(), self.state()) {
+        if self.is_loaded_here() {
             core_block().loaded.set(core::ptr::null());
-            *self.loaded_on.get_mut() = 0;
+            self.loaded_on().store(0, Ordering::Relaxed);
         } else {
             self.wait_until_left();
         }
@@ -98,24 +128,39 @@ impl UserContext {
 
     /// Another core may still be leaving the context: a task that gave it away keeps it loaded until it suspends.
     fn wait_until_left(&self) {
-        while self.loaded_on.load(Ordering::Acquire) != 0 {
+        while self.loaded_on().load(Ordering::Acquire) != 0 {
             core::hint::spin_loop();
         }
     }
 
     /// A copy, with its floating-point state and segment bases, for `fork`.
-    pub fn duplicate(&mut self, _cx: &Cx) -> Box<Self> {
+    pub fn duplicate(&mut self, cx: &Cx) -> Self {
         self.save();
-        let mut copy = Self::allocate();
-        copy.registers = self.registers;
-        (copy.fs_base, copy.gs_base) = (self.fs_base, self.gs_base);
-        copy.fpu.copy_from_slice(&self.fpu);
+        let copy = Self::allocate();
+        let (fs, gs) = self.segment_bases();
+        // SAFETY: the copy is nobody else's yet. `save` has waited for other cores, and the borrowed context keeps the task on this one.
+        unsafe {
+            let to = copy.area.as_ptr();
+            (*to).state.registers = self.registers;
+            ((*to).fs_base, (*to).gs_base) = (fs, gs);
+            copy.saved_fpu().copy_from_slice(self.lent_fpu(cx));
+        }
         copy
+    }
+
+    /// The saved floating-point state, for as long as the task stays on this core.
+    ///
+    /// # Safety
+    /// [`save`](Self::save) was just called.
+    unsafe fn lent_fpu<'a>(&'a mut self, _cx: &'a Cx) -> &'a [Chunk] {
+        // SAFETY: no other core has the context loaded, and this one saves it only when the task leaves, for which the borrow has to end.
+        unsafe { self.saved_fpu() }
     }
 
     /// The bases of the segments `fs` and `gs`.
     pub fn segment_bases(&self) -> (usize, usize) {
-        (self.fs_base, self.gs_base)
+        // SAFETY: the area is this handle's, and cores do not write these fields.
+        unsafe { ((*self.area.as_ptr()).fs_base, (*self.area.as_ptr()).gs_base) }
     }
 
     /// Sets the bases of the segments `fs` and `gs` (thread-local storage).
@@ -126,8 +171,9 @@ impl UserContext {
         if !is_canonical(fs) || !is_canonical(gs) {
             return Err(BadSegmentBase);
         }
-        (self.fs_base, self.gs_base) = (fs, gs);
-        if core::ptr::eq(core_block::loaded(), self.state()) {
+        // SAFETY: as for `segment_bases`, and the handle is borrowed mutably.
+        unsafe { ((*self.area.as_ptr()).fs_base, (*self.area.as_ptr()).gs_base) = (fs, gs) };
+        if self.is_loaded_here() {
             // SAFETY: both are canonical.
             unsafe { user_mode::load_bases(fs, gs) };
         } else {
@@ -139,14 +185,16 @@ impl UserContext {
     /// Floating-point state as after reset, for `execve`.
     pub fn reset_fpu(&mut self, _cx: &Cx) {
         self.discard();
-        fpu::reset(&mut self.fpu);
+        // SAFETY: the context is not loaded any more, and borrowed mutably.
+        fpu::reset(unsafe { self.saved_fpu() });
     }
 
     /// The floating-point state in the XSAVE layout (standard form), as it belongs into a signal frame; its size is
     /// [`fpu_size`].
-    pub fn fpu_state(&mut self, _cx: &Cx) -> &[u8] {
+    pub fn fpu_state<'a>(&'a mut self, cx: &'a Cx) -> &'a [u8] {
         self.save();
-        &fpu::bytes(&self.fpu)[..fpu_size().0]
+        // SAFETY: just saved.
+        &fpu::bytes(unsafe { self.lent_fpu(cx) })[..fpu_size().0]
     }
 
     /// Replaces the floating-point state by one that a user program may have forged: either all of it ([`fpu_size`] bytes), or
@@ -156,7 +204,8 @@ impl UserContext {
     /// The state is malformed; nothing was changed.
     pub fn set_fpu_state(&mut self, state: &[u8], _cx: &Cx) -> Result<(), BadFpuState> {
         self.save();
-        fpu::replace(&mut self.fpu, state)?;
+        // SAFETY: no other core has the context loaded, and the task stays on this one meanwhile.
+        fpu::replace(unsafe { self.saved_fpu() }, state)?;
         self.discard();
         Ok(())
     }
@@ -171,7 +220,7 @@ impl UserContext {
             if tasks::must_yield(cx) {
                 return Trap::Preempted;
             }
-            if !core::ptr::eq(core_block::loaded(), self.state()) {
+            if !self.is_loaded_here() {
                 self.load();
             }
             if self.registers.rip >> 47 != 0 {
@@ -202,20 +251,46 @@ impl UserContext {
     fn load(&mut self) {
         unload();
         self.wait_until_left();
-        // SAFETY: the area is filled in by `fpu` only, and the bases are canonical.
+        let (fs, gs) = self.segment_bases();
+        // SAFETY: the floating-point state is filled in by `fpu` only, and the bases are canonical.
         unsafe {
-            fpu::restore(self.fpu.as_ptr());
-            user_mode::load_bases(self.fs_base, self.gs_base);
+            fpu::restore(self.area.as_ptr().add(1).cast());
+            user_mode::load_bases(fs, gs);
         }
-        *self.loaded_on.get_mut() = core_block::core_number() + 1;
-        let state = self.state();
-        core_block().loaded.set(state);
+        self.loaded_on().store(core_block::core_number() + 1, Ordering::Relaxed);
+        core_block().loaded.set(self.state());
+    }
+}
+
+impl Default for UserContext {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Deref for UserContext {
+    type Target = UserState;
+
+    #[inline(always)]
+    fn deref(&self) -> &UserState {
+        // SAFETY: the area is this handle's. A core writes the registers only while user code runs, for which the handle is borrowed mutably.
+        unsafe { &*self.state() }
+    }
+}
+
+impl DerefMut for UserContext {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut UserState {
+        // SAFETY: as above.
+        unsafe { &mut *self.state() }
     }
 }
 
 impl Drop for UserContext {
     fn drop(&mut self) {
         self.discard();
+        // SAFETY: allocated with this layout, and no core has it loaded any more.
+        unsafe { dealloc(self.area.as_ptr().cast(), Self::layout()) };
     }
 }
 
@@ -227,12 +302,13 @@ pub(crate) fn unload() {
         return;
     }
     core_block().loaded.set(core::ptr::null());
-    // SAFETY: what a core's block points to is a context (a dropped one takes itself out), and its state is this core's as
-    // long as it is loaded.
+    let area = state.cast_mut().cast::<Area>();
+    // SAFETY: what a core's block points to is the start of a context (a dropped one takes itself out), from the pointer that all its
+    // accesses come from. Its floating-point state is this core's as long as it is loaded, and not lent to anybody now: the task leaves, or
+    // another's context is loaded.
     unsafe {
-        let context = UserContext::with_length(state.cast_mut(), fpu::chunks());
-        fpu::save((&raw mut (*context).fpu).cast());
-        (*context).loaded_on.store(0, Ordering::Release);
+        fpu::save(area.add(1).cast());
+        (*area).loaded_on.store(0, Ordering::Release);
     }
 }
 

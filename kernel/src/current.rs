@@ -1,6 +1,5 @@
 //! [`Current`]: what a running thread knows of itself. It is the body of the thread's task, and every system call gets it.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
@@ -21,7 +20,7 @@ use crate::{memory, sched, signal, syscall};
 /// The running thread, seen from inside. Names only (`WeakRc`): what they name belongs to tables.
 pub struct Current {
     /// Registers and floating-point state of the user program.
-    pub context: Box<UserContext>,
+    pub context: UserContext,
     /// The thread.
     pub thread: WeakRc<Thread>,
     /// Its process (thread group).

@@ -199,7 +199,7 @@ pub(super) fn take_block(order: u8, kind: Kind) -> Option<FrameNumber> {
         drain(STACK);
         policy.allocate(order)
     })?;
-    check(first, 1 << order);
+    check(first, order);
     machine::provide(first, 1 << order);
     for number in first.0..first.0 + (1 << order) {
         // SAFETY: `check` found all of them in range.
@@ -227,10 +227,17 @@ pub(super) unsafe fn give_block(first: FrameNumber, order: u8) {
     }
 }
 
-/// Checks that a block which the policy gave exists; that its frames are unused is checked when they are claimed.
-fn check(first: FrameNumber, count: usize) {
-    if first.0 as usize + count > frame_count() {
+/// Checks that a block which the policy gave exists, and is aligned to its size, which whoever asked for it relies on. That its frames are
+/// unused is checked when they are claimed.
+///
+/// # Panics
+/// It does not, or is not.
+pub(super) fn check(first: FrameNumber, order: u8) {
+    if first.0 as usize + (1 << order) > frame_count() {
         panic!("the frame policy handed out a frame that does not exist");
+    }
+    if !first.0.is_multiple_of(1 << order) {
+        panic!("the frame policy handed out a block that is not aligned to its size");
     }
 }
 
@@ -249,7 +256,7 @@ fn refill(purpose: Purpose) -> Option<FrameNumber> {
     let count = policy.allocate_many(&mut frames[..batch]).min(batch);
     let (last, rest) = frames[..count].split_last()?;
     for frame in &frames[..count] {
-        check(*frame, 1);
+        check(*frame, 0);
     }
     for frame in rest {
         STACKS.here().push(*frame);

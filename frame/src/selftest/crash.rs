@@ -6,7 +6,8 @@ use refs::Cx;
 use tasks::{Body, Next};
 
 /// Dies in the way that its kind names: `panic`, `stack` (an overflow), `null` (a read through a null pointer),
-/// `text` (a write to the kernel's code), `invalid` (an invalid instruction).
+/// `text` (a write to the kernel's code), `invalid` (an invalid instruction), `check` (a machine check between a system call's first two
+/// instructions: neither the stack nor `gs` are the kernel's), `double` (a double fault there).
 pub(super) struct Crash {
     pub(super) kind: &'static str,
 }
@@ -27,11 +28,20 @@ impl Body for Crash {
             },
             // SAFETY: the exception does not return.
             "invalid" => unsafe { core::arch::asm!("ud2") },
+            // SAFETY: the exception does not return.
+            "check" => unsafe {
+                core::arch::asm!("mov rsp, {user}", "swapgs", "int 18", "ud2", user = in(reg) USER_STACK)
+            },
+            // SAFETY: the exception that cannot be delivered does not return.
+            "double" => unsafe { core::arch::asm!("mov rsp, {user}", "swapgs", "ud2", user = in(reg) USER_STACK) },
             _ => {}
         }
         panic!("crash={}", self.kind)
     }
 }
+
+/// Some address of the user's, where nothing is mapped.
+const USER_STACK: usize = 0x7000_0000;
 
 #[inline(never)]
 fn overflow(depth: usize) -> usize {

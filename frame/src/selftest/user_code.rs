@@ -1,6 +1,5 @@
 //! User code of a few instructions: what it can and cannot do, and what comes back.
 
-use alloc::boxed::Box;
 use alloc::format;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -39,7 +38,7 @@ const SYSCALL: [u8; 2] = [0x0f, 0x05];
 
 struct Program {
     space: VmSpace,
-    context: Box<UserContext>,
+    context: UserContext,
 }
 
 impl Program {

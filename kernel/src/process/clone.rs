@@ -140,7 +140,7 @@ fn fill_pidfd(fd: usize, made: &Result<(WeakRc<Thread>, u32)>, me: &Current, cx:
     Ok(())
 }
 
-fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: Box<UserContext>) -> Result<(WeakRc<Thread>, u32)> {
+fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: UserContext) -> Result<(WeakRc<Thread>, u32)> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
     check_limit(&thread, cx)?;
     let tid = pid::allocate(cx)?;
@@ -324,7 +324,7 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Wea
 /// Enters a thread in its tables and spawns the task that runs it.
 fn start(
     new: Thread,
-    context: Box<UserContext>,
+    context: UserContext,
     parameters: Parameters,
     restartable: Option<Restartable>,
     cx: &Cx,

@@ -8,7 +8,8 @@ use super::descriptors::{Gdt, TaskState};
 use super::instructions::wrmsr;
 use crate::user::UserState;
 
-const GS_BASE: u32 = 0xc000_0101;
+/// The register that says where `gs` begins.
+pub(super) const GS_BASE: u32 = 0xc000_0101;
 
 /// Where exceptions and interrupts of user code push what the processor pushes: it is copied away at once.
 #[repr(C, align(16))]
@@ -24,9 +25,9 @@ impl TrapStack {
     }
 }
 
-/// A stack for a double fault: the one in use has probably overflown.
+/// A stack for a double fault (the one in use has probably overflown) or a machine check (which may come where there is none).
 #[repr(C, align(16))]
-pub struct FaultStack(UnsafeCell<[u8; 16 << 10]>);
+pub struct FatalStack(UnsafeCell<[u8; 16 << 10]>);
 
 /// A core's own data. Only that core touches it (hence the cells), but for the atomics.
 #[repr(C)]
@@ -35,7 +36,7 @@ pub struct CoreBlock {
     this: Cell<*const CoreBlock>,
     /// Where the kernel's stack goes on when user code traps.
     pub(super) kernel_rsp: Cell<usize>,
-    /// The user's stack pointer for a moment.
+    /// The user's `rax` for a moment.
     pub(super) scratch: Cell<usize>,
     /// Whose floating-point state and segment bases are in the processor: it was run here and its task has not left since.
     pub(crate) loaded: Cell<*const UserState>,
@@ -49,7 +50,7 @@ pub struct CoreBlock {
     pub(super) gdt: Gdt,
     pub(super) task_state: TaskState,
     pub(super) trap_stack: TrapStack,
-    pub(super) fault_stack: FaultStack,
+    pub(super) fatal_stack: FatalStack,
     pub(super) non_maskable_stack: TrapStack,
 }
 
@@ -70,7 +71,7 @@ impl CoreBlock {
             gdt: Gdt::new(),
             task_state: TaskState::new(),
             trap_stack: TrapStack::new(),
-            fault_stack: FaultStack(UnsafeCell::new([0; 16 << 10])),
+            fatal_stack: FatalStack(UnsafeCell::new([0; 16 << 10])),
             non_maskable_stack: TrapStack::new(),
         }
     }
@@ -85,9 +86,9 @@ impl CoreBlock {
         self.non_maskable_stack.top()
     }
 
-    /// The top of the stack for double faults.
-    pub(super) fn fault_stack_top(&self) -> usize {
-        self.fault_stack.0.get().addr() + size_of::<FaultStack>()
+    /// The top of the stack for double faults and machine checks.
+    pub(super) fn fatal_stack_top(&self) -> usize {
+        self.fatal_stack.0.get().addr() + size_of::<FatalStack>()
     }
 }
 

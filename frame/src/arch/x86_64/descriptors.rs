@@ -6,6 +6,7 @@ use core::arch::asm;
 use core::cell::UnsafeCell;
 
 use super::core_block::CoreBlock;
+use super::traps::{DOUBLE_FAULT, MACHINE_CHECK, NON_MASKABLE};
 
 /// The kernel's code segment.
 pub const KERNEL_CODE: u16 = 0x10;
@@ -48,8 +49,8 @@ impl TaskState {
 }
 
 const TASK_STATE_LEN: usize = 104;
-/// The interrupt stack table's entry for double faults.
-const DOUBLE_FAULT_STACK: u64 = 1;
+/// The interrupt stack table's entry for what ends the kernel and may come while its stack cannot be used: neither returns, so they share it.
+const FATAL_STACK: u64 = 1;
 /// The one for non-maskable interrupts.
 const NON_MASKABLE_STACK: u64 = 2;
 const VECTORS: usize = 256;
@@ -75,8 +76,8 @@ pub unsafe fn fill_interrupt_table() {
     for vector in 0..VECTORS {
         let stub = super::traps::stub(vector) as u64;
         let stack = match vector {
-            2 => NON_MASKABLE_STACK,
-            8 => DOUBLE_FAULT_STACK,
+            NON_MASKABLE => NON_MASKABLE_STACK,
+            DOUBLE_FAULT | MACHINE_CHECK => FATAL_STACK,
             _ => 0,
         };
         // Only `int3` and `into` may be raised by the user's own `int` instruction.
@@ -102,7 +103,7 @@ pub unsafe fn load(block: &'static CoreBlock) {
     let limit = TASK_STATE_LEN as u64 - 1;
     // SAFETY: the core's own tables, which the processor does not use yet. The offsets are the TSS' (Intel SDM volume 3, 8.7).
     unsafe {
-        let stacks = [(1, block.trap_stack_top()), (9, block.fault_stack_top()), (11, block.non_maskable_stack_top())];
+        let stacks = [(1, block.trap_stack_top()), (9, block.fatal_stack_top()), (11, block.non_maskable_stack_top())];
         for (at, stack) in stacks {
             (*state)[at] = stack as u32;
             (*state)[at + 1] = (stack >> 32) as u32;

@@ -48,6 +48,7 @@ const CR0_NUMERIC_ERROR: u64 = 1 << 5;
 const CR0_WRITE_PROTECT: u64 = 1 << 16;
 const CR0_ALIGNMENT_MASK: u64 = 1 << 18;
 const CR4_DEBUG_EXTENSIONS: u64 = 1 << 3;
+const CR4_MACHINE_CHECK: u64 = 1 << 6;
 const CR4_GLOBAL_PAGES: u64 = 1 << 7;
 const CR4_FXSR: u64 = 1 << 9;
 const CR4_SIMD_EXCEPTIONS: u64 = 1 << 10;
@@ -67,6 +68,8 @@ pub fn enable() {
         (extended.ecx & 1 << 2 != 0, CR4_UMIP),
         (extended.ebx & 1 << 7 != 0, CR4_SMEP),
         (smap, CR4_SMAP),
+        // Without it a machine check stops the processor without a word.
+        (cpuid(1, 0).edx & 1 << 7 != 0, CR4_MACHINE_CHECK),
         (has_xsave(), CR4_XSAVE),
     ] {
         if present {

@@ -4,11 +4,15 @@
 //! to the user's [`Registers`](crate::user::Registers), and the kernel goes on where it entered user mode, on its own stack, as if that had been a call (see
 //! [`super::user_mode`]). From kernel mode the registers are saved where we are: it is an interrupt in the idle loop, a user
 //! copy that faulted, or the end.
+//!
+//! Three vectors may arrive anywhere, also where neither the stack nor `gs` are the kernel's (between a system call's first instructions, or
+//! before user mode's last): they have stacks of their own. A non-maskable interrupt is ignored at once; double faults and machine checks are reported,
+//! and end the kernel.
 
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use super::core_block::CoreBlock;
+use super::core_block::{CoreBlock, FatalStack, GS_BASE};
 use super::instructions::read_cr2;
 use crate::user::Registers;
 
@@ -17,7 +21,12 @@ const STUB_BYTES: usize = 16;
 
 /// A page could not be accessed.
 pub const PAGE_FAULT: usize = 14;
-const DOUBLE_FAULT: usize = 8;
+/// A non-maskable interrupt.
+pub const NON_MASKABLE: usize = 2;
+/// An exception that could not be delivered.
+pub const DOUBLE_FAULT: usize = 8;
+/// The processor or memory is broken.
+pub const MACHINE_CHECK: usize = 18;
 /// A debug exception.
 pub const DEBUG: usize = 1;
 /// A general protection fault.
@@ -34,7 +43,7 @@ ebb_stubs:
     .set vector, 0
     .rept 256
     .balign {stub}
-    .if vector == 2                 # non-maskable: nothing here raises it, and it may come anywhere
+    .if vector == {non_maskable}    # nothing here raises it
     iretq
     .endif
     .if vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || vector == 29 || vector == 30
@@ -42,7 +51,11 @@ ebb_stubs:
     push 0
     .endif
     push vector
+    .if vector == {double_fault} || vector == {machine_check}
+    jmp ebb_fatal_trap
+    .else
     jmp ebb_trap
+    .endif
     .set vector, vector + 1
     .endr
 
@@ -81,6 +94,19 @@ ebb_trap:                           # vector, error, rip, cs, rflags, rsp, ss
     ret
 
     .balign 16
+ebb_fatal_trap:                     # on the fatal stack, which is a part of the core's block
+    push rax
+    push rcx
+    push rdx
+    lea rax, [rsp + 80 - {fatal_stack_top}]
+    mov rdx, rax
+    shr rdx, 32
+    mov ecx, {gs_base}
+    wrmsr
+    pop rdx
+    pop rcx
+    pop rax
+
 ebb_kernel_trap:
     push rax
     push rbx
@@ -119,6 +145,11 @@ ebb_kernel_trap:
     iretq
     "#,
     stub = const STUB_BYTES,
+    non_maskable = const NON_MASKABLE,
+    double_fault = const DOUBLE_FAULT,
+    machine_check = const MACHINE_CHECK,
+    fatal_stack_top = const offset_of!(CoreBlock, fatal_stack) + size_of::<FatalStack>(),
+    gs_base = const GS_BASE,
     loaded = const offset_of!(CoreBlock, loaded),
     trap_vector = const offset_of!(CoreBlock, trap_vector),
     trap_error = const offset_of!(CoreBlock, trap_error),
@@ -229,6 +260,7 @@ fn die(trap: &KernelTrap) -> ! {
         DOUBLE_FAULT => "double fault",
         GENERAL_PROTECTION => "general protection fault in the kernel",
         PAGE_FAULT => "page fault in the kernel",
+        MACHINE_CHECK => "machine check",
         _ => "exception in the kernel",
     };
     super::stop::die(

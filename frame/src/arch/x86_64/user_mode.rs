@@ -10,7 +10,7 @@ use core::mem::offset_of;
 use super::core_block::{CoreBlock, core_block};
 use super::descriptors::{KERNEL_CODE, USER_BASE, USER_CODE, USER_DATA};
 use super::instructions::wrmsr;
-use crate::user::Registers;
+use crate::user::{Registers, UserState};
 
 const FS_BASE: u32 = 0xc000_0100;
 const KERNEL_GS_BASE: u32 = 0xc000_0102;
@@ -51,29 +51,29 @@ ebb_enter_fast:                     # rdi: registers; rcx: rip; r11: flags
 
     .balign 64
 .globl ebb_syscall
-ebb_syscall:
+ebb_syscall:                        # the stack is the user's, and nothing is pushed until it is the kernel's
     swapgs
-    mov gs:[{scratch}], rsp
-    mov rsp, gs:[{loaded}]
-    mov [rsp + {rax}], rax
-    mov [rsp + {rbx}], rbx
-    mov [rsp + {rcx}], rcx
-    mov [rsp + {rip}], rcx
-    mov [rsp + {rdx}], rdx
-    mov [rsp + {rsi}], rsi
-    mov [rsp + {rdi}], rdi
-    mov [rsp + {rbp}], rbp
-    mov [rsp + {r8}], r8
-    mov [rsp + {r9}], r9
-    mov [rsp + {r10}], r10
-    mov [rsp + {r11}], r11
-    mov [rsp + {rflags}], r11
-    mov [rsp + {r12}], r12
-    mov [rsp + {r13}], r13
-    mov [rsp + {r14}], r14
-    mov [rsp + {r15}], r15
-    mov rax, gs:[{scratch}]
-    mov [rsp + {rsp}], rax
+    mov gs:[{scratch}], rax
+    mov rax, gs:[{loaded}]
+    mov [rax + {rbx}], rbx
+    mov [rax + {rcx}], rcx
+    mov [rax + {rip}], rcx
+    mov [rax + {rdx}], rdx
+    mov [rax + {rsi}], rsi
+    mov [rax + {rdi}], rdi
+    mov [rax + {rbp}], rbp
+    mov [rax + {r8}], r8
+    mov [rax + {r9}], r9
+    mov [rax + {r10}], r10
+    mov [rax + {r11}], r11
+    mov [rax + {rflags}], r11
+    mov [rax + {r12}], r12
+    mov [rax + {r13}], r13
+    mov [rax + {r14}], r14
+    mov [rax + {r15}], r15
+    mov [rax + {rsp}], rsp
+    mov rcx, gs:[{scratch}]
+    mov [rax + {rax}], rcx
     mov rsp, gs:[{kernel_rsp}]
     xor eax, eax
     ret
@@ -182,10 +182,11 @@ macro_rules! enter {
 /// Runs user code with these registers until it traps; they are then as user code left them.
 ///
 /// # Safety
-/// `registers` is what the core's block says is loaded, and stays so; its `rip` is canonical; the active address space is that of the user code; the floating-point
+/// `state` is what the core's block says is loaded, and stays so; its `rip` is canonical; the active address space is that of the user code; the floating-point
 /// state and segment bases are its own.
 #[inline(always)]
-pub unsafe fn enter(registers: *mut Registers) -> Came {
+pub unsafe fn enter(state: *mut UserState) -> Came {
+    let registers = state.cast::<Registers>();
     let trapped: u32;
     // SAFETY: the routines load user registers and leave for user mode (flags are masked, so it is unprivileged and
     // interruptible), and come back here on the next trap, with this stack and all other registers lost. `sysret` is taken only

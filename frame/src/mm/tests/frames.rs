@@ -159,3 +159,16 @@ fn a_count_that_would_overflow_pins_the_frame() {
     drop(frame);
     assert_eq!(machine.used(), 0);
 }
+
+#[test]
+fn a_block_from_the_policy_exists_and_is_aligned() {
+    let _machine = Machine::new();
+    let last = frame_count() as u32 - 1;
+    for (first, order) in [(0, 0), (last, 0), (4, 2), (6, 1)] {
+        supply::check(FrameNumber(first), order);
+    }
+    for (first, order) in [(last + 1, 0), (last, 1), (u32::MAX, 0), (5, 1), (6, 2), (512, 10)] {
+        let refused = std::panic::catch_unwind(|| supply::check(FrameNumber(first), order));
+        assert!(refused.is_err(), "frame {first}, order {order}");
+    }
+}
