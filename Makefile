@@ -136,8 +136,8 @@ test-hello: build ## Small programs built in every way, on Ebb
 check-soundness: ## Unsafe code under loom and the sanitizers; CHECKER=thread, PACKAGE=ebb-refs run a part
 	@tools/build/soundness $(or $(CHECKER),all) $(PACKAGE)
 
-check-executed: ## Which unsafe blocks of the libraries run under those checkers
-	@$(HOST_CARGO) run --quiet --release -p ebb-measure -- --executed
+check-executed: ## Which unsafe blocks of the libraries and of frame::mm run under those checkers; PACKAGE=ebb-frame one's by its own tests
+	@$(HOST_CARGO) run --quiet --release -p ebb-measure -- --executed $(addprefix --package ,$(PACKAGE))
 
 .PHONY: package
 package: ## Package the libraries as a registry would get them, and build the packages

@@ -26,9 +26,12 @@ struct Options {
     /// Without any, only sources are measured.
     #[arg(long)]
     kernel: Vec<PathBuf>,
-    /// Instead: which `unsafe` blocks of the libraries are executed by the tests that run under the checkers.
+    /// Instead: which `unsafe` blocks of the libraries and of `frame::mm` are executed by the tests that run under the checkers.
     #[arg(long)]
     executed: bool,
+    /// Only those of this package, by its own tests.
+    #[arg(long, requires = "executed")]
+    package: Option<String>,
     /// The repository.
     #[arg(long, default_value = ".")]
     repository: PathBuf,
@@ -48,7 +51,7 @@ fn main() -> Result<ExitCode> {
     let options = Options::parse();
     let root = options.repository.canonicalize().context("the repository's folder")?;
     if options.executed {
-        let all = executed::report(&root, &["libs/refs/src", "libs/tasks/src", "libs/ipc/src"])?;
+        let all = executed::report(&root, options.package.as_deref())?;
         return Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let metadata = MetadataCommand::new()
