@@ -1,6 +1,8 @@
 //! From the first instruction to the first task.
 
-use crate::mm::{FramePolicy, SlabPolicy};
+use refs::{Cx, SpinLock};
+
+use crate::mm::{BootModule, FramePolicy, SlabPolicy};
 
 /// What the kernel brings: its policies and where it starts.
 pub struct Config {
@@ -18,10 +20,21 @@ pub struct Config {
 pub struct BootInfo {
     /// The kernel's command line.
     pub command_line: &'static str,
-    /// The initial ram disk as it was loaded, if there is one. It is ordinary read-only memory, for ever.
-    pub initramfs: Option<&'static [u8]>,
-    /// How many bytes of memory the machine has.
+    /// How many bytes of memory the machine has, with what nobody can use.
     pub memory_bytes: usize,
+    initramfs: SpinLock<Option<BootModule>>,
+}
+
+impl BootInfo {
+    #[cfg(target_os = "none")]
+    pub(crate) fn new(command_line: &'static str, initramfs: Option<BootModule>, memory_bytes: usize) -> Self {
+        BootInfo { command_line, memory_bytes, initramfs: SpinLock::new(initramfs) }
+    }
+
+    /// The initial ram disk as it was loaded, if there is one that nobody has taken.
+    pub fn take_initramfs(&self, cx: &Cx) -> Option<BootModule> {
+        self.initramfs.lock(cx).take()
+    }
 }
 
 /// The image's configuration: what [`kernel_image!`](crate::kernel_image) names.

@@ -113,8 +113,9 @@ impl Body for First {
 impl First {
     /// Everything before the first instruction of the first program. What fails is said on the console, quiet or not.
     fn begin_async(&self, cx: &mut Cx) -> core::result::Result<Current, ()> {
-        fs::mount_root(self.info.initramfs, cx).map_err(|error| {
-            frame::println!("ebb: panic: the root file system cannot be unpacked: {error:?}");
+        fs::mount_root(self.info.take_initramfs(cx), cx).map_err(|error| match error {
+            Errno::ENOMEM => frame::println!("ebb: panic: no memory for the root file system"),
+            _ => frame::println!("ebb: panic: the root file system cannot be unpacked: {error:?}"),
         })?;
         let mut process = process::become_init(cx).map_err(|error| {
             frame::println!("ebb: panic: process 1 cannot be made: {error:?}");

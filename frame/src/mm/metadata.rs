@@ -61,11 +61,20 @@ pub(super) struct Metadata {
 const _: () = assert!(size_of::<Metadata>() == 32);
 
 static RECORDS: AtomicPtr<Metadata> = AtomicPtr::new(core::ptr::null_mut());
+/// How many records there are.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// How many frames are memory.
+static MEMORY: AtomicUsize = AtomicUsize::new(0);
 
-/// How many frames there are, used or not (the highest number + 1).
+/// How many frames of memory the machine has, used or not, without the kernel's image and what firmware keeps for itself.
 #[inline(always)]
 pub fn frame_count() -> usize {
+    MEMORY.load(Ordering::Relaxed)
+}
+
+/// The highest frame number + 1. Not all below are memory.
+#[inline(always)]
+pub(super) fn end_of_memory() -> usize {
     COUNT.load(Ordering::Relaxed)
 }
 
@@ -89,7 +98,7 @@ impl Records {
     /// As [`Metadata::of`].
     ///
     /// # Safety
-    /// The number is below [`frame_count`].
+    /// The number is below [`end_of_memory`].
     #[inline(always)]
     pub(super) unsafe fn of(self, frame: FrameNumber) -> &'static Metadata {
         // SAFETY: `init` made that many records, for ever, of which all fields are atomic or in a cell.
@@ -101,7 +110,7 @@ impl Metadata {
     /// The record of a frame, if there is such a frame.
     #[inline(always)]
     pub(super) fn get(frame: FrameNumber) -> Option<&'static Metadata> {
-        if (frame.0 as usize) < frame_count() {
+        if (frame.0 as usize) < end_of_memory() {
             // SAFETY: the number is in range.
             Some(unsafe { Metadata::of(frame) })
         } else {
@@ -112,7 +121,7 @@ impl Metadata {
     /// The record of a frame.
     ///
     /// # Safety
-    /// The number is below [`frame_count`].
+    /// The number is below [`end_of_memory`].
     #[inline(always)]
     pub(super) unsafe fn of(frame: FrameNumber) -> &'static Metadata {
         // SAFETY: the caller's promise.
@@ -181,11 +190,12 @@ pub(super) fn whole_frames(range: Range<usize>) -> Option<(FrameNumber, usize)> 
     (first < end).then(|| (FrameNumber(first as u32), end - first))
 }
 
-/// Makes the records of all frames up to the last usable one; those that are not usable are reserved. Gives the physical
+/// Makes the records of all frames up to the last usable or `filled` one; those that are not usable are reserved. Gives the physical
 /// range that the records take.
-pub(super) fn init(usable: impl Iterator<Item = Range<usize>> + Clone) -> Range<usize> {
+pub(super) fn init(usable: impl Iterator<Item = Range<usize>> + Clone, filled: Range<usize>) -> Range<usize> {
     let frames = |range| whole_frames(range).map_or(0..0, |(first, count)| first.0 as usize..first.0 as usize + count);
-    let count = usable.clone().map(|range| frames(range).end).max().unwrap_or(0);
+    let count = usable.clone().map(|range| frames(range).end).max().unwrap_or(0).max(frames(filled.clone()).end);
+    MEMORY.store(usable.clone().chain([filled]).map(|range| frames(range).len()).sum(), Ordering::Relaxed);
     let pages = (count * size_of::<Metadata>()).div_ceil(PAGE_SIZE);
     // Low memory is left to those who need it.
     let place = |floor: usize| {
@@ -212,12 +222,12 @@ pub(super) fn init(usable: impl Iterator<Item = Range<usize>> + Clone) -> Range<
         }
     };
     reserve(start..start + pages);
-    // The gaps between usable ranges: each starts at 0 or behind a range, and ends where the next range starts.
+    // The gaps between usable ranges: each starts at 0 or behind a range, and ends where the next range starts, or with the last record.
     for gap in core::iter::once(0).chain(usable.clone().map(|range| frames(range).end)) {
         let inside = usable.clone().map(frames).any(|range| range.contains(&gap));
         let next = usable.clone().map(frames).filter(|range| !range.is_empty() && range.start >= gap);
-        if !inside && let Some(end) = next.map(|range| range.start).min() {
-            reserve(gap..end);
+        if !inside {
+            reserve(gap..next.map(|range| range.start).min().unwrap_or(count));
         }
     }
     start << PAGE_SHIFT..(start + pages) << PAGE_SHIFT

@@ -7,6 +7,7 @@
 //! | `machine` | the way to a frame's bytes, copies, the page-table register: real, or simulated where the tests run on a host |
 //! | `metadata` | one record for each frame: what it is used as, how often, the policies' words |
 //! | `supply` | unused frames: a stack of them for each core, behind it the policy; the checks of invariant 1 |
+//! | `boot_module` | the initial ram disk, whose frames come back as it is read |
 //! | `frame`, `typed` | counted handles: untyped frames ([`UFrame`], [`USegment`]), frames with typed metadata ([`Frame`], [`Segment`]) |
 //! | `io` | [`Reader`] and [`Writer`]: the only way to untyped bytes (invariant 4) |
 //! | `table`, `walk`, `tlb`, `kernel_space`, `vm_space` | page tables, what cores remember of them, user address spaces (invariant 5) |
@@ -14,6 +15,7 @@
 //!
 //! Kernel code runs with interrupts off, so what belongs to a core needs no lock as long as it is not entered twice on one
 //! stack; each use says why it is not.
+mod boot_module;
 mod core_local;
 mod frame;
 mod heap;
@@ -35,6 +37,7 @@ mod tests;
 
 use core::ops::Range;
 
+pub use boot_module::BootModule;
 pub use frame::{UFrame, USegment};
 pub use heap::Heap;
 pub use io::{Access, Fault, Reader, Writer};
@@ -51,16 +54,17 @@ pub const PAGE_SIZE: usize = 4096;
 const PAGE_SHIFT: u32 = 12;
 
 /// Takes over the machine's memory. `usable` are the physical ranges that nobody uses, in any order and of any alignment;
-/// they do not overlap, and all of them are in the direct map. The frames' metadata are taken from the first range that has
-/// room for them. The current page table becomes the kernel's own.
+/// they do not overlap, and all of them are in the direct map. `filled` is memory that a [`BootModule`] will give back. The frames' metadata are taken
+/// from the first range that has room for them. The current page table becomes the kernel's own.
 ///
 /// Called once, on the boot core, before anything else here.
 pub(crate) fn init(
     usable: impl Iterator<Item = Range<usize>> + Clone,
+    filled: Range<usize>,
     frames: &'static dyn FramePolicy,
     slabs: &'static dyn SlabPolicy,
 ) {
-    let taken = metadata::init(usable.clone());
+    let taken = metadata::init(usable.clone(), filled);
     supply::init(frames);
     for range in usable {
         for part in [range.start..range.end.min(taken.start), range.start.max(taken.end)..range.end] {
@@ -86,7 +90,8 @@ pub fn trim() {
 /// Simulated memory is one core's: tests that use it run one at a time.
 #[cfg(not(target_os = "none"))]
 pub fn simulate(frames: usize, policy: &'static dyn FramePolicy, slabs: &'static dyn SlabPolicy) {
-    // A hole, and a range that is not whole frames, as real machines have.
+    // A hole, at whose start the loader put something, and a range that is not whole frames, as real machines have.
     let end = frames * PAGE_SIZE;
-    init([PAGE_SIZE + 1..end / 8, end / 4..end].into_iter(), policy, slabs);
+    let loaded = end / 8..end / 8 + 16 * PAGE_SIZE;
+    init([PAGE_SIZE + 1..end / 8, end / 4..end].into_iter(), loaded, policy, slabs);
 }

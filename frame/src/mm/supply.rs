@@ -9,12 +9,12 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::core_local::{CoreLocal, MAX_CORES};
 use super::machine;
-use super::metadata::{FrameNumber, Kind, Metadata, frame_count};
+use super::metadata::{FrameNumber, Kind, Metadata, end_of_memory, frame_count};
 
 /// Which unused frames are handed out. Blocks are `1 << order` frames, aligned to their size. Frames that come back are
 /// checked (invariant 1): handing out one that is in use is a bug in the policy and stops the kernel.
 pub trait FramePolicy: Sync {
-    /// Takes in frames that were never used before (at boot).
+    /// Takes in frames that were not usable before: at boot, and those that the boot loader had filled.
     fn add(&self, first: FrameNumber, count: usize);
     /// A free block; `None` if there is none.
     fn allocate(&self, order: u8) -> Option<FrameNumber>;
@@ -227,13 +227,32 @@ pub(super) unsafe fn give_block(first: FrameNumber, order: u8) {
     }
 }
 
+/// Hands frames to the policy that were reserved so far.
+///
+/// # Safety
+/// They are memory, and nobody uses them.
+pub(super) unsafe fn give_reserved(first: FrameNumber, count: usize) {
+    machine::withdraw(first, count);
+    for number in first.0..first.0 + count as u32 {
+        // SAFETY: frames of the machine's memory have numbers in range.
+        let record = unsafe { Metadata::of(FrameNumber(number)) };
+        debug_assert!(record.is(Kind::Reserved), "a frame in use was given back");
+        record.state.store(0, Ordering::Release);
+    }
+    if let Some(policy) = policy()
+        && count > 0
+    {
+        policy.add(first, count);
+    }
+}
+
 /// Checks that a block which the policy gave exists, and is aligned to its size, which whoever asked for it relies on. That its frames are
 /// unused is checked when they are claimed.
 ///
 /// # Panics
 /// It does not, or is not.
 pub(super) fn check(first: FrameNumber, order: u8) {
-    if first.0 as usize + (1 << order) > frame_count() {
+    if first.0 as usize + (1 << order) > end_of_memory() {
         panic!("the frame policy handed out a frame that does not exist");
     }
     if !first.0.is_multiple_of(1 << order) {

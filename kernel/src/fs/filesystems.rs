@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use frame::Cx;
+use frame::mm::BootModule;
 use refs::{SpinLock, StrongRc};
 
 use super::initramfs::{self, make_directory};
@@ -102,13 +103,16 @@ pub fn make(name: &[u8], options: &[u8], cx: &Cx) -> Result<Instance> {
 /// Makes the tree: the root file system with what the initial ram disk holds, and devtmpfs on `/dev`. Called once, before the first program.
 ///
 /// # Errors
-/// No memory. A broken archive is logged, and what could be unpacked is there.
-pub fn mount_root(archive: Option<&[u8]>, cx: &Cx) -> Result<()> {
+/// ENOMEM if there is not room for all of it. A broken archive is logged, and what could be unpacked is there.
+pub fn mount_root(archive: Option<BootModule>, cx: &Cx) -> Result<()> {
     let (file_system, root) = tmpfs::new("tmpfs", b"mode=755,size=80%")?;
     let place = root.downgrade();
-    if let Some(archive) = archive
-        && let Err(failure) = initramfs::unpack(&root, archive, cx)
+    if let Some(mut archive) = archive
+        && let Err(failure) = initramfs::unpack(&root, &mut archive, cx)
     {
+        if failure.lacks_memory() {
+            return Err(Errno::ENOMEM);
+        }
         crate::log!("the initial ram disk cannot be unpacked completely: {failure}");
     }
     MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, b"tmpfs".to_vec(), MountFlags::empty())), None, cx);

@@ -344,8 +344,7 @@ fn write_image(machine: &Machine, image: &Image, archive: &Path) -> Result<()> {
         image.add_agent(None)?;
         image.write_to(archive)?
     };
-    // The archive and its unpacked copy are in memory at the same time.
-    let needed = machine.kernel.own_memory_bytes().saturating_add(bytes.saturating_mul(2));
+    let needed = machine.kernel.own_memory_bytes().saturating_add(machine.kernel.unpacking_memory_bytes(bytes));
     if needed > machine.memory.bytes() {
         let why = format!(
             "the kernel and a file system of {} MiB need at least {} MiB",

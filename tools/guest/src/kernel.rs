@@ -109,6 +109,16 @@ impl Kernel {
         }
     }
 
+    /// How much memory it takes to unpack an archive of so many bytes.
+    pub(crate) fn unpacking_memory_bytes(&self, archive_bytes: u64) -> u64 {
+        match self {
+            // It gives the archive's memory back as it goes.
+            Self::Ebb(_) => archive_bytes,
+            // The archive and the files are in memory at the same time.
+            Self::Linux(_) => archive_bytes.saturating_mul(2),
+        }
+    }
+
     /// The part of the console's text that tells of a panic, if there is one.
     pub(crate) fn panic_text<'a>(&self, log: &'a str) -> Option<&'a str> {
         let marker = match self {

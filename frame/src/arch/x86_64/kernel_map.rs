@@ -161,11 +161,6 @@ pub unsafe fn build(info: &LoaderInfo, free: &mut super::memory_map::Ranges) {
         }
         let mut direct = info.ram.clone();
         direct.remove(&image());
-        if let Some(initramfs) = &info.initramfs {
-            let pages = initramfs.start & !(PAGE - 1)..initramfs.end.next_multiple_of(PAGE);
-            direct.remove(&pages);
-            add(DIRECT_MAP + pages.start, pages, NO_EXECUTE);
-        }
         for range in direct.as_slice() {
             add(DIRECT_MAP + range.start, range.clone(), WRITABLE | NO_EXECUTE);
         }

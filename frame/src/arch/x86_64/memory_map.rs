@@ -100,7 +100,7 @@ impl Ranges {
 pub struct LoaderInfo {
     /// All memory, whole pages, without the first megabyte.
     pub ram: Ranges,
-    /// Where the initial ram disk is.
+    /// Where the initial ram disk is: within one of the ranges of memory.
     pub initramfs: Option<Range<usize>>,
     /// The command line.
     pub command_line: &'static str,
@@ -160,8 +160,10 @@ pub unsafe fn read_start_info(start_info: u32) -> Option<LoaderInfo> {
         // SAFETY: the loader's table has at least one entry.
         let module: Module = unsafe { read(info.modules_at)? };
         let start = module.at as usize;
-        if module.len_bytes > 0 {
-            initramfs = Some(start..start + module.len_bytes as usize);
+        let range = start..start.saturating_add(module.len_bytes as usize);
+        let is_memory = |memory: &Range<usize>| memory.start <= range.start && range.end <= memory.end;
+        if !range.is_empty() && ram.as_slice().iter().any(is_memory) {
+            initramfs = Some(range);
         }
     }
 

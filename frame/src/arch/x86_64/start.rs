@@ -6,10 +6,10 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use tasks::{StackSource, Worker};
 
-use super::kernel_map::DIRECT_MAP;
 use super::memory_map::{self, LoaderInfo};
 use super::{apic, copy, core_block, descriptors, features, fpu, ioapic, kernel_map, rtc, stacks, tsc, user_mode};
 use crate::boot::{BootInfo, CoreHooks, config};
+use crate::mm::BootModule;
 
 static LOADER_INFO: AtomicPtr<LoaderInfo> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -31,11 +31,11 @@ extern "C" fn ebb_start(start_info: u32) -> ! {
         };
         let mut free = info.ram.clone();
         free.remove(&kernel_map::image());
-        if let Some(initramfs) = &info.initramfs {
-            free.remove(&(initramfs.start & !4095..initramfs.end.next_multiple_of(4096)));
-        }
+        let filled =
+            info.initramfs.as_ref().map_or(0..0, |module| module.start & !4095..module.end.next_multiple_of(4096));
+        free.remove(&filled);
         kernel_map::build(&info, &mut free);
-        crate::mm::init(free.as_slice().iter().cloned(), config().frames, config().slabs);
+        crate::mm::init(free.as_slice().iter().cloned(), filled, config().frames, config().slabs);
         LOADER_INFO.store(Box::into_raw(Box::new(info)), Ordering::Release);
         let stack = stacks::POOL.take().expect("at boot there is memory for a stack");
         asm!("mov rsp, {top}", "xor ebp, ebp", "push rbp", "jmp {go_on}", top = in(reg) stack.top(), go_on = sym on_guarded_stack,
@@ -54,11 +54,10 @@ extern "C" fn on_guarded_stack() -> ! {
     // SAFETY: stored by `ebb_start` from a box that is never freed.
     let info: &'static LoaderInfo = unsafe { &*LOADER_INFO.load(Ordering::Acquire) };
     let initramfs = info.initramfs.as_ref().map(|range| {
-        // SAFETY: `kernel_map::build` maps the range, read-only, for ever, and it is not given to the allocator.
-        unsafe { core::slice::from_raw_parts((DIRECT_MAP + range.start) as *const u8, range.len()) }
+        // SAFETY: the loader filled the range, which is in one of memory, and `ebb_start` kept its pages from the allocator.
+        unsafe { BootModule::new(range.start, range.len()) }
     });
-    let boot_info =
-        Box::leak(Box::new(BootInfo { command_line: info.command_line, initramfs, memory_bytes: info.memory_bytes }));
+    let boot_info = Box::leak(Box::new(BootInfo::new(info.command_line, initramfs, info.memory_bytes)));
     let worker: &'static Worker =
         Box::leak(Box::new(Worker::new(core_block::core_number(), config().tasks, &stacks::POOL, &CoreHooks)));
 

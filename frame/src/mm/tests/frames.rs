@@ -76,7 +76,8 @@ fn all_memory_can_be_used_and_comes_back() {
 #[test]
 fn metadata_know_holes_from_memory() {
     let _machine = Machine::new();
-    assert_eq!(frame_count(), 8192);
+    // Without the first two and the hole, but for what the loader filled of it.
+    assert_eq!((metadata::end_of_memory(), frame_count()), (8192, 8192 - 2 - 1024 + 16));
     let is_reserved =
         |number| metadata::Metadata::get(FrameNumber(number)).is_some_and(|record| record.is(metadata::Kind::Reserved));
     // Frame 1 is not whole; the hole is between an eighth and a quarter.
@@ -163,7 +164,7 @@ fn a_count_that_would_overflow_pins_the_frame() {
 #[test]
 fn a_block_from_the_policy_exists_and_is_aligned() {
     let _machine = Machine::new();
-    let last = frame_count() as u32 - 1;
+    let last = metadata::end_of_memory() as u32 - 1;
     for (first, order) in [(0, 0), (last, 0), (4, 2), (6, 1)] {
         supply::check(FrameNumber(first), order);
     }
@@ -171,4 +172,25 @@ fn a_block_from_the_policy_exists_and_is_aligned() {
         let refused = std::panic::catch_unwind(|| supply::check(FrameNumber(first), order));
         assert!(refused.is_err(), "frame {first}, order {order}");
     }
+}
+
+#[test]
+fn what_the_loader_filled_becomes_memory_as_it_is_read() {
+    let mut machine = Machine::new();
+    // The simulation's module: 16 frames from 1024 on.
+    machine::provide(FrameNumber(1024), 16);
+    let before = free_frames();
+    // SAFETY: these frames are known, reserved and nobody's.
+    let mut module = unsafe { BootModule::new(1024 * PAGE_SIZE + 100, 15 * PAGE_SIZE) };
+    let freed = || free_frames() - before;
+    assert_eq!((module.rest().len(), module.rest()[0]), (15 * PAGE_SIZE, 0xa5));
+    module.advance(PAGE_SIZE - 101);
+    assert_eq!(freed(), 0);
+    module.advance(1);
+    assert_eq!((freed(), module.rest().len()), (1, 14 * PAGE_SIZE + 100));
+    module.advance(4 * PAGE_SIZE);
+    assert_eq!((freed(), module.rest()[0]), (5, 0xa5));
+    drop(module);
+    assert_eq!(freed(), 16);
+    machine.free += 16;
 }

@@ -28,22 +28,29 @@ impl fmt::Display for Malformed {
 pub struct Entry<'a> {
     /// Its path, without the terminating zero. As it stands there: with a leading `/` or `./`, perhaps.
     pub name: &'a [u8],
-    /// Kind and permissions.
-    pub mode: u32,
-    /// Owner.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
+    /// What it has beside its content.
+    pub attributes: Attributes,
     /// How many names it has.
     pub links: u32,
-    /// Last change, in seconds since 1970.
-    pub modified: u32,
     /// Entries with the same identity (of one archive) are names of one file.
     pub identity: (u32, u32, u32),
     /// Which device, for a device node.
     pub device: DeviceNumber,
     /// The content; the target of a symbolic link.
     pub data: &'a [u8],
+}
+
+/// What a file of an archive has beside its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Kind and permissions.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Last change, in seconds since 1970.
+    pub modified: u32,
 }
 
 /// What an archive consists of.
@@ -58,34 +65,40 @@ pub enum Item<'a> {
 const HEADER: usize = 110;
 const PATH_MAX: usize = 4096;
 
-/// The items of one or several archives, one behind the other.
-pub struct Items<'a> {
-    bytes: &'a [u8],
+/// An item, and where it is in the bytes that it was found in.
+#[derive(Clone, Copy, Debug)]
+pub struct Parsed<'a> {
+    /// What it is.
+    pub item: Item<'a>,
+    /// Where a file's content begins.
+    pub data_at: usize,
+    /// Where the item ends, with its padding. (Behind the end of the bytes, where they end early.)
+    pub end: usize,
+}
+
+/// Finds the items of one or several archives, one behind the other.
+#[derive(Default)]
+pub struct Parser {
+    /// How far it has come, for messages.
     position: usize,
     in_archive: bool,
 }
 
-impl<'a> Items<'a> {
-    /// From the first byte on.
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Items { bytes, position: 0, in_archive: false }
-    }
-
-    /// How far it has come.
-    pub fn position(&self) -> usize {
-        self.position
-    }
-
-    fn parse(&mut self) -> Result<Option<Item<'a>>, Malformed> {
+impl Parser {
+    /// The next item, of what is behind those that were found before. `None` at the end of the bytes, or where a compressed archive
+    /// follows.
+    ///
+    /// # Errors
+    /// What is wrong. Nothing behind it can be trusted.
+    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<Parsed<'a>>, Malformed> {
+        let mut start = 0;
         if !self.in_archive {
             // Padding between archives.
-            while self.bytes.get(self.position) == Some(&0) {
-                self.position += 1;
-            }
+            start = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len());
         }
-        let offset = self.position;
+        let offset = self.position + start;
         let malformed = |what| Malformed { what, offset };
-        let rest = self.bytes.get(offset..).unwrap_or_default();
+        let rest = bytes.get(start..).unwrap_or_default();
         if rest.is_empty() && !self.in_archive {
             return Ok(None);
         }
@@ -126,46 +139,30 @@ impl<'a> Items<'a> {
             None if is_trailer && size == 0 => &[],
             None => return Err(malformed("an archive ends within a file")),
         };
-        self.position = offset.saturating_add(data_end.next_multiple_of(4)).min(self.bytes.len());
+        let end = start + data_end.next_multiple_of(4);
+        self.position = self.position.saturating_add(end);
+        let found = |item| Ok(Some(Parsed { item, data_at: start + data_start, end }));
         if is_trailer {
             self.in_archive = false;
-            return Ok(Some(Item::End));
+            return found(Item::End);
         }
         if has_sum && data.iter().fold(0u32, |sum, &byte| sum.wrapping_add(byte.into())) != sum {
             return Err(malformed("a file does not have its checksum"));
         }
         self.in_archive = true;
-        Ok(Some(Item::File(Entry {
+        found(Item::File(Entry {
             name,
-            mode,
-            uid,
-            gid,
+            attributes: Attributes { mode, uid, gid, modified },
             links,
-            modified,
             identity: (inode, major, minor),
             device: DeviceNumber { major: device_major & 0xfff, minor: device_minor & 0xf_ffff },
             data,
-        })))
+        }))
     }
 }
 
 fn hexadecimal(digits: &[u8]) -> Option<u32> {
     digits.iter().try_fold(0u32, |number, &digit| Some(number << 4 | (digit as char).to_digit(16)?))
-}
-
-impl<'a> Iterator for Items<'a> {
-    type Item = Result<Item<'a>, Malformed>;
-
-    /// The next item. `None` at the end of the bytes, or where a compressed archive follows.
-    fn next(&mut self) -> Option<Self::Item> {
-        let parsed = self.parse();
-        if parsed.is_err() {
-            // Nothing behind a broken header can be trusted.
-            self.position = self.bytes.len();
-            self.in_archive = false;
-        }
-        parsed.transpose()
-    }
 }
 
 #[cfg(test)]
@@ -174,6 +171,29 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
     use std::format;
+
+    /// All items, up to the first error.
+    struct Items<'a>(&'a [u8], Parser);
+
+    impl<'a> Items<'a> {
+        fn new(bytes: &'a [u8]) -> Self {
+            Items(bytes, Parser::default())
+        }
+    }
+
+    impl<'a> Iterator for Items<'a> {
+        type Item = Result<Item<'a>, Malformed>;
+
+        fn next(&mut self) -> Option<Self::Item> {
+            let next = self.1.next(self.0).transpose()?;
+            let end = next.map_or(self.0.len(), |parsed| parsed.end);
+            self.0 = self.0.get(end..).unwrap_or_default();
+            if next.is_err() {
+                self.1 = Parser::default();
+            }
+            Some(next.map(|parsed| parsed.item))
+        }
+    }
 
     fn entry(name: &str, mode: u32, data: &[u8]) -> Vec<u8> {
         let mut bytes = format!(
@@ -212,7 +232,10 @@ mod tests {
         let items: Vec<_> = Items::new(&bytes).map(Result::unwrap).collect();
         assert_eq!(items.len(), 4);
         let Item::File(shell) = items[1] else { panic!() };
-        assert_eq!((shell.name, shell.data, shell.mode, shell.uid), (&b"bin/sh"[..], &b"#!"[..], 0o100755, 1));
+        assert_eq!(
+            (shell.name, shell.data, shell.attributes.mode, shell.attributes.uid),
+            (&b"bin/sh"[..], &b"#!"[..], 0o100755, 1)
+        );
         assert_eq!(shell.device, DeviceNumber { major: 5, minor: 1 });
         assert_eq!(items[3], Item::End);
     }

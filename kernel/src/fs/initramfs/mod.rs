@@ -1,7 +1,9 @@
 //! The initial ram disk: cpio archives, plain or compressed by gzip, unpacked into the root file system.
 //!
 //! [`cpio`] and [`gzip`] only understand bytes; what they say is put into a tmpfs here, by the same operations that system calls use.
-//! An archive comes from outside: whatever is wrong with it is reported, and what came before stays.
+//! An archive comes from outside: whatever is wrong with it is reported, and what came before stays. Its memory is given back as it is
+//! unpacked, so that a plain archive and its files need little more than one of them. (What is in a compressed one is unpacked into one
+//! piece before files are made of it.)
 
 pub mod cpio;
 pub mod gzip;
@@ -12,13 +14,13 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use frame::Cx;
-use frame::mm::{PAGE_SIZE, frame_count};
+use frame::mm::{BootModule, PAGE_SIZE, frame_count};
 use refs::{StrongRc, TempRc, WeakRc};
 
 use super::tmpfs::{Directory, RegularFile, symlink_target};
 use super::{Creation, DeviceNumber, FileKind, Inode, Timestamp};
 use crate::error::{Errno, Result};
-use cpio::{Entry, Item, Items, Malformed};
+use cpio::{Attributes, Entry, Item, Malformed, Parsed, Parser};
 
 /// Why an archive could not be unpacked completely.
 #[derive(Debug)]
@@ -41,56 +43,129 @@ impl fmt::Display for Failure {
     }
 }
 
+impl Failure {
+    /// Whether there was not room for a file.
+    pub fn lacks_memory(&self) -> bool {
+        matches!(self, Failure::File(_, Errno::ENOMEM | Errno::ENOSPC))
+    }
+}
+
+/// Bytes that are read from front to back; what was passed may be gone.
+pub trait Source {
+    /// What was not passed yet.
+    fn rest(&self) -> &[u8];
+    /// Passes so many bytes, or all there are.
+    fn advance(&mut self, len: usize);
+}
+
+impl Source for BootModule {
+    fn rest(&self) -> &[u8] {
+        self.rest()
+    }
+
+    fn advance(&mut self, len: usize) {
+        self.advance(len);
+    }
+}
+
+impl Source for &[u8] {
+    fn rest(&self) -> &[u8] {
+        self
+    }
+
+    fn advance(&mut self, len: usize) {
+        *self = self.get(len..).unwrap_or_default();
+    }
+}
+
 /// Unpacks archives below `root`, the root directory of a tmpfs.
 ///
 /// # Errors
 /// What is wrong; what came before it is there.
-pub fn unpack(root: &StrongRc<Inode>, bytes: &[u8], cx: &Cx) -> core::result::Result<(), Failure> {
-    let mut rest = bytes;
+pub fn unpack(root: &StrongRc<Inode>, source: &mut impl Source, cx: &Cx) -> core::result::Result<(), Failure> {
     loop {
-        let mut items = Items::new(rest);
-        unpack_plain(root, &mut items, cx)?;
-        rest = rest.get(items.position()..).unwrap_or_default();
-        if !gzip::is_gzip(rest) {
+        unpack_plain(root, source, cx)?;
+        if !gzip::is_gzip(source.rest()) {
             return Ok(());
         }
-        let (content, len) = gzip::unpack(rest, frame_count() * PAGE_SIZE / 2).map_err(Failure::Compression)?;
-        unpack_plain(root, &mut Items::new(&content), cx)?;
-        rest = rest.get(len..).unwrap_or_default();
+        let (content, len) =
+            gzip::unpack(source.rest(), frame_count() * PAGE_SIZE / 2).map_err(Failure::Compression)?;
+        source.advance(len);
+        unpack_plain(root, &mut &content[..], cx)?;
     }
 }
 
-fn unpack_plain(root: &StrongRc<Inode>, items: &mut Items<'_>, cx: &Cx) -> core::result::Result<(), Failure> {
+/// So much of a file is copied before the archive's memory is given back.
+const CHUNK: usize = 1 << 20;
+
+/// Unpacks archives up to the end, or where a compressed one follows.
+fn unpack_plain(root: &StrongRc<Inode>, source: &mut impl Source, cx: &Cx) -> core::result::Result<(), Failure> {
     let mut links = BTreeMap::new();
-    for item in items {
-        match item.map_err(Failure::Malformed)? {
-            Item::End => links.clear(),
-            Item::File(entry) => {
-                make(root, &entry, &mut links, cx).map_err(|error| Failure::File(entry.name.to_vec(), error))?;
+    let mut parser = Parser::default();
+    while let Some(Parsed { item, data_at, end }) = parser.next(source.rest()).map_err(Failure::Malformed)? {
+        let Item::File(entry) = item else {
+            links.clear();
+            source.advance(end);
+            continue;
+        };
+        let (name, attributes, len) = (entry.name.to_vec(), entry.attributes, entry.data.len());
+        let made = make(root, &entry, &mut links, cx).and_then(|inode| {
+            source.advance(data_at);
+            if let Some(inode) = inode {
+                fill(&inode, source, len, cx)?;
+                set_metadata(&inode, &attributes, cx);
+            } else {
+                source.advance(len);
             }
+            Ok(())
+        });
+        made.map_err(|error| Failure::File(name, error))?;
+        source.advance(end - data_at - len);
+    }
+    let padding = source.rest().iter().take_while(|&&byte| byte == 0).count();
+    source.advance(padding);
+    Ok(())
+}
+
+/// Moves the next `len` bytes into a file. (Those of links and devices, and all but the first of a file with several names, go nowhere.)
+fn fill(inode: &TempRc<'_, Inode>, source: &mut impl Source, len: usize, cx: &Cx) -> Result<()> {
+    let file = inode.ops_as::<RegularFile>().filter(|_| inode.metadata(cx).size == 0);
+    let mut left = len;
+    while left > 0 {
+        let chunk = CHUNK.min(left);
+        if let Some(file) = file {
+            file.fill(source.rest().get(..chunk).unwrap_or_default(), cx)?;
         }
+        source.advance(chunk);
+        left -= chunk;
     }
     Ok(())
 }
 
 type Links = BTreeMap<(u32, u32, u32), WeakRc<Inode>>;
 
-/// Makes one file of an archive.
-fn make(root: &StrongRc<Inode>, entry: &Entry<'_>, links: &mut Links, cx: &Cx) -> Result<()> {
-    let kind = FileKind::of_mode(entry.mode).ok_or(Errno::EINVAL)?;
+/// Makes one file of an archive, without content; `None` for a directory that was there.
+fn make<'cx>(
+    root: &StrongRc<Inode>,
+    entry: &Entry<'_>,
+    links: &mut Links,
+    cx: &'cx Cx,
+) -> Result<Option<TempRc<'cx, Inode>>> {
+    let attributes = &entry.attributes;
+    let kind = FileKind::of_mode(attributes.mode).ok_or(Errno::EINVAL)?;
     let root = root.get(cx);
     let Some((directory, name)) = find_parent(&root, entry.name, cx)? else {
         // The root itself.
-        set_metadata(&root, entry, cx);
-        return Ok(());
+        set_metadata(&root, attributes, cx);
+        return Ok(None);
     };
     if let Some(existing) = names_of(&directory)?.find(&name, cx) {
         if existing.kind == FileKind::Directory {
             if kind != FileKind::Directory {
                 return Err(Errno::EISDIR);
             }
-            set_metadata(&existing, entry, cx);
-            return Ok(());
+            set_metadata(&existing, attributes, cx);
+            return Ok(None);
         }
         directory.ops.unlink(&directory, &name, cx)?;
     }
@@ -104,9 +179,9 @@ fn make(root: &StrongRc<Inode>, entry: &Entry<'_>, links: &mut Links, cx: &Cx) -
         None => {
             let what = Creation {
                 kind,
-                permissions: entry.mode & 0o7777,
-                uid: entry.uid,
-                gid: entry.gid,
+                permissions: attributes.mode & 0o7777,
+                uid: attributes.uid,
+                gid: attributes.gid,
                 device: entry.device,
                 target: entry.data,
             };
@@ -120,22 +195,14 @@ fn make(root: &StrongRc<Inode>, entry: &Entry<'_>, links: &mut Links, cx: &Cx) -
             inode
         }
     };
-    // Of a file with several names, one entry brings the content.
-    if let Some(file) = inode.ops_as::<RegularFile>()
-        && !entry.data.is_empty()
-        && inode.metadata(cx).size == 0
-    {
-        file.fill(entry.data, cx)?;
-    }
-    set_metadata(&inode, entry, cx);
-    Ok(())
+    Ok(Some(inode))
 }
 
-fn set_metadata(inode: &Inode, entry: &Entry<'_>, cx: &Cx) {
+fn set_metadata(inode: &Inode, attributes: &Attributes, cx: &Cx) {
     inode.change(cx, |metadata| {
-        metadata.mode = inode.kind.mode_bits() | (entry.mode & 0o7777);
-        (metadata.uid, metadata.gid) = (entry.uid, entry.gid);
-        metadata.modified = Timestamp { seconds: entry.modified.into(), nanoseconds: 0 };
+        metadata.mode = inode.kind.mode_bits() | (attributes.mode & 0o7777);
+        (metadata.uid, metadata.gid) = (attributes.uid, attributes.gid);
+        metadata.modified = Timestamp { seconds: attributes.modified.into(), nanoseconds: 0 };
     });
 }
 
