@@ -16,7 +16,7 @@ use tasks::{Body, Next};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::{OpenHow, Opened, open_step};
-use crate::fs::{self, FdFlags, OpenFlags};
+use crate::fs::{self, FdFlags, OpenFlags, reserve_fd};
 use crate::process::exec::{ExecFlags, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
@@ -168,8 +168,9 @@ fn open_console_async(cx: &mut Cx, process: &mut Current) -> Result<()> {
     let how = OpenHow::new(OpenFlags::READ_WRITE | OpenFlags::NO_CONTROLLING_TTY, 0);
     for _ in 0..3 {
         complete_async(cx, process, Patience::Forever, |cx, me, _| {
+            let reserved = reserve_fd(me, cx)?;
             match open_step(abi::AT_FDCWD, CONSOLE, &how, me, cx)? {
-                Opened::File(file) => Ok(me.files(cx)?.install_shared(file, FdFlags::empty(), me, cx)?),
+                Opened::File(file) => Ok(reserved.fill_shared(file, FdFlags::empty(), cx)),
                 Opened::Fifo(..) => Err(Errno::ENODEV.into()),
             }
         })?;

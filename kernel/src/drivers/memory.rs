@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
+use linux_raw_sys::ioctl::RNDGETENTCNT;
 
 use super::kernel_log::KernelLog;
 use super::random;
@@ -59,9 +60,6 @@ impl File for Null {
 /// Takes everything, has zeros without end.
 pub struct Zero;
 
-/// So much is read in one go, so that a huge read of an endless device stays bounded.
-const AT_ONCE: usize = 1 << 20;
-
 impl File for Zero {
     fn is_pollable(&self) -> bool {
         false
@@ -69,7 +67,7 @@ impl File for Zero {
 
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
         let room = to.remaining();
-        match to.zero(room.min(AT_ONCE)) {
+        match to.zero(room) {
             Err(fault) if to.remaining() == room => Err(fault.into()),
             _ => Ok(room - to.remaining()),
         }
@@ -123,6 +121,14 @@ impl File for Full {
 struct Random;
 
 impl File for Random {
+    fn ioctl(&self, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+        if request != RNDGETENTCNT {
+            return Err(Errno::ENOTTY.into());
+        }
+        me.memory(cx)?.write(argument, &(random::ENTROPY_BITS as i32))?;
+        Ok(0)
+    }
+
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
         random::fill(to, cx)
     }

@@ -16,6 +16,9 @@ struct Generator {
     is_seeded: bool,
 }
 
+/// What is told to who asks how much entropy there is: the whole key, always.
+pub const ENTROPY_BITS: u64 = 256;
+
 /// So much is made in one go.
 const AT_ONCE: usize = 1 << 16;
 

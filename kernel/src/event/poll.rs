@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::current::Current;
 use crate::error::Result;
-use crate::fs::Events;
+use crate::fs::{Events, OpenFlags};
 
 /// What poll(2) exchanges for each descriptor.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -32,7 +32,8 @@ pub fn poll_step(fds: &mut [PollFd], waker: &mut Option<Waker>, me: &Current, cx
     for entry in fds {
         entry.ready = 0;
         let Ok(fd) = usize::try_from(entry.fd) else { continue };
-        let events = match handles.get(fd, cx) {
+        let open = handles.get(fd, cx).filter(|open| !open.flags().contains(OpenFlags::PATH));
+        let events = match open {
             Some(open) => {
                 if let Some(waker) = *waker {
                     open.downgrade().watch(waker, cx);

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use refs::{SpinLock, StrongRc};
 
 use super::mount::{FileSystem, Location, Mount, MountFlags};
-use super::{FileKind, Inode, InodeOps, Metadata};
+use super::{Dentry, FileKind, Inode, InodeOps, Metadata};
 use crate::error::Result;
 
 /// What an inode without a place in the tree is, by the name that `/proc/PID/fd` shows.
@@ -45,8 +45,9 @@ fn with_place<R>(f: impl FnOnce(&Location) -> R + Send) -> R {
             let mut metadata = Metadata::new(FileKind::Regular, 0o600);
             // Linux tells no kind at all for it.
             metadata.mode = 0o600;
-            let inode = StrongRc::new(Inode::new(file_system.share(), number, metadata, None, Box::new(Shared)));
-            let mount = StrongRc::new(Mount::new(file_system, inode.share(), Vec::new(), MountFlags::empty()));
+            let inode =
+                StrongRc::new(Inode::new(file_system.share(), number, metadata, Dentry::default(), Box::new(Shared)));
+            let mount = StrongRc::new(Mount::new(file_system, inode.share(), Vec::new(), MountFlags::of_mount(0)));
             Location { mount, inode }
         }))
     })
@@ -69,7 +70,7 @@ pub fn new_location(
         let file_system = place.mount.with(|mount| mount.file_system.share());
         let ops = make(&file_system)?;
         let number = file_system.with(FileSystem::next_inode);
-        let inode = StrongRc::new(Inode::new(file_system, number, metadata, None, ops));
+        let inode = StrongRc::new(Inode::new(file_system, number, metadata, Dentry::default(), ops));
         Ok(Location { mount: place.mount.share(), inode })
     })
 }

@@ -256,7 +256,7 @@ pub fn read_link(at: At<'_>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
     if path.inode.kind != FileKind::Symlink {
         return Err(if at.path.is_empty() { Errno::ENOENT } else { Errno::EINVAL });
     }
-    path.inode.touch_accessed(cx);
+    path.mount.touch_accessed(&path.inode, cx);
     path.inode.ops.read_link(me, cx)
 }
 

@@ -1,39 +1,113 @@
-//! New descriptions get their descriptors.
+//! [`ReservedFd`]: a descriptor comes before what it stands for.
+//!
+//! A call that makes a descriptor reserves it before it does anything that cannot be taken back: so EMFILE and ENFILE leave no file
+//! made or truncated, no connection accepted and no message read. There is no other way to enter a new description.
 
 use frame::Cx;
 use linux_raw_sys::general::RLIMIT_NOFILE;
-use refs::{Dying, StrongRc};
+use refs::{StrongRc, TempRc, WeakRc};
 
-use super::{FdFlags, FileTable, MOST_DESCRIPTORS, OpenFile, OpenFlags};
+use super::{FdFlags, FileTable, OpenFile, OpenFlags, fd_table};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 
-impl FileTable {
-    /// Enters a new description under the lowest free descriptor.
-    ///
-    /// # Errors
-    /// EMFILE: the process may not have more (RLIMIT_NOFILE). ENFILE: nor may the system.
-    pub fn install(&self, file: OpenFile, flags: FdFlags, me: &Current, cx: &Cx) -> Result<usize> {
-        self.install_shared(StrongRc::new(file), flags, me, cx)
-    }
+/// A descriptor that is nobody's yet: the right to enter one description under it. Dropped, it is free again.
+#[must_use = "it is free again once it is dropped"]
+pub struct ReservedFd<'cx> {
+    files: TempRc<'cx, FileTable>,
+    fd: usize,
+    is_filled: bool,
+}
 
-    /// Enters a description under the lowest free descriptor.
+/// A reserved descriptor whose call waits. It must be [resumed](Self::resume), also when the wait fails.
+#[must_use = "a descriptor that is not resumed stays taken"]
+pub struct ParkedFd {
+    files: WeakRc<FileTable>,
+    fd: usize,
+}
+
+impl FileTable {
+    /// Reserves the lowest free descriptor.
     ///
     /// # Errors
     /// EMFILE: the process may not have more (RLIMIT_NOFILE). ENFILE: nor may the system.
-    pub fn install_shared(&self, file: StrongRc<OpenFile>, flags: FdFlags, me: &Current, cx: &Cx) -> Result<usize> {
-        let limit = me.thread(cx)?.limit(RLIMIT_NOFILE, cx).0;
-        let limit = limit.min(MOST_DESCRIPTORS as u64) as usize;
-        if OpenFile::count() > OpenFile::most() {
+    #[inline]
+    pub fn reserve<'cx>(this: &TempRc<'cx, Self>, me: &Current, cx: &'cx Cx) -> Result<ReservedFd<'cx>> {
+        let limit = descriptor_limit(me, cx)?;
+        if OpenFile::count() >= OpenFile::most() {
             return Err(Errno::ENFILE);
         }
-        let entered = self.handles.lock(cx).insert(file, flags, 0, limit);
-        entered.map_err(|_refused: Dying<OpenFile>| Errno::EMFILE)
+        let fd = this.handles.lock(cx).reserve_lowest(0, limit).ok_or(Errno::EMFILE)?;
+        Ok(ReservedFd { files: this.clone(), fd, is_filled: false })
+    }
+}
+
+/// Reserves the lowest free descriptor of the caller.
+///
+/// # Errors
+/// As for [`FileTable::reserve`].
+#[inline]
+pub fn reserve_fd<'cx>(me: &Current, cx: &'cx Cx) -> Result<ReservedFd<'cx>> {
+    FileTable::reserve(&me.files(cx)?, me, cx)
+}
+
+/// How many descriptors the caller may have: each is below this number.
+///
+/// # Errors
+/// The thread is gone.
+#[inline]
+pub fn descriptor_limit(me: &Current, cx: &Cx) -> Result<usize> {
+    let limit = me.thread(cx)?.limit(RLIMIT_NOFILE, cx).0;
+    Ok(usize::try_from(limit).unwrap_or(usize::MAX).min(fd_table::most_descriptors()))
+}
+
+impl ReservedFd<'_> {
+    /// The descriptor.
+    pub fn fd(&self) -> usize {
+        self.fd
     }
 
-    /// Takes back what [`install`](Self::install) did.
-    pub fn uninstall(&self, fd: usize, cx: &Cx) {
-        drop(self.handles.lock(cx).remove(fd));
+    /// Enters a new description; its descriptor.
+    pub fn fill(self, file: OpenFile, flags: FdFlags, cx: &Cx) -> usize {
+        self.fill_shared(StrongRc::new(file), flags, cx)
+    }
+
+    /// Enters a description; its descriptor.
+    #[inline]
+    pub fn fill_shared(mut self, file: StrongRc<OpenFile>, flags: FdFlags, cx: &Cx) -> usize {
+        self.files.handles.lock(cx).fill(self.fd, file, flags);
+        self.is_filled = true;
+        self.fd
+    }
+
+    /// Keeps the descriptor reserved while the call waits.
+    pub fn park(mut self) -> ParkedFd {
+        self.is_filled = true;
+        ParkedFd { files: self.files.downgrade(), fd: self.fd }
+    }
+}
+
+impl Drop for ReservedFd<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if !self.is_filled {
+            self.files.handles.with(|handles| handles.release(self.fd));
+        }
+    }
+}
+
+impl ParkedFd {
+    /// The descriptor.
+    pub fn fd(&self) -> usize {
+        self.fd
+    }
+
+    /// The reserved descriptor again.
+    ///
+    /// # Errors
+    /// The table is gone.
+    pub fn resume<'cx>(self, cx: &'cx Cx) -> Result<ReservedFd<'cx>> {
+        Ok(ReservedFd { files: self.files.upgrade(cx)?, fd: self.fd, is_filled: false })
     }
 }
 

@@ -1,16 +1,44 @@
 //! [`FileTable`]: the descriptors of a process.
 
+use alloc::vec::Vec;
 use core::ops::RangeInclusive;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
-use refs::{Dying, HandleTable, SpinLock, TempRc, WeakRc};
+use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::OpenFile;
+use super::{LockOwner, OpenFile, OpenFlags};
+use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::step::{Interruption, Stretch};
+
+/// The most descriptors that a process can have, whatever RLIMIT_NOFILE says.
+static NR_OPEN: AtomicUsize = AtomicUsize::new(1 << 20);
+
+/// What `/proc/sys/fs/nr_open` may be set to.
+pub const NR_OPEN_RANGE: RangeInclusive<usize> = 64..=1 << 20;
+
+/// How many numbers are looked at before others may have their turn.
+const SCANNED_AT_ONCE: usize = 4096;
 
 /// The most descriptors that a process can have, whatever RLIMIT_NOFILE says (`/proc/sys/fs/nr_open`).
-pub const MOST_DESCRIPTORS: usize = 1 << 16;
+#[inline]
+pub fn most_descriptors() -> usize {
+    NR_OPEN.load(Ordering::Relaxed)
+}
+
+/// Changes the most descriptors that a process can have; those that there are stay.
+///
+/// # Errors
+/// EINVAL outside [`NR_OPEN_RANGE`].
+pub fn set_most_descriptors(count: usize) -> Result<()> {
+    if !NR_OPEN_RANGE.contains(&count) {
+        return Err(Errno::EINVAL);
+    }
+    NR_OPEN.store(count, Ordering::Relaxed);
+    Ok(())
+}
 
 bitflags! {
     /// What belongs to a descriptor rather than to its description.
@@ -26,25 +54,39 @@ bitflags! {
 pub struct FileTable {
     /// The descriptions by descriptor.
     pub handles: SpinLock<HandleTable<OpenFile, FdFlags>>,
+    /// Whether the process ever set a record lock (F_SETLK): only then closing a descriptor may end any.
+    pub has_record_locks: AtomicBool,
+    /// Whose record locks the process' threads wait for (F_SETLKW), by which a deadlock is found.
+    pub waits_for: SpinLock<Vec<LockOwner>>,
 }
 
 impl FileTable {
-    /// The description of a descriptor.
+    /// The description of a descriptor, to do something with it.
+    ///
+    /// # Errors
+    /// EBADF: there is none, or it is only a place in the tree (O_PATH).
+    #[inline(always)]
+    pub fn get<'cx>(&self, fd: i32, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
+        let open = self.get_even_path(fd, cx)?;
+        if open.flags().contains(OpenFlags::PATH) { Err(Errno::EBADF) } else { Ok(open) }
+    }
+
+    /// The description of a descriptor, also of one that is only a place in the tree (O_PATH): for the few calls that open(2) names.
     ///
     /// # Errors
     /// EBADF.
     #[inline(always)]
-    pub fn get<'cx>(&self, fd: i32, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
+    pub fn get_even_path<'cx>(&self, fd: i32, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
         usize::try_from(fd).ok().and_then(|fd| self.handles.lock(cx).get(fd, cx)).ok_or(Errno::EBADF)
     }
 
     /// The name of the description of a descriptor, for calls that wait.
     ///
     /// # Errors
-    /// EBADF.
+    /// As for [`get`](Self::get).
     #[inline(always)]
     pub fn weak(&self, fd: i32, cx: &Cx) -> Result<WeakRc<OpenFile>> {
-        usize::try_from(fd).ok().and_then(|fd| self.handles.lock(cx).weak(fd)).ok_or(Errno::EBADF)
+        Ok(self.get(fd, cx)?.downgrade())
     }
 
     /// Takes a descriptor out. The description is freed at the end of the call if this was the last.
@@ -58,12 +100,76 @@ impl FileTable {
         Ok(())
     }
 
-    /// Takes all descriptors of a range out.
-    pub fn close_range(this: &TempRc<'_, Self>, range: RangeInclusive<u32>, cx: &Cx) {
+    /// The same descriptors, for a process that does not share them; its record locks are its own, and so there are none.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn duplicate(&self, cx: &Cx) -> Result<StrongRc<FileTable>> {
+        let handles = SpinLock::new(self.handles.lock(cx).share_all().ok_or(Errno::ENOMEM)?);
+        Ok(StrongRc::new(FileTable { handles, ..FileTable::default() }))
+    }
+
+    /// Gives up a share in a table. If it was the last, all its descriptors are closed, one after the other, and others have their turn in
+    /// between.
+    pub fn leave_async(share: StrongRc<FileTable>, cx: &mut Cx) {
+        share.destroy_async(cx, |table, cx| {
+            let mut stretch = Stretch::default();
+            let mut at = 0;
+            loop {
+                let mut handles = table.handles.lock(cx);
+                let Some(fd) = handles.next(at) else { break };
+                let closed = handles.remove(fd);
+                drop(handles);
+                at = fd + 1;
+                if let Some(closed) = closed {
+                    closed.destroy(cx);
+                }
+                if stretch.is_over() {
+                    frame::irq::poll(cx);
+                    if tasks::must_yield(cx) {
+                        tasks::yield_async(cx);
+                    }
+                    stretch = Stretch::default();
+                }
+            }
+        });
+    }
+
+    /// Closes the caller's descriptors of a range whose flags include `flags`. Others have their turn in between.
+    ///
+    /// # Errors
+    /// A signal that ends the process.
+    pub fn close_range_async(cx: &mut Cx, me: &mut Current, range: RangeInclusive<u32>, flags: FdFlags) -> Result<()> {
         let mut at = *range.start() as usize;
-        while let Some(fd) = this.next_in(at, &range, cx) {
-            let _ = Self::close(this, fd as i32, cx);
-            at = fd + 1;
+        let mut stretch = Stretch::default();
+        loop {
+            let files = me.files(cx)?;
+            let mut handles = files.handles.lock(cx);
+            let mut closed = None;
+            let end = at.saturating_add(SCANNED_AT_ONCE);
+            let mut next = handles.next(at).filter(|&fd| fd <= *range.end() as usize);
+            let Some(first) = next else { return Ok(()) };
+            at = first;
+            while let Some(fd) = next.filter(|&fd| fd < end) {
+                at = fd + 1;
+                if handles.attribute(fd).is_some_and(|attribute| attribute.contains(flags)) {
+                    closed = handles.remove(fd);
+                    break;
+                }
+                next = handles.next(at).filter(|&fd| fd <= *range.end() as usize);
+            }
+            drop(handles);
+            if let Some(closed) = closed {
+                files.release_locks(&closed.get(cx), &files.downgrade(), cx);
+                drop(files);
+                closed.destroy(cx);
+            } else {
+                drop(files);
+            }
+            if stretch.is_over() {
+                me.pause_async(cx, Interruption::KillOnly)?;
+                stretch = Stretch::default();
+            }
         }
     }
 
@@ -107,7 +213,7 @@ impl FileTable {
     ///
     /// # Errors
     /// EBADF; EMFILE.
-    pub fn duplicate(&self, fd: i32, from: usize, limit: usize, flags: FdFlags, cx: &Cx) -> Result<usize> {
+    pub fn duplicate_to_lowest(&self, fd: i32, from: usize, limit: usize, flags: FdFlags, cx: &Cx) -> Result<usize> {
         let mut handles = self.handles.lock(cx);
         let share = usize::try_from(fd).ok().and_then(|fd| handles.share(fd)).ok_or(Errno::EBADF)?;
         handles.insert(share, flags, from, limit).map_err(|_refused: Dying<OpenFile>| Errno::EMFILE)
@@ -116,11 +222,14 @@ impl FileTable {
     /// Makes `to` a descriptor for the same description, in place of what it was.
     ///
     /// # Errors
-    /// EBADF; ENOMEM.
+    /// EBADF; EBUSY where `to` is reserved for another call; ENOMEM.
     pub fn duplicate_to(this: &TempRc<'_, Self>, fd: i32, to: usize, flags: FdFlags, cx: &Cx) -> Result<()> {
         let mut handles = this.handles.lock(cx);
         let share = usize::try_from(fd).ok().and_then(|fd| handles.share(fd)).ok_or(Errno::EBADF)?;
-        if !handles.reserve(to) {
+        if handles.is_reserved(to) {
+            return Err(Errno::EBUSY);
+        }
+        if !handles.make_room(to) {
             return Err(Errno::ENOMEM);
         }
         let closed = handles.replace(to, share, flags);
@@ -134,7 +243,9 @@ impl FileTable {
     /// Ends the record locks that the process has on a file, as closing any of its descriptors does.
     #[inline]
     fn release_locks(&self, closed: &OpenFile, this: &WeakRc<Self>, cx: &Cx) {
-        if let Ok(inode) = closed.inode(cx) {
+        if self.has_record_locks.load(Ordering::Relaxed)
+            && let Ok(inode) = closed.inode(cx)
+        {
             inode.locks.closed_by(this, cx);
         }
     }

@@ -9,8 +9,8 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::{TempRc, Waker};
 
+use super::Inode;
 use super::mount::Location;
-use super::{FileKind, Inode};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::memory::Mappable;
@@ -189,7 +189,7 @@ impl OpenFile {
     }
 
     /// A description of `file`, which is what was opened at `location`, at offset 0. Where the inode is a regular file and the flags
-    /// say that it will be written, the caller has called [`Inode::begin_writing`]; this takes it back in the end.
+    /// say that it will be written, the caller has called [`Location::begin_writing`]; this takes it back in the end.
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
         OPEN_FILES.fetch_add(1, Ordering::Relaxed);
         OpenFile {
@@ -213,6 +213,14 @@ impl OpenFile {
         self.flags.store(flags.bits(), Ordering::Relaxed);
     }
 
+    /// Notes that it was read just now, unless its flags or its mount say that nobody wants to know.
+    #[inline]
+    pub fn touch_accessed(&self, cx: &Cx) {
+        if !self.flags().contains(OpenFlags::NO_ATIME) {
+            self.location.mount.get(cx).touch_accessed(&self.location.inode.get(cx), cx);
+        }
+    }
+
     /// What was opened.
     #[inline(always)]
     pub fn inode<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Inode>> {
@@ -225,11 +233,7 @@ impl Drop for OpenFile {
         OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
         let flags = self.flags();
         if flags.can_write() && !flags.contains(OpenFlags::PATH) {
-            self.location.inode.with(|inode| {
-                if inode.kind == FileKind::Regular {
-                    inode.end_writing();
-                }
-            });
+            self.location.end_writing();
         }
     }
 }

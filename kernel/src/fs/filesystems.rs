@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 use frame::mm::BootModule;
+use linux_raw_sys::general::MS_NOSUID;
 use refs::{SpinLock, StrongRc};
 
 use super::initramfs::{self, make_directory};
@@ -115,7 +116,7 @@ pub fn mount_root(archive: Option<BootModule>, cx: &Cx) -> Result<()> {
         }
         crate::log!("the initial ram disk cannot be unpacked completely: {failure}");
     }
-    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, b"tmpfs".to_vec(), MountFlags::empty())), None, cx);
+    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, b"tmpfs".to_vec(), MountFlags::of_mount(0))), None, cx);
     let root = place.upgrade(cx)?;
     let point = match root.ops_as::<Directory>().and_then(|names| names.find(b"dev", cx)) {
         Some(point) => point,
@@ -123,7 +124,7 @@ pub fn mount_root(archive: Option<BootModule>, cx: &Cx) -> Result<()> {
     };
     if point.kind == FileKind::Directory {
         let (file_system, devices) = devices(cx)?;
-        let mount = Mount::new(file_system, devices, Vec::from(*b"devtmpfs"), MountFlags::NO_SUID);
+        let mount = Mount::new(file_system, devices, Vec::from(*b"devtmpfs"), MountFlags::of_mount(MS_NOSUID));
         let on = Path { mount: MOUNTS.root(cx).ok_or(Errno::ENOENT)?.mount, inode: point };
         MOUNTS.attach(StrongRc::new(mount), Some(&on), cx);
     }

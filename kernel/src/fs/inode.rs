@@ -233,14 +233,28 @@ pub trait InodeOps: Any + Send + Sync {
     }
 }
 
-/// Where an inode is in its file system's tree.
+/// A directory and a name in it: where an inode is in its file system's tree. The name is kept here as well as in the directory, so that nobody
+/// has to look through a directory for it.
 #[derive(Default)]
-pub struct Place {
-    /// The directory that names it (the last one that was told, for a file with several names); `None` for a root and for what has no
-    /// name. It may be gone.
+pub struct Dentry {
+    /// The directory; `None` for a root and for what has no name. It may be gone.
     pub parent: Option<WeakRc<Inode>>,
-    /// The name it had, once its last name is gone.
-    pub removed_name: Option<Box<[u8]>>,
+    /// The name. Of a file with several names it is the first one, or the one that was moved last.
+    pub name: Box<[u8]>,
+    /// The name was taken out of the directory.
+    pub is_removed: bool,
+}
+
+impl Dentry {
+    /// A name in a directory.
+    pub fn new(parent: &TempRc<'_, Inode>, name: &[u8]) -> Self {
+        Dentry { parent: Some(parent.downgrade()), name: name.into(), is_removed: false }
+    }
+
+    /// Whether it is this name in this directory.
+    pub fn is(&self, parent: &TempRc<'_, Inode>, name: &[u8]) -> bool {
+        *self.name == *name && self.parent == Some(parent.downgrade())
+    }
 }
 
 /// Extended attributes: values by name.
@@ -258,8 +272,8 @@ pub struct Inode {
     pub file_system: StrongRc<FileSystem>,
     /// What the file system says for it.
     pub ops: Box<dyn InodeOps>,
-    /// The directory it is in.
-    pub place: SpinLock<Place>,
+    /// The directory it is in, and its name there.
+    pub dentry: SpinLock<Dentry>,
     /// Locks of programs on it: fcntl(2), flock(2).
     pub locks: FileLocks,
     /// How many mounts have it as their mount point: a quick look before the mount table is searched.
@@ -276,12 +290,12 @@ pub struct Inode {
 }
 
 impl Inode {
-    /// A new inode of `file_system`, in the directory `parent`.
+    /// A new inode of `file_system`, which is where `dentry` says.
     pub fn new(
         file_system: StrongRc<FileSystem>,
         number: u64,
         metadata: Metadata,
-        parent: Option<WeakRc<Inode>>,
+        dentry: Dentry,
         ops: Box<dyn InodeOps>,
     ) -> Self {
         Inode {
@@ -290,7 +304,7 @@ impl Inode {
             device: metadata.device,
             file_system,
             ops,
-            place: SpinLock::new(Place { parent, removed_name: None }),
+            dentry: SpinLock::new(dentry),
             locks: FileLocks::default(),
             mounts: AtomicU32::new(0),
             attachment: SpinLock::new(None),
@@ -342,11 +356,15 @@ impl Inode {
         metadata.changed = now;
     }
 
-    /// Notes that it was read just now, as often as `relatime` mounts do: see mount(8).
+    /// Notes that it was read just now: always, or (`relative`) only where that says more than it was read since it was changed last, and
+    /// once a day. A mount says which: [`Mount::touch_accessed`](super::Mount::touch_accessed).
     #[inline]
-    pub fn touch_accessed(&self, cx: &Cx) {
+    pub(super) fn touch_accessed(&self, relative: bool, cx: &Cx) {
+        const DAY: i64 = 24 * 60 * 60;
         let mut metadata = self.metadata.lock(cx);
-        if metadata.accessed <= metadata.modified || metadata.accessed <= metadata.changed {
+        let read = metadata.accessed;
+        let is_due = read <= metadata.modified || read <= metadata.changed || read.is_older_than(DAY);
+        if is_due || !relative {
             metadata.accessed = Timestamp::now();
         }
     }
@@ -360,7 +378,7 @@ impl Inode {
 
     /// The directory it is in, if that lives.
     pub fn parent<'cx>(&self, cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
-        let parent = self.place.lock(cx).parent?;
+        let parent = self.dentry.lock(cx).parent?;
         parent.upgrade(cx).ok()
     }
 

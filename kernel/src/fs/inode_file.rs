@@ -89,11 +89,7 @@ impl File for StoredFile {
     #[inline]
     fn read(&self, offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
         let inode = self.inode.get(cx);
-        let len = inode.ops.read(&inode, offset, to, cx)?;
-        if len > 0 {
-            inode.touch_accessed(cx);
-        }
-        Ok(len)
+        inode.ops.read(&inode, offset, to, cx)
     }
 
     #[inline]

@@ -1,8 +1,10 @@
 //! Locks that programs put on files: record locks of fcntl(2), of processes or of open file descriptions, and flock(2).
 //!
 //! A lock names its owner weakly (the descriptor table of a process, or a description), so it ends with its owner by itself: dead owners'
-//! locks count for nothing and are thrown out by whoever looks next, and who waits for a lock watches its owner.
+//! locks count for nothing and are thrown out in time, and who waits for a lock watches its owner.
 
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,6 +16,8 @@ use crate::error::{Errno, Result};
 
 /// Record locks that one file can have.
 const MOST_LOCKS: usize = 8192;
+/// How far a chain of processes that wait for each other's locks is followed, as on Linux.
+const LONGEST_CHAIN: usize = 10;
 
 /// Who has a lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,26 +71,131 @@ pub struct RecordLock {
 impl RecordLock {
     fn excludes(&self, other: &RecordLock) -> bool {
         self.owner != other.owner
-            && self.first <= other.last
-            && other.first <= self.last
             && (self.kind == LockKind::Exclusive || other.kind == LockKind::Exclusive)
             && !self.owner.is_gone()
+    }
+}
+
+/// Where a record lock stands: the class of its length, its first byte, and a number of its own (shared locks may begin together).
+type Key = (u32, u64, u64);
+
+/// The record locks of a file, ordered so that those that overlap given bytes are found without a look at the others.
+///
+/// A lock of class `n` is at most 2^n bytes long. So those of a class that overlap a range begin in it, or less than that before it.
+#[derive(Default)]
+struct Records {
+    locks: BTreeMap<Key, RecordLock>,
+    /// How many locks of each class there are.
+    classes: BTreeMap<u32, usize>,
+    made: u64,
+    /// When there are so many, those of dead owners are thrown out.
+    purge_at: usize,
+}
+
+impl Records {
+    fn class(lock: &RecordLock) -> u32 {
+        u64::BITS - (lock.last - lock.first).leading_zeros()
+    }
+
+    /// All locks that have a byte between the two, of each class in ascending order.
+    fn overlapping(&self, first: u64, last: u64) -> impl Iterator<Item = (&Key, &RecordLock)> {
+        self.classes.keys().flat_map(move |&class| {
+            let reach = 1_u64.checked_shl(class).map_or(u64::MAX, |len| len - 1);
+            let start = (class, first.saturating_sub(reach), 0);
+            self.locks.range(start..=(class, last, u64::MAX)).filter(move |(_, lock)| lock.last >= first)
+        })
+    }
+
+    /// The first lock that rules `wanted` out.
+    fn conflict(&self, wanted: &RecordLock) -> Option<RecordLock> {
+        let locks = self.overlapping(wanted.first, wanted.last).map(|(_, lock)| lock);
+        locks.filter(|lock| lock.excludes(wanted)).min_by_key(|lock| lock.first).copied()
+    }
+
+    fn insert(&mut self, lock: RecordLock) {
+        let class = Self::class(&lock);
+        self.made += 1;
+        self.locks.insert((class, lock.first, self.made), lock);
+        *self.classes.entry(class).or_default() += 1;
+    }
+
+    fn remove(&mut self, keys: &[Key]) {
+        if keys.len() == self.locks.len() {
+            self.locks.clear();
+            self.classes.clear();
+            return;
+        }
+        for key in keys {
+            self.locks.remove(key);
+            if let Some(count) = self.classes.get_mut(&key.0) {
+                *count -= 1;
+                if *count == 0 {
+                    self.classes.remove(&key.0);
+                }
+            }
+        }
+    }
+
+    /// Takes the bytes from `first` to `last` out of the owner's locks; whether it had any there.
+    fn cut_out(&mut self, owner: &LockOwner, first: u64, last: u64) -> bool {
+        let own = self.overlapping(first, last).filter(|(_, lock)| lock.owner == *owner);
+        let (keys, locks): (Vec<Key>, Vec<RecordLock>) = own.unzip();
+        self.remove(&keys);
+        // Only the locks at the two edges leave anything.
+        for lock in &locks {
+            if lock.first < first {
+                self.insert(RecordLock { last: first - 1, ..*lock });
+            }
+            if lock.last > last {
+                self.insert(RecordLock { first: last + 1, ..*lock });
+            }
+        }
+        !keys.is_empty()
+    }
+
+    /// Enters a lock where its owner has no other; neighbours of the same kind become one with it.
+    fn join(&mut self, wanted: RecordLock) {
+        let (before, behind) = (wanted.first.saturating_sub(1), wanted.last.saturating_add(1));
+        let same = |lock: &RecordLock| lock.owner == wanted.owner && lock.kind == wanted.kind;
+        let neighbours = self.overlapping(before, behind).filter(|(_, lock)| same(lock));
+        let (keys, locks): (Vec<Key>, Vec<RecordLock>) = neighbours.unzip();
+        self.remove(&keys);
+        let first = locks.iter().map(|lock| lock.first).fold(wanted.first, u64::min);
+        let last = locks.iter().map(|lock| lock.last).fold(wanted.last, u64::max);
+        self.insert(RecordLock { first, last, ..wanted });
+    }
+
+    /// Makes room for what setting one lock can add: a lock that is cut in the middle becomes two.
+    ///
+    /// # Errors
+    /// ENOLCK: the living have too many locks; or memory is short.
+    fn make_room(&mut self) -> Result<()> {
+        if self.locks.len() >= self.purge_at.max(64) {
+            let dead = self.locks.iter().filter(|(_, lock)| lock.owner.is_gone()).map(|(key, _)| *key);
+            let dead: Vec<Key> = dead.collect();
+            self.remove(&dead);
+            self.purge_at = (self.locks.len() * 2).min(MOST_LOCKS);
+        }
+        if self.locks.len() >= MOST_LOCKS || crate::memory::admit().is_err() {
+            return Err(Errno::ENOLCK);
+        }
+        Ok(())
     }
 }
 
 /// The locks on one file.
 #[derive(Default)]
 pub struct FileLocks {
-    records: SpinLock<Vec<RecordLock>>,
+    records: SpinLock<Option<Box<Records>>>,
     whole: SpinLock<Vec<(LockOwner, LockKind)>>,
     any_records: AtomicBool,
     changed: WaitList,
 }
 
 impl FileLocks {
-    /// The first record lock that rules `wanted` out.
+    /// The lowest record lock that rules `wanted` out.
     pub fn conflict(&self, wanted: &RecordLock, cx: &Cx) -> Option<RecordLock> {
-        self.records.lock(cx).iter().find(|lock| lock.excludes(wanted)).copied()
+        self.records.lock(cx).as_ref().and_then(|records| records.conflict(wanted))
     }
 
     /// Sets a record lock in place of what its owner has there. `Some`: the lock that rules it out; and with a waker, it is woken when another
@@ -99,44 +208,39 @@ impl FileLocks {
             self.changed.register(waker, cx);
         }
         let mut records = self.records.lock(cx);
-        if let Some(conflict) = records.iter().find(|lock| lock.excludes(&wanted)).copied() {
+        let there = records.get_or_insert_default();
+        if let Some(conflict) = there.conflict(&wanted) {
             drop(records);
             if let Some(waker) = waker {
                 conflict.owner.watch(waker, cx);
             }
             return Ok(Some(conflict));
         }
-        // Setting one lock adds two at the most: a lock that is cut in the middle becomes two.
-        if records.len() >= MOST_LOCKS || records.try_reserve(3).is_err() {
-            return Err(Errno::ENOLCK);
-        }
-        cut_out(&mut records, &wanted.owner, wanted.first, wanted.last);
-        // Neighbours of the same kind become one lock.
-        let mut merged = wanted;
-        records.retain(|lock| {
-            let touches = lock.owner == merged.owner
-                && lock.kind == merged.kind
-                && (lock.last.checked_add(1) == Some(merged.first) || merged.last.checked_add(1) == Some(lock.first));
-            if touches {
-                merged.first = merged.first.min(lock.first);
-                merged.last = merged.last.max(lock.last);
-            }
-            !touches
-        });
-        records.push(merged);
+        there.make_room()?;
+        let had_some = there.cut_out(&wanted.owner, wanted.first, wanted.last);
+        there.join(wanted);
         self.any_records.store(true, Ordering::Relaxed);
         drop(records);
-        self.changed.wake_all();
+        if had_some {
+            // What was a write lock may be a read lock now.
+            self.changed.wake_all();
+        }
         Ok(None)
     }
 
     /// Takes away what the owner has between two bytes.
     pub fn clear(&self, owner: LockOwner, first: u64, last: u64, cx: &Cx) {
         let mut records = self.records.lock(cx);
-        cut_out(&mut records, &owner, first, last);
-        self.any_records.store(!records.is_empty(), Ordering::Relaxed);
+        let Some(there) = records.as_mut() else { return };
+        let had_some = there.cut_out(&owner, first, last);
+        if there.locks.is_empty() {
+            *records = None;
+            self.any_records.store(false, Ordering::Relaxed);
+        }
         drop(records);
-        self.changed.wake_all();
+        if had_some {
+            self.changed.wake_all();
+        }
     }
 
     /// A process closes one of its descriptors of the file: all of its record locks go (fcntl(2)).
@@ -186,23 +290,18 @@ impl FileLocks {
     }
 }
 
-/// Takes the bytes from `first` to `last` out of the owner's locks, and dead owners' locks altogether.
-fn cut_out(records: &mut Vec<RecordLock>, owner: &LockOwner, first: u64, last: u64) {
-    let mut rest = Vec::new();
-    records.retain(|lock| {
-        if lock.owner.is_gone() {
-            return false;
-        }
-        if lock.owner != *owner || lock.first > last || lock.last < first {
+/// Whether `waiter` would wait for itself if it waited for `holder`: through processes of which each waits for a record lock of the next.
+pub fn is_deadlock(waiter: LockOwner, holder: LockOwner, cx: &Cx) -> bool {
+    let mut next = holder;
+    for _ in 0..LONGEST_CHAIN {
+        if next == waiter {
             return true;
         }
-        if lock.first < first {
-            rest.push(RecordLock { last: first - 1, ..*lock });
-        }
-        if lock.last > last {
-            rest.push(RecordLock { first: last + 1, ..*lock });
-        }
-        false
-    });
-    records.append(&mut rest);
+        // A description waits for nobody: several processes may have it.
+        let LockOwner::Process(table) = next else { return false };
+        let Ok(table) = table.upgrade(cx) else { return false };
+        let Some(following) = table.waits_for.lock(cx).first().copied() else { return false };
+        next = following;
+    }
+    false
 }

@@ -84,6 +84,13 @@ impl Timestamp {
         let nanoseconds = crate::time::clock::real_time();
         Timestamp { seconds: (nanoseconds / 1_000_000_000) as i64, nanoseconds: (nanoseconds % 1_000_000_000) as u32 }
     }
+
+    /// Whether so many seconds have passed since its second.
+    #[inline]
+    pub fn is_older_than(self, seconds: i64) -> bool {
+        let then = self.seconds.saturating_add(seconds).saturating_mul(1_000_000_000);
+        crate::time::clock::real_time() as i64 >= then
+    }
 }
 
 /// What stat(2) tells of a file, apart from what never changes ([`Inode::number`](super::Inode::number), its file system).

@@ -33,10 +33,11 @@ pub mod walk;
 
 pub use context::FsContext;
 pub use devices::{DeviceNode, Driver, OpenDevice, open_device};
-pub use fd_table::{FdFlags, FileTable, MOST_DESCRIPTORS};
+pub use fd_install::{ParkedFd, ReservedFd, descriptor_limit, reserve_fd};
+pub use fd_table::{FdFlags, FileTable, most_descriptors, set_most_descriptors};
 pub use file::{Events, File, Lseek, OpenFile, OpenFlags};
 pub use filesystems::mount_root;
-pub use inode::{Creation, DirectoryEntry, Inode, InodeCache, InodeOps, Jump, Place, Rename};
-pub use locks::{FileLocks, LockKind, LockOwner, RecordLock};
+pub use inode::{Creation, Dentry, DirectoryEntry, Inode, InodeCache, InodeOps, Jump, Rename};
+pub use locks::{FileLocks, LockKind, LockOwner, RecordLock, is_deadlock};
 pub use metadata::{DeviceNumber, FileKind, Metadata, Timestamp};
 pub use mount::{Capacity, FileSystem, Location, MOUNTS, Mount, MountFlags, MountTable, Path};

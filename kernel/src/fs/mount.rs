@@ -7,14 +7,14 @@
 //! is named weakly, and cannot be removed while [`Inode::mounts`](super::Inode) is not 0.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
 use linux_raw_sys::general;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::Inode;
+use super::{FileKind, Inode};
 use crate::error::{Errno, Result};
 
 /// How much a file system may hold, and does.
@@ -124,6 +124,29 @@ bitflags! {
         const NO_DIRECTORY_ATIME = general::MS_NODIRATIME;
         /// MS_RELATIME.
         const RELATIVE_ATIME = general::MS_RELATIME;
+        /// MS_NOSYMFOLLOW.
+        const NO_SYMLINK_FOLLOW = general::MS_NOSYMFOLLOW;
+    }
+}
+
+impl MountFlags {
+    const ACCESS_TIMES: Self = Self::NO_ATIME.union(Self::NO_DIRECTORY_ATIME).union(Self::RELATIVE_ATIME);
+
+    /// What mount(2) makes of its flags: access times are kept as `relatime` says unless it is told otherwise.
+    pub fn of_mount(flags: u32) -> Self {
+        let mut own = Self::from_bits_truncate(flags);
+        own.set(Self::RELATIVE_ATIME, flags & (general::MS_NOATIME | general::MS_STRICTATIME) == 0);
+        if flags & general::MS_STRICTATIME != 0 {
+            own -= Self::NO_ATIME;
+        }
+        own
+    }
+
+    /// What mount(2) with MS_REMOUNT makes of them: access times stay as they are kept unless it is told otherwise.
+    pub fn remounted(self, flags: u32) -> Self {
+        let told = general::MS_NOATIME | general::MS_NODIRATIME | general::MS_RELATIME | general::MS_STRICTATIME;
+        let new = Self::of_mount(flags);
+        if flags & told == 0 { (new - Self::ACCESS_TIMES) | (self & Self::ACCESS_TIMES) } else { new }
     }
 }
 
@@ -138,6 +161,10 @@ pub struct Mount {
     /// What was given as the source, for `/proc/mounts`.
     pub source: Vec<u8>,
     flags: AtomicU32,
+    /// How many descriptions may write files through it.
+    writers: AtomicU32,
+    /// Nobody used it since umount2(2) was called with MNT_EXPIRE.
+    is_expiring: AtomicBool,
     /// Where it is mounted: the parent mount and the inode there; `None` for the root and for what is detached.
     point: SpinLock<Option<(WeakRc<Mount>, WeakRc<Inode>)>>,
 }
@@ -152,6 +179,8 @@ impl Mount {
             root,
             source,
             flags: AtomicU32::new(flags.bits()),
+            writers: AtomicU32::new(0),
+            is_expiring: AtomicBool::new(false),
             point: SpinLock::new(None),
         }
     }
@@ -163,8 +192,46 @@ impl Mount {
     }
 
     /// Changes what it allows.
-    pub fn set_flags(&self, flags: MountFlags) {
+    ///
+    /// # Errors
+    /// EBUSY: nothing is to be written any more, and files are open for it.
+    pub fn set_flags(&self, flags: MountFlags) -> Result<()> {
+        if flags.contains(MountFlags::READ_ONLY) && self.writers.load(Ordering::Relaxed) > 0 {
+            return Err(Errno::EBUSY);
+        }
         self.flags.store(flags.bits(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// One more description may write a file through it.
+    pub(super) fn begin_writing(&self) {
+        self.writers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One description less may write a file through it.
+    pub(super) fn end_writing(&self) {
+        self.writers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Notes that a file was read through it just now, if it keeps access times: see mount(8).
+    #[inline]
+    pub fn touch_accessed(&self, inode: &Inode, cx: &Cx) {
+        let flags = self.flags();
+        let keeps_none = flags.intersects(MountFlags::NO_ATIME | MountFlags::READ_ONLY)
+            || (flags.contains(MountFlags::NO_DIRECTORY_ATIME) && inode.kind == FileKind::Directory);
+        if !keeps_none {
+            inode.touch_accessed(flags.contains(MountFlags::RELATIVE_ATIME), cx);
+        }
+    }
+
+    /// A path led into it: it does not expire yet.
+    pub fn is_used(&self) {
+        self.is_expiring.store(false, Ordering::Relaxed);
+    }
+
+    /// Marks it as expiring; whether it was already, and nobody used it since (MNT_EXPIRE).
+    pub fn has_expired(&self) -> bool {
+        self.is_expiring.swap(true, Ordering::Relaxed)
     }
 
     /// Whether nothing may be changed through it.
@@ -205,6 +272,30 @@ impl Location {
     #[inline(always)]
     pub fn path<'cx>(&self, cx: &'cx Cx) -> Result<Path<'cx>> {
         Ok(Path { mount: self.mount.get(cx), inode: self.inode.get(cx) })
+    }
+
+    /// One more description may write the file that is here, if it is a regular one.
+    ///
+    /// # Errors
+    /// ETXTBSY while a program runs from it.
+    pub fn begin_writing(&self, cx: &Cx) -> Result<()> {
+        self.inode.get(cx).begin_writing()?;
+        self.mount.get(cx).begin_writing();
+        Ok(())
+    }
+
+    /// One description less may write it.
+    pub fn end_writing(&self) {
+        let is_regular = self.inode.with(|inode| {
+            let is_regular = inode.kind == FileKind::Regular;
+            if is_regular {
+                inode.end_writing();
+            }
+            is_regular
+        });
+        if is_regular {
+            self.mount.with(Mount::end_writing);
+        }
     }
 
     /// Kept once more.
@@ -284,25 +375,19 @@ impl<'cx> Path<'cx> {
                 }
                 continue;
             }
-            let removed = at.inode.place.lock(cx).removed_name.clone();
-            let Some(parent) = at.inode.parent(cx) else {
-                deleted = true;
-                parts.push(removed.map(Vec::from).unwrap_or_default());
-                break true;
+            let parent = {
+                let dentry = at.inode.dentry.lock(cx);
+                deleted |= dentry.is_removed;
+                parts.push(dentry.name.to_vec());
+                dentry.parent
             };
-            let mut found = None;
-            if removed.is_none() {
-                let number = at.inode.number;
-                let _ = parent.ops.list(&parent, 0, None, cx, &mut |entry| {
-                    if entry.number == number {
-                        found = Some(entry.name.to_vec());
-                    }
-                    found.is_none()
-                });
+            match parent.and_then(|parent| parent.upgrade(cx).ok()) {
+                Some(parent) => at.inode = parent,
+                None => {
+                    deleted = true;
+                    break true;
+                }
             }
-            deleted |= found.is_none();
-            parts.push(found.or(removed.map(Vec::from)).unwrap_or_default());
-            at.inode = parent;
         };
         let mut name = Vec::new();
         if !reached {
@@ -375,6 +460,17 @@ impl MountTable {
         }
         on.inode.mounts.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Checks that nothing in a mount is in use.
+    ///
+    /// # Errors
+    /// EINVAL where it is detached; EBUSY.
+    pub fn check_idle(&self, mount: &TempRc<'_, Mount>, cx: &Cx) -> Result<()> {
+        let name = mount.downgrade();
+        let mounts = self.mounts.lock(cx);
+        let index = mounts.iter().position(|other| other.downgrade() == name).ok_or(Errno::EINVAL)?;
+        if mounts[index].owners() > 1 { Err(Errno::EBUSY) } else { Ok(()) }
     }
 
     /// Takes a mount out.

@@ -13,7 +13,9 @@ use super::inode_file::{DirectoryFile, PlaceFile, StoredFile, remove_privileges}
 use super::walk::{self, PathName, WalkFlags};
 use super::{
     Creation, DeviceNumber, FdFlags, File, FileKind, Inode, Mount, MountFlags, OpenFile, OpenFlags, Path, open_device,
+    reserve_fd,
 };
+use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::step::{Patience, Step, complete_async};
@@ -61,16 +63,25 @@ pub fn creation<'a>(
     me: &Current,
     cx: &Cx,
 ) -> Result<Creation<'a>> {
+    const SET_GROUP_PROGRAM: u32 = general::S_ISGID | general::S_IXGRP;
     let umask = me.fs(cx)?.umask.load(core::sync::atomic::Ordering::Relaxed);
-    let mut permissions = permissions & !(umask & 0o777);
-    let (mode, _, group) = directory.access_bits(cx);
     let mut gid = subject.gid.number();
+    let (mode, _, group) = directory.access_bits(cx);
+    let mut lost = umask & 0o777;
+    let mut gained = 0;
     if mode & general::S_ISGID != 0 {
         gid = group;
         if kind == FileKind::Directory {
-            permissions |= general::S_ISGID;
+            gained = general::S_ISGID;
+        } else if permissions & SET_GROUP_PROGRAM == SET_GROUP_PROGRAM
+            && !subject.has(Capability::Fsetid)
+            && !subject.is_in(group, me, cx)
+        {
+            // Who is not in the group makes no program that gives its rights away.
+            lost |= general::S_ISGID;
         }
     }
+    let permissions = permissions & !lost | gained;
     Ok(Creation { kind, permissions, uid: subject.uid.number(), gid, device: DeviceNumber::default(), target: &[] })
 }
 
@@ -168,11 +179,11 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &Current, cx: &Cx) -> S
         FileKind::Regular => {
             let location = path.keep()?;
             if flags.can_write() {
-                inode.begin_writing()?;
+                location.begin_writing(cx)?;
             }
             let own = prepare_regular(path, flags, me, cx);
             if own.is_err() && flags.can_write() {
-                inode.end_writing();
+                location.end_writing();
             }
             let file = match own? {
                 Some(file) => file,
@@ -231,33 +242,36 @@ pub fn open_async(cx: &mut Cx, me: &mut Current, directory: i32, how: &OpenHow, 
     let opened = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let mut name = PathName::empty();
         name.fill(path, me, cx)?;
-        let opened = open_step(directory, name.bytes(), how, me, cx)?;
-        match opened {
-            Opened::File(file) => Ok(Ok(me.files(cx)?.install_shared(file, fd_flags, me, cx)?)),
-            Opened::Fifo(mount, inode) => Ok(Err((mount, inode))),
+        let reserved = reserve_fd(me, cx)?;
+        match open_step(directory, name.bytes(), how, me, cx)? {
+            Opened::File(file) => Ok(Ok(reserved.fill_shared(file, fd_flags, cx))),
+            Opened::Fifo(mount, inode) => Ok(Err((mount, inode, reserved.park()))),
         }
     })?;
     match opened {
         Ok(fd) => Ok(fd),
-        Err((mount, inode)) => open_fifo_async(cx, me, mount, inode, how.flags, fd_flags),
+        Err((mount, inode, reserved)) => {
+            let file = open_fifo_async(cx, me, mount, inode, how.flags);
+            let reserved = reserved.resume(cx)?;
+            Ok(reserved.fill(file?, fd_flags, cx))
+        }
     }
 }
 
-/// Waits for the other end of a FIFO and gives it a descriptor.
+/// Waits for the other end of a FIFO.
 fn open_fifo_async(
     cx: &mut Cx,
     me: &mut Current,
     mount: WeakRc<Mount>,
     inode: WeakRc<Inode>,
     flags: OpenFlags,
-    fd_flags: FdFlags,
-) -> Result<usize> {
+) -> Result<OpenFile> {
     let pipe = pipe_of(&*inode.upgrade(cx)?, cx);
     let file = Pipe::open_async(cx, me, pipe, flags)?;
     let path = Path { mount: mount.upgrade(cx)?, inode: inode.upgrade(cx).map_err(|_| Errno::ENOENT)? };
     let kept =
         flags & !(OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::CLOSE_ON_EXEC | OpenFlags::NO_CONTROLLING_TTY);
-    me.files(cx)?.install(OpenFile::at(file, kept, path.keep()?), fd_flags, me, cx)
+    Ok(OpenFile::at(file, kept, path.keep()?))
 }
 
 /// The pipe behind a FIFO: made when it is first opened.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
-use frame::mm::{Reader, Writer};
+use frame::mm::{PAGE_SIZE, Reader, Writer};
 use linux_raw_sys::general::RLIMIT_FSIZE;
 use refs::{Waker, WeakRc};
 
@@ -42,6 +42,8 @@ pub struct TransferFlags {
     pub no_wait: bool,
     /// RWF_APPEND: write at the end.
     pub append: bool,
+    /// Of a stream only the first bytes are waited for: what fits then is enough (vmsplice(2)).
+    pub what_fits: bool,
 }
 
 /// Reads from a descriptor into one piece of the caller's memory: read(2), pread(2). The usual case is done at once; whatever must wait, or
@@ -62,7 +64,11 @@ pub fn read_piece_async(cx: &mut Cx, me: &mut Current, fd: i32, piece: Piece, po
                 if open.is_seekable && position == Position::Current {
                     open.offset.fetch_add(read as u64, Ordering::Relaxed);
                 }
-                if !open.is_seekable || read == piece.1 || read == 0 {
+                if !open.is_seekable || read == 0 {
+                    return Ok(read);
+                }
+                open.touch_accessed(cx);
+                if read == piece.1 || is_at_end(&to, piece.0 + read) {
                     return Ok(read);
                 }
                 done = read;
@@ -96,6 +102,13 @@ pub fn write_piece_async(cx: &mut Cx, me: &mut Current, fd: i32, piece: Piece, p
         }
     }
     go_on_writing_async(cx, me, fd, &[piece], done, position, TransferFlags::default())
+}
+
+/// Whether a read of a seekable file that left room from `address` on has come to the file's end. If not, memory is missing, and that is so
+/// from the start of a page on.
+#[inline(always)]
+fn is_at_end(to: &Writer<'_>, address: usize) -> bool {
+    to.remaining() > 0 && !address.is_multiple_of(PAGE_SIZE)
 }
 
 /// Reads from a descriptor into pieces of the caller's memory.
@@ -168,7 +181,7 @@ fn go_on_writing_async(
         if let Some(waker) = waker {
             watch(&open, &name, Events::OUT, waker, cx);
         }
-        let step = if open.is_seekable || pieces.len() < 2 {
+        let step = if open.is_seekable || pieces.len() < 2 || how.what_fits {
             write_step(&open, pieces, &mut done, position, how, me, cx)
         } else {
             write_gathered(&open, pieces, &mut done, me, cx)
@@ -193,12 +206,12 @@ fn raise_for(error: Errno, me: &Current, cx: &Cx) {
 }
 
 /// Checks that the description can do it.
+///
+/// # Errors
+/// EBADF; ESPIPE for an offset of what has none.
 #[inline(always)]
-fn check(open: &OpenFile, allowed: fn(OpenFlags) -> bool, position: Position) -> Result<()> {
+pub fn check(open: &OpenFile, allowed: fn(OpenFlags) -> bool, position: Position) -> Result<()> {
     let flags = open.flags();
-    if flags.contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF);
-    }
     if position != Position::Current && !open.is_seekable {
         return Err(Errno::ESPIPE);
     }
@@ -281,6 +294,10 @@ fn read_step(
                     if position == Position::Current {
                         open.offset.fetch_add(read as u64, Ordering::Relaxed);
                     }
+                    open.touch_accessed(cx);
+                    if is_at_end(&to, address.wrapping_add(read)) {
+                        return Ok(*done);
+                    }
                     if stretch.is_over() {
                         return Err(Stop::Pause(Interruption::KillOnly));
                     }
@@ -316,6 +333,7 @@ fn write_step(
                 }
             }
             // A stream without O_NONBLOCK takes all of it, however long that takes.
+            Err(Stop::Block) if how.what_fits && *done > 0 => return Ok(*done),
             Err(Stop::Block) if !open.is_seekable => return Err(Stop::Block),
             Err(Stop::Block | Stop::Error(_)) if *done > 0 => return Ok(*done),
             Err(stop) => return Err(stop),
@@ -404,10 +422,15 @@ pub fn read_bytes_async(
             watch(&open, &name, Events::IN, waker, cx);
         }
         let step = open.file.read(offset(&open, position, 0), &mut Writer::from(&mut *bytes), me, cx);
-        if let (Ok(read), Position::Current, true) = (step, position, open.is_seekable) {
-            open.offset.fetch_add(read as u64, Ordering::Relaxed);
+        if let (Ok(read), true) = (step, open.is_seekable) {
+            if read > 0 {
+                open.touch_accessed(cx);
+            }
+            if position == Position::Current {
+                open.offset.fetch_add(read as u64, Ordering::Relaxed);
+            }
         }
-        without_waiting(step, &open, TransferFlags { no_wait, append: false })
+        without_waiting(step, &open, TransferFlags { no_wait, ..TransferFlags::default() })
     })
 }
 
@@ -440,7 +463,7 @@ pub fn write_bytes_async(
             }
             let mut from = Reader::from(bytes.get(done..).unwrap_or_default());
             let step = write_from(&open, &mut from, position, done, false, me, cx);
-            without_waiting(step, &open, TransferFlags { no_wait, append: false })
+            without_waiting(step, &open, TransferFlags { no_wait, ..TransferFlags::default() })
         });
         match outcome {
             Ok(0) => break,

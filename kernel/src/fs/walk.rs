@@ -13,7 +13,7 @@ use linux_raw_sys::general;
 use refs::TempRc;
 
 use super::access::{Subject, Want};
-use super::{FileKind, Inode, Jump, Path};
+use super::{FileKind, Inode, Jump, MountFlags, Path};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::step::Step;
@@ -99,6 +99,8 @@ bitflags! {
         const NO_MAGIC_LINKS = 64;
         /// RESOLVE_NO_XDEV: crossing a mount is EXDEV.
         const NO_CROSSING = 128;
+        /// Coming into a mount is no use of it that would keep it from expiring: umount2(2).
+        const NO_USE = 2048;
     }
 }
 
@@ -128,7 +130,7 @@ pub fn start<'cx>(directory: i32, path: &[u8], me: &Current, cx: &'cx Cx) -> Res
     } else if directory == general::AT_FDCWD {
         fs.working(cx)
     } else {
-        me.files(cx)?.get(directory, cx)?.location.path(cx)
+        me.files(cx)?.get_even_path(directory, cx)?.location.path(cx)
     }
 }
 
@@ -429,6 +431,9 @@ impl<'cx> Walker<'_, 'cx> {
         if self.flags.contains(WalkFlags::NO_CROSSING) && child.mount.id != self.at.mount.id {
             return Err(Errno::EXDEV);
         }
+        if !self.flags.contains(WalkFlags::NO_USE) {
+            child.mount.is_used();
+        }
         Ok(child)
     }
 
@@ -441,10 +446,13 @@ impl<'cx> Walker<'_, 'cx> {
 
     fn follow(&mut self, link: &Path<'cx>) -> Result<Target<'cx>> {
         self.links += 1;
-        if self.links > MOST_LINKS || self.flags.contains(WalkFlags::NO_SYMLINKS) {
+        if self.links > MOST_LINKS
+            || self.flags.contains(WalkFlags::NO_SYMLINKS)
+            || self.at.mount.flags().contains(MountFlags::NO_SYMLINK_FOLLOW)
+        {
             return Err(Errno::ELOOP);
         }
-        link.inode.touch_accessed(self.cx);
+        link.mount.touch_accessed(&link.inode, self.cx);
         if let Some(jump) = link.inode.ops.jump(self.me, self.cx) {
             if self.flags.contains(WalkFlags::NO_MAGIC_LINKS) {
                 return Err(Errno::ELOOP);

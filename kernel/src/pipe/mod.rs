@@ -14,6 +14,7 @@
 pub mod splice;
 
 use alloc::boxed::Box;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -29,8 +30,25 @@ use crate::step::{Patience, Step, Stop, complete_async};
 /// A write of at most so many bytes is never mixed with another (pipe(7)).
 pub const PIPE_BUF: usize = crate::ring::ATOMIC;
 const DEFAULT_CAPACITY: usize = 65536;
-/// What a user without privileges may ask for (`/proc/sys/fs/pipe-max-size`).
-pub const MAX_CAPACITY: usize = 1 << 20;
+/// What a user without privileges may ask for.
+static MAX_CAPACITY: AtomicUsize = AtomicUsize::new(1 << 20);
+
+/// The largest capacity that a user without privileges may ask for (`/proc/sys/fs/pipe-max-size`).
+pub fn max_capacity() -> usize {
+    MAX_CAPACITY.load(Ordering::Relaxed)
+}
+
+/// Changes the largest capacity that a user without privileges may ask for; it becomes a power of two, at least a page.
+///
+/// # Errors
+/// EINVAL above 2 GiB.
+pub fn set_max_capacity(bytes: usize) -> Result<()> {
+    if bytes > 1 << 31 {
+        return Err(Errno::EINVAL);
+    }
+    MAX_CAPACITY.store(bytes.next_power_of_two().max(PIPE_BUF), Ordering::Relaxed);
+    Ok(())
+}
 
 /// Lives as long as a reading end is open.
 struct Readers;
@@ -155,9 +173,6 @@ impl Pipe {
     /// Says that an end is being opened; how many of the other side were opened before.
     fn announce(&self, reads: bool, writes: bool, flags: OpenFlags, cx: &Cx) -> Result<u64> {
         let mut state = self.state.lock(cx);
-        if !state.has_readers() && !state.has_writers() {
-            state.ring.clear();
-        }
         if self.named && writes && !reads && flags.contains(OpenFlags::NONBLOCK) && !state.has_readers() {
             return Err(Errno::ENXIO);
         }
@@ -238,11 +253,11 @@ impl PipeEnd {
     /// # Errors
     /// EBUSY: it holds more. EPERM: beyond what a user without privileges may have. EINVAL.
     pub fn set_capacity(&self, bytes: usize, is_privileged: bool, cx: &Cx) -> Result<usize> {
-        if bytes > 1 << 31 || bytes == 0 {
+        if bytes > 1 << 31 {
             return Err(Errno::EINVAL);
         }
         let capacity = bytes.next_power_of_two().max(PIPE_BUF);
-        if capacity > MAX_CAPACITY && !is_privileged {
+        if capacity > max_capacity() && !is_privileged {
             return Err(Errno::EPERM);
         }
         let pipe = self.pipe.get(cx);
@@ -251,6 +266,22 @@ impl PipeEnd {
         }
         pipe.writable.wake_all();
         Ok(capacity)
+    }
+}
+
+impl Drop for PipeEnd {
+    /// What is in a FIFO goes with its last end, and so does its memory.
+    fn drop(&mut self) {
+        (self.readers, self.writers) = (None, None);
+        self.pipe.with(|pipe| {
+            if pipe.named {
+                pipe.state.with(|state| {
+                    if !state.has_readers() && !state.has_writers() {
+                        state.ring = Ring::new(DEFAULT_CAPACITY);
+                    }
+                });
+            }
+        });
     }
 }
 

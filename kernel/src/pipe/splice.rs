@@ -150,13 +150,10 @@ pub fn tee_async(
 /// Checks what copy_file_range(2) asks for; how many bytes there are to copy.
 ///
 /// # Errors
-/// EBADF, EISDIR, EINVAL (no regular files; ranges of one file that overlap).
+/// EBADF, EISDIR, EINVAL (no regular files; ranges of one file that overlap); EOVERFLOW where an offset would be beyond what can be counted.
 pub fn check_ranges(cx: &Cx, _me: &Current, from: &CopyEnd, to: &CopyEnd, len: usize) -> Result<usize> {
     let source = from.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let target = to.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-    if source.flags().contains(OpenFlags::PATH) || target.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF);
-    }
     let (source_inode, target_inode) = (source.inode(cx)?, target.inode(cx)?);
     for inode in [&source_inode, &target_inode] {
         match inode.kind {
@@ -173,6 +170,9 @@ pub fn check_ranges(cx: &Cx, _me: &Current, from: &CopyEnd, to: &CopyEnd, len: u
         Position::Current => open.offset.load(core::sync::atomic::Ordering::Relaxed),
     };
     let (start, to_start) = (offset(from, &source), offset(to, &target));
+    if start.checked_add(len as u64).is_none() || to_start.checked_add(len as u64).is_none() {
+        return Err(Errno::EOVERFLOW);
+    }
     let len = (len as u64).min(source_inode.metadata(cx).size.saturating_sub(start));
     let overlaps = start < to_start.saturating_add(len) && to_start < start.saturating_add(len);
     if source_inode.downgrade() == target_inode.downgrade() && overlaps {
@@ -189,7 +189,7 @@ pub fn memory_file(name: &[u8], permissions: u32, seals: u32, me: &Current, cx: 
     let subject = Subject::of(me, cx)?;
     let shown_as = [b"/memfd:", name, b" (deleted)"].concat();
     let location = tmpfs::nameless_file(shown_as, permissions, subject.uid.number(), subject.gid.number(), seals)?;
-    location.inode.get(cx).begin_writing()?;
+    location.begin_writing(cx)?;
     let file = Box::new(StoredFile::new(location.inode.share()));
     Ok(OpenFile::at(file, OpenFlags::READ_WRITE, location))
 }

@@ -15,7 +15,7 @@ use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, Restartable, THREADS,
 use crate::credentials::Credentials;
 use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
-use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags};
+use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags, reserve_fd};
 use crate::memory::{self, AddressSpace};
 use crate::sched::{self, Parameters};
 use crate::signal::{Actions, AltStack, SignalSet, ThreadSignals, Work};
@@ -114,13 +114,12 @@ pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<us
 
 /// Enters a pidfd that stands for nobody yet, and says where the caller wants it.
 fn install_pidfd_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<usize> {
+    let reserved = reserve_fd(me, cx)?.park();
+    let written = me.write_async(cx, address, &(reserved.fd() as u32));
+    let reserved = reserved.resume(cx)?;
+    written?;
     let file = OpenFile::new(Box::new(PidFd::empty()), OpenFlags::READ_WRITE);
-    let fd = me.files(cx)?.install(file, FdFlags::CLOSE_ON_EXEC, me, cx)?;
-    if let Err(error) = me.write_async(cx, address, &(fd as u32)) {
-        me.files(cx)?.uninstall(fd, cx);
-        return Err(error);
-    }
-    Ok(fd)
+    Ok(reserved.fill(file, FdFlags::CLOSE_ON_EXEC, cx))
 }
 
 /// The pidfd stands for the child from now on, or goes if there is none.
@@ -135,7 +134,7 @@ fn fill_pidfd(fd: usize, made: &Result<(WeakRc<Thread>, u32)>, me: &Current, cx:
                 pidfd.set(child.process, cx);
             }
         }
-        Err(_) => files.uninstall(fd, cx),
+        Err(_) => drop(files.handles.lock(cx).remove(fd)),
     }
     Ok(())
 }
@@ -145,7 +144,7 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: UserContext) -> Re
     check_limit(&thread, cx)?;
     let tid = pid::allocate(cx)?;
     let space = share_or(&thread.space, args.has(abi::CLONE_VM), cx, |space| space.fork(cx))?;
-    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| duplicate(files, cx))?;
+    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| files.duplicate(cx))?;
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
     let own_memory = !args.has(abi::CLONE_VM) || args.has(abi::CLONE_VFORK);
     let alt_stack = if own_memory { *thread.signals.alt_stack.lock(cx) } else { AltStack::default() };
@@ -205,11 +204,6 @@ fn share_or<T: Send + Sync>(
     if shared { Ok(own.share()) } else { copy(&own.get(cx)) }
 }
 
-fn duplicate(files: &FileTable, cx: &Cx) -> Result<StrongRc<FileTable>> {
-    let copy = files.handles.lock(cx).share_all().ok_or(Errno::ENOMEM)?;
-    Ok(StrongRc::new(FileTable { handles: SpinLock::new(copy) }))
-}
-
 /// Gives the calling thread descriptors or directories of its own that it shared: see unshare(2).
 ///
 /// # Errors
@@ -232,7 +226,7 @@ pub fn unshare(me: &mut Current, flags: u32, cx: &Cx) -> Result<()> {
     let thread = me.thread(cx)?;
     let (mut files, mut fs) = (me.files, me.fs);
     if flags & abi::CLONE_FILES != 0 {
-        files = replace_shared(&thread.files, cx, |files| duplicate(files, cx))?;
+        files = replace_shared(&thread.files, cx, |files| files.duplicate(cx))?;
     }
     if flags & abi::CLONE_FS != 0 {
         fs = replace_shared(&thread.fs, cx, |fs| Ok(fs.duplicate(cx)))?;

@@ -31,9 +31,9 @@ mod wait;
 
 pub use clone::{CloneArgs, become_init, clone_async, unshare, write_own_tid_async};
 pub use exit::{de_thread_async, exit_thread_async};
-pub use pid::{PID_MAX, last as last_pid};
+pub use pid::{last as last_pid, pid_max, set_pid_max};
 pub use pidfd::PidFd;
-pub use rlimit::{Limit, Limits, NR_OPEN};
+pub use rlimit::{Limit, Limits};
 pub use rseq::{Restartable, abort_sequence_async};
 pub use rusage::{RUsage, Usage};
 pub use session::{

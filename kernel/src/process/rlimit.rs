@@ -4,6 +4,7 @@ use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::{Errno, Result};
+use crate::fs::most_descriptors;
 
 /// One limit: `struct rlimit64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -39,9 +40,6 @@ impl Default for Limits {
     }
 }
 
-/// The most descriptors that RLIMIT_NOFILE can allow: `/proc/sys/fs/nr_open`.
-pub const NR_OPEN: u64 = 1 << 20;
-
 impl Limits {
     /// One limit.
     ///
@@ -66,7 +64,7 @@ impl Limits {
         if new.soft > new.hard {
             return Err(Errno::EINVAL);
         }
-        if resource == abi::RLIMIT_NOFILE && new.hard > NR_OPEN {
+        if resource == abi::RLIMIT_NOFILE && new.hard > most_descriptors() as u64 {
             return Err(Errno::EPERM);
         }
         if new.hard > limit.hard && !privileged {

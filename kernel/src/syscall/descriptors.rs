@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
-use linux_raw_sys::ioctl::{FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD};
+use linux_raw_sys::ioctl::{FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
@@ -12,7 +12,9 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
-use crate::fs::{FdFlags, FileKind, FileTable, LockKind, LockOwner, MOST_DESCRIPTORS, OpenFile, OpenFlags, RecordLock};
+use crate::fs::{
+    FdFlags, FileKind, FileTable, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock, descriptor_limit, is_deadlock,
+};
 use crate::pipe::PipeEnd;
 use crate::step::{Patience, Step, Stop, complete_async};
 
@@ -26,25 +28,20 @@ pub const CALLS: &[Entry] = &[
         abi::__NR_fcntl,
         "fcntl",
         Call::Async(fcntl_async),
-        "leases, directory notifications, signals on readiness, deadlock detection",
+        "leases, directory notifications, signals on readiness",
     ),
     Entry::new(abi::__NR_ioctl, "ioctl", Call::Async(ioctl_async)),
     Entry::new(abi::__NR_flock, "flock", Call::Async(flock_async)),
 ];
 
-/// How many descriptors the process may have.
-fn limit(me: &Current, cx: &Cx) -> Result<usize> {
-    Ok(me.thread(cx)?.limit(abi::RLIMIT_NOFILE, cx).0.min(MOST_DESCRIPTORS as u64) as usize)
-}
-
 fn dup(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    Ok(me.files(cx)?.duplicate(args.int(0), 0, limit(me, cx)?, FdFlags::empty(), cx)?)
+    Ok(me.files(cx)?.duplicate_to_lowest(args.int(0), 0, descriptor_limit(me, cx)?, FdFlags::empty(), cx)?)
 }
 
 fn dup2(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (old, new) = (args.int(0), args.int(1));
     if old == new {
-        me.files(cx)?.weak(old, cx)?;
+        me.files(cx)?.get_even_path(old, cx)?;
         return Ok(new as usize);
     }
     duplicate_to(cx, me, old, new, FdFlags::empty())
@@ -59,7 +56,7 @@ fn dup3(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn duplicate_to(cx: &Cx, me: &Current, old: i32, new: i32, flags: FdFlags) -> Step<usize> {
-    let limit = limit(me, cx)?;
+    let limit = descriptor_limit(me, cx)?;
     let to = usize::try_from(new).ok().filter(|&to| to < limit).ok_or(Errno::EBADF)?;
     FileTable::duplicate_to(&me.files(cx)?, old, to, flags, cx)?;
     Ok(to)
@@ -85,18 +82,18 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 /// What fcntl(2) does without waiting.
 fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Result<usize> {
     let files = me.files(cx)?;
-    let open = files.get(fd, cx)?;
+    let open = files.get_even_path(fd, cx)?;
     let places_only = [abi::F_DUPFD, abi::F_DUPFD_CLOEXEC, abi::F_GETFD, abi::F_SETFD, abi::F_GETFL].contains(&command);
     if open.flags().contains(OpenFlags::PATH) && !places_only {
         return Err(Errno::EBADF);
     }
     match command {
         abi::F_DUPFD | abi::F_DUPFD_CLOEXEC => {
-            let limit = limit(me, cx)?;
+            let limit = descriptor_limit(me, cx)?;
             let from = usize::try_from(argument as i32).ok().filter(|&from| from < limit).ok_or(Errno::EINVAL)?;
             let closes = command == abi::F_DUPFD_CLOEXEC;
             let flags = if closes { FdFlags::CLOSE_ON_EXEC } else { FdFlags::empty() };
-            files.duplicate(fd, from, limit, flags, cx)
+            files.duplicate_to_lowest(fd, from, limit, flags, cx)
         }
         abi::F_GETFD => Ok(usize::from(files.flags(fd, cx)?.bits())),
         abi::F_SETFD => {
@@ -174,9 +171,6 @@ struct LockArgument {
 
 fn lock_owner(cx: &Cx, me: &Current, fd: i32, is_description: bool) -> Result<(LockOwner, u32)> {
     let open = me.files(cx)?.weak(fd, cx)?;
-    if open.upgrade(cx).is_ok_and(|open| open.flags().contains(OpenFlags::PATH)) {
-        return Err(Errno::EBADF);
-    }
     if is_description {
         Ok((LockOwner::Description(open), 0))
     } else {
@@ -263,18 +257,48 @@ fn set_lock_async(
     };
     drop(file);
     let wanted = RecordLock { owner, pid, kind, first, last };
-    complete_async(cx, me, Patience::Forever, |cx, _, waker| {
+    let is_process = matches!(owner, LockOwner::Process(_));
+    if is_process {
+        me.files(cx)?.has_record_locks.store(true, Ordering::Relaxed);
+    }
+    let mut waits_for = None;
+    let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let file = open.upgrade(cx).map_err(|_| Errno::EBADF)?;
         if let Some(waker) = waker {
             open.watch(waker, cx);
         }
         match file.inode(cx)?.locks.set(wanted, waker, cx) {
             Ok(None) => Ok(0),
-            Ok(Some(_)) if waits => Err(Stop::Block),
+            Ok(Some(holder)) if waits => {
+                if is_process {
+                    if is_deadlock(owner, holder.owner, cx) {
+                        return Err(Errno::EDEADLK.into());
+                    }
+                    now_waits_for(&mut waits_for, Some(holder.owner), me, cx)?;
+                }
+                Err(Stop::Block)
+            }
             Ok(Some(_)) => Err(Errno::EAGAIN.into()),
             Err(error) => Err(error.into()),
         }
-    })
+    });
+    now_waits_for(&mut waits_for, None, me, cx)?;
+    outcome
+}
+
+/// Notes whose record lock the caller waits for, in place of what it noted last.
+fn now_waits_for(noted: &mut Option<LockOwner>, holder: Option<LockOwner>, me: &Current, cx: &Cx) -> Result<()> {
+    if *noted == holder {
+        return Ok(());
+    }
+    let files = me.files(cx)?;
+    let mut all = files.waits_for.lock(cx);
+    if let Some(index) = noted.and_then(|noted| all.iter().position(|other| *other == noted)) {
+        all.swap_remove(index);
+    }
+    all.extend(holder);
+    *noted = holder;
+    Ok(())
 }
 
 fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -289,9 +313,6 @@ fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let open = me.files(cx)?.weak(args.int(0), cx)?;
     complete_async(cx, me, Patience::Forever, |cx, _, waker| {
         let file = open.upgrade(cx).map_err(|_| Errno::EBADF)?;
-        if file.flags().contains(OpenFlags::PATH) {
-            return Err(Errno::EBADF.into());
-        }
         if let Some(waker) = waker {
             open.watch(waker, cx);
         }
@@ -308,9 +329,6 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let name = me.files(cx)?.weak(fd, cx)?;
     complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-        if open.flags().contains(OpenFlags::PATH) {
-            return Err(Errno::EBADF.into());
-        }
         if let Some(waker) = waker {
             // What an ioctl waits for is room for output (TCSBRK and its kin).
             name.watch(waker, cx);
@@ -331,8 +349,32 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 let left = size.saturating_sub(open.offset.load(Ordering::Relaxed));
                 me.memory(cx)?.write(argument, &(left.min(i32::MAX as u64) as i32))?;
             }
+            FICLONE => return Err(refuse_clone(argument as i32, &open, me, cx)?.into()),
+            FICLONERANGE => {
+                let source: i64 = me.memory(cx)?.read(argument)?;
+                return Err(refuse_clone(source as i32, &open, me, cx)?.into());
+            }
             _ => return open.file.ioctl(request, argument, me, cx),
         }
         Ok(0)
     })
+}
+
+/// Why a file cannot become a clone of another that shares its blocks: at the latest because no file system here can do that.
+fn refuse_clone(source: i32, target: &OpenFile, me: &Current, cx: &Cx) -> Result<Errno> {
+    let source = me.files(cx)?.get(source, cx)?;
+    let (from, to) = (source.inode(cx)?, target.inode(cx)?);
+    if from.file_system.downgrade() != to.file_system.downgrade() {
+        return Err(Errno::EXDEV);
+    }
+    if from.kind == FileKind::Directory || to.kind == FileKind::Directory {
+        return Err(Errno::EISDIR);
+    }
+    if from.kind != FileKind::Regular || to.kind != FileKind::Regular {
+        return Err(Errno::EINVAL);
+    }
+    if !source.flags().can_read() || !target.flags().can_write() || target.flags().contains(OpenFlags::APPEND) {
+        return Err(Errno::EBADF);
+    }
+    Ok(Errno::EOPNOTSUPP)
 }

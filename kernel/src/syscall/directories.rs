@@ -12,7 +12,7 @@ use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::dentry::{self, At, NewFile};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{DeviceNumber, FileKind, OpenFlags, Rename};
+use crate::fs::{DeviceNumber, FileKind, Rename};
 use crate::step::Step;
 
 /// The calls of this file.
@@ -244,9 +244,6 @@ impl Listing {
 
 fn getdents(cx: &Cx, me: &Current, args: &Args, layout: Layout) -> Step<usize> {
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    if open.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF.into());
-    }
     let path = open.location.path(cx)?;
     let inode = &path.inode;
     if inode.kind != FileKind::Directory {
@@ -279,7 +276,7 @@ fn getdents(cx: &Cx, me: &Current, args: &Args, layout: Layout) -> Step<usize> {
     }
     me.memory(cx)?.write_bytes(args.long(1), &listing.bytes)?;
     open.offset.store(listing.position, Ordering::Relaxed);
-    inode.touch_accessed(cx);
+    open.touch_accessed(cx);
     Ok(listing.bytes.len())
 }
 
@@ -309,7 +306,7 @@ fn chdir(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn fchdir(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let path = me.files(cx)?.get(args.int(0), cx)?.location.path(cx)?;
+    let path = me.files(cx)?.get_even_path(args.int(0), cx)?.location.path(cx)?;
     me.fs(cx)?.set_working(dentry::enterable(&path, me, cx)?, cx);
     Ok(0)
 }

@@ -11,7 +11,7 @@ use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::event::{Change, Epoll};
-use crate::fs::{FdFlags, OpenFile, OpenFlags};
+use crate::fs::{FdFlags, OpenFile, OpenFlags, reserve_fd};
 use crate::step::{Patience, Step, Stop, complete_async};
 
 /// The calls of this file.
@@ -51,7 +51,7 @@ fn epoll_create1(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn create(flags: OpenFlags, me: &Current, cx: &Cx) -> Step<usize> {
     crate::memory::admit()?;
     let file = OpenFile::new(Box::new(Epoll::default()), OpenFlags::READ_WRITE);
-    Ok(me.files(cx)?.install(file, FdFlags::of(flags), me, cx)?)
+    Ok(reserve_fd(me, cx)?.fill(file, FdFlags::of(flags), cx))
 }
 
 fn epoll_ctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

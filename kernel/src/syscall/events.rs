@@ -10,7 +10,7 @@ use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::event::{EventFd, Setting, SignalFd, TimerFd};
-use crate::fs::{FdFlags, File, OpenFile, OpenFlags};
+use crate::fs::{FdFlags, File, OpenFile, OpenFlags, reserve_fd};
 use crate::signal::SignalSet;
 use crate::step::Step;
 use crate::time::clock::{self, TimeSpec};
@@ -50,7 +50,7 @@ fn install(file: Box<dyn File>, flags: u32, me: &Current, cx: &Cx) -> Step<usize
     crate::memory::admit()?;
     let flags = OpenFlags::from_bits_retain(flags);
     let file = OpenFile::new(file, flags & OpenFlags::NONBLOCK | OpenFlags::READ_WRITE);
-    Ok(me.files(cx)?.install(file, FdFlags::of(flags), me, cx)?)
+    Ok(reserve_fd(me, cx)?.fill(file, FdFlags::of(flags), cx))
 }
 
 fn eventfd(count: u32, flags: u32, me: &Current, cx: &Cx) -> Step<usize> {

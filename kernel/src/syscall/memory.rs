@@ -129,9 +129,6 @@ fn shown_file(
 ) -> Result<(Shown, Prot)> {
     let file = me.files(cx)?.get(fd, cx)?;
     let flags = file.flags();
-    if flags.contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF);
-    }
     let may_write = flags.intersects(OpenFlags::WRITE_ONLY | OpenFlags::READ_WRITE);
     if flags.contains(OpenFlags::WRITE_ONLY) || (is_shared && prot.contains(Prot::WRITE) && !may_write) {
         return Err(Errno::EACCES);

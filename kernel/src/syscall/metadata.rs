@@ -10,7 +10,7 @@ use crate::error::{Errno, Result};
 use crate::fs::access::{Subject, Want};
 use crate::fs::attributes::{self, NewTime, SetAttribute};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{DeviceNumber, FileKind, Inode, Metadata, OpenFlags, Path, Timestamp};
+use crate::fs::{DeviceNumber, FileKind, Inode, Metadata, Path, Timestamp};
 use crate::step::Step;
 
 /// The calls of this file.
@@ -216,7 +216,7 @@ fn stat(cx: &Cx, me: &Current, args: &Args, walking: WalkFlags) -> Step<usize> {
 }
 
 fn fstat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let open = me.files(cx)?.get(args.int(0), cx)?;
+    let open = me.files(cx)?.get_even_path(args.int(0), cx)?;
     write_stat(cx, me, &*open.inode(cx)?, args.long(1))
 }
 
@@ -374,11 +374,7 @@ fn chmod(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32, flags: u
 
 /// What a descriptor is open on; EBADF for one that is only a place.
 fn opened<'cx>(cx: &'cx Cx, me: &Current, fd: i32) -> Result<Path<'cx>> {
-    let open = me.files(cx)?.get(fd, cx)?;
-    if open.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF);
-    }
-    open.location.path(cx)
+    me.files(cx)?.get(fd, cx)?.location.path(cx)
 }
 
 fn fchmod(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -504,9 +500,6 @@ fn truncate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn ftruncate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let size = u64::try_from(args.long(1) as i64).map_err(|_| Errno::EINVAL)?;
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    if open.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF.into());
-    }
     let inode = open.inode(cx)?;
     if inode.kind != FileKind::Regular || !open.flags().can_write() {
         return Err(Errno::EINVAL.into());

@@ -24,7 +24,7 @@ pub const CALLS: &[Entry] = &[
         Call::Step(mount),
         "one mount namespace; propagation types are accepted and do nothing; no recursive bind mounts",
     ),
-    Entry::partial(abi::__NR_umount2, "umount2", Call::Step(umount), "MNT_EXPIRE"),
+    Entry::new(abi::__NR_umount2, "umount2", Call::Step(umount)),
     Entry::new(abi::__NR_statfs, "statfs", Call::Step(statfs)),
     Entry::new(abi::__NR_fstatfs, "fstatfs", Call::Step(fstatfs)),
 ];
@@ -50,12 +50,11 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let target = PathName::read(args.long(1), me, cx)?;
     let on = walk::resolve(abi::AT_FDCWD, target.bytes(), WalkFlags::FOLLOW, me, cx)?;
     check_privileged(cx, me)?;
-    let own = MountFlags::from_bits_truncate(flags);
     if flags & abi::MS_REMOUNT != 0 {
         if on.inode.downgrade() != on.mount.root.downgrade() {
             return Err(Errno::EINVAL.into());
         }
-        on.mount.set_flags(own);
+        on.mount.set_flags(on.mount.flags().remounted(flags))?;
         return Ok(0);
     }
     if flags & (abi::MS_SHARED | abi::MS_PRIVATE | abi::MS_SLAVE | abi::MS_UNBINDABLE) != 0 {
@@ -81,7 +80,7 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         return Err(Errno::ENOTDIR.into());
     }
     let (file_system, root) = filesystems::make(&kind, &options, cx)?;
-    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, own)), Some(&on), cx);
+    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, MountFlags::of_mount(flags))), Some(&on), cx);
     Ok(0)
 }
 
@@ -99,15 +98,24 @@ fn bind(cx: &Cx, from: &Path<'_>, on: &Path<'_>) -> Step<usize> {
 
 fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let flags = args.int(1) as u32;
-    if flags & !(abi::MNT_FORCE | abi::MNT_DETACH | abi::UMOUNT_NOFOLLOW) != 0 {
+    let expires = flags & abi::MNT_EXPIRE != 0;
+    let known = abi::MNT_FORCE | abi::MNT_DETACH | abi::MNT_EXPIRE | abi::UMOUNT_NOFOLLOW;
+    if flags & !known != 0 || (expires && flags & (abi::MNT_FORCE | abi::MNT_DETACH) != 0) {
         return Err(Errno::EINVAL.into());
     }
     let path = PathName::read(args.long(0), me, cx)?;
-    let walking = if flags & abi::UMOUNT_NOFOLLOW != 0 { WalkFlags::empty() } else { WalkFlags::FOLLOW };
+    let mut walking = WalkFlags::NO_USE;
+    walking.set(WalkFlags::FOLLOW, flags & abi::UMOUNT_NOFOLLOW == 0);
     let found = walk::resolve(abi::AT_FDCWD, path.bytes(), walking, me, cx)?;
     check_privileged(cx, me)?;
     if found.inode.downgrade() != found.mount.root.downgrade() {
         return Err(Errno::EINVAL.into());
+    }
+    if expires {
+        MOUNTS.check_idle(&found.mount, cx)?;
+        if !found.mount.has_expired() {
+            return Err(Errno::EAGAIN.into());
+        }
     }
     drop(MOUNTS.detach(&found.mount, flags & abi::MNT_DETACH != 0, cx)?);
     Ok(0)
@@ -137,9 +145,17 @@ fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, address: usize) -> Step<
     let blocks = capacity.pages.load(Ordering::Relaxed);
     let free = blocks.saturating_sub(capacity.used_pages.load(Ordering::Relaxed));
     let files = capacity.inodes.load(Ordering::Relaxed);
-    // ST_VALID, and the flags of the mount in their ST_* places, which are those of MS_* but for `relatime`.
-    let flags = path.mount.flags() & !MountFlags::RELATIVE_ATIME;
-    let relative = if path.mount.flags().contains(MountFlags::RELATIVE_ATIME) { 0x1000 } else { 0 };
+    // ST_VALID, and the flags of the mount in their ST_* places, which are those of MS_* but for two.
+    const MOVED: [(MountFlags, u32); 2] =
+        [(MountFlags::RELATIVE_ATIME, 0x1000), (MountFlags::NO_SYMLINK_FOLLOW, 0x2000)];
+    let own = path.mount.flags();
+    let flags =
+        MOVED.iter().fold(
+            own.bits() | 0x20,
+            |flags, &(flag, place)| {
+                if own.contains(flag) { flags & !flag.bits() | place } else { flags }
+            },
+        );
     let told = StatFs {
         kind: file_system.magic.into(),
         block_size: 4096,
@@ -151,7 +167,7 @@ fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, address: usize) -> Step<
         id: [file_system.device, 0],
         name_len: 255,
         fragment_size: 4096,
-        flags: u64::from(flags.bits() | relative | 0x20),
+        flags: u64::from(flags),
         spare: [0; 4],
     };
     me.memory(cx)?.write(address, &told)?;
@@ -165,6 +181,6 @@ fn statfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn fstatfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let path = me.files(cx)?.get(args.int(0), cx)?.location.path(cx)?;
+    let path = me.files(cx)?.get_even_path(args.int(0), cx)?.location.path(cx)?;
     write_statfs(cx, me, &path, args.long(1))
 }

@@ -35,7 +35,7 @@ pub const CALLS: &[Entry] = &[
     ),
     Entry::new(abi::__NR_openat2, "openat2", Call::Async(openat2_async)),
     Entry::new(abi::__NR_close, "close", Call::Step(close)),
-    Entry::new(abi::__NR_close_range, "close_range", Call::Async(|cx, me, args| close_range(cx, me, args))),
+    Entry::new(abi::__NR_close_range, "close_range", Call::Async(close_range_async)),
 ];
 
 #[inline]
@@ -138,7 +138,7 @@ fn close(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 const CLOSE_RANGE_UNSHARE: u32 = 2;
 const CLOSE_RANGE_CLOEXEC: u32 = 4;
 
-fn close_range(cx: &Cx, me: &mut Current, args: &Args) -> Result<usize> {
+fn close_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (first, last, flags) = (args.int(0) as u32, args.int(1) as u32, args.int(2) as u32);
     let known = CLOSE_RANGE_CLOEXEC | CLOSE_RANGE_UNSHARE;
     if first > last || flags & !known != 0 {
@@ -147,11 +147,10 @@ fn close_range(cx: &Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if flags & CLOSE_RANGE_UNSHARE != 0 {
         crate::process::unshare(me, abi::CLONE_FILES, cx)?;
     }
-    let files = me.files(cx)?;
     if flags & CLOSE_RANGE_CLOEXEC != 0 {
-        files.set_flags_in(first..=last, FdFlags::CLOSE_ON_EXEC, cx);
+        me.files(cx)?.set_flags_in(first..=last, FdFlags::CLOSE_ON_EXEC, cx);
     } else {
-        FileTable::close_range(&files, first..=last, cx);
+        FileTable::close_range_async(cx, me, first..=last, FdFlags::empty())?;
     }
     Ok(0)
 }

@@ -9,7 +9,7 @@ use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::anonymous::{self, Nameless};
-use crate::fs::{FdFlags, FileKind, Metadata, OpenFile, OpenFlags};
+use crate::fs::{FdFlags, FileKind, Metadata, OpenFile, OpenFlags, reserve_fd};
 use crate::pipe::{Pipe, PipeEnd};
 use crate::step::Step;
 
@@ -29,7 +29,8 @@ fn pipe2(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn pipe(cx: &Cx, me: &Current, result: usize, flags: OpenFlags) -> Step<usize> {
     crate::memory::admit()?;
-    let files = me.files(cx)?;
+    let (first, second) = (reserve_fd(me, cx)?, reserve_fd(me, cx)?);
+    me.memory(cx)?.write(result, &[first.fd() as i32, second.fd() as i32])?;
     let (reading, writing) = Pipe::pair(cx);
     // Both ends are one file, which `/proc/PID/fd` can open again.
     let (uid, gid) = {
@@ -44,18 +45,7 @@ fn pipe(cx: &Cx, me: &Current, result: usize, flags: OpenFlags) -> Step<usize> {
     let status = flags & OpenFlags::NONBLOCK;
     let [reading, writing] = [(reading, OpenFlags::empty()), (writing, OpenFlags::WRITE_ONLY)]
         .map(|(end, access): (PipeEnd, _)| OpenFile::at(Box::new(end), status | access, location.share()));
-    let first = files.install(reading, fd_flags, me, cx)?;
-    let second = match files.install(writing, fd_flags, me, cx) {
-        Ok(second) => second,
-        Err(error) => {
-            files.uninstall(first, cx);
-            return Err(error.into());
-        }
-    };
-    if let Err(fault) = me.memory(cx)?.write(result, &[first as i32, second as i32]) {
-        files.uninstall(first, cx);
-        files.uninstall(second, cx);
-        return Err(fault.into());
-    }
+    first.fill(reading, fd_flags, cx);
+    second.fill(writing, fd_flags, cx);
     Ok(0)
 }

@@ -10,7 +10,7 @@ use super::{Args, Call, Entry};
 use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
 use crate::event::{PollFd, poll_step};
-use crate::fs::Events;
+use crate::fs::{Events, OpenFlags};
 use crate::signal::{self, SignalSet};
 use crate::step::{Patience, Step, Stop, complete_async};
 use crate::time::clock::{TimeSpec, TimeVal};
@@ -268,7 +268,8 @@ impl Sets {
                 if fd >= self.count {
                     break;
                 }
-                let open = handles.get(fd, cx).ok_or(Errno::EBADF)?;
+                let open = handles.get(fd, cx).filter(|open| !open.flags().contains(OpenFlags::PATH));
+                let open = open.ok_or(Errno::EBADF)?;
                 if let Some(waker) = waker {
                     open.downgrade().watch(waker, cx);
                 }

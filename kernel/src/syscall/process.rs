@@ -13,7 +13,7 @@ use super::{Args, Call, Entry};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{FdFlags, OpenFile, OpenFlags};
+use crate::fs::{FdFlags, OpenFile, OpenFlags, reserve_fd};
 use crate::process::{
     self, Choice, CloneArgs, Limit, PidFd, Process, RUsage, Report, Restartable, Status, Usage, WaitOptions,
     create_session, set_group,
@@ -234,7 +234,7 @@ fn pidfd_open(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     };
     let status = OpenFlags::from_bits_retain(flags) & OpenFlags::NONBLOCK | OpenFlags::READ_WRITE;
     let file = OpenFile::new(Box::new(PidFd::new(process)), status);
-    Ok(me.files(cx)?.install(file, FdFlags::CLOSE_ON_EXEC, me, cx)?)
+    Ok(reserve_fd(me, cx)?.fill(file, FdFlags::CLOSE_ON_EXEC, cx))
 }
 
 fn getpid(cx: &Cx, me: &Current, _args: &Args) -> Step<usize> {

@@ -12,9 +12,9 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::remove_privileges;
 use crate::fs::read_write::{
-    MOST_BYTES, Piece, Position, TransferFlags, read_async, read_piece_async, write_async, write_piece_async,
+    MOST_BYTES, Piece, Position, TransferFlags, check, read_async, read_piece_async, write_async, write_piece_async,
 };
-use crate::fs::{FileKind, Lseek, OpenFlags};
+use crate::fs::{FileKind, Lseek, OpenFlags, reserve_fd};
 use crate::pipe::PipeEnd;
 use crate::pipe::splice::{self, CopyEnd};
 use crate::step::{Patience, Step, complete_async};
@@ -162,16 +162,17 @@ fn vector_async(
 ) -> Result<usize> {
     let known = abi::RWF_HIPRI | abi::RWF_DSYNC | abi::RWF_SYNC | abi::RWF_NOWAIT | abi::RWF_APPEND;
     let reads = direction == Direction::Read;
+    let open = me.files(cx)?.get(args.int(0), cx)?;
+    check(&open, if reads { OpenFlags::can_read } else { OpenFlags::can_write }, position)?;
+    drop(open);
     if flags & !known != 0 || (reads && flags & abi::RWF_APPEND != 0) {
         return Err(Errno::EOPNOTSUPP);
     }
-    let how = TransferFlags { no_wait: flags & abi::RWF_NOWAIT != 0, append: flags & abi::RWF_APPEND != 0 };
-    let open = me.files(cx)?.get(args.int(0), cx)?;
-    let allowed = if reads { open.flags().can_read() } else { open.flags().can_write() };
-    if !allowed || open.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF);
-    }
-    drop(open);
+    let how = TransferFlags {
+        no_wait: flags & abi::RWF_NOWAIT != 0,
+        append: flags & abi::RWF_APPEND != 0,
+        ..TransferFlags::default()
+    };
     let (address, count) = (args.long(1), args.long(2));
     let pieces = complete_async(cx, me, Patience::Forever, |cx, me, _| pieces(cx, me, address, count))?;
     match direction {
@@ -182,9 +183,6 @@ fn vector_async(
 
 fn lseek(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    if open.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF.into());
-    }
     let offset = args.long(1) as i64;
     let to = match args.int(2) as u32 {
         abi::SEEK_SET => Lseek::Set(offset),
@@ -214,9 +212,6 @@ fn end_async(cx: &mut Cx, me: &mut Current, fd: i32, offset: usize, seekable: Se
         address => {
             let told: i64 = me.read_async(cx, address)?;
             let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-            if open.flags().contains(OpenFlags::PATH) {
-                return Err(Errno::EBADF);
-            }
             if !open.is_seekable && seekable == Seekable::Needed {
                 return Err(Errno::ESPIPE);
             }
@@ -259,7 +254,7 @@ fn copy_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
     }
     let from = end_async(cx, me, args.int(0), args.long(1), Seekable::JudgedLater)?;
     let to = end_async(cx, me, args.int(2), args.long(3), Seekable::JudgedLater)?;
-    let len = splice::check_ranges(cx, me, &from, &to, args.long(4).min(MOST_BYTES))?;
+    let len = splice::check_ranges(cx, me, &from, &to, args.long(4))?.min(MOST_BYTES);
     let copied = splice::copy_async(cx, me, &from, &to, len, false)?;
     moved_async(cx, me, &from, args.long(1), copied)?;
     moved_async(cx, me, &to, args.long(3), copied)?;
@@ -268,23 +263,39 @@ fn copy_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
 
 fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let flags = args.int(5) as u32;
+    if args.long(4) == 0 {
+        return Ok(0);
+    }
     if flags & !(abi::SPLICE_F_MOVE | abi::SPLICE_F_NONBLOCK | abi::SPLICE_F_MORE | abi::SPLICE_F_GIFT) != 0 {
         return Err(Errno::EINVAL);
     }
+    check_splice(cx, me, args)?;
     let from = end_async(cx, me, args.int(0), args.long(1), Seekable::Needed)?;
     let to = end_async(cx, me, args.int(2), args.long(3), Seekable::Needed)?;
-    let is_pipe = |end: &CopyEnd, cx: &Cx| {
-        let open = end.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
-        Ok::<bool, Errno>(open.kind::<PipeEnd>().is_some())
-    };
-    if !is_pipe(&from, cx)? && !is_pipe(&to, cx)? {
-        return Err(Errno::EINVAL);
-    }
     let no_wait = flags & abi::SPLICE_F_NONBLOCK != 0;
     let copied = splice::splice_async(cx, me, &from, &to, args.long(4).min(MOST_BYTES), no_wait)?;
     moved_async(cx, me, &from, args.long(1), copied)?;
     moved_async(cx, me, &to, args.long(3), copied)?;
     Ok(copied)
+}
+
+/// Checks the two descriptors of splice(2).
+fn check_splice(cx: &Cx, me: &Current, args: &Args) -> Result<()> {
+    let files = me.files(cx)?;
+    let (from, to) = (files.get(args.int(0), cx)?, files.get(args.int(2), cx)?);
+    if !from.flags().can_read() || !to.flags().can_write() {
+        return Err(Errno::EBADF);
+    }
+    let ends = (from.kind::<PipeEnd>(), to.kind::<PipeEnd>());
+    let has_offset_of_pipe = (ends.0.is_some() && args.long(1) != 0) || (ends.1.is_some() && args.long(3) != 0);
+    match ends {
+        _ if has_offset_of_pipe => Err(Errno::ESPIPE),
+        (Some(input), Some(output)) if input.is_same_pipe(output) => Err(Errno::EINVAL),
+        (Some(_), None) if to.flags().contains(OpenFlags::APPEND) => Err(Errno::EINVAL),
+        (None, Some(_)) if from.inode(cx)?.kind == FileKind::Directory => Err(Errno::EINVAL),
+        (None, None) => Err(Errno::EINVAL),
+        _ => Ok(()),
+    }
 }
 
 fn tee_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -311,7 +322,8 @@ fn vmsplice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     drop(open);
     let (address, count) = (args.long(1), args.long(2));
     let pieces = complete_async(cx, me, Patience::Forever, |cx, me, _| pieces(cx, me, address, count))?;
-    let how = TransferFlags { no_wait: flags & abi::SPLICE_F_NONBLOCK != 0, append: false };
+    let how =
+        TransferFlags { no_wait: flags & abi::SPLICE_F_NONBLOCK != 0, what_fits: true, ..TransferFlags::default() };
     if writes {
         write_async(cx, me, args.int(0), &pieces, Position::Current, how)
     } else {
@@ -321,9 +333,6 @@ fn vmsplice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 
 fn sync_descriptor(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    if open.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF.into());
-    }
     match open.inode(cx)?.kind {
         FileKind::Regular | FileKind::Directory | FileKind::BlockDevice => Ok(0),
         _ => Err(Errno::EINVAL.into()),
@@ -331,8 +340,8 @@ fn sync_descriptor(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn syncfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let open = me.files(cx)?.get(args.int(0), cx)?;
-    if open.flags().contains(OpenFlags::PATH) { Err(Errno::EBADF.into()) } else { Ok(0) }
+    me.files(cx)?.get(args.int(0), cx)?;
+    Ok(0)
 }
 
 fn sync_file_range(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -342,17 +351,14 @@ fn sync_file_range(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         return Err(Errno::EINVAL.into());
     }
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    if open.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF.into());
+    match open.inode(cx)?.kind {
+        FileKind::Regular | FileKind::Directory | FileKind::BlockDevice => Ok(0),
+        _ => Err(Errno::ESPIPE.into()),
     }
-    if open.is_seekable { Ok(0) } else { Err(Errno::ESPIPE.into()) }
 }
 
 fn fadvise(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    if open.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF.into());
-    }
     if open.inode(cx)?.kind == FileKind::Fifo {
         return Err(Errno::ESPIPE.into());
     }
@@ -362,7 +368,7 @@ fn fadvise(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn readahead(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    if open.flags().contains(OpenFlags::PATH) || !open.flags().can_read() {
+    if !open.flags().can_read() {
         return Err(Errno::EBADF.into());
     }
     if open.inode(cx)?.kind == FileKind::Regular { Ok(0) } else { Err(Errno::EINVAL.into()) }
@@ -370,9 +376,6 @@ fn readahead(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn fallocate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    if open.flags().contains(OpenFlags::PATH) {
-        return Err(Errno::EBADF.into());
-    }
     let (mode, offset, len) = (args.int(1) as u32, args.long(2) as i64, args.long(3) as i64);
     if offset < 0 || len <= 0 {
         return Err(Errno::EINVAL.into());
@@ -405,6 +408,7 @@ fn memfd_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     const LONGEST: usize = 249;
     let name = me.memory(cx)?.read_c_string(args.long(0), LONGEST + 1, Errno::EINVAL)?;
+    let reserved = reserve_fd(me, cx)?;
     crate::memory::admit()?;
     let no_exec = flags & abi::MFD_NOEXEC_SEAL != 0;
     let mut seals = if flags & abi::MFD_ALLOW_SEALING != 0 || no_exec { 0 } else { abi::F_SEAL_SEAL };
@@ -414,5 +418,5 @@ fn memfd_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let file = splice::memory_file(&name, if no_exec { 0o666 } else { 0o777 }, seals, me, cx)?;
     let fd_flags =
         if flags & abi::MFD_CLOEXEC != 0 { crate::fs::FdFlags::CLOSE_ON_EXEC } else { crate::fs::FdFlags::empty() };
-    Ok(me.files(cx)?.install(file, fd_flags, me, cx)?)
+    Ok(reserved.fill(file, fd_flags, cx))
 }

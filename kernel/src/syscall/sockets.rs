@@ -14,7 +14,7 @@ use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::read_write::Piece;
-use crate::fs::{FdFlags, OpenFile, OpenFlags};
+use crate::fs::{FdFlags, FileTable, OpenFile, OpenFlags, reserve_fd};
 use crate::net::unix::{
     Address, Credentials, Endpoint, Gather, Kind, MAX_ADDRESS_BYTES, Received, Rights, Scatter, Sending, Shutdown,
     Socket,
@@ -155,27 +155,20 @@ fn open(endpoint: StrongRc<Endpoint>, flags: OpenFlags) -> Result<OpenFile> {
 fn socket(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (kind, flags, fd_flags) = kind(args.int(0), args.int(1), args.int(2))?;
     crate::memory::admit()?;
+    let reserved = reserve_fd(me, cx)?;
     let endpoint = Endpoint::new(kind, Credentials::of(me, cx)?);
-    Ok(me.files(cx)?.install(open(endpoint, flags)?, fd_flags, me, cx)?)
+    Ok(reserved.fill(open(endpoint, flags)?, fd_flags, cx))
 }
 
 fn socketpair(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (kind, flags, fd_flags) = kind(args.int(0), args.int(1), args.int(2))?;
     crate::memory::admit()?;
-    let files = me.files(cx)?;
+    let reserved = [reserve_fd(me, cx)?, reserve_fd(me, cx)?];
+    me.memory(cx)?.write(args.long(3), &[reserved[0].fd() as i32, reserved[1].fd() as i32])?;
     let [first, second] = Endpoint::pair(kind, Credentials::of(me, cx)?, cx);
-    let first = files.install(open(first, flags)?, fd_flags, me, cx)?;
-    let second = match files.install(open(second, flags)?, fd_flags, me, cx) {
-        Ok(second) => second,
-        Err(error) => {
-            files.uninstall(first, cx);
-            return Err(error.into());
-        }
-    };
-    if let Err(fault) = me.memory(cx)?.write(args.long(3), &[first as i32, second as i32]) {
-        files.uninstall(first, cx);
-        files.uninstall(second, cx);
-        return Err(fault.into());
+    let files = [open(first, flags)?, open(second, flags)?];
+    for (reserved, file) in reserved.into_iter().zip(files) {
+        reserved.fill(file, fd_flags, cx);
     }
     Ok(0)
 }
@@ -214,6 +207,7 @@ fn accept_async(cx: &mut Cx, me: &mut Current, args: &Args, flags: u32) -> Resul
     }
     let file_flags = (flags & OpenFlags::NONBLOCK) | OpenFlags::READ_WRITE;
     socket_async(cx, me, args.int(0), false, |cx, me, listener, waker| {
+        let reserved = reserve_fd(me, cx)?;
         let accepted = listener.accept(waker, cx)?;
         let address = accepted.get(cx).peer_address(cx).unwrap_or(None);
         let told = match args.long(1) {
@@ -224,7 +218,7 @@ fn accept_async(cx: &mut Cx, me: &mut Current, args: &Args, flags: u32) -> Resul
             listener.put_back(accepted, cx);
             return Err(stop);
         }
-        Ok(me.files(cx)?.install(open(accepted, file_flags)?, FdFlags::of(flags), me, cx)?)
+        Ok(reserved.fill(open(accepted, file_flags)?, FdFlags::of(flags), cx))
     })
 }
 
@@ -360,7 +354,7 @@ fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Rights, 
             let files = me.files(cx)?;
             for fd in data.chunks_exact(4) {
                 let fd = i32::from_le_bytes([fd[0], fd[1], fd[2], fd[3]]);
-                rights.push(files.get(fd, cx)?.share().ok_or(Errno::EBADF)?);
+                rights.push(files.get_even_path(fd, cx)?.share().ok_or(Errno::EBADF)?);
             }
         } else if head.level == net::SOL_SOCKET && head.kind == net::SCM_CREDENTIALS {
             credentials = Credentials::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
@@ -492,13 +486,12 @@ fn control(
         let files = me.files(cx)?;
         let mut fds: Vec<u8> = Vec::new();
         for file in rights.into_iter().take(fits) {
-            match files.install_shared(file, fd_flags, me, cx) {
-                Ok(fd) => fds.extend_from_slice(&(fd as i32).to_le_bytes()),
-                Err(_) => {
-                    truncated = true;
-                    break;
-                }
-            }
+            let Ok(reserved) = FileTable::reserve(&files, me, cx) else {
+                truncated = true;
+                break;
+            };
+            let fd = reserved.fill_shared(file, fd_flags, cx);
+            fds.extend_from_slice(&(fd as i32).to_le_bytes());
         }
         if !fds.is_empty() {
             add(net::SCM_RIGHTS, &fds);

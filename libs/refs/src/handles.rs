@@ -1,4 +1,8 @@
 //! [`HandleTable`]: small numbers for objects, the lowest free one first, as file descriptors are.
+//!
+//! The entries stand in chunks of [`CHUNK`], each with a word that says which of its numbers are taken; one bit for each chunk says whether it
+//! is full. So the lowest free number is found without a look at the entries, a copy costs what is in the table and not what once was, and the
+//! table grows by a chunk (and eight bytes for each chunk before it) at a time.
 
 use alloc::vec::Vec;
 
@@ -12,36 +16,72 @@ pub struct Handle<T: ?Sized + 'static, A, M: Mode = Shared> {
     pub attribute: A,
 }
 
+/// Numbers in a chunk: the bits of a word.
+const CHUNK: usize = u64::BITS as usize;
+
+struct Chunk<T: ?Sized + 'static, A, M: Mode> {
+    /// Bit n: number n of the chunk is in use or reserved.
+    taken: u64,
+    /// As many as were needed so far; at most `CHUNK`.
+    entries: Vec<Option<Handle<T, A, M>>>,
+}
+
+impl<T: ?Sized, A, M: Mode> Chunk<T, A, M> {
+    const fn empty() -> Self {
+        Chunk { taken: 0, entries: Vec::new() }
+    }
+
+    /// Makes room for entry `bit`; false if there is no memory for it.
+    #[inline]
+    fn make_room(&mut self, bit: usize) -> bool {
+        let len = self.entries.len();
+        if bit >= len {
+            if self.entries.try_reserve(bit + 1 - len).is_err() {
+                return false;
+            }
+            self.entries.resize_with(bit + 1, || None);
+        }
+        true
+    }
+}
+
 /// Objects by small numbers. An object may stand in several entries and in several tables; it dies with the last.
 pub struct HandleTable<T: ?Sized + 'static, A, M: Mode = Shared> {
-    entries: Vec<Option<Handle<T, A, M>>>,
-    /// No entry below this one is free.
-    lowest_free: usize,
+    chunks: Vec<Chunk<T, A, M>>,
+    /// Bit n: all numbers of chunk n are taken.
+    full: Vec<u64>,
+    /// A chunk that became empty and kept its memory, so that a number at its edge can come and go cheaply.
+    spare: usize,
 }
 
 impl<T: ?Sized, A, M: Mode> Default for HandleTable<T, A, M> {
     fn default() -> Self {
-        HandleTable { entries: Vec::new(), lowest_free: 0 }
+        HandleTable { chunks: Vec::new(), full: Vec::new(), spare: 0 }
     }
 }
 
 impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
+    #[inline(always)]
+    fn entry(&self, index: usize) -> Option<&Handle<T, A, M>> {
+        self.chunks.get(index / CHUNK)?.entries.get(index % CHUNK)?.as_ref()
+    }
+
     /// The object of a number.
     #[inline(always)]
     #[cfg_attr(feature = "check-temps", track_caller)]
     pub fn get<'cx>(&self, index: usize, cx: &'cx impl NoSuspend<M>) -> Option<TempRc<'cx, T, M>> {
-        Some(self.entries.get(index)?.as_ref()?.object.get(cx))
+        Some(self.entry(index)?.object.get(cx))
     }
 
     /// The name of the object of a number.
     #[inline(always)]
     pub fn weak(&self, index: usize) -> Option<WeakRc<T, M>> {
-        Some(self.entries.get(index)?.as_ref()?.object.downgrade())
+        Some(self.entry(index)?.object.downgrade())
     }
 
     /// What belongs to the entry.
     pub fn attribute(&mut self, index: usize) -> Option<&mut A> {
-        Some(&mut self.entries.get_mut(index)?.as_mut()?.attribute)
+        Some(&mut self.chunks.get_mut(index / CHUNK)?.entries.get_mut(index % CHUNK)?.as_mut()?.attribute)
     }
 
     /// Enters an object under the lowest free number that is at least `from` and below `limit`.
@@ -55,87 +95,216 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         from: usize,
         limit: usize,
     ) -> Result<usize, Dying<T, M>> {
-        let start = from.max(self.lowest_free);
-        let free = (start..self.entries.len()).find(|&index| self.entries[index].is_none());
-        let index = free.unwrap_or(start.max(self.entries.len()));
-        if index >= limit || !self.reserve(index) {
-            return Err(Dying::new(object));
+        match self.reserve_lowest(from, limit) {
+            Some(index) => {
+                self.put(index, Handle { object, attribute });
+                Ok(index)
+            }
+            None => Err(Dying::new(object)),
         }
+    }
+
+    /// Takes the lowest free number that is at least `from` and below `limit`, for an object that is to come: nobody finds anything there,
+    /// and nobody else gets it, until it is [filled](Self::fill) or [released](Self::release). `None` where no number is free, or no memory for a
+    /// longer table.
+    #[inline]
+    pub fn reserve_lowest(&mut self, from: usize, limit: usize) -> Option<usize> {
+        let index = self.lowest_free(from);
+        if index >= limit || !self.make_room(index) {
+            return None;
+        }
+        self.take(index);
+        Some(index)
+    }
+
+    /// Enters an object under a number that was reserved for it.
+    ///
+    /// # Panics
+    /// If the number is not reserved.
+    #[inline]
+    pub fn fill(&mut self, index: usize, object: StrongRc<T, M>, attribute: A) {
+        assert!(self.is_reserved(index), "the number was not reserved");
         self.put(index, Handle { object, attribute });
-        if start == self.lowest_free {
-            self.lowest_free = index + 1;
-        }
-        Ok(index)
+    }
+
+    /// Gives back a number that was reserved.
+    ///
+    /// # Panics
+    /// If the number is not reserved.
+    pub fn release(&mut self, index: usize) {
+        assert!(self.is_reserved(index), "the number was not reserved");
+        self.free(index);
+    }
+
+    /// Whether a number is reserved and not yet filled.
+    #[inline]
+    pub fn is_reserved(&self, index: usize) -> bool {
+        self.chunks.get(index / CHUNK).is_some_and(|chunk| chunk.taken >> (index % CHUNK) & 1 != 0)
+            && self.entry(index).is_none()
     }
 
     /// Makes room for an entry under `index`; false if there is no memory for it.
     #[inline]
-    pub fn reserve(&mut self, index: usize) -> bool {
-        index < self.entries.len() || self.entries.try_reserve(index + 1 - self.entries.len()).is_ok()
-    }
-
-    /// Enters an object under `index`, for which there is room (see [`reserve`](Self::reserve)); gives back the one that was there.
-    pub fn replace(&mut self, index: usize, object: StrongRc<T, M>, attribute: A) -> Option<Dying<T, M>> {
-        self.put(index, Handle { object, attribute })
-    }
-
-    fn put(&mut self, index: usize, handle: Handle<T, A, M>) -> Option<Dying<T, M>> {
-        if index >= self.entries.len() {
-            self.entries.resize_with(index + 1, || None);
+    pub fn make_room(&mut self, index: usize) -> bool {
+        let (number, bit) = (index / CHUNK, index % CHUNK);
+        if number >= self.chunks.len() && !self.grow(number) {
+            return false;
         }
-        self.entries[index].replace(handle).map(|old| Dying::new(old.object))
+        self.chunks[number].make_room(bit)
+    }
+
+    /// Enters an object under `index`, for which there is room (see [`make_room`](Self::make_room)) and which is not reserved; gives back the
+    /// one that was there.
+    ///
+    /// # Panics
+    /// If there is no room.
+    pub fn replace(&mut self, index: usize, object: StrongRc<T, M>, attribute: A) -> Option<Dying<T, M>> {
+        self.take(index);
+        self.put(index, Handle { object, attribute })
     }
 
     /// One more share in the object of `index`, for another entry.
     pub fn share(&self, index: usize) -> Option<StrongRc<T, M>> {
-        Some(self.entries.get(index)?.as_ref()?.object.share())
+        Some(self.entry(index)?.object.share())
     }
 
-    /// One more than the highest number that was in use since there was room for it.
+    /// More than the highest number that was in use since there was room for it.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.chunks.len() * CHUNK
     }
 
     /// Whether no number was ever in use.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.chunks.is_empty()
     }
 
     /// Takes an entry out. The object dies if this was the last.
     pub fn remove(&mut self, index: usize) -> Option<Dying<T, M>> {
-        let old = self.entries.get_mut(index)?.take()?;
-        self.lowest_free = self.lowest_free.min(index);
+        let old = self.chunks.get_mut(index / CHUNK)?.entries.get_mut(index % CHUNK)?.take()?;
+        self.free(index);
         Some(Dying::new(old.object))
     }
 
-    /// A table with the same entries under the same numbers; `None` if there is no memory for it.
+    /// A table with the same entries under the same numbers, without what is only reserved; `None` if there is no memory for it.
     pub fn share_all(&self) -> Option<Self> {
-        let mut entries = Vec::new();
-        entries.try_reserve_exact(self.entries.len()).ok()?;
-        entries.extend(self.entries.iter().map(|entry| {
-            entry.as_ref().map(|entry| Handle { object: entry.object.share(), attribute: entry.attribute })
-        }));
-        Some(HandleTable { entries, lowest_free: self.lowest_free })
+        let used = self.chunks.iter().rposition(|chunk| chunk.taken != 0).map_or(0, |last| last + 1);
+        let mut copy = Self::default();
+        if used > 0 && !copy.grow(used - 1) {
+            return None;
+        }
+        for (number, (from, to)) in self.chunks.iter().zip(&mut copy.chunks).enumerate() {
+            if from.taken == 0 {
+                continue;
+            }
+            let len = CHUNK - from.taken.leading_zeros() as usize;
+            to.entries.try_reserve_exact(len).ok()?;
+            let share = |entry: &Handle<T, A, M>| Handle { object: entry.object.share(), attribute: entry.attribute };
+            for (bit, entry) in from.entries.iter().take(len).enumerate() {
+                to.taken |= u64::from(entry.is_some()) << bit;
+                to.entries.push(entry.as_ref().map(share));
+            }
+            if to.taken == u64::MAX {
+                copy.full[number / CHUNK] |= 1 << (number % CHUNK);
+            }
+        }
+        Some(copy)
     }
 
     /// Takes out all entries whose attribute `choose` accepts.
     pub fn remove_where(&mut self, mut choose: impl FnMut(&A) -> bool) -> Vec<Dying<T, M>> {
-        (0..self.entries.len())
-            .filter_map(|index| {
-                let chosen = self.entries[index].as_ref().is_some_and(|entry| choose(&entry.attribute));
-                if chosen { self.remove(index) } else { None }
-            })
-            .collect()
+        let chosen: Vec<usize> =
+            self.indices().filter(|&index| self.entry(index).is_some_and(|entry| choose(&entry.attribute))).collect();
+        chosen.into_iter().filter_map(|index| self.remove(index)).collect()
     }
 
     /// The first number in use from `index` on.
     pub fn next(&self, index: usize) -> Option<usize> {
-        let rest = self.entries.get(index..)?;
-        rest.iter().position(Option::is_some).map(|offset| index + offset)
+        let mut at = index;
+        while let Some(chunk) = self.chunks.get(at / CHUNK) {
+            let start = at / CHUNK * CHUNK;
+            let mut taken = chunk.taken & (u64::MAX << (at % CHUNK));
+            while taken != 0 {
+                let bit = taken.trailing_zeros() as usize;
+                if matches!(chunk.entries.get(bit), Some(Some(_))) {
+                    return Some(start + bit);
+                }
+                taken &= taken - 1;
+            }
+            at = start + CHUNK;
+        }
+        None
     }
 
     /// The numbers in use, ascending.
     pub fn indices(&self) -> impl Iterator<Item = usize> + '_ {
-        self.entries.iter().enumerate().filter_map(|(index, entry)| entry.as_ref().map(|_| index))
+        core::iter::successors(self.next(0), |&index| self.next(index + 1))
+    }
+
+    /// The lowest number from `from` on that is not taken; the table may have to grow for it.
+    #[inline]
+    fn lowest_free(&self, from: usize) -> usize {
+        let first = from / CHUNK;
+        let Some(chunk) = self.chunks.get(first) else { return from };
+        let free = !chunk.taken & (u64::MAX << (from % CHUNK));
+        if free != 0 {
+            return first * CHUNK + free.trailing_zeros() as usize;
+        }
+        let number = self.next_chunk(first + 1);
+        let taken = self.chunks.get(number).map_or(0, |chunk| chunk.taken);
+        number * CHUNK + (!taken).trailing_zeros() as usize
+    }
+
+    /// The first chunk from `at` on that is not full; one behind the last if all are.
+    fn next_chunk(&self, mut at: usize) -> usize {
+        while let Some(&full) = self.full.get(at / CHUNK) {
+            let free = !full & (u64::MAX << (at % CHUNK));
+            if free != 0 {
+                return at / CHUNK * CHUNK + free.trailing_zeros() as usize;
+            }
+            at = (at / CHUNK + 1) * CHUNK;
+        }
+        at
+    }
+
+    /// Makes the table long enough for a chunk of that number; false if there is no memory for it.
+    #[cold]
+    fn grow(&mut self, chunk: usize) -> bool {
+        let words = chunk / CHUNK + 1;
+        if self.chunks.try_reserve(chunk + 1 - self.chunks.len()).is_err()
+            || self.full.try_reserve(words.saturating_sub(self.full.len())).is_err()
+        {
+            return false;
+        }
+        self.chunks.resize_with(chunk + 1, Chunk::empty);
+        if words > self.full.len() {
+            self.full.resize(words, 0);
+        }
+        true
+    }
+
+    fn take(&mut self, index: usize) {
+        let number = index / CHUNK;
+        let chunk = &mut self.chunks[number];
+        chunk.taken |= 1 << (index % CHUNK);
+        if chunk.taken == u64::MAX {
+            self.full[number / CHUNK] |= 1 << (number % CHUNK);
+        }
+    }
+
+    fn put(&mut self, index: usize, handle: Handle<T, A, M>) -> Option<Dying<T, M>> {
+        self.chunks[index / CHUNK].entries[index % CHUNK].replace(handle).map(|old| Dying::new(old.object))
+    }
+
+    fn free(&mut self, index: usize) {
+        let number = index / CHUNK;
+        self.full[number / CHUNK] &= !(1 << (number % CHUNK));
+        let chunk = &mut self.chunks[number];
+        chunk.taken &= !(1 << (index % CHUNK));
+        if chunk.taken == 0 && number != 0 {
+            let last = core::mem::replace(&mut self.spare, number);
+            if last != number && self.chunks[last].taken == 0 {
+                self.chunks[last].entries = Vec::new();
+            }
+        }
     }
 }

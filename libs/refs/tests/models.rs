@@ -147,18 +147,18 @@ fn a_handle_table_gives_the_lowest_free_number_as_a_set_would() {
         let mut model: BTreeMap<usize, u64> = BTreeMap::new();
         let mut made = 0;
         for step in 0..2000u64 {
-            let from = random.below(4) * 5;
+            let from = random.below(4) * 50;
             if random.below(2) == 0 {
                 made += 1;
-                let number = table.insert(StrongRc::new(Noted(step)), step, from, 64);
-                let expected = (from..64).find(|number| !model.contains_key(number));
+                let number = table.insert(StrongRc::new(Noted(step)), step, from, 200);
+                let expected = (from..200).find(|number| !model.contains_key(number));
                 assert_eq!(number.as_ref().ok(), expected.as_ref());
                 match number {
                     Ok(number) => drop(model.insert(number, step)),
                     Err(refused) => refused.destroy(cx),
                 }
             } else {
-                let number = random.below(64);
+                let number = random.below(200);
                 let taken = table.remove(number);
                 assert_eq!(taken.as_ref().map(|taken| taken.get(cx).0), model.remove(&number));
                 drop(taken);

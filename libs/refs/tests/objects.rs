@@ -150,6 +150,44 @@ fn handles_are_the_lowest_free_numbers() {
 }
 
 #[test]
+fn a_reserved_number_is_nobodys_until_it_is_filled_or_released() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        let (first, second) = (table.reserve_lowest(0, 10).unwrap(), table.reserve_lowest(0, 10).unwrap());
+        assert_eq!((first, second), (0, 1));
+        assert!(table.is_reserved(0) && table.get(0, cx).is_none() && table.remove(0).is_none());
+        assert_eq!(table.insert(StrongRc::new(Noted(2)), (), 0, 10).ok(), Some(2));
+        assert_eq!(table.indices().collect::<Vec<_>>(), [2]);
+        assert_eq!(table.share_all().unwrap().reserve_lowest(0, 10), Some(0), "a copy has no reservations");
+        table.fill(second, StrongRc::new(Noted(1)), ());
+        table.release(first);
+        assert!(!table.is_reserved(first) && !table.is_reserved(second));
+        assert_eq!(table.reserve_lowest(0, 2), Some(0));
+        assert_eq!(table.reserve_lowest(0, 3), None, "all numbers below the limit are taken");
+    });
+}
+
+#[test]
+fn a_handle_table_is_as_cheap_to_copy_as_what_is_in_it() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        for number in 0..20_000 {
+            assert_eq!(table.insert(StrongRc::new(Noted(1)), (), 0, 1 << 20).ok(), Some(number));
+        }
+        for number in 3..20_000 {
+            table.remove(number).unwrap().destroy(cx);
+        }
+        assert_eq!((table.next(3), table.indices().count()), (None, 3));
+        assert!(table.share_all().unwrap().len() <= 64);
+        assert!(table.make_room(900_000));
+        assert!(table.replace(900_000, table.share(0).unwrap(), ()).is_none());
+        assert_eq!(table.indices().collect::<Vec<_>>(), [0, 1, 2, 900_000]);
+        assert_eq!(table.reserve_lowest(0, 1 << 20), Some(3));
+        assert_eq!(table.reserve_lowest(900_000, 1 << 20), Some(900_001));
+    });
+}
+
+#[test]
 fn a_duplicated_handle_keeps_the_object_and_the_last_one_ends_it() {
     with_cx(|cx| {
         let mut table = HandleTable::default();

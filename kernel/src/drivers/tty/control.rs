@@ -7,7 +7,7 @@ use refs::TempRc;
 use zerocopy::{Immutable, IntoBytes};
 
 use super::job::{self, Use};
-use super::termios::{SHORT_SIZE, Termios, WindowSize};
+use super::termios::{OldTermios, SHORT_SIZE, Termios, WindowSize};
 use super::{Line, Tty, serial};
 use crate::credentials::Capability;
 use crate::current::Current;
@@ -68,6 +68,15 @@ pub fn ioctl(
                 drained(tty, cx)?;
             }
             set_termios(tty, termios, request == ioctl::TCSETSF2, me, cx)?;
+        }
+        ioctl::TCGETA => memory.write(argument, &OldTermios::of(&tty.termios(cx)))?,
+        ioctl::TCSETA | ioctl::TCSETAW | ioctl::TCSETAF => {
+            let old: OldTermios = memory.read(argument)?;
+            if request != ioctl::TCSETA {
+                drained(tty, cx)?;
+            }
+            let termios = old.applied_to(tty.termios(cx));
+            set_termios(tty, termios, request == ioctl::TCSETAF, me, cx)?;
         }
         ioctl::TIOCGWINSZ => {
             let window = tty.state.lock(cx).window;

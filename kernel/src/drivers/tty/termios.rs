@@ -28,6 +28,37 @@ pub struct Termios {
 /// The part of [`Termios`] that `TCGETS` and `TCSETS` exchange.
 pub const SHORT_SIZE: usize = 36;
 
+/// `struct termio`, which `TCGETA` and `TCSETA` exchange: the lower halves of the modes, and the first characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct OldTermios {
+    modes: [u16; 4],
+    line: u8,
+    characters: [u8; 8],
+    padding: u8,
+}
+
+impl OldTermios {
+    /// What it can say of the settings.
+    pub fn of(termios: &Termios) -> Self {
+        let mut characters = [0; 8];
+        characters.copy_from_slice(&termios.characters[..8]);
+        let modes = [termios.input, termios.output, termios.control, termios.local].map(|mode| mode as u16);
+        OldTermios { modes, line: termios.line, characters, padding: 0 }
+    }
+
+    /// The settings with what it says changed.
+    pub fn applied_to(&self, mut termios: Termios) -> Termios {
+        let modes = [&mut termios.input, &mut termios.output, &mut termios.control, &mut termios.local];
+        for (mode, low) in modes.into_iter().zip(self.modes) {
+            *mode = *mode & 0xffff_0000 | u32::from(low);
+        }
+        termios.line = self.line;
+        termios.characters[..8].copy_from_slice(&self.characters);
+        termios
+    }
+}
+
 /// The size of a terminal in characters and in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]

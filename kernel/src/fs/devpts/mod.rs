@@ -9,7 +9,7 @@ use crate::current::Current;
 use crate::drivers::tty::pty;
 use crate::error::{Errno, Result};
 use crate::fs::filesystems::Instance;
-use crate::fs::{DeviceNumber, DirectoryEntry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Metadata};
+use crate::fs::{Dentry, DeviceNumber, DirectoryEntry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Metadata};
 
 const DEVPTS_SUPER_MAGIC: u32 = 0x1cd1;
 const ROOT: u64 = 1;
@@ -38,7 +38,7 @@ pub fn instance(cx: &Cx) -> Result<Instance> {
     let (file_system, root) = instance.get_or_insert_with(|| {
         let file_system = FileSystem::new("devpts", DEVPTS_SUPER_MAGIC, b",mode=620,ptmxmode=666".to_vec());
         let metadata = Metadata::new(FileKind::Directory, 0o755);
-        let root = Inode::new(file_system.share(), ROOT, metadata, None, Box::new(Root));
+        let root = Inode::new(file_system.share(), ROOT, metadata, Dentry::default(), Box::new(Root));
         (file_system, StrongRc::new(root))
     });
     Ok((file_system.share(), root.share()))
@@ -74,7 +74,7 @@ impl InodeOps for Root {
             let mut metadata = Metadata::new(FileKind::CharacterDevice, permissions).owned_by(owner.0, owner.1);
             metadata.device = device;
             let node = Box::new(Node { number });
-            Ok(Inode::new(this.file_system.share(), inode_number, metadata, Some(this.downgrade()), node))
+            Ok(Inode::new(this.file_system.share(), inode_number, metadata, Dentry::new(this, name), node))
         })
     }
 

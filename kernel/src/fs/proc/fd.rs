@@ -96,13 +96,13 @@ impl InodeOps for Directory {
     ) -> Result<TempRc<'cx, Inode>> {
         self.target.check_access(me, cx)?;
         let fd = parse_id(name).and_then(|fd| i32::try_from(fd).ok()).ok_or(Errno::ENOENT)?;
-        let flags = table(&self.target, cx)?.get(fd, cx).map_err(|_| Errno::ENOENT)?.flags();
+        let flags = table(&self.target, cx)?.get_even_path(fd, cx).map_err(|_| Errno::ENOENT)?.flags();
         let permissions = match self.view {
             View::Info => 0o400,
             View::Link => 0o100 | if flags.can_read() { 0o400 } else { 0 } | if flags.can_write() { 0o200 } else { 0 },
         };
         let target = self.target;
-        inode(this, self.number(fd as u64)?, self.view.kind(), permissions, &target, cx, || {
+        inode((this, name), self.number(fd as u64)?, self.view.kind(), permissions, &target, cx, || {
             Box::new(Descriptor { target, fd })
         })
     }
@@ -157,7 +157,7 @@ impl InodeOps for Directory {
 impl Descriptor {
     fn open_file<'cx>(&self, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
         self.target.check_access(me, cx)?;
-        table(&self.target, cx)?.get(self.fd, cx).map_err(|_| Errno::ENOENT)
+        table(&self.target, cx)?.get_even_path(self.fd, cx).map_err(|_| Errno::ENOENT)
     }
 }
 
@@ -201,7 +201,7 @@ impl File for Info {
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
         self.target.check_access(me, cx)?;
         let table = table(&self.target, cx)?;
-        let open = table.get(self.fd, cx).map_err(|_| Errno::ENOENT)?;
+        let open = table.get_even_path(self.fd, cx).map_err(|_| Errno::ENOENT)?;
         let attribute = usize::try_from(self.fd).ok().and_then(|fd| table.handles.lock(cx).attribute(fd).copied());
         let mut flags = open.flags();
         flags.set(OpenFlags::CLOSE_ON_EXEC, attribute.is_some_and(|flags| flags.contains(FdFlags::CLOSE_ON_EXEC)));

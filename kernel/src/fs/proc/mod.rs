@@ -26,7 +26,7 @@ use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::filesystems::Instance;
-use super::{FileKind, FileSystem, Inode, InodeCache, InodeOps, Jump, Metadata};
+use super::{Dentry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Jump, Metadata};
 use crate::credentials::TraceAs;
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -176,15 +176,15 @@ pub fn instance(cx: &Cx) -> Result<Instance> {
     let (file_system, root) = instance.get_or_insert_with(|| {
         let file_system = FileSystem::new("proc", PROC_SUPER_MAGIC, Vec::new());
         let metadata = Metadata::new(FileKind::Directory, 0o555);
-        let root = Inode::new(file_system.share(), ROOT, metadata, None, Box::new(root::Root));
+        let root = Inode::new(file_system.share(), ROOT, metadata, Dentry::default(), Box::new(root::Root));
         (file_system, StrongRc::new(root))
     });
     Ok((file_system.share(), root.share()))
 }
 
-/// The inode of a number in a directory, which is made by `ops` if need be.
+/// The inode of a number, which has a name in a directory, and is made by `ops` if need be.
 fn inode<'cx>(
-    directory: &TempRc<'cx, Inode>,
+    (directory, name): (&TempRc<'cx, Inode>, &[u8]),
     number: u64,
     kind: FileKind,
     permissions: u32,
@@ -196,7 +196,7 @@ fn inode<'cx>(
         let (uid, gid) = target.owner(cx);
         let mut metadata = Metadata::new(kind, permissions).owned_by(uid, gid);
         metadata.links = 1;
-        Ok(Inode::new(directory.file_system.share(), number, metadata, Some(directory.downgrade()), ops()))
+        Ok(Inode::new(directory.file_system.share(), number, metadata, Dentry::new(directory, name), ops()))
     })
 }
 

@@ -43,7 +43,9 @@ pub fn lookup<'cx>(
     let index = entries.iter().position(|entry| entry.name.as_bytes() == name).ok_or(Errno::ENOENT)?;
     let entry = &entries[index];
     let number = first_number + index as u64;
-    inode(directory, number, entry.what.kind(), entry.permissions, target, cx, || Node::make(*target, entry.what))
+    inode((directory, name), number, entry.what.kind(), entry.permissions, target, cx, || {
+        Node::make(*target, entry.what)
+    })
 }
 
 /// Tells the entries of a table from position `from` on; false if `each` said so.

@@ -179,7 +179,7 @@ impl InodeOps for Threads {
         let thread = THREADS.get(id, cx).filter(|thread| thread.process == who.process).ok_or(Errno::ENOENT)?;
         let who = Who { id, process: who.process, thread: Some(thread.downgrade()) };
         let target = Target::Process(who);
-        inode(this, base_number(&who), FileKind::Directory, 0o555, &target, cx, || directory(target))
+        inode((this, name), base_number(&who), FileKind::Directory, 0o555, &target, cx, || directory(target))
     }
 
     fn list(

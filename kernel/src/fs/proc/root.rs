@@ -39,7 +39,7 @@ impl InodeOps for Root {
         }
         let target = Target::Process(Who { id, process, thread: None });
         let number = process::number(id);
-        inode(this, number, FileKind::Directory, 0o555, &target, cx, || process::directory(target))
+        inode((this, name), number, FileKind::Directory, 0o555, &target, cx, || process::directory(target))
     }
 
     fn list(

@@ -7,10 +7,10 @@ use super::{Entry, Target, directory, setting, text};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::drivers::random;
-use crate::error::Result;
-use crate::fs::OpenFile;
-use crate::pipe::MAX_CAPACITY;
-use crate::process::{NR_OPEN, PID_MAX};
+use crate::error::{Errno, Result};
+use crate::fs::{OpenFile, most_descriptors, set_most_descriptors};
+use crate::pipe;
+use crate::process;
 use crate::utsname;
 
 /// `/proc/sys`.
@@ -27,8 +27,12 @@ const KERNEL: &[Entry] = &[
     text("ostype", |text, _, _, _| line(text, utsname::NAME)),
     text("osrelease", |text, _, _, _| line(text, utsname::RELEASE)),
     text("version", |text, _, _, _| line(text, utsname::VERSION)),
-    text("pid_max", |text, _, _, _| number(text, u64::from(PID_MAX))),
-    text("threads-max", |text, _, _, _| number(text, u64::from(PID_MAX))),
+    setting(
+        "pid_max",
+        |text, _, _, _| number(text, u64::from(process::pid_max())),
+        |bytes, _, _, _| process::set_pid_max(parse(bytes)?),
+    ),
+    text("threads-max", |text, _, _, _| number(text, u64::from(process::pid_max()))),
     text("ngroups_max", |text, _, _, _| number(text, 65536)),
     text("cap_last_cap", |text, _, _, _| number(text, u64::from(linux_raw_sys::general::CAP_LAST_CAP))),
     text("randomize_va_space", |text, _, _, _| number(text, 0)),
@@ -45,8 +49,8 @@ const KERNEL: &[Entry] = &[
 const RANDOM: &[Entry] = &[
     text("uuid", |text, _, _, cx| uuid(text, random::bytes(cx))),
     text("boot_id", |text, _, _, cx| uuid(text, boot_id(cx))),
-    text("entropy_avail", |text, _, _, _| number(text, 256)),
-    text("poolsize", |text, _, _, _| number(text, 256)),
+    text("entropy_avail", |text, _, _, _| number(text, random::ENTROPY_BITS)),
+    text("poolsize", |text, _, _, _| number(text, random::ENTROPY_BITS)),
 ];
 
 const VM: &[Entry] = &[
@@ -59,9 +63,17 @@ const VM: &[Entry] = &[
 
 const FS: &[Entry] = &[
     text("file-max", |text, _, _, _| number(text, OpenFile::most() as u64)),
-    text("nr_open", |text, _, _, _| number(text, NR_OPEN)),
+    setting(
+        "nr_open",
+        |text, _, _, _| number(text, most_descriptors() as u64),
+        |bytes, _, _, _| set_most_descriptors(parse(bytes)?),
+    ),
     text("file-nr", file_numbers),
-    text("pipe-max-size", |text, _, _, _| number(text, MAX_CAPACITY as u64)),
+    setting(
+        "pipe-max-size",
+        |text, _, _, _| number(text, pipe::max_capacity() as u64),
+        |bytes, _, _, _| pipe::set_max_capacity(parse(bytes)?),
+    ),
     text("protected_hardlinks", |text, _, _, _| number(text, 0)),
     text("protected_symlinks", |text, _, _, _| number(text, 0)),
     text("suid_dumpable", |text, _, _, _| number(text, 0)),
@@ -70,6 +82,12 @@ const FS: &[Entry] = &[
 fn number(text: &mut Text, value: u64) -> Result<()> {
     text.add(format_args!("{value}\n"));
     Ok(())
+}
+
+/// The number that a program wrote, with white space around it.
+fn parse<T: core::str::FromStr>(bytes: &[u8]) -> Result<T> {
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    text.trim_matches(|char: char| char.is_ascii_whitespace() || char == '\0').parse().map_err(|_| Errno::EINVAL)
 }
 
 fn line(text: &mut Text, line: &str) -> Result<()> {

@@ -204,13 +204,14 @@ fn vmstat(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<
 
 /// The options of a mount, as mount(8) shows them.
 fn add_options(text: &mut Text, mount: &Mount) {
-    const OPTIONS: [(MountFlags, &str); 6] = [
+    const OPTIONS: [(MountFlags, &str); 7] = [
         (MountFlags::NO_SUID, ",nosuid"),
         (MountFlags::NO_DEVICES, ",nodev"),
         (MountFlags::NO_EXEC, ",noexec"),
         (MountFlags::NO_ATIME, ",noatime"),
         (MountFlags::NO_DIRECTORY_ATIME, ",nodiratime"),
         (MountFlags::RELATIVE_ATIME, ",relatime"),
+        (MountFlags::NO_SYMLINK_FOLLOW, ",nosymfollow"),
     ];
     let flags = mount.flags();
     text.add(format_args!("{}", if flags.contains(MountFlags::READ_ONLY) { "ro" } else { "rw" }));

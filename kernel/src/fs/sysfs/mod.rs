@@ -5,12 +5,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use frame::Cx;
-use refs::{StrongRc, TempRc, WeakRc};
+use refs::{StrongRc, TempRc};
 
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::filesystems::Instance;
-use crate::fs::{DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata};
+use crate::fs::{Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata};
 
 /// The directories of sysfs.
 pub const SYSFS: &[&str] = &["block", "bus", "class", "dev", "devices", "fs", "kernel", "module"];
@@ -26,14 +26,17 @@ struct Directory {
 /// None at present.
 pub fn new(name: &'static str, magic: u32, directories: &[&'static str]) -> Result<Instance> {
     let file_system = FileSystem::new(name, magic, Vec::new());
-    let make = |number, parent: Option<WeakRc<Inode>>, children| {
+    let make = |number, dentry, children| {
         let metadata = Metadata::new(FileKind::Directory, 0o755);
-        Inode::new(file_system.share(), number, metadata, parent, Box::new(Directory { children }))
+        Inode::new(file_system.share(), number, metadata, dentry, Box::new(Directory { children }))
     };
     let root = StrongRc::new_cyclic(|root| {
         let children = directories.iter().zip(2..);
-        let children = children.map(|(&name, number)| (name, StrongRc::new(make(number, Some(root), Vec::new()))));
-        make(1, None, children.collect())
+        let children = children.map(|(&name, number)| {
+            let dentry = Dentry { parent: Some(root), name: name.as_bytes().into(), is_removed: false };
+            (name, StrongRc::new(make(number, dentry, Vec::new())))
+        });
+        make(1, Dentry::default(), children.collect())
     });
     Ok((file_system, root))
 }

@@ -12,7 +12,7 @@ use super::entries::Names;
 use super::file::RegularFile;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{Creation, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata, Rename, Timestamp};
+use crate::fs::{Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata, Rename, Timestamp};
 
 /// Linux tells a directory's size as so many bytes for each entry.
 const ENTRY_BYTES: u64 = 20;
@@ -93,7 +93,7 @@ impl Directory {
 }
 
 /// An inode lost one of its names.
-fn drop_link(inode: &Inode, name: &[u8], cx: &Cx) {
+fn drop_link(inode: &Inode, directory: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) {
     let left = inode.change(cx, |metadata| {
         metadata.links = if inode.kind == FileKind::Directory { 0 } else { metadata.links.saturating_sub(1) };
         metadata.changed = Timestamp::now();
@@ -101,8 +101,10 @@ fn drop_link(inode: &Inode, name: &[u8], cx: &Cx) {
     });
     if left > 0 {
         inode.file_system.get(cx).capacity.give_inode();
-    } else {
-        inode.place.lock(cx).removed_name = Some(name.into());
+    }
+    let mut dentry = inode.dentry.lock(cx);
+    if left == 0 || dentry.is(directory, name) {
+        dentry.is_removed = true;
     }
 }
 
@@ -164,7 +166,7 @@ impl InodeOps for Directory {
             _ => Box::new(Node { _ticket: Ticket::take(&this.file_system)? }),
         };
         let number = file_system.next_inode();
-        let inode = StrongRc::new(Inode::new(this.file_system.share(), number, metadata, Some(this.downgrade()), ops));
+        let inode = StrongRc::new(Inode::new(this.file_system.share(), number, metadata, Dentry::new(this, name), ops));
         let made = inode.downgrade();
         self.enter(this, name, inode, cx)?;
         if what.kind == FileKind::Directory {
@@ -178,9 +180,9 @@ impl InodeOps for Directory {
         metadata.links = 0;
         let number = this.file_system.get(cx).next_inode();
         let ops = Box::new(RegularFile::unnamed(Ticket::take(&this.file_system)?));
-        let inode = Inode::new(this.file_system.share(), number, metadata, Some(this.downgrade()), ops);
-        inode.place.lock(cx).removed_name = Some(alloc::format!("#{number}").into_bytes().into());
-        Ok(StrongRc::new(inode))
+        let mut dentry = Dentry::new(this, alloc::format!("#{number}").as_bytes());
+        dentry.is_removed = true;
+        Ok(StrongRc::new(Inode::new(this.file_system.share(), number, metadata, dentry, ops)))
     }
 
     fn link(&self, this: &TempRc<'_, Inode>, name: &[u8], target: &TempRc<'_, Inode>, cx: &Cx) -> Result<()> {
@@ -210,9 +212,10 @@ impl InodeOps for Directory {
             metadata.links += 1;
             metadata.changed = Timestamp::now();
         });
-        let mut place = target.place.lock(cx);
-        place.parent = Some(this.downgrade());
-        place.removed_name = None;
+        let mut dentry = target.dentry.lock(cx);
+        if dentry.is_removed {
+            *dentry = Dentry::new(this, name);
+        }
         Ok(())
     }
 
@@ -223,7 +226,7 @@ impl InodeOps for Directory {
         if inode.kind == FileKind::Directory {
             return Err(Errno::EISDIR);
         }
-        drop_link(&inode, name, cx);
+        drop_link(&inode, this, name, cx);
         self.take_out(this, name, cx);
         Ok(())
     }
@@ -234,7 +237,7 @@ impl InodeOps for Directory {
         let inode = self.find(name, cx).ok_or(Errno::ENOENT)?;
         let directory = inode.ops_as::<Directory>().ok_or(Errno::ENOTDIR)?;
         mark_removed(directory, cx)?;
-        drop_link(&inode, name, cx);
+        drop_link(&inode, this, name, cx);
         change_links(this, -1, cx);
         self.take_out(this, name, cx);
         Ok(())
@@ -282,7 +285,7 @@ impl InodeOps for Directory {
                 }
                 None => {}
             }
-            drop_link(other, to_name, cx);
+            drop_link(other, to, to_name, cx);
             target.take_out(to, to_name, cx);
         }
         let (Some(spare), Some(inode)) = (moved.share(), self.take_out(this, name, cx)) else {
@@ -297,7 +300,7 @@ impl InodeOps for Directory {
             change_links(this, -1, cx);
             change_links(to, 1, cx);
         }
-        moved.place.lock(cx).parent = Some(to.downgrade());
+        *moved.dentry.lock(cx) = Dentry::new(to, to_name);
         moved.change(cx, |metadata| metadata.changed = Timestamp::now());
         Ok(())
     }
@@ -319,12 +322,12 @@ impl Directory {
         };
         self.entries.lock(cx).names.replace(name, second);
         target.entries.lock(cx).names.replace(to_name, first);
-        for (inode, from, into) in [(moved, this, to), (other, to, this)] {
+        for (inode, from, into, new_name) in [(moved, this, to, to_name), (other, to, this, name)] {
             if inode.kind == FileKind::Directory {
                 change_links(from, -1, cx);
                 change_links(into, 1, cx);
             }
-            inode.place.lock(cx).parent = Some(into.downgrade());
+            *inode.dentry.lock(cx) = Dentry::new(into, new_name);
             inode.change(cx, |metadata| metadata.changed = Timestamp::now());
         }
         this.touch_modified(cx);

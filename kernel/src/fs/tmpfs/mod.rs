@@ -13,7 +13,7 @@ use linux_raw_sys::general::TMPFS_MAGIC;
 use refs::StrongRc;
 
 use super::anonymous::new_location;
-use super::{FileKind, FileSystem, Inode, Location, Metadata};
+use super::{Dentry, FileKind, FileSystem, Inode, Location, Metadata};
 use crate::error::{Errno, Result};
 
 pub use directory::{Directory, symlink_target};
@@ -56,7 +56,7 @@ pub fn new(name: &'static str, options: &[u8]) -> Result<(StrongRc<FileSystem>, 
     let number = file_system.with(FileSystem::next_inode);
     let metadata = Metadata::new(FileKind::Directory, mode).owned_by(uid, gid);
     let ops = Box::new(Directory::new(&file_system)?);
-    let root = StrongRc::new(Inode::new(file_system.share(), number, metadata, None, ops));
+    let root = StrongRc::new(Inode::new(file_system.share(), number, metadata, Dentry::default(), ops));
     Ok((file_system, root))
 }
 

@@ -33,7 +33,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::open_program;
 use crate::fs::walk::WalkFlags;
-use crate::fs::{FdFlags, MountFlags, OpenFile};
+use crate::fs::{FdFlags, FileTable, MountFlags, OpenFile};
 use crate::memory::{AddressSpace, Executable, Limits};
 use crate::signal::{self, Signal};
 use crate::{futex, process};
@@ -100,7 +100,10 @@ pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()
             }
         };
     }
-    commit(cx, me, prepared)
+    commit(cx, me, prepared)?;
+    // Only a signal that ends the process leaves some open: then all are closed.
+    let _ = FileTable::close_range_async(cx, me, 0..=u32::MAX, FdFlags::CLOSE_ON_EXEC);
+    Ok(())
 }
 
 fn is_alone(me: &Current, cx: &Cx) -> Result<bool> {
@@ -262,13 +265,6 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     let old_space = thread.space.lock(cx).replace(space);
     // A parent that waits in vfork(2) has its memory back from here on.
     thread.release_vfork();
-
-    let files = thread.files.lock(cx);
-    if let Some(files) = files.as_ref() {
-        let closing = |flags: &FdFlags| flags.contains(FdFlags::CLOSE_ON_EXEC);
-        drop(files.get(cx).handles.lock(cx).remove_where(closing));
-    }
-    drop(files);
 
     // Who gained something cannot be looked into, and everybody else can again.
     let is_own = credentials.users().real == credentials.users().effective
