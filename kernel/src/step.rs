@@ -198,7 +198,7 @@ fn park_async(
         }
         let alarm = time::wake_at(deadline, waker, cx);
         tasks::park_async(cx);
-        time::cancel(alarm, cx);
+        drop(alarm);
     } else {
         tasks::park_async(cx);
     }

@@ -78,9 +78,7 @@ impl TimerFd {
     }
 
     fn set_alarm(&self, state: &mut State, cx: &Cx) {
-        if let Some(alarm) = state.alarm.take() {
-            time::cancel(alarm, cx);
-        }
+        state.alarm = None;
         let relay = self.relay.get();
         relay.finish();
         if let Some(deadline) = state.setting.deadline {

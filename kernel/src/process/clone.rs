@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
+use frame::mm::USER_END;
 use frame::user::UserContext;
 use linux_raw_sys::general as abi;
-use refs::{SpinLock, StrongRc, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
@@ -148,14 +149,9 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: UserContext) -> Re
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
     let own_memory = !args.has(abi::CLONE_VM) || args.has(abi::CLONE_VFORK);
     let alt_stack = if own_memory { *thread.signals.alt_stack.lock(cx) } else { AltStack::default() };
-    let of_process = if args.has(abi::CLONE_THREAD) {
-        if process.is_exiting() {
-            return Err(Errno::EAGAIN);
-        }
-        process.downgrade()
-    } else {
-        make_process(tid, args, me, cx)?
-    };
+    if args.has(abi::CLONE_THREAD) && process.is_exiting() {
+        return Err(Errno::EAGAIN);
+    }
     let registers = &mut context.registers;
     registers.rax = 0;
     if args.stack != 0 {
@@ -163,8 +159,14 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: UserContext) -> Re
     }
     if args.has(abi::CLONE_SETTLS) {
         let (_, gs) = context.segment_bases();
+        if args.tls >= USER_END {
+            return Err(Errno::EPERM);
+        }
         context.set_segment_bases(args.tls, gs, cx).map_err(|_| Errno::EPERM)?;
     }
+    let unborn = if args.has(abi::CLONE_THREAD) { None } else { Some(make_process(tid, args, me, cx)?) };
+    let of_process = unborn.as_ref().map_or(me.process, |unborn| unborn.process.downgrade());
+    let names = Names { space: space.downgrade(), files: files.downgrade(), fs: fs.downgrade() };
     let new = Thread::new(ThreadParts {
         tid,
         process: of_process,
@@ -189,7 +191,12 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: UserContext) -> Re
     let parameters = thread.task(cx).map_or(Parameters::default(), |task| sched::parameters(task).inherited());
     // A thread in the same memory registers a structure of its own.
     let restartable = if args.has(abi::CLONE_VM) { None } else { me.restartable };
-    Ok((start(new, context, parameters, restartable, cx)?, tid))
+    // Nothing can fail from here on: a process that can be found has a thread.
+    let process = match unborn {
+        Some(unborn) => enter(unborn, &process, cx),
+        None => process,
+    };
+    Ok((start(new, &process, names, context, parameters, restartable, cx), tid))
 }
 
 /// A share in what the caller has, or a copy of it.
@@ -269,7 +276,13 @@ fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
     if (own as u64) < limit { Ok(()) } else { Err(Errno::EAGAIN) }
 }
 
-fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<WeakRc<Process>> {
+/// A process that nobody can find yet.
+struct Unborn {
+    process: StrongRc<Process>,
+    parent: Option<WeakRc<Process>>,
+}
+
+fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Unborn> {
     let process = me.process(cx)?;
     let actions = process.with_actions(cx, |actions| {
         if args.has(abi::CLONE_SIGHAND) {
@@ -296,33 +309,46 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Wea
         limits: process.limits.lock(cx).clone(),
         exit_signal,
     }));
-    let name = new.downgrade();
     let inherited = process.oom_score_adjust.load(Ordering::Relaxed);
     new.get(cx).oom_score_adjust.store(inherited, Ordering::Relaxed);
+    new.get(cx).barriers.store(process.barriers.load(Ordering::Relaxed), Ordering::Relaxed);
     new.get(cx).dumpable.store(process.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
-    drop(PROCESSES.insert(pid, new, cx));
-    if process.limits.lock(cx).soft(abi::RLIMIT_CPU) != u64::MAX
-        && let Ok(new) = name.upgrade(cx)
-    {
+    Ok(Unborn { process: new, parent: parent.map(|parent| parent.downgrade()) })
+}
+
+/// Enters a new process in its tables; it belongs to the group and session of `maker`.
+fn enter<'cx>(unborn: Unborn, maker: &Process, cx: &'cx Cx) -> TempRc<'cx, Process> {
+    let Unborn { process, parent } = unborn;
+    let name = process.downgrade();
+    let new = process.get(cx);
+    drop(PROCESSES.insert(new.pid, process, cx));
+    if new.limits.lock(cx).soft(abi::RLIMIT_CPU) != u64::MAX {
         new.timers.watch_limit(name, cx);
     }
-    if let Ok(new) = name.upgrade(cx) {
-        session::join(&new, process.group(), process.session(), cx);
-        if let Some(parent) = parent {
-            parent.add_child(&new, cx);
-        }
+    session::join(&new, maker.group(), maker.session(), cx);
+    if let Some(parent) = parent.and_then(|parent| parent.upgrade(cx).ok()) {
+        parent.add_child(&new, cx);
     }
-    Ok(name)
+    new
+}
+
+/// What a thread knows its shares by.
+struct Names {
+    space: WeakRc<AddressSpace>,
+    files: WeakRc<FileTable>,
+    fs: WeakRc<FsContext>,
 }
 
 /// Enters a thread in its tables and spawns the task that runs it.
 fn start(
     new: Thread,
+    process: &Process,
+    names: Names,
     context: UserContext,
     parameters: Parameters,
     restartable: Option<Restartable>,
     cx: &Cx,
-) -> Result<WeakRc<Thread>> {
+) -> WeakRc<Thread> {
     let tid = new.tid();
     let new = StrongRc::new(new);
     let name = new.downgrade();
@@ -331,9 +357,9 @@ fn start(
         context,
         thread: name,
         process: thread.process,
-        space: name_of(&thread.space, cx)?,
-        files: name_of(&thread.files, cx)?,
-        fs: name_of(&thread.fs, cx)?,
+        space: names.space,
+        files: names.files,
+        fs: names.fs,
         restart: None,
         interrupted_call: None,
         fault: (0, 0, 0),
@@ -341,7 +367,7 @@ fn start(
         fp_scratch: Vec::new(),
         until_sample: SAMPLE_INTERVAL / 2,
     };
-    thread.process(cx)?.add_thread(&thread, cx);
+    process.add_thread(&thread, cx);
     drop(thread);
     drop(THREADS.insert(tid, new, cx));
     crate::memory::keep_stacks(THREADS.len(cx));
@@ -349,7 +375,7 @@ fn start(
     if let Ok(thread) = name.upgrade(cx) {
         thread.set_task(task, cx);
     }
-    Ok(name)
+    name
 }
 
 fn name_of<T: Send + Sync>(field: &SpinLock<Option<StrongRc<T>>>, cx: &Cx) -> Result<WeakRc<T>> {

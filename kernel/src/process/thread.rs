@@ -58,6 +58,7 @@ pub struct Thread {
     pub minor_faults: AtomicU64,
     /// CPU time in the kernel, in nanoseconds, as far as it was sampled.
     pub system_time: AtomicU64,
+    told_time: ToldTime,
     /// Set once and for ever by PR_SET_NO_NEW_PRIVS.
     pub no_new_privileges: AtomicBool,
     /// How late its sleeps may end.
@@ -66,6 +67,27 @@ pub struct Thread {
     pub io_priority: AtomicU32,
     /// What personality(2) was told.
     pub personality: AtomicU32,
+}
+
+/// The times in user mode and in the kernel that a thread was last said to have used. Which part of its time is which is an estimate that gets
+/// better; neither part may ever shrink, and both together are exact.
+#[derive(Default)]
+struct ToldTime(SpinLock<(u64, u64)>);
+
+impl ToldTime {
+    /// Divides the time that it ran, of which about so much was in the kernel: user mode, kernel.
+    fn divide(&self, ran: u64, system: u64, cx: &impl NoSuspend) -> (u64, u64) {
+        let mut told = self.0.lock(cx);
+        *told = divide(*told, ran, system);
+        *told
+    }
+}
+
+fn divide((user, before): (u64, u64), ran: u64, system: u64) -> (u64, u64) {
+    // Another core may have asked a moment later and been first.
+    let ran = ran.max(user + before);
+    let system = system.clamp(before, ran - user);
+    (ran - system, system)
 }
 
 /// What a new thread starts with.
@@ -138,6 +160,7 @@ impl Thread {
             parent_death_signal: AtomicU32::new(0),
             minor_faults: AtomicU64::new(0),
             system_time: AtomicU64::new(0),
+            told_time: ToldTime::default(),
             no_new_privileges: AtomicBool::new(false),
             timer_slack: TimerSlack::new(TIMER_SLACK),
             io_priority: AtomicU32::new(IO_PRIORITY),
@@ -232,10 +255,10 @@ impl Thread {
     pub(super) fn usage_charged(&self, cx: &impl NoSuspend) -> Usage {
         let task = self.task(cx);
         let ran = task.map_or(0, sched::charged_time);
-        let system = self.system_time.load(Ordering::Relaxed).min(ran);
+        let (user, system) = self.told_time.divide(ran, self.system_time.load(Ordering::Relaxed), cx);
         let (voluntary, involuntary) = task.map_or((0, 0), sched::switches);
         Usage {
-            user: ran - system,
+            user,
             system,
             minor_faults: self.minor_faults.load(Ordering::Relaxed),
             voluntary_switches: voluntary.into(),
@@ -293,5 +316,19 @@ impl fmt::Display for Name {
             let shown = if byte.is_ascii_graphic() || byte == b' ' { char::from(byte) } else { '?' };
             fmt::Write::write_char(f, shown)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_part_of_the_time_shrinks_and_both_are_exact() {
+        assert_eq!(divide((0, 0), 100, 0), (100, 0));
+        // A sample says that most of it was in the kernel: only what came since can be.
+        assert_eq!(divide((100, 0), 150, 140), (100, 50));
+        assert_eq!(divide((100, 50), 200, 40), (150, 50));
+        assert_eq!(divide((150, 50), 300, 1000), (150, 150));
     }
 }

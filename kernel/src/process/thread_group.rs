@@ -66,6 +66,8 @@ pub struct Process {
     pub is_subreaper: AtomicBool,
     /// PR_SET_DUMPABLE.
     pub dumpable: AtomicU32,
+    /// For which barriers it has registered: the commands of membarrier(2) that it used for that.
+    pub barriers: AtomicU32,
     /// Whether it has executed a program since fork: its parent may not move it to another group any more.
     pub has_executed: AtomicBool,
     /// What the out-of-memory killer adds to its badness.
@@ -165,6 +167,7 @@ impl Process {
             started: frame::time::now(),
             is_subreaper: AtomicBool::new(false),
             dumpable: AtomicU32::new(1),
+            barriers: AtomicU32::new(0),
             has_executed: AtomicBool::new(false),
             oom_score_adjust: AtomicI32::new(0),
         }

@@ -10,6 +10,7 @@
 //!
 //! Invariant: a task is in a queue exactly as long as the scheduler has its `Ready` (so nothing needs to be searched or taken out).
 
+pub mod load_average;
 mod run_queue;
 mod task;
 

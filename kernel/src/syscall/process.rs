@@ -191,6 +191,7 @@ fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if !options.intersects(WaitOptions::EXITED | WaitOptions::STOPPED | WaitOptions::CONTINUED) {
         return Err(Errno::EINVAL);
     }
+    let mut must_not_wait = false;
     let choice = match kind {
         abi::P_ALL => Choice::Any,
         abi::P_PID if id > 0 => Choice::Process(id as u32),
@@ -198,11 +199,13 @@ fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         abi::P_PGID if id == 0 => Choice::Group(me.process(cx)?.group()),
         abi::P_PIDFD => {
             let file = me.files(cx)?.get(id, cx)?;
+            must_not_wait = file.flags().contains(OpenFlags::NONBLOCK) && !options.contains(WaitOptions::NO_HANG);
             Choice::Process(file.kind::<PidFd>().ok_or(Errno::EBADF)?.process(cx).map_err(|_| Errno::ECHILD)?.pid)
         }
         _ => return Err(Errno::EINVAL),
     };
-    let found = process::wait_async(cx, me, choice, options, |cx, me, report: &Report| {
+    let hang = if must_not_wait { options | WaitOptions::NO_HANG } else { options };
+    let found = process::wait_async(cx, me, choice, hang, |cx, me, report: &Report| {
         let memory = me.memory(cx)?;
         if info != 0 {
             let told = Info::child(Signal::CHLD, report.code, report.pid, report.uid, report.value, 0, 0).encode();
@@ -213,6 +216,9 @@ fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         }
         Ok(())
     })?;
+    if found.is_none() && must_not_wait {
+        return Err(Errno::EAGAIN);
+    }
     if found.is_none() && info != 0 {
         me.write_bytes_async(cx, info, &[0; WAITID_INFO_LEN])?;
     }
@@ -396,6 +402,8 @@ const ARCH_SET_GS: i32 = 0x1001;
 const ARCH_SET_FS: i32 = 0x1002;
 const ARCH_GET_FS: i32 = 0x1003;
 const ARCH_GET_GS: i32 = 0x1004;
+const ARCH_GET_CPUID: i32 = 0x1011;
+const ARCH_SET_CPUID: i32 = 0x1012;
 
 fn arch_prctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let address = args.long(1);
@@ -405,6 +413,9 @@ fn arch_prctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize>
         ARCH_SET_FS | ARCH_SET_GS if address >= USER_END => return Err(Errno::EPERM),
         ARCH_SET_FS => me.context.set_segment_bases(address, gs, cx).map_err(no_permission)?,
         ARCH_SET_GS => me.context.set_segment_bases(fs, address, cx).map_err(no_permission)?,
+        // Programs may always ask for the processor's features.
+        ARCH_GET_CPUID => return Ok(1),
+        ARCH_SET_CPUID => return Err(Errno::ENODEV),
         ARCH_GET_FS => me.write_async(cx, address, &fs)?,
         ARCH_GET_GS => me.write_async(cx, address, &gs)?,
         _ => return Err(Errno::EINVAL),

@@ -2,7 +2,7 @@
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
-use refs::WeakRc;
+use refs::{TempRc, WeakRc};
 
 use super::{Args, Call, Entry};
 use crate::credentials::Uid;
@@ -215,16 +215,19 @@ fn send_if_any(target: &Process, signal: Option<Signal>, me: &Current, cx: &Cx) 
     send_to_process(target, Info::from_process(signal, abi::SI_USER as i32, pid, uid), cx)
 }
 
+/// The process of that id, or of the thread of that id.
+fn process_of_id<'cx>(id: u32, cx: &'cx Cx) -> Result<TempRc<'cx, Process>> {
+    match process::find(id, cx) {
+        Some(process) => Ok(process),
+        None => Ok(process::find_thread(id, cx).ok_or(Errno::ESRCH)?.process(cx)?),
+    }
+}
+
 fn kill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let pid = args.int(0);
     let signal = signal_or_none(args.int(1))?;
     if pid > 0 {
-        let target = process::find(pid as u32, cx);
-        let target = match target {
-            Some(target) => target,
-            None => process::find_thread(pid as u32, cx).ok_or(Errno::ESRCH)?.process(cx)?,
-        };
-        send_if_any(&target, signal, me, cx)?;
+        send_if_any(&*process_of_id(pid as u32, cx)?, signal, me, cx)?;
         return Ok(0);
     }
     let own = me.process(cx)?.pid;
@@ -273,7 +276,7 @@ fn tkill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     send_to_one_thread(&thread, args.int(1), |signal| Ok(Info::from_process(signal, abi::SI_TKILL, pid, uid)), me, cx)
 }
 
-fn thread_of_group<'cx>(pid: i32, tid: i32, cx: &'cx Cx) -> Result<refs::TempRc<'cx, Thread>> {
+fn thread_of_group<'cx>(pid: i32, tid: i32, cx: &'cx Cx) -> Result<TempRc<'cx, Thread>> {
     let positive = |id: i32| u32::try_from(id).ok().filter(|&id| id > 0).ok_or(Errno::EINVAL);
     let (pid, tid) = (positive(pid)?, positive(tid)?);
     let thread = process::find_thread(tid, cx).ok_or(Errno::ESRCH)?;
@@ -298,12 +301,12 @@ fn told_info(address: usize, signal: Signal, to_itself: bool, me: &Current, cx: 
 fn rt_sigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let pid = u32::try_from(args.int(0)).map_err(|_| Errno::ESRCH)?;
     let signal = signal_or_none(args.int(1))?;
-    let to_itself = me.process(cx)?.pid == pid;
+    let to_itself = me.thread(cx)?.tid() == pid;
     let info = match signal {
         Some(signal) => Some(told_info(args.long(2), signal, to_itself, me, cx)?),
         None => None,
     };
-    let target = process::find(pid, cx).ok_or(Errno::ESRCH)?;
+    let target = process_of_id(pid, cx)?;
     check_right(&target, signal, me, cx)?;
     if let Some(info) = info {
         send_to_process(&target, info, cx)?;
@@ -314,7 +317,7 @@ fn rt_sigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn rt_tgsigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let thread = thread_of_group(args.int(0), args.int(1), cx)?;
     let signal = signal_or_none(args.int(2))?;
-    let to_itself = me.process(cx)?.pid == args.int(0) as u32;
+    let to_itself = me.thread(cx)?.tid() == thread.tid();
     let info = match signal {
         Some(signal) => Some(told_info(args.long(3), signal, to_itself, me, cx)?),
         None => None,
@@ -328,7 +331,10 @@ pub(super) fn pidfd_send_signal(cx: &Cx, me: &Current, args: &Args) -> Step<usiz
         return Err(Errno::EINVAL.into());
     }
     let file = me.files(cx)?.get(fd, cx)?;
-    let target = file.kind::<PidFd>().ok_or(Errno::EBADF)?.process(cx)?;
+    let target = match file.kind::<PidFd>() {
+        Some(pidfd) => pidfd.process(cx)?,
+        None => crate::fs::proc::process_of_directory(&file, cx).ok_or(Errno::EBADF)??,
+    };
     let signal = signal_or_none(number)?;
     if info == 0 {
         send_if_any(&target, signal, me, cx)?;
@@ -340,7 +346,7 @@ pub(super) fn pidfd_send_signal(cx: &Cx, me: &Current, args: &Args) -> Step<usiz
     }
     check_right(&target, signal, me, cx)?;
     if let Some(signal) = signal {
-        let to_itself = target.pid == me.process(cx)?.pid;
+        let to_itself = target.pid == me.thread(cx)?.tid();
         send_to_process(&target, told_info(info, signal, to_itself, me, cx)?, cx)?;
     }
     Ok(0)

@@ -14,8 +14,9 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::Errno;
 use crate::process::THREADS;
+use crate::sched::load_average;
 use crate::step::Step;
-use crate::{drivers, log, memory, sched, utsname};
+use crate::{drivers, log, memory, utsname};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -30,7 +31,7 @@ pub const CALLS: &[Entry] = &[
         abi::__NR_membarrier,
         "membarrier",
         Call::Step(membarrier),
-        "only what one running core needs: nothing",
+        "rseq barriers; on one running core the others have nothing to do",
     ),
 ];
 
@@ -95,12 +96,13 @@ struct SysInfo {
 }
 
 const PAGE_SIZE: u64 = 4096;
+/// SI_LOAD_SHIFT: the bits behind the point in a load average.
+const SYSINFO_SHIFT: u32 = 16;
 
 fn sysinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let load = (sched::load() as u64) << 16;
     let told = SysInfo {
         uptime: (frame::time::now() / crate::time::SECOND) as i64,
-        loads: [load; 3],
+        loads: load_average::averages().map(|average| average << (SYSINFO_SHIFT - load_average::SHIFT)),
         total_memory: frame::mm::frame_count() as u64 * PAGE_SIZE,
         free_memory: frame::mm::FramePolicy::available(&memory::buddy::FRAMES) as u64 * PAGE_SIZE,
         shared_memory: 0,
@@ -200,20 +202,40 @@ fn personality(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(old as usize)
 }
 
-fn membarrier(_cx: &Cx, _me: &Current, args: &Args) -> Step<usize> {
+/// On one running core every barrier holds; only the registrations are kept.
+fn membarrier(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     const QUERY: i32 = 0;
     const GLOBAL: i32 = 1;
     const GLOBAL_EXPEDITED: i32 = 2;
     const REGISTER_GLOBAL_EXPEDITED: i32 = 4;
     const PRIVATE_EXPEDITED: i32 = 8;
     const REGISTER_PRIVATE_EXPEDITED: i32 = 16;
-    let all = GLOBAL | GLOBAL_EXPEDITED | REGISTER_GLOBAL_EXPEDITED | PRIVATE_EXPEDITED | REGISTER_PRIVATE_EXPEDITED;
+    const PRIVATE_EXPEDITED_SYNC_CORE: i32 = 32;
+    const REGISTER_PRIVATE_EXPEDITED_SYNC_CORE: i32 = 64;
+    const ALL: i32 = GLOBAL
+        | GLOBAL_EXPEDITED
+        | REGISTER_GLOBAL_EXPEDITED
+        | PRIVATE_EXPEDITED
+        | REGISTER_PRIVATE_EXPEDITED
+        | PRIVATE_EXPEDITED_SYNC_CORE
+        | REGISTER_PRIVATE_EXPEDITED_SYNC_CORE;
     if args.int(1) != 0 {
         return Err(Errno::EINVAL.into());
     }
+    let registered = &me.process(cx)?.barriers;
     match args.int(0) {
-        QUERY => Ok(all as usize),
-        command if command & !all == 0 && command.count_ones() == 1 => Ok(0),
-        _ => Err(Errno::EINVAL.into()),
+        QUERY => return Ok(ALL as usize),
+        GLOBAL | GLOBAL_EXPEDITED => {}
+        register @ (REGISTER_GLOBAL_EXPEDITED | REGISTER_PRIVATE_EXPEDITED | REGISTER_PRIVATE_EXPEDITED_SYNC_CORE) => {
+            registered.fetch_or(register as u32, Ordering::Relaxed);
+        }
+        // The registration of each is the next bit.
+        command @ (PRIVATE_EXPEDITED | PRIVATE_EXPEDITED_SYNC_CORE) => {
+            if registered.load(Ordering::Relaxed) & (command as u32) << 1 == 0 {
+                return Err(Errno::EPERM.into());
+            }
+        }
+        _ => return Err(Errno::EINVAL.into()),
     }
+    Ok(0)
 }

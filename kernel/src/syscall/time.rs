@@ -115,7 +115,9 @@ fn nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> 
 fn clock_nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let clock = Clock::new(args.int(0))?;
     if clock == Clock::Thread(0) {
-        return Err(Errno::EINVAL);
+        // By the name that all threads have for their clock it is only not there.
+        let by_name = args.int(0) == abi::CLOCK_THREAD_CPUTIME_ID as i32;
+        return Err(if by_name { Errno::EOPNOTSUPP } else { Errno::EINVAL });
     }
     let time = me.read_async::<TimeSpec>(cx, args.long(2))?.nanoseconds()?;
     if args.int(1) as u32 & abi::TIMER_ABSTIME != 0 {

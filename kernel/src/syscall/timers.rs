@@ -161,6 +161,9 @@ fn target(event: SignalEvent, me: &Current, cx: &Cx) -> Result<Target> {
 }
 
 fn timer_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    if args.long(2) == 0 {
+        return Err(Errno::EINVAL.into());
+    }
     let memory = me.memory(cx)?;
     let spec: IntervalSpec = memory.read(args.long(2))?;
     let (interval, value) = (spec.interval.nanoseconds()?, spec.value.nanoseconds()?);

@@ -16,11 +16,23 @@ use crate::sched;
 
 const NEVER: u64 = u64::MAX;
 
-/// Something that was asked for, so that it can be taken back.
+/// Something that is to happen at a time. It belongs to whom it happens to: dropped, it does not happen any more, and nothing of it is left in
+/// the queue.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "an alarm that is dropped does not go off"]
+pub struct Alarm(Key);
+
+/// Where in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Alarm {
+struct Key {
     deadline: u64,
     id: u64,
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        QUEUE.with(|queue| queue.due.remove(&self.0));
+    }
 }
 
 enum Due {
@@ -29,7 +41,7 @@ enum Due {
 }
 
 struct Queue {
-    due: BTreeMap<Alarm, Due>,
+    due: BTreeMap<Key, Due>,
     next_id: u64,
 }
 
@@ -55,20 +67,15 @@ pub(super) fn expire_at(deadline: u64, timer: WeakRc<Timer>, cx: &impl NoSuspend
 }
 
 fn enter(deadline: u64, due: Due, cx: &impl NoSuspend) -> Alarm {
-    let alarm = {
+    let key = {
         let mut queue = QUEUE.lock(cx);
         queue.next_id += 1;
-        let alarm = Alarm { deadline, id: queue.next_id };
-        queue.due.insert(alarm, due);
-        alarm
+        let key = Key { deadline, id: queue.next_id };
+        queue.due.insert(key, due);
+        key
     };
     go_off_by(frame::cpu::current(cx), deadline);
-    alarm
-}
-
-/// Takes an alarm back; nothing if it has happened.
-pub fn cancel(alarm: Alarm, cx: &impl NoSuspend) {
-    QUEUE.lock(cx).due.remove(&alarm);
+    Alarm(key)
 }
 
 /// Has [`sched::slice_ended`] called for `core` (the calling one) at `deadline` at the latest.
@@ -110,7 +117,7 @@ fn went_off(cx: &IrqCx) {
             }
         }
     }
-    let mut next = QUEUE.lock(cx).due.first_key_value().map_or(NEVER, |(alarm, _)| alarm.deadline);
+    let mut next = QUEUE.lock(cx).due.first_key_value().map_or(NEVER, |(key, _)| key.deadline);
     let slice_end = SLICE_END[core].load(Ordering::Relaxed);
     if slice_end <= now {
         SLICE_END[core].store(NEVER, Ordering::Relaxed);

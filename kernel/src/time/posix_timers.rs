@@ -17,6 +17,9 @@ use crate::signal::{self, Info, Signal};
 /// The most POSIX timers that a process can have.
 const MAX_TIMERS: usize = 1024;
 
+/// DELAYTIMER_MAX.
+pub const MAX_OVERRUN: u32 = i32::MAX as u32;
+
 /// Which interval timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interval {
@@ -195,6 +198,7 @@ impl ProcessTimers {
 impl PosixTimer {
     /// Arms or disarms it, by its clock; what it was set to, with the time left.
     pub fn set(&self, setting: Setting, cx: &Cx) -> Setting {
+        *self.overruns.lock(cx) = (0, 0);
         self.timer.get(cx).set(setting, cx)
     }
 
@@ -210,10 +214,11 @@ impl PosixTimer {
     }
 
     fn tell(&self, times: u64, cx: &IrqCx) {
-        let times = u32::try_from(times).unwrap_or(i32::MAX as u32);
+        // One expiration is the signal's own; Linux counts up to DELAYTIMER_MAX more.
+        let times = times.min(MAX_OVERRUN as u64 + 1) as u32;
         if self.is_signal_pending(times, cx) {
             let mut overruns = self.overruns.lock(cx);
-            overruns.1 = overruns.1.saturating_add(times);
+            overruns.1 = overruns.1.saturating_add(times).min(MAX_OVERRUN);
             return;
         }
         {

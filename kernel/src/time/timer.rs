@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use frame::irq::IrqCx;
 use refs::{NoSuspend, SpinLock, StrongRc, WeakRc};
 
-use super::alarm::{Alarm, cancel, expire_at};
+use super::alarm::{Alarm, expire_at};
 use crate::process::{Process, Thread};
 
 /// By which clock a timer goes.
@@ -81,10 +81,7 @@ impl Timer {
     /// Arms or disarms it; forgets expirations that were not taken. What it was set to, with the time left.
     pub fn set(&self, setting: Setting, cx: &impl NoSuspend) -> Setting {
         let old = self.remaining(cx);
-        let alarm = self.state.lock(cx).alarm.take();
-        if let Some(alarm) = alarm {
-            cancel(alarm, cx);
-        }
+        drop(self.state.lock(cx).alarm.take());
         let alarm = self.arm(setting, cx);
         *self.state.lock(cx) = State { setting, alarm, expirations: 0 };
         old

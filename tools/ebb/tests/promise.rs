@@ -4,12 +4,11 @@
 use std::path::Path;
 use std::process::Command;
 
-#[test]
-#[ignore = "starts a machine"]
-fn closing_the_last_descriptor_wakes_who_is_blocked_on_it() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../user/promise/close_wakes.c");
+/// What a program of `user/promise` prints on Ebb.
+fn run(name: &str) -> String {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../user/promise").join(name).with_extension("c");
     let directory = tempfile::tempdir().expect("a directory can be made");
-    let program = directory.path().join("close_wakes");
+    let program = directory.path().join(name);
     let compiled = Command::new("musl-gcc")
         .args(["-static", "-O1", "-pthread", "-o"])
         .args([&program, &source])
@@ -21,6 +20,20 @@ fn closing_the_last_descriptor_wakes_who_is_blocked_on_it() {
         .arg(&program)
         .output()
         .expect("ebb can be started");
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn closing_the_last_descriptor_wakes_who_is_blocked_on_it() {
     let expected = "pipe: EBADF\neventfd: EBADF\nsocket: EBADF\nduplicated: blocked\nwritten: 3\n";
-    assert_eq!(String::from_utf8_lossy(&output.stdout), expected, "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(run("close_wakes"), expected);
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_timer_that_is_gone_leaves_nothing() {
+    let expected = "descriptors: nothing left\ntimers: nothing left\nprocesses: nothing left\n";
+    assert_eq!(run("timers_leave_nothing"), expected);
 }

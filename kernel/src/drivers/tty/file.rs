@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use frame::Cx;
+use frame::irq::IrqCx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::general::{TOSTOP, VMIN, VTIME};
 use refs::{StrongRc, Waker, WeakRc};
@@ -14,7 +15,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, OpenFlags};
 use crate::step::{Step, Stop};
-use crate::time;
+use crate::time::{Setting, Timer, TimerClock};
 
 /// How much a program writes in one step: it may become eight times as much on its way out (tabs).
 const CHUNK: usize = 256;
@@ -190,13 +191,21 @@ impl File for TtyFile {
         if tty.takes_output(&state, cx) {
             events |= Events::OUT | Events::WRITE_NORMAL;
         }
-        if let Some(waker) = waker
+        if waker.is_some()
             && interest.contains(Events::IN)
             && !state.discipline.is_canonical()
             && let Waits::Until(Some(until)) = state.raw_wait(usize::MAX)
         {
-            drop(state);
-            time::wake_at(until, waker, cx);
+            let timer = state.read_limit.get_or_insert_with(|| {
+                let name = self.tty;
+                let wake = move |_, cx: &IrqCx| {
+                    if let Ok(tty) = name.upgrade(cx) {
+                        tty.input.wake_all();
+                    }
+                };
+                Timer::new(TimerClock::Boot, Box::new(wake))
+            });
+            timer.get(cx).set(Setting { next: Some(until), interval: 0 }, cx);
         }
         events & (interest | Events::ERROR | Events::HANG_UP)
     }

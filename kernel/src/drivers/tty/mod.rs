@@ -33,6 +33,7 @@ pub use pty::{MasterFile, numbers, open_master, open_slave, owner};
 pub use serial::{open_serial, send_the_rest, start};
 pub use termios::WindowSize;
 
+use crate::time::Timer;
 use discipline::{Available, Discipline};
 use termios::Termios;
 
@@ -74,6 +75,8 @@ struct State {
     is_locked: bool,
     /// When the read that waits with a time limit (VTIME) began; 0: none does.
     waiting_since: u64,
+    /// Wakes who waits for input when that time is over; none before somebody has waited so.
+    read_limit: Option<StrongRc<Timer>>,
     /// When the last byte came.
     last_input: u64,
     /// What the master of a pseudo-terminal has not read yet.
@@ -98,6 +101,7 @@ impl Tty {
                 is_exclusive: false,
                 is_locked: matches!(line, Line::Master(_)),
                 waiting_since: 0,
+                read_limit: None,
                 last_input: 0,
                 to_master: VecDeque::new(),
                 slaves: None,

@@ -26,7 +26,7 @@ use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::filesystems::Instance;
-use super::{Dentry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Jump, Metadata};
+use super::{Dentry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Jump, Metadata, OpenFile, OpenFlags};
 use crate::credentials::TraceAs;
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -198,6 +198,16 @@ fn inode<'cx>(
         metadata.links = 1;
         Ok(Inode::new(directory.file_system.share(), number, metadata, Dentry::new(directory, name), ops()))
     })
+}
+
+/// The process whose directory is open: `/proc/PID`, which can be used in the place of a pidfd. `None` for any other file; ESRCH for a process that
+/// was waited for.
+pub fn process_of_directory<'cx>(file: &OpenFile, cx: &'cx Cx) -> Option<Result<TempRc<'cx, Process>>> {
+    if file.flags().contains(OpenFlags::PATH) {
+        return None;
+    }
+    let who = process::who_of(&file.location.inode.get(cx))?;
+    Some(who.process.upgrade(cx).map_err(Errno::from))
 }
 
 /// The number in a directory's name.

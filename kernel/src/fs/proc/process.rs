@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -93,6 +94,13 @@ pub fn directory(target: Target) -> Box<dyn InodeOps> {
 
 struct Directory {
     target: Target,
+}
+
+/// The process whose directory it is; `None` for any other inode.
+pub fn who_of(inode: &Inode) -> Option<Who> {
+    let ops: &dyn Any = &*inode.ops;
+    let who = ops.downcast_ref::<Directory>()?.target.who().ok()?;
+    who.thread.is_none().then_some(*who)
 }
 
 impl Directory {

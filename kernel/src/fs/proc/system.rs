@@ -12,6 +12,7 @@ use crate::fs::filesystems::TYPES;
 use crate::fs::{MOUNTS, Mount, MountFlags, Path};
 use crate::memory::buddy::FRAMES;
 use crate::process::THREADS;
+use crate::sched::load_average;
 use crate::time::{SECOND, clock};
 use crate::{process, sched, utsname};
 
@@ -134,14 +135,12 @@ fn uptime(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<
 }
 
 fn loadavg(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
-    // Linux's averages fade over minutes; here it is what there is now.
-    let load = sched::load();
-    text.add(format_args!(
-        "{load}.00 {load}.00 {load}.00 {}/{} {}\n",
-        load.max(1),
-        THREADS.len(cx),
-        process::last_pid()
-    ));
+    for average in load_average::averages() {
+        // Rounded to hundredths.
+        let hundredths = (average * 100 + (1 << (load_average::SHIFT - 1))) >> load_average::SHIFT;
+        text.add(format_args!("{}.{:02} ", hundredths / 100, hundredths % 100));
+    }
+    text.add(format_args!("{}/{} {}\n", sched::load().max(1), THREADS.len(cx), process::last_pid()));
     Ok(())
 }
 

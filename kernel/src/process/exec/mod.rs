@@ -282,6 +282,7 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     process.reset_actions(cx);
     process.timers.delete_all_posix(cx);
     process.reset_exit_signal();
+    process.barriers.store(0, Ordering::Relaxed);
     process.has_executed.store(true, Ordering::Relaxed);
     process.timers.delete_all_posix(cx);
 
