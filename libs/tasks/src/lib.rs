@@ -49,6 +49,7 @@
 //! panics do not unwind (the kernel, `panic = "abort"`) each ends the program.
 // Under loom there is only `tests/loom.rs`, which has the parts that threads share.
 #![cfg(not(ebb_loom))]
+#![warn(missing_debug_implementations)]
 #![no_std]
 extern crate alloc;
 #[cfg(any(test, feature = "std"))]

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::{Gone, StrongRc};
-use tasks::rt::sync::{Condvar, EventCount, Lock, NotDone, Place, Queue, RawLock, Semaphore, Sequencer};
+use tasks::rt::sync::{Condvar, EventCount, Lock, NotDone, Part, Queue, RawLock, Semaphore, Sequencer};
 use tasks::rt::{self, AweRef, Cx};
 
 mod log;
@@ -369,8 +369,8 @@ fn those_who_wait_at_what_is_destroyed_are_woken() {
     let log = Log::default();
     rt::run(|cx| {
         let service = StrongRc::new(Service { requests: Semaphore::new(1), replies: EventCount::new() });
-        let requests = Place::new(service.downgrade(), |service: &Service| &service.requests);
-        let replies = Place::new(service.downgrade(), |service: &Service| &service.replies);
+        let requests = Part::new(service.downgrade(), |service: &Service| &service.requests);
+        let replies = Part::new(service.downgrade(), |service: &Service| &service.replies);
         assert_eq!(requests.p_async(cx), Ok(()));
         assert_eq!(replies.await_async(cx, 0), Ok(0));
         rt::finish_async(cx, |scope, cx| {

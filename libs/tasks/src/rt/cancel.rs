@@ -192,6 +192,12 @@ pub struct CancelItem<'a> {
     progress: &'a Cell<Progress>,
 }
 
+impl fmt::Debug for CancelItem<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CancelItem").field("has_begun", &self.has_begun()).finish()
+    }
+}
+
 impl CancelItem<'_> {
     /// Whether the action was begun. It may be suspended just now.
     pub fn has_begun(&self) -> bool {

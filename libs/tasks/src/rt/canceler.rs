@@ -4,6 +4,7 @@
 //! waits for them to ask, and for the end of the block.
 
 use core::cell::Cell;
+use core::fmt;
 
 use refs::{Cx, WaitList, Waker};
 
@@ -29,6 +30,13 @@ use crate::atomic::{AtomicBool, Ordering};
 pub struct Canceler {
     is_requested: AtomicBool,
     waiting: WaitList,
+}
+
+impl fmt::Debug for Canceler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Canceler");
+        out.field("is_cancel_requested", &self.is_cancel_requested()).finish_non_exhaustive()
+    }
 }
 
 impl Canceler {

@@ -92,6 +92,13 @@ impl<F> fmt::Display for NoStack<F> {
 
 impl<F> core::error::Error for NoStack<F> {}
 
+impl fmt::Debug for Scope<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Scope");
+        out.field("tasks", &self.block.count.get()).field("is_cancel_requested", &self.is_cancel_requested()).finish()
+    }
+}
+
 impl<'scope> Scope<'scope, '_> {
     /// Starts a task, *lazily*: it runs at once, as a call; if it suspends before it returns, this call returns then, and the
     /// task goes on by itself later.
@@ -201,7 +208,8 @@ impl<F: FnOnce(&mut Cx)> Entry for Run<F> {
         let result = catch(|| task(&mut cx));
         let me = runtime.running();
         if let Err(payload) = result {
-            keep_first(me, payload);
+            // SAFETY: a block waits for its tasks, of which this is one.
+            keep_first(unsafe { &*me.home.get() }, payload);
         }
         if me.parent.get().is_none() {
             end_detached(&mut cx, runtime);
@@ -335,8 +343,8 @@ pub(crate) fn catch_async<R>(cx: &mut Cx, f: impl FnOnce(&mut Cx) -> R) -> Caugh
     catch(|| f(cx))
 }
 
-pub(crate) use panics::{Caught, catch, value_or_resume};
-use panics::{keep_first, raise_first};
+use panics::raise_first;
+pub(crate) use panics::{Caught, Payload, catch, is_aborted, keep_first, value_or_resume};
 
 /// Panics that unwind: each task catches its own at the bottom of its stack, and its block keeps the first.
 #[cfg(feature = "std")]
@@ -345,10 +353,11 @@ mod panics {
     use std::any::Any;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-    use crate::rt::layout::Awe;
+    use crate::no_unwind::NoUnwind;
+    use crate::rt::layout::Finish;
     use crate::rt::stop::Aborted;
 
-    type Payload = Box<dyn Any + Send>;
+    pub(crate) type Payload = Box<dyn Any + Send>;
     pub(crate) type Caught<R> = Result<R, Payload>;
 
     #[inline(always)]
@@ -366,15 +375,18 @@ mod panics {
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn keep_first(task: &Awe, payload: Payload) {
-        if payload.is::<Aborted>() {
+    pub(crate) fn keep_first(block: &Finish, payload: Payload) {
+        if block.panic.get().is_null() && !is_aborted(&payload) {
+            block.panic.set(Box::into_raw(Box::new(payload)).cast());
             return;
         }
-        // SAFETY: a block waits for its tasks, of which this is one.
-        let block = unsafe { &*task.home.get() };
-        if block.panic.get().is_null() {
-            block.panic.set(Box::into_raw(Box::new(payload)).cast());
-        }
+        let guard = NoUnwind::in_place("the destructor of what a task panicked with");
+        drop(payload);
+        guard.passed();
+    }
+
+    pub(crate) fn is_aborted(payload: &Payload) -> bool {
+        payload.is::<Aborted>()
     }
 
     #[cold]
@@ -390,9 +402,10 @@ mod panics {
 mod panics {
     use core::convert::Infallible;
 
-    use crate::rt::layout::Awe;
+    use crate::rt::layout::Finish;
 
-    pub(crate) type Caught<R> = Result<R, Infallible>;
+    pub(crate) type Payload = Infallible;
+    pub(crate) type Caught<R> = Result<R, Payload>;
 
     #[inline(always)]
     pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Infallible> {
@@ -422,8 +435,12 @@ mod panics {
         }
     }
 
-    pub(crate) fn keep_first(_task: &Awe, never: Infallible) {
+    pub(crate) fn keep_first(_block: &Finish, never: Payload) {
         match never {}
+    }
+
+    pub(crate) fn is_aborted(never: &Payload) -> bool {
+        match *never {}
     }
 
     pub(crate) fn raise_first(_failed: *mut ()) -> ! {

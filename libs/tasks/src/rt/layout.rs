@@ -5,6 +5,7 @@
 //! the atomic ones by everybody.
 
 use core::cell::Cell;
+use core::fmt;
 
 use refs::{SpinLock, WakeSlot};
 
@@ -189,6 +190,24 @@ pub(crate) struct IdEntry {
     pub(crate) next_free: Cell<u32>,
     /// The life of the task that was saved.
     pub(crate) life: Cell<u64>,
+}
+
+impl fmt::Debug for Awe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Awe({:p})", self)
+    }
+}
+
+impl fmt::Debug for Finish {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Finish({:p})", self)
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Runtime({:p})", self)
+    }
 }
 
 // shuttle's atomics are larger.

@@ -55,6 +55,7 @@ mod canceler;
 mod context;
 mod finish;
 mod ids;
+mod join;
 mod layout;
 #[cfg(feature = "std")]
 mod overflow;
@@ -85,6 +86,7 @@ pub use cancel::{
 pub use canceler::Canceler;
 pub use finish::{NoStack, Scope, finish_async, finish_shielded_async};
 pub use ids::{BadId, Id, IdsExhausted, NotSaved};
+pub use join::{JoinError, JoinHandle};
 pub use layout::{Awe, Finish, Runtime};
 pub use report::{count, dump};
 pub(crate) use runtime::is_context;

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
+use core::fmt;
 use core::ptr::null;
 
 use refs::{Cx, SpinLock, WakeSlot};
@@ -37,6 +38,12 @@ pub struct Parts {
     pub idle: &'static dyn Idle,
     /// How many unused stacks are kept; more go back to `stacks`.
     pub keep_stacks: usize,
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("keep_stacks", &self.keep_stacks).finish_non_exhaustive()
+    }
 }
 
 impl Parts {

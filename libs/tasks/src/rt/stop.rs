@@ -9,6 +9,7 @@ use super::runtime::runtime;
 use super::suspend::{detach_all, suspending};
 
 /// What a task unwinds with that is ended by [`abort_async`]. Its block does not count it as a panic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aborted;
 
 /// Asks all tasks of this thread to stop: from here on [`should_stop`] says so. Nothing is forced.
@@ -76,6 +77,9 @@ pub(crate) fn end_this_task() {
     {
         // A destructor that suspends must not be unwound from.
         if !std::thread::panicking() {
+            // SAFETY: a task runs, so the thread has a run-time.
+            let runtime = unsafe { &*super::thread::own_runtime() };
+            super::suspend::back(runtime, runtime.running());
             std::panic::resume_unwind(alloc::boxed::Box::new(Aborted));
         }
     }

@@ -215,8 +215,8 @@ pub fn yield_and_save_async(cx: &mut Cx, id: Id) -> Result<(), NotSaved> {
     let runtime = runtime(cx);
     let me = runtime.running();
     runtime.vacant(id)?.save(id, me);
-    let _saved = Saved { runtime, me };
     yield_async(cx);
+    back(runtime, me);
     Ok(())
 }
 
@@ -229,24 +229,18 @@ pub fn yield_and_save_no_dispatch_async(cx: &mut Cx, id: Id) -> Result<(), NotSa
     let runtime = runtime(cx);
     let me = runtime.running();
     runtime.vacant(id)?.save(id, me);
-    let _saved = Saved { runtime, me };
     suspend_async(cx);
+    back(runtime, me);
     Ok(())
 }
 
-/// A task that has saved itself under an id. When it goes on, or unwinds because it is aborted, nobody finds it there any more.
-struct Saved {
-    runtime: &'static Runtime,
-    me: &'static Awe,
-}
-
-impl Drop for Saved {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // Who resumes it by its id has taken it out there.
-        if self.me.saved_under.get() != 0 {
-            self.runtime.unsave(self.me);
-        }
+/// A task that has saved itself under an id goes on, or unwinds because it is aborted (the one way in which a suspension does not return):
+/// nobody finds it there any more.
+#[inline(always)]
+pub(crate) fn back(runtime: &'static Runtime, me: &'static Awe) {
+    // Who resumes it by its id has taken it out there.
+    if me.saved_under.get() != 0 {
+        runtime.unsave(me);
     }
 }
 
@@ -299,10 +293,9 @@ fn go_to_id_async<const QUEUED: bool>(cx: &mut Cx, to: Id, from: Option<Id>) -> 
     };
     let took = take(runtime, me, target)?;
     entry.resumed(to, target.awe);
-    let _saved = place.map(|(place, from)| {
+    if let Some((place, from)) = place {
         place.save(from, me);
-        Saved { runtime, me }
-    });
+    }
     if QUEUED {
         runtime.push_back(me);
         runtime.make_room();
@@ -310,5 +303,8 @@ fn go_to_id_async<const QUEUED: bool>(cx: &mut Cx, to: Id, from: Option<Id>) -> 
         me.park();
     }
     go_to(runtime, me, target, took);
+    if from.is_some() {
+        back(runtime, me);
+    }
     Ok(())
 }

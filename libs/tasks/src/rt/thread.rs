@@ -39,6 +39,7 @@ impl Drop for Claim {
 }
 
 /// How a thread idles if it is told nothing else: it sleeps (in a futex) until another thread asks for one of its tasks.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Sleep;
 
 impl Idle for Sleep {

@@ -91,6 +91,12 @@ pub struct CancelItem {
     work: Work,
 }
 
+impl core::fmt::Debug for CancelItem {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "CancelItem({self:p})")
+    }
+}
+
 const _: () = assert!(size_of::<CancelItem>() <= 128 && align_of::<CancelItem>() <= 8);
 
 struct Work {

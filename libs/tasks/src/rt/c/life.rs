@@ -20,6 +20,7 @@ use crate::rt::suspend::detach_all;
 use crate::rt::thread::{Claim, Sleep, own_runtime};
 
 /// What a thread's run-time is to be like; zeroes mean what is usual.
+#[derive(Debug)]
 #[repr(C)]
 pub struct AcConfig {
     /// The size of a stack in bytes, without its guard page; rounded up to pages. Usual: 64 KiB.

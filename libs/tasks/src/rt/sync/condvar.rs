@@ -1,5 +1,7 @@
 //! [`Condvar`]: waiting, with a lock, until what it protects has changed.
 
+use core::fmt;
+
 use refs::{Cx, SpinLock};
 
 use super::waiters::{Waiters, wait_async};
@@ -88,6 +90,12 @@ impl Condvar {
 
     fn enter(&self, cx: &Cx) {
         self.waiters.lock(cx).push(prepare(cx));
+    }
+}
+
+impl fmt::Debug for Condvar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Condvar").finish_non_exhaustive()
     }
 }
 

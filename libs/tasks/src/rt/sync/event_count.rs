@@ -1,10 +1,11 @@
 //! [`EventCount`]: a number that only grows, and can be waited for.
 
 use alloc::collections::BTreeMap;
+use core::fmt;
 
 use refs::{Cx, Gone, SpinLock, Waker};
 
-use super::place::{NotDone, Place, Reach};
+use super::part::{NotDone, Part, Reach};
 use super::waiters::wait_async;
 use crate::rt::cancel::wait_x_async;
 use crate::rt::{Canceled, check_canceled, prepare};
@@ -79,7 +80,13 @@ impl EventCount {
     }
 }
 
-impl<O> Place<O, EventCount> {
+impl fmt::Debug for EventCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventCount").field("count", &self.read()).finish_non_exhaustive()
+    }
+}
+
+impl<O> Part<O, EventCount> {
     /// Waits as [`EventCount::await_async`] does.
     ///
     /// # Errors

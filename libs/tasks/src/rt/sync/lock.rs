@@ -1,6 +1,7 @@
 //! [`Lock`]: mutual exclusion of tasks. Unlike a spin lock's its guard may be held across suspensions: it borrows no context.
 
 use core::cell::UnsafeCell;
+use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
@@ -41,6 +42,27 @@ impl RawLock {
     /// Gives the lock to the task that has waited longest. To be called once for each time that it was taken.
     pub fn unlock(&self) {
         self.0.v();
+    }
+}
+
+impl fmt::Debug for RawLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawLock").field("is_locked", &(self.0.units() == 0)).finish()
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Lock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.try_lock() {
+            Some(value) => f.debug_tuple("Lock").field(&&*value).finish(),
+            None => f.write_str("Lock(<locked>)"),
+        }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for LockGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 

@@ -19,7 +19,7 @@
 //! # Primitives that are destroyed
 //!
 //! Rust keeps a primitive as long as somebody borrows it. One that is part of an object which may be destroyed at any time
-//! ([`refs::StrongRc`]) is waited at through the object's [`WeakRc`](refs::WeakRc), by a [`Place`]: while the task waits it borrows nothing. The
+//! ([`refs::StrongRc`]) is waited at through the object's [`WeakRc`](refs::WeakRc), by a [`Part`]: while the task waits it borrows nothing. The
 //! destruction wakes all, who find the object gone.
 
 /// A function that is `const`, except where loom explores how threads can interleave (`tests/loom.rs`), whose locks are made at run time.
@@ -38,7 +38,7 @@ macro_rules! const_fn {
 mod condvar;
 mod event_count;
 mod lock;
-mod place;
+mod part;
 mod queue;
 mod semaphore;
 mod sequencer;
@@ -47,7 +47,7 @@ mod waiters;
 pub use condvar::Condvar;
 pub use event_count::EventCount;
 pub use lock::{Lock, LockGuard, RawLock};
-pub use place::{NotDone, Place};
+pub use part::{NotDone, Part};
 pub use queue::{Queue, Turn};
 pub use semaphore::Semaphore;
 pub use sequencer::Sequencer;

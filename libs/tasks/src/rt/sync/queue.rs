@@ -5,6 +5,7 @@
 //! leaves from the front is told how many in a row left unserved.
 
 use alloc::collections::VecDeque;
+use core::fmt;
 
 use refs::{Cx, SpinLock, Waker};
 
@@ -63,6 +64,18 @@ impl Queue {
     /// Whether nobody stands in line.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Turn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").field("number", &self.number).finish_non_exhaustive()
     }
 }
 

@@ -1,8 +1,10 @@
 //! [`Semaphore`]: a number of units to be had.
 
+use core::fmt;
+
 use refs::{Cx, Gone, SpinLock};
 
-use super::place::{NotDone, Place, Reach};
+use super::part::{NotDone, Part, Reach};
 use super::waiters::{Waiters, wait_async};
 use crate::rt::cancel::wait_x_async;
 use crate::rt::{Canceled, check_canceled, prepare};
@@ -80,7 +82,13 @@ impl Semaphore {
     }
 }
 
-impl<O> Place<O, Semaphore> {
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Semaphore").field("units", &self.units()).finish_non_exhaustive()
+    }
+}
+
+impl<O> Part<O, Semaphore> {
     /// Takes a unit as [`Semaphore::p_async`] does.
     ///
     /// # Errors

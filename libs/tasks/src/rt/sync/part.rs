@@ -1,4 +1,4 @@
-//! [`Place`]: how a task that waits comes to what it waits at, each time anew.
+//! [`Part`]: how a task that waits comes to what it waits at, each time anew.
 
 use core::convert::Infallible;
 use core::fmt;
@@ -24,27 +24,33 @@ impl<T> Reach<T> for &T {
 }
 
 /// A part of an object that may be destroyed: the object's name, and which part.
-pub struct Place<O: 'static, T> {
+pub struct Part<O: 'static, T> {
     object: WeakRc<O>,
     part: fn(&O) -> &T,
 }
 
-impl<O, T> Place<O, T> {
+impl<O, T> Part<O, T> {
     /// The part of `object` to which `part` leads.
     pub fn new(object: WeakRc<O>, part: fn(&O) -> &T) -> Self {
-        Place { object, part }
+        Part { object, part }
     }
 }
 
-impl<O, T> Clone for Place<O, T> {
+impl<O, T> fmt::Debug for Part<O, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Part<{}, {}>", core::any::type_name::<O>(), core::any::type_name::<T>())
+    }
+}
+
+impl<O, T> Clone for Part<O, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<O, T> Copy for Place<O, T> {}
+impl<O, T> Copy for Part<O, T> {}
 
-impl<O, T> Reach<T> for Place<O, T> {
+impl<O, T> Reach<T> for Part<O, T> {
     type Lost = Gone;
 
     fn with<R>(&self, cx: &Cx, use_it: impl FnOnce(&T) -> R) -> Result<R, Gone> {
@@ -52,7 +58,7 @@ impl<O, T> Reach<T> for Place<O, T> {
     }
 }
 
-/// Why a wait at a [`Place`] ended without what it was for.
+/// Why a wait at a [`Part`] ended without what it was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotDone {
     /// The object was destroyed.
