@@ -49,7 +49,7 @@ fn a_panic_is_the_joiner_s_or_else_the_block_s() {
                 rt::yield_async(cx);
                 panic!("joined");
             });
-            let error: rt::JoinError = fails.join_async(cx).map(|()| ()).expect_err("it panics");
+            let error: rt::JoinError = fails.join_async(cx).expect_err("it panics");
             assert!(!error.is_aborted() && error.to_string() == "the task panicked");
             *error.into_panic().downcast::<&str>().expect("a message")
         })

@@ -1,0 +1,233 @@
+//! The scheduler of the crate's root, which is the kernel's, on two workers, in interleavings chosen at random: `Worker`, tasks with and without
+//! a stack, wake-ups, waiting, yielding, moving between the workers.
+//! `RUSTFLAGS="--cfg ebb_shuttle --cfg ebb_threads" cargo test --release -p ebb-tasks --test shuttle_workers`.
+//!
+//! A wake-up that is lost shows as a deadlock, since an idle worker sleeps until its policy is told of a task.
+#![cfg(ebb_shuttle)]
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use refs::{StrongRc, WaitList};
+use shuttle::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use shuttle::sync::{Condvar, Mutex};
+use shuttle::thread;
+use tasks::interleavings::explore;
+use tasks::{Body, Cx, Fifo, HeapStacks, Hooks, Next, Policy, Ready, Why, Worker};
+
+/// A machine of two cores, which sleep when there is nothing to do.
+struct Machine {
+    fifo: Fifo,
+    bells: Mutex<Bells>,
+    rung: Condvar,
+}
+
+/// What happened.
+struct Bells {
+    /// How many tasks were entered.
+    entered: usize,
+    /// How many each core knew of when it last slept.
+    known: [usize; 2],
+    /// All is done.
+    off: bool,
+}
+
+impl Policy for Machine {
+    fn enqueue(&self, ready: Ready, why: Why) {
+        self.fifo.enqueue(ready, why);
+        self.bells.lock().expect("not poisoned").entered += 1;
+        self.rung.notify_all();
+    }
+
+    fn next(&self, worker: &'static Worker) -> Option<Ready> {
+        self.fifo.next(worker)
+    }
+}
+
+impl Hooks for Machine {
+    fn idle(&self, worker: &Worker) -> ControlFlow<()> {
+        let mut bells = self.bells.lock().expect("not poisoned");
+        while !bells.off && bells.known[worker.number()] == bells.entered {
+            bells = self.rung.wait(bells).expect("not poisoned");
+        }
+        bells.known[worker.number()] = bells.entered;
+        if bells.off { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+impl Machine {
+    fn new() -> &'static Machine {
+        let bells = Bells { entered: 0, known: [0; 2], off: false };
+        Box::leak(Box::new(Machine { fifo: Fifo::new(), bells: Mutex::new(bells), rung: Condvar::new() }))
+    }
+
+    /// Starts `bodies`, and runs until all have ended.
+    fn run(&'static self, bodies: Vec<Box<dyn FnMut(&mut Cx) -> Next + Send>>) {
+        let left = &*Box::leak(Box::new(AtomicUsize::new(bodies.len())));
+        for body in bodies {
+            tasks::spawn(self, Box::new(Counted { body, machine: self, left }), |_| ());
+        }
+        let cores = [0, 1].map(|number| {
+            thread::spawn(move || {
+                let stacks: &'static HeapStacks = Box::leak(Box::new(HeapStacks::new(4096)));
+                let worker: &'static Worker = Box::leak(Box::new(Worker::new(number, self, stacks, self)));
+                // SAFETY: this thread has no other context; the worker is this thread's.
+                unsafe { worker.run() };
+            })
+        });
+        for core in cores {
+            core.join().expect("no panic");
+        }
+        assert_eq!(left.load(Ordering::SeqCst), 0);
+    }
+}
+
+/// Switches the machine off when it is the last.
+struct Counted {
+    body: Box<dyn FnMut(&mut Cx) -> Next + Send>,
+    machine: &'static Machine,
+    left: &'static AtomicUsize,
+}
+
+impl Body for Counted {
+    fn run_async(&mut self, cx: &mut Cx) -> Next {
+        let next = (self.body)(cx);
+        if next == Next::End && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.machine.bells.lock().expect("not poisoned").off = true;
+            self.machine.rung.notify_all();
+        }
+        next
+    }
+}
+
+fn shared<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+/// Suspends, and finds itself where it was.
+fn stays_async(cx: &mut Cx, suspend_async: fn(&mut Cx)) {
+    let (number, task) = (tasks::worker(cx).number(), tasks::current(cx));
+    suspend_async(cx);
+    assert_eq!((tasks::worker(cx).number(), tasks::current(cx)), (number, task));
+}
+
+#[test]
+fn a_task_runs_on_one_worker_at_a_time_and_moves_between_runs() {
+    let moved = &*shared(std::sync::atomic::AtomicUsize::new(0));
+    explore(3_000, || {
+        let bodies = (0..3).map(|_| {
+            let (inside, mut runs, mut before) = (AtomicBool::new(false), 0, None);
+            let body = move |cx: &mut Cx| {
+                assert!(!inside.swap(true, Ordering::SeqCst));
+                let here = tasks::worker(cx).number();
+                if before.replace(here).is_some_and(|before| before != here) {
+                    moved.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                }
+                stays_async(cx, tasks::yield_async);
+                runs += 1;
+                inside.store(false, Ordering::SeqCst);
+                if runs == 3 { Next::End } else { Next::Again }
+            };
+            Box::new(body) as Box<dyn FnMut(&mut Cx) -> Next + Send>
+        });
+        Machine::new().run(bodies.collect());
+    });
+    assert!(moved.load(std::sync::atomic::Ordering::Relaxed) > 0, "no body ever moved");
+}
+
+#[test]
+fn no_wake_up_between_tasks_of_two_workers_is_lost() {
+    explore(4_000, || {
+        let tokens = shared((Mutex::new(0_usize), WaitList::new()));
+        let take = move |cx: &mut Cx| {
+            for _ in 0..2 {
+                loop {
+                    let waker = tasks::prepare(cx);
+                    tokens.1.register(waker, cx);
+                    let mut count = tokens.0.lock().expect("not poisoned");
+                    if *count > 0 {
+                        *count -= 1;
+                        drop(count);
+                        tasks::finish_wait(cx);
+                        break;
+                    }
+                    drop(count);
+                    stays_async(cx, tasks::park_async);
+                }
+            }
+            Next::End
+        };
+        let mut given = 0;
+        let give = move |cx: &mut Cx| {
+            *tokens.0.lock().expect("not poisoned") += 1;
+            tokens.1.wake_all();
+            given += 1;
+            if given == 2 {
+                stays_async(cx, tasks::yield_async);
+            }
+            if given == 4 { Next::End } else { Next::Again }
+        };
+        Machine::new().run(vec![Box::new(take), Box::new(give), Box::new(take)]);
+    });
+}
+
+#[test]
+fn a_task_that_an_interrupt_wakes_goes_on_where_it_was_parked() {
+    explore(4_000, || {
+        let wakers = shared(Mutex::new(VecDeque::new()));
+        let device = thread::spawn(move || {
+            let mut woken = 0;
+            while woken < 4 {
+                let waker: Option<tasks::Waker> = wakers.lock().expect("not poisoned").pop_front();
+                match waker {
+                    Some(waker) => {
+                        assert!(waker.wake());
+                        woken += 1;
+                    }
+                    None => thread::yield_now(),
+                }
+            }
+        });
+        let wait = move |cx: &mut Cx| {
+            for _ in 0..2 {
+                let waker = tasks::prepare(cx);
+                wakers.lock().expect("not poisoned").push_back(waker);
+                stays_async(cx, tasks::park_async);
+            }
+            Next::End
+        };
+        Machine::new().run(vec![Box::new(wait), Box::new(wait)]);
+        device.join().expect("no panic");
+    });
+}
+
+#[test]
+fn an_object_that_one_worker_destroys_is_not_freed_while_a_task_of_the_other_borrows_it() {
+    struct Flag(&'static AtomicBool);
+    impl Drop for Flag {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    explore(3_000, || {
+        let freed = shared(AtomicBool::new(false));
+        let owner = shared(Mutex::new(Some(StrongRc::new(Flag(freed)))));
+        let name = owner.lock().expect("not poisoned").as_ref().map(StrongRc::downgrade).expect("it is there");
+        let mut looks = 0;
+        let borrow = move |cx: &mut Cx| {
+            if let Ok(_flag) = name.upgrade(cx) {
+                thread::yield_now();
+                assert!(!freed.load(Ordering::SeqCst), "it was freed while it was borrowed");
+            }
+            stays_async(cx, tasks::yield_async);
+            looks += 1;
+            if looks == 3 { Next::End } else { Next::Again }
+        };
+        let destroy = move |cx: &mut Cx| {
+            drop(owner.lock().expect("not poisoned").take());
+            stays_async(cx, tasks::yield_async);
+            Next::End
+        };
+        Machine::new().run(vec![Box::new(borrow), Box::new(destroy)]);
+    });
+}
