@@ -12,6 +12,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::any::Any;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use frame::Cx;
@@ -207,9 +208,9 @@ pub trait InodeOps: Any + Send + Sync {
         Err(Errno::EINVAL)
     }
 
-    /// Regular files: fallocate(2) with those mode bits.
-    fn allocate(&self, _this: &Inode, _mode: u32, _offset: u64, _len: u64, _cx: &Cx) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
+    /// Regular files: fallocate(2) with those mode bits for a range of bytes. It may pause; `done` is for itself, 0 at first.
+    fn allocate(&self, _this: &Inode, _mode: u32, _range: Range<u64>, _done: &mut u64, _cx: &Cx) -> Step<()> {
+        Err(Errno::EOPNOTSUPP.into())
     }
 
     /// Regular files: the next data or hole at or behind an offset, for [`Lseek::Data`] and [`Lseek::Hole`]. ENXIO behind the end.

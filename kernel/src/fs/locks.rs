@@ -15,7 +15,7 @@ use super::{FileTable, OpenFile};
 use crate::error::{Errno, Result};
 
 /// Record locks that one file can have.
-const MOST_LOCKS: usize = 8192;
+const MOST_LOCKS: usize = 16384;
 /// How far a chain of processes that wait for each other's locks is followed, as on Linux.
 const LONGEST_CHAIN: usize = 10;
 
@@ -138,6 +138,9 @@ impl Records {
 
     /// Takes the bytes from `first` to `last` out of the owner's locks; whether it had any there.
     fn cut_out(&mut self, owner: &LockOwner, first: u64, last: u64) -> bool {
+        if (first, last) == (0, u64::MAX) {
+            return self.remove_all_of(owner);
+        }
         let own = self.overlapping(first, last).filter(|(_, lock)| lock.owner == *owner);
         let (keys, locks): (Vec<Key>, Vec<RecordLock>) = own.unzip();
         self.remove(&keys);
@@ -151,6 +154,21 @@ impl Records {
             }
         }
         !keys.is_empty()
+    }
+
+    /// Takes out all locks of an owner; whether it had any.
+    fn remove_all_of(&mut self, owner: &LockOwner) -> bool {
+        let Records { locks, classes, .. } = self;
+        let before = locks.len();
+        locks.retain(|key, lock| {
+            let stays = lock.owner != *owner;
+            if !stays && let Some(count) = classes.get_mut(&key.0) {
+                *count -= 1;
+            }
+            stays
+        });
+        classes.retain(|_, count| *count > 0);
+        locks.len() != before
     }
 
     /// Enters a lock where its owner has no other; neighbours of the same kind become one with it.

@@ -97,7 +97,7 @@ pub const CALLS: &[Entry] = &[
     Entry::partial(
         abi::__NR_fallocate,
         "fallocate",
-        Call::Step(fallocate),
+        Call::Async(fallocate_async),
         "collapsing, inserting and unsharing ranges",
     ),
     Entry::partial(abi::__NR_memfd_create, "memfd_create", Call::Step(memfd_create), "huge pages"),
@@ -374,30 +374,35 @@ fn readahead(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if open.inode(cx)?.kind == FileKind::Regular { Ok(0) } else { Err(Errno::EINVAL.into()) }
 }
 
-fn fallocate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let open = me.files(cx)?.get(args.int(0), cx)?;
+fn fallocate_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (mode, offset, len) = (args.int(1) as u32, args.long(2) as i64, args.long(3) as i64);
+    let name = me.files(cx)?.weak(args.int(0), cx)?;
     if offset < 0 || len <= 0 {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
     let known = abi::FALLOC_FL_KEEP_SIZE | abi::FALLOC_FL_PUNCH_HOLE | abi::FALLOC_FL_ZERO_RANGE;
     let punches_and_grows = mode & (abi::FALLOC_FL_PUNCH_HOLE | abi::FALLOC_FL_KEEP_SIZE) == abi::FALLOC_FL_PUNCH_HOLE;
     if mode & !known != 0 || punches_and_grows {
-        return Err(Errno::EOPNOTSUPP.into());
+        return Err(Errno::EOPNOTSUPP);
     }
-    if !open.flags().can_write() {
-        return Err(Errno::EBADF.into());
-    }
-    let inode = open.inode(cx)?;
-    match inode.kind {
-        FileKind::Regular => {}
-        FileKind::Fifo => return Err(Errno::ESPIPE.into()),
-        FileKind::Directory => return Err(Errno::EISDIR.into()),
-        _ => return Err(Errno::ENODEV.into()),
-    }
-    inode.ops.allocate(&inode, mode, offset as u64, len as u64, cx)?;
-    remove_privileges(&inode, me, cx)?;
-    Ok(0)
+    let mut done = 0;
+    complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        if !open.flags().can_write() {
+            return Err(Errno::EBADF.into());
+        }
+        let inode = open.inode(cx)?;
+        match inode.kind {
+            FileKind::Regular => {}
+            FileKind::Fifo => return Err(Errno::ESPIPE.into()),
+            FileKind::Directory => return Err(Errno::EISDIR.into()),
+            _ => return Err(Errno::ENODEV.into()),
+        }
+        let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
+        inode.ops.allocate(&inode, mode, offset as u64..end as u64, &mut done, cx)?;
+        remove_privileges(&inode, me, cx)?;
+        Ok(0)
+    })
 }
 
 fn memfd_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

@@ -10,6 +10,7 @@ use refs::{SpinLock, StrongRc, TempRc};
 
 use super::entries::Names;
 use super::file::RegularFile;
+use super::retire;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata, Rename, Timestamp};
@@ -44,6 +45,16 @@ impl Drop for Ticket {
 pub struct Directory {
     entries: SpinLock<Entries>,
     _ticket: Ticket,
+}
+
+impl Drop for Directory {
+    /// A directory with its names goes where its file system goes.
+    fn drop(&mut self) {
+        let names = &mut self.entries.get_mut().names;
+        while let Some(piece) = names.take_some() {
+            retire(piece);
+        }
+    }
 }
 
 #[derive(Default)]

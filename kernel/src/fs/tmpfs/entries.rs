@@ -55,7 +55,10 @@ fn hash_of(name: &[u8]) -> u64 {
     } else if let (Some(&first), Some(&middle), Some(&last)) = (name.first(), name.get(name.len() / 2), name.last()) {
         hash = u64::from(first) | u64::from(middle) << 8 | u64::from(last) << 16;
     }
+    // Each step can be undone; together they let each bit of the word tell on the lowest bits, by which buckets are chosen. (Names that are counted
+    // up differ in the last byte of the word only.)
     hash = hash.wrapping_mul(FACTOR);
+    hash = (hash ^ (hash >> 32)).wrapping_mul(FACTOR);
     hash ^ (hash >> 32)
 }
 
@@ -179,6 +182,14 @@ impl<T> Names<T> {
         Some(value)
     }
 
+    /// Takes out some names of all, for who frees them in pieces; `None` if there are no more. Nothing can be found any more.
+    pub fn take_some(&mut self) -> Option<Vec<T>> {
+        const AT_ONCE: usize = 64;
+        self.buckets = Vec::new();
+        let start = self.slots.len().checked_sub(1)? / AT_ONCE * AT_ONCE;
+        Some(self.slots.drain(start..).filter_map(|slot| slot.entry.map(|(_, value)| value)).collect())
+    }
+
     /// How many names there are.
     pub fn len(&self) -> usize {
         self.live
@@ -265,6 +276,17 @@ mod tests {
             assert_eq!(names.get(name), Some(&value));
         }
         assert_eq!(names.get(b""), None);
+    }
+
+    #[test]
+    fn names_that_are_counted_up_are_spread_over_the_buckets() {
+        for prefix in ["", "f", "file", "name-of-a-file-"] {
+            let mut taken = std::vec![0; 1 << 12];
+            for number in 0..1 << 12 {
+                taken[hash_of(format!("{prefix}{number:04}").as_bytes()) as usize & 0xfff] += 1;
+            }
+            assert!(taken.iter().all(|&count| count < 12), "{prefix}: up to {:?} in a bucket", taken.iter().max());
+        }
     }
 
     #[test]

@@ -17,10 +17,11 @@ use linux_raw_sys::general::{
 use refs::SpinLock;
 
 use super::directory::Ticket;
+use super::retire;
 use crate::error::{Errno, Result};
 use crate::fs::{Inode, InodeOps, Lseek, Metadata};
 use crate::memory::{BadAccess, Pages, unmap_pages};
-use crate::step::Step;
+use crate::step::{Interruption, Step, Stop, Stretch};
 
 const PAGE: u64 = PAGE_SIZE as u64;
 
@@ -43,25 +44,50 @@ struct Content {
     pages: PageMap,
 }
 
-/// Pages by index: a list for the pages near the start, as most files have no others, and a tree for the rest.
+/// Pages by index, in chunks: a list for the chunks near the start, as most files have no others, and a tree for the rest.
 #[derive(Default)]
 struct PageMap {
-    list: Vec<Option<UFrame>>,
-    tree: BTreeMap<u64, UFrame>,
+    near: Vec<Chunk>,
+    far: BTreeMap<u64, Chunk>,
     count: u64,
 }
 
-/// The list grows by so many holes at most.
-const MOST_HOLES: u64 = 64;
+/// Pages that stand next to each other. A chunk is given back as a whole, and what is in it later.
+#[derive(Default)]
+struct Chunk {
+    /// As many as were needed so far; at most [`CHUNK`].
+    pages: Vec<Option<UFrame>>,
+    count: u64,
+}
+
+/// Pages in a chunk.
+const CHUNK: u64 = 128;
+/// The list grows by so many empty chunks at most.
+const MOST_EMPTY: u64 = 1;
+
+impl Chunk {
+    /// The next page within the chunk, from `from` on, that is there (`wanted`) or is not.
+    fn next(&self, from: u64, wanted: bool) -> Option<u64> {
+        if self.count == if wanted { 0 } else { CHUNK } {
+            return None;
+        }
+        (from..CHUNK).find(|&within| matches!(self.pages.get(within as usize), Some(Some(_))) == wanted)
+    }
+}
 
 impl PageMap {
     #[inline(always)]
     fn get(&self, index: u64) -> Option<&UFrame> {
-        match self.list.get(index as usize) {
-            Some(Some(frame)) => Some(frame),
-            _ if self.tree.is_empty() => None,
-            _ => self.tree.get(&index),
+        let (number, within) = (index / CHUNK, (index % CHUNK) as usize);
+        match self.near.get(number as usize) {
+            Some(chunk) => chunk.pages.get(within)?.as_ref(),
+            None if self.far.is_empty() => None,
+            None => self.far.get(&number)?.pages.get(within)?.as_ref(),
         }
+    }
+
+    fn chunk(&self, number: u64) -> Option<&Chunk> {
+        self.near.get(number as usize).or_else(|| self.far.get(&number))
     }
 
     /// Enters a page that is not there.
@@ -69,56 +95,109 @@ impl PageMap {
     /// # Errors
     /// ENOMEM, and the page is gone.
     fn insert(&mut self, index: u64, frame: UFrame) -> Result<()> {
-        let len = self.list.len() as u64;
-        if index < len {
-            self.list[index as usize] = Some(frame);
-        } else if index - len <= MOST_HOLES {
-            self.list.try_reserve((index - len) as usize + 1).map_err(|_| Errno::ENOMEM)?;
-            self.list.resize_with(index as usize, || None);
-            self.list.push(Some(frame));
-        } else {
-            self.tree.insert(index, frame);
+        let (number, within) = (index / CHUNK, (index % CHUNK) as usize);
+        let len = self.near.len() as u64;
+        let is_near = number < len || (number - len <= MOST_EMPTY && !self.far.contains_key(&number));
+        if is_near && number >= len {
+            self.near.try_reserve((number + 1 - len) as usize).map_err(|_| Errno::ENOMEM)?;
+            for passed in len..=number {
+                self.near.push(self.far.remove(&passed).unwrap_or_default());
+            }
         }
+        let chunk = match self.near.get_mut(number as usize) {
+            Some(chunk) => chunk,
+            None => self.far.entry(number).or_default(),
+        };
+        if within >= chunk.pages.len() {
+            chunk.pages.try_reserve(within + 1 - chunk.pages.len()).map_err(|_| Errno::ENOMEM)?;
+            chunk.pages.resize_with(within + 1, || None);
+        }
+        chunk.pages[within] = Some(frame);
+        chunk.count += 1;
         self.count += 1;
         Ok(())
     }
 
-    /// Takes out the pages of a range; how many there were.
+    /// Takes out the pages of a range; how many there were. It takes as long as there are chunks: the pages are freed later, chunk by chunk.
     fn remove(&mut self, range: Range<u64>) -> u64 {
         let before = self.count;
-        let len = self.list.len() as u64;
-        if range.end >= len {
-            for frame in self.list.drain(range.start.min(len) as usize..) {
-                self.count -= u64::from(frame.is_some());
+        if range.start >= range.end {
+            return 0;
+        }
+        let whole = range.start.div_ceil(CHUNK)..range.end / CHUNK;
+        if whole.start > whole.end {
+            self.remove_within(range.start / CHUNK, range.start % CHUNK..range.end - whole.end * CHUNK);
+            return before - self.count;
+        }
+        if !range.start.is_multiple_of(CHUNK) {
+            self.remove_within(range.start / CHUNK, range.start % CHUNK..CHUNK);
+        }
+        if !range.end.is_multiple_of(CHUNK) {
+            self.remove_within(whole.end, 0..range.end % CHUNK);
+        }
+        let len = self.near.len() as u64;
+        if whole.end >= len {
+            while self.near.len() as u64 > whole.start {
+                let chunk = self.near.pop();
+                self.retire(chunk);
             }
         } else {
-            for slot in &mut self.list[range.start.min(len) as usize..range.end as usize] {
-                self.count -= u64::from(slot.take().is_some());
+            for number in whole.clone() {
+                let chunk = self.near.get_mut(number as usize).map(core::mem::take);
+                self.retire(chunk);
             }
         }
-        if !self.tree.is_empty() && range.start < range.end {
-            let mut rest = self.tree.split_off(&range.start);
-            let mut behind = rest.split_off(&range.end);
-            self.count -= rest.len() as u64;
-            self.tree.append(&mut behind);
+        while let Some((&number, _)) = self.far.range(whole.clone()).next() {
+            let chunk = self.far.remove(&number);
+            self.retire(chunk);
         }
         before - self.count
     }
 
+    fn retire(&mut self, chunk: Option<Chunk>) {
+        if let Some(chunk) = chunk.filter(|chunk| chunk.count > 0) {
+            self.count -= chunk.count;
+            retire(chunk);
+        }
+    }
+
+    /// Takes out pages of one chunk.
+    fn remove_within(&mut self, number: u64, range: Range<u64>) {
+        let chunk = match self.near.get_mut(number as usize) {
+            Some(chunk) => chunk,
+            None => match self.far.get_mut(&number) {
+                Some(chunk) => chunk,
+                None => return,
+            },
+        };
+        let end = chunk.pages.len().min(range.end as usize);
+        for page in &mut chunk.pages[(range.start as usize).min(end)..end] {
+            if page.take().is_some() {
+                chunk.count -= 1;
+                self.count -= 1;
+            }
+        }
+    }
+
     /// The first page at or behind an index that is there (`wanted`) or is not.
     fn next(&self, from: u64, wanted: bool) -> Option<u64> {
-        let len = self.list.len() as u64;
-        if !wanted {
-            let mut index = from;
-            while self.get(index).is_some() {
-                index += 1;
+        let mut at = from;
+        loop {
+            let number = at / CHUNK;
+            match self.chunk(number) {
+                Some(chunk) => {
+                    if let Some(within) = chunk.next(at % CHUNK, wanted) {
+                        return Some(number * CHUNK + within);
+                    }
+                }
+                None if wanted => {
+                    let (&number, chunk) = self.far.range(number..).find(|(_, chunk)| chunk.count > 0)?;
+                    return chunk.next(0, true).map(|within| number * CHUNK + within);
+                }
+                None => return Some(at),
             }
-            return Some(index);
+            at = (number + 1) * CHUNK;
         }
-        let in_list = self.list.get(from.min(len) as usize..)?.iter().position(Option::is_some);
-        let in_list = in_list.map(|behind| from + behind as u64);
-        let in_tree = self.tree.range(from..).next().map(|(&index, _)| index);
-        in_list.into_iter().chain(in_tree).min()
     }
 }
 
@@ -166,7 +245,7 @@ impl RegularFile {
             match self.write_page(&mut content, at, u64::MAX, &mut rest) {
                 Ok(0) => break,
                 Ok(_) => {}
-                Err(crate::step::Stop::Error(error)) => return Err(error),
+                Err(Stop::Error(error)) => return Err(error),
                 Err(_) => return Err(Errno::EFAULT),
             }
         }
@@ -228,6 +307,33 @@ impl RegularFile {
         Ok(copied)
     }
 
+    /// Makes the pages of a range that are not there; `done` bytes of it are done already.
+    fn fill_holes(&self, content: &mut Content, range: Range<u64>, done: &mut u64) -> Step<()> {
+        let pages = range.start / PAGE..range.end.div_ceil(PAGE);
+        let most = self.ticket.file_system.with(|file_system| file_system.capacity.pages.load(Ordering::Relaxed));
+        let most = if most == 0 { frame::mm::frame_count() as u64 } else { most };
+        if pages.end - pages.start > most {
+            return Err(Errno::ENOSPC.into());
+        }
+        let mut stretch = Stretch::default();
+        let mut at = (range.start + *done) / PAGE;
+        while let Some(index) = content.pages.next(at, false).filter(|&index| index < pages.end) {
+            crate::memory::admit().map_err(|_| Errno::ENOSPC)?;
+            self.account(1)?;
+            let Some(frame) = UFrame::zeroed() else {
+                self.release(1);
+                return Err(Errno::ENOSPC.into());
+            };
+            content.pages.insert(index, frame).inspect_err(|_| self.release(1))?;
+            at = index + 1;
+            if stretch.is_over() {
+                *done = (at * PAGE).saturating_sub(range.start).max(1);
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Ok(())
+    }
+
     /// Makes bytes zero without making or removing pages.
     fn clear(content: &Content, range: Range<u64>) {
         let mut at = range.start;
@@ -256,8 +362,8 @@ fn copy(from: &mut Reader<'_>, to: &mut Writer<'_>, len: usize) -> Step<usize> {
 
 impl Drop for RegularFile {
     fn drop(&mut self) {
-        let pages = self.content.get_mut().pages.count;
-        self.release(pages);
+        let gone = self.content.get_mut().pages.remove(0..u64::MAX);
+        self.release(gone);
     }
 }
 
@@ -357,59 +463,40 @@ impl InodeOps for RegularFile {
         Ok(())
     }
 
-    fn allocate(&self, this: &Inode, mode: u32, offset: u64, len: u64, cx: &Cx) -> Result<()> {
-        let end = offset.checked_add(len).filter(|&end| end <= i64::MAX as u64).ok_or(Errno::EFBIG)?;
+    fn allocate(&self, this: &Inode, mode: u32, range: Range<u64>, done: &mut u64, cx: &Cx) -> Step<()> {
+        let (offset, end) = (range.start, range.end);
         let keeps_size = mode & FALLOC_FL_KEEP_SIZE != 0;
-        let cut = match mode & !FALLOC_FL_KEEP_SIZE {
-            0 => false,
-            FALLOC_FL_PUNCH_HOLE if keeps_size => true,
-            FALLOC_FL_ZERO_RANGE => true,
-            _ => return Err(Errno::EOPNOTSUPP),
+        let (clears, fills) = match mode & !FALLOC_FL_KEEP_SIZE {
+            0 => (false, true),
+            FALLOC_FL_PUNCH_HOLE if keeps_size => (true, false),
+            FALLOC_FL_ZERO_RANGE => (true, true),
+            _ => return Err(Errno::EOPNOTSUPP.into()),
         };
-        if cut {
+        if clears {
             self.check_seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
         }
         let mut content = self.content.lock(cx);
         if end > content.size && !keeps_size {
             self.check_seals(F_SEAL_GROW)?;
         }
-        if cut {
+        if clears && *done == 0 {
             let whole = offset.div_ceil(PAGE)..end / PAGE;
-            if whole.start < whole.end {
-                let gone = content.pages.remove(whole.clone());
-                self.release(gone);
-            }
+            let gone = content.pages.remove(whole.clone());
+            self.release(gone);
             Self::clear(&content, offset..end);
-            if !keeps_size {
-                content.size = content.size.max(end);
-            }
-            drop(content);
             if whole.start < whole.end {
+                drop(content);
                 unmap_pages(self, whole, cx);
+                content = self.content.lock(cx);
             }
-        } else {
-            let pages = offset / PAGE..end.div_ceil(PAGE);
-            let most = self.ticket.file_system.with(|file_system| file_system.capacity.pages.load(Ordering::Relaxed));
-            let most = if most == 0 { frame::mm::frame_count() as u64 } else { most };
-            if pages.end - pages.start > most {
-                return Err(Errno::ENOSPC);
-            }
-            for index in pages {
-                if content.pages.get(index).is_none() {
-                    crate::memory::admit().map_err(|_| Errno::ENOSPC)?;
-                    self.account(1)?;
-                    let Some(frame) = UFrame::zeroed() else {
-                        self.release(1);
-                        return Err(Errno::ENOSPC);
-                    };
-                    content.pages.insert(index, frame).inspect_err(|_| self.release(1))?;
-                }
-            }
-            if !keeps_size {
-                content.size = content.size.max(end);
-            }
-            drop(content);
         }
+        if fills {
+            self.fill_holes(&mut content, offset..end, done)?;
+        }
+        if !keeps_size && fills {
+            content.size = content.size.max(end);
+        }
+        drop(content);
         this.touch_modified(cx);
         Ok(())
     }
