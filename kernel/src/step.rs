@@ -93,6 +93,8 @@ pub enum Interruption {
     Signals,
     /// Only those that end the process: [`Errno::EINTR`].
     KillOnly,
+    /// None at all: the work has an end, and what it would leave half done could be seen.
+    Never,
 }
 
 /// Runs `step` until it is done or has failed.

@@ -45,7 +45,7 @@ pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
 pub use slab::{HeapSlot, SizeClass, Slab, SlabPolicy};
 pub use supply::{FramePolicy, free_frames, set_reserve};
 pub use typed::{Frame, FrameMeta, Segment};
-pub use vm_space::{Entry, Noted, OutOfMemory, Prot, Sharing, USER_END, VmSpace};
+pub use vm_space::{Entry, LEAF_BYTES, Noted, OutOfMemory, Prot, Sharing, USER_END, VmSpace};
 
 /// Bytes in a page and in a frame.
 pub const PAGE_SIZE: usize = 4096;

@@ -19,6 +19,9 @@ use super::{Access, Fault, PAGE_SHIFT, PAGE_SIZE, Reader, UFrame, Writer, machin
 /// The first address behind what user programs can map.
 pub const USER_END: usize = 0x7fff_ffff_f000;
 
+/// How many bytes one table of the lowest level maps: a piece of work on a range that has a bound.
+pub const LEAF_BYTES: usize = LEAF_SPAN;
+
 bitflags! {
     /// What user code may do with a page.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -367,6 +370,25 @@ impl VmSpace {
         }
         self.remove_mapped(replaced);
         result
+    }
+
+    /// Where in a range the first page may be mapped: nothing is mapped in front of it. `None` if nothing is mapped at all.
+    ///
+    /// It looks at tables only, so it is quick however large the range is; the page itself may be up to [`LEAF_BYTES`] further on.
+    pub fn first_mapped(&self, range: Range<usize>, cx: &Cx) -> Option<usize> {
+        let (start, end) = clamp(range);
+        if start >= end {
+            return None;
+        }
+        let root = self.lock(cx);
+        // SAFETY: the lock is held.
+        unsafe { walk::first_leaf(*root, ROOT, start, end) }
+    }
+
+    /// Leaves this address space on the current core: what is unmapped from here on need not be forgotten by it. For the end of an
+    /// address space, before its pages go in steps.
+    pub fn leave(&self, _cx: &Cx) {
+        tlb::leave(self.number);
     }
 
     /// How many pages of a range are mapped.

@@ -199,6 +199,36 @@ pub(super) unsafe fn try_each_leaf(
     result
 }
 
+/// Where the part of a range begins that the first leaf table with a page in it covers.
+///
+/// # Safety
+/// See `table`; the range is not empty and within what the table maps.
+pub(super) unsafe fn first_leaf(table: Table, level: u32, start: usize, end: usize) -> Option<usize> {
+    if level == 1 {
+        return Some(start);
+    }
+    let (first, last) = ((start >> shift(level)) % ENTRIES, ((end - 1) >> shift(level)) % ENTRIES);
+    // SAFETY: the caller's promise, which holds for the tables below as well.
+    unsafe {
+        let mut left = table.state().occupied & groups(first, last);
+        while left != 0 {
+            let group = left.trailing_zeros() as usize * GROUP;
+            left &= left - 1;
+            for index in group.max(first)..=(group + GROUP - 1).min(last) {
+                let entry = table.get(index);
+                if entry.is_empty() {
+                    continue;
+                }
+                let (start, end) = part(level, index, start, end);
+                if let Some(found) = first_leaf(Table(entry.frame()), level - 1, start, end) {
+                    return Some(found);
+                }
+            }
+        }
+    }
+    None
+}
+
 /// The part of a range that the entry at `index` of the table of `level` that covers it maps.
 #[inline(always)]
 fn part(level: u32, index: usize, start: usize, end: usize) -> (usize, usize) {

@@ -1,6 +1,7 @@
 //! [`Key`]: which futex is meant.
 
 use frame::Cx;
+use frame::mm::{Access, Fault};
 
 use crate::current::Current;
 use crate::error::Errno;
@@ -36,10 +37,13 @@ impl Key {
         if address >= frame::mm::USER_END {
             return Err(Errno::EFAULT.into());
         }
-        if scope == Scope::Shared
-            && let Some((object, offset)) = me.space(cx)?.shared_object(address, cx)
-        {
-            return Ok(Key::Object(object, offset));
+        if scope == Scope::Shared {
+            match me.space(cx)?.shared_object(address, cx) {
+                Ok(Some((object, offset))) => return Ok(Key::Object(object, offset)),
+                Ok(None) => {}
+                // As if the word were read: a stack may grow down to it.
+                Err(_) => return Err(Fault { address, access: Access::Read }.into()),
+            }
         }
         Ok(Key::Private(me.space.address(), address))
     }

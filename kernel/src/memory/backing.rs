@@ -62,7 +62,8 @@ impl Object {
         }
     }
 
-    fn share(&self) -> Self {
+    /// One more owner.
+    pub(super) fn share(&self) -> Self {
         match self {
             Object::File(file) => Object::File(file.share()),
             Object::Memory(memory) => Object::Memory(memory.share()),
@@ -75,13 +76,6 @@ impl Object {
             (Object::Memory(one), Object::Memory(other)) => one.downgrade() == other.downgrade(),
             _ => false,
         }
-    }
-}
-
-impl Shown {
-    /// The same for another address space.
-    pub fn share(&self) -> Self {
-        self.advanced(0)
     }
 }
 

@@ -33,8 +33,14 @@ pub enum Resolved {
 pub fn resolve(me: &Current, address: usize, access: Access, cx: &Cx) -> Result<Resolved, BadAccess> {
     let Ok(space) = me.space(cx) else { return Err(BadAccess::NotMapped) };
     let mut outcome = space.fault(address, access, cx);
-    if outcome == Err(BadAccess::NotMapped) && space.grow_stack(me, address, cx) {
-        outcome = space.fault(address, access, cx);
+    if outcome == Err(BadAccess::NotMapped) {
+        if space.is_claimed(cx) {
+            // Another thread is in the middle of a change; what is mapped here is known when it is done.
+            return Ok(Resolved::Later);
+        }
+        if space.grow_stack(me, address, cx) {
+            outcome = space.fault(address, access, cx);
+        }
     }
     match outcome {
         Ok(()) => Ok(Resolved::Now),
@@ -50,7 +56,7 @@ impl AddressSpace {
     /// Why not.
     pub fn fault(&self, address: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
         let layout = self.layout.lock(cx);
-        let area = layout.areas.find(address).ok_or(BadAccess::NotMapped)?;
+        let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
         if !permits(area.prot, access) {
             return Err(BadAccess::NotAllowed);
         }
@@ -59,20 +65,6 @@ impl AddressSpace {
             None => self.bring_in(area, page, access, cx),
             Some(entry) => self.widen(area, page, entry, access, cx),
         }
-    }
-
-    /// Makes all pages of a range accessible, for writing where that is allowed and makes a private copy.
-    ///
-    /// # Errors
-    /// The first page that cannot be made accessible; those before it are.
-    pub fn populate(&self, range: Range<usize>, cx: &Cx) -> Result<(), BadAccess> {
-        for page in range.step_by(PAGE_SIZE) {
-            match self.fault(page, Access::Write, cx) {
-                Err(BadAccess::NotAllowed) => self.fault(page, Access::Read, cx)?,
-                outcome => outcome?,
-            }
-        }
-        Ok(())
     }
 
     /// Nothing is mapped at `page` yet.
@@ -169,19 +161,19 @@ impl AddressSpace {
         if !(LOWEST..USER_END).contains(&address) {
             return false;
         }
-        let Some(stack) = layout.areas.at_or_above(page).filter(|area| area.flags.contains(AreaFlags::GROWS_DOWN))
+        let Some(stack) = layout.areas().at_or_above(page).filter(|area| area.flags.contains(AreaFlags::GROWS_DOWN))
         else {
             return false;
         };
         let (start, end) = (stack.start, stack.end);
-        let is_too_near = layout.areas.below(start).is_some_and(|below| {
+        let is_too_near = layout.areas().below(start).is_some_and(|below| {
             let guard = if below.flags.contains(AreaFlags::GROWS_DOWN) { 0 } else { STACK_GUARD };
             below.end.saturating_add(guard) > page
         });
         if is_too_near || (end - page) as u64 > limit {
             return false;
         }
-        layout.areas.grow_down(start, page);
+        layout.grow_down(start, page);
         true
     }
 
@@ -238,7 +230,7 @@ impl AddressSpace {
     /// The frame at `address`, in a state in which it may be written.
     fn writable(&self, address: usize, right: WriteRight, cx: &Cx) -> Result<UFrame, BadAccess> {
         let mut layout = self.layout.lock(cx);
-        let area = layout.areas.find(address).ok_or(BadAccess::NotMapped)?;
+        let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
         let is_private = !area.flags.contains(AreaFlags::SHARED);
         if !area.prot.contains(Prot::WRITE) {
             if !(right == WriteRight::Forced && is_private) {
@@ -246,11 +238,11 @@ impl AddressSpace {
             }
             if area.shows_object_privately() {
                 let range = area.range();
-                let changed = layout.areas.change(range, |area| area.flags |= AreaFlags::MAY_OWN);
+                let changed = layout.change(range, |area| area.flags |= AreaFlags::MAY_OWN);
                 changed.map_err(|_| BadAccess::NoMemory)?;
             }
         }
-        let area = layout.areas.find(address).ok_or(BadAccess::NotMapped)?;
+        let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
         let page = address & !(PAGE_SIZE - 1);
         if self.vm.query(page, cx).is_none() {
             self.bring_in(area, page, Access::Write, cx)?;

@@ -1,17 +1,20 @@
-//! What changes no mapping: madvise(2), mincore(2), mlock(2), msync(2).
+//! What changes no mapping: madvise(2), mincore(2), mlock(2), msync(2), and bringing pages in.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use frame::Cx;
-use frame::mm::{Access, PAGE_SIZE, USER_END};
+use frame::mm::{Access, PAGE_SIZE, Prot, USER_END};
+use refs::Waker;
 
 use super::BadAccess;
-use super::backing::Shown;
+use super::backing::{Object, Shown};
+use super::change::{AT_ONCE_AREAS, Change, next_piece};
 use super::mmap::page_range;
 use super::space::AddressSpace;
 use super::vma::{Area, AreaFlags, Areas};
 use crate::error::{Errno, Result};
+use crate::step::{Interruption, Step, Stop, Stretch};
 
 /// Advice that has an effect here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +29,8 @@ pub enum Advice {
     Set(AreaFlags),
     /// MADV_DOFORK, MADV_KEEPONFORK: areas lose a flag.
     Clear(AreaFlags),
-    /// MADV_POPULATE_READ, MADV_POPULATE_WRITE: pages are brought in.
-    Populate(Access),
+    /// MADV_REMOVE: pages are cut out of a shared object.
+    Remove,
 }
 
 /// What mlock2(2) is to do.
@@ -41,57 +44,183 @@ pub enum Lock {
     Off,
 }
 
+/// An madvise(2) that is under way.
+pub struct Advise {
+    /// What is still to be advised.
+    range: Range<usize>,
+    advice: Advice,
+    outcome: Result<()>,
+    change: Change,
+}
+
+impl Advise {
+    /// Nothing is done yet.
+    ///
+    /// # Errors
+    /// EINVAL.
+    pub fn new(address: usize, len: usize, advice: Advice) -> Result<Self> {
+        let range = page_range(address, len, Errno::EINVAL)?;
+        Ok(Advise { range, advice, outcome: Ok(()), change: Change::default() })
+    }
+}
+
+/// An mlock(2) or munlock(2) that is under way, without bringing pages in.
+pub struct SetLock {
+    /// What is still to be locked.
+    range: Range<usize>,
+    /// Whether all of that must be mapped.
+    is_all_there: bool,
+    lock: Lock,
+    limit_bytes: u64,
+    change: Change,
+}
+
+impl SetLock {
+    /// For the pages that `len` bytes at `address` touch. `limit_bytes` is RLIMIT_MEMLOCK.
+    ///
+    /// # Errors
+    /// EINVAL.
+    pub fn new(address: usize, len: usize, lock: Lock, limit_bytes: u64) -> Result<Self> {
+        let start = address & !(PAGE_SIZE - 1);
+        let len = len.checked_add(address - start).ok_or(Errno::EINVAL)?;
+        let range = page_range(start, len, Errno::EINVAL)?;
+        Ok(SetLock { range, is_all_there: true, lock, limit_bytes, change: Change::default() })
+    }
+
+    /// For all that is mapped now.
+    pub fn all(lock: Lock, limit_bytes: u64) -> Self {
+        SetLock { range: 0..USER_END, is_all_there: false, lock, limit_bytes, change: Change::default() }
+    }
+
+    /// What is to be locked.
+    pub fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+}
+
+/// How pages are brought in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Populate {
+    /// As the program may access them, in private copies where it may write (MAP_POPULATE, mlock).
+    AsAllowed,
+    /// For this access (MADV_POPULATE_READ, MADV_POPULATE_WRITE).
+    For(Access),
+}
+
 impl AddressSpace {
-    /// madvise(2).
+    /// madvise(2), one area after the other.
     ///
     /// # Errors
     /// EINVAL; ENOMEM where a part is not mapped (the rest has been advised).
-    pub fn advise(&self, address: usize, len: usize, advice: Advice, cx: &Cx) -> Result<()> {
-        let range = page_range(address, len, Errno::EINVAL)?;
-        if range.is_empty() {
-            return Ok(());
-        }
-        if let Advice::Populate(access) = advice {
-            return self.populate_for(range, access, cx);
-        }
-        let mut layout = self.layout.lock(cx);
-        let is_complete = layout.areas.covered_until(range.clone()) == range.end;
-        match advice {
-            Advice::Nothing | Advice::Populate(_) => {}
-            Advice::DropPages | Advice::Free => {
-                let is_refused = layout.areas.overlapping(range.clone()).any(|area| {
-                    area.flags.contains(AreaFlags::LOCKED)
-                        || (advice == Advice::Free
-                            && (area.flags.contains(AreaFlags::SHARED) || !matches!(area.backing, Shown::Anonymous)))
-                });
-                if is_refused {
-                    return Err(Errno::EINVAL);
+    pub fn advise_step(&self, call: &mut Advise, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        let mut stretch = Stretch::default();
+        loop {
+            if call.range.is_empty() {
+                let mut layout = call.change.lock(self, waker, cx)?;
+                call.change.release(self, &mut layout);
+                return Ok(call.outcome?);
+            }
+            if let Err(stop) = self.advise_next(call, &mut stretch, waker, cx) {
+                if matches!(stop, Stop::Error(_)) && call.change.is_begun() {
+                    call.change.release(self, &mut self.layout.lock(cx));
                 }
-                self.unmap_range(range, cx);
+                return Err(stop);
             }
-            Advice::Set(flags)
-                if flags.contains(AreaFlags::WIPE_ON_FORK)
-                    && layout.areas.overlapping(range.clone()).any(|area| {
-                        area.flags.contains(AreaFlags::SHARED) || !matches!(area.backing, Shown::Anonymous)
-                    }) =>
-            {
-                return Err(Errno::EINVAL);
+            if !call.range.is_empty() && stretch.is_over() {
+                let is_claimed = call.change.is_begun();
+                return Err(Stop::Pause(if is_claimed { Interruption::Never } else { Interruption::KillOnly }));
             }
-            Advice::Set(flags) => layout.areas.change(range, |area| area.flags |= flags)?,
-            Advice::Clear(flags) => layout.areas.change(range, |area| area.flags -= flags)?,
         }
-        if is_complete { Ok(()) } else { Err(Errno::ENOMEM) }
     }
 
-    fn populate_for(&self, range: Range<usize>, access: Access, cx: &Cx) -> Result<()> {
-        for page in range.step_by(PAGE_SIZE) {
-            self.fault(page, access, cx).map_err(|bad| match bad {
-                BadAccess::NotMapped | BadAccess::NoMemory => Errno::ENOMEM,
-                BadAccess::NotAllowed => Errno::EINVAL,
-                BadAccess::BeyondFile => Errno::EFAULT,
-            })?;
+    /// Advises the next areas, or the next part of one.
+    fn advise_next(&self, call: &mut Advise, stretch: &mut Stretch, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        let mut layout = call.change.lock(self, waker, cx)?;
+        let Some(area) = layout.areas().at_or_above(call.range.start).filter(|area| area.start < call.range.end) else {
+            call.outcome = Err(Errno::ENOMEM);
+            call.range.start = call.range.end;
+            return Ok(());
+        };
+        if area.start > call.range.start {
+            call.outcome = Err(Errno::ENOMEM);
+            call.range.start = area.start;
         }
+        let is_private_anonymous = !area.flags.contains(AreaFlags::SHARED) && matches!(area.backing, Shown::Anonymous);
+        let mut part = call.range.start..area.end.min(call.range.end);
+        match call.advice {
+            Advice::Nothing => {}
+            Advice::DropPages | Advice::Free => {
+                if area.flags.contains(AreaFlags::LOCKED) || (call.advice == Advice::Free && !is_private_anonymous) {
+                    return Err(Errno::EINVAL.into());
+                }
+                while let Some(piece) = next_piece(self, &mut part, cx) {
+                    self.unmap_range(piece, cx);
+                    if stretch.is_over() {
+                        call.range.start = part.start;
+                        return Ok(());
+                    }
+                }
+                call.range.start = part.end;
+                return Ok(());
+            }
+            Advice::Remove => {
+                let (object, indices) = removable(area, &part)?;
+                drop(layout);
+                call.range.start = part.end;
+                object.with_pages(cx, |pages| pages.remove(indices, cx)).unwrap_or(Err(Errno::EINVAL))?;
+                return Ok(());
+            }
+            Advice::Set(flags) if flags.contains(AreaFlags::WIPE_ON_FORK) && !is_private_anonymous => {
+                return Err(Errno::EINVAL.into());
+            }
+            Advice::Set(_) | Advice::Clear(_) => {
+                // More than one step: others must not see areas merge or split meanwhile.
+                let piece = layout.areas().piece(call.range.clone(), AT_ONCE_AREAS);
+                part.end = layout.areas().covered_until(part.start..piece.end);
+                if part.end < call.range.end {
+                    call.change.claim(&mut layout);
+                }
+                let advice = call.advice;
+                let change = |area: &mut Area<Shown>| match advice {
+                    Advice::Set(flags) => area.flags |= flags,
+                    Advice::Clear(flags) => area.flags -= flags,
+                    _ => {}
+                };
+                layout.change(part.clone(), change).map_err(Errno::from)?;
+            }
+        }
+        call.range.start = part.end;
         Ok(())
+    }
+
+    /// Brings in the pages of a range, from `range.start` on, which moves as they come.
+    ///
+    /// # Errors
+    /// The first page that cannot be made accessible; those before it are.
+    pub fn populate_step(
+        &self,
+        range: &mut Range<usize>,
+        populate: Populate,
+        cx: &Cx,
+    ) -> core::result::Result<Step<()>, BadAccess> {
+        const PAGES_AT_ONCE: usize = 16;
+        let mut stretch = Stretch::default();
+        while range.start < range.end {
+            for _ in 0..PAGES_AT_ONCE.min(range.len() / PAGE_SIZE) {
+                match populate {
+                    Populate::For(access) => self.fault(range.start, access, cx)?,
+                    Populate::AsAllowed => match self.fault(range.start, Access::Write, cx) {
+                        Err(BadAccess::NotAllowed) => self.fault(range.start, Access::Read, cx)?,
+                        outcome => outcome?,
+                    },
+                }
+                range.start += PAGE_SIZE;
+            }
+            if range.start < range.end && stretch.is_over() {
+                return Ok(Err(Stop::Pause(Interruption::KillOnly)));
+            }
+        }
+        Ok(Ok(()))
     }
 
     /// mincore(2): 1 for each page that is in memory, 0 for others. The caller bounds `len`.
@@ -101,10 +230,10 @@ impl AddressSpace {
     pub fn residency(&self, address: usize, len: usize, cx: &Cx) -> Result<Vec<u8>> {
         let range = page_range(address, len, Errno::ENOMEM)?;
         let layout = self.layout.lock(cx);
-        if layout.areas.covered_until(range.clone()) < range.end {
+        if layout.areas().covered_until(range.clone()) < range.end {
             return Err(Errno::ENOMEM);
         }
-        Ok(range.step_by(PAGE_SIZE).map(|page| u8::from(self.is_resident(&layout.areas, page, cx))).collect())
+        Ok(range.step_by(PAGE_SIZE).map(|page| u8::from(self.is_resident(layout.areas(), page, cx))).collect())
     }
 
     fn is_resident(&self, areas: &Areas<Shown>, page: usize, cx: &Cx) -> bool {
@@ -126,82 +255,76 @@ impl AddressSpace {
     pub fn synchronise(&self, address: usize, len: usize, invalidate: bool, cx: &Cx) -> Result<()> {
         let range = page_range(address, len, Errno::ENOMEM)?;
         let layout = self.layout.lock(cx);
-        if invalidate && layout.areas.overlapping(range.clone()).any(|area| area.flags.contains(AreaFlags::LOCKED)) {
+        if invalidate && layout.areas().overlapping(range.clone()).any(|area| area.flags.contains(AreaFlags::LOCKED)) {
             return Err(Errno::EBUSY);
         }
-        if layout.areas.covered_until(range.clone()) < range.end { Err(Errno::ENOMEM) } else { Ok(()) }
+        if layout.areas().covered_until(range.clone()) < range.end { Err(Errno::ENOMEM) } else { Ok(()) }
     }
 
-    /// mlock(2) and munlock(2). There is no swapping: a locked page only counts against `limit_bytes` (RLIMIT_MEMLOCK).
+    /// mlock(2), munlock(2), mlockall(2) and munlockall(2). There is no swapping: a locked page only counts against the limit.
     ///
     /// # Errors
-    /// EINVAL; ENOMEM for what is not mapped or above the limit; EAGAIN where pages cannot be brought in.
-    pub fn lock_pages(&self, address: usize, len: usize, lock: Lock, limit_bytes: u64, cx: &Cx) -> Result<()> {
-        let start = address & !(PAGE_SIZE - 1);
-        let len = len.checked_add(address - start).ok_or(Errno::EINVAL)?;
-        let range = page_range(start, len, Errno::EINVAL)?;
-        if range.is_empty() {
-            return Ok(());
-        }
-        {
-            let mut layout = self.layout.lock(cx);
-            if lock != Lock::Off && limit_bytes != u64::MAX {
-                let already = layout.areas.pages_where(|area| area.flags.contains(AreaFlags::LOCKED));
-                let twice: usize = layout
-                    .areas
-                    .overlapping(range.clone())
-                    .filter(|area| area.flags.contains(AreaFlags::LOCKED))
-                    .map(|area| (area.end.min(range.end) - area.start.max(range.start)) / PAGE_SIZE)
-                    .sum();
-                if ((already - twice) * PAGE_SIZE + range.len()) as u64 > limit_bytes {
-                    return Err(Errno::ENOMEM);
-                }
-            }
-            let end = layout.areas.covered_until(range.clone());
-            if end > range.start {
-                layout.areas.change(range.start..end, |area| area.flags.set(AreaFlags::LOCKED, lock != Lock::Off))?;
-            }
-            if end < range.end {
-                return Err(Errno::ENOMEM);
+    /// ENOMEM above the limit, or for what is not mapped but should be; what lies before that is locked.
+    pub fn lock_step(&self, call: &mut SetLock, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        let mut layout = call.change.lock(self, waker, cx)?;
+        let is_locked = call.lock != Lock::Off;
+        if !call.change.is_begun() && is_locked && call.limit_bytes != u64::MAX {
+            let twice = |area: &Area<Shown>| match area.flags.contains(AreaFlags::LOCKED) {
+                true => area.end.min(call.range.end) - area.start.max(call.range.start),
+                false => 0,
+            };
+            let wanted = if call.is_all_there {
+                let twice: usize = layout.areas().overlapping(call.range.clone()).map(twice).sum();
+                layout.totals().locked * PAGE_SIZE + call.range.len() - twice
+            } else {
+                layout.totals().all * PAGE_SIZE
+            };
+            if wanted as u64 > call.limit_bytes {
+                return Err(Errno::ENOMEM.into());
             }
         }
-        if lock == Lock::Now {
-            self.populate_allowed(range, cx)?;
+        let mut stretch = Stretch::default();
+        let mut outcome = Ok(());
+        while !call.range.is_empty() {
+            let piece = layout.areas().piece(call.range.clone(), AT_ONCE_AREAS);
+            let end = if call.is_all_there { layout.areas().covered_until(piece.clone()) } else { piece.end };
+            if end > piece.start {
+                outcome = layout
+                    .change(piece.start..end, |area| area.flags.set(AreaFlags::LOCKED, is_locked))
+                    .map_err(Errno::from);
+            }
+            if outcome.is_ok() && end < piece.end {
+                outcome = Err(Errno::ENOMEM);
+            }
+            if outcome.is_err() {
+                break;
+            }
+            call.range.start = piece.end;
+            if !call.range.is_empty() && stretch.is_over() {
+                call.change.claim(&mut layout);
+                return Err(Stop::Pause(Interruption::Never));
+            }
         }
-        Ok(())
+        call.change.release(self, &mut layout);
+        Ok(outcome?)
     }
 
-    /// mlockall(2) for what is mapped now, and munlockall(2).
-    ///
-    /// # Errors
-    /// ENOMEM above the limit.
-    pub fn lock_all(&self, lock: Lock, limit_bytes: u64, cx: &Cx) -> Result<()> {
-        {
-            let mut layout = self.layout.lock(cx);
-            let total = layout.areas.pages_where(|_| true) * PAGE_SIZE;
-            if lock != Lock::Off && total as u64 > limit_bytes {
-                return Err(Errno::ENOMEM);
-            }
-            layout.areas.change(0..USER_END, |area| area.flags.set(AreaFlags::LOCKED, lock != Lock::Off))?;
-        }
-        if lock != Lock::Now {
-            return Ok(());
-        }
-        let mut at = 0;
-        loop {
-            let Some(range) = self.layout.lock(cx).areas.at_or_above(at).map(Area::range) else { return Ok(()) };
-            at = range.end;
-            // As on Linux, what cannot be brought in is no error of mlockall.
-            let _ = self.populate_allowed(range, cx);
-        }
+    /// What is mapped first at or above an address.
+    pub fn next_range(&self, address: usize, cx: &Cx) -> Option<Range<usize>> {
+        self.layout.lock(cx).areas().at_or_above(address).map(Area::range)
     }
+}
 
-    /// Brings in what may be accessed at all.
-    fn populate_allowed(&self, range: Range<usize>, cx: &Cx) -> Result<()> {
-        match self.populate(range, cx) {
-            Ok(()) => Ok(()),
-            Err(BadAccess::NoMemory) => Err(Errno::EAGAIN),
-            Err(_) => Err(Errno::ENOMEM),
-        }
+/// Of which object MADV_REMOVE removes pages for a part of an area, and which. An owner of its own, as the layout must not be locked
+/// meanwhile.
+fn removable(area: &Area<Shown>, part: &Range<usize>) -> Result<(Object, Range<u64>)> {
+    if area.flags.contains(AreaFlags::LOCKED) {
+        return Err(Errno::EINVAL);
     }
+    let Shown::Object { object, first } = &area.backing else { return Err(Errno::EINVAL) };
+    if !area.flags.contains(AreaFlags::SHARED) || !area.limit.contains(Prot::WRITE) {
+        return Err(Errno::EACCES);
+    }
+    let index = |address: usize| first.saturating_add(((address - area.start) / PAGE_SIZE) as u64);
+    Ok((object.share(), index(part.start)..index(part.end)))
 }

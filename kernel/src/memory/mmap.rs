@@ -1,15 +1,20 @@
-//! Changing what is mapped: mmap(2), munmap(2), mprotect(2), mremap(2), brk(2).
+//! Changing what is mapped: mmap(2), munmap(2), mprotect(2), brk(2). Each is a step with what it has done so far: see [`super::change`].
 
 use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, Prot, USER_END};
+use refs::Waker;
 
 use super::backing::Shown;
+use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
 use super::fault::mapped;
-use super::space::{AddressSpace, LOWEST, Layout, is_data};
+use super::layout::Layout;
+use super::overcommit::Privilege;
+use super::space::AddressSpace;
 use super::vma::{Area, AreaFlags, STACK_GUARD, TooManyAreas};
 use crate::error::{Errno, Result};
+use crate::step::{Interruption, Step, Stop, Stretch};
 
 /// Where a mapping is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,22 +50,92 @@ pub struct Limits {
     pub address_space: u64,
     /// RLIMIT_DATA.
     pub data: u64,
+    /// How much of what is not promised yet may be: see [`super::overcommit`].
+    pub privilege: Privilege,
 }
 
 impl Limits {
     /// None.
-    pub const NONE: Limits = Limits { address_space: u64::MAX, data: u64::MAX };
+    pub const NONE: Limits = Limits { address_space: u64::MAX, data: u64::MAX, privilege: Privilege::Administrator };
 }
 
-/// What mremap(2) may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Move {
-    /// Stay where it is.
-    Never,
-    /// Go anywhere.
-    May,
-    /// Go there, in place of what is there.
-    To(usize),
+/// An mmap(2) that is under way.
+pub struct Map {
+    place: Place,
+    /// Its start is not known yet before the first step; `None` once it is entered.
+    area: Option<Area<Shown>>,
+    limits: Limits,
+    change: Change,
+}
+
+impl Map {
+    /// Nothing is done yet.
+    ///
+    /// # Errors
+    /// EINVAL, ENOMEM.
+    pub fn new(mapping: Mapping, limits: Limits) -> Result<Self> {
+        let Mapping { place, len, prot, limit, flags, shown } = mapping;
+        if len == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let len = len.checked_next_multiple_of(PAGE_SIZE).filter(|&len| len <= USER_END).ok_or(Errno::ENOMEM)?;
+        let area = Area { start: 0, end: len, prot, limit, flags, backing: shown };
+        Ok(Map { place, area: Some(area), limits, change: Change::default() })
+    }
+}
+
+/// A munmap(2) that is under way.
+pub struct Unmap {
+    range: Range<usize>,
+    change: Change,
+}
+
+impl Unmap {
+    /// Nothing is done yet.
+    ///
+    /// # Errors
+    /// EINVAL.
+    pub fn new(address: usize, len: usize) -> Result<Self> {
+        let range = page_range(address, len, Errno::EINVAL)?;
+        if range.is_empty() { Err(Errno::EINVAL) } else { Ok(Unmap { range, change: Change::default() }) }
+    }
+}
+
+/// An mprotect(2) that is under way.
+pub struct Protect {
+    /// The areas that are still to be changed.
+    range: Range<usize>,
+    prot: Prot,
+    limits: Limits,
+    /// The pages of changed areas that are still to be changed.
+    pages: Range<usize>,
+    outcome: Result<()>,
+    change: Change,
+}
+
+impl Protect {
+    /// Nothing is done yet.
+    ///
+    /// # Errors
+    /// EINVAL, ENOMEM.
+    pub fn new(address: usize, len: usize, prot: Prot, limits: Limits) -> Result<Self> {
+        let range = page_range(address, len, Errno::ENOMEM)?;
+        Ok(Protect { range, prot, limits, pages: 0..0, outcome: Ok(()), change: Change::default() })
+    }
+}
+
+/// A brk(2) that is under way.
+pub struct SetBreak {
+    wanted: usize,
+    limits: Limits,
+    change: Change,
+}
+
+impl SetBreak {
+    /// Nothing is done yet.
+    pub fn new(wanted: usize, limits: Limits) -> Self {
+        SetBreak { wanted, limits, change: Change::default() }
+    }
 }
 
 impl From<TooManyAreas> for Errno {
@@ -73,7 +148,7 @@ impl From<TooManyAreas> for Errno {
 ///
 /// # Errors
 /// EINVAL if `address` is no page's, `overflow` if the range leaves user addresses.
-pub(super) fn page_range(address: usize, len: usize, overflow: Errno) -> Result<Range<usize>> {
+pub fn page_range(address: usize, len: usize, overflow: Errno) -> Result<Range<usize>> {
     if !address.is_multiple_of(PAGE_SIZE) {
         return Err(Errno::EINVAL);
     }
@@ -86,51 +161,47 @@ impl AddressSpace {
     /// Maps something; its address.
     ///
     /// # Errors
-    /// As mmap(2).
-    pub fn map(&self, mapping: Mapping, limits: Limits, cx: &Cx) -> Result<usize> {
-        let Mapping { place, len, prot, limit, flags, shown } = mapping;
-        if len == 0 {
-            return Err(Errno::EINVAL);
+    /// As mmap(2). Nothing that was mapped is gone then.
+    pub fn map_step(&self, map: &mut Map, waker: Option<Waker>, cx: &Cx) -> Step<usize> {
+        let mut layout = map.change.lock(self, waker, cx)?;
+        if !map.change.is_begun() {
+            map.begin(self, &mut layout, cx)?;
         }
-        let len = len.checked_next_multiple_of(PAGE_SIZE).filter(|&len| len <= USER_END).ok_or(Errno::ENOMEM)?;
-        let mut layout = self.layout.lock(cx);
-        let start = match place {
-            Place::Hint(address) => layout.place(address, len)?,
-            Place::Fixed(address) => {
-                let range = page_range(address, len, Errno::ENOMEM)?;
-                self.clear(&mut layout, range, cx)?;
-                address
-            }
-            Place::FixedFree(address) => {
-                let range = page_range(address, len, Errno::ENOMEM)?;
-                if !layout.areas.is_free(range) {
-                    return Err(Errno::EEXIST);
-                }
-                address
-            }
-        };
-        let area = Area { start, end: start + len, prot, limit, flags, backing: shown };
-        layout.admit(&area, limits)?;
-        layout.areas.insert(area)?;
-        Ok(start)
+        map.change.go_on(self, &mut layout, cx)?;
+        let Some(area) = map.area.take() else { return Err(Errno::EINVAL.into()) };
+        let start = area.start;
+        let entered = layout.insert(area);
+        map.change.release(self, &mut layout);
+        Ok(entered.map(|()| start).map_err(Errno::from)?)
     }
 
-    /// Unmaps whatever is there.
+    /// Maps something in an address space that nobody else uses yet, where little or nothing is mapped; its address.
     ///
     /// # Errors
-    /// EINVAL; ENOMEM if there would be too many areas.
-    pub fn unmap(&self, address: usize, len: usize, cx: &Cx) -> Result<()> {
-        let range = page_range(address, len, Errno::EINVAL)?;
-        if range.is_empty() {
-            return Err(Errno::EINVAL);
+    /// As mmap(2).
+    pub fn map(&self, mapping: Mapping, limits: Limits, cx: &Cx) -> Result<usize> {
+        let mut map = Map::new(mapping, limits)?;
+        loop {
+            match self.map_step(&mut map, None, cx) {
+                Ok(start) => return Ok(start),
+                Err(Stop::Error(error)) => return Err(error),
+                Err(Stop::Pause(_)) => {}
+                Err(Stop::Block | Stop::Fault(_)) => return Err(Errno::ENOMEM),
+            }
         }
-        self.clear(&mut self.layout.lock(cx), range, cx)
     }
 
-    fn clear(&self, layout: &mut Layout, range: Range<usize>, cx: &Cx) -> Result<()> {
-        if let Some(range) = layout.areas.remove(range)? {
-            self.unmap_range(range, cx);
+    /// Unmaps whatever is there. It is unmapped for all from the first step on; its memory goes in steps.
+    ///
+    /// # Errors
+    /// ENOMEM if there would be too many areas.
+    pub fn unmap_step(&self, unmap: &mut Unmap, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        let mut layout = unmap.change.lock(self, waker, cx)?;
+        if !unmap.change.is_begun() {
+            unmap.change.remove(self, &mut layout, unmap.range.clone(), cx)?;
         }
+        unmap.change.go_on(self, &mut layout, cx)?;
+        unmap.change.release(self, &mut layout);
         Ok(())
     }
 
@@ -138,63 +209,93 @@ impl AddressSpace {
     ///
     /// # Errors
     /// As mprotect(2). As on Linux, what lies before a hole or a mapping that does not allow it is changed.
-    pub fn protect(&self, address: usize, len: usize, prot: Prot, limits: Limits, cx: &Cx) -> Result<()> {
-        let range = page_range(address, len, Errno::ENOMEM)?;
-        if range.is_empty() {
-            return Ok(());
-        }
-        let mut layout = self.layout.lock(cx);
-        let mut end = layout.areas.covered_until(range.clone());
-        let mut outcome = if end < range.end { Err(Errno::ENOMEM) } else { Ok(()) };
-        if let Some(area) = layout.areas.overlapping(range.start..end).find(|area| !area.limit.contains(prot)) {
-            end = area.start.max(range.start);
-            outcome = Err(Errno::EACCES);
-        }
-        if end == range.start {
-            return outcome;
-        }
-        let range = range.start..end;
-        if prot.contains(Prot::WRITE) {
-            let added: usize = layout
-                .areas
-                .overlapping(range.clone())
-                .filter(|area| !area.prot.contains(Prot::WRITE) && !area.flags.contains(AreaFlags::SHARED))
-                .map(|area| area.end.min(range.end) - area.start.max(range.start))
-                .sum();
-            layout.admit_data(added, limits)?;
-        }
-        layout.areas.change(range.clone(), |area| {
-            if area.prot.contains(Prot::WRITE) && area.shows_object_privately() {
-                area.flags |= AreaFlags::MAY_OWN;
+    pub fn protect_step(&self, protect: &mut Protect, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        let mut layout = protect.change.lock(self, waker, cx)?;
+        let mut stretch = Stretch::default();
+        loop {
+            if !self.protect_pages(protect, &layout, &mut stretch, cx) {
+                return Err(Stop::Pause(Interruption::Never));
             }
-            area.prot = prot;
-        })?;
-        for area in layout.areas.overlapping(range.clone()) {
-            let part = area.start.max(range.start)..area.end.min(range.end);
-            self.vm.protect(part, mapped(prot), !area.flags.contains(AreaFlags::SHARED), cx);
+            if protect.outcome.is_err() || protect.range.is_empty() {
+                protect.change.release(self, &mut layout);
+                return Ok(protect.outcome?);
+            }
+            let piece = layout.areas().piece(protect.range.clone(), AT_ONCE_AREAS);
+            if (piece.end < protect.range.end || piece.len() > AT_ONCE_BYTES) && !protect.change.is_begun() {
+                protect.change.claim(&mut layout);
+            }
+            let changed = protect.change_areas(&mut layout, piece.clone());
+            protect.range.start = piece.end;
+            protect.pages = match changed {
+                Ok((changed, outcome)) => {
+                    protect.outcome = outcome;
+                    changed
+                }
+                Err(error) => {
+                    protect.outcome = Err(error);
+                    continue;
+                }
+            };
         }
-        outcome
+    }
+
+    /// Gives the pages of areas that have changed the rights that the areas have now, until that is done or a stretch is over; whether it is done.
+    #[inline]
+    fn protect_pages(&self, protect: &mut Protect, layout: &Layout, stretch: &mut Stretch, cx: &Cx) -> bool {
+        while !protect.pages.is_empty() {
+            let Some(area) = layout.areas().at_or_above(protect.pages.start) else { break };
+            let mut part = area.start.max(protect.pages.start)..area.end.min(protect.pages.end);
+            if part.start >= part.end {
+                break;
+            }
+            let (end, private) = (part.end, !area.flags.contains(AreaFlags::SHARED));
+            if part.len() <= AT_ONCE_BYTES {
+                self.vm.protect(part, mapped(area.prot), private, cx);
+            } else {
+                while let Some(piece) = next_piece(self, &mut part, cx) {
+                    self.vm.protect(piece, mapped(area.prot), private, cx);
+                    if stretch.is_over() {
+                        protect.pages.start = part.start;
+                        return protect.pages.is_empty();
+                    }
+                }
+            }
+            protect.pages.start = end;
+            if protect.change.is_begun() && stretch.is_over() {
+                return protect.pages.is_empty();
+            }
+        }
+        protect.pages = 0..0;
+        true
     }
 
     /// Moves the break; where it is then (brk(2) reports no errors).
-    pub fn set_break(&self, wanted: usize, limits: Limits, cx: &Cx) -> usize {
-        let mut layout = self.layout.lock(cx);
-        let now = layout.brk.end;
-        let _ = self.try_set_break(&mut layout, wanted, now, limits, cx);
-        layout.brk.end
+    ///
+    /// # Errors
+    /// None but those that say how to go on.
+    pub fn set_break_step(&self, call: &mut SetBreak, waker: Option<Waker>, cx: &Cx) -> Step<usize> {
+        let mut layout = call.change.lock(self, waker, cx)?;
+        if !call.change.is_begun() && self.try_set_break(&mut layout, call, cx).is_ok() {
+            layout.brk.end = call.wanted;
+        }
+        call.change.go_on(self, &mut layout, cx)?;
+        call.change.release(self, &mut layout);
+        Ok(layout.brk.end)
     }
 
-    fn try_set_break(&self, layout: &mut Layout, wanted: usize, now: usize, limits: Limits, cx: &Cx) -> Result<()> {
+    fn try_set_break(&self, layout: &mut Layout, call: &mut SetBreak, cx: &Cx) -> Result<()> {
+        let wanted = call.wanted;
         if wanted < layout.brk.start || wanted > USER_END - PAGE_SIZE {
             return Err(Errno::ENOMEM);
         }
-        let old_end = now.next_multiple_of(PAGE_SIZE);
+        let old_end = layout.brk.end.next_multiple_of(PAGE_SIZE);
         let new_end = wanted.next_multiple_of(PAGE_SIZE);
         if new_end < old_end {
-            self.clear(layout, new_end..old_end, cx)?;
-        } else if new_end > old_end {
-            let is_free = layout.areas.is_free(old_end..new_end)
-                && layout.areas.at_or_above(new_end).is_none_or(|next| {
+            return call.change.remove(self, layout, new_end..old_end, cx);
+        }
+        if new_end > old_end {
+            let is_free = layout.areas().is_free(old_end..new_end)
+                && layout.areas().at_or_above(new_end).is_none_or(|next| {
                     !next.flags.contains(AreaFlags::GROWS_DOWN) || next.start - new_end >= STACK_GUARD
                 });
             if !is_free {
@@ -208,10 +309,9 @@ impl AddressSpace {
                 flags: AreaFlags::empty(),
                 backing: Shown::Anonymous,
             };
-            layout.admit(&area, limits)?;
-            layout.areas.insert(area)?;
+            layout.admit(&area, 0..0, call.limits)?;
+            layout.insert(area)?;
         }
-        layout.brk.end = wanted;
         Ok(())
     }
 
@@ -234,160 +334,71 @@ impl AddressSpace {
     pub fn set_map_end(&self, end: usize, cx: &Cx) {
         self.layout.lock(cx).map_end = end;
     }
-
-    /// Changes the size of a mapping, moving it if it must and may; its address. With `keep_old` (MREMAP_DONTUNMAP) the old range stays
-    /// mapped, empty.
-    ///
-    /// # Errors
-    /// As mremap(2).
-    pub fn remap(
-        &self,
-        (old, old_len): (usize, usize),
-        new_len: usize,
-        movement: Move,
-        keep_old: bool,
-        limits: Limits,
-        cx: &Cx,
-    ) -> Result<usize> {
-        let from = page_range(old, old_len, Errno::EINVAL)?;
-        let new_len =
-            new_len.checked_next_multiple_of(PAGE_SIZE).filter(|&len| len <= USER_END).ok_or(Errno::ENOMEM)?;
-        if new_len == 0 || (keep_old && from.len() != new_len) {
-            return Err(Errno::EINVAL);
-        }
-        let mut layout = self.layout.lock(cx);
-        if let Move::To(target) = movement {
-            let to = page_range(target, new_len, Errno::EINVAL)?;
-            if to.start < from.end && from.start < to.end {
-                return Err(Errno::EINVAL);
-            }
-        }
-        let area = layout.areas.find(old).ok_or(Errno::EFAULT)?;
-        if from.end > area.end {
-            return Err(Errno::EFAULT);
-        }
-        if from.is_empty() && !area.flags.contains(AreaFlags::SHARED) {
-            // The second view of old_len 0 makes sense only for shared memory.
-            return Err(Errno::EINVAL);
-        }
-        if keep_old && (area.flags.contains(AreaFlags::SHARED) || !matches!(area.backing, Shown::Anonymous)) {
-            return Err(Errno::EINVAL);
-        }
-        if !matches!(movement, Move::To(_)) && !keep_old && !from.is_empty() {
-            if new_len <= from.len() {
-                self.clear(&mut layout, old + new_len..from.end, cx)?;
-                return Ok(old);
-            }
-            if self.grow_in_place(&mut layout, from.clone(), new_len, limits)? {
-                return Ok(old);
-            }
-        }
-        self.move_area(&mut layout, from, new_len, movement, keep_old, limits, cx)
-    }
-
-    /// Whether the mapping could grow where it is.
-    fn grow_in_place(&self, layout: &mut Layout, from: Range<usize>, new_len: usize, limits: Limits) -> Result<bool> {
-        let Some(area) = layout.areas.find(from.start) else { return Ok(false) };
-        let Some(end) = from.start.checked_add(new_len).filter(|&end| end <= USER_END) else { return Ok(false) };
-        if area.end != from.end || !layout.areas.is_free(from.end..end) {
-            return Ok(false);
-        }
-        let grown = tail_of(area, from.end, end);
-        layout.admit(&grown, limits)?;
-        layout.areas.insert(grown)?;
-        Ok(true)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "they are mremap's")]
-    fn move_area(
-        &self,
-        layout: &mut Layout,
-        from: Range<usize>,
-        new_len: usize,
-        movement: Move,
-        keep_old: bool,
-        limits: Limits,
-        cx: &Cx,
-    ) -> Result<usize> {
-        let to = match movement {
-            Move::Never => return Err(Errno::ENOMEM),
-            Move::May => layout.place(0, new_len)?,
-            Move::To(target) => {
-                self.clear(layout, target..target + new_len, cx)?;
-                target
-            }
-        };
-        let area = layout.areas.find(from.start).ok_or(Errno::EFAULT)?;
-        let pages = ((from.start - area.start) / PAGE_SIZE) as u64;
-        let moved = Area {
-            start: to,
-            end: to + new_len,
-            backing: super::vma::Backing::advanced(&area.backing, pages),
-            ..*area
-        };
-        layout.admit(&moved, limits)?;
-        layout.areas.insert(moved)?;
-        let kept = from.len().min(new_len);
-        if kept > 0
-            && let Err(error) = self.vm.move_range(from.start..from.start + kept, to, cx)
-        {
-            // What was moved goes back; there are tables for it there.
-            let _ = self.vm.move_range(to..to + kept, from.start, cx);
-            self.clear(layout, to..to + new_len, cx)?;
-            return Err(error.into());
-        }
-        if !keep_old && !from.is_empty() {
-            self.clear(layout, from, cx)?;
-        }
-        Ok(to)
-    }
 }
 
-/// What an area that ends at `from` would be up to `to`.
-fn tail_of(area: &Area<Shown>, from: usize, to: usize) -> Area<Shown> {
-    let backing = super::vma::Backing::advanced(&area.backing, area.pages() as u64);
-    Area { start: from, end: to, backing, ..*area }
-}
-
-impl Layout {
-    /// Where something of `len` bytes goes.
-    fn place(&mut self, wish: usize, len: usize) -> Result<usize> {
-        let wish = wish & !(PAGE_SIZE - 1);
-        if wish >= LOWEST
-            && let Some(end) = wish.checked_add(len).filter(|&end| end <= USER_END)
-            && self.areas.find_gap(len, wish..end) == Some(wish)
-        {
-            return Ok(wish);
-        }
-        self.areas
-            .find_gap_again(len, LOWEST..self.map_end)
-            // Above the stack's room, if all else is full.
-            .or_else(|| self.areas.find_gap(len, LOWEST..USER_END))
-            .ok_or(Errno::ENOMEM)
-    }
-
-    /// Whether a new area stays within the limits, and could be backed by the machine's memory at all.
-    fn admit(&self, area: &Area<Shown>, limits: Limits) -> Result<()> {
+impl Map {
+    /// Finds the place and makes sure of the limits; then what is in the way is on its way out.
+    #[inline]
+    fn begin(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> Result<()> {
+        let Some(area) = &mut self.area else { return Ok(()) };
         let len = area.end - area.start;
-        if limits.address_space != u64::MAX {
-            let total = self.areas.pages_where(|_| true) * PAGE_SIZE;
-            if (total + len) as u64 > limits.address_space {
-                return Err(Errno::ENOMEM);
+        let mut replaced = 0..0;
+        area.start = match self.place {
+            Place::Hint(address) => layout.place(address, len)?,
+            Place::Fixed(address) => {
+                replaced = page_range(address, len, Errno::ENOMEM)?;
+                address
             }
-        }
-        if !is_data(area) {
+            Place::FixedFree(address) => {
+                let range = page_range(address, len, Errno::ENOMEM)?;
+                if !layout.areas().is_free(range) {
+                    return Err(Errno::EEXIST);
+                }
+                address
+            }
+        };
+        area.end = area.start + len;
+        layout.admit(area, replaced.clone(), self.limits)?;
+        if replaced.is_empty() {
             return Ok(());
         }
-        if !area.flags.contains(AreaFlags::NO_RESERVE) && len / PAGE_SIZE > frame::mm::frame_count() {
+        if !layout.areas().has_room_for(&replaced) {
             return Err(Errno::ENOMEM);
         }
-        self.admit_data(len, limits)
+        self.change.remove(space, layout, replaced, cx)
     }
+}
 
-    fn admit_data(&self, len: usize, limits: Limits) -> Result<()> {
-        if limits.data != u64::MAX && (self.areas.pages_where(is_data) * PAGE_SIZE + len) as u64 > limits.data {
-            return Err(Errno::ENOMEM);
+impl Protect {
+    /// Changes the areas of a range that is not empty: which part of it, and how that ended.
+    fn change_areas(&self, layout: &mut Layout, range: Range<usize>) -> Result<(Range<usize>, Result<()>)> {
+        let prot = self.prot;
+        let mut end = layout.areas().covered_until(range.clone());
+        let mut outcome = if end < range.end { Err(Errno::ENOMEM) } else { Ok(()) };
+        if let Some(area) = layout.areas().overlapping(range.start..end).find(|area| !area.limit.contains(prot)) {
+            end = area.start.max(range.start);
+            outcome = Err(Errno::EACCES);
         }
-        Ok(())
+        let range = range.start..end;
+        if range.is_empty() {
+            return Ok((range, outcome));
+        }
+        if prot.contains(Prot::WRITE) {
+            let becomes_data =
+                |area: &&Area<Shown>| !area.prot.contains(Prot::WRITE) && !area.flags.contains(AreaFlags::SHARED);
+            let part = |area: &Area<Shown>| area.end.min(range.end) - area.start.max(range.start);
+            let changing = || layout.areas().overlapping(range.clone()).filter(becomes_data);
+            layout.admit_data(changing().map(part).sum(), self.limits)?;
+            let has_promise = AreaFlags::NO_RESERVE | AreaFlags::ACCOUNTED;
+            let added = changing().filter(|area| !area.flags.intersects(has_promise)).map(part).sum();
+            layout.admit_commit(added, self.limits)?;
+        }
+        layout.change(range.clone(), |area| {
+            if area.prot.contains(Prot::WRITE) && area.shows_object_privately() {
+                area.flags |= AreaFlags::MAY_OWN;
+            }
+            area.prot = prot;
+        })?;
+        Ok((range, outcome))
     }
 }

@@ -4,22 +4,30 @@
 //! | --- | --- |
 //! | `vma` | which ranges are mapped, and how: pure bookkeeping |
 //! | `backing`, `pages`, `shared` | what an area shows: nothing, a file's pages, shared anonymous memory |
-//! | `space` | the address space: areas and page tables together |
+//! | `layout`, `overcommit` | the areas of an address space with what is counted of them, and what may be promised |
+//! | `space` | the address space: layout and page tables together |
 //! | `fault` | making a page accessible: copy-on-write, files, stack growth |
-//! | `mmap`, `madvise` | the calls of the mmap family |
+//! | `change` | changes that take several steps |
+//! | `mmap`, `mremap`, `madvise`, `fork`, `teardown` | the changes |
 //! | `oom` | who is killed when memory runs out |
 //! | [`buddy`], [`slab`] | the policies that `frame` asks |
 
 mod backing;
 pub mod buddy;
+mod change;
 mod fault;
+mod fork;
+mod layout;
 mod madvise;
 mod mmap;
+mod mremap;
 mod oom;
+pub mod overcommit;
 mod pages;
 mod shared;
 pub mod slab;
 mod space;
+mod teardown;
 mod vma;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -33,8 +41,10 @@ use crate::step::Interruption;
 
 pub use backing::{Object, Shown};
 pub use fault::{Resolved, WriteRight, resolve};
-pub use madvise::{Advice, Lock};
-pub use mmap::{Limits, Mapping, Move, Place};
+pub use fork::Fork;
+pub use madvise::{Advice, Advise, Lock, Populate, SetLock};
+pub use mmap::{Limits, Map, Mapping, Place, Protect, SetBreak, Unmap, page_range};
+pub use mremap::{Move, Origin, Remap};
 pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
 pub use space::{AddressSpace, AreaName, AreaReport, Executable, Image, LOWEST, Sizes, unmap_pages};

@@ -6,7 +6,7 @@
 use frame::Cx;
 use refs::{SpinLock, TempRc, WeakRc};
 
-use super::{BadAccess, Resolved};
+use super::{BadAccess, Resolved, teardown};
 use crate::current::Current;
 use crate::process::{INIT, Life, PROCESSES, Process};
 use crate::signal::{self, Signal};
@@ -30,6 +30,9 @@ pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
         && chosen != me.process
         && chosen.upgrade(cx).is_ok_and(|chosen| chosen.life() == Life::Alive)
     {
+        return Ok(Resolved::Later);
+    }
+    if teardown::is_under_way() {
         return Ok(Resolved::Later);
     }
     let mut worst: Option<(i64, TempRc<'_, Process>)> = None;

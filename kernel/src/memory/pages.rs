@@ -11,6 +11,7 @@ use frame::Cx;
 use frame::mm::{Access, UFrame};
 
 use super::BadAccess;
+use crate::error::{Errno, Result};
 
 /// Pages that can be mapped, by their index from the start of the object.
 pub trait Pages: Send + Sync {
@@ -21,11 +22,19 @@ pub trait Pages: Send + Sync {
     ///
     /// # Errors
     /// [`BadAccess::BeyondFile`] for a page that lies wholly behind the end; [`BadAccess::NoMemory`].
-    fn page(&self, index: u64, access: Access, cx: &Cx) -> Result<UFrame, BadAccess>;
+    fn page(&self, index: u64, access: Access, cx: &Cx) -> core::result::Result<UFrame, BadAccess>;
 
     /// Tells `each` those pages of a range (short: some tens of pages) that are in memory already. A fault maps them together with the one
     /// that was asked for.
     fn cached(&self, _indices: Range<u64>, _each: &mut dyn FnMut(u64, UFrame), _cx: &Cx) {}
+
+    /// Cuts pages out of the object: from here on they are zeros for all who see them (MADV_REMOVE). Called with no address space locked.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP where that cannot be done; EPERM if the object is sealed.
+    fn remove(&self, _indices: Range<u64>, _cx: &Cx) -> Result<()> {
+        Err(Errno::EOPNOTSUPP)
+    }
 
     /// A mark that says "may be mapped somewhere", kept by the memory subsystem; its address is also the object's identity. See
     /// [`super::unmap_pages`].

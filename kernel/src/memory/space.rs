@@ -17,12 +17,13 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
-use frame::mm::{PAGE_SIZE, Prot, Sharing, USER_END, VmSpace};
-use refs::{SpinLock, StrongRc, WeakRc};
+use frame::mm::{PAGE_SIZE, Prot, VmSpace};
+use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
-use super::Pages;
 use super::backing::Shown;
-use super::vma::{Area, AreaFlags, Areas};
+use super::layout::Layout;
+use super::vma::AreaFlags;
+use super::{BadAccess, Pages};
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
 
@@ -33,20 +34,12 @@ pub const LOWEST: usize = 0x1_0000;
 pub struct AddressSpace {
     pub(super) vm: VmSpace,
     pub(super) layout: SpinLock<Layout>,
+    /// Who waits until the layout is not claimed any more.
+    pub(super) released: WaitList,
     /// The program it was made for: `/proc/PID/exe`.
-    executable: SpinLock<Option<Executable>>,
+    pub(super) executable: SpinLock<Option<Executable>>,
     peak_pages: AtomicUsize,
     registered: usize,
-}
-
-/// The areas, and the addresses that have a meaning of their own.
-pub(super) struct Layout {
-    pub(super) areas: Areas<Shown>,
-    /// From the end of the program's data to the current break.
-    pub(super) brk: Range<usize>,
-    /// Mappings without an address are placed below this.
-    pub(super) map_end: usize,
-    pub(super) image: Image,
 }
 
 /// Where execve(2) put what: for `/proc/PID/stat`, `cmdline`, `environ` and `auxv`.
@@ -160,46 +153,12 @@ impl AddressSpace {
         let vm = VmSpace::new().ok_or(Errno::ENOMEM)?;
         Ok(StrongRc::new_cyclic(|weak| AddressSpace {
             vm,
-            layout: SpinLock::new(Layout {
-                areas: Areas::default(),
-                brk: 0..0,
-                map_end: USER_END,
-                image: Image::default(),
-            }),
+            layout: SpinLock::new(Layout::default()),
+            released: WaitList::new(),
             executable: SpinLock::new(None),
             peak_pages: AtomicUsize::new(0),
             registered: register(weak),
         }))
-    }
-
-    /// A copy for a child: private memory is shared until one of the two writes to it.
-    ///
-    /// # Errors
-    /// ENOMEM.
-    pub fn fork(&self, cx: &Cx) -> Result<StrongRc<AddressSpace>> {
-        let owner = AddressSpace::new()?;
-        let child = owner.get(cx);
-        let layout = self.layout.lock(cx);
-        let mut copy = child.layout.lock(cx);
-        copy.areas = Areas::with_capacity(layout.areas.len() + 1);
-        for area in layout.areas.iter().filter(|area| !area.flags.contains(AreaFlags::DONT_FORK)) {
-            // Locks are not inherited: see mlock(2).
-            let flags = area.flags - AreaFlags::LOCKED;
-            let backing = area.backing.share();
-            copy.areas.push(Area { flags, backing, ..*area });
-            if !area.flags.contains(AreaFlags::WIPE_ON_FORK) && !area.is_all_the_objects() {
-                let sharing = if flags.contains(AreaFlags::SHARED) { Sharing::Shared } else { Sharing::CopyOnWrite };
-                self.vm.fork_range(&child.vm, area.range(), sharing, cx)?;
-            }
-        }
-        copy.brk = layout.brk.clone();
-        copy.map_end = layout.map_end;
-        copy.image = layout.image.clone();
-        let executable = self.executable.lock(cx).as_ref().and_then(|own| Executable::new(own.file.share()).ok());
-        *child.executable.lock(cx) = executable;
-        drop(copy);
-        drop(child);
-        Ok(owner)
     }
 
     /// The page tables.
@@ -209,13 +168,22 @@ impl AddressSpace {
     }
 
     /// What is mapped at an address, if other address spaces may share it: the object's identity, and the offset in it in bytes.
-    pub fn shared_object(&self, address: usize, cx: &Cx) -> Option<(usize, u64)> {
+    ///
+    /// # Errors
+    /// Nothing is mapped there, or the program may not read it.
+    pub fn shared_object(&self, address: usize, cx: &Cx) -> core::result::Result<Option<(usize, u64)>, BadAccess> {
         let layout = self.layout.lock(cx);
-        let area = layout.areas.find(address).filter(|area| area.flags.contains(AreaFlags::SHARED))?;
-        let Shown::Object { object, first } = &area.backing else { return None };
-        let identity = object.with_pages(cx, |pages| core::ptr::from_ref(pages.mapped()).addr())?;
+        let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
+        if area.prot.is_empty() {
+            return Err(BadAccess::NotAllowed);
+        }
+        let Shown::Object { object, first } = &area.backing else { return Ok(None) };
+        if !area.flags.contains(AreaFlags::SHARED) {
+            return Ok(None);
+        }
+        let identity = object.with_pages(cx, |pages| core::ptr::from_ref(pages.mapped()).addr());
         let offset = first.saturating_mul(PAGE_SIZE as u64).saturating_add((address - area.range().start) as u64);
-        Some((identity, offset))
+        Ok(identity.map(|identity| (identity, offset)))
     }
 
     /// The program it was made for.
@@ -239,7 +207,7 @@ impl AddressSpace {
         let mut at = 0;
         core::iter::from_fn(move || {
             let layout = self.layout.lock(cx);
-            let report = layout.describe(layout.areas.at_or_above(at)?);
+            let report = layout.describe(layout.areas().at_or_above(at)?);
             at = report.range.end;
             Some(report)
         })
@@ -249,28 +217,17 @@ impl AddressSpace {
     pub fn sizes(&self, cx: &Cx) -> Sizes {
         let layout = self.layout.lock(cx);
         let resident = self.vm.mapped_pages();
-        let mut sizes = Sizes {
+        let totals = layout.totals();
+        Sizes {
+            total: totals.all,
+            data: totals.data,
+            stack: totals.stack,
+            file: totals.objects,
+            locked: totals.locked,
             resident,
             peak_resident: resident.max(self.peak_pages.load(Ordering::Relaxed)),
             code: layout.image.code.len().div_ceil(PAGE_SIZE),
-            ..Sizes::default()
-        };
-        for area in layout.areas.iter() {
-            let pages = area.pages();
-            sizes.total += pages;
-            if area.flags.contains(AreaFlags::GROWS_DOWN) {
-                sizes.stack += pages;
-            } else if is_data(area) {
-                sizes.data += pages;
-            }
-            if matches!(area.backing, Shown::Object { .. }) {
-                sizes.file += pages;
-            }
-            if area.flags.contains(AreaFlags::LOCKED) {
-                sizes.locked += pages;
-            }
         }
-        sizes
     }
 
     /// The most pages that were ever in memory.
@@ -347,7 +304,7 @@ impl AddressSpace {
     fn unmap_pages_of(&self, object: &dyn Pages, indices: &Range<u64>, cx: &Cx) -> bool {
         let mut is_mapped = false;
         let layout = self.layout.lock(cx);
-        for area in layout.areas.iter() {
+        for area in layout.areas().iter() {
             let Shown::Object { object: shown, first } = &area.backing else { continue };
             if shown.with_pages(cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) != Some(true) {
                 continue;
@@ -364,24 +321,5 @@ impl AddressSpace {
             }
         }
         is_mapped
-    }
-}
-
-/// Whether an area counts against RLIMIT_DATA.
-pub(super) fn is_data(area: &Area<Shown>) -> bool {
-    area.prot.contains(Prot::WRITE) && !area.flags.intersects(AreaFlags::SHARED | AreaFlags::GROWS_DOWN)
-}
-
-impl Layout {
-    fn describe(&self, area: &Area<Shown>) -> AreaReport {
-        let (offset, name) = match &area.backing {
-            Shown::Object { object, first } => {
-                (first.saturating_mul(PAGE_SIZE as u64), object.file().map_or(AreaName::Shared, AreaName::File))
-            }
-            Shown::Anonymous if area.start < self.brk.end && self.brk.start < area.end => (0, AreaName::Heap),
-            Shown::Anonymous if area.range().contains(&self.image.stack) => (0, AreaName::Stack),
-            Shown::Anonymous => (0, AreaName::Anonymous),
-        };
-        AreaReport { range: area.range(), prot: area.prot, flags: area.flags, offset, name }
     }
 }

@@ -36,6 +36,8 @@ bitflags! {
         const NO_RESERVE = 32;
         /// It shows an object, cannot be written now, and may have pages of its own from before.
         const MAY_OWN = 64;
+        /// Memory is promised for all of it (Linux's VM_ACCOUNT).
+        const ACCOUNTED = 128;
     }
 }
 
@@ -90,6 +92,41 @@ impl<B: Backing> Area<B> {
             && self.flags == next.flags
             && !self.flags.contains(AreaFlags::GROWS_DOWN)
             && self.backing.is_continued_by(self.pages() as u64, &next.backing)
+    }
+}
+
+/// Areas that were taken out of the others.
+pub struct Removed<B> {
+    /// Nearly always it is one.
+    first: Option<Area<B>>,
+    chunks: Vec<Vec<Area<B>>>,
+}
+
+impl<B: Backing> Removed<B> {
+    /// How many they are.
+    pub fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.chunks.iter().map(Vec::len).sum::<usize>()
+    }
+
+    /// From the start of the first to the end of the last.
+    pub fn span(&self) -> Range<usize> {
+        let mut all = self.iter();
+        let Some(first) = all.next() else { return 0..0 };
+        let last = self.chunks.last().and_then(|chunk| chunk.last()).unwrap_or(first);
+        first.start..last.end
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Area<B>> {
+        self.first.iter().chain(self.chunks.iter().flatten())
+    }
+
+    /// Takes some of them out, to be dropped; `None` once there are none.
+    pub fn pop_chunk(&mut self) -> Option<Vec<Area<B>>> {
+        if let Some(first) = self.first.take() {
+            return Some(alloc::vec![first]);
+        }
+        self.chunks.pop()
     }
 }
 
@@ -251,11 +288,6 @@ impl<B: Backing> Areas<B> {
         at.min(range.end)
     }
 
-    /// How many pages the areas have that `choose` accepts.
-    pub fn pages_where(&self, choose: impl Fn(&Area<B>) -> bool) -> usize {
-        self.iter().filter(|area| choose(area)).map(Area::pages).sum()
-    }
-
     /// Enters an area where nothing is mapped.
     ///
     /// # Errors
@@ -331,18 +363,20 @@ impl<B: Backing> Areas<B> {
 
     /// Makes `at` a boundary between areas if it lies inside one.
     fn split(&mut self, at: usize) -> Result<(), TooManyAreas> {
+        if self.count >= MAX_AREAS && self.at(self.position(at)).is_some_and(|area| area.start < at) {
+            return Err(TooManyAreas);
+        }
+        self.split_always(at);
+        Ok(())
+    }
+
+    fn split_always(&mut self, at: usize) {
         let position = self.position(at);
-        let is_full = self.count >= MAX_AREAS;
-        match self.at_mut(position) {
-            Some(area) if area.start < at => {
-                if is_full {
-                    return Err(TooManyAreas);
-                }
-                let rest = area.split_off(at);
-                self.insert_at(Position { index: position.index + 1, ..position }, rest);
-                Ok(())
-            }
-            _ => Ok(()),
+        if let Some(area) = self.at_mut(position)
+            && area.start < at
+        {
+            let rest = area.split_off(at);
+            self.insert_at(Position { index: position.index + 1, ..position }, rest);
         }
     }
 
@@ -352,33 +386,71 @@ impl<B: Backing> Areas<B> {
         self.split(range.end)
     }
 
-    /// Takes out what is mapped in `range`: from where to where there was something.
+    /// Takes out what is mapped in `range`, and moves whole chunks of it: what the areas hold is dropped with the result, by the caller, in as
+    /// many steps as that takes. `None` if nothing is mapped there.
     ///
     /// # Errors
     /// A split would make too many; nothing is taken out.
-    pub fn remove(&mut self, range: Range<usize>) -> Result<Option<Range<usize>>, TooManyAreas> {
+    pub fn remove(&mut self, range: Range<usize>) -> Result<Option<Removed<B>>, TooManyAreas> {
         let first = self.position(range.start);
         let Some(area) = self.at(first).filter(|area| area.start < range.end) else { return Ok(None) };
         let is_one = area.range() == range;
+        if area.start < range.start && area.end > range.end && self.count >= MAX_AREAS {
+            return Err(TooManyAreas);
+        }
         if !is_one {
-            self.isolate(&range)?;
+            // There may be one too many until the removed ones are out.
+            self.split_always(range.start);
+            self.split_always(range.end);
         }
         if range.end > self.gaps.below {
             self.gaps = Gaps::NOTHING;
         }
         if is_one {
-            self.remove_at(first);
-            return Ok(Some(range));
+            return Ok(Some(Removed { first: Some(self.remove_at(first)), chunks: Vec::new() }));
         }
-        let mut span: Option<Range<usize>> = None;
-        loop {
-            let at = self.position(range.start);
-            if self.at(at).is_none_or(|area| area.start >= range.end) {
-                return Ok(span);
+        let first = self.position(range.start);
+        let behind = self.position_by(|area| area.start < range.end);
+        let mut chunks = Vec::new();
+        if first.chunk == behind.chunk {
+            chunks.push(self.chunks[first.chunk].drain(first.index..behind.index).collect());
+        } else {
+            chunks.push(self.chunks[first.chunk].split_off(first.index));
+            chunks.extend(self.chunks.drain(first.chunk + 1..behind.chunk));
+            if let Some(last) = self.chunks.get_mut(first.chunk + 1)
+                && behind.index > 0
+            {
+                chunks.push(last.drain(..behind.index).collect());
             }
-            let area = self.remove_at(at);
-            span = Some(span.map_or(area.start, |span| span.start)..area.end);
         }
+        let left = first.chunk..(first.chunk + 2).min(self.chunks.len());
+        for chunk in left.rev() {
+            if self.chunks[chunk].is_empty() {
+                self.chunks.remove(chunk);
+            }
+        }
+        let removed = Removed { first: None, chunks };
+        self.count -= removed.len();
+        Ok(Some(removed))
+    }
+
+    /// Whether an area can be put in the place of all that is mapped in `range`, as far as their number goes.
+    pub fn has_room_for(&self, range: &Range<usize>) -> bool {
+        if self.count + 2 <= MAX_AREAS {
+            return true;
+        }
+        let mut there = self.overlapping(range.clone());
+        let (whole, is_inside) = there.by_ref().fold((0, false), |(whole, is_inside), area| {
+            let (at_start, at_end) = (area.start < range.start, area.end > range.end);
+            (whole + usize::from(!at_start && !at_end), is_inside || (at_start && at_end))
+        });
+        self.count + 1 + usize::from(is_inside) <= MAX_AREAS + whole
+    }
+
+    /// Where the `count`th area from `range.start` on ends, or the range: so far a step of work on the range goes.
+    pub fn piece(&self, range: Range<usize>, count: usize) -> Range<usize> {
+        let end = self.overlapping(range.clone()).nth(count - 1).map_or(range.end, |area| area.end.min(range.end));
+        range.start..end
     }
 
     /// Changes what is mapped in `range`.
@@ -400,6 +472,13 @@ impl<B: Backing> Areas<B> {
             }
         }
         Ok(())
+    }
+
+    /// Takes the last areas out, some at a time; `None` once there are none.
+    pub fn pop_chunk(&mut self) -> Option<Vec<Area<B>>> {
+        let chunk = self.chunks.pop()?;
+        self.count -= chunk.len();
+        Some(chunk)
     }
 
     /// Moves the start of the area that begins at `start` down to `new_start`; nothing is mapped between.
@@ -495,6 +574,14 @@ mod tests {
         range.start << 12..range.end << 12
     }
 
+    /// Which pages were taken out, if any were.
+    fn removed(areas: &mut Areas<Shows>, range: Range<usize>) -> Option<Range<usize>> {
+        let removed = areas.remove(pages(range)).unwrap()?;
+        assert_eq!(removed.iter().count(), removed.len());
+        let span = removed.span();
+        Some(span.start >> 12..span.end >> 12)
+    }
+
     fn shown(areas: &Areas<Shows>) -> Vec<(Range<usize>, Shows)> {
         areas.iter().map(|area| (area.start >> 12..area.end >> 12, area.backing)).collect()
     }
@@ -510,7 +597,7 @@ mod tests {
     #[test]
     fn removing_the_middle_leaves_both_ends_with_their_offsets() {
         let mut areas = areas(&[(10..20, Shows(1, 100))]);
-        assert_eq!(areas.remove(pages(13..15)).unwrap(), Some(pages(13..15)));
+        assert_eq!(removed(&mut areas, 13..15), Some(13..15));
         assert_eq!(shown(&areas), [(10..13, Shows(1, 100)), (15..20, Shows(1, 105))]);
         assert!(areas.find(13 << 12).is_none());
         assert!(areas.find((15 << 12) - 1).is_none());
@@ -520,10 +607,10 @@ mod tests {
     #[test]
     fn removing_spans_areas_and_holes() {
         let mut areas = areas(&[(1..3, Shows(1, 0)), (5..7, Shows(2, 0)), (9..12, Shows(3, 0))]);
-        assert_eq!(areas.remove(pages(2..10)).unwrap(), Some(pages(2..10)));
+        assert_eq!(removed(&mut areas, 2..10), Some(2..10));
         assert_eq!(shown(&areas), [(1..2, Shows(1, 0)), (10..12, Shows(3, 1))]);
-        assert_eq!(areas.remove(pages(3..9)).unwrap(), None);
-        assert_eq!(areas.remove(pages(0..20)).unwrap(), Some(pages(1..12)));
+        assert_eq!(removed(&mut areas, 3..9), None);
+        assert_eq!(removed(&mut areas, 0..20), Some(1..12));
     }
 
     #[test]
@@ -577,7 +664,13 @@ mod tests {
             areas.insert(area(start..start + 2, Shows(number as u32 + 1, 0))).unwrap();
         }
         assert_eq!(areas.insert(area(0..1, Shows(1, 0))), Err(TooManyAreas));
-        assert_eq!(areas.remove(pages(4 * MAX_AREAS - 1..4 * MAX_AREAS)).unwrap_err(), TooManyAreas);
+        let half = pages(4 * MAX_AREAS - 1..4 * MAX_AREAS);
+        assert_eq!(areas.change(half.clone(), |area| area.prot = Prot::empty()), Err(TooManyAreas));
+        assert!(areas.has_room_for(&pages(4 * MAX_AREAS - 2..4 * MAX_AREAS)));
+        assert!(!areas.has_room_for(&half));
+        // What is left of an area is no more areas than it was, unless it is both ends.
+        assert!(areas.remove(half).is_ok());
+        assert_eq!(areas.len(), MAX_AREAS);
         assert!(areas.chunks.iter().all(|chunk| !chunk.is_empty() && chunk.len() <= CHUNK));
         for start in (2 * MAX_AREAS..4 * MAX_AREAS).step_by(4) {
             areas.remove(pages(start..start + 2)).unwrap();

@@ -17,10 +17,10 @@ use crate::credentials::Credentials;
 use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags, reserve_fd};
-use crate::memory::{self, AddressSpace};
+use crate::memory::{self, AddressSpace, Fork};
 use crate::sched::{self, Parameters};
 use crate::signal::{Actions, AltStack, SignalSet, ThreadSignals, Work};
-use crate::step::{self, Stop};
+use crate::step::{self, Patience, Stop};
 
 /// What clone(2) is asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,11 +86,8 @@ impl CloneArgs {
 pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<usize> {
     args.check()?;
     memory::admit()?;
-    sched::reserve(THREADS.len(cx) + 1)?;
-    me.process(cx)?.reserve_one(cx)?;
     let pidfd = if args.has(abi::CLONE_PIDFD) { Some(install_pidfd_async(cx, me, args.pidfd)?) } else { None };
-    let context = me.context.duplicate(cx);
-    let made = make(cx, me, args, context);
+    let made = make_async(cx, me, args);
     if let Some(pidfd) = pidfd {
         fill_pidfd(pidfd, &made, me, cx)?;
     }
@@ -140,11 +137,47 @@ fn fill_pidfd(fd: usize, made: &Result<(WeakRc<Thread>, u32)>, me: &Current, cx:
     Ok(())
 }
 
-fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: UserContext) -> Result<(WeakRc<Thread>, u32)> {
+fn make_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<(WeakRc<Thread>, u32)> {
+    check_limit(&*me.thread(cx)?, cx)?;
+    let mut space = Some(space_async(cx, me, args)?);
+    // Nothing suspends from here on, so what is reserved is there when it is needed.
+    let context = me.context.duplicate(cx);
+    let made = make(cx, me, args, context, &mut space);
+    if let Some(unused) = space {
+        AddressSpace::give_up_async(unused, cx);
+    }
+    made
+}
+
+/// What the child is to see of memory: what the caller sees, or a copy of that.
+fn space_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<StrongRc<AddressSpace>> {
+    if args.has(abi::CLONE_VM) {
+        return Ok(me.thread(cx)?.space.lock(cx).as_ref().ok_or(Errno::ESRCH)?.share());
+    }
+    let child = AddressSpace::new()?;
+    let mut fork = Fork::default();
+    let copied = step::complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+        me.space(cx)?.fork_step(&child.get(cx), &mut fork, waker, cx)
+    });
+    if let Err(error) = copied {
+        AddressSpace::give_up_async(child, cx);
+        return Err(error);
+    }
+    Ok(child)
+}
+
+/// `space` is taken once nothing can fail any more.
+fn make(
+    cx: &Cx,
+    me: &Current,
+    args: &CloneArgs,
+    mut context: UserContext,
+    space: &mut Option<StrongRc<AddressSpace>>,
+) -> Result<(WeakRc<Thread>, u32)> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
-    check_limit(&thread, cx)?;
+    sched::reserve(THREADS.len(cx) + 1)?;
+    process.reserve_one(cx)?;
     let tid = pid::allocate(cx)?;
-    let space = share_or(&thread.space, args.has(abi::CLONE_VM), cx, |space| space.fork(cx))?;
     let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| files.duplicate(cx))?;
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
     let own_memory = !args.has(abi::CLONE_VM) || args.has(abi::CLONE_VFORK);
@@ -166,6 +199,7 @@ fn make(cx: &Cx, me: &Current, args: &CloneArgs, mut context: UserContext) -> Re
     }
     let unborn = if args.has(abi::CLONE_THREAD) { None } else { Some(make_process(tid, args, me, cx)?) };
     let of_process = unborn.as_ref().map_or(me.process, |unborn| unborn.process.downgrade());
+    let space = space.take().ok_or(Errno::ESRCH)?;
     let names = Names { space: space.downgrade(), files: files.downgrade(), fs: fs.downgrade() };
     let new = Thread::new(ThreadParts {
         tid,

@@ -29,7 +29,7 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         FileTable::leave_async(files, cx);
     }
     if let Some(space) = held.space {
-        space.destroy(cx);
+        AddressSpace::give_up_async(space, cx);
     }
     drop(held.fs);
     if held.is_last {

@@ -53,6 +53,7 @@ pub fn interrupted(me: &Current, interruption: Interruption, cx: &Cx) -> Option<
     let Ok(thread) = me.thread(cx) else { return Some(Errno::EINTR) };
     let work = thread.signals.work();
     match interruption {
+        Interruption::Never => None,
         Interruption::KillOnly => work.contains(Work::EXIT).then_some(Errno::EINTR),
         Interruption::Signals => work.intersects(Work::EXIT | Work::STOP | Work::SIGNAL).then_some(Errno::RESTART_SYS),
     }

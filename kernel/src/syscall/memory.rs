@@ -1,37 +1,47 @@
 //! mmap(2) and its family.
 
 use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, USER_END};
 use linux_raw_sys::general as abi;
-use refs::StrongRc;
+use refs::{StrongRc, TempRc};
 
 use super::{Args, Call, Entry};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::OpenFlags;
+use crate::fs::{OpenFile, OpenFlags};
+use crate::memory::overcommit::{self, Privilege};
 use crate::memory::{
-    Advice, AreaFlags, LOWEST, Limits, Lock, Mappable, Mapping, Move, Object, Place, SharedMemory, Shown,
+    Advice, Advise, AreaFlags, BadAccess, LOWEST, Limits, Lock, Map, Mappable, Mapping, Move, Object, Origin, Place,
+    Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Shown, Unmap, page_range,
 };
-use crate::step::Step;
+use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
 
 /// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
-    Entry::partial(abi::__NR_mmap, "mmap", Call::Step(mmap), "MAP_HUGETLB"),
-    Entry::new(abi::__NR_munmap, "munmap", Call::Step(munmap)),
-    Entry::partial(abi::__NR_mprotect, "mprotect", Call::Step(mprotect), "PROT_GROWSDOWN"),
-    Entry::new(abi::__NR_mremap, "mremap", Call::Step(mremap)),
-    Entry::new(abi::__NR_brk, "brk", Call::Step(brk)),
-    Entry::partial(abi::__NR_madvise, "madvise", Call::Step(madvise), "MADV_REMOVE; hints are checked and not used"),
-    Entry::new(abi::__NR_mincore, "mincore", Call::Step(mincore)),
+    Entry::partial(abi::__NR_mmap, "mmap", Call::Async(mmap_async), "MAP_HUGETLB"),
+    Entry::new(abi::__NR_munmap, "munmap", Call::Async(munmap_async)),
+    Entry::partial(abi::__NR_mprotect, "mprotect", Call::Async(mprotect_async), "PROT_GROWSDOWN"),
+    Entry::new(abi::__NR_mremap, "mremap", Call::Async(mremap_async)),
+    Entry::new(abi::__NR_brk, "brk", Call::Async(brk_async)),
+    Entry::partial(
+        abi::__NR_madvise,
+        "madvise",
+        Call::Async(madvise_async),
+        "hints are checked and not used; MADV_MERGEABLE and MADV_HWPOISON",
+    ),
+    Entry::new(abi::__NR_mincore, "mincore", Call::Async(mincore_async)),
     Entry::new(abi::__NR_msync, "msync", Call::Step(msync)),
-    Entry::new(abi::__NR_mlock, "mlock", Call::Step(mlock)),
-    Entry::new(abi::__NR_mlock2, "mlock2", Call::Step(mlock2)),
-    Entry::new(abi::__NR_munlock, "munlock", Call::Step(munlock)),
-    Entry::partial(abi::__NR_mlockall, "mlockall", Call::Step(mlockall), "MCL_FUTURE"),
-    Entry::new(abi::__NR_munlockall, "munlockall", Call::Step(munlockall)),
+    Entry::new(abi::__NR_mlock, "mlock", Call::Async(mlock_async)),
+    Entry::new(abi::__NR_mlock2, "mlock2", Call::Async(mlock2_async)),
+    Entry::new(abi::__NR_munlock, "munlock", Call::Async(munlock_async)),
+    Entry::partial(abi::__NR_mlockall, "mlockall", Call::Async(mlockall_async), "MCL_FUTURE"),
+    Entry::new(abi::__NR_munlockall, "munlockall", Call::Async(munlockall_async)),
 ];
 
 /// The protection of a PROT_ mask. Unknown bits do not count, as on Linux.
@@ -45,7 +55,14 @@ fn prot(bits: usize) -> Prot {
 
 fn limits(me: &Current, cx: &Cx) -> Result<Limits> {
     let thread = me.thread(cx)?;
-    Ok(Limits { address_space: thread.limit(abi::RLIMIT_AS, cx).0, data: thread.limit(abi::RLIMIT_DATA, cx).0 })
+    let (address_space, data) = (thread.limit(abi::RLIMIT_AS, cx).0, thread.limit(abi::RLIMIT_DATA, cx).0);
+    Ok(Limits { address_space, data, privilege: privilege(me, cx)? })
+}
+
+/// Which promises the caller may have; it is asked for only where that matters.
+fn privilege(me: &Current, cx: &Cx) -> Result<Privilege> {
+    let is_administrator = overcommit::policy() == overcommit::Policy::Never && me.has(Capability::SysAdmin, cx);
+    Ok(if is_administrator { Privilege::Administrator } else { Privilege::None })
 }
 
 /// How much the caller may lock, in bytes.
@@ -55,29 +72,74 @@ fn lock_limit(me: &Current, cx: &Cx) -> Result<u64> {
     Ok(if is_unlimited { u64::MAX } else { thread.limit(abi::RLIMIT_MEMLOCK, cx).0 })
 }
 
-fn mmap(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+/// A hint that all mappings above 4 GiB follow.
+const MAP_ABOVE4G: u32 = 0x80;
+
+/// The flags that MAP_SHARED_VALIDATE knows: those that are older than it.
+const OLD_MAP_FLAGS: u32 = abi::MAP_TYPE
+    | abi::MAP_FIXED
+    | abi::MAP_ANONYMOUS
+    | abi::MAP_DENYWRITE
+    | abi::MAP_EXECUTABLE
+    | abi::MAP_UNINITIALIZED
+    | abi::MAP_GROWSDOWN
+    | abi::MAP_LOCKED
+    | abi::MAP_NORESERVE
+    | abi::MAP_POPULATE
+    | abi::MAP_NONBLOCK
+    | abi::MAP_STACK
+    | abi::MAP_HUGETLB
+    | abi::MAP_32BIT
+    | MAP_ABOVE4G
+    | abi::MAP_HUGE_2MB
+    | abi::MAP_HUGE_1GB;
+
+fn mmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let mut map = begin_map(cx, me, args)?;
+    let start = complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.map_step(&mut map, waker, cx))?;
+    let flags = args.int(3) as u32;
+    if flags & abi::MAP_LOCKED != 0 || flags & (abi::MAP_POPULATE | abi::MAP_NONBLOCK) == abi::MAP_POPULATE {
+        // What cannot be brought in now faults later.
+        let len = args.long(1).next_multiple_of(PAGE_SIZE);
+        let _ = populate_async(cx, me, start..start + len, Populate::AsAllowed);
+    }
+    Ok(start)
+}
+
+/// Understands the arguments of mmap(2), in Linux's order.
+fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
     let Args([address, len, prot_bits, flags, _, offset]) = *args;
     let flags = flags as u32;
     let prot = prot(prot_bits);
-    if offset % PAGE_SIZE != 0 || len == 0 {
-        return Err(Errno::EINVAL.into());
+    let is_anonymous = flags & abi::MAP_ANONYMOUS != 0;
+    if offset % PAGE_SIZE != 0 {
+        return Err(Errno::EINVAL);
     }
-    let mut area_flags = AreaFlags::empty();
-    match flags & abi::MAP_TYPE {
-        abi::MAP_PRIVATE => {}
-        abi::MAP_SHARED => area_flags |= AreaFlags::SHARED,
-        abi::MAP_SHARED_VALIDATE if flags & abi::MAP_SYNC != 0 => return Err(Errno::EOPNOTSUPP.into()),
-        abi::MAP_SHARED_VALIDATE => area_flags |= AreaFlags::SHARED,
-        _ => return Err(Errno::EINVAL.into()),
+    let file = if is_anonymous { None } else { Some(me.files(cx)?.get(args.int(4), cx)?) };
+    if file.as_ref().is_some_and(|file| file.flags().contains(OpenFlags::PATH)) {
+        return Err(Errno::EBADF);
     }
-    let is_shared = area_flags.contains(AreaFlags::SHARED);
-    area_flags.set(AreaFlags::GROWS_DOWN, flags & abi::MAP_GROWSDOWN != 0 && !is_shared);
-    area_flags.set(AreaFlags::NO_RESERVE, flags & abi::MAP_NORESERVE != 0);
-    area_flags.set(AreaFlags::LOCKED, flags & abi::MAP_LOCKED != 0);
-    if flags & abi::MAP_HUGETLB != 0 && flags & abi::MAP_ANONYMOUS != 0 {
+    if len == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let is_shared = match flags & abi::MAP_TYPE {
+        abi::MAP_PRIVATE => false,
+        abi::MAP_SHARED => true,
+        abi::MAP_SHARED_VALIDATE if is_anonymous => return Err(Errno::EINVAL),
+        abi::MAP_SHARED_VALIDATE if flags & !OLD_MAP_FLAGS != 0 => return Err(Errno::EOPNOTSUPP),
+        abi::MAP_SHARED_VALIDATE => true,
+        _ => return Err(Errno::EINVAL),
+    };
+    if flags & abi::MAP_HUGETLB != 0 && is_anonymous {
         // There is no pool of huge pages.
-        return Err(Errno::ENOMEM.into());
+        return Err(Errno::ENOMEM);
     }
+    let may_overcommit = flags & abi::MAP_NORESERVE != 0 && overcommit::policy() != overcommit::Policy::Never;
+    let mut area_flags = AreaFlags::empty();
+    area_flags.set(AreaFlags::SHARED, is_shared);
+    area_flags.set(AreaFlags::GROWS_DOWN, flags & abi::MAP_GROWSDOWN != 0 && !is_shared);
+    area_flags.set(AreaFlags::NO_RESERVE, may_overcommit);
+    area_flags.set(AreaFlags::LOCKED, flags & abi::MAP_LOCKED != 0);
     let place = if flags & abi::MAP_FIXED_NOREPLACE != 0 {
         Place::FixedFree(address)
     } else if flags & abi::MAP_FIXED != 0 {
@@ -86,111 +148,140 @@ fn mmap(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         Place::Hint(address)
     };
     if !matches!(place, Place::Hint(_)) && address < LOWEST && !me.has(Capability::SysRawio, cx) {
-        return Err(Errno::EPERM.into());
+        return Err(Errno::EPERM);
     }
-    let (shown, limit) = if flags & abi::MAP_ANONYMOUS != 0 {
-        (anonymous(len, is_shared)?, Prot::all())
-    } else {
-        shown_file(cx, me, args.int(4), prot, is_shared, len, offset)?
+    let limits = limits(me, cx)?;
+    let anonymous = || anonymous(len, is_shared, !may_overcommit, limits.privilege);
+    let (shown, limit) = match file {
+        None => (anonymous()?, Prot::all()),
+        Some(file) => shown_file(cx, &file, prot, is_shared, anonymous, len, offset)?,
     };
-    let space = me.space(cx)?;
-    let start = space.map(Mapping { place, len, prot, limit, flags: area_flags, shown }, limits(me, cx)?, cx)?;
-    let populate =
-        (flags & abi::MAP_POPULATE != 0 && flags & abi::MAP_NONBLOCK == 0) || area_flags.contains(AreaFlags::LOCKED);
-    if populate {
-        // What cannot be brought in now faults later.
-        let _ = space.populate(start..start + len.next_multiple_of(PAGE_SIZE), cx);
-    }
-    Ok(start)
+    Map::new(Mapping { place, len, prot, limit, flags: area_flags, shown }, limits)
 }
 
-fn anonymous(len: usize, is_shared: bool) -> Result<Shown> {
+fn anonymous(len: usize, is_shared: bool, is_accounted: bool, privilege: Privilege) -> Result<Shown> {
     if !is_shared {
         return Ok(Shown::Anonymous);
     }
-    let pages = len.div_ceil(PAGE_SIZE);
-    if len > USER_END || pages > frame::mm::frame_count() {
+    if len > USER_END {
         return Err(Errno::ENOMEM);
     }
     crate::memory::admit()?;
-    let memory = StrongRc::new(SharedMemory::new(pages as u64));
+    let memory = StrongRc::new(SharedMemory::new(len.div_ceil(PAGE_SIZE) as u64, is_accounted, privilege)?);
     Ok(Shown::Object { object: Object::Memory(memory), first: 0 })
 }
 
 /// What a file's mapping shows, and what it may allow.
 fn shown_file(
     cx: &Cx,
-    me: &Current,
-    fd: i32,
+    file: &TempRc<'_, OpenFile>,
     prot: Prot,
     is_shared: bool,
+    anonymous: impl FnOnce() -> Result<Shown>,
     len: usize,
     offset: usize,
 ) -> Result<(Shown, Prot)> {
-    let file = me.files(cx)?.get(fd, cx)?;
     let flags = file.flags();
     let may_write = flags.intersects(OpenFlags::WRITE_ONLY | OpenFlags::READ_WRITE);
     if flags.contains(OpenFlags::WRITE_ONLY) || (is_shared && prot.contains(Prot::WRITE) && !may_write) {
         return Err(Errno::EACCES);
     }
-    let limit = if is_shared && !may_write { Prot::all() - Prot::WRITE } else { Prot::all() };
+    let mut limit = if is_shared && !may_write { Prot::all() - Prot::WRITE } else { Prot::all() };
     match file.file.mappable(cx) {
         Mappable::No => Err(Errno::ENODEV),
-        Mappable::Zeros => Ok((anonymous(len, is_shared)?, Prot::all())),
+        Mappable::Zeros => Ok((anonymous()?, limit)),
         Mappable::Pages(pages) => {
             // The file must be no longer than its offsets can count.
             offset.checked_add(len).filter(|&end| end <= i64::MAX as usize).ok_or(Errno::EOVERFLOW)?;
-            pages.mapped().store(true, core::sync::atomic::Ordering::Release);
+            if is_shared && has_write_seal(file, cx) {
+                if prot.contains(Prot::WRITE) {
+                    return Err(Errno::EPERM);
+                }
+                limit -= Prot::WRITE;
+            }
+            pages.mapped().store(true, Ordering::Release);
             let object = Object::File(file.share().ok_or(Errno::EBADF)?);
             Ok((Shown::Object { object, first: (offset / PAGE_SIZE) as u64 }, limit))
         }
     }
 }
 
-fn munmap(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    me.space(cx)?.unmap(args.long(0), args.long(1), cx)?;
+/// Whether nobody may begin to write a file any more: fcntl(2), "File Sealing".
+fn has_write_seal(file: &OpenFile, cx: &Cx) -> bool {
+    let sealed = abi::F_SEAL_WRITE | abi::F_SEAL_FUTURE_WRITE;
+    file.inode(cx).is_ok_and(|inode| inode.ops.seals().is_some_and(|seals| seals.load(Ordering::Relaxed) & sealed != 0))
+}
+
+/// Brings pages in.
+///
+/// # Errors
+/// The first page that cannot be brought in; EINTR.
+fn populate_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    mut range: Range<usize>,
+    populate: Populate,
+) -> core::result::Result<Result<()>, BadAccess> {
+    let mut bad = None;
+    let result = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        me.space(cx)?.populate_step(&mut range, populate, cx).unwrap_or_else(|reason| {
+            bad = Some(reason);
+            Ok(())
+        })
+    });
+    match bad {
+        Some(reason) => Err(reason),
+        None => Ok(result),
+    }
+}
+
+fn munmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let mut unmap = Unmap::new(args.long(0), args.long(1))?;
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.unmap_step(&mut unmap, waker, cx))?;
     Ok(0)
 }
 
-fn mprotect(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn mprotect_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let known = abi::PROT_READ | abi::PROT_WRITE | abi::PROT_EXEC | abi::PROT_SEM;
     if args.long(2) & !(known as usize) != 0 {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
-    me.space(cx)?.protect(args.long(0), args.long(1), prot(args.long(2)), limits(me, cx)?, cx)?;
+    let mut protect = Protect::new(args.long(0), args.long(1), prot(args.long(2)), limits(me, cx)?)?;
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.protect_step(&mut protect, waker, cx))?;
     Ok(0)
 }
 
-fn mremap(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn mremap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let Args([old, old_len, new_len, flags, target, _]) = *args;
     let known = abi::MREMAP_MAYMOVE | abi::MREMAP_FIXED | abi::MREMAP_DONTUNMAP;
     let flags = u32::try_from(flags).map_err(|_| Errno::EINVAL)?;
     let may_move = flags & abi::MREMAP_MAYMOVE != 0;
-    let keep_old = flags & abi::MREMAP_DONTUNMAP != 0;
+    let is_kept = flags & abi::MREMAP_DONTUNMAP != 0;
     let is_fixed = flags & abi::MREMAP_FIXED != 0;
-    if flags & !known != 0 || ((is_fixed || keep_old) && !may_move) {
-        return Err(Errno::EINVAL.into());
+    if flags & !known != 0 || ((is_fixed || is_kept) && !may_move) {
+        return Err(Errno::EINVAL);
     }
     let movement = match (is_fixed, may_move) {
         (true, _) => Move::To(target),
         (false, true) => Move::May,
         (false, false) => Move::Never,
     };
-    Ok(me.space(cx)?.remap((old, old_len), new_len, movement, keep_old, limits(me, cx)?, cx)?)
+    let origin = if is_kept { Origin::Kept } else { Origin::Unmapped };
+    let mut remap = Remap::new((old, old_len), new_len, movement, origin, limits(me, cx)?)?;
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.remap_step(&mut remap, waker, cx))
 }
 
-fn brk(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    Ok(me.space(cx)?.set_break(args.long(0), limits(me, cx)?, cx))
+fn brk_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let mut call = SetBreak::new(args.long(0), limits(me, cx)?);
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.set_break_step(&mut call, waker, cx))
 }
 
-fn madvise(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn madvise_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let advice = match args.int(2) as u32 {
         abi::MADV_NORMAL
         | abi::MADV_RANDOM
         | abi::MADV_SEQUENTIAL
         | abi::MADV_WILLNEED
-        | abi::MADV_MERGEABLE
-        | abi::MADV_UNMERGEABLE
         | abi::MADV_HUGEPAGE
         | abi::MADV_NOHUGEPAGE
         | abi::MADV_DONTDUMP
@@ -203,31 +294,48 @@ fn madvise(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         abi::MADV_DOFORK => Advice::Clear(AreaFlags::DONT_FORK),
         abi::MADV_WIPEONFORK => Advice::Set(AreaFlags::WIPE_ON_FORK),
         abi::MADV_KEEPONFORK => Advice::Clear(AreaFlags::WIPE_ON_FORK),
-        abi::MADV_POPULATE_READ => Advice::Populate(Access::Read),
-        abi::MADV_POPULATE_WRITE => Advice::Populate(Access::Write),
-        abi::MADV_REMOVE => return Err(Errno::EOPNOTSUPP.into()),
-        _ => return Err(Errno::EINVAL.into()),
+        abi::MADV_REMOVE => Advice::Remove,
+        abi::MADV_POPULATE_READ => return populate_for_async(cx, me, args, Access::Read),
+        abi::MADV_POPULATE_WRITE => return populate_for_async(cx, me, args, Access::Write),
+        // Among them MADV_MERGEABLE, as on a Linux without KSM.
+        _ => return Err(Errno::EINVAL),
     };
-    me.space(cx)?.advise(args.long(0), args.long(1), advice, cx)?;
+    let mut advise = Advise::new(args.long(0), args.long(1), advice)?;
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.advise_step(&mut advise, waker, cx))?;
     Ok(0)
 }
 
-fn mincore(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn populate_for_async(cx: &mut Cx, me: &mut Current, args: &Args, access: Access) -> Result<usize> {
+    let range = page_range(args.long(0), args.long(1), Errno::EINVAL)?;
+    match populate_async(cx, me, range, Populate::For(access)) {
+        Ok(done) => done.map(|()| 0),
+        Err(BadAccess::NotMapped | BadAccess::NoMemory) => Err(Errno::ENOMEM),
+        Err(BadAccess::NotAllowed) => Err(Errno::EINVAL),
+        Err(BadAccess::BeyondFile) => Err(Errno::EFAULT),
+    }
+}
+
+fn mincore_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let Args([address, len, to, ..]) = *args;
-    let space = me.space(cx)?;
     // In pieces: the length is the caller's.
     const PIECE: usize = 1024 * PAGE_SIZE;
     if address % PAGE_SIZE != 0 {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
     let mut done = 0;
-    while done < len {
-        let at = address.checked_add(done).ok_or(Errno::ENOMEM)?;
-        let residency: Vec<u8> = space.residency(at, (len - done).min(PIECE), cx)?;
-        me.memory(cx)?.write_bytes(to.wrapping_add(done / PAGE_SIZE), &residency)?;
-        done = done.saturating_add(PIECE);
-    }
-    Ok(0)
+    complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let mut stretch = Stretch::default();
+        while done < len {
+            if stretch.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+            let at = address.checked_add(done).ok_or(Errno::ENOMEM)?;
+            let residency: Vec<u8> = me.space(cx)?.residency(at, (len - done).min(PIECE), cx)?;
+            me.memory(cx)?.write_bytes(to.wrapping_add(done / PAGE_SIZE), &residency)?;
+            done = done.saturating_add(PIECE);
+        }
+        Ok(0)
+    })
 }
 
 fn msync(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -240,49 +348,73 @@ fn msync(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(0)
 }
 
-fn mlock(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    lock(cx, me, args, Lock::Now)
+fn mlock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    lock_async(cx, me, args, Lock::Now)
 }
 
-fn mlock2(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn mlock2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     match args.int(2) as u32 {
-        0 => lock(cx, me, args, Lock::Now),
-        abi::MLOCK_ONFAULT => lock(cx, me, args, Lock::OnFault),
-        _ => Err(Errno::EINVAL.into()),
+        0 => lock_async(cx, me, args, Lock::Now),
+        abi::MLOCK_ONFAULT => lock_async(cx, me, args, Lock::OnFault),
+        _ => Err(Errno::EINVAL),
     }
 }
 
-fn munlock(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    lock(cx, me, args, Lock::Off)
+fn munlock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    lock_async(cx, me, args, Lock::Off)
 }
 
-fn lock(cx: &Cx, me: &Current, args: &Args, lock: Lock) -> Step<usize> {
+fn lock_async(cx: &mut Cx, me: &mut Current, args: &Args, lock: Lock) -> Result<usize> {
     let limit = lock_limit(me, cx)?;
     if lock != Lock::Off && limit == 0 {
-        return Err(Errno::EPERM.into());
+        return Err(Errno::EPERM);
     }
-    me.space(cx)?.lock_pages(args.long(0), args.long(1), lock, limit, cx)?;
+    let mut call = SetLock::new(args.long(0), args.long(1), lock, limit)?;
+    let range = call.range();
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
+    if lock == Lock::Now {
+        match populate_async(cx, me, range, Populate::AsAllowed) {
+            Ok(done) => done?,
+            Err(BadAccess::NoMemory) => return Err(Errno::EAGAIN),
+            Err(_) => return Err(Errno::ENOMEM),
+        }
+    }
     Ok(0)
 }
 
-fn mlockall(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn mlockall_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let flags = args.int(0) as u32;
     let known = abi::MCL_CURRENT | abi::MCL_FUTURE | abi::MCL_ONFAULT;
     if flags == 0 || flags & !known != 0 || flags == abi::MCL_ONFAULT {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
     let limit = lock_limit(me, cx)?;
     if limit == 0 {
-        return Err(Errno::EPERM.into());
+        return Err(Errno::EPERM);
     }
-    if flags & abi::MCL_CURRENT != 0 {
-        let lock = if flags & abi::MCL_ONFAULT != 0 { Lock::OnFault } else { Lock::Now };
-        me.space(cx)?.lock_all(lock, limit, cx)?;
+    if flags & abi::MCL_CURRENT == 0 {
+        return Ok(0);
     }
-    Ok(0)
+    let lock = if flags & abi::MCL_ONFAULT != 0 { Lock::OnFault } else { Lock::Now };
+    let mut call = SetLock::all(lock, limit);
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
+    if lock == Lock::OnFault {
+        return Ok(0);
+    }
+    let mut at = 0;
+    loop {
+        let next = me.space(cx)?.next_range(at, cx);
+        let Some(range) = next else { return Ok(0) };
+        at = range.end;
+        // As on Linux, what cannot be brought in is no error of mlockall; the end of the program is.
+        if let Ok(done) = populate_async(cx, me, range, Populate::AsAllowed) {
+            done?;
+        }
+    }
 }
 
-fn munlockall(cx: &Cx, me: &Current, _args: &Args) -> Step<usize> {
-    me.space(cx)?.lock_all(Lock::Off, u64::MAX, cx)?;
+fn munlockall_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
+    let mut call = SetLock::all(Lock::Off, u64::MAX);
+    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
     Ok(0)
 }

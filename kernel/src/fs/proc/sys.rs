@@ -9,6 +9,7 @@ use crate::current::Current;
 use crate::drivers::random;
 use crate::error::{Errno, Result};
 use crate::fs::{OpenFile, most_descriptors, set_most_descriptors};
+use crate::memory::overcommit;
 use crate::pipe;
 use crate::process;
 use crate::utsname;
@@ -54,8 +55,13 @@ const RANDOM: &[Entry] = &[
 ];
 
 const VM: &[Entry] = &[
-    text("overcommit_memory", |text, _, _, _| number(text, 0)),
-    text("overcommit_ratio", |text, _, _, _| number(text, 50)),
+    setting("overcommit_memory", |text, _, _, _| number(text, overcommit::policy() as u64), set_overcommit_policy),
+    setting("overcommit_ratio", |text, _, _, _| number(text, overcommit::ratio() as u64), set_overcommit_ratio),
+    setting(
+        "overcommit_kbytes",
+        |text, _, _, _| number(text, overcommit::kibibytes() as u64),
+        set_overcommit_kibibytes,
+    ),
     text("max_map_count", |text, _, _, _| number(text, crate::memory::MAX_AREAS as u64)),
     text("mmap_min_addr", |text, _, _, _| number(text, crate::memory::LOWEST as u64)),
     text("swappiness", |text, _, _, _| number(text, 0)),
@@ -78,6 +84,26 @@ const FS: &[Entry] = &[
     text("protected_symlinks", |text, _, _, _| number(text, 0)),
     text("suid_dumpable", |text, _, _, _| number(text, 0)),
 ];
+
+fn set_overcommit_policy(bytes: &[u8], _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    overcommit::set_policy(match parse::<u8>(bytes)? {
+        0 => overcommit::Policy::Heuristic,
+        1 => overcommit::Policy::Always,
+        2 => overcommit::Policy::Never,
+        _ => return Err(Errno::EINVAL),
+    });
+    Ok(())
+}
+
+fn set_overcommit_ratio(bytes: &[u8], _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    overcommit::set_ratio(parse::<u32>(bytes)? as usize);
+    Ok(())
+}
+
+fn set_overcommit_kibibytes(bytes: &[u8], _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    overcommit::set_kibibytes(parse(bytes)?);
+    Ok(())
+}
 
 fn number(text: &mut Text, value: u64) -> Result<()> {
     text.add(format_args!("{value}\n"));

@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::fs::filesystems::TYPES;
 use crate::fs::{MOUNTS, Mount, MountFlags, Path};
 use crate::memory::buddy::FRAMES;
+use crate::memory::overcommit;
 use crate::process::THREADS;
 use crate::sched::load_average;
 use crate::time::{SECOND, clock};
@@ -92,8 +93,8 @@ fn meminfo(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<
         ("SReclaimable", 0),
         ("SUnreclaim", 0),
         ("PageTables", 0),
-        ("CommitLimit", kib(total)),
-        ("Committed_AS", kib(total.saturating_sub(free))),
+        ("CommitLimit", kib(overcommit::limit())),
+        ("Committed_AS", kib(overcommit::committed() + stored)),
         ("HugePages_Total", 0),
         ("Hugepagesize", 2048),
     ] {

@@ -562,6 +562,14 @@ impl Pages for RegularFile {
         }
     }
 
+    fn remove(&self, indices: Range<u64>, cx: &Cx) -> Result<()> {
+        self.check_seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
+        let gone = self.content.lock(cx).pages.remove(indices.clone());
+        self.release(gone);
+        unmap_pages(self, indices, cx);
+        Ok(())
+    }
+
     fn mapped(&self) -> &AtomicBool {
         &self.mapped
     }

@@ -34,6 +34,7 @@ use crate::error::{Errno, Result};
 use crate::fs::open::open_program;
 use crate::fs::walk::WalkFlags;
 use crate::fs::{FdFlags, FileTable, MountFlags, OpenFile};
+use crate::memory::overcommit::Privilege;
 use crate::memory::{AddressSpace, Executable, Limits};
 use crate::signal::{self, Signal};
 use crate::{futex, process};
@@ -100,7 +101,9 @@ pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()
             }
         };
     }
-    commit(cx, me, prepared)?;
+    let old_space = commit(cx, me, prepared)?;
+    me.space(cx)?.vm().activate(cx);
+    AddressSpace::give_up_async(old_space, cx);
     // Only a signal that ends the process leaves some open: then all are closed.
     let _ = FileTable::close_range_async(cx, me, 0..=u32::MAX, FdFlags::CLOSE_ON_EXEC);
     Ok(())
@@ -170,8 +173,11 @@ fn build(
     let thread = me.thread(cx)?;
     let (credentials, secure) = credentials_for(&file.get(cx), me, cx)?;
     let stack_limit = thread.limit(abi::RLIMIT_STACK, cx).0;
-    let limits =
-        Limits { address_space: thread.limit(abi::RLIMIT_AS, cx).0, data: thread.limit(abi::RLIMIT_DATA, cx).0 };
+    let limits = Limits {
+        address_space: thread.limit(abi::RLIMIT_AS, cx).0,
+        data: thread.limit(abi::RLIMIT_DATA, cx).0,
+        privilege: Privilege::None,
+    };
     let told = Told {
         argv,
         envp,
@@ -254,15 +260,15 @@ fn shares_root(me: &Current, cx: &Cx) -> Result<bool> {
     Ok(fs.as_ref().is_some_and(|fs| fs.owners() as usize > own_threads))
 }
 
-/// The point of no return.
+/// The point of no return. What the caller saw of memory until now is returned, to be given up.
 #[cfg_attr(false, ebb_lint::never_suspends)]
-fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
+fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<AddressSpace>> {
     let Prepared { space, start, credentials, name } = prepared;
     process::unshare(me, abi::CLONE_FILES, cx)?;
     let thread = me.thread(cx)?;
     let process = me.process(cx)?;
     let new_space = space.downgrade();
-    let old_space = thread.space.lock(cx).replace(space);
+    let old_space = thread.space.lock(cx).replace(space).ok_or(Errno::ESRCH)?;
     // A parent that waits in vfork(2) has its memory back from here on.
     thread.release_vfork();
 
@@ -295,8 +301,5 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<()> {
     // Zeros are canonical.
     let _ = me.context.set_segment_bases(0, 0, cx);
     drop((thread, process));
-    if let Some(old) = old_space {
-        old.destroy(cx);
-    }
-    Ok(())
+    Ok(old_space)
 }

@@ -1,0 +1,160 @@
+//! [`Change`]: a change of a layout that may take several steps.
+//!
+//! What a call changes may be large: a million pages, or all areas there can be. So it works in steps, and between two steps interrupts come in and
+//! others run. Nobody may see a layout half changed, so a call that needs more than one step *claims* the layout: until it is released, other
+//! calls that would change it wait, and so do faults where nothing is mapped. Faults elsewhere go on; so a step leaves the page tables with no
+//! more than the areas allow.
+//!
+//! The claim belongs to the call, not to the thread: a step that holds it says [`Interruption::Never`] when it pauses, so the call
+//! always comes back to release it.
+
+use core::ops::Range;
+
+use frame::Cx;
+use frame::mm::{LEAF_BYTES, PAGE_SIZE};
+use refs::{SpinGuard, Waker};
+
+use super::backing::Shown;
+use super::layout::Layout;
+use super::space::AddressSpace;
+use super::vma::Removed;
+use crate::error::Result;
+use crate::step::{Interruption, Step, Stop, Stretch};
+
+/// How much is done at once without a look at the clock.
+pub(super) const AT_ONCE_BYTES: usize = 1024 * PAGE_SIZE;
+/// How many areas are.
+pub(super) const AT_ONCE_AREAS: usize = 64;
+
+/// What a call has claimed, and what it still has to take away.
+#[derive(Default)]
+pub struct Change {
+    has_claim: bool,
+    leftover: Option<Leftover>,
+}
+
+/// What a range showed until now: its areas are out of the layout, its pages still go.
+struct Leftover {
+    areas: Removed<Shown>,
+    pages: Range<usize>,
+}
+
+impl Change {
+    /// Whether the call is in the middle of its change.
+    #[inline(always)]
+    pub(super) fn is_begun(&self) -> bool {
+        self.has_claim
+    }
+
+    /// The layout, to change it: at once, unless another call has claimed it.
+    #[inline(always)]
+    pub(super) fn lock<'a>(
+        &self,
+        space: &'a AddressSpace,
+        waker: Option<Waker>,
+        cx: &'a Cx,
+    ) -> Step<SpinGuard<'a, Layout>> {
+        let layout = space.layout.lock(cx);
+        if layout.is_claimed && !self.has_claim {
+            if let Some(waker) = waker {
+                space.released.register(waker, cx);
+            }
+            return Err(Stop::Block);
+        }
+        Ok(layout)
+    }
+
+    /// Claims the layout, which this call has locked, until [`release`](Self::release).
+    pub(super) fn claim(&mut self, layout: &mut Layout) {
+        layout.is_claimed = true;
+        self.has_claim = true;
+    }
+
+    /// Gives the claim back, if there is one.
+    #[inline(always)]
+    pub(super) fn release(&mut self, space: &AddressSpace, layout: &mut Layout) {
+        if self.has_claim {
+            self.has_claim = false;
+            layout.is_claimed = false;
+            space.released.wake_all();
+        }
+    }
+
+    /// Takes away what is mapped in a range: at once if it is little. Else the layout is claimed, and [`go_on`](Self::go_on) does it.
+    ///
+    /// # Errors
+    /// ENOMEM if there would be too many areas; nothing has changed.
+    #[inline]
+    pub(super) fn remove(
+        &mut self,
+        space: &AddressSpace,
+        layout: &mut Layout,
+        range: Range<usize>,
+        cx: &Cx,
+    ) -> Result<()> {
+        let Some(areas) = layout.remove(range)? else { return Ok(()) };
+        let pages = areas.span();
+        if pages.len() <= AT_ONCE_BYTES && areas.len() <= AT_ONCE_AREAS {
+            areas.iter().for_each(|area| layout.forget(area));
+            space.unmap_range(pages, cx);
+            return Ok(());
+        }
+        self.claim(layout);
+        self.leftover = Some(Leftover { areas, pages });
+        Ok(())
+    }
+
+    /// Goes on with what is to be taken away.
+    ///
+    /// # Errors
+    /// [`Stop::Pause`] as long as there is more.
+    #[inline]
+    pub(super) fn go_on(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> Step<()> {
+        let Some(leftover) = &mut self.leftover else { return Ok(()) };
+        if !leftover.take_away(space, layout, cx) {
+            return Err(Stop::Pause(Interruption::Never));
+        }
+        self.leftover = None;
+        Ok(())
+    }
+}
+
+impl AddressSpace {
+    /// Whether a call is in the middle of a change of the layout.
+    #[cold]
+    pub(super) fn is_claimed(&self, cx: &Cx) -> bool {
+        self.layout.lock(cx).is_claimed
+    }
+}
+
+impl Leftover {
+    /// Works until it is done, and that is true, or one stretch is over.
+    fn take_away(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> bool {
+        let mut stretch = Stretch::default();
+        while let Some(piece) = next_piece(space, &mut self.pages, cx) {
+            space.unmap_range(piece, cx);
+            if stretch.is_over() {
+                return false;
+            }
+        }
+        while let Some(areas) = self.areas.pop_chunk() {
+            areas.iter().for_each(|area| layout.forget(area));
+            drop(areas);
+            if stretch.is_over() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Takes the next piece with mapped pages off a range: no more than one table's. `None` if there are no more.
+pub(super) fn next_piece(space: &AddressSpace, range: &mut Range<usize>, cx: &Cx) -> Option<Range<usize>> {
+    let Some(start) = space.vm.first_mapped(range.clone(), cx) else {
+        range.start = range.end;
+        return None;
+    };
+    let end = ((start & !(LEAF_BYTES - 1)) + LEAF_BYTES).min(range.end);
+    range.start = end;
+    Some(start..end)
+}

@@ -1,0 +1,121 @@
+//! A copy of an address space for a child: fork(2).
+
+use core::ops::Range;
+
+use frame::Cx;
+use frame::mm::Sharing;
+use refs::Waker;
+
+use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
+use super::layout::Layout;
+use super::space::{AddressSpace, Executable};
+use super::vma::{Area, AreaFlags, Backing};
+use crate::error::Result;
+use crate::step::{Interruption, Step, Stop, Stretch};
+
+/// A copy that is being made, between two steps.
+#[derive(Default)]
+pub struct Fork {
+    change: Change,
+    /// The areas that end at or below this are copied.
+    done: usize,
+    /// The pages of the last of them that are still to be copied.
+    pages: Option<(Range<usize>, Sharing)>,
+}
+
+impl AddressSpace {
+    /// Copies this address space into `child`, which is new and empty: private memory is shared until one of the two writes to it.
+    ///
+    /// The layout is copied as it is at one moment: until all of it is, nobody changes it. Threads that write meanwhile do so before the fork or
+    /// after it, as on Linux.
+    ///
+    /// # Errors
+    /// ENOMEM: the child is as far as it got, and to be torn down.
+    pub fn fork_step(&self, child: &AddressSpace, fork: &mut Fork, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+        let mut layout = fork.change.lock(self, waker, cx)?;
+        let mut copy = child.layout.lock(cx);
+        if !fork.change.is_begun() {
+            // What the parent has been promised the child is promised as well; who asks for too much is refused before anything is done.
+            layout.admit_copy()?;
+            copy.begin_copy(&layout);
+            let executable = self.executable.lock(cx).as_ref().and_then(|own| Executable::new(own.file().share()).ok());
+            *child.executable.lock(cx) = executable;
+        }
+        let is_small =
+            layout.areas().len() <= AT_ONCE_AREAS && self.vm.mapped_pages() <= AT_ONCE_BYTES / frame::mm::PAGE_SIZE;
+        if is_small && !fork.change.is_begun() {
+            return Ok(self.copy_at_once(child, &layout, &mut copy, cx)?);
+        }
+        if !fork.change.is_begun() {
+            fork.change.claim(&mut layout);
+        }
+        match self.copy_stretch(child, &layout, &mut copy, fork, cx) {
+            Ok(false) => Err(Stop::Pause(Interruption::Never)),
+            Ok(true) => {
+                fork.change.release(self, &mut layout);
+                Ok(())
+            }
+            Err(error) => {
+                fork.change.release(self, &mut layout);
+                Err(error.into())
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn copy_at_once(&self, child: &AddressSpace, layout: &Layout, copy: &mut Layout, cx: &Cx) -> Result<()> {
+        for area in layout.areas().iter() {
+            if let Some((pages, sharing)) = copy_area(area, area.range(), copy) {
+                self.vm.fork_range(&child.vm, pages, sharing, cx)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on for a stretch; whether all is copied.
+    fn copy_stretch(
+        &self,
+        child: &AddressSpace,
+        layout: &Layout,
+        copy: &mut Layout,
+        fork: &mut Fork,
+        cx: &Cx,
+    ) -> Result<bool> {
+        let mut stretch = Stretch::default();
+        loop {
+            if let Some((pages, sharing)) = &mut fork.pages {
+                while let Some(piece) = next_piece(self, pages, cx) {
+                    self.vm.fork_range(&child.vm, piece, *sharing, cx)?;
+                    if stretch.is_over() {
+                        return Ok(false);
+                    }
+                }
+                fork.pages = None;
+            }
+            // An area may have grown together with its neighbour since the last step: only what lies behind is copied.
+            let Some(area) = layout.areas().at_or_above(fork.done) else { return Ok(true) };
+            fork.pages = copy_area(area, area.start.max(fork.done)..area.end, copy);
+            fork.done = area.end;
+            if stretch.is_over() {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+/// Gives the part of an area that lies in `range` to the child; the pages that go with it, and how.
+#[inline(always)]
+fn copy_area(area: &Area<super::Shown>, range: Range<usize>, copy: &mut Layout) -> Option<(Range<usize>, Sharing)> {
+    if area.flags.contains(AreaFlags::DONT_FORK) {
+        copy.forget_copy(area, range);
+        return None;
+    }
+    let flags = area.flags - AreaFlags::LOCKED;
+    let backing = area.backing.advanced(((range.start - area.start) / frame::mm::PAGE_SIZE) as u64);
+    copy.push_copy(Area { start: range.start, end: range.end, flags, backing, ..*area });
+    if area.flags.contains(AreaFlags::WIPE_ON_FORK) || area.is_all_the_objects() {
+        return None;
+    }
+    let sharing = if flags.contains(AreaFlags::SHARED) { Sharing::Shared } else { Sharing::CopyOnWrite };
+    Some((range, sharing))
+}

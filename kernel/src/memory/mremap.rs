@@ -1,0 +1,277 @@
+//! mremap(2): a mapping gets another size, and may go elsewhere for it.
+
+use core::ops::Range;
+
+use frame::Cx;
+use frame::mm::{OutOfMemory, PAGE_SIZE, USER_END};
+use refs::Waker;
+
+use super::backing::Shown;
+use super::change::{AT_ONCE_BYTES, Change, next_piece};
+use super::layout::Layout;
+use super::mmap::{Limits, page_range};
+use super::space::AddressSpace;
+use super::vma::{Area, AreaFlags, Backing, MAX_AREAS};
+use crate::error::{Errno, Result};
+use crate::step::{Interruption, Step, Stop, Stretch};
+
+/// What mremap(2) may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Move {
+    /// Stay where it is.
+    Never,
+    /// Go anywhere.
+    May,
+    /// Go there, in place of what is there.
+    To(usize),
+}
+
+/// Whether what was moved is still mapped where it was, without its pages (MREMAP_DONTUNMAP).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// It is.
+    Kept,
+    /// It is not.
+    Unmapped,
+}
+
+/// An mremap(2) that is under way.
+pub struct Remap {
+    from: Range<usize>,
+    new_len: usize,
+    movement: Move,
+    origin: Origin,
+    limits: Limits,
+    state: State,
+    change: Change,
+}
+
+enum State {
+    /// Nothing is done yet.
+    New,
+    /// It is at its address; what does not belong to it any more goes.
+    AtPlace(usize),
+    /// What is in the way of the move goes.
+    MakingRoom(Moving),
+    /// What is longer than the new size goes.
+    Shrinking(Moving),
+    /// Pages move.
+    Moving(Moving),
+    /// The pages have moved, and the area follows.
+    Arriving(Area<Shown>),
+}
+
+/// Pages on their way, with their area: while they are, nothing is mapped at either end.
+struct Moving {
+    /// The area as it will be.
+    area: Area<Shown>,
+    /// Which pages of the old range have not moved yet.
+    left: Range<usize>,
+}
+
+impl Remap {
+    /// Nothing is done yet.
+    ///
+    /// # Errors
+    /// EINVAL, ENOMEM.
+    pub fn new(old: (usize, usize), new_len: usize, movement: Move, origin: Origin, limits: Limits) -> Result<Self> {
+        let from = page_range(old.0, old.1, Errno::EINVAL)?;
+        let new_len =
+            new_len.checked_next_multiple_of(PAGE_SIZE).filter(|&len| len <= USER_END).ok_or(Errno::ENOMEM)?;
+        if new_len == 0 || (origin == Origin::Kept && from.len() != new_len) {
+            return Err(Errno::EINVAL);
+        }
+        if let Move::To(target) = movement {
+            let to = page_range(target, new_len, Errno::EINVAL)?;
+            if to.start < from.end && from.start < to.end {
+                return Err(Errno::EINVAL);
+            }
+        }
+        Ok(Remap { from, new_len, movement, origin, limits, state: State::New, change: Change::default() })
+    }
+
+    /// The pages that go with it if it moves.
+    fn moving_pages(&self) -> Range<usize> {
+        self.from.start..self.from.start + self.from.len().min(self.new_len)
+    }
+
+    /// Checks everything, and does what is done at once.
+    fn begin(&self, space: &AddressSpace, layout: &mut Layout, change: &mut Change, cx: &Cx) -> Result<State> {
+        let area = layout.areas().find(self.from.start).ok_or(Errno::EFAULT)?;
+        if self.from.end > area.end {
+            return Err(Errno::EFAULT);
+        }
+        if self.from.is_empty() && !area.flags.contains(AreaFlags::SHARED) {
+            // The second view of old_len 0 makes sense only for shared memory.
+            return Err(Errno::EINVAL);
+        }
+        let is_kept = self.origin == Origin::Kept;
+        if is_kept && (area.flags.contains(AreaFlags::SHARED) || !matches!(area.backing, Shown::Anonymous)) {
+            return Err(Errno::EINVAL);
+        }
+        if !matches!(self.movement, Move::To(_)) && !is_kept && !self.from.is_empty() {
+            if self.new_len <= self.from.len() {
+                if self.new_len < self.from.len() {
+                    change.remove(space, layout, self.from.start + self.new_len..self.from.end, cx)?;
+                }
+                return Ok(State::AtPlace(self.from.start));
+            }
+            if self.grow_in_place(layout)? {
+                return Ok(State::AtPlace(self.from.start));
+            }
+        }
+        self.begin_move(space, layout, change, cx)
+    }
+
+    /// Whether the mapping could grow where it is.
+    fn grow_in_place(&self, layout: &mut Layout) -> Result<bool> {
+        let Some(area) = layout.areas().find(self.from.start) else { return Ok(false) };
+        let Some(end) = self.from.start.checked_add(self.new_len).filter(|&end| end <= USER_END) else {
+            return Ok(false);
+        };
+        if area.end != self.from.end || !layout.areas().is_free(self.from.end..end) {
+            return Ok(false);
+        }
+        let backing = area.backing.advanced(area.pages() as u64);
+        let grown = Area { start: self.from.end, end, backing, ..*area };
+        layout.admit(&grown, 0..0, self.limits)?;
+        layout.insert(grown)?;
+        Ok(true)
+    }
+
+    fn begin_move(&self, space: &AddressSpace, layout: &mut Layout, change: &mut Change, cx: &Cx) -> Result<State> {
+        // As on Linux: what lies at both ends may have to be split.
+        if layout.areas().len() > MAX_AREAS - 3 {
+            return Err(Errno::ENOMEM);
+        }
+        let start = match self.movement {
+            Move::Never => return Err(Errno::ENOMEM),
+            Move::May => layout.place(0, self.new_len)?,
+            Move::To(target) => target,
+        };
+        let old = layout.areas().find(self.from.start).ok_or(Errno::EFAULT)?;
+        let pages = ((self.from.start - old.start) / PAGE_SIZE) as u64;
+        let area = Area { start, end: start + self.new_len, backing: old.backing.advanced(pages), ..*old };
+        let replaced = if matches!(self.movement, Move::To(_)) { area.range() } else { 0..0 };
+        layout.admit(&area, replaced.clone(), self.limits)?;
+        if !replaced.is_empty() {
+            change.remove(space, layout, replaced, cx)?;
+        }
+        Ok(State::MakingRoom(Moving { area, left: self.moving_pages() }))
+    }
+
+    /// The area leaves its old place; its pages are still there.
+    fn leave_origin(&self, layout: &mut Layout) -> Result<()> {
+        if self.origin == Origin::Unmapped
+            && let Some(old) = layout.remove(self.moving_pages())?
+        {
+            old.iter().for_each(|area| layout.forget(area));
+        }
+        Ok(())
+    }
+}
+
+impl AddressSpace {
+    /// Changes the size of a mapping, moving it if it must and may; its address.
+    ///
+    /// # Errors
+    /// As mremap(2).
+    pub fn remap_step(&self, call: &mut Remap, waker: Option<Waker>, cx: &Cx) -> Step<usize> {
+        let mut layout = call.change.lock(self, waker, cx)?;
+        let mut stretch = Stretch::default();
+        loop {
+            call.change.go_on(self, &mut layout, cx)?;
+            let address = match core::mem::replace(&mut call.state, State::New) {
+                State::New => {
+                    let mut change = core::mem::take(&mut call.change);
+                    let state = call.begin(self, &mut layout, &mut change, cx);
+                    call.change = change;
+                    call.state = state?;
+                    continue;
+                }
+                State::AtPlace(address) => address,
+                State::MakingRoom(moving) => {
+                    let tail = call.moving_pages().end..call.from.end;
+                    let shrunk = if tail.is_empty() { Ok(()) } else { call.change.remove(self, &mut layout, tail, cx) };
+                    if let Err(error) = shrunk {
+                        call.change.release(self, &mut layout);
+                        return Err(error.into());
+                    }
+                    call.state = State::Shrinking(moving);
+                    continue;
+                }
+                State::Shrinking(moving) => {
+                    if let Err(error) = call.leave_origin(&mut layout) {
+                        call.change.release(self, &mut layout);
+                        return Err(error.into());
+                    }
+                    call.state = State::Moving(moving);
+                    continue;
+                }
+                State::Moving(mut moving) => {
+                    match self.move_pages(&mut moving.left, call.from.start, moving.area.start, &mut stretch, cx) {
+                        Ok(true) => call.state = State::Arriving(moving.area),
+                        Ok(false) => {
+                            call.change.claim(&mut layout);
+                            call.state = State::Moving(moving);
+                            return Err(Stop::Pause(Interruption::Never));
+                        }
+                        Err(OutOfMemory) => {
+                            let put_back = self.move_back(call, moving, &mut layout, cx);
+                            call.change.release(self, &mut layout);
+                            put_back?;
+                            return Err(Errno::ENOMEM.into());
+                        }
+                    }
+                    continue;
+                }
+                State::Arriving(area) => {
+                    let start = area.start;
+                    if let Err(full) = layout.insert(area) {
+                        call.change.release(self, &mut layout);
+                        return Err(Errno::from(full).into());
+                    }
+                    start
+                }
+            };
+            call.change.release(self, &mut layout);
+            return Ok(address);
+        }
+    }
+
+    /// Moves pages for a stretch; whether all of them are moved.
+    fn move_pages(
+        &self,
+        left: &mut Range<usize>,
+        from: usize,
+        to: usize,
+        stretch: &mut Stretch,
+        cx: &Cx,
+    ) -> core::result::Result<bool, OutOfMemory> {
+        if left.len() <= AT_ONCE_BYTES {
+            self.vm.move_range(left.clone(), to + (left.start - from), cx)?;
+            left.start = left.end;
+            return Ok(true);
+        }
+        while let Some(piece) = next_piece(self, left, cx) {
+            let target = to + (piece.start - from);
+            self.vm.move_range(piece, target, cx)?;
+            if stretch.is_over() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// There is no memory for page tables: what was moved goes back, and what was mapped is mapped again.
+    #[cold]
+    fn move_back(&self, call: &Remap, moving: Moving, layout: &mut Layout, cx: &Cx) -> Result<()> {
+        let pages = call.moving_pages();
+        // The tables that were there are free again.
+        let _ = self.vm.move_range(moving.area.start..moving.area.start + pages.len(), pages.start, cx);
+        if call.origin == Origin::Unmapped && !pages.is_empty() {
+            layout.insert(Area { start: pages.start, end: pages.end, ..moving.area })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,68 @@
+//! The end of an address space, in steps: exit(2), execve(2).
+//!
+//! Whoever takes the last share of it away owns it until its pages and areas are gone: a thread that exits, or that has another program. Nobody
+//! else reaches it meanwhile. The parent of a process learns of its end only behind that, so what wait(2) reports is free. As long as
+//! one is on its way nobody is killed for want of memory.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use frame::Cx;
+use frame::mm::{PAGE_SIZE, USER_END};
+use refs::StrongRc;
+
+use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, next_piece};
+use super::space::AddressSpace;
+use crate::step::Stretch;
+
+/// How many address spaces are being torn down.
+static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether memory comes back soon.
+pub(super) fn is_under_way() -> bool {
+    UNDER_WAY.load(Ordering::Relaxed) > 0
+}
+
+impl AddressSpace {
+    /// Gives up a share of an address space. If it was the last one, all that it held is free when this returns.
+    pub fn give_up_async(space: StrongRc<AddressSpace>, cx: &mut Cx) {
+        space.destroy_async(cx, |space, cx| space.tear_down_async(cx));
+    }
+
+    fn tear_down_async(&self, cx: &mut Cx) {
+        let is_small =
+            self.vm.mapped_pages() <= AT_ONCE_BYTES / PAGE_SIZE && self.layout.lock(cx).areas().len() <= AT_ONCE_AREAS;
+        if is_small {
+            // Its destructors do it.
+            return;
+        }
+        UNDER_WAY.fetch_add(1, Ordering::Relaxed);
+        self.vm.leave(cx);
+        let mut pages = 0..USER_END;
+        while !self.tear_down_stretch(&mut pages, cx) {
+            frame::irq::poll(cx);
+            if tasks::must_yield(cx) {
+                tasks::yield_async(cx);
+            }
+        }
+        UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Goes on for a stretch; whether nothing is left.
+    fn tear_down_stretch(&self, pages: &mut core::ops::Range<usize>, cx: &Cx) -> bool {
+        let mut stretch = Stretch::default();
+        while let Some(piece) = next_piece(self, pages, cx) {
+            self.vm.unmap(piece, cx);
+            if stretch.is_over() {
+                return false;
+            }
+        }
+        let mut layout = self.layout.lock(cx);
+        while let Some(areas) = layout.pop_chunk() {
+            drop(areas);
+            if stretch.is_over() {
+                return false;
+            }
+        }
+        true
+    }
+}
