@@ -34,6 +34,11 @@ impl Ring {
         self.len
     }
 
+    /// How many bytes of memory it has.
+    pub fn allocated(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Whether no byte is in the queue.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {

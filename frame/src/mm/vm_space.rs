@@ -401,6 +401,19 @@ impl VmSpace {
         count
     }
 
+    /// How many frames its tables of the lowest level take; nearly all that its tables take. It looks at each of them.
+    pub fn leaf_tables(&self, cx: &Cx) -> usize {
+        let root = self.lock(cx);
+        let mut count = 0;
+        let each_leaf = &mut |_: Table, _: usize, _: usize, _: usize| {
+            count += 1;
+            Ok(())
+        };
+        // SAFETY: the lock is held.
+        unsafe { walk::each_leaf(*root, 0, USER_END, each_leaf) };
+        count
+    }
+
     /// How many pages are mapped.
     #[inline(always)]
     pub fn mapped_pages(&self) -> usize {

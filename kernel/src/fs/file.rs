@@ -142,6 +142,12 @@ pub trait File: Any + Send + Sync {
         Mappable::No
     }
 
+    /// About how many bytes of the kernel's memory come back when its last descriptor is closed, for the choice of who is ended when memory runs
+    /// out.
+    fn kernel_bytes(&self, _cx: &Cx) -> usize {
+        512
+    }
+
     /// The new offset for `lseek`; `now` is the current one.
     fn seek(&self, _to: Lseek, _now: u64, _cx: &Cx) -> Step<u64> {
         Err(Errno::ESPIPE.into())

@@ -4,6 +4,7 @@
 //! the end of the chosen program.
 
 use frame::Cx;
+use frame::mm::PAGE_SIZE;
 use refs::{SpinLock, TempRc, WeakRc};
 
 use super::{BadAccess, Resolved, teardown};
@@ -66,22 +67,28 @@ pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
     if victim.downgrade() == me.process { Err(BadAccess::NoMemory) } else { Ok(Resolved::Later) }
 }
 
-/// How much would be won by ending it, in pages; `None` if it must not be.
+/// How much would be won by ending it, in pages; `None` if it must not be. Unlike Linux's, it counts what the kernel holds for it: who takes
+/// all memory by pipes is ended, and not the next who needs a page.
 fn badness(process: &Process, cx: &Cx) -> Option<i64> {
     let adjust = process.oom_score_adjust.load(core::sync::atomic::Ordering::Relaxed);
     if process.pid == INIT || adjust <= NEVER {
         return None;
     }
     let total = frame::mm::frame_count() as i64;
-    let size = resident_pages(process, cx) + kernel_pages(process, cx);
+    let size = resident_pages(process, cx) + kernel_bytes(process, cx) / PAGE_SIZE;
     Some(size as i64 + i64::from(adjust) * total / 1000)
 }
 
-/// About how much of the kernel's memory its descriptors take.
-fn kernel_pages(process: &Process, cx: &Cx) -> usize {
+/// About how much of the kernel's memory its descriptors, threads and page tables take.
+fn kernel_bytes(process: &Process, cx: &Cx) -> usize {
     let Some(thread) = process.first_thread(cx) else { return 0 };
-    let descriptors = thread.files.lock(cx).as_ref().map_or(0, |files| files.get(cx).handles.lock(cx).len());
-    descriptors / 4
+    let descriptors: usize = thread.files.lock(cx).as_ref().map_or(0, |files| {
+        let files = files.get(cx);
+        let handles = files.handles.lock(cx);
+        handles.indices().filter_map(|fd| handles.get(fd, cx)).map(|file| file.file.kernel_bytes(cx)).sum()
+    });
+    let tables = thread.space.lock(cx).as_ref().map_or(0, |space| space.get(cx).vm().leaf_tables(cx) * PAGE_SIZE);
+    descriptors + tables + process.thread_count(cx) * frame::KERNEL_STACK_BYTES
 }
 
 fn resident_pages(process: &Process, cx: &Cx) -> usize {

@@ -29,6 +29,10 @@ impl Socket {
 }
 
 impl File for Socket {
+    fn kernel_bytes(&self, cx: &Cx) -> usize {
+        1024 + self.endpoint.get(cx).inbox.lock(cx).bytes()
+    }
+
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
         let mut sink = |bytes: &[u8]| {
             let before = to.remaining();
