@@ -1,24 +1,26 @@
 //! Another process's memory: process_vm_readv(2), process_vm_writev(2).
 
 use alloc::vec;
-use alloc::vec::Vec;
+use alloc::vec::{IntoIter, Vec};
 
 use frame::Cx;
 use frame::mm::PAGE_SIZE;
 use linux_raw_sys::general as abi;
+use refs::{StrongRc, WeakRc};
 
 use super::{Args, Call, Entry};
 use crate::credentials::TraceAs;
 use crate::current::Current;
-use crate::error::Errno;
+use crate::error::{Errno, Result};
 use crate::memory::{AddressSpace, WriteRight};
 use crate::process::THREADS;
-use crate::step::Step;
+use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
 
 /// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
-    Entry::new(abi::__NR_process_vm_readv, "process_vm_readv", Call::Step(process_vm_readv)),
-    Entry::new(abi::__NR_process_vm_writev, "process_vm_writev", Call::Step(process_vm_writev)),
+    Entry::new(abi::__NR_process_vm_readv, "process_vm_readv", Call::Async(process_vm_readv_async)),
+    Entry::new(abi::__NR_process_vm_writev, "process_vm_writev", Call::Async(process_vm_writev_async)),
 ];
 
 /// The most ranges of each side.
@@ -30,12 +32,12 @@ enum Direction {
     ToRemote,
 }
 
-fn process_vm_readv(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    transfer(cx, me, args, Direction::FromRemote)
+fn process_vm_readv_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    transfer_async(cx, me, args, Direction::FromRemote)
 }
 
-fn process_vm_writev(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    transfer(cx, me, args, Direction::ToRemote)
+fn process_vm_writev_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    transfer_async(cx, me, args, Direction::ToRemote)
 }
 
 /// Address and length of each range.
@@ -51,40 +53,76 @@ fn ranges(cx: &Cx, me: &Current, address: usize, count: usize) -> Step<Vec<[usiz
     }
 }
 
-fn transfer(cx: &Cx, me: &Current, args: &Args, direction: Direction) -> Step<usize> {
+fn transfer_async(cx: &mut Cx, me: &mut Current, args: &Args, direction: Direction) -> Result<usize> {
     let Args([_, local, local_count, remote, remote_count, flags]) = *args;
     if flags != 0 {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
-    let mut local = ranges(cx, me, local, local_count)?.into_iter();
-    let remote = ranges(cx, me, remote, remote_count)?;
-    let target = u32::try_from(args.int(0)).ok().and_then(|tid| THREADS.get(tid, cx)).ok_or(Errno::ESRCH)?;
+    let local = complete_async(cx, me, Patience::Forever, |cx, me, _| ranges(cx, me, local, local_count))?;
+    let remote = complete_async(cx, me, Patience::Forever, |cx, me, _| ranges(cx, me, remote, remote_count))?;
+    let space = space_of(args.int(0), me, cx)?;
+    let mut transfer =
+        Transfer { local: local.into_iter(), remote: remote.into_iter(), here: [0; 2], there: [0; 2], done: 0 };
+    match complete_async(cx, me, Patience::Forever, |cx, me, _| transfer.step(&*space.upgrade(cx)?, me, direction, cx))
+    {
+        // What was copied counts more than why it stopped.
+        Err(_) if transfer.done > 0 => Ok(transfer.done),
+        result => result.map(|()| transfer.done),
+    }
+}
+
+/// The memory of another thread, which the caller may look into.
+fn space_of(tid: i32, me: &Current, cx: &Cx) -> Result<WeakRc<AddressSpace>> {
+    let target = u32::try_from(tid).ok().and_then(|tid| THREADS.get(tid, cx)).ok_or(Errno::ESRCH)?;
     if !me.may_trace(&target, TraceAs::Real, cx)? {
-        return Err(Errno::EPERM.into());
+        return Err(Errno::EPERM);
     }
-    let name = target.space.lock(cx).as_ref().map(|space| space.downgrade()).ok_or(Errno::ESRCH)?;
-    let space = name.upgrade(cx)?;
-    let mut done = 0;
-    let mut here = [0, 0];
-    let mut buffer = vec![0; PAGE_SIZE];
-    for [mut there, mut left] in remote {
-        while left > 0 {
-            while here[1] == 0 {
-                let Some(next) = local.next() else { return Ok(done) };
-                here = next;
+    let space = target.space.lock(cx).as_ref().map(StrongRc::downgrade);
+    space.ok_or(Errno::ESRCH)
+}
+
+/// How far a transfer is.
+struct Transfer {
+    /// The ranges that were not begun.
+    local: IntoIter<[usize; 2]>,
+    remote: IntoIter<[usize; 2]>,
+    /// What is left of the range that was begun: address and length.
+    here: [usize; 2],
+    there: [usize; 2],
+    done: usize,
+}
+
+impl Transfer {
+    /// Copies page by page, until all is copied or a stretch is over.
+    ///
+    /// # Errors
+    /// EFAULT where a page cannot be accessed.
+    fn step(&mut self, space: &AddressSpace, me: &Current, direction: Direction, cx: &Cx) -> Step<()> {
+        let mut stretch = Stretch::default();
+        let mut buffer = vec![0; PAGE_SIZE];
+        loop {
+            while self.here[1] == 0 {
+                let Some(next) = self.local.next() else { return Ok(()) };
+                self.here = next;
             }
-            let len = left.min(here[1]).min(PAGE_SIZE);
-            let copied = copy(cx, me, &space, there, here[0], &mut buffer[..len], direction)?;
-            done += copied;
+            while self.there[1] == 0 {
+                let Some(next) = self.remote.next() else { return Ok(()) };
+                self.there = next;
+            }
+            let len = self.here[1].min(self.there[1]).min(PAGE_SIZE);
+            let copied = copy(cx, me, space, self.there[0], self.here[0], &mut buffer[..len], direction)?;
+            for range in [&mut self.here, &mut self.there] {
+                *range = [range[0].wrapping_add(copied), range[1] - copied];
+            }
+            self.done += copied;
             if copied < len {
-                return if done == 0 { Err(Errno::EFAULT.into()) } else { Ok(done) };
+                return Err(Errno::EFAULT.into());
             }
-            there = there.wrapping_add(len);
-            left -= len;
-            here = [here[0].wrapping_add(len), here[1] - len];
+            if stretch.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
         }
     }
-    Ok(done)
 }
 
 /// Copies as many bytes as `buffer` has, or fewer if the remote side ends before.

@@ -412,3 +412,26 @@ fn what_the_processor_remembers_of_an_entry_goes_when_the_entry_changes() {
     parent.fork_range(&space, BASE..BASE + 2 * PAGE_SIZE, Sharing::CopyOnWrite, cx).expect("there is memory");
     assert_eq!(peek(&space, BASE + PAGE_SIZE, &machine), Some(6));
 }
+
+#[test]
+fn the_first_mapped_table_of_a_range_is_found_however_far_it_is() {
+    let machine = Machine::new();
+    let space = new_space();
+    let cx = &machine.cx;
+    assert_eq!(space.first_mapped(0..USER_END, cx), None);
+    let (low, high) = (BASE + 5 * PAGE_SIZE, (1 << 46) + 3 * LEAF + PAGE_SIZE);
+    for address in [low, high] {
+        map(&space, address, 1, RW, &machine);
+    }
+    assert_eq!(space.leaf_tables(cx), 2);
+    assert_eq!(space.first_mapped(0..USER_END, cx), Some(BASE & !(LEAF - 1)));
+    // Within the range, and not in front of it.
+    assert_eq!(space.first_mapped(low..USER_END, cx), Some(low));
+    assert_eq!(space.first_mapped(low + LEAF..USER_END, cx), Some(high & !(LEAF - 1)));
+    assert_eq!(space.first_mapped(low + LEAF..1 << 46, cx), None);
+    assert_eq!(space.first_mapped(high..high + 1, cx), Some(high));
+    assert_eq!(space.first_mapped(high + LEAF..USER_END, cx), None);
+    assert_eq!(space.first_mapped(USER_END..usize::MAX, cx), None);
+    space.unmap(low..low + PAGE_SIZE, cx);
+    assert_eq!(space.first_mapped(0..USER_END, cx), Some(high & !(LEAF - 1)));
+}
