@@ -74,6 +74,10 @@ impl tasks::Hooks for CoreHooks {
         core::ops::ControlFlow::Continue(())
     }
 
+    fn pause(&self, _worker: &tasks::Worker) {
+        crate::irq::let_in();
+    }
+
     #[inline]
     fn leave(&self, _worker: &tasks::Worker) {
         crate::user::unload();

@@ -216,7 +216,10 @@ impl UserContext {
     #[cfg_attr(false, ebb_lint::leaf)]
     pub fn run_async(&mut self, cx: &mut Cx) -> Trap {
         loop {
-            tasks::quiescent(cx);
+            if tasks::quiescent(cx) == tasks::Dead::Own {
+                // What the task closed is closed before it goes on.
+                tasks::free_all_async(cx);
+            }
             if tasks::must_yield(cx) {
                 return Trap::Preempted;
             }

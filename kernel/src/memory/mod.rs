@@ -91,6 +91,7 @@ pub fn is_exhausted() -> bool {
 #[cold]
 pub fn recover_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
     const PATIENCE: usize = 1000;
+    tasks::free_all_async(cx);
     frame::mm::trim();
     for _ in 0..PATIENCE {
         if !is_exhausted() {

@@ -18,13 +18,17 @@ const NEVER: i32 = -1000;
 /// Who was chosen last.
 static CHOSEN: SpinLock<Option<WeakRc<Process>>> = SpinLock::new(None);
 
-/// Chooses the program with the most memory and ends it, unless one that was chosen is still on its way. The caller's access is tried
+/// Chooses the program with the most memory and ends it, unless one that was chosen is still on its way or what is dead anyway is not all
+/// freed. The caller's access is tried
 /// again once others have run.
 ///
 /// # Errors
 /// [`BadAccess::NoMemory`] if it is the caller that ends, or if nobody can be chosen.
 #[cold]
 pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
+    if tasks::has_dead(cx) {
+        return Ok(Resolved::Later);
+    }
     // With many programs that all wait for room, to look at all of them each time would take longer than the end of the chosen one.
     let chosen = *CHOSEN.lock(cx);
     if let Some(chosen) = chosen

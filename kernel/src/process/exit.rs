@@ -32,6 +32,7 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         AddressSpace::give_up_async(space, cx);
     }
     drop(held.fs);
+    tasks::free_all_async(cx);
     if held.is_last {
         if let Ok(process) = me.process(cx) {
             begin_end_of_process(&process, cx);

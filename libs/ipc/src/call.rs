@@ -25,6 +25,7 @@ const ANSWERED: u16 = 0;
 const REFUSED: u16 = 1;
 
 /// The end of a set of call lines that asks.
+#[derive(Debug)]
 pub struct Caller {
     lines: Region,
     link: Link,
@@ -42,7 +43,7 @@ pub struct Caller {
 /// An outstanding call: says that a request was sent by this [`Caller`] and its response not yet taken. It is a name, not a
 /// reference: of two copies one gets the response, the other [`Error::Stale`].
 #[must_use = "a call that is neither polled nor abandoned occupies its line for ever"]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
     line: u16,
     number: u32,
@@ -156,6 +157,7 @@ impl Caller {
 }
 
 /// The end of a set of call lines that answers.
+#[derive(Debug)]
 pub struct Callee {
     lines: Region,
     link: Link,

@@ -25,7 +25,7 @@ const CURSOR_B: usize = 8;
 const FIRST: usize = 10;
 
 /// How much of what a channel has, in each direction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
     call_lines: u16,
     ring_slots: u32,
@@ -86,7 +86,7 @@ impl Default for Geometry {
 }
 
 /// Which of the two ends of a channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The end of the one who made it.
     A,
@@ -97,6 +97,7 @@ pub enum Side {
 /// One end of a channel. Its parts can be moved to different threads; the peer finds the channel closed when the last of them
 /// is dropped. (A closure that uses one part of an endpoint captures that part alone: the rest stays where it was, and keeps the
 /// channel open.)
+#[derive(Debug)]
 pub struct Endpoint {
     /// Asks and gets answers.
     pub caller: Caller,

@@ -4,7 +4,7 @@ use core::fmt;
 
 /// Why an operation on a channel failed. Each one leaves the channel as it was, but for [`Corrupt`](Error::Corrupt) and
 /// [`Closed`](Error::Closed), after which nothing more is sent or received on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Error {
     /// There is no room now: every call line is in use, or the peer has not taken enough messages. Try again later.
     Full,

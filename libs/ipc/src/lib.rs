@@ -7,6 +7,7 @@
 //! other task. What is called for a peer's death or ring (`linux::watch`) is not called again once it has panicked; other peers are
 //! watched as before. The peer notices nothing but the refusal.
 #![no_std]
+#![warn(missing_debug_implementations)]
 extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;

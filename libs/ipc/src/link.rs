@@ -32,13 +32,13 @@ const SLEEPS: u64 = 1;
 const HAS_BARRIER: u64 = 2;
 
 /// One end's view of the connection. Clones are the same connection.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Link {
     inner: Arc<Inner>,
 }
 
 /// A [`Link`] that does not keep the connection open.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct WeakLink {
     inner: Weak<Inner>,
 }
@@ -50,6 +50,7 @@ impl WeakLink {
     }
 }
 
+#[derive(Debug)]
 struct Inner {
     mine: Region,
     peers: Region,

@@ -45,7 +45,7 @@ impl From<u16> for Tag {
 }
 
 /// What one end says to the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Message {
     /// What it is about.
     pub tag: Tag,
@@ -63,7 +63,7 @@ impl Message {
 }
 
 /// What a message is in the traffic between the ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
     /// Asks for a response.

@@ -7,6 +7,7 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::fmt;
 use core::ops::Range;
 use core::ptr::NonNull;
 use core::slice;
@@ -15,6 +16,7 @@ use crate::atomic::{AtomicU64, Ordering};
 use crate::message::{Status, Words};
 
 /// One cache line of shared memory: a word that publishes the others, and the others.
+#[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Line {
     status: AtomicU64,
@@ -57,6 +59,12 @@ pub struct Region {
     base: NonNull<Line>,
     len_lines: usize,
     _owner: Owner,
+}
+
+impl fmt::Debug for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Region").field("base", &self.base).field("len_lines", &self.len_lines).finish()
+    }
 }
 
 /// Keeps the memory.

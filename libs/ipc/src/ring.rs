@@ -14,7 +14,7 @@ use crate::message::{Kind, Message, SHORT_MASK, Status};
 use crate::region::Region;
 
 /// A message in a ring, with what it is in the traffic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Packet {
     /// Request, response or neither.
     pub kind: Kind,
@@ -25,6 +25,7 @@ pub struct Packet {
 }
 
 /// The end of a ring that puts messages in.
+#[derive(Debug)]
 pub struct Sender {
     slots: Region,
     /// Where the receiver tells how far it has come.
@@ -89,6 +90,7 @@ impl Sender {
 }
 
 /// The end of a ring that takes messages out.
+#[derive(Debug)]
 pub struct Receiver {
     slots: Region,
     cursor: Region,

@@ -8,6 +8,7 @@ use crate::mode::{Mode, Shared};
 ///
 /// Exactly one `Cx` is reachable from one stack. It is made by the scheduler that starts a task and by nothing else, and is
 /// neither `Clone`, `Copy` nor `Send`.
+#[derive(Debug)]
 pub struct Cx {
     worker: *const (),
     /// What the task borrows just now.

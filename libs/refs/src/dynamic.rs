@@ -17,6 +17,7 @@
 
 use alloc::sync::Arc;
 use core::any::type_name;
+use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::ops::Deref;
@@ -31,6 +32,7 @@ use crate::reclaim::Core;
 use crate::{Gone, Held, NoSuspend, WeakRc};
 
 /// Where objects can be borrowed in the dynamic mode, for as long as the [`Gate`] that it belongs to is open.
+#[derive(Debug)]
 pub struct Lender {
     ledger: Arc<Ledger>,
 }
@@ -70,6 +72,7 @@ impl Lender {
 }
 
 /// The context inside [`Lender::with`].
+#[derive(Debug)]
 pub struct Here(());
 
 // SAFETY: it exists only while `Lender::with` runs a function. A note keeps the gate open meanwhile, and with it its own core, which
@@ -102,7 +105,14 @@ impl<T: ?Sized, M: Anywhere> Deref for NotedRc<'_, T, M> {
     }
 }
 
+impl<T: ?Sized + fmt::Debug, M: Anywhere> fmt::Debug for NotedRc<'_, T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
 /// What must be open while objects are borrowed through its scopes, and is closed while whoever borrows is suspended.
+#[derive(Debug)]
 pub struct Gate {
     ledger: Arc<Ledger>,
 }
@@ -136,6 +146,7 @@ impl Gate {
 }
 
 /// A gate that is open. Dropping it closes the gate.
+#[derive(Debug)]
 pub struct Open {
     ledger: Arc<Ledger>,
     core: ManuallyDrop<Core>,
@@ -176,6 +187,12 @@ pub struct Checked<F> {
     /// None once it has ended.
     future: Option<F>,
     gate: Gate,
+}
+
+impl<F> fmt::Debug for Checked<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checked").field("has_ended", &self.future.is_none()).finish_non_exhaustive()
+    }
 }
 
 impl<F> Checked<F> {

@@ -1,8 +1,8 @@
 //! [`Group`]: objects whose names all end at once; [`Grouped`]: the mode of such objects.
 //!
-//! A group has a generation of its own, in a link as objects have. A name of a grouped object holds both, and upgrading looks at
-//! both: so ending the group is one store, however many objects and names there are. What the owners hold is freed by them, as
-//! ever. Other objects and their names are not touched by any of this: the group is part of the type.
+//! A group is an object of its own, of which nothing is used but its name. A name of a grouped object holds that as well, and
+//! upgrading looks at both: so ending the group is one store, however many objects and names there are. What the owners hold is
+//! freed by them, as ever. Other objects and their names are not touched by any of this: the group is part of the type.
 
 use core::ptr::NonNull;
 
@@ -10,27 +10,22 @@ use crate::link::Link;
 use crate::mode::{Anywhere, Home, Sealed, Shared};
 use crate::object::Header;
 use crate::sync::AtomicU32;
-use crate::{Cx, Mortal, RawSpin, Waker, reclaim};
+use crate::{Cx, Mortal, NoSuspend, RawSpin, StrongRc, Waker, WeakRc};
 
 /// An object that any thread may use, and whose names end with its group.
+#[derive(Debug)]
 pub enum Grouped {}
 
 /// Whether a set of objects can still be reached. Dropping it ends the group.
+#[derive(Debug)]
 pub struct Group {
-    name: GroupName,
+    object: StrongRc<()>,
 }
 
 /// A group's name. May be kept anywhere for ever.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupName {
-    link: &'static Link,
-    generation: u64,
-}
-
-impl PartialEq for GroupName {
-    fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self.link, other.link) && self.generation == other.generation
-    }
+    name: WeakRc<()>,
 }
 
 impl Default for Group {
@@ -42,15 +37,12 @@ impl Default for Group {
 impl Group {
     /// A group without objects.
     pub fn new() -> Self {
-        let unborn = Link::take().conceive();
-        let name = GroupName { link: unborn.link(), generation: unborn.generation() };
-        unborn.show();
-        Group { name }
+        Group { object: StrongRc::new(()) }
     }
 
     /// Its name.
     pub fn name(&self) -> GroupName {
-        self.name
+        GroupName { name: self.object.downgrade() }
     }
 
     /// Ends the group: from here on every name of every object in it is [`Gone`](crate::Gone). The objects themselves are freed
@@ -60,24 +52,17 @@ impl Group {
     }
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.name.link.invalidate(reclaim::epoch);
-        self.name.link.give();
-    }
-}
-
 impl GroupName {
     /// Whether the group has ended.
     #[inline(always)]
     pub fn is_gone(&self) -> bool {
-        !self.link.is(self.generation)
+        self.name.is_gone()
     }
 }
 
 impl Mortal for GroupName {
-    fn watch_end(&self, waker: Waker) {
-        self.link.watch(self.generation, waker, reclaim::epoch);
+    fn watch_end(&self, waker: Waker, cx: &Cx) {
+        self.name.watch(waker, cx);
     }
 
     fn is_gone(&self) -> bool {
@@ -90,7 +75,7 @@ unsafe impl<T: Send + Sync> Home<T> for Group {
     type Mode = Grouped;
 
     fn of_object(&self) -> GroupName {
-        self.name
+        self.name()
     }
 }
 
@@ -109,12 +94,21 @@ unsafe impl Sealed for Grouped {
 
     #[inline(always)]
     fn lives(group: GroupName) -> bool {
-        group.link.is(group.generation)
+        !group.is_gone()
     }
 
-    fn watch(link: &'static Link, generation: u64, group: GroupName, waker: Waker) {
-        Shared::watch(link, generation, (), waker);
-        group.watch_end(waker);
+    fn watch(group: GroupName, waker: Waker, cx: &impl NoSuspend) {
+        group.name.watch(waker, cx);
+    }
+
+    #[inline(always)]
+    fn deaths(_: GroupName) -> u64 {
+        Shared::deaths(())
+    }
+
+    #[inline(always)]
+    fn die(_: GroupName) -> u64 {
+        Shared::die(())
     }
 
     #[inline]
@@ -142,21 +136,16 @@ unsafe impl Sealed for Grouped {
         Shared::unshare(owners)
     }
 
-    #[inline(always)]
-    fn invalidate(link: &'static Link) -> u64 {
-        Shared::invalidate(link)
+    #[inline]
+    unsafe fn bury(_: GroupName, object: NonNull<Header>, epoch: u64) {
+        // SAFETY: by this function's contract.
+        unsafe { Shared::bury((), object, epoch) };
     }
 
     #[inline]
-    unsafe fn bury(_: GroupName, link: &'static Link, object: NonNull<Header>, epoch: u64) {
+    unsafe fn bury_now(_: GroupName, object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
         // SAFETY: by this function's contract.
-        unsafe { Shared::bury((), link, object, epoch) };
-    }
-
-    #[inline]
-    unsafe fn bury_now(_: GroupName, link: &'static Link, object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
-        // SAFETY: by this function's contract.
-        unsafe { Shared::bury_now((), link, object, epoch, cx) };
+        unsafe { Shared::bury_now((), object, epoch, cx) };
     }
 
     fn reclaim(_: GroupName, cx: &mut Cx) {

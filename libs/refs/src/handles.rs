@@ -5,6 +5,7 @@
 //! table grows by a chunk (and eight bytes for each chunk before it) at a time.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::mode::{Mode, Shared};
 use crate::{Dying, NoSuspend, StrongRc, TempRc, WeakRc};
@@ -52,6 +53,18 @@ pub struct HandleTable<T: ?Sized + 'static, A, M: Mode = Shared> {
     full: Vec<u64>,
     /// A chunk that became empty and kept its memory, so that a number at its edge can come and go cheaply.
     spare: usize,
+}
+
+impl<T: ?Sized + fmt::Debug, A: fmt::Debug, M: Mode> fmt::Debug for Handle<T, A, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("object", &self.object).field("attribute", &self.attribute).finish()
+    }
+}
+
+impl<T: ?Sized + fmt::Debug, A: fmt::Debug + Copy, M: Mode> fmt::Debug for HandleTable<T, A, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.indices().filter_map(|index| Some((index, self.entry(index)?)))).finish()
+    }
 }
 
 impl<T: ?Sized, A, M: Mode> Default for HandleTable<T, A, M> {
@@ -215,6 +228,19 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         let chosen: Vec<usize> =
             self.indices().filter(|&index| self.entry(index).is_some_and(|entry| choose(&entry.attribute))).collect();
         chosen.into_iter().filter_map(|index| self.remove(index)).collect()
+    }
+
+    /// Keeps the entries that `keep` accepts, by number and object; the objects of the others lose an owner, and those that die are freed at
+    /// the next suspension.
+    pub fn retain(&mut self, mut keep: impl FnMut(usize, &T, A) -> bool) {
+        let mut next = self.next(0);
+        while let Some(index) = next {
+            next = self.next(index + 1);
+            let kept = |entry: &Handle<T, A, M>| entry.object.with(|object| keep(index, object, entry.attribute));
+            if !self.entry(index).is_some_and(kept) {
+                drop(self.remove(index));
+            }
+        }
     }
 
     /// The first number in use from `index` on.

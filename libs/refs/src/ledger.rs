@@ -32,10 +32,12 @@ impl fmt::Display for Held {
 }
 
 /// All borrows that are noted and not yet given back. An open one takes more.
+#[derive(Debug)]
 pub struct Ledger {
     book: SpinLock<Book>,
 }
 
+#[derive(Debug)]
 struct Book {
     open: bool,
     entries: Vec<Option<Held>>,
@@ -85,6 +87,7 @@ impl Ledger {
 }
 
 /// One borrow in a ledger. Dropping it takes it out.
+#[derive(Debug)]
 pub(crate) struct Note<'a> {
     ledger: &'a Ledger,
     index: usize,

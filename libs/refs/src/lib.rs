@@ -7,7 +7,7 @@
 //! | `cx` | [`Cx`], the right to suspend, and [`NoSuspend`], what a borrow needs |
 //! | `object`, `temp`, `weak` | the references |
 //! | `mode`, `local`, `group` | one thread or many; groups of objects |
-//! | `link` | what a name looks at; generations |
+//! | `link` | what a name looks at; generations; the queue of the dead |
 //! | [`reclaim`] | when the memory of a dead object returns |
 //! | `stable` | names that end with the next modification |
 //! | `map`, `ids`, `handles`, `list`, `slab` | collections |
@@ -25,6 +25,7 @@
 //! - Nothing of the caller's runs while a lock of this crate is held, except what is given to [`SpinLock::with`] (the lock is given back if it
 //!   panics) and the comparison of keys ([`IdTable`]).
 #![no_std]
+#![warn(missing_debug_implementations)]
 extern crate alloc;
 #[cfg(any(test, ebb_shuttle))]
 extern crate std;

@@ -1,6 +1,7 @@
 //! [`List`]: objects in an order.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::mode::{Mode, Shared};
 use crate::{Dying, NoSuspend, StrongRc, TempRc, WeakRc};
@@ -30,7 +31,7 @@ struct Entry<T: ?Sized + 'static, M: Mode> {
 const NONE: u32 = u32::MAX;
 
 /// Where an object stands in a [`List`]. Once the object was taken out it stands for nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     index: u32,
     generation: u64,
@@ -136,6 +137,18 @@ impl<T: ?Sized, M: Mode> List<T, M> {
         })
     }
 
+    /// Keeps the objects that `keep` accepts; the others die, and are freed at the next suspension.
+    pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
+        let mut next = self.first();
+        while let Some(position) = next {
+            next = self.next(position);
+            let object = self.entry(position).and_then(|entry| entry.object.as_ref());
+            if object.is_some_and(|object| !object.with(&mut keep)) {
+                drop(self.remove(position));
+            }
+        }
+    }
+
     fn entry(&self, position: Position) -> Option<&Entry<T, M>> {
         let entry = self.entries.get(position.index as usize)?;
         (entry.generation == position.generation && entry.object.is_some()).then_some(entry)
@@ -189,5 +202,32 @@ impl<T: ?Sized, M: Mode> List<T, M> {
             Some(entry) => entry.previous = previous,
             None => self.last = previous,
         }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug, M: Mode> fmt::Debug for List<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut list = f.debug_list();
+        let mut index = self.first;
+        while let Some(entry) = self.entries.get(index as usize) {
+            list.entries(&entry.object);
+            index = entry.next;
+        }
+        list.finish()
+    }
+}
+
+impl<T: ?Sized, M: Mode> FromIterator<StrongRc<T, M>> for List<T, M> {
+    fn from_iter<I: IntoIterator<Item = StrongRc<T, M>>>(objects: I) -> Self {
+        let mut list = List::new();
+        list.extend(objects);
+        list
+    }
+}
+
+impl<T: ?Sized, M: Mode> Extend<StrongRc<T, M>> for List<T, M> {
+    /// After all others.
+    fn extend<I: IntoIterator<Item = StrongRc<T, M>>>(&mut self, objects: I) {
+        objects.into_iter().for_each(|object| _ = self.push_back(object));
     }
 }

@@ -14,13 +14,14 @@ use core::cell::{Cell, UnsafeCell};
 use core::fmt;
 use core::ptr::NonNull;
 
-use crate::link::{Dead, Link, LinkQueue};
+use crate::link::{DeadQueue, FreeLinks, Link};
 use crate::mode::{Home, RawLock, Sealed};
 use crate::object::Header;
 use crate::sync::{AtomicU32, Ordering, global};
-use crate::{Cx, SpinLock, Waker};
+use crate::{Cx, SpinLock};
 
 /// An object that stays on its thread.
+#[derive(Debug)]
 pub enum Local {}
 
 /// Where a thread's own objects are made. One per thread does; what it allocated for itself is kept for the next one.
@@ -28,14 +29,21 @@ pub struct Realm {
     state: &'static RealmState,
 }
 
-#[doc(hidden)]
-pub struct RealmState {
-    free: UnsafeCell<LinkQueue>,
-    limbo: UnsafeCell<LinkQueue>,
+pub(crate) struct RealmState {
+    free: UnsafeCell<FreeLinks>,
+    limbo: UnsafeCell<DeadQueue>,
+    /// How many objects have died here.
+    deaths: Cell<u64>,
     /// How many links are in use, and one for the [`Realm`].
     users: Cell<usize>,
     /// Somebody frees objects and will look at `users` afterwards.
     freeing: Cell<bool>,
+}
+
+impl fmt::Debug for Realm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Realm").field("len", &self.len()).finish()
+    }
 }
 
 /// A state between two realms.
@@ -72,8 +80,9 @@ impl Realm {
         let state = SPARE.with(Vec::pop).map_or_else(
             || {
                 &*Box::leak(Box::new(RealmState {
-                    free: UnsafeCell::new(LinkQueue::new()),
-                    limbo: UnsafeCell::new(LinkQueue::new()),
+                    free: UnsafeCell::new(FreeLinks::new()),
+                    limbo: UnsafeCell::new(DeadQueue::new()),
+                    deaths: Cell::new(0),
                     users: Cell::new(0),
                     freeing: Cell::new(false),
                 }))
@@ -125,6 +134,7 @@ impl Drop for Realm {
 unsafe impl<T> Home<T> for Realm {
     type Mode = Local;
 
+    #[expect(private_interfaces, reason = "nobody can do anything with it")]
     fn of_object(&self) -> &'static RealmState {
         self.state
     }
@@ -132,7 +142,7 @@ unsafe impl<T> Home<T> for Realm {
 
 impl RealmState {
     /// Runs `f` on one of the realm's queues.
-    fn with<R>(queue: &UnsafeCell<LinkQueue>, f: impl FnOnce(&mut LinkQueue) -> R) -> R {
+    fn with<Q, R>(queue: &UnsafeCell<Q>, f: impl FnOnce(&mut Q) -> R) -> R {
         // SAFETY: one thread at a time is here (module comment), and `f`, which is one of this file's, does not come back.
         f(unsafe { &mut *queue.get() })
     }
@@ -166,9 +176,9 @@ impl RealmState {
     /// Frees what is dead; the context shows that nothing is borrowed.
     #[cold]
     fn free_all(&self, _cx: &mut Cx) {
-        while let Some((_, Some(dead))) = RealmState::with(&self.limbo, |limbo| limbo.pop(|_| true)) {
+        while let Some(dead) = RealmState::with(&self.limbo, |limbo| limbo.pop(u64::MAX)) {
             // SAFETY: no name leads to it, its only thread borrows nothing, and it is out of the list.
-            unsafe { Header::free(dead.object) };
+            unsafe { Header::free(dead) };
         }
     }
 
@@ -207,23 +217,25 @@ unsafe impl Sealed for Local {
         true
     }
 
-    fn watch(link: &'static Link, generation: u64, _: (), waker: Waker) {
-        link.watch(generation, waker, || ());
+    #[inline(always)]
+    fn deaths(realm: Self::OfObject) -> u64 {
+        realm.deaths.get()
+    }
+
+    #[inline(always)]
+    fn die(realm: Self::OfObject) -> u64 {
+        realm.deaths.replace(realm.deaths.get() + 1)
     }
 
     #[inline]
     fn take_link(realm: Self::OfObject) -> &'static Link {
         realm.enter();
-        RealmState::with(&realm.free, |free| {
-            free.pop(|_| true).map(|(link, _)| link).unwrap_or_else(|| Link::take_new(free))
-        })
+        RealmState::with(&realm.free, FreeLinks::take)
     }
 
     #[inline]
     fn give_link(realm: Self::OfObject, link: &'static Link) {
-        if !link.is_used_up() {
-            RealmState::with(&realm.free, |free| free.push(link, None));
-        }
+        RealmState::with(&realm.free, |free| free.give(link));
         realm.leave();
     }
 
@@ -250,18 +262,14 @@ unsafe impl Sealed for Local {
         left == 0
     }
 
-    #[inline(always)]
-    fn invalidate(link: &'static Link) -> u64 {
-        link.invalidate(|| 0)
+    #[inline]
+    unsafe fn bury(realm: Self::OfObject, object: NonNull<Header>, epoch: u64) {
+        // SAFETY: by this function's contract.
+        RealmState::with(&realm.limbo, |limbo| unsafe { limbo.push(object, epoch) });
     }
 
     #[inline]
-    unsafe fn bury(realm: Self::OfObject, link: &'static Link, object: NonNull<Header>, epoch: u64) {
-        RealmState::with(&realm.limbo, |limbo| limbo.push(link, Some(Dead { object, epoch })));
-    }
-
-    #[inline]
-    unsafe fn bury_now(realm: Self::OfObject, _: &'static Link, object: NonNull<Header>, _: u64, cx: &mut Cx) {
+    unsafe fn bury_now(realm: Self::OfObject, object: NonNull<Header>, _: u64, cx: &mut Cx) {
         cx.check_nothing_is_held();
         realm.while_freeing(|| {
             // SAFETY: no name leads to it, `&mut Cx` shows that its only thread borrows nothing, and it is given away.

@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use core::borrow::Borrow;
+use core::fmt;
 use core::ops::{Bound, RangeBounds};
 
 use crate::mode::{Mode, Shared};
@@ -87,6 +88,19 @@ impl<K: Ord, T: ?Sized, M: Mode> Map<K, T, M> {
         self.objects.remove(key).map(Dying::new)
     }
 
+    /// Takes the object out, and its key.
+    pub fn remove_entry<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<(K, Dying<T, M>)>
+    where
+        K: Borrow<Q>,
+    {
+        self.objects.remove_entry(key).map(|(key, object)| (key, Dying::new(object)))
+    }
+
+    /// Keeps the objects that `keep` accepts; the others die, and are freed at the next suspension.
+    pub fn retain(&mut self, mut keep: impl FnMut(&K, &T) -> bool) {
+        self.objects.retain(|key, object| object.with(|object| keep(key, object)));
+    }
+
     /// Takes the object with the lowest key out. For emptying a map one by one.
     pub fn pop_first(&mut self) -> Option<(K, Dying<T, M>)> {
         self.objects.pop_first().map(|(key, object)| (key, Dying::new(object)))
@@ -99,7 +113,26 @@ impl<K: Ord, T: ?Sized, M: Mode> Map<K, T, M> {
     }
 
     /// The first object with a key above `key`, and its key. For going through a map that others change meanwhile.
-    pub fn next_above(&self, key: K) -> Option<(&K, WeakRc<T, M>)> {
-        self.first_in((Bound::Excluded(key), Bound::Unbounded))
+    pub fn next_above(&self, key: impl Borrow<K>) -> Option<(&K, WeakRc<T, M>)> {
+        let (key, object) = self.objects.range((Bound::Excluded(key.borrow()), Bound::Unbounded)).next()?;
+        Some((key, object.downgrade()))
+    }
+}
+
+impl<K: fmt::Debug, T: ?Sized + fmt::Debug, M: Mode> fmt::Debug for Map<K, T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(&self.objects).finish()
+    }
+}
+
+impl<K: Ord, T: ?Sized, M: Mode> FromIterator<(K, StrongRc<T, M>)> for Map<K, T, M> {
+    fn from_iter<I: IntoIterator<Item = (K, StrongRc<T, M>)>>(objects: I) -> Self {
+        Map { objects: objects.into_iter().collect() }
+    }
+}
+
+impl<K: Ord, T: ?Sized, M: Mode> Extend<(K, StrongRc<T, M>)> for Map<K, T, M> {
+    fn extend<I: IntoIterator<Item = (K, StrongRc<T, M>)>>(&mut self, objects: I) {
+        self.objects.extend(objects);
     }
 }

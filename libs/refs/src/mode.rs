@@ -12,7 +12,7 @@ use core::ptr::NonNull;
 use crate::link::Link;
 use crate::object::Header;
 use crate::sync::{AtomicU32, Ordering};
-use crate::{Cx, RawSpin, Waker, reclaim};
+use crate::{Cx, NoSuspend, RawSpin, Waker, reclaim};
 
 /// How the references to an object work. Implemented here and nowhere else, and nothing of it can be called from elsewhere: a generic
 /// function could call whatever a public trait has, hidden or not.
@@ -25,6 +25,7 @@ impl<M: Sealed> Mode for M {}
 pub(crate) const MOST_OWNERS: u32 = 1 << 31;
 
 /// An object that any thread may use.
+#[derive(Debug)]
 pub enum Shared {}
 
 /// What the references need to know of their mode.
@@ -44,8 +45,15 @@ pub(crate) unsafe trait Sealed: Sized + 'static {
     /// Whether a name whose link is alive leads to its object.
     fn lives(name: Self::OfName) -> bool;
 
-    /// Has `waker` woken when what `name` is about is over.
-    fn watch(link: &'static Link, generation: u64, name: Self::OfName, waker: Waker);
+    /// Has `waker` woken when what `name` is about, besides its object, is over.
+    fn watch(_name: Self::OfName, _waker: Waker, _cx: &impl NoSuspend) {}
+
+    /// How many deaths there have been: more than at the time of any object that is dead.
+    fn deaths(of: Self::OfObject) -> u64;
+
+    /// An object has died, or somebody watches one. Returns the epoch of that. Of two such events at one object, the second sees what
+    /// was done before the first.
+    fn die(of: Self::OfObject) -> u64;
 
     fn take_link(of: Self::OfObject) -> &'static Link;
 
@@ -61,22 +69,17 @@ pub(crate) unsafe trait Sealed: Sized + 'static {
     /// One owner less; whether it was the last.
     fn unshare(owners: &AtomicU32) -> bool;
 
-    /// Ends all names of an object.
-    ///
-    /// Returns the epoch of its death.
-    fn invalidate(link: &'static Link) -> u64;
-
     /// Frees an object when nobody can borrow it any longer.
     ///
     /// # Safety
     /// The object was invalidated in `epoch` and is given away here.
-    unsafe fn bury(of: Self::OfObject, link: &'static Link, object: NonNull<Header>, epoch: u64);
+    unsafe fn bury(of: Self::OfObject, object: NonNull<Header>, epoch: u64);
 
     /// Frees an object at once if nobody else can borrow it, else as `bury`; and all others that can be freed.
     ///
     /// # Safety
     /// As for `bury`.
-    unsafe fn bury_now(of: Self::OfObject, link: &'static Link, object: NonNull<Header>, epoch: u64, cx: &mut Cx);
+    unsafe fn bury_now(of: Self::OfObject, object: NonNull<Header>, epoch: u64, cx: &mut Cx);
 
     /// Frees all that can be freed now.
     fn reclaim(of: Self::OfObject, cx: &mut Cx);
@@ -134,8 +137,14 @@ unsafe impl Sealed for Shared {
         true
     }
 
-    fn watch(link: &'static Link, generation: u64, _: (), waker: Waker) {
-        link.watch(generation, waker, reclaim::epoch);
+    #[inline(always)]
+    fn deaths(_: ()) -> u64 {
+        reclaim::deaths()
+    }
+
+    #[inline(always)]
+    fn die(_: ()) -> u64 {
+        reclaim::epoch()
     }
 
     #[inline]
@@ -167,21 +176,16 @@ unsafe impl Sealed for Shared {
         owners.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    #[inline(always)]
-    fn invalidate(link: &'static Link) -> u64 {
-        link.invalidate(reclaim::epoch)
+    #[inline]
+    unsafe fn bury(_: (), object: NonNull<Header>, epoch: u64) {
+        // SAFETY: by this function's contract.
+        unsafe { reclaim::defer(object, epoch) };
     }
 
     #[inline]
-    unsafe fn bury(_: (), link: &'static Link, object: NonNull<Header>, epoch: u64) {
+    unsafe fn bury_now(_: (), object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
         // SAFETY: by this function's contract.
-        unsafe { reclaim::defer(link, object, epoch) };
-    }
-
-    #[inline]
-    unsafe fn bury_now(_: (), link: &'static Link, object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
-        // SAFETY: by this function's contract.
-        unsafe { reclaim::free_now(link, object, epoch, cx) };
+        unsafe { reclaim::free_now(object, epoch, cx) };
     }
 
     fn reclaim(_: (), cx: &mut Cx) {

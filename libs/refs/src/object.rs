@@ -5,21 +5,29 @@
 
 use alloc::alloc::{Layout, dealloc};
 use alloc::boxed::Box;
+use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 
-use crate::link::{Link, Unborn};
+use crate::link::{Link, Place, Unborn};
 use crate::mode::{Anywhere, Home, Mode, Shared};
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::unsize::unsize;
-use crate::{Cx, NoSuspend, TempRc, WeakRc};
+use crate::{Cx, NoSuspend, TempRc, WaitList, Waker, WeakRc};
 
-/// What lies before each object: its link, and how many collections have it.
+/// What lies before each object: all that it has in common with others but its link, so that it returns with it.
 pub struct Header {
     pub(crate) link: &'static Link,
     pub(crate) generation: u64,
+    /// How many collections have it.
     pub(crate) owners: AtomicU32,
+    /// Whether somebody may be in `watchers`.
+    watched: AtomicBool,
+    /// Who is to be woken when the object dies.
+    watchers: WaitList,
+    /// Where it waits to be freed.
+    pub(crate) place: Place,
     #[cfg(feature = "hold-strong")]
     pub(crate) temps: AtomicU32,
     free: unsafe fn(NonNull<Header>),
@@ -27,14 +35,41 @@ pub struct Header {
 
 impl Header {
     /// The header of an object with one owner.
-    fn new(unborn: &Unborn, free: unsafe fn(NonNull<Header>)) -> Self {
+    fn new<M: Mode>(unborn: &Unborn<M>, free: unsafe fn(NonNull<Header>)) -> Self {
         Header {
             link: unborn.link(),
             generation: unborn.generation(),
             owners: AtomicU32::new(1),
+            watched: AtomicBool::new(false),
+            watchers: WaitList::new(),
+            place: Place::new(),
             #[cfg(feature = "hold-strong")]
             temps: AtomicU32::new(0),
             free,
+        }
+    }
+
+    /// The last owner is gone: no upgrade succeeds from here on, and watchers are woken. Returns the epoch of the death.
+    #[inline(always)]
+    fn die<M: Mode>(&self, of: M::OfObject) -> u64 {
+        self.link.end();
+        let epoch = M::die(of);
+        if self.watched.load(Ordering::Relaxed) {
+            self.watchers.wake_all();
+        }
+        epoch
+    }
+
+    /// Has `waker` woken when the object dies; at once if it is dead already.
+    ///
+    /// Of this function and `die` one is first at the epoch, which both move on: either the waker is seen there, or the death is seen
+    /// here.
+    pub(crate) fn watch<M: Mode>(&self, of: M::OfObject, waker: Waker) {
+        self.watchers.enter(waker);
+        self.watched.store(true, Ordering::Release);
+        M::die(of);
+        if !self.link.is(self.generation) {
+            waker.wake();
         }
     }
 
@@ -103,7 +138,7 @@ impl<T: Send + Sync> StrongRc<T> {
 struct Unfinished<T: 'static, M: Mode> {
     object: NonNull<Object<T, M>>,
     of: M::OfObject,
-    unborn: ManuallyDrop<Unborn>,
+    unborn: ManuallyDrop<Unborn<M>>,
 }
 
 impl<T, M: Mode> Drop for Unfinished<T, M> {
@@ -136,7 +171,7 @@ impl<T, M: Mode> StrongRc<T, M> {
     /// A new object in its own allocation.
     #[inline]
     pub(crate) fn make(of: M::OfObject, value: impl FnOnce(WeakRc<T, M>) -> T) -> Self {
-        let unborn = M::take_link(of).conceive();
+        let unborn = M::take_link(of).conceive::<M>(of);
         let memory: Box<MaybeUninit<Object<T, M>>> = Box::new_uninit();
         // SAFETY: a Box is not null.
         let object = unsafe { NonNull::new_unchecked(Box::into_raw(memory).cast::<Object<T, M>>()) };
@@ -158,7 +193,7 @@ impl<T, M: Mode> StrongRc<T, M> {
     #[inline(always)]
     pub(crate) unsafe fn show(
         memory: NonNull<Object<T, M>>,
-        unborn: Unborn,
+        unborn: Unborn<M>,
         free: unsafe fn(NonNull<Header>),
         of: M::OfObject,
         value: T,
@@ -247,9 +282,9 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
         let of = self.of();
         match self.invalidate_if_last() {
             Some(end) => {
-                let End { link, object, epoch, .. } = *ManuallyDrop::new(end);
-                // SAFETY: just invalidated, and given away.
-                unsafe { M::bury_now(of, link, object.cast(), epoch, cx) };
+                let End { object, epoch, .. } = *ManuallyDrop::new(end);
+                // SAFETY: just dead, and given away.
+                unsafe { M::bury_now(of, object.cast(), epoch, cx) };
             }
             None => M::reclaim(of, cx),
         }
@@ -268,13 +303,23 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
         Some(result)
     }
 
+    /// The object loses its last owner, which this was.
+    #[inline(always)]
+    fn end(&self) -> End<T, M> {
+        let of = self.of();
+        End { of, object: self.object, epoch: self.header().die::<M>(of) }
+    }
+
     #[inline(always)]
     fn invalidate_if_last(self) -> Option<End<T, M>> {
         let this = ManuallyDrop::new(self);
-        M::unshare(&this.header().owners).then(|| {
-            let link = this.header().link;
-            End { of: this.of(), link, object: this.object, epoch: M::invalidate(link) }
-        })
+        M::unshare(&this.header().owners).then(|| this.end())
+    }
+}
+
+impl<T: ?Sized + fmt::Debug, M: Mode> fmt::Debug for StrongRc<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.with(|object| f.debug_tuple("StrongRc").field(&object).finish())
     }
 }
 
@@ -282,8 +327,7 @@ impl<T: ?Sized, M: Mode> Drop for StrongRc<T, M> {
     #[inline]
     fn drop(&mut self) {
         if M::unshare(&self.header().owners) {
-            let link = self.header().link;
-            drop(End { of: self.of(), link, object: self.object, epoch: M::invalidate(link) });
+            drop(self.end());
         }
     }
 }
@@ -291,7 +335,6 @@ impl<T: ?Sized, M: Mode> Drop for StrongRc<T, M> {
 /// An object that has lost its last owner: dead for all, not yet freed. Dropping it has it freed at the next suspension.
 struct End<T: ?Sized + 'static, M: Mode> {
     of: M::OfObject,
-    link: &'static Link,
     object: NonNull<Object<T, M>>,
     epoch: u64,
 }
@@ -300,7 +343,7 @@ impl<T: ?Sized, M: Mode> Drop for End<T, M> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the last owner is gone and the link no longer leads here; borrows end at the next suspension.
-        unsafe { M::bury(self.of, self.link, self.object.cast(), self.epoch) };
+        unsafe { M::bury(self.of, self.object.cast(), self.epoch) };
     }
 }
 
@@ -340,6 +383,12 @@ impl<T: ?Sized, M: Mode> Dying<T, M> {
     #[cfg_attr(feature = "check-temps", track_caller)]
     pub fn get<'cx>(&self, cx: &'cx impl NoSuspend<M>) -> TempRc<'cx, T, M> {
         self.0.get(cx)
+    }
+}
+
+impl<T: ?Sized + fmt::Debug, M: Mode> fmt::Debug for Dying<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.with(|object| f.debug_tuple("Dying").field(&object).finish())
     }
 }
 

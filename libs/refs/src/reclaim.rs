@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use crate::link::{Dead, Link, LinkQueue};
+use crate::link::DeadQueue;
 use crate::object::Header;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, const_fn, global};
 use crate::{Cx, SpinLock};
@@ -42,6 +42,7 @@ const SLOTS: usize = if cfg!(ebb_loom) { 3 } else { MAX_CORES };
 const IDLE: u64 = u64::MAX;
 
 /// The epoch in which a core was last quiescent; a line of its own.
+#[derive(Debug)]
 #[repr(align(64))]
 struct Slot(AtomicU64);
 
@@ -53,11 +54,18 @@ impl Slot {
     }
 }
 
+/// What is dead and not yet freed, in the order of its death.
+struct Limbo {
+    queue: DeadQueue,
+    /// How many ever entered.
+    entered: u64,
+}
+
 struct Domain {
     epoch: AtomicU64,
     /// Whether there is anything in `limbo`.
     waiting: AtomicBool,
-    limbo: SpinLock<LinkQueue>,
+    limbo: SpinLock<Limbo>,
     slots: [Slot; SLOTS],
     /// Which of `slots` somebody has.
     taken: AtomicU64,
@@ -75,6 +83,7 @@ global! {
 /// A thread that runs tasks. While it exists, objects that die wait for this thread's next suspension.
 ///
 /// Where tasks run on more than one thread, each must have one before its first [`Cx`] is made.
+#[derive(Debug)]
 pub struct Core {
     number: usize,
     slot: &'static Slot,
@@ -185,17 +194,26 @@ pub fn reclaim_some(cx: &mut Cx, most: usize) -> bool {
     DOMAIN.waiting.load(Ordering::Relaxed) && DOMAIN.collect(Reporter::Alone, most)
 }
 
+/// Whether any object is dead and not yet freed.
+#[inline(always)]
+pub fn has_waiting() -> bool {
+    DOMAIN.waiting.load(Ordering::Relaxed)
+}
+
+/// How many objects ever had to wait to be freed. Who looks at it twice learns whether any have died in between that did.
+pub fn entered() -> u64 {
+    DOMAIN.limbo.with(|limbo| limbo.entered)
+}
+
 /// How many objects are dead and not yet freed. For tests and statistics: it counts them one by one.
 pub fn waiting() -> usize {
-    DOMAIN.limbo.with(|limbo| {
-        let (mut kept, mut count) = (LinkQueue::new(), 0);
-        while let Some((link, dead)) = limbo.pop(|_| true) {
-            kept.push(link, dead);
-            count += 1;
-        }
-        *limbo = kept;
-        count
-    })
+    DOMAIN.limbo.with(|limbo| limbo.queue.count())
+}
+
+/// The epoch: greater than that of any death that the caller knows of.
+#[inline(always)]
+pub(crate) fn deaths() -> u64 {
+    DOMAIN.epoch.load(Ordering::Relaxed)
 }
 
 /// Moves the epoch on, and says which one it was: the epoch of what the caller has just done.
@@ -204,13 +222,15 @@ pub(crate) fn epoch() -> u64 {
     DOMAIN.epoch.fetch_add(1, Ordering::AcqRel)
 }
 
-/// Frees `object`, whose link is `link` and which died in `epoch`, when nobody can borrow it any longer.
+/// Frees `object`, which died in `epoch`, when nobody can borrow it any longer.
 ///
 /// # Safety
 /// `epoch` was taken after the object's link stopped leading to it, and the object is given away here; any thread may free it.
-pub(crate) unsafe fn defer(link: &'static Link, object: NonNull<Header>, epoch: u64) {
+pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64) {
     DOMAIN.limbo.within(|limbo| {
-        limbo.push(link, Some(Dead { object, epoch }));
+        // SAFETY: as this function's contract.
+        unsafe { limbo.queue.push(object, epoch) };
+        limbo.entered += 1;
         DOMAIN.waiting.store(true, Ordering::Relaxed);
     });
 }
@@ -219,14 +239,14 @@ pub(crate) unsafe fn defer(link: &'static Link, object: NonNull<Header>, epoch: 
 ///
 /// # Safety
 /// As for [`defer`].
-pub(crate) unsafe fn free_now(link: &'static Link, object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
+pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
     // A core that comes in after `epoch` was taken cannot reach the object; one that came in before is seen here.
     if DOMAIN.is_alone() {
         // SAFETY: no name leads to it, the only core has `&mut Cx` and so borrows nothing, and it is given away.
         unsafe { Header::free(object) };
     } else {
         // SAFETY: as this function's contract.
-        unsafe { defer(link, object, epoch) };
+        unsafe { defer(object, epoch) };
     }
     reclaim_some(cx, BESIDES);
 }
@@ -248,7 +268,7 @@ impl Domain {
             Domain {
                 epoch: AtomicU64::new(1),
                 waiting: AtomicBool::new(false),
-                limbo: SpinLock::new(LinkQueue::new()),
+                limbo: SpinLock::new(Limbo { queue: DeadQueue::new(), entered: 0 }),
                 #[cfg(not(ebb_loom))]
                 slots: [const { Slot::new() }; SLOTS],
                 #[cfg(ebb_loom)]
@@ -382,7 +402,7 @@ impl Domain {
                 }
                 let Some(dead) = self.next_dead(limit) else { break };
                 // SAFETY: nobody can upgrade to the object, and every borrow of it has ended (module comment).
-                unsafe { Header::free(dead.object) };
+                unsafe { Header::free(dead) };
                 if !self.waiting.load(Ordering::Relaxed) {
                     return false;
                 }
@@ -395,10 +415,10 @@ impl Domain {
     }
 
     /// Takes out the next object that died before `limit`.
-    fn next_dead(&self, limit: u64) -> Option<Dead> {
-        self.limbo.with(|limbo| {
-            let dead = limbo.pop(|dead| dead.is_none_or(|dead| dead.epoch < limit)).and_then(|(_, dead)| dead);
-            if limbo.is_empty() {
+    fn next_dead(&self, limit: u64) -> Option<NonNull<Header>> {
+        self.limbo.within(|Limbo { queue, .. }| {
+            let dead = queue.pop(limit);
+            if queue.is_empty() {
                 self.waiting.store(false, Ordering::Relaxed);
             }
             dead

@@ -10,6 +10,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::UnsafeCell;
+use core::fmt;
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr::NonNull;
 
@@ -99,7 +100,11 @@ impl<T, M: Mode> Slab<T, M> {
         let (number, unborn, object) = unsafe {
             let slot = slot.0.as_ptr();
             let link = *(*slot).link.get_or_insert_with(|| M::take_link(core.of));
-            ((*slot).number, link.conceive(), NonNull::new_unchecked((&raw mut (*slot).object).cast::<Object<T, M>>()))
+            (
+                (*slot).number,
+                link.conceive::<M>(core.of),
+                NonNull::new_unchecked((&raw mut (*slot).object).cast::<Object<T, M>>()),
+            )
         };
         // If this panics the name ends first, then the slot is given back.
         let value = value(WeakRc::new(unborn.link(), unborn.generation(), object, M::name(core.of)));
@@ -138,6 +143,16 @@ impl<T, M: Mode> Slab<T, M> {
         let owner = self.entries.get_mut(number)?.take()?;
         self.len -= 1;
         Some(Dying::new(owner))
+    }
+
+    /// Keeps the objects that `keep` accepts; the others die, and are freed at the next suspension.
+    pub fn retain(&mut self, mut keep: impl FnMut(usize, &T) -> bool) {
+        for number in 0..self.entries.len() {
+            let owner = self.entries[number].as_ref();
+            if owner.is_some_and(|owner| !owner.with(|object| keep(number, object))) {
+                drop(self.remove(number));
+            }
+        }
     }
 
     /// How many objects there are.
@@ -186,6 +201,27 @@ impl<T, M: Mode> Slab<T, M> {
     }
 }
 
+impl<T: fmt::Debug, M: Mode> fmt::Debug for Slab<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = self.entries.iter().enumerate();
+        f.debug_map().entries(entries.filter_map(|(number, owner)| Some((number, owner.as_ref()?)))).finish()
+    }
+}
+
+impl<T: Send + Sync> FromIterator<T> for Slab<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
+        let mut slab = Slab::new();
+        slab.extend(values);
+        slab
+    }
+}
+
+impl<T, M: Mode> Extend<T> for Slab<T, M> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, values: I) {
+        values.into_iter().for_each(|value| _ = self.insert(value));
+    }
+}
+
 impl<T, M: Mode> Drop for Slab<T, M> {
     /// All its objects die, unless others own them too.
     fn drop(&mut self) {
@@ -201,7 +237,7 @@ struct Taken<T: 'static, M: Mode>(NonNull<Slot<T, M>>);
 impl<T, M: Mode> Drop for Taken<T, M> {
     fn drop(&mut self) {
         // SAFETY: the slot holds no object, and its slab exists.
-        unsafe { leave_slot(self.0) };
+        unsafe { Core::leave(self.0.as_ref().core, Some(self.0)) };
     }
 }
 
@@ -268,24 +304,9 @@ unsafe fn free_slot<T: 'static, M: Mode>(object: NonNull<Header>) {
     // SAFETY: the object is in the slot that `insert_cyclic` put it into, by whose pointer it is reached; it is ours alone.
     unsafe {
         let object = object.cast::<Object<T, M>>();
-        object.drop_in_place();
-        leave_slot(object.byte_sub(offset_of!(Slot<T, M>, object)).cast::<Slot<T, M>>());
-    }
-}
-
-/// Gives a slot back, without its link if that cannot name another object.
-///
-/// # Safety
-/// The slot holds no object, and its core counts it as a user.
-#[inline(always)]
-unsafe fn leave_slot<T: 'static, M: Mode>(mut slot: NonNull<Slot<T, M>>) {
-    // SAFETY: by this function's contract the slot is ours, and it keeps its core.
-    unsafe {
+        let slot = object.byte_sub(offset_of!(Slot<T, M>, object)).cast::<Slot<T, M>>();
         let core = slot.as_ref().core;
-        if let Some(link) = slot.as_ref().link.filter(|link| link.is_used_up()) {
-            slot.as_mut().link = None;
-            M::give_link(core.as_ref().of, link);
-        }
+        object.drop_in_place();
         Core::leave(core, Some(slot));
     }
 }

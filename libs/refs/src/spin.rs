@@ -6,6 +6,7 @@
 //! interrupted, so a handler never meets a lock that its own core holds.
 
 use core::cell::UnsafeCell;
+use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
@@ -84,6 +85,24 @@ impl<T: ?Sized> SpinLock<T> {
     }
 }
 
+impl<T: ?Sized + fmt::Debug> fmt::Debug for SpinLock<T> {
+    /// The value, unless somebody has it just now.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("SpinLock");
+        if self.raw.try_lock() {
+            let guard = SpinGuard { lock: self, _on_this_stack_only: PhantomData };
+            shown.field("value", &&*guard);
+        }
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl<T> From<T> for SpinLock<T> {
+    fn from(value: T) -> Self {
+        SpinLock::new(value)
+    }
+}
+
 /// The right to use what a [`SpinLock`] holds.
 pub struct SpinGuard<'a, T: ?Sized> {
     lock: &'a SpinLock<T>,
@@ -107,6 +126,12 @@ impl<T: ?Sized> DerefMut for SpinGuard<'_, T> {
     }
 }
 
+impl<T: ?Sized + fmt::Debug> fmt::Debug for SpinGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
 impl<T: ?Sized> Drop for SpinGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
@@ -119,7 +144,7 @@ mod raw {
     use crate::sync::{AtomicBool, Ordering, spin_loop};
 
     /// The lock word alone, for the inside of this project's libraries.
-    #[derive(Default)]
+    #[derive(Debug, Default)]
     pub struct RawSpin(AtomicBool);
 
     impl RawSpin {
@@ -158,6 +183,7 @@ mod raw {
     use loom::sync::{Mutex, MutexGuard};
 
     /// The lock word alone, for the inside of this project's libraries.
+    #[derive(Debug)]
     pub struct RawSpin {
         mutex: Mutex<()>,
         guard: UnsafeCell<Option<MutexGuard<'static, ()>>>,

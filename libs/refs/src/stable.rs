@@ -2,15 +2,16 @@
 
 use core::cell::UnsafeCell;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::mode::{Mode, Shared};
 use crate::sync::{AtomicU32, AtomicU64, Ordering, const_fn, spin_loop};
-use crate::{Gone, Mortal, NoSuspend, TempRc, Waker, WeakRc};
+use crate::{Cx, Gone, Mortal, NoSuspend, TempRc, Waker, WeakRc};
 
 /// Why a [`StableRc`] leads nowhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lost {
     /// The object was destroyed.
     Gone,
@@ -109,6 +110,13 @@ impl<T: ?Sized> Versioned<T> {
     }
 }
 
+impl<T: ?Sized> fmt::Debug for Versioned<T> {
+    /// Without the value, which somebody may be writing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Versioned").field("version", &self.version()).finish_non_exhaustive()
+    }
+}
+
 /// The right to read what a [`Versioned`] holds.
 pub struct ReadGuard<'a, T: ?Sized> {
     cell: &'a Versioned<T>,
@@ -121,6 +129,12 @@ impl<T: ?Sized> Deref for ReadGuard<'_, T> {
     fn deref(&self) -> &T {
         // SAFETY: there is no writer as long as the guard lives.
         unsafe { &*self.cell.value.get() }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for ReadGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }
 
@@ -154,6 +168,12 @@ impl<T: ?Sized> DerefMut for WriteGuard<'_, T> {
     }
 }
 
+impl<T: ?Sized + fmt::Debug> fmt::Debug for WriteGuard<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
 impl<T: ?Sized> Drop for WriteGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
@@ -175,6 +195,34 @@ impl<T: ?Sized, M: Mode> Clone for StableRc<T, M> {
 }
 
 impl<T: ?Sized, M: Mode> Copy for StableRc<T, M> {}
+
+impl<T: ?Sized, M: Mode> PartialEq for StableRc<T, M> {
+    /// Whether both name the same version of the same object.
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.version) == (other.name, other.version)
+    }
+}
+
+impl<T: ?Sized, M: Mode> Eq for StableRc<T, M> {}
+
+impl<T: ?Sized, M: Mode> PartialOrd for StableRc<T, M> {
+    fn partial_cmp(&self, other: &Self) -> Option<core::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T: ?Sized, M: Mode> Ord for StableRc<T, M> {
+    /// As of names, and of one object the older version first.
+    fn cmp(&self, other: &Self) -> core::cmp::Ordering {
+        (self.name, self.version).cmp(&(other.name, other.version))
+    }
+}
+
+impl<T: ?Sized, M: Mode> Hash for StableRc<T, M> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.name, self.version).hash(state);
+    }
+}
 
 impl<T: ?Sized, M: Mode> fmt::Debug for StableRc<T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -215,8 +263,8 @@ impl<T: ?Sized, M: Mode> StableRc<T, M> {
 }
 
 impl<T: ?Sized, M: Mode> Mortal for StableRc<T, M> {
-    fn watch_end(&self, waker: Waker) {
-        self.name.watch_end(waker);
+    fn watch_end(&self, waker: Waker, cx: &Cx) {
+        self.name.watch(waker, cx);
     }
 
     fn is_gone(&self) -> bool {

@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering;
 use crate::mode::{Mode, Shared};
 use crate::object::{Header, Object};
 use crate::unsize::unsize;
-use crate::{NoSuspend, StrongRc, WeakRc};
+use crate::{NoSuspend, StrongRc, Waker, WeakRc};
 
 /// An object, borrowed until the task suspends at the latest. It is one pointer, and free to take and to drop.
 pub struct TempRc<'cx, T: ?Sized + 'static, M: Mode = Shared> {
@@ -44,6 +44,11 @@ impl<'cx, T: ?Sized, M: Mode> TempRc<'cx, T, M> {
     pub fn downgrade(&self) -> WeakRc<T, M> {
         let Header { link, generation, .. } = self.object.header;
         WeakRc::new(link, generation, NonNull::from(self.object), M::name(self.object.of))
+    }
+
+    /// Has `waker` woken when the object dies; at once if it is dead already.
+    pub(crate) fn watch(&self, waker: Waker) {
+        self.object.header.watch::<M>(self.object.of, waker);
     }
 
     /// The object as a plain borrow of the context.

@@ -14,6 +14,8 @@
 //! ```
 
 use alloc::collections::VecDeque;
+use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use crate::object::MustNotPanic;
 use crate::sync::{AtomicU64, Ordering, const_fn};
@@ -27,6 +29,7 @@ const NOTIFIED: u64 = 3;
 const EPOCH: u64 = 4;
 
 /// Where one task's waits are counted.
+#[derive(Debug)]
 pub struct WakeSlot {
     /// The number of the wait, and in the two lowest bits its phase.
     state: AtomicU64,
@@ -151,19 +154,40 @@ impl Waker {
     }
 }
 
+impl Waker {
+    /// What makes it this wait's and no other's.
+    fn identity(self) -> (usize, u64) {
+        (core::ptr::from_ref(self.slot).addr(), self.epoch)
+    }
+}
+
 impl PartialEq for Waker {
     fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self.slot, other.slot) && self.epoch == other.epoch
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for Waker {}
+
+impl Hash for Waker {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waker").field("slot", &core::ptr::from_ref(self.slot)).field("epoch", &self.epoch).finish()
     }
 }
 
 /// Who waits for something, first come first served.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct WaitList {
     waiters: SpinLock<Waiters>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Waiters {
     /// Nearly all lists have at most one waiter: it needs no allocation.
     first: Option<Waker>,

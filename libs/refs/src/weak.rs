@@ -1,15 +1,17 @@
 //! [`WeakRc`]: an object's name; [`Mortal`]: anything whose end can be waited for.
 
+use core::cmp::Ordering;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 use core::ptr::NonNull;
 
 use crate::link::Link;
 use crate::mode::{Anywhere, Mode, Shared};
 use crate::object::Object;
-use crate::{NoSuspend, TempRc, Waker};
+use crate::{Cx, NoSuspend, TempRc, Waker};
 
 /// The object is destroyed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gone;
 
 impl fmt::Display for Gone {
@@ -22,7 +24,8 @@ impl core::error::Error for Gone {}
 
 /// An object's name: may be kept anywhere for ever, costs nothing to copy or drop, and leads to the object while it lives.
 pub struct WeakRc<T: ?Sized + 'static, M: Mode = Shared> {
-    link: &'static Link,
+    /// Lives for ever. A pointer, because nobody's order or hash depends on what is in it.
+    link: NonNull<Link>,
     generation: u64,
     object: NonNull<Object<T, M>>,
     name: M::OfName,
@@ -45,11 +48,30 @@ impl<T: ?Sized, M: Mode> Copy for WeakRc<T, M> {}
 impl<T: ?Sized, M: Mode> PartialEq for WeakRc<T, M> {
     /// Whether both name the same object (also after its death).
     fn eq(&self, other: &Self) -> bool {
-        core::ptr::eq(self.link, other.link) && self.generation == other.generation
+        self.link == other.link && self.generation == other.generation
     }
 }
 
 impl<T: ?Sized, M: Mode> Eq for WeakRc<T, M> {}
+
+impl<T: ?Sized, M: Mode> PartialOrd for WeakRc<T, M> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T: ?Sized, M: Mode> Ord for WeakRc<T, M> {
+    /// An order without a meaning, for ordered collections; the same as long as the names exist.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.identity().cmp(&other.identity())
+    }
+}
+
+impl<T: ?Sized, M: Mode> Hash for WeakRc<T, M> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
 
 impl<T: ?Sized, M: Mode> fmt::Debug for WeakRc<T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,7 +82,7 @@ impl<T: ?Sized, M: Mode> fmt::Debug for WeakRc<T, M> {
 impl<T: ?Sized, M: Mode> WeakRc<T, M> {
     #[inline(always)]
     pub(crate) fn new(link: &'static Link, generation: u64, object: NonNull<Object<T, M>>, name: M::OfName) -> Self {
-        WeakRc { link, generation, object, name }
+        WeakRc { link: NonNull::from(link), generation, object, name }
     }
 
     /// The object, for as long as the task does not suspend.
@@ -78,9 +100,15 @@ impl<T: ?Sized, M: Mode> WeakRc<T, M> {
         }
     }
 
+    /// What makes it this object's name and no other's.
+    fn identity(&self) -> (usize, u64) {
+        (self.link.as_ptr().addr(), self.generation)
+    }
+
     #[inline(always)]
     fn lives(&self) -> bool {
-        self.link.is(self.generation) && M::lives(self.name)
+        // SAFETY: links are never freed.
+        unsafe { self.link.as_ref() }.is(self.generation) && M::lives(self.name)
     }
 
     /// Whether the object is destroyed.
@@ -90,8 +118,12 @@ impl<T: ?Sized, M: Mode> WeakRc<T, M> {
     }
 
     /// Has `waker` woken when the object dies; at once if it is dead already.
-    pub fn watch(&self, waker: Waker, _cx: &impl NoSuspend<M>) {
-        self.watch_end(waker);
+    pub fn watch(&self, waker: Waker, cx: &(impl NoSuspend<M> + NoSuspend)) {
+        match self.upgrade(cx) {
+            Ok(object) => object.watch(waker),
+            Err(Gone) => _ = waker.wake(),
+        }
+        M::watch(self.name, waker, cx);
     }
 
     /// A number that no other object that lives at the same time has.
@@ -103,15 +135,15 @@ impl<T: ?Sized, M: Mode> WeakRc<T, M> {
 /// What can end, and wakes who waits for that. For waiting on several things of different types at once.
 pub trait Mortal {
     /// Has `waker` woken at the end; at once if it is over already.
-    fn watch_end(&self, waker: Waker);
+    fn watch_end(&self, waker: Waker, cx: &Cx);
 
     /// Whether it has ended.
     fn is_gone(&self) -> bool;
 }
 
 impl<T: ?Sized, M: Mode> Mortal for WeakRc<T, M> {
-    fn watch_end(&self, waker: Waker) {
-        M::watch(self.link, self.generation, self.name, waker);
+    fn watch_end(&self, waker: Waker, cx: &Cx) {
+        self.watch(waker, cx);
     }
 
     fn is_gone(&self) -> bool {

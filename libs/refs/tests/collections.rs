@@ -1,7 +1,7 @@
 //! Collections own objects, give out names and borrows, and give objects up as `Dying`.
 #![cfg(not(ebb_loom))]
 
-use refs::{Cx, Dying, Gone, Group, List, Map, Realm, Slab, StrongRc};
+use refs::{Cx, Dying, Gone, Group, HandleTable, IdTable, List, Map, Realm, Slab, StrongRc, WeakRc};
 
 mod noted;
 use noted::{Noted, dropped, with_cx};
@@ -253,5 +253,83 @@ fn objects_of_different_types_stand_in_one_table_by_their_trait() {
         assert!(weak.is_gone());
         assert_eq!(dropped(), 1);
         let _ = Square(1, Noted(1)).1.0;
+    });
+}
+
+#[test]
+fn what_a_collection_does_not_retain_dies() {
+    with_cx(|cx| {
+        let objects = || (0..10).map(|number| StrongRc::new(Noted(number)));
+        let mut map: refs::Map<u32, Noted> = (0..).zip(objects()).collect();
+        let name = map.weak(&3).unwrap();
+        map.retain(|key, object| key % 2 == 0 && object.0 < 6);
+        assert!(name.is_gone());
+        assert_eq!(map.keys().copied().collect::<Vec<_>>(), [0, 2, 4]);
+        map.extend([(2, StrongRc::new(Noted(20))), (7, StrongRc::new(Noted(70)))]);
+        assert_eq!((map.len(), map.get(&2, cx).unwrap().0), (4, 20));
+
+        let mut list: List<Noted> = objects().collect();
+        list.retain(|object| object.0 % 3 == 0);
+        let left = |list: &List<Noted>| list.iter().map(|name| name.upgrade(cx).unwrap().0).collect::<Vec<_>>();
+        assert_eq!(left(&list), [0, 3, 6, 9]);
+        list.retain(|_| false);
+        assert!(list.is_empty() && list.first().is_none());
+
+        let mut slab: Slab<Noted> = (0..10).map(Noted).collect();
+        slab.retain(|number, object| number as u32 == object.0 && number > 7);
+        assert_eq!(slab.iter().map(|(number, _)| number).collect::<Vec<_>>(), [8, 9]);
+
+        let mut handles = HandleTable::default();
+        for (number, object) in objects().enumerate() {
+            assert_eq!(handles.insert(object, number as u8, 0, 100).unwrap(), number);
+        }
+        handles.retain(|index, object, attribute| index == usize::from(attribute) && object.0 > 4);
+        assert_eq!(handles.indices().collect::<Vec<_>>(), [5, 6, 7, 8, 9]);
+        assert_eq!(handles.insert(StrongRc::new(Noted(1)), 0, 0, 100).unwrap(), 0, "the lowest free number");
+        assert_eq!(format!("{handles:?}").matches("Noted").count(), 6);
+
+        drop((map, slab, handles));
+    });
+    with_cx(|_| assert_eq!(refs::reclaim::waiting(), 0));
+}
+
+#[test]
+fn a_table_takes_any_key_that_has_an_order() {
+    with_cx(|cx| {
+        let table: IdTable<Noted, String> =
+            ["b", "a", "c"].into_iter().map(|key| (key.to_string(), StrongRc::new(Noted(key.len() as u32)))).collect();
+        assert_eq!(table.ids(cx), ["a", "b", "c"]);
+        let (a, name) = table.first(cx).unwrap();
+        assert_eq!((table.get(&a, cx).unwrap().downgrade(), a.as_str()), (name, "a"));
+        assert_eq!(table.next_above(&a, cx).unwrap().0, "b");
+        assert_eq!(table.all(cx).count(), 3);
+        table.retain(|key, _| key != "b", cx);
+        drop(table.insert("a".to_string(), StrongRc::new(Noted(2)), cx).unwrap());
+        assert!(name.is_gone());
+        table.remove("a".to_string(), cx).unwrap().destroy(cx);
+        assert_eq!(table.ids(cx), ["c"]);
+    });
+}
+
+#[test]
+fn names_are_keys_and_everything_can_be_shown() {
+    with_cx(|cx| {
+        let owners: Vec<StrongRc<Noted>> = (0..3).map(|number| StrongRc::new(Noted(number))).collect();
+        let names: Vec<WeakRc<Noted>> = owners.iter().map(StrongRc::downgrade).collect();
+        let hashed: std::collections::HashMap<_, _> = names.iter().copied().zip(0..).collect();
+        let ordered: std::collections::BTreeMap<_, _> = names.iter().copied().zip(0..).collect();
+        for (number, name) in names.iter().enumerate() {
+            assert_eq!((hashed[name], ordered[name]), (number, number));
+        }
+        owners.into_iter().for_each(|owner| owner.destroy(cx));
+        let again = StrongRc::new(Noted(9));
+        assert!(!hashed.contains_key(&again.downgrade()) && !ordered.contains_key(&again.downgrade()));
+        let lock = refs::SpinLock::new(again);
+        assert_eq!(format!("{lock:?}"), "SpinLock { value: StrongRc(Noted(9)), .. }");
+        let guard = lock.lock(cx);
+        assert_eq!(format!("{lock:?} {guard:?}"), "SpinLock { .. } StrongRc(Noted(9))");
+        drop(guard);
+        let list: List<Noted> = [StrongRc::new(Noted(1)), StrongRc::new(Noted(2))].into_iter().collect();
+        assert_eq!(format!("{list:?}"), "[StrongRc(Noted(1)), StrongRc(Noted(2))]");
     });
 }

@@ -324,13 +324,13 @@ fn who_waits_for_anything_mortal_is_woken_when_it_ends() {
                 continue;
             };
             assert!(!thing.is_gone());
-            thing.watch_end(waker);
+            thing.watch_end(waker, cx);
             assert!(slot.commit(), "nothing has happened yet");
             end(cx);
             assert!(thing.is_gone() && !slot.is_parked(), "{index}");
             slot.finish();
             let late = slot.prepare();
-            thing.watch_end(late);
+            thing.watch_end(late, cx);
             assert!(!slot.commit(), "what is over already wakes at once");
             slot.finish();
         }

@@ -76,5 +76,6 @@ pub use refs::{Cx, Waker};
 pub use stack::{Stack, StackSource};
 pub use task::{Body, Next, Policy, Ready, SchedWords, TaskRef, Why, spawn};
 pub use worker::{
-    Hooks, Worker, current, finish_wait, must_yield, park_async, prepare, quiescent, request_yield, worker, yield_async,
+    Dead, Hooks, Worker, current, finish_wait, free_all_async, has_dead, must_yield, park_async, pause_async, prepare,
+    quiescent, request_yield, worker, yield_async,
 };

@@ -21,6 +21,9 @@ pub trait Hooks: Sync {
 
     /// The current task leaves the worker, in the middle of something or between two runs of its body.
     fn leave(&self, _worker: &Worker) {}
+
+    /// The worker is between two steps of something long: whoever interrupts it may do so now.
+    fn pause(&self, _worker: &Worker) {}
 }
 
 /// Runs tasks, one at a time: a core of the kernel, or a thread of a program.
@@ -28,6 +31,10 @@ pub struct Worker {
     number: usize,
     /// The number under which it is registered with [`reclaim`] while it runs.
     core: Cell<usize>,
+    /// How many deaths it had seen when it was last quiescent with something to free.
+    deaths: Cell<u64>,
+    /// Whether it could have freed more then.
+    more: Cell<bool>,
     policy: &'static dyn Policy,
     stacks: &'static dyn StackSource,
     hooks: &'static dyn Hooks,
@@ -65,6 +72,8 @@ impl Worker {
         Worker {
             number,
             core: Cell::new(0),
+            deaths: Cell::new(0),
+            more: Cell::new(false),
             policy,
             stacks,
             hooks,
@@ -133,9 +142,13 @@ impl Worker {
             self.arrive();
             // SAFETY: this is the bottom of the stack: no other Cx is reachable from it.
             let mut cx = unsafe { Cx::new(from_ref(self).cast()) };
-            self.quiescent(&mut cx);
+            let dead = self.quiescent(&mut cx);
             let Some(task) = self.handed_over.take().or_else(|| self.policy.next(self).map(|ready| self.accept(ready)))
             else {
+                if dead != Dead::None {
+                    self.hooks.pause(self);
+                    continue;
+                }
                 if self.hooks.idle(self).is_continue() {
                     continue;
                 }
@@ -203,12 +216,31 @@ impl Worker {
         }
     }
 
-    /// Says that the running task, whose context this is, borrows nothing.
+    /// Says that the running task, whose context this is, borrows nothing, and frees a few dead objects.
     #[inline(always)]
     #[cfg_attr(false, ebb_lint::never_suspends)]
-    fn quiescent(&self, cx: &mut Cx) {
+    fn quiescent(&self, cx: &mut Cx) -> Dead {
+        if reclaim::has_waiting() {
+            self.free_some(cx)
+        } else {
+            cx.check_nothing_is_held();
+            Dead::None
+        }
+    }
+
+    #[cold]
+    fn free_some(&self, cx: &mut Cx) -> Dead {
+        let own = reclaim::entered() != self.deaths.get();
         // SAFETY: it is the number under which this core is registered.
-        unsafe { reclaim::quiescent(cx, self.core.get(), usize::MAX) };
+        let more = unsafe { reclaim::quiescent(cx, self.core.get(), STEP) };
+        // Without what destructors have added.
+        self.deaths.set(reclaim::entered());
+        self.more.set(more);
+        match (more, own) {
+            (false, _) => Dead::None,
+            (true, false) => Dead::Others,
+            (true, true) => Dead::Own,
+        }
     }
 
     /// Takes a task that the policy gave: it is this worker's from here on, until its body returns.
@@ -313,11 +345,49 @@ pub fn finish_wait(cx: &Cx) {
     running(cx).1.wake.finish();
 }
 
-/// Says that nothing is borrowed just now, as a suspension does: to be called where the task leaves for user code, for instance.
+/// How many dead objects are freed in one go: so that no suspension takes longer because of what others have left.
+const STEP: usize = 64;
+
+/// What is left to be freed after a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dead {
+    /// Nothing that could be freed now.
+    None,
+    /// Objects that had died before the task came to run.
+    Others,
+    /// Also objects that died since the worker was last quiescent: the task's doing.
+    Own,
+}
+
+/// Says that nothing is borrowed just now, as a suspension does, and frees a few dead objects.
 #[inline(always)]
 #[cfg_attr(false, ebb_lint::never_suspends)]
-pub fn quiescent(cx: &mut Cx) {
-    worker(cx).quiescent(cx);
+pub fn quiescent(cx: &mut Cx) -> Dead {
+    worker(cx).quiescent(cx)
+}
+
+/// Whether a suspension will free dead objects: then memory that there is not now may be there afterwards.
+#[inline(always)]
+pub fn has_dead(cx: &Cx) -> bool {
+    reclaim::has_waiting() && worker(cx).more.get()
+}
+
+/// Frees all dead objects, in steps between which others have their turn: what the task has let go of has come to its end when this
+/// returns. To be called before somebody may look whether it has.
+#[cold]
+pub fn free_all_async(cx: &mut Cx) {
+    while quiescent(cx) != Dead::None {
+        pause_async(cx);
+    }
+}
+
+/// Lets interrupts in, and others run if it is their turn: for the middle of long work.
+pub fn pause_async(cx: &mut Cx) {
+    let worker = worker(cx);
+    worker.hooks.pause(worker);
+    if must_yield(cx) {
+        yield_async(cx);
+    }
 }
 
 /// Suspends until the prepared wait is ended by one of its wakers; returns at once if it was ended already.
@@ -347,13 +417,17 @@ const LEAVING: &str = "a policy, a source of stacks or a hook, while a task susp
 
 /// Runs others until the task, which is parked or queued, was picked again.
 #[cfg_attr(false, ebb_lint::leaf)]
-fn leave_async(_cx: &mut Cx, worker: &'static Worker, task: &'static Task) {
+fn leave_async(cx: &mut Cx, worker: &'static Worker, task: &'static Task) {
     let guard = NoUnwind::in_place(LEAVING);
     worker.hooks.leave(worker);
     loop {
         let Some(ready) = worker.policy.next(worker) else {
-            // On this task's stack: whoever wakes it brings it back here, since no other worker runs it.
-            let _ = worker.hooks.idle(worker);
+            if worker.quiescent(cx) == Dead::None {
+                // On this task's stack: whoever wakes it brings it back here, since no other worker runs it.
+                let _ = worker.hooks.idle(worker);
+            } else {
+                worker.hooks.pause(worker);
+            }
             continue;
         };
         if core::ptr::eq(ready.0, task) {

@@ -32,6 +32,7 @@ pub use watch::{Notice, Sign, Watch, ring_over, watch};
 use crate::{Callee, Doorbell, Endpoint, Geometry, Link, Message, Patience, Request, Waiter};
 
 /// One end of a channel to another process, with what is needed to wait on it.
+#[derive(Debug)]
 pub struct Connection {
     /// The end of the channel.
     pub endpoint: Endpoint,
@@ -42,6 +43,7 @@ pub struct Connection {
 }
 
 /// Closes its end when it goes, also by a panic, and wakes the peer.
+#[derive(Debug)]
 struct Closer(Link);
 
 impl Drop for Closer {

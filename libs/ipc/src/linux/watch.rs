@@ -19,6 +19,7 @@ use std::thread;
 use super::check;
 
 /// By what a peer shows itself.
+#[derive(Debug)]
 pub enum Sign {
     /// A socket whose other end only the peer holds: it hangs up when the peer dies, and rings by sending bytes.
     Socket(Arc<UnixStream>),
@@ -45,6 +46,7 @@ pub enum Notice {
 }
 
 /// A watched peer. Dropping it ends the watch.
+#[derive(Debug)]
 pub struct Watch {
     id: u64,
 }

@@ -15,7 +15,7 @@ use crate::{Error, Patience};
 pub type FromMember = (usize, Result<Request, Error>);
 
 /// Ports that are polled in turns: after a request from one, all others are asked before it is asked again.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Group {
     members: Vec<Option<Rc<Port>>>,
     next: usize,

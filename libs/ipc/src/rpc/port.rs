@@ -6,6 +6,7 @@ use alloc::rc::Rc;
 use alloc::sync::Arc;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
+use core::fmt;
 
 use refs::{Cx, Waker};
 
@@ -33,6 +34,23 @@ pub fn pair(geometry: Geometry) -> (Seed, Seed) {
     let (a_sleepers, b_sleepers) = (Arc::new(Sleepers::new(&a.link)), Arc::new(Sleepers::new(&b.link)));
     let (to_a, to_b) = (a_sleepers.clone(), b_sleepers.clone());
     (Seed::new(a, a_sleepers, move || to_b.ring()), Seed::new(b, b_sleepers, move || to_a.ring()))
+}
+
+impl fmt::Debug for Seed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seed").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Port");
+        fields.field("is_live", &self.is_live());
+        if let Ok(inner) = self.inner.try_borrow() {
+            fields.field("outstanding", &inner.cookies.in_use()).field("counts", &inner.counts);
+        }
+        fields.finish_non_exhaustive()
+    }
 }
 
 impl Seed {
@@ -79,7 +97,7 @@ impl Seed {
 }
 
 /// The way of requests. Responses come back the way that the request went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Way {
     /// The quickest for up to some 16 requests at a time.
     CallLines,
@@ -124,6 +142,7 @@ struct Inner {
 }
 
 /// A request that was taken: answer it, or drop it, which tells the one who asked that there will be no answer.
+#[derive(Debug)]
 pub struct Request {
     port: Rc<Port>,
     origin: Option<Origin>,
@@ -131,6 +150,7 @@ pub struct Request {
     pub message: Message,
 }
 
+#[derive(Debug)]
 enum Origin {
     Line(call::Request),
     Ring(u32),

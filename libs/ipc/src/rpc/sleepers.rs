@@ -5,6 +5,7 @@ use refs::{NoSuspend, WaitList, Waker};
 use crate::{Link, WeakLink};
 
 /// Whoever waits on one end, to be woken when the peer rings. Doorbells hold it: it keeps neither tasks nor the channel alive.
+#[derive(Debug)]
 pub struct Sleepers {
     link: WeakLink,
     waiting: WaitList,

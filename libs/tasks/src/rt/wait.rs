@@ -66,7 +66,7 @@ pub fn wait_async<R>(
     loop {
         let waker = prepare(cx);
         for need in needs {
-            need.watch_end(waker);
+            need.watch_end(waker, cx);
         }
         let result = step(cx, waker);
         if needs.iter().any(|need| need.is_gone()) {
