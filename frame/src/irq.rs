@@ -4,11 +4,18 @@ use core::marker::PhantomData;
 
 use refs::NoSuspend;
 
-use crate::arch::machine::{apic, instructions, ioapic, uart};
+use crate::arch::machine::instructions;
 
 /// An interrupt handler's context. It is only ever a `&` argument: a handler can neither suspend nor destroy.
 pub struct IrqCx {
     _private: PhantomData<*mut ()>,
+}
+
+impl IrqCx {
+    /// For whoever calls handlers: an interrupt arrived.
+    pub(crate) fn new() -> Self {
+        IrqCx { _private: PhantomData }
+    }
 }
 
 // SAFETY: a handler has no `Cx`, so it cannot suspend at all.
@@ -33,18 +40,4 @@ pub(crate) fn let_in() {
     instructions::open_interrupt_window();
     #[cfg(feature = "stretch")]
     crate::stretch::begin(cause);
-}
-
-/// An interrupt arrived: from user mode, from the idle loop or in [`poll`].
-pub(crate) fn dispatch(vector: usize) {
-    let cx = &IrqCx { _private: PhantomData };
-    if vector == apic::TIMER_VECTOR {
-        apic::end_of_interrupt();
-        crate::time::alarm(cx);
-    } else if let Some(line) = ioapic::line(vector) {
-        // The lines are edge-triggered: what arrives from here on interrupts again.
-        apic::end_of_interrupt();
-        uart::interrupt(line, cx);
-    }
-    // Everything else is the controller's spurious vector, which wants no end of interrupt.
 }

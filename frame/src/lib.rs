@@ -20,7 +20,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate self as frame;
 
-#[cfg(target_os = "none")]
 mod arch;
 pub mod boot;
 pub mod cpu;

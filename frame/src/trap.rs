@@ -1,31 +1,7 @@
-//! What user code leaves behind when it stops: its registers, and why it stopped.
+//! Why user code stopped.
 
+pub use crate::arch::machine::registers::Registers;
 use crate::mm::Access;
-
-/// The general registers of a user thread, in the names of the architecture.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-#[allow(missing_docs)]
-pub struct Registers {
-    pub rax: usize,
-    pub rbx: usize,
-    pub rcx: usize,
-    pub rdx: usize,
-    pub rsi: usize,
-    pub rdi: usize,
-    pub rbp: usize,
-    pub rsp: usize,
-    pub r8: usize,
-    pub r9: usize,
-    pub r10: usize,
-    pub r11: usize,
-    pub r12: usize,
-    pub r13: usize,
-    pub r14: usize,
-    pub r15: usize,
-    pub rip: usize,
-    pub rflags: usize,
-}
 
 /// Why user code stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

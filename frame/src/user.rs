@@ -10,7 +10,7 @@
 //! registers is borrowed from the handle, which running user code borrows as well. The floating-point state is lent to who holds a `&Cx`, so not across a
 //! suspension. All else is done through the pointer.
 
-use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use alloc::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +19,8 @@ use refs::Cx;
 
 use crate::arch::machine::core_block::{self, core_block};
 use crate::arch::machine::fpu::{self, Chunk};
-use crate::arch::machine::{instructions, traps, user_mode};
-use crate::mm::Access;
+use crate::arch::machine::registers::SegmentBases;
+use crate::arch::machine::{traps, user_mode};
 pub use crate::trap::{BadFpuState, BadSegmentBase, Registers, Trap};
 
 /// What a user thread has in the processor while it runs: registers and floating-point state.
@@ -35,6 +35,7 @@ unsafe impl Send for UserContext {}
 unsafe impl Sync for UserContext {}
 
 /// The part of a context that everybody may see.
+#[derive(Default)]
 #[repr(C)]
 pub struct UserState {
     /// The general registers. Whatever is written here, user code runs unprivileged: `rflags`' system bits are masked, and running
@@ -43,36 +44,35 @@ pub struct UserState {
 }
 
 /// What a context's allocation begins with; the floating-point state comes behind it.
+#[derive(Default)]
 #[repr(C, align(64))]
 struct Area {
     state: UserState,
     /// The number of the core on which the context is loaded, plus 1; 0 if it is not.
     loaded_on: AtomicUsize,
-    /// The segment bases, which are canonical.
-    fs_base: usize,
-    gs_base: usize,
-}
-
-const fn is_canonical(address: usize) -> bool {
-    let high = address as isize >> 47;
-    high == 0 || high == -1
+    bases: SegmentBases,
 }
 
 impl UserContext {
     /// All registers zero, floating-point state as after reset.
     pub fn new() -> Self {
-        let context = Self::allocate();
+        let area = Self::allocate();
+        // SAFETY: `allocate` made room for both, and zeros are valid chunks.
+        let context = unsafe {
+            area.write(Area::default());
+            area.add(1).cast::<Chunk>().write_bytes(0, fpu::chunks());
+            UserContext { area }
+        };
         // SAFETY: nobody else knows of the context.
         fpu::reset(unsafe { context.saved_fpu() });
         context
     }
 
-    /// All zero.
-    fn allocate() -> Self {
+    /// Memory for a context, which holds nothing valid yet.
+    fn allocate() -> NonNull<Area> {
         // SAFETY: the layout is not empty.
-        let memory = unsafe { alloc_zeroed(Self::layout()) };
-        let area = NonNull::new(memory.cast()).unwrap_or_else(|| handle_alloc_error(Self::layout()));
-        UserContext { area }
+        let memory = unsafe { alloc(Self::layout()) };
+        NonNull::new(memory.cast()).unwrap_or_else(|| handle_alloc_error(Self::layout()))
     }
 
     fn layout() -> Layout {
@@ -136,16 +136,16 @@ impl UserContext {
     /// A copy, with its floating-point state and segment bases, for `fork`.
     pub fn duplicate(&mut self, cx: &Cx) -> Self {
         self.save();
+        let (state, bases) = (UserState { registers: self.registers }, self.bases());
         let copy = Self::allocate();
-        let (fs, gs) = self.segment_bases();
-        // SAFETY: the copy is nobody else's yet. `save` has waited for other cores, and the borrowed context keeps the task on this one.
+        // SAFETY: `allocate` made room for both parts, which are filled here. `save` has waited for other cores, and the borrowed `Cx` keeps the
+        // task on this one.
         unsafe {
-            let to = copy.area.as_ptr();
-            (*to).state.registers = self.registers;
-            ((*to).fs_base, (*to).gs_base) = (fs, gs);
-            copy.saved_fpu().copy_from_slice(self.lent_fpu(cx));
+            copy.write(Area { state, loaded_on: AtomicUsize::new(0), bases });
+            let from = self.lent_fpu(cx);
+            copy.add(1).cast::<Chunk>().copy_from_nonoverlapping(NonNull::from(from).cast(), from.len());
         }
-        copy
+        UserContext { area: copy }
     }
 
     /// The saved floating-point state, for as long as the task stays on this core.
@@ -159,8 +159,13 @@ impl UserContext {
 
     /// The bases of the segments `fs` and `gs`.
     pub fn segment_bases(&self) -> (usize, usize) {
-        // SAFETY: the area is this handle's, and cores do not write these fields.
-        unsafe { ((*self.area.as_ptr()).fs_base, (*self.area.as_ptr()).gs_base) }
+        let bases = self.bases();
+        (bases.fs(), bases.gs())
+    }
+
+    fn bases(&self) -> SegmentBases {
+        // SAFETY: the area is this handle's, and cores do not write this field.
+        unsafe { (*self.area.as_ptr()).bases }
     }
 
     /// Sets the bases of the segments `fs` and `gs` (thread-local storage).
@@ -168,14 +173,11 @@ impl UserContext {
     /// # Errors
     /// One of them is not canonical; nothing was changed.
     pub fn set_segment_bases(&mut self, fs: usize, gs: usize, _cx: &Cx) -> Result<(), BadSegmentBase> {
-        if !is_canonical(fs) || !is_canonical(gs) {
-            return Err(BadSegmentBase);
-        }
-        // SAFETY: as for `segment_bases`, and the handle is borrowed mutably.
-        unsafe { ((*self.area.as_ptr()).fs_base, (*self.area.as_ptr()).gs_base) = (fs, gs) };
+        let bases = SegmentBases::new(fs, gs)?;
+        // SAFETY: as for `bases`, and the handle is borrowed mutably.
+        unsafe { (*self.area.as_ptr()).bases = bases };
         if self.is_loaded_here() {
-            // SAFETY: both are canonical.
-            unsafe { user_mode::load_bases(fs, gs) };
+            user_mode::load_bases(bases);
         } else {
             self.wait_until_left();
         }
@@ -203,8 +205,10 @@ impl UserContext {
     /// # Errors
     /// The state is malformed; nothing was changed.
     pub fn set_fpu_state(&mut self, state: &[u8], _cx: &Cx) -> Result<(), BadFpuState> {
-        self.save();
-        // SAFETY: no other core has the context loaded, and the task stays on this one meanwhile.
+        if !self.is_loaded_here() {
+            self.wait_until_left();
+        }
+        // SAFETY: no other core has the context loaded, and the task stays on this one meanwhile. (If it is loaded here, what is replaced is stale.)
         fpu::replace(unsafe { self.saved_fpu() }, state)?;
         self.discard();
         Ok(())
@@ -226,12 +230,12 @@ impl UserContext {
             if !self.is_loaded_here() {
                 self.load();
             }
-            if self.registers.rip >> 47 != 0 {
-                return Trap::Exception { vector: traps::GENERAL_PROTECTION as u8, code: 0 };
+            if let Some(trap) = self.registers.trap_on_entry() {
+                return trap;
             }
             #[cfg(feature = "stretch")]
             crate::stretch::end();
-            // SAFETY: loaded, with a canonical `rip`, as just checked; the active address space is what the caller wants.
+            // SAFETY: loaded, with registers that can be loaded, as just checked; the active address space is what the caller wants.
             let came = unsafe { user_mode::enter(self.state()) };
             #[cfg(feature = "stretch")]
             crate::stretch::begin(match came {
@@ -241,7 +245,7 @@ impl UserContext {
             match came {
                 user_mode::Came::Syscall => return Trap::Syscall,
                 user_mode::Came::Trap { vector, error } => {
-                    if let Some(trap) = handle(vector, error) {
+                    if let Some(trap) = traps::handle_user(vector, error) {
                         return trap;
                     }
                 }
@@ -254,12 +258,9 @@ impl UserContext {
     fn load(&mut self) {
         unload();
         self.wait_until_left();
-        let (fs, gs) = self.segment_bases();
-        // SAFETY: the floating-point state is filled in by `fpu` only, and the bases are canonical.
-        unsafe {
-            fpu::restore(self.area.as_ptr().add(1).cast());
-            user_mode::load_bases(fs, gs);
-        }
+        // SAFETY: the floating-point state is filled in by `fpu` only.
+        unsafe { fpu::restore(self.area.as_ptr().add(1).cast()) };
+        user_mode::load_bases(self.bases());
         self.loaded_on().store(core_block::core_number() + 1, Ordering::Relaxed);
         core_block().loaded.set(self.state());
     }
@@ -312,30 +313,6 @@ pub(crate) fn unload() {
     unsafe {
         fpu::save(area.add(1).cast());
         (*area).loaded_on.store(0, Ordering::Release);
-    }
-}
-
-/// Handles an exception or interrupt of user code, or says what the caller has to handle.
-fn handle(vector: usize, error: usize) -> Option<Trap> {
-    const PRESENT: usize = 1;
-    const WRITE: usize = 1 << 1;
-    const FETCH: usize = 1 << 4;
-    match vector {
-        traps::FIRST_INTERRUPT.. => {
-            crate::irq::dispatch(vector);
-            None
-        }
-        traps::PAGE_FAULT => Some(Trap::PageFault {
-            address: instructions::read_cr2(),
-            access: match error {
-                _ if error & FETCH != 0 => Access::Execute,
-                _ if error & WRITE != 0 => Access::Write,
-                _ => Access::Read,
-            },
-            present: error & PRESENT != 0,
-        }),
-        traps::DEBUG => Some(Trap::Exception { vector: vector as u8, code: instructions::take_dr6() }),
-        _ => Some(Trap::Exception { vector: vector as u8, code: error }),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Page tables of four levels, as the processor walks them.
+//! Page tables, as the processor walks them; what their entries look like is the architecture's ([`PageEntry`]).
 //!
 //! Beside each table, in its frame's metadata, stand the number of entries in use and a bit for each group of eight entries
 //! (one cache line) that may have some. So walks over large ranges, in `fork`, `munmap` and exit, touch what is mapped only.
@@ -15,87 +15,14 @@ use super::core_local::{CoreLocal, MAX_CORES};
 use super::metadata::{FrameNumber, Kind, Metadata};
 use super::supply::{self, Purpose};
 use super::tlb::Forgotten;
-use super::{OutOfMemory, PAGE_SIZE, Prot, kernel_space, machine};
+use super::{OutOfMemory, PAGE_SIZE, kernel_space, machine};
+pub(super) use crate::arch::machine::paging::{ENTRIES, PageEntry, ROOT, shift};
 
-/// Entries in a table.
-pub(super) const ENTRIES: usize = 512;
 /// Entries in a group.
 pub(super) const GROUP: usize = 8;
 
-/// The level of a root table; leaf tables, which map pages, are of level 1.
-pub(super) const ROOT: u32 = 4;
 /// Bytes that a leaf table maps.
 pub(super) const LEAF_SPAN: usize = ENTRIES * PAGE_SIZE;
-
-/// An entry of a table: bits as in Intel's manual, volume 3, section 4.5.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct PageEntry(pub(super) u64);
-
-impl PageEntry {
-    pub(super) const PRESENT: u64 = 1;
-    pub(super) const WRITABLE: u64 = 1 << 1;
-    pub(super) const USER: u64 = 1 << 2;
-    pub(super) const ACCESSED: u64 = 1 << 5;
-    pub(super) const DIRTY: u64 = 1 << 6;
-    pub(super) const NO_EXECUTE: u64 = 1 << 63;
-    /// Ours: a page that is mapped but may not be accessed at all (it is not `PRESENT`).
-    const NO_ACCESS: u64 = 1 << 9;
-    const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
-
-    /// No entry.
-    pub(super) const EMPTY: PageEntry = PageEntry(0);
-
-    /// What a user page's entry says beside its frame. The processor knows no page that can be written or executed but not
-    /// read.
-    #[inline(always)]
-    pub(super) fn flags(prot: Prot) -> u64 {
-        if prot.is_empty() {
-            return Self::NO_ACCESS | Self::NO_EXECUTE;
-        }
-        let mut flags = Self::PRESENT | Self::USER;
-        if prot.contains(Prot::WRITE) {
-            flags |= Self::WRITABLE;
-        }
-        if !prot.contains(Prot::EXECUTE) {
-            flags |= Self::NO_EXECUTE;
-        }
-        flags
-    }
-
-    #[inline(always)]
-    pub(super) fn new(frame: FrameNumber, flags: u64) -> Self {
-        PageEntry((frame.0 as u64) << 12 | flags)
-    }
-
-    #[inline(always)]
-    pub(super) fn frame(self) -> FrameNumber {
-        FrameNumber(((self.0 & Self::ADDRESS) >> 12) as u32)
-    }
-
-    /// The same with other rights; what the processor noted stays.
-    #[inline(always)]
-    pub(super) fn with_flags(self, flags: u64) -> Self {
-        PageEntry(self.0 & (Self::ADDRESS | Self::ACCESSED | Self::DIRTY) | flags)
-    }
-
-    #[inline(always)]
-    pub(super) fn is_empty(self) -> bool {
-        self.0 == 0
-    }
-
-    #[inline(always)]
-    pub(super) fn has(self, flag: u64) -> bool {
-        self.0 & flag != 0
-    }
-
-    pub(super) fn prot(self) -> Prot {
-        let mut prot = Prot::empty();
-        prot.set(Prot::READ, self.has(Self::PRESENT));
-        prot.set(Prot::WRITE, self.has(Self::WRITABLE));
-        prot.set(Prot::EXECUTE, self.has(Self::PRESENT) && !self.has(Self::NO_EXECUTE));
-        prot
-    }
-}
 
 /// The place of an entry. The processor looks at it whenever it likes, and notes in it what it did with the page.
 #[repr(transparent)]
@@ -104,20 +31,20 @@ pub(super) struct EntryCell(AtomicU64);
 impl EntryCell {
     #[inline(always)]
     pub(super) fn load(&self) -> PageEntry {
-        PageEntry(self.0.load(Ordering::Relaxed))
+        PageEntry::from_bits(self.0.load(Ordering::Relaxed))
     }
 
     /// Writes an entry where nothing is lost: there is none, or the processor cannot note anything in it.
     #[inline(always)]
     pub(super) fn store(&self, entry: PageEntry) {
-        self.0.store(entry.0, Ordering::Release);
+        self.0.store(entry.bits(), Ordering::Release);
         machine::entry_written();
     }
 
     /// Replaces the entry; what it was.
     #[inline(always)]
     pub(super) fn swap(&self, entry: PageEntry) -> PageEntry {
-        let old = PageEntry(self.0.swap(entry.0, Ordering::AcqRel));
+        let old = PageEntry::from_bits(self.0.swap(entry.bits(), Ordering::AcqRel));
         machine::entry_written();
         old
     }
@@ -135,7 +62,9 @@ impl EntryCell {
     /// What it is.
     #[inline(always)]
     pub(super) fn replace(&self, old: PageEntry, new: PageEntry) -> Result<(), PageEntry> {
-        self.0.compare_exchange(old.0, new.0, Ordering::AcqRel, Ordering::Relaxed).map_err(PageEntry)?;
+        self.0
+            .compare_exchange(old.bits(), new.bits(), Ordering::AcqRel, Ordering::Relaxed)
+            .map_err(PageEntry::from_bits)?;
         machine::entry_written();
         Ok(())
     }
@@ -275,9 +204,8 @@ impl Table {
             let entry = unsafe { table.get(index) };
             table = if entry.is_empty() {
                 let below = Table::new().ok_or(OutOfMemory)?;
-                let flags = PageEntry::PRESENT | PageEntry::WRITABLE | PageEntry::USER;
                 // SAFETY: as above; the entry is empty.
-                unsafe { table.fill(index, PageEntry::new(below.0, flags)) };
+                unsafe { table.fill(index, PageEntry::table(below.0)) };
                 below
             } else {
                 Table(entry.frame())
@@ -331,12 +259,6 @@ impl Table {
         // SAFETY: the caller's promise.
         unsafe { ROOTS.here().give(Table(root.frame())) };
     }
-}
-
-/// How far an address is shifted to give the index in a table of `level` (1 maps pages, 4 is the root).
-#[inline(always)]
-pub(super) const fn shift(level: u32) -> u32 {
-    3 + 9 * level
 }
 
 /// The bits of the groups that entries `first..=last` are in.

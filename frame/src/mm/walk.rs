@@ -263,7 +263,7 @@ pub(super) unsafe fn copy_leaf(
                 lost_some = true;
             }
             Metadata::of(entry.frame()).acquire();
-            let copy = PageEntry(entry.0 & !(lost | PageEntry::DIRTY));
+            let copy = entry.without(lost | PageEntry::DIRTY);
             let old = targets[index % ENTRIES].swap(copy);
             if old.is_empty() {
                 pages += 1;
@@ -302,7 +302,7 @@ unsafe fn copy_groups(from: &[EntryCell; ENTRIES], to: &[EntryCell; ENTRIES], gr
             }
             // SAFETY: a mapped frame's number is in range, and has a reference, so that there can be one more.
             unsafe { records.of(entry.frame()) }.acquire();
-            to[index].store(PageEntry(entry.0 & !(lost | PageEntry::DIRTY)));
+            to[index].store(entry.without(lost | PageEntry::DIRTY));
             pages += 1;
         }
     }

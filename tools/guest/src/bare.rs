@@ -75,9 +75,10 @@ impl BareMachine<'_> {
     /// QEMU cannot be started. How the guest ends is no error.
     pub fn run(&self, archive: &Path) -> Result<BareRun> {
         let program = qemu::find_qemu().ok_or(Error::QemuMissing(qemu::QEMU))?;
-        let child = Command::new(program)
+        let child = Command::new(&program)
             .args(["-M", "q35", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
             .args(["-accel", "tcg", "-cpu", self.cpu, "-m", "512M"])
+            .args(qemu::firmware(&program))
             .arg("-kernel")
             .arg(self.kernel.path())
             .arg("-initrd")

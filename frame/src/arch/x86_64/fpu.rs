@@ -117,9 +117,11 @@ pub fn replace(area: &mut [Chunk], state: &[u8]) -> Result<(), BadFpuState> {
         &[]
     };
     let bytes = bytes_mut(area);
-    bytes.fill(0);
-    bytes[..LEGACY_BYTES].copy_from_slice(legacy);
-    bytes[LEGACY_BYTES..LEGACY_BYTES + extended.len()].copy_from_slice(extended);
+    let (first, rest) = bytes.split_at_mut(LEGACY_BYTES);
+    let (second, rest) = rest.split_at_mut(extended.len());
+    first.copy_from_slice(legacy);
+    second.copy_from_slice(extended);
+    rest.fill(0);
     if xsave && extended.is_empty() {
         // x87 and SSE are as given, the rest is as after reset.
         bytes[HEADER] = 3;

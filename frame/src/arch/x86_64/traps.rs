@@ -13,8 +13,9 @@ use core::arch::global_asm;
 use core::mem::offset_of;
 
 use super::core_block::{CoreBlock, FatalStack, GS_BASE};
-use super::instructions::read_cr2;
-use crate::user::Registers;
+use super::instructions::{read_cr2, take_dr6};
+use crate::mm::Access;
+use crate::user::{Registers, Trap};
 
 /// Stubs are this far apart.
 const STUB_BYTES: usize = 16;
@@ -230,11 +231,35 @@ pub struct KernelTrap {
     ss: usize,
 }
 
+/// Handles an exception or interrupt of user code, or says what the caller has to handle.
+pub fn handle_user(vector: usize, error: usize) -> Option<Trap> {
+    const PRESENT: usize = 1;
+    const WRITE: usize = 1 << 1;
+    const FETCH: usize = 1 << 4;
+    match vector {
+        FIRST_INTERRUPT.. => {
+            super::interrupts::dispatch(vector);
+            None
+        }
+        PAGE_FAULT => Some(Trap::PageFault {
+            address: read_cr2(),
+            access: match error {
+                _ if error & FETCH != 0 => Access::Execute,
+                _ if error & WRITE != 0 => Access::Write,
+                _ => Access::Read,
+            },
+            present: error & PRESENT != 0,
+        }),
+        DEBUG => Some(Trap::Exception { vector: vector as u8, code: take_dr6() }),
+        _ => Some(Trap::Exception { vector: vector as u8, code: error }),
+    }
+}
+
 extern "C" fn kernel_trap(trap: &mut KernelTrap) {
     if trap.vector >= FIRST_INTERRUPT {
         #[cfg(feature = "stretch")]
         crate::stretch::begin(crate::stretch::Cause::Trap(trap.vector));
-        crate::irq::dispatch(trap.vector);
+        super::interrupts::dispatch(trap.vector);
         #[cfg(feature = "stretch")]
         crate::stretch::end();
         return;

@@ -10,6 +10,7 @@ use core::mem::offset_of;
 use super::core_block::{CoreBlock, core_block};
 use super::descriptors::{KERNEL_CODE, USER_BASE, USER_CODE, USER_DATA};
 use super::instructions::wrmsr;
+use super::registers::SegmentBases;
 use crate::user::{Registers, UserState};
 
 const FS_BASE: u32 = 0xc000_0100;
@@ -209,13 +210,10 @@ pub unsafe fn enter(state: *mut UserState) -> Came {
 }
 
 /// Loads the segment bases of user code.
-///
-/// # Safety
-/// Both are canonical.
-pub unsafe fn load_bases(fs: usize, gs: usize) {
-    // SAFETY: user code's segment bases mean nothing to the kernel; while it runs, the user's `gs` base is in the other register.
+pub fn load_bases(bases: SegmentBases) {
+    // SAFETY: they are canonical, and mean nothing to the kernel; while it runs, the user's `gs` base is in the other register.
     unsafe {
-        wrmsr(FS_BASE, fs as u64);
-        wrmsr(KERNEL_GS_BASE, gs as u64);
+        wrmsr(FS_BASE, bases.fs() as u64);
+        wrmsr(KERNEL_GS_BASE, bases.gs() as u64);
     }
 }
