@@ -18,6 +18,7 @@
 //! | [`sched`] | which task runs next |
 //! | [`step`] | steps and the one driver that turns them into calls that block |
 //! | [`current`] | what a running thread knows of itself |
+//! | [`sysctl`] | numbers that an administrator may change |
 //! | [`user_memory`] | the calling program's memory |
 //!
 //! How a system call passes: `current::Current::run_async` (the body of each thread's task) gets a trap from user code,
@@ -47,6 +48,7 @@ pub mod sched;
 pub mod signal;
 pub mod step;
 pub mod syscall;
+pub mod sysctl;
 pub mod time;
 pub mod user_memory;
 pub mod utsname;

@@ -4,9 +4,12 @@ use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::{Arguments, Write};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicU8, Ordering};
 
 use refs::{SpinLock, WaitList};
+
+use crate::error::{Errno, Result};
+use crate::sysctl::Tunable;
 
 /// How many bytes of messages are kept.
 pub const CAPACITY: usize = 64 * 1024;
@@ -36,7 +39,14 @@ struct Messages {
 }
 
 static MESSAGES: SpinLock<Messages> = SpinLock::new(Messages { kept: VecDeque::new(), bytes: 0, next: 0, cleared: 0 });
-static QUIET: AtomicBool = AtomicBool::new(false);
+/// Messages below this level go to the console.
+static CONSOLE_LEVEL: AtomicU8 = AtomicU8::new(7);
+/// The level that the console had before it was turned off; 0: it was not.
+static LEVEL_BEFORE: AtomicU8 = AtomicU8::new(0);
+/// Where syslog(2) reads on.
+static UNREAD: SpinLock<Position> = SpinLock::new(Position { sequence: 0, offset: 0 });
+/// Whether reading the whole log takes a privilege (`/proc/sys/kernel/dmesg_restrict`).
+pub static DMESG_RESTRICT: Tunable = Tunable::new(0, 0..=1);
 /// Woken by each message.
 pub static WRITTEN: WaitList = WaitList::new();
 
@@ -49,15 +59,46 @@ macro_rules! log {
     ($($part:tt)*) => { $crate::log::write($crate::log::INFORMATION, format_args!($($part)*)) };
 }
 
-/// Says whether messages are kept from the console.
-pub fn set_quiet(quiet: bool) {
-    QUIET.store(quiet, Ordering::Relaxed);
+/// The console level at which the kernel's own messages are kept from the console (`quiet`).
+pub const QUIET: u8 = 4;
+
+/// Below what level messages go to the console.
+pub fn console_level() -> u8 {
+    CONSOLE_LEVEL.load(Ordering::Relaxed)
+}
+
+/// Changes below what level messages go to the console.
+///
+/// # Errors
+/// EINVAL for a level that is none.
+pub fn set_console_level(level: u8) -> Result<()> {
+    if !(1..=8).contains(&level) {
+        return Err(Errno::EINVAL);
+    }
+    CONSOLE_LEVEL.store(level, Ordering::Relaxed);
+    LEVEL_BEFORE.store(0, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Keeps all but emergencies from the console.
+pub fn turn_console_off() {
+    let before = CONSOLE_LEVEL.swap(1, Ordering::Relaxed);
+    // Turned off twice it still comes back.
+    let _ = LEVEL_BEFORE.compare_exchange(0, before, Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Ends that.
+pub fn turn_console_on() {
+    let before = LEVEL_BEFORE.swap(0, Ordering::Relaxed);
+    if before != 0 {
+        CONSOLE_LEVEL.store(before, Ordering::Relaxed);
+    }
 }
 
 /// Enters a line. (A program does it by writing to `/dev/kmsg`.)
 pub fn write(level: u8, text: Arguments<'_>) {
     let time = frame::time::now();
-    if !QUIET.load(Ordering::Relaxed) {
+    if level < console_level() {
         frame::println!("ebb: {text}");
     }
     let mut line = String::new();
@@ -83,7 +124,12 @@ impl Messages {
 
 /// The oldest message with at least this number, if there is one.
 pub fn next_from(sequence: u64) -> Option<Message> {
-    MESSAGES.with(|messages| messages.kept.iter().find(|message| message.sequence >= sequence).cloned())
+    MESSAGES.with(|messages| {
+        // Their numbers have no gaps.
+        let first = messages.kept.front()?.sequence;
+        let index = usize::try_from(sequence.saturating_sub(first)).ok()?;
+        messages.kept.get(index).cloned()
+    })
 }
 
 /// The number that the next message will have.
@@ -104,6 +150,44 @@ pub fn text(max: usize) -> Vec<u8> {
         bytes += lines[from].len();
     }
     lines[from..].concat().into_bytes()
+}
+
+/// Where in the log a reader is.
+#[derive(Clone, Copy, Debug)]
+pub struct Position {
+    /// The number of the next message.
+    sequence: u64,
+    /// How much of its line was read.
+    offset: usize,
+}
+
+/// What nobody has read by syslog(2) yet, at most `max` bytes: whole lines, or a part of the first. And the position behind it, which
+/// [`set_read`] takes once the reader has it.
+pub fn unread(max: usize) -> (Vec<u8>, Position) {
+    let mut at = UNREAD.with(|unread| *unread);
+    let mut bytes = Vec::new();
+    while let Some(message) = next_from(at.sequence) {
+        // What was read in part may be gone.
+        let offset = if message.sequence == at.sequence { at.offset } else { 0 };
+        let line = message.line();
+        let rest = line.as_bytes().get(offset..).unwrap_or_default();
+        let room = max - bytes.len();
+        if rest.len() > room {
+            if bytes.is_empty() {
+                bytes.extend_from_slice(&rest[..room]);
+                at = Position { sequence: message.sequence, offset: offset + room };
+            }
+            break;
+        }
+        bytes.extend_from_slice(rest);
+        at = Position { sequence: message.sequence + 1, offset: 0 };
+    }
+    (bytes, at)
+}
+
+/// What is before that position was read by syslog(2).
+pub fn set_read(position: Position) {
+    UNREAD.with(|unread| *unread = position);
 }
 
 /// The number of the oldest message that was not cleared.

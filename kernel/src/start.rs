@@ -1,6 +1,6 @@
 //! From the framework's start to the first process.
 //!
-//! The kernel's command line is Linux's: `quiet` keeps messages from the console, `init=PATH` names the first program (else `/init`, then
+//! The kernel's command line is Linux's: `quiet` keeps messages from the console, `norandmaps` gives programs the same addresses each time, `init=PATH` names the first program (else `/init`, then
 //! `/sbin/init`, `/bin/init`, `/bin/sh`), what follows `--` are its arguments, and every other `NAME=VALUE` goes to its environment.
 //! Words are separated by spaces; double quotes keep spaces in a word.
 
@@ -17,7 +17,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::{OpenHow, Opened, open_step};
 use crate::fs::{self, FdFlags, OpenFlags, reserve_fd};
-use crate::process::exec::{ExecFlags, Request, Strings, exec_async};
+use crate::process::exec::{ExecFlags, RANDOMIZE_VA_SPACE, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
 use crate::{drivers, log, memory, process, time};
@@ -33,7 +33,14 @@ const DEFAULT_ENVIRONMENT: [&str; 2] = ["HOME=/", "TERM=linux"];
 /// Spawns the task that unpacks the root file system and becomes process 1.
 fn start(info: &'static BootInfo) {
     let options = Options::parse(info.command_line);
-    log::set_quiet(options.quiet);
+    if options.quiet {
+        // It is a level.
+        let _ = log::set_console_level(log::QUIET);
+    }
+    if options.fixed_layout {
+        // It is a way to lay programs out.
+        let _ = RANDOMIZE_VA_SPACE.set(0);
+    }
     time::clock::start();
     time::start();
     memory::start();
@@ -48,6 +55,7 @@ fn start(info: &'static BootInfo) {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Options {
     quiet: bool,
+    fixed_layout: bool,
     init: Option<String>,
     arguments: Vec<String>,
     environment: Vec<String>,
@@ -61,6 +69,7 @@ impl Options {
             match word.split_once('=') {
                 _ if word == "--" => break,
                 _ if word == "quiet" => options.quiet = true,
+                _ if word == "norandmaps" => options.fixed_layout = true,
                 Some(("init", path)) => options.init = Some(path.into()),
                 // Names with a point are parameters of modules on Linux.
                 Some((name, _)) if !name.contains('.') => options.environment.push(word),

@@ -15,6 +15,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::memory::Mappable;
 use crate::step::Step;
+use crate::sysctl::Tunable;
 
 bitflags! {
     /// Readiness, in the bits of poll(2).
@@ -171,6 +172,9 @@ pub struct OpenFile {
 
 /// How many there are.
 static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
+/// How many open files there may be (`/proc/sys/fs/file-max`): as many as suit the memory, unless somebody says.
+pub static FILE_MAX: Tunable = Tunable::new(AUTOMATIC, 1..=i64::MAX as u64);
+const AUTOMATIC: u64 = 0;
 
 impl OpenFile {
     /// How many open files there are in the system.
@@ -180,6 +184,10 @@ impl OpenFile {
 
     /// How many there may be: so many that they take about a tenth of memory (`/proc/sys/fs/file-max`), or root's as well.
     pub fn most() -> usize {
+        let chosen = FILE_MAX.get() as usize;
+        if chosen != AUTOMATIC as usize {
+            return chosen;
+        }
         (frame::mm::frame_count() * 4 / 10).max(8192)
     }
 

@@ -35,7 +35,7 @@ pub use context::FsContext;
 pub use devices::{DeviceNode, Driver, OpenDevice, open_device};
 pub use fd_install::{ParkedFd, ReservedFd, descriptor_limit, reserve_fd};
 pub use fd_table::{FdFlags, FileTable, most_descriptors, set_most_descriptors};
-pub use file::{Events, File, Lseek, OpenFile, OpenFlags};
+pub use file::{Events, FILE_MAX, File, Lseek, OpenFile, OpenFlags};
 pub use filesystems::mount_root;
 pub use inode::{Creation, Dentry, DirectoryEntry, Inode, InodeCache, InodeOps, Jump, Rename};
 pub use locks::{FileLocks, LockKind, LockOwner, RecordLock, is_deadlock};

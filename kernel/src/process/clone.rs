@@ -10,6 +10,7 @@ use frame::user::UserContext;
 use linux_raw_sys::general as abi;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::pid::THREADS_MAX;
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
 use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, Restartable, THREADS, Thread, pid, session};
@@ -292,6 +293,9 @@ fn replace_shared<T: Send + Sync>(
 }
 
 fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
+    if THREADS.len(cx) as u64 >= THREADS_MAX.get() {
+        return Err(Errno::EAGAIN);
+    }
     let (limit, _) = thread.limit(abi::RLIMIT_NPROC, cx);
     // Nobody has more threads than there are: the usual case needs no count.
     if (THREADS.len(cx) as u64) < limit {

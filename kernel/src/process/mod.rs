@@ -31,7 +31,7 @@ mod wait;
 
 pub use clone::{CloneArgs, become_init, clone_async, unshare, write_own_tid_async};
 pub use exit::{de_thread_async, exit_thread_async};
-pub use pid::{last as last_pid, pid_max, set_pid_max};
+pub use pid::{THREADS_MAX, last as last_pid, pid_max, set_pid_max};
 pub use pidfd::PidFd;
 pub use rlimit::{Limit, Limits};
 pub use rseq::{Restartable, abort_sequence_async};

@@ -6,9 +6,12 @@ use refs::NoSuspend;
 
 use super::{PROCESSES, THREADS, session};
 use crate::error::{Errno, Result};
+use crate::sysctl::Tunable;
 
 /// New processes get numbers below this one.
 static PID_MAX: AtomicU32 = AtomicU32::new(32768);
+/// No more threads are made when there are so many (`/proc/sys/kernel/threads-max`).
+pub static THREADS_MAX: Tunable = Tunable::new(32768, 20..=1 << 22);
 /// After the highest number it goes on here: the low ones stay with those that were there first.
 const FIRST_AGAIN: u32 = 300;
 

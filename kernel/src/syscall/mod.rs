@@ -25,6 +25,7 @@ mod remote_memory;
 mod scheduling;
 mod signal;
 mod sockets;
+mod syslog;
 mod system;
 mod table;
 mod terminals;

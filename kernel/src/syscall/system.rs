@@ -14,9 +14,10 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::Errno;
 use crate::process::THREADS;
+use crate::process::exec::ADDR_NO_RANDOMIZE;
 use crate::sched::load_average;
 use crate::step::Step;
-use crate::{drivers, log, memory, utsname};
+use crate::{drivers, memory, utsname};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -24,7 +25,6 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_sethostname, "sethostname", Call::Step(sethostname)),
     Entry::new(abi::__NR_setdomainname, "setdomainname", Call::Step(setdomainname)),
     Entry::new(abi::__NR_sysinfo, "sysinfo", Call::Step(sysinfo)),
-    Entry::partial(abi::__NR_syslog, "syslog", Call::Step(syslog), "waiting for a message (SYSLOG_ACTION_READ)"),
     Entry::partial(abi::__NR_reboot, "reboot", Call::Step(reboot), "kexec, suspending"),
     Entry::partial(abi::__NR_personality, "personality", Call::Step(personality), "only PER_LINUX and PER_LINUX32"),
     Entry::partial(
@@ -120,39 +120,6 @@ fn sysinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(0)
 }
 
-fn syslog(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let (action, address, len) = (args.int(0), args.long(1), args.int(2));
-    const READ_ALL: i32 = 3;
-    const READ_AND_CLEAR: i32 = 4;
-    const CLEAR: i32 = 5;
-    const SIZE_UNREAD: i32 = 9;
-    const SIZE_BUFFER: i32 = 10;
-    let privileged = me.has(Capability::Syslog, cx);
-    if !privileged && ![READ_ALL, SIZE_BUFFER].contains(&action) {
-        return Err(Errno::EPERM.into());
-    }
-    match action {
-        READ_ALL | READ_AND_CLEAR => {
-            let len = usize::try_from(len).map_err(|_| Errno::EINVAL)?;
-            let text = log::text(len);
-            me.memory(cx)?.write_bytes(address, &text)?;
-            if action == READ_AND_CLEAR {
-                log::clear();
-            }
-            Ok(text.len())
-        }
-        CLEAR => {
-            log::clear();
-            Ok(0)
-        }
-        SIZE_UNREAD => Ok(log::text(log::CAPACITY).len()),
-        SIZE_BUFFER => Ok(log::CAPACITY),
-        // Open, close, and the console's level.
-        0 | 1 | 6 | 7 | 8 => Ok(0),
-        _ => Err(Errno::EINVAL.into()),
-    }
-}
-
 fn reboot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     const MAGIC: u32 = 0xfee1_dead;
     const MAGIC2: [u32; 4] = [672_274_793, 85_072_278, 369_367_448, 537_993_216];
@@ -189,7 +156,6 @@ const PER_LINUX32: u32 = 8;
 
 fn personality(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     const ASK: u32 = 0xffff_ffff;
-    const ADDR_NO_RANDOMIZE: u32 = 0x004_0000;
     let thread = me.thread(cx)?;
     let old = thread.personality.load(Ordering::Relaxed);
     let told = args.int(0) as u32;

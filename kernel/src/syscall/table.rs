@@ -40,6 +40,7 @@ const LISTS: &[&[Entry]] = &[
     super::signal::CALLS,
     super::scheduling::CALLS,
     super::sockets::CALLS,
+    super::syslog::CALLS,
     super::system::CALLS,
     super::time::CALLS,
     super::timers::CALLS,

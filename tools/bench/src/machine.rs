@@ -31,7 +31,7 @@ pub struct Measured {
 impl Measured {
     /// Ebb's ELF file.
     pub fn ebb(path: PathBuf) -> Self {
-        Self { kernel: Kernel::Ebb(path), command_line: "quiet init=/init" }
+        Self { kernel: Kernel::Ebb(path), command_line: "quiet norandmaps init=/init" }
     }
 
     /// Linux from a bzImage. The ELF file inside is booted directly, as Ebb is, so that neither firmware nor

@@ -134,8 +134,8 @@ pub fn page(ebb: Option<&Figures>, linux: Option<&Figures>, against_strong: Opti
          same emulator. The unit is the **guest instruction**: QEMU with `-icount shift=0` advances the time stamp counter \
          by one per instruction. That makes figures repeatable, and says nothing about cache misses, TLB misses or how many \
          instructions a real processor does at once; they are not nanoseconds.\n\n\
-         - *Linux* is Debian's kernel, booted through PVH as Ebb is, with mitigations, address randomisation and huge pages \
-         switched off.\n\
+         - *Linux* is Debian's kernel, booted through PVH as Ebb is, with mitigations and huge pages switched off; neither \
+         kernel randomises addresses (`norandmaps`).\n\
          - *minimal Linux* and *Asterinas* were measured earlier with programs of the same kind: a Linux 6.1 configured with \
          little else than what is measured, and Asterinas 0.18.\n\
          - The *goal* of each row is to stay below the minimal Linux; where that is not known, below Debian's.\n\

@@ -37,3 +37,32 @@ fn a_timer_that_is_gone_leaves_nothing() {
     let expected = "descriptors: nothing left\ntimers: nothing left\nprocesses: nothing left\n";
     assert_eq!(run("timers_leave_nothing"), expected);
 }
+
+#[test]
+#[ignore = "starts a machine"]
+fn settings_of_the_system_take_a_capability_and_keep_within_bounds() {
+    let expected = "\
+kernel/pid_max 40000: done, now 40000
+kernel/pid_max 5: EINVAL, now 40000
+kernel/pid_max many: EINVAL, now 40000
+kernel/randomize_va_space 1: done, now 1
+kernel/randomize_va_space 3: EINVAL, now 1
+kernel/dmesg_restrict 1: done, now 1
+kernel/printk 4 4 1 7: done, now 4
+kernel/printk 9: EINVAL, now 4
+fs/file-max 20000: done, now 20000
+fs/nr_open 2048: done, now 2048
+fs/nr_open 1: EINVAL, now 2048
+fs/pipe-max-size 100000: done, now 131072
+fs/pipe-max-size -1: EINVAL, now 131072
+kernel/threads-max 3: EINVAL, now 32768
+kernel/pid_max 32768: EPERM, now 40000
+fs/nr_open 4096: EPERM, now 2048
+kernel/hostname x: EPERM, now ebb
+kernel/pid_max 32768: EACCES, now 40000
+log: -1
+kernel/threads-max 20: done, now 20
+more threads than that: no
+";
+    assert_eq!(run("tunables"), expected);
+}

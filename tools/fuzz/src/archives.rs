@@ -37,8 +37,13 @@ pub fn boot_all(kernel: &Kernel, seed: u64, count: u32, directory: &Path) -> Res
     for index in 0..count {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(u64::from(index)));
         std::fs::write(&path, changed(&plain, &mut random)?).context("writing an archive")?;
-        let machine =
-            BareMachine { kernel, command_line: "quiet init=/init", cpu: "max,-la57", qemu_options: &[], limit: LIMIT };
+        let machine = BareMachine {
+            kernel,
+            command_line: "quiet norandmaps init=/init",
+            cpu: "max,-la57",
+            qemu_options: &[],
+            limit: LIMIT,
+        };
         let run = machine.run(&path)?;
         let is_orderly = match run.end {
             BareEnd::PoweredOff => true,

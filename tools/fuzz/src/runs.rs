@@ -39,7 +39,7 @@ fn run(
     image.add_file("init", &compile(program, directory)?)?;
     let archive = directory.join(program).with_extension("cpio");
     image.write_to(&archive)?;
-    let command_line = format!("quiet init=/init -- {arguments}");
+    let command_line = format!("quiet norandmaps init=/init -- {arguments}");
     let machine = BareMachine { kernel, command_line: &command_line, cpu: "max,-la57", qemu_options, limit };
     println!("{program} {arguments}");
     let run = machine.run(&archive)?;

@@ -161,12 +161,17 @@ int main(int argc, char **argv)
     REQUIRE(chmod(".", 0755) == 0);
     make_files();
     CHECK_CHILD("files", files_without());
+    int ready[2];
+    REQUIRE(pipe(ready) == 0);
     pid_t victim = check_fork();
     if (victim == 0) {
         REQUIRE(setgid(1234) == 0 && setuid(1234) == 0);
+        REQUIRE(write(ready[1], "x", 1) == 1);
         pause();
         _exit(0);
     }
+    char byte;
+    REQUIRE(read(ready[0], &byte, 1) == 1);
     pid_t mine = check_fork();
     if (mine == 0) {
         pause();

@@ -1,5 +1,7 @@
 //! `/proc/sys`: what can be set, and what programs ask for before they rely on it.
 
+use core::str::FromStr;
+
 use frame::Cx;
 
 use super::text::Text;
@@ -8,11 +10,11 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::drivers::random;
 use crate::error::{Errno, Result};
-use crate::fs::{OpenFile, most_descriptors, set_most_descriptors};
+use crate::fs::{FILE_MAX, OpenFile, most_descriptors, set_most_descriptors};
 use crate::memory::overcommit;
-use crate::pipe;
-use crate::process;
-use crate::utsname;
+use crate::process::exec::RANDOMIZE_VA_SPACE;
+use crate::sysctl::Tunable;
+use crate::{log, pipe, process, utsname};
 
 /// `/proc/sys`.
 pub const ENTRIES: &[Entry] = &[
@@ -21,6 +23,17 @@ pub const ENTRIES: &[Entry] = &[
     directory("fs", FS),
     directory("net", &[directory("core", &[text("somaxconn", |text, _, _, _| number(text, 4096))])]),
 ];
+
+/// A file for a [`Tunable`].
+macro_rules! tunable {
+    ($name:literal, $tunable:expr) => {
+        setting(
+            $name,
+            |text, _, _, _| number(text, $tunable.get()),
+            |bytes, _, me, cx| change(&$tunable, bytes, me, cx),
+        )
+    };
+}
 
 const KERNEL: &[Entry] = &[
     setting("hostname", host_name, set_host_name),
@@ -31,16 +44,17 @@ const KERNEL: &[Entry] = &[
     setting(
         "pid_max",
         |text, _, _, _| number(text, u64::from(process::pid_max())),
-        |bytes, _, _, _| process::set_pid_max(parse(bytes)?),
+        |bytes, _, me, cx| process::set_pid_max(told_number(bytes, me, cx)?),
     ),
-    text("threads-max", |text, _, _, _| number(text, u64::from(process::pid_max()))),
+    tunable!("threads-max", process::THREADS_MAX),
     text("ngroups_max", |text, _, _, _| number(text, 65536)),
     text("cap_last_cap", |text, _, _, _| number(text, u64::from(linux_raw_sys::general::CAP_LAST_CAP))),
-    text("randomize_va_space", |text, _, _, _| number(text, 0)),
+    tunable!("randomize_va_space", RANDOMIZE_VA_SPACE),
+    tunable!("dmesg_restrict", log::DMESG_RESTRICT),
     text("overflowuid", |text, _, _, _| number(text, 65534)),
     text("overflowgid", |text, _, _, _| number(text, 65534)),
     text("panic", |text, _, _, _| number(text, 0)),
-    text("printk", |text, _, _, _| line(text, "4\t4\t1\t7")),
+    setting("printk", print_levels, set_print_level),
     text("core_pattern", |text, _, _, _| line(text, "core")),
     text("tainted", |text, _, _, _| number(text, 0)),
     directory("random", RANDOM),
@@ -68,25 +82,29 @@ const VM: &[Entry] = &[
 ];
 
 const FS: &[Entry] = &[
-    text("file-max", |text, _, _, _| number(text, OpenFile::most() as u64)),
+    setting(
+        "file-max",
+        |text, _, _, _| number(text, OpenFile::most() as u64),
+        |bytes, _, me, cx| change(&FILE_MAX, bytes, me, cx),
+    ),
     setting(
         "nr_open",
         |text, _, _, _| number(text, most_descriptors() as u64),
-        |bytes, _, _, _| set_most_descriptors(parse(bytes)?),
+        |bytes, _, me, cx| set_most_descriptors(told_number(bytes, me, cx)?),
     ),
     text("file-nr", file_numbers),
     setting(
         "pipe-max-size",
         |text, _, _, _| number(text, pipe::max_capacity() as u64),
-        |bytes, _, _, _| pipe::set_max_capacity(parse(bytes)?),
+        |bytes, _, me, cx| pipe::set_max_capacity(told_number(bytes, me, cx)?),
     ),
     text("protected_hardlinks", |text, _, _, _| number(text, 0)),
     text("protected_symlinks", |text, _, _, _| number(text, 0)),
     text("suid_dumpable", |text, _, _, _| number(text, 0)),
 ];
 
-fn set_overcommit_policy(bytes: &[u8], _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    overcommit::set_policy(match parse::<u8>(bytes)? {
+fn set_overcommit_policy(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    overcommit::set_policy(match told_number::<u8>(bytes, me, cx)? {
         0 => overcommit::Policy::Heuristic,
         1 => overcommit::Policy::Always,
         2 => overcommit::Policy::Never,
@@ -95,25 +113,19 @@ fn set_overcommit_policy(bytes: &[u8], _target: &Target, _me: &Current, _cx: &Cx
     Ok(())
 }
 
-fn set_overcommit_ratio(bytes: &[u8], _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    overcommit::set_ratio(parse::<u32>(bytes)? as usize);
+fn set_overcommit_ratio(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    overcommit::set_ratio(told_number::<u32>(bytes, me, cx)? as usize);
     Ok(())
 }
 
-fn set_overcommit_kibibytes(bytes: &[u8], _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    overcommit::set_kibibytes(parse(bytes)?);
+fn set_overcommit_kibibytes(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    overcommit::set_kibibytes(told_number(bytes, me, cx)?);
     Ok(())
 }
 
 fn number(text: &mut Text, value: u64) -> Result<()> {
     text.add(format_args!("{value}\n"));
     Ok(())
-}
-
-/// The number that a program wrote, with white space around it.
-fn parse<T: core::str::FromStr>(bytes: &[u8]) -> Result<T> {
-    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
-    text.trim_matches(|char: char| char.is_ascii_whitespace() || char == '\0').parse().map_err(|_| Errno::EINVAL)
 }
 
 fn line(text: &mut Text, line: &str) -> Result<()> {
@@ -162,6 +174,29 @@ fn domain_name(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Res
     text.add_bytes(&utsname::domain_name(cx));
     text.add_bytes(b"\n");
     Ok(())
+}
+
+/// The number that a privileged program wrote.
+fn told_number<T: FromStr>(bytes: &[u8], me: &Current, cx: &Cx) -> Result<T> {
+    me.require(Capability::SysAdmin, cx)?;
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?;
+    text.trim_matches(|letter: char| letter.is_ascii_whitespace() || letter == '\0').parse().map_err(|_| Errno::EINVAL)
+}
+
+fn change(tunable: &Tunable, bytes: &[u8], me: &Current, cx: &Cx) -> Result<()> {
+    tunable.set(told_number(bytes, me, cx)?)
+}
+
+/// The level below which messages go to the console; that of messages without one, the least and the default console level.
+fn print_levels(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    text.add(format_args!("{}\t4\t1\t7\n", log::console_level()));
+    Ok(())
+}
+
+/// The first number counts; the others stay.
+fn set_print_level(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    let first = bytes.split(|byte| byte.is_ascii_whitespace()).find(|word| !word.is_empty());
+    log::set_console_level(told_number(first.unwrap_or_default(), me, cx)?)
 }
 
 /// A name that a privileged program wrote.

@@ -1,7 +1,5 @@
 //! Laying a program out in a new address space. Nothing of the file is read but its headers: its pages are mapped, and come in
 //! when they are touched.
-//!
-//! There is no randomisation: the same program finds the same addresses in every run.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -13,6 +11,7 @@ use linux_raw_sys::auxvec;
 use refs::StrongRc;
 
 use super::elf::{Elf, HEADER_SIZE, Header, PROGRAM_HEADER_SIZE, Position, Segment};
+use super::layout::Layout;
 use super::stack;
 use super::strings::Strings;
 use crate::credentials::{Gid, Uid};
@@ -24,17 +23,8 @@ use crate::memory::{
 };
 use crate::step::Stop;
 
-/// Where the highest byte of a stack is below.
-const STACK_TOP: usize = USER_END;
-
 /// What a stack has to begin with, below what execve(2) puts there.
 const STACK_ROOM: usize = 128 << 10;
-
-/// Where position-independent programs go (two thirds up, as on Linux).
-const PROGRAM_BASE: usize = (USER_END / 3 * 2) & !(PAGE_SIZE - 1);
-
-/// What lies between the lowest stack and the first mapping at least and at most.
-const STACK_GAP: Range<usize> = 128 << 20..USER_END / 6 * 5;
 
 /// Where a loaded program starts.
 pub struct Start {
@@ -58,8 +48,8 @@ pub struct Told<'a> {
     pub group: (Gid, Gid),
     /// Whether it runs with more rights than its caller had.
     pub secure: bool,
-    /// RLIMIT_STACK.
-    pub stack_limit: u64,
+    /// Where its parts go.
+    pub layout: Layout,
 }
 
 /// Reads up to the end of `to`: how many bytes.
@@ -114,15 +104,15 @@ pub fn load(
     limits: Limits,
     cx: &Cx,
 ) -> Result<(Start, Image)> {
-    let gap = usize::try_from(told.stack_limit).unwrap_or(usize::MAX).clamp(STACK_GAP.start, STACK_GAP.end);
-    space.set_map_end((STACK_TOP - gap) & !(PAGE_SIZE - 1), cx);
+    let layout = &told.layout;
+    space.set_map_end(layout.map_end, cx);
     let bias = match elf.position {
         Position::Fixed => 0,
         // Whatever address the file names first is moved to the base.
-        Position::Anywhere => PROGRAM_BASE.next_multiple_of(elf.alignment).wrapping_sub(elf.span.start),
+        Position::Anywhere => layout.program_base.next_multiple_of(elf.alignment).wrapping_sub(elf.span.start),
     };
     map_segments(space, file, elf, bias, limits, cx)?;
-    space.set_break_start(elf.span.end.wrapping_add(bias), cx);
+    space.set_break_start(elf.span.end.wrapping_add(bias).wrapping_add(layout.heap_gap), cx);
     let mut entry = elf.entry.wrapping_add(bias);
     let mut base = 0;
     if let Some((file, elf)) = interpreter {
@@ -218,11 +208,11 @@ fn build_stack(
         (auxvec::AT_HWCAP2, 0),
     ];
     let random = crate::drivers::random::bytes(cx);
-    let stack = stack::build(STACK_TOP, told.argv, told.envp, told.path, random, &auxiliary)?;
+    let stack = stack::build(told.layout.stack_top, told.argv, told.envp, told.path, random, &auxiliary)?;
     let start = (stack.pointer - STACK_ROOM) & !(PAGE_SIZE - 1);
     let mut prot = Prot::READ | Prot::WRITE;
     prot.set(Prot::EXECUTE, elf.executable_stack);
-    let mut mapping = private(start..STACK_TOP, prot, Shown::Anonymous);
+    let mut mapping = private(start..told.layout.stack_top.next_multiple_of(PAGE_SIZE), prot, Shown::Anonymous);
     mapping.flags = AreaFlags::GROWS_DOWN;
     space.map(mapping, limits, cx)?;
     if space.write_remote(stack.pointer, &stack.bytes, WriteRight::Own, cx) < stack.bytes.len() {

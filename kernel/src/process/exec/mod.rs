@@ -13,6 +13,7 @@
 //! that it can be made, and once to stay.
 
 mod elf;
+mod layout;
 mod load;
 mod script;
 mod stack;
@@ -39,8 +40,10 @@ use crate::memory::{AddressSpace, Executable, Limits};
 use crate::signal::{self, Signal};
 use crate::{futex, process};
 
+use layout::Layout;
 use load::{Start, Told, load, read_at, read_elf, read_exactly};
 
+pub use layout::{ADDR_NO_RANDOMIZE, RANDOMIZE_VA_SPACE};
 pub use strings::{Strings, total_limit};
 
 /// How many scripts may be interpreted by scripts.
@@ -79,6 +82,7 @@ struct Prepared {
     space: StrongRc<AddressSpace>,
     start: Start,
     credentials: Credentials,
+    secure: bool,
     name: Name,
 }
 
@@ -172,7 +176,9 @@ fn build(
     };
     let thread = me.thread(cx)?;
     let (credentials, secure) = credentials_for(&file.get(cx), me, cx)?;
-    let stack_limit = thread.limit(abi::RLIMIT_STACK, cx).0;
+    // A program with more rights than its caller is not to be found where the caller wants it.
+    let personality = if secure { 0 } else { thread.personality.load(Ordering::Relaxed) };
+    let layout = Layout::choose(thread.limit(abi::RLIMIT_STACK, cx).0, personality, cx);
     let limits = Limits {
         address_space: thread.limit(abi::RLIMIT_AS, cx).0,
         data: thread.limit(abi::RLIMIT_DATA, cx).0,
@@ -185,7 +191,7 @@ fn build(
         user: (credentials.users().real, credentials.users().effective),
         group: (credentials.groups().real, credentials.groups().effective),
         secure,
-        stack_limit,
+        layout,
     };
     let owner = AddressSpace::new()?;
     let space = owner.get(cx);
@@ -194,7 +200,7 @@ fn build(
     space.set_image(executable, image, cx);
     drop(space);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    Ok(Prepared { space: owner, start, credentials, name: Name::new(name) })
+    Ok(Prepared { space: owner, start, credentials, secure, name: Name::new(name) })
 }
 
 /// The name under which an interpreter finds a script: see execveat(2).
@@ -263,7 +269,7 @@ fn shares_root(me: &Current, cx: &Cx) -> Result<bool> {
 /// The point of no return. What the caller saw of memory until now is returned, to be given up.
 #[cfg_attr(false, ebb_lint::never_suspends)]
 fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<AddressSpace>> {
-    let Prepared { space, start, credentials, name } = prepared;
+    let Prepared { space, start, credentials, secure, name } = prepared;
     process::unshare(me, abi::CLONE_FILES, cx)?;
     let thread = me.thread(cx)?;
     let process = me.process(cx)?;
@@ -281,6 +287,9 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<
         thread.parent_death_signal.store(0, Ordering::Relaxed);
     }
     *thread.credentials.lock(cx) = credentials;
+    if secure {
+        thread.personality.fetch_and(!ADDR_NO_RANDOMIZE, Ordering::Relaxed);
+    }
     thread.set_name(name, cx);
     thread.clear_tid.store(0, Ordering::Relaxed);
     thread.robust_list.store(0, Ordering::Relaxed);
