@@ -113,7 +113,7 @@ fn stays_async(cx: &mut Cx, suspend_async: fn(&mut Cx)) {
 
 #[test]
 fn a_task_runs_on_one_worker_at_a_time_and_moves_between_runs() {
-    let moved = &*shared(std::sync::atomic::AtomicUsize::new(0));
+    static MOVED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     explore(3_000, || {
         let bodies = (0..3).map(|_| {
             let (inside, mut runs, mut before) = (AtomicBool::new(false), 0, None);
@@ -121,7 +121,7 @@ fn a_task_runs_on_one_worker_at_a_time_and_moves_between_runs() {
                 assert!(!inside.swap(true, Ordering::SeqCst));
                 let here = tasks::worker(cx).number();
                 if before.replace(here).is_some_and(|before| before != here) {
-                    moved.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                    MOVED.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 }
                 stays_async(cx, tasks::yield_async);
                 runs += 1;
@@ -132,7 +132,7 @@ fn a_task_runs_on_one_worker_at_a_time_and_moves_between_runs() {
         });
         Machine::new().run(bodies.collect());
     });
-    assert!(moved.load(std::sync::atomic::Ordering::Relaxed) > 0, "no body ever moved");
+    assert!(MOVED.load(std::sync::atomic::Ordering::Relaxed) > 0, "no body ever moved");
 }
 
 #[test]

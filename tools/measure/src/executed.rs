@@ -46,8 +46,8 @@ pub fn report(root: &Path, only: Option<&str>) -> Result<bool> {
     std::fs::create_dir_all(&directory)?;
     let mut by_checker: BTreeMap<String, Lines> = BTreeMap::new();
     for (number, run) in table(root)?.into_iter().enumerate() {
-        // `shuttle` replaces what it checks.
-        if run.checker == "shuttle" || !wanted(&run.package) {
+        // `shuttle` replaces what it checks, and few have Miri.
+        if matches!(run.checker.as_str(), "shuttle" | "miri") || !wanted(&run.package) {
             continue;
         }
         eprintln!("{} {}: {}", run.checker, run.package, run.arguments.join(" "));
@@ -123,7 +123,11 @@ fn executed(root: &Path, run: &Run, directory: &Path) -> Result<Lines> {
             .args(&run.arguments)
             .envs(run.environment.clone())
             .env("RUSTFLAGS", format!("-Cinstrument-coverage -Cllvm-args=-runtime-counter-relocation {flags}"))
-            .envs((run.checker == "address").then_some(("RUSTC_BOOTSTRAP", "1")))
+            .envs(if run.checker == "address" {
+                vec![("RUSTC_BOOTSTRAP", "1"), ("ASAN_OPTIONS", "detect_leaks=0")]
+            } else {
+                Vec::new()
+            })
             .env("LLVM_PROFILE_FILE", directory.join("%c%p-%m.profraw"));
         command
     };

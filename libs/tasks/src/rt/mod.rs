@@ -57,7 +57,7 @@ mod finish;
 mod ids;
 mod join;
 mod layout;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(ebb_threads)))]
 mod overflow;
 mod queue;
 mod report;

@@ -389,8 +389,8 @@ pub use hosted::{Config, run};
 #[cfg(feature = "std")]
 mod hosted {
     use super::{Cx, Idle, Parts};
-    use crate::rt::stacks::MappedStacks;
-    use crate::rt::{overflow, thread};
+    use crate::StackSource;
+    use crate::rt::thread;
 
     /// Runs `f` as the first task of the calling thread, with the default [`Config`]; returns when it and everything that it started
     /// have ended.
@@ -431,13 +431,29 @@ mod hosted {
         /// # Panics
         /// As [`run`].
         pub fn run_with_idle<R>(&self, idle: &'static dyn Idle, f: impl FnOnce(&mut Cx) -> R) -> R {
-            let _alternate_stack = overflow::watch();
+            #[cfg(not(ebb_threads))]
+            let _alternate_stack = crate::rt::overflow::watch();
             // SAFETY: the contexts are made by `parts.run`.
             let core = unsafe { refs::reclaim::Core::register() };
-            let stacks = MappedStacks::of_size(self.stack_size_bytes);
-            let parts = Parts { stacks, idle, keep_stacks: self.keep_stacks };
+            let parts = Parts { stacks: stacks(self.stack_size_bytes), idle, keep_stacks: self.keep_stacks };
             // SAFETY: `run` refuses if this thread runs tasks already; if it does not, no Cx is reachable from its stack.
             unsafe { parts.run(core.number(), f) }
         }
+    }
+
+    #[cfg(not(ebb_threads))]
+    fn stacks(size_bytes: usize) -> &'static dyn StackSource {
+        crate::rt::stacks::MappedStacks::of_size(size_bytes)
+    }
+
+    /// Tasks run on the stacks of threads: these are never touched.
+    #[cfg(ebb_threads)]
+    fn stacks(_size_bytes: usize) -> &'static dyn StackSource {
+        use crate::HeapStacks;
+        crate::atomic::global! {
+            static UNTOUCHED: HeapStacks = HeapStacks::new(4096);
+        }
+        let stacks: &'static HeapStacks = &UNTOUCHED;
+        stacks
     }
 }
