@@ -172,8 +172,9 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     /// # Panics
     /// If there is no room.
     pub fn replace(&mut self, index: usize, object: StrongRc<T, M>, attribute: A) -> Option<Dying<T, M>> {
+        let old = self.put(index, Handle { object, attribute });
         self.take(index);
-        self.put(index, Handle { object, attribute })
+        old
     }
 
     /// One more share in the object of `index`, for another entry.

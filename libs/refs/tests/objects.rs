@@ -194,6 +194,7 @@ fn a_duplicated_handle_keeps_the_object_and_the_last_one_ends_it() {
         let index = table.insert(StrongRc::new(Noted(1)), 'a', 0, 10).ok().unwrap();
         let other = table.share_all().unwrap();
         let copy = table.share(index).unwrap();
+        assert!(table.make_room(5));
         assert!(table.replace(5, copy, 'b').is_none());
         let weak = table.weak(index).unwrap();
         assert_eq!(table.remove_where(|&attribute| attribute == 'a').len(), 1);
