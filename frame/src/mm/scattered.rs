@@ -14,15 +14,15 @@ use super::{PAGE_SIZE, machine};
 pub(super) const MAX_PAGES: usize = 1 << 14;
 
 const PLACE_BYTES: usize = MAX_PAGES * PAGE_SIZE;
-const PLACES: usize = 4096;
+const PLACES: usize = machine::BLOCKS_LEN / PLACE_BYTES;
 
 /// Which places are in use.
-static USED: [AtomicU64; PLACES / 64] = [const { AtomicU64::new(0) }; PLACES / 64];
+static USED: [AtomicU64; PLACES.div_ceil(64)] = [const { AtomicU64::new(0) }; PLACES.div_ceil(64)];
 
 /// Whether a pointer is into such a block.
 #[inline(always)]
 pub(super) fn has(pointer: *const u8) -> bool {
-    pointer.addr().wrapping_sub(machine::BLOCKS) < PLACES * PLACE_BYTES
+    pointer.addr().wrapping_sub(machine::blocks()) < machine::BLOCKS_LEN
 }
 
 /// Takes the first place that is free.
@@ -44,7 +44,7 @@ pub(super) fn take(pages: usize) -> Option<*mut u8> {
     if pages > MAX_PAGES || pages > supply::free_frames() {
         return None;
     }
-    let start = machine::BLOCKS + take_place()? * PLACE_BYTES;
+    let start = machine::blocks() + take_place()? * PLACE_BYTES;
     for page in 0..pages {
         let address = start + page * PAGE_SIZE;
         let mapped = supply::take(Kind::Block, Purpose::Kernel).is_some_and(|frame| {
@@ -79,5 +79,5 @@ pub(super) unsafe fn give(start: usize, pages: usize) {
             unsafe { supply::give(frame) };
         }
     }
-    give_place((start - machine::BLOCKS) / PLACE_BYTES);
+    give_place((start - machine::blocks()) / PLACE_BYTES);
 }

@@ -213,10 +213,6 @@ pub(super) fn take_block(order: u8, kind: Kind) -> Option<FrameNumber> {
 /// # Safety
 /// As for [`give`], for each of the frames.
 pub(super) unsafe fn give_block(first: FrameNumber, order: u8) {
-    if order == 0 {
-        // SAFETY: the caller's promise.
-        return unsafe { give(first) };
-    }
     machine::withdraw(first, 1 << order);
     for number in first.0..first.0 + (1 << order) {
         // SAFETY: frames in use have numbers in range.

@@ -32,8 +32,14 @@ pub(in crate::mm) fn provide(_first: FrameNumber, _count: usize) {}
 #[inline(always)]
 pub(in crate::mm) fn withdraw(_first: FrameNumber, _count: usize) {}
 
-/// Where the kernel's address space has room for blocks whose frames do not lie together: a top-level entry's worth.
-pub(in crate::mm) const BLOCKS: usize = kernel_map::BLOCKS;
+/// Where the kernel's address space has room for blocks whose frames do not lie together.
+#[inline(always)]
+pub(in crate::mm) fn blocks() -> usize {
+    kernel_map::BLOCKS
+}
+
+/// How many bytes of room: half of what a top-level entry maps.
+pub(in crate::mm) const BLOCKS_LEN: usize = 256 << 30;
 
 /// Maps a frame into the kernel's address space, to read and write. False if there was no memory for a table.
 ///

@@ -2,8 +2,8 @@
 //! given back; a freed frame has no bytes, so that a use after free cannot stay unseen.
 
 use std::alloc::{Layout, alloc, dealloc};
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::mm::{Access, FrameNumber, PAGE_SIZE};
 
@@ -93,23 +93,41 @@ pub(in crate::mm) fn withdraw(first: FrameNumber, count: usize) {
     }
 }
 
-/// No address of this machine: nothing can be mapped here.
-pub(in crate::mm) const BLOCKS: usize = 1 << 62;
+/// The room for blocks whose frames do not lie together: one such block.
+pub(in crate::mm) const BLOCKS_LEN: usize = 64 << 20;
 
-/// There is no kernel address space to map something in.
-///
-/// # Safety
-/// None is needed.
-pub(in crate::mm) unsafe fn map_block_page(_address: usize, _frame: FrameNumber) -> bool {
-    false
+/// Where it is: an allocation that stands for the frames which are mapped there. (Their own bytes are not looked at meanwhile.)
+pub(in crate::mm) fn blocks() -> usize {
+    static START: OnceLock<usize> = OnceLock::new();
+    *START.get_or_init(|| {
+        // SAFETY: the size is not zero.
+        let start = unsafe { alloc(layout(BLOCKS_LEN / PAGE_SIZE)) };
+        assert!(!start.is_null());
+        start.expose_provenance()
+    })
 }
 
-/// Nothing was mapped.
+static MAPPED: Mutex<BTreeMap<usize, FrameNumber>> = Mutex::new(BTreeMap::new());
+
+/// Maps a frame in the room for blocks. False if there is none at that address.
 ///
 /// # Safety
 /// None is needed.
-pub(in crate::mm) unsafe fn unmap_block_page(_address: usize) -> Option<FrameNumber> {
-    None
+pub(in crate::mm) unsafe fn map_block_page(address: usize, frame: FrameNumber) -> bool {
+    let is_room = address.wrapping_sub(blocks()) < BLOCKS_LEN;
+    if is_room {
+        let before = MAPPED.lock().unwrap_or_else(PoisonError::into_inner).insert(address, frame);
+        assert_eq!(before, None, "something was mapped at {address:#x}");
+    }
+    is_room
+}
+
+/// Takes such a mapping back: the frame, if there was one.
+///
+/// # Safety
+/// None is needed.
+pub(in crate::mm) unsafe fn unmap_block_page(address: usize) -> Option<FrameNumber> {
+    MAPPED.lock().unwrap_or_else(PoisonError::into_inner).remove(&address)
 }
 
 /// Zeroes kernel memory.

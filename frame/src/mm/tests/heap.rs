@@ -110,7 +110,7 @@ fn too_much_is_refused_and_leaves_nothing_behind() {
         // SAFETY: the size is not zero.
         unsafe { Heap.alloc(layout) }.is_null()
     };
-    assert!(refused(isize::MAX as usize, 1) && refused(5 << 20, 8) && refused(8, 8 << 20));
+    assert!(refused(isize::MAX as usize, 1) && refused(65 << 20, 8) && refused(8, 8 << 20));
     let mut all: Vec<_> = std::iter::from_fn(UFrame::for_overwrite).collect();
     assert!(refused(600, 8) && refused(4096, 8) && refused(1 << 16, 8));
     all.truncate(all.len() - 4);
@@ -150,4 +150,26 @@ fn an_object_freed_with_another_size_is_noticed() {
     // SAFETY: it is not: that is what is tested, and it only panics.
     let wrong = unsafe { HeapSlot::from_pointer(at, SizeClass::of(128, 8).expect("a class")) };
     wrong.put_back();
+}
+
+#[test]
+fn a_large_block_is_made_of_frames_that_do_not_lie_together() {
+    let machine = Machine::new();
+    // Every other frame is in use: no two that are free lie together.
+    let mut frames: Vec<_> = std::iter::from_fn(UFrame::for_overwrite).collect();
+    frames.sort_by_key(UFrame::number);
+    let kept: Vec<_> = frames.into_iter().filter(|frame| frame.number().0 % 2 == 0).collect();
+    trim();
+    assert!(USegment::zeroed(1).is_none());
+    let free = free_frames();
+    let block = Object::new(10 * PAGE_SIZE + 1, 8, 0x5a);
+    assert!(scattered::has(block.at) && free - free_frames() >= 11);
+    // The simulated kernel has room for one such block.
+    let before = free_frames();
+    // SAFETY: the size is not zero.
+    assert!(unsafe { Heap.alloc(block.layout) }.is_null());
+    assert_eq!(free_frames(), before);
+    drop(block);
+    drop(kept);
+    assert_eq!(machine.used(), 0);
 }

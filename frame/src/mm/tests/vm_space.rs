@@ -371,6 +371,10 @@ fn a_table_that_never_held_a_page_is_forgotten_before_it_is_given_back() {
     // In two steps: the group's bit stays, though nothing is left of it. (Page 100 is of a vma that is not forked.)
     parent.unmap(base..base + 4 * PAGE_SIZE, cx);
     parent.unmap(base + 4 * PAGE_SIZE..base + 8 * PAGE_SIZE, cx);
+    assert_eq!(
+        (parent.mapped_in(base..base + 200 * PAGE_SIZE, cx), parent.mapped_in(base..base + PAGE_SIZE, cx)),
+        (1, 0)
+    );
     let child = new_space();
     parent.fork_range(&child, base..base + 8 * PAGE_SIZE, Sharing::CopyOnWrite, cx).unwrap();
     assert_eq!(child.mapped_pages(), 0);
