@@ -5,17 +5,19 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Access, Fault};
-use frame::user::{Trap, UserContext};
+use frame::user::UserContext;
+use linux_raw_sys::general::RLIMIT_STACK;
 use refs::{Gone, TempRc, WeakRc};
-use tasks::{Body, Next};
+use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::credentials::{Capability, TraceAs};
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
-use crate::memory::{AddressSpace, Resolved};
-use crate::process::{Process, Restartable, Thread};
-use crate::step::Interruption;
-use crate::{memory, sched, signal, syscall};
+use crate::memory::{AddressSpace, BadAccess};
+use crate::process::{Process, Restartable, Thread, oom};
+use crate::step::{Caller, Interruption, Patience, complete_async};
+use crate::user_memory::UserMemory;
+use crate::{arch, signal};
 
 /// The running thread, seen from inside. Names only (`WeakRc`): what they name belongs to tables.
 pub struct Current {
@@ -35,14 +37,23 @@ pub struct Current {
     pub restart: Option<Restart>,
     /// The call that a signal interrupted, until it is known how it goes on: why, and its number.
     pub interrupted_call: Option<(Errno, usize)>,
-    /// The last fault, for the frame of its handler: address, error code, vector.
-    pub fault: (usize, usize, u8),
+    /// The last fault, for the frame of its handler.
+    pub fault: arch::Fault,
     /// What it has registered by rseq(2).
     pub restartable: Option<Restartable>,
     /// Room for the floating-point state of a signal frame; empty until it is needed.
     pub fp_scratch: Vec<u8>,
     /// How many system calls until one is measured, to tell time in the kernel from time in user mode.
     pub until_sample: u32,
+}
+
+/// What became of a fault that is no error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolved {
+    /// The page is accessible.
+    Now,
+    /// There is no memory just now, but a program was chosen to be ended: others must run, then the access is tried again.
+    Later,
 }
 
 /// One of this many system calls is measured, and stands for all.
@@ -139,23 +150,43 @@ impl Current {
         Ok(own.may_trace(&target.credentials.lock(cx), is_dumpable, by))
     }
 
-    /// Makes user memory accessible after a copy faulted there.
+    /// Makes the page of `address` accessible if the address space allows it; lets a stack grow.
     ///
     /// # Errors
-    /// EFAULT if the program has no right to it; ENOMEM.
-    pub fn fault_in_async(&mut self, cx: &mut Cx, fault: Fault) -> Result<()> {
-        match memory::resolve(self, fault.address, fault.access, cx).map_err(|bad| bad.errno())? {
+    /// Why not. `NoMemory` only if this program itself is the one that was chosen to be ended, or there is none.
+    #[inline]
+    pub fn resolve(&self, address: usize, access: Access, cx: &Cx) -> core::result::Result<Resolved, BadAccess> {
+        let Ok(space) = self.space(cx) else { return Err(BadAccess::NotMapped) };
+        let mut outcome = space.fault(address, access, cx);
+        if outcome == Err(BadAccess::NotMapped) {
+            if space.is_claimed(cx) {
+                // Another thread is in the middle of a change; what is mapped here is known when it is done.
+                return Ok(Resolved::Later);
+            }
+            if let Ok(thread) = self.thread(cx)
+                && space.grow_stack(address, thread.limit(RLIMIT_STACK, cx).0, cx)
+            {
+                outcome = space.fault(address, access, cx);
+            }
+        }
+        match outcome {
+            Ok(()) => Ok(Resolved::Now),
+            Err(BadAccess::NoMemory) => oom::make_room(self, cx).map(|()| Resolved::Later),
+            Err(bad) => Err(bad),
+        }
+    }
+}
+
+impl Caller for Current {
+    fn fault_in_async(&mut self, cx: &mut Cx, fault: Fault) -> Result<()> {
+        match self.resolve(fault.address, fault.access, cx).map_err(|bad| bad.errno())? {
             Resolved::Now => return Ok(()),
             Resolved::Later => tasks::yield_async(cx),
         }
         self.interrupted(Interruption::KillOnly, cx).map_or(Ok(()), Err)
     }
 
-    /// Lets interrupts in, and others run whose turn it is: for work that takes long.
-    ///
-    /// # Errors
-    /// As for a wait that such a signal ends.
-    pub fn pause_async(&mut self, cx: &mut Cx, interruption: Interruption) -> Result<()> {
+    fn pause_async(&mut self, cx: &mut Cx, interruption: Interruption) -> Result<()> {
         frame::irq::poll(cx);
         if tasks::must_yield(cx) {
             tasks::yield_async(cx);
@@ -163,73 +194,39 @@ impl Current {
         self.interrupted(interruption, cx).map_or(Ok(()), Err)
     }
 
-    /// The error with which a wait ends now because of a signal, if it must.
-    pub fn interrupted(&self, interruption: Interruption, cx: &Cx) -> Option<Errno> {
-        signal::interrupted(self, interruption, cx)
-    }
-
-    /// A system call whose time on the processor stands for that of all since the last one that was measured.
-    #[cold]
-    #[inline(never)]
-    fn measured_call_async(&mut self, cx: &mut Cx) {
-        self.until_sample = SAMPLE_INTERVAL - 1;
-        let before = sched::own_cpu_time(cx);
-        syscall::dispatch_async(cx, self);
-        let took = sched::own_cpu_time(cx).saturating_sub(before);
-        if let Ok(thread) = self.thread(cx) {
-            let stands_for = took.saturating_mul(SAMPLE_INTERVAL.into());
-            thread.system_time.fetch_add(stands_for, Ordering::Relaxed);
-            sched::add_system_time(stands_for);
-        }
-    }
-
-    /// Other tasks run before it goes on in user mode.
-    fn was_preempted(&self, cx: &Cx) {
-        if self.restartable.is_some()
-            && let Ok(thread) = self.thread(cx)
-        {
-            thread.signals.add_work(signal::Work::RESTARTABLE);
-        }
-    }
-
-    fn page_fault(&mut self, cx: &Cx, address: usize, access: Access) {
-        if let Ok(thread) = self.thread(cx) {
-            thread.minor_faults.fetch_add(1, Ordering::Relaxed);
-        }
-        match memory::resolve(self, address, access, cx) {
-            Ok(Resolved::Now) => {}
-            Ok(Resolved::Later) => tasks::request_yield(cx),
-            Err(bad) => signal::raise_fault(self, bad, address, cx),
-        }
+    fn interrupted(&self, interruption: Interruption, cx: &Cx) -> Option<Errno> {
+        signal::deliver::interrupted(self, interruption, cx)
     }
 }
 
-impl Body for Current {
-    /// The life of a thread. Between two traps it keeps nothing on the stack, so a thread that is preempted in user mode owns none.
-    fn run_async(&mut self, cx: &mut Cx) -> Next {
-        loop {
-            if signal::is_pending(self, cx) && signal::deliver_async(cx, self) == signal::Outcome::Ended {
-                return Next::End;
-            }
-            match self.space(cx) {
-                Ok(space) => space.vm().activate(cx),
-                Err(Gone) => return Next::End,
-            }
-            match self.context.run_async(cx) {
-                Trap::Syscall => match self.until_sample.checked_sub(1) {
-                    Some(left) => {
-                        self.until_sample = left;
-                        syscall::dispatch_async(cx, self);
-                    }
-                    None => self.measured_call_async(cx),
-                },
-                Trap::PageFault { address, access, .. } => self.page_fault(cx, address, access),
-                Trap::Exception { vector, code } => signal::raise_exception(self, vector, code, cx),
-                Trap::Preempted => {
-                    self.was_preempted(cx);
-                    return Next::Again;
-                }
-            }
-        }
+impl Current {
+    /// The calling program's memory.
+    #[inline(always)]
+    pub fn memory<'cx>(&self, cx: &'cx Cx) -> core::result::Result<UserMemory<'cx>, Gone> {
+        Ok(UserMemory::new(self.space(cx)?, cx))
+    }
+
+    /// Reads a value, making memory accessible as needed.
+    ///
+    /// # Errors
+    /// EFAULT.
+    pub fn read_async<T: FromBytes + IntoBytes>(&mut self, cx: &mut Cx, address: usize) -> Result<T> {
+        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.read(address)?))
+    }
+
+    /// Writes a value, making memory accessible as needed.
+    ///
+    /// # Errors
+    /// EFAULT.
+    pub fn write_async<T: IntoBytes + Immutable>(&mut self, cx: &mut Cx, address: usize, value: &T) -> Result<()> {
+        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.write(address, value)?))
+    }
+
+    /// Writes bytes, making memory accessible as needed.
+    ///
+    /// # Errors
+    /// EFAULT.
+    pub fn write_bytes_async(&mut self, cx: &mut Cx, address: usize, bytes: &[u8]) -> Result<()> {
+        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.write_bytes(address, bytes)?))
     }
 }

@@ -55,6 +55,11 @@ impl Errno {
         self.0
     }
 
+    /// As a system call's result: its negative number.
+    pub const fn as_result(self) -> usize {
+        (self.0 as usize).wrapping_neg()
+    }
+
     /// Whether it says how to restart the call.
     pub const fn is_restart(self) -> bool {
         self.0 >= 512

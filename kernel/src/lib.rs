@@ -43,6 +43,7 @@ pub mod memory;
 pub mod net;
 pub mod pipe;
 pub mod process;
+pub mod reboot;
 pub mod ring;
 pub mod sched;
 pub mod signal;

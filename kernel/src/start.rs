@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use frame::irq::IrqCx;
 use frame::power::{self, PowerOff};
 use frame::{BootInfo, Config, Cx};
 use linux_raw_sys::general as abi;
@@ -20,7 +21,7 @@ use crate::fs::{self, FdFlags, OpenFlags, reserve_fd};
 use crate::process::exec::{ExecFlags, RANDOMIZE_VA_SPACE, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
-use crate::{drivers, log, memory, process, time};
+use crate::{drivers, log, memory, process, reboot, time};
 
 /// What the framework needs to know of this kernel.
 pub static CONFIG: Config =
@@ -42,13 +43,20 @@ fn start(info: &'static BootInfo) {
         let _ = RANDOMIZE_VA_SPACE.set(0);
     }
     time::clock::start();
-    time::start();
+    frame::time::on_alarm(timer_went_off);
     memory::start();
     drivers::tty::start();
     fs::proc::set_command_line(info.command_line);
     let first = First { info, options, process: None };
     // The task's name is entered in its thread once it is one.
     let _ = tasks::spawn(&SCHEDULER, Box::new(first), |words| sched::initialise(words, Parameters::default()));
+}
+
+/// The hardware's timer went off: does what is due, and ends the time slice of what this core runs.
+fn timer_went_off(cx: &IrqCx) {
+    if time::went_off(cx) {
+        sched::slice_ended(frame::cpu::current(cx));
+    }
 }
 
 /// The command line, understood.
@@ -122,11 +130,12 @@ impl Body for First {
 impl First {
     /// Everything before the first instruction of the first program. What fails is said on the console, quiet or not.
     fn begin_async(&self, cx: &mut Cx) -> core::result::Result<Current, ()> {
-        fs::mount_root(self.info.take_initramfs(cx), cx).map_err(|error| match error {
+        reboot::at_end(drivers::tty::send_the_rest, cx);
+        fs::filesystems::mount_root(self.info.take_initramfs(cx), cx).map_err(|error| match error {
             Errno::ENOMEM => frame::println!("ebb: panic: no memory for the root file system"),
             _ => frame::println!("ebb: panic: the root file system cannot be unpacked: {error:?}"),
         })?;
-        time::start_load_averages(cx);
+        sched::load_average::start(cx);
         let mut process = process::become_init(cx).map_err(|error| {
             frame::println!("ebb: panic: process 1 cannot be made: {error:?}");
         })?;

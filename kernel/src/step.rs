@@ -17,12 +17,29 @@ use frame::Cx;
 use frame::mm::Fault;
 use refs::{Gone, Waker};
 
-use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::time;
 
 /// A step that is kept by reference.
-pub type AnyStep<'a, T> = dyn FnMut(&Cx, &Current, Option<Waker>) -> Step<T> + 'a;
+pub type AnyStep<'a, C, T> = dyn FnMut(&Cx, &C, Option<Waker>) -> Step<T> + 'a;
+
+/// Who makes a call that may wait: what the driver needs of it.
+pub trait Caller {
+    /// Makes user memory accessible after a copy faulted there.
+    ///
+    /// # Errors
+    /// EFAULT if the program has no right to it; ENOMEM.
+    fn fault_in_async(&mut self, cx: &mut Cx, fault: Fault) -> Result<()>;
+
+    /// Lets interrupts in, and others run whose turn it is: for work that takes long.
+    ///
+    /// # Errors
+    /// As for a wait that such a signal ends.
+    fn pause_async(&mut self, cx: &mut Cx, interruption: Interruption) -> Result<()>;
+
+    /// The error with which a wait ends now because of a signal, if it must.
+    fn interrupted(&self, interruption: Interruption, cx: &Cx) -> Option<Errno>;
+}
 
 /// Why a step did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,11 +120,11 @@ pub enum Interruption {
 /// The step's own; EAGAIN or ETIMEDOUT when `patience` ends; RESTART_SYS or EINTR on a signal; EFAULT where user memory cannot be made
 /// accessible.
 #[inline(always)]
-pub fn complete_async<T>(
+pub fn complete_async<C: Caller, T>(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut C,
     patience: Patience,
-    mut step: impl FnMut(&Cx, &Current, Option<Waker>) -> Step<T>,
+    mut step: impl FnMut(&Cx, &C, Option<Waker>) -> Step<T>,
 ) -> Result<T> {
     match step(cx, me, None) {
         Ok(value) => Ok(value),
@@ -121,12 +138,12 @@ pub fn complete_async<T>(
 /// # Errors
 /// As for [`complete_async`].
 #[inline]
-pub fn go_on_async<T>(
+pub fn go_on_async<C: Caller, T>(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut C,
     patience: Patience,
     stop: Stop,
-    step: &mut AnyStep<'_, T>,
+    step: &mut AnyStep<'_, C, T>,
 ) -> Result<T> {
     match stop {
         Stop::Error(error) => Err(error),
@@ -135,22 +152,22 @@ pub fn go_on_async<T>(
 }
 
 /// As [`complete_async`], for waits that only a fatal signal ends.
-pub fn complete_unless_killed_async<T>(
+pub fn complete_unless_killed_async<C: Caller, T>(
     cx: &mut Cx,
-    me: &mut Current,
-    mut step: impl FnMut(&Cx, &Current, Option<Waker>) -> Step<T>,
+    me: &mut C,
+    mut step: impl FnMut(&Cx, &C, Option<Waker>) -> Step<T>,
 ) -> Result<T> {
     complete_slowly_async(cx, me, Patience::Forever, Interruption::KillOnly, Stop::Block, &mut step)
 }
 
 #[cold]
-fn complete_slowly_async<T>(
+fn complete_slowly_async<C: Caller, T>(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut C,
     patience: Patience,
     interruption: Interruption,
     mut stop: Stop,
-    step: &mut AnyStep<'_, T>,
+    step: &mut AnyStep<'_, C, T>,
 ) -> Result<T> {
     loop {
         let mut waker = None;
@@ -182,9 +199,9 @@ fn complete_slowly_async<T>(
 }
 
 /// Parks in the wait of `waker` until it is woken.
-fn park_async(
+fn park_async<C: Caller>(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut C,
     patience: Patience,
     interruption: Interruption,
     waker: Waker,

@@ -4,13 +4,11 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 use frame::mm::{Fault, Reader, VmSpace, Writer};
-use refs::Gone;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::current::Current;
-use crate::error::{Errno, Result};
+use crate::error::Errno;
 use crate::memory::AddressSpace;
-use crate::step::{Patience, Step, complete_async};
+use crate::step::Step;
 
 /// The memory of the calling program, until the next suspension.
 pub struct UserMemory<'cx> {
@@ -18,35 +16,11 @@ pub struct UserMemory<'cx> {
     cx: &'cx Cx,
 }
 
-impl Current {
-    /// The calling program's memory.
+impl<'cx> UserMemory<'cx> {
+    /// The memory of an address space.
     #[inline(always)]
-    pub fn memory<'cx>(&self, cx: &'cx Cx) -> core::result::Result<UserMemory<'cx>, Gone> {
-        Ok(UserMemory { space: self.space(cx)?, cx })
-    }
-
-    /// Reads a value, making memory accessible as needed.
-    ///
-    /// # Errors
-    /// EFAULT.
-    pub fn read_async<T: FromBytes + IntoBytes>(&mut self, cx: &mut Cx, address: usize) -> Result<T> {
-        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.read(address)?))
-    }
-
-    /// Writes a value, making memory accessible as needed.
-    ///
-    /// # Errors
-    /// EFAULT.
-    pub fn write_async<T: IntoBytes + Immutable>(&mut self, cx: &mut Cx, address: usize, value: &T) -> Result<()> {
-        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.write(address, value)?))
-    }
-
-    /// Writes bytes, making memory accessible as needed.
-    ///
-    /// # Errors
-    /// EFAULT.
-    pub fn write_bytes_async(&mut self, cx: &mut Cx, address: usize, bytes: &[u8]) -> Result<()> {
-        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.write_bytes(address, bytes)?))
+    pub fn new(space: refs::TempRc<'cx, AddressSpace>, cx: &'cx Cx) -> Self {
+        UserMemory { space, cx }
     }
 }
 

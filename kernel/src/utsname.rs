@@ -12,8 +12,6 @@ pub const NAME: &str = "Linux";
 pub const RELEASE: &str = "6.1.0-ebb";
 /// Which Ebb this is.
 pub const VERSION: &str = concat!("#1 Ebb ", env!("CARGO_PKG_VERSION"));
-/// The processor.
-pub const MACHINE: &str = "x86_64";
 
 /// The longest host or domain name, in bytes.
 const MAX_NAME: usize = 64;

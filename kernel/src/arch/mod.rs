@@ -1,9 +1,15 @@
-//! What the processor's architecture decides of Linux's interface, behind one door: a second architecture is a second folder.
+//! What the processor's architecture decides of Linux's interface, behind one door: a second architecture is a second folder, and this file
+//! chooses one. What the machine itself needs (page tables, traps, switching) is `frame`'s.
 //!
-//! | an architecture provides | |
+//! | an architecture provides | what it is |
 //! | --- | --- |
-//! | [`signal_frame`] | the frame of a signal handler on the user's stack, and the way back |
+//! | [`call_number`], [`call_arguments`], [`set_call_result`], [`restart_call`] | system calls in registers |
+//! | [`start`], [`reset`], [`set_thread_pointer`], [`instruction_pointer`], [`stack_pointer`] and their setters | a program's registers |
+//! | [`clone_arguments`], [`prctl`] | the order of clone(2)'s arguments; arch_prctl(2) |
+//! | [`classify`], [`page_fault`] | what exceptions mean to a program |
+//! | [`signal_frame`] | the frame of a signal handler: its layout, registers and floating-point state |
+//! | [`ELF_MACHINE`], [`MACHINE`], [`MACHINE_32`], [`PLATFORM`] | names |
 
 mod x86_64;
 
-pub use x86_64::signal_frame;
+pub use x86_64::*;

@@ -4,11 +4,10 @@ mod epoll;
 mod eventfd;
 mod poll;
 mod relay;
-mod signalfd;
+pub mod signalfd;
 mod timerfd;
 
 pub use epoll::{Change, Epoll};
 pub use eventfd::EventFd;
 pub use poll::{PollFd, poll_step};
-pub use signalfd::SignalFd;
 pub use timerfd::{Setting, TimerFd};

@@ -132,7 +132,7 @@ pub fn change_times(
 /// EFBIG with SIGXFSZ beyond RLIMIT_FSIZE; the file system's own.
 pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &Current, cx: &Cx) -> Result<()> {
     if size > inode.metadata(cx).size && size > me.thread(cx)?.limit(abi::RLIMIT_FSIZE, cx).0 {
-        signal::raise(me, Signal::XFSZ, cx);
+        signal::send::raise(me, Signal::XFSZ, cx);
         return Err(Errno::EFBIG);
     }
     inode.ops.set_size(inode, size, cx)?;

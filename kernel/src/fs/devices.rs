@@ -1,12 +1,12 @@
-//! Device nodes and their drivers: a device node says which device, [`crate::drivers::DRIVERS`] says who opens it.
+//! Device nodes and their drivers: a device node says which device, and the VFS is told at boot who opens it.
 
 use alloc::boxed::Box;
 
 use frame::Cx;
+use refs::{NoSuspend, SpinLock};
 
 use super::{DeviceNumber, File, FileKind, OpenFlags};
 use crate::current::Current;
-use crate::drivers::DRIVERS;
 use crate::error::Errno;
 use crate::step::Step;
 
@@ -39,6 +39,13 @@ pub struct DeviceNode {
     pub device: DeviceNumber,
 }
 
+static DRIVERS: SpinLock<&'static [Driver]> = SpinLock::new(&[]);
+
+/// Says who opens which device nodes. Called once, at boot.
+pub fn register_drivers(drivers: &'static [Driver], cx: &impl NoSuspend) {
+    *DRIVERS.lock(cx) = drivers;
+}
+
 /// Opens a device.
 ///
 /// # Errors
@@ -50,7 +57,8 @@ pub fn open_device(
     me: &Current,
     cx: &Cx,
 ) -> Step<Box<dyn File>> {
-    let driver = DRIVERS.iter().find(|driver| {
+    let drivers = *DRIVERS.lock(cx);
+    let driver = drivers.iter().find(|driver| {
         driver.kind == kind
             && driver.major == device.major
             && (driver.first_minor..=driver.last_minor).contains(&device.minor)

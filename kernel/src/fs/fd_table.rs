@@ -11,7 +11,7 @@ use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
 use super::{LockOwner, OpenFile, OpenFlags};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::step::{Interruption, Stretch};
+use crate::step::{Caller, Interruption, Stretch};
 
 /// The most descriptors that a process can have, whatever RLIMIT_NOFILE says.
 static NR_OPEN: AtomicUsize = AtomicUsize::new(1 << 20);

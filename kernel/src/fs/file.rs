@@ -13,7 +13,7 @@ use super::Inode;
 use super::mount::Location;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::memory::Mappable;
+use crate::memory::{BackingObject, Mappable, Pages};
 use crate::step::Step;
 use crate::sysctl::Tunable;
 
@@ -239,6 +239,15 @@ impl OpenFile {
     #[inline(always)]
     pub fn inode<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Inode>> {
         Ok(self.location.inode.get(cx))
+    }
+}
+
+impl BackingObject for OpenFile {
+    fn pages<'a>(&'a self, cx: &'a Cx) -> Option<&'a dyn Pages> {
+        match self.file.mappable(cx) {
+            Mappable::Pages(pages) => Some(pages),
+            Mappable::No | Mappable::Zeros => None,
+        }
     }
 }
 

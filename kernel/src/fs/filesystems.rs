@@ -1,4 +1,4 @@
-//! Which file systems can be mounted, and the tree as it is when the first program starts.
+//! The list of all file systems, and the tree as it is when the first program starts.
 
 use alloc::vec::Vec;
 
@@ -7,27 +7,18 @@ use frame::mm::BootModule;
 use linux_raw_sys::general::MS_NOSUID;
 use refs::{SpinLock, StrongRc};
 
+use super::devices::register_drivers;
 use super::initramfs::{self, make_directory};
 use super::proc;
 use super::tmpfs::{self, Directory};
-use super::{Creation, FileKind, FileSystem, Inode, MOUNTS, Mount, MountFlags, Path};
+use super::types::register_types;
+use super::{Creation, FileKind, FileSystemType, Instance, MOUNTS, Mount, MountFlags, Path};
 use super::{devpts, sysfs};
-use crate::drivers::NODES;
+use crate::drivers::{DRIVERS, NODES};
 use crate::error::{Errno, Result};
 
-/// A new instance and its root directory.
-pub type Instance = (StrongRc<FileSystem>, StrongRc<Inode>);
-
-/// A type of file system, as in `/proc/filesystems`.
-pub struct FileSystemType {
-    /// Its name for mount(2).
-    pub name: &'static str,
-    /// Makes an instance (or shares the one there is), with the options of mount(2). EINVAL for options that are not understood.
-    pub make: fn(options: &[u8], cx: &Cx) -> Result<Instance>,
-}
-
-/// All types. None needs a block device.
-pub const TYPES: &[FileSystemType] = &[
+/// All types of file system. None needs a block device.
+const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "tmpfs", make: |options, _| tmpfs::new("tmpfs", options) },
     FileSystemType { name: "ramfs", make: |options, _| tmpfs::new("ramfs", options) },
     FileSystemType { name: "devtmpfs", make: |_, cx| devices(cx) },
@@ -92,20 +83,14 @@ fn devices(cx: &Cx) -> Result<Instance> {
     Ok(shared)
 }
 
-/// Makes an instance of a file system by name.
-///
-/// # Errors
-/// ENODEV for a name that is not known; EINVAL for options that are not understood.
-pub fn make(name: &[u8], options: &[u8], cx: &Cx) -> Result<Instance> {
-    let kind = TYPES.iter().find(|kind| kind.name.as_bytes() == name).ok_or(Errno::ENODEV)?;
-    (kind.make)(options, cx)
-}
-
-/// Makes the tree: the root file system with what the initial ram disk holds, and devtmpfs on `/dev`. Called once, before the first program.
+/// Tells the VFS of all file systems and drivers, and makes the tree: the root file system with what the initial ram disk holds, and
+/// devtmpfs on `/dev`. Called once, before the first program.
 ///
 /// # Errors
 /// ENOMEM if there is not room for all of it. A broken archive is logged, and what could be unpacked is there.
 pub fn mount_root(archive: Option<BootModule>, cx: &Cx) -> Result<()> {
+    register_types(TYPES, cx);
+    register_drivers(DRIVERS, cx);
     let (file_system, root) = tmpfs::new("tmpfs", b"mode=755,size=80%")?;
     let place = root.downgrade();
     if let Some(mut archive) = archive

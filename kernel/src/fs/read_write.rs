@@ -15,7 +15,7 @@ use super::{Events, File, OpenFile, OpenFlags};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::signal::{self, Signal};
-use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
+use crate::step::{Caller, Interruption, Patience, Step, Stop, Stretch, complete_async};
 
 /// The most bytes of one call, as on Linux.
 pub const MOST_BYTES: usize = 0x7fff_f000;
@@ -199,8 +199,8 @@ fn go_on_writing_async(
 fn raise_for(error: Errno, me: &Current, cx: &Cx) {
     let is_limited = || me.thread(cx).is_ok_and(|thread| thread.limit(RLIMIT_FSIZE, cx).0 < i64::MAX as u64);
     match error {
-        Errno::EPIPE => signal::raise(me, Signal::PIPE, cx),
-        Errno::EFBIG if is_limited() => signal::raise(me, Signal::XFSZ, cx),
+        Errno::EPIPE => signal::send::raise(me, Signal::PIPE, cx),
+        Errno::EFBIG if is_limited() => signal::send::raise(me, Signal::XFSZ, cx),
         _ => {}
     }
 }
@@ -377,7 +377,7 @@ fn write_from(
 
 /// Several pieces to a stream: those that are small enough to be written as one are, so that they stay together.
 fn write_gathered(open: &OpenFile, pieces: &[Piece], done: &mut usize, me: &Current, cx: &Cx) -> Step<usize> {
-    const TOGETHER: usize = crate::pipe::PIPE_BUF;
+    const TOGETHER: usize = crate::ring::ATOMIC;
     let total = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece.1));
     if total > TOGETHER {
         return write_step(open, pieces, done, Position::Current, TransferFlags::default(), me, cx);

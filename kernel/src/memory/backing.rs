@@ -1,12 +1,13 @@
 //! [`Shown`]: what an area shows, and keeps alive.
 
+use core::any::Any;
+
 use frame::Cx;
 use frame::mm::Prot;
-use refs::{StrongRc, WeakRc};
+use refs::StrongRc;
 
+use super::Pages;
 use super::vma::{Area, AreaFlags, Backing};
-use super::{Mappable, Pages, SharedMemory};
-use crate::fs::OpenFile;
 
 /// What an area shows.
 pub enum Shown {
@@ -15,7 +16,7 @@ pub enum Shown {
     /// An object, from the page `first` on.
     Object {
         /// The object. The area is one of its owners (Linux's lifetime of a mapped file).
-        object: Object,
+        object: StrongRc<dyn BackingObject>,
         /// The index of the page at the area's start.
         first: u64,
     },
@@ -34,49 +35,20 @@ impl Area<Shown> {
     }
 }
 
-/// An object with pages.
-pub enum Object {
-    /// An open file.
-    File(StrongRc<OpenFile>),
-    /// Shared anonymous memory.
-    Memory(StrongRc<SharedMemory>),
+/// What a VMA maps and keeps alive: an open file, shared anonymous memory. Whoever has pages to map implements it; memory knows no more of it.
+pub trait BackingObject: Any + Send + Sync {
+    /// Its pages; `None` if it has none (any more).
+    fn pages<'a>(&'a self, cx: &'a Cx) -> Option<&'a dyn Pages>;
 }
 
-impl Object {
-    /// Runs `f` on the pages; `None` if the file has none (any more).
-    pub fn with_pages<R>(&self, cx: &Cx, f: impl FnOnce(&dyn Pages) -> R) -> Option<R> {
-        match self {
-            Object::File(file) => match file.get(cx).file.mappable(cx) {
-                Mappable::Pages(pages) => Some(f(pages)),
-                Mappable::No | Mappable::Zeros => None,
-            },
-            Object::Memory(memory) => Some(f(&*memory.get(cx))),
-        }
-    }
-
-    /// The file, if it is one.
-    pub fn file(&self) -> Option<WeakRc<OpenFile>> {
-        match self {
-            Object::File(file) => Some(file.downgrade()),
-            Object::Memory(_) => None,
-        }
-    }
-
-    /// One more owner.
-    pub(super) fn share(&self) -> Self {
-        match self {
-            Object::File(file) => Object::File(file.share()),
-            Object::Memory(memory) => Object::Memory(memory.share()),
-        }
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Object::File(one), Object::File(other)) => one.downgrade() == other.downgrade(),
-            (Object::Memory(one), Object::Memory(other)) => one.downgrade() == other.downgrade(),
-            _ => false,
-        }
-    }
+/// Runs `f` on an object's pages; `None` if it has none (any more).
+#[inline]
+pub(super) fn with_pages<R>(
+    object: &StrongRc<dyn BackingObject>,
+    cx: &Cx,
+    f: impl FnOnce(&dyn Pages) -> R,
+) -> Option<R> {
+    object.get(cx).pages(cx).map(f)
 }
 
 impl Backing for Shown {
@@ -93,7 +65,7 @@ impl Backing for Shown {
         match (self, next) {
             (Shown::Anonymous, Shown::Anonymous) => true,
             (Shown::Object { object, first }, Shown::Object { object: other, first: next }) => {
-                first.checked_add(pages) == Some(*next) && object.is(other)
+                first.checked_add(pages) == Some(*next) && object.downgrade() == other.downgrade()
             }
             _ => false,
         }

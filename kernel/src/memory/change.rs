@@ -122,7 +122,7 @@ impl Change {
 impl AddressSpace {
     /// Whether a call is in the middle of a change of the layout.
     #[cold]
-    pub(super) fn is_claimed(&self, cx: &Cx) -> bool {
+    pub fn is_claimed(&self, cx: &Cx) -> bool {
         self.layout.lock(cx).is_claimed
     }
 }

@@ -6,48 +6,15 @@ use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::{Access, Entry, PAGE_SIZE, Prot, UFrame, USER_END};
+use refs::StrongRc;
 
-use super::backing::{Object, Shown};
+use super::backing::{BackingObject, Shown, with_pages};
 use super::space::{AddressSpace, LOWEST};
 use super::vma::{Area, AreaFlags, STACK_GUARD};
-use super::{BadAccess, Pages, oom};
-use crate::current::Current;
+use super::{BadAccess, Pages};
 
 /// How many pages of a file a fault maps at most, if they are in memory: an aligned window.
 const AROUND: usize = 16;
-
-/// What became of a fault that is no error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resolved {
-    /// The page is accessible.
-    Now,
-    /// There is no memory just now, but a program was chosen to be ended: others must run, then the access is tried again.
-    Later,
-}
-
-/// Makes the page of `address` accessible to the calling thread if its areas allow it; lets a stack grow.
-///
-/// # Errors
-/// Why not. `NoMemory` only if the calling program itself is the one that was chosen to be ended, or there is none.
-#[inline]
-pub fn resolve(me: &Current, address: usize, access: Access, cx: &Cx) -> Result<Resolved, BadAccess> {
-    let Ok(space) = me.space(cx) else { return Err(BadAccess::NotMapped) };
-    let mut outcome = space.fault(address, access, cx);
-    if outcome == Err(BadAccess::NotMapped) {
-        if space.is_claimed(cx) {
-            // Another thread is in the middle of a change; what is mapped here is known when it is done.
-            return Ok(Resolved::Later);
-        }
-        if space.grow_stack(me, address, cx) {
-            outcome = space.fault(address, access, cx);
-        }
-    }
-    match outcome {
-        Ok(()) => Ok(Resolved::Now),
-        Err(BadAccess::NoMemory) => oom::make_room(me, cx),
-        Err(bad) => Err(bad),
-    }
-}
 
 impl AddressSpace {
     /// Makes the page of `address` accessible if the areas allow it.
@@ -93,7 +60,7 @@ impl AddressSpace {
         &self,
         area: &Area<Shown>,
         page: usize,
-        object: &Object,
+        object: &StrongRc<dyn BackingObject>,
         index: u64,
         frame: UFrame,
         cx: &Cx,
@@ -109,7 +76,7 @@ impl AddressSpace {
                 *slot = Some(frame);
             }
         };
-        object.with_pages(cx, |pages: &dyn Pages| pages.cached(indices, &mut each, cx));
+        with_pages(object, cx, |pages: &dyn Pages| pages.cached(indices, &mut each, cx));
         each(index, frame);
         let mut take = |address: usize| frames.get_mut((address - start) / PAGE_SIZE).and_then(Option::take);
         let prot = mapped(area.prot) - Prot::WRITE;
@@ -151,11 +118,9 @@ impl AddressSpace {
         self.vm.map(page, frame, prot, cx).map_err(|_| BadAccess::NoMemory)
     }
 
-    /// Lets the stack above `address` grow down to it.
+    /// Lets the stack above `address` grow down to it, up to `limit` bytes (RLIMIT_STACK). Whether it did.
     #[cold]
-    fn grow_stack(&self, me: &Current, address: usize, cx: &Cx) -> bool {
-        let Ok(thread) = me.thread(cx) else { return false };
-        let limit = thread.limit(linux_raw_sys::general::RLIMIT_STACK, cx).0;
+    pub fn grow_stack(&self, address: usize, limit: u64, cx: &Cx) -> bool {
         let mut layout = self.layout.lock(cx);
         let page = address & !(PAGE_SIZE - 1);
         if !(LOWEST..USER_END).contains(&address) {
@@ -267,8 +232,8 @@ fn in_page(address: usize, len: usize) -> Range<usize> {
     start..start.saturating_add(len).min(PAGE_SIZE)
 }
 
-fn page_of(object: &Object, index: u64, access: Access, cx: &Cx) -> Result<UFrame, BadAccess> {
-    object.with_pages(cx, |pages| pages.page(index, access, cx)).unwrap_or(Err(BadAccess::BeyondFile))
+fn page_of(object: &StrongRc<dyn BackingObject>, index: u64, access: Access, cx: &Cx) -> Result<UFrame, BadAccess> {
+    with_pages(object, cx, |pages| pages.page(index, access, cx)).unwrap_or(Err(BadAccess::BeyondFile))
 }
 
 /// Whether an area's protection allows an access. The processor cannot forbid reading what may be written or executed.

@@ -4,11 +4,11 @@ use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::Sharing;
-use refs::Waker;
+use refs::{StrongRc, Waker};
 
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
 use super::layout::Layout;
-use super::space::{AddressSpace, Executable};
+use super::space::AddressSpace;
 use super::vma::{Area, AreaFlags, Backing};
 use crate::error::Result;
 use crate::step::{Interruption, Step, Stop, Stretch};
@@ -38,7 +38,7 @@ impl AddressSpace {
             // What the parent has been promised the child is promised as well; who asks for too much is refused before anything is done.
             layout.admit_copy()?;
             copy.begin_copy(&layout);
-            let executable = self.executable.lock(cx).as_ref().and_then(|own| Executable::new(own.file().share()).ok());
+            let executable = self.executable.lock(cx).as_ref().map(StrongRc::share);
             *child.executable.lock(cx) = executable;
         }
         let is_small =

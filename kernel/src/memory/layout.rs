@@ -282,7 +282,7 @@ impl Layout {
     pub(super) fn describe(&self, area: &Area<Shown>) -> AreaReport {
         let (offset, name) = match &area.backing {
             Shown::Object { object, first } => {
-                (first.saturating_mul(PAGE_SIZE as u64), object.file().map_or(AreaName::Shared, AreaName::File))
+                (first.saturating_mul(PAGE_SIZE as u64), AreaName::Object(object.downgrade()))
             }
             Shown::Anonymous if area.start < self.brk.end && self.brk.start < area.end => (0, AreaName::Heap),
             Shown::Anonymous if area.range().contains(&self.image.stack) => (0, AreaName::Stack),

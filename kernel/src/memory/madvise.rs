@@ -5,10 +5,10 @@ use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, USER_END};
-use refs::Waker;
+use refs::{StrongRc, Waker};
 
 use super::BadAccess;
-use super::backing::{Object, Shown};
+use super::backing::{BackingObject, Shown, with_pages};
 use super::change::{AT_ONCE_AREAS, Change, next_piece};
 use super::mmap::page_range;
 use super::space::AddressSpace;
@@ -167,7 +167,7 @@ impl AddressSpace {
                 let (object, indices) = removable(area, &part)?;
                 drop(layout);
                 call.range.start = part.end;
-                object.with_pages(cx, |pages| pages.remove(indices, cx)).unwrap_or(Err(Errno::EINVAL))?;
+                with_pages(&object, cx, |pages| pages.remove(indices, cx)).unwrap_or(Err(Errno::EINVAL))?;
                 return Ok(());
             }
             Advice::Set(flags) if flags.contains(AreaFlags::WIPE_ON_FORK) && !is_private_anonymous => {
@@ -244,7 +244,7 @@ impl AddressSpace {
         let Shown::Object { object, first } = &area.backing else { return false };
         let index = first.saturating_add(((page - area.start) / PAGE_SIZE) as u64);
         let mut is_cached = false;
-        object.with_pages(cx, |pages| pages.cached(index..index.saturating_add(1), &mut |_, _| is_cached = true, cx));
+        with_pages(object, cx, |pages| pages.cached(index..index.saturating_add(1), &mut |_, _| is_cached = true, cx));
         is_cached
     }
 
@@ -317,7 +317,7 @@ impl AddressSpace {
 
 /// Of which object MADV_REMOVE removes pages for a part of an area, and which. An owner of its own, as the layout must not be locked
 /// meanwhile.
-fn removable(area: &Area<Shown>, part: &Range<usize>) -> Result<(Object, Range<u64>)> {
+fn removable(area: &Area<Shown>, part: &Range<usize>) -> Result<(StrongRc<dyn BackingObject>, Range<u64>)> {
     if area.flags.contains(AreaFlags::LOCKED) {
         return Err(Errno::EINVAL);
     }

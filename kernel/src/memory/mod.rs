@@ -9,7 +9,6 @@
 //! | `fault` | making a page accessible: copy-on-write, files, stack growth |
 //! | `change` | changes that take several steps |
 //! | `mmap`, `mremap`, `madvise`, `fork`, `teardown` | the changes |
-//! | `oom` | who is killed when memory runs out |
 //! | [`buddy`], [`slab`] | the policies that `frame` asks |
 
 mod backing;
@@ -21,26 +20,22 @@ mod layout;
 mod madvise;
 mod mmap;
 mod mremap;
-mod oom;
 pub mod overcommit;
 mod pages;
 mod shared;
 pub mod slab;
 mod space;
-mod teardown;
+pub mod teardown;
 mod vma;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use frame::Cx;
 use frame::mm::FramePolicy;
 
-use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::step::Interruption;
 
-pub use backing::{Object, Shown};
-pub use fault::{Resolved, WriteRight, resolve};
+pub use backing::{BackingObject, Shown};
+pub use fault::WriteRight;
 pub use fork::Fork;
 pub use madvise::{Advice, Advise, Lock, Populate, SetLock};
 pub use mmap::{Limits, Map, Mapping, Place, Protect, SetBreak, Unmap, page_range};
@@ -82,30 +77,6 @@ pub fn keep_stacks(threads: usize) {
 #[inline(always)]
 pub fn is_exhausted() -> bool {
     buddy::FRAMES.available() < EXHAUSTED.load(Ordering::Relaxed)
-}
-
-/// Lets others run until there is memory again, after choosing a program that ends.
-///
-/// # Errors
-/// ENOMEM if the caller is the one that ends, or there still is none after a while.
-#[cold]
-pub fn recover_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
-    const PATIENCE: usize = 1000;
-    tasks::free_all_async(cx);
-    frame::mm::trim();
-    for _ in 0..PATIENCE {
-        if !is_exhausted() {
-            return Ok(());
-        }
-        match oom::make_room(me, cx) {
-            Ok(_) => tasks::yield_async(cx),
-            Err(bad) => return Err(bad.errno()),
-        }
-        if let Some(error) = me.interrupted(Interruption::KillOnly, cx) {
-            return Err(error);
-        }
-    }
-    Err(Errno::ENOMEM)
 }
 
 /// Whether there is memory for one more kernel object (a process, an open file, a pipe, ...): asked by every call that makes one.

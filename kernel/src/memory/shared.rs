@@ -9,7 +9,7 @@ use frame::mm::{Access, UFrame};
 use refs::SpinLock;
 
 use super::overcommit::{self, Privilege};
-use super::{BadAccess, Pages, unmap_pages};
+use super::{BackingObject, BadAccess, Pages, unmap_pages};
 use crate::error::Result;
 
 /// Memory that belongs to no file, of a fixed size. Pages appear, as zeros, when they are touched.
@@ -37,6 +37,12 @@ impl SharedMemory {
 impl Drop for SharedMemory {
     fn drop(&mut self) {
         overcommit::add(self.accounted.wrapping_neg());
+    }
+}
+
+impl BackingObject for SharedMemory {
+    fn pages<'a>(&'a self, _cx: &'a Cx) -> Option<&'a dyn Pages> {
+        Some(self)
     }
 }
 

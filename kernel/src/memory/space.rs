@@ -13,6 +13,7 @@
 //! held. Lock order: layout, then locks of a mapped object, then page tables. A child's layout is locked after its parent's.
 
 use alloc::vec::Vec;
+use core::any::Any;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -20,12 +21,11 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, Prot, VmSpace};
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
-use super::backing::Shown;
+use super::backing::{BackingObject, Shown, with_pages};
 use super::layout::Layout;
 use super::vma::AreaFlags;
 use super::{BadAccess, Pages};
 use crate::error::{Errno, Result};
-use crate::fs::OpenFile;
 
 /// The lowest address that is mapped without being asked for by name (Linux's `vm.mmap_min_addr`).
 pub const LOWEST: usize = 0x1_0000;
@@ -59,32 +59,8 @@ pub struct Image {
     pub auxiliary: Vec<(u64, u64)>,
 }
 
-/// The file that a program runs from: it cannot be opened for writing meanwhile (ETXTBSY).
-pub struct Executable {
-    file: StrongRc<OpenFile>,
-}
-
-impl Executable {
-    /// From the open file.
-    ///
-    /// # Errors
-    /// ETXTBSY if it is open for writing.
-    pub fn new(file: StrongRc<OpenFile>) -> Result<Self> {
-        file.with(|file| file.location.inode.with(|inode| inode.deny_writing()))?;
-        Ok(Executable { file })
-    }
-
-    /// The file, for one more owner.
-    pub fn file(&self) -> &StrongRc<OpenFile> {
-        &self.file
-    }
-}
-
-impl Drop for Executable {
-    fn drop(&mut self) {
-        self.file.with(|file| file.location.inode.with(|inode| inode.allow_writing()));
-    }
-}
+/// What a program runs from. The address spaces that run it own it; memory does not look inside.
+pub type Executable = StrongRc<dyn Any + Send + Sync>;
 
 /// Sizes in pages, for `/proc/PID/statm` and `status`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -129,10 +105,8 @@ pub enum AreaName {
     Heap,
     /// The first thread's stack.
     Stack,
-    /// Shared anonymous memory.
-    Shared,
-    /// A file.
-    File(WeakRc<OpenFile>),
+    /// Something else.
+    Object(WeakRc<dyn BackingObject>),
 }
 
 /// All address spaces there are.
@@ -181,14 +155,14 @@ impl AddressSpace {
         if !area.flags.contains(AreaFlags::SHARED) {
             return Ok(None);
         }
-        let identity = object.with_pages(cx, |pages| core::ptr::from_ref(pages.mapped()).addr());
+        let identity = with_pages(object, cx, |pages| core::ptr::from_ref(pages.mapped()).addr());
         let offset = first.saturating_mul(PAGE_SIZE as u64).saturating_add((address - area.range().start) as u64);
         Ok(identity.map(|identity| (identity, offset)))
     }
 
     /// The program it was made for.
-    pub fn executable(&self, cx: &Cx) -> Option<WeakRc<OpenFile>> {
-        self.executable.lock(cx).as_ref().map(|own| own.file.downgrade())
+    pub fn executable(&self, cx: &Cx) -> Option<WeakRc<dyn Any + Send + Sync>> {
+        self.executable.lock(cx).as_ref().map(StrongRc::downgrade)
     }
 
     /// Says which program it was made for, and where that has what.
@@ -306,7 +280,7 @@ impl AddressSpace {
         let layout = self.layout.lock(cx);
         for area in layout.areas().iter() {
             let Shown::Object { object: shown, first } = &area.backing else { continue };
-            if shown.with_pages(cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) != Some(true) {
+            if with_pages(shown, cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) != Some(true) {
                 continue;
             }
             is_mapped = true;

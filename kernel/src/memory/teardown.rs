@@ -18,7 +18,7 @@ use crate::step::Stretch;
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether memory comes back soon.
-pub(super) fn is_under_way() -> bool {
+pub fn is_under_way() -> bool {
     UNDER_WAY.load(Ordering::Relaxed) > 0
 }
 

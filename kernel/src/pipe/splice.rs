@@ -15,7 +15,7 @@ use crate::fs::access::Subject;
 use crate::fs::inode_file::StoredFile;
 use crate::fs::read_write::{Position, read_bytes_async, write_bytes_async};
 use crate::fs::{Events, FileKind, OpenFile, OpenFlags, tmpfs};
-use crate::step::{Interruption, Patience, Stretch, complete_async};
+use crate::step::{Caller, Interruption, Patience, Stretch, complete_async};
 
 /// Where bytes come from or go to.
 #[derive(Clone, Copy)]

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
-use frame::mm::USER_END;
 use frame::user::UserContext;
 use linux_raw_sys::general as abi;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
@@ -14,6 +13,7 @@ use super::pid::THREADS_MAX;
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
 use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, Restartable, THREADS, Thread, pid, session};
+use crate::arch;
 use crate::credentials::Credentials;
 use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
@@ -187,16 +187,12 @@ fn make(
         return Err(Errno::EAGAIN);
     }
     let registers = &mut context.registers;
-    registers.rax = 0;
+    arch::set_call_result(registers, 0);
     if args.stack != 0 {
-        registers.rsp = args.stack;
+        arch::set_stack_pointer(registers, args.stack);
     }
     if args.has(abi::CLONE_SETTLS) {
-        let (_, gs) = context.segment_bases();
-        if args.tls >= USER_END {
-            return Err(Errno::EPERM);
-        }
-        context.set_segment_bases(args.tls, gs, cx).map_err(|_| Errno::EPERM)?;
+        arch::set_thread_pointer(&mut context, args.tls, cx).map_err(|_| Errno::EPERM)?;
     }
     let unborn = if args.has(abi::CLONE_THREAD) { None } else { Some(make_process(tid, args, me, cx)?) };
     let of_process = unborn.as_ref().map_or(me.process, |unborn| unborn.process.downgrade());
@@ -400,7 +396,7 @@ fn start(
         fs: names.fs,
         restart: None,
         interrupted_call: None,
-        fault: (0, 0, 0),
+        fault: Default::default(),
         restartable,
         fp_scratch: Vec::new(),
         until_sample: SAMPLE_INTERVAL / 2,
@@ -471,7 +467,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
         fs: name_of(&thread.fs, cx)?,
         restart: None,
         interrupted_call: None,
-        fault: (0, 0, 0),
+        fault: Default::default(),
         restartable: None,
         fp_scratch: Vec::new(),
         until_sample: SAMPLE_INTERVAL / 2,

@@ -3,7 +3,6 @@
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
-use frame::power::{self, PowerOff};
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, StrongRc, TempRc, WeakRc};
 
@@ -13,8 +12,9 @@ use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
 use crate::futex;
 use crate::memory::AddressSpace;
+use crate::reboot;
 use crate::signal::{self, Action, Info, Signal, Work};
-use crate::step::{Interruption, Stretch};
+use crate::step::{Caller, Interruption, Stretch};
 
 /// USER_HZ is 100: in this unit SIGCHLD tells CPU times.
 const NANOSECONDS_PER_TICK: u64 = 10_000_000;
@@ -139,8 +139,7 @@ fn end_of_init(status: Status, cx: &Cx) -> ! {
         Some(signal) => crate::log!("process 1 was ended by signal {signal}: power off"),
         None => crate::log!("process 1 has exited with code {}: power off", status.code()),
     }
-    crate::drivers::tty::send_the_rest(cx);
-    power::off(PowerOff::Orderly)
+    reboot::power_off(cx)
 }
 
 /// The terminal is taken from the session, and its foreground group is told.
@@ -149,8 +148,8 @@ fn end_of_session_leader(process: &Process, cx: &Cx) {
     let terminal = session.terminal.swap(0, Ordering::Relaxed);
     let foreground = session.foreground.swap(0, Ordering::Relaxed);
     if terminal != 0 && foreground != 0 {
-        signal::send_to_group(foreground, Info::kernel(Signal::HUP), cx);
-        signal::send_to_group(foreground, Info::kernel(Signal::CONT), cx);
+        signal::send::send_to_group(foreground, Info::kernel(Signal::HUP), cx);
+        signal::send::send_to_group(foreground, Info::kernel(Signal::CONT), cx);
     }
 }
 
@@ -211,7 +210,7 @@ fn send_parent_death_signals(child: &Process, parent: &Process, cx: &Cx) {
         if let Ok(wanted) = Signal::new(wanted as i32) {
             let info = Info::from_process(wanted, abi::SI_USER as i32, parent.pid, 0);
             // Nothing can be done about a full queue of a child.
-            let _ = signal::send_to_process(child, info, cx);
+            let _ = signal::send::send_to_process(child, info, cx);
         }
     }
 }
@@ -231,8 +230,8 @@ fn taker_of_orphans<'cx>(process: &Process, cx: &'cx Cx) -> Option<TempRc<'cx, P
 fn hang_up_if_orphaned(group: u32, leaving: Option<&Process>, cx: &Cx) {
     // Looked for first, because it is counted: whether a group is orphaned depends on each of its members.
     if group != 0 && session::has_stopped_member(group, cx) && session::is_orphaned_without(group, leaving, cx) {
-        signal::send_to_group(group, Info::kernel(Signal::HUP), cx);
-        signal::send_to_group(group, Info::kernel(Signal::CONT), cx);
+        signal::send::send_to_group(group, Info::kernel(Signal::HUP), cx);
+        signal::send::send_to_group(group, Info::kernel(Signal::CONT), cx);
     }
 }
 
@@ -249,7 +248,7 @@ pub(super) fn tell_parent(child: &Process, code: u32, value: u32, cx: &impl NoSu
             let ticks = |nanos: u64| nanos / NANOSECONDS_PER_TICK;
             let info = Info::child(signal, code, child.pid, uid, value, ticks(usage.user), ticks(usage.system));
             // SIGCHLD coalesces, and a full queue of another signal is the parent's own.
-            let _ = signal::send_to_process(&parent, info, cx);
+            let _ = signal::send::send_to_process(&parent, info, cx);
         }
     }
     parent.child_has_changed(child, cx);

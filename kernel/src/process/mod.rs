@@ -15,9 +15,11 @@
 //! Locks: each is short and taken alone; where two are needed names are copied out first.
 
 mod clone;
+mod cpu_clock;
 pub mod exec;
 mod exit;
 mod members;
+pub mod oom;
 mod pid;
 mod pidfd;
 mod rlimit;

@@ -7,6 +7,7 @@
 use frame::Cx;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use crate::arch;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::signal::{self, Info, Signal};
@@ -103,7 +104,7 @@ pub fn abort_sequence_async(cx: &mut Cx, me: &mut Current) {
     let Some(registered) = me.restartable else { return };
     if abort_async(cx, me, registered).is_err() {
         me.restartable = None;
-        signal::force(me, Info::kernel(Signal::SEGV), cx);
+        signal::send::force(me, Info::kernel(Signal::SEGV), cx);
     }
 }
 
@@ -115,14 +116,14 @@ fn abort_async(cx: &mut Cx, me: &mut Current, registered: Restartable) -> Result
         if sequence.version != 0 || sequence.flags != 0 {
             return Err(Errno::EINVAL);
         }
-        let ip = me.context.registers.rip as u64;
+        let ip = arch::instruction_pointer(&me.context.registers) as u64;
         if ip.wrapping_sub(sequence.start) < sequence.len {
             let in_front: u32 = me.read_async(cx, (sequence.abort as usize).wrapping_sub(size_of::<u32>()))?;
             let inside = sequence.abort.wrapping_sub(sequence.start) < sequence.len;
             if in_front != registered.signature || inside {
                 return Err(Errno::EINVAL);
             }
-            me.context.registers.rip = sequence.abort as usize;
+            arch::set_instruction_pointer(&mut me.context.registers, sequence.abort as usize);
         }
     }
     if area.sequence != 0 || area.cpu != cpu {

@@ -12,7 +12,7 @@ use super::{JobState, Limits, Name, Thread, Usage};
 use crate::error::Result;
 use crate::sched;
 use crate::signal::{Action, Actions, Pending, Signal};
-use crate::time::ProcessTimers;
+use crate::time::posix_timers::ProcessTimers;
 
 /// A process (a thread group).
 pub struct Process {

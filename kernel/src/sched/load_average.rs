@@ -1,9 +1,15 @@
 //! The load averages of getloadavg(3): how many tasks were ready or running, faded over 1, 5 and 15 minutes.
 
+use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// How often [`sample`] is to be called, in nanoseconds.
-pub const INTERVAL: u64 = 5_000_000_000;
+use frame::Cx;
+use refs::{SpinLock, StrongRc};
+
+use crate::time::{Setting, Timer, TimerClock};
+
+/// How often [`sample`] is called, in nanoseconds.
+const INTERVAL: u64 = 5_000_000_000;
 
 /// The bits behind the point in an average.
 pub const SHIFT: u32 = 11;
@@ -14,8 +20,17 @@ const DECAY: [u64; 3] = [1884, 2014, 2037];
 
 static AVERAGES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
+/// Samples the load from now on. Called once, at boot.
+pub fn start(cx: &Cx) {
+    static TIMER: SpinLock<Option<StrongRc<Timer>>> = SpinLock::new(None);
+    let timer = Timer::new(TimerClock::Boot, Box::new(|_, _| sample()));
+    let next = Some(frame::time::now().saturating_add(INTERVAL));
+    timer.get(cx).set(Setting { next, interval: INTERVAL }, cx);
+    *TIMER.lock(cx) = Some(timer);
+}
+
 /// Takes in how many tasks are ready or running now.
-pub fn sample() {
+fn sample() {
     let active = super::load() as u64 * ONE;
     for (average, decay) in AVERAGES.iter().zip(DECAY) {
         average.store(fade(average.load(Ordering::Relaxed), decay, active), Ordering::Relaxed);

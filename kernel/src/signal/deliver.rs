@@ -3,11 +3,13 @@
 use frame::Cx;
 use linux_raw_sys::general as abi;
 
-use super::{Action, DefaultAction, Info, Signal, SignalSet, Work, end_process};
+use super::send::{self, end_process};
+use super::{Action, DefaultAction, Info, Signal, SignalSet, Work};
 use crate::arch;
 use crate::current::Current;
 use crate::error::Errno;
 use crate::process;
+use crate::step::Interruption;
 
 /// What became of the thread when its signals were delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,8 +20,42 @@ pub enum Outcome {
     Ended,
 }
 
-/// The length of a `syscall` instruction.
-const SYSCALL_LEN: usize = 2;
+/// Whether something is to be done before the thread goes on in user mode: a signal to deliver, a stop, the end.
+#[inline(always)]
+pub fn is_pending(me: &Current, cx: &Cx) -> bool {
+    match me.thread(cx) {
+        Ok(thread) => !thread.signals.work().is_empty(),
+        Err(_) => true,
+    }
+}
+
+/// The error with which a wait ends now because of a signal, if it must.
+pub fn interrupted(me: &Current, interruption: Interruption, cx: &Cx) -> Option<Errno> {
+    let Ok(thread) = me.thread(cx) else { return Some(Errno::EINTR) };
+    let work = thread.signals.work();
+    match interruption {
+        Interruption::Never => None,
+        Interruption::KillOnly => work.contains(Work::EXIT).then_some(Errno::EINTR),
+        Interruption::Signals => work.intersects(Work::EXIT | Work::STOP | Work::SIGNAL).then_some(Errno::RESTART_SYS),
+    }
+}
+
+/// Blocks `mask` instead of what is blocked, until this call has ended: then what was blocked before is blocked again, after the
+/// delivery of the signal that ended the call, if one did. For sigsuspend(2), ppoll(2) and their like.
+pub fn set_temporary_mask(me: &Current, mask: SignalSet, cx: &Cx) {
+    if let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) {
+        thread.signals.set_temporary_mask(mask);
+        thread.signals.look_again(&process.pending);
+    }
+}
+
+/// Blocks `mask` and nothing else from now on.
+pub fn set_mask(me: &Current, mask: SignalSet, cx: &Cx) {
+    if let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) {
+        thread.signals.set_blocked(mask);
+        thread.signals.look_again(&process.pending);
+    }
+}
 
 /// A system call ended with a restart error: remembers what to do once it is known whether a handler runs.
 #[cold]
@@ -107,12 +143,12 @@ fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
         }
         finish_restart(me, Some(action));
         process::abort_sequence_async(cx, me);
-        if arch::signal_frame::enter_handler_async(cx, me, action, info).is_err() {
+        if super::handler::enter_handler_async(cx, me, action, info).is_err() {
             // No room for the frame: as if the program had touched that memory itself.
             if let (Ok(process), true) = (me.process(cx), signal == Signal::SEGV) {
                 process.set_action(Signal::SEGV, Action::default(), cx);
             }
-            super::force(me, Info::kernel(Signal::SEGV), cx);
+            send::force(me, Info::kernel(Signal::SEGV), cx);
         }
         return;
     }
@@ -146,10 +182,10 @@ fn finish_restart(me: &mut Current, handler: Option<Action>) {
     };
     let registers = &mut me.context.registers;
     if restarts {
-        registers.rip = registers.rip.wrapping_sub(SYSCALL_LEN);
-        registers.rax = if error == Errno::RESTART_BLOCK { abi::__NR_restart_syscall as usize } else { number };
+        let again = if error == Errno::RESTART_BLOCK { abi::__NR_restart_syscall as usize } else { number };
+        arch::restart_call(registers, again);
     } else {
-        registers.rax = (-isize::from(Errno::EINTR.number() as i16)) as usize;
+        arch::set_call_result(registers, Errno::EINTR.as_result());
         me.restart = None;
     }
 }

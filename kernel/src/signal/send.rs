@@ -7,6 +7,7 @@ use linux_raw_sys::general as abi;
 use refs::NoSuspend;
 
 use super::{DefaultAction, Info, Signal, SignalSet, Work};
+use crate::arch::{self, Cause, Exception};
 use crate::current::Current;
 use crate::error::Result;
 use crate::memory::BadAccess;
@@ -201,8 +202,8 @@ fn log_fault(me: &Current, thread: &Thread, process: &Process, info: Info, cx: &
         thread.name(cx),
         process.pid,
         info.fields[0],
-        registers.rip,
-        registers.rsp
+        arch::instruction_pointer(registers),
+        arch::stack_pointer(registers)
     );
 }
 
@@ -220,25 +221,23 @@ pub fn raise_fault(me: &mut Current, bad: BadAccess, address: usize, cx: &Cx) {
             return;
         }
     };
-    me.fault = (address, if bad == BadAccess::NotMapped { 4 } else { 5 }, 14);
+    me.fault = arch::page_fault(address, bad != BadAccess::NotMapped);
     force(me, info, cx);
 }
 
 /// Sends the thread the signal for a processor exception of its own.
 pub fn raise_exception(me: &mut Current, vector: u8, code: usize, cx: &Cx) {
-    let ip = me.context.registers.rip;
-    let info = match vector {
-        0 => Info::fault(Signal::FPE, abi::FPE_INTDIV, ip),
-        // The processor has no error code for it.
-        1 => Info::fault(Signal::TRAP, abi::TRAP_TRACE, ip),
-        3 => Info::kernel(Signal::TRAP),
-        4 | 5 | 9 | 13 => Info::kernel(Signal::SEGV),
-        6 => Info::fault(Signal::ILL, abi::ILL_ILLOPN, ip),
-        10..=12 => Info::kernel(Signal::BUS),
-        16 | 19 => Info::fault(Signal::FPE, abi::FPE_FLTINV, ip),
-        17 => Info::fault(Signal::BUS, abi::BUS_ADRALN, 0),
-        _ => Info::kernel(Signal::SEGV),
+    let Exception { cause, at, fault } = arch::classify(&me.context.registers, vector, code);
+    let info = match cause {
+        Cause::Division => Info::fault(Signal::FPE, abi::FPE_INTDIV, at),
+        Cause::SingleStep => Info::fault(Signal::TRAP, abi::TRAP_TRACE, at),
+        Cause::Breakpoint => Info::kernel(Signal::TRAP),
+        Cause::IllegalInstruction => Info::fault(Signal::ILL, abi::ILL_ILLOPN, at),
+        Cause::FloatingPoint => Info::fault(Signal::FPE, abi::FPE_FLTINV, at),
+        Cause::Alignment => Info::fault(Signal::BUS, abi::BUS_ADRALN, 0),
+        Cause::Segment => Info::kernel(Signal::BUS),
+        Cause::Protection => Info::kernel(Signal::SEGV),
     };
-    me.fault = (0, if vector == 1 { 0 } else { code }, vector);
+    me.fault = fault;
     force(me, info, cx);
 }

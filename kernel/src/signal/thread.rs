@@ -4,9 +4,12 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bitflags::bitflags;
+use linux_raw_sys::general as abi;
 use refs::SpinLock;
 
 use super::{Pending, Signal, SignalSet};
+use crate::arch::signal_frame::StackT;
+use crate::error::{Errno, Result};
 
 bitflags! {
     /// What is to be done before a thread goes on in user mode.
@@ -44,6 +47,33 @@ impl AltStack {
     /// Whether a stack pointer lies in it.
     pub fn contains(&self, sp: usize) -> bool {
         !self.auto_disarm && (sp as u64).wrapping_sub(self.base).wrapping_sub(1) < self.size
+    }
+
+    /// As a program sees it whose stack pointer is `sp`.
+    pub fn encode(self, sp: usize) -> StackT {
+        let state = if self.size == 0 {
+            abi::SS_DISABLE
+        } else if self.contains(sp) {
+            abi::SS_ONSTACK
+        } else {
+            0
+        };
+        let flags = state | if self.auto_disarm { abi::SS_AUTODISARM } else { 0 };
+        StackT { base: self.base, flags, padding: 0, size: self.size }
+    }
+
+    /// The alternate stack that a program asks for.
+    ///
+    /// # Errors
+    /// EINVAL for flags that are not there; ENOMEM if it is too small.
+    pub fn decode(stack: &StackT) -> Result<Self> {
+        let auto_disarm = stack.flags & abi::SS_AUTODISARM != 0;
+        match stack.flags & !abi::SS_AUTODISARM {
+            abi::SS_DISABLE => Ok(AltStack::default()),
+            0 | abi::SS_ONSTACK if stack.size < u64::from(abi::MINSIGSTKSZ) => Err(Errno::ENOMEM),
+            0 | abi::SS_ONSTACK => Ok(AltStack { base: stack.base, size: stack.size, auto_disarm }),
+            _ => Err(Errno::EINVAL),
+        }
     }
 }
 

@@ -16,8 +16,8 @@ use crate::error::{Errno, Result};
 use crate::fs::{OpenFile, OpenFlags};
 use crate::memory::overcommit::{self, Privilege};
 use crate::memory::{
-    Advice, Advise, AreaFlags, BadAccess, LOWEST, Limits, Lock, Map, Mappable, Mapping, Move, Object, Origin, Place,
-    Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Shown, Unmap, page_range,
+    Advice, Advise, AreaFlags, BackingObject, BadAccess, LOWEST, Limits, Lock, Map, Mappable, Mapping, Move, Origin,
+    Place, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Shown, Unmap, page_range,
 };
 use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
 
@@ -168,7 +168,7 @@ fn anonymous(len: usize, is_shared: bool, is_accounted: bool, privilege: Privile
     }
     crate::memory::admit()?;
     let memory = StrongRc::new(SharedMemory::new(len.div_ceil(PAGE_SIZE) as u64, is_accounted, privilege)?);
-    Ok(Shown::Object { object: Object::Memory(memory), first: 0 })
+    Ok(Shown::Object { object: memory.unsize(|memory| memory), first: 0 })
 }
 
 /// What a file's mapping shows, and what it may allow.
@@ -200,7 +200,7 @@ fn shown_file(
                 limit -= Prot::WRITE;
             }
             pages.mapped().store(true, Ordering::Release);
-            let object = Object::File(file.share().ok_or(Errno::EBADF)?);
+            let object: StrongRc<dyn BackingObject> = file.share().ok_or(Errno::EBADF)?.unsize(|file| file);
             Ok((Shown::Object { object, first: (offset / PAGE_SIZE) as u64 }, limit))
         }
     }

@@ -6,6 +6,7 @@
 mod credentials;
 mod descriptors;
 mod directories;
+mod entry;
 mod epoll;
 mod events;
 mod exec;
@@ -36,6 +37,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
 
+use crate::arch;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process::INIT;
@@ -95,21 +97,21 @@ impl Entry {
     }
 }
 
-/// Runs the system call that the thread's registers ask for, and leaves its result in `rax`. What it destroyed is freed before the
+/// Runs the system call that the thread's registers ask for, and leaves its result there. What it destroyed is freed before the
 /// thread is in user mode again.
 #[inline(always)]
 pub fn dispatch_async(cx: &mut Cx, me: &mut Current) {
     let registers = &me.context.registers;
-    let number = registers.rax;
-    let args = Args([registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9]);
+    let number = arch::call_number(registers);
+    let args = Args(arch::call_arguments(registers));
     if crate::memory::is_exhausted() && !may_run_async(cx, me) {
-        me.context.registers.rax = (-isize::from(Errno::ENOMEM.number() as i16)) as usize;
+        arch::set_call_result(&mut me.context.registers, Errno::ENOMEM.as_result());
         return;
     }
     let result = match table::lookup(number) {
         Some(Call::Step(step)) => match step(cx, me, &args) {
             Ok(value) => {
-                me.context.registers.rax = value;
+                arch::set_call_result(&mut me.context.registers, value);
                 return;
             }
             Err(stop) => go_on_async(cx, me, Patience::Forever, stop, &mut |cx, me, _| step(cx, me, &args)),
@@ -118,9 +120,9 @@ pub fn dispatch_async(cx: &mut Cx, me: &mut Current) {
         None => Err(unknown(number)),
     };
     match result {
-        Ok(value) => me.context.registers.rax = value,
-        Err(error) if error.is_restart() => crate::signal::prepare_restart(me, error, number, cx),
-        Err(error) => me.context.registers.rax = (-isize::from(error.number() as i16)) as usize,
+        Ok(value) => arch::set_call_result(&mut me.context.registers, value),
+        Err(error) if error.is_restart() => crate::signal::deliver::prepare_restart(me, error, number, cx),
+        Err(error) => arch::set_call_result(&mut me.context.registers, error.as_result()),
     }
 }
 
@@ -128,7 +130,7 @@ pub fn dispatch_async(cx: &mut Cx, me: &mut Current) {
 #[cold]
 fn may_run_async(cx: &mut Cx, me: &mut Current) -> bool {
     // Process 1 is never ended, so its calls are always run.
-    crate::memory::recover_async(cx, me).is_ok() || me.process(cx).is_ok_and(|process| process.pid == INIT)
+    crate::process::oom::recover_async(cx, me).is_ok() || me.process(cx).is_ok_and(|process| process.pid == INIT)
 }
 
 /// A call that is not there: logged once, by name.

@@ -13,7 +13,7 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{FileKind, MOUNTS, Mount, MountFlags, Path, filesystems};
+use crate::fs::{FileKind, MOUNTS, Mount, MountFlags, Path, types};
 use crate::step::Step;
 
 /// The calls of this file.
@@ -79,7 +79,7 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if on.inode.kind != FileKind::Directory {
         return Err(Errno::ENOTDIR.into());
     }
-    let (file_system, root) = filesystems::make(&kind, &options, cx)?;
+    let (file_system, root) = types::make(&kind, &options, cx)?;
     MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, MountFlags::of_mount(flags))), Some(&on), cx);
     Ok(0)
 }

@@ -99,7 +99,7 @@ pub(super) fn set_mask_async(cx: &mut Cx, me: &mut Current, address: usize, size
         return Err(Errno::EINVAL);
     }
     let mask = me.read_async::<u64>(cx, address)?;
-    signal::set_temporary_mask(me, SignalSet(mask), cx);
+    signal::deliver::set_temporary_mask(me, SignalSet(mask), cx);
     Ok(())
 }
 

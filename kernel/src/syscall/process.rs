@@ -4,12 +4,12 @@ use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
-use frame::mm::USER_END;
 use linux_raw_sys::general as abi;
 use refs::TempRc;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
+use crate::arch::{self, CloneArguments, Prctl};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -18,7 +18,7 @@ use crate::process::{
     self, Choice, CloneArgs, Limit, PidFd, Process, RUsage, Report, Restartable, Status, Usage, WaitOptions,
     create_session, set_group,
 };
-use crate::signal::{Info, Signal, Work, end_process};
+use crate::signal::{Info, Signal, Work, send::end_process};
 use crate::step::Step;
 
 /// The calls of this file.
@@ -69,14 +69,15 @@ fn vfork_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
 
 fn clone_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let word = args.long(0) as u64;
+    let CloneArguments { stack, parent_tid, child_tid, tls } = arch::clone_arguments(&args.0);
     let args = CloneArgs {
         flags: word & 0xffff_ff00,
         exit_signal: (word & 0xff) as u32,
-        stack: args.long(1),
-        parent_tid: args.long(2),
-        child_tid: args.long(3),
-        pidfd: args.long(2),
-        tls: args.long(4),
+        stack,
+        parent_tid,
+        child_tid,
+        pidfd: parent_tid,
+        tls,
     };
     let both = u64::from(abi::CLONE_PIDFD | abi::CLONE_PARENT_SETTID);
     if args.flags & both == both {
@@ -398,27 +399,11 @@ fn unshare(cx: &Cx, me: &mut Current, args: &Args) -> Result<usize> {
     process::unshare(me, args.int(0) as u32, cx).map(|()| 0)
 }
 
-const ARCH_SET_GS: i32 = 0x1001;
-const ARCH_SET_FS: i32 = 0x1002;
-const ARCH_GET_FS: i32 = 0x1003;
-const ARCH_GET_GS: i32 = 0x1004;
-const ARCH_GET_CPUID: i32 = 0x1011;
-const ARCH_SET_CPUID: i32 = 0x1012;
-
 fn arch_prctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let address = args.long(1);
-    let (fs, gs) = me.context.segment_bases();
-    let no_permission = |_| Errno::EPERM;
-    match args.int(0) {
-        ARCH_SET_FS | ARCH_SET_GS if address >= USER_END => return Err(Errno::EPERM),
-        ARCH_SET_FS => me.context.set_segment_bases(address, gs, cx).map_err(no_permission)?,
-        ARCH_SET_GS => me.context.set_segment_bases(fs, address, cx).map_err(no_permission)?,
-        // Programs may always ask for the processor's features.
-        ARCH_GET_CPUID => return Ok(1),
-        ARCH_SET_CPUID => return Err(Errno::ENODEV),
-        ARCH_GET_FS => me.write_async(cx, address, &fs)?,
-        ARCH_GET_GS => me.write_async(cx, address, &gs)?,
-        _ => return Err(Errno::EINVAL),
+    match arch::prctl(&mut me.context, args.int(0), address, cx)? {
+        Prctl::Done => Ok(0),
+        Prctl::Store(value) => me.write_async(cx, address, &value).map(|()| 0),
+        Prctl::Return(value) => Ok(value),
     }
-    Ok(0)
 }

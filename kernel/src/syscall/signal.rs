@@ -5,11 +5,14 @@ use linux_raw_sys::general as abi;
 use refs::{TempRc, WeakRc};
 
 use super::{Args, Call, Entry};
+use crate::arch;
+use crate::arch::signal_frame::StackT;
 use crate::credentials::Uid;
 use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
 use crate::process::{self, INIT, PidFd, Process, Thread};
-use crate::signal::{self, Action, Info, SigInfo, Signal, SignalSet, StackT, send_to_process, send_to_thread};
+use crate::signal::send::{send_to_process, send_to_thread};
+use crate::signal::{self, Action, AltStack, Info, SigInfo, Signal, SignalSet};
 use crate::step::{Patience, Step, Stop, complete_async};
 use crate::time::clock::TimeSpec;
 
@@ -64,7 +67,7 @@ fn rt_sigaction(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         action.flags &= u64::from(ACTION_FLAGS);
         process.set_action(signal, action, cx);
         if action.ignores(signal) {
-            signal::discard(&process, signal.set(), cx);
+            signal::send::discard(&process, signal.set(), cx);
         }
     }
     Ok(0)
@@ -89,7 +92,7 @@ fn rt_sigprocmask(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         memory.write(old, &blocked.0)?;
     }
     if let Some(wanted) = wanted {
-        signal::set_mask(me, wanted, cx);
+        signal::deliver::set_mask(me, wanted, cx);
     }
     Ok(0)
 }
@@ -108,7 +111,7 @@ fn rt_sigpending(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn rt_sigsuspend_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     check_size(args.long(1))?;
     let mask = SignalSet(me.read_async(cx, args.long(0))?);
-    signal::set_temporary_mask(me, mask, cx);
+    signal::deliver::set_temporary_mask(me, mask, cx);
     wait_for_signal_async(cx, me)
 }
 
@@ -155,8 +158,8 @@ fn rt_sigtimedwait_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
 }
 
 fn rt_sigreturn_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
-    signal::return_from_handler_async(cx, me).or_else(|_| {
-        signal::force(me, Info::kernel(Signal::SEGV), cx);
+    signal::handler::return_from_handler_async(cx, me).or_else(|_| {
+        signal::send::force(me, Info::kernel(Signal::SEGV), cx);
         Ok(0)
     })
 }
@@ -164,16 +167,16 @@ fn rt_sigreturn_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usi
 fn sigaltstack(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (new, old) = (args.long(0), args.long(1));
     let (memory, thread) = (me.memory(cx)?, me.thread(cx)?);
-    let sp = me.context.registers.rsp;
+    let sp = arch::stack_pointer(&me.context.registers);
     let current = *thread.signals.alt_stack.lock(cx);
     let wanted: Option<StackT> = if new != 0 { Some(memory.read(new)?) } else { None };
     let decoded = match wanted {
         Some(_) if current.contains(sp) => return Err(Errno::EPERM.into()),
-        Some(wanted) => Some(wanted.decode()?),
+        Some(wanted) => Some(AltStack::decode(&wanted)?),
         None => None,
     };
     if old != 0 {
-        memory.write(old, &StackT::new(current, sp))?;
+        memory.write(old, &current.encode(sp))?;
     }
     if let Some(decoded) = decoded {
         *thread.signals.alt_stack.lock(cx) = decoded;

@@ -286,7 +286,7 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
     match outcome {
         Err(error) if done == 0 => {
             if error == Errno::EPIPE && flags & net::MSG_NOSIGNAL == 0 {
-                signal::raise(me, Signal::PIPE, cx);
+                signal::send::raise(me, Signal::PIPE, cx);
             }
             Err(error)
         }

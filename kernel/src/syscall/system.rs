@@ -5,7 +5,6 @@ use core::sync::atomic::Ordering;
 use alloc::vec::Vec;
 
 use frame::Cx;
-use frame::power::{self, PowerOff};
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -17,7 +16,7 @@ use crate::process::THREADS;
 use crate::process::exec::ADDR_NO_RANDOMIZE;
 use crate::sched::load_average;
 use crate::step::Step;
-use crate::{drivers, memory, utsname};
+use crate::{arch, memory, reboot, utsname};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -39,7 +38,7 @@ const NAME_LEN: usize = 65;
 
 fn uname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let is_32 = me.thread(cx)?.personality.load(Ordering::Relaxed) & PERSONALITY_KIND == PER_LINUX32;
-    let machine = if is_32 { MACHINE_32 } else { utsname::MACHINE };
+    let machine = if is_32 { arch::MACHINE_32 } else { arch::MACHINE };
     let names: [&[u8]; 6] = [
         utsname::NAME.as_bytes(),
         &utsname::host_name(cx),
@@ -135,21 +134,17 @@ fn reboot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     match command {
         POWER_OFF | HALT => {
             crate::log!("power off");
-            drivers::tty::send_the_rest(cx);
-            power::off(PowerOff::Orderly)
+            reboot::power_off(cx)
         }
         RESTART => {
             crate::log!("restart");
-            drivers::tty::send_the_rest(cx);
-            power::restart()
+            reboot::restart(cx)
         }
         _ if CTRL_ALT_DEL.contains(&command) => Ok(0),
         _ => Err(Errno::EINVAL.into()),
     }
 }
 
-/// What the machine is called for programs that want to see 32 bits.
-const MACHINE_32: &str = "i686";
 const PERSONALITY_KIND: u32 = 0xff;
 const PER_LINUX: u32 = 0;
 const PER_LINUX32: u32 = 8;

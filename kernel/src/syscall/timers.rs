@@ -11,7 +11,8 @@ use crate::process;
 use crate::signal::Signal;
 use crate::step::Step;
 use crate::time::clock::{Clock, TimeSpec, TimeVal};
-use crate::time::{Interval, PosixClock, SECOND, Setting, Target, TimerClock};
+use crate::time::posix_timers::{Interval, PosixClock, Target};
+use crate::time::{SECOND, Setting, TimerClock};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[

@@ -12,7 +12,6 @@ use refs::reclaim::MAX_CORES;
 use refs::{NoSuspend, SpinLock, Waker, WeakRc};
 
 use super::Timer;
-use crate::sched;
 
 const NEVER: u64 = u64::MAX;
 
@@ -51,11 +50,6 @@ static PROGRAMMED: [AtomicU64; MAX_CORES] = [const { AtomicU64::new(NEVER) }; MA
 /// When the time slice of what each core runs ends.
 static SLICE_END: [AtomicU64; MAX_CORES] = [const { AtomicU64::new(NEVER) }; MAX_CORES];
 
-/// Takes over the hardware's timer. Called once at boot.
-pub fn start() {
-    frame::time::on_alarm(went_off);
-}
-
 /// Has `waker` woken at `deadline` (nanoseconds since boot).
 pub fn wake_at(deadline: u64, waker: Waker, cx: &Cx) -> Alarm {
     enter(deadline, Due::Wake(waker), cx)
@@ -78,7 +72,7 @@ fn enter(deadline: u64, due: Due, cx: &impl NoSuspend) -> Alarm {
     Alarm(key)
 }
 
-/// Has [`sched::slice_ended`] called for `core` (the calling one) at `deadline` at the latest.
+/// Has [`went_off`] say that the time slice of `core` (the calling one) is over, at `deadline` at the latest.
 #[inline(always)]
 pub fn end_slice_at(core: usize, deadline: u64) {
     SLICE_END[core].store(deadline, Ordering::Relaxed);
@@ -93,8 +87,8 @@ fn go_off_by(core: usize, deadline: u64) {
     }
 }
 
-/// The hardware's timer has gone off.
-fn went_off(cx: &IrqCx) {
+/// The hardware's timer has gone off: does what is due. Whether the time slice of what this core runs is over.
+pub fn went_off(cx: &IrqCx) -> bool {
     let core = frame::cpu::current(cx);
     PROGRAMMED[core].store(NEVER, Ordering::Relaxed);
     let now = frame::time::now();
@@ -119,13 +113,14 @@ fn went_off(cx: &IrqCx) {
     }
     let mut next = QUEUE.lock(cx).due.first_key_value().map_or(NEVER, |(key, _)| key.deadline);
     let slice_end = SLICE_END[core].load(Ordering::Relaxed);
-    if slice_end <= now {
+    let is_over = slice_end <= now;
+    if is_over {
         SLICE_END[core].store(NEVER, Ordering::Relaxed);
-        sched::slice_ended(core);
     } else {
         next = next.min(slice_end);
     }
     if next != NEVER {
         go_off_by(core, next);
     }
+    is_over
 }

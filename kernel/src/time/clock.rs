@@ -2,15 +2,11 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use frame::Cx;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::SECOND;
-use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::process;
-use crate::sched;
 
 /// `struct timespec`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -132,21 +128,6 @@ impl Clock {
             abi::CLOCK_PROCESS_CPUTIME_ID => Clock::Process(0),
             abi::CLOCK_THREAD_CPUTIME_ID => Clock::Thread(0),
             _ => return Err(Errno::EINVAL),
-        })
-    }
-
-    /// What it shows, in nanoseconds.
-    ///
-    /// # Errors
-    /// EINVAL if the process or thread does not exist.
-    pub fn now(self, me: &Current, cx: &Cx) -> Result<u64> {
-        Ok(match self {
-            Clock::RealTime => real_time(),
-            Clock::Monotonic => frame::time::now(),
-            Clock::Process(0) => me.process(cx)?.cpu_time(cx),
-            Clock::Thread(0) => sched::cpu_time(tasks::current(cx)),
-            Clock::Process(pid) => process::find(pid, cx).ok_or(Errno::EINVAL)?.cpu_time(cx),
-            Clock::Thread(tid) => process::find_thread(tid, cx).ok_or(Errno::EINVAL)?.cpu_time(cx),
         })
     }
 

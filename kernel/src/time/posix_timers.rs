@@ -231,8 +231,12 @@ impl PosixTimer {
             Target::Thread(thread, signal, value) => {
                 if let (Ok(process), Ok(thread)) = (self.process.upgrade(cx), thread.upgrade(cx)) {
                     // A queue that is full loses the signal, as on Linux.
-                    let _ =
-                        signal::send_to_thread(&process, &thread, Info::timer(signal, self.id, times - 1, value), cx);
+                    let _ = signal::send::send_to_thread(
+                        &process,
+                        &thread,
+                        Info::timer(signal, self.id, times - 1, value),
+                        cx,
+                    );
                 }
             }
         }
@@ -263,6 +267,6 @@ fn processor_time_used_up(name: WeakRc<Process>, cx: &IrqCx) {
 fn send(process: WeakRc<Process>, info: Info, cx: &IrqCx) {
     if let Ok(process) = process.upgrade(cx) {
         // A queue that is full loses the signal, as on Linux.
-        let _ = signal::send_to_process(&process, info, cx);
+        let _ = signal::send::send_to_process(&process, info, cx);
     }
 }

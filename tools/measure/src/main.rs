@@ -1,4 +1,4 @@
-//! `ebb-measure`: lines per crate, where `unsafe` is, and how much of the linked kernel has to be trusted.
+//! `ebb-measure`: lines per crate, where `unsafe` is, how much of the linked kernel has to be trusted, and whether the kernel's rooms keep their order.
 //!
 //! The measure is the one of the Asterinas paper: distinct (file, line) pairs that still have an instruction after linking with
 //! link-time optimisation, call sites of inlined code included, grouped by crate. It is taken twice: on a kernel in which nothing
@@ -9,6 +9,7 @@
 
 mod executed;
 mod linked;
+mod rooms;
 mod sources;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,8 @@ use anyhow::{Context, Result};
 use cargo_metadata::{CargoOpt, MetadataCommand, Package, PackageId};
 use clap::Parser;
 
-/// Prints lines per crate and the trusted share of the linked kernel; fails if `unsafe` stands outside frame/ and libs/.
+/// Prints lines per crate and the trusted share of the linked kernel; fails if `unsafe` stands outside frame/ and
+/// libs/, or if a room of the kernel uses one above it.
 #[derive(Parser)]
 struct Options {
     /// A linked kernel with line tables, each is a column of its own: first the one that is not optimised, then the one that is shipped.
@@ -32,6 +34,9 @@ struct Options {
     /// Only those of this package, by its own tests.
     #[arg(long, requires = "executed")]
     package: Option<String>,
+    /// Instead: only whether the kernel's rooms keep their order.
+    #[arg(long)]
+    rooms: bool,
     /// The repository.
     #[arg(long, default_value = ".")]
     repository: PathBuf,
@@ -53,6 +58,13 @@ fn main() -> Result<ExitCode> {
     if options.executed {
         let all = executed::report(&root, options.package.as_deref())?;
         return Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    let upwards = rooms::violations(&root)?;
+    for violation in &upwards {
+        eprintln!("{violation}");
+    }
+    if options.rooms {
+        return Ok(if upwards.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let metadata = MetadataCommand::new()
         .manifest_path(root.join("Cargo.toml"))
@@ -110,7 +122,7 @@ fn main() -> Result<ExitCode> {
     for place in &misplaced {
         eprintln!("unsafe outside frame/ and libs/: {place}");
     }
-    Ok(if misplaced.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if misplaced.is_empty() && upwards.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn is_macro(package: &Package) -> bool {

@@ -86,7 +86,7 @@ fn find_blocks(tokens: TokenStream, blocks: &mut Vec<RangeInclusive<u32>>) {
     }
 }
 
-fn rust_files(root: &Path, skipped: &[&str]) -> Vec<PathBuf> {
+pub fn rust_files(root: &Path, skipped: &[&str]) -> Vec<PathBuf> {
     WalkDir::new(root)
         .sort_by_file_name()
         .into_iter()

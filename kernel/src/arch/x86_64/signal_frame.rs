@@ -1,4 +1,5 @@
-//! The frame of a handler on the user's stack, as x86-64 programs and debuggers expect it, and the way back.
+//! The frame of a handler on the user's stack, as x86-64 programs and debuggers expect it. It says where things go and what they mean;
+//! `signal/handler.rs` writes and reads it.
 //!
 //! ```text
 //!   higher   floating-point state (XSAVE, 64-byte aligned), FP_XSTATE_MAGIC2
@@ -9,39 +10,36 @@
 
 use alloc::vec::Vec;
 
-use frame::Cx;
 use frame::user::Registers;
-use linux_raw_sys::general as abi;
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::current::Current;
-use crate::error::{Errno, Result};
-use crate::signal::{Action, AltStack, Info, SigInfo, SignalSet};
-use crate::step::{Patience, complete_async};
+use super::Fault;
 
+/// `struct rt_sigframe`, without the floating-point state.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct RtSigFrame {
+pub struct RtSigFrame {
     return_address: u64,
     context: UContext,
     info: SigInfoHead,
 }
 
-/// What a frame is told of its signal.
+/// The start of `siginfo_t`: all of it that means anything.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct SigInfoHead {
-    signo: i32,
-    errno: i32,
-    code: i32,
-    padding: i32,
-    fields: [u64; 4],
+#[allow(missing_docs)]
+pub struct SigInfoHead {
+    pub signo: i32,
+    pub errno: i32,
+    pub code: i32,
+    pub padding: i32,
+    pub fields: [u64; 4],
 }
 
 /// `struct ucontext`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct UContext {
+pub struct UContext {
     flags: u64,
     link: u64,
     stack: StackT,
@@ -100,7 +98,8 @@ struct FpSoftware {
 }
 
 /// The whole frame below the floating-point state. The rest of `siginfo_t` is left as it was.
-const FRAME_SIZE: usize = size_of::<RtSigFrame>() - size_of::<SigInfoHead>() + size_of::<SigInfo>();
+const FRAME_SIZE: usize = size_of::<RtSigFrame>() - size_of::<SigInfoHead>() + SIGINFO_SIZE;
+const SIGINFO_SIZE: usize = 128;
 const FXSAVE_SIZE: usize = 512;
 const FP_SOFTWARE_AT: usize = 464;
 const XSTATE_FEATURES_AT: usize = 512;
@@ -119,112 +118,95 @@ const CLEARED_FLAGS: usize = 1 << 8 | 1 << 10 | 1 << 16;
 /// What a program may set itself: carry to overflow, alignment check, identification.
 const USER_FLAGS: usize = 0x24_4dd5;
 
-impl StackT {
-    /// The alternate stack as a program sees it, for a thread whose stack pointer is `sp`.
-    pub fn new(stack: AltStack, sp: usize) -> Self {
-        let state = if stack.size == 0 {
-            abi::SS_DISABLE
-        } else if stack.contains(sp) {
-            abi::SS_ONSTACK
-        } else {
-            0
+/// Where a frame lies.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// The address of the [`RtSigFrame`].
+    pub frame: usize,
+    /// The address of the floating-point state.
+    pub fpu: usize,
+}
+
+impl Layout {
+    /// Below `top`.
+    pub fn below(top: usize) -> Self {
+        let (fpu_size, _) = frame::user::fpu_size();
+        let fpu = top.wrapping_sub(fpu_size + size_of::<u32>()) & !63;
+        Layout { frame: (fpu.wrapping_sub(FRAME_SIZE) & !15).wrapping_sub(8), fpu }
+    }
+
+    /// Below what the interrupted function may use of the stack.
+    pub fn on_stack(registers: &Registers) -> Self {
+        Self::below(registers.rsp.wrapping_sub(RED_ZONE))
+    }
+}
+
+impl RtSigFrame {
+    /// The frame of a handler that returns to `restorer` and interrupts `registers`; `mask` is blocked again afterwards.
+    pub fn new(
+        layout: Layout,
+        restorer: u64,
+        info: SigInfoHead,
+        registers: &Registers,
+        stack: StackT,
+        mask: u64,
+        fault: Fault,
+    ) -> Self {
+        let registers = SigContext {
+            fp_state: layout.fpu as u64,
+            error: fault.code as u64,
+            trap: u64::from(fault.vector),
+            cr2: fault.address as u64,
+            old_mask: mask,
+            ..save(registers)
         };
-        let flags = state | if stack.auto_disarm { abi::SS_AUTODISARM } else { 0 };
-        StackT { base: stack.base, flags, padding: 0, size: stack.size }
-    }
-
-    /// The alternate stack that a program asks for.
-    ///
-    /// # Errors
-    /// EINVAL for flags that are not there; ENOMEM if it is too small.
-    pub fn decode(&self) -> Result<AltStack> {
-        let auto_disarm = self.flags & abi::SS_AUTODISARM != 0;
-        match self.flags & !abi::SS_AUTODISARM {
-            abi::SS_DISABLE => Ok(AltStack::default()),
-            0 | abi::SS_ONSTACK if self.size < u64::from(abi::MINSIGSTKSZ) => Err(Errno::ENOMEM),
-            0 | abi::SS_ONSTACK => Ok(AltStack { base: self.base, size: self.size, auto_disarm }),
-            _ => Err(Errno::EINVAL),
-        }
+        let context = UContext { flags: UC_FLAGS, link: 0, stack, registers, mask };
+        RtSigFrame { return_address: restorer, context, info }
     }
 }
 
-/// Makes the thread go on in the handler of `info`'s signal.
-///
-/// # Errors
-/// EFAULT if the frame cannot be written; the registers are unchanged.
-pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: Info) -> Result<()> {
-    if !action.has(abi::SA_RESTORER) {
-        return Err(Errno::EFAULT);
-    }
-    let (alt_stack, mask, blocked) = {
-        let thread = me.thread(cx)?;
-        let alt_stack = *thread.signals.alt_stack.lock(cx);
-        (alt_stack, thread.signals.take_saved_mask(), thread.signals.blocked())
-    };
-    let registers = me.context.registers;
-    let nested = alt_stack.contains(registers.rsp);
-    let switches = action.has(abi::SA_ONSTACK) && alt_stack.size != 0 && !nested;
-    let top = if switches {
-        (alt_stack.base.wrapping_add(alt_stack.size)) as usize
-    } else {
-        registers.rsp.wrapping_sub(RED_ZONE)
-    };
-    let (fp_size, _) = frame::user::fpu_size();
-    let fp_at = top.wrapping_sub(fp_size + size_of::<u32>()) & !63;
-    let at = (fp_at.wrapping_sub(FRAME_SIZE) & !15).wrapping_sub(8);
-    if (nested || switches) && !alt_stack.contains(at.wrapping_add(1)) {
-        return Err(Errno::EFAULT);
-    }
-    write_fp_state_async(cx, me, fp_at)?;
-    let (address, error, trap) = core::mem::take(&mut me.fault);
-    let contents = RtSigFrame {
-        return_address: action.restorer,
-        context: UContext {
-            flags: UC_FLAGS,
-            link: 0,
-            stack: StackT::new(alt_stack, registers.rsp),
-            registers: SigContext {
-                fp_state: fp_at as u64,
-                error: error as u64,
-                trap: u64::from(trap),
-                cr2: address as u64,
-                old_mask: mask.0,
-                ..save(&registers)
-            },
-            mask: mask.0,
-        },
-        info: SigInfoHead {
-            signo: info.signal.number() as i32,
-            errno: info.errno,
-            code: info.code,
-            padding: 0,
-            fields: info.fields,
-        },
-    };
-    me.write_async(cx, at, &contents)?;
-    let registers = &mut me.context.registers;
-    registers.rsp = at;
-    registers.rip = action.handler as usize;
+/// Has the program go on in a handler whose frame is written.
+pub fn enter(registers: &mut Registers, layout: Layout, handler: usize, signal: u32) {
+    registers.rsp = layout.frame;
+    registers.rip = handler;
     registers.rax = 0;
-    registers.rdi = info.signal.number() as usize;
-    registers.rsi = at + core::mem::offset_of!(RtSigFrame, info);
-    registers.rdx = at + core::mem::offset_of!(RtSigFrame, context);
+    registers.rdi = signal as usize;
+    registers.rsi = layout.frame + core::mem::offset_of!(RtSigFrame, info);
+    registers.rdx = layout.frame + core::mem::offset_of!(RtSigFrame, context);
     registers.rflags &= !CLEARED_FLAGS;
-    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
-    let own = if action.has(abi::SA_NODEFER) { SignalSet::EMPTY } else { info.signal.set() };
-    thread.signals.set_blocked(blocked.union(SignalSet(action.mask)).union(own));
-    thread.signals.look_again(&process.pending);
-    if alt_stack.auto_disarm && switches {
-        *thread.signals.alt_stack.lock(cx) = AltStack::default();
-    }
-    Ok(())
 }
 
-fn write_fp_state_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
+/// The address of the [`UContext`] when a handler has returned, which took the return address off.
+pub fn returned_context(registers: &Registers) -> usize {
+    registers.rsp
+}
+
+impl UContext {
+    /// The address of the floating-point state; `None` for that of a new program.
+    pub fn fpu(&self) -> Option<usize> {
+        (self.registers.fp_state != 0).then_some(self.registers.fp_state as usize)
+    }
+
+    /// The signal mask.
+    pub fn mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// The alternate stack.
+    pub fn stack(&self) -> &StackT {
+        &self.stack
+    }
+
+    /// Sets the registers as it says, as far as a program may.
+    pub fn restore(&self, registers: &mut Registers) {
+        restore(registers, &self.registers);
+    }
+}
+
+/// Makes of the processor's floating-point state what a frame has of it, in `state`.
+pub fn encode_fpu(current: &[u8], state: &mut Vec<u8>) {
     let (size, features) = frame::user::fpu_size();
-    let mut state = core::mem::take(&mut me.fp_scratch);
     state.resize(size + size_of::<u32>(), 0);
-    let current = me.context.fpu_state(cx);
     let len = current.len().min(size);
     state[..len].copy_from_slice(&current[..len]);
     let software = FpSoftware {
@@ -238,71 +220,29 @@ fn write_fp_state_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> 
         to.copy_from_slice(software.as_bytes());
     }
     state[size..].copy_from_slice(&FP_MAGIC2.to_le_bytes());
-    let outcome = me.write_bytes_async(cx, at, &state);
-    me.fp_scratch = state;
-    outcome
 }
 
-/// rt_sigreturn(2): the registers, mask and alternate stack become what the frame says. The result is the value of `rax`.
+/// Reads a frame's floating-point state into `state`, as the processor takes it.
 ///
 /// # Errors
-/// EFAULT if the frame is not there or not well-formed: the caller sends SIGSEGV.
-pub fn return_from_handler_async(cx: &mut Cx, me: &mut Current) -> Result<usize> {
-    // The handler's return has taken the return address off.
-    let at = me.context.registers.rsp;
-    let mut contents = UContext::new_zeroed();
-    complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        me.memory(cx)?.reader(at, size_of::<UContext>()).read(contents.as_mut_bytes())?;
-        Ok(())
-    })?;
-    let saved = contents.registers;
-    if saved.fp_state == 0 {
-        me.context.reset_fpu(cx);
-    } else {
-        read_fp_state_async(cx, me, saved.fp_state as usize)?;
-    }
-    restore(&mut me.context.registers, &saved);
-    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
-    thread.signals.set_blocked(SignalSet(contents.mask));
-    thread.signals.look_again(&process.pending);
-    if let Ok(stack) = contents.stack.decode()
-        && !thread.signals.alt_stack.lock(cx).contains(me.context.registers.rsp)
-    {
-        *thread.signals.alt_stack.lock(cx) = stack;
-    }
-    Ok(me.context.registers.rax)
-}
-
-fn read_fp_state_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
-    let mut state = core::mem::take(&mut me.fp_scratch);
-    let outcome = copy_fp_state_async(cx, me, at, &mut state);
-    let outcome = outcome.and_then(|()| me.context.set_fpu_state(&state, cx).map_err(|_| Errno::EFAULT));
-    me.fp_scratch = state;
-    outcome
-}
-
-fn copy_fp_state_async(cx: &mut Cx, me: &mut Current, at: usize, state: &mut Vec<u8>) -> Result<()> {
+/// What `read` says.
+pub fn decode_fpu<E>(state: &mut Vec<u8>, mut read: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
     let (size, features) = frame::user::fpu_size();
     state.resize(size, 0);
-    let whole = complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let memory = me.memory(cx)?;
-        let mut reader = memory.reader(at, size);
-        let (legacy, rest) = state.split_at_mut(FXSAVE_SIZE.min(size));
-        reader.read(legacy)?;
-        let software = legacy.get(FP_SOFTWARE_AT..).and_then(|bytes| FpSoftware::read_from_bytes(bytes).ok());
-        let whole = software.is_some_and(|software| software.magic == FP_MAGIC1 && software.size as usize == size);
-        if whole {
-            reader.read(rest)?;
-        } else {
-            // A state without what XSAVE adds.
-            rest.fill(0);
-        }
-        Ok(whole)
-    })?;
+    let (legacy, rest) = state.split_at_mut(FXSAVE_SIZE.min(size));
+    read(legacy)?;
+    let software = legacy.get(FP_SOFTWARE_AT..).and_then(|bytes| FpSoftware::read_from_bytes(bytes).ok());
+    let whole = software.is_some_and(|software| software.magic == FP_MAGIC1 && software.size as usize == size);
+    if whole {
+        read(rest)?;
+    } else {
+        // A state without what XSAVE adds.
+        rest.fill(0);
+    }
     if let Some(word) = state.get_mut(XSTATE_FEATURES_AT..XSTATE_FEATURES_AT + 8) {
         // What a program adds is not loaded: only what the processor has.
-        let told = u64::from_le_bytes(word.try_into().unwrap_or_default());
-        let loaded = if whole { told & features } else { LEGACY_FEATURES };
+        let wanted = u64::from_le_bytes(word.try_into().unwrap_or_default());
+        let loaded = if whole { wanted & features } else { LEGACY_FEATURES };
         word.copy_from_slice(&loaded.to_le_bytes());
     }
     Ok(())

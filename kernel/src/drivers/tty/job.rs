@@ -102,7 +102,7 @@ pub fn check(tty: &TempRc<'_, Tty>, what: Use, me: &Current, cx: &Cx) -> Result<
         Use::Read if is_deaf => Err(Errno::EIO),
         _ if process::is_orphaned(group, cx) => Err(Errno::EIO),
         _ => {
-            signal::send_to_group(group, Info::kernel(signal), cx);
+            signal::send::send_to_group(group, Info::kernel(signal), cx);
             Err(Errno::RESTART_SYS)
         }
     }
@@ -125,7 +125,7 @@ pub fn tell_window_changed(tty: &Tty, cx: &Cx) {
 
 fn send(group: u32, signal: Signal, cx: &Cx) {
     if group != 0 {
-        signal::send_to_group(group, Info::kernel(signal), cx);
+        signal::send::send_to_group(group, Info::kernel(signal), cx);
     }
 }
 
@@ -234,7 +234,7 @@ fn end_session_of(session: &Session, cx: &Cx) {
     if let Some(leader) = process::PROCESSES.get(session.id, cx) {
         for signal in [Signal::HUP, Signal::CONT] {
             // There is always room for standard signals.
-            let _ = signal::send_to_process(&leader, Info::kernel(signal), cx);
+            let _ = signal::send::send_to_process(&leader, Info::kernel(signal), cx);
         }
     }
     part(session, cx);

@@ -8,8 +8,9 @@ use refs::{SpinLock, StrongRc, TempRc};
 use crate::current::Current;
 use crate::drivers::tty::pty;
 use crate::error::{Errno, Result};
-use crate::fs::filesystems::Instance;
-use crate::fs::{Dentry, DeviceNumber, DirectoryEntry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Metadata};
+use crate::fs::{
+    Dentry, DeviceNumber, DirectoryEntry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Instance, Metadata,
+};
 
 const DEVPTS_SUPER_MAGIC: u32 = 0x1cd1;
 const ROOT: u64 = 1;

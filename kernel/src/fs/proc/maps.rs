@@ -1,5 +1,7 @@
 //! `/proc/PID/maps` and `smaps`.
 
+use core::any::Any;
+
 use frame::Cx;
 use frame::mm::Prot;
 
@@ -8,6 +10,7 @@ use super::process::name_for;
 use super::text::Text;
 use crate::current::Current;
 use crate::error::Result;
+use crate::fs::OpenFile;
 use crate::memory::{AreaFlags, AreaName, AreaReport};
 
 /// The column where names begin.
@@ -41,7 +44,7 @@ pub fn smaps(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<
             ("Private_Clean", 0),
             ("Private_Dirty", resident),
             ("Referenced", resident),
-            ("Anonymous", if matches!(area.name, AreaName::File(_)) { 0 } else { resident }),
+            ("Anonymous", if is_file(&area.name, cx) { 0 } else { resident }),
             ("Swap", 0),
             ("Locked", locked),
         ] {
@@ -51,13 +54,25 @@ pub fn smaps(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<
     Ok(())
 }
 
+fn is_file(name: &AreaName, cx: &Cx) -> bool {
+    let AreaName::Object(object) = name else { return false };
+    object.upgrade(cx).is_ok_and(|object| {
+        let object: &dyn Any = &*object;
+        object.is::<OpenFile>()
+    })
+}
+
 fn add_area(text: &mut Text, area: &AreaReport, me: &Current, cx: &Cx) {
     let right = |prot, letter| if area.prot.contains(prot) { letter } else { '-' };
     let start = text.len();
-    let file = match &area.name {
-        AreaName::File(file) => file.upgrade(cx).ok(),
+    let object = match &area.name {
+        AreaName::Object(object) => object.upgrade(cx).ok(),
         _ => None,
     };
+    let file = object.as_ref().and_then(|object| {
+        let object: &dyn Any = &**object;
+        object.downcast_ref::<OpenFile>()
+    });
     let (device, number) = file.as_ref().map_or((0, 0), |file| {
         let inode = file.location.inode.get(cx);
         (inode.file_system.get(cx).device, inode.number)
@@ -77,7 +92,7 @@ fn add_area(text: &mut Text, area: &AreaReport, me: &Current, cx: &Cx) {
     let special: &[u8] = match &area.name {
         AreaName::Heap => b"[heap]",
         AreaName::Stack => b"[stack]",
-        AreaName::Shared => b"/dev/zero (deleted)",
+        AreaName::Object(_) => b"/dev/zero (deleted)",
         _ => b"",
     };
     let name = file.and_then(|file| name_for(&file.location.path(cx).ok()?, me, cx).ok());

@@ -25,8 +25,7 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::filesystems::Instance;
-use super::{Dentry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Jump, Metadata, OpenFile, OpenFlags};
+use super::{Dentry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Instance, Jump, Metadata, OpenFile, OpenFlags};
 use crate::credentials::TraceAs;
 use crate::current::Current;
 use crate::error::{Errno, Result};

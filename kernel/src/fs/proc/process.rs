@@ -7,7 +7,7 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
-use refs::{StrongRc, TempRc, WeakRc};
+use refs::{StrongRc, TempRc};
 
 use super::node::{self, FIRST_POSITION};
 use super::text::Text;
@@ -15,7 +15,9 @@ use super::{Entry, Target, What, Who, fd, inode, maps, parse_id, private_text, s
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{Creation, DirectoryEntry, FileKind, FsContext, Inode, InodeOps, Jump, Metadata, OpenFile, Path};
+use crate::fs::{
+    Creation, DirectoryEntry, Executable, FileKind, FsContext, Inode, InodeOps, Jump, Metadata, OpenFile, Path,
+};
 use crate::memory::AddressSpace;
 use crate::process::{Name, THREADS};
 
@@ -256,17 +258,18 @@ pub fn name_for(path: &Path<'_>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
     Ok(path.name(&places.root(cx)?, cx))
 }
 
-fn executable(target: &Target, me: &Current, cx: &Cx) -> Result<WeakRc<OpenFile>> {
+fn executable<'cx>(target: &Target, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
     target.check_access(me, cx)?;
-    target.space(cx).map_err(|_| Errno::ENOENT)?.executable(cx).ok_or(Errno::ENOENT)
+    let object = target.space(cx).map_err(|_| Errno::ENOENT)?.executable(cx).ok_or(Errno::ENOENT)?.upgrade(cx)?;
+    Ok(object.downcast_ref::<Executable>().ok_or(Errno::ENOENT)?.file().get(cx))
 }
 
 fn exe(target: &Target, me: &Current, cx: &Cx) -> Result<Jump> {
-    Ok(Jump::Location(executable(target, me, cx)?.upgrade(cx)?.location.share()))
+    Ok(Jump::Location(executable(target, me, cx)?.location.share()))
 }
 
 fn exe_name(target: &Target, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
-    let file = executable(target, me, cx)?.upgrade(cx)?;
+    let file = executable(target, me, cx)?;
     name_for(&file.location.path(cx)?, me, cx)
 }
 

@@ -8,14 +8,14 @@ use super::text::Text;
 use super::{Entry, Target, What, directory, sys, text};
 use crate::current::Current;
 use crate::error::Result;
-use crate::fs::filesystems::TYPES;
+use crate::fs::types;
 use crate::fs::{MOUNTS, Mount, MountFlags, Path};
 use crate::memory::buddy::FRAMES;
 use crate::memory::overcommit;
 use crate::process::THREADS;
 use crate::sched::load_average;
 use crate::time::{SECOND, clock};
-use crate::{process, sched, utsname};
+use crate::{arch, process, sched, utsname};
 
 /// The entries of the root that are no processes.
 pub const ENTRIES: &[Entry] = &[
@@ -157,7 +157,7 @@ fn cpuinfo(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result
             "processor\t: {core}\nvendor_id\t: unknown\nmodel name\t: {}\ncpu MHz\t\t: {}.{:03}\nphysical id\t: 0\ncore id\t\t: {core}\n\
              cpu cores\t: {}\nfpu\t\t: yes\nflags\t\t: fpu tsc msr cx8 apic sep cmov mmx fxsr sse sse2 syscall nx lm\n\
              clflush size\t: 64\naddress sizes\t: 40 bits physical, 48 bits virtual\n\n",
-            utsname::MACHINE,
+            arch::MACHINE,
             kilohertz / 1000,
             kilohertz % 1000,
             frame::cpu::count(),
@@ -166,8 +166,8 @@ fn cpuinfo(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result
     Ok(())
 }
 
-fn filesystems(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    for kind in TYPES {
+fn filesystems(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    for kind in types::types(cx) {
         text.add(format_args!("nodev\t{}\n", kind.name));
     }
     Ok(())

@@ -9,8 +9,7 @@ use refs::{StrongRc, TempRc};
 
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::filesystems::Instance;
-use crate::fs::{Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata};
+use crate::fs::{Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Instance, Metadata};
 
 /// The directories of sysfs.
 pub const SYSFS: &[&str] = &["block", "bus", "class", "dev", "devices", "fs", "kernel", "module"];

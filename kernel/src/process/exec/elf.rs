@@ -1,4 +1,4 @@
-//! ELF files, 64 bits, x86-64: from untrusted bytes to checked numbers (see elf(5) and the System V ABI, chapter 5).
+//! ELF files of 64 bits: from untrusted bytes to checked numbers (see elf(5) and the System V ABI, chapter 5).
 //!
 //! Holding an [`Elf`] says: every segment lies in user addresses after any [`bias`](Elf::span) that keeps its span there, no sum of its
 //! fields overflows, and file offset and address agree modulo the page size. It says nothing about what the file really contains: it may
@@ -9,8 +9,10 @@ use core::ops::Range;
 
 use frame::mm::{PAGE_SIZE, Prot, USER_END};
 use linux_raw_sys::elf::{ELFCLASS, ELFDATA, ELFMAG, ET_DYN};
-use linux_raw_sys::elf::{EM_CURRENT, PF_R, PF_W, PF_X, PT_GNU_STACK, PT_INTERP, PT_LOAD};
+use linux_raw_sys::elf::{PF_R, PF_W, PF_X, PT_GNU_STACK, PT_INTERP, PT_LOAD};
 use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use crate::arch::ELF_MACHINE;
 
 /// Bytes of the header at the start of a file.
 pub const HEADER_SIZE: usize = size_of::<FileHeader>();
@@ -157,13 +159,13 @@ impl Header {
     /// From the first bytes of a file.
     ///
     /// # Errors
-    /// It is no x86-64 ELF program.
+    /// It is no ELF program for this machine.
     pub fn parse(bytes: &[u8]) -> Result<Header, BadElf> {
         let (header, _) = FileHeader::read_from_prefix(bytes).map_err(|_| BadElf)?;
         let is_ours = header.magic == ELFMAG[..4]
             && header.class == ELFCLASS
             && header.data == ELFDATA
-            && header.machine == EM_CURRENT
+            && header.machine == ELF_MACHINE
             && usize::from(header.program_header_size) == PROGRAM_HEADER_SIZE;
         let size = usize::from(header.program_header_count) * PROGRAM_HEADER_SIZE;
         if !is_ours || size == 0 || size > MAX_PROGRAM_HEADERS_BYTES {

@@ -19,7 +19,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
 use crate::memory::{
-    AddressSpace, AreaFlags, Image, LOWEST, Limits, Mappable, Mapping, Object, Place, Shown, WriteRight,
+    AddressSpace, AreaFlags, BackingObject, Image, LOWEST, Limits, Mappable, Mapping, Place, Shown, WriteRight,
 };
 use crate::step::Stop;
 
@@ -152,7 +152,7 @@ fn map_segments(
     for segment in &elf.segments {
         let pages = moved(segment.file_pages());
         if !pages.is_empty() {
-            let object = Object::File(file.share());
+            let object: StrongRc<dyn BackingObject> = file.share().unsize(|file| file);
             let shown = Shown::Object { object, first: segment.first_page() };
             space.map(private(pages, segment.prot, shown), limits, cx)?;
         }

@@ -24,19 +24,19 @@ use core::sync::atomic::Ordering;
 
 use bitflags::bitflags;
 use frame::Cx;
-use frame::user::Registers;
 use linux_raw_sys::general as abi;
 use refs::StrongRc;
 
 use super::Name;
+use crate::arch;
 use crate::credentials::{Credentials, Execution, FileCapabilities, Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::open_program;
 use crate::fs::walk::WalkFlags;
-use crate::fs::{FdFlags, FileTable, MountFlags, OpenFile};
+use crate::fs::{Executable, FdFlags, FileTable, MountFlags, OpenFile};
 use crate::memory::overcommit::Privilege;
-use crate::memory::{AddressSpace, Executable, Limits};
+use crate::memory::{AddressSpace, Limits};
 use crate::signal::{self, Signal};
 use crate::{futex, process};
 
@@ -48,9 +48,6 @@ pub use strings::{Strings, total_limit};
 
 /// How many scripts may be interpreted by scripts.
 const MAX_SCRIPTS: usize = 5;
-
-/// The flags of a program in user mode at its start: interrupts on.
-const START_FLAGS: usize = 0x202;
 
 bitflags! {
     /// How the path of execveat(2) is meant.
@@ -100,7 +97,7 @@ pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()
             Ok(prepared) => prepared,
             Err(error) => {
                 let process = me.process(cx)?;
-                signal::end_process(&process, Signal::KILL.number(), cx);
+                signal::send::end_process(&process, Signal::KILL.number(), cx);
                 return Err(error);
             }
         };
@@ -197,7 +194,7 @@ fn build(
     let space = owner.get(cx);
     let interpreter = interpreter.as_ref().map(|(file, elf)| (file, elf));
     let (start, image) = load(&space, file, &elf, interpreter, &told, limits, cx)?;
-    space.set_image(executable, image, cx);
+    space.set_image(StrongRc::new(executable).unsize(|executable| executable), image, cx);
     drop(space);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     Ok(Prepared { space: owner, start, credentials, secure, name: Name::new(name) })
@@ -304,11 +301,8 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<
     me.space = new_space;
     me.restart = None;
     me.restartable = None;
-    me.context.registers =
-        Registers { rip: start.entry, rsp: start.stack, rflags: START_FLAGS, ..Registers::default() };
-    me.context.reset_fpu(cx);
-    // Zeros are canonical.
-    let _ = me.context.set_segment_bases(0, 0, cx);
+    me.context.registers = arch::start(start.entry, start.stack);
+    arch::reset(&mut me.context, cx);
     drop((thread, process));
     Ok(old_space)
 }

@@ -11,9 +11,8 @@ use core::ops::Range;
 use linux_raw_sys::auxvec;
 
 use super::strings::Strings;
+use crate::arch::PLATFORM;
 use crate::error::{Errno, Result};
-
-const PLATFORM: &[u8] = b"x86_64\0";
 
 /// The contents of a new stack.
 #[derive(Debug)]

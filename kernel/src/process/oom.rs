@@ -7,10 +7,12 @@ use frame::Cx;
 use frame::mm::PAGE_SIZE;
 use refs::{SpinLock, TempRc, WeakRc};
 
-use super::{BadAccess, Resolved, teardown};
+use super::{INIT, Life, PROCESSES, Process};
 use crate::current::Current;
-use crate::process::{INIT, Life, PROCESSES, Process};
+use crate::error::{Errno, Result};
+use crate::memory::{self, BadAccess};
 use crate::signal::{self, Signal};
+use crate::step::{Caller, Interruption};
 
 /// The `oom_score_adj` of programs that are never chosen: see proc_pid_oom_score_adj(5).
 const NEVER: i32 = -1000;
@@ -25,9 +27,9 @@ static CHOSEN: SpinLock<Option<WeakRc<Process>>> = SpinLock::new(None);
 /// # Errors
 /// [`BadAccess::NoMemory`] if it is the caller that ends, or if nobody can be chosen.
 #[cold]
-pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
+pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
     if tasks::has_dead(cx) {
-        return Ok(Resolved::Later);
+        return Ok(());
     }
     // With many programs that all wait for room, to look at all of them each time would take longer than the end of the chosen one.
     let chosen = *CHOSEN.lock(cx);
@@ -35,10 +37,10 @@ pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
         && chosen != me.process
         && chosen.upgrade(cx).is_ok_and(|chosen| chosen.life() == Life::Alive)
     {
-        return Ok(Resolved::Later);
+        return Ok(());
     }
-    if teardown::is_under_way() {
-        return Ok(Resolved::Later);
+    if memory::teardown::is_under_way() {
+        return Ok(());
     }
     let mut worst: Option<(i64, TempRc<'_, Process>)> = None;
     let mut at = 0;
@@ -53,7 +55,7 @@ pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
             if process.downgrade() == me.process {
                 return Err(BadAccess::NoMemory);
             }
-            return Ok(Resolved::Later);
+            return Ok(());
         }
         if let Some(badness) = badness(&process, cx)
             && worst.as_ref().is_none_or(|(most, _)| badness > *most)
@@ -67,8 +69,32 @@ pub fn make_room(me: &Current, cx: &Cx) -> Result<Resolved, BadAccess> {
         crate::log!("out of memory: {}[{}] with {} KiB is killed", thread.name(cx), victim.pid, resident * 4);
     }
     *CHOSEN.lock(cx) = Some(victim.downgrade());
-    signal::end_process(&victim, Signal::KILL.number(), cx);
-    if victim.downgrade() == me.process { Err(BadAccess::NoMemory) } else { Ok(Resolved::Later) }
+    signal::send::end_process(&victim, Signal::KILL.number(), cx);
+    if victim.downgrade() == me.process { Err(BadAccess::NoMemory) } else { Ok(()) }
+}
+
+/// Lets others run until there is memory again, after choosing a program that ends.
+///
+/// # Errors
+/// ENOMEM if the caller is the one that ends, or there still is none after a while.
+#[cold]
+pub fn recover_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
+    const PATIENCE: usize = 1000;
+    tasks::free_all_async(cx);
+    frame::mm::trim();
+    for _ in 0..PATIENCE {
+        if !memory::is_exhausted() {
+            return Ok(());
+        }
+        match make_room(me, cx) {
+            Ok(()) => tasks::yield_async(cx),
+            Err(bad) => return Err(bad.errno()),
+        }
+        if let Some(error) = me.interrupted(Interruption::KillOnly, cx) {
+            return Err(error);
+        }
+    }
+    Err(Errno::ENOMEM)
 }
 
 /// How much would be won by ending it, in pages; `None` if it must not be. Unlike Linux's, it counts what the kernel holds for it: who takes

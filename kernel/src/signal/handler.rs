@@ -1,0 +1,108 @@
+//! Entering a handler, and coming back: writes and reads the frame that [`arch::signal_frame`] lays out.
+
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::{Action, AltStack, Info, SignalSet};
+use crate::arch;
+use crate::arch::signal_frame::{Layout, RtSigFrame, SigInfoHead, UContext};
+use crate::current::Current;
+use crate::error::{Errno, Result};
+use crate::step::{Patience, complete_async};
+
+/// Makes the thread go on in the handler of `info`'s signal.
+///
+/// # Errors
+/// EFAULT if the frame cannot be written; the registers are unchanged.
+pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: Info) -> Result<()> {
+    if !action.has(abi::SA_RESTORER) {
+        return Err(Errno::EFAULT);
+    }
+    let (alt_stack, mask, blocked) = {
+        let thread = me.thread(cx)?;
+        let alt_stack = *thread.signals.alt_stack.lock(cx);
+        (alt_stack, thread.signals.take_saved_mask(), thread.signals.blocked())
+    };
+    let registers = me.context.registers;
+    let sp = arch::stack_pointer(&registers);
+    let nested = alt_stack.contains(sp);
+    let switches = action.has(abi::SA_ONSTACK) && alt_stack.size != 0 && !nested;
+    let layout = if switches {
+        Layout::below(alt_stack.base.wrapping_add(alt_stack.size) as usize)
+    } else {
+        Layout::on_stack(&registers)
+    };
+    if (nested || switches) && !alt_stack.contains(layout.frame.wrapping_add(1)) {
+        return Err(Errno::EFAULT);
+    }
+    write_fpu_async(cx, me, layout.fpu)?;
+    let fault = core::mem::take(&mut me.fault);
+    let head = SigInfoHead {
+        signo: info.signal.number() as i32,
+        errno: info.errno,
+        code: info.code,
+        padding: 0,
+        fields: info.fields,
+    };
+    let stack = alt_stack.encode(sp);
+    let contents = RtSigFrame::new(layout, action.restorer, head, &registers, stack, mask.0, fault);
+    me.write_async(cx, layout.frame, &contents)?;
+    let handler = action.handler as usize;
+    arch::signal_frame::enter(&mut me.context.registers, layout, handler, info.signal.number());
+    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+    let own = if action.has(abi::SA_NODEFER) { SignalSet::EMPTY } else { info.signal.set() };
+    thread.signals.set_blocked(blocked.union(SignalSet(action.mask)).union(own));
+    thread.signals.look_again(&process.pending);
+    if alt_stack.auto_disarm && switches {
+        *thread.signals.alt_stack.lock(cx) = AltStack::default();
+    }
+    Ok(())
+}
+
+fn write_fpu_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
+    let mut state = core::mem::take(&mut me.fp_scratch);
+    arch::signal_frame::encode_fpu(me.context.fpu_state(cx), &mut state);
+    let outcome = me.write_bytes_async(cx, at, &state);
+    me.fp_scratch = state;
+    outcome
+}
+
+/// rt_sigreturn(2): the registers, mask and alternate stack become what the frame says. The result is that of the interrupted call.
+///
+/// # Errors
+/// EFAULT if the frame is not there or not well-formed: the caller sends SIGSEGV.
+pub fn return_from_handler_async(cx: &mut Cx, me: &mut Current) -> Result<usize> {
+    let at = arch::signal_frame::returned_context(&me.context.registers);
+    let mut saved = UContext::new_zeroed();
+    complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        me.memory(cx)?.reader(at, size_of::<UContext>()).read(saved.as_mut_bytes())?;
+        Ok(())
+    })?;
+    match saved.fpu() {
+        None => me.context.reset_fpu(cx),
+        Some(at) => read_fpu_async(cx, me, at)?,
+    }
+    saved.restore(&mut me.context.registers);
+    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+    thread.signals.set_blocked(SignalSet(saved.mask()));
+    thread.signals.look_again(&process.pending);
+    if let Ok(stack) = AltStack::decode(saved.stack())
+        && !thread.signals.alt_stack.lock(cx).contains(arch::stack_pointer(&me.context.registers))
+    {
+        *thread.signals.alt_stack.lock(cx) = stack;
+    }
+    Ok(arch::call_result(&me.context.registers))
+}
+
+fn read_fpu_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
+    let mut state = core::mem::take(&mut me.fp_scratch);
+    let outcome = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let memory = me.memory(cx)?;
+        let mut reader = memory.reader(at, frame::user::fpu_size().0);
+        Ok(arch::signal_frame::decode_fpu(&mut state, |bytes| reader.read(bytes).map(drop))?)
+    });
+    let outcome = outcome.and_then(|()| me.context.set_fpu_state(&state, cx).map_err(|_| Errno::EFAULT));
+    me.fp_scratch = state;
+    outcome
+}

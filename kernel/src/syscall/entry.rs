@@ -1,0 +1,81 @@
+//! From user mode and back: the life of a thread.
+
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use frame::mm::Access;
+use frame::user::Trap;
+use refs::Gone;
+use tasks::{Body, Next};
+
+use crate::current::{Current, Resolved, SAMPLE_INTERVAL};
+use crate::{sched, signal};
+
+impl Current {
+    /// A system call whose time on the processor stands for that of all since the last one that was measured.
+    #[cold]
+    #[inline(never)]
+    fn measured_call_async(&mut self, cx: &mut Cx) {
+        self.until_sample = SAMPLE_INTERVAL - 1;
+        let before = sched::own_cpu_time(cx);
+        super::dispatch_async(cx, self);
+        let took = sched::own_cpu_time(cx).saturating_sub(before);
+        if let Ok(thread) = self.thread(cx) {
+            let stands_for = took.saturating_mul(SAMPLE_INTERVAL.into());
+            thread.system_time.fetch_add(stands_for, Ordering::Relaxed);
+            sched::add_system_time(stands_for);
+        }
+    }
+
+    /// Other tasks run before it goes on in user mode.
+    fn was_preempted(&self, cx: &Cx) {
+        if self.restartable.is_some()
+            && let Ok(thread) = self.thread(cx)
+        {
+            thread.signals.add_work(signal::Work::RESTARTABLE);
+        }
+    }
+
+    fn page_fault(&mut self, cx: &Cx, address: usize, access: Access) {
+        if let Ok(thread) = self.thread(cx) {
+            thread.minor_faults.fetch_add(1, Ordering::Relaxed);
+        }
+        match self.resolve(address, access, cx) {
+            Ok(Resolved::Now) => {}
+            Ok(Resolved::Later) => tasks::request_yield(cx),
+            Err(bad) => signal::send::raise_fault(self, bad, address, cx),
+        }
+    }
+}
+
+impl Body for Current {
+    /// The life of a thread. Between two traps it keeps nothing on the stack, so a thread that is preempted in user mode owns none.
+    fn run_async(&mut self, cx: &mut Cx) -> Next {
+        loop {
+            if signal::deliver::is_pending(self, cx)
+                && signal::deliver::deliver_async(cx, self) == signal::deliver::Outcome::Ended
+            {
+                return Next::End;
+            }
+            match self.space(cx) {
+                Ok(space) => space.vm().activate(cx),
+                Err(Gone) => return Next::End,
+            }
+            match self.context.run_async(cx) {
+                Trap::Syscall => match self.until_sample.checked_sub(1) {
+                    Some(left) => {
+                        self.until_sample = left;
+                        super::dispatch_async(cx, self);
+                    }
+                    None => self.measured_call_async(cx),
+                },
+                Trap::PageFault { address, access, .. } => self.page_fault(cx, address, access),
+                Trap::Exception { vector, code } => signal::send::raise_exception(self, vector, code, cx),
+                Trap::Preempted => {
+                    self.was_preempted(cx);
+                    return Next::Again;
+                }
+            }
+        }
+    }
+}
