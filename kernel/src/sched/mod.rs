@@ -110,6 +110,9 @@ impl Policy for Scheduler {
                     state.queues.push_real_time(ready, words.priority());
                 }
             } else {
+                if why != Why::Yielded {
+                    state.raise_floor();
+                }
                 let least = match why {
                     Why::Yielded => 0,
                     Why::New => state.floor,
@@ -154,6 +157,26 @@ impl State {
     fn cores_mut(&mut self) -> &mut [Core] {
         let count = frame::cpu::count().min(self.cores.len());
         &mut self.cores[..count]
+    }
+
+    /// A task that runs while nobody else is ready uses up what a sleeper could claim: without this, one that is woken would run alone for as
+    /// long as the other did.
+    #[inline(always)]
+    fn raise_floor(&mut self) {
+        if self.queues.has_fair() {
+            return;
+        }
+        let now = frame::time::now();
+        let mut least = None;
+        for core in self.cores_mut() {
+            core.charge(now);
+            if let Some(running) = core.running.map(Words)
+                && !running.is_real_time()
+            {
+                least = Some(least.map_or(running.virtual_time(), |least: u64| least.min(running.virtual_time())));
+            }
+        }
+        self.floor = self.floor.max(least.unwrap_or(0));
     }
 
     /// How long the task may run before another has its turn, if there is another.
