@@ -8,6 +8,7 @@
 //! The claim belongs to the call, not to the thread: a step that holds it says [`Interruption::Never`] when it pauses, so the call
 //! always comes back to release it.
 
+use alloc::boxed::Box;
 use core::ops::Range;
 
 use frame::Cx;
@@ -30,7 +31,8 @@ pub(super) const AT_ONCE_AREAS: usize = 64;
 #[derive(Default)]
 pub struct Change {
     has_claim: bool,
-    leftover: Option<Leftover>,
+    /// Nearly always nothing.
+    leftover: Option<Box<Leftover>>,
 }
 
 /// What a range showed until now: its areas are out of the layout, its pages still go.
@@ -93,6 +95,13 @@ impl Change {
         cx: &Cx,
     ) -> Result<()> {
         let Some(areas) = layout.remove(range)? else { return Ok(()) };
+        if let Some(area) = areas.only()
+            && area.end - area.start <= AT_ONCE_BYTES
+        {
+            layout.forget(area);
+            space.unmap_range(area.range(), cx);
+            return Ok(());
+        }
         let pages = areas.span();
         if pages.len() <= AT_ONCE_BYTES && areas.len() <= AT_ONCE_AREAS {
             areas.iter().for_each(|area| layout.forget(area));
@@ -100,7 +109,7 @@ impl Change {
             return Ok(());
         }
         self.claim(layout);
-        self.leftover = Some(Leftover { areas, pages });
+        self.leftover = Some(Box::new(Leftover { areas, pages }));
         Ok(())
     }
 

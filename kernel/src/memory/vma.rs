@@ -103,6 +103,12 @@ pub struct Removed<B> {
 }
 
 impl<B: Backing> Removed<B> {
+    /// The one that it is, if it was taken out alone and whole.
+    #[inline(always)]
+    pub fn only(&self) -> Option<&Area<B>> {
+        self.first.as_ref()
+    }
+
     /// How many they are.
     pub fn len(&self) -> usize {
         usize::from(self.first.is_some()) + self.chunks.iter().map(Vec::len).sum::<usize>()
