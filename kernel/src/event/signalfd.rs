@@ -125,11 +125,7 @@ impl File for SignalFd {
             process.signal_arrived.register(waker, cx);
         }
         let mut pending = process.pending.set();
-        for thread in process.threads(cx) {
-            if let Ok(thread) = thread.upgrade(cx) {
-                pending = pending.union(thread.signals.pending.set());
-            }
-        }
+        process.each_thread(cx, |thread| pending = pending.union(thread.signals.pending.set()));
         if pending.intersection(self.set()).is_empty() {
             Events::empty()
         } else {

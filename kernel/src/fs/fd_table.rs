@@ -11,13 +11,16 @@ use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
 use super::{LockOwner, OpenFile, OpenFlags};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::step::{Caller, Interruption, Stretch};
+use crate::step::{Caller, Interruption, Step, Stop, Stretch};
 
 /// The most descriptors that a process can have, whatever RLIMIT_NOFILE says.
 static NR_OPEN: AtomicUsize = AtomicUsize::new(1 << 20);
 
 /// What `/proc/sys/fs/nr_open` may be set to.
 pub const NR_OPEN_RANGE: RangeInclusive<usize> = 64..=1 << 20;
+
+/// So many descriptors are closed before the time is looked at.
+const CLOSED_AT_A_TIME: usize = 8;
 
 /// How many numbers are looked at before others may have their turn.
 const SCANNED_AT_ONCE: usize = 4096;
@@ -38,6 +41,43 @@ pub fn set_most_descriptors(count: usize) -> Result<()> {
     }
     NR_OPEN.store(count, Ordering::Relaxed);
     Ok(())
+}
+
+/// How long descriptions have been destroyed in one go.
+#[derive(Default)]
+struct Pace {
+    ended: usize,
+    stretch: Stretch,
+}
+
+impl Pace {
+    /// Others have their turn if it is time.
+    fn pause_async(&mut self, cx: &mut Cx) {
+        if self.stretch.is_over() {
+            frame::irq::poll(cx);
+            if tasks::must_yield(cx) {
+                tasks::yield_async(cx);
+            }
+            self.stretch = Stretch::default();
+        }
+    }
+
+    /// Ends what a descriptor was for: in parts where it is much.
+    fn end_async(&mut self, cx: &mut Cx, closed: Dying<OpenFile>) {
+        if closed.get(cx).has_parts {
+            closed.destroy_async(cx, |open, cx| {
+                while open.file.release(cx) {
+                    self.pause_async(cx);
+                }
+            });
+        } else {
+            closed.destroy(cx);
+        }
+        self.ended += 1;
+        if self.ended.is_multiple_of(CLOSED_AT_A_TIME) {
+            self.pause_async(cx);
+        }
+    }
 }
 
 bitflags! {
@@ -92,9 +132,11 @@ impl FileTable {
     /// Takes a descriptor out. The description is freed at the end of the call if this was the last.
     ///
     /// # Errors
-    /// EBADF.
-    pub fn close(this: &TempRc<'_, Self>, fd: i32, cx: &Cx) -> Result<()> {
-        let closed = usize::try_from(fd).ok().and_then(|fd| this.handles.lock(cx).remove(fd)).ok_or(Errno::EBADF)?;
+    /// EBADF; `Pause` after a part of what it holds, if that is much.
+    pub fn close(this: &TempRc<'_, Self>, fd: i32, cx: &Cx) -> Step<()> {
+        let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
+        this.release_part(fd, cx)?;
+        let closed = this.handles.lock(cx).remove(fd).ok_or(Errno::EBADF)?;
         this.release_locks(&closed.get(cx), &this.downgrade(), cx);
         drop(closed);
         Ok(())
@@ -113,26 +155,36 @@ impl FileTable {
     /// between.
     pub fn leave_async(share: StrongRc<FileTable>, cx: &mut Cx) {
         share.destroy_async(cx, |table, cx| {
-            let mut stretch = Stretch::default();
+            let mut pace = Pace::default();
             let mut at = 0;
             loop {
                 let mut handles = table.handles.lock(cx);
-                let Some(fd) = handles.next(at) else { break };
-                let closed = handles.remove(fd);
-                drop(handles);
-                at = fd + 1;
-                if let Some(closed) = closed {
-                    closed.destroy(cx);
+                if at >= handles.len() {
+                    break;
                 }
-                if stretch.is_over() {
-                    frame::irq::poll(cx);
-                    if tasks::must_yield(cx) {
-                        tasks::yield_async(cx);
-                    }
-                    stretch = Stretch::default();
+                let (closed, next) = handles.drain(at, SCANNED_AT_ONCE);
+                drop(handles);
+                let passed = next - at;
+                at = next;
+                match closed {
+                    Some(closed) => pace.end_async(cx, closed),
+                    None if passed >= SCANNED_AT_ONCE => pace.pause_async(cx),
+                    None => {}
                 }
             }
         });
+    }
+
+    /// Where a descriptor is the last of a description that is let go of in parts, one part.
+    #[inline]
+    fn release_part(&self, fd: usize, cx: &Cx) -> Step<()> {
+        let handles = self.handles.lock(cx);
+        let Some(open) = handles.get(fd, cx) else { return Ok(()) };
+        if !open.has_parts || handles.owners(fd) != Some(1) {
+            return Ok(());
+        }
+        drop(handles);
+        if open.file.release(cx) { Err(Stop::Pause(Interruption::KillOnly)) } else { Ok(()) }
     }
 
     /// Closes the caller's descriptors of a range whose flags include `flags`. Others have their turn in between.
@@ -141,6 +193,7 @@ impl FileTable {
     /// A signal that ends the process.
     pub fn close_range_async(cx: &mut Cx, me: &mut Current, range: RangeInclusive<u32>, flags: FdFlags) -> Result<()> {
         let mut at = *range.start() as usize;
+        let mut pace = Pace::default();
         let mut stretch = Stretch::default();
         loop {
             let files = me.files(cx)?;
@@ -162,7 +215,7 @@ impl FileTable {
             if let Some(closed) = closed {
                 files.release_locks(&closed.get(cx), &files.downgrade(), cx);
                 drop(files);
-                closed.destroy(cx);
+                pace.end_async(cx, closed);
             } else {
                 drop(files);
             }
@@ -222,15 +275,16 @@ impl FileTable {
     /// Makes `to` a descriptor for the same description, in place of what it was.
     ///
     /// # Errors
-    /// EBADF; EBUSY where `to` is reserved for another call; ENOMEM.
-    pub fn duplicate_to(this: &TempRc<'_, Self>, fd: i32, to: usize, flags: FdFlags, cx: &Cx) -> Result<()> {
+    /// EBADF; EBUSY where `to` is reserved for another call; ENOMEM; `Pause` after a part of what was there before.
+    pub fn duplicate_to(this: &TempRc<'_, Self>, fd: i32, to: usize, flags: FdFlags, cx: &Cx) -> Step<()> {
+        this.release_part(to, cx)?;
         let mut handles = this.handles.lock(cx);
         let share = usize::try_from(fd).ok().and_then(|fd| handles.share(fd)).ok_or(Errno::EBADF)?;
         if handles.is_reserved(to) {
-            return Err(Errno::EBUSY);
+            return Err(Errno::EBUSY.into());
         }
         if !handles.make_room(to) {
-            return Err(Errno::ENOMEM);
+            return Err(Errno::ENOMEM.into());
         }
         let closed = handles.replace(to, share, flags);
         drop(handles);

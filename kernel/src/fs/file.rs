@@ -149,6 +149,16 @@ pub trait File: Any + Send + Sync {
         512
     }
 
+    /// Whether it may hold so much that it is let go of in parts, by [`release`](Self::release), before it is destroyed.
+    fn has_parts(&self) -> bool {
+        false
+    }
+
+    /// Lets go of a part of what it holds, small enough for one step; false if nothing is left. Its last owner is about to destroy it.
+    fn release(&self, _cx: &Cx) -> bool {
+        false
+    }
+
     /// The new offset for `lseek`; `now` is the current one.
     fn seek(&self, _to: Lseek, _now: u64, _cx: &Cx) -> Step<u64> {
         Err(Errno::ESPIPE.into())
@@ -163,6 +173,8 @@ pub struct OpenFile {
     pub location: Location,
     /// Whether reads and writes happen at an offset.
     pub is_seekable: bool,
+    /// Whether it is let go of in parts: see [`File::release`].
+    pub has_parts: bool,
     flags: AtomicU32,
     /// Where the next read or write happens.
     pub offset: AtomicU64,
@@ -208,6 +220,7 @@ impl OpenFile {
         OPEN_FILES.fetch_add(1, Ordering::Relaxed);
         OpenFile {
             is_seekable: file.is_seekable(),
+            has_parts: file.has_parts(),
             file,
             location,
             flags: AtomicU32::new(flags.bits()),

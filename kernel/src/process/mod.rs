@@ -33,13 +33,15 @@ mod wait;
 
 pub use clone::{CloneArgs, become_init, clone_async, unshare, write_own_tid_async};
 pub use exit::{de_thread_async, exit_thread_async};
+pub use members::Cursor;
 pub use pid::{THREADS_MAX, last as last_pid, pid_max, set_pid_max};
 pub use pidfd::PidFd;
 pub use rlimit::{Limit, Limits};
 pub use rseq::{Restartable, abort_sequence_async};
 pub use rusage::{RUsage, Usage};
 pub use session::{
-    Session, create_session, group_members, group_session, is_orphaned, session, session_of_terminal, set_group,
+    Session, create_session, group_members, group_session, is_orphaned, next_member, session, session_of_terminal,
+    set_group,
 };
 pub use stop::{JobState, begin_stop, continue_process, wait_while_stopped_async};
 pub use thread::{IO_PRIORITY, Name, Thread, TimerSlack};

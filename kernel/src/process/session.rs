@@ -55,7 +55,12 @@ pub fn session_of_terminal<'cx>(terminal: u32, cx: &'cx impl NoSuspend) -> Optio
 /// The processes of a group, zombies too. They are looked up one by one, so this takes no memory.
 pub fn group_members<'a>(group: u32, cx: &'a impl NoSuspend) -> impl Iterator<Item = WeakRc<Process>> + 'a {
     let mut cursor = Cursor::default();
-    core::iter::from_fn(move || GROUPS.lock(cx).get(&group)?.members.next(&mut cursor))
+    core::iter::from_fn(move || next_member(group, &mut cursor, cx))
+}
+
+/// The next of a walk through the processes of a group.
+pub fn next_member(group: u32, cursor: &mut Cursor, cx: &impl NoSuspend) -> Option<WeakRc<Process>> {
+    GROUPS.lock(cx).get(&group)?.members.next(cursor)
 }
 
 /// The session that a group is in, if there is such a group.

@@ -32,6 +32,8 @@ pub struct Process {
     /// Where it stands among its parent's children. Changed with the parent's list locked.
     as_child: TicketCell,
     threads: SpinLock<Members<Thread>>,
+    /// Which of its threads were woken because it ends.
+    woken_to_end: SpinLock<Cursor>,
     /// Where it stands in its process group. Changed with the groups locked.
     pub(super) in_group: TicketCell,
     /// Whether a thread of it wants a signal when its parent ends (PR_SET_PDEATHSIG), or ever wanted one.
@@ -149,6 +151,7 @@ impl Process {
             children: SpinLock::default(),
             as_child: TicketCell::default(),
             threads: SpinLock::default(),
+            woken_to_end: SpinLock::default(),
             in_group: TicketCell::default(),
             has_parent_death_signal: AtomicBool::new(false),
             child_changed: WaitList::new(),
@@ -264,6 +267,26 @@ impl Process {
     pub fn threads<'a>(&'a self, cx: &'a impl NoSuspend) -> impl Iterator<Item = WeakRc<Thread>> + 'a {
         let mut cursor = Cursor::default();
         core::iter::from_fn(move || self.threads.lock(cx).next(&mut cursor))
+    }
+
+    /// Runs `f` on each of its threads, quickly: `f` does nothing with the list of threads.
+    pub fn each_thread(&self, cx: &impl NoSuspend, mut f: impl FnMut(&Thread)) {
+        for thread in self.threads.lock(cx).iter() {
+            if let Ok(thread) = thread.upgrade(cx) {
+                f(&thread);
+            }
+        }
+    }
+
+    /// Wakes so many more of its threads, which have to end. Those that have ended wake others: to wake many takes long.
+    pub fn wake_ending(&self, count: usize, cx: &impl NoSuspend) {
+        for _ in 0..count {
+            let next = self.threads.lock(cx).next(&mut self.woken_to_end.lock(cx));
+            let Some(next) = next else { return };
+            if let Ok(thread) = next.upgrade(cx) {
+                thread.wake(cx);
+            }
+        }
     }
 
     /// How many threads it has.
@@ -409,12 +432,11 @@ impl Process {
     /// What all of its threads have used, those that have exited too.
     pub fn usage(&self, cx: &impl NoSuspend) -> Usage {
         let mut usage = *self.usage.lock(cx);
-        sched::charge_running();
-        for thread in self.threads.lock(cx).iter() {
-            if let Ok(thread) = thread.upgrade(cx) {
-                usage.add(&thread.usage_charged(cx));
-            }
+        if self.thread_count(cx) == 0 {
+            return usage;
         }
+        sched::charge_running();
+        self.each_thread(cx, |thread| usage.add(&thread.usage_charged(cx)));
         usage
     }
 
@@ -422,10 +444,9 @@ impl Process {
     pub fn cpu_time(&self, cx: &impl NoSuspend) -> u64 {
         let ended = *self.usage.lock(cx);
         sched::charge_running();
-        let threads = self.threads.lock(cx);
-        let running =
-            threads.iter().filter_map(|thread| thread.upgrade(cx).ok()).map(|thread| thread.cpu_time_charged(cx));
-        running.fold(ended.user + ended.system, |sum, time| sum + time)
+        let mut time = ended.user + ended.system;
+        self.each_thread(cx, |thread| time += thread.cpu_time_charged(cx));
+        time
     }
 
     /// What its children had used that it has waited for.

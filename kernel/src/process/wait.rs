@@ -81,25 +81,21 @@ pub fn wait_async(
             parent.child_changed.register(waker, cx);
         }
         let is_candidate = |child: &Process| is_chosen(child, choice, options) && child.life() != Life::Reaped;
-        let own_child = |pid| {
-            let child = PROCESSES.get(pid, cx)?;
-            let is_own = child.parent(cx).is_some_and(|of| of.pid == parent.pid);
-            (is_own && is_candidate(&child)).then_some(child)
-        };
-        let found = match choice {
-            Choice::Process(pid) => {
-                own_child(pid).and_then(|child| look(&child, options, cx).map(|told| (child, told)))
+        let (found, has_candidate) = match choice {
+            Choice::Process(pid) => match find_child(&parent, pid, cx).filter(|child| is_candidate(child)) {
+                Some(child) => (look(&child, options, cx).map(|told| (child, told)), true),
+                None => (None, false),
+            },
+            _ => {
+                let found = parent.find_changed_child(cx, |child| {
+                    let told = if is_candidate(&child) { look(&child, options, cx) } else { None };
+                    told.map(|told| (child, told))
+                });
+                let is_there = found.is_some() || parent.has_child(cx, is_candidate);
+                (found, is_there)
             }
-            _ => parent.find_changed_child(cx, |child| {
-                let told = if is_candidate(&child) { look(&child, options, cx) } else { None };
-                told.map(|told| (child, told))
-            }),
         };
         let Some((child, report)) = found else {
-            let has_candidate = match choice {
-                Choice::Process(pid) => own_child(pid).is_some(),
-                _ => parent.has_child(cx, is_candidate),
-            };
             return match () {
                 () if !has_candidate => Err(Errno::ECHILD.into()),
                 () if options.contains(WaitOptions::NO_HANG) => Ok(None),
@@ -112,6 +108,11 @@ pub fn wait_async(
         }
         Ok(Some(report))
     })
+}
+
+/// The child of that id.
+fn find_child<'cx>(parent: &Process, pid: u32, cx: &'cx Cx) -> Option<TempRc<'cx, Process>> {
+    PROCESSES.get(pid, cx).filter(|child| child.parent(cx).is_some_and(|of| of.pid == parent.pid))
 }
 
 fn is_chosen(child: &Process, choice: Choice, options: WaitOptions) -> bool {

@@ -119,22 +119,18 @@ pub fn end_process(process: &Process, status: u32, cx: &impl NoSuspend) {
     if !process.begin_exit(status) {
         return;
     }
-    for thread in process.threads(cx) {
-        if let Ok(thread) = thread.upgrade(cx) {
-            thread.signals.add_work(Work::EXIT);
-            thread.wake(cx);
-        }
-    }
+    // All know it at once. To wake them takes longer; those that end wake the others.
+    process.each_thread(cx, |thread| thread.signals.add_work(Work::EXIT));
+    process.wake_ending(WOKEN_AT_FIRST, cx);
 }
+
+/// How many threads of a process that ends are woken at once.
+const WOKEN_AT_FIRST: usize = 64;
 
 /// Takes all pending signals of a set out of a process and its threads, unseen.
 pub fn discard(process: &Process, set: SignalSet, cx: &impl NoSuspend) {
     process.pending.discard(set, cx);
-    for thread in process.threads(cx) {
-        if let Ok(thread) = thread.upgrade(cx) {
-            thread.signals.pending.discard(set, cx);
-        }
-    }
+    process.each_thread(cx, |thread| thread.signals.pending.discard(set, cx));
 }
 
 /// Sends the calling thread a signal for what its own call did: SIGPIPE, SIGXFSZ.

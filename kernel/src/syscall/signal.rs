@@ -10,10 +10,10 @@ use crate::arch::signal_frame::StackT;
 use crate::credentials::Uid;
 use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
-use crate::process::{self, INIT, PidFd, Process, Thread};
+use crate::process::{self, Cursor, INIT, PidFd, Process, Thread};
 use crate::signal::send::{send_to_process, send_to_thread};
 use crate::signal::{self, Action, AltStack, Info, SigInfo, Signal, SignalSet};
-use crate::step::{Patience, Step, Stop, complete_async};
+use crate::step::{Patience, Step, Stop, Stretch, complete_async};
 use crate::time::clock::TimeSpec;
 
 /// The calls of this file.
@@ -28,7 +28,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_rt_tgsigqueueinfo, "rt_tgsigqueueinfo", Call::Step(rt_tgsigqueueinfo)),
     Entry::new(abi::__NR_rt_sigreturn, "rt_sigreturn", Call::Async(rt_sigreturn_async)),
     Entry::new(abi::__NR_sigaltstack, "sigaltstack", Call::Step(sigaltstack)),
-    Entry::new(abi::__NR_kill, "kill", Call::Step(kill)),
+    Entry::new(abi::__NR_kill, "kill", Call::Async(kill)),
     Entry::new(abi::__NR_tkill, "tkill", Call::Step(tkill)),
     Entry::new(abi::__NR_tgkill, "tgkill", Call::Step(tgkill)),
     Entry::new(abi::__NR_pause, "pause", Call::Async(pause_async)),
@@ -226,34 +226,66 @@ fn process_of_id<'cx>(id: u32, cx: &'cx Cx) -> Result<TempRc<'cx, Process>> {
     }
 }
 
-fn kill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let pid = args.int(0);
-    let signal = signal_or_none(args.int(1))?;
-    if pid > 0 {
-        send_if_any(&*process_of_id(pid as u32, cx)?, signal, me, cx)?;
-        return Ok(0);
+#[cfg_attr(false, ebb_lint::never_suspends)]
+fn kill(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let (pid, signal) = (args.int(0), signal_or_none(args.int(1))?);
+    let own_group = me.process(cx)?.group();
+    match pid {
+        1.. => send_if_any(&*process_of_id(pid as u32, cx)?, signal, me, cx)?,
+        0 => kill_many(cx, me, Targets::Group(own_group, Cursor::default()), signal)?,
+        -1 => kill_many(cx, me, Targets::AllAbove(INIT), signal)?,
+        i32::MIN => return Err(Errno::ESRCH),
+        _ => kill_many(cx, me, Targets::Group(pid.unsigned_abs(), Cursor::default()), signal)?,
     }
+    Ok(0)
+}
+
+/// The processes that kill(2) still has to look at.
+enum Targets {
+    /// The members of a group.
+    Group(u32, Cursor),
+    /// All processes with a higher id but the caller.
+    AllAbove(u32),
+}
+
+impl Targets {
+    fn next(&mut self, cx: &Cx) -> Option<WeakRc<Process>> {
+        match self {
+            Targets::Group(group, cursor) => process::next_member(*group, cursor, cx),
+            Targets::AllAbove(last) => {
+                let (pid, process) = process::PROCESSES.next_above(*last, cx)?;
+                *last = pid;
+                Some(process)
+            }
+        }
+    }
+}
+
+/// Sends a signal to many. It is a success if one could be sent to. Interrupts are let in now and then, but nobody else has a turn: no member of a group
+/// may fork out of the reach of a signal to all of them.
+#[cfg_attr(false, ebb_lint::never_suspends)]
+fn kill_many(cx: &mut Cx, me: &Current, mut targets: Targets, signal: Option<Signal>) -> Result<()> {
     let own = me.process(cx)?.pid;
     let mut outcome = Err(Errno::ESRCH);
-    let mut send = |target: WeakRc<Process>| {
-        let Ok(target) = target.upgrade(cx) else { return };
-        if pid == -1 && (target.pid == INIT || target.pid == own) {
-            return;
+    let mut stretch = Stretch::default();
+    let mut sent = 0_u32;
+    while let Some(target) = targets.next(cx) {
+        if let Ok(target) = target.upgrade(cx)
+            && !(matches!(targets, Targets::AllAbove(_)) && target.pid == own)
+        {
+            match send_if_any(&target, signal, me, cx) {
+                Ok(()) => outcome = Ok(()),
+                Err(error) if outcome.is_err() => outcome = Err(error),
+                Err(_) => {}
+            }
         }
-        // It is a success if one could be sent to.
-        match send_if_any(&target, signal, me, cx) {
-            Ok(()) => outcome = Ok(0),
-            Err(error) if outcome.is_err() => outcome = Err(error),
-            Err(_) => {}
+        sent += 1;
+        if sent.is_multiple_of(16) && stretch.is_over() {
+            frame::irq::poll(cx);
+            stretch = Stretch::default();
         }
-    };
-    match pid {
-        -1 => process::PROCESSES.all(cx).for_each(&mut send),
-        0 => process::group_members(me.process(cx)?.group(), cx).for_each(&mut send),
-        i32::MIN => return Err(Errno::ESRCH.into()),
-        _ => process::group_members(pid.unsigned_abs(), cx).for_each(&mut send),
     }
-    Ok(outcome?)
+    outcome
 }
 
 fn send_to_one_thread(

@@ -92,6 +92,36 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         Some(self.entry(index)?.object.downgrade())
     }
 
+    /// How many entries, here and elsewhere, own the object of a number.
+    #[inline]
+    pub fn owners(&self, index: usize) -> Option<u32> {
+        Some(self.entry(index)?.object.owners())
+    }
+
+    /// Takes out entries from `index` on until one is the last that owns its object: that one, and the number to go on with. The others cost next to
+    /// nothing; after `most` of them it is time for something else, too. For a table that ends: no number is free again. Nothing and
+    /// the length of the table when all are out.
+    pub fn drain(&mut self, index: usize, most: usize) -> (Option<Dying<T, M>>, usize) {
+        let mut at = index;
+        let end = index.saturating_add(most).min(self.len());
+        while at < end {
+            let Some(chunk) = self.chunks.get_mut(at / CHUNK) else { break };
+            match chunk.entries.get_mut(at % CHUNK) {
+                // No entry of this chunk is behind.
+                None => at = (at / CHUNK + 1) * CHUNK,
+                Some(entry) => {
+                    at += 1;
+                    if let Some(entry) = entry.take()
+                        && entry.object.owners() == 1
+                    {
+                        return (Some(Dying::new(entry.object)), at);
+                    }
+                }
+            }
+        }
+        (None, at.max(end))
+    }
+
     /// What belongs to the entry.
     pub fn attribute(&mut self, index: usize) -> Option<&mut A> {
         Some(&mut self.chunks.get_mut(index / CHUNK)?.entries.get_mut(index % CHUNK)?.as_mut()?.attribute)

@@ -188,6 +188,29 @@ fn a_handle_table_is_as_cheap_to_copy_as_what_is_in_it() {
 }
 
 #[test]
+fn a_table_that_ends_is_emptied_in_parts_and_says_what_it_owned_alone() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        for number in 0..200 {
+            assert_eq!(table.insert(StrongRc::new(Noted(number)), (), 0, 300).ok(), Some(number as usize));
+        }
+        let mut copy = table.share_all().unwrap();
+        for alone in [1, 100] {
+            copy.remove(alone).unwrap().destroy(cx);
+        }
+        assert_eq!([0, 1, 2, 200].map(|index| table.owners(index)), [Some(2), Some(1), Some(2), None]);
+        let (alone, next) = table.drain(0, 50);
+        assert_eq!((alone.map(|alone| alone.get(cx).0), next), (Some(1), 2));
+        assert!(matches!(table.drain(2, 50), (None, 52)));
+        let (alone, next) = table.drain(52, 1000);
+        assert_eq!((alone.map(|alone| alone.get(cx).0), next), (Some(100), 101));
+        let (rest, end) = table.drain(101, 1000);
+        assert!(rest.is_none() && end >= 200 && end == table.len());
+        assert_eq!(copy.owners(3), Some(1));
+    });
+}
+
+#[test]
 fn a_duplicated_handle_keeps_the_object_and_the_last_one_ends_it() {
     with_cx(|cx| {
         let mut table = HandleTable::default();
