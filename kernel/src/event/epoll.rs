@@ -10,17 +10,23 @@
 //!                                                                                   | one-shot: left alone
 //! ```
 //!
-//! A file is known by its description's name: once that is closed everywhere it is gone from the set by itself.
+//! A file is known by its description's name: once that is closed everywhere it is gone from the set by itself. An item has a number; a file that
+//! becomes ready leads to it without a search, and so does `rung`, in which each item stands at most once.
 //!
-//! Locks: the set's items are locked alone; files are asked with nothing locked.
+//! The set owns its items, each item a relay. Destroying a set takes as long as it has items; [`File::release`] does it in parts before. Its end wakes
+//! all who wait on it.
+//!
+//! Locks: the items, then what rang; files are asked with nothing locked.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use frame::Cx;
 use linux_raw_sys::general::{EPOLLET, EPOLLEXCLUSIVE, EPOLLONESHOT, EPOLLWAKEUP};
 use refs::{SpinLock, Waker, WeakRc};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::relay::{Key, OwnedBell, OwnedRelay, Relay};
+use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, Lseek, OpenFile};
 use crate::step::Step;
@@ -29,8 +35,24 @@ use crate::step::Step;
 const MAX_DEPTH: usize = 5;
 /// How many files are looked at to find that out.
 const MAX_SEARCH: usize = 20_000;
-/// From so many files on, those that were closed are thrown out.
-const SWEEP_FROM: usize = 64;
+/// So many items are looked at for closed files when one is added: more than come, so that what was closed does not pile up.
+const SWEPT_AT_A_TIME: usize = 2;
+/// So many files are asked before the program is told of them.
+const ASKED_AT_A_TIME: usize = 16;
+/// So many items go at a time when the set ends.
+const RELEASED_AT_A_TIME: usize = 512;
+/// So many entries of files that were taken out of the set may stand among those that rang.
+const STALE: usize = 64;
+
+/// `struct epoll_event`, which has no padding on x86-64.
+#[derive(Clone, Copy, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct EpollEvent {
+    /// What is waited for, and how; or what is ready.
+    pub events: u32,
+    /// The program's own, the lower half first.
+    pub data: [u32; 2],
+}
 
 /// What epoll_ctl(2) is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,17 +71,29 @@ pub struct Epoll {
     bell: OwnedBell,
 }
 
+#[derive(Default)]
 struct Set {
-    items: BTreeMap<Key, Item>,
-    /// The size at which closed files are thrown out next.
+    /// The numbers of items by descriptor and description (its address).
+    numbers: BTreeMap<(i32, usize), usize>,
+    items: Vec<Option<Item>>,
+    /// Numbers that no item has.
+    free: Vec<usize>,
+    last_serial: u64,
+    /// Where the next look for closed files begins.
     sweep_at: usize,
+    /// How many entries among those that rang may be of no item of the set.
+    stale: usize,
+    /// It is being let go of: nothing is entered or changed any more.
+    is_ending: bool,
 }
 
 struct Item {
+    fd: i32,
+    serial: u64,
     file: WeakRc<OpenFile>,
     /// As given: what is waited for, and EPOLLET, EPOLLONESHOT, ...
     events: u32,
-    data: u64,
+    data: [u32; 2],
     /// A one-shot that was told and not set anew.
     is_disabled: bool,
     relay: OwnedRelay,
@@ -68,9 +102,10 @@ struct Item {
 /// A look at an item with nothing locked.
 #[derive(Clone, Copy)]
 struct Look {
+    key: Key,
     file: WeakRc<OpenFile>,
     events: u32,
-    data: u64,
+    data: [u32; 2],
     relay: &'static Relay,
 }
 
@@ -85,12 +120,12 @@ enum Found {
 impl Default for Epoll {
     /// An empty set.
     fn default() -> Self {
-        Epoll { set: SpinLock::new(Set { items: BTreeMap::new(), sweep_at: SWEEP_FROM }), bell: OwnedBell::new() }
+        Epoll { set: SpinLock::default(), bell: OwnedBell::new() }
     }
 }
 
 impl Epoll {
-    /// Changes the set: epoll_ctl(2). `events` and `data` do not matter for a deletion.
+    /// Changes the set: epoll_ctl(2). `event` does not matter for a deletion.
     ///
     /// # Errors
     /// EEXIST, ENOENT, EPERM (the file is always ready), ELOOP, EINVAL.
@@ -100,15 +135,13 @@ impl Epoll {
         change: Change,
         fd: i32,
         file: WeakRc<OpenFile>,
-        (events, data): (u32, u64),
+        event: EpollEvent,
         cx: &Cx,
     ) -> Result<()> {
-        let key = (fd, file.address());
         if change == Change::Delete {
-            let removed = self.set.lock(cx).items.remove(&key);
-            // Dropping it takes locks of its own.
-            return removed.filter(|item| item.file == file).map(drop).ok_or(Errno::ENOENT);
+            return self.delete(fd, file, cx);
         }
+        let EpollEvent { events, data } = event;
         if events & EPOLLEXCLUSIVE != 0 {
             const ALLOWED: u32 = EPOLLEXCLUSIVE
                 | EPOLLET
@@ -135,53 +168,65 @@ impl Epoll {
         let look = match change {
             Change::Modify => {
                 let mut set = self.set.lock(cx);
-                let item = set.items.get_mut(&key).filter(|item| item.file == file).ok_or(Errno::ENOENT)?;
+                let item = set.find(fd, file).ok_or(Errno::ENOENT)?;
                 if item.events & EPOLLEXCLUSIVE != 0 {
                     return Err(Errno::EINVAL);
                 }
                 (item.events, item.data, item.is_disabled) = (events, data, false);
-                item.look()
+                let number = set.numbers[&(fd, file.address())];
+                set.look(number)
             }
-            _ => self.add(key, file, events, data, cx)?,
+            _ => Some(self.add(fd, file, event, cx)?),
         };
-        let bell = self.bell.get();
-        // It stands there once at most.
-        bell.rung.lock(cx).retain(|rung| *rung != key);
-        if matches!(look.ask(cx)?, Found::Ready(_)) {
+        if let Some(look) = look
+            && matches!(look.ask(cx)?, Found::Ready(_))
+        {
             look.relay.finish();
-            bell.ring(key);
+            self.bell.get().ring(look.relay, look.key);
         }
         Ok(())
     }
 
-    fn add(&self, key: Key, file: WeakRc<OpenFile>, events: u32, data: u64, cx: &Cx) -> Result<Look> {
+    fn add(&self, fd: i32, file: WeakRc<OpenFile>, event: EpollEvent, cx: &Cx) -> Result<Look> {
         crate::memory::admit()?;
-        self.sweep(cx);
-        let relay = OwnedRelay::new(self.bell.get(), key);
-        let item = Item { file, events, data, is_disabled: false, relay };
-        let look = item.look();
         let mut set = self.set.lock(cx);
-        if set.items.get(&key).is_some_and(|item| item.file == file) {
+        if set.is_ending {
+            return Err(Errno::EBADF);
+        }
+        if set.find(fd, file).is_some() {
             return Err(Errno::EEXIST);
         }
-        let closed = set.items.insert(key, item);
+        let closed = set.sweep();
+        let number = set.free.pop().unwrap_or(set.items.len());
+        set.last_serial += 1;
+        let key = Key { number, serial: set.last_serial };
+        let EpollEvent { events, data } = event;
+        let relay = OwnedRelay::new(self.bell.get(), key);
+        let look = Look { key, file, events, data, relay: relay.get() };
+        let item = Item { fd, serial: key.serial, file, events, data, is_disabled: false, relay };
+        if number == set.items.len() {
+            set.items.push(None);
+        }
+        set.items[number] = Some(item);
+        // A description that was closed may have had the same descriptor, and its address.
+        let replaced = set.numbers.insert((fd, file.address()), number);
+        let replaced = replaced.and_then(|number| set.take(number));
+        set.forget_stale(self.bell.get(), cx);
         drop(set);
-        drop(closed);
+        drop((closed, replaced));
         Ok(look)
     }
 
-    /// Throws out files that were closed, now and then.
-    fn sweep(&self, cx: &Cx) {
+    fn delete(&self, fd: i32, file: WeakRc<OpenFile>, cx: &Cx) -> Result<()> {
         let mut set = self.set.lock(cx);
-        if set.items.len() < set.sweep_at {
-            return;
-        }
-        let (kept, closed) = core::mem::take(&mut set.items).into_iter().partition(|(_, item)| !item.file.is_gone());
-        set.items = kept;
-        set.sweep_at = (set.items.len() * 2).max(SWEEP_FROM);
+        set.find(fd, file).ok_or(Errno::ENOENT)?;
+        let number = set.numbers.remove(&(fd, file.address())).ok_or(Errno::ENOENT)?;
+        let removed = set.take(number);
+        set.forget_stale(self.bell.get(), cx);
         drop(set);
-        let closed: BTreeMap<Key, Item> = closed;
-        drop(closed);
+        // Dropping it takes locks of its own.
+        drop(removed);
+        Ok(())
     }
 
     /// Whether this set, `depth` deep inside another one, leads to `outer`.
@@ -189,18 +234,24 @@ impl Epoll {
         if depth >= MAX_DEPTH {
             return Err(Errno::ELOOP);
         }
-        let files: alloc::vec::Vec<_> = self.set.lock(cx).items.values().map(|item| item.file).collect();
-        for file in files {
+        let mut number = 0;
+        loop {
+            // One at a time: files are asked with nothing locked.
+            let file = {
+                let set = self.set.lock(cx);
+                let Some(item) = set.items.get(number) else { return Ok(()) };
+                item.as_ref().map(|item| item.file)
+            };
+            number += 1;
             *searched += 1;
-            if file == outer || *searched > MAX_SEARCH {
+            if file == Some(outer) || *searched > MAX_SEARCH {
                 return Err(Errno::ELOOP);
             }
-            let Ok(file) = file.upgrade(cx) else { continue };
+            let Some(Ok(file)) = file.map(|file| file.upgrade(cx)) else { continue };
             if let Some(inner) = file.kind::<Epoll>() {
                 inner.check_nesting(outer, depth + 1, searched, cx)?;
             }
         }
-        Ok(())
     }
 
     /// Has `waker` woken when something rings.
@@ -208,73 +259,165 @@ impl Epoll {
         self.bell.get().waiters.register(waker, cx);
     }
 
-    /// Tells `tell` at most `max` files that are ready (what is, and the program's data); how many.
+    /// Tells `tell` of at most `max` files that are ready, some at a time; how many.
     ///
     /// # Errors
-    /// The first thing that `tell` says, if it is about the first file; else the rest stays for the next time.
-    pub fn scan(&self, max: usize, cx: &Cx, mut tell: impl FnMut(Events, u64) -> Step<()>) -> Step<usize> {
+    /// The first thing that `tell` says, if it is about the first files; else the rest stays for the next time.
+    pub fn scan(&self, max: usize, cx: &Cx, mut tell: impl FnMut(&[EpollEvent]) -> Step<()>) -> Step<usize> {
         let bell = self.bell.get();
         let mut told = 0;
         // Each once, although those that stay ready come back to the end.
         let mut left = bell.rung.lock(cx).len();
         while told < max && left > 0 {
-            left -= 1;
-            let Some(key) = bell.rung.lock(cx).pop_front() else { break };
-            let Some(look) = self.look(key, cx) else { continue };
-            let Ok(Found::Ready(events)) = look.ask(cx) else { continue };
-            if let Err(stop) = tell(events, look.data) {
-                look.relay.finish();
-                bell.rung.lock(cx).push_front(key);
-                return if told > 0 { Ok(told) } else { Err(stop) };
+            let mut looks = [None; ASKED_AT_A_TIME];
+            let wanted = looks.len().min(max - told).min(left);
+            left -= wanted;
+            self.take_rung(&mut looks[..wanted], cx);
+            let mut ready = [EpollEvent::default(); ASKED_AT_A_TIME];
+            let mut count = 0;
+            for at in 0..wanted {
+                let Some(look) = looks[at].take() else { continue };
+                if let Ok(Found::Ready(events)) = look.ask(cx) {
+                    ready[count] = EpollEvent { events: events.bits(), data: look.data };
+                    looks[count] = Some(look);
+                    count += 1;
+                }
             }
-            told += 1;
-            if look.events & EPOLLONESHOT != 0 {
-                look.relay.finish();
-                if let Some(item) = self.set.lock(cx).items.get_mut(&key) {
-                    item.is_disabled = true;
+            if count == 0 {
+                continue;
+            }
+            // Where not all can be written, as many as can be are told.
+            let (mut done, mut failure) = (count, None);
+            if tell(&ready[..count]).is_err() {
+                done = 0;
+                while done < count && failure.is_none() {
+                    match tell(&ready[done..=done]) {
+                        Ok(()) => done += 1,
+                        Err(stop) => failure = Some(stop),
+                    }
                 }
-            } else if look.events & EPOLLET != 0 {
-                if !look.relay.commit() {
-                    bell.rung.lock(cx).push_back(key);
+            }
+            told += done;
+            looks[..done].iter().flatten().for_each(|look| self.was_told(look, cx));
+            if let Some(stop) = failure {
+                let mut rung = bell.rung.lock(cx);
+                for look in looks[done..count].iter().flatten().rev() {
+                    look.relay.finish();
+                    look.relay.is_out(false);
+                    rung.push_front(look.key);
                 }
-            } else {
-                look.relay.finish();
-                bell.rung.lock(cx).push_back(key);
+                return if told > 0 { Ok(told) } else { Err(stop) };
             }
         }
         Ok(told)
     }
 
-    fn look(&self, key: Key, cx: &Cx) -> Option<Look> {
+    /// Takes those that rang first out of the list, and looks at their items.
+    fn take_rung(&self, looks: &mut [Option<Look>], cx: &Cx) {
         let mut set = self.set.lock(cx);
-        let item = set.items.get(&key)?;
-        if !item.file.is_gone() {
-            return (!item.is_disabled).then(|| item.look());
+        let mut rung = self.bell.get().rung.lock(cx);
+        let mut closed = Vec::new();
+        for look in looks {
+            let Some(key) = rung.pop_front() else { break };
+            match set.items.get(key.number) {
+                Some(Some(item)) if item.serial == key.serial => {
+                    item.relay.get().is_out(true);
+                    if item.file.is_gone() {
+                        let name = (item.fd, item.file.address());
+                        set.numbers.remove(&name);
+                        closed.extend(set.take(key.number));
+                    } else if !item.is_disabled {
+                        *look = set.look(key.number);
+                    }
+                }
+                _ => set.stale = set.stale.saturating_sub(1),
+            }
         }
-        let closed = set.items.remove(&key);
+        drop(rung);
         drop(set);
         drop(closed);
-        None
+    }
+
+    /// The program knows that a file is ready: whether it is told again depends on how it asked.
+    fn was_told(&self, look: &Look, cx: &Cx) {
+        let bell = self.bell.get();
+        if look.events & EPOLLONESHOT != 0 {
+            look.relay.finish();
+            if let Some(Some(item)) = self.set.lock(cx).items.get_mut(look.key.number)
+                && item.serial == look.key.serial
+            {
+                item.is_disabled = true;
+            }
+        } else if look.events & EPOLLET != 0 {
+            if !look.relay.commit() {
+                bell.enter(look.relay, look.key);
+            }
+        } else {
+            look.relay.finish();
+            bell.enter(look.relay, look.key);
+        }
     }
 
     /// Whether a wait would find something. Nothing is told by it.
     fn is_ready(&self, cx: &Cx) -> bool {
         let bell = self.bell.get();
-        loop {
-            let Some(key) = bell.rung.lock(cx).pop_front() else { return false };
-            let Some(look) = self.look(key, cx) else { continue };
+        while !bell.rung.lock(cx).is_empty() {
+            let mut look = [None];
+            self.take_rung(&mut look, cx);
+            let [Some(look)] = look else { continue };
             if let Ok(Found::Ready(_)) = look.ask(cx) {
                 look.relay.finish();
-                bell.rung.lock(cx).push_front(key);
+                look.relay.is_out(false);
+                bell.rung.lock(cx).push_front(look.key);
                 return true;
             }
         }
+        false
     }
 }
 
-impl Item {
-    fn look(&self) -> Look {
-        Look { file: self.file, events: self.events, data: self.data, relay: self.relay.get() }
+impl Set {
+    /// The item of a descriptor and description.
+    fn find(&mut self, fd: i32, file: WeakRc<OpenFile>) -> Option<&mut Item> {
+        let number = *self.numbers.get(&(fd, file.address()))?;
+        self.items.get_mut(number)?.as_mut().filter(|item| item.file == file)
+    }
+
+    fn look(&self, number: usize) -> Option<Look> {
+        let item = self.items.get(number)?.as_ref()?;
+        let key = Key { number, serial: item.serial };
+        Some(Look { key, file: item.file, events: item.events, data: item.data, relay: item.relay.get() })
+    }
+
+    /// Takes the item of a number out. Its entry among those that rang stays behind.
+    fn take(&mut self, number: usize) -> Option<Item> {
+        let item = self.items.get_mut(number)?.take()?;
+        self.free.push(number);
+        if item.relay.get().is_rung() {
+            self.stale += 1;
+        }
+        Some(item)
+    }
+
+    /// Looks at some items, and takes out those whose files were closed.
+    fn sweep(&mut self) -> [Option<Item>; SWEPT_AT_A_TIME] {
+        core::array::from_fn(|_| {
+            self.sweep_at = if self.sweep_at + 1 < self.items.len() { self.sweep_at + 1 } else { 0 };
+            let item = self.items.get(self.sweep_at)?.as_ref().filter(|item| item.file.is_gone())?;
+            let name = (item.fd, item.file.address());
+            self.numbers.remove(&name);
+            self.take(self.sweep_at)
+        })
+    }
+
+    /// Throws out entries of items that were taken out of the set, if they are many.
+    fn forget_stale(&mut self, bell: &Bell, cx: &Cx) {
+        let mut rung = bell.rung.lock(cx);
+        if self.stale > STALE && self.stale > rung.len() / 2 {
+            let is_of = |key: &Key| matches!(self.items.get(key.number), Some(Some(item)) if item.serial == key.serial);
+            rung.retain(is_of);
+            self.stale = 0;
+        }
     }
 }
 
@@ -306,6 +449,20 @@ impl File for Epoll {
     fn seek(&self, _to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
         // It has no offset, and Linux does not say so.
         Ok(now)
+    }
+
+    fn has_parts(&self) -> bool {
+        true
+    }
+
+    fn release(&self, cx: &Cx) -> bool {
+        let mut set = self.set.lock(cx);
+        set.is_ending = true;
+        let left = set.items.len().saturating_sub(RELEASED_AT_A_TIME);
+        let released = set.items.split_off(left);
+        drop(set);
+        drop(released);
+        left > 0
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {

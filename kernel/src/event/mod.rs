@@ -7,7 +7,7 @@ mod relay;
 pub mod signalfd;
 mod timerfd;
 
-pub use epoll::{Change, Epoll};
+pub use epoll::{Change, Epoll, EpollEvent};
 pub use eventfd::EventFd;
 pub use poll::{PollFd, poll_step};
 pub use timerfd::{Setting, TimerFd};

@@ -8,26 +8,42 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use refs::{SpinLock, WaitList, WakeSlot, Waker};
 
-/// Which of a bell's relays rang: the descriptor and the address of the description, for epoll.
-pub type Key = (i32, usize);
+/// Which of a bell's relays rang: the number of an item in an epoll set, and which of the items that have had the number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Key {
+    /// The number.
+    pub number: usize,
+    /// No two items of a set have the same.
+    pub serial: u64,
+}
 
 /// What relays ring.
 #[derive(Default)]
 pub struct Bell {
-    /// Which relays rang, each at most once per arming.
+    /// Which relays rang, each once. What is taken out is told so ([`Relay::is_out`]) before its file is asked.
     pub rung: SpinLock<VecDeque<Key>>,
     /// Who waits for one to ring.
     pub waiters: WaitList,
 }
 
 impl Bell {
-    /// Notes that a relay rang.
-    pub fn ring(&self, key: Key) {
-        self.rung.with(|rung| rung.push_back(key));
+    /// Notes that a relay rang, and wakes who waits.
+    pub fn ring(&self, relay: &Relay, key: Key) {
+        self.enter(relay, key);
         self.waiters.wake_all();
+    }
+
+    /// Notes that a relay rang, unless that is noted already.
+    pub fn enter(&self, relay: &Relay, key: Key) {
+        self.rung.with(|rung| {
+            if !relay.is_rung.swap(true, Ordering::AcqRel) {
+                rung.push_back(key);
+            }
+        });
     }
 }
 
@@ -35,6 +51,8 @@ impl Bell {
 pub struct Relay {
     slot: WakeSlot,
     target: SpinLock<Option<(&'static Bell, Key)>>,
+    /// Whether its bell has it among those that rang. Set with the bell's list locked.
+    is_rung: AtomicBool,
 }
 
 struct Pool {
@@ -47,8 +65,9 @@ static BELLS: SpinLock<Vec<&'static Bell>> = SpinLock::new(Vec::new());
 
 fn woken(slot: &'static WakeSlot) {
     let relay = RELAYS.with(|pool| pool.all.get(slot.token()).copied());
-    if let Some((bell, key)) = relay.and_then(|relay| relay.target.with(|target| *target)) {
-        bell.ring(key);
+    let Some(relay) = relay else { return };
+    if let Some((bell, key)) = relay.target.with(|target| *target) {
+        bell.ring(relay, key);
     }
 }
 
@@ -61,6 +80,16 @@ impl Relay {
     /// The waker rings from now on; false if it was woken since [`prepare`](Self::prepare), which rang nothing.
     pub fn commit(&self) -> bool {
         self.slot.commit()
+    }
+
+    /// Whether its bell has it among those that rang.
+    pub fn is_rung(&self) -> bool {
+        self.is_rung.load(Ordering::Acquire)
+    }
+
+    /// It was taken out of what its bell has, or put back there. What happens from here on rings anew, or does not need to.
+    pub fn is_out(&self, is_out: bool) {
+        self.is_rung.store(!is_out, Ordering::Release);
     }
 
     /// Ends the wait: its waker does nothing from here on.
@@ -103,11 +132,13 @@ impl OwnedRelay {
             Some(index) => pool.all[index],
             None => {
                 let slot = WakeSlot::with_token(woken, pool.all.len());
-                let relay: &'static Relay = Box::leak(Box::new(Relay { slot, target: SpinLock::new(None) }));
+                let relay: &'static Relay =
+                    Box::leak(Box::new(Relay { slot, target: SpinLock::new(None), is_rung: AtomicBool::new(false) }));
                 pool.all.push(relay);
                 relay
             }
         });
+        relay.is_out(true);
         relay.target.with(|target| *target = Some((bell, key)));
         OwnedRelay(relay)
     }
@@ -131,22 +162,38 @@ impl Drop for OwnedRelay {
 mod tests {
     use super::*;
 
+    const FIRST: Key = Key { number: 0, serial: 1 };
+    const SECOND: Key = Key { number: 1, serial: 2 };
+
     #[test]
     fn a_relay_rings_once_for_each_arming() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), (3, 4));
+        let relay = OwnedRelay::new(bell.get(), FIRST);
         let waker = relay.get().prepare();
         assert!(relay.get().commit());
         assert!(waker.wake());
         assert!(!waker.wake());
-        assert_eq!(bell.get().rung.with(|rung| rung.pop_front()), Some((3, 4)));
+        assert_eq!(bell.get().rung.with(|rung| rung.pop_front()), Some(FIRST));
         assert_eq!(bell.get().rung.with(|rung| rung.pop_front()), None);
+    }
+
+    #[test]
+    fn a_relay_that_rang_is_noted_once_until_it_is_taken_out() {
+        let bell = OwnedBell::new();
+        let relay = OwnedRelay::new(bell.get(), FIRST);
+        bell.get().ring(relay.get(), FIRST);
+        bell.get().ring(relay.get(), FIRST);
+        assert_eq!(bell.get().rung.with(|rung| rung.pop_front()), Some(FIRST));
+        assert_eq!(bell.get().rung.with(|rung| rung.pop_front()), None);
+        relay.get().is_out(true);
+        bell.get().ring(relay.get(), FIRST);
+        assert_eq!(bell.get().rung.with(|rung| rung.pop_front()), Some(FIRST));
     }
 
     #[test]
     fn what_is_woken_before_it_is_committed_says_so() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), (0, 0));
+        let relay = OwnedRelay::new(bell.get(), FIRST);
         assert!(relay.get().prepare().wake());
         assert!(!relay.get().commit());
     }
@@ -154,11 +201,11 @@ mod tests {
     #[test]
     fn a_waker_of_a_former_owner_does_nothing() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), (1, 1));
+        let relay = OwnedRelay::new(bell.get(), FIRST);
         let old = relay.get().prepare();
         assert!(relay.get().commit());
         drop(relay);
-        let _next = OwnedRelay::new(bell.get(), (2, 2));
+        let _next = OwnedRelay::new(bell.get(), SECOND);
         assert!(!old.wake());
         assert!(bell.get().rung.with(|rung| rung.is_empty()));
     }

@@ -4,7 +4,7 @@ use frame::Cx;
 use frame::mm::Writer;
 use refs::{SpinLock, Waker};
 
-use super::relay::{OwnedBell, OwnedRelay};
+use super::relay::{Key, OwnedBell, OwnedRelay};
 use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::{Events, File, Lseek};
@@ -57,7 +57,7 @@ impl TimerFd {
     /// A timer that never expires.
     pub fn new(clock: u32) -> Self {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), (0, 0));
+        let relay = OwnedRelay::new(bell.get(), Key::default());
         TimerFd { clock, state: SpinLock::new(State::default()), relay, bell }
     }
 
@@ -110,6 +110,7 @@ impl File for TimerFd {
         self.set_alarm(&mut state, cx);
         drop(state);
         self.bell.get().rung.with(|rung| rung.clear());
+        self.relay.get().is_out(true);
         Ok(8)
     }
 

@@ -217,6 +217,27 @@ impl Pipe {
 }
 
 impl PipeEnd {
+    /// Has `waker` woken when this end may have become ready. Not inlined: polling without a waker is quicker for it.
+    #[inline(never)]
+    fn enter(&self, waker: Waker, cx: &Cx) {
+        let pipe = self.pipe.get(cx);
+        let state = pipe.state.lock(cx);
+        let (readers, writers) = (state.readers, state.writers);
+        drop(state);
+        if self.readers.is_some() {
+            pipe.readable.register(waker, cx);
+            if let Some(writers) = writers.filter(|writers| !writers.is_gone()) {
+                writers.watch(waker, cx);
+            }
+        }
+        if self.writers.is_some() {
+            pipe.writable.register(waker, cx);
+            if let Some(readers) = readers.filter(|readers| !readers.is_gone()) {
+                readers.watch(waker, cx);
+            }
+        }
+    }
+
     /// The pipe, for what keeps it as the pipe behind a FIFO.
     pub fn pipe(&self) -> StrongRc<Pipe> {
         self.pipe.share()
@@ -341,21 +362,7 @@ impl File for PipeEnd {
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
         let pipe = self.pipe.get(cx);
         if let Some(waker) = waker {
-            let state = pipe.state.lock(cx);
-            let (readers, writers) = (state.readers, state.writers);
-            drop(state);
-            if self.readers.is_some() {
-                pipe.readable.register(waker, cx);
-                if let Some(writers) = writers.filter(|writers| !writers.is_gone()) {
-                    writers.watch(waker, cx);
-                }
-            }
-            if self.writers.is_some() {
-                pipe.writable.register(waker, cx);
-                if let Some(readers) = readers.filter(|readers| !readers.is_gone()) {
-                    readers.watch(waker, cx);
-                }
-            }
+            self.enter(waker, cx);
         }
         let state = pipe.state.lock(cx);
         let mut events = Events::empty();

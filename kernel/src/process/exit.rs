@@ -46,6 +46,8 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         thread.destroy(cx);
     }
     crate::memory::keep_stacks(THREADS.len(cx));
+    // Many may end one after the other, none of which goes back to user mode.
+    frame::irq::poll(cx);
 }
 
 /// What a thread had shares in.

@@ -4,13 +4,13 @@ use alloc::boxed::Box;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+use zerocopy::IntoBytes;
 
 use super::poll::{nothing_in_time, patience_of_milliseconds, patience_of_timespec_async, set_mask_async};
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::event::{Change, Epoll};
+use crate::event::{Change, Epoll, EpollEvent};
 use crate::fs::{FdFlags, OpenFile, OpenFlags, reserve_fd};
 use crate::step::{Patience, Step, Stop, complete_async};
 
@@ -24,14 +24,6 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_epoll_pwait, "epoll_pwait", Call::Async(epoll_pwait_async)),
     Entry::new(abi::__NR_epoll_pwait2, "epoll_pwait2", Call::Async(epoll_pwait2_async)),
 ];
-
-/// `struct epoll_event` of x86-64, which has no padding.
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-struct Event {
-    events: u32,
-    data: [u32; 2],
-}
 
 fn epoll_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if args.int(0) <= 0 {
@@ -62,15 +54,14 @@ fn epoll_ctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         _ => None,
     };
     let event = match change {
-        Some(Change::Delete) => Event { events: 0, data: [0; 2] },
-        _ => me.memory(cx)?.read::<Event>(args.long(3))?,
+        Some(Change::Delete) => EpollEvent::default(),
+        _ => me.memory(cx)?.read::<EpollEvent>(args.long(3))?,
     };
     let files = me.files(cx)?;
     let (set, file) = (files.weak(args.int(0), cx)?, files.weak(args.int(2), cx)?);
     let open = set.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let epoll = open.kind::<Epoll>().filter(|_| set != file).ok_or(Errno::EINVAL)?;
-    let data = u64::from(event.data[0]) | u64::from(event.data[1]) << 32;
-    epoll.control(set, change.ok_or(Errno::EINVAL)?, args.int(2), file, (event.events, data), cx)?;
+    epoll.control(set, change.ok_or(Errno::EINVAL)?, args.int(2), file, event, cx)?;
     Ok(0)
 }
 
@@ -91,7 +82,7 @@ fn epoll_pwait2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usiz
 
 fn wait_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) -> Result<usize> {
     let max = usize::try_from(args.int(2)).map_err(|_| Errno::EINVAL)?;
-    if max == 0 || max > i32::MAX as usize / size_of::<Event>() {
+    if max == 0 || max > i32::MAX as usize / size_of::<EpollEvent>() {
         return Err(Errno::EINVAL);
     }
     let set = me.files(cx)?.weak(args.int(0), cx)?;
@@ -104,9 +95,9 @@ fn wait_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) ->
         }
         let memory = me.memory(cx)?;
         let mut at = args.long(1);
-        let told = epoll.scan(max, cx, |events, data| {
-            memory.write(at, &Event { events: events.bits(), data: [data as u32, (data >> 32) as u32] })?;
-            at = at.wrapping_add(size_of::<Event>());
+        let told = epoll.scan(max, cx, |events| {
+            memory.write_bytes(at, events.as_bytes())?;
+            at = at.wrapping_add(size_of_val(events));
             Ok(())
         })?;
         if told == 0 { Err(Stop::Block) } else { Ok(told) }

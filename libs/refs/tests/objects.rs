@@ -207,6 +207,9 @@ fn a_table_that_ends_is_emptied_in_parts_and_says_what_it_owned_alone() {
         let (rest, end) = table.drain(101, 1000);
         assert!(rest.is_none() && end >= 200 && end == table.len());
         assert_eq!(copy.owners(3), Some(1));
+        drop((table, copy));
+        refs::reclaim::reclaim(cx);
+        assert_eq!(dropped(), 200);
     });
 }
 
