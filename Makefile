@@ -175,8 +175,10 @@ syscall-table: ## Write the book's table of system calls
 bench: setup build ## Measure Ebb against Linux, in guest instructions; WRITE=1 writes the book's page
 	@$(HOST_CARGO) build --release -p ebb-bench
 	@$(KERNEL_CARGO) build -p ebb-image --profile kernel --features hold-strong --target-dir $(TARGET)/strong
+	@$(KERNEL_CARGO) build -p ebb-image --profile kernel --features stretch --target-dir $(TARGET)/stretch
 	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench --linux "$$linux" \
-		--strong $(TARGET)/strong/x86_64-unknown-none/kernel/ebb $(if $(WRITE),--write)
+		--strong $(TARGET)/strong/x86_64-unknown-none/kernel/ebb --stretch $(TARGET)/stretch/x86_64-unknown-none/kernel/ebb \
+		$(if $(WRITE),--write)
 
 .PHONY: bench-libs check-bench
 LIBS_BENCH := --manifest-path libs/bench/Cargo.toml --target-dir $(TARGET)/bench

@@ -35,6 +35,10 @@ struct CommandLine {
     #[arg(long, value_name = "FILE")]
     strong: Option<PathBuf>,
 
+    /// An Ebb kernel that was built with `--features stretch`: shows how long it keeps interrupts off where there are many of something.
+    #[arg(long, value_name = "FILE")]
+    stretch: Option<PathBuf>,
+
     /// Measure Linux only.
     #[arg(long, requires = "linux")]
     linux_only: bool,
@@ -92,15 +96,25 @@ fn run(arguments: &CommandLine) -> Result<()> {
         }
         None => None,
     };
+    let stretch = match &arguments.stretch {
+        Some(kernel) => {
+            eprintln!("measuring how long Ebb keeps interrupts off ({})", kernel.display());
+            Some(measure(&Measured::ebb(kernel.clone()), &programs, only, directory.path()).context("on Ebb")?)
+        }
+        None => None,
+    };
     print!("{}", report::table(ebb.as_ref(), linux.as_ref(), report::Style::Terminal));
     print!("\n{}", report::many(ebb.as_ref(), linux.as_ref(), report::Style::Terminal));
     let references = ebb.as_ref().zip(strong.as_ref());
     if let Some((ebb, strong)) = references {
         print!("\n{}", report::references(ebb, strong, report::Style::Terminal));
     }
+    if let Some(stretch) = &stretch {
+        print!("\n{}", report::stretches(stretch, report::Style::Terminal));
+    }
     if arguments.write {
         let path = "docs/src/figures.md";
-        std::fs::write(path, report::page(ebb.as_ref(), linux.as_ref(), references))
+        std::fs::write(path, report::page(ebb.as_ref(), linux.as_ref(), references, stretch.as_ref()))
             .with_context(|| format!("writing {path}"))?;
         eprintln!("wrote {path}");
     }

@@ -96,6 +96,32 @@ pub fn many(ebb: Option<&Figures>, linux: Option<&Figures>, style: Style) -> Str
     text
 }
 
+/// How long Ebb may keep interrupts off, in guest instructions.
+const LONGEST_STRETCH: f64 = 0.5e6;
+
+/// A line per operation: for how long interrupts were off at most, from before the first of its things was made until the operation was over.
+pub fn stretches(figures: &Figures, style: Style) -> String {
+    let mut head = vec!["row".to_owned()];
+    head.extend(COUNTS.map(|count| format!("N = {}", number(count.parse().ok()))));
+    head.push("goal".to_owned());
+    let mut lines: Vec<[String; COUNTS.len() + 2]> = Vec::from_iter(head.try_into());
+    let mut longest = 0.0_f64;
+    for row in MANY {
+        let found = COUNTS.map(|count| figures.get(&format!("stretch:{}/{count}", row.key)).copied());
+        let Some(most) = found.into_iter().flatten().reduce(f64::max) else { continue };
+        longest = longest.max(most);
+        let mut line = vec![row.title.to_owned()];
+        line.extend(found.map(number));
+        line.push(if most <= LONGEST_STRETCH { "met" } else { "not met" }.to_owned());
+        lines.extend(line.try_into());
+    }
+    let table = match style {
+        Style::Terminal => columns(&lines),
+        Style::Page => markdown(&lines),
+    };
+    format!("{table}\nThe longest is {}; the goal is {}.\n", number(Some(longest)), number(Some(LONGEST_STRETCH)))
+}
+
 /// Whether a figure is of this row, with whatever count.
 fn is_of(row: &RowOfMany, key: &str) -> bool {
     key.split_once('/').is_some_and(|(name, _)| name == row.key)
@@ -118,7 +144,21 @@ pub fn references(ebb: &Figures, strong: &Figures, style: Style) -> String {
 }
 
 /// The page of the book.
-pub fn page(ebb: Option<&Figures>, linux: Option<&Figures>, against_strong: Option<(&Figures, &Figures)>) -> String {
+pub fn page(
+    ebb: Option<&Figures>,
+    linux: Option<&Figures>,
+    against_strong: Option<(&Figures, &Figures)>,
+    stretch: Option<&Figures>,
+) -> String {
+    let stretches = stretch.map_or(String::new(), |figures| {
+        format!(
+            "\n## For how long interrupts are off\n\n\
+             The longest stretch of kernel code without a point where interrupts are let in, while the program of the table above ran on an Ebb \
+             that measures it (`--features stretch`): from before the first of N things was made until the operation was over. No other process waits \
+             longer for an interrupt.\n\n{}",
+            self::stretches(figures, Style::Page)
+        )
+    });
     let references = against_strong.map_or(String::new(), |(ebb, strong)| {
         format!(
             "\n## What Ebb's references cost\n\n\
@@ -143,7 +183,7 @@ pub fn page(ebb: Option<&Figures>, linux: Option<&Figures>, against_strong: Opti
          ## With many of everything\n\n\
          What an operation costs where there are N of what it deals with (`user/bench/many`). The goal of each cell is to stay below \
          Linux. The machine has 2 GiB: Linux needs them for 10,000 processes. Each figure is the median of 5 batches; what ends or lists \
-         all of 10,000 is measured once.\n\n{}{references}",
+         all of 10,000 is measured once.\n\n{}{stretches}{references}",
         table(ebb, linux, Style::Page),
         many(ebb, linux, Style::Page)
     )

@@ -54,6 +54,29 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+#define STRETCHES "/proc/ebb/stretch"
+
+// Of an Ebb that measures how long it keeps interrupts off: `stretch:row/N<TAB>ticks<TAB>what began it`, the longest since the last row.
+static void print_stretch(const struct row *row)
+{
+    char line[128], cause[64] = "";
+    long longest = 0;
+    FILE *file = fopen(STRETCHES, "r");
+    if (!file)
+        return;
+    if (fgets(line, sizeof line, file) && sscanf(line, "longest %ld %63[^\n]", &longest, cause) >= 1)
+        printf("stretch:%s/%ld\t%ld\t%s\n", row->name, many, longest, cause);
+    fclose(file);
+    fflush(stdout);
+}
+
+static void forget_stretches(void)
+{
+    int file = open(STRETCHES, O_WRONLY);
+    if (file >= 0 && write(file, "0", 1) == 1)
+        close(file);
+}
+
 static void measure(const struct row *row)
 {
     enum { BATCHES = 5 };
@@ -85,11 +108,15 @@ static const struct row *run_stage(const struct row *first)
     pid_t pid = fork();
     must(pid, "fork");
     if (pid == 0) {
+        forget_stretches();
         if (first->make)
             first->make(many);
         for (const struct row *row = first; row < end; row++)
-            if (chosen(row->name))
+            if (chosen(row->name)) {
                 measure(row);
+                print_stretch(row);
+                forget_stretches();
+            }
         exit(0);
     }
     close(stage_pipe[0]);
