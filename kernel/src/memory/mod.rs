@@ -42,7 +42,9 @@ pub use mmap::{Limits, Map, Mapping, Place, Protect, SetBreak, Unmap, page_range
 pub use mremap::{Move, Origin, Remap};
 pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
-pub use space::{AddressSpace, AreaName, AreaReport, Executable, Image, LOWEST, Sizes, unmap_pages};
+pub use space::{
+    AddressSpace, AreaName, AreaReport, Executable, Image, LOWEST, Sizes, is_mapped_writable, unmap_pages,
+};
 pub use vma::{AreaFlags, MAX_AREAS};
 
 /// The frames that programs cannot have, of a machine with `total`: for what is under way in the kernel, and for the end of a

@@ -273,6 +273,19 @@ pub fn unmap_pages(object: &dyn Pages, indices: Range<u64>, cx: &Cx) {
     }
 }
 
+/// Whether an object is mapped somewhere such that it can be written through the mapping, now or after mprotect(2): for F_SEAL_WRITE.
+pub fn is_mapped_writable(object: &dyn Pages, cx: &Cx) -> bool {
+    let writes = |space: &AddressSpace| {
+        space.layout.lock(cx).areas().iter().any(|area| {
+            let Shown::Object { object: shown, .. } = &area.backing else { return false };
+            area.flags.contains(AreaFlags::SHARED)
+                && area.limit.contains(Prot::WRITE)
+                && with_pages(shown, cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) == Some(true)
+        })
+    };
+    object.mapped().load(Ordering::Acquire) && all().any(|space| space.upgrade(cx).is_ok_and(|space| writes(&space)))
+}
+
 impl AddressSpace {
     /// Whether the object is mapped here.
     fn unmap_pages_of(&self, object: &dyn Pages, indices: &Range<u64>, cx: &Cx) -> bool {

@@ -15,6 +15,7 @@ use crate::fs::access::Subject;
 use crate::fs::{
     FdFlags, FileKind, FileTable, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock, descriptor_limit, is_deadlock,
 };
+use crate::memory::is_mapped_writable;
 use crate::pipe::PipeEnd;
 use crate::step::{Patience, Step, Stop, complete_async};
 
@@ -151,6 +152,10 @@ fn add_seals(open: &OpenFile, new: u32, cx: &Cx) -> Result<usize> {
     }
     if seals.load(Ordering::Relaxed) & abi::F_SEAL_SEAL != 0 {
         return Err(Errno::EPERM);
+    }
+    let is_new = |seal| new & seal != 0 && seals.load(Ordering::Relaxed) & seal == 0;
+    if is_new(abi::F_SEAL_WRITE) && inode.ops.pages().is_some_and(|pages| is_mapped_writable(pages, cx)) {
+        return Err(Errno::EBUSY);
     }
     seals.fetch_or(new, Ordering::Relaxed);
     Ok(0)
