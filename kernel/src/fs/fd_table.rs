@@ -153,7 +153,7 @@ impl FileTable {
 
     /// Gives up a share in a table. If it was the last, all its descriptors are closed, one after the other, and others have their turn in
     /// between.
-    pub fn leave_async(share: StrongRc<FileTable>, cx: &mut Cx) {
+    pub fn leave_async(cx: &mut Cx, share: StrongRc<FileTable>) {
         share.destroy_async(cx, |table, cx| {
             let mut pace = Pace::default();
             let mut at = 0;

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use bitflags::bitflags;
 use frame::Cx;
 use linux_raw_sys::general;
-use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
+use refs::{Dying, SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
 use super::{FileKind, Inode};
 use crate::error::{Errno, Result};
@@ -410,12 +410,30 @@ impl<'cx> Path<'cx> {
 /// All mounts, oldest first; the first is the root.
 pub struct MountTable {
     mounts: SpinLock<Vec<StrongRc<Mount>>>,
+    /// How often the table changed.
+    changes: AtomicU64,
+    /// Who waits for a change (poll of `/proc/PID/mounts`).
+    changed: WaitList,
 }
 
 /// The mounts of the one mount namespace.
-pub static MOUNTS: MountTable = MountTable { mounts: SpinLock::new(Vec::new()) };
+pub static MOUNTS: MountTable =
+    MountTable { mounts: SpinLock::new(Vec::new()), changes: AtomicU64::new(0), changed: WaitList::new() };
 
 impl MountTable {
+    /// How often the table changed so far. A waker is entered first, and woken by the next change.
+    pub fn changes(&self, waker: Option<Waker>, cx: &Cx) -> u64 {
+        if let Some(waker) = waker {
+            self.changed.register(waker, cx);
+        }
+        self.changes.load(Ordering::Relaxed)
+    }
+
+    fn has_changed(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        self.changed.wake_all();
+    }
+
     /// All mounts, oldest first.
     pub fn all<'cx>(&self, cx: &'cx Cx) -> Vec<TempRc<'cx, Mount>> {
         self.mounts.lock(cx).iter().filter_map(|mount| mount.downgrade().upgrade(cx).ok()).collect()
@@ -444,6 +462,7 @@ impl MountTable {
             on.inode.mounts.fetch_add(1, Ordering::Relaxed);
         }
         self.mounts.lock(cx).push(mount);
+        self.has_changed();
     }
 
     /// Moves a mount to another place (MS_MOVE).
@@ -459,6 +478,7 @@ impl MountTable {
             old.mounts.fetch_sub(1, Ordering::Relaxed);
         }
         on.inode.mounts.fetch_add(1, Ordering::Relaxed);
+        self.has_changed();
         Ok(())
     }
 
@@ -497,6 +517,9 @@ impl MountTable {
         {
             inode.mounts.fetch_sub(1, Ordering::Relaxed);
         }
-        Ok(mounts.remove(index).into())
+        let removed = mounts.remove(index).into();
+        drop(mounts);
+        self.has_changed();
+        Ok(removed)
     }
 }

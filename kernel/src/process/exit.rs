@@ -26,7 +26,7 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     let Ok(held) = let_go(me, cx) else { return };
     // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
     if let Some(files) = held.files {
-        FileTable::leave_async(files, cx);
+        FileTable::leave_async(cx, files);
     }
     if let Some(space) = held.space {
         AddressSpace::give_up_async(space, cx);

@@ -51,6 +51,8 @@ enum What {
     Text(Show),
     /// A text that can be changed.
     Setting(Show, Change),
+    /// A text about mounts, which can be waited for.
+    Mounts(Show),
     /// A link to a path.
     Link(fn(&Target, &Current, &Cx) -> Result<Vec<u8>>),
     /// A link to a file, and its name.
@@ -83,7 +85,7 @@ const fn directory(name: &'static str, entries: &'static [Entry]) -> Entry {
 impl What {
     fn kind(&self) -> FileKind {
         match self {
-            What::Text(_) | What::Setting(..) => FileKind::Regular,
+            What::Text(_) | What::Setting(..) | What::Mounts(_) => FileKind::Regular,
             What::Link(_) | What::Jump(..) => FileKind::Symlink,
             What::Directory(_) | What::Special(_) => FileKind::Directory,
         }

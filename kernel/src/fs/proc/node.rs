@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::TempRc;
 
-use super::text::TextFile;
+use super::text::{MountsFile, TextFile};
 use super::{Entry, Target, What, inode};
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -125,6 +125,7 @@ impl InodeOps for Node {
         let (show, change) = match self.what {
             What::Text(show) => (show, None),
             What::Setting(show, change) => (show, Some(change)),
+            What::Mounts(show) => return Ok(Some(Box::new(MountsFile::new(self.target, show, cx)))),
             _ => return Ok(None),
         };
         // What only the owner may read is about the inside of a process.

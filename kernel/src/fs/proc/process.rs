@@ -33,8 +33,8 @@ pub const ENTRIES: &[Entry] = &[
     text("maps", maps::maps),
     text("smaps", maps::smaps),
     text("limits", limits),
-    text("mounts", system::mounts),
-    text("mountinfo", system::mountinfo),
+    Entry { name: "mounts", permissions: 0o444, what: What::Mounts(system::mounts) },
+    Entry { name: "mountinfo", permissions: 0o444, what: What::Mounts(system::mountinfo) },
     text("oom_score", |text, _, _, _| {
         text.add(format_args!("0\n"));
         Ok(())

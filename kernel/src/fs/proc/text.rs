@@ -2,16 +2,17 @@
 
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
-use refs::SpinLock;
+use refs::{SpinLock, Waker};
 
 use super::{Change, Show, Target};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
-use crate::fs::{File, Lseek};
+use crate::fs::{Events, File, Lseek, MOUNTS};
 use crate::step::Step;
 
 /// A text in the making. It may become long (`maps` of a program with many mappings), so what finds no memory is left out and remembered.
@@ -82,6 +83,48 @@ pub struct TextFile {
     change: Option<Change>,
     /// As it was when it was last read from the start.
     text: SpinLock<Vec<u8>>,
+}
+
+/// An open text about mounts: it can be waited for until there is another mount or one less.
+pub struct MountsFile {
+    text: TextFile,
+    /// How often the mounts had changed when it was opened, or polled last.
+    seen: AtomicU64,
+}
+
+impl MountsFile {
+    /// The text that `show` makes.
+    pub fn new(target: Target, show: Show, cx: &Cx) -> Self {
+        let seen = AtomicU64::new(MOUNTS.changes(None, cx));
+        MountsFile { text: TextFile::new(target, show, None), seen }
+    }
+}
+
+impl File for MountsFile {
+    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+        self.text.read(offset, to, me, cx)
+    }
+
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn seek(&self, to: Lseek, now: u64, cx: &Cx) -> Step<u64> {
+        self.text.seek(to, now, cx)
+    }
+
+    fn is_pollable(&self) -> bool {
+        true
+    }
+
+    fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
+        let changes = MOUNTS.changes(waker, cx);
+        let mut events = Events::IN | Events::READ_NORMAL;
+        if self.seen.swap(changes, Ordering::Relaxed) != changes {
+            events |= Events::ERROR | Events::PRIORITY;
+        }
+        events & (interest | Events::ERROR)
+    }
 }
 
 /// The longest thing that can be written.

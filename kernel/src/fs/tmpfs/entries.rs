@@ -141,9 +141,9 @@ impl<T> Names<T> {
         let mask = self.buckets.len() - 1;
         let mut at = hash as usize & mask;
         while let Some(bucket) = self.buckets.get_mut(at) {
-            if *bucket == EMPTY {
+            if matches!(*bucket, EMPTY | REMOVED) {
+                self.used += usize::from(*bucket == EMPTY);
                 *bucket = index as u32 + FIRST;
-                self.used += 1;
                 return;
             }
             at = (at + 1) & mask;
@@ -166,11 +166,25 @@ impl<T> Names<T> {
         Ok(())
     }
 
+    /// Makes a removed bucket, and those before it, empty again if no search goes on behind them.
+    fn forget_removed(&mut self, mut at: usize) {
+        let mask = self.buckets.len() - 1;
+        if self.buckets.get((at + 1) & mask) != Some(&EMPTY) {
+            return;
+        }
+        while let Some(bucket) = self.buckets.get_mut(at).filter(|bucket| **bucket == REMOVED) {
+            *bucket = EMPTY;
+            self.used -= 1;
+            at = at.wrapping_sub(1) & mask;
+        }
+    }
+
     /// Takes a name out.
     pub fn remove(&mut self, name: &[u8]) -> Option<T> {
         let (at, index) = self.find(name)?;
         let (_, value) = self.slots.get_mut(index)?.entry.take()?;
         *self.buckets.get_mut(at)? = REMOVED;
+        self.forget_removed(at);
         self.live -= 1;
         while self.slots.last().is_some_and(|slot| slot.entry.is_none()) {
             self.slots.pop();
