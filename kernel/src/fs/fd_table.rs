@@ -137,7 +137,7 @@ impl FileTable {
         let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         this.release_part(fd, cx)?;
         let closed = this.handles.lock(cx).remove(fd).ok_or(Errno::EBADF)?;
-        this.release_locks(&closed.get(cx), &this.downgrade(), cx);
+        this.closing(&closed.get(cx), &this.downgrade(), cx);
         drop(closed);
         Ok(())
     }
@@ -167,7 +167,10 @@ impl FileTable {
                 let passed = next - at;
                 at = next;
                 match closed {
-                    Some(closed) => pace.end_async(cx, closed),
+                    Some(closed) => {
+                        closed.get(cx).descriptor_closed();
+                        pace.end_async(cx, closed);
+                    }
                     None if passed >= SCANNED_AT_ONCE => pace.pause_async(cx),
                     None => {}
                 }
@@ -213,7 +216,7 @@ impl FileTable {
             }
             drop(handles);
             if let Some(closed) = closed {
-                files.release_locks(&closed.get(cx), &files.downgrade(), cx);
+                files.closing(&closed.get(cx), &files.downgrade(), cx);
                 drop(files);
                 pace.end_async(cx, closed);
             } else {
@@ -289,14 +292,15 @@ impl FileTable {
         let closed = handles.replace(to, share, flags);
         drop(handles);
         if let Some(closed) = closed {
-            this.release_locks(&closed.get(cx), &this.downgrade(), cx);
+            this.closing(&closed.get(cx), &this.downgrade(), cx);
         }
         Ok(())
     }
 
-    /// Ends the record locks that the process has on a file, as closing any of its descriptors does.
+    /// What closing a descriptor does apart from giving up the description: ends the record locks that the process has on the file.
     #[inline]
-    fn release_locks(&self, closed: &OpenFile, this: &WeakRc<Self>, cx: &Cx) {
+    fn closing(&self, closed: &OpenFile, this: &WeakRc<Self>, cx: &Cx) {
+        closed.descriptor_closed();
         if self.has_record_locks.load(Ordering::Relaxed)
             && let Ok(inode) = closed.inode(cx)
         {

@@ -180,6 +180,8 @@ pub struct OpenFile {
     pub offset: AtomicU64,
     /// Who gets SIGIO (F_SETOWN): a process, or a group if negative.
     pub owner: AtomicI32,
+    /// How many of its owners are messages: see [`super::in_flight`].
+    pub(super) in_flight: AtomicU32,
 }
 
 /// How many there are.
@@ -226,6 +228,7 @@ impl OpenFile {
             flags: AtomicU32::new(flags.bits()),
             offset: AtomicU64::new(0),
             owner: AtomicI32::new(0),
+            in_flight: AtomicU32::new(0),
         }
     }
 
@@ -233,6 +236,14 @@ impl OpenFile {
     #[inline(always)]
     pub fn flags(&self) -> OpenFlags {
         OpenFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
+    }
+
+    /// Its flags as programs are told: what was opened by a path always has O_LARGEFILE on a processor of 64 bits.
+    pub fn reported_flags(&self, cx: &Cx) -> OpenFlags {
+        let inode = self.location.inode.get(cx);
+        let mut flags = self.flags();
+        flags.set(OpenFlags::LARGE_FILE, inode.ops.anonymous_name(&inode).is_none());
+        flags
     }
 
     /// Changes its flags (F_SETFL).

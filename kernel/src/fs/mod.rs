@@ -19,6 +19,7 @@ mod fd_install;
 mod fd_table;
 mod file;
 pub mod filesystems;
+pub mod in_flight;
 pub mod initramfs;
 mod inode;
 pub mod inode_file;

@@ -101,7 +101,7 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
             files.set_flags(fd, FdFlags::from_bits_truncate(argument as u8 & 1), cx)?;
             Ok(0)
         }
-        abi::F_GETFL => Ok((open.flags() | OpenFlags::LARGE_FILE).bits() as usize),
+        abi::F_GETFL => Ok(open.reported_flags(cx).bits() as usize),
         abi::F_SETFL => {
             let mutable =
                 OpenFlags::APPEND | OpenFlags::NONBLOCK | OpenFlags::DIRECT | OpenFlags::NO_ATIME | OpenFlags::ASYNC;

@@ -16,8 +16,7 @@ use crate::error::{Errno, Result};
 use crate::fs::read_write::Piece;
 use crate::fs::{FdFlags, FileTable, OpenFile, OpenFlags, reserve_fd};
 use crate::net::unix::{
-    Address, Credentials, Endpoint, Gather, Kind, MAX_ADDRESS_BYTES, Received, Rights, Scatter, Sending, Shutdown,
-    Socket,
+    Address, Credentials, Endpoint, Files, Gather, Kind, Received, Scatter, Sending, Shutdown, Socket,
 };
 use crate::signal::{self, Signal};
 use crate::step::{Patience, Step, Stop, complete_async};
@@ -44,12 +43,7 @@ pub const CALLS: &[Entry] = &[
     Entry::partial(abi::__NR_sendto, "sendto", Call::Async(sendto_async), ONLY_UNIX),
     Entry::partial(abi::__NR_recvfrom, "recvfrom", Call::Async(recvfrom_async), "only AF_UNIX; MSG_WAITALL"),
     Entry::partial(abi::__NR_sendmsg, "sendmsg", Call::Async(sendmsg_async), ONLY_UNIX),
-    Entry::partial(
-        abi::__NR_recvmsg,
-        "recvmsg",
-        Call::Async(recvmsg_async),
-        "only AF_UNIX; MSG_WAITALL; cycles of sockets in flight are not found",
-    ),
+    Entry::partial(abi::__NR_recvmsg, "recvmsg", Call::Async(recvmsg_async), "only AF_UNIX; MSG_WAITALL"),
     Entry::partial(abi::__NR_shutdown, "shutdown", Call::Step(shutdown), ONLY_UNIX),
     Entry::partial(
         abi::__NR_setsockopt,
@@ -224,12 +218,16 @@ fn accept_async(cx: &mut Cx, me: &mut Current, args: &Args, flags: u32) -> Resul
 
 /// Writes an address where the caller wants it, cut to the length it gave there; and how long it is.
 fn write_address(address: Option<&Address>, at: usize, len_at: usize, me: &Current, cx: &Cx) -> Step<()> {
+    write_name(&Address::encode(address), at, len_at, me, cx)
+}
+
+/// The same for an encoded address; where there is none at all its length is 0.
+fn write_name(name: &[u8], at: usize, len_at: usize, me: &Current, cx: &Cx) -> Step<()> {
     let memory = me.memory(cx)?;
     let room: i32 = memory.read(len_at)?;
     let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
-    let bytes = Address::encode(address);
-    memory.write_bytes(at, &bytes[..bytes.len().min(room)])?;
-    memory.write(len_at, &(bytes.len() as u32))?;
+    memory.write_bytes(at, &name[..name.len().min(room)])?;
+    memory.write(len_at, &(name.len() as u32))?;
     Ok(())
 }
 
@@ -252,7 +250,7 @@ fn shutdown(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         2 => Shutdown { reading: true, writing: true },
         _ => return Err(Errno::EINVAL.into()),
     };
-    with_socket(args.int(0), me, cx, |_, endpoint| endpoint.shut_down(what, cx))??;
+    with_socket(args.int(0), me, cx, |_, endpoint| endpoint.shut_down(what, cx))?;
     Ok(0)
 }
 
@@ -260,7 +258,7 @@ fn shutdown(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 struct Outgoing {
     pieces: Vec<Piece>,
     target: Option<WeakRc<Endpoint>>,
-    rights: Rights,
+    files: Files,
     credentials: Credentials,
 }
 
@@ -270,11 +268,10 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
         return Err(Errno::EOPNOTSUPP);
     }
     let mut done = 0;
-    let none = Rights::new();
     let outcome = socket_async(cx, me, fd, flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
         loop {
-            let rights = if done == 0 { &outgoing.rights } else { &none };
-            let sending = Sending { rights, credentials: outgoing.credentials };
+            let files = if done == 0 { &outgoing.files[..] } else { &[] };
+            let sending = Sending { files, credentials: outgoing.credentials };
             let mut from = Gather::new(&outgoing.pieces, done, me, cx);
             let target = outgoing.target;
             done += endpoint.send(&mut from, &sending, target, waker, cx)?;
@@ -303,7 +300,7 @@ fn sendto_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         Ok(Outgoing {
             pieces: vec![(args.long(1), args.long(2).min(isize::MAX as usize))],
             target: target.map(|address| address.find(me, cx)).transpose()?,
-            rights: Rights::new(),
+            files: Files::new(),
             credentials: Credentials::of(me, cx)?,
         })
     })?;
@@ -317,11 +314,11 @@ fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             0 => None,
             at => Address::read(at, header.name_len as usize, me, cx)?,
         };
-        let (rights, credentials) = read_control(&header, me, cx)?;
+        let (files, credentials) = read_control(&header, me, cx)?;
         Ok(Outgoing {
             pieces: super::read_write::pieces(cx, me, header.pieces, header.piece_count)?,
             target: target.map(|address| address.find(me, cx)).transpose()?,
-            rights,
+            files,
             credentials,
         })
     })?;
@@ -329,11 +326,11 @@ fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 /// The descriptors and credentials in a message's ancillary data.
-fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Rights, Credentials)> {
+fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Files, Credentials)> {
     let own = Credentials::of(me, cx)?;
-    let (mut rights, mut credentials) = (Rights::new(), own);
+    let (mut sent, mut credentials) = (Files::new(), own);
     if header.control == 0 || header.control_len == 0 {
-        return Ok((rights, credentials));
+        return Ok((sent, credentials));
     }
     if header.control_len > MAX_CONTROL_BYTES {
         return Err(Errno::ENOBUFS.into());
@@ -354,7 +351,7 @@ fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Rights, 
             let files = me.files(cx)?;
             for fd in data.chunks_exact(4) {
                 let fd = i32::from_le_bytes([fd[0], fd[1], fd[2], fd[3]]);
-                rights.push(files.get_even_path(fd, cx)?.share().ok_or(Errno::EBADF)?);
+                sent.push(files.get_even_path(fd, cx)?.share().ok_or(Errno::EBADF)?);
             }
         } else if head.level == net::SOL_SOCKET && head.kind == net::SCM_CREDENTIALS {
             credentials = Credentials::read_from_bytes(data).map_err(|_| Errno::EINVAL)?;
@@ -368,7 +365,7 @@ fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Rights, 
         }
         rest = rest.get(head.len.next_multiple_of(8)..).unwrap_or(&[]);
     }
-    Ok((rights, credentials))
+    Ok((sent, credentials))
 }
 
 fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -377,20 +374,18 @@ fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EOPNOTSUPP);
     }
     let pieces = [(args.long(1), args.long(2).min(isize::MAX as usize))];
-    socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
-        if args.long(4) != 0 {
-            // Known to be writable before anything is taken.
-            let room: i32 = me.memory(cx)?.read(args.long(5))?;
-            let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?.min(MAX_ADDRESS_BYTES);
-            me.memory(cx)?.write_bytes(args.long(4), &[0; MAX_ADDRESS_BYTES][..room])?;
-            me.memory(cx)?.write(args.long(5), &room)?;
-        }
+    let received = socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
         let received = receive(endpoint, &pieces, flags, waker, me, cx)?;
-        if args.long(4) != 0 {
-            write_address(received.from.as_ref(), args.long(4), args.long(5), me, cx)?;
-        }
-        Ok(told(&received, flags))
-    })
+        Ok((told(&received, flags), received.from))
+    });
+    let (count, from) = received?;
+    let at = args.long(4);
+    if at != 0 {
+        let sender = from.map_or(Vec::new(), |from| Address::encode(Some(&from)));
+        // Behind the receipt, which is not undone: where the address cannot be written the message is lost, as on Linux.
+        complete_async(cx, me, Patience::Forever, |cx, me, _| write_name(&sender, at, args.long(5), me, cx))?;
+    }
+    Ok(count)
 }
 
 fn receive(
@@ -411,48 +406,55 @@ fn told(received: &Received, flags: u32) -> usize {
     if flags & net::MSG_TRUNC != 0 { received.len } else { received.copied }
 }
 
+/// What recvmsg(2) writes behind the receipt.
+struct Answer {
+    header: MessageHeader,
+    name: Vec<u8>,
+    control: Vec<u8>,
+    count: usize,
+}
+
 fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let flags = args.int(2) as u32;
     if flags & net::MSG_OOB != 0 {
         return Err(Errno::EOPNOTSUPP);
     }
     let at = args.long(1);
-    socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
-        let memory = me.memory(cx)?;
-        let header: MessageHeader = memory.read(at)?;
+    let answer = socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
+        let header: MessageHeader = me.memory(cx)?.read(at)?;
         let pieces = super::read_write::pieces(cx, me, header.pieces, header.piece_count)?;
-        // All that is written behind the bytes is known to be writable before anything is taken.
-        memory.write(at, &header)?;
-        let name_room = if header.name == 0 { 0 } else { (header.name_len as usize).min(MAX_ADDRESS_BYTES) };
-        memory.write_bytes(header.name, &[0; MAX_ADDRESS_BYTES][..name_room])?;
-        let control_room = if header.control == 0 { 0 } else { header.control_len.min(MAX_CONTROL_BYTES) };
-        memory.writer(header.control, control_room).zero(control_room)?;
-
-        let mut received = receive(endpoint, &pieces, flags, waker, me, cx)?;
-        let mut answer = MessageHeader { flags: 0, ..header };
+        let received = receive(endpoint, &pieces, flags, waker, me, cx)?;
+        let mut header = MessageHeader { flags: flags & net::MSG_CMSG_CLOEXEC, ..header };
         if received.copied < received.len {
-            answer.flags |= net::MSG_TRUNC;
+            header.flags |= net::MSG_TRUNC;
         }
-        if header.name != 0 {
-            let bytes = received.from.as_ref().map_or(Vec::new(), |from| Address::encode(Some(from)));
-            memory.write_bytes(header.name, &bytes[..bytes.len().min(name_room)])?;
-            answer.name_len = bytes.len() as u32;
-        }
-        let (control, truncated) = control(&mut received, control_room, endpoint, flags, me, cx)?;
-        memory.write_bytes(header.control, &control)?;
-        answer.control_len = control.len();
+        let count = told(&received, flags);
+        let name = received.from.as_ref().map_or(Vec::new(), |from| Address::encode(Some(from)));
+        let control_room = if header.control == 0 { 0 } else { header.control_len.min(MAX_CONTROL_BYTES) };
+        let (control, truncated) = control(received, control_room, endpoint, flags, me, cx)?;
         if truncated {
-            answer.flags |= net::MSG_CTRUNC;
+            header.flags |= net::MSG_CTRUNC;
         }
-        answer.flags |= flags & net::MSG_CMSG_CLOEXEC;
-        memory.write(at, &answer)?;
-        Ok(told(&received, flags))
-    })
+        Ok(Answer { header, name, control, count })
+    })?;
+    complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let memory = me.memory(cx)?;
+        let mut header = answer.header;
+        if header.name != 0 {
+            let room = header.name_len as usize;
+            memory.write_bytes(header.name, &answer.name[..answer.name.len().min(room)])?;
+            header.name_len = answer.name.len() as u32;
+        }
+        memory.write_bytes(header.control, &answer.control)?;
+        header.control_len = answer.control.len();
+        Ok(memory.write(at, &header)?)
+    })?;
+    Ok(answer.count)
 }
 
 /// The ancillary data of a received message, in at most `room` bytes; whether something did not fit. Descriptors are entered in the caller's table.
 fn control(
-    received: &mut Received,
+    received: Received,
     room: usize,
     endpoint: &Endpoint,
     flags: u32,
@@ -478,14 +480,13 @@ fn control(
             truncated = true;
         }
     }
-    let rights = core::mem::take(&mut received.rights);
-    if !rights.is_empty() {
+    if !received.files.is_empty() {
         let fits = room.saturating_sub(used + CONTROL_HEADER_BYTES) / 4;
-        truncated |= rights.len() > fits;
+        truncated |= received.files.len() > fits;
         let fd_flags = if flags & net::MSG_CMSG_CLOEXEC != 0 { FdFlags::CLOSE_ON_EXEC } else { FdFlags::empty() };
         let files = me.files(cx)?;
         let mut fds: Vec<u8> = Vec::new();
-        for file in rights.into_iter().take(fits) {
+        for file in received.files.into_iter().take(fits) {
             let Ok(reserved) = FileTable::reserve(&files, me, cx) else {
                 truncated = true;
                 break;

@@ -203,11 +203,9 @@ impl File for Info {
         let table = table(&self.target, cx)?;
         let open = table.get_even_path(self.fd, cx).map_err(|_| Errno::ENOENT)?;
         let attribute = usize::try_from(self.fd).ok().and_then(|fd| table.handles.lock(cx).attribute(fd).copied());
-        let mut flags = open.flags();
+        let mut flags = open.reported_flags(cx);
         flags.set(OpenFlags::CLOSE_ON_EXEC, attribute.is_some_and(|flags| flags.contains(FdFlags::CLOSE_ON_EXEC)));
         let inode = open.location.inode.get(cx);
-        // What was opened by a path always has it.
-        flags.set(OpenFlags::LARGE_FILE, inode.ops.anonymous_name(&inode).is_none());
         let mut text = Text::default();
         text.add(format_args!(
             "pos:\t{}\nflags:\t0{:o}\nmnt_id:\t{}\nino:\t{}\n",

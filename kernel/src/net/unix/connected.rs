@@ -4,10 +4,11 @@ use frame::Cx;
 use refs::{StrongRc, Waker, WeakRc};
 
 use super::endpoint::Role;
-use super::inbox::{CAPACITY, Packet};
+use super::inbox::{CAPACITY, Packet, Rights, Taken};
 use super::message::{Received, Sending, Sink, Source};
-use super::{Address, Credentials, Endpoint, Kind, Rights, Shutdown};
+use super::{Address, Credentials, Endpoint, Kind, Shutdown, garbage};
 use crate::error::{Errno, Result};
+use crate::fs::in_flight::InFlight;
 use crate::step::{Step, Stop};
 
 /// The largest piece of a stream that is sent at once.
@@ -61,10 +62,11 @@ impl Endpoint {
         }
     }
 
-    /// Sends to the peer or (a datagram) to `target`: how many bytes. Of a stream it may be fewer than there are.
+    /// Sends to the peer or (a datagram) to `target`, which packets on a connection ignore: how many bytes. Of a stream it may be fewer than there are.
     ///
     /// # Errors
-    /// EPIPE, ECONNREFUSED: the other end is closed. ENOTCONN, EDESTADDRREQ: there is none. EMSGSIZE. `Block` while there is no room.
+    /// EPIPE, ECONNREFUSED: the other end is closed. ENOTCONN: there is none. EISCONN, EOPNOTSUPP: a target for a stream. EMSGSIZE. ETOOMANYREFS: too many sockets are in
+    /// flight. `Block` while there is no room.
     pub fn send(
         &self,
         from: &mut dyn Source,
@@ -76,8 +78,14 @@ impl Endpoint {
         if self.state.lock(cx).shutdown.writing {
             return Err(Errno::EPIPE.into());
         }
-        let none = if self.kind == Kind::Datagram { Errno::EDESTADDRREQ } else { Errno::ENOTCONN };
-        let name = target.or_else(|| self.peer(cx)).ok_or(none)?;
+        let peer = self.peer(cx);
+        let name = match self.kind {
+            Kind::Datagram => target.or(peer),
+            Kind::SequencedPacket => peer,
+            Kind::Stream if target.is_none() => peer,
+            Kind::Stream => return Err(if peer.is_some() { Errno::EISCONN } else { Errno::EOPNOTSUPP }.into()),
+        };
+        let name = name.ok_or(Errno::ENOTCONN)?;
         let closed = if self.kind == Kind::Datagram { Errno::ECONNREFUSED } else { Errno::EPIPE };
         let other = name.upgrade(cx).map_err(|_| closed)?;
         if other.kind != self.kind {
@@ -110,7 +118,8 @@ impl Endpoint {
             bytes.extend_from_slice(&from.take(count - bytes.len())?);
         }
         let sent = bytes.len();
-        let rights = sending.rights.iter().map(StrongRc::share).collect();
+        let rights: Rights = sending.files.iter().map(|file| InFlight::new(file.share())).collect();
+        garbage::enter(&rights, cx)?;
         let packet = Packet { bytes, read: 0, rights, credentials: sending.credentials, from: self.address(cx) };
         {
             let mut inbox = other.inbox.lock(cx);
@@ -149,16 +158,13 @@ impl Endpoint {
     }
 
     fn receive_stream(&self, sink: &mut Sink<'_>, peek: bool, cx: &Cx) -> Step<Option<Received>> {
+        let tells_senders = self.passes_credentials(cx);
         let mut inbox = self.inbox.lock(cx);
         if inbox.is_empty() {
             return Ok(None);
         }
-        let (copied, ancillary) = inbox.take_stream(peek, sink)?;
-        let (rights, credentials) = match ancillary {
-            Some((rights, credentials)) => (rights, Some(credentials)),
-            None => (Rights::new(), None),
-        };
-        Ok(Some(Received { copied, len: copied, from: None, rights, credentials }))
+        let Taken { len, files, credentials, from } = inbox.take_stream(peek, tells_senders, sink)?;
+        Ok(Some(Received { copied: len, len, from, files, credentials }))
     }
 
     fn receive_message(&self, sink: &mut Sink<'_>, peek: bool, cx: &Cx) -> Step<Option<Received>> {
@@ -168,15 +174,14 @@ impl Endpoint {
         if let Some(fault) = fault {
             return Err(fault.into());
         }
-        let mut received = Received {
+        let received = Received {
             copied,
             len: packet.bytes.len(),
             from: packet.from.clone(),
-            rights: Rights::new(),
+            files: packet.files(peek),
             credentials: Some(packet.credentials),
         };
         if !peek {
-            received.rights = core::mem::take(&mut packet.rights);
             inbox.pop();
         }
         Ok(Some(received))
@@ -194,12 +199,8 @@ impl Endpoint {
         }
     }
 
-    /// Ends one or both directions.
-    ///
-    /// # Errors
-    /// ENOTCONN.
-    pub fn shut_down(&self, what: Shutdown, cx: &Cx) -> Result<()> {
-        let peer = self.peer(cx).ok_or(Errno::ENOTCONN)?;
+    /// Ends one or both directions, also of one that has no peer yet.
+    pub fn shut_down(&self, what: Shutdown, cx: &Cx) {
         {
             let mut state = self.state.lock(cx);
             state.shutdown.reading |= what.reading;
@@ -213,10 +214,9 @@ impl Endpoint {
             endpoint.writable.wake_all();
         };
         wake(self);
-        if let Ok(peer) = peer.upgrade(cx) {
+        if let Some(Ok(peer)) = self.peer(cx).map(|peer| peer.upgrade(cx)) {
             wake(&peer);
         }
-        Ok(())
     }
 
     /// Has `waker` woken when something can be read or the peer has gone.

@@ -8,9 +8,13 @@ use refs::StrongRc;
 
 use super::{Address, Credentials};
 use crate::fs::OpenFile;
+use crate::fs::in_flight::InFlight;
 
-/// Descriptions in flight: SCM_RIGHTS.
-pub type Rights = Vec<StrongRc<OpenFile>>;
+/// Open files in a message: SCM_RIGHTS.
+pub type Rights = Vec<InFlight>;
+
+/// The same outside of a message: what a call sends, or has received.
+pub type Files = Vec<StrongRc<OpenFile>>;
 
 /// The most bytes in an inbox.
 pub const CAPACITY: usize = 212_992;
@@ -37,6 +41,15 @@ impl Packet {
     /// The bytes that were not read yet.
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.read..]
+    }
+
+    /// The open files that came with it: taken out, or (`peek`) shared.
+    pub fn files(&mut self, peek: bool) -> Files {
+        if peek {
+            self.rights.iter().filter_map(InFlight::share).collect()
+        } else {
+            core::mem::take(&mut self.rights).into_iter().filter_map(InFlight::land).collect()
+        }
     }
 }
 
@@ -79,6 +92,7 @@ impl Inbox {
     pub fn push_stream(&mut self, packet: Packet) {
         if let Some(last) = self.packets.back_mut()
             && packet.rights.is_empty()
+            && last.rights.is_empty()
             && last.credentials == packet.credentials
             && last.bytes.len() + packet.bytes.len() <= JOINED
         {
@@ -101,38 +115,42 @@ impl Inbox {
         *self = Inbox::default();
     }
 
-    /// Gives the bytes of a stream to `take`, which says how many it took, until it takes less than it got or something other than bytes comes in
-    /// between; those taken are gone unless `peek`. How many, and what came with the first.
+    /// The open files in all messages.
+    pub fn rights(&self) -> impl Iterator<Item = &InFlight> {
+        self.packets.iter().flat_map(|packet| &packet.rights)
+    }
+
+    /// Gives the bytes of a stream to `take`, which says how many it took, until it takes less than it got, open files have come along, or
+    /// (`tells_senders`) the next bytes have another sender. Those taken are gone unless `peek`.
     ///
     /// # Errors
     /// `take` faulted on the first byte: nothing was taken.
     pub fn take_stream(
         &mut self,
         peek: bool,
+        tells_senders: bool,
         mut take: impl FnMut(&[u8]) -> (usize, Option<Fault>),
-    ) -> Result<(usize, Option<(Rights, Credentials)>), Fault> {
-        let mut total = 0;
-        let mut ancillary: Option<(Rights, Credentials)> = None;
+    ) -> Result<Taken, Fault> {
+        let mut taken = Taken::default();
         let mut at = 0;
         while let Some(packet) = self.packets.get_mut(at) {
-            if total > 0
-                && (!packet.rights.is_empty() || ancillary.as_ref().is_some_and(|(_, who)| *who != packet.credentials))
-            {
+            if tells_senders && taken.credentials.is_some_and(|sender| sender != packet.credentials) {
                 break;
             }
             let rest = packet.rest().len();
             let (took, fault) = take(packet.rest());
             if took == 0 {
                 match fault {
-                    Some(fault) if total == 0 => return Err(fault),
+                    Some(fault) if taken.len == 0 => return Err(fault),
                     _ => break,
                 }
             }
-            total += took;
-            if ancillary.is_none() {
-                let rights = if peek { Rights::new() } else { core::mem::take(&mut packet.rights) };
-                ancillary = Some((rights, packet.credentials));
+            taken.len += took;
+            if taken.credentials.is_none() {
+                taken.credentials = Some(packet.credentials);
+                taken.from = packet.from.clone();
             }
+            taken.files = packet.files(peek);
             if peek {
                 at += 1;
             } else {
@@ -142,12 +160,25 @@ impl Inbox {
                     self.packets.pop_front();
                 }
             }
-            if took < rest || fault.is_some() {
+            if took < rest || fault.is_some() || !taken.files.is_empty() {
                 break;
             }
         }
-        Ok((total, ancillary))
+        Ok(taken)
     }
+}
+
+/// What was taken from a stream.
+#[derive(Default)]
+pub struct Taken {
+    /// How many bytes.
+    pub len: usize,
+    /// What came along.
+    pub files: Files,
+    /// Who sent the first of them.
+    pub credentials: Option<Credentials>,
+    /// And from which address.
+    pub from: Option<Address>,
 }
 
 #[cfg(test)]
@@ -167,7 +198,7 @@ mod tests {
     fn take(inbox: &mut Inbox, most: usize, peek: bool) -> Vec<u8> {
         let mut taken = Vec::new();
         inbox
-            .take_stream(peek, |bytes| {
+            .take_stream(peek, true, |bytes| {
                 let count = bytes.len().min(most - taken.len());
                 taken.extend_from_slice(&bytes[..count]);
                 (count, None)

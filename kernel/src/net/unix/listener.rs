@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 use frame::Cx;
-use refs::{StrongRc, Waker};
+use refs::{StrongRc, Waker, WeakRc};
 
 use super::endpoint::Role;
 use super::{Credentials, Endpoint, Kind};
@@ -31,6 +31,11 @@ impl Listener {
         Ok(())
     }
 
+    /// The connections that were not accepted yet.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = WeakRc<Endpoint>> {
+        self.waiting.iter().map(StrongRc::downgrade)
+    }
+
     /// Whether a connection can be accepted.
     pub(super) fn is_ready(&self) -> bool {
         !self.waiting.is_empty()
@@ -38,6 +43,14 @@ impl Listener {
 }
 
 impl Endpoint {
+    /// The connections in its backlog, if it listens.
+    pub(super) fn backlog(&self, cx: &Cx) -> alloc::vec::Vec<WeakRc<Endpoint>> {
+        match &self.state.lock(cx).role {
+            Role::Listening(listener) => listener.waiting().collect(),
+            _ => alloc::vec::Vec::new(),
+        }
+    }
+
     /// Whether it listens.
     pub fn is_listening(&self, cx: &Cx) -> bool {
         matches!(self.state.lock(cx).role, Role::Listening(_))

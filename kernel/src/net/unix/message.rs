@@ -4,19 +4,20 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 use frame::mm::{Fault, Reader};
-use refs::Gone;
+use refs::{Gone, StrongRc};
 
-use super::inbox::Rights;
+use super::inbox::Files;
 use super::{Address, Credentials};
 use crate::current::Current;
 use crate::error::Errno;
+use crate::fs::OpenFile;
 use crate::fs::read_write::Piece;
 use crate::step::Step;
 
 /// What is to be sent beside the bytes.
 pub struct Sending<'a> {
-    /// Descriptions that go along.
-    pub rights: &'a Rights,
+    /// Open files that go along.
+    pub files: &'a [StrongRc<OpenFile>],
     /// Who it says has sent it.
     pub credentials: Credentials,
 }
@@ -87,28 +88,29 @@ impl Source for Gather<'_> {
 
     fn take(&mut self, most: usize) -> Step<Vec<u8>> {
         let memory = self.me.memory(self.cx)?;
-        let mut bytes = room_for(most.min(self.remaining()))?;
+        let most = most.min(self.remaining());
+        let mut bytes = room_for(most)?;
+        bytes.resize(most, 0);
+        let mut taken = 0;
         let mut skip = self.done;
         for &(address, len) in self.pieces {
             let skipped = skip.min(len);
             skip -= skipped;
-            let count = (len - skipped).min(most - bytes.len());
+            let count = (len - skipped).min(most - taken);
             if count == 0 {
                 continue;
             }
-            let piece = memory.reader(address.wrapping_add(skipped), count).take(count);
-            match piece {
-                Ok(piece) => {
-                    bytes.extend_from_slice(&piece);
-                    if piece.len() < count {
-                        break;
-                    }
-                }
-                Err(stop) if bytes.is_empty() => return Err(stop),
+            let mut reader = memory.reader(address.wrapping_add(skipped), count);
+            let outcome = reader.read(&mut bytes[taken..taken + count]);
+            taken += count - Reader::remaining(&reader);
+            match outcome {
+                Ok(_) => {}
+                Err(fault) if taken == 0 => return Err(fault.into()),
                 Err(_) => break,
             }
         }
-        self.done += bytes.len();
+        bytes.truncate(taken);
+        self.done += taken;
         Ok(bytes)
     }
 }
@@ -122,8 +124,8 @@ pub struct Received {
     pub len: usize,
     /// From which address.
     pub from: Option<Address>,
-    /// Descriptions that came along.
-    pub rights: Rights,
+    /// Open files that came along.
+    pub files: Files,
     /// Who sent it.
     pub credentials: Option<Credentials>,
 }

@@ -12,6 +12,7 @@
 //! | `init`, `listener`, `connected` | what it does before it has a peer, while it listens, with a peer |
 //! | `inbox`, `message`, `address` | what was sent to it, what passes between it and a call, where it is reached |
 //! | `socket` | an endpoint as an open file |
+//! | `garbage` | sockets in messages that nobody can receive |
 //!
 //! An [`Endpoint`] is one end of a connection, a listener, or a datagram socket. It owns what was sent to it and was not read yet; whom it sends
 //! to it knows by name only. So when a socket is closed its endpoint dies at once, and with it everything in its inbox; the peer, and
@@ -22,14 +23,15 @@
 mod address;
 mod connected;
 mod endpoint;
+pub mod garbage;
 mod inbox;
 mod init;
 mod listener;
 mod message;
 mod socket;
 
-pub use address::{Address, MAX_ADDRESS_BYTES};
+pub use address::Address;
 pub use endpoint::{Credentials, Endpoint, Kind, Shutdown};
-pub use inbox::Rights;
+pub use inbox::Files;
 pub use message::{Gather, Received, Scatter, Sending, Sink, Source};
 pub use socket::Socket;

@@ -3,9 +3,9 @@
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::ioctl::FIONREAD;
-use refs::{StrongRc, TempRc, Waker};
+use refs::{StrongRc, TempRc, Waker, WeakRc};
 
-use super::{Credentials, Endpoint, Rights, Sending};
+use super::{Credentials, Endpoint, Sending};
 use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::{Events, File};
@@ -20,6 +20,11 @@ impl Socket {
     /// The socket of an endpoint.
     pub fn new(endpoint: StrongRc<Endpoint>) -> Self {
         Socket { endpoint }
+    }
+
+    /// The name of the endpoint.
+    pub(super) fn name(&self) -> WeakRc<Endpoint> {
+        self.endpoint.downgrade()
     }
 
     /// The endpoint.
@@ -43,7 +48,7 @@ impl File for Socket {
     }
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
-        let sending = Sending { rights: &Rights::new(), credentials: Credentials::of(me, cx)? };
+        let sending = Sending { files: &[], credentials: Credentials::of(me, cx)? };
         let endpoint = self.endpoint.get(cx);
         let mut sent = 0;
         loop {
