@@ -269,6 +269,9 @@ fn costs(cx: &mut Cx) -> Outcome {
         }
     });
     dropping /= 101;
-    crate::println!("selftest: a fork of 134 pages takes {} ns, their end {dropping} ns", both - dropping);
+    crate::println!(
+        "selftest: a fork of 134 pages takes {} ns, their end {dropping} ns",
+        both.saturating_sub(dropping)
+    );
     Ok(())
 }
