@@ -229,6 +229,7 @@ impl Worker {
     }
 
     #[cold]
+    #[cfg_attr(false, ebb_lint::never_suspends)]
     fn free_some(&self, cx: &mut Cx) -> Dead {
         let own = reclaim::entered() != self.deaths.get();
         // SAFETY: it is the number under which this core is registered.

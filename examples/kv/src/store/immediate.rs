@@ -1,6 +1,6 @@
 //! The store with Ebb's references: values and sessions are objects in tables, and whoever waits keeps only their names.
 
-use refs::{Cx, List, Map, Place, SpinLock, StrongRc, WaitList, WeakRc};
+use refs::{Cx, List, Map, Position, SpinLock, StrongRc, WaitList, WeakRc};
 use tasks::rt;
 
 use super::{Payload, Store, Watched};
@@ -28,7 +28,7 @@ pub struct Session {
 #[derive(Clone)]
 pub struct SessionName {
     session: WeakRc<Session>,
-    place: Place,
+    place: Position,
 }
 
 impl Store for Immediate {
