@@ -94,14 +94,17 @@ impl Change {
         range: Range<usize>,
         cx: &Cx,
     ) -> Result<()> {
+        if space.remove_little(layout, &range, cx) { Ok(()) } else { self.remove_much(space, layout, range, cx) }
+    }
+
+    fn remove_much(
+        &mut self,
+        space: &AddressSpace,
+        layout: &mut Layout,
+        range: Range<usize>,
+        cx: &Cx,
+    ) -> Result<()> {
         let Some(areas) = layout.remove(range)? else { return Ok(()) };
-        if let Some(area) = areas.only()
-            && area.end - area.start <= AT_ONCE_BYTES
-        {
-            layout.forget(area);
-            space.unmap_range(area.range(), cx);
-            return Ok(());
-        }
         let pages = areas.span();
         if pages.len() <= AT_ONCE_BYTES && areas.len() <= AT_ONCE_AREAS {
             areas.iter().for_each(|area| layout.forget(area));
@@ -129,6 +132,12 @@ impl Change {
 }
 
 impl AddressSpace {
+    /// Takes away what is mapped in a range if it is nothing, or a little of one area; whether it is so.
+    #[inline(always)]
+    pub(super) fn remove_little(&self, layout: &mut Layout, range: &Range<usize>, cx: &Cx) -> bool {
+        range.len() <= AT_ONCE_BYTES && layout.remove_one(range, || self.unmap_range(range.clone(), cx))
+    }
+
     /// Whether a call is in the middle of a change of the layout.
     #[cold]
     pub fn is_claimed(&self, cx: &Cx) -> bool {

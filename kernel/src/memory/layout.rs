@@ -116,17 +116,35 @@ impl Layout {
         if is_accountable(&area) {
             area.flags |= AreaFlags::ACCOUNTED;
         }
-        let mut totals = self.totals;
-        totals.add(&area, area.pages());
-        let accounted = totals.accounted - self.totals.accounted;
-        match self.areas.insert(area) {
-            Ok(()) => self.totals = totals,
-            Err(full) => {
-                overcommit::add(accounted.wrapping_neg());
-                return Err(full);
-            }
+        if self.areas.is_full() {
+            return self.insert_when_full(area);
         }
-        Ok(())
+        self.totals.add(&area, area.pages());
+        self.areas.insert(area)
+    }
+
+    /// There is only room for an area that another goes on with.
+    #[cold]
+    fn insert_when_full(&mut self, area: Area<Shown>) -> core::result::Result<(), TooManyAreas> {
+        let before = self.totals;
+        self.totals.add(&area, area.pages());
+        let inserted = self.areas.insert(area);
+        if inserted.is_err() {
+            overcommit::add(before.accounted.wrapping_sub(self.totals.accounted));
+            self.totals = before;
+        }
+        inserted
+    }
+
+    /// Takes out what is mapped in a range if that is nothing, or no more than one area or a part of one, and counts it no longer;
+    /// `unmap` is called before if it is something. Whether it is so; nothing is taken out if not.
+    #[inline(always)]
+    pub(super) fn remove_one(&mut self, range: &Range<usize>, unmap: impl FnOnce()) -> bool {
+        let totals = &mut self.totals;
+        self.areas.remove_one(range, |area| {
+            totals.add(area, (range.len() / PAGE_SIZE).wrapping_neg());
+            unmap();
+        })
     }
 
     /// Takes out what is mapped in a range. It counts until it is [`forgotten`](Self::forget).
@@ -138,7 +156,6 @@ impl Layout {
     }
 
     /// Counts an area no longer that was taken out.
-    #[inline]
     pub(super) fn forget(&mut self, area: &Area<Shown>) {
         self.totals.subtract(area);
     }
@@ -239,25 +256,32 @@ impl Layout {
     ///
     /// # Errors
     /// ENOMEM.
-    #[inline]
+    #[inline(always)]
     pub(super) fn admit(&self, area: &Area<Shown>, replaced: Range<usize>, limits: Limits) -> Result<()> {
-        let len = area.end - area.start;
         if limits.address_space != u64::MAX || limits.data != u64::MAX {
-            // As on Linux, what is replaced counts for nothing, whatever it is.
-            let free: usize = self
-                .areas
-                .overlapping(replaced.clone())
-                .map(|area| area.end.min(replaced.end) - area.start.max(replaced.start))
-                .sum();
-            let added = len - free.min(len);
-            if (self.totals.all * PAGE_SIZE + added) as u64 > limits.address_space {
-                return Err(Errno::ENOMEM);
-            }
-            if is_data(area) && (self.totals.data * PAGE_SIZE + added) as u64 > limits.data {
-                return Err(Errno::ENOMEM);
-            }
+            self.admit_size(area, replaced, limits)?;
         }
-        if is_accountable(area) { self.admit_commit(len, limits) } else { Ok(()) }
+        if is_accountable(area) { self.admit_commit(area.end - area.start, limits) } else { Ok(()) }
+    }
+
+    /// As [`admit`](Self::admit), where the sizes are limited.
+    #[cold]
+    fn admit_size(&self, area: &Area<Shown>, replaced: Range<usize>, limits: Limits) -> Result<()> {
+        let len = area.end - area.start;
+        // As on Linux, what is replaced counts for nothing, whatever it is.
+        let free: usize = self
+            .areas
+            .overlapping(replaced.clone())
+            .map(|area| area.end.min(replaced.end) - area.start.max(replaced.start))
+            .sum();
+        let added = len - free.min(len);
+        if (self.totals.all * PAGE_SIZE + added) as u64 > limits.address_space {
+            return Err(Errno::ENOMEM);
+        }
+        if is_data(area) && (self.totals.data * PAGE_SIZE + added) as u64 > limits.data {
+            return Err(Errno::ENOMEM);
+        }
+        Ok(())
     }
 
     /// Whether `len` bytes that exist already may become data.

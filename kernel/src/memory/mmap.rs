@@ -73,6 +73,7 @@ impl Map {
     ///
     /// # Errors
     /// EINVAL, ENOMEM.
+    #[inline(always)]
     pub fn new(mapping: Mapping, limits: Limits) -> Result<Self> {
         let Mapping { place, len, prot, limit, flags, shown } = mapping;
         if len == 0 {
@@ -91,13 +92,9 @@ pub struct Unmap {
 }
 
 impl Unmap {
-    /// Nothing is done yet.
-    ///
-    /// # Errors
-    /// EINVAL.
-    pub fn new(address: usize, len: usize) -> Result<Self> {
-        let range = page_range(address, len, Errno::EINVAL)?;
-        if range.is_empty() { Err(Errno::EINVAL) } else { Ok(Unmap { range, change: Change::default() }) }
+    /// Nothing is done yet. The range is whole pages.
+    pub fn new(range: Range<usize>) -> Self {
+        Unmap { range, change: Change::default() }
     }
 }
 
@@ -191,6 +188,14 @@ impl AddressSpace {
         }
     }
 
+    /// Unmaps what is mapped in whole pages if it is nothing, or a little of one area: nearly always. Whether it did; if not nothing has
+    /// changed, and [`unmap_step`](Self::unmap_step) is to do it.
+    #[inline(always)]
+    pub fn unmap_little(&self, range: &Range<usize>, cx: &Cx) -> bool {
+        let mut layout = self.layout.lock(cx);
+        !layout.is_claimed && self.remove_little(&mut layout, range, cx)
+    }
+
     /// Unmaps whatever is there. It is unmapped for all from the first step on; its memory goes in steps.
     ///
     /// # Errors
@@ -211,6 +216,11 @@ impl AddressSpace {
     /// As mprotect(2). As on Linux, what lies before a hole or a mapping that does not allow it is changed.
     pub fn protect_step(&self, protect: &mut Protect, waker: Option<Waker>, cx: &Cx) -> Step<()> {
         let mut layout = protect.change.lock(self, waker, cx)?;
+        if !protect.change.is_begun()
+            && let Some(outcome) = self.protect_little(protect, &mut layout, cx)
+        {
+            return Ok(outcome?);
+        }
         let mut stretch = Stretch::default();
         loop {
             if !self.protect_pages(protect, &layout, &mut stretch, cx) {
@@ -237,6 +247,33 @@ impl AddressSpace {
                 }
             };
         }
+    }
+
+    /// Changes what may be done with a little of one area: nearly always that is all. `None` if it is more; nothing has changed then.
+    #[inline(always)]
+    fn protect_little(&self, protect: &Protect, layout: &mut Layout, cx: &Cx) -> Option<Result<()>> {
+        let Protect { range, prot, limits, .. } = protect;
+        if range.is_empty() || range.len() > AT_ONCE_BYTES {
+            return None;
+        }
+        let area = layout.areas().find(range.start).filter(|area| range.end <= area.end)?;
+        if !area.limit.contains(*prot) {
+            return Some(Err(Errno::EACCES));
+        }
+        let is_private = !area.flags.contains(AreaFlags::SHARED);
+        if prot.contains(Prot::WRITE) && becomes_data(area) {
+            let admitted = layout.admit_data(range.len(), *limits).and_then(|()| {
+                if has_promise(area) { Ok(()) } else { layout.admit_commit(range.len(), *limits) }
+            });
+            if admitted.is_err() {
+                return Some(admitted);
+            }
+        }
+        if let Err(full) = layout.change(range.clone(), |area| change_prot(area, *prot)) {
+            return Some(Err(full.into()));
+        }
+        self.vm.protect(range.clone(), mapped(*prot), is_private, cx);
+        Some(Ok(()))
     }
 
     /// Gives the pages of areas that have changed the rights that the areas have now, until that is done or a stretch is over; whether it is done.
@@ -267,6 +304,22 @@ impl AddressSpace {
         }
         protect.pages = 0..0;
         true
+    }
+
+    /// Where the break is after brk(2) with `wanted`, if no page comes or goes for that: nearly always.
+    #[inline(always)]
+    pub fn set_break_within_page(&self, wanted: usize, cx: &Cx) -> Option<usize> {
+        let mut layout = self.layout.lock(cx);
+        if layout.is_claimed {
+            return None;
+        }
+        if wanted >= layout.brk.start {
+            if wanted.wrapping_sub(1) / PAGE_SIZE != layout.brk.end.wrapping_sub(1) / PAGE_SIZE {
+                return None;
+            }
+            layout.brk.end = wanted;
+        }
+        Some(layout.brk.end)
     }
 
     /// Moves the break; where it is then (brk(2) reports no errors).
@@ -384,21 +437,33 @@ impl Protect {
             return Ok((range, outcome));
         }
         if prot.contains(Prot::WRITE) {
-            let becomes_data =
-                |area: &&Area<Shown>| !area.prot.contains(Prot::WRITE) && !area.flags.contains(AreaFlags::SHARED);
             let part = |area: &Area<Shown>| area.end.min(range.end) - area.start.max(range.start);
-            let changing = || layout.areas().overlapping(range.clone()).filter(becomes_data);
+            let changing = || layout.areas().overlapping(range.clone()).filter(|area| becomes_data(area));
             layout.admit_data(changing().map(part).sum(), self.limits)?;
-            let has_promise = AreaFlags::NO_RESERVE | AreaFlags::ACCOUNTED;
-            let added = changing().filter(|area| !area.flags.intersects(has_promise)).map(part).sum();
+            let added = changing().filter(|area| !has_promise(area)).map(part).sum();
             layout.admit_commit(added, self.limits)?;
         }
-        layout.change(range.clone(), |area| {
-            if area.prot.contains(Prot::WRITE) && area.shows_object_privately() {
-                area.flags |= AreaFlags::MAY_OWN;
-            }
-            area.prot = prot;
-        })?;
+        layout.change(range.clone(), |area| change_prot(area, prot))?;
         Ok((range, outcome))
     }
+}
+
+/// Whether an area counts as data from when it can be written.
+#[inline(always)]
+fn becomes_data(area: &Area<Shown>) -> bool {
+    !area.prot.contains(Prot::WRITE) && !area.flags.contains(AreaFlags::SHARED)
+}
+
+/// Whether memory is promised for an area already, or need not be.
+#[inline(always)]
+fn has_promise(area: &Area<Shown>) -> bool {
+    area.flags.intersects(AreaFlags::NO_RESERVE | AreaFlags::ACCOUNTED)
+}
+
+#[inline(always)]
+fn change_prot(area: &mut Area<Shown>, prot: Prot) {
+    if area.prot.contains(Prot::WRITE) && area.shows_object_privately() {
+        area.flags |= AreaFlags::MAY_OWN;
+    }
+    area.prot = prot;
 }

@@ -49,8 +49,8 @@ pub struct Remap {
 enum State {
     /// Nothing is done yet.
     New,
-    /// It is at its address; what does not belong to it any more goes.
-    AtPlace(usize),
+    /// It stays where it is; what does not belong to it any more goes.
+    AtPlace,
     /// What is in the way of the move goes.
     MakingRoom(Moving),
     /// What is longer than the new size goes.
@@ -95,8 +95,9 @@ impl Remap {
         self.from.start..self.from.start + self.from.len().min(self.new_len)
     }
 
-    /// Checks everything, and does what is done at once.
-    fn begin(&self, space: &AddressSpace, layout: &mut Layout, change: &mut Change, cx: &Cx) -> Result<State> {
+    /// Checks everything, and changes the size where it is if that can be; whether it could.
+    #[inline(always)]
+    fn resize_in_place(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> Result<bool> {
         let area = layout.areas().find(self.from.start).ok_or(Errno::EFAULT)?;
         if self.from.end > area.end {
             return Err(Errno::EFAULT);
@@ -112,15 +113,13 @@ impl Remap {
         if !matches!(self.movement, Move::To(_)) && !is_kept && !self.from.is_empty() {
             if self.new_len <= self.from.len() {
                 if self.new_len < self.from.len() {
-                    change.remove(space, layout, self.from.start + self.new_len..self.from.end, cx)?;
+                    self.change.remove(space, layout, self.from.start + self.new_len..self.from.end, cx)?;
                 }
-                return Ok(State::AtPlace(self.from.start));
+                return Ok(true);
             }
-            if self.grow_in_place(layout)? {
-                return Ok(State::AtPlace(self.from.start));
-            }
+            return self.grow_in_place(layout);
         }
-        self.begin_move(space, layout, change, cx)
+        Ok(false)
     }
 
     /// Whether the mapping could grow where it is.
@@ -139,7 +138,7 @@ impl Remap {
         Ok(true)
     }
 
-    fn begin_move(&self, space: &AddressSpace, layout: &mut Layout, change: &mut Change, cx: &Cx) -> Result<State> {
+    fn begin_move(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> Result<()> {
         // As on Linux: what lies at both ends may have to be split.
         if layout.areas().len() > MAX_AREAS - 3 {
             return Err(Errno::ENOMEM);
@@ -155,9 +154,10 @@ impl Remap {
         let replaced = if matches!(self.movement, Move::To(_)) { area.range() } else { 0..0 };
         layout.admit(&area, replaced.clone(), self.limits)?;
         if !replaced.is_empty() {
-            change.remove(space, layout, replaced, cx)?;
+            self.change.remove(space, layout, replaced, cx)?;
         }
-        Ok(State::MakingRoom(Moving { area, left: self.moving_pages() }))
+        self.state = State::MakingRoom(Moving { area, left: self.moving_pages() });
+        Ok(())
     }
 
     /// The area leaves its old place; its pages are still there.
@@ -178,31 +178,37 @@ impl AddressSpace {
     /// As mremap(2).
     pub fn remap_step(&self, call: &mut Remap, waker: Option<Waker>, cx: &Cx) -> Step<usize> {
         let mut layout = call.change.lock(self, waker, cx)?;
+        if matches!(call.state, State::New) {
+            if !call.resize_in_place(self, &mut layout, cx)? {
+                call.begin_move(self, &mut layout, cx)?;
+            } else if call.change.is_begun() {
+                call.state = State::AtPlace;
+            } else {
+                return Ok(call.from.start);
+            }
+        }
+        self.remap_slowly(call, &mut layout, cx)
+    }
+
+    fn remap_slowly(&self, call: &mut Remap, layout: &mut Layout, cx: &Cx) -> Step<usize> {
         let mut stretch = Stretch::default();
         loop {
-            call.change.go_on(self, &mut layout, cx)?;
-            let address = match core::mem::replace(&mut call.state, State::New) {
-                State::New => {
-                    let mut change = core::mem::take(&mut call.change);
-                    let state = call.begin(self, &mut layout, &mut change, cx);
-                    call.change = change;
-                    call.state = state?;
-                    continue;
-                }
-                State::AtPlace(address) => address,
+            call.change.go_on(self, layout, cx)?;
+            let address = match core::mem::replace(&mut call.state, State::AtPlace) {
+                State::New | State::AtPlace => call.from.start,
                 State::MakingRoom(moving) => {
                     let tail = call.moving_pages().end..call.from.end;
-                    let shrunk = if tail.is_empty() { Ok(()) } else { call.change.remove(self, &mut layout, tail, cx) };
+                    let shrunk = if tail.is_empty() { Ok(()) } else { call.change.remove(self, layout, tail, cx) };
                     if let Err(error) = shrunk {
-                        call.change.release(self, &mut layout);
+                        call.change.release(self, layout);
                         return Err(error.into());
                     }
                     call.state = State::Shrinking(moving);
                     continue;
                 }
                 State::Shrinking(moving) => {
-                    if let Err(error) = call.leave_origin(&mut layout) {
-                        call.change.release(self, &mut layout);
+                    if let Err(error) = call.leave_origin(layout) {
+                        call.change.release(self, layout);
                         return Err(error.into());
                     }
                     call.state = State::Moving(moving);
@@ -212,13 +218,13 @@ impl AddressSpace {
                     match self.move_pages(&mut moving.left, call.from.start, moving.area.start, &mut stretch, cx) {
                         Ok(true) => call.state = State::Arriving(moving.area),
                         Ok(false) => {
-                            call.change.claim(&mut layout);
+                            call.change.claim(layout);
                             call.state = State::Moving(moving);
                             return Err(Stop::Pause(Interruption::Never));
                         }
                         Err(OutOfMemory) => {
-                            let put_back = self.move_back(call, moving, &mut layout, cx);
-                            call.change.release(self, &mut layout);
+                            let put_back = self.move_back(call, moving, layout, cx);
+                            call.change.release(self, layout);
                             put_back?;
                             return Err(Errno::ENOMEM.into());
                         }
@@ -228,13 +234,13 @@ impl AddressSpace {
                 State::Arriving(area) => {
                     let start = area.start;
                     if let Err(full) = layout.insert(area) {
-                        call.change.release(self, &mut layout);
+                        call.change.release(self, layout);
                         return Err(Errno::from(full).into());
                     }
                     start
                 }
             };
-            call.change.release(self, &mut layout);
+            call.change.release(self, layout);
             return Ok(address);
         }
     }

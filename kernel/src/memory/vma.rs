@@ -97,21 +97,13 @@ impl<B: Backing> Area<B> {
 
 /// Areas that were taken out of the others.
 pub struct Removed<B> {
-    /// Nearly always it is one.
-    first: Option<Area<B>>,
     chunks: Vec<Vec<Area<B>>>,
 }
 
 impl<B: Backing> Removed<B> {
-    /// The one that it is, if it was taken out alone and whole.
-    #[inline(always)]
-    pub fn only(&self) -> Option<&Area<B>> {
-        self.first.as_ref()
-    }
-
     /// How many they are.
     pub fn len(&self) -> usize {
-        usize::from(self.first.is_some()) + self.chunks.iter().map(Vec::len).sum::<usize>()
+        self.chunks.iter().map(Vec::len).sum()
     }
 
     /// From the start of the first to the end of the last.
@@ -124,14 +116,11 @@ impl<B: Backing> Removed<B> {
 
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Area<B>> {
-        self.first.iter().chain(self.chunks.iter().flatten())
+        self.chunks.iter().flatten()
     }
 
     /// Takes some of them out, to be dropped; `None` once there are none.
     pub fn pop_chunk(&mut self) -> Option<Vec<Area<B>>> {
-        if let Some(first) = self.first.take() {
-            return Some(alloc::vec![first]);
-        }
         self.chunks.pop()
     }
 }
@@ -294,6 +283,12 @@ impl<B: Backing> Areas<B> {
         at.min(range.end)
     }
 
+    /// Whether there are as many as there can be.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.count >= MAX_AREAS
+    }
+
     /// Enters an area where nothing is mapped.
     ///
     /// # Errors
@@ -392,6 +387,46 @@ impl<B: Backing> Areas<B> {
         self.split(range.end)
     }
 
+    /// As [`remove`](Self::remove), where that is nothing, or no more than one area or a part of one: nearly always. `take_away` is told of
+    /// it before. Whether it is so; nothing is taken out if not, nor if there would be too many areas.
+    #[inline]
+    pub fn remove_one(&mut self, range: &Range<usize>, take_away: impl FnOnce(&Area<B>)) -> bool {
+        let at = self.position(range.start);
+        let Some(area) = self.at(at).filter(|area| area.start < range.end) else { return true };
+        let (is_start, is_end) = (area.start == range.start, area.end == range.end);
+        if !(is_start && is_end)
+            && (area.start > range.start || area.end < range.end || (!is_start && !is_end && self.count >= MAX_AREAS))
+        {
+            return false;
+        }
+        take_away(area);
+        if range.end > self.gaps.below {
+            self.gaps = Gaps::NOTHING;
+        }
+        if is_start && is_end {
+            drop(self.remove_at(at));
+        } else {
+            self.cut(at, range);
+        }
+        true
+    }
+
+    /// Cuts a part out of the area at a position, which goes on on one side of it at least.
+    fn cut(&mut self, at: Position, range: &Range<usize>) {
+        let area = &mut self.chunks[at.chunk][at.index];
+        if area.end == range.end {
+            area.end = range.start;
+            return;
+        }
+        let rest = area.split_off(range.end);
+        if area.start == range.start {
+            *area = rest;
+        } else {
+            area.end = range.start;
+            self.insert_at(Position { index: at.index + 1, ..at }, rest);
+        }
+    }
+
     /// Takes out what is mapped in `range`, and moves whole chunks of it: what the areas hold is dropped with the result, by the caller, in as
     /// many steps as that takes. `None` if nothing is mapped there.
     ///
@@ -400,20 +435,14 @@ impl<B: Backing> Areas<B> {
     pub fn remove(&mut self, range: Range<usize>) -> Result<Option<Removed<B>>, TooManyAreas> {
         let first = self.position(range.start);
         let Some(area) = self.at(first).filter(|area| area.start < range.end) else { return Ok(None) };
-        let is_one = area.range() == range;
         if area.start < range.start && area.end > range.end && self.count >= MAX_AREAS {
             return Err(TooManyAreas);
         }
-        if !is_one {
-            // There may be one too many until the removed ones are out.
-            self.split_always(range.start);
-            self.split_always(range.end);
-        }
+        // There may be one too many until the removed ones are out.
+        self.split_always(range.start);
+        self.split_always(range.end);
         if range.end > self.gaps.below {
             self.gaps = Gaps::NOTHING;
-        }
-        if is_one {
-            return Ok(Some(Removed { first: Some(self.remove_at(first)), chunks: Vec::new() }));
         }
         let first = self.position(range.start);
         let behind = self.position_by(|area| area.start < range.end);
@@ -435,7 +464,7 @@ impl<B: Backing> Areas<B> {
                 self.chunks.remove(chunk);
             }
         }
-        let removed = Removed { first: None, chunks };
+        let removed = Removed { chunks };
         self.count -= removed.len();
         Ok(Some(removed))
     }
@@ -464,8 +493,12 @@ impl<B: Backing> Areas<B> {
     /// # Errors
     /// A split would make too many; nothing is changed.
     pub fn change(&mut self, range: Range<usize>, mut change: impl FnMut(&mut Area<B>)) -> Result<(), TooManyAreas> {
-        self.isolate(&range)?;
-        let first = self.position(range.start);
+        let mut first = self.position(range.start);
+        let is_one = self.at(first).is_some_and(|area| area.start == range.start && area.end == range.end);
+        if !is_one {
+            self.isolate(&range)?;
+            first = self.position(range.start);
+        }
         let mut at = first;
         while let Some(area) = self.at_mut(at).filter(|area| area.start < range.end) {
             change(area);

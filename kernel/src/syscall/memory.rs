@@ -107,6 +107,7 @@ fn mmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 /// Understands the arguments of mmap(2), in Linux's order.
+#[inline(always)]
 fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
     let Args([address, len, prot_bits, flags, _, offset]) = *args;
     let flags = flags as u32;
@@ -236,7 +237,16 @@ fn populate_async(
 }
 
 fn munmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let mut unmap = Unmap::new(args.long(0), args.long(1))?;
+    let range = page_range(args.long(0), args.long(1), Errno::EINVAL)?;
+    if range.is_empty() {
+        return Err(Errno::EINVAL);
+    }
+    if me.space(cx)?.unmap_little(&range, cx) { Ok(0) } else { unmap_async(cx, me, range) }
+}
+
+#[cold]
+fn unmap_async(cx: &mut Cx, me: &mut Current, range: Range<usize>) -> Result<usize> {
+    let mut unmap = Unmap::new(range);
     complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.unmap_step(&mut unmap, waker, cx))?;
     Ok(0)
 }
@@ -272,6 +282,9 @@ fn mremap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 fn brk_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    if let Some(end) = me.space(cx)?.set_break_within_page(args.long(0), cx) {
+        return Ok(end);
+    }
     let mut call = SetBreak::new(args.long(0), limits(me, cx)?);
     complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.set_break_step(&mut call, waker, cx))
 }
