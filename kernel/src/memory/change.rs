@@ -97,13 +97,7 @@ impl Change {
         if space.remove_little(layout, &range, cx) { Ok(()) } else { self.remove_much(space, layout, range, cx) }
     }
 
-    fn remove_much(
-        &mut self,
-        space: &AddressSpace,
-        layout: &mut Layout,
-        range: Range<usize>,
-        cx: &Cx,
-    ) -> Result<()> {
+    fn remove_much(&mut self, space: &AddressSpace, layout: &mut Layout, range: Range<usize>, cx: &Cx) -> Result<()> {
         let Some(areas) = layout.remove(range)? else { return Ok(()) };
         let pages = areas.span();
         if pages.len() <= AT_ONCE_BYTES && areas.len() <= AT_ONCE_AREAS {

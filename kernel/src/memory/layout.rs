@@ -123,7 +123,7 @@ impl Layout {
         self.areas.insert(area)
     }
 
-    /// There is only room for an area that another goes on with.
+    /// There is only room for an area that becomes a part of its neighbour.
     #[cold]
     fn insert_when_full(&mut self, area: Area<Shown>) -> core::result::Result<(), TooManyAreas> {
         let before = self.totals;

@@ -262,9 +262,9 @@ impl AddressSpace {
         }
         let is_private = !area.flags.contains(AreaFlags::SHARED);
         if prot.contains(Prot::WRITE) && becomes_data(area) {
-            let admitted = layout.admit_data(range.len(), *limits).and_then(|()| {
-                if has_promise(area) { Ok(()) } else { layout.admit_commit(range.len(), *limits) }
-            });
+            let admitted = layout
+                .admit_data(range.len(), *limits)
+                .and_then(|()| if has_promise(area) { Ok(()) } else { layout.admit_commit(range.len(), *limits) });
             if admitted.is_err() {
                 return Some(admitted);
             }
@@ -306,15 +306,18 @@ impl AddressSpace {
         true
     }
 
-    /// Where the break is after brk(2) with `wanted`, if no page comes or goes for that: nearly always.
+    /// Where the break is after brk(2) with `wanted`, if no page comes for that and a little goes at most. `None` otherwise; nothing has
+    /// changed then, and [`set_break_step`](Self::set_break_step) is to do it.
     #[inline(always)]
-    pub fn set_break_within_page(&self, wanted: usize, cx: &Cx) -> Option<usize> {
+    pub fn set_break_at_once(&self, wanted: usize, cx: &Cx) -> Option<usize> {
         let mut layout = self.layout.lock(cx);
         if layout.is_claimed {
             return None;
         }
         if wanted >= layout.brk.start {
-            if wanted.wrapping_sub(1) / PAGE_SIZE != layout.brk.end.wrapping_sub(1) / PAGE_SIZE {
+            let old_end = layout.brk.end.next_multiple_of(PAGE_SIZE);
+            let new_end = wanted.checked_next_multiple_of(PAGE_SIZE)?;
+            if new_end > old_end || (new_end < old_end && !self.remove_little(&mut layout, &(new_end..old_end), cx)) {
                 return None;
             }
             layout.brk.end = wanted;

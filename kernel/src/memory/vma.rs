@@ -304,11 +304,16 @@ impl<B: Backing> Areas<B> {
             self.merge(before);
             return Ok(());
         }
-        if self.count >= MAX_AREAS {
+        if let Some(following) = self.at_mut(at)
+            && area.is_continued_by(following)
+        {
+            *following = Area { end: following.end, ..area };
+            return Ok(());
+        }
+        if self.is_full() {
             return Err(TooManyAreas);
         }
-        let at = self.insert_at(at, area);
-        self.merge(at);
+        self.insert_at(at, area);
         Ok(())
     }
 
@@ -318,8 +323,8 @@ impl<B: Backing> Areas<B> {
         self.insert_at(Position { chunk: self.chunks.len(), index: 0 }, area);
     }
 
-    /// Enters an area in front of the one at a position; its own.
-    fn insert_at(&mut self, mut at: Position, area: Area<B>) -> Position {
+    /// Enters an area in front of the one at a position.
+    fn insert_at(&mut self, mut at: Position, area: Area<B>) {
         self.count += 1;
         if at.chunk == self.chunks.len() {
             match self.chunks.last() {
@@ -338,9 +343,9 @@ impl<B: Backing> Areas<B> {
             }
         }
         self.chunks[at.chunk].insert(at.index, area);
-        at
     }
 
+    #[inline(always)]
     fn remove_at(&mut self, at: Position) -> Area<B> {
         self.count -= 1;
         let area = self.chunks[at.chunk].remove(at.index);
@@ -389,7 +394,7 @@ impl<B: Backing> Areas<B> {
 
     /// As [`remove`](Self::remove), where that is nothing, or no more than one area or a part of one: nearly always. `take_away` is told of
     /// it before. Whether it is so; nothing is taken out if not, nor if there would be too many areas.
-    #[inline]
+    #[inline(always)]
     pub fn remove_one(&mut self, range: &Range<usize>, take_away: impl FnOnce(&Area<B>)) -> bool {
         let at = self.position(range.start);
         let Some(area) = self.at(at).filter(|area| area.start < range.end) else { return true };
@@ -738,7 +743,14 @@ mod tests {
             let prot = if next(2) == 0 { Prot::READ } else { Prot::READ | Prot::WRITE };
             match next(3) {
                 0 => {
-                    areas.remove(pages(start..end)).unwrap();
+                    let is_mapped = model[start..end].iter().any(Option::is_some);
+                    let mut is_told = false;
+                    if areas.remove_one(&pages(start..end), |_| is_told = true) {
+                        assert_eq!(is_told, is_mapped);
+                    } else {
+                        assert!(is_mapped && !is_told);
+                        areas.remove(pages(start..end)).unwrap();
+                    }
                     model[start..end].fill(None);
                 }
                 1 => {

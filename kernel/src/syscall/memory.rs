@@ -54,8 +54,11 @@ fn prot(bits: usize) -> Prot {
 }
 
 fn limits(me: &Current, cx: &Cx) -> Result<Limits> {
-    let thread = me.thread(cx)?;
-    let (address_space, data) = (thread.limit(abi::RLIMIT_AS, cx).0, thread.limit(abi::RLIMIT_DATA, cx).0);
+    let process = me.process(cx)?;
+    let (address_space, data) = {
+        let limits = process.limits.lock(cx);
+        (limits.soft(abi::RLIMIT_AS), limits.soft(abi::RLIMIT_DATA))
+    };
     Ok(Limits { address_space, data, privilege: privilege(me, cx)? })
 }
 
@@ -152,10 +155,13 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
         return Err(Errno::EPERM);
     }
     let limits = limits(me, cx)?;
-    let anonymous = || anonymous(len, is_shared, !may_overcommit, limits.privilege);
     let (shown, limit) = match file {
-        None => (anonymous()?, Prot::all()),
-        Some(file) => shown_file(cx, &file, prot, is_shared, anonymous, len, offset)?,
+        None if !is_shared => (Shown::Anonymous, Prot::all()),
+        None => (anonymous(len, is_shared, !may_overcommit, limits.privilege)?, Prot::all()),
+        Some(file) => {
+            let anonymous = || anonymous(len, is_shared, !may_overcommit, limits.privilege);
+            shown_file(cx, &file, prot, is_shared, anonymous, len, offset)?
+        }
     };
     Map::new(Mapping { place, len, prot, limit, flags: area_flags, shown }, limits)
 }
@@ -282,7 +288,7 @@ fn mremap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 fn brk_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    if let Some(end) = me.space(cx)?.set_break_within_page(args.long(0), cx) {
+    if let Some(end) = me.space(cx)?.set_break_at_once(args.long(0), cx) {
         return Ok(end);
     }
     let mut call = SetBreak::new(args.long(0), limits(me, cx)?);
