@@ -9,7 +9,7 @@ use refs::{StrongRc, Waker};
 
 use super::BadAccess;
 use super::backing::{BackingObject, Shown, with_pages};
-use super::change::{AT_ONCE_AREAS, Change, next_piece};
+use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
 use super::mmap::page_range;
 use super::space::AddressSpace;
 use super::vma::{Area, AreaFlags, Areas};
@@ -116,8 +116,9 @@ impl AddressSpace {
         let mut stretch = Stretch::default();
         loop {
             if call.range.is_empty() {
-                let mut layout = call.change.lock(self, waker, cx)?;
-                call.change.release(self, &mut layout);
+                if call.change.is_begun() {
+                    call.change.release(self, &mut self.layout.lock(cx));
+                }
                 return Ok(call.outcome?);
             }
             if let Err(stop) = self.advise_next(call, &mut stretch, waker, cx) {
@@ -152,6 +153,11 @@ impl AddressSpace {
             Advice::DropPages | Advice::Free => {
                 if area.flags.contains(AreaFlags::LOCKED) || (call.advice == Advice::Free && !is_private_anonymous) {
                     return Err(Errno::EINVAL.into());
+                }
+                if part.len() <= AT_ONCE_BYTES {
+                    call.range.start = part.end;
+                    self.unmap_range(part, cx);
+                    return Ok(());
                 }
                 while let Some(piece) = next_piece(self, &mut part, cx) {
                     self.unmap_range(piece, cx);

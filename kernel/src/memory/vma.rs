@@ -318,9 +318,16 @@ impl<B: Backing> Areas<B> {
     }
 
     /// Enters an area behind all others, as it is.
+    #[inline(always)]
     pub fn push(&mut self, area: Area<B>) {
         debug_assert!(self.iter().next_back().is_none_or(|last| last.end <= area.start));
-        self.insert_at(Position { chunk: self.chunks.len(), index: 0 }, area);
+        match self.chunks.last_mut() {
+            Some(chunk) if chunk.len() < CHUNK => {
+                self.count += 1;
+                chunk.push(area);
+            }
+            _ => self.insert_at(Position { chunk: self.chunks.len(), index: 0 }, area),
+        }
     }
 
     /// Enters an area in front of the one at a position.
