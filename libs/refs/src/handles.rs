@@ -105,18 +105,20 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         let mut at = index;
         let end = index.saturating_add(most).min(self.len());
         while at < end {
-            let Some(chunk) = self.chunks.get_mut(at / CHUNK) else { break };
-            match chunk.entries.get_mut(at % CHUNK) {
-                // No entry of this chunk is behind.
-                None => at = (at / CHUNK + 1) * CHUNK,
-                Some(entry) => {
-                    at += 1;
-                    if let Some(entry) = entry.take()
-                        && entry.object.owners() == 1
-                    {
-                        return (Some(Dying::new(entry.object)), at);
-                    }
+            let number = at / CHUNK;
+            let Some(chunk) = self.chunks.get_mut(number) else { break };
+            for entry in chunk.entries.iter_mut().skip(at % CHUNK).take(end - at) {
+                at += 1;
+                if let Some(entry) = entry.take()
+                    && entry.object.owners() == 1
+                {
+                    return (Some(Dying::new(entry.object)), at);
                 }
+            }
+            if at < end {
+                // No entry of this chunk is behind.
+                chunk.entries = Vec::new();
+                at = (number + 1) * CHUNK;
             }
         }
         (None, at.max(end))
@@ -243,10 +245,12 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
             let len = CHUNK - from.taken.leading_zeros() as usize;
             to.entries.try_reserve_exact(len).ok()?;
             let share = |entry: &Handle<T, A, M>| Handle { object: entry.object.share(), attribute: entry.attribute };
-            for (bit, entry) in from.entries.iter().take(len).enumerate() {
-                to.taken |= u64::from(entry.is_some()) << bit;
-                to.entries.push(entry.as_ref().map(share));
-            }
+            let mut taken = 0;
+            to.entries.extend(from.entries.iter().take(len).enumerate().map(|(bit, entry)| {
+                taken |= u64::from(entry.is_some()) << bit;
+                entry.as_ref().map(share)
+            }));
+            to.taken = taken;
             if to.taken == u64::MAX {
                 copy.full[number / CHUNK] |= 1 << (number % CHUNK);
             }
