@@ -1,0 +1,201 @@
+//! The areas of an address space against a model of single pages.
+
+use std::vec::Vec;
+
+use super::*;
+
+/// An object by number, from an index on; object 0 is anonymous memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shows(u32, u64);
+
+impl Backing for Shows {
+    fn advanced(&self, pages: u64) -> Self {
+        if self.0 == 0 { *self } else { Shows(self.0, self.1 + pages) }
+    }
+    fn is_continued_by(&self, pages: u64, next: &Self) -> bool {
+        self.advanced(pages) == *next
+    }
+}
+
+const ANONYMOUS: Shows = Shows(0, 0);
+
+fn area(pages: Range<usize>, backing: Shows) -> Area<Shows> {
+    let flags = AreaFlags::empty();
+    let limit = Prot::all();
+    Area { start: pages.start << 12, end: pages.end << 12, prot: Prot::READ, limit, flags, backing }
+}
+
+fn areas(list: &[(Range<usize>, Shows)]) -> Areas<Shows> {
+    let mut areas = Areas::default();
+    for (pages, backing) in list {
+        areas.insert(area(pages.clone(), *backing)).unwrap();
+    }
+    areas
+}
+
+fn pages(range: Range<usize>) -> Range<usize> {
+    range.start << 12..range.end << 12
+}
+
+/// Which pages were taken out, if any were.
+fn removed(areas: &mut Areas<Shows>, range: Range<usize>) -> Option<Range<usize>> {
+    let removed = areas.remove(pages(range)).unwrap()?;
+    assert_eq!(removed.iter().count(), removed.len());
+    let span = removed.span();
+    Some(span.start >> 12..span.end >> 12)
+}
+
+fn shown(areas: &Areas<Shows>) -> Vec<(Range<usize>, Shows)> {
+    areas.iter().map(|area| (area.start >> 12..area.end >> 12, area.backing)).collect()
+}
+
+#[test]
+fn neighbours_that_continue_each_other_become_one() {
+    let merged = areas(&[(10..12, ANONYMOUS), (14..16, ANONYMOUS), (12..14, ANONYMOUS)]);
+    assert_eq!(shown(&merged), [(10..16, ANONYMOUS)]);
+    let file = areas(&[(10..12, Shows(1, 5)), (12..14, Shows(1, 7)), (14..15, Shows(1, 8))]);
+    assert_eq!(shown(&file), [(10..14, Shows(1, 5)), (14..15, Shows(1, 8))]);
+}
+
+#[test]
+fn removing_the_middle_leaves_both_ends_with_their_offsets() {
+    let mut areas = areas(&[(10..20, Shows(1, 100))]);
+    assert_eq!(removed(&mut areas, 13..15), Some(13..15));
+    assert_eq!(shown(&areas), [(10..13, Shows(1, 100)), (15..20, Shows(1, 105))]);
+    assert!(areas.find(13 << 12).is_none());
+    assert!(areas.find((15 << 12) - 1).is_none());
+    assert_eq!(areas.find(15 << 12).map(|area| area.backing), Some(Shows(1, 105)));
+}
+
+#[test]
+fn removing_spans_areas_and_holes() {
+    let mut areas = areas(&[(1..3, Shows(1, 0)), (5..7, Shows(2, 0)), (9..12, Shows(3, 0))]);
+    assert_eq!(removed(&mut areas, 2..10), Some(2..10));
+    assert_eq!(shown(&areas), [(1..2, Shows(1, 0)), (10..12, Shows(3, 1))]);
+    assert_eq!(removed(&mut areas, 3..9), None);
+    assert_eq!(removed(&mut areas, 0..20), Some(1..12));
+}
+
+#[test]
+fn a_change_splits_and_undoing_it_merges() {
+    let mut areas = areas(&[(10..20, ANONYMOUS)]);
+    areas.change(pages(12..14), |area| area.prot = Prot::empty()).unwrap();
+    assert_eq!(areas.len(), 3);
+    areas.change(pages(11..15), |area| area.prot = Prot::READ).unwrap();
+    assert_eq!(shown(&areas), [(10..20, ANONYMOUS)]);
+}
+
+#[test]
+fn coverage_ends_at_the_first_hole() {
+    let areas = areas(&[(10..12, Shows(1, 0)), (12..14, Shows(2, 0)), (15..16, Shows(3, 0))]);
+    assert_eq!(areas.covered_until(pages(10..16)), 14 << 12);
+    assert_eq!(areas.covered_until(pages(9..16)), 9 << 12);
+    assert_eq!(areas.covered_until(pages(11..13)), 13 << 12);
+}
+
+#[test]
+fn the_highest_gap_that_fits_is_found() {
+    let areas = areas(&[(10..12, Shows(1, 0)), (14..16, Shows(2, 0)), (17..20, Shows(3, 0))]);
+    let gap = |len: usize, within: Range<usize>| areas.find_gap(len << 12, pages(within)).map(|at| at >> 12);
+    assert_eq!(gap(1, 1..20), Some(16));
+    assert_eq!(gap(2, 1..20), Some(12));
+    assert_eq!(gap(3, 1..20), Some(7));
+    assert_eq!(gap(3, 1..30), Some(27));
+    assert_eq!(gap(9, 1..20), Some(1));
+    assert_eq!(gap(10, 1..20), None);
+    assert_eq!(gap(2, 11..13), None);
+}
+
+#[test]
+fn a_growing_stack_keeps_its_distance() {
+    let mut areas = Areas::default();
+    let flags = AreaFlags::GROWS_DOWN;
+    areas.insert(Area { flags, ..area(1000..1010, ANONYMOUS) }).unwrap();
+    assert_eq!(areas.find_gap(1 << 12, pages(1..1000)), Some(743 << 12));
+    assert_eq!(areas.find_gap(1 << 12, pages(1..1005)), Some(743 << 12));
+    areas.grow_down(1000 << 12, 990 << 12);
+    assert_eq!(shown(&areas), [(990..1010, ANONYMOUS)]);
+}
+
+#[test]
+fn many_areas_come_and_go_in_any_order() {
+    let mut areas: Areas<Shows> = Areas::default();
+    let within = 0..(4 * MAX_AREAS) << 12;
+    for number in 0..MAX_AREAS {
+        let start = areas.find_gap_again(2 << 12, within.clone()).unwrap() >> 12;
+        assert_eq!(start, 4 * MAX_AREAS - 2 * (number + 1));
+        areas.insert(area(start..start + 2, Shows(number as u32 + 1, 0))).unwrap();
+    }
+    assert_eq!(areas.insert(area(0..1, Shows(1, 0))), Err(TooManyAreas));
+    let half = pages(4 * MAX_AREAS - 1..4 * MAX_AREAS);
+    assert_eq!(areas.change(half.clone(), |area| area.prot = Prot::empty()), Err(TooManyAreas));
+    assert!(areas.has_room_for(&pages(4 * MAX_AREAS - 2..4 * MAX_AREAS)));
+    assert!(!areas.has_room_for(&half));
+    // What is left of an area is no more areas than it was, unless it is both ends.
+    assert!(areas.remove(half).is_ok());
+    assert_eq!(areas.len(), MAX_AREAS);
+    assert!(areas.chunks.iter().all(|chunk| !chunk.is_empty() && chunk.len() <= CHUNK));
+    for start in (2 * MAX_AREAS..4 * MAX_AREAS).step_by(4) {
+        areas.remove(pages(start..start + 2)).unwrap();
+    }
+    assert_eq!(areas.find_gap_again(2 << 12, within.clone()), areas.find_gap(2 << 12, within));
+    assert_eq!(areas.len(), MAX_AREAS / 2);
+    areas.remove(0..usize::MAX & !0xfff).unwrap();
+    assert!(areas.chunks.is_empty() && areas.len() == 0);
+}
+
+/// Random operations against an array of pages.
+#[test]
+fn random_changes_agree_with_a_page_by_page_model() {
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut next = |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random as usize % below
+    };
+    let mut areas: Areas<Shows> = Areas::default();
+    let mut model = [None::<(Shows, Prot)>; 64];
+    for _ in 0..20_000 {
+        let start = next(63);
+        let end = start + 1 + next(64 - start);
+        let prot = if next(2) == 0 { Prot::READ } else { Prot::READ | Prot::WRITE };
+        match next(3) {
+            0 => {
+                let is_mapped = model[start..end].iter().any(Option::is_some);
+                let mut is_told = false;
+                if areas.remove_one(&pages(start..end), |_| is_told = true) {
+                    assert_eq!(is_told, is_mapped);
+                } else {
+                    assert!(is_mapped && !is_told);
+                    areas.remove(pages(start..end)).unwrap();
+                }
+                model[start..end].fill(None);
+            }
+            1 => {
+                areas.change(pages(start..end), |area| area.prot = prot).unwrap();
+                model[start..end].iter_mut().flatten().for_each(|page| page.1 = prot);
+            }
+            _ => {
+                let backing = if next(2) == 0 { ANONYMOUS } else { Shows(next(2) as u32 + 1, start as u64) };
+                areas.remove(pages(start..end)).unwrap();
+                areas.insert(Area { prot, ..area(start..end, backing) }).unwrap();
+                for (page, entry) in model.iter_mut().enumerate().take(end).skip(start) {
+                    *entry = Some((backing.advanced((page - start) as u64), prot));
+                }
+            }
+        }
+        for (page, expected) in model.iter().enumerate() {
+            let found = areas
+                .find(page << 12)
+                .map(|area| (area.backing.advanced((page - (area.start >> 12)) as u64), area.prot));
+            assert_eq!(found, *expected, "page {page}");
+        }
+        let len = (1 + next(8)) << 12;
+        assert_eq!(areas.find_gap_again(len, 0..64 << 12), areas.find_gap(len, 0..64 << 12));
+        assert_eq!(areas.iter().count(), areas.len());
+        for (one, next) in areas.iter().zip(areas.iter().skip(1)) {
+            assert!(one.end <= next.start && !one.is_continued_by(next));
+        }
+    }
+}
