@@ -24,7 +24,7 @@ pub enum Trap {
         /// Its error code, or 0; for a debug exception the debug status (DR6).
         code: usize,
     },
-    /// The task was asked to give way (`tasks::must_yield`).
+    /// The task was asked to give way (`tasks::must_yield`), or has: another address space may be the active one now.
     Preempted,
 }
 

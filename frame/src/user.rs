@@ -221,8 +221,10 @@ impl UserContext {
     pub fn run_async(&mut self, cx: &mut Cx) -> Trap {
         loop {
             if tasks::quiescent(cx) == tasks::Dead::Own {
-                // What the task closed is closed before it goes on.
+                // What the task closed is closed before it goes on. Others may have run meanwhile, each in its own address space: the
+                // caller activates its own again.
                 tasks::free_all_async(cx);
+                return Trap::Preempted;
             }
             if tasks::must_yield(cx) {
                 return Trap::Preempted;
