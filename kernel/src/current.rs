@@ -1,22 +1,24 @@
 //! [`Current`]: what a running thread knows of itself. It is the body of the thread's task, and every system call gets it.
 
 use alloc::vec::Vec;
+use core::any::Any;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{Access, Fault};
 use frame::user::UserContext;
 use linux_raw_sys::general::RLIMIT_STACK;
-use refs::{Gone, TempRc, WeakRc};
+use refs::{Gone, SpinLock, TempRc, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::credentials::{Capability, TraceAs};
+use crate::credentials::{Capability, Credentials, TraceAs};
 use crate::error::{Errno, Result};
-use crate::fs::{FileTable, FsContext};
+use crate::fs::{FileTable, FsContext, VfsCaller};
 use crate::memory::{AddressSpace, BadAccess};
 use crate::process::{Process, Restartable, Thread, oom};
+use crate::signal::Signal;
 use crate::step::{Caller, Interruption, Patience, complete_async};
-use crate::user_memory::UserMemory;
+use crate::user_memory::{HasMemory, UserMemory};
 use crate::{arch, signal};
 
 /// The running thread, seen from inside. Names only (`WeakRc`): what they name belongs to tables.
@@ -94,6 +96,16 @@ pub enum Restart {
 }
 
 impl Current {
+    /// The thread behind what lower rooms know of it.
+    ///
+    /// # Errors
+    /// ESRCH if it is none: there is no other kind of caller.
+    #[inline]
+    pub fn of(caller: &dyn VfsCaller) -> Result<&Current> {
+        let any: &dyn Any = caller;
+        any.downcast_ref().ok_or(Errno::ESRCH)
+    }
+
     /// The thread.
     #[inline(always)]
     pub fn thread<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, Thread>, Gone> {
@@ -228,5 +240,41 @@ impl Current {
     /// EFAULT.
     pub fn write_bytes_async(&mut self, cx: &mut Cx, address: usize, bytes: &[u8]) -> Result<()> {
         complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.write_bytes(address, bytes)?))
+    }
+}
+
+impl HasMemory for Current {
+    #[inline(always)]
+    fn space_name(&self) -> WeakRc<AddressSpace> {
+        self.space
+    }
+}
+
+impl VfsCaller for Current {
+    #[inline(always)]
+    fn files<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, FileTable>, Gone> {
+        Current::files(self, cx)
+    }
+
+    #[inline(always)]
+    fn fs<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, FsContext>, Gone> {
+        Current::fs(self, cx)
+    }
+
+    #[inline(always)]
+    fn credentials<'cx>(&self, cx: &'cx Cx) -> core::result::Result<&'cx SpinLock<Credentials>, Gone> {
+        Ok(&self.thread(cx)?.into_ref().credentials)
+    }
+
+    fn pid(&self, cx: &Cx) -> core::result::Result<u32, Gone> {
+        Ok(self.process(cx)?.pid)
+    }
+
+    fn limit(&self, resource: u32, cx: &Cx) -> core::result::Result<u64, Gone> {
+        Ok(self.process(cx)?.limits.lock(cx).soft(resource))
+    }
+
+    fn raise(&self, signal: Signal, cx: &Cx) {
+        signal::send::raise(self, signal, cx);
     }
 }

@@ -4,22 +4,47 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 use frame::mm::{Fault, Reader, VmSpace, Writer};
+use refs::{Gone, TempRc, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::error::Errno;
 use crate::memory::AddressSpace;
-use crate::step::Step;
+use crate::step::{Caller, Step};
+
+/// A thread that has memory of its own, as those see it who read and write it.
+pub trait HasMemory: Caller {
+    /// The name of its address space.
+    fn space_name(&self) -> WeakRc<AddressSpace>;
+
+    /// Its address space.
+    ///
+    /// # Errors
+    /// It has none any more.
+    #[inline(always)]
+    fn space<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, AddressSpace>, Gone> {
+        self.space_name().upgrade(cx)
+    }
+
+    /// The calling program's memory.
+    ///
+    /// # Errors
+    /// It has none any more.
+    #[inline(always)]
+    fn memory<'cx>(&self, cx: &'cx Cx) -> core::result::Result<UserMemory<'cx>, Gone> {
+        Ok(UserMemory::new(self.space(cx)?, cx))
+    }
+}
 
 /// The memory of the calling program, until the next suspension.
 pub struct UserMemory<'cx> {
-    space: refs::TempRc<'cx, AddressSpace>,
+    space: TempRc<'cx, AddressSpace>,
     cx: &'cx Cx,
 }
 
 impl<'cx> UserMemory<'cx> {
     /// The memory of an address space.
     #[inline(always)]
-    pub fn new(space: refs::TempRc<'cx, AddressSpace>, cx: &'cx Cx) -> Self {
+    pub fn new(space: TempRc<'cx, AddressSpace>, cx: &'cx Cx) -> Self {
         UserMemory { space, cx }
     }
 }

@@ -6,9 +6,8 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::Waker;
 
-use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::{Events, File, Lseek};
+use crate::fs::{Events, File, Lseek, VfsCaller};
 use crate::log;
 use crate::step::{Step, Stop};
 
@@ -30,7 +29,7 @@ impl KernelLog {
 }
 
 impl File for KernelLog {
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         let message = log::next_from(self.next.load(Ordering::Relaxed)).ok_or(Stop::Block)?;
         let log::Message { sequence, time, level, text } = message;
         let line = alloc::format!("{level},{sequence},{},-;{text}\n", time / 1000);
@@ -42,7 +41,7 @@ impl File for KernelLog {
         Ok(line.len())
     }
 
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         let len = from.remaining();
         if len > MAX_TEXT {
             return Err(Errno::EINVAL.into());

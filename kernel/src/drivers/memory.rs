@@ -8,9 +8,8 @@ use linux_raw_sys::ioctl::RNDGETENTCNT;
 
 use super::kernel_log::KernelLog;
 use super::random;
-use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{File, Lseek};
+use crate::fs::{File, Lseek, VfsCaller};
 use crate::memory::Mappable;
 use crate::step::Step;
 
@@ -37,11 +36,11 @@ impl File for Null {
         false
     }
 
-    fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Ok(0)
     }
 
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         let len = from.remaining();
         from.skip(len);
         Ok(len)
@@ -65,7 +64,7 @@ impl File for Zero {
         false
     }
 
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         let room = to.remaining();
         match to.zero(room) {
             Err(fault) if to.remaining() == room => Err(fault.into()),
@@ -73,7 +72,7 @@ impl File for Zero {
         }
     }
 
-    fn write(&self, offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+    fn write(&self, offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         Null.write(offset, from, me, cx)
     }
 
@@ -99,11 +98,11 @@ impl File for Full {
         false
     }
 
-    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         Zero.read(offset, to, me, cx)
     }
 
-    fn write(&self, _offset: u64, _from: &mut Reader<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, _from: &mut Reader<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Err(Errno::ENOSPC.into())
     }
 
@@ -121,7 +120,7 @@ impl File for Full {
 struct Random;
 
 impl File for Random {
-    fn ioctl(&self, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, request: u32, argument: usize, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if request != RNDGETENTCNT {
             return Err(Errno::ENOTTY.into());
         }
@@ -129,11 +128,11 @@ impl File for Random {
         Ok(0)
     }
 
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         random::fill(to, cx)
     }
 
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let mut bytes = [0; 32];
         let mut count = 0;
         while from.remaining() > 0 && count < 4096 {

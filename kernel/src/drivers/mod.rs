@@ -12,19 +12,22 @@ pub mod memory;
 pub mod random;
 pub mod tty;
 
+use crate::current::Current;
 use crate::fs::{DeviceNode, DeviceNumber, Driver, FileKind, OpenDevice, OpenFlags};
 
 /// Who opens which device nodes.
 pub const DRIVERS: &[Driver] = &[
     driver(1, 0, 255, |device, _, _, _| Ok(memory::open(device.minor)?)),
-    driver(4, 64, 95, |device, flags, me, cx| Ok(tty::open_serial(device.minor as usize - 64, flags, me, cx)?)),
-    driver(5, 0, 0, |_, flags, me, cx| Ok(tty::open_controlling(flags, me, cx)?)),
+    driver(4, 64, 95, |device, flags, me, cx| {
+        Ok(tty::open_serial(device.minor as usize - 64, flags, Current::of(me)?, cx)?)
+    }),
+    driver(5, 0, 0, |_, flags, me, cx| Ok(tty::open_controlling(flags, Current::of(me)?, cx)?)),
     driver(5, 1, 1, |_, flags, me, cx| {
         // Opening the console makes it nobody's controlling terminal.
-        Ok(tty::open_serial(0, flags | OpenFlags::NO_CONTROLLING_TTY, me, cx)?)
+        Ok(tty::open_serial(0, flags | OpenFlags::NO_CONTROLLING_TTY, Current::of(me)?, cx)?)
     }),
-    driver(5, 2, 2, |_, _, me, cx| Ok(tty::open_master(me, cx)?)),
-    driver(136, 0, u32::MAX, |device, flags, me, cx| Ok(tty::open_slave(device.minor, flags, me, cx)?)),
+    driver(5, 2, 2, |_, _, me, cx| Ok(tty::open_master(Current::of(me)?, cx)?)),
+    driver(136, 0, u32::MAX, |device, flags, me, cx| Ok(tty::open_slave(device.minor, flags, Current::of(me)?, cx)?)),
 ];
 
 /// What devtmpfs (`/dev`) holds at boot.

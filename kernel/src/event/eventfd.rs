@@ -4,9 +4,8 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::{SpinLock, WaitList, Waker};
 
-use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::{Events, File, Lseek};
+use crate::fs::{Events, File, Lseek, VfsCaller};
 use crate::step::{Step, Stop};
 
 /// The counter stays below this.
@@ -39,7 +38,7 @@ impl File for EventFd {
         Ok(now)
     }
 
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if to.remaining() < 8 {
             return Err(Errno::EINVAL.into());
         }
@@ -55,7 +54,7 @@ impl File for EventFd {
         Ok(8)
     }
 
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if from.remaining() < 8 {
             return Err(Errno::EINVAL.into());
         }

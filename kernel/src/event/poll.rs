@@ -4,9 +4,7 @@ use frame::Cx;
 use refs::{TempRc, Waker};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::current::Current;
-use crate::error::Result;
-use crate::fs::{Events, OpenFile, OpenFlags};
+use crate::fs::{Events, FileTable, OpenFile, OpenFlags};
 
 /// What poll(2) exchanges for each descriptor.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -22,11 +20,7 @@ pub struct PollFd {
 
 /// Looks at all descriptors and notes what is ready; how many have anything. With a waker: it is woken when that may
 /// have changed. It is taken away where something is ready, since then nobody will wait.
-///
-/// # Errors
-/// The caller has no descriptors any more.
-pub fn poll_step(fds: &mut [PollFd], waker: &mut Option<Waker>, me: &Current, cx: &Cx) -> Result<usize> {
-    let files = me.files(cx)?;
+pub fn poll_step(fds: &mut [PollFd], waker: &mut Option<Waker>, files: &FileTable, cx: &Cx) -> usize {
     let handles = files.handles.lock(cx);
     let mut count = 0;
     for entry in fds {
@@ -48,7 +42,7 @@ pub fn poll_step(fds: &mut [PollFd], waker: &mut Option<Waker>, me: &Current, cx
             *waker = None;
         }
     }
-    Ok(count)
+    count
 }
 
 /// Has `waker` woken when the description is closed. Not inlined: a look without a waker is quicker for it.

@@ -10,7 +10,7 @@ use zerocopy::{Immutable, IntoBytes};
 
 use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::{Events, File, Lseek};
+use crate::fs::{Events, File, Lseek, VfsCaller};
 use crate::process::Process;
 use crate::signal::{Info, Signal, SignalSet};
 use crate::step::{Step, Stop};
@@ -94,10 +94,11 @@ impl File for SignalFd {
         Ok(now)
     }
 
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if to.remaining() < SIZE {
             return Err(Errno::EINVAL.into());
         }
+        let me = Current::of(me)?;
         let (thread, process) = (me.thread(cx)?, me.process(cx)?);
         let mut count = 0;
         while to.remaining() >= SIZE {

@@ -5,9 +5,8 @@ use frame::mm::Writer;
 use refs::{SpinLock, Waker};
 
 use super::relay::{Key, OwnedBell, OwnedRelay};
-use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::{Events, File, Lseek};
+use crate::fs::{Events, File, Lseek, VfsCaller};
 use crate::step::{Step, Stop};
 use crate::time::{self, Alarm};
 
@@ -96,7 +95,7 @@ impl File for TimerFd {
         Ok(now)
     }
 
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if to.remaining() < 8 {
             return Err(Errno::EINVAL.into());
         }

@@ -2,10 +2,10 @@
 
 use bitflags::bitflags;
 use frame::Cx;
+use refs::SpinLock;
 
-use super::{FileKind, Inode};
-use crate::credentials::{Capability, CapabilitySet, Gid, Uid};
-use crate::current::Current;
+use super::{FileKind, Inode, VfsCaller};
+use crate::credentials::{Capability, CapabilitySet, Credentials, Gid, Uid};
 use crate::error::{Errno, Result};
 
 bitflags! {
@@ -22,34 +22,36 @@ bitflags! {
 }
 
 /// For whom permissions are checked.
-#[derive(Clone, Copy, Debug)]
-pub struct Subject {
+#[derive(Clone, Copy)]
+pub struct Subject<'cx> {
     /// The user.
     pub uid: Uid,
     /// The group; the thread's supplementary groups count as well.
     pub gid: Gid,
     capabilities: CapabilitySet,
+    /// Where the supplementary groups are.
+    credentials: &'cx SpinLock<Credentials>,
 }
 
-impl Subject {
+impl<'cx> Subject<'cx> {
     /// The calling thread's file-system ids: for all calls but access(2).
     #[inline]
-    pub fn of(me: &Current, cx: &Cx) -> Result<Subject> {
-        let thread = me.thread(cx)?;
-        let credentials = thread.credentials.lock(cx);
+    pub fn of(me: &(impl VfsCaller + ?Sized), cx: &'cx Cx) -> Result<Self> {
+        let credentials = me.credentials(cx)?;
+        let now = credentials.lock(cx);
         Ok(Subject {
-            uid: credentials.users().file_system,
-            gid: credentials.groups().file_system,
-            capabilities: credentials.capabilities().effective,
+            uid: now.users().file_system,
+            gid: now.groups().file_system,
+            capabilities: now.capabilities().effective,
+            credentials,
         })
     }
 
     /// The calling thread's real ids: for access(2).
-    pub fn real(me: &Current, cx: &Cx) -> Result<Subject> {
-        let thread = me.thread(cx)?;
-        let credentials = thread.credentials.lock(cx);
-        let (uid, gid, capabilities) = credentials.as_real();
-        Ok(Subject { uid, gid, capabilities })
+    pub fn real(me: &impl VfsCaller, cx: &'cx Cx) -> Result<Self> {
+        let credentials = me.credentials(cx)?;
+        let (uid, gid, capabilities) = credentials.lock(cx).as_real();
+        Ok(Subject { uid, gid, capabilities, credentials })
     }
 
     /// Whether it has a capability.
@@ -64,9 +66,8 @@ impl Subject {
     }
 
     /// Whether it is in the group.
-    pub fn is_in(&self, gid: u32, me: &Current, cx: &Cx) -> bool {
-        self.gid == Gid::new(gid)
-            || me.thread(cx).is_ok_and(|thread| thread.credentials.lock(cx).supplementary().contains(&gid))
+    pub fn is_in(&self, gid: u32, cx: &Cx) -> bool {
+        self.gid == Gid::new(gid) || self.credentials.lock(cx).supplementary().contains(&gid)
     }
 
     /// Whether it owns the file or may act as if.
@@ -79,18 +80,18 @@ impl Subject {
     /// # Errors
     /// EACCES.
     #[inline]
-    pub fn check(&self, inode: &Inode, want: Want, me: &Current, cx: &Cx) -> Result<()> {
+    pub fn check(&self, inode: &Inode, want: Want, cx: &Cx) -> Result<()> {
         if self.has(Capability::DacOverride) && (inode.kind == FileKind::Directory || !want.contains(Want::EXECUTE)) {
             return Ok(());
         }
-        self.check_bits(inode, want, me, cx)
+        self.check_bits(inode, want, cx)
     }
 
-    fn check_bits(&self, inode: &Inode, want: Want, me: &Current, cx: &Cx) -> Result<()> {
+    fn check_bits(&self, inode: &Inode, want: Want, cx: &Cx) -> Result<()> {
         let metadata = inode.metadata(cx);
         let granted = if self.is_user(metadata.uid) {
             metadata.mode >> 6
-        } else if self.is_in(metadata.gid, me, cx) {
+        } else if self.is_in(metadata.gid, cx) {
             metadata.mode >> 3
         } else {
             metadata.mode
@@ -118,8 +119,8 @@ impl Subject {
     ///
     /// # Errors
     /// EACCES; EPERM by the sticky bit.
-    pub fn check_removal(&self, directory: &Inode, victim: &Inode, me: &Current, cx: &Cx) -> Result<()> {
-        self.check(directory, Want::WRITE | Want::EXECUTE, me, cx)?;
+    pub fn check_removal(&self, directory: &Inode, victim: &Inode, cx: &Cx) -> Result<()> {
+        self.check(directory, Want::WRITE | Want::EXECUTE, cx)?;
         let (mode, owner, _) = directory.access_bits(cx);
         let is_sticky = mode & linux_raw_sys::general::S_ISVTX != 0;
         if is_sticky && !self.is_user(owner) && !self.owns(victim, cx) {

@@ -10,17 +10,16 @@ use refs::TempRc;
 
 use super::access::{Subject, Want};
 use super::inode_file::{lost_group_bit, remove_file_capabilities, remove_privileges};
-use super::{FileKind, Inode, Mount, Timestamp};
+use super::{FileKind, Inode, Mount, Timestamp, VfsCaller};
 use crate::credentials::{Capability, FileCapabilities};
-use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::signal::{self, Signal};
+use crate::signal::Signal;
 
 /// chmod(2).
 ///
 /// # Errors
 /// EPERM for who does not own it; EROFS.
-pub fn change_mode(mount: &Mount, inode: &Inode, permissions: u32, me: &Current, cx: &Cx) -> Result<()> {
+pub fn change_mode(mount: &Mount, inode: &Inode, permissions: u32, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     mount.check_writable()?;
     inode.ops.may_change_metadata()?;
     if inode.kind == FileKind::Symlink {
@@ -32,7 +31,7 @@ pub fn change_mode(mount: &Mount, inode: &Inode, permissions: u32, me: &Current,
     }
     let (.., group) = inode.access_bits(cx);
     let mut permissions = permissions & 0o7777;
-    if !subject.has(Capability::Fsetid) && !subject.is_in(group, me, cx) {
+    if !subject.has(Capability::Fsetid) && !subject.is_in(group, cx) {
         permissions &= !abi::S_ISGID;
     }
     inode.change(cx, |metadata| {
@@ -51,17 +50,17 @@ pub fn change_owner(
     inode: &Inode,
     uid: Option<u32>,
     gid: Option<u32>,
-    me: &Current,
+    me: &impl VfsCaller,
     cx: &Cx,
 ) -> Result<()> {
     mount.check_writable()?;
     inode.ops.may_change_metadata()?;
     let subject = Subject::of(me, cx)?;
     let (mode, owner, group) = inode.access_bits(cx);
-    let lost = abi::S_ISUID | lost_group_bit(mode, group, &subject, me, cx);
+    let lost = abi::S_ISUID | lost_group_bit(mode, group, &subject, cx);
     if !subject.has(Capability::Chown) {
         let gives_away = uid.is_some_and(|uid| uid != owner);
-        let joins = gid.is_some_and(|gid| gid != group && !subject.is_in(gid, me, cx));
+        let joins = gid.is_some_and(|gid| gid != group && !subject.is_in(gid, cx));
         if gives_away || joins || ((uid.is_some() || gid.is_some()) && !subject.is_user(owner)) {
             return Err(Errno::EPERM);
         }
@@ -98,7 +97,7 @@ pub fn change_times(
     inode: &Inode,
     accessed: NewTime,
     modified: NewTime,
-    me: &Current,
+    me: &impl VfsCaller,
     cx: &Cx,
 ) -> Result<()> {
     if (accessed, modified) == (NewTime::Keep, NewTime::Keep) {
@@ -110,7 +109,7 @@ pub fn change_times(
         if (accessed, modified) != (NewTime::Now, NewTime::Now) {
             return Err(Errno::EPERM);
         }
-        subject.check(inode, Want::WRITE, me, cx)?;
+        subject.check(inode, Want::WRITE, cx)?;
     }
     let now = Timestamp::now();
     let apply = |time: &mut Timestamp, new| match new {
@@ -130,9 +129,9 @@ pub fn change_times(
 ///
 /// # Errors
 /// EFBIG with SIGXFSZ beyond RLIMIT_FSIZE; the file system's own.
-pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &Current, cx: &Cx) -> Result<()> {
-    if size > inode.metadata(cx).size && size > me.thread(cx)?.limit(abi::RLIMIT_FSIZE, cx).0 {
-        signal::send::raise(me, Signal::XFSZ, cx);
+pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+    if size > inode.metadata(cx).size && size > me.limit(abi::RLIMIT_FSIZE, cx)? {
+        me.raise(Signal::XFSZ, cx);
         return Err(Errno::EFBIG);
     }
     inode.ops.set_size(inode, size, cx)?;
@@ -157,7 +156,7 @@ pub enum SetAttribute {
 }
 
 /// Checks the name of an extended attribute, and that the caller may use it.
-fn check_attribute(inode: &Inode, name: &[u8], want: Want, me: &Current, cx: &Cx) -> Result<()> {
+fn check_attribute(inode: &Inode, name: &[u8], want: Want, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     if name.is_empty() || name.len() > LONGEST_NAME {
         return Err(Errno::ERANGE);
     }
@@ -167,7 +166,7 @@ fn check_attribute(inode: &Inode, name: &[u8], want: Want, me: &Current, cx: &Cx
         if !matches!(inode.kind, FileKind::Regular | FileKind::Directory) {
             return Err(if writes { Errno::EPERM } else { Errno::ENODATA });
         }
-        subject.check(inode, want, me, cx)
+        subject.check(inode, want, cx)
     } else if name.starts_with(b"trusted.") {
         match subject.has(Capability::SysAdmin) {
             true => Ok(()),
@@ -191,7 +190,7 @@ pub fn set_attribute(
     name: &[u8],
     value: &[u8],
     how: SetAttribute,
-    me: &Current,
+    me: &impl VfsCaller,
     cx: &Cx,
 ) -> Result<()> {
     mount.check_writable()?;
@@ -230,7 +229,7 @@ pub fn set_attribute(
 ///
 /// # Errors
 /// ENODATA, EOPNOTSUPP, EACCES.
-pub fn attribute(inode: &Inode, name: &[u8], me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+pub fn attribute(inode: &Inode, name: &[u8], me: &impl VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
     check_attribute(inode, name, Want::READ, me, cx)?;
     let attributes = inode.attributes.lock(cx);
     attributes.as_ref().and_then(|there| there.get(name)).cloned().ok_or(Errno::ENODATA)
@@ -240,7 +239,7 @@ pub fn attribute(inode: &Inode, name: &[u8], me: &Current, cx: &Cx) -> Result<Ve
 ///
 /// # Errors
 /// ENODATA, EOPNOTSUPP, EACCES, EPERM, EROFS.
-pub fn remove_attribute(mount: &Mount, inode: &Inode, name: &[u8], me: &Current, cx: &Cx) -> Result<()> {
+pub fn remove_attribute(mount: &Mount, inode: &Inode, name: &[u8], me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     mount.check_writable()?;
     check_attribute(inode, name, Want::WRITE, me, cx)?;
     let removed = inode.attributes.lock(cx).as_mut().and_then(|there| there.remove(name));
@@ -253,7 +252,7 @@ pub fn remove_attribute(mount: &Mount, inode: &Inode, name: &[u8], me: &Current,
 ///
 /// # Errors
 /// The thread is gone.
-pub fn attribute_names(inode: &Inode, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+pub fn attribute_names(inode: &Inode, me: &impl VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
     let privileged = Subject::of(me, cx)?.has(Capability::SysAdmin);
     let attributes = inode.attributes.lock(cx);
     let mut names = Vec::new();

@@ -9,9 +9,8 @@ use frame::Cx;
 use super::access::{Subject, Want};
 use super::open::creation;
 use super::walk::{self, Found, WalkFlags};
-use super::{DeviceNumber, FileKind, Inode, Location, Path, Rename};
+use super::{DeviceNumber, FileKind, Inode, Location, Path, Rename, VfsCaller};
 use crate::credentials::Capability;
-use crate::current::Current;
 use crate::error::{Errno, Result};
 
 /// A path with the directory that it is relative to.
@@ -27,7 +26,7 @@ pub struct At<'a> {
 const NAME: WalkFlags = WalkFlags::NAME.union(WalkFlags::MAY_BE_MISSING);
 
 impl<'a> At<'a> {
-    fn walk<'cx>(self, flags: WalkFlags, me: &Current, cx: &'cx Cx) -> Result<Found<'cx, 'a>> {
+    fn walk<'cx>(self, flags: WalkFlags, me: &impl VfsCaller, cx: &'cx Cx) -> Result<Found<'cx, 'a>> {
         walk::walk(walk::start(self.directory, self.path, me, cx)?, self.path, flags, me, cx)
     }
 }
@@ -46,12 +45,7 @@ pub struct NewFile<'a> {
 }
 
 /// Checks that a name may be made where `found` is.
-fn check_new<'f, 'cx>(
-    found: &'f Found<'cx, '_>,
-    subject: &Subject,
-    me: &Current,
-    cx: &'cx Cx,
-) -> Result<&'f Path<'cx>> {
+fn check_new<'f, 'cx>(found: &'f Found<'cx, '_>, subject: &Subject<'_>, cx: &'cx Cx) -> Result<&'f Path<'cx>> {
     if found.target.is_some() || found.name.is_empty() {
         return Err(Errno::EEXIST);
     }
@@ -60,7 +54,7 @@ fn check_new<'f, 'cx>(
     if parent.inode.is_removed(cx) {
         return Err(Errno::ENOENT);
     }
-    subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, me, cx)?;
+    subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, cx)?;
     Ok(parent)
 }
 
@@ -68,13 +62,13 @@ fn check_new<'f, 'cx>(
 ///
 /// # Errors
 /// Those of the three; EPERM for a device node of an unprivileged caller.
-pub fn make(at: At<'_>, new: &NewFile<'_>, me: &Current, cx: &Cx) -> Result<()> {
+pub fn make(at: At<'_>, new: &NewFile<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     let found = at.walk(NAME, me, cx)?;
     if found.has_trailing_slash && found.target.is_none() && new.kind != FileKind::Directory {
         return Err(Errno::ENOENT);
     }
     let subject = Subject::of(me, cx)?;
-    let parent = check_new(&found, &subject, me, cx)?;
+    let parent = check_new(&found, &subject, cx)?;
     let is_device = matches!(new.kind, FileKind::CharacterDevice | FileKind::BlockDevice);
     // 0, 0 is the white-out of overlay file systems: no device.
     let is_whiteout = new.kind == FileKind::CharacterDevice && new.device == DeviceNumber::default();
@@ -96,7 +90,7 @@ pub fn make(at: At<'_>, new: &NewFile<'_>, me: &Current, cx: &Cx) -> Result<()> 
 ///
 /// # Errors
 /// Those of link(2).
-pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
+pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     let source = from.walk(walking, me, cx)?.target.ok_or(Errno::ENOENT)?;
     let found = to.walk(NAME, me, cx)?;
     if found.has_trailing_slash && found.target.is_none() {
@@ -106,7 +100,7 @@ pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &Current, cx: &Cx)
     if found.target.is_none() && source.mount.id != found.parent.mount.id {
         return Err(Errno::EXDEV);
     }
-    let parent = check_new(&found, &subject, me, cx)?;
+    let parent = check_new(&found, &subject, cx)?;
     if source.inode.kind == FileKind::Directory {
         return Err(Errno::EPERM);
     }
@@ -117,7 +111,7 @@ pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &Current, cx: &Cx)
 ///
 /// # Errors
 /// Those of unlink(2).
-pub fn unlink(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
+pub fn unlink(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     let found = at.walk(NAME, me, cx)?;
     if found.name.is_empty() {
         return Err(Errno::EISDIR);
@@ -129,7 +123,7 @@ pub fn unlink(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
     if found.has_trailing_slash {
         return Err(if is_directory { Errno::EISDIR } else { Errno::ENOTDIR });
     }
-    Subject::of(me, cx)?.check_removal(&parent.inode, &victim.inode, me, cx)?;
+    Subject::of(me, cx)?.check_removal(&parent.inode, &victim.inode, cx)?;
     if is_directory {
         return Err(Errno::EISDIR);
     }
@@ -143,7 +137,7 @@ pub fn unlink(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
 ///
 /// # Errors
 /// Those of rmdir(2).
-pub fn remove_directory(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
+pub fn remove_directory(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     let found = at.walk(NAME, me, cx)?;
     if found.ends_in_dot {
         return Err(Errno::EINVAL);
@@ -156,7 +150,7 @@ pub fn remove_directory(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
     }
     let parent = found.parent;
     parent.mount.check_writable()?;
-    Subject::of(me, cx)?.check_removal(&parent.inode, &victim.inode, me, cx)?;
+    Subject::of(me, cx)?.check_removal(&parent.inode, &victim.inode, cx)?;
     if victim.inode.kind != FileKind::Directory {
         return Err(Errno::ENOTDIR);
     }
@@ -170,7 +164,7 @@ pub fn remove_directory(at: At<'_>, me: &Current, cx: &Cx) -> Result<()> {
 ///
 /// # Errors
 /// Those of rename(2).
-pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &Current, cx: &Cx) -> Result<()> {
+pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     let source = from.walk(NAME, me, cx)?;
     let target = to.walk(NAME, me, cx)?;
     if source.parent.mount.id != target.parent.mount.id {
@@ -210,11 +204,11 @@ pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &Current, cx: &Cx) -> R
         }
     }
     let subject = Subject::of(me, cx)?;
-    subject.check_removal(parent, &moved.inode, me, cx)?;
+    subject.check_removal(parent, &moved.inode, cx)?;
     let crosses = parent.downgrade() != to_parent.downgrade();
     match &target.target {
         Some(existing) => {
-            subject.check_removal(to_parent, &existing.inode, me, cx)?;
+            subject.check_removal(to_parent, &existing.inode, cx)?;
             match (is_directory(&moved), is_directory(existing)) {
                 _ if how == Rename::Exchange => {}
                 (true, false) => return Err(Errno::ENOTDIR),
@@ -222,17 +216,17 @@ pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &Current, cx: &Cx) -> R
                 _ => {}
             }
         }
-        None => subject.check(to_parent, Want::WRITE | Want::EXECUTE, me, cx)?,
+        None => subject.check(to_parent, Want::WRITE | Want::EXECUTE, cx)?,
     }
     if crosses {
         // The `..` of a directory is rewritten.
         if is_directory(&moved) {
-            subject.check(&moved.inode, Want::WRITE, me, cx)?;
+            subject.check(&moved.inode, Want::WRITE, cx)?;
         }
         if let (Some(existing), Rename::Exchange) = (&target.target, how)
             && is_directory(existing)
         {
-            subject.check(&existing.inode, Want::WRITE, me, cx)?;
+            subject.check(&existing.inode, Want::WRITE, cx)?;
         }
     }
     let is_busy = |path: &Path<'_>, parent: &Path<'_>| {
@@ -250,7 +244,7 @@ pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &Current, cx: &Cx) -> R
 ///
 /// # Errors
 /// Those of readlink(2).
-pub fn read_link(at: At<'_>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+pub fn read_link(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
     let walking = if at.directory >= 0 { WalkFlags::MAY_BE_EMPTY } else { WalkFlags::empty() };
     let path = at.walk(walking, me, cx)?.target.ok_or(Errno::ENOENT)?;
     if path.inode.kind != FileKind::Symlink {
@@ -264,10 +258,10 @@ pub fn read_link(at: At<'_>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// ENOTDIR, EACCES.
-pub fn enterable(path: &Path<'_>, me: &Current, cx: &Cx) -> Result<Location> {
+pub fn enterable(path: &Path<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<Location> {
     if path.inode.kind != FileKind::Directory {
         return Err(Errno::ENOTDIR);
     }
-    Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, me, cx)?;
+    Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, cx)?;
     path.keep()
 }

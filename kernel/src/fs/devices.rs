@@ -5,13 +5,12 @@ use alloc::boxed::Box;
 use frame::Cx;
 use refs::{NoSuspend, SpinLock};
 
-use super::{DeviceNumber, File, FileKind, OpenFlags};
-use crate::current::Current;
+use super::{DeviceNumber, File, FileKind, OpenFlags, VfsCaller};
 use crate::error::Errno;
 use crate::step::Step;
 
 /// Opens a device.
-pub type OpenDevice = fn(DeviceNumber, OpenFlags, &Current, &Cx) -> Step<Box<dyn File>>;
+pub type OpenDevice = fn(DeviceNumber, OpenFlags, &dyn VfsCaller, &Cx) -> Step<Box<dyn File>>;
 
 /// Who opens the device nodes of a major number.
 pub struct Driver {
@@ -54,7 +53,7 @@ pub fn open_device(
     kind: FileKind,
     device: DeviceNumber,
     flags: OpenFlags,
-    me: &Current,
+    me: &dyn VfsCaller,
     cx: &Cx,
 ) -> Step<Box<dyn File>> {
     let drivers = *DRIVERS.lock(cx);

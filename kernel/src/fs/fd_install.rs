@@ -7,8 +7,7 @@ use frame::Cx;
 use linux_raw_sys::general::RLIMIT_NOFILE;
 use refs::{StrongRc, TempRc, WeakRc};
 
-use super::{FdFlags, FileTable, OpenFile, OpenFlags, fd_table};
-use crate::current::Current;
+use super::{FdFlags, FileTable, OpenFile, OpenFlags, VfsCaller, fd_table};
 use crate::error::{Errno, Result};
 
 /// A descriptor that is nobody's yet: the right to enter one description under it. Dropped, it is free again.
@@ -32,7 +31,7 @@ impl FileTable {
     /// # Errors
     /// EMFILE: the process may not have more (RLIMIT_NOFILE). ENFILE: nor may the system.
     #[inline]
-    pub fn reserve<'cx>(this: &TempRc<'cx, Self>, me: &Current, cx: &'cx Cx) -> Result<ReservedFd<'cx>> {
+    pub fn reserve<'cx>(this: &TempRc<'cx, Self>, me: &impl VfsCaller, cx: &'cx Cx) -> Result<ReservedFd<'cx>> {
         let limit = descriptor_limit(me, cx)?;
         if OpenFile::count() >= OpenFile::most() {
             return Err(Errno::ENFILE);
@@ -47,7 +46,7 @@ impl FileTable {
 /// # Errors
 /// As for [`FileTable::reserve`].
 #[inline]
-pub fn reserve_fd<'cx>(me: &Current, cx: &'cx Cx) -> Result<ReservedFd<'cx>> {
+pub fn reserve_fd<'cx>(me: &impl VfsCaller, cx: &'cx Cx) -> Result<ReservedFd<'cx>> {
     FileTable::reserve(&me.files(cx)?, me, cx)
 }
 
@@ -56,8 +55,8 @@ pub fn reserve_fd<'cx>(me: &Current, cx: &'cx Cx) -> Result<ReservedFd<'cx>> {
 /// # Errors
 /// The thread is gone.
 #[inline]
-pub fn descriptor_limit(me: &Current, cx: &Cx) -> Result<usize> {
-    let limit = me.thread(cx)?.limit(RLIMIT_NOFILE, cx).0;
+pub fn descriptor_limit(me: &impl VfsCaller, cx: &Cx) -> Result<usize> {
+    let limit = me.limit(RLIMIT_NOFILE, cx)?;
     Ok(usize::try_from(limit).unwrap_or(usize::MAX).min(fd_table::most_descriptors()))
 }
 

@@ -8,10 +8,9 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::{LockOwner, OpenFile, OpenFlags};
-use crate::current::Current;
+use super::{LockOwner, OpenFile, OpenFlags, VfsCaller};
 use crate::error::{Errno, Result};
-use crate::step::{Caller, Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, Stretch};
 
 /// The most descriptors that a process can have, whatever RLIMIT_NOFILE says.
 static NR_OPEN: AtomicUsize = AtomicUsize::new(1 << 20);
@@ -194,7 +193,12 @@ impl FileTable {
     ///
     /// # Errors
     /// A signal that ends the process.
-    pub fn close_range_async(cx: &mut Cx, me: &mut Current, range: RangeInclusive<u32>, flags: FdFlags) -> Result<()> {
+    pub fn close_range_async(
+        cx: &mut Cx,
+        me: &mut impl VfsCaller,
+        range: RangeInclusive<u32>,
+        flags: FdFlags,
+    ) -> Result<()> {
         let mut at = *range.start() as usize;
         let mut pace = Pace::default();
         let mut stretch = Stretch::default();

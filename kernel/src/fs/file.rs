@@ -9,9 +9,8 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::{TempRc, Waker};
 
-use super::Inode;
 use super::mount::Location;
-use crate::current::Current;
+use super::{Inode, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::memory::{BackingObject, Mappable, Pages};
 use crate::step::Step;
@@ -103,17 +102,17 @@ pub enum Lseek {
 pub trait File: Any + Send + Sync {
     /// Reads at `offset` (a stream has none and ignores it): how many bytes, 0 at the end. Says `Block` where there is nothing yet. A fault of
     /// `to` behind the first byte is a short read: of a seekable file the caller gets the rest by reading on.
-    fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Err(Errno::EINVAL.into())
     }
 
     /// Writes at `offset`: how many bytes. Says `Block` where there is no room yet. A fault of `from` behind the first byte is a short write.
-    fn write(&self, _offset: u64, _from: &mut Reader<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, _from: &mut Reader<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Err(Errno::EINVAL.into())
     }
 
     /// Writes at the end (O_APPEND): how many bytes, and the offset behind them.
-    fn append(&self, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<(usize, u64)> {
+    fn append(&self, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<(usize, u64)> {
         Ok((self.write(0, from, me, cx)?, 0))
     }
 
@@ -124,7 +123,7 @@ pub trait File: Any + Send + Sync {
     }
 
     /// ioctl(2). Reads and writes the caller's memory by `me.memory(cx)`.
-    fn ioctl(&self, _request: u32, _argument: usize, _me: &Current, _cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, _request: u32, _argument: usize, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Err(Errno::ENOTTY.into())
     }
 

@@ -21,8 +21,7 @@ use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::locks::FileLocks;
 use super::mount::{FileSystem, Location};
-use super::{DeviceNumber, File, FileKind, Lseek, Metadata, OpenFile, OpenFlags, Timestamp};
-use crate::current::Current;
+use super::{DeviceNumber, File, FileKind, Lseek, Metadata, OpenFile, OpenFlags, Timestamp, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::memory::Pages;
 use crate::step::Step;
@@ -101,7 +100,7 @@ pub trait InodeOps: Any + Send + Sync {
         &self,
         _this: &TempRc<'cx, Inode>,
         _name: &[u8],
-        _me: &Current,
+        _me: &dyn VfsCaller,
         _cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         Err(Errno::ENOTDIR)
@@ -112,7 +111,7 @@ pub trait InodeOps: Any + Send + Sync {
         &self,
         _this: &Inode,
         _from: u64,
-        _me: Option<&Current>,
+        _me: Option<&dyn VfsCaller>,
         _cx: &Cx,
         _each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {
@@ -164,12 +163,12 @@ pub trait InodeOps: Any + Send + Sync {
     }
 
     /// Symbolic links: where it leads.
-    fn read_link(&self, _me: &Current, _cx: &Cx) -> Result<Vec<u8>> {
+    fn read_link(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Result<Vec<u8>> {
         Err(Errno::EINVAL)
     }
 
     /// Symbolic links that lead to a file rather than to a path.
-    fn jump(&self, _me: &Current, _cx: &Cx) -> Option<Result<Jump>> {
+    fn jump(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Option<Result<Jump>> {
         None
     }
 
@@ -179,7 +178,7 @@ pub trait InodeOps: Any + Send + Sync {
         &self,
         _this: &TempRc<'_, Inode>,
         _flags: OpenFlags,
-        _me: &Current,
+        _me: &dyn VfsCaller,
         _cx: &Cx,
     ) -> Step<Option<Box<dyn File>>> {
         Ok(None)

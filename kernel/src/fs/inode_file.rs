@@ -9,9 +9,8 @@ use linux_raw_sys::general::{RLIMIT_FSIZE, S_ISGID, S_ISUID, S_IXGRP};
 use refs::StrongRc;
 
 use super::access::Subject;
-use super::{File, Inode, Lseek};
+use super::{File, Inode, Lseek, VfsCaller};
 use crate::credentials::{Capability, FileCapabilities};
-use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::memory::Mappable;
 use crate::step::Step;
@@ -27,9 +26,9 @@ impl StoredFile {
         StoredFile { inode }
     }
 
-    fn write_at(&self, offset: Option<u64>, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<(usize, u64)> {
+    fn write_at(&self, offset: Option<u64>, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<(usize, u64)> {
         let inode = self.inode.get(cx);
-        let limit = me.thread(cx)?.limit(RLIMIT_FSIZE, cx).0;
+        let limit = me.limit(RLIMIT_FSIZE, cx)?;
         let outcome = inode.ops.write(&inode, offset, limit, from, cx);
         if outcome.is_ok_and(|(len, _)| len > 0) {
             remove_privileges(&inode, me, cx)?;
@@ -39,15 +38,18 @@ impl StoredFile {
 }
 
 /// Who changes the content of a set-user-ID program takes that away from it: see inode(7).
-pub fn remove_privileges(inode: &Inode, me: &Current, cx: &Cx) -> Result<()> {
+#[inline]
+pub fn remove_privileges(inode: &Inode, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
     remove_file_capabilities(inode, cx);
     let (mode, _, group) = inode.access_bits(cx);
-    if mode & (S_ISUID | S_ISGID) == 0 {
-        return Ok(());
-    }
+    if mode & (S_ISUID | S_ISGID) == 0 { Ok(()) } else { remove_privileged_bits(inode, mode, group, me, cx) }
+}
+
+#[cold]
+fn remove_privileged_bits(inode: &Inode, mode: u32, group: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
     let subject = Subject::of(me, cx)?;
     if !subject.has(Capability::Fsetid) {
-        let removed = S_ISUID | lost_group_bit(mode, group, &subject, me, cx);
+        let removed = S_ISUID | lost_group_bit(mode, group, &subject, cx);
         inode.change(cx, |metadata| metadata.mode &= !removed);
     }
     Ok(())
@@ -66,8 +68,8 @@ pub fn remove_file_capabilities(inode: &Inode, cx: &Cx) {
 
 /// The set-group-ID bit, where who changes a file takes it away: always from what the group may execute, else (there it once meant mandatory
 /// locking) who is not in the group.
-pub fn lost_group_bit(mode: u32, group: u32, subject: &Subject, me: &Current, cx: &Cx) -> u32 {
-    let stays = mode & S_IXGRP == 0 && (subject.has(Capability::Fsetid) || subject.is_in(group, me, cx));
+pub fn lost_group_bit(mode: u32, group: u32, subject: &Subject<'_>, cx: &Cx) -> u32 {
+    let stays = mode & S_IXGRP == 0 && (subject.has(Capability::Fsetid) || subject.is_in(group, cx));
     if stays { 0 } else { S_ISGID }
 }
 
@@ -87,17 +89,17 @@ pub fn seek_in(size: impl FnOnce() -> u64, to: Lseek, now: u64) -> Result<u64> {
 
 impl File for StoredFile {
     #[inline]
-    fn read(&self, offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let inode = self.inode.get(cx);
         inode.ops.read(&inode, offset, to, cx)
     }
 
     #[inline]
-    fn write(&self, offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+    fn write(&self, offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         Ok(self.write_at(Some(offset), from, me, cx)?.0)
     }
 
-    fn append(&self, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<(usize, u64)> {
+    fn append(&self, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<(usize, u64)> {
         self.write_at(None, from, me, cx)
     }
 
@@ -125,7 +127,7 @@ impl File for StoredFile {
 pub struct DirectoryFile;
 
 impl File for DirectoryFile {
-    fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &Current, _cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Err(Errno::EISDIR.into())
     }
 

@@ -10,6 +10,7 @@
 pub mod access;
 pub mod anonymous;
 pub mod attributes;
+mod caller;
 mod context;
 pub mod dentry;
 pub mod devices;
@@ -34,6 +35,7 @@ pub mod tmpfs;
 pub mod types;
 pub mod walk;
 
+pub use caller::VfsCaller;
 pub use context::FsContext;
 pub use devices::{DeviceNode, Driver, OpenDevice, open_device};
 pub use executable::Executable;

@@ -7,18 +7,14 @@ use linux_raw_sys::general;
 use refs::{StrongRc, WeakRc};
 
 use super::access::{Subject, Want};
-use crate::pipe::Pipe;
-
 use super::inode_file::{DirectoryFile, PlaceFile, StoredFile, remove_privileges};
-use super::walk::{self, PathName, WalkFlags};
+use super::walk::{self, WalkFlags};
 use super::{
-    Creation, DeviceNumber, FdFlags, File, FileKind, Inode, Mount, MountFlags, OpenFile, OpenFlags, Path, open_device,
-    reserve_fd,
+    Creation, DeviceNumber, File, FileKind, Inode, Mount, MountFlags, OpenFile, OpenFlags, Path, VfsCaller, open_device,
 };
 use crate::credentials::Capability;
-use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::step::{Patience, Step, complete_async};
+use crate::step::Step;
 
 /// What is asked for besides a path.
 #[derive(Clone, Copy)]
@@ -59,8 +55,8 @@ pub fn creation<'a>(
     kind: FileKind,
     permissions: u32,
     directory: &Inode,
-    subject: &Subject,
-    me: &Current,
+    subject: &Subject<'_>,
+    me: &impl VfsCaller,
     cx: &Cx,
 ) -> Result<Creation<'a>> {
     const SET_GROUP_PROGRAM: u32 = general::S_ISGID | general::S_IXGRP;
@@ -75,7 +71,7 @@ pub fn creation<'a>(
             gained = general::S_ISGID;
         } else if permissions & SET_GROUP_PROGRAM == SET_GROUP_PROGRAM
             && !subject.has(Capability::Fsetid)
-            && !subject.is_in(group, me, cx)
+            && !subject.is_in(group, cx)
         {
             // Who is not in the group makes no program that gives its rights away.
             lost |= general::S_ISGID;
@@ -89,7 +85,7 @@ pub fn creation<'a>(
 ///
 /// # Errors
 /// Those of open(2).
-pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &Cx) -> Step<Opened> {
+pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller, cx: &Cx) -> Step<Opened> {
     let flags = how.flags;
     if flags.contains(OpenFlags::TEMPORARY) {
         return open_temporary(directory, path, how, me, cx);
@@ -117,7 +113,7 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &
             if flags.contains(OpenFlags::DIRECTORY) && inode.kind != FileKind::Directory {
                 return Err(Errno::ENOTDIR.into());
             }
-            check(&path, flags, &subject, me, cx)?;
+            check(&path, flags, &subject, cx)?;
             crate::memory::admit()?;
             open_inode(&path, flags, me, cx)
         }
@@ -126,7 +122,7 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &
             if parent.inode.is_removed(cx) {
                 return Err(Errno::ENOENT.into());
             }
-            subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, me, cx)?;
+            subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, cx)?;
             parent.mount.check_writable()?;
             crate::memory::admit()?;
             let what = creation(FileKind::Regular, how.permissions, &parent.inode, &subject, me, cx)?;
@@ -138,7 +134,7 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &
 }
 
 /// Checks that a file that was there may be opened so.
-fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject, me: &Current, cx: &Cx) -> Result<()> {
+fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject<'_>, cx: &Cx) -> Result<()> {
     if flags.contains(OpenFlags::PATH) {
         return Ok(());
     }
@@ -155,7 +151,7 @@ fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject, me: &Current, cx:
         FileKind::Regular | FileKind::Directory if want.contains(Want::WRITE) => mount.check_writable()?,
         _ => {}
     }
-    subject.check(inode, want, me, cx)?;
+    subject.check(inode, want, cx)?;
     if flags.contains(OpenFlags::NO_ATIME) && !subject.owns(inode, cx) {
         return Err(Errno::EPERM);
     }
@@ -163,7 +159,7 @@ fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject, me: &Current, cx:
 }
 
 /// Opens what is at `path`; permissions are checked.
-pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &Current, cx: &Cx) -> Step<Opened> {
+pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx) -> Step<Opened> {
     let inode = &path.inode;
     // Flags that only say how to open are not kept.
     let kept = flags
@@ -201,7 +197,7 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &Current, cx: &Cx) -> S
 }
 
 /// Truncates a regular file that is opened, if asked, and lets its file system open it.
-fn prepare_regular(path: &Path<'_>, flags: OpenFlags, me: &Current, cx: &Cx) -> Step<Option<Box<dyn File>>> {
+fn prepare_regular(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx) -> Step<Option<Box<dyn File>>> {
     let inode = &path.inode;
     if flags.contains(OpenFlags::TRUNCATE) {
         if inode.ops.pages().is_some() {
@@ -213,7 +209,7 @@ fn prepare_regular(path: &Path<'_>, flags: OpenFlags, me: &Current, cx: &Cx) -> 
 }
 
 /// O_TMPFILE: a new file without a name.
-fn open_temporary(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: &Cx) -> Step<Opened> {
+fn open_temporary(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller, cx: &Cx) -> Step<Opened> {
     if !how.flags.can_write() {
         return Err(Errno::EINVAL.into());
     }
@@ -222,7 +218,7 @@ fn open_temporary(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: 
         return Err(Errno::ENOTDIR.into());
     }
     let subject = Subject::of(me, cx)?;
-    subject.check(&at.inode, Want::WRITE | Want::EXECUTE, me, cx)?;
+    subject.check(&at.inode, Want::WRITE | Want::EXECUTE, cx)?;
     at.mount.check_writable()?;
     crate::memory::admit()?;
     let what = creation(FileKind::Regular, how.permissions, &at.inode, &subject, me, cx)?;
@@ -230,60 +226,6 @@ fn open_temporary(directory: i32, path: &[u8], how: &OpenHow, me: &Current, cx: 
     // Owned here until the description owns it.
     let path = Path { mount: at.mount.clone(), inode: inode.get(cx) };
     open_inode(&path, how.flags - OpenFlags::TRUNCATE, me, cx)
-}
-
-/// Opens the path at an address of the caller's memory and gives it a descriptor.
-///
-/// # Errors
-/// Those of open(2).
-#[inline]
-pub fn open_async(cx: &mut Cx, me: &mut Current, directory: i32, how: &OpenHow, path: usize) -> Result<usize> {
-    let fd_flags = FdFlags::of(how.flags);
-    let opened = complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let mut name = PathName::empty();
-        name.fill(path, me, cx)?;
-        let reserved = reserve_fd(me, cx)?;
-        match open_step(directory, name.bytes(), how, me, cx)? {
-            Opened::File(file) => Ok(Ok(reserved.fill_shared(file, fd_flags, cx))),
-            Opened::Fifo(mount, inode) => Ok(Err((mount, inode, reserved.park()))),
-        }
-    })?;
-    match opened {
-        Ok(fd) => Ok(fd),
-        Err((mount, inode, reserved)) => {
-            let file = open_fifo_async(cx, me, mount, inode, how.flags);
-            let reserved = reserved.resume(cx)?;
-            Ok(reserved.fill(file?, fd_flags, cx))
-        }
-    }
-}
-
-/// Waits for the other end of a FIFO.
-fn open_fifo_async(
-    cx: &mut Cx,
-    me: &mut Current,
-    mount: WeakRc<Mount>,
-    inode: WeakRc<Inode>,
-    flags: OpenFlags,
-) -> Result<OpenFile> {
-    let pipe = pipe_of(&*inode.upgrade(cx)?, cx);
-    let file = Pipe::open_async(cx, me, pipe, flags)?;
-    let path = Path { mount: mount.upgrade(cx)?, inode: inode.upgrade(cx).map_err(|_| Errno::ENOENT)? };
-    let kept =
-        flags & !(OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::CLOSE_ON_EXEC | OpenFlags::NO_CONTROLLING_TTY);
-    Ok(OpenFile::at(file, kept, path.keep()?))
-}
-
-/// The pipe behind a FIFO: made when it is first opened.
-fn pipe_of(inode: &Inode, cx: &Cx) -> WeakRc<Pipe> {
-    let mut attachment = inode.attachment.lock(cx);
-    if let Some(pipe) = attachment.as_ref().and_then(|any| any.downcast_ref::<StrongRc<Pipe>>()) {
-        return pipe.downgrade();
-    }
-    let pipe = Pipe::new();
-    let name = pipe.downgrade();
-    *attachment = Some(Box::new(pipe));
-    name
 }
 
 /// Opens a program to be executed: no descriptor, and it may be unreadable.
@@ -294,7 +236,7 @@ pub fn open_program(
     directory: i32,
     path: &[u8],
     walking: WalkFlags,
-    me: &Current,
+    me: &impl VfsCaller,
     cx: &Cx,
 ) -> Result<StrongRc<OpenFile>> {
     let path = walk::resolve(directory, path, walking, me, cx)?;
@@ -304,7 +246,7 @@ pub fn open_program(
     if path.inode.kind != FileKind::Regular || path.mount.flags().contains(MountFlags::NO_EXEC) {
         return Err(Errno::EACCES);
     }
-    Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, me, cx)?;
+    Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, cx)?;
     let location = path.keep()?;
     let file = Box::new(StoredFile::new(location.inode.share()));
     Ok(StrongRc::new(OpenFile::at(file, OpenFlags::empty(), location)))

@@ -11,11 +11,10 @@ use frame::mm::{PAGE_SIZE, Reader, Writer};
 use linux_raw_sys::general::RLIMIT_FSIZE;
 use refs::{Waker, WeakRc};
 
-use super::{Events, File, OpenFile, OpenFlags};
-use crate::current::Current;
+use super::{Events, File, OpenFile, OpenFlags, VfsCaller};
 use crate::error::{Errno, Result};
-use crate::signal::{self, Signal};
-use crate::step::{Caller, Interruption, Patience, Step, Stop, Stretch, complete_async};
+use crate::signal::Signal;
+use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
 
 /// The most bytes of one call, as on Linux.
 pub const MOST_BYTES: usize = 0x7fff_f000;
@@ -52,7 +51,13 @@ pub struct TransferFlags {
 /// # Errors
 /// Those of read(2).
 #[inline(always)]
-pub fn read_piece_async(cx: &mut Cx, me: &mut Current, fd: i32, piece: Piece, position: Position) -> Result<usize> {
+pub fn read_piece_async(
+    cx: &mut Cx,
+    me: &mut impl VfsCaller,
+    fd: i32,
+    piece: Piece,
+    position: Position,
+) -> Result<usize> {
     let mut done = 0;
     if piece.1 > 0 {
         let open = me.files(cx)?.get(fd, cx)?;
@@ -85,7 +90,13 @@ pub fn read_piece_async(cx: &mut Cx, me: &mut Current, fd: i32, piece: Piece, po
 /// # Errors
 /// Those of write(2).
 #[inline(always)]
-pub fn write_piece_async(cx: &mut Cx, me: &mut Current, fd: i32, piece: Piece, position: Position) -> Result<usize> {
+pub fn write_piece_async(
+    cx: &mut Cx,
+    me: &mut impl VfsCaller,
+    fd: i32,
+    piece: Piece,
+    position: Position,
+) -> Result<usize> {
     let mut done = 0;
     if piece.1 > 0 {
         let open = me.files(cx)?.get(fd, cx)?;
@@ -117,7 +128,7 @@ fn is_at_end(to: &Writer<'_>, address: usize) -> bool {
 /// Those of read(2).
 pub fn read_async(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut impl VfsCaller,
     fd: i32,
     pieces: &[Piece],
     position: Position,
@@ -129,7 +140,7 @@ pub fn read_async(
 #[inline(never)]
 fn go_on_reading_async(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut impl VfsCaller,
     fd: i32,
     pieces: &[Piece],
     mut done: usize,
@@ -155,7 +166,7 @@ fn go_on_reading_async(
 /// Those of write(2). EPIPE comes with SIGPIPE.
 pub fn write_async(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut impl VfsCaller,
     fd: i32,
     pieces: &[Piece],
     position: Position,
@@ -167,7 +178,7 @@ pub fn write_async(
 #[inline(never)]
 fn go_on_writing_async(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut impl VfsCaller,
     fd: i32,
     pieces: &[Piece],
     mut done: usize,
@@ -196,11 +207,11 @@ fn go_on_writing_async(
 }
 
 /// Sends the signal that comes with a write that failed so: SIGPIPE, and SIGXFSZ beyond RLIMIT_FSIZE.
-fn raise_for(error: Errno, me: &Current, cx: &Cx) {
-    let is_limited = || me.thread(cx).is_ok_and(|thread| thread.limit(RLIMIT_FSIZE, cx).0 < i64::MAX as u64);
+fn raise_for(error: Errno, me: &impl VfsCaller, cx: &Cx) {
+    let is_limited = || me.limit(RLIMIT_FSIZE, cx).is_ok_and(|limit| limit < i64::MAX as u64);
     match error {
-        Errno::EPIPE => signal::send::raise(me, Signal::PIPE, cx),
-        Errno::EFBIG if is_limited() => signal::send::raise(me, Signal::XFSZ, cx),
+        Errno::EPIPE => me.raise(Signal::PIPE, cx),
+        Errno::EFBIG if is_limited() => me.raise(Signal::XFSZ, cx),
         _ => {}
     }
 }
@@ -272,7 +283,7 @@ fn read_step(
     pieces: &[Piece],
     done: &mut usize,
     position: Position,
-    me: &Current,
+    me: &impl VfsCaller,
     cx: &Cx,
 ) -> Step<usize> {
     let memory = me.memory(cx)?;
@@ -317,7 +328,7 @@ fn write_step(
     done: &mut usize,
     position: Position,
     how: TransferFlags,
-    me: &Current,
+    me: &impl VfsCaller,
     cx: &Cx,
 ) -> Step<usize> {
     let memory = me.memory(cx)?;
@@ -355,7 +366,7 @@ fn write_from(
     position: Position,
     done: usize,
     append: bool,
-    me: &Current,
+    me: &impl VfsCaller,
     cx: &Cx,
 ) -> Step<usize> {
     if !open.is_seekable {
@@ -376,7 +387,7 @@ fn write_from(
 }
 
 /// Several pieces to a stream: those that are small enough to be written as one are, so that they stay together.
-fn write_gathered(open: &OpenFile, pieces: &[Piece], done: &mut usize, me: &Current, cx: &Cx) -> Step<usize> {
+fn write_gathered(open: &OpenFile, pieces: &[Piece], done: &mut usize, me: &impl VfsCaller, cx: &Cx) -> Step<usize> {
     const TOGETHER: usize = crate::ring::ATOMIC;
     let total = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece.1));
     if total > TOGETHER {
@@ -409,7 +420,7 @@ fn write_gathered(open: &OpenFile, pieces: &[Piece], done: &mut usize, me: &Curr
 /// Those of read(2).
 pub fn read_bytes_async(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut impl VfsCaller,
     name: WeakRc<OpenFile>,
     bytes: &mut [u8],
     position: Position,
@@ -440,7 +451,7 @@ pub fn read_bytes_async(
 /// Those of write(2), where nothing was written.
 pub fn write_bytes_async(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut impl VfsCaller,
     name: WeakRc<OpenFile>,
     bytes: &[u8],
     position: Position,
@@ -483,7 +494,7 @@ pub fn write_bytes_async(
 ///
 /// # Errors
 /// EIO where the file is shorter.
-pub fn read_exactly(file: &dyn File, offset: u64, bytes: &mut [u8], me: &Current, cx: &Cx) -> Result<()> {
+pub fn read_exactly(file: &dyn File, offset: u64, bytes: &mut [u8], me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
     let wanted = bytes.len();
     match file.read(offset, &mut Writer::from(bytes), me, cx) {
         Ok(read) if read == wanted => Ok(()),

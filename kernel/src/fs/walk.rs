@@ -13,10 +13,10 @@ use linux_raw_sys::general;
 use refs::TempRc;
 
 use super::access::{Subject, Want};
-use super::{FileKind, Inode, Jump, MountFlags, Path};
-use crate::current::Current;
+use super::{FileKind, Inode, Jump, MountFlags, Path, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::step::Step;
+use crate::user_memory::HasMemory;
 
 /// Symbolic links that one path may follow.
 const MOST_LINKS: u32 = 40;
@@ -40,7 +40,7 @@ impl PathName {
     /// # Errors
     /// ENAMETOOLONG; a fault.
     #[inline]
-    pub fn read(address: usize, me: &Current, cx: &Cx) -> Step<PathName> {
+    pub fn read(address: usize, me: &impl HasMemory, cx: &Cx) -> Step<PathName> {
         let mut path = PathName::empty();
         path.fill(address, me, cx)?;
         Ok(path)
@@ -57,7 +57,7 @@ impl PathName {
     /// # Errors
     /// ENAMETOOLONG; a fault.
     #[inline(always)]
-    pub fn fill(&mut self, address: usize, me: &Current, cx: &Cx) -> Step<()> {
+    pub fn fill(&mut self, address: usize, me: &impl HasMemory, cx: &Cx) -> Step<()> {
         let memory = me.memory(cx)?;
         self.short_len = memory.reader(address, SHORT).read_until_zero(&mut self.short)?;
         if self.short_len == SHORT {
@@ -123,7 +123,7 @@ pub struct Found<'cx, 'p> {
 /// # Errors
 /// EBADF.
 #[inline]
-pub fn start<'cx>(directory: i32, path: &[u8], me: &Current, cx: &'cx Cx) -> Result<Path<'cx>> {
+pub fn start<'cx>(directory: i32, path: &[u8], me: &impl VfsCaller, cx: &'cx Cx) -> Result<Path<'cx>> {
     let fs = me.fs(cx)?;
     if path.first() == Some(&b'/') {
         fs.root(cx)
@@ -139,7 +139,13 @@ pub fn start<'cx>(directory: i32, path: &[u8], me: &Current, cx: &'cx Cx) -> Res
 /// # Errors
 /// Those of path_resolution(7).
 #[inline]
-pub fn resolve<'cx>(directory: i32, path: &[u8], flags: WalkFlags, me: &Current, cx: &'cx Cx) -> Result<Path<'cx>> {
+pub fn resolve<'cx>(
+    directory: i32,
+    path: &[u8],
+    flags: WalkFlags,
+    me: &impl VfsCaller,
+    cx: &'cx Cx,
+) -> Result<Path<'cx>> {
     if path.is_empty() || flags.intersects(WalkFlags::IN_ROOT | WalkFlags::BENEATH) {
         return walk(start(directory, path, me, cx)?, path, flags, me, cx)?.target.ok_or(Errno::ENOENT);
     }
@@ -154,7 +160,7 @@ pub fn resolve<'cx>(directory: i32, path: &[u8], flags: WalkFlags, me: &Current,
 
 /// Whose permissions count on the way.
 #[inline(always)]
-fn subject(flags: WalkFlags, me: &Current, cx: &Cx) -> Result<Subject> {
+fn subject<'cx>(flags: WalkFlags, me: &impl VfsCaller, cx: &'cx Cx) -> Result<Subject<'cx>> {
     if flags.contains(WalkFlags::REAL_IDS) { Subject::real(me, cx) } else { Subject::of(me, cx) }
 }
 
@@ -166,7 +172,7 @@ pub fn walk<'cx, 'p>(
     start: Path<'cx>,
     path: &'p [u8],
     flags: WalkFlags,
-    me: &Current,
+    me: &impl VfsCaller,
     cx: &'cx Cx,
 ) -> Result<Found<'cx, 'p>> {
     if path.is_empty() {
@@ -225,11 +231,11 @@ fn name_len(bytes: &[u8]) -> usize {
 }
 
 struct Walker<'a, 'cx> {
-    me: &'a Current,
+    me: &'a dyn VfsCaller,
     cx: &'cx Cx,
     flags: WalkFlags,
     root: Path<'cx>,
-    subject: Subject,
+    subject: Subject<'cx>,
     /// The directory in which the next name is looked up.
     at: Path<'cx>,
     links: u32,
@@ -405,7 +411,7 @@ impl<'cx> Walker<'_, 'cx> {
         if self.at.inode.kind != FileKind::Directory {
             return Err(Errno::ENOTDIR);
         }
-        self.subject.check(&self.at.inode, Want::EXECUTE, self.me, self.cx)
+        self.subject.check(&self.at.inode, Want::EXECUTE, self.cx)
     }
 
     #[inline(always)]

@@ -3,9 +3,9 @@
 use frame::Cx;
 use frame::mm::{Access, Fault};
 
-use crate::current::Current;
 use crate::error::Errno;
 use crate::step::Step;
+use crate::user_memory::HasMemory;
 
 /// Whether a futex may be waited for from other address spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Key {
     ///
     /// # Errors
     /// EINVAL if the address is not aligned; EFAULT if nothing can be there.
-    pub fn new(me: &Current, address: usize, scope: Scope, cx: &Cx) -> Step<Self> {
+    pub fn new(me: &impl HasMemory, address: usize, scope: Scope, cx: &Cx) -> Step<Self> {
         if !address.is_multiple_of(4) {
             return Err(Errno::EINVAL.into());
         }
@@ -45,6 +45,6 @@ impl Key {
                 Err(_) => return Err(Fault { address, access: Access::Read }.into()),
             }
         }
-        Ok(Key::Private(me.space.address(), address))
+        Ok(Key::Private(me.space_name().address(), address))
     }
 }

@@ -18,9 +18,9 @@ pub use queue::{ANY, Progress};
 use queue::{Place, QUEUES};
 pub use robust::release_robust_async;
 
-use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
 use crate::step::{Patience, Step, Stop, complete_async};
+use crate::user_memory::HasMemory;
 
 /// Waits until the futex at `address` is woken for one of the bits of `mask`, if its word is `value`.
 ///
@@ -28,7 +28,7 @@ use crate::step::{Patience, Step, Stop, complete_async};
 /// EAGAIN if the word is another; ETIMEDOUT; RESTART_SYS on a signal; EFAULT, EINVAL for a bad address.
 pub fn wait_async(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut impl HasMemory,
     address: usize,
     scope: Scope,
     value: u32,
@@ -64,29 +64,13 @@ pub fn wait_async(
     }
 }
 
-/// The rest of a wait with a relative time-out that no handler interrupted.
-///
-/// # Errors
-/// As for [`wait_async`]; RESTART_BLOCK on a signal.
-pub fn wait_rest_async(cx: &mut Cx, me: &mut Current, rest: Restart) -> Result<()> {
-    let Restart::Futex { address, value, until, mask, private } = rest else { return Err(Errno::EINTR) };
-    let scope = if private { Scope::Private } else { Scope::Shared };
-    match wait_async(cx, me, address, scope, value, mask, Patience::Until(until)) {
-        Err(Errno::RESTART_SYS) => {
-            me.restart = Some(rest);
-            Err(Errno::RESTART_BLOCK)
-        }
-        other => other,
-    }
-}
-
 /// Wakes up to `count` of those that wait at `address` for one of the bits of `mask`; how many. `progress` belongs to the call, however often the step
 /// is run.
 ///
 /// # Errors
 /// EINVAL for an address that is not aligned or a mask of 0; EFAULT.
 pub fn wake(
-    me: &Current,
+    me: &impl HasMemory,
     address: usize,
     scope: Scope,
     count: usize,
@@ -102,7 +86,7 @@ pub fn wake(
 }
 
 /// Wakes one of those that wait at an address in the calling thread's memory privately, and one of those who share it; nothing if it is no futex.
-pub fn wake_at(me: &Current, address: usize, cx: &Cx) {
+pub fn wake_at(me: &impl HasMemory, address: usize, cx: &Cx) {
     for scope in [Scope::Private, Scope::Shared] {
         if let Ok(key) = Key::new(me, address, scope, cx) {
             QUEUES.wake_one(key);
@@ -125,7 +109,7 @@ pub struct TwoParts {
 /// # Errors
 /// EAGAIN if the word is another; EINVAL, EFAULT for a bad address.
 pub fn requeue(
-    me: &Current,
+    me: &impl HasMemory,
     (from, to): (usize, usize),
     scope: Scope,
     (wake, requeue): (usize, usize),
@@ -152,7 +136,7 @@ pub fn requeue(
 /// # Errors
 /// ENOSYS for an unknown operation or comparison; EINVAL, EFAULT for a bad address.
 pub fn wake_operation(
-    me: &Current,
+    me: &impl HasMemory,
     (first, second): (usize, usize),
     scope: Scope,
     (wake, wake_second): (usize, usize),
@@ -173,7 +157,7 @@ pub fn wake_operation(
 }
 
 /// Changes a word as the code of FUTEX_WAKE_OP says; whether the old word passes the comparison in it.
-fn change_and_compare(me: &Current, address: usize, operation: u32, cx: &Cx) -> Step<bool> {
+fn change_and_compare(me: &impl HasMemory, address: usize, operation: u32, cx: &Cx) -> Step<bool> {
     let sign_extended = |bits: u32| ((bits << 20) as i32 >> 20) as u32;
     let mut operand = sign_extended(operation >> 12 & 0xfff);
     let compared = sign_extended(operation & 0xfff);
@@ -211,7 +195,7 @@ fn change_and_compare(me: &Current, address: usize, operation: u32, cx: &Cx) -> 
     })
 }
 
-fn load(me: &Current, address: usize, cx: &Cx) -> Step<u32> {
+fn load(me: &impl HasMemory, address: usize, cx: &Cx) -> Step<u32> {
     if !address.is_multiple_of(4) {
         return Err(Errno::EINVAL.into());
     }

@@ -1,14 +1,12 @@
 //! Robust futexes: the locks that a thread holds when it ends are marked, and one waiter of each is woken. See get_robust_list(2).
 
-use core::sync::atomic::Ordering;
-
 use frame::Cx;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::step::{Patience, complete_async};
+use crate::user_memory::HasMemory;
 
 /// The list may be a loop: no more than this many entries are looked at.
 const LIMIT: usize = 2048;
@@ -24,17 +22,12 @@ struct Head {
     pending: usize,
 }
 
-/// Releases the robust futexes of the calling thread, which ends.
-pub fn release_robust_async(cx: &mut Cx, me: &mut Current) {
-    let head = me.thread(cx).map_or(0, |thread| thread.robust_list.swap(0, Ordering::Relaxed));
-    if head != 0 {
-        // What cannot be read is the program's own fault and concerns nobody else.
-        let _ = walk_async(cx, me, head);
-    }
-}
-
-fn walk_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<()> {
-    let head: Head = me.read_async(cx, address)?;
+/// Releases the robust futexes of the calling thread `tid`, which ends: those of the list at `address`.
+///
+/// # Errors
+/// EFAULT, EINVAL: the list is not as it should be.
+pub fn release_robust_async(cx: &mut Cx, me: &mut impl HasMemory, address: usize, tid: u32) -> Result<()> {
+    let head: Head = read_async(cx, me, address)?;
     let mut entry = head.first;
     for _ in 0..LIMIT {
         // The lowest bit marks a priority-inheriting futex.
@@ -43,24 +36,27 @@ fn walk_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<()> {
             break;
         }
         // Read before the futex is released: its new owner may change the list.
-        let next: usize = me.read_async(cx, at)?;
+        let next: usize = read_async(cx, me, at)?;
         if at != head.pending & !1 {
-            release_async(cx, me, at.wrapping_add(head.offset))?;
+            release_async(cx, me, at.wrapping_add(head.offset), tid)?;
         }
         entry = next;
     }
     if head.pending != 0 {
-        release_async(cx, me, (head.pending & !1).wrapping_add(head.offset))?;
+        release_async(cx, me, (head.pending & !1).wrapping_add(head.offset), tid)?;
     }
     Ok(())
 }
 
-/// Marks a futex whose owner has ended, if that is the calling thread, and wakes one waiter.
-fn release_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<()> {
+fn read_async<T: FromBytes + IntoBytes>(cx: &mut Cx, me: &mut impl HasMemory, address: usize) -> Result<T> {
+    complete_async(cx, me, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.read(address)?))
+}
+
+/// Marks a futex whose owner has ended, if that is `tid`, and wakes one waiter.
+fn release_async(cx: &mut Cx, me: &mut impl HasMemory, address: usize, tid: u32) -> Result<()> {
     if !address.is_multiple_of(4) {
         return Err(Errno::EINVAL);
     }
-    let tid = me.thread(cx)?.tid();
     let had_waiters = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         loop {
             let space = me.space(cx)?;

@@ -11,6 +11,7 @@
 //!
 //! Locks: a pipe's state is locked alone; wakers are called after it is unlocked.
 
+mod fifo;
 pub mod splice;
 
 use alloc::boxed::Box;
@@ -21,11 +22,12 @@ use frame::mm::{Reader, Writer};
 use linux_raw_sys::ioctl::FIONREAD;
 use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
-use crate::current::Current;
+pub use fifo::open_fifo_async;
+
 use crate::error::{Errno, Result};
-use crate::fs::{Events, File, OpenFlags};
+use crate::fs::{Events, File, OpenFlags, VfsCaller};
 use crate::ring::Ring;
-use crate::step::{Patience, Step, Stop, complete_async};
+use crate::step::{Caller, Patience, Step, Stop, complete_async};
 
 /// A write of at most so many bytes is never mixed with another (pipe(7)).
 pub const PIPE_BUF: usize = crate::ring::ATOMIC;
@@ -143,7 +145,12 @@ impl Pipe {
     ///
     /// # Errors
     /// ENXIO: for writing only, O_NONBLOCK, and no reader. A signal.
-    pub fn open_async(cx: &mut Cx, me: &mut Current, fifo: WeakRc<Pipe>, flags: OpenFlags) -> Result<Box<dyn File>> {
+    pub fn open_async(
+        cx: &mut Cx,
+        me: &mut impl Caller,
+        fifo: WeakRc<Pipe>,
+        flags: OpenFlags,
+    ) -> Result<Box<dyn File>> {
         let reads = !flags.contains(OpenFlags::WRITE_ONLY);
         let writes = flags.intersects(OpenFlags::WRITE_ONLY | OpenFlags::READ_WRITE);
         let (named, others_so_far) = {
@@ -312,7 +319,7 @@ impl File for PipeEnd {
         512 + self.pipe.get(cx).state.lock(cx).ring.allocated() / 2
     }
 
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if self.readers.is_none() {
             return Err(Errno::EBADF.into());
         }
@@ -333,7 +340,7 @@ impl File for PipeEnd {
         Ok(count)
     }
 
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if self.writers.is_none() {
             return Err(Errno::EBADF.into());
         }
@@ -385,7 +392,7 @@ impl File for PipeEnd {
         events & (interest | Events::ERROR | Events::HANG_UP)
     }
 
-    fn ioctl(&self, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, request: u32, argument: usize, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if request != FIONREAD {
             return Err(Errno::ENOTTY.into());
         }

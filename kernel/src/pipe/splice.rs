@@ -9,13 +9,12 @@ use frame::mm::{Reader, Writer};
 use refs::WeakRc;
 
 use super::PipeEnd;
-use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
 use crate::fs::inode_file::StoredFile;
 use crate::fs::read_write::{Position, read_bytes_async, write_bytes_async};
-use crate::fs::{Events, FileKind, OpenFile, OpenFlags, tmpfs};
-use crate::step::{Caller, Interruption, Patience, Stretch, complete_async};
+use crate::fs::{Events, FileKind, OpenFile, OpenFlags, VfsCaller, tmpfs};
+use crate::step::{Interruption, Patience, Stretch, complete_async};
 
 /// Where bytes come from or go to.
 #[derive(Clone, Copy)]
@@ -45,7 +44,7 @@ const CHUNK: usize = 16384;
 /// Those of read(2) and write(2), where nothing was copied.
 pub fn copy_async(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut impl VfsCaller,
     from: &CopyEnd,
     to: &CopyEnd,
     len: usize,
@@ -95,7 +94,7 @@ pub fn copy_async(
 /// As for [`copy_async`].
 pub fn splice_async(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut impl VfsCaller,
     from: &CopyEnd,
     to: &CopyEnd,
     len: usize,
@@ -116,7 +115,7 @@ pub fn splice_async(
 /// EINVAL where they are not two pipes; EBADF; EAGAIN with `no_wait`; EPIPE.
 pub fn tee_async(
     cx: &mut Cx,
-    me: &mut Current,
+    me: &mut impl VfsCaller,
     from: WeakRc<OpenFile>,
     to: WeakRc<OpenFile>,
     len: usize,
@@ -151,7 +150,7 @@ pub fn tee_async(
 ///
 /// # Errors
 /// EBADF, EISDIR, EINVAL (no regular files; ranges of one file that overlap); EOVERFLOW where an offset would be beyond what can be counted.
-pub fn check_ranges(cx: &Cx, _me: &Current, from: &CopyEnd, to: &CopyEnd, len: usize) -> Result<usize> {
+pub fn check_ranges(cx: &Cx, _me: &impl VfsCaller, from: &CopyEnd, to: &CopyEnd, len: usize) -> Result<usize> {
     let source = from.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let target = to.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let (source_inode, target_inode) = (source.inode(cx)?, target.inode(cx)?);
@@ -185,7 +184,7 @@ pub fn check_ranges(cx: &Cx, _me: &Current, from: &CopyEnd, to: &CopyEnd, len: u
 ///
 /// # Errors
 /// ENOSPC.
-pub fn memory_file(name: &[u8], permissions: u32, seals: u32, me: &Current, cx: &Cx) -> Result<OpenFile> {
+pub fn memory_file(name: &[u8], permissions: u32, seals: u32, me: &impl VfsCaller, cx: &Cx) -> Result<OpenFile> {
     let subject = Subject::of(me, cx)?;
     let shown_as = [b"/memfd:", name, b" (deleted)"].concat();
     let location = tmpfs::nameless_file(shown_as, permissions, subject.uid.number(), subject.gid.number(), seals)?;

@@ -353,11 +353,10 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Unb
 /// Enters a new process in its tables; it belongs to the group and session of `maker`.
 fn enter<'cx>(unborn: Unborn, maker: &Process, cx: &'cx Cx) -> TempRc<'cx, Process> {
     let Unborn { process, parent } = unborn;
-    let name = process.downgrade();
     let new = process.get(cx);
     drop(PROCESSES.insert(new.pid, process, cx));
     if new.limits.lock(cx).soft(abi::RLIMIT_CPU) != u64::MAX {
-        new.timers.watch_limit(name, cx);
+        new.timers.watch_limit(&new, cx);
     }
     session::join(&new, maker.group(), maker.session(), cx);
     if let Some(parent) = parent.and_then(|parent| parent.upgrade(cx).ok()) {

@@ -1,10 +1,14 @@
 //! What clocks show: those of processes and threads are theirs.
 
 use frame::Cx;
+use frame::irq::IrqCx;
+use refs::TempRc;
 
+use super::{Process, Thread};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::time::clock::{Clock, real_time};
+use crate::time::{CpuClock, TimerClock};
 use crate::{process, sched};
 
 impl Clock {
@@ -21,5 +25,41 @@ impl Clock {
             Clock::Process(pid) => process::find(pid, cx).ok_or(Errno::EINVAL)?.cpu_time(cx),
             Clock::Thread(tid) => process::find_thread(tid, cx).ok_or(Errno::EINVAL)?.cpu_time(cx),
         })
+    }
+}
+
+impl Process {
+    /// The clock of its time on the processor, for timers.
+    pub fn cpu_clock(this: &TempRc<'_, Self>, cx: &Cx) -> TimerClock {
+        let clock: TempRc<'_, dyn CpuClock> = this.clone().unsize(|process| process, cx);
+        TimerClock::Cpu(clock.downgrade())
+    }
+}
+
+impl Thread {
+    /// The clock of its time on the processor, for timers.
+    pub fn cpu_clock(this: &TempRc<'_, Self>, cx: &Cx) -> TimerClock {
+        let clock: TempRc<'_, dyn CpuClock> = this.clone().unsize(|thread| thread, cx);
+        TimerClock::Cpu(clock.downgrade())
+    }
+}
+
+impl CpuClock for Process {
+    fn cpu_time(&self, cx: &Cx) -> u64 {
+        Process::cpu_time(self, cx)
+    }
+
+    fn cpu_time_in_interrupt(&self, cx: &IrqCx) -> u64 {
+        Process::cpu_time(self, cx)
+    }
+}
+
+impl CpuClock for Thread {
+    fn cpu_time(&self, cx: &Cx) -> u64 {
+        Thread::cpu_time(self, cx)
+    }
+
+    fn cpu_time_in_interrupt(&self, cx: &IrqCx) -> u64 {
+        Thread::cpu_time(self, cx)
     }
 }

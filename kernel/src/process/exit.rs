@@ -19,9 +19,21 @@ use crate::step::{Caller, Interruption, Stretch};
 /// USER_HZ is 100: in this unit SIGCHLD tells CPU times.
 const NANOSECONDS_PER_TICK: u64 = 10_000_000;
 
+/// Releases the robust futexes of the calling thread, whose memory goes.
+pub(super) fn release_robust_async(cx: &mut Cx, me: &mut Current) {
+    let Ok((list, tid)) = me.thread(cx).map(|thread| (thread.robust_list.swap(0, Ordering::Relaxed), thread.tid()))
+    else {
+        return;
+    };
+    if list != 0 {
+        // What cannot be read is the program's own fault and concerns nobody else.
+        let _ = futex::release_robust_async(cx, me, list, tid);
+    }
+}
+
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
-    futex::release_robust_async(cx, me);
+    release_robust_async(cx, me);
     clear_tid_async(cx, me);
     let Ok(held) = let_go(me, cx) else { return };
     // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.

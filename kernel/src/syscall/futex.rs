@@ -83,7 +83,23 @@ fn wait_relative_async(cx: &mut Cx, me: &mut Current, args: &Args, scope: Scope)
     let time = me.read_async::<TimeSpec>(cx, time_out)?.nanoseconds()?;
     let until = frame::time::now().saturating_add(time);
     let private = scope == Scope::Private;
-    futex::wait_rest_async(cx, me, Restart::Futex { address, value, until, mask: futex::ANY, private }).map(|()| 0)
+    wait_rest_async(cx, me, Restart::Futex { address, value, until, mask: futex::ANY, private }).map(|()| 0)
+}
+
+/// The rest of a wait with a relative time-out that no handler interrupted.
+///
+/// # Errors
+/// As for [`futex::wait_async`]; RESTART_BLOCK on a signal.
+pub fn wait_rest_async(cx: &mut Cx, me: &mut Current, rest: Restart) -> Result<()> {
+    let Restart::Futex { address, value, until, mask, private } = rest else { return Err(Errno::EINTR) };
+    let scope = if private { Scope::Private } else { Scope::Shared };
+    match futex::wait_async(cx, me, address, scope, value, mask, Patience::Until(until)) {
+        Err(Errno::RESTART_SYS) => {
+            me.restart = Some(rest);
+            Err(Errno::RESTART_BLOCK)
+        }
+        other => other,
+    }
 }
 
 /// The absolute time-out at an address (0: none), by the clock that the operation says.

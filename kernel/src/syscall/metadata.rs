@@ -359,7 +359,7 @@ fn access(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32, flags: 
     if want.contains(Want::EXECUTE) && found.inode.kind == FileKind::Regular && found.mount.flags().contains(no_exec) {
         return Err(Errno::EACCES.into());
     }
-    subject.check(&found.inode, want, me, cx)?;
+    subject.check(&found.inode, want, cx)?;
     Ok(0)
 }
 
@@ -488,7 +488,7 @@ fn truncate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         _ => return Err(Errno::EINVAL.into()),
     }
     found.mount.check_writable()?;
-    Subject::of(me, cx)?.check(&found.inode, Want::WRITE, me, cx)?;
+    Subject::of(me, cx)?.check(&found.inode, Want::WRITE, cx)?;
     // A program that is being run cannot be changed.
     found.inode.begin_writing()?;
     let outcome = attributes::truncate(&found.inode, size, me, cx);

@@ -7,10 +7,11 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::open::{OpenHow, open_async};
-use crate::fs::walk::WalkFlags;
-use crate::fs::{FdFlags, FileTable, OpenFlags};
-use crate::step::Step;
+use crate::fs::open::{OpenHow, Opened, open_step};
+use crate::fs::walk::{PathName, WalkFlags};
+use crate::fs::{FdFlags, FileTable, OpenFlags, reserve_fd};
+use crate::pipe::open_fifo_async;
+use crate::step::{Patience, Step, complete_async};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -54,6 +55,29 @@ fn open_at_async(
     }
     let how = OpenHow::new(flags, permissions as u32);
     open_async(cx, me, directory, &how, path)
+}
+
+/// Opens the path at an address of the caller's memory and gives it a descriptor.
+#[inline]
+fn open_async(cx: &mut Cx, me: &mut Current, directory: i32, how: &OpenHow, path: usize) -> Result<usize> {
+    let fd_flags = FdFlags::of(how.flags);
+    let opened = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let mut name = PathName::empty();
+        name.fill(path, me, cx)?;
+        let reserved = reserve_fd(me, cx)?;
+        match open_step(directory, name.bytes(), how, me, cx)? {
+            Opened::File(file) => Ok(Ok(reserved.fill_shared(file, fd_flags, cx))),
+            Opened::Fifo(mount, inode) => Ok(Err((mount, inode, reserved.park()))),
+        }
+    })?;
+    match opened {
+        Ok(fd) => Ok(fd),
+        Err((mount, inode, reserved)) => {
+            let file = open_fifo_async(cx, me, mount, inode, how.flags);
+            let reserved = reserved.resume(cx)?;
+            Ok(reserved.fill(file?, fd_flags, cx))
+        }
+    }
 }
 
 /// `struct open_how`.

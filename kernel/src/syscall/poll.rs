@@ -127,7 +127,7 @@ fn look_async(cx: &mut Cx, me: &mut Current, address: usize, count: usize, patie
         return Err(Errno::EINVAL);
     }
     let result = complete_async(cx, me, patience, |cx, me, mut waker| {
-        let memory = me.memory(cx)?;
+        let (memory, files) = (me.memory(cx)?, me.files(cx)?);
         let mut ready = 0;
         let mut chunk = [PollFd::default(); CHUNK];
         for first in (0..count).step_by(CHUNK) {
@@ -135,7 +135,7 @@ fn look_async(cx: &mut Cx, me: &mut Current, address: usize, count: usize, patie
             let len = size_of_val(chunk);
             let at = address.wrapping_add(first * size_of::<PollFd>());
             memory.reader(at, len).read(chunk.as_mut_bytes())?;
-            ready += poll_step(chunk, &mut waker, me, cx)?;
+            ready += poll_step(chunk, &mut waker, &files, cx);
             memory.writer(at, len).write(chunk.as_bytes())?;
         }
         if ready == 0 { Err(Stop::Block) } else { Ok(ready) }

@@ -324,7 +324,7 @@ fn setrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn set_limit(process: &TempRc<'_, Process>, resource: u32, new: Limit, privileged: bool, cx: &Cx) -> Result<()> {
     process.limits.lock(cx).set(resource, new, privileged)?;
     if resource == abi::RLIMIT_CPU {
-        process.timers.watch_limit(process.downgrade(), cx);
+        process.timers.watch_limit(process, cx);
     }
     Ok(())
 }

@@ -392,7 +392,7 @@ fn restart_syscall_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<
         Some(Restart::Sleep { until, remainder }) => {
             crate::time::sleep::sleep_rest_async(cx, me, until, remainder).map(|()| 0)
         }
-        Some(rest @ Restart::Futex { .. }) => crate::futex::wait_rest_async(cx, me, rest).map(|()| 0),
+        Some(rest @ Restart::Futex { .. }) => super::futex::wait_rest_async(cx, me, rest).map(|()| 0),
         _ => Err(Errno::EINTR),
     }
 }

@@ -182,14 +182,15 @@ fn bind(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn listen(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let backlog = usize::try_from(args.int(1)).unwrap_or(4096).min(4096);
-    with_socket(args.int(0), me, cx, |_, endpoint| endpoint.listen(backlog, me, cx))??;
+    let own = Credentials::of(me, cx)?;
+    with_socket(args.int(0), me, cx, |_, endpoint| endpoint.listen(backlog, own, cx))??;
     Ok(0)
 }
 
 fn connect_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     socket_async(cx, me, args.int(0), false, |cx, me, endpoint, waker| {
         let address = Address::read(args.long(1), args.int(2) as u32 as usize, me, cx)?.ok_or(Errno::EINVAL)?;
-        endpoint.connect(address.find(me, cx)?, waker, me, cx)
+        endpoint.connect(address.find(me, cx)?, Credentials::of(me, cx)?, waker, cx)
     })?;
     Ok(0)
 }
@@ -269,10 +270,11 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
     }
     let mut done = 0;
     let outcome = socket_async(cx, me, fd, flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
+        let memory = me.memory(cx)?;
         loop {
             let files = if done == 0 { &outgoing.files[..] } else { &[] };
             let sending = Sending { files, credentials: outgoing.credentials };
-            let mut from = Gather::new(&outgoing.pieces, done, me, cx);
+            let mut from = Gather::new(&outgoing.pieces, done, &memory);
             let target = outgoing.target;
             done += endpoint.send(&mut from, &sending, target, waker, cx)?;
             if crate::net::unix::Source::remaining(&from) == 0 {
@@ -396,8 +398,9 @@ fn receive(
     me: &Current,
     cx: &Cx,
 ) -> Step<Received> {
+    let memory = me.memory(cx)?;
     let mut scatter = Scatter::new(pieces);
-    let mut sink = |bytes: &[u8]| scatter.write(bytes, me, cx).unwrap_or((0, None));
+    let mut sink = |bytes: &[u8]| scatter.write(bytes, &memory);
     endpoint.receive(&mut sink, flags & net::MSG_PEEK != 0, waker, cx)
 }
 

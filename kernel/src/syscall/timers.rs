@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::process;
+use crate::process::{self, Process, Thread};
 use crate::signal::Signal;
 use crate::step::Step;
 use crate::time::clock::{Clock, TimeSpec, TimeVal};
@@ -100,7 +100,7 @@ fn setitimer(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if args.long(2) != 0 {
         memory.write(args.long(2), &IntervalValue::new(process.timers.interval(which, cx)))?;
     }
-    process.timers.set_interval(which, me.process, setting, cx);
+    process.timers.set_interval(which, &process, setting, cx);
     Ok(0)
 }
 
@@ -113,7 +113,8 @@ fn getitimer(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn alarm(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let seconds = u64::from(args.int(0) as u32);
     let setting = Setting { next: (seconds > 0).then_some(seconds * SECOND), interval: 0 };
-    let old = me.process(cx)?.timers.set_interval(Interval::Real, me.process, setting, cx);
+    let process = me.process(cx)?;
+    let old = process.timers.set_interval(Interval::Real, &process, setting, cx);
     // Rounded to the nearest second, but an alarm that is to come is never told as none.
     Ok(old.next.map_or(0, |left| ((left + SECOND / 2) / SECOND).max(1)) as usize)
 }
@@ -122,13 +123,11 @@ fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let clock = match Clock::new(args.int(0))? {
         Clock::RealTime => PosixClock::Wall,
         Clock::Monotonic => PosixClock::Timer(TimerClock::Boot),
-        Clock::Process(0) => PosixClock::Timer(TimerClock::Process(me.process)),
-        Clock::Thread(0) => PosixClock::Timer(TimerClock::Thread(me.thread)),
-        Clock::Process(pid) => {
-            PosixClock::Timer(TimerClock::Process(process::find(pid, cx).ok_or(Errno::EINVAL)?.downgrade()))
-        }
+        Clock::Process(0) => PosixClock::Timer(Process::cpu_clock(&me.process(cx)?, cx)),
+        Clock::Thread(0) => PosixClock::Timer(Thread::cpu_clock(&me.thread(cx)?, cx)),
+        Clock::Process(pid) => PosixClock::Timer(Process::cpu_clock(&process::find(pid, cx).ok_or(Errno::EINVAL)?, cx)),
         Clock::Thread(tid) => {
-            PosixClock::Timer(TimerClock::Thread(process::find_thread(tid, cx).ok_or(Errno::EINVAL)?.downgrade()))
+            PosixClock::Timer(Thread::cpu_clock(&process::find_thread(tid, cx).ok_or(Errno::EINVAL)?, cx))
         }
     };
     let memory = me.memory(cx)?;

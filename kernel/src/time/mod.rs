@@ -12,7 +12,7 @@ pub mod sleep;
 mod timer;
 
 pub use alarm::{Alarm, end_slice_at, wake_at, went_off};
-pub use timer::{Notify, Setting, Timer, TimerClock};
+pub use timer::{CpuClock, Notify, Setting, Timer, TimerClock};
 
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;

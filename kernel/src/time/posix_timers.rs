@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use frame::Cx;
 use frame::irq::IrqCx;
 use linux_raw_sys::general as abi;
-use refs::{NoSuspend, SpinLock, StrongRc, WeakRc};
+use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::{SECOND, Setting, Timer, TimerClock};
 use crate::error::{Errno, Result};
@@ -93,14 +93,15 @@ pub struct PosixTimer {
 
 impl ProcessTimers {
     /// Sets an interval timer; what it was set to, with the time left.
-    pub fn set_interval(&self, which: Interval, process: WeakRc<Process>, setting: Setting, cx: &Cx) -> Setting {
+    pub fn set_interval(&self, which: Interval, process: &TempRc<'_, Process>, setting: Setting, cx: &Cx) -> Setting {
         let mut intervals = self.intervals.lock(cx);
         let timer = intervals[which as usize].get_or_insert_with(|| {
             let (clock, signal) = match which {
                 Interval::Real => (TimerClock::Boot, Signal::ALRM),
-                Interval::Virtual => (TimerClock::Process(process), Signal::VTALRM),
-                Interval::Profiling => (TimerClock::Process(process), Signal::PROF),
+                Interval::Virtual => (Process::cpu_clock(process, cx), Signal::VTALRM),
+                Interval::Profiling => (Process::cpu_clock(process, cx), Signal::PROF),
             };
+            let process = process.downgrade();
             Timer::new(clock, Box::new(move |_, cx| send(process, Info::kernel(signal), cx)))
         });
         let timer = timer.get(cx);
@@ -115,12 +116,12 @@ impl ProcessTimers {
     }
 
     /// Has RLIMIT_CPU kept, after it was set: SIGXCPU each second from the soft limit on, SIGKILL at the hard one.
-    pub fn watch_limit(&self, process: WeakRc<Process>, cx: &Cx) {
-        let Ok(of) = process.upgrade(cx) else { return };
-        let soft = of.limits.lock(cx).soft(abi::RLIMIT_CPU);
+    pub fn watch_limit(&self, process: &TempRc<'_, Process>, cx: &Cx) {
+        let soft = process.limits.lock(cx).soft(abi::RLIMIT_CPU);
         let timer = (soft != u64::MAX).then(|| {
-            let clock = TimerClock::Process(process);
-            let timer = Timer::new(clock, Box::new(move |_, cx| processor_time_used_up(process, cx)));
+            let name = process.downgrade();
+            let timer =
+                Timer::new(Process::cpu_clock(process, cx), Box::new(move |_, cx| processor_time_used_up(name, cx)));
             // A limit of 0 is taken for 1, as on Linux.
             let next = Some(soft.max(1).saturating_mul(SECOND));
             timer.get(cx).set(Setting { next, interval: SECOND }, cx);

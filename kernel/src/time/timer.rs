@@ -2,40 +2,53 @@
 
 use alloc::boxed::Box;
 
+use frame::Cx;
 use frame::irq::IrqCx;
 use refs::{NoSuspend, SpinLock, StrongRc, WeakRc};
 
 use super::alarm::{Alarm, expire_at};
-use crate::process::{Process, Thread};
+
+/// Something whose time on the processor is a clock: a process, a thread.
+pub trait CpuClock: Send + Sync {
+    /// How long it has run, in nanoseconds.
+    fn cpu_time(&self, cx: &Cx) -> u64;
+
+    /// The same, for the timer's interrupt.
+    fn cpu_time_in_interrupt(&self, cx: &IrqCx) -> u64;
+}
 
 /// By which clock a timer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerClock {
     /// Time since boot.
     Boot,
-    /// Time on the processor of a process.
-    Process(WeakRc<Process>),
-    /// Time on the processor of a thread.
-    Thread(WeakRc<Thread>),
+    /// Time on the processor. It stands at 0 once what it belongs to is gone.
+    Cpu(WeakRc<dyn CpuClock>),
 }
 
 impl TimerClock {
     /// What it shows, in nanoseconds.
-    pub fn now(self, cx: &impl NoSuspend) -> u64 {
+    pub fn now(self, cx: &Cx) -> u64 {
         match self {
             TimerClock::Boot => frame::time::now(),
-            TimerClock::Process(process) => process.upgrade(cx).map_or(0, |process| process.cpu_time(cx)),
-            TimerClock::Thread(thread) => thread.upgrade(cx).map_or(0, |thread| thread.cpu_time(cx)),
+            TimerClock::Cpu(clock) => clock.upgrade(cx).map_or(0, |clock| clock.cpu_time(cx)),
         }
     }
 
-    /// The earliest time since boot at which it can show `time`.
-    fn earliest(self, time: u64, cx: &impl NoSuspend) -> u64 {
+    fn now_in_interrupt(self, cx: &IrqCx) -> u64 {
+        match self {
+            TimerClock::Boot => frame::time::now(),
+            TimerClock::Cpu(clock) => clock.upgrade(cx).map_or(0, |clock| clock.cpu_time_in_interrupt(cx)),
+        }
+    }
+
+    /// The earliest time since boot at which it can show `time`, if it shows `now`.
+    fn earliest(self, time: u64, now: u64) -> u64 {
         /// A clock of a process that sleeps is looked at no more often than this.
         const GRAIN: u64 = 100_000;
         match self {
             TimerClock::Boot => time,
-            _ => frame::time::now().saturating_add(time.saturating_sub(self.now(cx)).max(GRAIN)),
+            TimerClock::Cpu(_) => frame::time::now().saturating_add(time.saturating_sub(now).max(GRAIN)),
         }
     }
 }
@@ -79,23 +92,28 @@ impl Timer {
     }
 
     /// Arms or disarms it; forgets expirations that were not taken. What it was set to, with the time left.
-    pub fn set(&self, setting: Setting, cx: &impl NoSuspend) -> Setting {
-        let old = self.remaining(cx);
+    pub fn set(&self, setting: Setting, cx: &Cx) -> Setting {
+        let now = self.clock.now(cx);
+        let old = self.remaining_at(now, cx);
         drop(self.state.lock(cx).alarm.take());
-        let alarm = self.arm(setting, cx);
+        let alarm = self.arm(setting, now, cx);
         *self.state.lock(cx) = State { setting, alarm, expirations: 0 };
         old
     }
 
-    fn arm(&self, setting: Setting, cx: &impl NoSuspend) -> Option<Alarm> {
-        setting.next.map(|next| expire_at(self.clock.earliest(next, cx), self.name, cx))
+    fn arm(&self, setting: Setting, now: u64, cx: &impl NoSuspend) -> Option<Alarm> {
+        setting.next.map(|next| expire_at(self.clock.earliest(next, now), self.name, cx))
     }
 
     /// The time left until the next expiration, and the interval.
-    pub fn remaining(&self, cx: &impl NoSuspend) -> Setting {
+    pub fn remaining(&self, cx: &Cx) -> Setting {
+        self.remaining_at(self.clock.now(cx), cx)
+    }
+
+    fn remaining_at(&self, now: u64, cx: &Cx) -> Setting {
         let setting = self.state.lock(cx).setting;
         // An armed timer whose time has come but whose interrupt has not is about to expire, not disarmed.
-        Setting { next: setting.next.map(|next| next.saturating_sub(self.clock.now(cx)).max(1)), ..setting }
+        Setting { next: setting.next.map(|next| next.saturating_sub(now).max(1)), ..setting }
     }
 
     /// How often it has expired since this was last asked.
@@ -110,17 +128,17 @@ impl Timer {
 
     /// Its time may have come.
     pub(super) fn expire(&self, cx: &IrqCx) {
-        let now = self.clock.now(cx);
+        let now = self.clock.now_in_interrupt(cx);
         let mut setting = self.state.lock(cx).setting;
         let Some(due) = setting.next else { return };
         if due > now {
-            let alarm = self.arm(setting, cx);
+            let alarm = self.arm(setting, now, cx);
             self.state.lock(cx).alarm = alarm;
             return;
         }
         let times = (now - due).checked_div(setting.interval).map_or(1, |missed| missed + 1);
         setting.next = (setting.interval > 0).then(|| due.saturating_add(times.saturating_mul(setting.interval)));
-        let alarm = self.arm(setting, cx);
+        let alarm = self.arm(setting, now, cx);
         {
             let mut state = self.state.lock(cx);
             state.setting = setting;

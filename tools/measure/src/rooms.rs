@@ -1,7 +1,6 @@
 //! The order of the kernel's rooms: each uses itself and those below it.
 //!
-//! The order stands in one place, the first table of the section "Rooms" of `docs/src/architecture.md`, from the top down; the second table names what breaks it, and
-//! must name nothing that does not. A room is one or more module paths; a module belongs to the room with the longest path that is its own or
+//! The order stands in one place, the first table of the section "Rooms" of `docs/src/architecture.md`, from the top down. A room is one or more module paths; a module belongs to the room with the longest path that is its own or
 //! leads to it. What a file uses is read from its tokens: paths that start at `crate`, `super`, an imported name or a module of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,12 +17,10 @@ const SOURCES: &str = "kernel/src";
 
 type ModulePath = Vec<String>;
 
-/// The two tables.
+/// The table.
 struct Rules {
     /// The rooms' paths, from the top down.
     rooms: Vec<Vec<ModulePath>>,
-    /// Files that use a room above them, and one path of that room.
-    exceptions: BTreeSet<(String, String)>,
 }
 
 /// A path that a file uses, and the line.
@@ -47,7 +44,6 @@ pub fn violations(root: &Path) -> Result<Vec<String>> {
         .collect();
     let modules: BTreeSet<ModulePath> = files.iter().map(|(_, module)| module.clone()).collect();
     let mut found = Vec::new();
-    let mut needed = BTreeSet::new();
     for (file, module) in &files {
         let name = file.strip_prefix(root).unwrap_or(file).display().to_string();
         let Some(own) = rules.room_of(module) else {
@@ -59,20 +55,12 @@ pub fn violations(root: &Path) -> Result<Vec<String>> {
         for used in uses(tokens, module, &modules) {
             let Some(other) = rules.room_of(&used.path).filter(|&other| other < own) else { continue };
             let above = rules.name_of(other);
-            let exception = (name.clone(), above.clone());
-            if rules.exceptions.contains(&exception) {
-                needed.insert(exception);
-                continue;
-            }
             let (line, path) = (used.line, used.path.join("::"));
             let own = rules.name_of(own);
             found.push(format!(
                 "{name}:{line}: `{own}` uses `{path}`, but the room `{above}` is above it ({PAGE}, Rooms)"
             ));
         }
-    }
-    for (file, room) in rules.exceptions.difference(&needed) {
-        found.push(format!("{PAGE}: {file} uses nothing of `{room}` any more: take the exception out"));
     }
     Ok(found)
 }
@@ -87,47 +75,20 @@ fn module_of(file: &Path) -> Option<ModulePath> {
 }
 
 impl Rules {
-    /// From the page: in the first table the first column has the rooms' paths in backquotes; in the second the first has files, the second one
-    /// path of the room that they use.
+    /// From the page: the first column of the section's first table has the rooms' paths in backquotes.
     fn parse(page: &str) -> Result<Self> {
         let section = page.split_once(SECTION).with_context(|| format!("{PAGE} has no section \"{SECTION}\""))?.1;
-        let section = section.split("\n## ").next().unwrap_or_default();
-        let mut tables: Vec<Vec<Vec<Vec<String>>>> = Vec::new();
-        let mut in_table = false;
-        for line in section.lines() {
-            if !line.starts_with('|') {
-                in_table = false;
-                continue;
-            }
-            if !in_table {
-                tables.push(Vec::new());
-                in_table = true;
-            }
-            let cells = line.trim_matches('|').split('|');
-            let cells = cells.map(|cell| cell.split('`').skip(1).step_by(2).map(String::from).collect()).collect();
-            if let Some(table) = tables.last_mut() {
-                table.push(cells);
-            }
-        }
-        let rows = |table: usize| tables.get(table).into_iter().flatten().filter(|row| !row[0].is_empty());
-        let rooms: Vec<Vec<ModulePath>> = rows(0)
-            .map(|row| row[0].iter().map(|path| path.split("::").map(String::from).collect()).collect())
+        let table = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+        let rooms: Vec<Vec<ModulePath>> = table
+            .filter_map(|row| row.trim_matches('|').split('|').next())
+            .map(|cell| cell.split('`').skip(1).step_by(2))
+            .map(|paths| paths.map(|path| path.split("::").map(String::from).collect()).collect())
+            .filter(|room: &Vec<ModulePath>| !room.is_empty())
             .collect();
         if rooms.is_empty() {
             bail!("{PAGE} names no rooms");
         }
-        let mut rules = Rules { rooms, exceptions: BTreeSet::new() };
-        for row in rows(1) {
-            for file in &row[0] {
-                for room in row.get(1).into_iter().flatten() {
-                    let path: ModulePath = room.split("::").map(String::from).collect();
-                    let room = rules.room_of(&path).with_context(|| format!("{PAGE}: there is no room `{room}`"))?;
-                    let name = rules.name_of(room);
-                    rules.exceptions.insert((format!("{SOURCES}/{file}"), name));
-                }
-            }
-        }
-        Ok(rules)
+        Ok(Rules { rooms })
     }
 
     fn room_of(&self, path: &[String]) -> Option<usize> {
@@ -333,11 +294,10 @@ mod tests {
 
     #[test]
     fn the_longest_path_says_the_room() {
-        let page = "## Rooms\n| room | |\n| --- | --- |\n| `fs::proc` | top |\n| `fs`, `pipe` | low |\n\n| file | uses |\n| - | - |\n| `fs/mod.rs` | `fs::proc` |\n";
+        let page = "## Rooms\n| room | |\n| --- | --- |\n| `fs::proc` | top |\n| `fs`, `pipe` | low |\n";
         let rules = Rules::parse(page).expect("the page has its tables");
         assert_eq!(rules.room_of(&path("fs::proc::node")), Some(0));
         assert_eq!(rules.room_of(&path("pipe")), rules.room_of(&path("fs::walk")));
         assert_eq!(rules.room_of(&path("memory")), None);
-        assert!(rules.exceptions.contains(&("kernel/src/fs/mod.rs".into(), "fs::proc".into())));
     }
 }

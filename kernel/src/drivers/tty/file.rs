@@ -13,7 +13,7 @@ use super::{Available, Slaves, State, Tty, control};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{Events, File, OpenFlags};
+use crate::fs::{Events, File, OpenFlags, VfsCaller};
 use crate::step::{Step, Stop};
 use crate::time::{Setting, Timer, TimerClock};
 
@@ -111,10 +111,10 @@ impl State {
 }
 
 impl File for TtyFile {
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         // A terminal that was hung up is at its end.
         let Ok(tty) = self.tty.upgrade(cx) else { return Ok(0) };
-        job::check(&tty, Use::Read, me, cx)?;
+        job::check(&tty, Use::Read, Current::of(me)?, cx)?;
         let mut state = tty.state.lock(cx);
         if self.is_hung_up(&state) || to.remaining() == 0 {
             return Ok(0);
@@ -141,10 +141,10 @@ impl File for TtyFile {
         Ok(count)
     }
 
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.upgrade(cx).map_err(|_| Errno::EIO)?;
         if tty.termios(cx).has_local(TOSTOP) {
-            job::check(&tty, Use::Change, me, cx)?;
+            job::check(&tty, Use::Change, Current::of(me)?, cx)?;
         }
         let mut chunk = [0; CHUNK];
         let count = from.read(&mut chunk)?;
@@ -210,11 +210,11 @@ impl File for TtyFile {
         events & (interest | Events::ERROR | Events::HANG_UP)
     }
 
-    fn ioctl(&self, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, request: u32, argument: usize, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.upgrade(cx).map_err(|_| Errno::EIO)?;
         if self.is_hung_up(&tty.state.lock(cx)) {
             return Err(Errno::EIO.into());
         }
-        control::ioctl(&tty, false, request, argument, me, cx)
+        control::ioctl(&tty, false, request, argument, Current::of(me)?, cx)
     }
 }

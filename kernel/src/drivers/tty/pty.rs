@@ -13,7 +13,7 @@ use super::discipline::MAX_INPUT;
 use super::{Line, Slaves, State, Tty, TtyFile, control};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{Events, File, OpenFlags};
+use crate::fs::{Events, File, OpenFlags, VfsCaller};
 use crate::step::{Step, Stop};
 
 /// A pseudo-terminal, as `/dev/pts` knows it.
@@ -104,7 +104,7 @@ impl State {
 }
 
 impl File for MasterFile {
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.get(cx);
         let mut state = tty.state.lock(cx);
         if state.to_master.is_empty() {
@@ -124,7 +124,7 @@ impl File for MasterFile {
         Ok(count)
     }
 
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.get(cx);
         if tty.state.lock(cx).discipline.unread() >= SLAVE_BACKLOG {
             return Err(Stop::Block);
@@ -158,7 +158,7 @@ impl File for MasterFile {
         events & (interest | Events::HANG_UP)
     }
 
-    fn ioctl(&self, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, request: u32, argument: usize, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.get(cx);
         let Line::Master(number) = tty.line else { return Err(Errno::ENOTTY.into()) };
         let memory = me.memory(cx)?;
@@ -176,7 +176,7 @@ impl File for MasterFile {
                 let unread = tty.state.lock(cx).to_master.len() as i32;
                 memory.write(argument, &unread)?;
             }
-            _ => return control::ioctl(&tty, true, request, argument, me, cx),
+            _ => return control::ioctl(&tty, true, request, argument, Current::of(me)?, cx),
         }
         Ok(0)
     }

@@ -5,11 +5,11 @@ use alloc::boxed::Box;
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc};
 
-use crate::current::Current;
 use crate::drivers::tty::pty;
 use crate::error::{Errno, Result};
 use crate::fs::{
     Dentry, DeviceNumber, DirectoryEntry, FileKind, FileSystem, Inode, InodeCache, InodeOps, Instance, Metadata,
+    VfsCaller,
 };
 
 const DEVPTS_SUPER_MAGIC: u32 = 0x1cd1;
@@ -50,7 +50,7 @@ impl InodeOps for Root {
         &self,
         this: &TempRc<'cx, Inode>,
         name: &[u8],
-        _me: &Current,
+        _me: &dyn VfsCaller,
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         let number = if name == b"ptmx" {
@@ -83,7 +83,7 @@ impl InodeOps for Root {
         &self,
         _this: &Inode,
         from: u64,
-        _me: Option<&Current>,
+        _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {

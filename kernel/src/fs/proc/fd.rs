@@ -17,7 +17,7 @@ use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{
     Creation, DirectoryEntry, FdFlags, File, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata, OpenFile,
-    OpenFlags,
+    OpenFlags, VfsCaller,
 };
 use crate::step::Step;
 
@@ -91,10 +91,10 @@ impl InodeOps for Directory {
         &self,
         this: &TempRc<'cx, Inode>,
         name: &[u8],
-        me: &Current,
+        me: &dyn VfsCaller,
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
-        self.target.check_access(me, cx)?;
+        self.target.check_access(Current::of(me)?, cx)?;
         let fd = parse_id(name).and_then(|fd| i32::try_from(fd).ok()).ok_or(Errno::ENOENT)?;
         let flags = table(&self.target, cx)?.get_even_path(fd, cx).map_err(|_| Errno::ENOENT)?.flags();
         let permissions = match self.view {
@@ -111,12 +111,12 @@ impl InodeOps for Directory {
         &self,
         _this: &Inode,
         from: u64,
-        me: Option<&Current>,
+        me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {
         if let Some(me) = me {
-            self.target.check_access(me, cx)?;
+            self.target.check_access(Current::of(me)?, cx)?;
         }
         let first = from.saturating_sub(FIRST_POSITION - 1) as usize;
         let table = table(&self.target, cx)?;
@@ -172,17 +172,23 @@ impl InodeOps for Descriptor {
         true
     }
 
-    fn read_link(&self, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
-        let open = self.open_file(me, cx)?;
-        name_for(&open.location.path(cx)?, me, cx)
+    fn read_link(&self, me: &dyn VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
+        let open = self.open_file(Current::of(me)?, cx)?;
+        name_for(&open.location.path(cx)?, Current::of(me)?, cx)
     }
 
-    fn jump(&self, me: &Current, cx: &Cx) -> Option<Result<Jump>> {
-        Some(self.open_file(me, cx).map(|open| Jump::OpenFile(open.downgrade())))
+    fn jump(&self, me: &dyn VfsCaller, cx: &Cx) -> Option<Result<Jump>> {
+        Some(Current::of(me).and_then(|me| self.open_file(me, cx)).map(|open| Jump::OpenFile(open.downgrade())))
     }
 
-    fn open(&self, _this: &TempRc<'_, Inode>, _flags: OpenFlags, me: &Current, cx: &Cx) -> Step<Option<Box<dyn File>>> {
-        self.open_file(me, cx)?;
+    fn open(
+        &self,
+        _this: &TempRc<'_, Inode>,
+        _flags: OpenFlags,
+        me: &dyn VfsCaller,
+        cx: &Cx,
+    ) -> Step<Option<Box<dyn File>>> {
+        self.open_file(Current::of(me)?, cx)?;
         Ok(Some(Box::new(Info { target: self.target, fd: self.fd })))
     }
 
@@ -198,8 +204,8 @@ struct Info {
 }
 
 impl File for Info {
-    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
-        self.target.check_access(me, cx)?;
+    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+        self.target.check_access(Current::of(me)?, cx)?;
         let table = table(&self.target, cx)?;
         let open = table.get_even_path(self.fd, cx).map_err(|_| Errno::ENOENT)?;
         let attribute = usize::try_from(self.fd).ok().and_then(|fd| table.handles.lock(cx).attribute(fd).copied());

@@ -10,7 +10,7 @@ use super::text::{MountsFile, TextFile};
 use super::{Entry, Target, What, inode};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{Creation, DirectoryEntry, File, FileKind, Inode, InodeOps, Jump, Metadata, OpenFlags};
+use crate::fs::{Creation, DirectoryEntry, File, FileKind, Inode, InodeOps, Jump, Metadata, OpenFlags, VfsCaller};
 use crate::step::Step;
 
 /// The inode of an entry.
@@ -84,7 +84,7 @@ impl InodeOps for Node {
         &self,
         this: &TempRc<'cx, Inode>,
         name: &[u8],
-        _me: &Current,
+        _me: &dyn VfsCaller,
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         let What::Directory(entries) = self.what else { return Err(Errno::ENOTDIR) };
@@ -95,7 +95,7 @@ impl InodeOps for Node {
         &self,
         this: &Inode,
         from: u64,
-        _me: Option<&Current>,
+        _me: Option<&dyn VfsCaller>,
         _cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {
@@ -104,21 +104,27 @@ impl InodeOps for Node {
         Ok(())
     }
 
-    fn read_link(&self, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
+    fn read_link(&self, me: &dyn VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
         match self.what {
-            What::Link(path) | What::Jump(_, path) => path(&self.target, me, cx),
+            What::Link(path) | What::Jump(_, path) => path(&self.target, Current::of(me)?, cx),
             _ => Err(Errno::EINVAL),
         }
     }
 
-    fn jump(&self, me: &Current, cx: &Cx) -> Option<Result<Jump>> {
+    fn jump(&self, me: &dyn VfsCaller, cx: &Cx) -> Option<Result<Jump>> {
         match self.what {
-            What::Jump(jump, _) => Some(jump(&self.target, me, cx)),
+            What::Jump(jump, _) => Some(Current::of(me).and_then(|me| jump(&self.target, me, cx))),
             _ => None,
         }
     }
 
-    fn open(&self, this: &TempRc<'_, Inode>, _flags: OpenFlags, me: &Current, cx: &Cx) -> Step<Option<Box<dyn File>>> {
+    fn open(
+        &self,
+        this: &TempRc<'_, Inode>,
+        _flags: OpenFlags,
+        me: &dyn VfsCaller,
+        cx: &Cx,
+    ) -> Step<Option<Box<dyn File>>> {
         if this.kind == FileKind::Regular && self.target.is_gone() {
             return Err(Errno::ESRCH.into());
         }
@@ -130,7 +136,7 @@ impl InodeOps for Node {
         };
         // What only the owner may read is about the inside of a process.
         if matches!(self.target, Target::Process(_)) && this.access_bits(cx).0 & 0o077 == 0 {
-            self.target.check_access(me, cx)?;
+            self.target.check_access(Current::of(me)?, cx)?;
         }
         Ok(Some(Box::new(TextFile::new(self.target, show, change))))
     }

@@ -17,6 +17,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{
     Creation, DirectoryEntry, Executable, FileKind, FsContext, Inode, InodeOps, Jump, Metadata, OpenFile, Path,
+    VfsCaller,
 };
 use crate::memory::AddressSpace;
 use crate::process::{Name, THREADS};
@@ -126,7 +127,7 @@ impl InodeOps for Directory {
         &self,
         this: &TempRc<'cx, Inode>,
         name: &[u8],
-        _me: &Current,
+        _me: &dyn VfsCaller,
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         if self.target.is_gone() {
@@ -140,7 +141,7 @@ impl InodeOps for Directory {
         &self,
         _this: &Inode,
         from: u64,
-        _me: Option<&Current>,
+        _me: Option<&dyn VfsCaller>,
         _cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {
@@ -181,7 +182,7 @@ impl InodeOps for Threads {
         &self,
         this: &TempRc<'cx, Inode>,
         name: &[u8],
-        _me: &Current,
+        _me: &dyn VfsCaller,
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         let who = self.target.who()?;
@@ -196,7 +197,7 @@ impl InodeOps for Threads {
         &self,
         _this: &Inode,
         from: u64,
-        _me: Option<&Current>,
+        _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {

@@ -5,9 +5,8 @@ use refs::TempRc;
 
 use super::node::{self, FIRST_POSITION};
 use super::{ROOT, Target, Who, inode, parse_id, process, process_of_thread, system};
-use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{Creation, DirectoryEntry, FileKind, Inode, InodeOps, Metadata};
+use crate::fs::{Creation, DirectoryEntry, FileKind, Inode, InodeOps, Metadata, VfsCaller};
 use crate::process::{Life, PROCESSES};
 
 /// The root directory.
@@ -26,7 +25,7 @@ impl InodeOps for Root {
         &self,
         this: &TempRc<'cx, Inode>,
         name: &[u8],
-        _me: &Current,
+        _me: &dyn VfsCaller,
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         let Some(id) = parse_id(name) else {
@@ -46,7 +45,7 @@ impl InodeOps for Root {
         &self,
         _this: &Inode,
         from: u64,
-        _me: Option<&Current>,
+        _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {

@@ -12,7 +12,7 @@ use super::{Change, Show, Target};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
-use crate::fs::{Events, File, Lseek, MOUNTS};
+use crate::fs::{Events, File, Lseek, MOUNTS, VfsCaller};
 use crate::step::Step;
 
 /// A text in the making. It may become long (`maps` of a program with many mappings), so what finds no memory is left out and remembered.
@@ -101,7 +101,7 @@ impl MountsFile {
 }
 
 impl File for MountsFile {
-    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         self.text.read(offset, to, me, cx)
     }
 
@@ -138,10 +138,10 @@ impl TextFile {
 }
 
 impl File for TextFile {
-    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if offset == 0 || self.text.lock(cx).is_empty() {
             let mut text = Text::default();
-            (self.show)(&mut text, &self.target, me, cx)?;
+            (self.show)(&mut text, &self.target, Current::of(me)?, cx)?;
             *self.text.lock(cx) = text.into_bytes()?;
         }
         let text = self.text.lock(cx);
@@ -149,7 +149,7 @@ impl File for TextFile {
         Ok(to.write(rest)?)
     }
 
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let change = self.change.ok_or(Errno::EIO)?;
         let len = from.remaining();
         if len > MAX_WRITE {
@@ -157,7 +157,7 @@ impl File for TextFile {
         }
         let mut bytes = alloc::vec![0; len];
         let count = from.read(&mut bytes)?;
-        change(&bytes[..count], &self.target, me, cx)?;
+        change(&bytes[..count], &self.target, Current::of(me)?, cx)?;
         Ok(count)
     }
 

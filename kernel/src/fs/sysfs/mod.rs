@@ -7,9 +7,8 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::{StrongRc, TempRc};
 
-use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Instance, Metadata};
+use crate::fs::{Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Instance, Metadata, VfsCaller};
 
 /// The directories of sysfs.
 pub const SYSFS: &[&str] = &["block", "bus", "class", "dev", "devices", "fs", "kernel", "module"];
@@ -45,7 +44,7 @@ impl InodeOps for Directory {
         &self,
         _this: &TempRc<'cx, Inode>,
         name: &[u8],
-        _me: &Current,
+        _me: &dyn VfsCaller,
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         let child = self.children.iter().find(|(own, _)| own.as_bytes() == name).ok_or(Errno::ENOENT)?;
@@ -56,7 +55,7 @@ impl InodeOps for Directory {
         &self,
         _this: &Inode,
         from: u64,
-        _me: Option<&Current>,
+        _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {

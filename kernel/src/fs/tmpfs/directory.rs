@@ -11,9 +11,10 @@ use refs::{SpinLock, StrongRc, TempRc};
 use super::entries::Names;
 use super::file::RegularFile;
 use super::retire;
-use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata, Rename, Timestamp};
+use crate::fs::{
+    Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata, Rename, Timestamp, VfsCaller,
+};
 
 /// Linux tells a directory's size as so many bytes for each entry.
 const ENTRY_BYTES: u64 = 20;
@@ -132,7 +133,7 @@ impl InodeOps for Directory {
         &self,
         _this: &TempRc<'cx, Inode>,
         name: &[u8],
-        _me: &Current,
+        _me: &dyn VfsCaller,
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
         self.find(name, cx).ok_or(Errno::ENOENT)
@@ -142,7 +143,7 @@ impl InodeOps for Directory {
         &self,
         _this: &Inode,
         from: u64,
-        _me: Option<&Current>,
+        _me: Option<&dyn VfsCaller>,
         cx: &Cx,
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {
@@ -363,7 +364,7 @@ struct Symlink {
 }
 
 impl InodeOps for Symlink {
-    fn read_link(&self, _me: &Current, _cx: &Cx) -> Result<Vec<u8>> {
+    fn read_link(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Result<Vec<u8>> {
         Ok(self.target.to_vec())
     }
 }

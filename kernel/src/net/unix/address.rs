@@ -8,12 +8,12 @@ use linux_raw_sys::{general::AT_FDCWD, net};
 use refs::{SpinLock, WeakRc};
 
 use super::Endpoint;
-use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::{Subject, Want};
 use crate::fs::walk::{self, WalkFlags};
-use crate::fs::{FileKind, dentry};
+use crate::fs::{FileKind, VfsCaller, dentry};
 use crate::step::Step;
+use crate::user_memory::HasMemory;
 
 /// The size of `struct sockaddr_un`.
 pub const MAX_ADDRESS_BYTES: usize = 110;
@@ -35,7 +35,7 @@ impl Address {
     ///
     /// # Errors
     /// EINVAL: too long or too short, or of another family; a fault.
-    pub fn read(address: usize, len: usize, me: &Current, cx: &Cx) -> Step<Option<Address>> {
+    pub fn read(address: usize, len: usize, me: &impl HasMemory, cx: &Cx) -> Step<Option<Address>> {
         if !(2..=MAX_ADDRESS_BYTES).contains(&len) {
             return Err(Errno::EINVAL.into());
         }
@@ -76,7 +76,7 @@ impl Address {
     ///
     /// # Errors
     /// EADDRINUSE; those of mknod(2).
-    pub fn bind(&self, endpoint: WeakRc<Endpoint>, me: &Current, cx: &Cx) -> Result<()> {
+    pub fn bind(&self, endpoint: WeakRc<Endpoint>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
         match self {
             Address::Abstract(name) => {
                 let mut names = ABSTRACT.lock(cx);
@@ -111,12 +111,12 @@ impl Address {
     ///
     /// # Errors
     /// ECONNREFUSED: nobody (any more); EACCES; those of path_resolution(7).
-    pub fn find(&self, me: &Current, cx: &Cx) -> Result<WeakRc<Endpoint>> {
+    pub fn find(&self, me: &impl VfsCaller, cx: &Cx) -> Result<WeakRc<Endpoint>> {
         let found = match self {
             Address::Abstract(name) => ABSTRACT.lock(cx).get(name).copied(),
             Address::Path(path) => {
                 let found = walk::resolve(AT_FDCWD, path, WalkFlags::FOLLOW, me, cx)?;
-                Subject::of(me, cx)?.check(&found.inode, Want::WRITE, me, cx)?;
+                Subject::of(me, cx)?.check(&found.inode, Want::WRITE, cx)?;
                 let attachment = found.inode.attachment.lock(cx);
                 attachment.as_ref().and_then(|any| any.downcast_ref::<WeakRc<Endpoint>>()).copied()
             }

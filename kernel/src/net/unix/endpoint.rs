@@ -8,9 +8,8 @@ use super::Address;
 use super::connected::Connected;
 use super::inbox::Inbox;
 use super::listener::Listener;
-use crate::current::Current;
 use crate::error::Result;
-use crate::fs::Events;
+use crate::fs::{Events, VfsCaller};
 
 /// What kind of socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,11 +36,10 @@ pub struct Credentials {
 
 impl Credentials {
     /// Those of the calling process.
-    pub fn of(me: &Current, cx: &Cx) -> Result<Self> {
-        let thread = me.thread(cx)?;
-        let credentials = thread.credentials.lock(cx);
+    pub fn of(me: &(impl VfsCaller + ?Sized), cx: &Cx) -> Result<Self> {
+        let credentials = me.credentials(cx)?.lock(cx);
         Ok(Credentials {
-            pid: me.process(cx)?.pid,
+            pid: me.pid(cx)?,
             uid: credentials.users().effective.number(),
             gid: credentials.groups().effective.number(),
         })

@@ -5,8 +5,8 @@ use refs::{Waker, WeakRc};
 
 use super::endpoint::Role;
 use super::{Address, Credentials, Endpoint, Kind};
-use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::VfsCaller;
 use crate::step::Step;
 
 impl Endpoint {
@@ -14,7 +14,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// EINVAL: it has one. EADDRINUSE and the others of bind(2).
-    pub fn bind(&self, address: Address, me: &Current, cx: &Cx) -> Result<()> {
+    pub fn bind(&self, address: Address, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
         if self.state.lock(cx).address.is_some() {
             return Err(Errno::EINVAL);
         }
@@ -23,16 +23,15 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Connects it to whom `target` names (a datagram socket: says whom it sends to).
+    /// Connects it, which is `own`'s, to whom `target` names (a datagram socket: says whom it sends to).
     ///
     /// # Errors
     /// ECONNREFUSED: nobody listens there. EPROTOTYPE: of another kind. EISCONN, EINVAL. `Block` while the backlog is full.
-    pub fn connect(&self, target: WeakRc<Endpoint>, waker: Option<Waker>, me: &Current, cx: &Cx) -> Step<()> {
+    pub fn connect(&self, target: WeakRc<Endpoint>, own: Credentials, waker: Option<Waker>, cx: &Cx) -> Step<()> {
         let other = target.upgrade(cx).map_err(|_| Errno::ECONNREFUSED)?;
         if other.kind != self.kind {
             return Err(Errno::EPROTOTYPE.into());
         }
-        let own = Credentials::of(me, cx)?;
         if self.kind == Kind::Datagram {
             let (address, credentials) = other.identity(cx);
             self.join(target, address, credentials, cx);

@@ -7,7 +7,6 @@ use refs::{StrongRc, Waker, WeakRc};
 
 use super::endpoint::Role;
 use super::{Credentials, Endpoint, Kind};
-use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::step::{Step, Stop};
 
@@ -60,11 +59,10 @@ impl Endpoint {
     ///
     /// # Errors
     /// EOPNOTSUPP: not of a kind that connects. EINVAL: it has no address, or is connected.
-    pub fn listen(&self, backlog: usize, me: &Current, cx: &Cx) -> Result<()> {
+    pub fn listen(&self, backlog: usize, credentials: Credentials, cx: &Cx) -> Result<()> {
         if self.kind == Kind::Datagram {
             return Err(Errno::EOPNOTSUPP);
         }
-        let credentials = Credentials::of(me, cx)?;
         let mut state = self.state.lock(cx);
         if state.address.is_none() {
             return Err(Errno::EINVAL);

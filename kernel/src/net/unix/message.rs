@@ -2,17 +2,16 @@
 
 use alloc::vec::Vec;
 
-use frame::Cx;
 use frame::mm::{Fault, Reader};
-use refs::{Gone, StrongRc};
+use refs::StrongRc;
 
 use super::inbox::Files;
 use super::{Address, Credentials};
-use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::OpenFile;
 use crate::fs::read_write::Piece;
 use crate::step::Step;
+use crate::user_memory::UserMemory;
 
 /// What is to be sent beside the bytes.
 pub struct Sending<'a> {
@@ -70,14 +69,13 @@ pub struct Gather<'a> {
     pieces: &'a [Piece],
     done: usize,
     len: usize,
-    me: &'a Current,
-    cx: &'a Cx,
+    memory: &'a UserMemory<'a>,
 }
 
 impl<'a> Gather<'a> {
     /// Those behind the first `done`.
-    pub fn new(pieces: &'a [Piece], done: usize, me: &'a Current, cx: &'a Cx) -> Self {
-        Gather { pieces, done, len: pieces.iter().map(|&(_, len)| len).sum(), me, cx }
+    pub fn new(pieces: &'a [Piece], done: usize, memory: &'a UserMemory<'a>) -> Self {
+        Gather { pieces, done, len: pieces.iter().map(|&(_, len)| len).sum(), memory }
     }
 }
 
@@ -87,7 +85,6 @@ impl Source for Gather<'_> {
     }
 
     fn take(&mut self, most: usize) -> Step<Vec<u8>> {
-        let memory = self.me.memory(self.cx)?;
         let most = most.min(self.remaining());
         let mut bytes = room_for(most)?;
         bytes.resize(most, 0);
@@ -100,7 +97,7 @@ impl Source for Gather<'_> {
             if count == 0 {
                 continue;
             }
-            let mut reader = memory.reader(address.wrapping_add(skipped), count);
+            let mut reader = self.memory.reader(address.wrapping_add(skipped), count);
             let outcome = reader.read(&mut bytes[taken..taken + count]);
             taken += count - Reader::remaining(&reader);
             match outcome {
@@ -144,11 +141,7 @@ impl<'a> Scatter<'a> {
     }
 
     /// Writes as many bytes as fit; how many, and the fault that ended it.
-    ///
-    /// # Errors
-    /// The caller's memory is gone.
-    pub fn write(&mut self, bytes: &[u8], me: &Current, cx: &Cx) -> Result<(usize, Option<Fault>), Gone> {
-        let memory = me.memory(cx)?;
+    pub fn write(&mut self, bytes: &[u8], memory: &UserMemory<'_>) -> (usize, Option<Fault>) {
         let mut written = 0;
         let mut skip = self.done;
         for &(address, len) in self.pieces {
@@ -164,9 +157,9 @@ impl<'a> Scatter<'a> {
             written += copied;
             self.done += copied;
             if let Err(fault) = outcome {
-                return Ok((written, Some(fault)));
+                return (written, Some(fault));
             }
         }
-        Ok((written, None))
+        (written, None)
     }
 }

@@ -6,9 +6,8 @@ use linux_raw_sys::ioctl::FIONREAD;
 use refs::{StrongRc, TempRc, Waker, WeakRc};
 
 use super::{Credentials, Endpoint, Sending};
-use crate::current::Current;
 use crate::error::Errno;
-use crate::fs::{Events, File};
+use crate::fs::{Events, File, VfsCaller};
 use crate::step::{Step, Stop};
 
 /// An open socket: it owns its endpoint.
@@ -38,7 +37,7 @@ impl File for Socket {
         1024 + self.endpoint.get(cx).inbox.lock(cx).bytes()
     }
 
-    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &Current, cx: &Cx) -> Step<usize> {
+    fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let mut sink = |bytes: &[u8]| {
             let before = to.remaining();
             let fault = to.write(bytes).err();
@@ -47,7 +46,7 @@ impl File for Socket {
         Ok(self.endpoint.get(cx).receive(&mut sink, false, None, cx)?.copied)
     }
 
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &Current, cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let sending = Sending { files: &[], credentials: Credentials::of(me, cx)? };
         let endpoint = self.endpoint.get(cx);
         let mut sent = 0;
@@ -69,7 +68,7 @@ impl File for Socket {
         self.endpoint.get(cx).poll(waker, cx) & (interest | Events::ERROR | Events::HANG_UP)
     }
 
-    fn ioctl(&self, request: u32, argument: usize, me: &Current, cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, request: u32, argument: usize, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if request != FIONREAD {
             return Err(Errno::ENOTTY.into());
         }

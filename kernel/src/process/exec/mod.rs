@@ -37,8 +37,8 @@ use crate::fs::walk::WalkFlags;
 use crate::fs::{Executable, FdFlags, FileTable, MountFlags, OpenFile};
 use crate::memory::overcommit::Privilege;
 use crate::memory::{AddressSpace, Limits};
+use crate::process;
 use crate::signal::{self, Signal};
-use crate::{futex, process};
 
 use layout::Layout;
 use load::{Start, Told, load, read_at, read_elf, read_exactly};
@@ -92,7 +92,7 @@ pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()
     if !is_alone(me, cx)? || owes_futexes(me, cx)? {
         drop(prepared);
         process::de_thread_async(cx, me)?;
-        futex::release_robust_async(cx, me);
+        process::exit::release_robust_async(cx, me);
         prepared = match prepare(request, me, cx) {
             Ok(prepared) => prepared,
             Err(error) => {
