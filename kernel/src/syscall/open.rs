@@ -172,7 +172,7 @@ fn close_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize
         crate::process::unshare(me, abi::CLONE_FILES, cx)?;
     }
     if flags & CLOSE_RANGE_CLOEXEC != 0 {
-        me.files(cx)?.set_flags_in(first..=last, FdFlags::CLOSE_ON_EXEC, cx);
+        me.files(cx)?.set_flags_in(first..=last, FdFlags::CLOSE_ON_EXEC, cx)?;
     } else {
         FileTable::close_range_async(cx, me, first..=last, FdFlags::empty())?;
     }

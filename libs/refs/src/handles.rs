@@ -1,13 +1,17 @@
 //! [`HandleTable`]: small numbers for objects, the lowest free one first, as file descriptors are.
 //!
 //! The entries stand in chunks of [`CHUNK`], each with a word that says which of its numbers are taken; one bit for each chunk says whether it
-//! is full. So the lowest free number is found without a look at the entries, a copy costs what is in the table and not what once was, and the
-//! table grows by a chunk (and eight bytes for each chunk before it) at a time.
+//! is full. So the lowest free number is found without a look at the entries, and the table grows by a chunk (and eight bytes for each chunk before
+//! it) at a time.
+//!
+//! A copy of a table shares the chunks' entries with it, so that it costs a few instructions for each chunk; who changes a chunk that is shared copies it
+//! first. Invariant: a chunk with a number that is reserved is not shared, so that filling it needs no memory.
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::mode::{Mode, Shared};
+use crate::shared_slice::SharedSlice;
 use crate::{Dying, NoSuspend, StrongRc, TempRc, WeakRc};
 
 /// One entry: a share in an object, and what belongs to the entry rather than to the object (such as `FD_CLOEXEC`).
@@ -20,29 +24,73 @@ pub struct Handle<T: ?Sized + 'static, A, M: Mode = Shared> {
 /// Numbers in a chunk: the bits of a word.
 const CHUNK: usize = u64::BITS as usize;
 
+/// A number's entry, if it is in use.
+type Entry<T, A, M> = Option<Handle<T, A, M>>;
+
 struct Chunk<T: ?Sized + 'static, A, M: Mode> {
     /// Bit n: number n of the chunk is in use or reserved.
     taken: u64,
     /// As many as were needed so far; at most `CHUNK`.
-    entries: Vec<Option<Handle<T, A, M>>>,
+    entries: SharedSlice<Entry<T, A, M>>,
 }
 
-impl<T: ?Sized, A, M: Mode> Chunk<T, A, M> {
+/// The entries of a chunk that has any, at least.
+const FEWEST: usize = 4;
+
+impl<T: ?Sized, A: Copy, M: Mode> Chunk<T, A, M> {
     const fn empty() -> Self {
-        Chunk { taken: 0, entries: Vec::new() }
+        Chunk { taken: 0, entries: SharedSlice::empty() }
     }
 
-    /// Makes room for entry `bit`; false if there is no memory for it.
-    #[inline]
+    /// Makes room for entry `bit`, which may be changed then; false if there is no memory for it.
+    #[inline(always)]
     fn make_room(&mut self, bit: usize) -> bool {
-        let len = self.entries.len();
-        if bit >= len {
-            if self.entries.try_reserve(bit + 1 - len).is_err() {
-                return false;
-            }
-            self.entries.resize_with(bit + 1, || None);
+        (bit < self.entries.len() && self.entries.owners() == 1) || self.copy(bit)
+    }
+
+    /// Moves the entries to where there is room for `bit`, or copies them if they are shared; false if there is no memory for it.
+    #[cold]
+    #[inline(never)]
+    fn copy(&mut self, bit: usize) -> bool {
+        let len = match self.entries.len() {
+            len if bit < len => len,
+            _ => (bit + 1).next_power_of_two().max(FEWEST),
+        };
+        let copy = match self.entries.get_mut() {
+            Some(own) => SharedSlice::new(len, |index| own.get_mut(index).and_then(Option::take)),
+            None => SharedSlice::new(len, |index| self.entries.get(index)?.as_ref().map(Handle::share)),
+        };
+        copy.map(|copy| self.entries = copy).is_some()
+    }
+
+    /// The entries, to be changed; `None` if they are shared and there is no memory for a copy.
+    #[inline(always)]
+    fn own(&mut self) -> Option<&mut [Entry<T, A, M>]> {
+        if self.entries.owners() != 1 && !self.copy(0) {
+            return None;
         }
-        true
+        self.entries.get_mut()
+    }
+
+    /// Whether a number of it is reserved.
+    fn has_reserved(&self) -> bool {
+        let is_filled = |bit: u32| matches!(self.entries.get(bit as usize), Some(Some(_)));
+        (0..u64::BITS).any(|bit| self.taken >> bit & 1 != 0 && !is_filled(bit))
+    }
+
+    /// The same entries, without what is only reserved; `None` if there is no memory for it.
+    #[cold]
+    fn copy_without_reserved(&self) -> Option<Self> {
+        let entries =
+            SharedSlice::new(self.entries.len(), |index| self.entries.get(index)?.as_ref().map(Handle::share))?;
+        let taken = entries.iter().enumerate().fold(0, |taken, (bit, entry)| taken | u64::from(entry.is_some()) << bit);
+        Some(Chunk { taken, entries })
+    }
+}
+
+impl<T: ?Sized, A: Copy, M: Mode> Handle<T, A, M> {
+    fn share(&self) -> Self {
+        Handle { object: self.object.share(), attribute: self.attribute }
     }
 }
 
@@ -53,6 +101,8 @@ pub struct HandleTable<T: ?Sized + 'static, A, M: Mode = Shared> {
     full: Vec<u64>,
     /// A chunk that became empty and kept its memory, so that a number at its edge can come and go cheaply.
     spare: usize,
+    /// How many numbers are reserved.
+    reserved: usize,
 }
 
 impl<T: ?Sized + fmt::Debug, A: fmt::Debug, M: Mode> fmt::Debug for Handle<T, A, M> {
@@ -69,7 +119,7 @@ impl<T: ?Sized + fmt::Debug, A: fmt::Debug + Copy, M: Mode> fmt::Debug for Handl
 
 impl<T: ?Sized, A, M: Mode> Default for HandleTable<T, A, M> {
     fn default() -> Self {
-        HandleTable { chunks: Vec::new(), full: Vec::new(), spare: 0 }
+        HandleTable { chunks: Vec::new(), full: Vec::new(), spare: 0, reserved: 0 }
     }
 }
 
@@ -92,10 +142,12 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         Some(self.entry(index)?.object.downgrade())
     }
 
-    /// How many entries, here and elsewhere, own the object of a number.
+    /// How many entries, here and elsewhere, own the object of a number; fewer, but more than one, where tables share entries.
     #[inline]
     pub fn owners(&self, index: usize) -> Option<u32> {
-        Some(self.entry(index)?.object.owners())
+        let chunk = self.chunks.get(index / CHUNK)?;
+        let entry = chunk.entries.get(index % CHUNK)?.as_ref()?;
+        Some(entry.object.owners() + (chunk.entries.owners() - 1))
     }
 
     /// Takes out entries from `index` on until one is the last that owns its object: that one, and the number to go on with. The others cost next to
@@ -107,7 +159,8 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         while at < end {
             let number = at / CHUNK;
             let Some(chunk) = self.chunks.get_mut(number) else { break };
-            for entry in chunk.entries.iter_mut().skip(at % CHUNK).take(end - at) {
+            // What other tables have, too, ends with the last of them.
+            for entry in chunk.entries.get_mut().unwrap_or_default().iter_mut().skip(at % CHUNK).take(end - at) {
                 at += 1;
                 if let Some(entry) = entry.take()
                     && entry.object.owners() == 1
@@ -117,7 +170,7 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
             }
             if at < end {
                 // No entry of this chunk is behind.
-                chunk.entries = Vec::new();
+                chunk.entries = SharedSlice::empty();
                 at = (number + 1) * CHUNK;
             }
         }
@@ -125,8 +178,32 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     }
 
     /// What belongs to the entry.
-    pub fn attribute(&mut self, index: usize) -> Option<&mut A> {
-        Some(&mut self.chunks.get_mut(index / CHUNK)?.entries.get_mut(index % CHUNK)?.as_mut()?.attribute)
+    #[inline]
+    pub fn attribute(&self, index: usize) -> Option<A> {
+        Some(self.entry(index)?.attribute)
+    }
+
+    /// What belongs to the entry, to be changed. `None` also where there is no memory: entries that another table has, too, are copied first.
+    pub fn attribute_mut(&mut self, index: usize) -> Option<&mut A> {
+        self.entry(index)?;
+        Some(&mut self.chunks.get_mut(index / CHUNK)?.own()?.get_mut(index % CHUNK)?.as_mut()?.attribute)
+    }
+
+    /// The first number from `from` on and below `end` that is in use and whose attribute `choose` accepts.
+    #[inline]
+    pub fn next_where(&self, from: usize, end: usize, choose: impl Fn(A) -> bool) -> Option<usize> {
+        let mut at = from;
+        while at < end {
+            let start = at / CHUNK * CHUNK;
+            let entries = &self.chunks.get(at / CHUNK)?.entries;
+            let last = entries.len().min(end - start);
+            let mut rest = entries.get(at % CHUNK..last).unwrap_or_default().iter();
+            if let Some(found) = rest.position(|entry| entry.as_ref().is_some_and(|entry| choose(entry.attribute))) {
+                return Some(at + found);
+            }
+            at = start + CHUNK;
+        }
+        None
     }
 
     /// Enters an object under the lowest free number that is at least `from` and below `limit`.
@@ -142,7 +219,7 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     ) -> Result<usize, Dying<T, M>> {
         match self.reserve_lowest(from, limit) {
             Some(index) => {
-                self.put(index, Handle { object, attribute });
+                self.fill(index, object, attribute);
                 Ok(index)
             }
             None => Err(Dying::new(object)),
@@ -159,6 +236,7 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
             return None;
         }
         self.take(index);
+        self.reserved += 1;
         Some(index)
     }
 
@@ -169,6 +247,7 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     #[inline]
     pub fn fill(&mut self, index: usize, object: StrongRc<T, M>, attribute: A) {
         assert!(self.is_reserved(index), "the number was not reserved");
+        self.reserved -= 1;
         self.put(index, Handle { object, attribute });
     }
 
@@ -178,6 +257,7 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     /// If the number is not reserved.
     pub fn release(&mut self, index: usize) {
         assert!(self.is_reserved(index), "the number was not reserved");
+        self.reserved -= 1;
         self.free(index);
     }
 
@@ -188,7 +268,7 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
             && self.entry(index).is_none()
     }
 
-    /// Makes room for an entry under `index`; false if there is no memory for it.
+    /// Makes room for an entry under `index`, in entries that are this table's own; false if there is no memory for it.
     #[inline]
     pub fn make_room(&mut self, index: usize) -> bool {
         let (number, bit) = (index / CHUNK, index % CHUNK);
@@ -224,9 +304,12 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         self.chunks.is_empty()
     }
 
-    /// Takes an entry out. The object dies if this was the last.
+    /// Takes an entry out. The object dies if this was the last. `None`, and it is still there, also where there is no memory: entries that another
+    /// table has, too, are copied first.
+    #[inline]
     pub fn remove(&mut self, index: usize) -> Option<Dying<T, M>> {
-        let old = self.chunks.get_mut(index / CHUNK)?.entries.get_mut(index % CHUNK)?.take()?;
+        self.entry(index)?;
+        let old = self.chunks.get_mut(index / CHUNK)?.own()?.get_mut(index % CHUNK)?.take()?;
         self.free(index);
         Some(Dying::new(old.object))
     }
@@ -242,15 +325,11 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
             if from.taken == 0 {
                 continue;
             }
-            let len = CHUNK - from.taken.leading_zeros() as usize;
-            to.entries.try_reserve_exact(len).ok()?;
-            let share = |entry: &Handle<T, A, M>| Handle { object: entry.object.share(), attribute: entry.attribute };
-            let mut taken = 0;
-            to.entries.extend(from.entries.iter().take(len).enumerate().map(|(bit, entry)| {
-                taken |= u64::from(entry.is_some()) << bit;
-                entry.as_ref().map(share)
-            }));
-            to.taken = taken;
+            *to = if self.reserved > 0 && from.has_reserved() {
+                from.copy_without_reserved()?
+            } else {
+                Chunk { taken: from.taken, entries: from.entries.share() }
+            };
             if to.taken == u64::MAX {
                 copy.full[number / CHUNK] |= 1 << (number % CHUNK);
             }
@@ -353,7 +432,8 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     }
 
     fn put(&mut self, index: usize, handle: Handle<T, A, M>) -> Option<Dying<T, M>> {
-        self.chunks[index / CHUNK].entries[index % CHUNK].replace(handle).map(|old| Dying::new(old.object))
+        let entries = self.chunks[index / CHUNK].own().expect("who made room has made the entries the table's own");
+        entries[index % CHUNK].replace(handle).map(|old| Dying::new(old.object))
     }
 
     fn free(&mut self, index: usize) {
@@ -364,7 +444,7 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         if chunk.taken == 0 && number != 0 {
             let last = core::mem::replace(&mut self.spare, number);
             if last != number && self.chunks[last].taken == 0 {
-                self.chunks[last].entries = Vec::new();
+                self.chunks[last].entries = SharedSlice::empty();
             }
         }
     }

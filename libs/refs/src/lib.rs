@@ -11,6 +11,7 @@
 //! | [`reclaim`] | when the memory of a dead object returns |
 //! | `stable` | names that end with the next modification |
 //! | `map`, `ids`, `handles`, `list`, `slab` | collections |
+//! | `shared_slice` | what tables that are copies of each other have in common |
 //! | `unsize` | trait objects |
 //! | [`wait`], `spin` | wakers and wait lists, spin locks |
 //! | `dynamic` (a feature), `ledger` | the same under any executor, checked at run time |
@@ -45,6 +46,7 @@ mod map;
 mod mode;
 mod object;
 pub mod reclaim;
+mod shared_slice;
 mod slab;
 mod spin;
 mod stable;

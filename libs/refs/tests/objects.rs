@@ -214,6 +214,42 @@ fn a_table_that_ends_is_emptied_in_parts_and_says_what_it_owned_alone() {
 }
 
 #[test]
+fn a_copy_of_a_table_and_the_table_change_apart() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        for number in 0..130 {
+            assert_eq!(table.insert(StrongRc::new(Noted(number)), 'a', 0, 300).ok(), Some(number as usize));
+        }
+        // What is reserved stays so, and can be filled whatever was copied meanwhile.
+        let reserved = table.reserve_lowest(0, 300).unwrap();
+        let mut copy = table.share_all().unwrap();
+        assert_eq!([0, 70, 129].map(|index| copy.owners(index)), [Some(2), Some(2), Some(2)]);
+        assert_eq!(copy.insert(StrongRc::new(Noted(500)), 'b', 0, 300).ok(), Some(reserved));
+        table.fill(reserved, StrongRc::new(Noted(600)), 'c');
+        assert_eq!([&table, &copy].map(|table| table.get(reserved, cx).unwrap().0), [600, 500]);
+        *copy.attribute_mut(1).unwrap() = 'd';
+        table.remove(2).unwrap().destroy(cx);
+        assert!(copy.make_room(3) && copy.replace(3, StrongRc::new(Noted(700)), 'e').is_some());
+        assert_eq!([&table, &copy].map(|table| table.attribute(1).unwrap()), ['a', 'd']);
+        assert_eq!([&table, &copy].map(|table| table.get(2, cx).map(|object| object.0)), [None, Some(2)]);
+        assert_eq!([&table, &copy].map(|table| table.get(3, cx).unwrap().0), [3, 700]);
+        assert_eq!(table.next_where(0, 300, |attribute| attribute == 'c'), Some(reserved));
+        assert_eq!(copy.next_where(2, 300, |attribute| attribute == 'd'), None);
+        // The table grows in a chunk that both have.
+        let last = table.insert(StrongRc::new(Noted(800)), 'f', 191, 300).ok().unwrap();
+        assert!(copy.get(last, cx).is_none() && copy.get(70, cx).unwrap().0 == 70);
+        let weak = table.weak(70).unwrap();
+        drop(table);
+        assert!(!weak.is_gone());
+        assert_eq!((copy.owners(70), copy.owners(2)), (Some(1), Some(1)));
+        drop(copy);
+        assert!(weak.is_gone());
+        refs::reclaim::reclaim(cx);
+        assert_eq!(dropped(), 134);
+    });
+}
+
+#[test]
 fn a_duplicated_handle_keeps_the_object_and_the_last_one_ends_it() {
     with_cx(|cx| {
         let mut table = HandleTable::default();

@@ -208,7 +208,7 @@ impl File for Info {
         self.target.check_access(Current::of(me)?, cx)?;
         let table = table(&self.target, cx)?;
         let open = table.get_even_path(self.fd, cx).map_err(|_| Errno::ENOENT)?;
-        let attribute = usize::try_from(self.fd).ok().and_then(|fd| table.handles.lock(cx).attribute(fd).copied());
+        let attribute = usize::try_from(self.fd).ok().and_then(|fd| table.handles.lock(cx).attribute(fd));
         let mut flags = open.reported_flags(cx);
         flags.set(OpenFlags::CLOSE_ON_EXEC, attribute.is_some_and(|flags| flags.contains(FdFlags::CLOSE_ON_EXEC)));
         let inode = open.location.inode.get(cx);

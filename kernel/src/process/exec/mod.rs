@@ -105,8 +105,10 @@ pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()
     let old_space = commit(cx, me, prepared)?;
     me.space(cx)?.vm().activate(cx);
     AddressSpace::give_up_async(old_space, cx);
-    // Only a signal that ends the process leaves some open: then all are closed.
-    let _ = FileTable::close_range_async(cx, me, 0..=u32::MAX, FdFlags::CLOSE_ON_EXEC);
+    if FileTable::close_range_async(cx, me, 0..=u32::MAX, FdFlags::CLOSE_ON_EXEC).is_err() {
+        // The new program must not have those that are left. (If a signal ended this, it ends already.)
+        signal::send::end_process(&*me.process(cx)?, Signal::KILL.number(), cx);
+    }
     Ok(())
 }
 
