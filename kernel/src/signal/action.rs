@@ -1,5 +1,7 @@
 //! [`Actions`]: what a process does on each signal (sigaction(2)).
 
+use alloc::sync::Arc;
+
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -55,19 +57,20 @@ impl Action {
 
 /// What a process does on each signal. Processes made with CLONE_SIGHAND share it.
 pub struct Actions {
-    table: SpinLock<[Action; Signal::MAX as usize]>,
+    /// A table that fork has copied is the same until one of the two processes changes it.
+    table: SpinLock<Arc<[Action; Signal::MAX as usize]>>,
 }
 
 impl Default for Actions {
     fn default() -> Self {
-        Actions { table: SpinLock::new([Action::default(); Signal::MAX as usize]) }
+        Actions { table: SpinLock::new(Arc::new([Action::default(); Signal::MAX as usize])) }
     }
 }
 
 impl Actions {
     /// A copy, for fork.
     pub fn duplicate(&self, cx: &impl NoSuspend) -> Self {
-        Actions { table: SpinLock::new(*self.table.lock(cx)) }
+        Actions { table: SpinLock::new(Arc::clone(&self.table.lock(cx))) }
     }
 
     /// What is done on a signal.
@@ -78,15 +81,19 @@ impl Actions {
     /// Changes what is done on a signal; gives back what was done before.
     pub fn set(&self, signal: Signal, mut action: Action, cx: &impl NoSuspend) -> Action {
         action.mask = SignalSet(action.mask).without(SignalSet::UNBLOCKABLE).0;
-        core::mem::replace(&mut self.table.lock(cx)[signal.index()], action)
+        core::mem::replace(&mut Arc::make_mut(&mut self.table.lock(cx))[signal.index()], action)
     }
 
     /// What execve(2) leaves of them: handlers become the default, what is ignored stays so. With `and_ignored` (CLONE_CLEAR_SIGHAND)
     /// nothing stays.
     pub fn reset(&self, cx: &impl NoSuspend) {
-        for action in self.table.lock(cx).iter_mut() {
+        let mut table = self.table.lock(cx);
+        let left = |action: &Action| {
             let handler = if action.handler == IGNORE { IGNORE } else { DEFAULT };
-            *action = Action { handler, ..Action::default() };
+            Action { handler, ..Action::default() }
+        };
+        if table.iter().any(|action| *action != left(action)) {
+            Arc::make_mut(&mut table).iter_mut().for_each(|action| *action = left(action));
         }
     }
 
