@@ -186,9 +186,14 @@ pub mod user {
             Ok(())
         }
 
+        /// Sets the result of a system call.
+        pub fn set_call_result(&mut self, result: usize) {
+            self.registers.rax = result;
+        }
+
         /// Asks for another turn: there is no user code.
         #[cfg_attr(false, ebb_lint::leaf)]
-        pub fn run_async(&mut self, _cx: &mut Cx) -> Trap {
+        pub fn run_async(&mut self, _cx: &mut Cx, _activate: impl Fn(&Cx) -> bool) -> Trap {
             Trap::Preempted
         }
     }

@@ -35,12 +35,20 @@ unsafe impl Send for UserContext {}
 unsafe impl Sync for UserContext {}
 
 /// The part of a context that everybody may see.
-#[derive(Default)]
 #[repr(C)]
 pub struct UserState {
     /// The general registers. Whatever is written here, user code runs unprivileged: `rflags`' system bits are masked, and running
     /// with a non-canonical `rip` is a general protection fault of the user's (invariant 2).
     pub registers: Registers,
+    /// Whether the registers may be others, but for the result, than those that the processor saved at a system call. If not, they can be loaded as
+    /// they are: `rip` and the flags come from user mode.
+    pub(crate) is_changed: bool,
+}
+
+impl Default for UserState {
+    fn default() -> Self {
+        UserState { registers: Registers::default(), is_changed: true }
+    }
 }
 
 /// What a context's allocation begins with; the floating-point state comes behind it.
@@ -136,7 +144,7 @@ impl UserContext {
     /// A copy, with its floating-point state and segment bases, for `fork`.
     pub fn duplicate(&mut self, cx: &Cx) -> Self {
         self.save();
-        let (state, bases) = (UserState { registers: self.registers }, self.bases());
+        let (state, bases) = (UserState { registers: self.registers, is_changed: true }, self.bases());
         let copy = Self::allocate();
         // SAFETY: `allocate` made room for both parts, which are filled here. `save` has waited for other cores, and the borrowed `Cx` keeps the
         // task on this one.
@@ -214,15 +222,25 @@ impl UserContext {
         Ok(())
     }
 
-    /// Runs user code in the currently active address space until it traps. Interrupts are handled meanwhile. It is a
-    /// suspension: nothing borrowed from shared state is held while user code runs.
+    /// Sets the result of a system call, which user code goes on with as it made it otherwise.
+    #[inline(always)]
+    pub fn set_call_result(&mut self, result: usize) {
+        // SAFETY: the area is this handle's, which is borrowed mutably.
+        unsafe { (*self.state()).registers.rax = result };
+    }
+
+    /// Runs user code until it traps. Interrupts are handled meanwhile. It is a suspension: nothing borrowed from shared state is held while user
+    /// code runs.
+    ///
+    /// It runs in the address space that is active, which stays so as long as the task runs on this core and does not activate another one.
+    /// Where the task has left meanwhile, and at first, `activate` is called before; if it says false there is no address space any more, and this
+    /// returns `Preempted`.
     #[inline(always)]
     #[cfg_attr(false, ebb_lint::leaf)]
-    pub fn run_async(&mut self, cx: &mut Cx) -> Trap {
+    pub fn run_async(&mut self, cx: &mut Cx, activate: impl Fn(&Cx) -> bool) -> Trap {
         loop {
             if tasks::quiescent(cx) == tasks::Dead::Own {
-                // What the task closed is closed before it goes on. Others may have run meanwhile, each in its own address space: the
-                // caller activates its own again.
+                // What the task closed is closed before it goes on.
                 tasks::free_all_async(cx);
                 return Trap::Preempted;
             }
@@ -230,9 +248,14 @@ impl UserContext {
                 return Trap::Preempted;
             }
             if !self.is_loaded_here() {
+                if !activate(cx) {
+                    return Trap::Preempted;
+                }
                 self.load();
             }
-            if let Some(trap) = self.registers.trap_on_entry() {
+            if self.is_changed
+                && let Some(trap) = self.registers.trap_on_entry()
+            {
                 return trap;
             }
             #[cfg(feature = "stretch")]
@@ -288,7 +311,9 @@ impl DerefMut for UserContext {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut UserState {
         // SAFETY: as above.
-        unsafe { &mut *self.state() }
+        let state = unsafe { &mut *self.state() };
+        state.is_changed = true;
+        state
     }
 }
 

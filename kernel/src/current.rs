@@ -59,7 +59,7 @@ pub enum Resolved {
 }
 
 /// One of this many system calls is measured, and stands for all.
-pub const SAMPLE_INTERVAL: u32 = 32;
+pub const SAMPLE_INTERVAL: u32 = 64;
 
 /// A call that was interrupted and goes on where it was, rather than anew.
 #[derive(Clone, Copy, Debug)]

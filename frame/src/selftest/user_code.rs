@@ -57,8 +57,11 @@ impl Program {
     }
 
     fn run_async(&mut self, cx: &mut Cx) -> Trap {
-        self.space.activate(cx);
-        self.context.run_async(cx)
+        let space = &self.space;
+        self.context.run_async(cx, |cx| {
+            space.activate(cx);
+            true
+        })
     }
 }
 
@@ -374,7 +377,7 @@ fn null_system_call(cx: &mut Cx) -> Outcome {
     program.run_async(cx);
     let start = time::now();
     for _ in 0..ROUNDS {
-        program.context.run_async(cx);
+        program.run_async(cx);
     }
     let each = (time::now() - start) / ROUNDS;
     // Under -icount shift=0 a nanosecond is an instruction.

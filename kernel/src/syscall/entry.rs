@@ -5,7 +5,6 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use frame::mm::Access;
 use frame::user::Trap;
-use refs::Gone;
 use tasks::{Body, Next};
 
 use crate::current::{Current, Resolved, SAMPLE_INTERVAL};
@@ -57,11 +56,8 @@ impl Body for Current {
             {
                 return Next::End;
             }
-            match self.space(cx) {
-                Ok(space) => space.vm().activate(cx),
-                Err(Gone) => return Next::End,
-            }
-            match self.context.run_async(cx) {
+            let space = &self.space;
+            match self.context.run_async(cx, |cx| space.upgrade(cx).map(|space| space.vm().activate(cx)).is_ok()) {
                 Trap::Syscall => match self.until_sample.checked_sub(1) {
                     Some(left) => {
                         self.until_sample = left;
@@ -71,6 +67,7 @@ impl Body for Current {
                 },
                 Trap::PageFault { address, access, .. } => self.page_fault(cx, address, access),
                 Trap::Exception { vector, code } => signal::send::raise_exception(self, vector, code, cx),
+                Trap::Preempted if self.space.is_gone() => return Next::End,
                 Trap::Preempted => {
                     self.was_preempted(cx);
                     return Next::Again;

@@ -36,6 +36,7 @@ mod timers;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
+use zerocopy::{FromBytes, Immutable, KnownLayout, transmute_ref};
 
 use crate::arch;
 use crate::current::Current;
@@ -46,7 +47,8 @@ use crate::step::{Patience, Step, go_on_async};
 pub use table::{Completeness, all, page};
 
 /// The six arguments of a call, in order.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, KnownLayout)]
+#[repr(transparent)]
 pub struct Args(pub [usize; 6]);
 
 impl Args {
@@ -101,28 +103,36 @@ impl Entry {
 /// thread is in user mode again.
 #[inline(always)]
 pub fn dispatch_async(cx: &mut Cx, me: &mut Current) {
-    let registers = &me.context.registers;
-    let number = arch::call_number(registers);
-    let args = Args(arch::call_arguments(registers));
+    let number = arch::call_number(&me.context.registers);
     if crate::memory::is_exhausted() && !may_run_async(cx, me) {
-        arch::set_call_result(&mut me.context.registers, Errno::ENOMEM.as_result());
+        me.context.set_call_result(Errno::ENOMEM.as_result());
         return;
     }
     let result = match table::lookup(number) {
-        Some(Call::Step(step)) => match step(cx, me, &args) {
-            Ok(value) => {
-                arch::set_call_result(&mut me.context.registers, value);
-                return;
+        Some(Call::Step(step)) => {
+            // The first attempt reads them where they are.
+            let args: &Args = transmute_ref!(arch::call_arguments(&me.context.registers));
+            match step(cx, me, args) {
+                Ok(value) => {
+                    me.context.set_call_result(value);
+                    return;
+                }
+                Err(stop) => {
+                    let args = *args;
+                    go_on_async(cx, me, Patience::Forever, stop, &mut |cx, me, _| step(cx, me, &args))
+                }
             }
-            Err(stop) => go_on_async(cx, me, Patience::Forever, stop, &mut |cx, me, _| step(cx, me, &args)),
-        },
-        Some(Call::Async(call)) => call(cx, me, &args),
+        }
+        Some(Call::Async(call)) => {
+            let args = Args(*arch::call_arguments(&me.context.registers));
+            call(cx, me, &args)
+        }
         None => Err(unknown(number)),
     };
     match result {
-        Ok(value) => arch::set_call_result(&mut me.context.registers, value),
+        Ok(value) => me.context.set_call_result(value),
         Err(error) if error.is_restart() => crate::signal::deliver::prepare_restart(me, error, number, cx),
-        Err(error) => arch::set_call_result(&mut me.context.registers, error.as_result()),
+        Err(error) => me.context.set_call_result(error.as_result()),
     }
 }
 

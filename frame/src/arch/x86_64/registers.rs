@@ -1,24 +1,43 @@
 //! What a user thread has in the processor beside its floating-point state.
 
+use core::mem::offset_of;
+
 #[cfg(target_os = "none")]
 use crate::trap::{BadSegmentBase, Trap};
+
+const _: () = {
+    let first = [
+        offset_of!(Registers, rdi),
+        offset_of!(Registers, rsi),
+        offset_of!(Registers, rdx),
+        offset_of!(Registers, r10),
+        offset_of!(Registers, r8),
+        offset_of!(Registers, r9),
+    ];
+    let mut index = 0;
+    while index < first.len() {
+        assert!(first[index] == index * size_of::<usize>(), "`arguments` says so");
+        index += 1;
+    }
+};
 
 /// The general registers of a user thread, in the names of the architecture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct Registers {
+    // The arguments of a system call, in order: see `arguments`.
+    pub rdi: usize,
+    pub rsi: usize,
+    pub rdx: usize,
+    pub r10: usize,
+    pub r8: usize,
+    pub r9: usize,
     pub rax: usize,
     pub rbx: usize,
     pub rcx: usize,
-    pub rdx: usize,
-    pub rsi: usize,
-    pub rdi: usize,
     pub rbp: usize,
     pub rsp: usize,
-    pub r8: usize,
-    pub r9: usize,
-    pub r10: usize,
     pub r11: usize,
     pub r12: usize,
     pub r13: usize,
@@ -29,6 +48,13 @@ pub struct Registers {
 }
 
 impl Registers {
+    /// The arguments of a system call, in order.
+    #[inline(always)]
+    pub fn arguments(&self) -> &[usize; 6] {
+        // SAFETY: these six fields come first and one behind the other.
+        unsafe { &*core::ptr::from_ref(self).cast() }
+    }
+
     /// The trap that user code causes at once if it is entered with these registers: the processor would raise it in the kernel.
     #[cfg(target_os = "none")]
     #[inline(always)]

@@ -23,6 +23,8 @@ const FLAG_MASK: u32 = 0xc000_0084;
 pub const USER_FLAGS: usize = 0x25_0dd5;
 /// Interrupts are on in user mode, and bit 1 is always set.
 pub const FIXED_FLAGS: usize = 0x202;
+const _: () =
+    assert!(crate::mm::USER_END < 1 << 47, "a `syscall` never ends at an address that `sysret` does not take");
 /// What the kernel is entered without: all flags that mean anything, interrupts among them.
 const CLEARED_FLAGS: u64 = 0x25_7fd5;
 
@@ -183,7 +185,7 @@ macro_rules! enter {
 /// Runs user code with these registers until it traps; they are then as user code left them.
 ///
 /// # Safety
-/// `state` is what the core's block says is loaded, and stays so; its `rip` is canonical; the active address space is that of the user code; the floating-point
+/// `state` is what the core's block says is loaded, and stays so; its `rip` is canonical if it is changed; the active address space is that of the user code; the floating-point
 /// state and segment bases are its own.
 #[inline(always)]
 pub unsafe fn enter(state: *mut UserState) -> Came {
@@ -191,16 +193,21 @@ pub unsafe fn enter(state: *mut UserState) -> Came {
     let trapped: u32;
     // SAFETY: the routines load user registers and leave for user mode (flags are masked, so it is unprivileged and
     // interruptible), and come back here on the next trap, with this stack and all other registers lost. `sysret` is taken only
-    // to a lower-half address: with another one it would fault in kernel mode.
+    // to a lower-half address: with another one it would fault in kernel mode. What a `syscall` saved is one, because no page at the end of the lower
+    // half is ever mapped; and its flags are those of user mode.
     unsafe {
         let (rip, flags) = ((*registers).rip, (*registers).rflags);
-        if rip == (*registers).rcx && flags == (*registers).r11 {
-            let flags = flags & USER_FLAGS | FIXED_FLAGS;
+        if !(*state).is_changed {
             enter!(ebb_enter_fast, registers, rip, flags, trapped);
         } else {
             let flags = flags & USER_FLAGS | FIXED_FLAGS;
-            enter!(ebb_enter_exact, registers, rip, flags, trapped);
+            if rip == (*registers).rcx && flags == (*registers).r11 {
+                enter!(ebb_enter_fast, registers, rip, flags, trapped);
+            } else {
+                enter!(ebb_enter_exact, registers, rip, flags, trapped);
+            }
         }
+        (*state).is_changed = trapped != 0;
     }
     if trapped == 0 {
         return Came::Syscall;

@@ -15,8 +15,8 @@ pub fn call_number(registers: &Registers) -> usize {
 
 /// Its six arguments, in order.
 #[inline(always)]
-pub fn call_arguments(registers: &Registers) -> [usize; 6] {
-    [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9]
+pub fn call_arguments(registers: &Registers) -> &[usize; 6] {
+    registers.arguments()
 }
 
 /// Sets its result.
