@@ -19,6 +19,8 @@
 //! | [`step`] | steps and the one driver that turns them into calls that block |
 //! | [`current`] | what a running thread knows of itself |
 //! | [`sysctl`] | numbers that an administrator may change |
+//! | [`slots`] | values with numbers that are given out, in memory that goes back |
+//! | [`radix`] | values by number, for tables in which nothing may cost more the more there is |
 //! | [`user_memory`] | the calling program's memory |
 //!
 //! How a system call passes: `current::Current::run_async` (the body of each thread's task) gets a trap from user code,
@@ -43,10 +45,12 @@ pub mod memory;
 pub mod net;
 pub mod pipe;
 pub mod process;
+pub mod radix;
 pub mod reboot;
 pub mod ring;
 pub mod sched;
 pub mod signal;
+pub mod slots;
 pub mod step;
 pub mod syscall;
 pub mod sysctl;

@@ -50,7 +50,7 @@ fn start(info: &'static BootInfo) {
     fs::proc::set_command_line(info.command_line);
     let first = First { info, options, process: None };
     // The task's name is entered in its thread once it is one.
-    let _ = tasks::spawn(&SCHEDULER, Box::new(first), |words| sched::initialise(words, Parameters::default()));
+    let _ = tasks::spawn(&SCHEDULER, Box::new(first), |words| sched::initialise(words, Parameters::default(), None));
 }
 
 /// The hardware's timer went off: does what is due, and ends the time slice of what this core runs.

@@ -29,6 +29,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, Lseek, OpenFile};
+use crate::radix::RadixTree;
 use crate::step::Step;
 
 /// How deep sets may contain sets.
@@ -73,8 +74,11 @@ pub struct Epoll {
 
 #[derive(Default)]
 struct Set {
-    /// The numbers of items by descriptor and description (its address).
-    numbers: BTreeMap<(i32, usize), usize>,
+    /// The number of the item that was entered last for a descriptor.
+    newest: RadixTree<u32>,
+    /// The numbers of the others, for a descriptor that was closed and used again while its description lived: by descriptor and description (its
+    /// address).
+    older: BTreeMap<(i32, usize), usize>,
     items: Vec<Option<Item>>,
     /// Numbers that no item has.
     free: Vec<usize>,
@@ -168,13 +172,13 @@ impl Epoll {
         let look = match change {
             Change::Modify => {
                 let mut set = self.set.lock(cx);
-                let item = set.find(fd, file).ok_or(Errno::ENOENT)?;
+                let number = set.find(fd, file).ok_or(Errno::ENOENT)?;
+                let item = set.items[number].as_mut().ok_or(Errno::ENOENT)?;
                 if item.events & EPOLLEXCLUSIVE != 0 {
                     return Err(Errno::EINVAL);
                 }
                 (item.events, item.data, item.is_disabled) = (events, data, false);
-                let number = set.numbers[&(fd, file.address())];
-                set.look(number)
+                Some(item.look(number))
             }
             _ => Some(self.add(fd, file, event, cx)?),
         };
@@ -208,9 +212,7 @@ impl Epoll {
             set.items.push(None);
         }
         set.items[number] = Some(item);
-        // A description that was closed may have had the same descriptor, and its address.
-        let replaced = set.numbers.insert((fd, file.address()), number);
-        let replaced = replaced.and_then(|number| set.take(number));
+        let replaced = set.enter(fd, number);
         set.forget_stale(self.bell.get(), cx);
         drop(set);
         drop((closed, replaced));
@@ -219,8 +221,7 @@ impl Epoll {
 
     fn delete(&self, fd: i32, file: WeakRc<OpenFile>, cx: &Cx) -> Result<()> {
         let mut set = self.set.lock(cx);
-        set.find(fd, file).ok_or(Errno::ENOENT)?;
-        let number = set.numbers.remove(&(fd, file.address())).ok_or(Errno::ENOENT)?;
+        let number = set.find(fd, file).ok_or(Errno::ENOENT)?;
         let removed = set.take(number);
         set.forget_stale(self.bell.get(), cx);
         drop(set);
@@ -275,14 +276,17 @@ impl Epoll {
             self.take_rung(&mut looks[..wanted], cx);
             let mut ready = [EpollEvent::default(); ASKED_AT_A_TIME];
             let mut count = 0;
-            for at in 0..wanted {
-                let Some(look) = looks[at].take() else { continue };
-                if let Ok(Found::Ready(events)) = look.ask(cx) {
-                    ready[count] = EpollEvent { events: events.bits(), data: look.data };
-                    looks[count] = Some(look);
-                    count += 1;
+            for place in &mut looks[..wanted] {
+                let Some(look) = place else { continue };
+                match look.ask(cx) {
+                    Ok(Found::Ready(events)) => {
+                        ready[count] = EpollEvent { events: events.bits(), data: look.data };
+                        count += 1;
+                    }
+                    _ => *place = None,
                 }
             }
+            let looks = &looks[..wanted];
             if count == 0 {
                 continue;
             }
@@ -298,10 +302,10 @@ impl Epoll {
                 }
             }
             told += done;
-            looks[..done].iter().flatten().for_each(|look| self.was_told(look, cx));
+            self.were_told(looks.iter().flatten().take(done), cx);
             if let Some(stop) = failure {
                 let mut rung = bell.rung.lock(cx);
-                for look in looks[done..count].iter().flatten().rev() {
+                for look in looks.iter().rev().flatten().take(count - done) {
                     look.relay.finish();
                     look.relay.is_out(false);
                     rung.push_front(look.key);
@@ -323,11 +327,9 @@ impl Epoll {
                 Some(Some(item)) if item.serial == key.serial => {
                     item.relay.get().is_out(true);
                     if item.file.is_gone() {
-                        let name = (item.fd, item.file.address());
-                        set.numbers.remove(&name);
                         closed.extend(set.take(key.number));
                     } else if !item.is_disabled {
-                        *look = set.look(key.number);
+                        *look = Some(item.look(key.number));
                     }
                 }
                 _ => set.stale = set.stale.saturating_sub(1),
@@ -338,9 +340,25 @@ impl Epoll {
         drop(closed);
     }
 
-    /// The program knows that a file is ready: whether it is told again depends on how it asked.
+    /// The program knows that files are ready: whether it is told again depends on how it asked.
+    fn were_told<'a>(&self, looks: impl Iterator<Item = &'a Look> + Clone + Send, cx: &Cx) {
+        let is_level = |look: &Look| look.events & (EPOLLONESHOT | EPOLLET) == 0;
+        let mut others = false;
+        self.bell.get().enter_all(looks.clone().filter_map(|look| {
+            if !is_level(look) {
+                others = true;
+                return None;
+            }
+            look.relay.finish();
+            Some((look.relay, look.key))
+        }));
+        if others {
+            looks.filter(|look| !is_level(look)).for_each(|look| self.was_told(look, cx));
+        }
+    }
+
+    /// The program knows that a file is ready, and asked to be told once of each change, or once.
     fn was_told(&self, look: &Look, cx: &Cx) {
-        let bell = self.bell.get();
         if look.events & EPOLLONESHOT != 0 {
             look.relay.finish();
             if let Some(Some(item)) = self.set.lock(cx).items.get_mut(look.key.number)
@@ -348,13 +366,8 @@ impl Epoll {
             {
                 item.is_disabled = true;
             }
-        } else if look.events & EPOLLET != 0 {
-            if !look.relay.commit() {
-                bell.enter(look.relay, look.key);
-            }
-        } else {
-            look.relay.finish();
-            bell.enter(look.relay, look.key);
+        } else if !look.relay.commit() {
+            self.bell.get().enter(look.relay, look.key);
         }
     }
 
@@ -377,21 +390,29 @@ impl Epoll {
 }
 
 impl Set {
-    /// The item of a descriptor and description.
-    fn find(&mut self, fd: i32, file: WeakRc<OpenFile>) -> Option<&mut Item> {
-        let number = *self.numbers.get(&(fd, file.address()))?;
-        self.items.get_mut(number)?.as_mut().filter(|item| item.file == file)
+    /// The number of the item of a descriptor and description.
+    fn find(&self, fd: i32, file: WeakRc<OpenFile>) -> Option<usize> {
+        let is_it = |number: &usize| matches!(self.items.get(*number), Some(Some(item)) if item.file == file);
+        let newest = self.newest.get(fd as u32).map(|number| *number as usize);
+        newest.filter(is_it).or_else(|| self.older.get(&(fd, file.address())).copied().filter(is_it))
     }
 
-    fn look(&self, number: usize) -> Option<Look> {
-        let item = self.items.get(number)?.as_ref()?;
-        let key = Key { number, serial: item.serial };
-        Some(Look { key, file: item.file, events: item.events, data: item.data, relay: item.relay.get() })
+    /// From now on an item is the newest of its descriptor. One that it replaces: its file was closed, and has left its address to another.
+    fn enter(&mut self, fd: i32, number: usize) -> Option<Item> {
+        let older = self.newest.insert(fd as u32, number as u32)? as usize;
+        let address = self.items.get(older)?.as_ref()?.file.address();
+        let replaced = self.older.insert((fd, address), older)?;
+        self.take(replaced)
     }
 
     /// Takes the item of a number out. Its entry among those that rang stays behind.
     fn take(&mut self, number: usize) -> Option<Item> {
         let item = self.items.get_mut(number)?.take()?;
+        if self.newest.get(item.fd as u32) == Some(&(number as u32)) {
+            self.newest.remove(item.fd as u32);
+        } else if self.older.get(&(item.fd, item.file.address())) == Some(&number) {
+            self.older.remove(&(item.fd, item.file.address()));
+        }
         self.free.push(number);
         if item.relay.get().is_rung() {
             self.stale += 1;
@@ -403,9 +424,7 @@ impl Set {
     fn sweep(&mut self) -> [Option<Item>; SWEPT_AT_A_TIME] {
         core::array::from_fn(|_| {
             self.sweep_at = if self.sweep_at + 1 < self.items.len() { self.sweep_at + 1 } else { 0 };
-            let item = self.items.get(self.sweep_at)?.as_ref().filter(|item| item.file.is_gone())?;
-            let name = (item.fd, item.file.address());
-            self.numbers.remove(&name);
+            self.items.get(self.sweep_at)?.as_ref().filter(|item| item.file.is_gone())?;
             self.take(self.sweep_at)
         })
     }
@@ -418,6 +437,14 @@ impl Set {
             rung.retain(is_of);
             self.stale = 0;
         }
+    }
+}
+
+impl Item {
+    #[inline(always)]
+    fn look(&self, number: usize) -> Look {
+        let key = Key { number, serial: self.serial };
+        Look { key, file: self.file, events: self.events, data: self.data, relay: self.relay.get() }
     }
 }
 

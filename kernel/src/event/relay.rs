@@ -39,9 +39,18 @@ impl Bell {
 
     /// Notes that a relay rang, unless that is noted already.
     pub fn enter(&self, relay: &Relay, key: Key) {
+        self.enter_all(core::iter::once((relay, key)));
+    }
+
+    /// Notes that relays rang, but for those of which that is noted already.
+    pub fn enter_all<'a>(&self, relays: impl Iterator<Item = (&'a Relay, Key)> + Send) {
         self.rung.with(|rung| {
-            if !relay.is_rung.swap(true, Ordering::AcqRel) {
-                rung.push_back(key);
+            for (relay, key) in relays {
+                // It is set with the list locked only.
+                if !relay.is_rung() {
+                    relay.is_out(false);
+                    rung.push_back(key);
+                }
             }
         });
     }

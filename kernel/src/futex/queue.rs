@@ -7,6 +7,7 @@
 //! Slots belong to the waiters, each of whom is a thread. Their memory is used again, and goes back when nobody waits at all.
 
 use alloc::collections::BTreeMap;
+use alloc::collections::btree_map::Entry;
 use alloc::vec::Vec;
 
 use refs::{SpinLock, Waker};
@@ -33,6 +34,9 @@ struct State {
 
 /// No slot.
 const NONE: u32 = u32::MAX;
+
+/// So many waiters are moved to another futex before the time is looked at.
+const MOVED_AT_A_TIME: usize = 1024;
 
 /// So many slots are kept when nobody waits.
 const KEPT: usize = 64;
@@ -163,6 +167,54 @@ impl State {
         }
     }
 
+    /// Moves the first waiters that are meant, `wanted` at most, from one queue behind all others of another; how many.
+    fn move_first(&mut self, from: Key, to: Key, wanted: usize, progress: &mut Progress) -> usize {
+        let last_meant = *progress.last_meant.get_or_insert(self.last_entry);
+        let Some(first) = self.waiting.get(&from).map(|queue| queue.first) else { return 0 };
+        let (mut last, mut next, mut moved) = (NONE, first, 0);
+        while moved < wanted
+            && let Some(slot) = self.slots.get_mut(next as usize)
+            && slot.entry <= last_meant
+        {
+            moved += 1;
+            slot.key = Some(to);
+            slot.entry = self.last_entry + moved as u64;
+            last = core::mem::replace(&mut next, slot.next);
+        }
+        if moved == 0 {
+            return 0;
+        }
+        self.last_entry += moved as u64;
+        progress.count += moved;
+        match self.slots.get_mut(next as usize) {
+            Some(left) => {
+                left.previous = NONE;
+                if let Some(queue) = self.waiting.get_mut(&from) {
+                    queue.first = next;
+                }
+            }
+            None => drop(self.waiting.remove(&from)),
+        }
+        self.join(to, first, last);
+        moved
+    }
+
+    /// Puts slots that are linked, from `first` to `last`, behind all others of a queue.
+    fn join(&mut self, key: Key, first: u32, last: u32) {
+        let before = match self.waiting.entry(key) {
+            Entry::Occupied(queue) => core::mem::replace(&mut queue.into_mut().last, last),
+            Entry::Vacant(none) => {
+                none.insert(Queue { first, last });
+                NONE
+            }
+        };
+        if let Some(before) = self.slots.get_mut(before as usize) {
+            before.next = first;
+        }
+        self.slots[first as usize].previous = before;
+        self.slots[last as usize].next = NONE;
+    }
+
     /// Takes the first waiter that is meant and whose mask has a bit of `mask` out of its queue.
     fn take_first(&mut self, key: Key, mask: u32, progress: &mut Progress) -> Option<u32> {
         let last_meant = *progress.last_meant.get_or_insert(self.last_entry);
@@ -204,12 +256,18 @@ impl Queues {
         if from == to {
             return Ok(());
         }
-        self.each(count, progress, |progress| {
-            self.0.with(|state| {
-                let taken = state.take_first(from, ANY, progress);
-                taken.map(|number| state.append(to, number)).is_some()
-            })
-        })
+        let mut stretch = Stretch::default();
+        while progress.count < count {
+            let wanted = MOVED_AT_A_TIME.min(count - progress.count);
+            let moved = self.0.with(|state| state.move_first(from, to, wanted, progress));
+            if moved < wanted {
+                break;
+            }
+            if stretch.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Ok(())
     }
 
     /// Has `reach` do something to one waiter after the other until it finds none.

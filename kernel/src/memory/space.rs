@@ -176,15 +176,10 @@ impl AddressSpace {
         self.layout.lock(cx).image.clone()
     }
 
-    /// The areas, by address. Each is looked up when it is asked for.
-    pub fn report<'a>(&'a self, cx: &'a Cx) -> impl Iterator<Item = AreaReport> + 'a {
-        let mut at = 0;
-        core::iter::from_fn(move || {
-            let layout = self.layout.lock(cx);
-            let report = layout.describe(layout.areas().at_or_above(at)?);
-            at = report.range.end;
-            Some(report)
-        })
+    /// The area of an address, or the next above.
+    pub fn report(&self, address: usize, cx: &Cx) -> Option<AreaReport> {
+        let layout = self.layout.lock(cx);
+        Some(layout.describe(layout.areas().at_or_above(address)?))
     }
 
     /// Sizes in pages.

@@ -335,6 +335,7 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Unb
         args.exit_signal
     };
     let new = StrongRc::new(Process::new(ProcessParts {
+        account: sched::Account::new()?,
         pid,
         parent: parent.as_ref().map(|parent| (parent.pid, parent.downgrade())),
         group: process.group(),
@@ -404,7 +405,9 @@ fn start(
     drop(thread);
     drop(THREADS.insert(tid, new, cx));
     crate::memory::keep_stacks(THREADS.len(cx));
-    let task = tasks::spawn(&sched::SCHEDULER, Box::new(current), |words| sched::initialise(words, parameters));
+    let task = tasks::spawn(&sched::SCHEDULER, Box::new(current), |words| {
+        sched::initialise(words, parameters, Some(&process.account));
+    });
     if let Ok(thread) = name.upgrade(cx) {
         thread.set_task(task, cx);
     }
@@ -428,7 +431,10 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
     if pid != INIT {
         return Err(Errno::EEXIST);
     }
+    let account = sched::Account::new()?;
+    sched::charge_to(&account, cx);
     let process = StrongRc::new(Process::new(ProcessParts {
+        account,
         pid,
         parent: None,
         group: NOBODYS_SESSION,

@@ -20,9 +20,9 @@ impl Clock {
         Ok(match self {
             Clock::RealTime => real_time(),
             Clock::Monotonic => frame::time::now(),
-            Clock::Process(0) => me.process(cx)?.cpu_time(cx),
+            Clock::Process(0) => me.process(cx)?.cpu_time(),
             Clock::Thread(0) => sched::cpu_time(tasks::current(cx)),
-            Clock::Process(pid) => process::find(pid, cx).ok_or(Errno::EINVAL)?.cpu_time(cx),
+            Clock::Process(pid) => process::find(pid, cx).ok_or(Errno::EINVAL)?.cpu_time(),
             Clock::Thread(tid) => process::find_thread(tid, cx).ok_or(Errno::EINVAL)?.cpu_time(cx),
         })
     }
@@ -45,12 +45,12 @@ impl Thread {
 }
 
 impl CpuClock for Process {
-    fn cpu_time(&self, cx: &Cx) -> u64 {
-        Process::cpu_time(self, cx)
+    fn cpu_time(&self, _cx: &Cx) -> u64 {
+        Process::cpu_time(self)
     }
 
-    fn cpu_time_in_interrupt(&self, cx: &IrqCx) -> u64 {
-        Process::cpu_time(self, cx)
+    fn cpu_time_in_interrupt(&self, _cx: &IrqCx) -> u64 {
+        Process::cpu_time(self)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::fs::{FileTable, FsContext};
 use crate::futex;
 use crate::memory::AddressSpace;
 use crate::reboot;
+use crate::sched;
 use crate::signal::{self, Action, Info, Signal, Work};
 use crate::step::{Caller, Interruption, Stretch};
 
@@ -74,7 +75,8 @@ struct Held {
 /// The thread leaves its process, and lets go of what it has shares in.
 fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
-    process.usage.lock(cx).add(&thread.usage(cx));
+    process.usage.lock(cx).add(&thread.counts(cx));
+    sched::leave_account(cx);
     *process.last_name.lock(cx) = thread.name(cx);
     process.last_uid.store(thread.credentials.lock(cx).users().real.number(), Ordering::Relaxed);
     let is_last = process.remove_thread(&thread, cx) == 0;
@@ -177,33 +179,33 @@ const CHILDREN_AT_A_TIME: usize = 32;
 /// has not been given away yet may end meanwhile.
 fn give_children_away_async(cx: &mut Cx, me: &mut Current) {
     let mut stretch = Stretch::default();
-    while give_some_away(me, cx) {
+    let mut calm = NO_GROUP;
+    while give_some_away(me, &mut calm, cx) {
         if stretch.is_over() {
             // Whatever signals come, it ends.
             let _ = me.pause_async(cx, Interruption::KillOnly);
-            stretch = Stretch::default();
+            (stretch, calm) = (Stretch::default(), NO_GROUP);
         }
     }
 }
 
-/// Gives some children away; whether there may be more.
-fn give_some_away(me: &Current, cx: &Cx) -> bool {
+/// No process group has this number.
+const NO_GROUP: u32 = 0;
+
+/// Gives some children away; whether there may be more. `calm` is a group without a stopped member, unless others have had their turn.
+fn give_some_away(me: &Current, calm: &mut u32, cx: &Cx) -> bool {
     let Ok(process) = me.process(cx) else { return false };
     let Some(taker) = taker_of_orphans(&process, cx) else { return false };
-    for _ in 0..CHILDREN_AT_A_TIME {
-        let Some(child) = process.take_first_child(cx) else { return false };
-        give_away(&child, &process, &taker, cx);
-    }
-    true
+    let mut notable = [const { None }; CHILDREN_AT_A_TIME];
+    let given = process.give_children(&taker, *calm, &mut notable, cx);
+    notable.iter().flatten().for_each(|child| was_given_away(child, &process, &taker, calm, cx));
+    given > 0
 }
 
-fn give_away(child: &TempRc<'_, Process>, from: &Process, taker: &TempRc<'_, Process>, cx: &Cx) {
-    child.set_parent(taker, cx);
-    taker.add_child(child, cx);
+fn was_given_away(child: &TempRc<'_, Process>, from: &Process, taker: &TempRc<'_, Process>, calm: &mut u32, cx: &Cx) {
     if child.has_parent_death_signal.load(Ordering::Relaxed) {
         send_parent_death_signals(child, from, cx);
     }
-    child.reset_exit_signal();
     if child.life() == Life::Zombie {
         let (code, value) = child.exit_status().told();
         tell_parent(child, code, value, cx);
@@ -215,8 +217,12 @@ fn give_away(child: &TempRc<'_, Process>, from: &Process, taker: &TempRc<'_, Pro
     if child.has_job_report(cx) {
         taker.child_has_changed(child, cx);
     }
-    if child.group() != from.group() && child.session() == from.session() {
-        hang_up_if_orphaned(child.group(), None, cx);
+    let group = child.group();
+    if group != from.group() && child.session() == from.session() && group != *calm {
+        hang_up_if_orphaned(group, None, cx);
+        if !session::has_stopped_member(group, cx) {
+            *calm = group;
+        }
     }
 }
 
@@ -261,9 +267,9 @@ pub(super) fn tell_parent(child: &Process, code: u32, value: u32, cx: &impl NoSu
         let action: Action = parent.action(signal, cx);
         if ended || !action.has(abi::SA_NOCLDSTOP) {
             let uid = child.uid(cx);
-            let usage = child.usage(cx);
+            let (user, system) = child.times(cx);
             let ticks = |nanos: u64| nanos / NANOSECONDS_PER_TICK;
-            let info = Info::child(signal, code, child.pid, uid, value, ticks(usage.user), ticks(usage.system));
+            let info = Info::child(signal, code, child.pid, uid, value, ticks(user), ticks(system));
             // SIGCHLD coalesces, and a full queue of another signal is the parent's own.
             let _ = signal::send::send_to_process(&parent, info, cx);
         }

@@ -1,10 +1,12 @@
 //! [`Members`]: what belongs to something, in the order in which it came: the threads of a process, its children, the processes of a group.
 //!
-//! It holds names and owns nothing. Whoever enters gets a [`Ticket`], keeps it, and leaves by it, which costs a binary search, however many there are.
+//! It holds names and owns nothing. Whoever enters gets a [`Ticket`], keeps it, and leaves by it: the ticket says where to look, to within as many places as
+//! gaps were closed.
 //! Whoever has left leaves a gap; gaps are closed when they are more than half of all, and at once at both ends.
 
 use alloc::collections::VecDeque;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::cmp::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use refs::WeakRc;
 
@@ -29,12 +31,12 @@ pub struct TicketCell(AtomicU64);
 impl TicketCell {
     /// The ticket.
     pub fn get(&self) -> Ticket {
-        Ticket(self.0.load(Ordering::Relaxed))
+        Ticket(self.0.load(Relaxed))
     }
 
     /// From now on it is this one.
     pub fn set(&self, ticket: Ticket) {
-        self.0.store(ticket.0, Ordering::Relaxed);
+        self.0.store(ticket.0, Relaxed);
     }
 }
 
@@ -90,14 +92,7 @@ impl<T: ?Sized + Send + Sync> Members<T> {
             return;
         }
         self.gaps += 1;
-        while matches!(self.entries.front(), Some((_, None))) {
-            self.entries.pop_front();
-            self.gaps -= 1;
-        }
-        while matches!(self.entries.back(), Some((_, None))) {
-            self.entries.pop_back();
-            self.gaps -= 1;
-        }
+        self.end_in_members();
         if self.gaps > self.entries.len() / 2 {
             self.entries.retain(|(_, name)| name.is_some());
             self.gaps = 0;
@@ -105,6 +100,19 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         // A peak's memory goes back, in as many steps as it doubled.
         if self.entries.len() < self.entries.capacity() / 8 && self.entries.capacity() > 64 {
             self.entries.shrink_to(self.entries.capacity() / 4);
+        }
+    }
+
+    /// Takes out the gaps at both ends.
+    #[inline(always)]
+    fn end_in_members(&mut self) {
+        while matches!(self.entries.front(), Some((_, None))) {
+            self.entries.pop_front();
+            self.gaps -= 1;
+        }
+        while matches!(self.entries.back(), Some((_, None))) {
+            self.entries.pop_back();
+            self.gaps -= 1;
         }
     }
 
@@ -116,12 +124,64 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         if self.entries.front()?.0 == ticket {
             return Some(0);
         }
-        self.entries.binary_search_by_key(&ticket, |(ticket, _)| *ticket).ok()
+        // No place is without a ticket, so it is no further from either end than the tickets are.
+        let last = self.entries.len() - 1;
+        let at_least = last.saturating_sub(self.entries[last].0.0.checked_sub(ticket.0)? as usize);
+        let at_most = last.min(ticket.0.checked_sub(self.entries[0].0.0)? as usize);
+        let (mut low, mut high) = (at_least, at_most);
+        while low <= high {
+            let middle = low.midpoint(high);
+            match self.entries[middle].0.cmp(&ticket) {
+                Ordering::Equal => return Some(middle),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle.checked_sub(1)?,
+            }
+        }
+        None
     }
 
     /// The one that came first.
     pub fn first(&self) -> Option<WeakRc<T>> {
         self.entries.front()?.1
+    }
+
+    /// Takes out the one that came first.
+    pub fn pop_first(&mut self) -> Option<(Ticket, WeakRc<T>)> {
+        let (ticket, name) = self.entries.pop_front()?;
+        while matches!(self.entries.front(), Some((_, None))) {
+            self.entries.pop_front();
+            self.gaps -= 1;
+        }
+        Some((ticket, name?))
+    }
+
+    /// Takes out those that came first and enters them in another list, `most` at most; `each` is told of each: its ticket before, that from now on,
+    /// and who it is. How many; none if nobody is left.
+    pub fn move_first(&mut self, to: &mut Self, most: usize, mut each: impl FnMut(Ticket, Ticket, WeakRc<T>)) -> usize {
+        if self.gaps > 0 {
+            let mut moved = 0;
+            while moved < most
+                && let Some((before, name)) = self.pop_first()
+            {
+                each(before, to.enter(name), name);
+                moved += 1;
+            }
+            return moved;
+        }
+        // In one piece, so that no place is looked for again and again.
+        let (front, _) = self.entries.as_slices();
+        let count = front.len().min(most);
+        let mut now = to.last;
+        to.entries.extend(front[..count].iter().map(|&(before, name)| {
+            now.0 += 1;
+            if let Some(name) = name {
+                each(before, now, name);
+            }
+            (now, name)
+        }));
+        to.last = now;
+        self.entries.drain(..count);
+        count
     }
 
     /// The one that has this ticket.
@@ -200,6 +260,26 @@ mod tests {
             members.leave(ticket);
         }
         assert!(members.is_empty() && members.entries.capacity() <= 64);
+    }
+
+    #[test]
+    fn whoever_moves_comes_behind_those_who_are_there() {
+        for left_before in [false, true] {
+            let (owners, mut members, tickets) = filled(5);
+            let (others, mut to, _) = filled(2);
+            if left_before {
+                members.leave(tickets[2]);
+            }
+            let mut told = Vec::new();
+            while members.move_first(&mut to, 2, |before, now, name| told.push((before, now, name))) > 0 {}
+            assert!(members.is_empty());
+            let moved: Vec<_> = [0, 1, 2, 3, 4].into_iter().filter(|at| !(left_before && *at == 2)).collect();
+            assert_eq!(places(&to, &owners), moved);
+            assert_eq!(to.len(), moved.len() + others.len());
+            for (&at, (before, now, name)) in moved.iter().zip(&told) {
+                assert!(*before == tickets[at] && to.get(*now) == Some(*name) && *name == owners[at].downgrade());
+            }
+        }
     }
 
     #[test]

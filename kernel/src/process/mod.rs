@@ -27,6 +27,7 @@ mod rseq;
 mod rusage;
 mod session;
 mod stop;
+mod table;
 mod thread;
 mod thread_group;
 mod wait;
@@ -48,12 +49,13 @@ pub use thread::{IO_PRIORITY, Name, Thread, TimerSlack};
 pub use thread_group::{Life, Process, Status};
 pub use wait::{Choice, Report, WaitOptions, wait_async};
 
-use refs::{IdTable, NoSuspend, TempRc};
+use refs::{NoSuspend, TempRc};
+use table::PidTable;
 
 /// All processes, zombies too, by pid.
-pub static PROCESSES: IdTable<Process> = IdTable::new();
+pub static PROCESSES: PidTable<Process> = PidTable::new();
 /// All threads that have not exited, by tid.
-pub static THREADS: IdTable<Thread> = IdTable::new();
+pub static THREADS: PidTable<Thread> = PidTable::new();
 /// The pid of the first process.
 pub const INIT: u32 = 1;
 

@@ -45,8 +45,8 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
     let mut worst: Option<(i64, TempRc<'_, Process>)> = None;
     let mut at = 0;
     // No list of them: there is no memory.
-    while let Some((id, process)) = PROCESSES.next_above(at, cx) {
-        at = id;
+    while let Some((id, process)) = PROCESSES.next(at, cx) {
+        at = id + 1;
         let Ok(process) = process.upgrade(cx) else { continue };
         if process.life() != Life::Alive {
             continue;

@@ -57,7 +57,7 @@ pub struct Thread {
     /// Page faults.
     pub minor_faults: AtomicU64,
     /// CPU time in the kernel, in nanoseconds, as far as it was sampled.
-    pub system_time: AtomicU64,
+    system_time: AtomicU64,
     told_time: ToldTime,
     /// Set once and for ever by PR_SET_NO_NEW_PRIVS.
     pub no_new_privileges: AtomicBool,
@@ -69,14 +69,14 @@ pub struct Thread {
     pub personality: AtomicU32,
 }
 
-/// The times in user mode and in the kernel that a thread was last said to have used. Which part of its time is which is an estimate that gets
+/// The times in user mode and in the kernel that a thread or process was last said to have used. Which part of its time is which is an estimate that gets
 /// better; neither part may ever shrink, and both together are exact.
 #[derive(Default)]
-struct ToldTime(SpinLock<(u64, u64)>);
+pub(super) struct ToldTime(SpinLock<(u64, u64)>);
 
 impl ToldTime {
     /// Divides the time that it ran, of which about so much was in the kernel: user mode, kernel.
-    fn divide(&self, ran: u64, system: u64, cx: &impl NoSuspend) -> (u64, u64) {
+    pub(super) fn divide(&self, ran: u64, system: u64, cx: &impl NoSuspend) -> (u64, u64) {
         let mut told = self.0.lock(cx);
         *told = divide(*told, ran, system);
         *told
@@ -247,19 +247,14 @@ impl Thread {
 
     /// What it has used so far.
     pub fn usage(&self, cx: &impl NoSuspend) -> Usage {
-        sched::charge_running();
-        self.usage_charged(cx)
+        let (user, system) = self.told_time.divide(self.cpu_time(cx), self.system_time.load(Ordering::Relaxed), cx);
+        Usage { user, system, ..self.counts(cx) }
     }
 
-    /// As [`usage`](Self::usage), where what runs just now was charged ([`sched::charge_running`]).
-    pub(super) fn usage_charged(&self, cx: &impl NoSuspend) -> Usage {
-        let task = self.task(cx);
-        let ran = task.map_or(0, sched::charged_time);
-        let (user, system) = self.told_time.divide(ran, self.system_time.load(Ordering::Relaxed), cx);
-        let (voluntary, involuntary) = task.map_or((0, 0), sched::switches);
+    /// What it has used so far but for time.
+    pub(super) fn counts(&self, cx: &impl NoSuspend) -> Usage {
+        let (voluntary, involuntary) = self.task(cx).map_or((0, 0), sched::switches);
         Usage {
-            user,
-            system,
             minor_faults: self.minor_faults.load(Ordering::Relaxed),
             voluntary_switches: voluntary.into(),
             involuntary_switches: involuntary.into(),
@@ -272,9 +267,13 @@ impl Thread {
         self.task(cx).map_or(0, sched::cpu_time)
     }
 
-    /// As [`cpu_time`](Self::cpu_time), where what runs just now was charged ([`sched::charge_running`]).
-    pub(super) fn cpu_time_charged(&self, cx: &impl NoSuspend) -> u64 {
-        self.task(cx).map_or(0, sched::charged_time)
+    /// A sample says that it has spent so many nanoseconds in the kernel.
+    pub fn add_system_time(&self, nanoseconds: u64, cx: &Cx) {
+        self.system_time.fetch_add(nanoseconds, Ordering::Relaxed);
+        if let Ok(process) = self.process(cx) {
+            process.system_time.fetch_add(nanoseconds, Ordering::Relaxed);
+        }
+        sched::add_system_time(nanoseconds);
     }
 
     /// With which status it ends when it exits by itself.

@@ -8,9 +8,10 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 
 use super::members::{Cursor, Members, Ticket, TicketCell};
 use super::stop::Job;
+use super::thread::ToldTime;
 use super::{JobState, Limits, Name, Thread, Usage};
 use crate::error::Result;
-use crate::sched;
+use crate::sched::Account;
 use crate::signal::{Action, Actions, Pending, Signal};
 use crate::time::posix_timers::ProcessTimers;
 
@@ -58,7 +59,12 @@ pub struct Process {
     pub(super) last_uid: AtomicU32,
     /// The name of its last thread, once that has exited.
     pub(super) last_name: SpinLock<Name>,
-    /// What its threads that have exited had used.
+    /// What its threads have used of the processor, those that have exited too.
+    pub(super) account: Account,
+    /// How much of that was in the kernel, in nanoseconds, as far as it was sampled.
+    pub(super) system_time: AtomicU64,
+    told_time: ToldTime,
+    /// What its threads that have exited had used but for time.
     pub(super) usage: SpinLock<Usage>,
     /// What its children had used that it has waited for.
     pub(super) children_usage: SpinLock<Usage>,
@@ -128,6 +134,7 @@ const EXITING: u64 = 1 << 32;
 
 /// What a new process starts with.
 pub(super) struct ProcessParts {
+    pub account: Account,
     pub pid: u32,
     pub parent: Option<(u32, WeakRc<Process>)>,
     pub group: u32,
@@ -165,6 +172,9 @@ impl Process {
             leader_status: AtomicU32::new(0),
             last_uid: AtomicU32::new(0),
             last_name: SpinLock::new(Name::default()),
+            account: parts.account,
+            system_time: AtomicU64::new(0),
+            told_time: ToldTime::default(),
             usage: SpinLock::new(Usage::default()),
             children_usage: SpinLock::new(Usage::default()),
             started: frame::time::now(),
@@ -186,11 +196,6 @@ impl Process {
     pub fn parent<'cx>(&self, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Process>> {
         let parent = *self.parent.lock(cx);
         parent?.upgrade(cx).ok()
-    }
-
-    pub(super) fn set_parent(&self, parent: &TempRc<'_, Process>, cx: &impl NoSuspend) {
-        *self.parent.lock(cx) = Some(parent.downgrade());
-        self.parent_pid.store(parent.pid, Ordering::Relaxed);
     }
 
     /// Its process group.
@@ -227,15 +232,40 @@ impl Process {
         children.changed.remove(&ticket);
     }
 
-    /// Takes the oldest child out.
-    pub(super) fn take_first_child<'cx>(&self, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Process>> {
-        let mut children = self.children.lock(cx);
-        // Whoever is among them lives: a child is taken out before it is destroyed.
-        let child = children.all.first()?.upgrade(cx).ok()?;
-        let ticket = child.as_child.get();
-        children.all.leave(ticket);
-        children.changed.remove(&ticket);
-        Some(child)
+    /// Gives some of its oldest children to another process, at most as many as there is room for in `notable`: there are those afterwards for whom that
+    /// is not all that must be done. Children in the group `calm` are not notable for that. How many it gave.
+    pub(super) fn give_children<'cx>(
+        &self,
+        to: &TempRc<'cx, Process>,
+        calm: u32,
+        notable: &mut [Option<TempRc<'cx, Process>>],
+        cx: &'cx impl NoSuspend,
+    ) -> usize {
+        let (name, pid) = (Some(to.downgrade()), to.pid);
+        let (group, session) = (self.group(), self.session());
+        let (mut from, mut taken_in) = (self.children.lock(cx), to.children.lock(cx));
+        let (from, most) = (&mut *from, notable.len());
+        let (all, changed) = (&mut from.all, &mut from.changed);
+        let mut places = notable.iter_mut();
+        all.move_first(&mut taken_in.all, most, move |before, now, child| {
+            let has_changed = !changed.is_empty() && changed.remove(&before);
+            // Whoever is among them lives: a child is taken out before it is destroyed.
+            let Ok(child) = child.upgrade(cx) else { return };
+            *child.parent.lock(cx) = name;
+            child.parent_pid.store(pid, Ordering::Relaxed);
+            child.as_child.set(now);
+            child.reset_exit_signal();
+            let own = child.group();
+            let may_be_orphaned = own != calm && own != group && child.session() == session;
+            if (has_changed
+                || may_be_orphaned
+                || child.has_parent_death_signal.load(Ordering::Relaxed)
+                || child.life() != Life::Alive)
+                && let Some(place) = places.next()
+            {
+                *place = Some(child);
+            }
+        })
     }
 
     /// wait(2) may have something to tell of this child.
@@ -432,21 +462,19 @@ impl Process {
     /// What all of its threads have used, those that have exited too.
     pub fn usage(&self, cx: &impl NoSuspend) -> Usage {
         let mut usage = *self.usage.lock(cx);
-        if self.thread_count(cx) == 0 {
-            return usage;
-        }
-        sched::charge_running();
-        self.each_thread(cx, |thread| usage.add(&thread.usage_charged(cx)));
+        self.each_thread(cx, |thread| usage.add(&thread.counts(cx)));
+        (usage.user, usage.system) = self.times(cx);
         usage
     }
 
+    /// The time of all of its threads in user mode and in the kernel, in nanoseconds, those that have exited too. It costs the same however many they are.
+    pub fn times(&self, cx: &impl NoSuspend) -> (u64, u64) {
+        self.told_time.divide(self.account.time(), self.system_time.load(Ordering::Relaxed), cx)
+    }
+
     /// How long its threads have run, in nanoseconds.
-    pub fn cpu_time(&self, cx: &impl NoSuspend) -> u64 {
-        let ended = *self.usage.lock(cx);
-        sched::charge_running();
-        let mut time = ended.user + ended.system;
-        self.each_thread(cx, |thread| time += thread.cpu_time_charged(cx));
-        time
+    pub fn cpu_time(&self) -> u64 {
+        self.account.time()
     }
 
     /// What its children had used that it has waited for.

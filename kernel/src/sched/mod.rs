@@ -10,6 +10,7 @@
 //!
 //! Invariant: a task is in a queue exactly as long as the scheduler has its `Ready` (so nothing needs to be searched or taken out).
 
+mod account;
 pub mod load_average;
 mod run_queue;
 mod task;
@@ -22,6 +23,8 @@ use tasks::{Policy, Ready, SchedWords, TaskRef, Why, Worker};
 
 use crate::error::{Errno, Result};
 
+pub use account::Account;
+use account::{Accounts, NOBODYS};
 use run_queue::Queues;
 use task::Words;
 pub use task::{Class, MAX_PRIORITY, Parameters};
@@ -37,7 +40,12 @@ const SLEEPER_CREDIT: u64 = 3_000_000;
 
 /// The scheduler of all cores.
 pub static SCHEDULER: Scheduler = Scheduler {
-    state: SpinLock::new(State { queues: Queues::new(), cores: [const { Core::idle() }; MAX_CORES], floor: 0 }),
+    state: SpinLock::new(State {
+        queues: Queues::new(),
+        cores: [const { Core::idle() }; MAX_CORES],
+        floor: 0,
+        accounts: Accounts::new(),
+    }),
 };
 
 /// Of the time that tasks have run, how much they spent in the kernel, as far as it was sampled.
@@ -53,6 +61,8 @@ struct State {
     cores: [Core; MAX_CORES],
     /// No queued or running fair task is entitled to less virtual run time than this.
     floor: u64,
+    /// How long the tasks of each process have run.
+    accounts: Accounts,
 }
 
 /// What a core runs.
@@ -69,12 +79,13 @@ impl Core {
         Core { running: None, since: 0, busy: 0, worker: None }
     }
 
-    /// Charges the running task for the time since it was last charged.
+    /// Charges the running task, and its process, for the time since it was last charged.
     #[inline(always)]
-    fn charge(&mut self, now: u64) {
+    fn charge(&mut self, now: u64, accounts: &mut Accounts) {
         if let Some(running) = self.running {
             let ran = now.saturating_sub(self.since);
             Words(running).charge(ran);
+            accounts.charge(Words(running).account(), ran);
             self.busy += ran;
             self.since = now;
         }
@@ -131,7 +142,7 @@ impl Policy for Scheduler {
         let now = frame::time::now();
         let (ready, slice) = self.state.with(|state| {
             let core = &mut state.cores[worker.number()];
-            core.charge(now);
+            core.charge(now, &mut state.accounts);
             core.running = None;
             core.worker = Some(worker);
             let ready = state.queues.pop()?;
@@ -151,12 +162,24 @@ impl Policy for Scheduler {
     }
 }
 
+/// The cores that there are: there is room for more.
+#[inline(always)]
+fn present(cores: &mut [Core]) -> &mut [Core] {
+    let count = frame::cpu::count().min(cores.len());
+    &mut cores[..count]
+}
+
 impl State {
-    /// The cores that there are: there is room for more.
+    /// The cores that there are.
     #[inline(always)]
     fn cores_mut(&mut self) -> &mut [Core] {
-        let count = frame::cpu::count().min(self.cores.len());
-        &mut self.cores[..count]
+        present(&mut self.cores)
+    }
+
+    /// Charges what runs just now for its time until now.
+    fn charge_running(&mut self) {
+        let now = frame::time::now();
+        present(&mut self.cores).iter_mut().for_each(|core| core.charge(now, &mut self.accounts));
     }
 
     /// A task that runs while nobody else is ready uses up what a sleeper could claim: without this, one that is woken would run alone for as
@@ -168,8 +191,8 @@ impl State {
         }
         let now = frame::time::now();
         let mut least = None;
-        for core in self.cores_mut() {
-            core.charge(now);
+        for core in present(&mut self.cores) {
+            core.charge(now, &mut self.accounts);
             if let Some(running) = core.running.map(Words)
                 && !running.is_real_time()
             {
@@ -192,7 +215,7 @@ impl State {
     /// A task has become ready: the core whose task it ought to replace is asked to give way.
     fn make_way(&mut self, woken: Words) {
         // An idle core takes the new task anyway.
-        let Some(core) = self.cores_mut().iter_mut().find(|core| core.running.is_some()) else { return };
+        let Some(core) = present(&mut self.cores).iter_mut().find(|core| core.running.is_some()) else { return };
         let (Some(running), Some(worker)) = (core.running.map(Words), core.worker) else { return };
         let gives_way = match (woken.is_real_time(), running.is_real_time()) {
             (true, true) => woken.priority() > running.priority(),
@@ -200,7 +223,7 @@ impl State {
             (false, true) => false,
             (false, false) => {
                 let now = frame::time::now();
-                core.charge(now);
+                core.charge(now, &mut self.accounts);
                 let behind = running.virtual_time().saturating_sub(woken.virtual_time());
                 if behind <= WAKE_UP_GRANULARITY {
                     crate::time::end_slice_at(worker.number(), now + FAIR_SLICE);
@@ -261,10 +284,7 @@ pub fn cpu_time(task: TaskRef) -> u64 {
 
 /// Charges what runs just now for its time until now. Then [`charged_time`] is exact, for as many tasks as one likes.
 pub fn charge_running() {
-    SCHEDULER.state.with(|state| {
-        let now = frame::time::now();
-        state.cores_mut().iter_mut().for_each(|core| core.charge(now));
-    });
+    SCHEDULER.state.with(State::charge_running);
 }
 
 /// How long a task has run, in nanoseconds, until it was last charged.
@@ -289,7 +309,7 @@ pub fn own_cpu_time(cx: &Cx) -> u64 {
     let core = frame::cpu::current(cx);
     SCHEDULER.state.with(|state| {
         let Some(core) = state.cores.get_mut(core) else { return 0 };
-        core.charge(frame::time::now());
+        core.charge(frame::time::now(), &mut state.accounts);
         core.running.map_or(0, |running| Words(running).cpu_time())
     })
 }
@@ -311,9 +331,26 @@ pub fn set_parameters(task: TaskRef, parameters: Parameters, _cx: &Cx) {
     }
 }
 
-/// Writes a new task's parameters; for [`tasks::spawn`].
-pub fn initialise(words: &SchedWords, parameters: Parameters) {
+/// Writes a new task's parameters, and to which account it is charged (the kernel's own tasks to none); for [`tasks::spawn`].
+pub fn initialise(words: &SchedWords, parameters: Parameters, account: Option<&Account>) {
     Words(words).set_parameters(parameters);
+    Words(words).set_account(account.map_or(NOBODYS, Account::number));
+}
+
+/// From now on the calling task is charged to this account.
+pub fn charge_to(account: &Account, cx: &Cx) {
+    charge_running();
+    if let Some(words) = tasks::current(cx).sched().map(Words) {
+        words.set_account(account.number());
+    }
+}
+
+/// The calling task leaves its process: what it runs from now on is charged to no account.
+pub fn leave_account(cx: &Cx) {
+    charge_running();
+    if let Some(words) = tasks::current(cx).sched().map(Words) {
+        words.set_account(NOBODYS);
+    }
 }
 
 /// How many tasks are ready or running.

@@ -61,6 +61,7 @@ const SWITCHES: usize = 3;
 /// 2^32 · 1024 / weight: virtual time is run time multiplied by this and shifted.
 const INVERSE_WEIGHT: usize = 4;
 const GO_LAST: usize = 5;
+const ACCOUNT: usize = 6;
 
 /// The words of one task, by their meaning.
 #[derive(Clone, Copy)]
@@ -158,6 +159,16 @@ impl Words<'_> {
     pub fn count_switch(self, gave_way: bool) {
         let word = self.word(SWITCHES);
         word.store(word.load(Relaxed).wrapping_add(if gave_way { 1 << 32 } else { 1 }), Relaxed);
+    }
+
+    /// Which account it is charged to.
+    #[inline(always)]
+    pub fn account(self) -> u32 {
+        self.word(ACCOUNT).load(Relaxed) as u32
+    }
+
+    pub fn set_account(self, number: u32) {
+        self.word(ACCOUNT).store(number.into(), Relaxed);
     }
 
     /// A real-time task asks to be entered behind those of its priority when it gives way.

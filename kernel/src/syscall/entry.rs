@@ -21,8 +21,7 @@ impl Current {
         let took = sched::own_cpu_time(cx).saturating_sub(before);
         if let Ok(thread) = self.thread(cx) {
             let stands_for = took.saturating_mul(SAMPLE_INTERVAL.into());
-            thread.system_time.fetch_add(stands_for, Ordering::Relaxed);
-            sched::add_system_time(stands_for);
+            thread.add_system_time(stands_for, cx);
         }
     }
 

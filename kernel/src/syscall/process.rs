@@ -376,9 +376,9 @@ const NANOSECONDS_PER_TICK: u64 = 10_000_000;
 
 fn times(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let process = me.process(cx)?;
-    let (own, children) = (process.usage(cx), process.children_usage(cx));
+    let ((user, system), children) = (process.times(cx), process.children_usage(cx));
     if args.long(0) != 0 {
-        let ticks = [own.user, own.system, children.user, children.system].map(|time| time / NANOSECONDS_PER_TICK);
+        let ticks = [user, system, children.user, children.system].map(|time| time / NANOSECONDS_PER_TICK);
         me.memory(cx)?.write(args.long(0), &ticks)?;
     }
     Ok((frame::time::now() / NANOSECONDS_PER_TICK) as usize)

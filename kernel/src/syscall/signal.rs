@@ -253,7 +253,7 @@ impl Targets {
         match self {
             Targets::Group(group, cursor) => process::next_member(*group, cursor, cx),
             Targets::AllAbove(last) => {
-                let (pid, process) = process::PROCESSES.next_above(*last, cx)?;
+                let (pid, process) = process::PROCESSES.next(last.checked_add(1)?, cx)?;
                 *last = pid;
                 Some(process)
             }

@@ -3,7 +3,6 @@
 //! Lock order: the scheduler's lock may be held while this module's is taken, never the other way round: what is due is taken out first, and done
 //! with no lock held.
 
-use alloc::collections::BTreeMap;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
@@ -12,6 +11,7 @@ use refs::reclaim::MAX_CORES;
 use refs::{NoSuspend, SpinLock, Waker, WeakRc};
 
 use super::Timer;
+use super::queue::{Queue, Ticket};
 
 const NEVER: u64 = u64::MAX;
 
@@ -19,18 +19,11 @@ const NEVER: u64 = u64::MAX;
 /// the queue.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an alarm that is dropped does not go off"]
-pub struct Alarm(Key);
-
-/// Where in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    deadline: u64,
-    id: u64,
-}
+pub struct Alarm(Ticket);
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        QUEUE.with(|queue| queue.due.remove(&self.0));
+        QUEUE.with(|queue| queue.remove(&self.0));
     }
 }
 
@@ -39,12 +32,7 @@ enum Due {
     Expire(WeakRc<Timer>),
 }
 
-struct Queue {
-    due: BTreeMap<Key, Due>,
-    next_id: u64,
-}
-
-static QUEUE: SpinLock<Queue> = SpinLock::new(Queue { due: BTreeMap::new(), next_id: 0 });
+static QUEUE: SpinLock<Queue<Due>> = SpinLock::new(Queue::new());
 /// When the hardware timer of each core goes off. It may go off earlier than needed, never later.
 static PROGRAMMED: [AtomicU64; MAX_CORES] = [const { AtomicU64::new(NEVER) }; MAX_CORES];
 /// When the time slice of what each core runs ends.
@@ -61,15 +49,9 @@ pub(super) fn expire_at(deadline: u64, timer: WeakRc<Timer>, cx: &impl NoSuspend
 }
 
 fn enter(deadline: u64, due: Due, cx: &impl NoSuspend) -> Alarm {
-    let key = {
-        let mut queue = QUEUE.lock(cx);
-        queue.next_id += 1;
-        let key = Key { deadline, id: queue.next_id };
-        queue.due.insert(key, due);
-        key
-    };
+    let ticket = QUEUE.lock(cx).insert(deadline, due);
     go_off_by(frame::cpu::current(cx), deadline);
-    Alarm(key)
+    Alarm(ticket)
 }
 
 /// Has [`went_off`] say that the time slice of `core` (the calling one) is over, at `deadline` at the latest.
@@ -93,13 +75,7 @@ pub fn went_off(cx: &IrqCx) -> bool {
     PROGRAMMED[core].store(NEVER, Ordering::Relaxed);
     let now = frame::time::now();
     loop {
-        let due = {
-            let mut queue = QUEUE.lock(cx);
-            match queue.due.first_entry() {
-                Some(first) if first.key().deadline <= now => first.remove(),
-                _ => break,
-            }
-        };
+        let Some(due) = QUEUE.lock(cx).pop_due(now) else { break };
         match due {
             Due::Wake(waker) => {
                 waker.wake();
@@ -111,7 +87,7 @@ pub fn went_off(cx: &IrqCx) -> bool {
             }
         }
     }
-    let mut next = QUEUE.lock(cx).due.first_key_value().map_or(NEVER, |(key, _)| key.deadline);
+    let mut next = QUEUE.lock(cx).next().unwrap_or(NEVER);
     let slice_end = SLICE_END[core].load(Ordering::Relaxed);
     let is_over = slice_end <= now;
     if is_over {

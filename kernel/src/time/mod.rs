@@ -8,6 +8,7 @@
 mod alarm;
 pub mod clock;
 pub mod posix_timers;
+mod queue;
 pub mod sleep;
 mod timer;
 

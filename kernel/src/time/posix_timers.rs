@@ -261,7 +261,7 @@ impl PosixTimer {
 fn processor_time_used_up(name: WeakRc<Process>, cx: &IrqCx) {
     let Ok(process) = name.upgrade(cx) else { return };
     let hard = process.limits.lock(cx).get(abi::RLIMIT_CPU).map_or(u64::MAX, |limit| limit.hard);
-    let used_up = process.cpu_time(cx) >= hard.saturating_mul(SECOND);
+    let used_up = process.cpu_time() >= hard.saturating_mul(SECOND);
     send(name, Info::kernel(if used_up { Signal::KILL } else { Signal::XCPU }), cx);
 }
 

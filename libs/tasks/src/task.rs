@@ -54,7 +54,7 @@ pub trait Policy: Sync {
 
 /// Words in which the policy keeps what it likes about a task (its weight, its virtual run time). Zero at first.
 #[derive(Debug, Default)]
-pub struct SchedWords(pub [atomic::AtomicU64; 6]);
+pub struct SchedWords(pub [atomic::AtomicU64; 7]);
 
 /// A task. Type-stable: reused for other tasks, never freed.
 pub(crate) struct Task {

@@ -1,108 +1,227 @@
 //! `/proc/PID/maps` and `smaps`.
+//!
+//! A program may have tens of thousands of areas, so the text is made as it is read: a page of it at a time, of whole lines, from the area on at which the
+//! part before ended. Who reads on where the last read ended sees each area that stays once; to go anywhere else all that is before is made again.
 
 use core::any::Any;
+use core::mem;
 
+use alloc::vec::Vec;
 use frame::Cx;
-use frame::mm::Prot;
+use frame::mm::{PAGE_SIZE, Prot, Writer};
+use refs::{SpinLock, WeakRc};
 
 use super::Target;
 use super::process::name_for;
 use super::text::Text;
 use crate::current::Current;
-use crate::error::Result;
-use crate::fs::OpenFile;
-use crate::memory::{AreaFlags, AreaName, AreaReport};
+use crate::error::{Errno, Result};
+use crate::fs::inode_file::seek_in;
+use crate::fs::{File, Lseek, OpenFile, VfsCaller};
+use crate::memory::{AddressSpace, AreaFlags, AreaName, AreaReport, BackingObject};
+use crate::step::{Interruption, Step, Stop, Stretch};
 
 /// The column where names begin.
 const NAME_COLUMN: usize = 73;
 
-pub fn maps(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<()> {
-    target.check_access(me, cx)?;
-    if let Ok(space) = target.space(cx) {
-        for area in space.report(cx) {
-            add_area(text, &area, me, cx);
+/// Appends what there is to say of an area.
+pub type ShowArea = fn(&mut Text, &AreaReport, &AddressSpace, &mut LastName, &Current, &Cx);
+
+/// An open text with a part for each area of an address space.
+pub struct AreasFile {
+    target: Target,
+    show: ShowArea,
+    part: SpinLock<Part>,
+}
+
+/// The part of the text that was made last.
+#[derive(Default)]
+struct Part {
+    /// Where in the text it begins.
+    offset: u64,
+    text: Text,
+    /// The part behind it begins with the area here or above.
+    next: usize,
+}
+
+impl Part {
+    fn end(&self) -> u64 {
+        self.offset + self.text.len() as u64
+    }
+}
+
+/// The name of the object that was asked for last: neighbours often show the same one.
+#[derive(Default)]
+pub struct LastName(Option<(WeakRc<dyn BackingObject>, FileName)>);
+
+/// What is shown of a file.
+#[derive(Clone, Default)]
+struct FileName {
+    is_file: bool,
+    device: u32,
+    inode: u64,
+    name: Vec<u8>,
+}
+
+impl LastName {
+    fn of(&mut self, object: WeakRc<dyn BackingObject>, me: &Current, cx: &Cx) -> &FileName {
+        if self.0.as_ref().is_none_or(|(last, _)| *last != object) {
+            self.0 = None;
+        }
+        &self.0.get_or_insert_with(|| (object, file_name(object, me, cx).unwrap_or_default())).1
+    }
+}
+
+fn file_name(object: WeakRc<dyn BackingObject>, me: &Current, cx: &Cx) -> Option<FileName> {
+    let object = object.upgrade(cx).ok()?;
+    let object: &dyn Any = &*object;
+    let file = object.downcast_ref::<OpenFile>()?;
+    let inode = file.location.inode.get(cx);
+    let name = file.location.path(cx).and_then(|path| name_for(&path, me, cx)).unwrap_or_default();
+    Some(FileName { is_file: true, device: inode.file_system.get(cx).device, inode: inode.number, name })
+}
+
+impl AreasFile {
+    /// The text about a process that `show` makes.
+    pub fn new(target: Target, show: ShowArea) -> Self {
+        AreasFile { target, show, part: SpinLock::default() }
+    }
+
+    /// Makes the part of the text behind the last one; it is empty at the end.
+    fn make_next(&self, last: &Part, me: &Current, cx: &Cx) -> Result<Part> {
+        let mut part = Part { offset: last.end(), text: Text::default(), next: last.next };
+        let Ok(space) = self.target.space(cx) else { return Ok(part) };
+        let mut name = LastName::default();
+        while let Some(area) = space.report(part.next, cx) {
+            let len = part.text.len();
+            (self.show)(&mut part.text, &area, &space, &mut name, me, cx);
+            if len > 0 && part.text.len() > PAGE_SIZE {
+                part.text.cut(len);
+                break;
+            }
+            part.next = area.range.end;
+        }
+        part.text.bytes()?;
+        Ok(part)
+    }
+}
+
+impl File for AreasFile {
+    fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+        let me = Current::of(me)?;
+        self.target.check_access(me, cx)?;
+        let mut part = mem::take(&mut *self.part.lock(cx));
+        if offset < part.offset || offset == 0 {
+            part = Part::default();
+        }
+        let mut stretch = Stretch::default();
+        let result = loop {
+            if offset < part.end() {
+                let from = (offset - part.offset) as usize;
+                break part.text.bytes().map_err(Stop::from).and_then(|bytes| Ok(to.write(&bytes[from..])?));
+            }
+            match self.make_next(&part, me, cx) {
+                Ok(next) if next.text.len() == 0 => break Ok(0),
+                Ok(next) => part = next,
+                Err(error) => break Err(error.into()),
+            }
+            if stretch.is_over() {
+                break Err(Stop::Pause(Interruption::KillOnly));
+            }
+        };
+        *self.part.lock(cx) = part;
+        result
+    }
+
+    fn is_seekable(&self) -> bool {
+        true
+    }
+
+    fn seek(&self, to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
+        match to {
+            // Nobody knows where it ends.
+            Lseek::End(_) => Err(Errno::EINVAL.into()),
+            to => Ok(seek_in(|| 0, to, now)?),
         }
     }
-    Ok(())
 }
 
-pub fn smaps(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<()> {
-    target.check_access(me, cx)?;
-    let Ok(space) = target.space(cx) else { return Ok(()) };
-    for area in space.report(cx) {
-        add_area(text, &area, me, cx);
-        let resident = space.vm().mapped_in(area.range.clone(), cx) * 4;
-        let locked = if area.flags.contains(AreaFlags::LOCKED) { resident } else { 0 };
-        for (name, kib) in [
-            ("Size", area.range.len() / 1024),
-            ("KernelPageSize", 4),
-            ("MMUPageSize", 4),
-            ("Rss", resident),
-            ("Pss", resident),
-            ("Shared_Clean", 0),
-            ("Shared_Dirty", 0),
-            ("Private_Clean", 0),
-            ("Private_Dirty", resident),
-            ("Referenced", resident),
-            ("Anonymous", if is_file(&area.name, cx) { 0 } else { resident }),
-            ("Swap", 0),
-            ("Locked", locked),
-        ] {
-            text.add(format_args!("{:<16}{kib:8} kB\n", alloc::format!("{name}:")));
-        }
-    }
-    Ok(())
-}
-
-fn is_file(name: &AreaName, cx: &Cx) -> bool {
-    let AreaName::Object(object) = name else { return false };
-    object.upgrade(cx).is_ok_and(|object| {
-        let object: &dyn Any = &*object;
-        object.is::<OpenFile>()
-    })
-}
-
-fn add_area(text: &mut Text, area: &AreaReport, me: &Current, cx: &Cx) {
-    let right = |prot, letter| if area.prot.contains(prot) { letter } else { '-' };
-    let start = text.len();
-    let object = match &area.name {
-        AreaName::Object(object) => object.upgrade(cx).ok(),
-        _ => None,
+/// A line of `maps`.
+pub fn maps(text: &mut Text, area: &AreaReport, _space: &AddressSpace, names: &mut LastName, me: &Current, cx: &Cx) {
+    let nothing = FileName::default();
+    let file = match area.name {
+        AreaName::Object(object) => names.of(object, me, cx),
+        _ => &nothing,
     };
-    let file = object.as_ref().and_then(|object| {
-        let object: &dyn Any = &**object;
-        object.downcast_ref::<OpenFile>()
-    });
-    let (device, number) = file.as_ref().map_or((0, 0), |file| {
-        let inode = file.location.inode.get(cx);
-        (inode.file_system.get(cx).device, inode.number)
-    });
-    text.add(format_args!(
-        "{:08x}-{:08x} {}{}{}{} {:08x} {:02x}:{:02x} {number} ",
-        area.range.start,
-        area.range.end,
-        right(Prot::READ, 'r'),
-        right(Prot::WRITE, 'w'),
-        right(Prot::EXECUTE, 'x'),
-        if area.flags.contains(AreaFlags::SHARED) { 's' } else { 'p' },
-        area.offset,
-        0,
-        device,
-    ));
-    let special: &[u8] = match &area.name {
+    add_line(text, area, file);
+}
+
+/// The lines of an area in `smaps`.
+pub fn smaps(text: &mut Text, area: &AreaReport, space: &AddressSpace, names: &mut LastName, me: &Current, cx: &Cx) {
+    let nothing = FileName::default();
+    let file = match area.name {
+        AreaName::Object(object) => names.of(object, me, cx),
+        _ => &nothing,
+    };
+    add_line(text, area, file);
+    let resident = space.vm().mapped_in(area.range.clone(), cx) * 4;
+    let locked = if area.flags.contains(AreaFlags::LOCKED) { resident } else { 0 };
+    for (name, kib) in [
+        ("Size:", area.range.len() / 1024),
+        ("KernelPageSize:", 4),
+        ("MMUPageSize:", 4),
+        ("Rss:", resident),
+        ("Pss:", resident),
+        ("Shared_Clean:", 0),
+        ("Shared_Dirty:", 0),
+        ("Private_Clean:", 0),
+        ("Private_Dirty:", resident),
+        ("Referenced:", resident),
+        ("Anonymous:", if file.is_file { 0 } else { resident }),
+        ("Swap:", 0),
+        ("Locked:", locked),
+    ] {
+        text.add(format_args!("{name:<16}{kib:8} kB\n"));
+    }
+}
+
+fn add_line(text: &mut Text, area: &AreaReport, file: &FileName) {
+    let start = text.len();
+    text.add_hex(area.range.start as u64, 8);
+    text.add_bytes(b"-");
+    text.add_hex(area.range.end as u64, 8);
+    let right = |prot, letter| if area.prot.contains(prot) { letter } else { b'-' };
+    text.add_bytes(&[
+        b' ',
+        right(Prot::READ, b'r'),
+        right(Prot::WRITE, b'w'),
+        right(Prot::EXECUTE, b'x'),
+        if area.flags.contains(AreaFlags::SHARED) { b's' } else { b'p' },
+        b' ',
+    ]);
+    text.add_hex(area.offset, 8);
+    // Major and minor number of the device.
+    text.add_bytes(b" 00:");
+    text.add_hex(file.device.into(), 2);
+    text.add_bytes(b" ");
+    text.add_decimal(file.inode);
+    text.add_bytes(b" ");
+    let name: &[u8] = match &area.name {
+        _ if !file.name.is_empty() => &file.name,
         AreaName::Heap => b"[heap]",
         AreaName::Stack => b"[stack]",
         AreaName::Object(_) => b"/dev/zero (deleted)",
-        _ => b"",
+        AreaName::Anonymous => b"",
     };
-    let name = file.and_then(|file| name_for(&file.location.path(cx).ok()?, me, cx).ok());
-    let name = name.as_deref().unwrap_or(special);
     if !name.is_empty() {
         text.pad_to(start + NAME_COLUMN);
-        for &byte in name {
-            // A newline would end the line.
-            if byte == b'\n' { text.add_bytes(b"\\012") } else { text.add_bytes(&[byte]) }
-        }
+        // A newline would end the line.
+        let mut parts = name.split(|byte| *byte == b'\n');
+        text.add_bytes(parts.next().unwrap_or_default());
+        parts.for_each(|part| {
+            text.add_bytes(b"\\012");
+            text.add_bytes(part);
+        });
     }
     text.add_bytes(b"\n");
 }

@@ -1,7 +1,7 @@
 //! procfs: see proc(5).
 //!
 //! Everything is a table of [`Entry`]s: [`system::ENTRIES`] for the machine, [`process::ENTRIES`] for each process. A text is made when it is read
-//! from its start, and the rest of that reading sees the same text. Inodes are made up when they are looked up; an inode of a process that
+//! from its start, and the rest of that reading sees the same text; `maps` and `smaps`, which may be long, are made as they are read. Inodes are made up when they are looked up; an inode of a process that
 //! has ended is stale, whoever has its number next.
 //!
 //! Inode numbers: the root is 1; an entry of the machine's is `64 * parent + index + 1`; what belongs to a thread has its id above bit 32.
@@ -53,6 +53,8 @@ enum What {
     Setting(Show, Change),
     /// A text about mounts, which can be waited for.
     Mounts(Show),
+    /// A text with a part for each area of an address space.
+    Areas(maps::ShowArea),
     /// A link to a path.
     Link(fn(&Target, &Current, &Cx) -> Result<Vec<u8>>),
     /// A link to a file, and its name.
@@ -70,6 +72,10 @@ const fn text(name: &'static str, show: Show) -> Entry {
     Entry { name, permissions: 0o444, what: What::Text(show) }
 }
 
+const fn areas(name: &'static str, show: maps::ShowArea) -> Entry {
+    Entry { name, permissions: 0o444, what: What::Areas(show) }
+}
+
 const fn private_text(name: &'static str, show: Show) -> Entry {
     Entry { name, permissions: 0o400, what: What::Text(show) }
 }
@@ -85,7 +91,7 @@ const fn directory(name: &'static str, entries: &'static [Entry]) -> Entry {
 impl What {
     fn kind(&self) -> FileKind {
         match self {
-            What::Text(_) | What::Setting(..) | What::Mounts(_) => FileKind::Regular,
+            What::Text(_) | What::Setting(..) | What::Mounts(_) | What::Areas(_) => FileKind::Regular,
             What::Link(_) | What::Jump(..) => FileKind::Symlink,
             What::Directory(_) | What::Special(_) => FileKind::Directory,
         }

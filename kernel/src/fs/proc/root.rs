@@ -54,7 +54,9 @@ impl InodeOps for Root {
             return Ok(());
         }
         let first = from.saturating_sub(FIRST_PROCESS);
-        for id in PROCESSES.ids(cx).into_iter().filter(|&id| u64::from(id) >= first) {
+        let mut from = u32::try_from(first).ok();
+        while let Some((id, _)) = from.and_then(|from| PROCESSES.next(from, cx)) {
+            from = id.checked_add(1);
             let name = alloc::format!("{id}");
             let entry = DirectoryEntry {
                 name: name.as_bytes(),

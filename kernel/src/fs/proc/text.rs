@@ -36,6 +36,34 @@ impl Text {
         let _ = self.write_fmt(arguments);
     }
 
+    /// Appends a number in hexadecimal digits, `width` at least.
+    pub fn add_hex(&mut self, number: u64, width: usize) {
+        let digits = (u64::BITS - number.leading_zeros()).div_ceil(4) as usize;
+        self.add_digits(digits.max(width).min(16), |at| b"0123456789abcdef"[(number >> (4 * at)) as usize % 16]);
+    }
+
+    /// Appends a number in decimal digits.
+    pub fn add_decimal(&mut self, number: u64) {
+        let mut rest = number;
+        let mut digits = [b'0'; 20];
+        let mut count = 0;
+        while rest > 0 || count == 0 {
+            digits[count] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            count += 1;
+        }
+        self.add_digits(count, |at| digits[at]);
+    }
+
+    /// Appends so many digits; `digit` gives them by their distance from the last.
+    #[inline(always)]
+    fn add_digits(&mut self, count: usize, digit: impl Fn(usize) -> u8) {
+        let mut bytes = [0; 20];
+        let bytes = &mut bytes[..count];
+        bytes.iter_mut().rev().enumerate().for_each(|(at, byte)| *byte = digit(at));
+        self.add_bytes(bytes);
+    }
+
     /// Appends bytes as they are.
     pub fn add_bytes(&mut self, bytes: &[u8]) {
         if self.bytes.try_reserve(bytes.len()).is_ok() {
@@ -57,9 +85,25 @@ impl Text {
 
     /// Fills up with spaces to that length, which is some tens of bytes on.
     pub fn pad_to(&mut self, len: usize) {
-        while self.bytes.len() < len && !self.lacks_memory {
-            self.add_bytes(b" ");
+        let missing = len.saturating_sub(self.bytes.len());
+        if self.bytes.try_reserve(missing).is_ok() {
+            self.bytes.resize(self.bytes.len() + missing, b' ');
+        } else {
+            self.lacks_memory = true;
         }
+    }
+
+    /// Makes it as short as it was.
+    pub fn cut(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+
+    /// The bytes so far.
+    ///
+    /// # Errors
+    /// ENOMEM if some were left out.
+    pub fn bytes(&self) -> Result<&[u8]> {
+        if self.lacks_memory { Err(Errno::ENOMEM) } else { Ok(&self.bytes) }
     }
 
     /// How long it is.
@@ -167,5 +211,32 @@ impl File for TextFile {
 
     fn seek(&self, to: Lseek, now: u64, cx: &Cx) -> Step<u64> {
         Ok(seek_in(|| self.text.lock(cx).len() as u64, to, now)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_as_by_the_formatting_machinery() {
+        for number in [0, 1, 9, 10, 15, 16, 0xfff_ffff, 0x1234_5678_9abc_def0, u64::MAX] {
+            let mut text = Text::default();
+            text.add_hex(number, 8);
+            text.add_bytes(b" ");
+            text.add_decimal(number);
+            assert_eq!(text.into_bytes().unwrap(), std::format!("{number:08x} {number}").into_bytes());
+        }
+    }
+
+    #[test]
+    fn a_text_is_filled_up_and_cut() {
+        let mut text = Text::default();
+        text.add_bytes(b"ab");
+        text.pad_to(4);
+        text.pad_to(3);
+        assert_eq!(text.bytes().unwrap(), b"ab  ");
+        text.cut(1);
+        assert_eq!(text.into_bytes().unwrap(), b"a");
     }
 }

@@ -1,0 +1,137 @@
+//! [`Slots`]: values with numbers that are given out.
+//!
+//! They stand in chunks, and a chunk in which none is left gives its memory back: what a peak needed does not stay, and nothing is ever moved.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Values in a chunk: the bits of a word.
+const CHUNK: usize = u64::BITS as usize;
+
+/// Values with numbers that are given out when they are entered.
+#[derive(Debug)]
+pub struct Slots<T> {
+    chunks: Vec<Chunk<T>>,
+    /// The chunks that have room, each once. The last is used first, and keeps its memory.
+    with_room: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Chunk<T> {
+    /// Bit n: slot n of the chunk is in use.
+    used: u64,
+    /// `None` while none is in use.
+    values: Option<Box<[Option<T>; CHUNK]>>,
+}
+
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Slots<T> {
+    /// No values.
+    pub const fn new() -> Self {
+        Slots { chunks: Vec::new(), with_room: Vec::new() }
+    }
+
+    /// Enters a value; its number.
+    pub fn insert(&mut self, value: T) -> u32 {
+        let number = match self.with_room.last() {
+            Some(number) => *number,
+            None => {
+                self.chunks.push(Chunk { used: 0, values: None });
+                let number = (self.chunks.len() - 1) as u32;
+                self.with_room.push(number);
+                number
+            }
+        };
+        let chunk = &mut self.chunks[number as usize];
+        let bit = chunk.used.trailing_ones() as usize % CHUNK;
+        chunk.used |= 1 << bit;
+        chunk.values.get_or_insert_with(|| Box::new([const { None }; CHUNK]))[bit] = Some(value);
+        if chunk.used == u64::MAX {
+            self.with_room.pop();
+        }
+        number * CHUNK as u32 + bit as u32
+    }
+
+    /// Takes a value out.
+    pub fn remove(&mut self, number: u32) -> Option<T> {
+        let (at, bit) = (number as usize / CHUNK, number as usize % CHUNK);
+        let chunk = self.chunks.get_mut(at)?;
+        let value = chunk.values.as_mut()?[bit].take()?;
+        if chunk.used == u64::MAX {
+            let before = self.with_room.last().copied();
+            self.with_room.push(at as u32);
+            if let Some(before) = before {
+                self.give_back(before as usize);
+            }
+        }
+        self.chunks[at].used &= !(1 << bit);
+        if self.with_room.last() != Some(&(at as u32)) {
+            self.give_back(at);
+        }
+        Some(value)
+    }
+
+    /// Gives the memory of a chunk back if nothing is in it.
+    fn give_back(&mut self, at: usize) {
+        let chunk = &mut self.chunks[at];
+        if chunk.used == 0 {
+            chunk.values = None;
+        }
+    }
+
+    /// The value of a number.
+    #[inline(always)]
+    pub fn get(&self, number: u32) -> Option<&T> {
+        self.chunks.get(number as usize / CHUNK)?.values.as_ref()?[number as usize % CHUNK].as_ref()
+    }
+
+    /// The value of a number.
+    #[inline(always)]
+    pub fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        self.chunks.get_mut(number as usize / CHUNK)?.values.as_mut()?[number as usize % CHUNK].as_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunks_with_memory<T>(slots: &Slots<T>) -> usize {
+        slots.chunks.iter().filter(|chunk| chunk.values.is_some()).count()
+    }
+
+    #[test]
+    fn a_value_is_found_by_its_number_until_it_is_taken_out() {
+        let mut slots = Slots::new();
+        let numbers: Vec<u32> = (0..200).map(|value| slots.insert(value)).collect();
+        for (value, &number) in numbers.iter().enumerate() {
+            assert_eq!(slots.get(number), Some(&(value as i32)));
+        }
+        assert_eq!(
+            (slots.remove(numbers[70]), slots.remove(numbers[70]), slots.get(numbers[70])),
+            (Some(70), None, None)
+        );
+        assert_eq!(slots.insert(1000), numbers[70]);
+        assert_eq!(slots.get(10_000), None);
+    }
+
+    #[test]
+    fn a_peak_gives_its_memory_back_in_whatever_order_it_goes() {
+        for step in [1, 3, 7, 63, 101] {
+            let mut slots = Slots::new();
+            let numbers: Vec<u32> = (0..1009).map(|value| slots.insert(value)).collect();
+            for at in 0..1008 {
+                assert!(slots.remove(numbers[at * step % 1009]).is_some());
+            }
+            assert!(chunks_with_memory(&slots) <= 2, "{step}");
+            let again: Vec<u32> = (0..1008).map(|value| slots.insert(value)).collect();
+            assert_eq!(slots.chunks.len(), 16);
+            again.into_iter().for_each(|number| assert!(slots.remove(number).is_some()));
+        }
+    }
+}
