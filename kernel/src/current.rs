@@ -58,6 +58,15 @@ pub enum Resolved {
     Later,
 }
 
+/// What is known of the page that was accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// The processor has found nothing there that it may use.
+    Absent,
+    /// Nothing.
+    Unknown,
+}
+
 /// One of this many system calls is measured, and stands for all.
 pub const SAMPLE_INTERVAL: u32 = 64;
 
@@ -167,9 +176,21 @@ impl Current {
     /// # Errors
     /// Why not. `NoMemory` only if this program itself is the one that was chosen to be ended, or there is none.
     #[inline]
-    pub fn resolve(&self, address: usize, access: Access, cx: &Cx) -> core::result::Result<Resolved, BadAccess> {
+    pub fn resolve(
+        &self,
+        address: usize,
+        access: Access,
+        presence: Presence,
+        cx: &Cx,
+    ) -> core::result::Result<Resolved, BadAccess> {
         let Ok(space) = self.space(cx) else { return Err(BadAccess::NotMapped) };
-        let mut outcome = space.fault(address, access, cx);
+        let mut outcome = match presence {
+            Presence::Absent => space.fault_absent(address, access, cx),
+            Presence::Unknown => space.fault(address, access, cx),
+        };
+        if outcome.is_ok() {
+            return Ok(Resolved::Now);
+        }
         if outcome == Err(BadAccess::NotMapped) {
             if space.is_claimed(cx) {
                 // Another thread is in the middle of a change; what is mapped here is known when it is done.
@@ -191,7 +212,7 @@ impl Current {
 
 impl Caller for Current {
     fn fault_in_async(&mut self, cx: &mut Cx, fault: Fault) -> Result<()> {
-        match self.resolve(fault.address, fault.access, cx).map_err(|bad| bad.errno())? {
+        match self.resolve(fault.address, fault.access, Presence::Unknown, cx).map_err(|bad| bad.errno())? {
             Resolved::Now => return Ok(()),
             Resolved::Later => tasks::yield_async(cx),
         }

@@ -114,6 +114,29 @@ impl VmSpace {
         Ok(())
     }
 
+    /// Maps a frame where nothing is mapped; whether that was so.
+    ///
+    /// # Errors
+    /// No memory for a table, or the address is not a user's; nothing was changed.
+    #[inline]
+    pub fn map_new(&self, address: usize, frame: UFrame, prot: Prot, cx: &Cx) -> Result<bool, OutOfMemory> {
+        if address >= USER_END {
+            return Err(OutOfMemory);
+        }
+        let root = self.lock(cx);
+        let index = address >> PAGE_SHIFT;
+        // SAFETY: the lock is held. The reference of `frame` becomes the entry's, which is empty.
+        unsafe {
+            let leaf = root.leaf_or_new(ROOT, address)?;
+            if !leaf.get(index).is_empty() {
+                return Ok(false);
+            }
+            leaf.fill(index, PageEntry::new(frame.into_number(), PageEntry::flags(prot)));
+        }
+        self.add_mapped(1);
+        Ok(true)
+    }
+
     /// Maps frames at those pages of a range that have none. `frame_at` is called for each such page's address, in order, and
     /// says what to map there, if anything; it runs under this address space's lock. Stops early where there is no memory for
     /// a table. How many were mapped.

@@ -29,28 +29,46 @@ impl AddressSpace {
         }
         let page = address & !(PAGE_SIZE - 1);
         match self.vm.query(page, cx) {
-            None => self.bring_in(area, page, access, cx),
+            None => self.bring_in(area, page, access, cx).map(|_| ()),
             Some(entry) => self.widen(area, page, entry, access, cx),
         }
     }
 
-    /// Nothing is mapped at `page` yet.
+    /// As [`fault`](Self::fault), where the processor has found nothing: nearly always because nothing is mapped there.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn fault_absent(&self, address: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
+        let layout = self.layout.lock(cx);
+        let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
+        if !permits(area.prot, access) {
+            return Err(BadAccess::NotAllowed);
+        }
+        if self.bring_in(area, address & !(PAGE_SIZE - 1), access, cx)? {
+            return Ok(());
+        }
+        drop(layout);
+        // It is mapped for nothing, or by another thread now.
+        self.fault(address, access, cx)
+    }
+
+    /// Maps what an area shows at `page`, unless something is mapped there; whether nothing was.
     #[inline]
-    fn bring_in(&self, area: &Area<Shown>, page: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
+    fn bring_in(&self, area: &Area<Shown>, page: usize, access: Access, cx: &Cx) -> Result<bool, BadAccess> {
         let Shown::Object { object, first } = &area.backing else {
             let frame = UFrame::zeroed().ok_or(BadAccess::NoMemory)?;
-            return self.enter(page, frame, mapped(area.prot), cx);
+            return self.enter_new(page, frame, mapped(area.prot), cx);
         };
         let index = first.saturating_add(((page - area.start) / PAGE_SIZE) as u64);
         if area.flags.contains(AreaFlags::SHARED) {
             let access = if area.prot.contains(Prot::WRITE) { Access::Write } else { Access::Read };
             let frame = page_of(object, index, access, cx)?;
-            return self.enter(page, frame, mapped(area.prot), cx);
+            return self.enter_new(page, frame, mapped(area.prot), cx);
         }
         let frame = page_of(object, index, Access::Read, cx)?;
         if access == Access::Write {
             let copy = frame.duplicate().ok_or(BadAccess::NoMemory)?;
-            return self.enter(page, copy, mapped(area.prot), cx);
+            return self.enter_new(page, copy, mapped(area.prot), cx);
         }
         self.bring_in_around(area, page, object, index, frame, cx)
     }
@@ -64,7 +82,7 @@ impl AddressSpace {
         index: u64,
         frame: UFrame,
         cx: &Cx,
-    ) -> Result<(), BadAccess> {
+    ) -> Result<bool, BadAccess> {
         let window = page & !(AROUND * PAGE_SIZE - 1);
         let start = window.max(area.start);
         let end = (window + AROUND * PAGE_SIZE).min(area.end);
@@ -80,12 +98,12 @@ impl AddressSpace {
         each(index, frame);
         let mut take = |address: usize| frames.get_mut((address - start) / PAGE_SIZE).and_then(Option::take);
         let prot = mapped(area.prot) - Prot::WRITE;
-        if self.vm.map_absent(start..end, prot, &mut take, cx) == 0 {
-            // No memory for a table, unless another thread was faster.
-            let frame = take(page).ok_or(BadAccess::NoMemory)?;
-            return self.enter(page, frame, prot, cx);
+        self.vm.map_absent(start..end, prot, &mut take, cx);
+        match take(page) {
+            None => Ok(true),
+            // There is no memory for a table, or something is mapped.
+            Some(frame) => self.enter_new(page, frame, prot, cx),
         }
-        Ok(())
     }
 
     /// A page is mapped, but not for what is wanted now.
@@ -111,6 +129,11 @@ impl AddressSpace {
         let copy = entry.frame.duplicate().ok_or(BadAccess::NoMemory)?;
         self.enter(page, copy.clone(), mapped(area.prot), cx)?;
         Ok(copy)
+    }
+
+    #[inline(always)]
+    fn enter_new(&self, page: usize, frame: UFrame, prot: Prot, cx: &Cx) -> Result<bool, BadAccess> {
+        self.vm.map_new(page, frame, prot, cx).map_err(|_| BadAccess::NoMemory)
     }
 
     #[inline(always)]

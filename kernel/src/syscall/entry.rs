@@ -7,7 +7,7 @@ use frame::mm::Access;
 use frame::user::Trap;
 use tasks::{Body, Next};
 
-use crate::current::{Current, Resolved, SAMPLE_INTERVAL};
+use crate::current::{Current, Presence, Resolved, SAMPLE_INTERVAL};
 use crate::{sched, signal};
 
 impl Current {
@@ -34,11 +34,11 @@ impl Current {
         }
     }
 
-    fn page_fault(&mut self, cx: &Cx, address: usize, access: Access) {
+    fn page_fault(&mut self, cx: &Cx, address: usize, access: Access, presence: Presence) {
         if let Ok(thread) = self.thread(cx) {
             thread.minor_faults.fetch_add(1, Ordering::Relaxed);
         }
-        match self.resolve(address, access, cx) {
+        match self.resolve(address, access, presence, cx) {
             Ok(Resolved::Now) => {}
             Ok(Resolved::Later) => tasks::request_yield(cx),
             Err(bad) => signal::send::raise_fault(self, bad, address, cx),
@@ -64,7 +64,10 @@ impl Body for Current {
                     }
                     None => self.measured_call_async(cx),
                 },
-                Trap::PageFault { address, access, .. } => self.page_fault(cx, address, access),
+                Trap::PageFault { address, access, present } => {
+                    let presence = if present { Presence::Unknown } else { Presence::Absent };
+                    self.page_fault(cx, address, access, presence);
+                }
                 Trap::Exception { vector, code } => signal::send::raise_exception(self, vector, code, cx),
                 Trap::Preempted if self.space.is_gone() => return Next::End,
                 Trap::Preempted => {
