@@ -10,6 +10,7 @@
 //!   queue whose change could let it go on and in every object whose death must wake it (`WeakRc::watch`), and only then looks
 //!   whether it can go on; so no wake-up is lost.
 //! - Work without an end in sight is cut where a [`Stretch`] is over: the step says [`Stop::Pause`], others have their turn, and it is run again.
+//! - Where a wait is for so much that even entering the waker takes long, the step says [`Stop::Again`] in between.
 //! - It may be run any number of times: whatever it changes before it says `Fault` or `Block` must be as if it had not run (read user memory first,
 //!   write results last, and take back what was created if that last write faults).
 
@@ -52,6 +53,8 @@ pub enum Stop {
     Fault(Fault),
     /// It has more to do, but others must have their turn first; such signals end it.
     Pause(Interruption),
+    /// It has more to do with the same waker, which it has entered in a part of what it is to wait for; only interrupts are let in first.
+    Again,
 }
 
 /// How long kernel code works on, in nanoseconds, where it can leave off.
@@ -175,10 +178,15 @@ fn complete_slowly_async<C: Caller, T>(
             Stop::Error(error) => return Err(error),
             Stop::Fault(fault) => me.fault_in_async(cx, fault)?,
             Stop::Pause(interruption) => me.pause_async(cx, interruption)?,
+            Stop::Again => frame::irq::poll(cx),
             Stop::Block if patience == Patience::None => return Err(Errno::EAGAIN),
             Stop::Block => waker = Some(tasks::prepare(cx)),
         }
-        let outcome = step(cx, me, waker);
+        let mut outcome = step(cx, me, waker);
+        while matches!(outcome, Err(Stop::Again)) {
+            frame::irq::poll(cx);
+            outcome = step(cx, me, waker);
+        }
         match (outcome, waker) {
             (Ok(value), _) => {
                 tasks::finish_wait(cx);

@@ -1,10 +1,10 @@
 //! poll(2): one look at several descriptors.
 
 use frame::Cx;
-use refs::{TempRc, Waker};
+use refs::{HandleTable, Waker};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::fs::{Events, FileTable, OpenFile, OpenFlags};
+use crate::fs::{Events, FdFlags, FileTable, OpenFile};
 
 /// What poll(2) exchanges for each descriptor.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -22,31 +22,52 @@ pub struct PollFd {
 /// have changed. It is taken away where something is ready, since then nobody will wait.
 pub fn poll_step(fds: &mut [PollFd], waker: &mut Option<Waker>, files: &FileTable, cx: &Cx) -> usize {
     let handles = files.handles.lock(cx);
-    let mut count = 0;
-    for entry in fds {
-        entry.ready = 0;
-        let Ok(fd) = usize::try_from(entry.fd) else { continue };
-        let open = handles.get(fd, cx).filter(|open| !open.flags().contains(OpenFlags::PATH));
-        let events = match open {
-            Some(open) => {
-                if let Some(waker) = *waker {
-                    watch(&open, waker, cx);
-                }
-                open.file.poll(Events::from_bits_retain(u32::from(entry.events)), *waker, cx)
-            }
-            None => Events::INVALID,
-        };
-        if !events.is_empty() {
-            entry.ready = events.bits() as u16;
-            count += 1;
-            *waker = None;
-        }
+    let mut ready = 0;
+    let mut rest = fds.iter_mut();
+    if waker.is_some() {
+        ready += enter(&mut rest, waker, &handles, cx);
     }
-    count
+    for entry in rest {
+        let Ok(fd) = usize::try_from(entry.fd) else {
+            entry.ready = 0;
+            continue;
+        };
+        let events = handles.get(fd, cx).map_or(Events::INVALID, |open| open.file.poll(entry.interest(), None, cx));
+        entry.ready = events.bits() as u16;
+        ready += usize::from(!events.is_empty());
+    }
+    ready
 }
 
-/// Has `waker` woken when the description is closed. Not inlined: a look without a waker is quicker for it.
+/// Enters the waker until one is ready, and takes it away then; how many are. Apart from the look without a waker, which is quicker for it.
 #[inline(never)]
-fn watch(open: &TempRc<'_, OpenFile>, waker: Waker, cx: &Cx) {
-    open.downgrade().watch(waker, cx);
+fn enter(
+    rest: &mut core::slice::IterMut<'_, PollFd>,
+    waker: &mut Option<Waker>,
+    handles: &HandleTable<OpenFile, FdFlags>,
+    cx: &Cx,
+) -> usize {
+    for entry in rest {
+        entry.ready = 0;
+        let Ok(fd) = usize::try_from(entry.fd) else { continue };
+        let events = handles.get(fd, cx).map_or(Events::INVALID, |open| {
+            if let Some(waker) = *waker {
+                open.downgrade().watch(waker, cx);
+            }
+            open.file.poll(entry.interest(), *waker, cx)
+        });
+        if !events.is_empty() {
+            entry.ready = events.bits() as u16;
+            *waker = None;
+            return 1;
+        }
+    }
+    0
+}
+
+impl PollFd {
+    #[inline(always)]
+    fn interest(&self) -> Events {
+        Events::from_bits_retain(u32::from(self.events))
+    }
 }

@@ -6,10 +6,10 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::general::{RLIMIT_FSIZE, S_ISGID, S_ISUID, S_IXGRP};
-use refs::StrongRc;
+use refs::{StrongRc, Waker};
 
 use super::access::Subject;
-use super::{File, Inode, Lseek, VfsCaller};
+use super::{Events, File, Inode, Lseek, VfsCaller};
 use crate::credentials::{Capability, FileCapabilities};
 use crate::error::{Errno, Result};
 use crate::memory::Mappable;
@@ -144,4 +144,9 @@ impl File for DirectoryFile {
 /// A descriptor that is only a place in the tree (O_PATH): nothing can be read or written.
 pub struct PlaceFile;
 
-impl File for PlaceFile {}
+impl File for PlaceFile {
+    /// To poll(2) it is as if it were not open.
+    fn poll(&self, _interest: Events, _waker: Option<Waker>, _cx: &Cx) -> Events {
+        Events::INVALID
+    }
+}

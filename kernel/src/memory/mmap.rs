@@ -182,7 +182,7 @@ impl AddressSpace {
             match self.map_step(&mut map, None, cx) {
                 Ok(start) => return Ok(start),
                 Err(Stop::Error(error)) => return Err(error),
-                Err(Stop::Pause(_)) => {}
+                Err(Stop::Pause(_) | Stop::Again) => {}
                 Err(Stop::Block | Stop::Fault(_)) => return Err(Errno::ENOMEM),
             }
         }

@@ -86,12 +86,12 @@ struct State {
 impl State {
     #[inline(always)]
     fn has_readers(&self) -> bool {
-        self.opening_readers > 0 || self.readers.is_some_and(|readers| !readers.is_gone())
+        self.readers.is_some_and(|readers| !readers.is_gone()) || self.opening_readers > 0
     }
 
     #[inline(always)]
     fn has_writers(&self) -> bool {
-        self.opening_writers > 0 || self.writers.is_some_and(|writers| !writers.is_gone())
+        self.writers.is_some_and(|writers| !writers.is_gone()) || self.opening_writers > 0
     }
 }
 
@@ -224,8 +224,15 @@ impl Pipe {
 }
 
 impl PipeEnd {
-    /// Has `waker` woken when this end may have become ready. Not inlined: polling without a waker is quicker for it.
+    /// As [`poll`](File::poll), with a waker. Apart from it: polling without one is quicker for it.
     #[inline(never)]
+    fn enter_and_poll(&self, interest: Events, waker: Waker, cx: &Cx) -> Events {
+        self.enter(waker, cx);
+        self.poll(interest, None, cx)
+    }
+
+    /// Has `waker` woken when this end may have become ready.
+    #[inline(always)]
     fn enter(&self, waker: Waker, cx: &Cx) {
         let pipe = self.pipe.get(cx);
         let state = pipe.state.lock(cx);
@@ -367,10 +374,10 @@ impl File for PipeEnd {
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
-        let pipe = self.pipe.get(cx);
         if let Some(waker) = waker {
-            self.enter(waker, cx);
+            return self.enter_and_poll(interest, waker, cx);
         }
+        let pipe = self.pipe.get(cx);
         let state = pipe.state.lock(cx);
         let mut events = Events::empty();
         if self.readers.is_some() {

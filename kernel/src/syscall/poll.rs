@@ -12,7 +12,7 @@ use crate::error::{Errno, Result};
 use crate::event::{PollFd, poll_step};
 use crate::fs::{Events, OpenFlags};
 use crate::signal::{self, SignalSet};
-use crate::step::{Patience, Step, Stop, complete_async};
+use crate::step::{Interruption, Patience, Step, Stop, complete_async};
 use crate::time::clock::{TimeSpec, TimeVal};
 
 /// The calls of this file.
@@ -26,6 +26,8 @@ pub const CALLS: &[Entry] = &[
 
 /// So many descriptors are copied at a time.
 const CHUNK: usize = 32;
+/// So many are looked at before others may have their turn.
+const AT_ONCE: usize = 32 * CHUNK;
 /// No process has a descriptor with this number or a higher one.
 const MAX_DESCRIPTORS: usize = 1 << 20;
 
@@ -126,18 +128,28 @@ fn look_async(cx: &mut Cx, me: &mut Current, address: usize, count: usize, patie
     if count as u64 > me.thread(cx)?.limit(abi::RLIMIT_NOFILE, cx).0 || count > MAX_DESCRIPTORS {
         return Err(Errno::EINVAL);
     }
-    let result = complete_async(cx, me, patience, |cx, me, mut waker| {
+    // How far the look has come, and how many were ready before that.
+    let (mut first, mut ready) = (0, 0);
+    let result = complete_async(cx, me, patience, |cx, me, waker| {
         let (memory, files) = (me.memory(cx)?, me.files(cx)?);
-        let mut ready = 0;
+        let mut left = waker.filter(|_| ready == 0);
         let mut chunk = [PollFd::default(); CHUNK];
-        for first in (0..count).step_by(CHUNK) {
+        let pause_at = first + AT_ONCE;
+        while first < count {
+            if first == pause_at {
+                // Who waits already goes on waiting.
+                return Err(if waker.is_some() { Stop::Again } else { Stop::Pause(Interruption::Signals) });
+            }
             let chunk = &mut chunk[..CHUNK.min(count - first)];
             let len = size_of_val(chunk);
             let at = address.wrapping_add(first * size_of::<PollFd>());
             memory.reader(at, len).read(chunk.as_mut_bytes())?;
-            ready += poll_step(chunk, &mut waker, &files, cx);
+            let found = poll_step(chunk, &mut left, &files, cx);
             memory.writer(at, len).write(chunk.as_bytes())?;
+            ready += found;
+            first += CHUNK;
         }
+        first = 0;
         if ready == 0 { Err(Stop::Block) } else { Ok(ready) }
     });
     nothing_in_time(result)
