@@ -232,10 +232,21 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     #[inline]
     pub fn reserve_lowest(&mut self, from: usize, limit: usize) -> Option<usize> {
         let index = self.lowest_free(from);
-        if index >= limit || !self.make_room(index) {
+        if index >= limit {
             return None;
         }
-        self.take(index);
+        let (number, bit) = (index / CHUNK, index % CHUNK);
+        if number >= self.chunks.len() && !self.grow(number) {
+            return None;
+        }
+        let chunk = self.chunks.get_mut(number)?;
+        if !chunk.make_room(bit) {
+            return None;
+        }
+        chunk.taken |= 1 << bit;
+        if chunk.taken == u64::MAX {
+            self.full[number / CHUNK] |= 1 << (number % CHUNK);
+        }
         self.reserved += 1;
         Some(index)
     }
@@ -246,9 +257,11 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     /// If the number is not reserved.
     #[inline]
     pub fn fill(&mut self, index: usize, object: StrongRc<T, M>, attribute: A) {
-        assert!(self.is_reserved(index), "the number was not reserved");
+        let bit = index % CHUNK;
+        let chunk = self.chunks.get_mut(index / CHUNK).filter(|chunk| chunk.taken >> bit & 1 != 0);
+        let entry = chunk.and_then(|chunk| chunk.own()?.get_mut(bit)).filter(|entry| entry.is_none());
+        *entry.expect("the number was not reserved") = Some(Handle { object, attribute });
         self.reserved -= 1;
-        self.put(index, Handle { object, attribute });
     }
 
     /// Gives back a number that was reserved.
@@ -308,9 +321,17 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     /// table has, too, are copied first.
     #[inline]
     pub fn remove(&mut self, index: usize) -> Option<Dying<T, M>> {
-        self.entry(index)?;
-        let old = self.chunks.get_mut(index / CHUNK)?.own()?.get_mut(index % CHUNK)?.take()?;
-        self.free(index);
+        let (number, bit) = (index / CHUNK, index % CHUNK);
+        let chunk = self.chunks.get_mut(number)?;
+        chunk.entries.get(bit)?.as_ref()?;
+        let old = chunk.own()?.get_mut(bit)?.take()?;
+        let was_full = chunk.taken == u64::MAX;
+        chunk.taken &= !(1 << bit);
+        if was_full {
+            self.full[number / CHUNK] &= !(1 << (number % CHUNK));
+        } else if chunk.taken == 0 {
+            self.is_empty_now(number);
+        }
         Some(Dying::new(old.object))
     }
 
@@ -441,7 +462,15 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         self.full[number / CHUNK] &= !(1 << (number % CHUNK));
         let chunk = &mut self.chunks[number];
         chunk.taken &= !(1 << (index % CHUNK));
-        if chunk.taken == 0 && number != 0 {
+        if chunk.taken == 0 {
+            self.is_empty_now(number);
+        }
+    }
+
+    /// The last number of a chunk was given back: it keeps its memory, and the one that was empty before does not.
+    #[cold]
+    fn is_empty_now(&mut self, number: usize) {
+        if number != 0 {
             let last = core::mem::replace(&mut self.spare, number);
             if last != number && self.chunks[last].taken == 0 {
                 self.chunks[last].entries = SharedSlice::empty();
