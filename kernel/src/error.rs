@@ -1,6 +1,7 @@
 //! [`Errno`]: why a system call failed.
 
 use core::fmt;
+use core::num::NonZero;
 
 use refs::Gone;
 
@@ -9,14 +10,24 @@ pub type Result<T> = core::result::Result<T, Errno>;
 
 /// A Linux error number, or one of the four numbers above 511 that never reach a program: they say how the call is restarted
 /// after a signal (see signal(7), "Interruption of system calls").
+///
+/// It is as wide as a register, so that a [`Result`] of a word or a reference is returned in two.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Errno(u16);
+pub struct Errno(NonZero<usize>);
+
+/// The error of a constant, which is not 0.
+const fn errno(number: u32) -> Errno {
+    match NonZero::new(number as usize) {
+        Some(number) => Errno(number),
+        None => panic!("0 is no error"),
+    }
+}
 
 macro_rules! errnos {
     ($($name:ident)*) => {
         #[allow(missing_docs)]
         impl Errno {
-            $(pub const $name: Errno = Errno(linux_raw_sys::errno::$name as u16);)*
+            $(pub const $name: Errno = errno(linux_raw_sys::errno::$name);)*
 
             /// Its name in errno(3).
             pub fn name(self) -> &'static str {
@@ -39,30 +50,25 @@ errnos! {
 
 impl Errno {
     /// Restart the call if the handler was installed with SA_RESTART, else EINTR.
-    pub const RESTART_SYS: Errno = Errno(512);
+    pub const RESTART_SYS: Errno = errno(512);
     /// Restart the call if no handler ran, else EINTR.
-    pub const RESTART_NO_HANDLER: Errno = Errno(514);
+    pub const RESTART_NO_HANDLER: Errno = errno(514);
     /// As above, but by `restart_syscall` with what the call left in `Current::restart` (a relative time-out goes on, not anew).
-    pub const RESTART_BLOCK: Errno = Errno(516);
-
-    /// The error of that number.
-    pub const fn new(number: u16) -> Self {
-        Errno(number)
-    }
+    pub const RESTART_BLOCK: Errno = errno(516);
 
     /// Its number.
     pub const fn number(self) -> u16 {
-        self.0
+        self.0.get() as u16
     }
 
     /// As a system call's result: its negative number.
     pub const fn as_result(self) -> usize {
-        (self.0 as usize).wrapping_neg()
+        self.0.get().wrapping_neg()
     }
 
     /// Whether it says how to restart the call.
     pub const fn is_restart(self) -> bool {
-        self.0 >= 512
+        self.0.get() >= 512
     }
 }
 

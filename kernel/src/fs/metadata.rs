@@ -85,11 +85,11 @@ impl Timestamp {
         Timestamp { seconds: (nanoseconds / 1_000_000_000) as i64, nanoseconds: (nanoseconds % 1_000_000_000) as u32 }
     }
 
-    /// Whether so many seconds have passed since its second.
+    /// Whether so many seconds have passed since its second, as the [recent time](crate::time::clock::recent_real_time) tells.
     #[inline]
     pub fn is_older_than(self, seconds: i64) -> bool {
         let then = self.seconds.saturating_add(seconds).saturating_mul(1_000_000_000);
-        crate::time::clock::real_time() as i64 >= then
+        crate::time::clock::recent_real_time() as i64 >= then
     }
 }
 

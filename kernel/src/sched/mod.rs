@@ -22,6 +22,7 @@ use refs::{SpinLock, reclaim::MAX_CORES};
 use tasks::{Policy, Ready, SchedWords, TaskRef, Why, Worker};
 
 use crate::error::{Errno, Result};
+use crate::time::clock;
 
 pub use account::Account;
 use account::{Accounts, NOBODYS};
@@ -140,6 +141,7 @@ impl Policy for Scheduler {
 
     fn next(&self, worker: &'static Worker) -> Option<Ready> {
         let now = frame::time::now();
+        clock::note_time(now);
         let (ready, slice) = self.state.with(|state| {
             let core = &mut state.cores[worker.number()];
             core.charge(now, &mut state.accounts);
@@ -309,7 +311,9 @@ pub fn own_cpu_time(cx: &Cx) -> u64 {
     let core = frame::cpu::current(cx);
     SCHEDULER.state.with(|state| {
         let Some(core) = state.cores.get_mut(core) else { return 0 };
-        core.charge(frame::time::now(), &mut state.accounts);
+        let now = frame::time::now();
+        clock::note_time(now);
+        core.charge(now, &mut state.accounts);
         core.running.map_or(0, |running| Words(running).cpu_time())
     })
 }

@@ -78,6 +78,22 @@ pub fn real_time() -> u64 {
     REAL_TIME_AT_BOOT.load(Ordering::Relaxed).wrapping_add(frame::time::now())
 }
 
+/// A moment since boot that is not long ago: see [`note_time`].
+static RECENT: AtomicU64 = AtomicU64::new(0);
+
+/// The scheduler has looked at the clock.
+#[inline(always)]
+pub fn note_time(now: u64) {
+    RECENT.store(now, Ordering::Relaxed);
+}
+
+/// The wall clock when the scheduler last looked at the clock: when the running task was picked, or at one of its last 64 system calls. For those who
+/// are not interested in seconds.
+#[inline(always)]
+pub fn recent_real_time() -> u64 {
+    REAL_TIME_AT_BOOT.load(Ordering::Relaxed).wrapping_add(RECENT.load(Ordering::Relaxed))
+}
+
 /// When the machine was started: nanoseconds since 1970-01-01 UTC.
 pub fn boot_time() -> u64 {
     REAL_TIME_AT_BOOT.load(Ordering::Relaxed)
