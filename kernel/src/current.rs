@@ -13,12 +13,16 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::credentials::{Capability, Credentials, TraceAs};
 use crate::error::{Errno, Result};
+use crate::event::PollFd;
 use crate::fs::{FileTable, FsContext, VfsCaller};
 use crate::memory::{AddressSpace, BadAccess};
 use crate::process::{Process, Restartable, Thread, oom};
 use crate::signal::Signal;
 use crate::step::{Caller, Interruption, Patience, complete_async};
-use crate::user_memory::{HasMemory, UserMemory};
+use crate::time::clock::TimeSpec;
+use crate::user_memory::{
+    HasMemory, InOut, Out, Readable, UserInOut, UserMemory, UserOut, UserPtr, UserSlice, Writable,
+};
 use crate::{arch, signal};
 
 /// The running thread, seen from inside. Names only (`WeakRc`): what they name belongs to tables.
@@ -78,21 +82,19 @@ pub enum Restart {
         /// When it ends.
         until: u64,
         /// Where the rest is written if a handler ends it.
-        remainder: usize,
+        remainder: UserOut<TimeSpec>,
     },
     /// `poll` until a time.
     Poll {
         /// The descriptors.
-        fds: usize,
-        /// How many.
-        count: usize,
+        fds: UserSlice<PollFd, InOut>,
         /// When it ends.
         until: u64,
     },
     /// `futex(FUTEX_WAIT)` until a time.
     Futex {
         /// The word.
-        address: usize,
+        word: UserInOut<u32>,
         /// What it must be.
         value: u32,
         /// When it ends.
@@ -236,31 +238,36 @@ impl Current {
     /// The calling program's memory.
     #[inline(always)]
     pub fn memory<'cx>(&self, cx: &'cx Cx) -> core::result::Result<UserMemory<'cx>, Gone> {
-        Ok(UserMemory::new(self.space(cx)?, cx))
+        Ok(UserMemory::new(self.space(cx)?.into_ref(), cx))
     }
 
     /// Reads a value, making memory accessible as needed.
     ///
     /// # Errors
     /// EFAULT.
-    pub fn read_async<T: FromBytes + IntoBytes>(&mut self, cx: &mut Cx, address: usize) -> Result<T> {
-        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.read(address)?))
+    pub fn read_async<T: FromBytes + IntoBytes>(&mut self, cx: &mut Cx, from: UserPtr<T, impl Readable>) -> Result<T> {
+        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.read(from)?))
     }
 
     /// Writes a value, making memory accessible as needed.
     ///
     /// # Errors
     /// EFAULT.
-    pub fn write_async<T: IntoBytes + Immutable>(&mut self, cx: &mut Cx, address: usize, value: &T) -> Result<()> {
-        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.write(address, value)?))
+    pub fn write_async<T: IntoBytes + Immutable>(
+        &mut self,
+        cx: &mut Cx,
+        to: UserPtr<T, impl Writable>,
+        value: &T,
+    ) -> Result<()> {
+        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.write(to, value)?))
     }
 
-    /// Writes bytes, making memory accessible as needed.
+    /// Writes bytes, as many as there is room for, making memory accessible as needed.
     ///
     /// # Errors
     /// EFAULT.
-    pub fn write_bytes_async(&mut self, cx: &mut Cx, address: usize, bytes: &[u8]) -> Result<()> {
-        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.write_bytes(address, bytes)?))
+    pub fn write_bytes_async(&mut self, cx: &mut Cx, to: UserSlice<u8, Out>, bytes: &[u8]) -> Result<()> {
+        complete_async(cx, self, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.write_slice(to, bytes)?))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::error::{Errno, Result};
 use crate::fs::{File, Lseek, VfsCaller};
 use crate::memory::Mappable;
 use crate::step::Step;
+use crate::user_memory::Argument;
 
 /// Opens the memory device of that minor number.
 ///
@@ -120,11 +121,11 @@ impl File for Full {
 struct Random;
 
 impl File for Random {
-    fn ioctl(&self, request: u32, argument: usize, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if request != RNDGETENTCNT {
             return Err(Errno::ENOTTY.into());
         }
-        me.memory(cx)?.write(argument, &(random::ENTROPY_BITS as i32))?;
+        me.memory(cx)?.write(argument.output::<i32>(), &(random::ENTROPY_BITS as i32))?;
         Ok(0)
     }
 

@@ -15,6 +15,7 @@ use crate::error::{Errno, Result};
 use crate::memory::{BackingObject, Mappable, Pages};
 use crate::step::Step;
 use crate::sysctl::Tunable;
+use crate::user_memory::Argument;
 
 bitflags! {
     /// Readiness, in the bits of poll(2).
@@ -122,8 +123,8 @@ pub trait File: Any + Send + Sync {
         interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
     }
 
-    /// ioctl(2). Reads and writes the caller's memory by `me.memory(cx)`.
-    fn ioctl(&self, _request: u32, _argument: usize, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
+    /// ioctl(2). Reads and writes the caller's memory by `me.memory(cx)`, at what `argument` is the address of.
+    fn ioctl(&self, _request: u32, _argument: Argument, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Err(Errno::ENOTTY.into())
     }
 

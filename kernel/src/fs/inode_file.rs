@@ -26,6 +26,7 @@ impl StoredFile {
         StoredFile { inode }
     }
 
+    #[inline(always)]
     fn write_at(&self, offset: Option<u64>, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<(usize, u64)> {
         let inode = self.inode.get(cx);
         let limit = me.limit(RLIMIT_FSIZE, cx)?;

@@ -15,15 +15,13 @@ use super::{Events, File, OpenFile, OpenFlags, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::signal::Signal;
 use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
+use crate::user_memory::{In, Out, UserOut, UserSlice};
 
 /// The most bytes of one call, as on Linux.
 pub const MOST_BYTES: usize = 0x7fff_f000;
 
 /// What is read or written at most without others having their turn, where a transfer can be cut.
 const AT_ONCE: usize = 4 << 20;
-
-/// Bytes of the caller's memory: address and length.
-pub type Piece = (usize, usize);
 
 /// Where in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,15 +53,15 @@ pub fn read_piece_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    piece: Piece,
+    piece: UserSlice<u8, Out>,
     position: Position,
 ) -> Result<usize> {
     let mut done = 0;
-    if piece.1 > 0 {
+    if !piece.is_empty() {
         let open = me.files(cx)?.get(fd, cx)?;
         check(&open, OpenFlags::can_read, position)?;
         let memory = me.memory(cx)?;
-        let mut to = memory.writer(piece.0, at_once(&open, piece.1));
+        let mut to = memory.writer(piece.first(at_once(&open, piece.len())));
         match open.file.read(offset(&open, position, 0), &mut to, me, cx) {
             Ok(read) => {
                 if open.is_seekable && position == Position::Current {
@@ -73,7 +71,7 @@ pub fn read_piece_async(
                     return Ok(read);
                 }
                 open.touch_accessed(cx);
-                if read == piece.1 || is_at_end(&to, piece.0 + read) {
+                if read == piece.len() || is_at_end(&to, piece.behind(read)) {
                     return Ok(read);
                 }
                 done = read;
@@ -94,17 +92,17 @@ pub fn write_piece_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    piece: Piece,
+    piece: UserSlice<u8, In>,
     position: Position,
 ) -> Result<usize> {
     let mut done = 0;
-    if piece.1 > 0 {
+    if !piece.is_empty() {
         let open = me.files(cx)?.get(fd, cx)?;
         check(&open, OpenFlags::can_write, position)?;
         let memory = me.memory(cx)?;
-        let mut from = memory.reader(piece.0, at_once(&open, piece.1));
+        let mut from = memory.reader(piece.first(at_once(&open, piece.len())));
         match write_from(&open, &mut from, position, 0, false, me, cx) {
-            Ok(written) if written == piece.1 => return Ok(written),
+            Ok(written) if written == piece.len() => return Ok(written),
             Ok(written) => done = written,
             // These two come with a signal.
             Err(Stop::Error(Errno::EPIPE | Errno::EFBIG)) => {}
@@ -115,11 +113,11 @@ pub fn write_piece_async(
     go_on_writing_async(cx, me, fd, &[piece], done, position, TransferFlags::default())
 }
 
-/// Whether a read of a seekable file that left room from `address` on has come to the file's end. If not, memory is missing, and that is so
+/// Whether a read of a seekable file that left `room` has come to the file's end. If not, memory is missing, and that is so
 /// from the start of a page on.
 #[inline(always)]
-fn is_at_end(to: &Writer<'_>, address: usize) -> bool {
-    to.remaining() > 0 && !address.is_multiple_of(PAGE_SIZE)
+fn is_at_end(to: &Writer<'_>, room: UserSlice<u8, Out>) -> bool {
+    to.remaining() > 0 && !room.start().address().is_multiple_of(PAGE_SIZE)
 }
 
 /// Reads from a descriptor into pieces of the caller's memory.
@@ -130,7 +128,7 @@ pub fn read_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    pieces: &[Piece],
+    pieces: &[UserSlice<u8, Out>],
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
@@ -142,7 +140,7 @@ fn go_on_reading_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    pieces: &[Piece],
+    pieces: &[UserSlice<u8, Out>],
     mut done: usize,
     position: Position,
     how: TransferFlags,
@@ -168,7 +166,7 @@ pub fn write_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    pieces: &[Piece],
+    pieces: &[UserSlice<u8, In>],
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
@@ -180,7 +178,7 @@ fn go_on_writing_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    pieces: &[Piece],
+    pieces: &[UserSlice<u8, In>],
     mut done: usize,
     position: Position,
     how: TransferFlags,
@@ -257,14 +255,13 @@ fn finish(outcome: Result<usize>, done: usize) -> Result<usize> {
 
 /// The rest of the piece in which byte number `done` is; `None` at the end.
 #[inline(always)]
-fn rest(pieces: &[Piece], done: usize) -> Option<Piece> {
+fn rest<D>(pieces: &[UserSlice<u8, D>], done: usize) -> Option<UserSlice<u8, D>> {
     let mut before = 0;
-    for &(address, len) in pieces {
-        if done - before < len {
-            let within = done - before;
-            return Some((address.wrapping_add(within), len - within));
+    for &piece in pieces {
+        if done - before < piece.len() {
+            return Some(piece.behind(done - before));
         }
-        before += len;
+        before += piece.len();
     }
     None
 }
@@ -280,7 +277,7 @@ fn offset(open: &OpenFile, position: Position, done: usize) -> u64 {
 
 fn read_step(
     open: &OpenFile,
-    pieces: &[Piece],
+    pieces: &[UserSlice<u8, Out>],
     done: &mut usize,
     position: Position,
     me: &impl VfsCaller,
@@ -289,14 +286,14 @@ fn read_step(
     let memory = me.memory(cx)?;
     let mut stretch = Stretch::default();
     loop {
-        let Some((address, len)) = rest(pieces, *done) else {
+        let Some(room) = rest(pieces, *done) else {
             if *done == 0 && open.is_seekable {
                 // Nothing is asked for; but a directory says that it cannot be read.
-                return open.file.read(0, &mut memory.writer(0, 0), me, cx);
+                return open.file.read(0, &mut memory.writer(UserOut::<u8>::new(0).slice(0)), me, cx);
             }
             return Ok(*done);
         };
-        let mut to = memory.writer(address, at_once(open, len));
+        let mut to = memory.writer(room.first(at_once(open, room.len())));
         match open.file.read(offset(open, position, *done), &mut to, me, cx) {
             Ok(0) => return Ok(*done),
             Ok(read) => {
@@ -306,13 +303,13 @@ fn read_step(
                         open.offset.fetch_add(read as u64, Ordering::Relaxed);
                     }
                     open.touch_accessed(cx);
-                    if is_at_end(&to, address.wrapping_add(read)) {
+                    if is_at_end(&to, room.behind(read)) {
                         return Ok(*done);
                     }
                     if stretch.is_over() {
                         return Err(Stop::Pause(Interruption::KillOnly));
                     }
-                } else if read < len {
+                } else if read < room.len() {
                     return Ok(*done);
                 }
             }
@@ -324,7 +321,7 @@ fn read_step(
 
 fn write_step(
     open: &OpenFile,
-    pieces: &[Piece],
+    pieces: &[UserSlice<u8, In>],
     done: &mut usize,
     position: Position,
     how: TransferFlags,
@@ -333,13 +330,13 @@ fn write_step(
 ) -> Step<usize> {
     let memory = me.memory(cx)?;
     let mut stretch = Stretch::default();
-    while let Some((address, len)) = rest(pieces, *done) {
-        let mut from = memory.reader(address, at_once(open, len));
+    while let Some(left) = rest(pieces, *done) {
+        let mut from = memory.reader(left.first(at_once(open, left.len())));
         match write_from(open, &mut from, position, *done, how.append, me, cx) {
             Ok(0) => return Ok(*done),
             Ok(written) => {
                 *done += written;
-                if written < len && stretch.is_over() {
+                if written < left.len() && stretch.is_over() {
                     return Err(Stop::Pause(ended_by(open)));
                 }
             }
@@ -387,18 +384,24 @@ fn write_from(
 }
 
 /// Several pieces to a stream: those that are small enough to be written as one are, so that they stay together.
-fn write_gathered(open: &OpenFile, pieces: &[Piece], done: &mut usize, me: &impl VfsCaller, cx: &Cx) -> Step<usize> {
+fn write_gathered(
+    open: &OpenFile,
+    pieces: &[UserSlice<u8, In>],
+    done: &mut usize,
+    me: &impl VfsCaller,
+    cx: &Cx,
+) -> Step<usize> {
     const TOGETHER: usize = crate::ring::ATOMIC;
-    let total = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece.1));
+    let total = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece.len()));
     if total > TOGETHER {
         return write_step(open, pieces, done, Position::Current, TransferFlags::default(), me, cx);
     }
     let memory = me.memory(cx)?;
     let mut bytes = Vec::with_capacity(total);
-    while let Some((address, len)) = rest(pieces, bytes.len()) {
+    while let Some(left) = rest(pieces, bytes.len()) {
         let start = bytes.len();
-        bytes.resize(start + len, 0);
-        memory.reader(address, len).read(bytes.get_mut(start..).unwrap_or_default())?;
+        bytes.resize(start + left.len(), 0);
+        memory.read_into(left, bytes.get_mut(start..).unwrap_or_default())?;
     }
     let mut stretch = Stretch::default();
     while *done < total {

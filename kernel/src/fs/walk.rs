@@ -16,7 +16,7 @@ use super::access::{Subject, Want};
 use super::{FileKind, Inode, Jump, MountFlags, Path, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::step::Step;
-use crate::user_memory::HasMemory;
+use crate::user_memory::{HasMemory, UserIn};
 
 /// Symbolic links that one path may follow.
 const MOST_LINKS: u32 = 40;
@@ -40,7 +40,7 @@ impl PathName {
     /// # Errors
     /// ENAMETOOLONG; a fault.
     #[inline]
-    pub fn read(address: usize, me: &impl HasMemory, cx: &Cx) -> Step<PathName> {
+    pub fn read(address: UserIn<u8>, me: &impl HasMemory, cx: &Cx) -> Step<PathName> {
         let mut path = PathName::empty();
         path.fill(address, me, cx)?;
         Ok(path)
@@ -57,9 +57,9 @@ impl PathName {
     /// # Errors
     /// ENAMETOOLONG; a fault.
     #[inline(always)]
-    pub fn fill(&mut self, address: usize, me: &impl HasMemory, cx: &Cx) -> Step<()> {
+    pub fn fill(&mut self, address: UserIn<u8>, me: &impl HasMemory, cx: &Cx) -> Step<()> {
         let memory = me.memory(cx)?;
-        self.short_len = memory.reader(address, SHORT).read_until_zero(&mut self.short)?;
+        self.short_len = memory.reader(address.slice(SHORT)).read_until_zero(&mut self.short)?;
         if self.short_len == SHORT {
             self.long = memory.read_c_string(address, PATH_MAX, Errno::ENAMETOOLONG)?;
         }

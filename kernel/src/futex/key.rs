@@ -5,7 +5,7 @@ use frame::mm::{Access, Fault};
 
 use crate::error::Errno;
 use crate::step::Step;
-use crate::user_memory::HasMemory;
+use crate::user_memory::{HasMemory, UserInOut};
 
 /// Whether a futex may be waited for from other address spaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,8 @@ impl Key {
     ///
     /// # Errors
     /// EINVAL if the address is not aligned; EFAULT if nothing can be there.
-    pub fn new(me: &impl HasMemory, address: usize, scope: Scope, cx: &Cx) -> Step<Self> {
+    pub fn new(me: &impl HasMemory, word: UserInOut<u32>, scope: Scope, cx: &Cx) -> Step<Self> {
+        let address = word.address();
         if !address.is_multiple_of(4) {
             return Err(Errno::EINVAL.into());
         }

@@ -16,20 +16,20 @@ use frame::mm::Access;
 pub use key::{Key, Scope};
 pub use queue::{ANY, Progress};
 use queue::{Place, QUEUES};
-pub use robust::release_robust_async;
+pub use robust::{Head, release_robust_async};
 
 use crate::error::{Errno, Result};
 use crate::step::{Patience, Step, Stop, complete_async};
-use crate::user_memory::HasMemory;
+use crate::user_memory::{HasMemory, UserInOut};
 
-/// Waits until the futex at `address` is woken for one of the bits of `mask`, if its word is `value`.
+/// Waits until the futex at `word` is woken for one of the bits of `mask`, if its word is `value`.
 ///
 /// # Errors
 /// EAGAIN if the word is another; ETIMEDOUT; RESTART_SYS on a signal; EFAULT, EINVAL for a bad address.
 pub fn wait_async(
     cx: &mut Cx,
     me: &mut impl HasMemory,
-    address: usize,
+    word: UserInOut<u32>,
     scope: Scope,
     value: u32,
     mask: u32,
@@ -51,11 +51,11 @@ pub fn wait_async(
             if queued {
                 return Err(Stop::Block);
             }
-            place = Some(Place::enter(Key::new(me, address, scope, cx)?, mask, waker));
+            place = Some(Place::enter(Key::new(me, word, scope, cx)?, mask, waker));
         } else if place.is_some() {
             return Err(Stop::Block);
         }
-        if load(me, address, cx)? == value { Err(Stop::Block) } else { Err(Errno::EAGAIN.into()) }
+        if load(me, word, cx)? == value { Err(Stop::Block) } else { Err(Errno::EAGAIN.into()) }
     });
     match place.take().map(Place::leave) {
         // Whatever else ended the wait, a wake-up that was taken must not be lost.
@@ -64,14 +64,14 @@ pub fn wait_async(
     }
 }
 
-/// Wakes up to `count` of those that wait at `address` for one of the bits of `mask`; how many. `progress` belongs to the call, however often the step
+/// Wakes up to `count` of those that wait at `word` for one of the bits of `mask`; how many. `progress` belongs to the call, however often the step
 /// is run.
 ///
 /// # Errors
 /// EINVAL for an address that is not aligned or a mask of 0; EFAULT.
 pub fn wake(
     me: &impl HasMemory,
-    address: usize,
+    word: UserInOut<u32>,
     scope: Scope,
     count: usize,
     mask: u32,
@@ -81,14 +81,14 @@ pub fn wake(
     if mask == 0 {
         return Err(Errno::EINVAL.into());
     }
-    QUEUES.wake(Key::new(me, address, scope, cx)?, count, mask, progress)?;
+    QUEUES.wake(Key::new(me, word, scope, cx)?, count, mask, progress)?;
     Ok(progress.count)
 }
 
 /// Wakes one of those that wait at an address in the calling thread's memory privately, and one of those who share it; nothing if it is no futex.
-pub fn wake_at(me: &impl HasMemory, address: usize, cx: &Cx) {
+pub fn wake_at(me: &impl HasMemory, word: UserInOut<u32>, cx: &Cx) {
     for scope in [Scope::Private, Scope::Shared] {
-        if let Ok(key) = Key::new(me, address, scope, cx) {
+        if let Ok(key) = Key::new(me, word, scope, cx) {
             QUEUES.wake_one(key);
         }
     }
@@ -110,7 +110,7 @@ pub struct TwoParts {
 /// EAGAIN if the word is another; EINVAL, EFAULT for a bad address.
 pub fn requeue(
     me: &impl HasMemory,
-    (from, to): (usize, usize),
+    (from, to): (UserInOut<u32>, UserInOut<u32>),
     scope: Scope,
     (wake, requeue): (usize, usize),
     expected: Option<u32>,
@@ -137,7 +137,7 @@ pub fn requeue(
 /// ENOSYS for an unknown operation or comparison; EINVAL, EFAULT for a bad address.
 pub fn wake_operation(
     me: &impl HasMemory,
-    (first, second): (usize, usize),
+    (first, second): (UserInOut<u32>, UserInOut<u32>),
     scope: Scope,
     (wake, wake_second): (usize, usize),
     operation: u32,
@@ -157,7 +157,7 @@ pub fn wake_operation(
 }
 
 /// Changes a word as the code of FUTEX_WAKE_OP says; whether the old word passes the comparison in it.
-fn change_and_compare(me: &impl HasMemory, address: usize, operation: u32, cx: &Cx) -> Step<bool> {
+fn change_and_compare(me: &impl HasMemory, word: UserInOut<u32>, operation: u32, cx: &Cx) -> Step<bool> {
     let sign_extended = |bits: u32| ((bits << 20) as i32 >> 20) as u32;
     let mut operand = sign_extended(operation >> 12 & 0xfff);
     let compared = sign_extended(operation & 0xfff);
@@ -169,7 +169,7 @@ fn change_and_compare(me: &impl HasMemory, address: usize, operation: u32, cx: &
     if kind & 7 > 4 || compare > 5 {
         return Err(Errno::ENOSYS.into());
     }
-    let mut old = load(me, address, cx)?;
+    let mut old = load(me, word, cx)?;
     loop {
         let new = match kind & 7 {
             0 => operand,
@@ -178,7 +178,7 @@ fn change_and_compare(me: &impl HasMemory, address: usize, operation: u32, cx: &
             3 => old & !operand,
             _ => old ^ operand,
         };
-        let found = me.space(cx)?.vm().compare_exchange_u32(address, old, new, cx)?;
+        let found = me.memory(cx)?.compare_exchange(word, old, new)?;
         if found == old {
             break;
         }
@@ -195,9 +195,9 @@ fn change_and_compare(me: &impl HasMemory, address: usize, operation: u32, cx: &
     })
 }
 
-fn load(me: &impl HasMemory, address: usize, cx: &Cx) -> Step<u32> {
-    if !address.is_multiple_of(4) {
+fn load(me: &impl HasMemory, word: UserInOut<u32>, cx: &Cx) -> Step<u32> {
+    if !word.address().is_multiple_of(4) {
         return Err(Errno::EINVAL.into());
     }
-    Ok(me.space(cx)?.vm().load_u32(address, cx).map_err(|fault| frame::mm::Fault { access: Access::Read, ..fault })?)
+    Ok(me.memory(cx)?.load(word).map_err(|fault| frame::mm::Fault { access: Access::Read, ..fault })?)
 }

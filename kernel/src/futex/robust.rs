@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::{Errno, Result};
 use crate::step::{Patience, complete_async};
-use crate::user_memory::HasMemory;
+use crate::user_memory::{HasMemory, UserIn, UserInOut};
 
 /// The list may be a loop: no more than this many entries are looked at.
 const LIMIT: usize = 2048;
@@ -14,7 +14,7 @@ const LIMIT: usize = 2048;
 /// `struct robust_list_head`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
-struct Head {
+pub struct Head {
     first: usize,
     /// From an entry to its futex.
     offset: usize,
@@ -22,56 +22,56 @@ struct Head {
     pending: usize,
 }
 
-/// Releases the robust futexes of the calling thread `tid`, which ends: those of the list at `address`.
+/// Releases the robust futexes of the calling thread `tid`, which ends: those of its list.
 ///
 /// # Errors
 /// EFAULT, EINVAL: the list is not as it should be.
-pub fn release_robust_async(cx: &mut Cx, me: &mut impl HasMemory, address: usize, tid: u32) -> Result<()> {
-    let head: Head = read_async(cx, me, address)?;
+pub fn release_robust_async(cx: &mut Cx, me: &mut impl HasMemory, list: UserIn<Head>, tid: u32) -> Result<()> {
+    let head = read_async(cx, me, list)?;
     let mut entry = head.first;
     for _ in 0..LIMIT {
         // The lowest bit marks a priority-inheriting futex.
         let at = entry & !1;
-        if at == address {
+        if at == list.address() {
             break;
         }
         // Read before the futex is released: its new owner may change the list.
-        let next: usize = read_async(cx, me, at)?;
+        let next = read_async(cx, me, UserIn::<usize>::new(at))?;
         if at != head.pending & !1 {
-            release_async(cx, me, at.wrapping_add(head.offset), tid)?;
+            release_async(cx, me, UserInOut::<u32>::new(at.wrapping_add(head.offset)), tid)?;
         }
         entry = next;
     }
     if head.pending != 0 {
-        release_async(cx, me, (head.pending & !1).wrapping_add(head.offset), tid)?;
+        release_async(cx, me, UserInOut::<u32>::new((head.pending & !1).wrapping_add(head.offset)), tid)?;
     }
     Ok(())
 }
 
-fn read_async<T: FromBytes + IntoBytes>(cx: &mut Cx, me: &mut impl HasMemory, address: usize) -> Result<T> {
-    complete_async(cx, me, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.read(address)?))
+fn read_async<T: FromBytes + IntoBytes>(cx: &mut Cx, me: &mut impl HasMemory, from: UserIn<T>) -> Result<T> {
+    complete_async(cx, me, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.read(from)?))
 }
 
 /// Marks a futex whose owner has ended, if that is `tid`, and wakes one waiter.
-fn release_async(cx: &mut Cx, me: &mut impl HasMemory, address: usize, tid: u32) -> Result<()> {
-    if !address.is_multiple_of(4) {
+fn release_async(cx: &mut Cx, me: &mut impl HasMemory, word: UserInOut<u32>, tid: u32) -> Result<()> {
+    if !word.address().is_multiple_of(4) {
         return Err(Errno::EINVAL);
     }
     let had_waiters = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         loop {
-            let space = me.space(cx)?;
-            let word = space.vm().load_u32(address, cx)?;
-            if word & abi::FUTEX_TID_MASK != tid {
+            let memory = me.memory(cx)?;
+            let value = memory.load(word)?;
+            if value & abi::FUTEX_TID_MASK != tid {
                 return Ok(false);
             }
-            let marked = word & abi::FUTEX_WAITERS | abi::FUTEX_OWNER_DIED;
-            if space.vm().compare_exchange_u32(address, word, marked, cx)? == word {
-                return Ok(word & abi::FUTEX_WAITERS != 0);
+            let marked = value & abi::FUTEX_WAITERS | abi::FUTEX_OWNER_DIED;
+            if memory.compare_exchange(word, value, marked)? == value {
+                return Ok(value & abi::FUTEX_WAITERS != 0);
             }
         }
     })?;
     if had_waiters {
-        super::wake_at(me, address, cx);
+        super::wake_at(me, word, cx);
     }
     Ok(())
 }

@@ -28,6 +28,7 @@ use crate::error::{Errno, Result};
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
 use crate::ring::Ring;
 use crate::step::{Caller, Patience, Step, Stop, complete_async};
+use crate::user_memory::Argument;
 
 /// A write of at most so many bytes is never mixed with another (pipe(7)).
 pub const PIPE_BUF: usize = crate::ring::ATOMIC;
@@ -399,12 +400,12 @@ impl File for PipeEnd {
         events & (interest | Events::ERROR | Events::HANG_UP)
     }
 
-    fn ioctl(&self, request: u32, argument: usize, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if request != FIONREAD {
             return Err(Errno::ENOTTY.into());
         }
         let waiting = self.pipe.get(cx).state.lock(cx).ring.len() as i32;
-        me.memory(cx)?.write(argument, &waiting)?;
+        me.memory(cx)?.write(argument.output::<i32>(), &waiting)?;
         Ok(0)
     }
 }

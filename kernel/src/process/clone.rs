@@ -22,6 +22,7 @@ use crate::memory::{self, AddressSpace, Fork};
 use crate::sched::{self, Parameters};
 use crate::signal::{Actions, AltStack, SignalSet, ThreadSignals, Work};
 use crate::step::{self, Patience, Stop};
+use crate::user_memory::UserOut;
 
 /// What clone(2) is asked for.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,11 +34,11 @@ pub struct CloneArgs {
     /// The child's stack pointer; 0: the caller's.
     pub stack: usize,
     /// Where the child's id is written in the caller's memory (CLONE_PARENT_SETTID).
-    pub parent_tid: usize,
+    pub parent_tid: UserOut<u32>,
     /// Where it is written in the child's memory (CLONE_CHILD_SETTID), and cleared when it exits (CLONE_CHILD_CLEARTID).
-    pub child_tid: usize,
+    pub child_tid: UserOut<u32>,
     /// Where the descriptor of the child's pidfd is written in the caller's memory (CLONE_PIDFD).
-    pub pidfd: usize,
+    pub pidfd: UserOut<u32>,
     /// The child's thread-local storage (CLONE_SETTLS).
     pub tls: usize,
 }
@@ -112,9 +113,9 @@ pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<us
 }
 
 /// Enters a pidfd that stands for nobody yet, and says where the caller wants it.
-fn install_pidfd_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<usize> {
+fn install_pidfd_async(cx: &mut Cx, me: &mut Current, to: UserOut<u32>) -> Result<usize> {
     let reserved = reserve_fd(me, cx)?.park();
-    let written = me.write_async(cx, address, &(reserved.fd() as u32));
+    let written = me.write_async(cx, to, &(reserved.fd() as u32));
     let reserved = reserved.resume(cx)?;
     written?;
     let file = OpenFile::new(Box::new(PidFd::empty()), OpenFlags::READ_WRITE);
@@ -208,12 +209,12 @@ fn make(
         signals: ThreadSignals::new(thread.signals.blocked(), alt_stack),
         name: thread.name(cx),
     });
-    if args.has(abi::CLONE_CHILD_SETTID) && args.child_tid != 0 {
-        new.set_tid.store(args.child_tid, Ordering::Relaxed);
+    if args.has(abi::CLONE_CHILD_SETTID) && !args.child_tid.is_null() {
+        new.set_tid.store(args.child_tid.address(), Ordering::Relaxed);
         new.signals.add_work(Work::BORN);
     }
     if args.has(abi::CLONE_CHILD_CLEARTID) {
-        new.clear_tid.store(args.child_tid, Ordering::Relaxed);
+        new.clear_tid.store(args.child_tid.address(), Ordering::Relaxed);
     }
     new.no_new_privileges.store(thread.no_new_privileges.load(Ordering::Relaxed), Ordering::Relaxed);
     new.timer_slack.inherit(&thread.timer_slack);
@@ -487,5 +488,5 @@ pub fn write_own_tid_async(cx: &mut Cx, me: &mut Current) {
     });
     let Ok((address, tid)) = told else { return };
     // As on Linux, a bad address is the program's loss.
-    let _ = me.write_async(cx, address, &tid);
+    let _ = me.write_async(cx, UserOut::<u32>::new(address), &tid);
 }

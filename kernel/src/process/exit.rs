@@ -16,6 +16,7 @@ use crate::reboot;
 use crate::sched;
 use crate::signal::{self, Action, Info, Signal, Work};
 use crate::step::{Caller, Interruption, Stretch};
+use crate::user_memory::{UserIn, UserInOut};
 
 /// USER_HZ is 100: in this unit SIGCHLD tells CPU times.
 const NANOSECONDS_PER_TICK: u64 = 10_000_000;
@@ -28,7 +29,7 @@ pub(super) fn release_robust_async(cx: &mut Cx, me: &mut Current) {
     };
     if list != 0 {
         // What cannot be read is the program's own fault and concerns nobody else.
-        let _ = futex::release_robust_async(cx, me, list, tid);
+        let _ = futex::release_robust_async(cx, me, UserIn::<futex::Head>::new(list), tid);
     }
 }
 
@@ -110,8 +111,9 @@ fn clear_tid_async(cx: &mut Cx, me: &mut Current) {
         me.thread(cx).is_ok_and(|thread| thread.space.lock(cx).as_ref().is_some_and(|space| space.owners() > 1));
     if address != 0 && shared {
         // A bad address is the program's loss.
-        let _ = me.write_async(cx, address, &0_u32);
-        futex::wake_at(me, address, cx);
+        let word = UserInOut::<u32>::new(address);
+        let _ = me.write_async(cx, word, &0);
+        futex::wake_at(me, word, cx);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::arch;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::signal::{self, Info, Signal};
+use crate::user_memory::{UserIn, UserOut};
 
 /// What a thread has registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +76,7 @@ impl Current {
         if !wanted.address.is_multiple_of(MIN_LEN as usize) || wanted.len < MIN_LEN {
             return Err(Errno::EINVAL);
         }
-        self.write_async(cx, wanted.address, &Area::on(frame::cpu::current(cx) as u32, 0))?;
+        self.write_async(cx, UserOut::<Area>::new(wanted.address), &Area::on(frame::cpu::current(cx) as u32, 0))?;
         self.restartable = Some(wanted);
         Ok(())
     }
@@ -92,7 +93,7 @@ impl Current {
         if old.signature != told.signature {
             return Err(Errno::EPERM);
         }
-        self.write_async(cx, old.address, &Area { start_cpu: 0, ..Area::on(NO_CPU, 0) })?;
+        self.write_async(cx, UserOut::<Area>::new(old.address), &Area { start_cpu: 0, ..Area::on(NO_CPU, 0) })?;
         self.restartable = None;
         Ok(())
     }
@@ -109,16 +110,17 @@ pub fn abort_sequence_async(cx: &mut Cx, me: &mut Current) {
 }
 
 fn abort_async(cx: &mut Cx, me: &mut Current, registered: Restartable) -> Result<()> {
-    let area: Area = me.read_async(cx, registered.address)?;
+    let area = me.read_async(cx, UserIn::<Area>::new(registered.address))?;
     let cpu = frame::cpu::current(cx) as u32;
     if area.sequence != 0 {
-        let sequence: Sequence = me.read_async(cx, area.sequence as usize)?;
+        let sequence = me.read_async(cx, UserIn::<Sequence>::new(area.sequence as usize))?;
         if sequence.version != 0 || sequence.flags != 0 {
             return Err(Errno::EINVAL);
         }
         let ip = arch::instruction_pointer(&me.context.registers) as u64;
         if ip.wrapping_sub(sequence.start) < sequence.len {
-            let in_front: u32 = me.read_async(cx, (sequence.abort as usize).wrapping_sub(size_of::<u32>()))?;
+            let in_front = UserIn::<u32>::new((sequence.abort as usize).wrapping_sub(size_of::<u32>()));
+            let in_front = me.read_async(cx, in_front)?;
             let inside = sequence.abort.wrapping_sub(sequence.start) < sequence.len;
             if in_front != registered.signature || inside {
                 return Err(Errno::EINVAL);
@@ -127,7 +129,7 @@ fn abort_async(cx: &mut Cx, me: &mut Current, registered: Restartable) -> Result
         }
     }
     if area.sequence != 0 || area.cpu != cpu {
-        me.write_async(cx, registered.address, &Area::on(cpu, 0))?;
+        me.write_async(cx, UserOut::<Area>::new(registered.address), &Area::on(cpu, 0))?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
-use zerocopy::{FromZeros, IntoBytes};
+use zerocopy::FromZeros;
 
 use super::{Action, AltStack, Info, SignalSet};
 use crate::arch;
@@ -10,6 +10,7 @@ use crate::arch::signal_frame::{Layout, RtSigFrame, SigInfoHead, UContext};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::step::{Patience, complete_async};
+use crate::user_memory::{UserIn, UserOut};
 
 /// Makes the thread go on in the handler of `info`'s signal.
 ///
@@ -47,7 +48,7 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
     };
     let stack = alt_stack.encode(sp);
     let contents = RtSigFrame::new(layout, action.restorer, head, &registers, stack, mask.0, fault);
-    me.write_async(cx, layout.frame, &contents)?;
+    me.write_async(cx, UserOut::<RtSigFrame>::new(layout.frame), &contents)?;
     let handler = action.handler as usize;
     arch::signal_frame::enter(&mut me.context.registers, layout, handler, info.signal.number());
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
@@ -63,7 +64,7 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
 fn write_fpu_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
     let mut state = core::mem::take(&mut me.fp_scratch);
     arch::signal_frame::encode_fpu(me.context.fpu_state(cx), &mut state);
-    let outcome = me.write_bytes_async(cx, at, &state);
+    let outcome = me.write_bytes_async(cx, UserOut::<u8>::new(at).slice(state.len()), &state);
     me.fp_scratch = state;
     outcome
 }
@@ -74,11 +75,10 @@ fn write_fpu_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
 /// EFAULT if the frame is not there or not well-formed: the caller sends SIGSEGV.
 pub fn return_from_handler_async(cx: &mut Cx, me: &mut Current) -> Result<usize> {
     let at = arch::signal_frame::returned_context(&me.context.registers);
-    let mut saved = UContext::new_zeroed();
-    complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        me.memory(cx)?.reader(at, size_of::<UContext>()).read(saved.as_mut_bytes())?;
-        Ok(())
-    })?;
+    let at = UserIn::<UContext>::new(at).slice(1);
+    let mut saved = [UContext::new_zeroed()];
+    complete_async(cx, me, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.read_into(at, &mut saved)?))?;
+    let [saved] = &saved;
     match saved.fpu() {
         None => me.context.reset_fpu(cx),
         Some(at) => read_fpu_async(cx, me, at)?,
@@ -99,7 +99,7 @@ fn read_fpu_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
     let mut state = core::mem::take(&mut me.fp_scratch);
     let outcome = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let memory = me.memory(cx)?;
-        let mut reader = memory.reader(at, frame::user::fpu_size().0);
+        let mut reader = memory.reader(UserIn::<u8>::new(at).slice(frame::user::fpu_size().0));
         Ok(arch::signal_frame::decode_fpu(&mut state, |bytes| reader.read(bytes).map(drop))?)
     });
     let outcome = outcome.and_then(|()| me.context.set_fpu_state(&state, cx).map_err(|_| Errno::EFAULT));

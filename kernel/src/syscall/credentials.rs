@@ -10,6 +10,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process;
 use crate::step::Step;
+use crate::user_memory::UserOut;
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -105,7 +106,7 @@ fn set(cx: &Cx, me: &Current, change: impl FnOnce(&mut Credentials) -> Result<()
 fn get_three(cx: &Cx, me: &Current, args: &Args, which: impl Fn(&Credentials) -> [u32; 3]) -> Step<usize> {
     let ids = which(&me.thread(cx)?.credentials.lock(cx));
     for (index, id) in ids.iter().enumerate() {
-        me.memory(cx)?.write(args.long(index), id)?;
+        me.memory(cx)?.write(args.output::<u32>(index), id)?;
     }
     Ok(0)
 }
@@ -117,7 +118,7 @@ fn getgroups(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         if size < groups.len() {
             return Err(Errno::EINVAL.into());
         }
-        me.memory(cx)?.write_bytes(args.long(1), groups.as_slice().as_bytes())?;
+        me.memory(cx)?.write_slice(args.output::<u32>(1).slice(size), &groups)?;
     }
     Ok(groups.len())
 }
@@ -125,7 +126,7 @@ fn getgroups(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn setgroups(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let size = usize::try_from(args.int(0)).ok().filter(|&size| size <= MAX_GROUPS).ok_or(Errno::EINVAL)?;
     me.require(Capability::Setgid, cx)?;
-    let groups = me.memory(cx)?.read_array(args.long(1), size)?;
+    let groups = me.memory(cx)?.read_slice(args.input::<u32>(1).slice(size))?;
     me.thread(cx)?.change_credentials(cx, |who| who.set_supplementary(groups))?;
     Ok(0)
 }
@@ -148,12 +149,12 @@ struct CapData {
 }
 
 /// How many [`CapData`] the version of the header has. Writes the version that is liked best where there is no such version.
-fn cap_words(header: &CapHeader, address: usize, me: &Current, cx: &Cx) -> Step<usize> {
+fn cap_words(header: &CapHeader, version: UserOut<u32>, me: &Current, cx: &Cx) -> Step<usize> {
     match header.version {
         abi::_LINUX_CAPABILITY_VERSION_1 => Ok(1),
         abi::_LINUX_CAPABILITY_VERSION_2 | abi::_LINUX_CAPABILITY_VERSION_3 => Ok(2),
         _ => {
-            me.memory(cx)?.write(address, &abi::_LINUX_CAPABILITY_VERSION_3)?;
+            me.memory(cx)?.write(version, &abi::_LINUX_CAPABILITY_VERSION_3)?;
             Err(Errno::EINVAL.into())
         }
     }
@@ -161,10 +162,10 @@ fn cap_words(header: &CapHeader, address: usize, me: &Current, cx: &Cx) -> Step<
 
 fn capget(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let memory = me.memory(cx)?;
-    let header: CapHeader = memory.read(args.long(0))?;
-    let words = match cap_words(&header, args.long(0), me, cx) {
+    let header = memory.read(args.input::<CapHeader>(0))?;
+    let words = match cap_words(&header, args.output::<u32>(0), me, cx) {
         // To ask for the version is no error.
-        Err(crate::step::Stop::Error(Errno::EINVAL)) if args.long(1) == 0 => return Ok(0),
+        Err(crate::step::Stop::Error(Errno::EINVAL)) if args.output::<CapData>(1).is_null() => return Ok(0),
         other => other?,
     };
     let who = match header.pid {
@@ -172,9 +173,7 @@ fn capget(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         pid if pid < 0 => return Err(Errno::EINVAL.into()),
         pid => process::find_thread(pid as u32, cx).ok_or(Errno::ESRCH)?.credentials.lock(cx).clone(),
     };
-    if args.long(1) == 0 {
-        return Ok(0);
-    }
+    let Some(told) = args.output::<CapData>(1).non_null() else { return Ok(0) };
     let sets = who.capabilities();
     let part = |shift: usize| CapData {
         effective: (sets.effective.bits() >> shift) as u32,
@@ -182,19 +181,19 @@ fn capget(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         inheritable: (sets.inheritable.bits() >> shift) as u32,
     };
     let data = [part(0), part(32)];
-    memory.write_bytes(args.long(1), data[..words].as_bytes())?;
+    memory.write_slice(told.slice(words), &data)?;
     Ok(0)
 }
 
 fn capset(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let memory = me.memory(cx)?;
-    let header: CapHeader = memory.read(args.long(0))?;
-    let words = cap_words(&header, args.long(0), me, cx)?;
+    let header = memory.read(args.input::<CapHeader>(0))?;
+    let words = cap_words(&header, args.output::<u32>(0), me, cx)?;
     let thread = me.thread(cx)?;
     if header.pid != 0 && header.pid != thread.tid() as i32 {
         return Err(Errno::EPERM.into());
     }
-    let data: alloc::vec::Vec<CapData> = memory.read_array(args.long(1), words)?;
+    let data = memory.read_slice(args.input::<CapData>(1).slice(words))?;
     let join = |part: fn(&CapData) -> u32| {
         let bits = data.iter().enumerate().fold(0, |all, (index, data)| all | u64::from(part(data)) << (32 * index));
         CapabilitySet::from_bits(bits)

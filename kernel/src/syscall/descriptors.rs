@@ -18,6 +18,7 @@ use crate::fs::{
 use crate::memory::is_mapped_writable;
 use crate::pipe::PipeEnd;
 use crate::step::{Patience, Step, Stop, complete_async};
+use crate::user_memory::{UserIn, UserInOut};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -64,19 +65,19 @@ fn duplicate_to(cx: &Cx, me: &Current, old: i32, new: i32, flags: FdFlags) -> St
 }
 
 fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let (fd, command, argument) = (args.int(0), args.int(1) as u32, args.long(2));
+    let (fd, command, argument) = (args.int(0), args.int(1) as u32, args.either(2));
     let is_description = matches!(command, abi::F_OFD_GETLK | abi::F_OFD_SETLK | abi::F_OFD_SETLKW);
     match command {
         abi::F_GETLK | abi::F_OFD_GETLK => {
             let (owner, pid) = lock_owner(cx, me, fd, is_description)?;
-            get_lock_async(cx, me, fd, owner, pid, argument)
+            get_lock_async(cx, me, fd, owner, pid, argument.in_out::<LockArgument>())
         }
         abi::F_SETLK | abi::F_SETLKW | abi::F_OFD_SETLK | abi::F_OFD_SETLKW => {
             let waits = matches!(command, abi::F_SETLKW | abi::F_OFD_SETLKW);
             let (owner, pid) = lock_owner(cx, me, fd, is_description)?;
-            set_lock_async(cx, me, fd, owner, pid, argument, waits)
+            set_lock_async(cx, me, fd, owner, pid, argument.input::<LockArgument>(), waits)
         }
-        _ => control(cx, me, fd, command, argument),
+        _ => control(cx, me, fd, command, argument.value()),
     }
 }
 
@@ -207,8 +208,15 @@ impl LockArgument {
     }
 }
 
-fn get_lock_async(cx: &mut Cx, me: &mut Current, fd: i32, owner: LockOwner, pid: u32, address: usize) -> Result<usize> {
-    let mut argument: LockArgument = me.read_async(cx, address)?;
+fn get_lock_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    fd: i32,
+    owner: LockOwner,
+    pid: u32,
+    at: UserInOut<LockArgument>,
+) -> Result<usize> {
+    let mut argument = me.read_async(cx, at)?;
     if matches!(owner, LockOwner::Description(_)) && argument.pid != 0 {
         return Err(Errno::EINVAL);
     }
@@ -230,7 +238,7 @@ fn get_lock_async(cx: &mut Cx, me: &mut Current, fd: i32, owner: LockOwner, pid:
         }
     }
     drop(open);
-    me.write_async(cx, address, &argument)?;
+    me.write_async(cx, at, &argument)?;
     Ok(0)
 }
 
@@ -240,10 +248,10 @@ fn set_lock_async(
     fd: i32,
     owner: LockOwner,
     pid: u32,
-    address: usize,
+    at: UserIn<LockArgument>,
     waits: bool,
 ) -> Result<usize> {
-    let argument: LockArgument = me.read_async(cx, address)?;
+    let argument = me.read_async(cx, at)?;
     if matches!(owner, LockOwner::Description(_)) && argument.pid != 0 {
         return Err(Errno::EINVAL);
     }
@@ -330,7 +338,7 @@ fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let (fd, request, argument) = (args.int(0), args.int(1) as u32, args.long(2));
+    let (fd, request, argument) = (args.int(0), args.int(1) as u32, args.either(2));
     let name = me.files(cx)?.weak(fd, cx)?;
     complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
@@ -343,7 +351,7 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             FIOCLEX => me.files(cx)?.set_flags(fd, FdFlags::CLOSE_ON_EXEC, cx)?,
             FIONCLEX => me.files(cx)?.set_flags(fd, FdFlags::empty(), cx)?,
             FIONBIO | FIOASYNC => {
-                let on: i32 = me.memory(cx)?.read(argument)?;
+                let on = me.memory(cx)?.read(argument.input::<i32>())?;
                 let flag = if request == FIONBIO { OpenFlags::NONBLOCK } else { OpenFlags::ASYNC };
                 let mut flags = open.flags();
                 flags.set(flag, on != 0);
@@ -352,11 +360,11 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             FIONREAD if open.inode(cx)?.kind == FileKind::Regular && open.is_seekable => {
                 let size = open.inode(cx)?.metadata(cx).size;
                 let left = size.saturating_sub(open.offset.load(Ordering::Relaxed));
-                me.memory(cx)?.write(argument, &(left.min(i32::MAX as u64) as i32))?;
+                me.memory(cx)?.write(argument.output::<i32>(), &(left.min(i32::MAX as u64) as i32))?;
             }
-            FICLONE => return Err(refuse_clone(argument as i32, &open, me, cx)?.into()),
+            FICLONE => return Err(refuse_clone(argument.value() as i32, &open, me, cx)?.into()),
             FICLONERANGE => {
-                let source: i64 = me.memory(cx)?.read(argument)?;
+                let source = me.memory(cx)?.read(argument.input::<i64>())?;
                 return Err(refuse_clone(source as i32, &open, me, cx)?.into());
             }
             _ => return open.file.ioctl(request, argument, me, cx),

@@ -14,89 +14,90 @@ use crate::fs::dentry::{self, At, NewFile};
 use crate::fs::walk::{self, PathName, WalkFlags};
 use crate::fs::{DeviceNumber, FileKind, Rename};
 use crate::step::Step;
+use crate::user_memory::{UserIn, UserOut};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_mkdir,
         "mkdir",
-        Call::Step(|cx, me, args| mkdir(cx, me, abi::AT_FDCWD, args.long(0), args.int(1))),
+        Call::Step(|cx, me, args| mkdir(cx, me, abi::AT_FDCWD, args.string(0), args.int(1))),
     ),
     Entry::new(
         abi::__NR_mkdirat,
         "mkdirat",
-        Call::Step(|cx, me, args| mkdir(cx, me, args.int(0), args.long(1), args.int(2))),
+        Call::Step(|cx, me, args| mkdir(cx, me, args.int(0), args.string(1), args.int(2))),
     ),
     Entry::new(
         abi::__NR_rmdir,
         "rmdir",
-        Call::Step(|cx, me, args| unlink(cx, me, abi::AT_FDCWD, args.long(0), abi::AT_REMOVEDIR)),
+        Call::Step(|cx, me, args| unlink(cx, me, abi::AT_FDCWD, args.string(0), abi::AT_REMOVEDIR)),
     ),
-    Entry::new(abi::__NR_unlink, "unlink", Call::Step(|cx, me, args| unlink(cx, me, abi::AT_FDCWD, args.long(0), 0))),
+    Entry::new(abi::__NR_unlink, "unlink", Call::Step(|cx, me, args| unlink(cx, me, abi::AT_FDCWD, args.string(0), 0))),
     Entry::new(
         abi::__NR_unlinkat,
         "unlinkat",
-        Call::Step(|cx, me, args| unlink(cx, me, args.int(0), args.long(1), args.int(2) as u32)),
+        Call::Step(|cx, me, args| unlink(cx, me, args.int(0), args.string(1), args.int(2) as u32)),
     ),
     Entry::new(
         abi::__NR_rename,
         "rename",
-        Call::Step(|cx, me, args| rename(cx, me, (abi::AT_FDCWD, args.long(0)), (abi::AT_FDCWD, args.long(1)), 0)),
+        Call::Step(|cx, me, args| rename(cx, me, (abi::AT_FDCWD, args.string(0)), (abi::AT_FDCWD, args.string(1)), 0)),
     ),
     Entry::new(
         abi::__NR_renameat,
         "renameat",
-        Call::Step(|cx, me, args| rename(cx, me, (args.int(0), args.long(1)), (args.int(2), args.long(3)), 0)),
+        Call::Step(|cx, me, args| rename(cx, me, (args.int(0), args.string(1)), (args.int(2), args.string(3)), 0)),
     ),
     Entry::partial(
         abi::__NR_renameat2,
         "renameat2",
         Call::Step(|cx, me, args| {
-            rename(cx, me, (args.int(0), args.long(1)), (args.int(2), args.long(3)), args.int(4) as u32)
+            rename(cx, me, (args.int(0), args.string(1)), (args.int(2), args.string(3)), args.int(4) as u32)
         }),
         "RENAME_WHITEOUT",
     ),
     Entry::new(
         abi::__NR_link,
         "link",
-        Call::Step(|cx, me, args| link(cx, me, (abi::AT_FDCWD, args.long(0)), (abi::AT_FDCWD, args.long(1)), 0)),
+        Call::Step(|cx, me, args| link(cx, me, (abi::AT_FDCWD, args.string(0)), (abi::AT_FDCWD, args.string(1)), 0)),
     ),
     Entry::new(
         abi::__NR_linkat,
         "linkat",
         Call::Step(|cx, me, args| {
-            link(cx, me, (args.int(0), args.long(1)), (args.int(2), args.long(3)), args.int(4) as u32)
+            link(cx, me, (args.int(0), args.string(1)), (args.int(2), args.string(3)), args.int(4) as u32)
         }),
     ),
     Entry::new(
         abi::__NR_symlink,
         "symlink",
-        Call::Step(|cx, me, args| symlink(cx, me, args.long(0), abi::AT_FDCWD, args.long(1))),
+        Call::Step(|cx, me, args| symlink(cx, me, args.string(0), abi::AT_FDCWD, args.string(1))),
     ),
     Entry::new(
         abi::__NR_symlinkat,
         "symlinkat",
-        Call::Step(|cx, me, args| symlink(cx, me, args.long(0), args.int(1), args.long(2))),
+        Call::Step(|cx, me, args| symlink(cx, me, args.string(0), args.int(1), args.string(2))),
     ),
     Entry::new(
         abi::__NR_readlink,
         "readlink",
-        Call::Step(|cx, me, args| readlink(cx, me, abi::AT_FDCWD, args.long(0), args.long(1), args.int(2))),
+        Call::Step(|cx, me, args| readlink(cx, me, abi::AT_FDCWD, args.string(0), args.output::<u8>(1), args.int(2))),
     ),
     Entry::new(
         abi::__NR_readlinkat,
         "readlinkat",
-        Call::Step(|cx, me, args| readlink(cx, me, args.int(0), args.long(1), args.long(2), args.int(3))),
+        Call::Step(|cx, me, args| readlink(cx, me, args.int(0), args.string(1), args.output::<u8>(2), args.int(3))),
     ),
     Entry::new(
         abi::__NR_mknod,
         "mknod",
-        Call::Step(|cx, me, args| mknod(cx, me, abi::AT_FDCWD, args.long(0), args.int(1) as u32, args.int(2) as u32)),
+        Call::Step(|cx, me, args| mknod(cx, me, abi::AT_FDCWD, args.string(0), args.int(1) as u32, args.int(2) as u32)),
     ),
     Entry::new(
         abi::__NR_mknodat,
         "mknodat",
-        Call::Step(|cx, me, args| mknod(cx, me, args.int(0), args.long(1), args.int(2) as u32, args.int(3) as u32)),
+        Call::Step(|cx, me, args| mknod(cx, me, args.int(0), args.string(1), args.int(2) as u32, args.int(3) as u32)),
     ),
     Entry::new(abi::__NR_getdents, "getdents", Call::Step(|cx, me, args| getdents(cx, me, args, Layout::Old))),
     Entry::new(abi::__NR_getdents64, "getdents64", Call::Step(|cx, me, args| getdents(cx, me, args, Layout::New))),
@@ -107,7 +108,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_umask, "umask", Call::Step(umask)),
 ];
 
-fn mkdir(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32) -> Step<usize> {
+fn mkdir(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, mode: i32) -> Step<usize> {
     let path = PathName::read(path, me, cx)?;
     let permissions = mode as u32 & 0o1777;
     let new = NewFile { kind: FileKind::Directory, permissions, device: DeviceNumber::default(), target: &[] };
@@ -115,7 +116,7 @@ fn mkdir(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32) -> Step<
     Ok(0)
 }
 
-fn unlink(cx: &Cx, me: &Current, directory: i32, path: usize, flags: u32) -> Step<usize> {
+fn unlink(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, flags: u32) -> Step<usize> {
     let path = PathName::read(path, me, cx)?;
     let at = At { directory, path: path.bytes() };
     match flags {
@@ -126,7 +127,7 @@ fn unlink(cx: &Cx, me: &Current, directory: i32, path: usize, flags: u32) -> Ste
     Ok(0)
 }
 
-fn rename(cx: &Cx, me: &Current, from: (i32, usize), to: (i32, usize), flags: u32) -> Step<usize> {
+fn rename(cx: &Cx, me: &Current, from: (i32, UserIn<u8>), to: (i32, UserIn<u8>), flags: u32) -> Step<usize> {
     let how = match flags {
         0 => Rename::Replace,
         abi::RENAME_NOREPLACE => Rename::NoReplace,
@@ -140,7 +141,7 @@ fn rename(cx: &Cx, me: &Current, from: (i32, usize), to: (i32, usize), flags: u3
     Ok(0)
 }
 
-fn link(cx: &Cx, me: &Current, from: (i32, usize), to: (i32, usize), flags: u32) -> Step<usize> {
+fn link(cx: &Cx, me: &Current, from: (i32, UserIn<u8>), to: (i32, UserIn<u8>), flags: u32) -> Step<usize> {
     if flags & !(abi::AT_SYMLINK_FOLLOW | abi::AT_EMPTY_PATH) != 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -154,7 +155,7 @@ fn link(cx: &Cx, me: &Current, from: (i32, usize), to: (i32, usize), flags: u32)
     Ok(0)
 }
 
-fn symlink(cx: &Cx, me: &Current, target: usize, directory: i32, path: usize) -> Step<usize> {
+fn symlink(cx: &Cx, me: &Current, target: UserIn<u8>, directory: i32, path: UserIn<u8>) -> Step<usize> {
     let target = PathName::read(target, me, cx)?;
     let path = PathName::read(path, me, cx)?;
     if target.bytes().is_empty() {
@@ -170,16 +171,16 @@ fn symlink(cx: &Cx, me: &Current, target: usize, directory: i32, path: usize) ->
     Ok(0)
 }
 
-fn readlink(cx: &Cx, me: &Current, directory: i32, path: usize, buffer: usize, len: i32) -> Step<usize> {
+fn readlink(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, buffer: UserOut<u8>, len: i32) -> Step<usize> {
     let len = usize::try_from(len).ok().filter(|&len| len > 0).ok_or(Errno::EINVAL)?;
     let path = PathName::read(path, me, cx)?;
     let target = dentry::read_link(At { directory, path: path.bytes() }, me, cx)?;
     let told = target.get(..len).unwrap_or(&target);
-    me.memory(cx)?.write_bytes(buffer, told)?;
+    me.memory(cx)?.write_slice(buffer.slice(len), told)?;
     Ok(told.len())
 }
 
-fn mknod(cx: &Cx, me: &Current, directory: i32, path: usize, mode: u32, device: u32) -> Step<usize> {
+fn mknod(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, mode: u32, device: u32) -> Step<usize> {
     let path = PathName::read(path, me, cx)?;
     let kind = match mode & abi::S_IFMT {
         0 => FileKind::Regular,
@@ -274,7 +275,7 @@ fn getdents(cx: &Cx, me: &Current, args: &Args, layout: Layout) -> Step<usize> {
     if listing.bytes.is_empty() && !fits {
         return Err(Errno::EINVAL.into());
     }
-    me.memory(cx)?.write_bytes(args.long(1), &listing.bytes)?;
+    me.memory(cx)?.write_slice(args.output::<u8>(1).slice(limit), &listing.bytes)?;
     open.offset.store(listing.position, Ordering::Relaxed);
     open.touch_accessed(cx);
     Ok(listing.bytes.len())
@@ -291,15 +292,16 @@ fn getcwd(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if name.len() > 4096 {
         return Err(Errno::ENAMETOOLONG.into());
     }
-    if name.len() > args.long(1) {
+    let room = args.long(1);
+    if name.len() > room {
         return Err(Errno::ERANGE.into());
     }
-    me.memory(cx)?.write_bytes(args.long(0), &name)?;
+    me.memory(cx)?.write_slice(args.output::<u8>(0).slice(room), &name)?;
     Ok(name.len())
 }
 
 fn chdir(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let path = PathName::read(args.long(0), me, cx)?;
+    let path = PathName::read(args.string(0), me, cx)?;
     let path = walk::resolve(abi::AT_FDCWD, path.bytes(), WalkFlags::FOLLOW, me, cx)?;
     me.fs(cx)?.set_working(dentry::enterable(&path, me, cx)?, cx);
     Ok(0)
@@ -312,7 +314,7 @@ fn fchdir(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn chroot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let path = PathName::read(args.long(0), me, cx)?;
+    let path = PathName::read(args.string(0), me, cx)?;
     let path = walk::resolve(abi::AT_FDCWD, path.bytes(), WalkFlags::FOLLOW, me, cx)?;
     let location = dentry::enterable(&path, me, cx)?;
     me.require(Capability::SysChroot, cx)?;

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
-use zerocopy::IntoBytes;
 
 use super::poll::{nothing_in_time, patience_of_milliseconds, patience_of_timespec_async, set_mask_async};
 use super::{Args, Call, Entry};
@@ -13,6 +12,7 @@ use crate::error::{Errno, Result};
 use crate::event::{Change, Epoll, EpollEvent};
 use crate::fs::{FdFlags, OpenFile, OpenFlags, reserve_fd};
 use crate::step::{Patience, Step, Stop, complete_async};
+use crate::time::clock::TimeSpec;
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -55,7 +55,7 @@ fn epoll_ctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     };
     let event = match change {
         Some(Change::Delete) => EpollEvent::default(),
-        _ => me.memory(cx)?.read::<EpollEvent>(args.long(3))?,
+        _ => me.memory(cx)?.read(args.input::<EpollEvent>(3))?,
     };
     let files = me.files(cx)?;
     let (set, file) = (files.weak(args.int(0), cx)?, files.weak(args.int(2), cx)?);
@@ -70,13 +70,13 @@ fn epoll_wait_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize>
 }
 
 fn epoll_pwait_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    set_mask_async(cx, me, args.long(4), args.long(5))?;
+    set_mask_async(cx, me, args.input::<u64>(4), args.long(5))?;
     wait_async(cx, me, args, patience_of_milliseconds(args.int(3)))
 }
 
 fn epoll_pwait2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let patience = patience_of_timespec_async(cx, me, args.long(3))?;
-    set_mask_async(cx, me, args.long(4), args.long(5))?;
+    let patience = patience_of_timespec_async(cx, me, args.input::<TimeSpec>(3))?;
+    set_mask_async(cx, me, args.input::<u64>(4), args.long(5))?;
     wait_async(cx, me, args, patience)
 }
 
@@ -94,10 +94,10 @@ fn wait_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) ->
             set.watch(waker, cx);
         }
         let memory = me.memory(cx)?;
-        let mut at = args.long(1);
+        let mut left = args.output::<EpollEvent>(1).slice(max);
         let told = epoll.scan(max, cx, |events| {
-            memory.write_bytes(at, events.as_bytes())?;
-            at = at.wrapping_add(size_of_val(events));
+            memory.write_slice(left, events)?;
+            left = left.behind(events.len());
             Ok(())
         })?;
         if told == 0 { Err(Stop::Block) } else { Ok(told) }

@@ -110,13 +110,13 @@ fn timerfd_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         return Err(Errno::EINVAL.into());
     }
     let memory = me.memory(cx)?;
-    let spec = memory.read::<TimerSpec>(args.long(2))?;
+    let spec = memory.read(args.input::<TimerSpec>(2))?;
     let open = me.files(cx)?.get(args.int(0), cx)?;
     let timer = open.kind::<TimerFd>().ok_or(Errno::EINVAL)?;
     let setting = spec.setting(timer.clock, flags & abi::TFD_TIMER_ABSTIME != 0)?;
     // Written first: a fault leaves the timer as it was.
-    if args.long(3) != 0 {
-        memory.write(args.long(3), &TimerSpec::new(timer.setting(cx)))?;
+    if let Some(old) = args.output::<TimerSpec>(3).non_null() {
+        memory.write(old, &TimerSpec::new(timer.setting(cx)))?;
     }
     timer.set(setting, cx);
     Ok(0)
@@ -125,7 +125,7 @@ fn timerfd_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn timerfd_gettime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let open = me.files(cx)?.get(args.int(0), cx)?;
     let timer = open.kind::<TimerFd>().ok_or(Errno::EINVAL)?;
-    me.memory(cx)?.write(args.long(1), &TimerSpec::new(timer.setting(cx)))?;
+    me.memory(cx)?.write(args.output::<TimerSpec>(1), &TimerSpec::new(timer.setting(cx)))?;
     Ok(0)
 }
 
@@ -133,7 +133,7 @@ fn signalfd(args: &Args, flags: u32, me: &Current, cx: &Cx) -> Step<usize> {
     if args.long(2) != size_of::<u64>() || flags & !(abi::O_CLOEXEC | abi::O_NONBLOCK) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let set = SignalSet(me.memory(cx)?.read::<u64>(args.long(1))?);
+    let set = SignalSet(me.memory(cx)?.read(args.input::<u64>(1))?);
     let fd = args.int(0);
     if fd == -1 {
         return install(Box::new(SignalFd::new(set, me.process)), flags, me, cx);

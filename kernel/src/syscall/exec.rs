@@ -8,6 +8,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process::exec::{ExecFlags, Request, Strings, exec_async, total_limit};
 use crate::step::{Patience, complete_async};
+use crate::user_memory::UserIn;
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -17,23 +18,23 @@ pub const CALLS: &[Entry] = &[
 ];
 
 fn execve_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let Args([path, argv, envp, ..]) = *args;
-    execute_async(cx, me, abi::AT_FDCWD, path, argv, envp, ExecFlags::empty())
+    let (argv, envp) = (args.input::<UserIn<u8>>(1), args.input::<UserIn<u8>>(2));
+    execute_async(cx, me, abi::AT_FDCWD, args.string(0), argv, envp, ExecFlags::empty())
 }
 
 fn execveat_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let Args([_, path, argv, envp, flags, _]) = *args;
-    let flags = ExecFlags::from_bits(flags as u32).ok_or(Errno::EINVAL)?;
-    execute_async(cx, me, args.int(0), path, argv, envp, flags)
+    let flags = ExecFlags::from_bits(args.int(4) as u32).ok_or(Errno::EINVAL)?;
+    let (argv, envp) = (args.input::<UserIn<u8>>(2), args.input::<UserIn<u8>>(3));
+    execute_async(cx, me, args.int(0), args.string(1), argv, envp, flags)
 }
 
 fn execute_async(
     cx: &mut Cx,
     me: &mut Current,
     directory: i32,
-    path: usize,
-    argv: usize,
-    envp: usize,
+    path: UserIn<u8>,
+    argv: UserIn<UserIn<u8>>,
+    envp: UserIn<UserIn<u8>>,
     flags: ExecFlags,
 ) -> Result<usize> {
     let limit = total_limit(me.thread(cx)?.limit(abi::RLIMIT_STACK, cx).0);
@@ -45,7 +46,7 @@ fn execute_async(
     Ok(0)
 }
 
-fn read_strings_async(cx: &mut Cx, me: &mut Current, array: usize, limit: usize) -> Result<Strings> {
+fn read_strings_async(cx: &mut Cx, me: &mut Current, array: UserIn<UserIn<u8>>, limit: usize) -> Result<Strings> {
     let mut strings = Strings::new();
     complete_async(cx, me, Patience::Forever, |cx, me, _| strings.read_on(&me.memory(cx)?, array, limit))?;
     Ok(strings)

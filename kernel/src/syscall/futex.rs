@@ -13,6 +13,7 @@ use crate::futex::{self, Progress, Scope, TwoParts};
 use crate::process;
 use crate::step::{Patience, Step, complete_async};
 use crate::time::clock::{self, TimeSpec};
+use crate::user_memory::{UserIn, UserInOut};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -28,10 +29,10 @@ pub const CALLS: &[Entry] = &[
 ];
 
 /// The size of `struct robust_list_head`.
-const ROBUST_LIST_HEAD_BYTES: usize = 24;
+const ROBUST_LIST_HEAD_BYTES: usize = size_of::<futex::Head>();
 
 fn futex_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let (address, operation, value) = (args.long(0), args.int(1) as u32, args.int(2) as u32);
+    let (word, operation, value) = (args.in_out::<u32>(0), args.int(1) as u32, args.int(2) as u32);
     let scope = if operation & abi::FUTEX_PRIVATE_FLAG != 0 { Scope::Private } else { Scope::Shared };
     let command = operation & !(abi::FUTEX_PRIVATE_FLAG | abi::FUTEX_CLOCK_REALTIME);
     // Counts are `int`: a negative one is as good as none.
@@ -40,24 +41,24 @@ fn futex_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     match command {
         abi::FUTEX_WAIT => wait_relative_async(cx, me, args, scope),
         abi::FUTEX_WAIT_BITSET => {
-            let patience = deadline_async(cx, me, args.long(3), operation)?;
-            futex::wait_async(cx, me, address, scope, value, args.int(5) as u32, patience).map(|()| 0)
+            let patience = deadline_async(cx, me, args.input::<TimeSpec>(3), operation)?;
+            futex::wait_async(cx, me, word, scope, value, args.int(5) as u32, patience).map(|()| 0)
         }
-        abi::FUTEX_WAKE => wake_async(cx, me, address, scope, counts.0.max(1), futex::ANY),
-        abi::FUTEX_WAKE_BITSET => wake_async(cx, me, address, scope, counts.0.max(1), args.int(5) as u32),
+        abi::FUTEX_WAKE => wake_async(cx, me, word, scope, counts.0.max(1), futex::ANY),
+        abi::FUTEX_WAKE_BITSET => wake_async(cx, me, word, scope, counts.0.max(1), args.int(5) as u32),
         abi::FUTEX_REQUEUE | abi::FUTEX_CMP_REQUEUE => {
             if count < 0 || second_count < 0 {
                 return Err(Errno::EINVAL);
             }
             let expected = (command == abi::FUTEX_CMP_REQUEUE).then_some(args.int(5) as u32);
-            let words = (address, args.long(4));
+            let words = (word, args.in_out::<u32>(4));
             let mut parts = TwoParts::default();
             let (woken, both) =
                 step_async(cx, me, |cx, me| futex::requeue(me, words, scope, counts, expected, &mut parts, cx))?;
             Ok(if expected.is_some() { both } else { woken })
         }
         abi::FUTEX_WAKE_OP => {
-            let words = (address, args.long(4));
+            let words = (word, args.in_out::<u32>(4));
             let operation = args.int(5) as u32;
             let mut parts = TwoParts::default();
             step_async(cx, me, |cx, me| futex::wake_operation(me, words, scope, counts, operation, &mut parts, cx))
@@ -66,9 +67,16 @@ fn futex_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     }
 }
 
-fn wake_async(cx: &mut Cx, me: &mut Current, address: usize, scope: Scope, count: usize, mask: u32) -> Result<usize> {
+fn wake_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    word: UserInOut<u32>,
+    scope: Scope,
+    count: usize,
+    mask: u32,
+) -> Result<usize> {
     let mut progress = Progress::default();
-    step_async(cx, me, |cx, me| futex::wake(me, address, scope, count, mask, &mut progress, cx))
+    step_async(cx, me, |cx, me| futex::wake(me, word, scope, count, mask, &mut progress, cx))
 }
 
 fn step_async<T>(cx: &mut Cx, me: &mut Current, mut step: impl FnMut(&Cx, &Current) -> Step<T>) -> Result<T> {
@@ -76,14 +84,14 @@ fn step_async<T>(cx: &mut Cx, me: &mut Current, mut step: impl FnMut(&Cx, &Curre
 }
 
 fn wait_relative_async(cx: &mut Cx, me: &mut Current, args: &Args, scope: Scope) -> Result<usize> {
-    let (address, value, time_out) = (args.long(0), args.int(2) as u32, args.long(3));
-    if time_out == 0 {
-        return futex::wait_async(cx, me, address, scope, value, futex::ANY, Patience::Forever).map(|()| 0);
-    }
-    let time = me.read_async::<TimeSpec>(cx, time_out)?.nanoseconds()?;
+    let (word, value) = (args.in_out::<u32>(0), args.int(2) as u32);
+    let Some(time_out) = args.input::<TimeSpec>(3).non_null() else {
+        return futex::wait_async(cx, me, word, scope, value, futex::ANY, Patience::Forever).map(|()| 0);
+    };
+    let time = me.read_async(cx, time_out)?.nanoseconds()?;
     let until = frame::time::now().saturating_add(time);
     let private = scope == Scope::Private;
-    wait_rest_async(cx, me, Restart::Futex { address, value, until, mask: futex::ANY, private }).map(|()| 0)
+    wait_rest_async(cx, me, Restart::Futex { word, value, until, mask: futex::ANY, private }).map(|()| 0)
 }
 
 /// The rest of a wait with a relative time-out that no handler interrupted.
@@ -91,9 +99,9 @@ fn wait_relative_async(cx: &mut Cx, me: &mut Current, args: &Args, scope: Scope)
 /// # Errors
 /// As for [`futex::wait_async`]; RESTART_BLOCK on a signal.
 pub fn wait_rest_async(cx: &mut Cx, me: &mut Current, rest: Restart) -> Result<()> {
-    let Restart::Futex { address, value, until, mask, private } = rest else { return Err(Errno::EINTR) };
+    let Restart::Futex { word, value, until, mask, private } = rest else { return Err(Errno::EINTR) };
     let scope = if private { Scope::Private } else { Scope::Shared };
-    match futex::wait_async(cx, me, address, scope, value, mask, Patience::Until(until)) {
+    match futex::wait_async(cx, me, word, scope, value, mask, Patience::Until(until)) {
         Err(Errno::RESTART_SYS) => {
             me.restart = Some(rest);
             Err(Errno::RESTART_BLOCK)
@@ -102,12 +110,12 @@ pub fn wait_rest_async(cx: &mut Cx, me: &mut Current, rest: Restart) -> Result<(
     }
 }
 
-/// The absolute time-out at an address (0: none), by the clock that the operation says.
-fn deadline_async(cx: &mut Cx, me: &mut Current, address: usize, operation: u32) -> Result<Patience> {
-    if address == 0 {
+/// The absolute time-out (null: none), by the clock that the operation says.
+fn deadline_async(cx: &mut Cx, me: &mut Current, deadline: UserIn<TimeSpec>, operation: u32) -> Result<Patience> {
+    if deadline.is_null() {
         return Ok(Patience::Forever);
     }
-    let time = me.read_async::<TimeSpec>(cx, address)?.nanoseconds()?;
+    let time = me.read_async(cx, deadline)?.nanoseconds()?;
     let real_time = operation & abi::FUTEX_CLOCK_REALTIME != 0;
     Ok(Patience::Until(if real_time { time.saturating_sub(clock::boot_time()) } else { time }))
 }
@@ -133,7 +141,7 @@ fn get_robust_list(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         }
     };
     let memory = me.memory(cx)?;
-    memory.write(args.long(1), &head)?;
-    memory.write(args.long(2), &ROBUST_LIST_HEAD_BYTES)?;
+    memory.write(args.output::<usize>(1), &head)?;
+    memory.write(args.output::<usize>(2), &ROBUST_LIST_HEAD_BYTES)?;
     Ok(0)
 }

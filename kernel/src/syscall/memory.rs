@@ -335,7 +335,8 @@ fn populate_for_async(cx: &mut Cx, me: &mut Current, args: &Args, access: Access
 }
 
 fn mincore_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let Args([address, len, to, ..]) = *args;
+    let (address, len) = (args.long(0), args.long(1));
+    let to = args.output::<u8>(2);
     // In pieces: the length is the caller's.
     const PIECE: usize = 1024 * PAGE_SIZE;
     if address % PAGE_SIZE != 0 {
@@ -350,7 +351,7 @@ fn mincore_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             }
             let at = address.checked_add(done).ok_or(Errno::ENOMEM)?;
             let residency: Vec<u8> = me.space(cx)?.residency(at, (len - done).min(PIECE), cx)?;
-            me.memory(cx)?.write_bytes(to.wrapping_add(done / PAGE_SIZE), &residency)?;
+            me.memory(cx)?.write_slice(to.add(done / PAGE_SIZE).slice(residency.len()), &residency)?;
             done = done.saturating_add(PIECE);
         }
         Ok(0)

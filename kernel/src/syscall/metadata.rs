@@ -12,6 +12,7 @@ use crate::fs::attributes::{self, NewTime, SetAttribute};
 use crate::fs::walk::{self, PathName, WalkFlags};
 use crate::fs::{DeviceNumber, FileKind, Inode, Metadata, Path, Timestamp};
 use crate::step::Step;
+use crate::user_memory::{Out, UserIn, UserOut, UserSlice};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -23,51 +24,51 @@ pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_access,
         "access",
-        Call::Step(|cx, me, args| access(cx, me, abi::AT_FDCWD, args.long(0), args.int(1), 0)),
+        Call::Step(|cx, me, args| access(cx, me, abi::AT_FDCWD, args.string(0), args.int(1), 0)),
     ),
     Entry::new(
         abi::__NR_faccessat,
         "faccessat",
-        Call::Step(|cx, me, args| access(cx, me, args.int(0), args.long(1), args.int(2), 0)),
+        Call::Step(|cx, me, args| access(cx, me, args.int(0), args.string(1), args.int(2), 0)),
     ),
     Entry::new(
         abi::__NR_faccessat2,
         "faccessat2",
-        Call::Step(|cx, me, args| access(cx, me, args.int(0), args.long(1), args.int(2), args.int(3) as u32)),
+        Call::Step(|cx, me, args| access(cx, me, args.int(0), args.string(1), args.int(2), args.int(3) as u32)),
     ),
     Entry::new(
         abi::__NR_chmod,
         "chmod",
-        Call::Step(|cx, me, args| chmod(cx, me, abi::AT_FDCWD, args.long(0), args.int(1), 0)),
+        Call::Step(|cx, me, args| chmod(cx, me, abi::AT_FDCWD, args.string(0), args.int(1), 0)),
     ),
     Entry::new(
         abi::__NR_fchmodat,
         "fchmodat",
-        Call::Step(|cx, me, args| chmod(cx, me, args.int(0), args.long(1), args.int(2), 0)),
+        Call::Step(|cx, me, args| chmod(cx, me, args.int(0), args.string(1), args.int(2), 0)),
     ),
     Entry::new(
         abi::__NR_fchmodat2,
         "fchmodat2",
-        Call::Step(|cx, me, args| chmod(cx, me, args.int(0), args.long(1), args.int(2), args.int(3) as u32)),
+        Call::Step(|cx, me, args| chmod(cx, me, args.int(0), args.string(1), args.int(2), args.int(3) as u32)),
     ),
     Entry::new(abi::__NR_fchmod, "fchmod", Call::Step(fchmod)),
     Entry::new(
         abi::__NR_chown,
         "chown",
-        Call::Step(|cx, me, args| chown(cx, me, abi::AT_FDCWD, args.long(0), (args.int(1), args.int(2)), 0)),
+        Call::Step(|cx, me, args| chown(cx, me, abi::AT_FDCWD, args.string(0), (args.int(1), args.int(2)), 0)),
     ),
     Entry::new(
         abi::__NR_lchown,
         "lchown",
         Call::Step(|cx, me, args| {
-            chown(cx, me, abi::AT_FDCWD, args.long(0), (args.int(1), args.int(2)), abi::AT_SYMLINK_NOFOLLOW)
+            chown(cx, me, abi::AT_FDCWD, args.string(0), (args.int(1), args.int(2)), abi::AT_SYMLINK_NOFOLLOW)
         }),
     ),
     Entry::new(
         abi::__NR_fchownat,
         "fchownat",
         Call::Step(|cx, me, args| {
-            chown(cx, me, args.int(0), args.long(1), (args.int(2), args.int(3)), args.int(4) as u32)
+            chown(cx, me, args.int(0), args.string(1), (args.int(2), args.int(3)), args.int(4) as u32)
         }),
     ),
     Entry::new(abi::__NR_fchown, "fchown", Call::Step(fchown)),
@@ -75,12 +76,12 @@ pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_utimes,
         "utimes",
-        Call::Step(|cx, me, args| utimes(cx, me, abi::AT_FDCWD, args.long(0), args.long(1))),
+        Call::Step(|cx, me, args| utimes(cx, me, abi::AT_FDCWD, args.string(0), args.input::<[[i64; 2]; 2]>(1))),
     ),
     Entry::new(
         abi::__NR_futimesat,
         "futimesat",
-        Call::Step(|cx, me, args| utimes(cx, me, args.int(0), args.long(1), args.long(2))),
+        Call::Step(|cx, me, args| utimes(cx, me, args.int(0), args.string(1), args.input::<[[i64; 2]; 2]>(2))),
     ),
     Entry::new(abi::__NR_utimensat, "utimensat", Call::Step(utimensat)),
     Entry::new(abi::__NR_truncate, "truncate", Call::Step(truncate)),
@@ -88,12 +89,12 @@ pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_setxattr,
         "setxattr",
-        Call::Step(|cx, me, args| setxattr(cx, me, Target::Path(args.long(0), WalkFlags::FOLLOW), args)),
+        Call::Step(|cx, me, args| setxattr(cx, me, Target::Path(args.string(0), WalkFlags::FOLLOW), args)),
     ),
     Entry::new(
         abi::__NR_lsetxattr,
         "lsetxattr",
-        Call::Step(|cx, me, args| setxattr(cx, me, Target::Path(args.long(0), WalkFlags::empty()), args)),
+        Call::Step(|cx, me, args| setxattr(cx, me, Target::Path(args.string(0), WalkFlags::empty()), args)),
     ),
     Entry::new(
         abi::__NR_fsetxattr,
@@ -103,12 +104,12 @@ pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_getxattr,
         "getxattr",
-        Call::Step(|cx, me, args| getxattr(cx, me, Target::Path(args.long(0), WalkFlags::FOLLOW), args)),
+        Call::Step(|cx, me, args| getxattr(cx, me, Target::Path(args.string(0), WalkFlags::FOLLOW), args)),
     ),
     Entry::new(
         abi::__NR_lgetxattr,
         "lgetxattr",
-        Call::Step(|cx, me, args| getxattr(cx, me, Target::Path(args.long(0), WalkFlags::empty()), args)),
+        Call::Step(|cx, me, args| getxattr(cx, me, Target::Path(args.string(0), WalkFlags::empty()), args)),
     ),
     Entry::new(
         abi::__NR_fgetxattr,
@@ -118,12 +119,12 @@ pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_listxattr,
         "listxattr",
-        Call::Step(|cx, me, args| listxattr(cx, me, Target::Path(args.long(0), WalkFlags::FOLLOW), args)),
+        Call::Step(|cx, me, args| listxattr(cx, me, Target::Path(args.string(0), WalkFlags::FOLLOW), args)),
     ),
     Entry::new(
         abi::__NR_llistxattr,
         "llistxattr",
-        Call::Step(|cx, me, args| listxattr(cx, me, Target::Path(args.long(0), WalkFlags::empty()), args)),
+        Call::Step(|cx, me, args| listxattr(cx, me, Target::Path(args.string(0), WalkFlags::empty()), args)),
     ),
     Entry::new(
         abi::__NR_flistxattr,
@@ -133,12 +134,12 @@ pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_removexattr,
         "removexattr",
-        Call::Step(|cx, me, args| removexattr(cx, me, Target::Path(args.long(0), WalkFlags::FOLLOW), args)),
+        Call::Step(|cx, me, args| removexattr(cx, me, Target::Path(args.string(0), WalkFlags::FOLLOW), args)),
     ),
     Entry::new(
         abi::__NR_lremovexattr,
         "lremovexattr",
-        Call::Step(|cx, me, args| removexattr(cx, me, Target::Path(args.long(0), WalkFlags::empty()), args)),
+        Call::Step(|cx, me, args| removexattr(cx, me, Target::Path(args.string(0), WalkFlags::empty()), args)),
     ),
     Entry::new(
         abi::__NR_fremovexattr,
@@ -179,7 +180,7 @@ fn device_of(inode: &Inode, cx: &Cx) -> DeviceNumber {
 }
 
 #[inline]
-fn write_stat(cx: &Cx, me: &Current, inode: &Inode, address: usize) -> Step<usize> {
+fn write_stat(cx: &Cx, me: &Current, inode: &Inode, to: UserOut<Stat>) -> Step<usize> {
     let device = device_of(inode, cx).encoded();
     let memory = me.memory(cx)?;
     inode.with_metadata(cx, |metadata| {
@@ -203,26 +204,26 @@ fn write_stat(cx: &Cx, me: &Current, inode: &Inode, address: usize) -> Step<usiz
             changed_nanoseconds: metadata.changed.nanoseconds.into(),
             unused: [0; 3],
         };
-        memory.write(address, &stat)
+        memory.write(to, &stat)
     })?;
     Ok(0)
 }
 
 fn stat(cx: &Cx, me: &Current, args: &Args, walking: WalkFlags) -> Step<usize> {
     let mut path = PathName::empty();
-    path.fill(args.long(0), me, cx)?;
+    path.fill(args.string(0), me, cx)?;
     let found = walk::resolve(abi::AT_FDCWD, path.bytes(), walking, me, cx)?;
-    write_stat(cx, me, &found.inode, args.long(1))
+    write_stat(cx, me, &found.inode, args.output::<Stat>(1))
 }
 
 fn fstat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let open = me.files(cx)?.get_even_path(args.int(0), cx)?;
-    write_stat(cx, me, &*open.inode(cx)?, args.long(1))
+    write_stat(cx, me, &*open.inode(cx)?, args.output::<Stat>(1))
 }
 
 /// What `directory`, `path` and the AT_* flags mean together.
 #[inline]
-fn resolve_at<'cx>(cx: &'cx Cx, me: &Current, directory: i32, path: usize, flags: u32) -> Step<Path<'cx>> {
+fn resolve_at<'cx>(cx: &'cx Cx, me: &Current, directory: i32, path: UserIn<u8>, flags: u32) -> Step<Path<'cx>> {
     resolve_as(cx, me, directory, path, flags, WalkFlags::empty())
 }
 
@@ -230,14 +231,14 @@ fn resolve_as<'cx>(
     cx: &'cx Cx,
     me: &Current,
     directory: i32,
-    path: usize,
+    path: UserIn<u8>,
     flags: u32,
     mut walking: WalkFlags,
 ) -> Step<Path<'cx>> {
     walking.set(WalkFlags::FOLLOW, flags & abi::AT_SYMLINK_NOFOLLOW == 0);
     if flags & abi::AT_EMPTY_PATH != 0 {
         walking |= WalkFlags::MAY_BE_EMPTY;
-        if path == 0 {
+        if path.is_null() {
             return Ok(walk::start(directory, b"", me, cx)?);
         }
     }
@@ -251,8 +252,8 @@ fn newfstatat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if flags & !(abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH | abi::AT_NO_AUTOMOUNT) != 0 {
         return Err(Errno::EINVAL.into());
     }
-    let found = resolve_at(cx, me, args.int(0), args.long(1), flags)?;
-    write_stat(cx, me, &found.inode, args.long(2))
+    let found = resolve_at(cx, me, args.int(0), args.string(1), flags)?;
+    write_stat(cx, me, &found.inode, args.output::<Stat>(2))
 }
 
 /// `struct statx_timestamp`.
@@ -307,7 +308,7 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     {
         return Err(Errno::EINVAL.into());
     }
-    let found = resolve_at(cx, me, args.int(0), args.long(1), flags)?;
+    let found = resolve_at(cx, me, args.int(0), args.string(1), flags)?;
     let metadata: Metadata = found.inode.metadata(cx);
     let device = device_of(&found.inode, cx);
     let is_mount_root = found.inode.downgrade() == found.mount.root.downgrade();
@@ -336,11 +337,11 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         mount: found.mount.id.into(),
         unused: [0; 13],
     };
-    me.memory(cx)?.write(args.long(4), &told)?;
+    me.memory(cx)?.write(args.output::<Statx>(4), &told)?;
     Ok(0)
 }
 
-fn access(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32, flags: u32) -> Step<usize> {
+fn access(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, mode: i32, flags: u32) -> Step<usize> {
     let known = abi::AT_EACCESS | abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH;
     let want = Want::from_bits(mode as u32).ok_or(Errno::EINVAL)?;
     if flags & !known != 0 {
@@ -363,7 +364,7 @@ fn access(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32, flags: 
     Ok(0)
 }
 
-fn chmod(cx: &Cx, me: &Current, directory: i32, path: usize, mode: i32, flags: u32) -> Step<usize> {
+fn chmod(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, mode: i32, flags: u32) -> Step<usize> {
     if flags & !(abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH) != 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -388,7 +389,7 @@ fn new_id(id: i32) -> Option<u32> {
     (id != -1).then_some(id as u32)
 }
 
-fn chown(cx: &Cx, me: &Current, directory: i32, path: usize, ids: (i32, i32), flags: u32) -> Step<usize> {
+fn chown(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, ids: (i32, i32), flags: u32) -> Step<usize> {
     if flags & !(abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH) != 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -404,24 +405,24 @@ fn fchown(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn utime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let (accessed, modified) = match args.long(1) {
-        0 => (NewTime::Now, NewTime::Now),
-        address => {
-            let times: [i64; 2] = me.memory(cx)?.read(address)?;
+    let (accessed, modified) = match args.input::<[i64; 2]>(1).non_null() {
+        None => (NewTime::Now, NewTime::Now),
+        Some(times) => {
+            let times = me.memory(cx)?.read(times)?;
             let [accessed, modified] = times.map(|seconds| NewTime::To(Timestamp { seconds, nanoseconds: 0 }));
             (accessed, modified)
         }
     };
-    let found = resolve_at(cx, me, abi::AT_FDCWD, args.long(0), 0)?;
+    let found = resolve_at(cx, me, abi::AT_FDCWD, args.string(0), 0)?;
     attributes::change_times(&found.mount, &found.inode, accessed, modified, me, cx)?;
     Ok(0)
 }
 
-fn utimes(cx: &Cx, me: &Current, directory: i32, path: usize, address: usize) -> Step<usize> {
-    let (accessed, modified) = match address {
-        0 => (NewTime::Now, NewTime::Now),
-        address => {
-            let times: [[i64; 2]; 2] = me.memory(cx)?.read(address)?;
+fn utimes(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, times: UserIn<[[i64; 2]; 2]>) -> Step<usize> {
+    let (accessed, modified) = match times.non_null() {
+        None => (NewTime::Now, NewTime::Now),
+        Some(times) => {
+            let times = me.memory(cx)?.read(times)?;
             if times.iter().any(|&[_, microseconds]| !(0..1_000_000).contains(&microseconds)) {
                 return Err(Errno::EINVAL.into());
             }
@@ -431,7 +432,7 @@ fn utimes(cx: &Cx, me: &Current, directory: i32, path: usize, address: usize) ->
             (accessed, modified)
         }
     };
-    let found = if path == 0 && directory != abi::AT_FDCWD {
+    let found = if path.is_null() && directory != abi::AT_FDCWD {
         opened(cx, me, directory)?
     } else {
         resolve_at(cx, me, directory, path, 0)?
@@ -441,14 +442,14 @@ fn utimes(cx: &Cx, me: &Current, directory: i32, path: usize, address: usize) ->
 }
 
 fn utimensat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let (directory, path, address, flags) = (args.int(0), args.long(1), args.long(2), args.int(3) as u32);
+    let (directory, path, flags) = (args.int(0), args.string(1), args.int(3) as u32);
     if flags & !(abi::AT_SYMLINK_NOFOLLOW | abi::AT_EMPTY_PATH) != 0 {
         return Err(Errno::EINVAL.into());
     }
     let mut times = [NewTime::Now; 2];
     let mut is_valid = true;
-    if address != 0 {
-        let told: [[i64; 2]; 2] = me.memory(cx)?.read(address)?;
+    if let Some(told) = args.input::<[[i64; 2]; 2]>(2).non_null() {
+        let told = me.memory(cx)?.read(told)?;
         for (time, [seconds, nanoseconds]) in times.iter_mut().zip(told) {
             *time = match nanoseconds {
                 nanoseconds if nanoseconds == i64::from(abi::UTIME_NOW) => NewTime::Now,
@@ -464,7 +465,7 @@ fn utimensat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if times == [NewTime::Keep; 2] {
         return Ok(0);
     }
-    let found = if path == 0 && directory != abi::AT_FDCWD {
+    let found = if path.is_null() && directory != abi::AT_FDCWD {
         if flags != 0 {
             return Err(Errno::EINVAL.into());
         }
@@ -481,7 +482,7 @@ fn utimensat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn truncate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let size = u64::try_from(args.long(1) as i64).map_err(|_| Errno::EINVAL)?;
-    let found = resolve_at(cx, me, abi::AT_FDCWD, args.long(0), 0)?;
+    let found = resolve_at(cx, me, abi::AT_FDCWD, args.string(0), 0)?;
     match found.inode.kind {
         FileKind::Regular => {}
         FileKind::Directory => return Err(Errno::EISDIR.into()),
@@ -510,7 +511,7 @@ fn ftruncate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 /// What an extended attribute is of.
 enum Target {
-    Path(usize, WalkFlags),
+    Path(UserIn<u8>, WalkFlags),
     Descriptor(i32),
 }
 
@@ -527,7 +528,7 @@ impl Target {
 }
 
 /// The name of an extended attribute.
-fn attribute_name(cx: &Cx, me: &Current, address: usize) -> Step<alloc::vec::Vec<u8>> {
+fn attribute_name(cx: &Cx, me: &Current, address: UserIn<u8>) -> Step<alloc::vec::Vec<u8>> {
     let name = me.memory(cx)?.read_c_string(address, 257, Errno::ERANGE)?;
     if name.is_empty() || name.len() > 255 { Err(Errno::ERANGE.into()) } else { Ok(name) }
 }
@@ -539,43 +540,43 @@ fn setxattr(cx: &Cx, me: &Current, target: Target, args: &Args) -> Step<usize> {
         abi::XATTR_REPLACE => SetAttribute::Replace,
         _ => return Err(Errno::EINVAL.into()),
     };
-    let name = attribute_name(cx, me, args.long(1))?;
+    let name = attribute_name(cx, me, args.string(1))?;
     let len = args.long(3);
     if len > 65536 {
         return Err(Errno::E2BIG.into());
     }
-    let value: alloc::vec::Vec<u8> = me.memory(cx)?.read_array(args.long(2), len)?;
+    let value = me.memory(cx)?.read_slice(args.input::<u8>(2).slice(len))?;
     let found = target.find(cx, me)?;
     attributes::set_attribute(&found.mount, &found.inode, &name, &value, how, me, cx)?;
     Ok(0)
 }
 
 /// Gives bytes to a caller that may only ask for their length (with room for 0).
-fn tell(cx: &Cx, me: &Current, bytes: &[u8], address: usize, room: usize) -> Step<usize> {
-    if room > 0 {
-        if bytes.len() > room {
+fn tell(cx: &Cx, me: &Current, bytes: &[u8], to: UserSlice<u8, Out>) -> Step<usize> {
+    if !to.is_empty() {
+        if bytes.len() > to.len() {
             return Err(Errno::ERANGE.into());
         }
-        me.memory(cx)?.write_bytes(address, bytes)?;
+        me.memory(cx)?.write_slice(to, bytes)?;
     }
     Ok(bytes.len())
 }
 
 fn getxattr(cx: &Cx, me: &Current, target: Target, args: &Args) -> Step<usize> {
-    let name = attribute_name(cx, me, args.long(1))?;
+    let name = attribute_name(cx, me, args.string(1))?;
     let found = target.find(cx, me)?;
     let value = attributes::attribute(&found.inode, &name, me, cx)?;
-    tell(cx, me, &value, args.long(2), args.long(3))
+    tell(cx, me, &value, args.output::<u8>(2).slice(args.long(3)))
 }
 
 fn listxattr(cx: &Cx, me: &Current, target: Target, args: &Args) -> Step<usize> {
     let found = target.find(cx, me)?;
     let names = attributes::attribute_names(&found.inode, me, cx)?;
-    tell(cx, me, &names, args.long(1), args.long(2))
+    tell(cx, me, &names, args.output::<u8>(1).slice(args.long(2)))
 }
 
 fn removexattr(cx: &Cx, me: &Current, target: Target, args: &Args) -> Step<usize> {
-    let name = attribute_name(cx, me, args.long(1))?;
+    let name = attribute_name(cx, me, args.string(1))?;
     let found = target.find(cx, me)?;
     attributes::remove_attribute(&found.mount, &found.inode, &name, me, cx)?;
     Ok(0)

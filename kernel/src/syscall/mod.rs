@@ -43,6 +43,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process::INIT;
 use crate::step::{Patience, Step, go_on_async};
+use crate::user_memory::{Argument, UserIn, UserInOut, UserOut};
 
 pub use table::{Completeness, all, page};
 
@@ -58,10 +59,40 @@ impl Args {
         self.0[index] as i32
     }
 
-    /// An argument that is an address, a length or a long.
+    /// An argument that is a length or a long.
     #[inline(always)]
     pub fn long(&self, index: usize) -> usize {
         self.0[index]
+    }
+
+    /// The address of a value that the call reads. The type is always said: `args.input::<TimeSpec>(1)`.
+    #[inline(always)]
+    pub fn input<T>(&self, index: usize) -> UserIn<T> {
+        UserIn::<T>::new(self.0[index])
+    }
+
+    /// The address of a string that ends with a zero: a path, a name.
+    #[inline(always)]
+    pub fn string(&self, index: usize) -> UserIn<u8> {
+        UserIn::<u8>::new(self.0[index])
+    }
+
+    /// The address of a value that the call writes.
+    #[inline(always)]
+    pub fn output<T>(&self, index: usize) -> UserOut<T> {
+        UserOut::<T>::new(self.0[index])
+    }
+
+    /// An argument whose meaning another argument says.
+    #[inline(always)]
+    pub fn either(&self, index: usize) -> Argument {
+        Argument::new(self.0[index])
+    }
+
+    /// The address of a value that the call reads and writes.
+    #[inline(always)]
+    pub fn in_out<T>(&self, index: usize) -> UserInOut<T> {
+        UserInOut::<T>::new(self.0[index])
     }
 }
 

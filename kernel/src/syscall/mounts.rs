@@ -15,6 +15,7 @@ use crate::error::{Errno, Result};
 use crate::fs::walk::{self, PathName, WalkFlags};
 use crate::fs::{FileKind, MOUNTS, Mount, MountFlags, Path, types};
 use crate::step::Step;
+use crate::user_memory::{UserIn, UserOut};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -34,10 +35,10 @@ fn check_privileged(cx: &Cx, me: &Current) -> Result<()> {
 }
 
 /// A string of mount(2) that may be absent.
-fn optional_string(cx: &Cx, me: &Current, address: usize) -> Step<Vec<u8>> {
-    match address {
-        0 => Ok(Vec::new()),
-        address => me.memory(cx)?.read_c_string(address, 4096, Errno::EINVAL),
+fn optional_string(cx: &Cx, me: &Current, string: UserIn<u8>) -> Step<Vec<u8>> {
+    match string.non_null() {
+        None => Ok(Vec::new()),
+        Some(string) => me.memory(cx)?.read_c_string(string, 4096, Errno::EINVAL),
     }
 }
 
@@ -47,7 +48,7 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         // The magic number that old programs put in the upper half.
         flags &= 0xffff;
     }
-    let target = PathName::read(args.long(1), me, cx)?;
+    let target = PathName::read(args.string(1), me, cx)?;
     let on = walk::resolve(abi::AT_FDCWD, target.bytes(), WalkFlags::FOLLOW, me, cx)?;
     check_privileged(cx, me)?;
     if flags & abi::MS_REMOUNT != 0 {
@@ -60,7 +61,7 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if flags & (abi::MS_SHARED | abi::MS_PRIVATE | abi::MS_SLAVE | abi::MS_UNBINDABLE) != 0 {
         return Ok(0);
     }
-    let source = optional_string(cx, me, args.long(0))?;
+    let source = optional_string(cx, me, args.string(0))?;
     crate::memory::admit()?;
     if flags & abi::MS_BIND != 0 {
         let from = walk::resolve(abi::AT_FDCWD, &source, WalkFlags::FOLLOW, me, cx)?;
@@ -74,8 +75,8 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         MOUNTS.relocate(&from.mount, &on, cx)?;
         return Ok(0);
     }
-    let kind = optional_string(cx, me, args.long(2))?;
-    let options = optional_string(cx, me, args.long(4))?;
+    let kind = optional_string(cx, me, args.string(2))?;
+    let options = optional_string(cx, me, args.string(4))?;
     if on.inode.kind != FileKind::Directory {
         return Err(Errno::ENOTDIR.into());
     }
@@ -103,7 +104,7 @@ fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if flags & !known != 0 || (expires && flags & (abi::MNT_FORCE | abi::MNT_DETACH) != 0) {
         return Err(Errno::EINVAL.into());
     }
-    let path = PathName::read(args.long(0), me, cx)?;
+    let path = PathName::read(args.string(0), me, cx)?;
     let mut walking = WalkFlags::NO_USE;
     walking.set(WalkFlags::FOLLOW, flags & abi::UMOUNT_NOFOLLOW == 0);
     let found = walk::resolve(abi::AT_FDCWD, path.bytes(), walking, me, cx)?;
@@ -139,7 +140,7 @@ struct StatFs {
     spare: [u64; 4],
 }
 
-fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, address: usize) -> Step<usize> {
+fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, to: UserOut<StatFs>) -> Step<usize> {
     let file_system = path.inode.file_system.get(cx);
     let capacity = &file_system.capacity;
     let blocks = capacity.pages.load(Ordering::Relaxed);
@@ -170,17 +171,17 @@ fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, address: usize) -> Step<
         flags: u64::from(flags),
         spare: [0; 4],
     };
-    me.memory(cx)?.write(address, &told)?;
+    me.memory(cx)?.write(to, &told)?;
     Ok(0)
 }
 
 fn statfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let path = PathName::read(args.long(0), me, cx)?;
+    let path = PathName::read(args.string(0), me, cx)?;
     let found = walk::resolve(abi::AT_FDCWD, path.bytes(), WalkFlags::FOLLOW, me, cx)?;
-    write_statfs(cx, me, &found, args.long(1))
+    write_statfs(cx, me, &found, args.output::<StatFs>(1))
 }
 
 fn fstatfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let path = me.files(cx)?.get_even_path(args.int(0), cx)?.location.path(cx)?;
-    write_statfs(cx, me, &path, args.long(1))
+    write_statfs(cx, me, &path, args.output::<StatFs>(1))
 }

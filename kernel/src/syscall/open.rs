@@ -12,6 +12,7 @@ use crate::fs::walk::{PathName, WalkFlags};
 use crate::fs::{FdFlags, FileTable, OpenFlags, reserve_fd};
 use crate::pipe::open_fifo_async;
 use crate::step::{Patience, Step, complete_async};
+use crate::user_memory::UserIn;
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -19,19 +20,19 @@ pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_open,
         "open",
-        Call::Async(|cx, me, args| open_at_async(cx, me, abi::AT_FDCWD, args.long(0), args.int(1), args.int(2))),
+        Call::Async(|cx, me, args| open_at_async(cx, me, abi::AT_FDCWD, args.string(0), args.int(1), args.int(2))),
     ),
     Entry::new(
         abi::__NR_openat,
         "openat",
-        Call::Async(|cx, me, args| open_at_async(cx, me, args.int(0), args.long(1), args.int(2), args.int(3))),
+        Call::Async(|cx, me, args| open_at_async(cx, me, args.int(0), args.string(1), args.int(2), args.int(3))),
     ),
     Entry::new(
         abi::__NR_creat,
         "creat",
         Call::Async(|cx, me, args| {
             let flags = abi::O_CREAT | abi::O_WRONLY | abi::O_TRUNC;
-            open_at_async(cx, me, abi::AT_FDCWD, args.long(0), flags as i32, args.int(1))
+            open_at_async(cx, me, abi::AT_FDCWD, args.string(0), flags as i32, args.int(1))
         }),
     ),
     Entry::new(abi::__NR_openat2, "openat2", Call::Async(openat2_async)),
@@ -44,7 +45,7 @@ fn open_at_async(
     cx: &mut Cx,
     me: &mut Current,
     directory: i32,
-    path: usize,
+    path: UserIn<u8>,
     flags: i32,
     permissions: i32,
 ) -> Result<usize> {
@@ -59,7 +60,7 @@ fn open_at_async(
 
 /// Opens the path at an address of the caller's memory and gives it a descriptor.
 #[inline]
-fn open_async(cx: &mut Cx, me: &mut Current, directory: i32, how: &OpenHow, path: usize) -> Result<usize> {
+fn open_async(cx: &mut Cx, me: &mut Current, directory: i32, how: &OpenHow, path: UserIn<u8>) -> Result<usize> {
     let fd_flags = FdFlags::of(how.flags);
     let opened = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let mut name = PathName::empty();
@@ -98,9 +99,9 @@ fn openat2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if size > 4096 {
         return Err(Errno::E2BIG);
     }
-    let argument: HowArgument = me.read_async(cx, args.long(2))?;
-    for at in (KNOWN..size).map(|offset| args.long(2).wrapping_add(offset)) {
-        if me.read_async::<u8>(cx, at)? != 0 {
+    let argument = me.read_async(cx, args.input::<HowArgument>(2))?;
+    for at in KNOWN..size {
+        if me.read_async(cx, args.input::<u8>(2).add(at))? != 0 {
             return Err(Errno::E2BIG);
         }
     }
@@ -149,7 +150,7 @@ fn openat2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         // RESOLVE_CACHED is among those that are not known.
         return Err(Errno::EINVAL);
     }
-    let path = args.long(1);
+    let path = args.string(1);
     open_async(cx, me, args.int(0), &how, path)
 }
 

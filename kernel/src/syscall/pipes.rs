@@ -12,10 +12,15 @@ use crate::fs::anonymous::{self, Nameless};
 use crate::fs::{FdFlags, FileKind, Metadata, OpenFile, OpenFlags, reserve_fd};
 use crate::pipe::{Pipe, PipeEnd};
 use crate::step::Step;
+use crate::user_memory::UserOut;
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
-    Entry::new(abi::__NR_pipe, "pipe", Call::Step(|cx, me, args| pipe(cx, me, args.long(0), OpenFlags::empty()))),
+    Entry::new(
+        abi::__NR_pipe,
+        "pipe",
+        Call::Step(|cx, me, args| pipe(cx, me, args.output::<[i32; 2]>(0), OpenFlags::empty())),
+    ),
     Entry::partial(abi::__NR_pipe2, "pipe2", Call::Step(pipe2), "packets (O_DIRECT)"),
 ];
 
@@ -24,10 +29,10 @@ fn pipe2(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if !(OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC).contains(flags) {
         return Err(Errno::EINVAL.into());
     }
-    pipe(cx, me, args.long(0), flags)
+    pipe(cx, me, args.output::<[i32; 2]>(0), flags)
 }
 
-fn pipe(cx: &Cx, me: &Current, result: usize, flags: OpenFlags) -> Step<usize> {
+fn pipe(cx: &Cx, me: &Current, result: UserOut<[i32; 2]>, flags: OpenFlags) -> Step<usize> {
     crate::memory::admit()?;
     let (first, second) = (reserve_fd(me, cx)?, reserve_fd(me, cx)?);
     me.memory(cx)?.write(result, &[first.fd() as i32, second.fd() as i32])?;

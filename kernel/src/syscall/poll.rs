@@ -14,6 +14,7 @@ use crate::fs::{Events, OpenFlags};
 use crate::signal::{self, SignalSet};
 use crate::step::{Interruption, Patience, Step, Stop, complete_async};
 use crate::time::clock::{TimeSpec, TimeVal};
+use crate::user_memory::{InOut, Readable, UserIn, UserInOut, UserPtr, UserSlice};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -33,14 +34,14 @@ const MAX_DESCRIPTORS: usize = 1 << 20;
 
 fn poll_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let patience = patience_of_milliseconds(args.int(2));
-    let (fds, count) = (args.long(0), args.int(1) as u32 as usize);
-    let result = look_async(cx, me, fds, count, patience);
+    let fds = args.in_out::<PollFd>(0).slice(args.int(1) as u32 as usize);
+    let result = look_async(cx, me, fds, patience);
     if result != Err(Errno::RESTART_SYS) {
         return result;
     }
     match patience {
         Patience::Until(until) => {
-            me.restart = Some(Restart::Poll { fds, count, until });
+            me.restart = Some(Restart::Poll { fds, until });
             Err(Errno::RESTART_BLOCK)
         }
         _ => Err(Errno::RESTART_NO_HANDLER),
@@ -51,20 +52,22 @@ fn poll_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 ///
 /// # Errors
 /// As for poll(2).
-pub fn resume_poll_async(cx: &mut Cx, me: &mut Current, fds: usize, count: usize, until: u64) -> Result<usize> {
-    let result = look_async(cx, me, fds, count, Patience::Until(until));
+pub fn resume_poll_async(cx: &mut Cx, me: &mut Current, fds: UserSlice<PollFd, InOut>, until: u64) -> Result<usize> {
+    let result = look_async(cx, me, fds, Patience::Until(until));
     if result != Err(Errno::RESTART_SYS) {
         return result;
     }
-    me.restart = Some(Restart::Poll { fds, count, until });
+    me.restart = Some(Restart::Poll { fds, until });
     Err(Errno::RESTART_BLOCK)
 }
 
 fn ppoll_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let patience = patience_of_timespec_async(cx, me, args.long(2))?;
-    set_mask_async(cx, me, args.long(3), args.long(4))?;
-    let result = look_async(cx, me, args.long(0), args.int(1) as u32 as usize, patience);
-    tell_rest_async(cx, me, args.long(2), patience, TimeSpec::from_nanoseconds);
+    let timeout = args.in_out::<TimeSpec>(2);
+    let patience = patience_of_timespec_async(cx, me, timeout)?;
+    set_mask_async(cx, me, args.input::<u64>(3), args.long(4))?;
+    let fds = args.in_out::<PollFd>(0).slice(args.int(1) as u32 as usize);
+    let result = look_async(cx, me, fds, patience);
+    tell_rest_async(cx, me, timeout, patience, TimeSpec::from_nanoseconds);
     result.map_err(restart_without_handler)
 }
 
@@ -78,11 +81,15 @@ pub(super) fn patience_of_milliseconds(timeout: i32) -> Patience {
 }
 
 /// Until the time of a `struct timespec` has passed; an address of 0 means for ever.
-pub(super) fn patience_of_timespec_async(cx: &mut Cx, me: &mut Current, address: usize) -> Result<Patience> {
-    if address == 0 {
+pub(super) fn patience_of_timespec_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    timeout: UserPtr<TimeSpec, impl Readable>,
+) -> Result<Patience> {
+    if timeout.is_null() {
         return Ok(Patience::Forever);
     }
-    Ok(patience_of_nanoseconds(me.read_async::<TimeSpec>(cx, address)?.nanoseconds()?))
+    Ok(patience_of_nanoseconds(me.read_async(cx, timeout)?.nanoseconds()?))
 }
 
 fn patience_of_nanoseconds(timeout: u64) -> Patience {
@@ -93,14 +100,14 @@ fn patience_of_nanoseconds(timeout: u64) -> Patience {
 }
 
 /// Has the mask of signals at an address instead of the thread's own until the call has ended; an address of 0 leaves that.
-pub(super) fn set_mask_async(cx: &mut Cx, me: &mut Current, address: usize, size: usize) -> Result<()> {
-    if address == 0 {
+pub(super) fn set_mask_async(cx: &mut Cx, me: &mut Current, mask: UserIn<u64>, size: usize) -> Result<()> {
+    if mask.is_null() {
         return Ok(());
     }
     if size != size_of::<u64>() {
         return Err(Errno::EINVAL);
     }
-    let mask = me.read_async::<u64>(cx, address)?;
+    let mask = me.read_async(cx, mask)?;
     signal::deliver::set_temporary_mask(me, SignalSet(mask), cx);
     Ok(())
 }
@@ -109,13 +116,13 @@ pub(super) fn set_mask_async(cx: &mut Cx, me: &mut Current, address: usize, size
 fn tell_rest_async<T: IntoBytes + Immutable>(
     cx: &mut Cx,
     me: &mut Current,
-    address: usize,
+    timeout: UserInOut<T>,
     patience: Patience,
     encode: fn(u64) -> T,
 ) {
     if let Patience::Until(until) = patience {
         let rest = encode(until.saturating_sub(frame::time::now()));
-        let _ = me.write_async(cx, address, &rest);
+        let _ = me.write_async(cx, timeout, &rest);
     }
 }
 
@@ -123,8 +130,9 @@ fn restart_without_handler(error: Errno) -> Errno {
     if error == Errno::RESTART_SYS { Errno::RESTART_NO_HANDLER } else { error }
 }
 
-/// Waits until something is ready of `count` descriptions of descriptors at `address`: how many.
-fn look_async(cx: &mut Cx, me: &mut Current, address: usize, count: usize, patience: Patience) -> Result<usize> {
+/// Waits until something is ready of the descriptions of descriptors: how many.
+fn look_async(cx: &mut Cx, me: &mut Current, fds: UserSlice<PollFd, InOut>, patience: Patience) -> Result<usize> {
+    let count = fds.len();
     if count as u64 > me.thread(cx)?.limit(abi::RLIMIT_NOFILE, cx).0 || count > MAX_DESCRIPTORS {
         return Err(Errno::EINVAL);
     }
@@ -141,11 +149,10 @@ fn look_async(cx: &mut Cx, me: &mut Current, address: usize, count: usize, patie
                 return Err(if waker.is_some() { Stop::Again } else { Stop::Pause(Interruption::Signals) });
             }
             let chunk = &mut chunk[..CHUNK.min(count - first)];
-            let len = size_of_val(chunk);
-            let at = address.wrapping_add(first * size_of::<PollFd>());
-            memory.reader(at, len).read(chunk.as_mut_bytes())?;
+            let at = fds.behind(first);
+            memory.read_into(at, chunk)?;
             let found = poll_step(chunk, &mut left, &files, cx);
-            memory.writer(at, len).write(chunk.as_bytes())?;
+            memory.write_slice(at, chunk)?;
             ready += found;
             first += CHUNK;
         }
@@ -164,10 +171,11 @@ pub(super) fn nothing_in_time(result: Result<usize>) -> Result<usize> {
 }
 
 fn select_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let patience = match args.long(4) {
-        0 => Patience::Forever,
-        address => {
-            let timeout = me.read_async::<TimeVal>(cx, address)?;
+    let at = args.in_out::<TimeVal>(4);
+    let patience = match at.non_null() {
+        None => Patience::Forever,
+        Some(timeout) => {
+            let timeout = me.read_async(cx, timeout)?;
             // More than a second of microseconds is normalised, not refused.
             let extra = timeout.microseconds.div_euclid(1_000_000);
             let timeout = TimeVal {
@@ -178,7 +186,7 @@ fn select_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         }
     };
     let result = select_sets_async(cx, me, args, patience);
-    tell_rest_async(cx, me, args.long(4), patience, TimeVal::from_nanoseconds);
+    tell_rest_async(cx, me, at, patience, TimeVal::from_nanoseconds);
     result.map_err(restart_without_handler)
 }
 
@@ -186,18 +194,19 @@ fn select_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct MaskAt {
-    address: usize,
+    mask: UserIn<u64>,
     size: usize,
 }
 
 fn pselect6_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let patience = patience_of_timespec_async(cx, me, args.long(4))?;
-    if args.long(5) != 0 {
-        let mask = me.read_async::<MaskAt>(cx, args.long(5))?;
-        set_mask_async(cx, me, mask.address, mask.size)?;
+    let timeout = args.in_out::<TimeSpec>(4);
+    let patience = patience_of_timespec_async(cx, me, timeout)?;
+    if let Some(mask) = args.input::<MaskAt>(5).non_null() {
+        let mask = me.read_async(cx, mask)?;
+        set_mask_async(cx, me, mask.mask, mask.size)?;
     }
     let result = select_sets_async(cx, me, args, patience);
-    tell_rest_async(cx, me, args.long(4), patience, TimeSpec::from_nanoseconds);
+    tell_rest_async(cx, me, timeout, patience, TimeSpec::from_nanoseconds);
     result.map_err(restart_without_handler)
 }
 
@@ -205,19 +214,19 @@ fn pselect6_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 fn select_sets_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) -> Result<usize> {
     let limit = me.thread(cx)?.limit(abi::RLIMIT_NOFILE, cx).0.min(MAX_DESCRIPTORS as u64) as usize;
     let count = usize::try_from(args.int(0)).map_err(|_| Errno::EINVAL)?.min(limit);
-    let addresses = [args.long(1), args.long(2), args.long(3)];
+    let places = [args.in_out::<u64>(1), args.in_out::<u64>(2), args.in_out::<u64>(3)];
     let result = complete_async(cx, me, patience, |cx, me, waker| {
-        let mut sets = Sets::read(count, addresses, me, cx)?;
+        let mut sets = Sets::read(count, places, me, cx)?;
         match sets.look(waker, me, cx)? {
             0 => Err(Stop::Block),
             ready => {
-                sets.write(addresses, me, cx)?;
+                sets.write(places, me, cx)?;
                 Ok(ready)
             }
         }
     });
     if matches!(result, Err(Errno::ETIMEDOUT | Errno::EAGAIN)) {
-        complete_async(cx, me, Patience::Forever, |cx, me, _| Sets::empty(count).write(addresses, me, cx))?;
+        complete_async(cx, me, Patience::Forever, |cx, me, _| Sets::empty(count).write(places, me, cx))?;
     }
     nothing_in_time(result)
 }
@@ -242,23 +251,24 @@ impl Sets {
         Sets { words: vec![0; each * 3], each, count }
     }
 
-    fn read(count: usize, addresses: [usize; 3], me: &Current, cx: &Cx) -> Step<Self> {
+    fn read(count: usize, places: [UserInOut<u64>; 3], me: &Current, cx: &Cx) -> Step<Self> {
         let mut sets = Sets::empty(count);
         let memory = me.memory(cx)?;
-        for (index, address) in addresses.into_iter().enumerate() {
-            if address != 0 {
+        for (index, place) in places.into_iter().enumerate() {
+            if !place.is_null() {
                 let words = &mut sets.words[index * sets.each..(index + 1) * sets.each];
-                memory.reader(address, sets.each * 8).read(words.as_mut_bytes())?;
+                memory.read_into(place.slice(sets.each), words)?;
             }
         }
         Ok(sets)
     }
 
-    fn write(&self, addresses: [usize; 3], me: &Current, cx: &Cx) -> Step<()> {
+    fn write(&self, places: [UserInOut<u64>; 3], me: &Current, cx: &Cx) -> Step<()> {
         let memory = me.memory(cx)?;
-        for (index, address) in addresses.into_iter().enumerate() {
-            if address != 0 {
-                memory.write_bytes(address, self.words[index * self.each..(index + 1) * self.each].as_bytes())?;
+        for (index, place) in places.into_iter().enumerate() {
+            if !place.is_null() {
+                let words = &self.words[index * self.each..(index + 1) * self.each];
+                memory.write_slice(place.slice(self.each), words)?;
             }
         }
         Ok(())

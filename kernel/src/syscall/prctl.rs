@@ -13,7 +13,7 @@ use crate::error::{Errno, Result};
 use crate::process::{Name, Thread};
 use crate::signal::Signal;
 use crate::step::Step;
-use crate::user_memory::UserMemory;
+use crate::user_memory::{UserIn, UserMemory};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[Entry::partial(
@@ -38,14 +38,15 @@ fn check_unused(unused: &[usize]) -> Result<()> {
 }
 
 fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let (option, value) = (args.int(0) as u32, args.long(1));
+    let (option, argument) = (args.int(0) as u32, args.either(1));
+    let value = argument.value();
     let (thread, process, memory) = (me.thread(cx)?, me.process(cx)?, me.memory(cx)?);
     match option {
         option::PR_SET_NAME => {
-            let name = read_name(&memory, value)?;
+            let name = read_name(&memory, argument.input::<u8>())?;
             thread.set_name(name, cx);
         }
-        option::PR_GET_NAME => memory.write_bytes(value, &thread.name(cx).padded())?,
+        option::PR_GET_NAME => memory.write(argument.output::<[u8; 16]>(), &thread.name(cx).padded())?,
         option::PR_SET_PDEATHSIG => {
             if value != 0 {
                 Signal::new(i32::try_from(value).map_err(|_| Errno::EINVAL)?)?;
@@ -53,7 +54,9 @@ fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             thread.parent_death_signal.store(value as u32, Ordering::Relaxed);
             me.process(cx)?.has_parent_death_signal.store(true, Ordering::Relaxed);
         }
-        option::PR_GET_PDEATHSIG => memory.write(value, &thread.parent_death_signal.load(Ordering::Relaxed))?,
+        option::PR_GET_PDEATHSIG => {
+            memory.write(argument.output::<u32>(), &thread.parent_death_signal.load(Ordering::Relaxed))?;
+        }
         option::PR_SET_DUMPABLE => process.dumpable.store(u32::from(flag(value)?), Ordering::Relaxed),
         option::PR_GET_DUMPABLE => return Ok(process.dumpable.load(Ordering::Relaxed) as usize),
         option::PR_SET_KEEPCAPS => {
@@ -77,7 +80,7 @@ fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         }
         option::PR_SET_CHILD_SUBREAPER => process.is_subreaper.store(value != 0, Ordering::Relaxed),
         option::PR_GET_CHILD_SUBREAPER => {
-            memory.write(value, &u32::from(process.is_subreaper.load(Ordering::Relaxed)))?;
+            memory.write(argument.output::<u32>(), &u32::from(process.is_subreaper.load(Ordering::Relaxed)))?;
         }
         option::PR_SET_TIMERSLACK => thread.timer_slack.set(value as u64),
         option::PR_GET_TIMERSLACK => return Ok(thread.timer_slack.get() as usize),
@@ -93,11 +96,13 @@ fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         option::PR_GET_SECUREBITS => return Ok(thread.credentials.lock(cx).secure_bits().bits() as usize),
         option::PR_SET_SECUREBITS => thread.change_credentials(cx, |who| who.set_secure_bits(value))?,
         option::PR_CAP_AMBIENT => return Ok(change_ambient(&thread, args, cx)?),
-        option::PR_GET_TID_ADDRESS => memory.write(value, &thread.clear_tid.load(Ordering::Relaxed))?,
+        option::PR_GET_TID_ADDRESS => {
+            memory.write(argument.output::<usize>(), &thread.clear_tid.load(Ordering::Relaxed))?
+        }
         option::PR_GET_THP_DISABLE => check_unused(&args.0[1..5])?,
         option::PR_GET_SECCOMP | option::PR_GET_TIMING => {}
         option::PR_SET_TIMING => check_unused(&args.0[1..2])?,
-        option::PR_GET_TSC => memory.write(value, &option::PR_TSC_ENABLE)?,
+        option::PR_GET_TSC => memory.write(argument.output::<u32>(), &option::PR_TSC_ENABLE)?,
         option::PR_SET_TSC if value == option::PR_TSC_ENABLE as usize => {}
         _ => return Err(Errno::EINVAL.into()),
     }
@@ -125,10 +130,10 @@ fn change_ambient(thread: &Thread, args: &Args, cx: &Cx) -> Result<usize> {
 }
 
 /// A name, at most 15 bytes of it; what lies behind its end need not be there.
-fn read_name(memory: &UserMemory<'_>, address: usize) -> Step<Name> {
+fn read_name(memory: &UserMemory<'_>, from: UserIn<u8>) -> Step<Name> {
     let mut name = [0; 15];
     for (index, byte) in name.iter_mut().enumerate() {
-        *byte = memory.read(address.wrapping_add(index))?;
+        *byte = memory.read(from.add(index))?;
         if *byte == 0 {
             break;
         }

@@ -20,6 +20,7 @@ use crate::process::{
 };
 use crate::signal::{Info, Signal, Work, send::end_process};
 use crate::step::Step;
+use crate::user_memory::UserOut;
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -105,7 +106,7 @@ struct Clone3Args {
 }
 
 fn clone3_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let (address, size) = (args.long(0), args.long(1));
+    let size = args.long(1);
     if size < abi::CLONE_ARGS_SIZE_VER0 as usize {
         return Err(Errno::EINVAL);
     }
@@ -116,8 +117,9 @@ fn clone3_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let known = size.min(size_of::<Clone3Args>());
     let newer = crate::step::complete_async(cx, me, crate::step::Patience::Forever, |cx, me, _| {
         let memory = me.memory(cx)?;
-        memory.reader(address, known).read(&mut told.as_mut_bytes()[..known])?;
-        Ok(memory.read_array::<u8>(address.wrapping_add(known), size - known)?)
+        let given = args.input::<u8>(0).slice(size);
+        memory.read_into(given, &mut told.as_mut_bytes()[..known])?;
+        Ok(memory.read_slice(given.behind(known))?)
     })?;
     if newer.iter().any(|&byte| byte != 0) {
         return Err(Errno::E2BIG);
@@ -136,9 +138,9 @@ fn clone3_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         flags: told.flags,
         exit_signal: told.exit_signal as u32,
         stack: told.stack.wrapping_add(told.stack_size) as usize,
-        parent_tid: told.parent_tid as usize,
-        child_tid: told.child_tid as usize,
-        pidfd: told.pidfd as usize,
+        parent_tid: UserOut::<u32>::new(told.parent_tid as usize),
+        child_tid: UserOut::<u32>::new(told.child_tid as usize),
+        pidfd: UserOut::<u32>::new(told.pidfd as usize),
         tls: told.tls as usize,
     };
     process::clone_async(cx, me, &args)
@@ -158,7 +160,7 @@ fn exit_group(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn wait4_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let (pid, status, usage) = (args.int(0), args.long(1), args.long(3));
+    let (pid, status, usage) = (args.int(0), args.output::<u32>(1), args.output::<RUsage>(3));
     let options = WaitOptions::from_bits(args.int(2) as u32).ok_or(Errno::EINVAL)?;
     if options.intersects(WaitOptions::EXITED | WaitOptions::NO_WAIT) {
         return Err(Errno::EINVAL);
@@ -172,10 +174,10 @@ fn wait4_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     };
     let found = process::wait_async(cx, me, choice, options | WaitOptions::EXITED, |cx, me, report| {
         let memory = me.memory(cx)?;
-        if status != 0 {
+        if !status.is_null() {
             memory.write(status, &report.status)?;
         }
-        if usage != 0 {
+        if !usage.is_null() {
             memory.write(usage, &report.usage.encode())?;
         }
         Ok(())
@@ -187,7 +189,8 @@ fn wait4_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 const WAITID_INFO_LEN: usize = 28;
 
 fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let (kind, id, info, usage) = (args.int(0) as u32, args.int(1), args.long(2), args.long(4));
+    let (kind, id) = (args.int(0) as u32, args.int(1));
+    let (info, usage) = (args.output::<u8>(2).slice(WAITID_INFO_LEN), args.output::<RUsage>(4));
     let options = WaitOptions::from_bits(args.int(3) as u32).ok_or(Errno::EINVAL)?;
     if !options.intersects(WaitOptions::EXITED | WaitOptions::STOPPED | WaitOptions::CONTINUED) {
         return Err(Errno::EINVAL);
@@ -208,11 +211,11 @@ fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let hang = if must_not_wait { options | WaitOptions::NO_HANG } else { options };
     let found = process::wait_async(cx, me, choice, hang, |cx, me, report: &Report| {
         let memory = me.memory(cx)?;
-        if info != 0 {
+        if !info.start().is_null() {
             let told = Info::child(Signal::CHLD, report.code, report.pid, report.uid, report.value, 0, 0).encode();
-            memory.write_bytes(info, &told.as_bytes()[..WAITID_INFO_LEN])?;
+            memory.write_slice(info, told.as_bytes())?;
         }
-        if usage != 0 {
+        if !usage.is_null() {
             memory.write(usage, &report.usage.encode())?;
         }
         Ok(())
@@ -220,7 +223,7 @@ fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if found.is_none() && must_not_wait {
         return Err(Errno::EAGAIN);
     }
-    if found.is_none() && info != 0 {
+    if found.is_none() && !info.start().is_null() {
         me.write_bytes_async(cx, info, &[0; WAITID_INFO_LEN])?;
     }
     Ok(0)
@@ -311,12 +314,12 @@ fn set_tid_address(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn getrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let limit = me.process(cx)?.limits.lock(cx).get(args.int(0) as u32)?;
-    me.memory(cx)?.write(args.long(1), &limit)?;
+    me.memory(cx)?.write(args.output::<Limit>(1), &limit)?;
     Ok(0)
 }
 
 fn setrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let new: Limit = me.memory(cx)?.read(args.long(1))?;
+    let new = me.memory(cx)?.read(args.input::<Limit>(1))?;
     set_limit(&me.process(cx)?, args.int(0) as u32, new, me.has(Capability::SysResource, cx), cx)?;
     Ok(0)
 }
@@ -330,7 +333,8 @@ fn set_limit(process: &TempRc<'_, Process>, resource: u32, new: Limit, privilege
 }
 
 fn prlimit64(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let (pid, resource, new, old) = (args.int(0), args.int(1) as u32, args.long(2), args.long(3));
+    let (pid, resource) = (args.int(0), args.int(1) as u32);
+    let (new, old) = (args.input::<Limit>(2), args.output::<Limit>(3));
     let target = process_of(pid, me, cx)?;
     let own = me.thread(cx)?.credentials.lock(cx).clone();
     if target.pid != me.process(cx)?.pid {
@@ -341,11 +345,11 @@ fn prlimit64(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     let memory = me.memory(cx)?;
     let before = target.limits.lock(cx).get(resource)?;
-    if new != 0 {
-        let new: Limit = memory.read(new)?;
+    if !new.is_null() {
+        let new = memory.read(new)?;
         set_limit(&target, resource, new, own.has(Capability::SysResource), cx)?;
     }
-    if old != 0
+    if !old.is_null()
         && let Err(fault) = memory.write(old, &before)
     {
         // The limit is as it was when the call is run again.
@@ -367,7 +371,7 @@ fn getrusage(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         _ => return Err(Errno::EINVAL.into()),
     }
     .encode();
-    me.memory(cx)?.write(args.long(1), &usage)?;
+    me.memory(cx)?.write(args.output::<RUsage>(1), &usage)?;
     Ok(0)
 }
 
@@ -377,9 +381,9 @@ const NANOSECONDS_PER_TICK: u64 = 10_000_000;
 fn times(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let process = me.process(cx)?;
     let ((user, system), children) = (process.times(cx), process.children_usage(cx));
-    if args.long(0) != 0 {
+    if let Some(to) = args.output::<[u64; 4]>(0).non_null() {
         let ticks = [user, system, children.user, children.system].map(|time| time / NANOSECONDS_PER_TICK);
-        me.memory(cx)?.write(args.long(0), &ticks)?;
+        me.memory(cx)?.write(to, &ticks)?;
     }
     Ok((frame::time::now() / NANOSECONDS_PER_TICK) as usize)
 }
@@ -400,10 +404,10 @@ fn unshare(cx: &Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 fn arch_prctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let address = args.long(1);
-    match arch::prctl(&mut me.context, args.int(0), address, cx)? {
+    let argument = args.either(1);
+    match arch::prctl(&mut me.context, args.int(0), argument.value(), cx)? {
         Prctl::Done => Ok(0),
-        Prctl::Store(value) => me.write_async(cx, address, &value).map(|()| 0),
+        Prctl::Store(value) => me.write_async(cx, argument.output::<usize>(), &value).map(|()| 0),
         Prctl::Return(value) => Ok(value),
     }
 }

@@ -19,5 +19,5 @@ fn getrandom(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     {
         return Err(Errno::EINVAL.into());
     }
-    random::fill(&mut me.memory(cx)?.writer(args.long(0), args.long(1)), cx)
+    random::fill(&mut me.memory(cx)?.writer(args.output::<u8>(0).slice(args.long(1))), cx)
 }

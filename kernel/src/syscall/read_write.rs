@@ -6,18 +6,20 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use frame::mm::USER_END;
 use linux_raw_sys::general as abi;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::remove_privileges;
 use crate::fs::read_write::{
-    MOST_BYTES, Piece, Position, TransferFlags, check, read_async, read_piece_async, write_async, write_piece_async,
+    MOST_BYTES, Position, TransferFlags, check, read_async, read_piece_async, write_async, write_piece_async,
 };
 use crate::fs::{FileKind, Lseek, OpenFlags, reserve_fd};
 use crate::pipe::PipeEnd;
 use crate::pipe::splice::{self, CopyEnd};
 use crate::step::{Patience, Step, complete_async};
+use crate::user_memory::{In, Out, UserInOut, UserPtr, UserSlice};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -25,22 +27,22 @@ pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_read,
         "read",
-        Call::Async(|cx, me, args| read_piece_async(cx, me, args.int(0), piece(args)?, Position::Current)),
+        Call::Async(|cx, me, args| read_piece_async(cx, me, args.int(0), piece::<Out>(args)?, Position::Current)),
     ),
     Entry::new(
         abi::__NR_write,
         "write",
-        Call::Async(|cx, me, args| write_piece_async(cx, me, args.int(0), piece(args)?, Position::Current)),
+        Call::Async(|cx, me, args| write_piece_async(cx, me, args.int(0), piece::<In>(args)?, Position::Current)),
     ),
     Entry::new(
         abi::__NR_pread64,
         "pread64",
-        Call::Async(|cx, me, args| read_piece_async(cx, me, args.int(0), piece(args)?, position(args.long(3))?)),
+        Call::Async(|cx, me, args| read_piece_async(cx, me, args.int(0), piece::<Out>(args)?, position(args.long(3))?)),
     ),
     Entry::new(
         abi::__NR_pwrite64,
         "pwrite64",
-        Call::Async(|cx, me, args| write_piece_async(cx, me, args.int(0), piece(args)?, position(args.long(3))?)),
+        Call::Async(|cx, me, args| write_piece_async(cx, me, args.int(0), piece::<In>(args)?, position(args.long(3))?)),
     ),
     Entry::new(
         abi::__NR_readv,
@@ -105,16 +107,16 @@ pub const CALLS: &[Entry] = &[
 
 /// The buffer and the length of read(2) and its like.
 #[inline(always)]
-fn piece(args: &Args) -> Result<Piece> {
-    checked_piece(args.long(1), args.long(2), MOST_BYTES)
+fn piece<D>(args: &Args) -> Result<UserSlice<u8, D>> {
+    checked_piece(UserPtr::<u8, D>::new(args.long(1)).slice(args.long(2)), MOST_BYTES)
 }
 
-/// A piece of memory that is at an address where user memory can be; `most` bytes of it.
+/// A piece of memory that is where user memory can be; `most` bytes of it.
 #[inline(always)]
-fn checked_piece(address: usize, len: usize, most: usize) -> Result<Piece> {
-    match address.checked_add(len) {
-        Some(end) if end <= USER_END => Ok((address, len.min(most))),
-        _ if len == 0 => Ok((address, 0)),
+fn checked_piece<D>(piece: UserSlice<u8, D>, most: usize) -> Result<UserSlice<u8, D>> {
+    match piece.start().address().checked_add(piece.len()) {
+        Some(end) if end <= USER_END => Ok(piece.first(most)),
+        _ if piece.is_empty() => Ok(piece),
         _ => Err(Errno::EFAULT),
     }
 }
@@ -133,23 +135,36 @@ enum Direction {
     Write,
 }
 
+/// `struct iovec`.
+#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct IoVec {
+    pub base: usize,
+    pub len: usize,
+}
+
 /// Reads an `iovec` array: at most 1024 pieces, and as many bytes as one call may transfer.
-pub(super) fn pieces(cx: &Cx, me: &Current, address: usize, count: usize) -> Step<Vec<Piece>> {
-    if count > abi::UIO_MAXIOV as usize {
+pub(super) fn pieces<D>(cx: &Cx, me: &Current, vectors: UserSlice<IoVec, In>) -> Step<Vec<UserSlice<u8, D>>> {
+    if vectors.len() > abi::UIO_MAXIOV as usize {
         return Err(Errno::EINVAL.into());
     }
-    let told: Vec<[usize; 2]> = me.memory(cx)?.read_array(address, count)?;
+    let told = me.memory(cx)?.read_slice(vectors)?;
     let mut left = MOST_BYTES;
-    let mut pieces = Vec::with_capacity(count);
-    for [address, len] in told {
+    let mut pieces = Vec::with_capacity(told.len());
+    for IoVec { base, len } in told {
         if len > isize::MAX as usize {
             return Err(Errno::EINVAL.into());
         }
-        let piece = checked_piece(address, len, left)?;
-        left -= piece.1;
+        let piece = checked_piece(UserPtr::<u8, D>::new(base).slice(len), left)?;
+        left -= piece.len();
         pieces.push(piece);
     }
     Ok(pieces)
+}
+
+fn pieces_async<D>(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<Vec<UserSlice<u8, D>>> {
+    let vectors = args.input::<IoVec>(1).slice(args.long(2));
+    complete_async(cx, me, Patience::Forever, |cx, me, _| pieces(cx, me, vectors))
 }
 
 fn vector_async(
@@ -173,11 +188,15 @@ fn vector_async(
         append: flags & abi::RWF_APPEND != 0,
         ..TransferFlags::default()
     };
-    let (address, count) = (args.long(1), args.long(2));
-    let pieces = complete_async(cx, me, Patience::Forever, |cx, me, _| pieces(cx, me, address, count))?;
     match direction {
-        Direction::Read => read_async(cx, me, args.int(0), &pieces, position, how),
-        Direction::Write => write_async(cx, me, args.int(0), &pieces, position, how),
+        Direction::Read => {
+            let pieces = pieces_async(cx, me, args)?;
+            read_async(cx, me, args.int(0), &pieces, position, how)
+        }
+        Direction::Write => {
+            let pieces = pieces_async(cx, me, args)?;
+            write_async(cx, me, args.int(0), &pieces, position, how)
+        }
     }
 }
 
@@ -205,12 +224,12 @@ enum Seekable {
 }
 
 /// One end of a copy: the descriptor, and the offset at an address of the caller's memory, if there is one.
-fn end_async(cx: &mut Cx, me: &mut Current, fd: i32, offset: usize, seekable: Seekable) -> Result<CopyEnd> {
+fn end_async(cx: &mut Cx, me: &mut Current, fd: i32, offset: UserInOut<i64>, seekable: Seekable) -> Result<CopyEnd> {
     let name = me.files(cx)?.weak(fd, cx)?;
-    let position = match offset {
-        0 => Position::Current,
-        address => {
-            let told: i64 = me.read_async(cx, address)?;
+    let position = match offset.non_null() {
+        None => Position::Current,
+        Some(offset) => {
+            let told = me.read_async(cx, offset)?;
             let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
             if !open.is_seekable && seekable == Seekable::Needed {
                 return Err(Errno::ESPIPE);
@@ -222,9 +241,9 @@ fn end_async(cx: &mut Cx, me: &mut Current, fd: i32, offset: usize, seekable: Se
 }
 
 /// Writes an offset that moved on back to the caller.
-fn moved_async(cx: &mut Cx, me: &mut Current, end: &CopyEnd, address: usize, by: usize) -> Result<()> {
+fn moved_async(cx: &mut Cx, me: &mut Current, end: &CopyEnd, to: UserInOut<i64>, by: usize) -> Result<()> {
     match end.position {
-        Position::At(offset) => me.write_async(cx, address, &(offset + by as u64)),
+        Position::At(offset) => me.write_async(cx, to, &((offset + by as u64) as i64)),
         Position::Current => Ok(()),
     }
 }
@@ -235,8 +254,8 @@ fn sendfile_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EBADF);
     }
     drop(files);
-    let to = end_async(cx, me, args.int(0), 0, Seekable::Needed)?;
-    let from = end_async(cx, me, args.int(1), args.long(2), Seekable::Needed)?;
+    let to = end_async(cx, me, args.int(0), UserInOut::<i64>::new(0), Seekable::Needed)?;
+    let from = end_async(cx, me, args.int(1), args.in_out::<i64>(2), Seekable::Needed)?;
     if !from.name.upgrade(cx).map_err(|_| Errno::EBADF)?.is_seekable {
         return Err(Errno::EINVAL);
     }
@@ -244,7 +263,7 @@ fn sendfile_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     let copied = splice::copy_async(cx, me, &from, &to, args.long(3).min(MOST_BYTES), false)?;
-    moved_async(cx, me, &from, args.long(2), copied)?;
+    moved_async(cx, me, &from, args.in_out::<i64>(2), copied)?;
     Ok(copied)
 }
 
@@ -252,12 +271,12 @@ fn copy_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
     if args.int(5) != 0 {
         return Err(Errno::EINVAL);
     }
-    let from = end_async(cx, me, args.int(0), args.long(1), Seekable::JudgedLater)?;
-    let to = end_async(cx, me, args.int(2), args.long(3), Seekable::JudgedLater)?;
+    let from = end_async(cx, me, args.int(0), args.in_out::<i64>(1), Seekable::JudgedLater)?;
+    let to = end_async(cx, me, args.int(2), args.in_out::<i64>(3), Seekable::JudgedLater)?;
     let len = splice::check_ranges(cx, me, &from, &to, args.long(4))?.min(MOST_BYTES);
     let copied = splice::copy_async(cx, me, &from, &to, len, false)?;
-    moved_async(cx, me, &from, args.long(1), copied)?;
-    moved_async(cx, me, &to, args.long(3), copied)?;
+    moved_async(cx, me, &from, args.in_out::<i64>(1), copied)?;
+    moved_async(cx, me, &to, args.in_out::<i64>(3), copied)?;
     Ok(copied)
 }
 
@@ -270,12 +289,12 @@ fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     check_splice(cx, me, args)?;
-    let from = end_async(cx, me, args.int(0), args.long(1), Seekable::Needed)?;
-    let to = end_async(cx, me, args.int(2), args.long(3), Seekable::Needed)?;
+    let from = end_async(cx, me, args.int(0), args.in_out::<i64>(1), Seekable::Needed)?;
+    let to = end_async(cx, me, args.int(2), args.in_out::<i64>(3), Seekable::Needed)?;
     let no_wait = flags & abi::SPLICE_F_NONBLOCK != 0;
     let copied = splice::splice_async(cx, me, &from, &to, args.long(4).min(MOST_BYTES), no_wait)?;
-    moved_async(cx, me, &from, args.long(1), copied)?;
-    moved_async(cx, me, &to, args.long(3), copied)?;
+    moved_async(cx, me, &from, args.in_out::<i64>(1), copied)?;
+    moved_async(cx, me, &to, args.in_out::<i64>(3), copied)?;
     Ok(copied)
 }
 
@@ -320,13 +339,13 @@ fn vmsplice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EBADF);
     }
     drop(open);
-    let (address, count) = (args.long(1), args.long(2));
-    let pieces = complete_async(cx, me, Patience::Forever, |cx, me, _| pieces(cx, me, address, count))?;
     let how =
         TransferFlags { no_wait: flags & abi::SPLICE_F_NONBLOCK != 0, what_fits: true, ..TransferFlags::default() };
     if writes {
+        let pieces = pieces_async(cx, me, args)?;
         write_async(cx, me, args.int(0), &pieces, Position::Current, how)
     } else {
+        let pieces = pieces_async(cx, me, args)?;
         read_async(cx, me, args.int(0), &pieces, Position::Current, how)
     }
 }
@@ -412,7 +431,7 @@ fn memfd_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         return Err(Errno::EINVAL.into());
     }
     const LONGEST: usize = 249;
-    let name = me.memory(cx)?.read_c_string(args.long(0), LONGEST + 1, Errno::EINVAL)?;
+    let name = me.memory(cx)?.read_c_string(args.string(0), LONGEST + 1, Errno::EINVAL)?;
     let reserved = reserve_fd(me, cx)?;
     crate::memory::admit()?;
     let no_exec = flags & abi::MFD_NOEXEC_SEAL != 0;

@@ -8,6 +8,7 @@ use frame::mm::PAGE_SIZE;
 use linux_raw_sys::general as abi;
 use refs::{StrongRc, WeakRc};
 
+use super::read_write::IoVec;
 use super::{Args, Call, Entry};
 use crate::credentials::TraceAs;
 use crate::current::Current;
@@ -15,6 +16,7 @@ use crate::error::{Errno, Result};
 use crate::memory::{AddressSpace, WriteRight};
 use crate::process::THREADS;
 use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
+use crate::user_memory::{In, InOut, UserInOut, UserSlice};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -40,29 +42,33 @@ fn process_vm_writev_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result
     transfer_async(cx, me, args, Direction::ToRemote)
 }
 
-/// Address and length of each range.
-fn ranges(cx: &Cx, me: &Current, address: usize, count: usize) -> Step<Vec<[usize; 2]>> {
-    if count > MAX_RANGES {
+/// The ranges.
+fn ranges(cx: &Cx, me: &Current, vectors: UserSlice<IoVec, In>) -> Step<Vec<UserSlice<u8, InOut>>> {
+    if vectors.len() > MAX_RANGES {
         return Err(Errno::EINVAL.into());
     }
-    let ranges: Vec<[usize; 2]> = me.memory(cx)?.read_array(address, count)?;
-    let total = ranges.iter().try_fold(0_usize, |total, [_, len]| total.checked_add(*len));
+    let vectors = me.memory(cx)?.read_slice(vectors)?;
+    let total = vectors.iter().try_fold(0_usize, |total, vector| total.checked_add(vector.len));
     match total {
-        Some(total) if total <= isize::MAX as usize => Ok(ranges),
+        Some(total) if total <= isize::MAX as usize => {
+            Ok(vectors.into_iter().map(|vector| UserInOut::<u8>::new(vector.base).slice(vector.len)).collect())
+        }
         _ => Err(Errno::EINVAL.into()),
     }
 }
 
 fn transfer_async(cx: &mut Cx, me: &mut Current, args: &Args, direction: Direction) -> Result<usize> {
-    let Args([_, local, local_count, remote, remote_count, flags]) = *args;
-    if flags != 0 {
+    let local = args.input::<IoVec>(1).slice(args.long(2));
+    let remote = args.input::<IoVec>(3).slice(args.long(4));
+    if args.long(5) != 0 {
         return Err(Errno::EINVAL);
     }
-    let local = complete_async(cx, me, Patience::Forever, |cx, me, _| ranges(cx, me, local, local_count))?;
-    let remote = complete_async(cx, me, Patience::Forever, |cx, me, _| ranges(cx, me, remote, remote_count))?;
+    let local = complete_async(cx, me, Patience::Forever, |cx, me, _| ranges(cx, me, local))?;
+    let remote = complete_async(cx, me, Patience::Forever, |cx, me, _| ranges(cx, me, remote))?;
     let space = space_of(args.int(0), me, cx)?;
+    let nothing = UserInOut::<u8>::new(0).slice(0);
     let mut transfer =
-        Transfer { local: local.into_iter(), remote: remote.into_iter(), here: [0; 2], there: [0; 2], done: 0 };
+        Transfer { local: local.into_iter(), remote: remote.into_iter(), here: nothing, there: nothing, done: 0 };
     match complete_async(cx, me, Patience::Forever, |cx, me, _| transfer.step(&*space.upgrade(cx)?, me, direction, cx))
     {
         // What was copied counts more than why it stopped.
@@ -84,11 +90,11 @@ fn space_of(tid: i32, me: &Current, cx: &Cx) -> Result<WeakRc<AddressSpace>> {
 /// How far a transfer is.
 struct Transfer {
     /// The ranges that were not begun.
-    local: IntoIter<[usize; 2]>,
-    remote: IntoIter<[usize; 2]>,
-    /// What is left of the range that was begun: address and length.
-    here: [usize; 2],
-    there: [usize; 2],
+    local: IntoIter<UserSlice<u8, InOut>>,
+    remote: IntoIter<UserSlice<u8, InOut>>,
+    /// What is left of the range that was begun.
+    here: UserSlice<u8, InOut>,
+    there: UserSlice<u8, InOut>,
     done: usize,
 }
 
@@ -101,18 +107,18 @@ impl Transfer {
         let mut stretch = Stretch::default();
         let mut buffer = vec![0; PAGE_SIZE];
         loop {
-            while self.here[1] == 0 {
+            while self.here.is_empty() {
                 let Some(next) = self.local.next() else { return Ok(()) };
                 self.here = next;
             }
-            while self.there[1] == 0 {
+            while self.there.is_empty() {
                 let Some(next) = self.remote.next() else { return Ok(()) };
                 self.there = next;
             }
-            let len = self.here[1].min(self.there[1]).min(PAGE_SIZE);
-            let copied = copy(cx, me, space, self.there[0], self.here[0], &mut buffer[..len], direction)?;
+            let len = self.here.len().min(self.there.len()).min(PAGE_SIZE);
+            let copied = copy(cx, me, space, self.there, self.here, &mut buffer[..len], direction)?;
             for range in [&mut self.here, &mut self.there] {
-                *range = [range[0].wrapping_add(copied), range[1] - copied];
+                *range = range.behind(copied);
             }
             self.done += copied;
             if copied < len {
@@ -130,21 +136,21 @@ fn copy(
     cx: &Cx,
     me: &Current,
     space: &AddressSpace,
-    there: usize,
-    here: usize,
+    there: UserSlice<u8, InOut>,
+    here: UserSlice<u8, InOut>,
     buffer: &mut [u8],
     direction: Direction,
 ) -> Step<usize> {
     let memory = me.memory(cx)?;
     match direction {
         Direction::FromRemote => {
-            let len = space.read_remote(there, buffer, cx);
-            memory.write_bytes(here, &buffer[..len])?;
+            let len = space.read_remote(there.start().address(), buffer, cx);
+            memory.write_slice(here, &buffer[..len])?;
             Ok(len)
         }
         Direction::ToRemote => {
-            memory.reader(here, buffer.len()).read(buffer)?;
-            Ok(space.write_remote(there, buffer, WriteRight::Own, cx))
+            memory.read_into(here, buffer)?;
+            Ok(space.write_remote(there.start().address(), buffer, WriteRight::Own, cx))
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::process::{self, IO_PRIORITY, Thread};
 use crate::sched::{self, Class, MAX_PRIORITY, Parameters};
 use crate::step::Step;
 use crate::time::clock::TimeSpec;
+use crate::user_memory::UserIn;
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -112,11 +113,8 @@ fn needs_privilege(thread: &Thread, old: Parameters, new: Parameters, cx: &Cx) -
 }
 
 /// Reads a `struct sched_param`.
-fn param(address: usize, me: &Current, cx: &Cx) -> Step<Param> {
-    if address == 0 {
-        return Err(Errno::EINVAL.into());
-    }
-    Ok(me.memory(cx)?.read(address)?)
+fn param(from: UserIn<Param>, me: &Current, cx: &Cx) -> Step<Param> {
+    Ok(me.memory(cx)?.read(from.non_null().ok_or(Errno::EINVAL)?)?)
 }
 
 fn change(thread: &Thread, class: Class, reset_on_fork: bool, param: Param, me: &Current, cx: &Cx) -> Step<usize> {
@@ -142,7 +140,7 @@ fn sched_setscheduler(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if policy < 0 || args.int(0) < 0 {
         return Err(Errno::EINVAL.into());
     }
-    let param = param(args.long(2), me, cx)?;
+    let param = param(args.input::<Param>(2), me, cx)?;
     let thread = thread(args.int(0), me, cx)?;
     change(&thread, class(policy as u32)?, policy as u32 & RESET_ON_FORK != 0, param, me, cx)
 }
@@ -151,7 +149,7 @@ fn sched_setparam(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if args.int(0) < 0 {
         return Err(Errno::EINVAL.into());
     }
-    let param = param(args.long(1), me, cx)?;
+    let param = param(args.input::<Param>(1), me, cx)?;
     let thread = thread(args.int(0), me, cx)?;
     let old = parameters(&thread, cx);
     change(&thread, old.class, old.reset_on_fork, param, me, cx)
@@ -164,11 +162,9 @@ fn sched_getscheduler(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn sched_getparam(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    if args.long(1) == 0 {
-        return Err(Errno::EINVAL.into());
-    }
+    let to = args.output::<Param>(1).non_null().ok_or(Errno::EINVAL)?;
     let priority = i32::from(parameters(&*thread(args.int(0), me, cx)?, cx).priority);
-    me.memory(cx)?.write(args.long(1), &Param { priority })?;
+    me.memory(cx)?.write(to, &Param { priority })?;
     Ok(0)
 }
 
@@ -195,7 +191,7 @@ fn sched_rr_get_interval(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         Class::RoundRobin => sched::ROUND_ROBIN_SLICE,
         _ => sched::FAIR_SLICE,
     };
-    me.memory(cx)?.write(args.long(1), &TimeSpec::from_nanoseconds(slice))?;
+    me.memory(cx)?.write(args.output::<TimeSpec>(1), &TimeSpec::from_nanoseconds(slice))?;
     Ok(0)
 }
 
@@ -206,8 +202,7 @@ fn thread_of_affinity<'cx>(tid: i32, me: &Current, cx: &'cx Cx) -> Result<TempRc
 
 fn sched_setaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let mut mask = [0_u8; 8];
-    let len = args.long(1).min(mask.len());
-    me.memory(cx)?.reader(args.long(2), len).read(&mut mask[..len])?;
+    me.memory(cx)?.read_into(args.input::<u8>(2).slice(args.long(1)), &mut mask)?;
     check_right(&*thread_of_affinity(args.int(0), me, cx)?, me, cx)?;
     // Every core that is there may be chosen, and at least one must be.
     let there = (1_u64 << frame::cpu::count()) - 1;
@@ -223,7 +218,7 @@ fn sched_getaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     thread_of_affinity(args.int(0), me, cx)?;
     let there = (1_u64 << frame::cpu::count()) - 1;
-    me.memory(cx)?.write(args.long(2), &there)?;
+    me.memory(cx)?.write(args.output::<u64>(2), &there)?;
     Ok(8)
 }
 
@@ -276,11 +271,11 @@ fn setpriority(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn getcpu(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let memory = me.memory(cx)?;
     let core = frame::cpu::current(cx) as u32;
-    if args.long(0) != 0 {
-        memory.write(args.long(0), &core)?;
+    if let Some(told) = args.output::<u32>(0).non_null() {
+        memory.write(told, &core)?;
     }
-    if args.long(1) != 0 {
-        memory.write(args.long(1), &0_u32)?;
+    if let Some(node) = args.output::<u32>(1).non_null() {
+        memory.write(node, &0)?;
     }
     Ok(0)
 }

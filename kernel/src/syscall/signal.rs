@@ -15,6 +15,7 @@ use crate::signal::send::{send_to_process, send_to_thread};
 use crate::signal::{self, Action, AltStack, Info, SigInfo, Signal, SignalSet};
 use crate::step::{Patience, Step, Stop, Stretch, complete_async};
 use crate::time::clock::TimeSpec;
+use crate::user_memory::UserIn;
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -52,15 +53,15 @@ fn check_size(size: usize) -> Result<()> {
 }
 
 fn rt_sigaction(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let (number, new, old) = (args.int(0), args.long(1), args.long(2));
+    let (new, old) = (args.input::<Action>(1), args.output::<Action>(2));
     check_size(args.long(3))?;
-    let signal = Signal::new(number)?;
-    if new != 0 && SignalSet::UNBLOCKABLE.contains(signal) {
+    let signal = Signal::new(args.int(0))?;
+    if !new.is_null() && SignalSet::UNBLOCKABLE.contains(signal) {
         return Err(Errno::EINVAL.into());
     }
     let (memory, process) = (me.memory(cx)?, me.process(cx)?);
-    let action: Option<Action> = if new != 0 { Some(memory.read(new)?) } else { None };
-    if old != 0 {
+    let action = new.non_null().map(|new| memory.read(new)).transpose()?;
+    if !old.is_null() {
         memory.write(old, &process.action(signal, cx))?;
     }
     if let Some(mut action) = action {
@@ -74,12 +75,12 @@ fn rt_sigaction(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn rt_sigprocmask(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let (how, new, old) = (args.int(0) as u32, args.long(1), args.long(2));
+    let (how, new, old) = (args.int(0) as u32, args.input::<u64>(1), args.output::<u64>(2));
     check_size(args.long(3))?;
     let (memory, thread) = (me.memory(cx)?, me.thread(cx)?);
     let blocked = thread.signals.blocked();
     let mut wanted = None;
-    if new != 0 {
+    if !new.is_null() {
         let set = SignalSet(memory.read(new)?);
         wanted = Some(match how {
             abi::SIG_BLOCK => blocked.union(set),
@@ -88,7 +89,7 @@ fn rt_sigprocmask(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             _ => return Err(Errno::EINVAL.into()),
         });
     }
-    if old != 0 {
+    if !old.is_null() {
         memory.write(old, &blocked.0)?;
     }
     if let Some(wanted) = wanted {
@@ -104,13 +105,13 @@ fn rt_sigpending(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let thread = me.thread(cx)?;
     let pending = thread.signals.pending.set().union(me.process(cx)?.pending.set());
     let told = pending.intersection(thread.signals.blocked()).0.to_le_bytes();
-    me.memory(cx)?.write_bytes(args.long(0), &told[..args.long(1)])?;
+    me.memory(cx)?.write_slice(args.output::<u8>(0).slice(args.long(1)), &told)?;
     Ok(0)
 }
 
 fn rt_sigsuspend_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     check_size(args.long(1))?;
-    let mask = SignalSet(me.read_async(cx, args.long(0))?);
+    let mask = SignalSet(me.read_async(cx, args.input::<u64>(0))?);
     signal::deliver::set_temporary_mask(me, mask, cx);
     wait_for_signal_async(cx, me)
 }
@@ -127,16 +128,15 @@ fn wait_for_signal_async(cx: &mut Cx, me: &mut Current) -> Result<usize> {
 }
 
 fn rt_sigtimedwait_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let (set, info_to, timeout) = (args.long(0), args.long(1), args.long(2));
+    let (set, info_to) = (args.input::<u64>(0), args.output::<SigInfo>(1));
     check_size(args.long(3))?;
     let wanted = SignalSet(me.read_async(cx, set)?).without(SignalSet::UNBLOCKABLE);
-    let patience = if timeout == 0 {
-        Patience::Forever
-    } else {
-        match me.read_async::<TimeSpec>(cx, timeout)?.nanoseconds()? {
+    let patience = match args.input::<TimeSpec>(2).non_null() {
+        None => Patience::Forever,
+        Some(timeout) => match me.read_async(cx, timeout)?.nanoseconds()? {
             0 => Patience::None,
             time => Patience::Until(frame::time::now().saturating_add(time)),
-        }
+        },
     };
     me.thread(cx)?.signals.set_waited(wanted);
     let taken = complete_async(cx, me, patience, |cx, me, _| {
@@ -151,7 +151,7 @@ fn rt_sigtimedwait_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
         Err(Errno::RESTART_SYS) => return Err(Errno::EINTR),
         other => other?,
     };
-    if info_to != 0 {
+    if !info_to.is_null() {
         me.write_async(cx, info_to, &info.encode())?;
     }
     Ok(info.signal.number() as usize)
@@ -165,17 +165,17 @@ fn rt_sigreturn_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usi
 }
 
 fn sigaltstack(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let (new, old) = (args.long(0), args.long(1));
+    let (new, old) = (args.input::<StackT>(0), args.output::<StackT>(1));
     let (memory, thread) = (me.memory(cx)?, me.thread(cx)?);
     let sp = arch::stack_pointer(&me.context.registers);
     let current = *thread.signals.alt_stack.lock(cx);
-    let wanted: Option<StackT> = if new != 0 { Some(memory.read(new)?) } else { None };
+    let wanted = new.non_null().map(|new| memory.read(new)).transpose()?;
     let decoded = match wanted {
         Some(_) if current.contains(sp) => return Err(Errno::EPERM.into()),
         Some(wanted) => Some(AltStack::decode(&wanted)?),
         None => None,
     };
-    if old != 0 {
+    if !old.is_null() {
         memory.write(old, &current.encode(sp))?;
     }
     if let Some(decoded) = decoded {
@@ -325,8 +325,8 @@ fn tgkill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 /// What a program tells of a signal that it sends; it may not say that the kernel or kill(2) sent it, except to itself.
-fn told_info(address: usize, signal: Signal, to_itself: bool, me: &Current, cx: &Cx) -> Step<Info> {
-    let told: SigInfo = me.memory(cx)?.read(address)?;
+fn told_info(from: UserIn<SigInfo>, signal: Signal, to_itself: bool, me: &Current, cx: &Cx) -> Step<Info> {
+    let told = me.memory(cx)?.read(from)?;
     if (told.code >= 0 || told.code == abi::SI_TKILL) && !to_itself {
         return Err(Errno::EPERM.into());
     }
@@ -338,7 +338,7 @@ fn rt_sigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let signal = signal_or_none(args.int(1))?;
     let to_itself = me.thread(cx)?.tid() == pid;
     let info = match signal {
-        Some(signal) => Some(told_info(args.long(2), signal, to_itself, me, cx)?),
+        Some(signal) => Some(told_info(args.input::<SigInfo>(2), signal, to_itself, me, cx)?),
         None => None,
     };
     let target = process_of_id(pid, cx)?;
@@ -354,14 +354,14 @@ fn rt_tgsigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let signal = signal_or_none(args.int(2))?;
     let to_itself = me.thread(cx)?.tid() == thread.tid();
     let info = match signal {
-        Some(signal) => Some(told_info(args.long(3), signal, to_itself, me, cx)?),
+        Some(signal) => Some(told_info(args.input::<SigInfo>(3), signal, to_itself, me, cx)?),
         None => None,
     };
     send_to_one_thread(&thread, args.int(2), |_| info.ok_or(Errno::EINVAL), me, cx)
 }
 
 pub(super) fn pidfd_send_signal(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let (fd, number, info, flags) = (args.int(0), args.int(1), args.long(2), args.int(3));
+    let (fd, number, info, flags) = (args.int(0), args.int(1), args.input::<SigInfo>(2), args.int(3));
     if flags != 0 {
         return Err(Errno::EINVAL.into());
     }
@@ -371,11 +371,11 @@ pub(super) fn pidfd_send_signal(cx: &Cx, me: &Current, args: &Args) -> Step<usiz
         None => crate::fs::proc::process_of_directory(&file, cx).ok_or(Errno::EBADF)??,
     };
     let signal = signal_or_none(number)?;
-    if info == 0 {
+    if info.is_null() {
         send_if_any(&target, signal, me, cx)?;
         return Ok(0);
     }
-    let told: SigInfo = me.memory(cx)?.read(info)?;
+    let told = me.memory(cx)?.read(info)?;
     if told.signo != number {
         return Err(Errno::EINVAL.into());
     }

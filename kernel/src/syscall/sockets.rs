@@ -9,17 +9,18 @@ use linux_raw_sys::{general as abi, net};
 use refs::{StrongRc, TempRc, Waker, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::read_write::{IoVec, pieces};
 use super::{Args, Call, Entry};
 use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::read_write::Piece;
 use crate::fs::{FdFlags, FileTable, OpenFile, OpenFlags, reserve_fd};
 use crate::net::unix::{
     Address, Credentials, Endpoint, Files, Gather, Kind, Received, Scatter, Sending, Shutdown, Socket,
 };
 use crate::signal::{self, Signal};
 use crate::step::{Patience, Step, Stop, complete_async};
+use crate::user_memory::{In, Out, UserIn, UserInOut, UserOut, UserSlice};
 
 const ONLY_UNIX: &str = "only AF_UNIX";
 
@@ -63,12 +64,12 @@ const MAX_RIGHTS: usize = 253;
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
 struct MessageHeader {
-    name: usize,
+    name: UserInOut<u8>,
     name_len: u32,
     padding: u32,
-    pieces: usize,
+    pieces: UserIn<IoVec>,
     piece_count: usize,
-    control: usize,
+    control: UserInOut<u8>,
     control_len: usize,
     flags: u32,
     padding_2: u32,
@@ -158,7 +159,7 @@ fn socketpair(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (kind, flags, fd_flags) = kind(args.int(0), args.int(1), args.int(2))?;
     crate::memory::admit()?;
     let reserved = [reserve_fd(me, cx)?, reserve_fd(me, cx)?];
-    me.memory(cx)?.write(args.long(3), &[reserved[0].fd() as i32, reserved[1].fd() as i32])?;
+    me.memory(cx)?.write(args.output::<[i32; 2]>(3), &[reserved[0].fd() as i32, reserved[1].fd() as i32])?;
     let [first, second] = Endpoint::pair(kind, Credentials::of(me, cx)?, cx);
     let files = [open(first, flags)?, open(second, flags)?];
     for (reserved, file) in reserved.into_iter().zip(files) {
@@ -167,8 +168,13 @@ fn socketpair(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(0)
 }
 
+/// The address and its length of bind(2) and connect(2).
+fn address_argument(args: &Args) -> UserSlice<u8, In> {
+    args.input::<u8>(1).slice(args.int(2) as u32 as usize)
+}
+
 fn bind(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let address = Address::read(args.long(1), args.int(2) as u32 as usize, me, cx)?;
+    let address = Address::read(address_argument(args), me, cx)?;
     // Binding to no name asks for one: there are enough of five digits.
     with_socket(args.int(0), me, cx, |_, endpoint| match address {
         Some(address) => endpoint.bind(address, me, cx),
@@ -189,7 +195,7 @@ fn listen(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn connect_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     socket_async(cx, me, args.int(0), false, |cx, me, endpoint, waker| {
-        let address = Address::read(args.long(1), args.int(2) as u32 as usize, me, cx)?.ok_or(Errno::EINVAL)?;
+        let address = Address::read(address_argument(args), me, cx)?.ok_or(Errno::EINVAL)?;
         endpoint.connect(address.find(me, cx)?, Credentials::of(me, cx)?, waker, cx)
     })?;
     Ok(0)
@@ -205,9 +211,9 @@ fn accept_async(cx: &mut Cx, me: &mut Current, args: &Args, flags: u32) -> Resul
         let reserved = reserve_fd(me, cx)?;
         let accepted = listener.accept(waker, cx)?;
         let address = accepted.get(cx).peer_address(cx).unwrap_or(None);
-        let told = match args.long(1) {
-            0 => Ok(()),
-            at => write_address(address.as_ref(), at, args.long(2), me, cx),
+        let told = match args.output::<u8>(1).non_null() {
+            None => Ok(()),
+            Some(at) => write_address(address.as_ref(), at, args.in_out::<i32>(2), me, cx),
         };
         if let Err(stop) = told {
             listener.put_back(accepted, cx);
@@ -218,29 +224,34 @@ fn accept_async(cx: &mut Cx, me: &mut Current, args: &Args, flags: u32) -> Resul
 }
 
 /// Writes an address where the caller wants it, cut to the length it gave there; and how long it is.
-fn write_address(address: Option<&Address>, at: usize, len_at: usize, me: &Current, cx: &Cx) -> Step<()> {
+fn write_address(
+    address: Option<&Address>,
+    at: UserOut<u8>,
+    len_at: UserInOut<i32>,
+    me: &Current,
+    cx: &Cx,
+) -> Step<()> {
     write_name(&Address::encode(address), at, len_at, me, cx)
 }
 
 /// The same for an encoded address; where there is none at all its length is 0.
-fn write_name(name: &[u8], at: usize, len_at: usize, me: &Current, cx: &Cx) -> Step<()> {
+fn write_name(name: &[u8], at: UserOut<u8>, len_at: UserInOut<i32>, me: &Current, cx: &Cx) -> Step<()> {
     let memory = me.memory(cx)?;
-    let room: i32 = memory.read(len_at)?;
-    let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
-    memory.write_bytes(at, &name[..name.len().min(room)])?;
-    memory.write(len_at, &(name.len() as u32))?;
+    let room = usize::try_from(memory.read(len_at)?).map_err(|_| Errno::EINVAL)?;
+    memory.write_slice(at.slice(room), name)?;
+    memory.write(len_at, &(name.len() as i32))?;
     Ok(())
 }
 
 fn getsockname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let address = with_socket(args.int(0), me, cx, |_, endpoint| endpoint.address(cx))?;
-    write_address(address.as_ref(), args.long(1), args.long(2), me, cx)?;
+    write_address(address.as_ref(), args.output::<u8>(1), args.in_out::<i32>(2), me, cx)?;
     Ok(0)
 }
 
 fn getpeername(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let address = with_socket(args.int(0), me, cx, |_, endpoint| endpoint.peer_address(cx))??;
-    write_address(address.as_ref(), args.long(1), args.long(2), me, cx)?;
+    write_address(address.as_ref(), args.output::<u8>(1), args.in_out::<i32>(2), me, cx)?;
     Ok(0)
 }
 
@@ -257,7 +268,7 @@ fn shutdown(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 /// What a sending call was given.
 struct Outgoing {
-    pieces: Vec<Piece>,
+    pieces: Vec<UserSlice<u8, In>>,
     target: Option<WeakRc<Endpoint>>,
     files: Files,
     credentials: Credentials,
@@ -295,12 +306,12 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
 
 fn sendto_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let outgoing = complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let target = match args.long(4) {
-            0 => None,
-            at => Address::read(at, args.int(5) as u32 as usize, me, cx)?,
+        let target = match args.input::<u8>(4).non_null() {
+            None => None,
+            Some(at) => Address::read(at.slice(args.int(5) as u32 as usize), me, cx)?,
         };
         Ok(Outgoing {
-            pieces: vec![(args.long(1), args.long(2).min(isize::MAX as usize))],
+            pieces: vec![args.input::<u8>(1).slice(args.long(2).min(isize::MAX as usize))],
             target: target.map(|address| address.find(me, cx)).transpose()?,
             files: Files::new(),
             credentials: Credentials::of(me, cx)?,
@@ -311,14 +322,14 @@ fn sendto_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 
 fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let outgoing = complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let header: MessageHeader = me.memory(cx)?.read(args.long(1))?;
-        let target = match header.name {
-            0 => None,
-            at => Address::read(at, header.name_len as usize, me, cx)?,
+        let header = me.memory(cx)?.read(args.input::<MessageHeader>(1))?;
+        let target = match header.name.as_input().non_null() {
+            None => None,
+            Some(at) => Address::read(at.slice(header.name_len as usize), me, cx)?,
         };
         let (files, credentials) = read_control(&header, me, cx)?;
         Ok(Outgoing {
-            pieces: super::read_write::pieces(cx, me, header.pieces, header.piece_count)?,
+            pieces: pieces(cx, me, header.pieces.slice(header.piece_count))?,
             target: target.map(|address| address.find(me, cx)).transpose()?,
             files,
             credentials,
@@ -331,15 +342,14 @@ fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Files, Credentials)> {
     let own = Credentials::of(me, cx)?;
     let (mut sent, mut credentials) = (Files::new(), own);
-    if header.control == 0 || header.control_len == 0 {
+    if header.control.is_null() || header.control_len == 0 {
         return Ok((sent, credentials));
     }
     if header.control_len > MAX_CONTROL_BYTES {
         return Err(Errno::ENOBUFS.into());
     }
     let memory = me.memory(cx)?;
-    let mut control = vec![0; header.control_len];
-    memory.reader(header.control, control.len()).read(&mut control)?;
+    let control = memory.read_slice(header.control.slice(header.control_len))?;
     let mut rest = &control[..];
     while let Ok((head, _)) = ControlHeader::read_from_prefix(rest) {
         if head.len < CONTROL_HEADER_BYTES || head.len > rest.len() {
@@ -375,24 +385,23 @@ fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if flags & net::MSG_OOB != 0 {
         return Err(Errno::EOPNOTSUPP);
     }
-    let pieces = [(args.long(1), args.long(2).min(isize::MAX as usize))];
+    let pieces = [args.output::<u8>(1).slice(args.long(2).min(isize::MAX as usize))];
     let received = socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
         let received = receive(endpoint, &pieces, flags, waker, me, cx)?;
         Ok((told(&received, flags), received.from))
     });
     let (count, from) = received?;
-    let at = args.long(4);
-    if at != 0 {
+    if let Some(at) = args.output::<u8>(4).non_null() {
         let sender = from.map_or(Vec::new(), |from| Address::encode(Some(&from)));
         // Behind the receipt, which is not undone: where the address cannot be written the message is lost, as on Linux.
-        complete_async(cx, me, Patience::Forever, |cx, me, _| write_name(&sender, at, args.long(5), me, cx))?;
+        complete_async(cx, me, Patience::Forever, |cx, me, _| write_name(&sender, at, args.in_out::<i32>(5), me, cx))?;
     }
     Ok(count)
 }
 
 fn receive(
     endpoint: &Endpoint,
-    pieces: &[Piece],
+    pieces: &[UserSlice<u8, Out>],
     flags: u32,
     waker: Option<Waker>,
     me: &Current,
@@ -422,10 +431,10 @@ fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if flags & net::MSG_OOB != 0 {
         return Err(Errno::EOPNOTSUPP);
     }
-    let at = args.long(1);
+    let at = args.in_out::<MessageHeader>(1);
     let answer = socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, endpoint, waker| {
-        let header: MessageHeader = me.memory(cx)?.read(at)?;
-        let pieces = super::read_write::pieces(cx, me, header.pieces, header.piece_count)?;
+        let header = me.memory(cx)?.read(at)?;
+        let pieces = pieces(cx, me, header.pieces.slice(header.piece_count))?;
         let received = receive(endpoint, &pieces, flags, waker, me, cx)?;
         let mut header = MessageHeader { flags: flags & net::MSG_CMSG_CLOEXEC, ..header };
         if received.copied < received.len {
@@ -433,7 +442,7 @@ fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         }
         let count = told(&received, flags);
         let name = received.from.as_ref().map_or(Vec::new(), |from| Address::encode(Some(from)));
-        let control_room = if header.control == 0 { 0 } else { header.control_len.min(MAX_CONTROL_BYTES) };
+        let control_room = if header.control.is_null() { 0 } else { header.control_len.min(MAX_CONTROL_BYTES) };
         let (control, truncated) = control(received, control_room, endpoint, flags, me, cx)?;
         if truncated {
             header.flags |= net::MSG_CTRUNC;
@@ -443,12 +452,11 @@ fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let memory = me.memory(cx)?;
         let mut header = answer.header;
-        if header.name != 0 {
-            let room = header.name_len as usize;
-            memory.write_bytes(header.name, &answer.name[..answer.name.len().min(room)])?;
+        if !header.name.is_null() {
+            memory.write_slice(header.name.slice(header.name_len as usize), &answer.name)?;
             header.name_len = answer.name.len() as u32;
         }
-        memory.write_bytes(header.control, &answer.control)?;
+        memory.write_slice(header.control.slice(header.control_len), &answer.control)?;
         header.control_len = answer.control.len();
         Ok(memory.write(at, &header)?)
     })?;
@@ -511,7 +519,7 @@ fn setsockopt(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if args.int(4) < 4 {
         return Err(Errno::EINVAL.into());
     }
-    let value: i32 = me.memory(cx)?.read(args.long(3))?;
+    let value = me.memory(cx)?.read(args.input::<i32>(3))?;
     with_socket(args.int(0), me, cx, |_, endpoint| match args.int(2) as u32 {
         net::SO_PASSCRED => {
             endpoint.set_passes_credentials(value != 0, cx);
@@ -555,10 +563,9 @@ fn getsockopt(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         Ok(number.to_le_bytes().to_vec())
     })??;
     let memory = me.memory(cx)?;
-    let room: i32 = memory.read(args.long(4))?;
-    let room = usize::try_from(room).map_err(|_| Errno::EINVAL)?;
-    let len = value.len().min(room);
-    memory.write_bytes(args.long(3), &value[..len])?;
-    memory.write(args.long(4), &(len as u32))?;
+    let len_at = args.in_out::<i32>(4);
+    let room = usize::try_from(memory.read(len_at)?).map_err(|_| Errno::EINVAL)?;
+    memory.write_slice(args.output::<u8>(3).slice(room), &value)?;
+    memory.write(len_at, &(value.len().min(room) as i32))?;
     Ok(0)
 }

@@ -9,6 +9,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::log;
 use crate::step::{Patience, Step, Stop, complete_async};
+use crate::user_memory::{Out, UserSlice};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -33,16 +34,17 @@ fn syslog_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if !is_open {
         me.require(Capability::Syslog, cx)?;
     }
-    let (address, len) = (args.long(1), args.int(2));
+    let (at, len) = (args.output::<u8>(1), args.int(2));
     match action {
         READ | READ_ALL | READ_CLEAR => {
-            let len = usize::try_from(len).ok().filter(|_| address != 0).ok_or(Errno::EINVAL)?;
+            let len = usize::try_from(len).ok().filter(|_| !at.is_null()).ok_or(Errno::EINVAL)?;
+            let to = at.slice(len);
             if len == 0 {
                 return Ok(0);
             }
             complete_async(cx, me, Patience::Forever, |cx, me, waker| {
                 if action != READ {
-                    return read_all(action, address, len, me, cx);
+                    return read_all(action, to, me, cx);
                 }
                 if let Some(waker) = waker {
                     log::WRITTEN.register(waker, cx);
@@ -51,7 +53,7 @@ fn syslog_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 if text.is_empty() {
                     return Err(Stop::Block);
                 }
-                me.memory(cx)?.write_bytes(address, &text)?;
+                me.memory(cx)?.write_slice(to, &text)?;
                 log::set_read(behind);
                 Ok(text.len())
             })
@@ -79,9 +81,9 @@ fn syslog_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     }
 }
 
-fn read_all(action: i32, address: usize, len: usize, me: &Current, cx: &Cx) -> Step<usize> {
-    let text = log::text(len);
-    me.memory(cx)?.write_bytes(address, &text)?;
+fn read_all(action: i32, to: UserSlice<u8, Out>, me: &Current, cx: &Cx) -> Step<usize> {
+    let text = log::text(to.len());
+    me.memory(cx)?.write_slice(to, &text)?;
     if action == READ_CLEAR {
         log::clear();
     }

@@ -52,7 +52,7 @@ fn uname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         let len = name.len().min(NAME_LEN - 1);
         to[..len].copy_from_slice(&name[..len]);
     }
-    me.memory(cx)?.write_bytes(args.long(0), &told)?;
+    me.memory(cx)?.write(args.output::<[u8; 6 * NAME_LEN]>(0), &told)?;
     Ok(0)
 }
 
@@ -61,7 +61,7 @@ fn told_name(me: &Current, cx: &Cx, args: &Args) -> Step<Vec<u8>> {
     me.require(Capability::SysAdmin, cx)?;
     let len = usize::try_from(args.int(1)).map_err(|_| Errno::EINVAL)?;
     utsname::check_length(len)?;
-    Ok(me.memory(cx)?.read_array(args.long(0), len)?)
+    Ok(me.memory(cx)?.read_slice(args.input::<u8>(0).slice(len))?)
 }
 
 fn sethostname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -115,7 +115,7 @@ fn sysinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         unit: 1,
         padding_2: 0,
     };
-    me.memory(cx)?.write(args.long(0), &told)?;
+    me.memory(cx)?.write(args.output::<SysInfo>(0), &told)?;
     Ok(0)
 }
 

@@ -11,6 +11,7 @@ use crate::error::{Errno, Result};
 use crate::step::Step;
 use crate::time::clock::{self, Clock, TimeSpec, TimeVal};
 use crate::time::sleep;
+use crate::user_memory::UserInOut;
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -52,21 +53,22 @@ struct TimeZone {
 
 fn clock_gettime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let now = Clock::new(args.int(0))?.now(me, cx)?;
-    me.memory(cx)?.write(args.long(1), &TimeSpec::from_nanoseconds(now))?;
+    me.memory(cx)?.write(args.output::<TimeSpec>(1), &TimeSpec::from_nanoseconds(now))?;
     Ok(0)
 }
 
 fn clock_getres(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Clock::new(args.int(0))?.now(me, cx)?;
-    if args.long(1) != 0 {
+    let told = args.output::<TimeSpec>(1);
+    if !told.is_null() {
         let coarse = [abi::CLOCK_REALTIME_COARSE, abi::CLOCK_MONOTONIC_COARSE].contains(&(args.int(0) as u32));
-        me.memory(cx)?.write(args.long(1), &TimeSpec::from_nanoseconds(if coarse { 4_000_000 } else { 1 }))?;
+        me.memory(cx)?.write(told, &TimeSpec::from_nanoseconds(if coarse { 4_000_000 } else { 1 }))?;
     }
     Ok(0)
 }
 
 fn clock_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let time = me.memory(cx)?.read::<TimeSpec>(args.long(1))?.nanoseconds()?;
+    let time = me.memory(cx)?.read(args.input::<TimeSpec>(1))?.nanoseconds()?;
     if args.int(0) as u32 != abi::CLOCK_REALTIME {
         return Err(Errno::EINVAL.into());
     }
@@ -81,35 +83,33 @@ fn set_real_time(time: u64, me: &Current, cx: &Cx) -> Step<usize> {
 
 fn gettimeofday(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let memory = me.memory(cx)?;
-    if args.long(0) != 0 {
-        memory.write(args.long(0), &TimeVal::from_nanoseconds(clock::real_time()))?;
+    if let Some(time) = args.output::<TimeVal>(0).non_null() {
+        memory.write(time, &TimeVal::from_nanoseconds(clock::real_time()))?;
     }
-    if args.long(1) != 0 {
-        memory.write(args.long(1), &TimeZone { minutes_west: 0, daylight_saving: 0 })?;
+    if let Some(zone) = args.output::<TimeZone>(1).non_null() {
+        memory.write(zone, &TimeZone { minutes_west: 0, daylight_saving: 0 })?;
     }
     Ok(0)
 }
 
 fn settimeofday(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    if args.long(0) == 0 {
-        return Ok(0);
-    }
-    let time = me.memory(cx)?.read::<TimeVal>(args.long(0))?.nanoseconds()?;
+    let Some(time) = args.input::<TimeVal>(0).non_null() else { return Ok(0) };
+    let time = me.memory(cx)?.read(time)?.nanoseconds()?;
     set_real_time(time, me, cx)
 }
 
 fn time(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let seconds = TimeSpec::from_nanoseconds(clock::real_time()).seconds;
-    if args.long(0) != 0 {
-        me.memory(cx)?.write(args.long(0), &seconds)?;
+    if let Some(time) = args.output::<i64>(0).non_null() {
+        me.memory(cx)?.write(time, &seconds)?;
     }
     Ok(seconds as usize)
 }
 
 fn nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let time = me.read_async::<TimeSpec>(cx, args.long(0))?.nanoseconds()?;
+    let time = me.read_async(cx, args.input::<TimeSpec>(0))?.nanoseconds()?;
     let until = frame::time::now().saturating_add(time);
-    sleep::sleep_rest_async(cx, me, until, args.long(1)).map(|()| 0)
+    sleep::sleep_rest_async(cx, me, until, args.output::<TimeSpec>(1)).map(|()| 0)
 }
 
 fn clock_nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -119,7 +119,7 @@ fn clock_nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
         let by_name = args.int(0) == abi::CLOCK_THREAD_CPUTIME_ID as i32;
         return Err(if by_name { Errno::EOPNOTSUPP } else { Errno::EINVAL });
     }
-    let time = me.read_async::<TimeSpec>(cx, args.long(2))?.nanoseconds()?;
+    let time = me.read_async(cx, args.input::<TimeSpec>(2))?.nanoseconds()?;
     if args.int(1) as u32 & abi::TIMER_ABSTIME != 0 {
         let until = clock.deadline(time).ok_or(Errno::EOPNOTSUPP)?;
         return match sleep::sleep_until_async(cx, me, until) {
@@ -129,7 +129,7 @@ fn clock_nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
     }
     clock.deadline(0).ok_or(Errno::EOPNOTSUPP)?;
     let until = frame::time::now().saturating_add(time);
-    sleep::sleep_rest_async(cx, me, until, args.long(3)).map(|()| 0)
+    sleep::sleep_rest_async(cx, me, until, args.output::<TimeSpec>(3)).map(|()| 0)
 }
 
 /// `struct timex`, as far as it is told: `modes`, then the fields as 64-bit words.
@@ -156,22 +156,22 @@ struct Timex {
 /// The state of a clock that nobody synchronises: `TIME_ERROR`, with `STA_UNSYNC`.
 fn clock_adjtime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     match args.int(0) as u32 {
-        abi::CLOCK_REALTIME => read_adjustment(args.long(1), me, cx),
+        abi::CLOCK_REALTIME => read_adjustment(args.in_out::<Timex>(1), me, cx),
         abi::CLOCK_MONOTONIC..=abi::CLOCK_TAI => Err(Errno::EOPNOTSUPP.into()),
         _ => Err(Errno::EINVAL.into()),
     }
 }
 
 fn adjtimex(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    read_adjustment(args.long(0), me, cx)
+    read_adjustment(args.in_out::<Timex>(0), me, cx)
 }
 
 /// Tells how the real-time clock is adjusted: not at all.
-fn read_adjustment(address: usize, me: &Current, cx: &Cx) -> Step<usize> {
+fn read_adjustment(at: UserInOut<Timex>, me: &Current, cx: &Cx) -> Step<usize> {
     const STATUS_UNSYNCHRONISED: i32 = 0x40;
     const TIME_ERROR: usize = 5;
     let memory = me.memory(cx)?;
-    let mut timex: Timex = memory.read(address)?;
+    let mut timex = memory.read(at)?;
     if timex.modes != 0 {
         return Err(Errno::EPERM.into());
     }
@@ -193,6 +193,6 @@ fn read_adjustment(address: usize, me: &Current, cx: &Cx) -> Step<usize> {
         tick: 10_000,
         rest: [0; 14],
     };
-    memory.write(address, &timex)?;
+    memory.write(at, &timex)?;
     Ok(TIME_ERROR)
 }

@@ -92,13 +92,13 @@ fn which(number: i32) -> Result<Interval> {
 fn setitimer(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let which = which(args.int(0))?;
     let memory = me.memory(cx)?;
-    let setting = match args.long(1) {
-        0 => Setting::default(),
-        address => memory.read::<IntervalValue>(address)?.setting()?,
+    let setting = match args.input::<IntervalValue>(1).non_null() {
+        None => Setting::default(),
+        Some(new) => memory.read(new)?.setting()?,
     };
     let process = me.process(cx)?;
-    if args.long(2) != 0 {
-        memory.write(args.long(2), &IntervalValue::new(process.timers.interval(which, cx)))?;
+    if let Some(old) = args.output::<IntervalValue>(2).non_null() {
+        memory.write(old, &IntervalValue::new(process.timers.interval(which, cx)))?;
     }
     process.timers.set_interval(which, &process, setting, cx);
     Ok(0)
@@ -106,7 +106,7 @@ fn setitimer(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn getitimer(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let setting = me.process(cx)?.timers.interval(which(args.int(0))?, cx);
-    me.memory(cx)?.write(args.long(1), &IntervalValue::new(setting))?;
+    me.memory(cx)?.write(args.output::<IntervalValue>(1), &IntervalValue::new(setting))?;
     Ok(0)
 }
 
@@ -131,15 +131,15 @@ fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         }
     };
     let memory = me.memory(cx)?;
-    let target = match args.long(1) {
-        0 => None,
-        address => Some(target(memory.read(address)?, me, cx)?),
+    let target = match args.input::<SignalEvent>(1).non_null() {
+        None => None,
+        Some(event) => Some(target(memory.read(event)?, me, cx)?),
     };
     let process = me.process(cx)?;
     // Without an event: SIGALRM, with the timer's id as its value.
     let or_default = |id| target.unwrap_or(Target::Process(Signal::ALRM, u64::from(id)));
     let id = process.timers.create(me.process, clock, or_default, cx)?;
-    if let Err(fault) = memory.write(args.long(2), &id) {
+    if let Err(fault) = memory.write(args.output::<u32>(2), &id) {
         process.timers.delete(id, cx)?;
         return Err(fault.into());
     }
@@ -161,18 +161,16 @@ fn target(event: SignalEvent, me: &Current, cx: &Cx) -> Result<Target> {
 }
 
 fn timer_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    if args.long(2) == 0 {
-        return Err(Errno::EINVAL.into());
-    }
+    let spec = args.input::<IntervalSpec>(2).non_null().ok_or(Errno::EINVAL)?;
     let memory = me.memory(cx)?;
-    let spec: IntervalSpec = memory.read(args.long(2))?;
+    let spec = memory.read(spec)?;
     let (interval, value) = (spec.interval.nanoseconds()?, spec.value.nanoseconds()?);
     let absolute = args.int(1) as u32 & abi::TIMER_ABSTIME != 0;
     let process = me.process(cx)?;
     let id = args.int(0) as u32;
     let old = process.timers.with(id, cx, |timer| timer.remaining(cx))?;
-    if args.long(3) != 0 {
-        memory.write(args.long(3), &IntervalSpec::new(old))?;
+    if let Some(told) = args.output::<IntervalSpec>(3).non_null() {
+        memory.write(told, &IntervalSpec::new(old))?;
     }
     process.timers.with(id, cx, |timer| {
         let next = (value > 0).then(|| timer.clock.resolve(value, absolute, cx));
@@ -183,7 +181,7 @@ fn timer_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn timer_gettime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let setting = me.process(cx)?.timers.with(args.int(0) as u32, cx, |timer| timer.remaining(cx))?;
-    me.memory(cx)?.write(args.long(1), &IntervalSpec::new(setting))?;
+    me.memory(cx)?.write(args.output::<IntervalSpec>(1), &IntervalSpec::new(setting))?;
     Ok(0)
 }
 

@@ -6,6 +6,7 @@ use super::clock::TimeSpec;
 use crate::current::{Current, Restart};
 use crate::error::{Errno, Result};
 use crate::step::{Patience, Stop, complete_async};
+use crate::user_memory::UserOut;
 
 /// Sleeps until a time (nanoseconds since boot).
 ///
@@ -22,10 +23,10 @@ pub fn sleep_until_async(cx: &mut Cx, me: &mut Current, until: u64) -> Result<()
 ///
 /// # Errors
 /// RESTART_BLOCK on a signal; EFAULT.
-pub fn sleep_rest_async(cx: &mut Cx, me: &mut Current, until: u64, remainder: usize) -> Result<()> {
+pub fn sleep_rest_async(cx: &mut Cx, me: &mut Current, until: u64, remainder: UserOut<TimeSpec>) -> Result<()> {
     match sleep_until_async(cx, me, until) {
         Err(Errno::RESTART_SYS) => {
-            if remainder != 0 {
+            if !remainder.is_null() {
                 let rest = TimeSpec::from_nanoseconds(until.saturating_sub(frame::time::now()));
                 me.write_async(cx, remainder, &rest)?;
             }

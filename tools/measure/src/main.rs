@@ -1,4 +1,5 @@
-//! `ebb-measure`: lines per crate, where `unsafe` is, how much of the linked kernel has to be trusted, and whether the kernel's rooms keep their order.
+//! `ebb-measure`: lines per crate, where `unsafe` is, how much of the linked kernel has to be trusted, and whether the kernel's rooms keep their
+//! order and its user addresses their types.
 //!
 //! The measure is the one of the Asterinas paper: distinct (file, line) pairs that still have an instruction after linking with
 //! link-time optimisation, call sites of inlined code included, grouped by crate. It is taken twice: on a kernel in which nothing
@@ -7,6 +8,7 @@
 //! every crate that such a crate depends on; the toolchain's own crates (`core`, `alloc`, `compiler_builtins`) are left out.
 #![forbid(unsafe_code)]
 
+mod addresses;
 mod executed;
 mod linked;
 mod rooms;
@@ -21,7 +23,7 @@ use cargo_metadata::{CargoOpt, MetadataCommand, Package, PackageId};
 use clap::Parser;
 
 /// Prints lines per crate and the trusted share of the linked kernel; fails if `unsafe` stands outside frame/ and
-/// libs/, or if a room of the kernel uses one above it.
+/// libs/, if a room of the kernel uses one above it, or if a user address has no type.
 #[derive(Parser)]
 struct Options {
     /// A linked kernel with line tables, each is a column of its own: first the one that is not optimised, then the one that is shipped.
@@ -34,7 +36,7 @@ struct Options {
     /// Only those of this package, by its own tests.
     #[arg(long, requires = "executed")]
     package: Option<String>,
-    /// Instead: only whether the kernel's rooms keep their order.
+    /// Instead: only whether the kernel's rooms keep their order and user addresses have types.
     #[arg(long)]
     rooms: bool,
     /// The repository.
@@ -59,12 +61,13 @@ fn main() -> Result<ExitCode> {
         let all = executed::report(&root, options.package.as_deref())?;
         return Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    let upwards = rooms::violations(&root)?;
-    for violation in &upwards {
+    let mut broken = rooms::violations(&root)?;
+    broken.extend(addresses::violations(&root)?);
+    for violation in &broken {
         eprintln!("{violation}");
     }
     if options.rooms {
-        return Ok(if upwards.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+        return Ok(if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let metadata = MetadataCommand::new()
         .manifest_path(root.join("Cargo.toml"))
@@ -122,7 +125,7 @@ fn main() -> Result<ExitCode> {
     for place in &misplaced {
         eprintln!("unsafe outside frame/ and libs/: {place}");
     }
-    Ok(if misplaced.is_empty() && upwards.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if misplaced.is_empty() && broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn is_macro(package: &Package) -> bool {

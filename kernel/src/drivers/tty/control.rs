@@ -13,6 +13,7 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::Errno;
 use crate::step::{Step, Stop};
+use crate::user_memory::Argument;
 
 /// DTR, RTS, carrier and data set ready: the lines of a port that is connected.
 const MODEM_LINES: i32 = 0x002 | 0x004 | 0x040 | 0x100;
@@ -43,7 +44,7 @@ pub fn ioctl(
     tty: &TempRc<'_, Tty>,
     by_master: bool,
     request: u32,
-    argument: usize,
+    argument: Argument,
     me: &Current,
     cx: &Cx,
 ) -> Step<usize> {
@@ -51,27 +52,27 @@ pub fn ioctl(
     match request {
         ioctl::TCGETS => {
             let termios = tty.termios(cx);
-            memory.write_bytes(argument, &termios.as_bytes()[..SHORT_SIZE])?;
+            memory.write_slice(argument.output::<u8>().slice(SHORT_SIZE), termios.as_bytes())?;
         }
-        ioctl::TCGETS2 => memory.write(argument, &tty.termios(cx))?,
+        ioctl::TCGETS2 => memory.write(argument.output::<Termios>(), &tty.termios(cx))?,
         ioctl::TCSETS | ioctl::TCSETSW | ioctl::TCSETSF => {
             let mut termios = tty.termios(cx);
-            memory.reader(argument, SHORT_SIZE).read(&mut termios.as_mut_bytes()[..SHORT_SIZE])?;
+            memory.read_into(argument.input::<u8>().slice(SHORT_SIZE), termios.as_mut_bytes())?;
             if request != ioctl::TCSETS {
                 drained(tty, cx)?;
             }
             set_termios(tty, termios, request == ioctl::TCSETSF, me, cx)?;
         }
         ioctl::TCSETS2 | ioctl::TCSETSW2 | ioctl::TCSETSF2 => {
-            let termios = memory.read(argument)?;
+            let termios = memory.read(argument.input::<Termios>())?;
             if request != ioctl::TCSETS2 {
                 drained(tty, cx)?;
             }
             set_termios(tty, termios, request == ioctl::TCSETSF2, me, cx)?;
         }
-        ioctl::TCGETA => memory.write(argument, &OldTermios::of(&tty.termios(cx)))?,
+        ioctl::TCGETA => memory.write(argument.output::<OldTermios>(), &OldTermios::of(&tty.termios(cx)))?,
         ioctl::TCSETA | ioctl::TCSETAW | ioctl::TCSETAF => {
-            let old: OldTermios = memory.read(argument)?;
+            let old = memory.read(argument.input::<OldTermios>())?;
             if request != ioctl::TCSETA {
                 drained(tty, cx)?;
             }
@@ -80,32 +81,32 @@ pub fn ioctl(
         }
         ioctl::TIOCGWINSZ => {
             let window = tty.state.lock(cx).window;
-            memory.write(argument, &window)?;
+            memory.write(argument.output::<WindowSize>(), &window)?;
         }
-        ioctl::TIOCSWINSZ => set_window(tty, memory.read(argument)?, cx),
+        ioctl::TIOCSWINSZ => set_window(tty, memory.read(argument.input::<WindowSize>())?, cx),
         ioctl::TCSBRK | ioctl::TCSBRKP => {
             job::check(tty, Use::Change, me, cx)?;
             drained(tty, cx)?;
         }
         ioctl::TCFLSH => {
             job::check(tty, Use::Change, me, cx)?;
-            flush(tty, argument as u32, cx)?;
+            flush(tty, argument.value() as u32, cx)?;
         }
         ioctl::TCXONC => {
             job::check(tty, Use::Change, me, cx)?;
-            set_flow(tty, argument as u32, cx)?;
+            set_flow(tty, argument.value() as u32, cx)?;
         }
         ioctl::FIONREAD => {
             let unread = tty.state.lock(cx).discipline.unread() as i32;
-            memory.write(argument, &unread)?;
+            memory.write(argument.output::<i32>(), &unread)?;
         }
         ioctl::TIOCOUTQ => {
             let unsent = tty.unsent(cx) as i32;
-            memory.write(argument, &unsent)?;
+            memory.write(argument.output::<i32>(), &unsent)?;
         }
-        ioctl::TIOCGETD => memory.write(argument, &0i32)?,
+        ioctl::TIOCGETD => memory.write(argument.output::<i32>(), &0)?,
         ioctl::TIOCSETD => {
-            if memory.read::<i32>(argument)? != 0 {
+            if memory.read(argument.input::<i32>())? != 0 {
                 return Err(Errno::EINVAL.into());
             }
         }
@@ -113,20 +114,22 @@ pub fn ioctl(
         ioctl::TIOCNXCL => tty.state.lock(cx).is_exclusive = false,
         ioctl::TIOCGEXCL => {
             let is_exclusive = i32::from(tty.state.lock(cx).is_exclusive);
-            memory.write(argument, &is_exclusive)?;
+            memory.write(argument.output::<i32>(), &is_exclusive)?;
         }
-        ioctl::TIOCMGET if matches!(tty.line, Line::Serial(_)) => memory.write(argument, &MODEM_LINES)?,
+        ioctl::TIOCMGET if matches!(tty.line, Line::Serial(_)) => {
+            memory.write(argument.output::<i32>(), &MODEM_LINES)?
+        }
         ioctl::TIOCMSET | ioctl::TIOCMBIS | ioctl::TIOCMBIC if matches!(tty.line, Line::Serial(_)) => {}
         ioctl::TIOCGSERIAL => {
             let Line::Serial(port) = tty.line else { return Err(Errno::ENOTTY.into()) };
-            memory.write(argument, &SerialStruct::of(port))?;
+            memory.write(argument.output::<SerialStruct>(), &SerialStruct::of(port))?;
         }
-        ioctl::TIOCGDEV => memory.write(argument, &tty.encoded_device())?,
+        ioctl::TIOCGDEV => memory.write(argument.output::<u32>(), &tty.encoded_device())?,
         ioctl::TIOCSTI => {
             if !me.has(Capability::SysAdmin, cx) {
                 return Err(Errno::EPERM.into());
             }
-            tty.receive(&[memory.read::<u8>(argument)?], cx);
+            tty.receive(&[memory.read(argument.input::<u8>())?], cx);
         }
         ioctl::TIOCVHANGUP => {
             if !me.has(Capability::SysAdmin, cx) {
@@ -134,21 +137,21 @@ pub fn ioctl(
             }
             job::hang_up(tty, cx);
         }
-        ioctl::TIOCSCTTY => job::set_controlling(tty, argument, me, cx)?,
+        ioctl::TIOCSCTTY => job::set_controlling(tty, argument.value(), me, cx)?,
         ioctl::TIOCNOTTY => job::give_up_controlling(tty, me, cx)?,
         ioctl::TIOCGSID => {
             let session = job::session_of(tty, by_master, me, cx)?;
-            memory.write(argument, &session)?;
+            memory.write(argument.output::<i32>(), &session)?;
         }
         ioctl::TIOCGPGRP => {
             let foreground = job::foreground_of(tty, by_master, me, cx)?;
-            memory.write(argument, &foreground)?;
+            memory.write(argument.output::<i32>(), &foreground)?;
         }
         ioctl::TIOCSPGRP => {
             // A group that nobody would bring back has no say here.
             job::check(tty, Use::Change, me, cx)
                 .map_err(|error| if error == Errno::EIO { Errno::ENOTTY } else { error })?;
-            job::set_foreground(tty, memory.read(argument)?, me, cx)?;
+            job::set_foreground(tty, memory.read(argument.input::<i32>())?, me, cx)?;
         }
         _ => return Err(Errno::ENOTTY.into()),
     }

@@ -16,6 +16,7 @@ use crate::error::{Errno, Result};
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
 use crate::step::{Step, Stop};
 use crate::time::{Setting, Timer, TimerClock};
+use crate::user_memory::Argument;
 
 /// How much a program writes in one step: it may become eight times as much on its way out (tabs).
 const CHUNK: usize = 256;
@@ -210,7 +211,7 @@ impl File for TtyFile {
         events & (interest | Events::ERROR | Events::HANG_UP)
     }
 
-    fn ioctl(&self, request: u32, argument: usize, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.upgrade(cx).map_err(|_| Errno::EIO)?;
         if self.is_hung_up(&tty.state.lock(cx)) {
             return Err(Errno::EIO.into());

@@ -15,6 +15,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
 use crate::step::{Step, Stop};
+use crate::user_memory::Argument;
 
 /// A pseudo-terminal, as `/dev/pts` knows it.
 struct Entry {
@@ -158,23 +159,23 @@ impl File for MasterFile {
         events & (interest | Events::HANG_UP)
     }
 
-    fn ioctl(&self, request: u32, argument: usize, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.get(cx);
         let Line::Master(number) = tty.line else { return Err(Errno::ENOTTY.into()) };
         let memory = me.memory(cx)?;
         match request {
-            ioctl::TIOCGPTN => memory.write(argument, &number)?,
+            ioctl::TIOCGPTN => memory.write(argument.output::<u32>(), &number)?,
             ioctl::TIOCSPTLCK => {
-                let is_locked = memory.read::<i32>(argument)? != 0;
+                let is_locked = memory.read(argument.input::<i32>())? != 0;
                 tty.state.lock(cx).is_locked = is_locked;
             }
             ioctl::TIOCGPTLCK => {
                 let is_locked = i32::from(tty.state.lock(cx).is_locked);
-                memory.write(argument, &is_locked)?;
+                memory.write(argument.output::<i32>(), &is_locked)?;
             }
             ioctl::FIONREAD => {
                 let unread = tty.state.lock(cx).to_master.len() as i32;
-                memory.write(argument, &unread)?;
+                memory.write(argument.output::<i32>(), &unread)?;
             }
             _ => return control::ioctl(&tty, true, request, argument, Current::of(me)?, cx),
         }

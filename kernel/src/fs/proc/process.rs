@@ -21,6 +21,7 @@ use crate::fs::{
 };
 use crate::memory::AddressSpace;
 use crate::process::{Name, THREADS};
+use crate::user_memory::{UserIn, UserMemory};
 
 /// What each process has; a thread has the same but for `task`.
 pub const ENTRIES: &[Entry] = &[
@@ -302,7 +303,8 @@ fn peek(text: &mut Text, space: &AddressSpace, range: core::ops::Range<usize>, m
 }
 
 fn add_memory(text: &mut Text, space: &AddressSpace, range: core::ops::Range<usize>, cx: &Cx) {
-    let mut reader = space.vm().reader(range.start, range.len().min(MAX_STRINGS), cx);
+    let memory = UserMemory::new(space, cx);
+    let mut reader = memory.reader(UserIn::<u8>::new(range.start).slice(range.len().min(MAX_STRINGS)));
     let mut chunk = [0; 256];
     loop {
         let before = reader.remaining();

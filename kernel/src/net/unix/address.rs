@@ -13,7 +13,7 @@ use crate::fs::access::{Subject, Want};
 use crate::fs::walk::{self, WalkFlags};
 use crate::fs::{FileKind, VfsCaller, dentry};
 use crate::step::Step;
-use crate::user_memory::HasMemory;
+use crate::user_memory::{HasMemory, In, UserSlice};
 
 /// The size of `struct sockaddr_un`.
 pub const MAX_ADDRESS_BYTES: usize = 110;
@@ -35,12 +35,13 @@ impl Address {
     ///
     /// # Errors
     /// EINVAL: too long or too short, or of another family; a fault.
-    pub fn read(address: usize, len: usize, me: &impl HasMemory, cx: &Cx) -> Step<Option<Address>> {
+    pub fn read(from: UserSlice<u8, In>, me: &impl HasMemory, cx: &Cx) -> Step<Option<Address>> {
+        let len = from.len();
         if !(2..=MAX_ADDRESS_BYTES).contains(&len) {
             return Err(Errno::EINVAL.into());
         }
         let mut bytes = [0; MAX_ADDRESS_BYTES];
-        me.memory(cx)?.reader(address, len).read(&mut bytes[..len])?;
+        me.memory(cx)?.read_into(from, &mut bytes)?;
         if u32::from(u16::from_le_bytes([bytes[0], bytes[1]])) != net::AF_UNIX {
             return Err(Errno::EINVAL.into());
         }

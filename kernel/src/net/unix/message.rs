@@ -9,9 +9,8 @@ use super::inbox::Files;
 use super::{Address, Credentials};
 use crate::error::Errno;
 use crate::fs::OpenFile;
-use crate::fs::read_write::Piece;
 use crate::step::Step;
-use crate::user_memory::UserMemory;
+use crate::user_memory::{In, Out, UserMemory, UserSlice};
 
 /// What is to be sent beside the bytes.
 pub struct Sending<'a> {
@@ -66,7 +65,7 @@ impl Source for Reader<'_> {
 
 /// Bytes to be sent, from pieces of the caller's memory one behind the other.
 pub struct Gather<'a> {
-    pieces: &'a [Piece],
+    pieces: &'a [UserSlice<u8, In>],
     done: usize,
     len: usize,
     memory: &'a UserMemory<'a>,
@@ -74,8 +73,8 @@ pub struct Gather<'a> {
 
 impl<'a> Gather<'a> {
     /// Those behind the first `done`.
-    pub fn new(pieces: &'a [Piece], done: usize, memory: &'a UserMemory<'a>) -> Self {
-        Gather { pieces, done, len: pieces.iter().map(|&(_, len)| len).sum(), memory }
+    pub fn new(pieces: &'a [UserSlice<u8, In>], done: usize, memory: &'a UserMemory<'a>) -> Self {
+        Gather { pieces, done, len: pieces.iter().map(|piece| piece.len()).sum(), memory }
     }
 }
 
@@ -90,14 +89,15 @@ impl Source for Gather<'_> {
         bytes.resize(most, 0);
         let mut taken = 0;
         let mut skip = self.done;
-        for &(address, len) in self.pieces {
-            let skipped = skip.min(len);
+        for &piece in self.pieces {
+            let skipped = skip.min(piece.len());
             skip -= skipped;
-            let count = (len - skipped).min(most - taken);
+            let piece = piece.behind(skipped).first(most - taken);
+            let count = piece.len();
             if count == 0 {
                 continue;
             }
-            let mut reader = self.memory.reader(address.wrapping_add(skipped), count);
+            let mut reader = self.memory.reader(piece);
             let outcome = reader.read(&mut bytes[taken..taken + count]);
             taken += count - Reader::remaining(&reader);
             match outcome {
@@ -129,14 +129,14 @@ pub struct Received {
 
 /// Where received bytes go in the caller's memory, one piece behind the other.
 pub struct Scatter<'a> {
-    pieces: &'a [Piece],
+    pieces: &'a [UserSlice<u8, Out>],
     /// How many bytes were written.
     pub done: usize,
 }
 
 impl<'a> Scatter<'a> {
     /// From the start of the pieces.
-    pub fn new(pieces: &'a [Piece]) -> Self {
+    pub fn new(pieces: &'a [UserSlice<u8, Out>]) -> Self {
         Scatter { pieces, done: 0 }
     }
 
@@ -144,14 +144,15 @@ impl<'a> Scatter<'a> {
     pub fn write(&mut self, bytes: &[u8], memory: &UserMemory<'_>) -> (usize, Option<Fault>) {
         let mut written = 0;
         let mut skip = self.done;
-        for &(address, len) in self.pieces {
-            let skipped = skip.min(len);
+        for &piece in self.pieces {
+            let skipped = skip.min(piece.len());
             skip -= skipped;
-            let count = (len - skipped).min(bytes.len() - written);
+            let piece = piece.behind(skipped).first(bytes.len() - written);
+            let count = piece.len();
             if count == 0 {
                 continue;
             }
-            let mut writer = memory.writer(address.wrapping_add(skipped), count);
+            let mut writer = memory.writer(piece);
             let outcome = writer.write(&bytes[written..written + count]);
             let copied = count - writer.remaining();
             written += copied;

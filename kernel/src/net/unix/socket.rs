@@ -9,6 +9,7 @@ use super::{Credentials, Endpoint, Sending};
 use crate::error::Errno;
 use crate::fs::{Events, File, VfsCaller};
 use crate::step::{Step, Stop};
+use crate::user_memory::Argument;
 
 /// An open socket: it owns its endpoint.
 pub struct Socket {
@@ -68,12 +69,12 @@ impl File for Socket {
         self.endpoint.get(cx).poll(waker, cx) & (interest | Events::ERROR | Events::HANG_UP)
     }
 
-    fn ioctl(&self, request: u32, argument: usize, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+    fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if request != FIONREAD {
             return Err(Errno::ENOTTY.into());
         }
         let waiting = self.endpoint.get(cx).waiting_bytes(cx) as i32;
-        me.memory(cx)?.write(argument, &waiting)?;
+        me.memory(cx)?.write(argument.output::<i32>(), &waiting)?;
         Ok(0)
     }
 }

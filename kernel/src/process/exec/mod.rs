@@ -39,6 +39,7 @@ use crate::memory::overcommit::Privilege;
 use crate::memory::{AddressSpace, Limits};
 use crate::process;
 use crate::signal::{self, Signal};
+use crate::user_memory::UserIn;
 
 use layout::Layout;
 use load::{Start, Told, load, read_at, read_elf, read_exactly};
@@ -121,7 +122,7 @@ fn is_alone(me: &Current, cx: &Cx) -> Result<bool> {
 fn owes_futexes(me: &Current, cx: &Cx) -> Result<bool> {
     let head = me.thread(cx)?.robust_list.load(Ordering::Relaxed);
     // An empty list leads to itself. What cannot be read now is left to the call that can wait for it.
-    Ok(head != 0 && me.memory(cx)?.read::<usize>(head) != Ok(head))
+    Ok(head != 0 && me.memory(cx)?.read(UserIn::<usize>::new(head)) != Ok(head))
 }
 
 /// Does everything that can fail.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::error::{Errno, Result};
 use crate::step::Step;
-use crate::user_memory::UserMemory;
+use crate::user_memory::{UserIn, UserMemory};
 
 /// The longest single string, with its zero (Linux's MAX_ARG_STRLEN).
 const MAX_STRING: usize = 128 * 1024;
@@ -90,13 +90,13 @@ impl Strings {
 
     /// Goes on reading the strings that the pointers at `array` lead to, up to the null pointer, `limit` bytes at most. Called again after a
     /// fault it goes on with the string that faulted.
-    pub fn read_on(&mut self, memory: &UserMemory<'_>, array: usize, limit: usize) -> Step<()> {
-        if array == 0 {
+    pub fn read_on(&mut self, memory: &UserMemory<'_>, array: UserIn<UserIn<u8>>, limit: usize) -> Step<()> {
+        if array.is_null() {
             return Ok(());
         }
         loop {
-            let pointer: usize = memory.read(array.wrapping_add(self.count * size_of::<usize>()))?;
-            if pointer == 0 {
+            let pointer = memory.read(array.add(self.count))?;
+            if pointer.is_null() {
                 return Ok(());
             }
             let start = self.bytes.len();
@@ -108,17 +108,17 @@ impl Strings {
         }
     }
 
-    fn read_one(&mut self, memory: &UserMemory<'_>, pointer: usize, limit: usize) -> Step<()> {
+    fn read_one(&mut self, memory: &UserMemory<'_>, pointer: UserIn<u8>, limit: usize) -> Step<()> {
         const CHUNK: usize = 128;
         let mut len = 0;
         loop {
             // Never across a page's end: the string may end right before memory that is not there.
-            let at = pointer.wrapping_add(len);
-            let part = CHUNK - at % CHUNK;
+            let at = pointer.add(len);
+            let part = CHUNK - at.address() % CHUNK;
             let start = self.bytes.len();
             self.bytes.try_reserve(part).map_err(|_| Errno::ENOMEM)?;
             self.bytes.resize(start + part, 0);
-            memory.reader(at, part).read(&mut self.bytes[start..])?;
+            memory.read_into(at.slice(part), &mut self.bytes[start..])?;
             let end = self.bytes[start..].iter().position(|&byte| byte == 0);
             len += end.map_or(part, |end| end + 1);
             self.bytes.truncate(start + end.map_or(part, |end| end + 1));

@@ -1,0 +1,238 @@
+//! Addresses that a program gave: [`UserPtr`] for a value, [`UserSlice`] for several.
+//!
+//! Holding one says what the program claims to have there: values of a type, to be read, written or both. It says nothing of whether there is memory, whether
+//! the program may use it, or whether the address is aligned: the copy finds out. So the system call states the type once, where it decodes its
+//! arguments, and no copy can be larger than what the program offered.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+/// What is read.
+#[derive(Clone, Copy, Debug)]
+pub struct In;
+
+/// What is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Out;
+
+/// What is read and written.
+#[derive(Clone, Copy, Debug)]
+pub struct InOut;
+
+/// Directions in which values are read.
+pub trait Readable: Copy {}
+
+/// Directions in which values are written.
+pub trait Writable: Copy {}
+
+impl Readable for In {}
+impl Readable for InOut {}
+impl Writable for Out {}
+impl Writable for InOut {}
+
+/// The address of a `T` in the caller's memory, to be used in the direction `D`.
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(transparent)]
+pub struct UserPtr<T, D> {
+    address: usize,
+    what: PhantomData<fn() -> (T, D)>,
+}
+
+/// A value that is read.
+pub type UserIn<T> = UserPtr<T, In>;
+/// A value that is written.
+pub type UserOut<T> = UserPtr<T, Out>;
+/// A value that is read and written.
+pub type UserInOut<T> = UserPtr<T, InOut>;
+
+/// A number of `T`s in the caller's memory, one behind the other, to be used in the direction `D`.
+pub struct UserSlice<T, D> {
+    start: UserPtr<T, D>,
+    len: usize,
+}
+
+impl<T, D> UserPtr<T, D> {
+    /// A `T` at that address.
+    #[inline(always)]
+    pub const fn new(address: usize) -> Self {
+        UserPtr { address, what: PhantomData }
+    }
+
+    /// The address.
+    #[inline(always)]
+    pub const fn address(self) -> usize {
+        self.address
+    }
+
+    /// Whether it is the null pointer, which many calls take for "none".
+    #[inline(always)]
+    pub const fn is_null(self) -> bool {
+        self.address == 0
+    }
+
+    /// `None` for the null pointer.
+    #[inline(always)]
+    pub fn non_null(self) -> Option<Self> {
+        (!self.is_null()).then_some(self)
+    }
+
+    /// So many values from here on.
+    #[inline(always)]
+    pub const fn slice(self, len: usize) -> UserSlice<T, D> {
+        UserSlice { start: self, len }
+    }
+
+    /// The value `count` behind this one.
+    #[inline(always)]
+    pub const fn add(self, count: usize) -> Self {
+        Self::new(self.address.wrapping_add(count.wrapping_mul(size_of::<T>())))
+    }
+}
+
+impl<T> UserInOut<T> {
+    /// The same value, to be read only.
+    #[inline(always)]
+    pub const fn as_input(self) -> UserIn<T> {
+        UserPtr::new(self.address)
+    }
+
+    /// The same value, to be written only.
+    #[inline(always)]
+    pub const fn as_output(self) -> UserOut<T> {
+        UserPtr::new(self.address)
+    }
+}
+
+impl<T, D> UserSlice<T, D> {
+    /// The first value.
+    #[inline(always)]
+    pub const fn start(self) -> UserPtr<T, D> {
+        self.start
+    }
+
+    /// How many values.
+    #[inline(always)]
+    pub const fn len(self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[inline(always)]
+    pub const fn is_empty(self) -> bool {
+        self.len == 0
+    }
+
+    /// How many bytes they are.
+    #[inline(always)]
+    pub const fn byte_len(self) -> usize {
+        self.len.saturating_mul(size_of::<T>())
+    }
+
+    /// The first `len` of them, or all if they are fewer.
+    #[inline(always)]
+    pub fn first(self, len: usize) -> Self {
+        UserSlice { len: self.len.min(len), ..self }
+    }
+
+    /// Those behind the first `count`; none if they are no more than that.
+    #[inline(always)]
+    pub fn behind(self, count: usize) -> Self {
+        let count = count.min(self.len);
+        UserSlice { start: self.start.add(count), len: self.len - count }
+    }
+}
+
+/// An argument that is a number or an address, as another argument says: the last one of ioctl(2), fcntl(2) and prctl(2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument(usize);
+
+impl Argument {
+    /// What the register had.
+    #[inline(always)]
+    pub const fn new(value: usize) -> Self {
+        Argument(value)
+    }
+
+    /// The number.
+    #[inline(always)]
+    pub const fn value(self) -> usize {
+        self.0
+    }
+
+    /// The address of a value that the call reads.
+    #[inline(always)]
+    pub const fn input<T>(self) -> UserIn<T> {
+        UserPtr::new(self.0)
+    }
+
+    /// The address of a value that the call writes.
+    #[inline(always)]
+    pub const fn output<T>(self) -> UserOut<T> {
+        UserPtr::new(self.0)
+    }
+
+    /// The address of a value that the call reads and writes.
+    #[inline(always)]
+    pub const fn in_out<T>(self) -> UserInOut<T> {
+        UserPtr::new(self.0)
+    }
+}
+
+impl<T, D> Clone for UserPtr<T, D> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, D> Copy for UserPtr<T, D> {}
+
+/// The null pointer.
+impl<T, D> Default for UserPtr<T, D> {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl<T, D> fmt::Debug for UserPtr<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.address)
+    }
+}
+
+impl<T, D> Clone for UserSlice<T, D> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, D> Copy for UserSlice<T, D> {}
+
+impl<T, D> fmt::Debug for UserSlice<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}; {}", self.start, self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_is_never_longer_than_what_was_given() {
+        let slice = UserIn::<u32>::new(0x1000).slice(4);
+        assert_eq!(slice.first(9).len(), 4);
+        assert_eq!((slice.behind(3).start().address(), slice.behind(3).len()), (0x100c, 1));
+        assert!(slice.behind(5).is_empty());
+        assert_eq!(UserOut::<u64>::new(0).slice(usize::MAX).byte_len(), usize::MAX);
+    }
+
+    #[test]
+    fn addresses_wrap_and_null_is_none() {
+        assert_eq!(UserOut::<u64>::new(usize::MAX - 7).add(1).address(), 0);
+        assert!(UserIn::<u8>::new(0).non_null().is_none());
+    }
+}
