@@ -392,7 +392,8 @@ fn restart_syscall_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<
         Some(Restart::Sleep { until, remainder }) => {
             crate::time::sleep::sleep_rest_async(cx, me, until, remainder).map(|()| 0)
         }
+        Some(Restart::Poll { fds, until }) => super::poll::resume_poll_async(cx, me, fds, until),
         Some(rest @ Restart::Futex { .. }) => super::futex::wait_rest_async(cx, me, rest).map(|()| 0),
-        _ => Err(Errno::EINTR),
+        None => Err(Errno::EINTR),
     }
 }
