@@ -33,7 +33,7 @@ impl FileTable {
     #[inline]
     pub fn reserve<'cx>(this: &TempRc<'cx, Self>, me: &impl VfsCaller, cx: &'cx Cx) -> Result<ReservedFd<'cx>> {
         let limit = descriptor_limit(me, cx)?;
-        if OpenFile::count() >= OpenFile::most() {
+        if OpenFile::are_too_many() {
             return Err(Errno::ENFILE);
         }
         let fd = this.handles.lock(cx).reserve_lowest(0, limit).ok_or(Errno::EMFILE)?;

@@ -135,19 +135,18 @@ impl FileTable {
         Ok(self.get(fd, cx)?.downgrade())
     }
 
-    /// Takes a descriptor out. The description is freed at the end of the call if this was the last.
+    /// Takes a descriptor out. The description is to be destroyed if this was the last.
     ///
     /// # Errors
     /// EBADF; ENOMEM; `Pause` after a part of what it holds, if that is much.
-    pub fn close(this: &TempRc<'_, Self>, fd: i32, cx: &Cx) -> Step<()> {
+    pub fn close(this: &TempRc<'_, Self>, fd: i32, cx: &Cx) -> Step<Dying<OpenFile>> {
         let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         this.release_part(fd, cx)?;
         let mut handles = this.handles.lock(cx);
         let Some(closed) = handles.remove(fd) else { return Err(not_removed(&handles, fd).into()) };
         drop(handles);
         this.closing(&closed.get(cx), &this.downgrade(), cx);
-        drop(closed);
-        Ok(())
+        Ok(closed)
     }
 
     /// The same descriptors, for a process that does not share them; its record locks are its own, and so there are none. Entries are copied when

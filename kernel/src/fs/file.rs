@@ -9,8 +9,9 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::{TempRc, Waker};
 
+use super::inode_file::StoredFile;
 use super::mount::Location;
-use super::{Inode, VfsCaller};
+use super::{FileKind, Inode, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::memory::{BackingObject, Mappable, Pages};
 use crate::step::Step;
@@ -189,6 +190,8 @@ static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
 /// How many open files there may be (`/proc/sys/fs/file-max`): as many as suit the memory, unless somebody says.
 pub static FILE_MAX: Tunable = Tunable::new(AUTOMATIC, 1..=i64::MAX as u64);
 const AUTOMATIC: u64 = 0;
+/// So many there may be however little memory there is, unless somebody says.
+const FEWEST: usize = 8192;
 
 impl OpenFile {
     /// How many open files there are in the system.
@@ -202,7 +205,15 @@ impl OpenFile {
         if chosen != AUTOMATIC as usize {
             return chosen;
         }
-        (frame::mm::frame_count() * 4 / 10).max(8192)
+        (frame::mm::frame_count() * 4 / 10).max(FEWEST)
+    }
+
+    /// Whether there are as many as there may be.
+    #[inline]
+    pub fn are_too_many() -> bool {
+        let count = Self::count();
+        // The usual case needs no look at the memory.
+        (count >= FEWEST || FILE_MAX.get() != AUTOMATIC) && count >= Self::most()
     }
 
     /// The file, if it is of that kind.
@@ -219,10 +230,24 @@ impl OpenFile {
     /// A description of `file`, which is what was opened at `location`, at offset 0. Where the inode is a regular file and the flags
     /// say that it will be written, the caller has called [`Location::begin_writing`]; this takes it back in the end.
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
+        let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
+        Self::of(file, is_seekable, has_parts, flags, location)
+    }
+
+    /// A description of the content that the inode at `location` keeps: as [`at`](Self::at) with a [`StoredFile`].
+    #[inline]
+    pub fn stored(flags: OpenFlags, location: Location) -> Self {
+        let file = StoredFile::new(location.inode.share());
+        let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
+        Self::of(Box::new(file), is_seekable, has_parts, flags, location)
+    }
+
+    #[inline(always)]
+    fn of(file: Box<dyn File>, is_seekable: bool, has_parts: bool, flags: OpenFlags, location: Location) -> Self {
         OPEN_FILES.fetch_add(1, Ordering::Relaxed);
         OpenFile {
-            is_seekable: file.is_seekable(),
-            has_parts: file.has_parts(),
+            is_seekable,
+            has_parts,
             file,
             location,
             flags: AtomicU32::new(flags.bits()),
@@ -251,11 +276,14 @@ impl OpenFile {
         self.flags.store(flags.bits(), Ordering::Relaxed);
     }
 
-    /// Notes that it was read just now, unless its flags or its mount say that nobody wants to know.
-    #[inline]
+    /// Notes that it was read just now, unless it is a device or its flags or its mount say that nobody wants to know.
+    #[inline(always)]
     pub fn touch_accessed(&self, cx: &Cx) {
-        if !self.flags().contains(OpenFlags::NO_ATIME) {
-            self.location.mount.get(cx).touch_accessed(&self.location.inode.get(cx), cx);
+        let inode = self.location.inode.get(cx);
+        if !matches!(inode.kind, FileKind::CharacterDevice | FileKind::BlockDevice)
+            && !self.flags().contains(OpenFlags::NO_ATIME)
+        {
+            self.location.mount.get(cx).touch_accessed(&inode, cx);
         }
     }
 

@@ -7,7 +7,7 @@ use linux_raw_sys::general;
 use refs::{StrongRc, WeakRc};
 
 use super::access::{Subject, Want};
-use super::inode_file::{DirectoryFile, PlaceFile, StoredFile, remove_privileges};
+use super::inode_file::{DirectoryFile, PlaceFile, remove_privileges};
 use super::walk::{self, WalkFlags};
 use super::{
     Creation, DeviceNumber, File, FileKind, Inode, Mount, MountFlags, OpenFile, OpenFlags, Path, VfsCaller, open_device,
@@ -181,11 +181,10 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx
             if own.is_err() && flags.can_write() {
                 location.end_writing();
             }
-            let file = match own? {
-                Some(file) => file,
-                None => Box::new(StoredFile::new(location.inode.share())),
-            };
-            return Ok(Opened::File(StrongRc::new(OpenFile::at(file, kept, location))));
+            return Ok(Opened::File(match own? {
+                Some(file) => StrongRc::new(OpenFile::at(file, kept, location)),
+                None => StrongRc::new(OpenFile::stored(kept, location)),
+            }));
         }
         FileKind::Directory => inode.ops.open(inode, flags, me, cx)?.unwrap_or_else(|| Box::new(DirectoryFile)),
         FileKind::CharacterDevice | FileKind::BlockDevice => open_device(inode.kind, inode.device, flags, me, cx)?,
@@ -247,7 +246,5 @@ pub fn open_program(
         return Err(Errno::EACCES);
     }
     Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, cx)?;
-    let location = path.keep()?;
-    let file = Box::new(StoredFile::new(location.inode.share()));
-    Ok(StrongRc::new(OpenFile::at(file, OpenFlags::empty(), location)))
+    Ok(StrongRc::new(OpenFile::stored(OpenFlags::empty(), path.keep()?)))
 }

@@ -58,7 +58,7 @@ pub fn read_piece_async(
 ) -> Result<usize> {
     let mut done = 0;
     if !piece.is_empty() {
-        let open = me.files(cx)?.get(fd, cx)?;
+        let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_read, position)?;
         let memory = me.memory(cx)?;
         let mut to = memory.writer(piece.first(at_once(&open, piece.len())));
@@ -97,7 +97,7 @@ pub fn write_piece_async(
 ) -> Result<usize> {
     let mut done = 0;
     if !piece.is_empty() {
-        let open = me.files(cx)?.get(fd, cx)?;
+        let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_write, position)?;
         let memory = me.memory(cx)?;
         let mut from = memory.reader(piece.first(at_once(&open, piece.len())));
@@ -221,10 +221,11 @@ fn raise_for(error: Errno, me: &impl VfsCaller, cx: &Cx) {
 #[inline(always)]
 pub fn check(open: &OpenFile, allowed: fn(OpenFlags) -> bool, position: Position) -> Result<()> {
     let flags = open.flags();
+    let is_path = flags.contains(OpenFlags::PATH);
     if position != Position::Current && !open.is_seekable {
-        return Err(Errno::ESPIPE);
+        return Err(if is_path { Errno::EBADF } else { Errno::ESPIPE });
     }
-    if allowed(flags) { Ok(()) } else { Err(Errno::EBADF) }
+    if allowed(flags) && !is_path { Ok(()) } else { Err(Errno::EBADF) }
 }
 
 /// Enters the waker wherever it must be.

@@ -1,7 +1,6 @@
 //! Copies from file to file inside the kernel: sendfile(2), copy_file_range(2), splice(2). And memory files, which are mostly
 //! filled so.
 
-use alloc::boxed::Box;
 use alloc::vec;
 
 use frame::Cx;
@@ -11,7 +10,6 @@ use refs::WeakRc;
 use super::PipeEnd;
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
-use crate::fs::inode_file::StoredFile;
 use crate::fs::read_write::{Position, read_bytes_async, write_bytes_async};
 use crate::fs::{Events, FileKind, OpenFile, OpenFlags, VfsCaller, tmpfs};
 use crate::step::{Interruption, Patience, Stretch, complete_async};
@@ -189,6 +187,5 @@ pub fn memory_file(name: &[u8], permissions: u32, seals: u32, me: &impl VfsCalle
     let shown_as = [b"/memfd:", name, b" (deleted)"].concat();
     let location = tmpfs::nameless_file(shown_as, permissions, subject.uid.number(), subject.gid.number(), seals)?;
     location.begin_writing(cx)?;
-    let file = Box::new(StoredFile::new(location.inode.share()));
-    Ok(OpenFile::at(file, OpenFlags::READ_WRITE, location))
+    Ok(OpenFile::stored(OpenFlags::READ_WRITE, location))
 }

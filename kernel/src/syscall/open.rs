@@ -11,7 +11,7 @@ use crate::fs::open::{OpenHow, Opened, open_step};
 use crate::fs::walk::{PathName, WalkFlags};
 use crate::fs::{FdFlags, FileTable, OpenFlags, reserve_fd};
 use crate::pipe::open_fifo_async;
-use crate::step::{Patience, Step, complete_async};
+use crate::step::{Patience, complete_async};
 use crate::user_memory::UserIn;
 
 /// The calls of this file.
@@ -36,7 +36,7 @@ pub const CALLS: &[Entry] = &[
         }),
     ),
     Entry::new(abi::__NR_openat2, "openat2", Call::Async(openat2_async)),
-    Entry::new(abi::__NR_close, "close", Call::Step(close)),
+    Entry::new(abi::__NR_close, "close", Call::Async(close_async)),
     Entry::new(abi::__NR_close_range, "close_range", Call::Async(close_range_async)),
 ];
 
@@ -154,8 +154,10 @@ fn openat2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     open_async(cx, me, args.int(0), &how, path)
 }
 
-fn close(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    FileTable::close(&me.files(cx)?, args.int(0), cx)?;
+fn close_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let fd = args.int(0);
+    let closed = complete_async(cx, me, Patience::Forever, |cx, me, _| FileTable::close(&me.files(cx)?, fd, cx))?;
+    closed.destroy(cx);
     Ok(0)
 }
 

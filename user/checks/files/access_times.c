@@ -48,5 +48,16 @@ int main(void)
     make_old("link");
     CHECK("readlink", readlink("link", bytes, sizeof bytes));
     CHECK_TRUE("link-moved", !is_old("link"));
+
+    // Drivers of memory devices keep no such time.
+    for (int i = 0; i < 2; i++) {
+        const char *path = i == 0 ? "/dev/zero" : "/dev/full";
+        struct stat before, after;
+        int fd = open(path, O_RDONLY);
+        REQUIRE(fd >= 0 && fstat(fd, &before) == 0);
+        CHECK("read-device", read(fd, bytes, 5));
+        REQUIRE(fstat(fd, &after) == 0);
+        CHECK_TRUE("device-not-moved", memcmp(&before.st_atim, &after.st_atim, sizeof before.st_atim) == 0);
+    }
     return 0;
 }
