@@ -122,6 +122,16 @@ fuzz: build ## Random system calls for ten minutes of guest time; SEED=N chooses
 	@$(HOST_CARGO) build --release -p ebb-fuzz
 	@$(TARGET)/release/ebb-fuzz --seed $(or $(SEED),1) calls 600
 
+STRETCH := $(TARGET)/stretch/x86_64-unknown-none/kernel/ebb
+.PHONY: stretch
+stretch: agent checks-tool ## For how long interrupts are off at most, over all checks, random system calls and programs that exhaust the machine
+	$(call say,'The longest stretch with interrupts off')
+	@$(KERNEL_CARGO) build -p ebb-image --profile kernel --features stretch --target-dir $(TARGET)/stretch
+	@$(HOST_CARGO) build --release -p ebb-fuzz
+	@$(CHECKS) --kernel $(STRETCH) stretch
+	@for seed in 1 2 3 4; do $(TARGET)/release/ebb-fuzz --kernel $(STRETCH) --stretch --seed $$seed calls 10 || exit 1; done
+	@$(TARGET)/release/ebb-fuzz --kernel $(STRETCH) --stretch exhaust
+
 HELLO := $(TARGET)/hello
 test-hello: build ## Small programs built in every way, on Ebb
 	$(call say,'Hello from every kind of program')

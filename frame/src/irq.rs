@@ -28,12 +28,14 @@ pub type Handler = fn(&IrqCx);
 
 /// Lets pending interrupts in: for long stretches of kernel work. Handlers run; no task switch happens.
 #[cfg_attr(false, ebb_lint::never_suspends)]
+#[cfg_attr(feature = "stretch", track_caller)]
 pub fn poll(_cx: &mut refs::Cx) {
     let_in();
 }
 
 /// Lets pending interrupts in. The caller borrows nothing that a handler may want.
 #[cfg_attr(false, ebb_lint::never_suspends)]
+#[cfg_attr(feature = "stretch", track_caller)]
 pub(crate) fn let_in() {
     #[cfg(feature = "stretch")]
     let cause = crate::stretch::end();

@@ -2,9 +2,13 @@
 //!
 //! A stretch is kernel work during which no interrupt is taken: it begins where user code traps, where an interrupt is let in, or where the
 //! idle loop finds work, and ends where user code runs, the core idles, or [`irq::poll`](crate::irq::poll) lets interrupts in. A task switch does not end it,
-//! so a stretch bounds what another process waits for. The longest is kept for each cause. Without the feature none of this exists.
+//! so a stretch bounds what another process waits for. The longest is kept for each cause, with the longest part of it between two points that it
+//! passed: what takes so long is between them. What the kernel does before any user code runs is not counted. Without the feature none of this
+//! exists.
 
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::panic::Location;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use crate::arch::machine::core_block::core_number;
 use crate::arch::machine::instructions::rdtsc;
@@ -19,13 +23,11 @@ pub enum Cause {
     Trap(usize),
     /// The idle loop found work.
     Idle,
-    /// As anything, but then a task left the core and another one went on.
-    Switch,
 }
 
 const CALLS: usize = 512;
 const VECTORS: usize = 256;
-const CAUSES: usize = CALLS + VECTORS + 2;
+const CAUSES: usize = CALLS + VECTORS + 1;
 
 impl Cause {
     fn index(self) -> usize {
@@ -33,7 +35,6 @@ impl Cause {
             Cause::Call(number) => number.min(CALLS - 1),
             Cause::Trap(vector) => CALLS + vector % VECTORS,
             Cause::Idle => CALLS + VECTORS,
-            Cause::Switch => CALLS + VECTORS + 1,
         }
     }
 
@@ -41,57 +42,160 @@ impl Cause {
         match index {
             ..CALLS => Cause::Call(index),
             _ if index < CALLS + VECTORS => Cause::Trap(index - CALLS),
-            _ if index == CALLS + VECTORS => Cause::Idle,
-            _ => Cause::Switch,
+            _ => Cause::Idle,
         }
     }
 }
 
-/// The longest stretch of each cause, in cycles of the time stamp counter.
-static LONGEST: [AtomicU64; CAUSES] = [const { AtomicU64::new(0) }; CAUSES];
-
-/// A core's stretch.
-struct Now {
-    /// When it began; 0 before the core's first.
-    since: AtomicU64,
-    cause: AtomicUsize,
+/// A stretch that is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// What it began with.
+    pub cause: Cause,
+    /// How long it took, in cycles of the time stamp counter.
+    pub cycles: u64,
+    /// How often one task left the core and another one went on.
+    pub switches: usize,
+    /// The longest part between two points that it passed, in cycles.
+    pub part: u64,
+    /// Where that part began, and where it ended.
+    pub part_at: [&'static Location<'static>; 2],
 }
 
-static NOW: [Now; MAX_CORES] = [const { Now { since: AtomicU64::new(0), cause: AtomicUsize::new(0) } }; MAX_CORES];
+/// A place in the source, or none.
+struct Place(AtomicPtr<Location<'static>>);
+
+impl Place {
+    const fn none() -> Self {
+        Place(AtomicPtr::new(null_mut()))
+    }
+
+    fn set(&self, location: &'static Location<'static>) {
+        self.0.store(core::ptr::from_ref(location).cast_mut(), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<&'static Location<'static>> {
+        // SAFETY: null, or what `set` was given, which lives for ever and is never written to.
+        unsafe { self.0.load(Ordering::Relaxed).as_ref() }
+    }
+}
+
+/// The stretch that a core is in, or the longest of a cause: `cycles` is when it began, or how long it took.
+struct Noted {
+    cycles: AtomicU64,
+    cause: AtomicUsize,
+    switches: AtomicUsize,
+    part: AtomicU64,
+    part_at: [Place; 2],
+}
+
+impl Noted {
+    const fn none() -> Self {
+        Noted {
+            cycles: AtomicU64::new(0),
+            cause: AtomicUsize::new(0),
+            switches: AtomicUsize::new(0),
+            part: AtomicU64::new(0),
+            part_at: [const { Place::none() }; 2],
+        }
+    }
+}
+
+/// The longest stretch of each cause.
+static LONGEST: [Noted; CAUSES] = [const { Noted::none() }; CAUSES];
+
+/// The stretch of each core.
+static NOW: [Noted; MAX_CORES] = [const { Noted::none() }; MAX_CORES];
+
+/// When each core has last passed a point, and where.
+static PASSED: [(AtomicU64, Place); MAX_CORES] = [const { (AtomicU64::new(0), Place::none()) }; MAX_CORES];
+
+/// Whether user code has run.
+static COUNTS: AtomicBool = AtomicBool::new(false);
+
+/// User code runs for the first time, or again: from here on it matters how long others wait.
+pub(crate) fn user_code_runs() {
+    COUNTS.store(true, Ordering::Relaxed);
+}
 
 /// Interrupts are off from here on.
+#[track_caller]
 pub(crate) fn begin(cause: Cause) {
     let now = &NOW[core_number()];
     now.cause.store(cause.index(), Ordering::Relaxed);
-    now.since.store(rdtsc(), Ordering::Relaxed);
+    now.switches.store(0, Ordering::Relaxed);
+    now.part.store(0, Ordering::Relaxed);
+    let cycles = rdtsc();
+    now.cycles.store(cycles, Ordering::Relaxed);
+    let (at, place) = &PASSED[core_number()];
+    at.store(cycles, Ordering::Relaxed);
+    place.set(Location::caller());
 }
 
 /// A task leaves the core; what follows is another's work.
+#[track_caller]
 pub(crate) fn switch() {
-    NOW[core_number()].cause.store(Cause::Switch.index(), Ordering::Relaxed);
+    pass();
+    NOW[core_number()].switches.fetch_add(1, Ordering::Relaxed);
+}
+
+/// The caller is a point in the middle of a stretch: what takes long lies before or behind it.
+#[track_caller]
+pub fn pass() {
+    let now = &NOW[core_number()];
+    let (at, place) = &PASSED[core_number()];
+    let cycles = rdtsc();
+    let part = cycles.saturating_sub(at.swap(cycles, Ordering::Relaxed));
+    if part > now.part.load(Ordering::Relaxed) {
+        now.part.store(part, Ordering::Relaxed);
+        if let Some(from) = place.get() {
+            now.part_at[0].set(from);
+        }
+        now.part_at[1].set(Location::caller());
+    }
+    place.set(Location::caller());
 }
 
 /// Interrupts are let in. Gives the cause of the stretch that ends.
+#[track_caller]
 pub(crate) fn end() -> Cause {
+    pass();
     let now = &NOW[core_number()];
     let cause = now.cause.load(Ordering::Relaxed);
-    let since = now.since.swap(0, Ordering::Relaxed);
-    if since != 0 {
-        let cycles = rdtsc().saturating_sub(since);
-        LONGEST[cause].fetch_max(cycles, Ordering::Relaxed);
+    let since = now.cycles.swap(0, Ordering::Relaxed);
+    let cycles = rdtsc().saturating_sub(since);
+    let longest = &LONGEST[cause];
+    if since != 0 && COUNTS.load(Ordering::Relaxed) && cycles > longest.cycles.load(Ordering::Relaxed) {
+        longest.cycles.store(cycles, Ordering::Relaxed);
+        longest.switches.store(now.switches.load(Ordering::Relaxed), Ordering::Relaxed);
+        longest.part.store(now.part.load(Ordering::Relaxed), Ordering::Relaxed);
+        for (to, from) in longest.part_at.iter().zip(&now.part_at) {
+            if let Some(location) = from.get() {
+                to.set(location);
+            }
+        }
     }
     Cause::of(cause)
 }
 
-/// The longest stretch of each cause that there was, in cycles of the time stamp counter.
-pub fn longest() -> impl Iterator<Item = (Cause, u64)> {
-    let all = LONGEST.iter().map(|cycles| cycles.load(Ordering::Relaxed)).enumerate();
-    all.filter(|&(_, cycles)| cycles != 0).map(|(index, cycles)| (Cause::of(index), cycles))
+/// The longest stretch of each cause that there was.
+pub fn longest() -> impl Iterator<Item = Stretch> {
+    LONGEST.iter().enumerate().filter_map(|(index, noted)| {
+        let cycles = noted.cycles.load(Ordering::Relaxed);
+        let [Some(from), Some(to)] = noted.part_at.each_ref().map(Place::get) else { return None };
+        (cycles != 0).then(|| Stretch {
+            cause: Cause::of(index),
+            cycles,
+            switches: noted.switches.load(Ordering::Relaxed),
+            part: noted.part.load(Ordering::Relaxed),
+            part_at: [from, to],
+        })
+    })
 }
 
 /// Forgets all stretches so far, but for the one that this is called in.
 pub fn reset() {
-    for cycles in &LONGEST {
-        cycles.store(0, Ordering::Relaxed);
+    for noted in &LONGEST {
+        noted.cycles.store(0, Ordering::Relaxed);
     }
 }

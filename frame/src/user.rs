@@ -259,7 +259,10 @@ impl UserContext {
                 return trap;
             }
             #[cfg(feature = "stretch")]
-            crate::stretch::end();
+            {
+                crate::stretch::end();
+                crate::stretch::user_code_runs();
+            }
             // SAFETY: loaded, with registers that can be loaded, as just checked; the active address space is what the caller wants.
             let came = unsafe { user_mode::enter(self.state()) };
             #[cfg(feature = "stretch")]

@@ -399,6 +399,18 @@ static void start(int index, uint64_t seed, unsigned long incarnation)
         workers[index] = pid;
 }
 
+// Of an Ebb that measures how long it keeps interrupts off: the longest stretch of all.
+static void print_stretch(void)
+{
+    char line[256] = "";
+    FILE *file = fopen("/proc/ebb/stretch", "r");
+    if (!file)
+        return;
+    if (fgets(line, sizeof line, file))
+        printf("\nstretch: random calls: %s", line);
+    fclose(file);
+}
+
 static void supervise(uint64_t seed, unsigned long count, long milliseconds)
 {
     unsigned long restarts = 0, beats[WORKERS] = { 0 };
@@ -457,6 +469,7 @@ static void supervise(uint64_t seed, unsigned long count, long milliseconds)
         while (waitpid(-1, NULL, WNOHANG | __WALL) > 0)
             ;
     }
+    print_stretch();
     // What a worker wrote to the console may not end with a line.
     printf("\nfuzz: %lu calls, seed %lu, done\n", (unsigned long)atomic_load(&shared->calls), (unsigned long)seed);
     fflush(stdout);

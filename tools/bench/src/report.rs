@@ -97,7 +97,7 @@ pub fn many(ebb: Option<&Figures>, linux: Option<&Figures>, style: Style) -> Str
 }
 
 /// How long Ebb may keep interrupts off, in guest instructions.
-const LONGEST_STRETCH: f64 = 0.5e6;
+const LONGEST_STRETCH: f64 = ebb_guest::stretch::BOUND as f64;
 
 /// A line per operation: for how long interrupts were off at most, from before the first of its things was made until the operation was over.
 pub fn stretches(figures: &Figures, style: Style) -> String {

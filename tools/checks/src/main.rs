@@ -2,7 +2,8 @@
 //!
 //! Linux is the reference, so nobody has to write down what is right, and a wrong idea of it shows. A subcommand per kind
 //! of program: [`programs`] (the checks in `user/checks`), [`applets`] (one command per BusyBox applet) and [`script`]
-//! (a long shell script); [`mutations`] runs the first of them under other conditions. Each makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
+//! (a long shell script); [`mutations`] runs the first of them under other conditions, and [`stretch`] measures Ebb
+//! meanwhile. Each makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
 //! The last line is `N passed, N failed`; the exit code is 0 only if none failed.
 
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@ mod mutations;
 mod programs;
 mod script;
 mod session;
+mod stretch;
 mod system;
 mod task;
 
@@ -68,6 +70,12 @@ enum Command {
     },
     /// The shell script user/busybox/script.sh.
     Script,
+    /// The behaviour checks on an Ebb that measures for how long it keeps interrupts off (`--features stretch`): at most half a million
+    /// guest instructions.
+    Stretch {
+        /// Only the checks whose names contain one of these.
+        filters: Vec<String>,
+    },
     /// The behaviour checks again, each time on a machine that is busy, or from a process in an unusual state: no verdict may
     /// depend on it.
     Mutations {
@@ -82,6 +90,7 @@ fn main() -> ExitCode {
         Command::Programs { filters } => programs::run(&systems, &filters),
         Command::Applets { write, applets } => applets::run(&systems, write, &applets),
         Command::Script => script::run(&systems),
+        Command::Stretch { filters } => stretch::run(&systems, &filters),
         Command::Mutations { filters } => mutations::run(&systems, &filters),
     };
     match tally {

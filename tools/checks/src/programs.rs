@@ -10,10 +10,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Far more than any task needs, however slow or busy the machine is: only a hang gets here.
-const LIMIT: Duration = Duration::from_secs(600);
+pub const LIMIT: Duration = Duration::from_secs(600);
 
 /// Compiles and runs the checks whose names contain one of the filters (all, if there is none), and prints a table.
 pub fn run(arguments: &SystemArguments, filters: &[String]) -> Result<Tally> {
+    let judged = session::run_all(arguments, tasks(filters)?, Unit::Line)?;
+    print_table(&judged);
+    Ok(session::total(&judged))
+}
+
+/// The checks whose names contain one of the filters (all, if there is none), compiled.
+pub fn tasks(filters: &[String]) -> Result<Vec<Task>> {
     let selected = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter.as_str()));
     let tasks: Vec<Task> = compile::all()?
         .into_iter()
@@ -23,9 +30,7 @@ pub fn run(arguments: &SystemArguments, filters: &[String]) -> Result<Tally> {
     if tasks.is_empty() {
         bail!("no check has a name with {}", filters.join(" or "));
     }
-    let judged = session::run_all(arguments, tasks, Unit::Line)?;
-    print_table(&judged);
-    Ok(session::total(&judged))
+    Ok(tasks)
 }
 
 fn print_table(judged: &[Judged]) {

@@ -174,7 +174,7 @@ fn collect(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<
 }
 
 /// A machine; started when the first task comes, and anew after one that it did not survive.
-struct GuestSystem {
+pub struct GuestSystem {
     capabilities: String,
     machine: Machine,
     image: Image,
@@ -183,7 +183,8 @@ struct GuestSystem {
 }
 
 impl GuestSystem {
-    fn new(machine: Machine, tasks: &[Task]) -> Result<Self> {
+    /// A machine for these tasks.
+    pub fn new(machine: Machine, tasks: &[Task]) -> Result<Self> {
         let mut image = Image::base();
         image.add_busybox()?;
         for applet in busybox::applets(&busybox::find()?)? {
@@ -207,18 +208,9 @@ impl GuestSystem {
         };
         Ok(self.guest.insert(guest))
     }
-}
 
-fn guest_path(task: &Task) -> PathBuf {
-    Path::new("/checks").join(&task.name)
-}
-
-impl System for GuestSystem {
-    fn name(&self) -> &'static str {
-        self.machine.kernel.name()
-    }
-
-    fn run(&mut self, task: &Task) -> Result<Outcome> {
+    /// Runs one task; an error means that no task can be run at all.
+    pub fn run_task(&mut self, task: &Task) -> Result<Outcome> {
         self.runs += 1;
         let mut program = Program::new(GUEST_LAUNCHER).args([OsString::from(&self.capabilities)]).args(launched(
             task,
@@ -252,5 +244,19 @@ impl System for GuestSystem {
                 Ok(Outcome::SystemLost(error.to_string()))
             }
         }
+    }
+}
+
+fn guest_path(task: &Task) -> PathBuf {
+    Path::new("/checks").join(&task.name)
+}
+
+impl System for GuestSystem {
+    fn name(&self) -> &'static str {
+        self.machine.kernel.name()
+    }
+
+    fn run(&mut self, task: &Task) -> Result<Outcome> {
+        self.run_task(task)
     }
 }

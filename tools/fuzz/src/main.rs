@@ -15,6 +15,7 @@ mod runs;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use ebb_guest::{Kernel, artifacts};
+use runs::Time;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -32,6 +33,11 @@ struct CommandLine {
     /// The same seed makes the same input.
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
+
+    /// Measure for how long the kernel, which was built with `--features stretch`, keeps interrupts off: at most half a million guest
+    /// instructions.
+    #[arg(long, global = true)]
+    stretch: bool,
 }
 
 #[derive(Subcommand, Clone, Copy)]
@@ -88,12 +94,13 @@ fn main() -> ExitCode {
 fn run(arguments: &CommandLine) -> Result<u32> {
     let kernel = Kernel::Ebb(artifacts::KERNEL.find(arguments.kernel.as_deref())?);
     let directory = tempfile::tempdir().context("making a temporary directory")?;
+    let time = if arguments.stretch { Time::Counted } else { Time::Real };
     let mut failures = 0;
     for what in arguments.what.map_or(SAMPLE.to_vec(), |what| vec![what]) {
         failures += match what {
-            What::Calls { seconds } => runs::calls(&kernel, arguments.seed, seconds, directory.path())?,
+            What::Calls { seconds } => runs::calls(&kernel, arguments.seed, seconds, time, directory.path())?,
             What::Programs { count } => runs::programs(&kernel, arguments.seed, count, directory.path())?,
-            What::Exhaust { memory } => runs::exhaust(&kernel, memory, directory.path())?,
+            What::Exhaust { memory } => runs::exhaust(&kernel, memory, time, directory.path())?,
             What::Archives { count } => archives::boot_all(&kernel, arguments.seed, count, directory.path())?,
         };
     }

@@ -2,29 +2,39 @@
 
 use anyhow::{Context, Result, bail};
 use ebb_guest::bare::{BareEnd, BareMachine};
+use ebb_guest::stretch::{self, Stretch};
 use ebb_guest::{Image, Kernel};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+/// How a guest's time passes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    /// As on the host.
+    Real,
+    /// By its instructions; and no stretch with interrupts off may be longer than [`stretch::BOUND`].
+    Counted,
+}
+
 /// Random system calls for `seconds` of guest time; 1 if the kernel did not survive them.
-pub fn calls(kernel: &Kernel, seed: u64, seconds: u32, directory: &Path) -> Result<u32> {
+pub fn calls(kernel: &Kernel, seed: u64, seconds: u32, time: Time, directory: &Path) -> Result<u32> {
     // Emulated time may pass more slowly than the host's.
     let limit = Duration::from_secs(u64::from(seconds) * 4 + 600);
-    run(kernel, "fuzz", &format!("{seed} {seconds}s"), &[], limit, directory)
+    run(kernel, "fuzz", &format!("{seed} {seconds}s"), &[], time, limit, directory)
 }
 
 /// `count` changed programs; 1 if the kernel did not survive them.
 pub fn programs(kernel: &Kernel, seed: u64, count: u32, directory: &Path) -> Result<u32> {
     let limit = Duration::from_secs(u64::from(count) / 2 + 600);
-    run(kernel, "programs", &format!("{seed} {count}"), &[], limit, directory)
+    run(kernel, "programs", &format!("{seed} {count}"), &[], Time::Real, limit, directory)
 }
 
 /// Programs that take until there is no more, with `memory` MiB; 1 if the kernel did not survive them, ended the wrong one, or did
 /// not get everything back.
-pub fn exhaust(kernel: &Kernel, memory: u32, directory: &Path) -> Result<u32> {
+pub fn exhaust(kernel: &Kernel, memory: u32, time: Time, directory: &Path) -> Result<u32> {
     let options = ["-m", &format!("{memory}M")];
-    run(kernel, "exhaust", "", &options, Duration::from_secs(600 + u64::from(memory) * 8), directory)
+    run(kernel, "exhaust", "", &options, time, Duration::from_secs(600 + u64::from(memory) * 8), directory)
 }
 
 fn run(
@@ -32,28 +42,52 @@ fn run(
     program: &str,
     arguments: &str,
     qemu_options: &[&str],
+    time: Time,
     limit: Duration,
     directory: &Path,
 ) -> Result<u32> {
+    let mut qemu_options = qemu_options.to_vec();
+    let mut cpu = "max,-la57";
+    if time == Time::Counted {
+        qemu_options.extend(stretch::COUNTED);
+        cpu = stretch::CPU;
+    }
     let mut image = Image::base();
     image.add_file("init", &compile(program, directory)?)?;
     let archive = directory.join(program).with_extension("cpio");
     image.write_to(&archive)?;
     let command_line = format!("quiet norandmaps init=/init -- {arguments}");
-    let machine = BareMachine { kernel, command_line: &command_line, cpu: "max,-la57", qemu_options, limit };
+    let machine =
+        BareMachine { kernel, command_line: &command_line, cpu, qemu_options: &qemu_options, limit };
     println!("{program} {arguments}");
     let run = machine.run(&archive)?;
     let last = run.console.lines().rev().find(|line| line.contains(", done"));
     match (run.end, last) {
         (BareEnd::PoweredOff, Some(line)) if !line.contains(", done, ") || line.contains(", done, 0 failed") => {
             println!("  {}", line.trim());
-            Ok(0)
+            Ok(if time == Time::Counted { judge_stretches(&run.console)? } else { 0 })
         }
         (end, _) => {
             println!("  did not survive ({end:?}):\n{}", printable(&run.last_lines(60)));
             Ok(1)
         }
     }
+}
+
+/// Prints for how long interrupts were off; how often that was too long.
+fn judge_stretches(console: &str) -> Result<u32> {
+    let all: Vec<(&str, Stretch)> = console
+        .lines()
+        .filter_map(|line| line.split_once("stretch: ")?.1.split_once(": "))
+        .filter_map(|(during, told)| Some((during, Stretch::read(told)?)))
+        .collect();
+    if all.is_empty() {
+        bail!("the kernel does not say how long it kept interrupts off: was it built with `--features stretch`?");
+    }
+    for (during, stretch) in &all {
+        println!("  {during:<20} {stretch}{}", if stretch.is_too_long() { ": TOO LONG" } else { "" });
+    }
+    Ok(all.iter().filter(|(_, stretch)| stretch.is_too_long()).count() as u32)
 }
 
 /// Workers may write anything to the console.

@@ -25,6 +25,7 @@ mod line;
 mod machine;
 mod program;
 mod qemu;
+pub mod stretch;
 
 pub use accel::Accel;
 pub use ebb_protocol::{Exit, OutputStream};

@@ -59,12 +59,12 @@ static int compare(const void *a, const void *b)
 // Of an Ebb that measures how long it keeps interrupts off: `stretch:row/N<TAB>ticks<TAB>what began it`, the longest since the last row.
 static void print_stretch(const struct row *row)
 {
-    char line[128], cause[64] = "";
+    char line[256], cause[200] = "";
     long longest = 0;
     FILE *file = fopen(STRETCHES, "r");
     if (!file)
         return;
-    if (fgets(line, sizeof line, file) && sscanf(line, "longest %ld %63[^\n]", &longest, cause) >= 1)
+    if (fgets(line, sizeof line, file) && sscanf(line, "longest %ld %199[^\n]", &longest, cause) >= 1)
         printf("stretch:%s/%ld\t%ld\t%s\n", row->name, many, longest, cause);
     fclose(file);
     fflush(stdout);

@@ -1,9 +1,10 @@
 //! `/proc/ebb/stretch`, in kernels that are built with the feature `stretch`: the longest stretch with interrupts off.
 //!
 //! The first line is the longest of all, then comes a line for each cause, in cycles of the time stamp counter (under `-icount shift=0`:
-//! instructions). Whatever is written to the file forgets them.
+//! instructions), with the longest part of it and the two places in the source between which that lies. Whatever is written to the file forgets
+//! them.
 
-use frame::stretch::{self, Cause};
+use frame::stretch::{self, Cause, Stretch};
 
 use super::{Entry, setting};
 
@@ -11,11 +12,11 @@ use super::{Entry, setting};
 pub const ENTRIES: &[Entry] = &[setting(
     "stretch",
     |text, _, _, _| {
-        if let Some((cause, cycles)) = stretch::longest().max_by_key(|&(_, cycles)| cycles) {
-            text.add(format_args!("longest {cycles} {}\n", Shown(cause)));
+        if let Some(longest) = stretch::longest().max_by_key(|stretch| stretch.cycles) {
+            text.add(format_args!("longest {}\n", Line(longest)));
         }
-        for (cause, cycles) in stretch::longest() {
-            text.add(format_args!("{} {cycles}\n", Shown(cause)));
+        for stretch in stretch::longest() {
+            text.add(format_args!("{}\n", Line(stretch)));
         }
         Ok(())
     },
@@ -25,16 +26,18 @@ pub const ENTRIES: &[Entry] = &[setting(
     },
 )];
 
-/// A cause as it is written: `call 231`, `trap 14`, `idle`, `switch`.
-struct Shown(Cause);
+/// A stretch as it is written: `95400 call 231, 0 switches, 90000 from kernel/src/process/exit.rs:57 to frame/src/user.rs:240`.
+struct Line(Stretch);
 
-impl core::fmt::Display for Shown {
+impl core::fmt::Display for Line {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self.0 {
-            Cause::Call(number) => write!(f, "call {number}"),
-            Cause::Trap(vector) => write!(f, "trap {vector}"),
-            Cause::Idle => f.write_str("idle"),
-            Cause::Switch => f.write_str("switch"),
+        let Stretch { cause, cycles, switches, part, part_at: [from, to] } = self.0;
+        write!(f, "{cycles} ")?;
+        match cause {
+            Cause::Call(number) => write!(f, "call {number}")?,
+            Cause::Trap(vector) => write!(f, "trap {vector}")?,
+            Cause::Idle => f.write_str("idle")?,
         }
+        write!(f, ", {switches} switches, {part} from {}:{} to {}:{}", from.file(), from.line(), to.file(), to.line())
     }
 }
