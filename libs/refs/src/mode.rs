@@ -75,13 +75,13 @@ pub(crate) unsafe trait Sealed: Sized + 'static {
     /// The object was invalidated in `epoch` and is given away here.
     unsafe fn bury(of: Self::OfObject, object: NonNull<Header>, epoch: u64);
 
-    /// Frees an object at once if nobody else can borrow it, else as `bury`; and all others that can be freed.
+    /// Frees an object at once if nobody else can borrow it, else as `bury`; and some others that can be freed.
     ///
     /// # Safety
     /// As for `bury`.
     unsafe fn bury_now(of: Self::OfObject, object: NonNull<Header>, epoch: u64, cx: &mut Cx);
 
-    /// Frees all that can be freed now.
+    /// Frees some of what can be freed now.
     fn reclaim(of: Self::OfObject, cx: &mut Cx);
 }
 
@@ -189,6 +189,6 @@ unsafe impl Sealed for Shared {
     }
 
     fn reclaim(_: (), cx: &mut Cx) {
-        reclaim::reclaim(cx);
+        reclaim::free_others(cx);
     }
 }

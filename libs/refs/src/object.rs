@@ -298,8 +298,9 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
         let end = self.invalidate_if_last()?;
         // SAFETY: `end` keeps the object, and gives it away only when it is dropped.
         let result = teardown(unsafe { &end.object.as_ref().value }, cx);
-        drop(end);
-        M::reclaim(of, cx);
+        let End { object, epoch, .. } = *ManuallyDrop::new(end);
+        // SAFETY: dead, and given away.
+        unsafe { M::bury_now(of, object.cast(), epoch, cx) };
         Some(result)
     }
 

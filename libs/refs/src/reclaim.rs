@@ -33,7 +33,7 @@ use crate::{Cx, SpinLock};
 pub const MAX_CORES: usize = 64;
 
 /// How many objects the destruction of one frees beside it, at most.
-const BESIDES: usize = 64;
+const BESIDES: usize = 8;
 
 /// How many slots need no allocation.
 const SLOTS: usize = if cfg!(ebb_loom) { 3 } else { MAX_CORES };
@@ -248,6 +248,12 @@ pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, cx: &mut Cx) 
         // SAFETY: as this function's contract.
         unsafe { defer(object, epoch) };
     }
+    free_others(cx);
+}
+
+/// Frees some of what can be freed, for who destroys an object: as many as come, and more, but not all that others have left.
+#[inline]
+pub(crate) fn free_others(cx: &mut Cx) {
     reclaim_some(cx, BESIDES);
 }
 

@@ -232,8 +232,16 @@ impl Worker {
     #[cfg_attr(false, ebb_lint::never_suspends)]
     fn free_some(&self, cx: &mut Cx) -> Dead {
         let own = reclaim::entered() != self.deaths.get();
-        // SAFETY: it is the number under which this core is registered.
-        let more = unsafe { reclaim::quiescent(cx, self.core.get(), STEP) };
+        let mut more = true;
+        for _ in 0..STEPS {
+            // SAFETY: it is the number under which this core is registered.
+            more = unsafe { reclaim::quiescent(cx, self.core.get(), STEP) };
+            if !more {
+                break;
+            }
+            // Nothing is borrowed, and what an object takes with it may be much.
+            self.hooks.pause(self);
+        }
         // Without what destructors have added.
         self.deaths.set(reclaim::entered());
         self.more.set(more);
@@ -346,8 +354,11 @@ pub fn finish_wait(cx: &Cx) {
     running(cx).1.wake.finish();
 }
 
-/// How many dead objects are freed in one go: so that no suspension takes longer because of what others have left.
-const STEP: usize = 64;
+/// How many dead objects are freed without a [`Hooks::pause`].
+const STEP: usize = 2;
+
+/// So often that is done in one go: so that no suspension takes longer because of what others have left.
+const STEPS: usize = 32;
 
 /// What is left to be freed after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
