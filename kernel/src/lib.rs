@@ -43,6 +43,7 @@ pub mod futex;
 pub mod log;
 pub mod memory;
 pub mod net;
+mod pieces;
 pub mod pipe;
 pub mod process;
 pub mod radix;

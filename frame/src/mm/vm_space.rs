@@ -424,17 +424,11 @@ impl VmSpace {
         count
     }
 
-    /// How many frames its tables of the lowest level take; nearly all that its tables take. It looks at each of them.
+    /// How many frames its tables of the lowest level take; nearly all that its tables take.
     pub fn leaf_tables(&self, cx: &Cx) -> usize {
         let root = self.lock(cx);
-        let mut count = 0;
-        let each_leaf = &mut |_: Table, _: usize, _: usize, _: usize| {
-            count += 1;
-            Ok(())
-        };
         // SAFETY: the lock is held.
-        unsafe { walk::each_leaf(*root, 0, USER_END, each_leaf) };
-        count
+        unsafe { walk::leaf_tables(*root, ROOT) }
     }
 
     /// How many pages are mapped.

@@ -199,6 +199,22 @@ pub(super) unsafe fn try_each_leaf(
     result
 }
 
+/// How many leaf tables there are below a table of `level`, from 2 on. It looks at the tables above them.
+///
+/// # Safety
+/// See `table`.
+pub(super) unsafe fn leaf_tables(table: Table, level: u32) -> usize {
+    if level == 2 {
+        // SAFETY: the caller's promise.
+        return unsafe { table.state() }.live as usize;
+    }
+    let last = if level == ROOT { ENTRIES / 2 } else { ENTRIES } - 1;
+    let mut count = 0;
+    // SAFETY: the caller's promise, which holds for the tables below as well.
+    unsafe { each_below(table, 0, last, |_, _, below| count += leaf_tables(below, level - 1)) };
+    count
+}
+
 /// Where the part of a range begins that the first leaf table with a page in it covers.
 ///
 /// # Safety

@@ -41,7 +41,7 @@ const SWEPT_AT_A_TIME: usize = 2;
 /// So many files are asked before the program is told of them.
 const ASKED_AT_A_TIME: usize = 16;
 /// So many items go at a time when the set ends.
-const RELEASED_AT_A_TIME: usize = 512;
+const RELEASED_AT_A_TIME: usize = 64;
 /// So many entries of files that were taken out of the set may stand among those that rang.
 const STALE: usize = 64;
 

@@ -14,6 +14,7 @@ use super::{FileKind, Inode, Mount, Timestamp, VfsCaller};
 use crate::credentials::{Capability, FileCapabilities};
 use crate::error::{Errno, Result};
 use crate::signal::Signal;
+use crate::step::Step;
 
 /// chmod(2).
 ///
@@ -128,14 +129,14 @@ pub fn change_times(
 /// Changes the length of a regular file; permissions are checked.
 ///
 /// # Errors
-/// EFBIG with SIGXFSZ beyond RLIMIT_FSIZE; the file system's own.
-pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+/// EFBIG with SIGXFSZ beyond RLIMIT_FSIZE; the file system's own; `Pause`.
+pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     if size > inode.metadata(cx).size && size > me.limit(abi::RLIMIT_FSIZE, cx)? {
         me.raise(Signal::XFSZ, cx);
-        return Err(Errno::EFBIG);
+        return Err(Errno::EFBIG.into());
     }
     inode.ops.set_size(inode, size, cx)?;
-    remove_privileges(inode, me, cx)
+    Ok(remove_privileges(inode, me, cx)?)
 }
 
 /// The longest name and the longest value of an extended attribute.

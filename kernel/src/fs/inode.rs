@@ -202,9 +202,9 @@ pub trait InodeOps: Any + Send + Sync {
         Err(Errno::EINVAL.into())
     }
 
-    /// Regular files: changes the length. Grows by a hole.
-    fn set_size(&self, _this: &Inode, _size: u64, _cx: &Cx) -> Result<()> {
-        Err(Errno::EINVAL)
+    /// Regular files: changes the length. Grows by a hole. It may pause.
+    fn set_size(&self, _this: &Inode, _size: u64, _cx: &Cx) -> Step<()> {
+        Err(Errno::EINVAL.into())
     }
 
     /// Regular files: fallocate(2) with those mode bits for a range of bytes. It may pause; `done` is for itself, 0 at first.

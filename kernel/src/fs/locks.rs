@@ -4,7 +4,7 @@
 //! locks count for nothing and are thrown out in time, and who waits for a lock watches its owner.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, btree_map};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,9 +13,12 @@ use refs::{SpinLock, WaitList, Waker, WeakRc};
 
 use super::{FileTable, OpenFile};
 use crate::error::{Errno, Result};
+use crate::pieces::{Pieces, free_in_pieces};
 
 /// Record locks that one file can have.
 const MOST_LOCKS: usize = 16384;
+/// So many locks are taken out one by one; where they are more, all of the file are looked at.
+const MANY: usize = 64;
 /// How far a chain of processes that wait for each other's locks is followed, as on Linux.
 const LONGEST_CHAIN: usize = 10;
 
@@ -139,13 +142,28 @@ impl Records {
     /// Takes the bytes from `first` to `last` out of the owner's locks; whether it had any there.
     fn cut_out(&mut self, owner: &LockOwner, first: u64, last: u64) -> bool {
         if (first, last) == (0, u64::MAX) {
-            return self.remove_all_of(owner);
+            return self.remove_where(|lock| lock.owner == *owner);
         }
         let own = self.overlapping(first, last).filter(|(_, lock)| lock.owner == *owner);
-        let (keys, locks): (Vec<Key>, Vec<RecordLock>) = own.unzip();
-        self.remove(&keys);
+        let (keys, locks): (Vec<Key>, Vec<RecordLock>) = own.take(MANY).unzip();
         // Only the locks at the two edges leave anything.
-        for lock in &locks {
+        let leaves = |lock: &RecordLock| lock.first < first || lock.last > last;
+        let mut edges = Vec::new();
+        if keys.len() < MANY {
+            self.remove(&keys);
+            edges.extend(locks.into_iter().filter(leaves));
+        } else {
+            // To look at each is quicker than to search for each.
+            self.remove_where(|lock| {
+                let goes = lock.owner == *owner && lock.first <= last && lock.last >= first;
+                if goes && leaves(lock) {
+                    edges.push(*lock);
+                }
+                goes
+            });
+        }
+        let had_some = !keys.is_empty();
+        for lock in &edges {
             if lock.first < first {
                 self.insert(RecordLock { last: first - 1, ..*lock });
             }
@@ -153,15 +171,15 @@ impl Records {
                 self.insert(RecordLock { first: last + 1, ..*lock });
             }
         }
-        !keys.is_empty()
+        had_some
     }
 
-    /// Takes out all locks of an owner; whether it had any.
-    fn remove_all_of(&mut self, owner: &LockOwner) -> bool {
+    /// Takes out all locks that `goes` is true of; whether there were any.
+    fn remove_where(&mut self, mut goes: impl FnMut(&RecordLock) -> bool) -> bool {
         let Records { locks, classes, .. } = self;
         let before = locks.len();
         locks.retain(|key, lock| {
-            let stays = lock.owner != *owner;
+            let stays = !goes(lock);
             if !stays && let Some(count) = classes.get_mut(&key.0) {
                 *count -= 1;
             }
@@ -189,15 +207,27 @@ impl Records {
     /// ENOLCK: the living have too many locks; or memory is short.
     fn make_room(&mut self) -> Result<()> {
         if self.locks.len() >= self.purge_at.max(64) {
-            let dead = self.locks.iter().filter(|(_, lock)| lock.owner.is_gone()).map(|(key, _)| *key);
-            let dead: Vec<Key> = dead.collect();
-            self.remove(&dead);
+            self.remove_where(|lock| lock.owner.is_gone());
             self.purge_at = (self.locks.len() * 2).min(MOST_LOCKS);
         }
         if self.locks.len() >= MOST_LOCKS || crate::memory::admit().is_err() {
             return Err(Errno::ENOLCK);
         }
         Ok(())
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        if self.locks.len() > MANY {
+            free_in_pieces(core::mem::take(&mut self.locks).into_iter());
+        }
+    }
+}
+
+impl Pieces for btree_map::IntoIter<Key, RecordLock> {
+    fn free_piece(&mut self) -> bool {
+        (0..MANY).all(|_| self.next().is_some())
     }
 }
 

@@ -355,11 +355,15 @@ impl<'cx> Path<'cx> {
 
     /// Its absolute name as seen from `root`, as getcwd(2) and `/proc` show it: with `(unreachable)` in front if it is outside, and
     /// ` (deleted)` behind if it has no name any more.
-    pub fn name(&self, root: &Path<'_>, cx: &Cx) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// ENAMETOOLONG beyond [`LONGEST_PATH`].
+    pub fn name(&self, root: &Path<'_>, cx: &Cx) -> Result<Vec<u8>> {
         if let Some(name) = self.inode.ops.anonymous_name(&self.inode) {
-            return name;
+            return Ok(name);
         }
-        let mut parts: Vec<Vec<u8>> = Vec::new();
+        // From its end to its start.
+        let mut name = Vec::with_capacity(64);
         let mut deleted = false;
         let mut at = self.clone();
         let reached = loop {
@@ -378,7 +382,11 @@ impl<'cx> Path<'cx> {
             let parent = {
                 let dentry = at.inode.dentry.lock(cx);
                 deleted |= dentry.is_removed;
-                parts.push(dentry.name.to_vec());
+                if name.len() + dentry.name.len() >= LONGEST_PATH {
+                    return Err(Errno::ENAMETOOLONG);
+                }
+                name.extend(dentry.name.iter().rev());
+                name.push(b'/');
                 dentry.parent
             };
             match parent.and_then(|parent| parent.upgrade(cx).ok()) {
@@ -389,23 +397,22 @@ impl<'cx> Path<'cx> {
                 }
             }
         };
-        let mut name = Vec::new();
+        if name.is_empty() {
+            name.push(b'/');
+        }
         if !reached {
-            name.extend_from_slice(b"(unreachable)");
+            name.extend(b"(unreachable)".iter().rev());
         }
-        for part in parts.iter().rev() {
-            name.push(b'/');
-            name.extend_from_slice(part);
-        }
-        if parts.is_empty() {
-            name.push(b'/');
-        }
+        name.reverse();
         if deleted {
             name.extend_from_slice(b" (deleted)");
         }
-        name
+        Ok(name)
     }
 }
+
+/// The longest name of a place in the tree (PATH_MAX).
+const LONGEST_PATH: usize = 4096;
 
 /// All mounts, oldest first; the first is the root.
 pub struct MountTable {

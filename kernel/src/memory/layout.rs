@@ -21,6 +21,8 @@ pub(super) struct Layout {
     pub(super) image: Image,
     /// Whether a call is in the middle of a change: see [`super::change`].
     pub(super) is_claimed: bool,
+    /// How often an area has come from another place, with its pages.
+    pub(super) moves: u64,
 }
 
 /// How many pages the areas have, by what counts where.
@@ -90,6 +92,7 @@ impl Default for Layout {
             map_end: USER_END,
             image: Image::default(),
             is_claimed: false,
+            moves: 0,
         }
     }
 }

@@ -7,12 +7,12 @@ use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, USER_END};
 use refs::{StrongRc, Waker};
 
-use super::BadAccess;
 use super::backing::{BackingObject, Shown, with_pages};
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
 use super::mmap::page_range;
 use super::space::AddressSpace;
 use super::vma::{Area, AreaFlags, Areas};
+use super::{BadAccess, Pages, finish_unmapping};
 use crate::error::{Errno, Result};
 use crate::step::{Interruption, Step, Stop, Stretch};
 
@@ -51,6 +51,8 @@ pub struct Advise {
     advice: Advice,
     outcome: Result<()>,
     change: Change,
+    /// The pages of the part that comes next are cut out of their object, but not out of all address spaces.
+    is_removed: bool,
 }
 
 impl Advise {
@@ -60,7 +62,26 @@ impl Advise {
     /// EINVAL.
     pub fn new(address: usize, len: usize, advice: Advice) -> Result<Self> {
         let range = page_range(address, len, Errno::EINVAL)?;
-        Ok(Advise { range, advice, outcome: Ok(()), change: Change::default() })
+        Ok(Advise { range, advice, outcome: Ok(()), change: Change::default(), is_removed: false })
+    }
+}
+
+/// An msync(2) that is under way.
+pub struct Synchronise {
+    /// What is still to be looked at.
+    range: Range<usize>,
+    invalidates: bool,
+    /// A part is not mapped.
+    has_hole: bool,
+}
+
+impl Synchronise {
+    /// Nothing is done yet.
+    ///
+    /// # Errors
+    /// ENOMEM beyond what there can be.
+    pub fn new(address: usize, len: usize, invalidates: bool) -> Result<Self> {
+        Ok(Synchronise { range: page_range(address, len, Errno::ENOMEM)?, invalidates, has_hole: false })
     }
 }
 
@@ -172,8 +193,13 @@ impl AddressSpace {
             Advice::Remove => {
                 let (object, indices) = removable(area, &part)?;
                 drop(layout);
-                call.range.start = part.end;
-                with_pages(&object, cx, |pages| pages.remove(indices, cx)).unwrap_or(Err(Errno::EINVAL))?;
+                let is_removed = core::mem::replace(&mut call.is_removed, true);
+                let remove = |pages: &dyn Pages| match is_removed {
+                    false => pages.remove(indices, cx),
+                    true => finish_unmapping(pages, cx),
+                };
+                with_pages(&object, cx, remove).unwrap_or(Err(Errno::EINVAL.into()))?;
+                (call.range.start, call.is_removed) = (part.end, false);
                 return Ok(());
             }
             Advice::Set(flags) if flags.contains(AreaFlags::WIPE_ON_FORK) && !is_private_anonymous => {
@@ -257,14 +283,23 @@ impl AddressSpace {
     /// msync(2): what is shared is written through at once, so nothing is left to do.
     ///
     /// # Errors
-    /// EINVAL; ENOMEM where a part is not mapped; EBUSY if `invalidate` and a part is locked.
-    pub fn synchronise(&self, address: usize, len: usize, invalidate: bool, cx: &Cx) -> Result<()> {
-        let range = page_range(address, len, Errno::ENOMEM)?;
+    /// ENOMEM where a part is not mapped; EBUSY if `call.invalidates` and a part is locked; `Pause`.
+    pub fn synchronise_step(&self, call: &mut Synchronise, cx: &Cx) -> Step<()> {
         let layout = self.layout.lock(cx);
-        if invalidate && layout.areas().overlapping(range.clone()).any(|area| area.flags.contains(AreaFlags::LOCKED)) {
-            return Err(Errno::EBUSY);
+        let mut stretch = Stretch::default();
+        while !call.range.is_empty() {
+            let piece = layout.areas().piece(call.range.clone(), AT_ONCE_AREAS);
+            let mut areas = layout.areas().overlapping(piece.clone());
+            if call.invalidates && areas.any(|area| area.flags.contains(AreaFlags::LOCKED)) {
+                return Err(Errno::EBUSY.into());
+            }
+            call.has_hole |= layout.areas().covered_until(piece.clone()) < piece.end;
+            call.range.start = piece.end;
+            if !call.range.is_empty() && stretch.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
         }
-        if layout.areas().covered_until(range.clone()) < range.end { Err(Errno::ENOMEM) } else { Ok(()) }
+        if call.has_hole { Err(Errno::ENOMEM.into()) } else { Ok(()) }
     }
 
     /// mlock(2), munlock(2), mlockall(2) and munlockall(2). There is no swapping: a locked page only counts against the limit.

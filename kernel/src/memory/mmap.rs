@@ -293,13 +293,13 @@ impl AddressSpace {
                     self.vm.protect(piece, mapped(area.prot), private, cx);
                     if stretch.is_over() {
                         protect.pages.start = part.start;
-                        return protect.pages.is_empty();
+                        return false;
                     }
                 }
             }
             protect.pages.start = end;
             if protect.change.is_begun() && stretch.is_over() {
-                return protect.pages.is_empty();
+                return false;
             }
         }
         protect.pages = 0..0;

@@ -3,11 +3,12 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | `vma` | which ranges are mapped, and how: pure bookkeeping |
-//! | `backing`, `pages`, `shared` | what an area shows: nothing, a file's pages, shared anonymous memory |
+//! | `backing`, `pages`, `page_map`, `shared` | what an area shows: nothing, a file's pages, shared anonymous memory |
 //! | `layout`, `overcommit` | the areas of an address space with what is counted of them, and what may be promised |
 //! | `space` | the address space: layout and page tables together |
 //! | `fault` | making a page accessible: copy-on-write, files, stack growth |
 //! | `change` | changes that take several steps |
+//! | `unmap` | taking pages of an object out of all address spaces |
 //! | `mmap`, `mremap`, `madvise`, `fork`, `teardown` | the changes |
 //! | [`buddy`], [`slab`] | the policies that `frame` asks |
 
@@ -21,11 +22,13 @@ mod madvise;
 mod mmap;
 mod mremap;
 pub mod overcommit;
+mod page_map;
 mod pages;
 mod shared;
 pub mod slab;
 mod space;
 pub mod teardown;
+mod unmap;
 mod vma;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -37,14 +40,14 @@ use crate::error::{Errno, Result};
 pub use backing::{BackingObject, Shown};
 pub use fault::WriteRight;
 pub use fork::Fork;
-pub use madvise::{Advice, Advise, Lock, Populate, SetLock};
+pub use madvise::{Advice, Advise, Lock, Populate, SetLock, Synchronise};
 pub use mmap::{Limits, Map, Mapping, Place, Protect, SetBreak, Unmap, page_range};
 pub use mremap::{Move, Origin, Remap};
+pub use page_map::PageMap;
 pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
-pub use space::{
-    AddressSpace, AreaName, AreaReport, Executable, Image, LOWEST, Sizes, is_mapped_writable, unmap_pages,
-};
+pub use space::{AddressSpace, AreaName, AreaReport, Executable, Image, LOWEST, Sizes, is_mapped_writable};
+pub use unmap::{Mapped, finish_unmapping, unmap_pages};
 pub use vma::{AreaFlags, MAX_AREAS};
 
 /// The frames that programs cannot have, of a machine with `total`: for what is under way in the kernel, and for the end of a

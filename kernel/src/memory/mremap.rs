@@ -233,6 +233,7 @@ impl AddressSpace {
                 }
                 State::Arriving(area) => {
                     let start = area.start;
+                    layout.moves += 1;
                     if let Err(full) = layout.insert(area) {
                         call.change.release(self, layout);
                         return Err(Errno::from(full).into());

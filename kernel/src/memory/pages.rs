@@ -5,13 +5,13 @@
 //! its own locks, but must never reach for an address space.
 
 use core::ops::Range;
-use core::sync::atomic::AtomicBool;
 
 use frame::Cx;
 use frame::mm::{Access, UFrame};
 
-use super::BadAccess;
-use crate::error::{Errno, Result};
+use super::{BadAccess, Mapped};
+use crate::error::Errno;
+use crate::step::Step;
 
 /// Pages that can be mapped, by their index from the start of the object.
 pub trait Pages: Send + Sync {
@@ -31,14 +31,14 @@ pub trait Pages: Send + Sync {
     /// Cuts pages out of the object: from here on they are zeros for all who see them (MADV_REMOVE). Called with no address space locked.
     ///
     /// # Errors
-    /// EOPNOTSUPP where that cannot be done; EPERM if the object is sealed.
-    fn remove(&self, _indices: Range<u64>, _cx: &Cx) -> Result<()> {
-        Err(Errno::EOPNOTSUPP)
+    /// EOPNOTSUPP where that cannot be done; EPERM if the object is sealed; `Pause` if pages are cut out and [`super::finish_unmapping`] is to do
+    /// the rest.
+    fn remove(&self, _indices: Range<u64>, _cx: &Cx) -> Step<()> {
+        Err(Errno::EOPNOTSUPP.into())
     }
 
-    /// A mark that says "may be mapped somewhere", kept by the memory subsystem; its address is also the object's identity. See
-    /// [`super::unmap_pages`].
-    fn mapped(&self) -> &AtomicBool;
+    /// What memory knows of it; its address is also the object's identity.
+    fn mapped(&self) -> &Mapped;
 }
 
 /// What mmap(2) makes of an open file.

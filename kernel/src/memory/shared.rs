@@ -1,22 +1,21 @@
 //! [`SharedMemory`]: what processes share by an anonymous MAP_SHARED mapping that they inherit.
 
-use alloc::collections::BTreeMap;
 use core::ops::Range;
-use core::sync::atomic::AtomicBool;
 
 use frame::Cx;
 use frame::mm::{Access, UFrame};
 use refs::SpinLock;
 
 use super::overcommit::{self, Privilege};
-use super::{BackingObject, BadAccess, Pages, unmap_pages};
+use super::{BackingObject, BadAccess, Mapped, PageMap, Pages, finish_unmapping, unmap_pages};
 use crate::error::Result;
+use crate::step::Step;
 
 /// Memory that belongs to no file, of a fixed size. Pages appear, as zeros, when they are touched.
 pub struct SharedMemory {
     pages: u64,
-    frames: SpinLock<BTreeMap<u64, UFrame>>,
-    mapped: AtomicBool,
+    frames: SpinLock<PageMap>,
+    mapped: Mapped,
     /// For how many pages memory is promised.
     accounted: usize,
 }
@@ -30,7 +29,7 @@ impl SharedMemory {
         let accounted = if is_accounted { pages as usize } else { 0 };
         overcommit::admit(accounted, 0, privilege)?;
         overcommit::add(accounted);
-        Ok(SharedMemory { pages, frames: SpinLock::new(BTreeMap::new()), mapped: AtomicBool::new(true), accounted })
+        Ok(SharedMemory { pages, frames: SpinLock::default(), mapped: Mapped::somewhere(), accounted })
     }
 }
 
@@ -52,30 +51,30 @@ impl Pages for SharedMemory {
             return Err(BadAccess::BeyondFile);
         }
         let mut frames = self.frames.lock(cx);
-        if let Some(frame) = frames.get(&index) {
+        if let Some(frame) = frames.get(index) {
             return Ok(frame.clone());
         }
         let frame = UFrame::zeroed().ok_or(BadAccess::NoMemory)?;
-        frames.insert(index, frame.clone());
+        frames.insert(index, frame.clone()).map_err(|_| BadAccess::NoMemory)?;
         Ok(frame)
     }
 
     fn cached(&self, indices: Range<u64>, each: &mut dyn FnMut(u64, UFrame), cx: &Cx) {
-        for (&index, frame) in self.frames.lock(cx).range(indices) {
-            each(index, frame.clone());
+        let frames = self.frames.lock(cx);
+        for index in indices.start..indices.end.min(self.pages) {
+            if let Some(frame) = frames.get(index) {
+                each(index, frame.clone());
+            }
         }
     }
 
-    fn remove(&self, indices: Range<u64>, cx: &Cx) -> Result<()> {
-        let mut frames = self.frames.lock(cx);
-        let mut rest = frames.split_off(&indices.start);
-        frames.append(&mut rest.split_off(&indices.end));
-        drop(frames);
-        unmap_pages(self, indices, cx);
-        Ok(())
+    fn remove(&self, indices: Range<u64>, cx: &Cx) -> Step<()> {
+        finish_unmapping(self, cx)?;
+        self.frames.lock(cx).remove(indices.clone());
+        unmap_pages(self, indices, cx)
     }
 
-    fn mapped(&self) -> &AtomicBool {
+    fn mapped(&self) -> &Mapped {
         &self.mapped
     }
 }

@@ -12,6 +12,7 @@
 //! Pages are mapped only on a fault. The page tables never allow more than the areas do, and are changed only with the layout's lock
 //! held. Lock order: layout, then locks of a mapped object, then page tables. A child's layout is locked after its parent's.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::ops::Range;
@@ -39,7 +40,7 @@ pub struct AddressSpace {
     /// The program it was made for: `/proc/PID/exe`.
     pub(super) executable: SpinLock<Option<Executable>>,
     peak_pages: AtomicUsize,
-    registered: usize,
+    registered: u64,
 }
 
 /// Where execve(2) put what: for `/proc/PID/stat`, `cmdline`, `environ` and `auxv`.
@@ -109,13 +110,13 @@ pub enum AreaName {
     Object(WeakRc<dyn BackingObject>),
 }
 
-/// All address spaces there are.
+/// All address spaces there are, by a number that grows: a walk that pauses finds those that were made meanwhile, copies among them.
 struct Registry {
-    spaces: Vec<Option<WeakRc<AddressSpace>>>,
-    free: Vec<usize>,
+    spaces: BTreeMap<u64, WeakRc<AddressSpace>>,
+    made: u64,
 }
 
-static REGISTRY: SpinLock<Registry> = SpinLock::new(Registry { spaces: Vec::new(), free: Vec::new() });
+static REGISTRY: SpinLock<Registry> = SpinLock::new(Registry { spaces: BTreeMap::new(), made: 0 });
 
 impl AddressSpace {
     /// An empty address space.
@@ -216,56 +217,31 @@ impl AddressSpace {
 
 impl Drop for AddressSpace {
     fn drop(&mut self) {
-        REGISTRY.with(|registry| {
-            if let Some(space) = registry.spaces.get_mut(self.registered) {
-                *space = None;
-                registry.free.push(self.registered);
-            }
-        });
+        REGISTRY.with(|registry| registry.spaces.remove(&self.registered));
     }
 }
 
-fn register(space: WeakRc<AddressSpace>) -> usize {
-    REGISTRY.with(|registry| match registry.free.pop() {
-        Some(index) => {
-            registry.spaces[index] = Some(space);
-            index
-        }
-        None => {
-            registry.spaces.push(Some(space));
-            registry.spaces.len() - 1
-        }
+fn register(space: WeakRc<AddressSpace>) -> u64 {
+    REGISTRY.with(|registry| {
+        registry.made += 1;
+        registry.spaces.insert(registry.made, space);
+        registry.made
     })
 }
 
-/// All address spaces, in no order.
+/// The first address space with that number or a higher one, and its number.
+pub(super) fn registered_from(number: u64) -> Option<(u64, WeakRc<AddressSpace>)> {
+    REGISTRY.with(|registry| registry.spaces.range(number..).next().map(|(number, space)| (*number, *space)))
+}
+
+/// All address spaces, in the order in which they were made.
 fn all() -> impl Iterator<Item = WeakRc<AddressSpace>> {
     let mut next = 0;
     core::iter::from_fn(move || {
-        REGISTRY.with(|registry| {
-            let (index, space) =
-                registry.spaces.iter().enumerate().skip(next).find_map(|(at, space)| Some((at, (*space)?)))?;
-            next = index + 1;
-            Some(space)
-        })
+        let (number, space) = registered_from(next)?;
+        next = number + 1;
+        Some(space)
     })
-}
-
-/// Takes the pages with these indices of an object out of all address spaces that map it: after the object was truncated
-/// (`indices` reaches to `u64::MAX`) or pages were cut out of it, and with no lock of the object held.
-///
-/// A private mapping loses its own copies too only if the object was truncated.
-pub fn unmap_pages(object: &dyn Pages, indices: Range<u64>, cx: &Cx) {
-    if !object.mapped().swap(false, Ordering::AcqRel) {
-        return;
-    }
-    for space in all() {
-        if let Ok(space) = space.upgrade(cx)
-            && space.unmap_pages_of(object, &indices, cx)
-        {
-            object.mapped().store(true, Ordering::Release);
-        }
-    }
 }
 
 /// Whether an object is mapped somewhere such that it can be written through the mapping, now or after mprotect(2): for F_SEAL_WRITE.
@@ -278,30 +254,5 @@ pub fn is_mapped_writable(object: &dyn Pages, cx: &Cx) -> bool {
                 && with_pages(shown, cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) == Some(true)
         })
     };
-    object.mapped().load(Ordering::Acquire) && all().any(|space| space.upgrade(cx).is_ok_and(|space| writes(&space)))
-}
-
-impl AddressSpace {
-    /// Whether the object is mapped here.
-    fn unmap_pages_of(&self, object: &dyn Pages, indices: &Range<u64>, cx: &Cx) -> bool {
-        let mut is_mapped = false;
-        let layout = self.layout.lock(cx);
-        for area in layout.areas().iter() {
-            let Shown::Object { object: shown, first } = &area.backing else { continue };
-            if with_pages(shown, cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) != Some(true) {
-                continue;
-            }
-            is_mapped = true;
-            if !area.flags.contains(AreaFlags::SHARED) && indices.end != u64::MAX {
-                continue;
-            }
-            let pages = area.pages() as u64;
-            let from = indices.start.saturating_sub(*first).min(pages) as usize;
-            let to = indices.end.saturating_sub(*first).min(pages) as usize;
-            if from < to {
-                self.unmap_range(area.start + from * PAGE_SIZE..area.start + to * PAGE_SIZE, cx);
-            }
-        }
-        is_mapped
-    }
+    object.mapped().may_be() && all().any(|space| space.upgrade(cx).is_ok_and(|space| writes(&space)))
 }

@@ -5,7 +5,7 @@
 
 use frame::Cx;
 use frame::mm::PAGE_SIZE;
-use refs::{SpinLock, TempRc, WeakRc};
+use refs::{SpinLock, WeakRc};
 
 use super::{INIT, Life, PROCESSES, Process};
 use crate::current::Current;
@@ -19,6 +19,23 @@ const NEVER: i32 = -1000;
 
 /// Who was chosen last.
 static CHOSEN: SpinLock<Option<WeakRc<Process>>> = SpinLock::new(None);
+
+/// So many programs are looked at before others have their turn.
+const LOOKED_AT_A_TIME: usize = 64;
+
+/// So many descriptors of a program are looked at.
+const SAMPLE: usize = 256;
+
+/// How far the search for the program with the most memory is.
+#[derive(Default)]
+struct Search {
+    /// All with lower numbers were looked at.
+    at: u32,
+    /// The one of them of which most would be won.
+    worst: Option<(i64, WeakRc<Process>)>,
+}
+
+static SEARCH: SpinLock<Search> = SpinLock::new(Search { at: 0, worst: None });
 
 /// Chooses the program with the most memory and ends it, unless one that was chosen is still on its way or what is dead anyway is not all
 /// freed. The caller's access is tried
@@ -42,11 +59,17 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
     if memory::teardown::is_under_way() {
         return Ok(());
     }
-    let mut worst: Option<(i64, TempRc<'_, Process>)> = None;
-    let mut at = 0;
+    let mut search = core::mem::take(&mut *SEARCH.lock(cx));
+    let mut looked_at = 0;
     // No list of them: there is no memory.
-    while let Some((id, process)) = PROCESSES.next(at, cx) {
-        at = id + 1;
+    while let Some((id, process)) = PROCESSES.next(search.at, cx) {
+        looked_at += 1;
+        if looked_at > LOOKED_AT_A_TIME {
+            // Others have their turn, and the next who finds no memory goes on with it.
+            *SEARCH.lock(cx) = search;
+            return Ok(());
+        }
+        search.at = id + 1;
         let Ok(process) = process.upgrade(cx) else { continue };
         if process.life() != Life::Alive {
             continue;
@@ -58,12 +81,14 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
             return Ok(());
         }
         if let Some(badness) = badness(&process, cx)
-            && worst.as_ref().is_none_or(|(most, _)| badness > *most)
+            && search.worst.is_none_or(|(most, _)| badness > most)
         {
-            worst = Some((badness, process));
+            search.worst = Some((badness, process.downgrade()));
         }
     }
-    let Some((_, victim)) = worst else { return Err(BadAccess::NoMemory) };
+    let Some((_, victim)) = search.worst else { return Err(BadAccess::NoMemory) };
+    // It may have ended since it was looked at; then there is memory.
+    let Ok(victim) = victim.upgrade(cx) else { return Ok(()) };
     let resident = resident_pages(&victim, cx);
     if let Some(thread) = victim.first_thread(cx) {
         crate::log!("out of memory: {}[{}] with {} KiB is killed", thread.name(cx), victim.pid, resident * 4);
@@ -115,7 +140,13 @@ fn kernel_bytes(process: &Process, cx: &Cx) -> usize {
     let descriptors: usize = thread.files.lock(cx).as_ref().map_or(0, |files| {
         let files = files.get(cx);
         let handles = files.handles.lock(cx);
-        handles.indices().filter_map(|fd| handles.get(fd, cx)).map(|file| file.file.kernel_bytes(cx)).sum()
+        let (mut bytes, mut behind) = (0, 0);
+        for fd in handles.indices().take(SAMPLE) {
+            bytes += handles.get(fd, cx).map_or(0, |file| file.file.kernel_bytes(cx));
+            behind = fd + 1;
+        }
+        // The others are taken to be like the first.
+        if behind < SAMPLE { bytes } else { bytes.saturating_mul(handles.len()) / behind }
     });
     let tables = thread.space.lock(cx).as_ref().map_or(0, |space| space.get(cx).vm().leaf_tables(cx) * PAGE_SIZE);
     descriptors + tables + process.thread_count(cx) * frame::KERNEL_STACK_BYTES

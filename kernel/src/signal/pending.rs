@@ -4,13 +4,14 @@
 //! and are taken in the order in which they came. The lowest number is taken first, but faults of the thread itself before all.
 //! The set of what is pending is mirrored in an atomic, so that to look costs one load.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use refs::{NoSuspend, SpinLock};
 
 use super::{Info, Signal, SignalSet};
 use crate::error::{Errno, Result};
+use crate::pieces::{Pieces, free_in_pieces};
 
 /// Signals that were sent and not taken yet.
 #[derive(Default)]
@@ -62,17 +63,14 @@ impl Pending {
     /// Counts expirations of a POSIX timer whose signal is still pending; false if it is not.
     pub fn add_overrun(&self, timer: u32, times: u32, cx: &impl NoSuspend) -> bool {
         let mut queue = self.queue.lock(cx);
-        let queued = queue.infos.iter_mut().find(|info| info.timer_id() == Some(timer));
-        if let Some(info) = queued {
-            info.add_overrun(times);
-            return true;
-        }
-        false
+        let Some((_, overrun)) = queue.timers.get_mut(&timer) else { return false };
+        *overrun = overrun.saturating_add(times);
+        true
     }
 
     /// How many signals are queued.
     pub fn len(&self, cx: &impl NoSuspend) -> usize {
-        self.queue.lock(cx).infos.len()
+        self.queue.lock(cx).len()
     }
 
     /// Whether none is.
@@ -83,47 +81,129 @@ impl Pending {
 
 #[derive(Default)]
 struct Queue {
-    infos: VecDeque<Info>,
+    /// One of each at most.
+    standard: VecDeque<Info>,
+    /// Those of each signal of which there are any, by its number.
+    real_time: BTreeMap<u32, Infos>,
+    /// How many real-time signals there are.
+    queued: usize,
+    /// The POSIX timers whose signal is here: which it is, and how often they have expired since it was sent.
+    timers: BTreeMap<u32, (Signal, u32)>,
     set: SignalSet,
+}
+
+/// The real-time signals of one number, in order. They may be very many, so they stand in chunks: none is moved when there are more.
+#[derive(Default)]
+struct Infos(VecDeque<VecDeque<Info>>);
+
+impl Infos {
+    const CHUNK: usize = 32;
+
+    fn push(&mut self, info: Info) {
+        match self.0.back_mut() {
+            Some(last) if last.len() < Self::CHUNK => last.push_back(info),
+            _ => self.0.push_back(VecDeque::from([info])),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Info> {
+        let first = self.0.front_mut()?;
+        let info = first.pop_front();
+        if first.is_empty() {
+            self.0.pop_front();
+        }
+        info
+    }
+
+    fn len(&self) -> usize {
+        let behind_first = self.0.len().saturating_sub(2) * Self::CHUNK;
+        let edges = if self.0.len() > 1 { self.0.back().map_or(0, VecDeque::len) } else { 0 };
+        self.0.front().map_or(0, VecDeque::len) + behind_first + edges
+    }
+}
+
+impl Pieces for Infos {
+    fn free_piece(&mut self) -> bool {
+        const CHUNKS: usize = 64;
+        (0..CHUNKS).all(|_| self.0.pop_front().is_some())
+    }
+}
+
+impl Drop for Infos {
+    fn drop(&mut self) {
+        if self.0.len() > 1 {
+            free_in_pieces(Infos(core::mem::take(&mut self.0)));
+        }
+    }
 }
 
 impl Queue {
     fn push(&mut self, info: Info, limit: u64) -> Result<()> {
         if info.signal.is_real_time() {
-            if self.infos.len() as u64 >= limit {
+            if self.len() as u64 >= limit {
                 return Err(Errno::EAGAIN);
             }
+            self.real_time.entry(info.signal.number()).or_default().push(info);
+            self.queued += 1;
         } else if self.set.contains(info.signal) {
             return Ok(());
+        } else {
+            self.standard.push_back(info);
         }
-        self.infos.push_back(info);
+        if let Some(timer) = info.timer_id() {
+            self.timers.insert(timer, (info.signal, 0));
+        }
         self.set = self.set.union(info.signal.set());
         Ok(())
     }
 
+    fn len(&self) -> usize {
+        self.standard.len() + self.queued
+    }
+
     fn take(&mut self, wanted: SignalSet) -> Option<Info> {
+        let mut info = self.take_as_sent(wanted)?;
+        if let Some(timer) = info.timer_id()
+            && let Some((_, overrun)) = self.timers.remove(&timer)
+        {
+            info.add_overrun(overrun);
+        }
+        Some(info)
+    }
+
+    fn take_as_sent(&mut self, wanted: SignalSet) -> Option<Info> {
         let wanted = self.set.intersection(wanted);
-        if self.infos.len() == 1 && !wanted.is_empty() {
+        if self.len() == 1 && self.queued == 0 && !wanted.is_empty() {
             // The usual case: what is wanted is what there is.
             self.set = SignalSet::EMPTY;
-            return self.infos.pop_front();
+            return self.standard.pop_front();
         }
         let signal = wanted.intersection(SignalSet::FAULTS).first().or(wanted.first())?;
-        let at = self.infos.iter().position(|info| info.signal == signal)?;
-        let info = self.infos.remove(at);
-        if !self.has(signal) {
+        if !signal.is_real_time() {
+            let at = self.standard.iter().position(|info| info.signal == signal)?;
+            self.set = self.set.without(signal.set());
+            return self.standard.remove(at);
+        }
+        let infos = self.real_time.get_mut(&signal.number())?;
+        let info = infos.pop();
+        self.queued -= usize::from(info.is_some());
+        if infos.0.is_empty() {
+            self.real_time.remove(&signal.number());
             self.set = self.set.without(signal.set());
         }
         info
     }
 
     fn discard(&mut self, set: SignalSet) {
-        self.infos.retain(|info| !set.contains(info.signal));
+        self.standard.retain(|info| !set.contains(info.signal));
+        let queued = &mut self.queued;
+        self.real_time.retain(|_, infos| {
+            let goes = infos.0.front().and_then(VecDeque::front).is_none_or(|info| set.contains(info.signal));
+            *queued -= if goes { infos.len() } else { 0 };
+            !goes
+        });
+        self.timers.retain(|_, (signal, _)| !set.contains(*signal));
         self.set = self.set.without(set);
-    }
-
-    fn has(&self, signal: Signal) -> bool {
-        self.infos.iter().any(|info| info.signal == signal)
     }
 }
 

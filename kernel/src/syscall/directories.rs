@@ -254,7 +254,7 @@ fn getdents(cx: &Cx, me: &Current, args: &Args, layout: Layout) -> Step<usize> {
         return Err(Errno::ENOENT.into());
     }
     // What does not fit into so much is told by the next call.
-    let limit = (args.int(2) as u32 as usize).min(1 << 16);
+    let limit = (args.int(2) as u32 as usize).min(1 << 15);
     let start = open.offset.load(Ordering::Relaxed);
     let mut listing = Listing { bytes: Vec::with_capacity(limit.min(4096)), limit, layout, position: start };
     let mut fits = true;
@@ -287,7 +287,7 @@ fn getcwd(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if working.inode.is_removed(cx) {
         return Err(Errno::ENOENT.into());
     }
-    let mut name = working.name(&fs.root(cx)?, cx);
+    let mut name = working.name(&fs.root(cx)?, cx)?;
     name.push(0);
     if name.len() > 4096 {
         return Err(Errno::ENAMETOOLONG.into());

@@ -40,8 +40,7 @@ fn execute_async(
     let limit = total_limit(me.thread(cx)?.limit(abi::RLIMIT_STACK, cx).0);
     let path = complete_async(cx, me, Patience::Forever, |cx, me, _| me.memory(cx)?.read_path(path))?;
     let argv = read_strings_async(cx, me, argv, limit)?;
-    let used = argv.bytes().len() + argv.count() * size_of::<usize>();
-    let envp = read_strings_async(cx, me, envp, limit - used.min(limit))?;
+    let envp = read_strings_async(cx, me, envp, limit - argv.total().min(limit))?;
     exec_async(cx, me, &Request { directory, path, flags, argv, envp })?;
     Ok(0)
 }

@@ -17,9 +17,9 @@ use crate::fs::{OpenFile, OpenFlags};
 use crate::memory::overcommit::{self, Privilege};
 use crate::memory::{
     Advice, Advise, AreaFlags, BackingObject, BadAccess, LOWEST, Limits, Lock, Map, Mappable, Mapping, Move, Origin,
-    Place, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Shown, Unmap, page_range,
+    Place, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Shown, Synchronise, Unmap, page_range,
 };
-use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
+use crate::step::{Interruption, Patience, Stop, Stretch, complete_async};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -36,7 +36,7 @@ pub const CALLS: &[Entry] = &[
         "hints are checked and not used; MADV_MERGEABLE and MADV_HWPOISON",
     ),
     Entry::new(abi::__NR_mincore, "mincore", Call::Async(mincore_async)),
-    Entry::new(abi::__NR_msync, "msync", Call::Step(msync)),
+    Entry::new(abi::__NR_msync, "msync", Call::Async(msync_async)),
     Entry::new(abi::__NR_mlock, "mlock", Call::Async(mlock_async)),
     Entry::new(abi::__NR_mlock2, "mlock2", Call::Async(mlock2_async)),
     Entry::new(abi::__NR_munlock, "munlock", Call::Async(munlock_async)),
@@ -206,7 +206,7 @@ fn shown_file(
                 }
                 limit -= Prot::WRITE;
             }
-            pages.mapped().store(true, Ordering::Release);
+            pages.mapped().note();
             let object: StrongRc<dyn BackingObject> = file.share().ok_or(Errno::EBADF)?.unsize(|file| file);
             Ok((Shown::Object { object, first: (offset / PAGE_SIZE) as u64 }, limit))
         }
@@ -358,13 +358,14 @@ fn mincore_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     })
 }
 
-fn msync(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn msync_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let flags = args.int(2) as u32;
     let both = abi::MS_SYNC | abi::MS_ASYNC;
     if flags & !(both | abi::MS_INVALIDATE) != 0 || flags & both == both {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
-    me.space(cx)?.synchronise(args.long(0), args.long(1), flags & abi::MS_INVALIDATE != 0, cx)?;
+    let mut call = Synchronise::new(args.long(0), args.long(1), flags & abi::MS_INVALIDATE != 0)?;
+    complete_async(cx, me, Patience::Forever, |cx, me, _| me.space(cx)?.synchronise_step(&mut call, cx))?;
     Ok(0)
 }
 

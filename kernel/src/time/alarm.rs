@@ -14,6 +14,8 @@ use super::Timer;
 use super::queue::{Queue, Ticket};
 
 const NEVER: u64 = u64::MAX;
+/// So much is done in one interrupt; for what else is due comes another one.
+const AT_ONCE: usize = 64;
 
 /// Something that is to happen at a time. It belongs to whom it happens to: dropped, it does not happen any more, and nothing of it is left in
 /// the queue.
@@ -74,7 +76,7 @@ pub fn went_off(cx: &IrqCx) -> bool {
     let core = frame::cpu::current(cx);
     PROGRAMMED[core].store(NEVER, Ordering::Relaxed);
     let now = frame::time::now();
-    loop {
+    for _ in 0..AT_ONCE {
         let Some(due) = QUEUE.lock(cx).pop_due(now) else { break };
         match due {
             Due::Wake(waker) => {

@@ -73,6 +73,9 @@ pub struct Timer {
     notify: Notify,
 }
 
+/// A timer goes off at most once in so many nanoseconds, however short its interval is: the machine has more to do than that.
+const SHORTEST_INTERVAL: u64 = 10_000;
+
 #[derive(Default)]
 struct State {
     setting: Setting,
@@ -138,7 +141,9 @@ impl Timer {
         }
         let times = (now - due).checked_div(setting.interval).map_or(1, |missed| missed + 1);
         setting.next = (setting.interval > 0).then(|| due.saturating_add(times.saturating_mul(setting.interval)));
-        let alarm = self.arm(setting, now, cx);
+        // Expirations that come quicker are counted together.
+        let next = setting.next.map(|next| next.max(now.saturating_add(SHORTEST_INTERVAL)));
+        let alarm = self.arm(Setting { next, ..setting }, now, cx);
         {
             let mut state = self.state.lock(cx);
             state.setting = setting;

@@ -104,12 +104,8 @@ impl UserMemory<'_> {
     /// Memory is not accessible (yet). The caller bounds how many they are.
     pub fn read_slice<T: FromBytes + IntoBytes>(&self, from: UserSlice<T, impl Readable>) -> Result<Vec<T>, Fault> {
         let mut values = Vec::with_capacity(from.len());
-        let mut reader = self.vm().reader(from.start().address(), from.byte_len(), self.cx);
-        for _ in 0..from.len() {
-            let mut value = T::new_zeroed();
-            reader.read(value.as_mut_bytes())?;
-            values.push(value);
-        }
+        values.resize_with(from.len(), T::new_zeroed);
+        self.read_into(from, &mut values)?;
         Ok(values)
     }
 

@@ -33,7 +33,7 @@ use crate::{Cx, SpinLock};
 pub const MAX_CORES: usize = 64;
 
 /// How many objects the destruction of one frees beside it, at most.
-const BESIDES: usize = 8;
+const BESIDES: usize = 2;
 
 /// How many slots need no allocation.
 const SLOTS: usize = if cfg!(ebb_loom) { 3 } else { MAX_CORES };

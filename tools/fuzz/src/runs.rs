@@ -57,8 +57,7 @@ fn run(
     let archive = directory.join(program).with_extension("cpio");
     image.write_to(&archive)?;
     let command_line = format!("quiet norandmaps init=/init -- {arguments}");
-    let machine =
-        BareMachine { kernel, command_line: &command_line, cpu, qemu_options: &qemu_options, limit };
+    let machine = BareMachine { kernel, command_line: &command_line, cpu, qemu_options: &qemu_options, limit };
     println!("{program} {arguments}");
     let run = machine.run(&archive)?;
     let last = run.console.lines().rev().find(|line| line.contains(", done"));

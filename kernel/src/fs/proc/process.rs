@@ -257,7 +257,7 @@ impl Target {
 /// The name of a place as the caller sees it.
 pub fn name_for(path: &Path<'_>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
     let places = me.fs(cx)?;
-    Ok(path.name(&places.root(cx)?, cx))
+    path.name(&places.root(cx)?, cx)
 }
 
 fn executable<'cx>(target: &Target, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {

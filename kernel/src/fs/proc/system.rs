@@ -222,15 +222,19 @@ fn add_options(text: &mut Text, mount: &Mount) {
     }
 }
 
-/// Calls `each` with each mount that the caller can reach, and the name of its mount point as the caller sees it.
-fn each_mount(me: &Current, cx: &Cx, mut each: impl FnMut(&Mount, &[u8])) -> Result<()> {
+/// Calls `each` with each mount that the caller can reach, and the name of its mount point as the caller sees it, until the text's part is over.
+fn each_mount(text: &mut Text, me: &Current, cx: &Cx, mut each: impl FnMut(&mut Text, &Mount, &[u8])) -> Result<()> {
     let places = me.fs(cx)?;
     let root = places.root(cx)?;
-    for mount in MOUNTS.all(cx) {
+    for (number, mount) in (1..).zip(MOUNTS.all(cx)).skip(text.part() as usize) {
         let Ok(inode) = mount.root.downgrade().upgrade(cx) else { continue };
-        let name = Path { mount: mount.clone(), inode }.name(&root, cx);
+        // One that is nested too deep for a name is left out.
+        let Ok(name) = (Path { mount: mount.clone(), inode }).name(&root, cx) else { continue };
         if !name.starts_with(b"(unreachable)") {
-            each(&mount, &name);
+            each(text, &mount, &name);
+        }
+        if text.ends_part(number) {
+            break;
         }
     }
     Ok(())
@@ -238,7 +242,7 @@ fn each_mount(me: &Current, cx: &Cx, mut each: impl FnMut(&Mount, &[u8])) -> Res
 
 /// `/proc/PID/mounts`.
 pub fn mounts(text: &mut Text, _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
-    each_mount(me, cx, |mount, point| {
+    each_mount(text, me, cx, |text, mount, point| {
         let file_system = mount.file_system.get(cx);
         text.add_name(if mount.source.is_empty() { b"none" } else { &mount.source });
         text.add(format_args!(" "));
@@ -252,7 +256,7 @@ pub fn mounts(text: &mut Text, _target: &Target, me: &Current, cx: &Cx) -> Resul
 
 /// `/proc/PID/mountinfo`.
 pub fn mountinfo(text: &mut Text, _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
-    each_mount(me, cx, |mount, point| {
+    each_mount(text, me, cx, |text, mount, point| {
         let file_system = mount.file_system.get(cx);
         let parent = mount.point(cx).map_or(mount.id, |point| point.mount.id);
         text.add(format_args!("{} {parent} 0:{} / ", mount.id, file_system.device));

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -13,13 +13,16 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{Events, File, Lseek, MOUNTS, VfsCaller};
-use crate::step::Step;
+use crate::step::{Interruption, Step, Stop, Stretch};
 
 /// A text in the making. It may become long (`maps` of a program with many mappings), so what finds no memory is left out and remembered.
 #[derive(Default)]
 pub struct Text {
     bytes: Vec<u8>,
     lacks_memory: bool,
+    /// Where the next part begins, if there is one; 0 at first. What it counts is known to who makes the text.
+    next_part: Option<u64>,
+    stretch: Stretch,
 }
 
 impl Write for Text {
@@ -30,6 +33,18 @@ impl Write for Text {
 }
 
 impl Text {
+    /// Where to go on: 0 at first, then what [`ends_part`](Self::ends_part) was told.
+    pub fn part(&self) -> u64 {
+        self.next_part.unwrap_or(0)
+    }
+
+    /// Asked between two pieces of a text that may be long: whether to leave off here. The rest is made from `next` on, after others had their turn.
+    pub fn ends_part(&mut self, next: u64) -> bool {
+        let ends = self.stretch.is_over();
+        self.next_part = ends.then_some(next);
+        ends
+    }
+
     /// Appends what `format_args!` made.
     pub fn add(&mut self, arguments: fmt::Arguments<'_>) {
         // Only a type's own formatting could fail, and none of those that are used here does.
@@ -127,6 +142,10 @@ pub struct TextFile {
     change: Option<Change>,
     /// As it was when it was last read from the start.
     text: SpinLock<Vec<u8>>,
+    /// The same in the making: others have their turn in between.
+    making: SpinLock<Option<Text>>,
+    /// It was made for a reader whose memory was missing, and who comes again.
+    is_fresh: AtomicBool,
 }
 
 /// An open text about mounts: it can be waited for until there is another mount or one less.
@@ -177,20 +196,34 @@ const MAX_WRITE: usize = 4096;
 impl TextFile {
     /// The text that `show` makes.
     pub fn new(target: Target, show: Show, change: Option<Change>) -> Self {
-        TextFile { target, show, change, text: SpinLock::new(Vec::new()) }
+        TextFile {
+            target,
+            show,
+            change,
+            text: SpinLock::new(Vec::new()),
+            making: SpinLock::new(None),
+            is_fresh: AtomicBool::new(false),
+        }
     }
 }
 
 impl File for TextFile {
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-        if offset == 0 || self.text.lock(cx).is_empty() {
-            let mut text = Text::default();
+        if !self.is_fresh.swap(false, Ordering::Relaxed) && (offset == 0 || self.text.lock(cx).is_empty()) {
+            let mut text = self.making.lock(cx).take().unwrap_or_default();
+            text.stretch = Stretch::default();
             (self.show)(&mut text, &self.target, Current::of(me)?, cx)?;
+            if text.next_part.is_some() {
+                *self.making.lock(cx) = Some(text);
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
             *self.text.lock(cx) = text.into_bytes()?;
         }
         let text = self.text.lock(cx);
         let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);
-        Ok(to.write(rest)?)
+        let written = to.write(rest);
+        self.is_fresh.store(written.is_err(), Ordering::Relaxed);
+        Ok(written?)
     }
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {

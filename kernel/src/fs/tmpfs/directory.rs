@@ -10,11 +10,11 @@ use refs::{SpinLock, StrongRc, TempRc};
 
 use super::entries::Names;
 use super::file::RegularFile;
-use super::retire;
 use crate::error::{Errno, Result};
 use crate::fs::{
     Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata, Rename, Timestamp, VfsCaller,
 };
+use crate::pieces::{Pieces, free_in_pieces};
 
 /// Linux tells a directory's size as so many bytes for each entry.
 const ENTRY_BYTES: u64 = 20;
@@ -51,10 +51,16 @@ pub struct Directory {
 impl Drop for Directory {
     /// A directory with its names goes where its file system goes.
     fn drop(&mut self) {
-        let names = &mut self.entries.get_mut().names;
-        while let Some(piece) = names.take_some() {
-            retire(piece);
+        let names = core::mem::take(&mut self.entries.get_mut().names);
+        if names.len() > 0 {
+            free_in_pieces(names);
         }
+    }
+}
+
+impl Pieces for Names<StrongRc<Inode>> {
+    fn free_piece(&mut self) -> bool {
+        self.take_some().is_some()
     }
 }
 

@@ -3,10 +3,9 @@
 //! Invariant: in the last page, bytes behind the end of the file are zero when the file grows (they are cleared when it shrinks, and a
 //! mapping can only dirty them while it exists, as on Linux).
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Reader, UFrame, Writer};
@@ -17,10 +16,9 @@ use linux_raw_sys::general::{
 use refs::SpinLock;
 
 use super::directory::Ticket;
-use super::retire;
 use crate::error::{Errno, Result};
 use crate::fs::{Inode, InodeOps, Lseek, Metadata};
-use crate::memory::{BadAccess, Pages, unmap_pages};
+use crate::memory::{BadAccess, Mapped, PageMap, Pages, finish_unmapping, unmap_pages};
 use crate::step::{Interruption, Step, Stop, Stretch};
 
 const PAGE: u64 = PAGE_SIZE as u64;
@@ -29,7 +27,7 @@ const PAGE: u64 = PAGE_SIZE as u64;
 pub struct RegularFile {
     content: SpinLock<Content>,
     /// May be mapped: see [`Pages::mapped`].
-    mapped: AtomicBool,
+    mapped: Mapped,
     /// What `/proc` shows for a file that has no place in the tree.
     name: Option<Vec<u8>>,
     /// What was forbidden for ever (F_SEAL_*).
@@ -44,168 +42,11 @@ struct Content {
     pages: PageMap,
 }
 
-/// Pages by index, in chunks: a list for the chunks near the start, as most files have no others, and a tree for the rest.
-#[derive(Default)]
-struct PageMap {
-    near: Vec<Chunk>,
-    far: BTreeMap<u64, Chunk>,
-    count: u64,
-}
-
-/// Pages that stand next to each other. A chunk is given back as a whole, and what is in it later.
-#[derive(Default)]
-struct Chunk {
-    /// As many as were needed so far; at most [`CHUNK`].
-    pages: Vec<Option<UFrame>>,
-    count: u64,
-}
-
-/// Pages in a chunk.
-const CHUNK: u64 = 128;
-/// The list grows by so many empty chunks at most.
-const MOST_EMPTY: u64 = 1;
-
-impl Chunk {
-    /// The next page within the chunk, from `from` on, that is there (`wanted`) or is not.
-    fn next(&self, from: u64, wanted: bool) -> Option<u64> {
-        if self.count == if wanted { 0 } else { CHUNK } {
-            return None;
-        }
-        (from..CHUNK).find(|&within| matches!(self.pages.get(within as usize), Some(Some(_))) == wanted)
-    }
-}
-
-impl PageMap {
-    #[inline(always)]
-    fn get(&self, index: u64) -> Option<&UFrame> {
-        let (number, within) = (index / CHUNK, (index % CHUNK) as usize);
-        match self.near.get(number as usize) {
-            Some(chunk) => chunk.pages.get(within)?.as_ref(),
-            None if self.far.is_empty() => None,
-            None => self.far.get(&number)?.pages.get(within)?.as_ref(),
-        }
-    }
-
-    fn chunk(&self, number: u64) -> Option<&Chunk> {
-        self.near.get(number as usize).or_else(|| self.far.get(&number))
-    }
-
-    /// Enters a page that is not there.
-    ///
-    /// # Errors
-    /// ENOMEM, and the page is gone.
-    fn insert(&mut self, index: u64, frame: UFrame) -> Result<()> {
-        let (number, within) = (index / CHUNK, (index % CHUNK) as usize);
-        let len = self.near.len() as u64;
-        let is_near = number < len || (number - len <= MOST_EMPTY && !self.far.contains_key(&number));
-        if is_near && number >= len {
-            self.near.try_reserve((number + 1 - len) as usize).map_err(|_| Errno::ENOMEM)?;
-            for passed in len..=number {
-                self.near.push(self.far.remove(&passed).unwrap_or_default());
-            }
-        }
-        let chunk = match self.near.get_mut(number as usize) {
-            Some(chunk) => chunk,
-            None => self.far.entry(number).or_default(),
-        };
-        if within >= chunk.pages.len() {
-            chunk.pages.try_reserve(within + 1 - chunk.pages.len()).map_err(|_| Errno::ENOMEM)?;
-            chunk.pages.resize_with(within + 1, || None);
-        }
-        chunk.pages[within] = Some(frame);
-        chunk.count += 1;
-        self.count += 1;
-        Ok(())
-    }
-
-    /// Takes out the pages of a range; how many there were. It takes as long as there are chunks: the pages are freed later, chunk by chunk.
-    fn remove(&mut self, range: Range<u64>) -> u64 {
-        let before = self.count;
-        if range.start >= range.end {
-            return 0;
-        }
-        let whole = range.start.div_ceil(CHUNK)..range.end / CHUNK;
-        if whole.start > whole.end {
-            self.remove_within(range.start / CHUNK, range.start % CHUNK..range.end - whole.end * CHUNK);
-            return before - self.count;
-        }
-        if !range.start.is_multiple_of(CHUNK) {
-            self.remove_within(range.start / CHUNK, range.start % CHUNK..CHUNK);
-        }
-        if !range.end.is_multiple_of(CHUNK) {
-            self.remove_within(whole.end, 0..range.end % CHUNK);
-        }
-        let len = self.near.len() as u64;
-        if whole.end >= len {
-            while self.near.len() as u64 > whole.start {
-                let chunk = self.near.pop();
-                self.retire(chunk);
-            }
-        } else {
-            for number in whole.clone() {
-                let chunk = self.near.get_mut(number as usize).map(core::mem::take);
-                self.retire(chunk);
-            }
-        }
-        while let Some((&number, _)) = self.far.range(whole.clone()).next() {
-            let chunk = self.far.remove(&number);
-            self.retire(chunk);
-        }
-        before - self.count
-    }
-
-    fn retire(&mut self, chunk: Option<Chunk>) {
-        if let Some(chunk) = chunk.filter(|chunk| chunk.count > 0) {
-            self.count -= chunk.count;
-            retire(chunk);
-        }
-    }
-
-    /// Takes out pages of one chunk.
-    fn remove_within(&mut self, number: u64, range: Range<u64>) {
-        let chunk = match self.near.get_mut(number as usize) {
-            Some(chunk) => chunk,
-            None => match self.far.get_mut(&number) {
-                Some(chunk) => chunk,
-                None => return,
-            },
-        };
-        let end = chunk.pages.len().min(range.end as usize);
-        for page in &mut chunk.pages[(range.start as usize).min(end)..end] {
-            if page.take().is_some() {
-                chunk.count -= 1;
-                self.count -= 1;
-            }
-        }
-    }
-
-    /// The first page at or behind an index that is there (`wanted`) or is not.
-    fn next(&self, from: u64, wanted: bool) -> Option<u64> {
-        let mut at = from;
-        loop {
-            let number = at / CHUNK;
-            match self.chunk(number) {
-                Some(chunk) => {
-                    if let Some(within) = chunk.next(at % CHUNK, wanted) {
-                        return Some(number * CHUNK + within);
-                    }
-                }
-                None if wanted => {
-                    let (&number, chunk) = self.far.range(number..).find(|(_, chunk)| chunk.count > 0)?;
-                    return chunk.next(0, true).map(|within| number * CHUNK + within);
-                }
-                None => return Some(at),
-            }
-            at = (number + 1) * CHUNK;
-        }
-    }
-}
-
 impl RegularFile {
     pub(super) fn new(ticket: Ticket) -> Self {
         RegularFile {
             content: SpinLock::default(),
-            mapped: AtomicBool::new(false),
+            mapped: Mapped::default(),
             name: None,
             seals: AtomicU32::new(F_SEAL_SEAL),
             may_be_named: false,
@@ -362,7 +203,7 @@ fn copy(from: &mut Reader<'_>, to: &mut Writer<'_>, len: usize) -> Step<usize> {
 
 impl Drop for RegularFile {
     fn drop(&mut self) {
-        let gone = self.content.get_mut().pages.remove(0..u64::MAX);
+        let gone = self.content.get_mut().pages.count();
         self.release(gone);
     }
 }
@@ -376,7 +217,7 @@ impl InodeOps for RegularFile {
     fn refresh(&self, metadata: &mut Metadata, cx: &Cx) {
         let content = self.content.lock(cx);
         metadata.size = content.size;
-        metadata.blocks = content.pages.count * (PAGE / 512);
+        metadata.blocks = content.pages.count() * (PAGE / 512);
     }
 
     fn read(&self, _this: &Inode, offset: u64, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
@@ -412,6 +253,11 @@ impl InodeOps for RegularFile {
         self.check_seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
         let mut content = self.content.lock(cx);
         let start = offset.unwrap_or(content.size);
+        if start.saturating_add(from.remaining() as u64) > content.size {
+            drop(content);
+            finish_unmapping(self, cx)?;
+            content = self.content.lock(cx);
+        }
         let mut limit = limit.min(i64::MAX as u64);
         if self.check_seals(F_SEAL_GROW).is_err() {
             if start >= content.size && from.remaining() > 0 {
@@ -437,10 +283,11 @@ impl InodeOps for RegularFile {
         Ok(((at - start) as usize, at))
     }
 
-    fn set_size(&self, this: &Inode, size: u64, cx: &Cx) -> Result<()> {
+    fn set_size(&self, this: &Inode, size: u64, cx: &Cx) -> Step<()> {
         if size > i64::MAX as u64 {
-            return Err(Errno::EFBIG);
+            return Err(Errno::EFBIG.into());
         }
+        finish_unmapping(self, cx)?;
         let mut content = self.content.lock(cx);
         let shrinks = size < content.size;
         if shrinks {
@@ -456,11 +303,9 @@ impl InodeOps for RegularFile {
         }
         content.size = size;
         drop(content);
-        if shrinks {
-            unmap_pages(self, size.div_ceil(PAGE)..u64::MAX, cx);
-        }
         this.touch_modified(cx);
-        Ok(())
+        // Where that takes several steps, the next ones find the size as it is to be.
+        if shrinks { unmap_pages(self, size.div_ceil(PAGE)..u64::MAX, cx) } else { Ok(()) }
     }
 
     fn allocate(&self, this: &Inode, mode: u32, range: Range<u64>, done: &mut u64, cx: &Cx) -> Step<()> {
@@ -475,6 +320,7 @@ impl InodeOps for RegularFile {
         if clears {
             self.check_seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
         }
+        finish_unmapping(self, cx)?;
         let mut content = self.content.lock(cx);
         if end > content.size && !keeps_size {
             self.check_seals(F_SEAL_GROW)?;
@@ -484,9 +330,11 @@ impl InodeOps for RegularFile {
             let gone = content.pages.remove(whole.clone());
             self.release(gone);
             Self::clear(&content, offset..end);
+            // So the next step knows that this is done.
+            *done = 1;
             if whole.start < whole.end {
                 drop(content);
-                unmap_pages(self, whole, cx);
+                unmap_pages(self, whole, cx)?;
                 content = self.content.lock(cx);
             }
         }
@@ -562,15 +410,15 @@ impl Pages for RegularFile {
         }
     }
 
-    fn remove(&self, indices: Range<u64>, cx: &Cx) -> Result<()> {
+    fn remove(&self, indices: Range<u64>, cx: &Cx) -> Step<()> {
         self.check_seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
+        finish_unmapping(self, cx)?;
         let gone = self.content.lock(cx).pages.remove(indices.clone());
         self.release(gone);
-        unmap_pages(self, indices, cx);
-        Ok(())
+        unmap_pages(self, indices, cx)
     }
 
-    fn mapped(&self) -> &AtomicBool {
+    fn mapped(&self) -> &Mapped {
         &self.mapped
     }
 }

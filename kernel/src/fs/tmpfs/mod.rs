@@ -75,11 +75,6 @@ fn size_of_option(text: &str) -> Result<u64> {
     number.checked_mul(factor).ok_or(Errno::EINVAL)
 }
 
-/// Frees something later: pieces of what may be large are freed one by one, and others have their turn in between.
-fn retire<T: Send + Sync + 'static>(piece: T) {
-    drop(StrongRc::new(piece));
-}
-
 /// A file of memory with no name in any directory: memfd_create(2). `/proc` shows it as `shown_as`; `seals` are the F_SEAL_* that it
 /// has from the start.
 ///

@@ -16,16 +16,18 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use frame::Cx;
 use refs::{SpinLock, TempRc, WeakRc};
 use tasks::{Body, Next};
 
-use super::inbox::Rights;
+use super::inbox::{Inbox, Rights};
 use super::{Endpoint, Socket};
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
 use crate::fs::in_flight::{self, InFlight};
+use crate::pieces::{Pieces, free_in_pieces};
 
 /// How many sockets can be in flight: as many as a user has descriptors on Linux by default.
 const MOST_IN_FLIGHT: usize = 1024;
@@ -86,62 +88,69 @@ struct Suspect<'cx> {
     file: TempRc<'cx, OpenFile>,
     /// In how many messages it is that lie in suspects' inboxes.
     in_suspects: u32,
+    /// Which entries of the list of what suspects have been sent are its.
+    sent: Range<usize>,
     is_reachable: bool,
 }
 
 /// Throws away the messages of the sockets that nobody can reach, and forgets those that are not in flight any more.
 fn collect(cx: &Cx) {
-    let mut suspects: BTreeMap<usize, Suspect<'_>> = BTreeMap::new();
+    // By address.
+    let mut suspects: Vec<(usize, Suspect<'_>)> = Vec::new();
     SOCKETS.lock(cx).retain(|&address, name| match name.upgrade(cx) {
         Ok(file) if file.in_flight() > 0 => {
             if in_flight::other_owners(&file) == 0 {
-                suspects.insert(address, Suspect { file, in_suspects: 0, is_reachable: false });
+                suspects.push((address, Suspect { file, in_suspects: 0, sent: 0..0, is_reachable: false }));
             }
             true
         }
         _ => false,
     });
-    let contents: BTreeMap<usize, Vec<usize>> =
-        suspects.iter().map(|(&address, suspect)| (address, sent_to(&suspect.file, cx))).collect();
-    for address in contents.values().flatten() {
-        if let Some(suspect) = suspects.get_mut(address) {
-            suspect.in_suspects += 1;
-        }
+    // The places of suspects that are in suspects' inboxes.
+    let mut sent: Vec<usize> = Vec::new();
+    for at in 0..suspects.len() {
+        let start = sent.len();
+        each_endpoint(&suspects[at].1.file, cx, |endpoint| {
+            let inbox = endpoint.inbox.lock(cx);
+            let addresses = inbox.rights().filter_map(InFlight::name).map(|name| name.address());
+            sent.extend(addresses.filter_map(|address| suspects.binary_search_by_key(&address, |one| one.0).ok()));
+        });
+        suspects[at].1.sent = start..sent.len();
+    }
+    for &at in &sent {
+        suspects[at].1.in_suspects += 1;
     }
     let is_outside = |suspect: &Suspect<'_>| suspect.file.in_flight() > suspect.in_suspects;
-    let mut reached: Vec<usize> =
-        suspects.iter().filter(|(_, suspect)| is_outside(suspect)).map(|(&address, _)| address).collect();
-    while let Some(address) = reached.pop() {
-        match suspects.get_mut(&address) {
-            Some(suspect) if !suspect.is_reachable => suspect.is_reachable = true,
-            _ => continue,
+    let mut reached: Vec<usize> = (0..suspects.len()).filter(|&at| is_outside(&suspects[at].1)).collect();
+    while let Some(at) = reached.pop() {
+        let suspect = &mut suspects[at].1;
+        if !core::mem::replace(&mut suspect.is_reachable, true) {
+            reached.extend(&sent[suspect.sent.clone()]);
         }
-        reached.extend(contents.get(&address).into_iter().flatten());
     }
-    let garbage: Vec<_> = suspects.into_values().filter(|suspect| !suspect.is_reachable).collect();
-    for suspect in &garbage {
-        for endpoint in endpoints(&suspect.file, cx) {
+    for (_, suspect) in suspects.iter().filter(|(_, suspect)| !suspect.is_reachable) {
+        each_endpoint(&suspect.file, cx, |endpoint| {
             let messages = core::mem::take(&mut *endpoint.inbox.lock(cx));
-            drop(messages);
-        }
+            if !messages.is_empty() {
+                free_in_pieces(messages);
+            }
+        });
     }
 }
 
-/// The endpoint of a socket, and those that wait in its backlog.
-fn endpoints<'cx>(file: &OpenFile, cx: &'cx Cx) -> Vec<TempRc<'cx, Endpoint>> {
-    let Some(socket) = file.kind::<Socket>() else { return Vec::new() };
-    let own = socket.name();
-    let mut names = own.upgrade(cx).map_or_else(|_| Vec::new(), |endpoint| endpoint.backlog(cx));
-    names.push(own);
-    names.into_iter().filter_map(|name| name.upgrade(cx).ok()).collect()
+/// Calls `each` with the endpoint of a socket, and with those that wait in its backlog.
+fn each_endpoint(file: &OpenFile, cx: &Cx, mut each: impl FnMut(&Endpoint)) {
+    let Some(socket) = file.kind::<Socket>() else { return };
+    let Ok(own) = socket.name().upgrade(cx) else { return };
+    each(&own);
+    for waiting in own.backlog(cx).into_iter().filter_map(|name| name.upgrade(cx).ok()) {
+        each(&waiting);
+    }
 }
 
-/// The addresses of the files in a socket's inbox and in those of its backlog.
-fn sent_to(file: &OpenFile, cx: &Cx) -> Vec<usize> {
-    let mut addresses = Vec::new();
-    for endpoint in endpoints(file, cx) {
-        let inbox = endpoint.inbox.lock(cx);
-        addresses.extend(inbox.rights().filter_map(InFlight::name).map(|name| name.address()));
+impl Pieces for Inbox {
+    fn free_piece(&mut self) -> bool {
+        const PACKETS: usize = 16;
+        (0..PACKETS).all(|_| self.pop().is_some())
     }
-    addresses
 }

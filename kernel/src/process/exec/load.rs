@@ -3,7 +3,6 @@
 
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, Prot, USER_END, Writer};
@@ -12,8 +11,7 @@ use refs::StrongRc;
 
 use super::elf::{Elf, HEADER_SIZE, Header, PROGRAM_HEADER_SIZE, Position, Segment};
 use super::layout::Layout;
-use super::stack;
-use super::strings::Strings;
+use super::stack::{self, ProgramStrings, StackImage};
 use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -21,7 +19,7 @@ use crate::fs::OpenFile;
 use crate::memory::{
     AddressSpace, AreaFlags, BackingObject, Image, LOWEST, Limits, Mappable, Mapping, Place, Shown, WriteRight,
 };
-use crate::step::Stop;
+use crate::step::{Stop, Stretch};
 
 /// What a stack has to begin with, below what execve(2) puts there.
 const STACK_ROOM: usize = 128 << 10;
@@ -36,10 +34,8 @@ pub struct Start {
 
 /// What a program is told about itself.
 pub struct Told<'a> {
-    /// Its arguments.
-    pub argv: &'a Strings,
-    /// Its environment.
-    pub envp: &'a Strings,
+    /// Its arguments and its environment.
+    pub strings: ProgramStrings<'a>,
     /// The path that was executed.
     pub path: &'a [u8],
     /// Real and effective user.
@@ -91,7 +87,7 @@ pub fn read_elf(file: &OpenFile, first: &[u8], me: &Current, cx: &Cx) -> Result<
     header.load(&bytes).map_err(|_| Errno::ENOEXEC)
 }
 
-/// Maps a program, its interpreter if it has one, and a stack.
+/// Maps a program, its interpreter if it has one, and a stack, which is to be written.
 ///
 /// # Errors
 /// ENOMEM; ENOEXEC, EPERM where the file asks for the impossible.
@@ -103,7 +99,7 @@ pub fn load(
     told: &Told<'_>,
     limits: Limits,
     cx: &Cx,
-) -> Result<(Start, Image)> {
+) -> Result<(Start, Image, StackImage)> {
     let layout = &told.layout;
     space.set_map_end(layout.map_end, cx);
     let bias = match elf.position {
@@ -123,13 +119,13 @@ pub fn load(
         map_segments(space, file, elf, base, limits, cx)?;
         entry = elf.entry.wrapping_add(base);
     }
-    let (stack_pointer, mut image) = build_stack(space, elf, bias, base, told, limits, cx)?;
+    let (stack, mut image) = map_stack(space, elf, bias, base, told, limits, cx)?;
     for Segment { memory, prot, .. } in &elf.segments {
         let range = memory.start.wrapping_add(bias)..memory.end.wrapping_add(bias);
         let whole = if prot.contains(Prot::EXECUTE) { &mut image.code } else { &mut image.data };
         *whole = if whole.start == whole.end { range } else { whole.start.min(range.start)..whole.end.max(range.end) };
     }
-    Ok((Start { entry, stack: stack_pointer }, image))
+    Ok((Start { entry, stack: stack.pointer }, image, stack))
 }
 
 fn map_segments(
@@ -146,7 +142,7 @@ fn map_segments(
         return Err(Errno::EPERM);
     }
     match file.get(cx).file.mappable(cx) {
-        Mappable::Pages(pages) => pages.mapped().store(true, Ordering::Release),
+        Mappable::Pages(pages) => pages.mapped().note(),
         Mappable::No | Mappable::Zeros => return Err(Errno::ENOEXEC),
     }
     for segment in &elf.segments {
@@ -180,7 +176,7 @@ fn private(range: Range<usize>, prot: Prot, shown: Shown) -> Mapping {
     }
 }
 
-fn build_stack(
+fn map_stack(
     space: &AddressSpace,
     elf: &Elf,
     bias: usize,
@@ -188,7 +184,7 @@ fn build_stack(
     told: &Told<'_>,
     limits: Limits,
     cx: &Cx,
-) -> Result<(usize, Image)> {
+) -> Result<(StackImage, Image)> {
     let auxiliary = [
         (auxvec::AT_MINSIGSTKSZ, minimal_signal_stack()),
         (auxvec::AT_HWCAP, 0),
@@ -208,24 +204,47 @@ fn build_stack(
         (auxvec::AT_HWCAP2, 0),
     ];
     let random = crate::drivers::random::bytes(cx);
-    let stack = stack::build(told.layout.stack_top, told.argv, told.envp, told.path, random, &auxiliary)?;
+    let stack = stack::lay_out(told.layout.stack_top, &told.strings, told.path, random, &auxiliary);
     let start = (stack.pointer - STACK_ROOM) & !(PAGE_SIZE - 1);
     let mut prot = Prot::READ | Prot::WRITE;
     prot.set(Prot::EXECUTE, elf.executable_stack);
     let mut mapping = private(start..told.layout.stack_top.next_multiple_of(PAGE_SIZE), prot, Shown::Anonymous);
     mapping.flags = AreaFlags::GROWS_DOWN;
     space.map(mapping, limits, cx)?;
-    if space.write_remote(stack.pointer, &stack.bytes, WriteRight::Own, cx) < stack.bytes.len() {
-        return Err(Errno::ENOMEM);
-    }
     let image = Image {
         stack: stack.pointer,
-        arguments: stack.arguments,
-        environment: stack.environment,
-        auxiliary: stack.auxiliary,
+        arguments: stack.arguments.clone(),
+        environment: stack.environment.clone(),
+        auxiliary: stack.auxiliary.clone(),
         ..Image::default()
     };
-    Ok((stack.pointer, image))
+    Ok((stack, image))
+}
+
+/// Writes the new stack from `at` on, which moves as it is written, until that is done or has taken long; whether it is done.
+///
+/// # Errors
+/// ENOMEM.
+pub fn write_stack(
+    space: &AddressSpace,
+    stack: &StackImage,
+    strings: &ProgramStrings<'_>,
+    at: &mut usize,
+    cx: &Cx,
+) -> Result<bool> {
+    const PART: usize = 8 * PAGE_SIZE;
+    let mut stretch = Stretch::default();
+    while *at < stack.top {
+        let part = stack.part(*at, PART, strings);
+        if space.write_remote(*at, &part, WriteRight::Own, cx) < part.len() {
+            return Err(Errno::ENOMEM);
+        }
+        *at += part.len();
+        if *at < stack.top && stretch.is_over() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The room that a signal frame takes at most: registers, siginfo and red zone, beside the processor's extended state.

@@ -8,7 +8,7 @@
 //!                      (elf)           (load, stack)          (commit)
 //! ```
 //!
-//! Everything that can fail is done before the caller loses anything, in one stretch that does not suspend. Only where a process has
+//! Everything that can fail is done before the caller loses anything. It suspends only where the arguments are very many. Only where a process has
 //! several threads its others must end first; the new address space is then made twice, because nothing is owned across a suspension: once to see
 //! that it can be made, and once to stay.
 
@@ -39,10 +39,12 @@ use crate::memory::overcommit::Privilege;
 use crate::memory::{AddressSpace, Limits};
 use crate::process;
 use crate::signal::{self, Signal};
+use crate::step::{Caller, Interruption};
 use crate::user_memory::UserIn;
 
 use layout::Layout;
-use load::{Start, Told, load, read_at, read_elf, read_exactly};
+use load::{Start, Told, load, read_at, read_elf, read_exactly, write_stack};
+use stack::{ProgramStrings, StackImage};
 
 pub use layout::{ADDR_NO_RANDOMIZE, RANDOMIZE_VA_SPACE};
 pub use strings::{Strings, total_limit};
@@ -75,10 +77,13 @@ pub struct Request {
     pub envp: Strings,
 }
 
-/// A program that is ready to run, until the next suspension.
+/// A program that is ready to run, once its stack is written.
 struct Prepared {
     space: StrongRc<AddressSpace>,
     start: Start,
+    stack: StackImage,
+    /// What stands in place of the first argument.
+    front: Option<Strings>,
     credentials: Credentials,
     secure: bool,
     name: Name,
@@ -89,12 +94,12 @@ struct Prepared {
 /// # Errors
 /// As execve(2); nothing has changed then. Where something fails after other threads were ended, the process gets SIGKILL.
 pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()> {
-    let mut prepared = prepare(request, me, cx)?;
+    let mut prepared = prepare_async(cx, me, request)?;
     if !is_alone(me, cx)? || owes_futexes(me, cx)? {
         drop(prepared);
         process::de_thread_async(cx, me)?;
         process::exit::release_robust_async(cx, me);
-        prepared = match prepare(request, me, cx) {
+        prepared = match prepare_async(cx, me, request) {
             Ok(prepared) => prepared,
             Err(error) => {
                 let process = me.process(cx)?;
@@ -125,7 +130,18 @@ fn owes_futexes(me: &Current, cx: &Cx) -> Result<bool> {
     Ok(head != 0 && me.memory(cx)?.read(UserIn::<usize>::new(head)) != Ok(head))
 }
 
-/// Does everything that can fail.
+/// Does everything that can fail. Who has threads may see it outdated by them: such a caller prepares again once it is alone.
+fn prepare_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<Prepared> {
+    let prepared = prepare(request, me, cx)?;
+    let strings = ProgramStrings { front: prepared.front.as_ref(), argv: &request.argv, envp: &request.envp };
+    let mut at = prepared.stack.pointer;
+    while !write_stack(&prepared.space.get(cx), &prepared.stack, &strings, &mut at, cx)? {
+        me.pause_async(cx, Interruption::KillOnly)?;
+    }
+    Ok(prepared)
+}
+
+/// Does everything that can fail, but for writing the stack.
 fn prepare(request: &Request, me: &Current, cx: &Cx) -> Result<Prepared> {
     let Request { directory, path, flags, argv, envp } = request;
     let mut walk = WalkFlags::FOLLOW;
@@ -134,7 +150,7 @@ fn prepare(request: &Request, me: &Current, cx: &Cx) -> Result<Prepared> {
     let mut file = open_program(*directory, path, walk, me, cx)?;
     let shown_path = path_for_interpreter(*directory, path);
     // A program can rely on having a name.
-    let mut argv_now = if argv.count() == 0 { Some(argv.with_front(&[b""])?) } else { None };
+    let mut front = if argv.count() == 0 { Some(Strings::from_slices(&[b""])?) } else { None };
     let mut script = shown_path.clone();
     let mut first = [0; script::LINE_MAX];
     let mut len = read_at(&file.get(cx), 0, &mut first, me, cx)?;
@@ -144,25 +160,28 @@ fn prepare(request: &Request, me: &Current, cx: &Cx) -> Result<Prepared> {
         if depth == MAX_SCRIPTS {
             return Err(Errno::ELOOP);
         }
-        let argv = argv_now.as_ref().unwrap_or(argv);
-        argv_now = Some(match shebang.argument {
-            Some(argument) => argv.with_front(&[shebang.interpreter, argument, &script])?,
-            None => argv.with_front(&[shebang.interpreter, &script])?,
-        });
+        let mut replacing = match shebang.argument {
+            Some(argument) => Strings::from_slices(&[shebang.interpreter, argument, &script])?,
+            None => Strings::from_slices(&[shebang.interpreter, &script])?,
+        };
+        // A script that interprets a script is replaced as well.
+        if let Some(front) = &front {
+            replacing.append_behind(front, 1)?;
+        }
+        front = Some(replacing);
         script = shebang.interpreter.to_vec();
         file = open_program(abi::AT_FDCWD, &script, WalkFlags::FOLLOW, me, cx)?;
         len = read_at(&file.get(cx), 0, &mut first, me, cx)?;
     }
-    let argv = argv_now.as_ref().unwrap_or(argv);
-    build(file, &first[..len], argv, envp, &shown_path, me, cx)
+    build(file, &first[..len], front, (argv, envp), &shown_path, me, cx)
 }
 
 /// Makes the address space of the program in `file`, whose first bytes are `first`.
 fn build(
     file: StrongRc<OpenFile>,
     first: &[u8],
-    argv: &Strings,
-    envp: &Strings,
+    front: Option<Strings>,
+    (argv, envp): (&Strings, &Strings),
     path: &[u8],
     me: &Current,
     cx: &Cx,
@@ -185,8 +204,7 @@ fn build(
         privilege: Privilege::None,
     };
     let told = Told {
-        argv,
-        envp,
+        strings: ProgramStrings { front: front.as_ref(), argv, envp },
         path,
         user: (credentials.users().real, credentials.users().effective),
         group: (credentials.groups().real, credentials.groups().effective),
@@ -196,11 +214,11 @@ fn build(
     let owner = AddressSpace::new()?;
     let space = owner.get(cx);
     let interpreter = interpreter.as_ref().map(|(file, elf)| (file, elf));
-    let (start, image) = load(&space, file, &elf, interpreter, &told, limits, cx)?;
+    let (start, image, stack) = load(&space, file, &elf, interpreter, &told, limits, cx)?;
     space.set_image(StrongRc::new(executable).unsize(|executable| executable), image, cx);
     drop(space);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    Ok(Prepared { space: owner, start, credentials, secure, name: Name::new(name) })
+    Ok(Prepared { space: owner, start, stack, front, credentials, secure, name: Name::new(name) })
 }
 
 /// The name under which an interpreter finds a script: see execveat(2).
@@ -269,7 +287,7 @@ fn shares_root(me: &Current, cx: &Cx) -> Result<bool> {
 /// The point of no return. What the caller saw of memory until now is returned, to be given up.
 #[cfg_attr(false, ebb_lint::never_suspends)]
 fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<AddressSpace>> {
-    let Prepared { space, start, credentials, secure, name } = prepared;
+    let Prepared { space, start, credentials, secure, name, .. } = prepared;
     process::unshare(me, abi::CLONE_FILES, cx)?;
     let thread = me.thread(cx)?;
     let process = me.process(cx)?;

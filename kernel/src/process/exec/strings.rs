@@ -3,11 +3,14 @@
 use alloc::vec::Vec;
 
 use crate::error::{Errno, Result};
-use crate::step::Step;
+use crate::step::{Interruption, Step, Stop, Stretch};
 use crate::user_memory::{UserIn, UserMemory};
 
 /// The longest single string, with its zero (Linux's MAX_ARG_STRLEN).
 const MAX_STRING: usize = 128 * 1024;
+
+/// So many strings are read without a look at the clock, if they are short.
+const READ_AT_ONCE: usize = 64;
 
 /// The most bytes of all strings and pointers together, whatever the stack limit says.
 const MAX_TOTAL: usize = 2 << 20;
@@ -24,13 +27,14 @@ pub fn total_limit(stack_limit: u64) -> usize {
 #[derive(Clone, Debug, Default)]
 pub struct Strings {
     bytes: Vec<u8>,
-    count: usize,
+    /// Where each ends, behind its zero. (All together are bounded.)
+    ends: Vec<u32>,
 }
 
 impl Strings {
     /// None.
     pub const fn new() -> Self {
-        Strings { bytes: Vec::new(), count: 0 }
+        Strings { bytes: Vec::new(), ends: Vec::new() }
     }
 
     /// Copies of these. A string ends at its first zero.
@@ -42,24 +46,31 @@ impl Strings {
         Ok(all)
     }
 
-    /// All bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+    /// The bytes of all but the first `skipped`.
+    pub fn bytes_behind(&self, skipped: usize) -> &[u8] {
+        &self.bytes[self.start(skipped)..]
+    }
+
+    /// Where a string begins.
+    pub fn start(&self, index: usize) -> usize {
+        index.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end as usize)
     }
 
     /// How many strings there are.
     pub fn count(&self) -> usize {
-        self.count
-    }
-
-    /// The strings, without their zeros.
-    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.bytes.split(|&byte| byte == 0).take(self.count)
+        self.ends.len()
     }
 
     /// What they count against the limit: bytes, and a pointer each.
-    fn total(&self) -> usize {
-        self.bytes.len() + self.count * size_of::<usize>()
+    pub fn total(&self) -> usize {
+        self.bytes.len() + self.ends.len() * size_of::<usize>()
+    }
+
+    /// The bytes are those of one more string.
+    fn end_one(&mut self) -> Result<()> {
+        self.ends.try_reserve(1).map_err(|_| Errno::ENOMEM)?;
+        self.ends.push(self.bytes.len() as u32);
+        Ok(())
     }
 
     /// Adds one.
@@ -71,63 +82,79 @@ impl Strings {
         self.bytes.try_reserve(string.len() + 1).map_err(|_| Errno::ENOMEM)?;
         self.bytes.extend_from_slice(string);
         self.bytes.push(0);
-        self.count += 1;
-        Ok(())
+        self.end_one()
     }
 
-    /// The list with `front` in place of the first string.
+    /// Adds those of another list, without its first `skipped`.
     ///
     /// # Errors
     /// ENOMEM.
-    pub fn with_front(&self, front: &[&[u8]]) -> Result<Self> {
-        let mut all = Strings::from_slices(front)?;
-        let rest = self.bytes.iter().position(|&byte| byte == 0).map_or(&[][..], |zero| &self.bytes[zero + 1..]);
-        all.bytes.try_reserve(rest.len()).map_err(|_| Errno::ENOMEM)?;
-        all.bytes.extend_from_slice(rest);
-        all.count += self.count.saturating_sub(1);
-        Ok(all)
+    pub fn append_behind(&mut self, other: &Strings, skipped: usize) -> Result<()> {
+        let bytes = other.bytes_behind(skipped);
+        self.bytes.try_reserve(bytes.len()).map_err(|_| Errno::ENOMEM)?;
+        for index in skipped..other.count() {
+            self.push(&other.bytes[other.start(index)..other.start(index + 1)])?;
+        }
+        Ok(())
     }
 
     /// Goes on reading the strings that the pointers at `array` lead to, up to the null pointer, `limit` bytes at most. Called again after a
-    /// fault it goes on with the string that faulted.
+    /// fault it goes on with the string that faulted. It pauses where they are many or long.
     pub fn read_on(&mut self, memory: &UserMemory<'_>, array: UserIn<UserIn<u8>>, limit: usize) -> Step<()> {
         if array.is_null() {
             return Ok(());
         }
+        let mut stretch = Stretch::default();
         loop {
-            let pointer = memory.read(array.add(self.count))?;
+            if self.count() % READ_AT_ONCE == READ_AT_ONCE - 1 && stretch.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+            let pointer = memory.read(array.add(self.count()))?;
             if pointer.is_null() {
                 return Ok(());
             }
-            let start = self.bytes.len();
-            if let Err(stop) = self.read_one(memory, pointer, limit) {
-                self.bytes.truncate(start);
-                return Err(stop);
-            }
-            self.count += 1;
+            self.read_one(memory, pointer, limit, &mut stretch)?;
+            self.end_one()?;
         }
     }
 
-    fn read_one(&mut self, memory: &UserMemory<'_>, pointer: UserIn<u8>, limit: usize) -> Step<()> {
-        const CHUNK: usize = 128;
-        let mut len = 0;
+    /// Reads a string, or goes on with it where its beginning is there already.
+    fn read_one(
+        &mut self,
+        memory: &UserMemory<'_>,
+        pointer: UserIn<u8>,
+        limit: usize,
+        stretch: &mut Stretch,
+    ) -> Step<()> {
+        // Most strings are short.
+        const SHORT: usize = 128;
+        const LONG: usize = 4096;
+        let mut len = self.bytes.len() - self.start(self.count());
+        let mut part = SHORT;
         loop {
-            // Never across a page's end: the string may end right before memory that is not there.
-            let at = pointer.add(len);
-            let part = CHUNK - at.address() % CHUNK;
             let start = self.bytes.len();
-            self.bytes.try_reserve(part).map_err(|_| Errno::ENOMEM)?;
+            self.bytes.try_reserve(part + 1).map_err(|_| Errno::ENOMEM)?;
             self.bytes.resize(start + part, 0);
-            memory.read_into(at.slice(part), &mut self.bytes[start..])?;
-            let end = self.bytes[start..].iter().position(|&byte| byte == 0);
-            len += end.map_or(part, |end| end + 1);
-            self.bytes.truncate(start + end.map_or(part, |end| end + 1));
+            let read = memory.reader(pointer.add(len).slice(part)).read_until_zero(&mut self.bytes[start..]);
+            let count = *read.as_ref().unwrap_or(&0);
+            self.bytes.truncate(start + count);
+            read?;
+            len += count;
+            let ends = count < part;
+            if ends {
+                self.bytes.push(0);
+                len += 1;
+            }
             if len > MAX_STRING || self.total() > limit {
                 return Err(Errno::E2BIG.into());
             }
-            if end.is_some() {
+            if ends {
                 return Ok(());
             }
+            if part == LONG && stretch.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+            part = LONG;
         }
     }
 }
@@ -139,18 +166,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_s_arguments_replace_the_first() {
-        let argv = Strings::from_slices(&[b"script", b"one", b""]).unwrap();
-        let argv = argv.with_front(&[b"/bin/sh", b"-e", b"/tmp/script"]).unwrap();
-        let list: Vec<&[u8]> = argv.iter().collect();
-        assert_eq!(list, [&b"/bin/sh"[..], b"-e", b"/tmp/script", b"one", b""]);
-        assert_eq!(argv.count(), 5);
-    }
-
-    #[test]
-    fn an_empty_list_gets_a_front() {
-        let argv = Strings::new().with_front(&[b"a"]).unwrap();
-        assert_eq!(argv.bytes(), b"a\0");
+    fn each_string_is_found_by_its_start() {
+        let argv = Strings::from_slices(&[b"script", b"", b"two"]).unwrap();
+        let starts: Vec<usize> = (0..4).map(|index| argv.start(index)).collect();
+        assert_eq!(starts, [0, 7, 8, 12]);
+        assert_eq!(argv.bytes_behind(1), b"\0two\0");
+        assert_eq!(argv.bytes_behind(3), b"");
     }
 
     #[test]

@@ -1,0 +1,207 @@
+//! [`PageMap`]: the pages of an object, by index.
+
+use alloc::collections::{BTreeMap, btree_map};
+use alloc::vec::Vec;
+use core::ops::Range;
+
+use frame::mm::UFrame;
+
+use crate::error::{Errno, Result};
+use crate::pieces::{Pieces, free_in_pieces};
+
+/// Pages by index, in chunks: a list for the chunks near the start, as most files have no others, and a tree for the rest.
+#[derive(Default)]
+pub struct PageMap {
+    near: Vec<Chunk>,
+    far: BTreeMap<u64, Chunk>,
+    count: u64,
+}
+
+/// Pages that stand next to each other.
+#[derive(Default)]
+struct Chunk {
+    /// As many as were needed so far; at most [`CHUNK`].
+    pages: Vec<Option<UFrame>>,
+    count: u64,
+}
+
+/// Pages in a chunk.
+const CHUNK: u64 = 128;
+/// The list grows by so many empty chunks at most.
+const MOST_EMPTY: u64 = 1;
+
+impl Chunk {
+    /// The next page within the chunk, from `from` on, that is there (`wanted`) or is not.
+    fn next(&self, from: u64, wanted: bool) -> Option<u64> {
+        if self.count == if wanted { 0 } else { CHUNK } {
+            return None;
+        }
+        (from..CHUNK).find(|&within| matches!(self.pages.get(within as usize), Some(Some(_))) == wanted)
+    }
+}
+
+impl PageMap {
+    /// The page with an index.
+    #[inline(always)]
+    pub fn get(&self, index: u64) -> Option<&UFrame> {
+        let (number, within) = (index / CHUNK, (index % CHUNK) as usize);
+        match self.near.get(number as usize) {
+            Some(chunk) => chunk.pages.get(within)?.as_ref(),
+            None if self.far.is_empty() => None,
+            None => self.far.get(&number)?.pages.get(within)?.as_ref(),
+        }
+    }
+
+    fn chunk(&self, number: u64) -> Option<&Chunk> {
+        self.near.get(number as usize).or_else(|| self.far.get(&number))
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Enters a page that is not there.
+    ///
+    /// # Errors
+    /// ENOMEM, and the page is gone.
+    pub fn insert(&mut self, index: u64, frame: UFrame) -> Result<()> {
+        let (number, within) = (index / CHUNK, (index % CHUNK) as usize);
+        let len = self.near.len() as u64;
+        let is_near = number < len || (number - len <= MOST_EMPTY && !self.far.contains_key(&number));
+        if is_near && number >= len {
+            self.near.try_reserve((number + 1 - len) as usize).map_err(|_| Errno::ENOMEM)?;
+            for passed in len..=number {
+                self.near.push(self.far.remove(&passed).unwrap_or_default());
+            }
+        }
+        let chunk = match self.near.get_mut(number as usize) {
+            Some(chunk) => chunk,
+            None => self.far.entry(number).or_default(),
+        };
+        if within >= chunk.pages.len() {
+            chunk.pages.try_reserve(within + 1 - chunk.pages.len()).map_err(|_| Errno::ENOMEM)?;
+            chunk.pages.resize_with(within + 1, || None);
+        }
+        chunk.pages[within] = Some(frame);
+        chunk.count += 1;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Takes out the pages of a range; how many there were. It takes as long as there are chunks: the pages are freed later, in pieces.
+    pub fn remove(&mut self, range: Range<u64>) -> u64 {
+        let before = self.count;
+        if range.start >= range.end {
+            return 0;
+        }
+        if range.start == 0 && range.end >= self.end() {
+            drop(core::mem::take(self));
+            return before;
+        }
+        let whole = range.start.div_ceil(CHUNK)..range.end / CHUNK;
+        if whole.start > whole.end {
+            self.remove_within(range.start / CHUNK, range.start % CHUNK..range.end - whole.end * CHUNK);
+            return before - self.count;
+        }
+        if !range.start.is_multiple_of(CHUNK) {
+            self.remove_within(range.start / CHUNK, range.start % CHUNK..CHUNK);
+        }
+        if !range.end.is_multiple_of(CHUNK) {
+            self.remove_within(whole.end, 0..range.end % CHUNK);
+        }
+        let len = self.near.len() as u64;
+        let near = if whole.end >= len {
+            self.near.split_off(whole.start.min(len) as usize)
+        } else {
+            self.near[whole.start as usize..whole.end as usize].iter_mut().map(core::mem::take).collect()
+        };
+        let mut far = self.far.split_off(&whole.start);
+        self.far.append(&mut far.split_off(&whole.end));
+        let chunks = near.iter().chain(far.values());
+        let count = chunks.map(|chunk| chunk.count).sum();
+        self.count -= count;
+        drop(PageMap { near, far, count });
+        before - self.count
+    }
+
+    /// Behind all pages there are.
+    fn end(&self) -> u64 {
+        let far = self.far.last_key_value().map_or(0, |(number, _)| *number + 1);
+        far.max(self.near.len() as u64).saturating_mul(CHUNK)
+    }
+
+    /// Takes out pages of one chunk.
+    fn remove_within(&mut self, number: u64, range: Range<u64>) {
+        let chunk = match self.near.get_mut(number as usize) {
+            Some(chunk) => chunk,
+            None => match self.far.get_mut(&number) {
+                Some(chunk) => chunk,
+                None => return,
+            },
+        };
+        let end = chunk.pages.len().min(range.end as usize);
+        for page in &mut chunk.pages[(range.start as usize).min(end)..end] {
+            if page.take().is_some() {
+                chunk.count -= 1;
+                self.count -= 1;
+            }
+        }
+    }
+
+    /// The first page at or behind an index that is there (`wanted`) or is not.
+    pub fn next(&self, from: u64, wanted: bool) -> Option<u64> {
+        let mut at = from;
+        loop {
+            let number = at / CHUNK;
+            match self.chunk(number) {
+                Some(chunk) => {
+                    if let Some(within) = chunk.next(at % CHUNK, wanted) {
+                        return Some(number * CHUNK + within);
+                    }
+                }
+                None if wanted => {
+                    let (&number, chunk) = self.far.range(number..).find(|(_, chunk)| chunk.count > 0)?;
+                    return chunk.next(0, true).map(|within| number * CHUNK + within);
+                }
+                None => return Some(at),
+            }
+            at = (number + 1) * CHUNK;
+        }
+    }
+}
+
+impl Drop for PageMap {
+    fn drop(&mut self) {
+        if self.near.len() > 1 || !self.far.is_empty() {
+            free_in_pieces(Rest {
+                near: core::mem::take(&mut self.near),
+                far: core::mem::take(&mut self.far).into_iter(),
+            });
+        }
+    }
+}
+
+/// The pages of a map that is gone.
+struct Rest {
+    near: Vec<Chunk>,
+    far: btree_map::IntoIter<u64, Chunk>,
+}
+
+impl Pieces for Rest {
+    fn free_piece(&mut self) -> bool {
+        /// So many chunks of one page each, or a chunk that is full.
+        const CHUNKS: usize = 16;
+        let mut freed = 0;
+        for _ in 0..CHUNKS {
+            let next = self.near.pop().or_else(|| self.far.next().map(|(_, chunk)| chunk));
+            let Some(chunk) = next else { return false };
+            freed += chunk.count;
+            if freed >= CHUNK {
+                break;
+            }
+        }
+        !self.near.is_empty() || self.far.len() > 0
+    }
+}

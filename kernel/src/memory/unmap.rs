@@ -1,0 +1,157 @@
+//! Taking pages of an object out of all address spaces that map it: after it was truncated or pages were cut out of it.
+//!
+//! There may be many address spaces with many areas each, so it takes several steps. How far it is stands in the object's [`Mapped`]; who
+//! changes the object next finishes it first. Meanwhile no more pages come in than the object has: a fault asks the object.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use frame::Cx;
+use frame::mm::{PAGE_SIZE, USER_END};
+use refs::SpinLock;
+
+use super::backing::{Shown, with_pages};
+use super::change::next_piece;
+use super::space::{AddressSpace, registered_from};
+use super::{AreaFlags, Pages};
+use crate::step::{Interruption, Step, Stop, Stretch};
+
+/// So many areas are looked at without a look at the clock.
+const AREAS_AT_ONCE: usize = 128;
+
+/// What memory knows of an object that can be mapped. Its address is the object's identity.
+#[derive(Default)]
+pub struct Mapped {
+    may_be: AtomicBool,
+    /// Whether pages are being taken out of address spaces.
+    is_under_way: AtomicBool,
+    walk: SpinLock<Option<Walk>>,
+}
+
+/// How far that is.
+struct Walk {
+    indices: Range<u64>,
+    /// The number of the address space that comes next.
+    space: u64,
+    /// All areas below were looked at in it.
+    address: usize,
+    /// How often areas had been moved in it when that began.
+    moves: u64,
+}
+
+impl Mapped {
+    /// Of an object that may be mapped somewhere already.
+    pub fn somewhere() -> Self {
+        Mapped { may_be: AtomicBool::new(true), ..Mapped::default() }
+    }
+
+    /// It is mapped from now on.
+    #[inline(always)]
+    pub fn note(&self) {
+        self.may_be.store(true, Ordering::Release);
+    }
+
+    /// Whether it may be mapped somewhere.
+    #[inline(always)]
+    pub fn may_be(&self) -> bool {
+        self.may_be.load(Ordering::Acquire)
+    }
+}
+
+/// Takes the pages with these indices of an object out of all address spaces that map it: after the object was truncated
+/// (`indices` reaches to `u64::MAX`) or pages were cut out of it, and with no lock of the object held.
+///
+/// A private mapping loses its own copies too only if the object was truncated.
+///
+/// # Errors
+/// [`Stop::Pause`] if there is more to do: the caller's next step begins with [`finish_unmapping`].
+pub fn unmap_pages(object: &dyn Pages, indices: Range<u64>, cx: &Cx) -> Step<()> {
+    let mapped = object.mapped();
+    if !mapped.may_be.swap(false, Ordering::AcqRel) {
+        return Ok(());
+    }
+    *mapped.walk.lock(cx) = Some(Walk { indices, space: 0, address: 0, moves: 0 });
+    mapped.is_under_way.store(true, Ordering::Release);
+    finish_unmapping(object, cx)
+}
+
+/// Goes on with what [`unmap_pages`] began, if it did not come to its end. Whoever is to change the object's length, or to cut out pages, does this
+/// first.
+///
+/// # Errors
+/// [`Stop::Pause`] if there is still more to do.
+#[inline]
+pub fn finish_unmapping(object: &dyn Pages, cx: &Cx) -> Step<()> {
+    if object.mapped().is_under_way.load(Ordering::Acquire) { go_on(object, cx) } else { Ok(()) }
+}
+
+#[cold]
+fn go_on(object: &dyn Pages, cx: &Cx) -> Step<()> {
+    let mapped = object.mapped();
+    // Taken out meanwhile: an address space's lock is taken before an object's.
+    let Some(mut walk) = mapped.walk.lock(cx).take() else { return Ok(()) };
+    let mut stretch = Stretch::default();
+    while let Some((number, space)) = registered_from(walk.space) {
+        if number != walk.space {
+            (walk.space, walk.address) = (number, 0);
+        }
+        let is_done = match space.upgrade(cx) {
+            Ok(space) => space.unmap_pages_of(object, &mut walk, &mut stretch, cx),
+            Err(_) => true,
+        };
+        if is_done {
+            (walk.space, walk.address) = (number + 1, 0);
+        }
+        if !is_done || stretch.is_over() {
+            *mapped.walk.lock(cx) = Some(walk);
+            return Err(Stop::Pause(Interruption::Never));
+        }
+    }
+    mapped.is_under_way.store(false, Ordering::Release);
+    Ok(())
+}
+
+impl AddressSpace {
+    /// Goes on with this address space; whether it is done.
+    fn unmap_pages_of(&self, object: &dyn Pages, walk: &mut Walk, stretch: &mut Stretch, cx: &Cx) -> bool {
+        let layout = self.layout.lock(cx);
+        if layout.is_claimed {
+            // Pages are on their way from one area to another.
+            walk.address = 0;
+            return false;
+        }
+        if walk.address == 0 || walk.moves != layout.moves {
+            (walk.address, walk.moves) = (0, layout.moves);
+        }
+        let mut looked_at = 0;
+        for area in layout.areas().overlapping(walk.address..USER_END) {
+            looked_at += 1;
+            if looked_at % AREAS_AT_ONCE == 0 && stretch.is_over() {
+                return false;
+            }
+            let start = area.start.max(walk.address);
+            walk.address = area.end;
+            let Shown::Object { object: shown, first } = &area.backing else { continue };
+            if with_pages(shown, cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) != Some(true) {
+                continue;
+            }
+            object.mapped().note();
+            if !area.flags.contains(AreaFlags::SHARED) && walk.indices.end != u64::MAX {
+                continue;
+            }
+            let pages = area.pages() as u64;
+            let address = |index: u64| area.start + index.saturating_sub(*first).min(pages) as usize * PAGE_SIZE;
+            let mut range = address(walk.indices.start).max(start)..address(walk.indices.end);
+            while range.start < range.end
+                && let Some(piece) = next_piece(self, &mut range, cx)
+            {
+                self.unmap_range(piece, cx);
+                if stretch.is_over() {
+                    walk.address = range.start.min(area.end);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+}
