@@ -280,6 +280,11 @@ impl HasMemory for Current {
 
 impl VfsCaller for Current {
     #[inline(always)]
+    fn as_dyn(&self) -> &dyn VfsCaller {
+        self
+    }
+
+    #[inline(always)]
     fn files<'cx>(&self, cx: &'cx Cx) -> core::result::Result<TempRc<'cx, FileTable>, Gone> {
         Current::files(self, cx)
     }

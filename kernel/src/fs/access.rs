@@ -48,7 +48,7 @@ impl<'cx> Subject<'cx> {
     }
 
     /// The calling thread's real ids: for access(2).
-    pub fn real(me: &impl VfsCaller, cx: &'cx Cx) -> Result<Self> {
+    pub fn real(me: &(impl VfsCaller + ?Sized), cx: &'cx Cx) -> Result<Self> {
         let credentials = me.credentials(cx)?;
         let (uid, gid, capabilities) = credentials.lock(cx).as_real();
         Ok(Subject { uid, gid, capabilities, credentials })

@@ -13,9 +13,12 @@ use crate::user_memory::HasMemory;
 
 /// The thread that makes a call. The room that has threads implements it; those below know no more of a thread than this.
 ///
-/// Functions take `&impl VfsCaller`, which costs nothing. The methods of [`File`](super::File) and [`InodeOps`](super::InodeOps) take `&dyn VfsCaller`;
+/// Functions take `&impl VfsCaller`, or `&(impl VfsCaller + ?Sized)` where the others call them too, which costs nothing. The methods of [`File`](super::File) and [`InodeOps`](super::InodeOps) take `&dyn VfsCaller`;
 /// files of the rooms above, such as terminals, find out by `Any` which thread it is.
 pub trait VfsCaller: Any + Caller + HasMemory {
+    /// The same, for those who know no more of it.
+    fn as_dyn(&self) -> &dyn VfsCaller;
+
     /// Its file descriptors.
     ///
     /// # Errors

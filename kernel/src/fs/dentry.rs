@@ -26,7 +26,7 @@ pub struct At<'a> {
 const NAME: WalkFlags = WalkFlags::NAME.union(WalkFlags::MAY_BE_MISSING);
 
 impl<'a> At<'a> {
-    fn walk<'cx>(self, flags: WalkFlags, me: &impl VfsCaller, cx: &'cx Cx) -> Result<Found<'cx, 'a>> {
+    fn walk<'cx>(self, flags: WalkFlags, me: &(impl VfsCaller + ?Sized), cx: &'cx Cx) -> Result<Found<'cx, 'a>> {
         walk::walk(walk::start(self.directory, self.path, me, cx)?, self.path, flags, me, cx)
     }
 }
@@ -62,7 +62,7 @@ fn check_new<'f, 'cx>(found: &'f Found<'cx, '_>, subject: &Subject<'_>, cx: &'cx
 ///
 /// # Errors
 /// Those of the three; EPERM for a device node of an unprivileged caller.
-pub fn make(at: At<'_>, new: &NewFile<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+pub fn make(at: At<'_>, new: &NewFile<'_>, me: &(impl VfsCaller + ?Sized), cx: &Cx) -> Result<()> {
     let found = at.walk(NAME, me, cx)?;
     if found.has_trailing_slash && found.target.is_none() && new.kind != FileKind::Directory {
         return Err(Errno::ENOENT);

@@ -56,7 +56,7 @@ pub fn creation<'a>(
     permissions: u32,
     directory: &Inode,
     subject: &Subject<'_>,
-    me: &impl VfsCaller,
+    me: &(impl VfsCaller + ?Sized),
     cx: &Cx,
 ) -> Result<Creation<'a>> {
     const SET_GROUP_PROGRAM: u32 = general::S_ISGID | general::S_IXGRP;

@@ -123,7 +123,7 @@ pub struct Found<'cx, 'p> {
 /// # Errors
 /// EBADF.
 #[inline]
-pub fn start<'cx>(directory: i32, path: &[u8], me: &impl VfsCaller, cx: &'cx Cx) -> Result<Path<'cx>> {
+pub fn start<'cx>(directory: i32, path: &[u8], me: &(impl VfsCaller + ?Sized), cx: &'cx Cx) -> Result<Path<'cx>> {
     let fs = me.fs(cx)?;
     if path.first() == Some(&b'/') {
         fs.root(cx)
@@ -143,7 +143,7 @@ pub fn resolve<'cx>(
     directory: i32,
     path: &[u8],
     flags: WalkFlags,
-    me: &impl VfsCaller,
+    me: &(impl VfsCaller + ?Sized),
     cx: &'cx Cx,
 ) -> Result<Path<'cx>> {
     if path.is_empty() || flags.intersects(WalkFlags::IN_ROOT | WalkFlags::BENEATH) {
@@ -151,7 +151,7 @@ pub fn resolve<'cx>(
     }
     let root = me.fs(cx)?.root(cx)?;
     let at = if path.first() == Some(&b'/') { root.clone() } else { start(directory, path, me, cx)? };
-    let mut walker = Walker { me, cx, flags, root, subject: subject(flags, me, cx)?, at, links: 0 };
+    let mut walker = Walker { me: me.as_dyn(), cx, flags, root, subject: subject(flags, me, cx)?, at, links: 0 };
     match walker.segment(path)? {
         Outcome::End(end) => end.target.ok_or(Errno::ENOENT),
         Outcome::Link { target, behind } => walker.go_on(target, path, behind)?.0.target.ok_or(Errno::ENOENT),
@@ -160,7 +160,7 @@ pub fn resolve<'cx>(
 
 /// Whose permissions count on the way.
 #[inline(always)]
-fn subject<'cx>(flags: WalkFlags, me: &impl VfsCaller, cx: &'cx Cx) -> Result<Subject<'cx>> {
+fn subject<'cx>(flags: WalkFlags, me: &(impl VfsCaller + ?Sized), cx: &'cx Cx) -> Result<Subject<'cx>> {
     if flags.contains(WalkFlags::REAL_IDS) { Subject::real(me, cx) } else { Subject::of(me, cx) }
 }
 
@@ -172,7 +172,7 @@ pub fn walk<'cx, 'p>(
     start: Path<'cx>,
     path: &'p [u8],
     flags: WalkFlags,
-    me: &impl VfsCaller,
+    me: &(impl VfsCaller + ?Sized),
     cx: &'cx Cx,
 ) -> Result<Found<'cx, 'p>> {
     if path.is_empty() {
@@ -189,7 +189,7 @@ pub fn walk<'cx, 'p>(
     }
     let root =
         if flags.intersects(WalkFlags::IN_ROOT | WalkFlags::BENEATH) { start.clone() } else { me.fs(cx)?.root(cx)? };
-    let mut walker = Walker { me, cx, flags, root, subject: subject(flags, me, cx)?, at: start, links: 0 };
+    let mut walker = Walker { me: me.as_dyn(), cx, flags, root, subject: subject(flags, me, cx)?, at: start, links: 0 };
     if path.first() == Some(&b'/') {
         walker.go_to_root()?;
     }

@@ -1,7 +1,159 @@
-//! Sockets: one folder per address family.
+//! Sockets: what a socket of any family offers ([`Socket`], [`message`]), and one folder per address family.
 //!
 //! | family | folder |
 //! | --- | --- |
 //! | AF_UNIX | [`unix`] |
 
+mod message;
 pub mod unix;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use frame::Cx;
+use refs::Waker;
+
+pub use message::{Credentials, Files, Gather, Received, Scatter, Sending, Sink, Source};
+
+use crate::error::{Errno, Result};
+use crate::fs::{File, OpenFile, VfsCaller};
+use crate::step::Step;
+use crate::user_memory::{In, UserMemory, UserSlice};
+
+/// The address families that there are.
+const FAMILIES: &[&dyn Family] = &[&unix::Unix];
+
+/// An address family.
+pub trait Family: Sync {
+    /// `AF_*`.
+    fn number(&self) -> u32;
+
+    /// Makes a socket.
+    ///
+    /// # Errors
+    /// EPROTONOSUPPORT, ESOCKTNOSUPPORT; EACCES, EPERM.
+    fn create(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<Box<dyn File>>;
+
+    /// Makes two sockets that are connected to each other.
+    ///
+    /// # Errors
+    /// As for `create`; EOPNOTSUPP.
+    fn pair(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<[Box<dyn File>; 2]>;
+
+    /// The socket that an open file is, if it is one of this family.
+    fn socket_of<'a>(&self, open: &'a OpenFile) -> Option<&'a dyn Socket>;
+}
+
+/// The family of that number.
+///
+/// # Errors
+/// EAFNOSUPPORT.
+pub fn family(number: u32) -> Result<&'static dyn Family> {
+    FAMILIES.iter().copied().find(|family| family.number() == number).ok_or(Errno::EAFNOSUPPORT)
+}
+
+/// The socket that an open file is.
+///
+/// # Errors
+/// ENOTSOCK.
+pub fn socket_of(open: &OpenFile) -> Result<&dyn Socket> {
+    FAMILIES.iter().find_map(|family| family.socket_of(open)).ok_or(Errno::ENOTSOCK)
+}
+
+/// What is asked of a socket (`SOCK_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Bytes over a connection.
+    Stream,
+    /// Messages to anybody.
+    Datagram,
+    /// The protocol below.
+    Raw,
+    /// Messages over a connection.
+    SequencedPacket,
+}
+
+/// Which directions shutdown(2) ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shutdown {
+    /// Nothing is received any more.
+    pub reading: bool,
+    /// Nothing is sent any more.
+    pub writing: bool,
+}
+
+/// What calls do with an open socket beside reading and writing it. Each method is a step. Addresses are bytes, as `struct sockaddr` and what is behind it: the
+/// family knows what they mean.
+pub trait Socket: File {
+    /// Gives it an address.
+    ///
+    /// # Errors
+    /// EINVAL: it has one, or this is none. EADDRINUSE and the others of bind(2).
+    fn bind(&self, address: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Result<()>;
+
+    /// Has it accept connections, up to `backlog` of them unaccepted.
+    ///
+    /// # Errors
+    /// Those of listen(2).
+    fn listen(&self, backlog: usize, me: &dyn VfsCaller, cx: &Cx) -> Result<()>;
+
+    /// Connects it.
+    ///
+    /// # Errors
+    /// Those of connect(2). `Block` while the other side has no room for it.
+    fn connect(&self, address: &[u8], waker: Option<Waker>, me: &dyn VfsCaller, cx: &Cx) -> Step<()>;
+
+    /// Takes the oldest connection that was not accepted yet: a socket. Its peer's address goes to `tell` first; where that fails the connection stays.
+    ///
+    /// # Errors
+    /// EINVAL: it does not listen. `Block`. Those of `tell`.
+    fn accept(&self, waker: Option<Waker>, tell: &mut dyn FnMut(&[u8]) -> Step<()>, cx: &Cx) -> Step<Box<dyn File>>;
+
+    /// Its own address.
+    fn address(&self, cx: &Cx) -> Vec<u8>;
+
+    /// Its peer's.
+    ///
+    /// # Errors
+    /// ENOTCONN.
+    fn peer_address(&self, cx: &Cx) -> Result<Vec<u8>>;
+
+    /// Sends to its peer, or to the address `to`: how many bytes. Of a stream it may be fewer than there are.
+    ///
+    /// # Errors
+    /// Those of send(2). `Block` while there is no room.
+    fn send(
+        &self,
+        from: &mut dyn Source,
+        to: Option<&[u8]>,
+        sending: &Sending<'_>,
+        waker: Option<Waker>,
+        me: &dyn VfsCaller,
+        cx: &Cx,
+    ) -> Step<usize>;
+
+    /// Receives bytes into `sink`, and leaves them there where it only peeks.
+    ///
+    /// # Errors
+    /// Those of recv(2). `Block` while there is nothing and more may come.
+    fn receive(&self, sink: &mut Sink<'_>, peek: bool, waker: Option<Waker>, cx: &Cx) -> Step<Received>;
+
+    /// Ends one or both directions.
+    ///
+    /// # Errors
+    /// Those of shutdown(2).
+    fn shut_down(&self, what: Shutdown, cx: &Cx) -> Result<()>;
+
+    /// Sets an option, whose value it reads itself.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP, ENOPROTOOPT; EINVAL: too short. A fault.
+    fn set_option(&self, level: u32, name: u32, value: UserSlice<u8, In>, memory: &UserMemory<'_>, cx: &Cx)
+    -> Step<()>;
+
+    /// The value of an option.
+    ///
+    /// # Errors
+    /// EOPNOTSUPP, ENOPROTOOPT.
+    fn option(&self, level: u32, name: u32, cx: &Cx) -> Result<Vec<u8>>;
+}

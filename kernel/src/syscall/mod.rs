@@ -12,6 +12,7 @@ mod events;
 mod exec;
 mod futex;
 mod memory;
+mod messages;
 mod metadata;
 mod mounts;
 pub mod numbers;

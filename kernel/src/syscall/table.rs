@@ -28,6 +28,7 @@ const LISTS: &[&[Entry]] = &[
     super::futex::CALLS,
     super::credentials::CALLS,
     super::memory::CALLS,
+    super::messages::CALLS,
     super::epoll::CALLS,
     super::events::CALLS,
     super::pipes::CALLS,

@@ -12,8 +12,6 @@ use crate::error::{Errno, Result};
 use crate::fs::access::{Subject, Want};
 use crate::fs::walk::{self, WalkFlags};
 use crate::fs::{FileKind, VfsCaller, dentry};
-use crate::step::Step;
-use crate::user_memory::{HasMemory, In, UserSlice};
 
 /// The size of `struct sockaddr_un`.
 pub const MAX_ADDRESS_BYTES: usize = 110;
@@ -31,21 +29,15 @@ pub enum Address {
 static ABSTRACT: SpinLock<BTreeMap<Vec<u8>, WeakRc<Endpoint>>> = SpinLock::new(BTreeMap::new());
 
 impl Address {
-    /// Reads a `struct sockaddr_un` of the caller; `None` for one without a name.
+    /// What a `struct sockaddr_un` means; `None` for one without a name.
     ///
     /// # Errors
-    /// EINVAL: too long or too short, or of another family; a fault.
-    pub fn read(from: UserSlice<u8, In>, me: &impl HasMemory, cx: &Cx) -> Step<Option<Address>> {
-        let len = from.len();
-        if !(2..=MAX_ADDRESS_BYTES).contains(&len) {
-            return Err(Errno::EINVAL.into());
+    /// EINVAL: too long or too short, or of another family.
+    pub fn decode(bytes: &[u8]) -> Result<Option<Address>> {
+        let (family, name) = bytes.split_first_chunk().ok_or(Errno::EINVAL)?;
+        if bytes.len() > MAX_ADDRESS_BYTES || u32::from(u16::from_le_bytes(*family)) != net::AF_UNIX {
+            return Err(Errno::EINVAL);
         }
-        let mut bytes = [0; MAX_ADDRESS_BYTES];
-        me.memory(cx)?.read_into(from, &mut bytes)?;
-        if u32::from(u16::from_le_bytes([bytes[0], bytes[1]])) != net::AF_UNIX {
-            return Err(Errno::EINVAL.into());
-        }
-        let name = &bytes[2..len];
         Ok(match name.first() {
             None => None,
             Some(0) => Some(Address::Abstract(name[1..].to_vec())),
@@ -77,7 +69,7 @@ impl Address {
     ///
     /// # Errors
     /// EADDRINUSE; those of mknod(2).
-    pub fn bind(&self, endpoint: WeakRc<Endpoint>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+    pub fn bind(&self, endpoint: WeakRc<Endpoint>, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
         match self {
             Address::Abstract(name) => {
                 let mut names = ABSTRACT.lock(cx);
@@ -112,7 +104,7 @@ impl Address {
     ///
     /// # Errors
     /// ECONNREFUSED: nobody (any more); EACCES; those of path_resolution(7).
-    pub fn find(&self, me: &impl VfsCaller, cx: &Cx) -> Result<WeakRc<Endpoint>> {
+    pub fn find(&self, me: &dyn VfsCaller, cx: &Cx) -> Result<WeakRc<Endpoint>> {
         let found = match self {
             Address::Abstract(name) => ABSTRACT.lock(cx).get(name).copied(),
             Address::Path(path) => {

@@ -5,10 +5,10 @@ use refs::{StrongRc, Waker, WeakRc};
 
 use super::endpoint::Role;
 use super::inbox::{CAPACITY, Packet, Rights, Taken};
-use super::message::{Received, Sending, Sink, Source};
-use super::{Address, Credentials, Endpoint, Kind, Shutdown, garbage};
+use super::{Address, Endpoint, Kind, garbage};
 use crate::error::{Errno, Result};
 use crate::fs::in_flight::InFlight;
+use crate::net::{Credentials, Received, Sending, Shutdown, Sink, Source};
 use crate::step::{Step, Stop};
 
 /// The largest piece of a stream that is sent at once.
@@ -177,7 +177,7 @@ impl Endpoint {
         let received = Received {
             copied,
             len: packet.bytes.len(),
-            from: packet.from.clone(),
+            from: packet.sender(),
             files: packet.files(peek),
             credentials: Some(packet.credentials),
         };

@@ -2,14 +2,13 @@
 
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::Address;
 use super::connected::Connected;
 use super::inbox::Inbox;
 use super::listener::Listener;
-use crate::error::Result;
-use crate::fs::{Events, VfsCaller};
+use crate::fs::Events;
+use crate::net::{Credentials, Shutdown};
 
 /// What kind of socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,39 +19,6 @@ pub enum Kind {
     Datagram,
     /// SOCK_SEQPACKET: messages over a connection.
     SequencedPacket,
-}
-
-/// `struct ucred`: who is at an end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C)]
-pub struct Credentials {
-    /// The process.
-    pub pid: u32,
-    /// Its user.
-    pub uid: u32,
-    /// Its group.
-    pub gid: u32,
-}
-
-impl Credentials {
-    /// Those of the calling process.
-    pub fn of(me: &(impl VfsCaller + ?Sized), cx: &Cx) -> Result<Self> {
-        let credentials = me.credentials(cx)?.lock(cx);
-        Ok(Credentials {
-            pid: me.pid(cx)?,
-            uid: credentials.users().effective.number(),
-            gid: credentials.groups().effective.number(),
-        })
-    }
-}
-
-/// Which directions shutdown(2) ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shutdown {
-    /// Nothing is received any more.
-    pub reading: bool,
-    /// Nothing is sent any more.
-    pub writing: bool,
 }
 
 /// One end. It belongs to its socket; others know it by name.

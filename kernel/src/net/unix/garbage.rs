@@ -23,7 +23,7 @@ use refs::{SpinLock, TempRc, WeakRc};
 use tasks::{Body, Next};
 
 use super::inbox::{Inbox, Rights};
-use super::{Endpoint, Socket};
+use super::{Endpoint, UnixSocket};
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
 use crate::fs::in_flight::{self, InFlight};
@@ -48,7 +48,7 @@ pub(super) fn enter(rights: &Rights, cx: &Cx) -> Result<()> {
     let sockets = rights
         .iter()
         .filter_map(InFlight::name)
-        .filter(|name| name.upgrade(cx).is_ok_and(|file| file.kind::<Socket>().is_some()));
+        .filter(|name| name.upgrade(cx).is_ok_and(|file| file.kind::<UnixSocket>().is_some()));
     for name in sockets {
         let is_full = SOCKETS.lock(cx).len() >= MOST_IN_FLIGHT;
         if is_full {
@@ -140,7 +140,7 @@ fn collect(cx: &Cx) {
 
 /// Calls `each` with the endpoint of a socket, and with those that wait in its backlog.
 fn each_endpoint(file: &OpenFile, cx: &Cx, mut each: impl FnMut(&Endpoint)) {
-    let Some(socket) = file.kind::<Socket>() else { return };
+    let Some(socket) = file.kind::<UnixSocket>() else { return };
     let Ok(own) = socket.name().upgrade(cx) else { return };
     each(&own);
     for waiting in own.backlog(cx).into_iter().filter_map(|name| name.upgrade(cx).ok()) {

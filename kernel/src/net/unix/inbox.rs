@@ -4,17 +4,13 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use frame::mm::Fault;
-use refs::StrongRc;
 
-use super::{Address, Credentials};
-use crate::fs::OpenFile;
+use super::Address;
 use crate::fs::in_flight::InFlight;
+use crate::net::{Credentials, Files};
 
 /// Open files in a message: SCM_RIGHTS.
 pub type Rights = Vec<InFlight>;
-
-/// The same outside of a message: what a call sends, or has received.
-pub type Files = Vec<StrongRc<OpenFile>>;
 
 /// The most bytes in an inbox.
 pub const CAPACITY: usize = 212_992;
@@ -41,6 +37,11 @@ impl Packet {
     /// The bytes that were not read yet.
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.read..]
+    }
+
+    /// Its sender's address; empty if that has no name.
+    pub fn sender(&self) -> Vec<u8> {
+        self.from.as_ref().map_or(Vec::new(), |from| Address::encode(Some(from)))
     }
 
     /// The open files that came with it: taken out, or (`peek`) shared.
@@ -148,7 +149,7 @@ impl Inbox {
             taken.len += took;
             if taken.credentials.is_none() {
                 taken.credentials = Some(packet.credentials);
-                taken.from = packet.from.clone();
+                taken.from = packet.sender();
             }
             taken.files = packet.files(peek);
             if peek {
@@ -177,8 +178,8 @@ pub struct Taken {
     pub files: Files,
     /// Who sent the first of them.
     pub credentials: Option<Credentials>,
-    /// And from which address.
-    pub from: Option<Address>,
+    /// And from which address; empty if that has no name.
+    pub from: Vec<u8>,
 }
 
 #[cfg(test)]

@@ -4,9 +4,10 @@ use frame::Cx;
 use refs::{Waker, WeakRc};
 
 use super::endpoint::Role;
-use super::{Address, Credentials, Endpoint, Kind};
+use super::{Address, Endpoint, Kind};
 use crate::error::{Errno, Result};
 use crate::fs::VfsCaller;
+use crate::net::Credentials;
 use crate::step::Step;
 
 impl Endpoint {
@@ -14,7 +15,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// EINVAL: it has one. EADDRINUSE and the others of bind(2).
-    pub fn bind(&self, address: Address, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+    pub fn bind(&self, address: Address, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
         if self.state.lock(cx).address.is_some() {
             return Err(Errno::EINVAL);
         }

@@ -6,8 +6,9 @@ use frame::Cx;
 use refs::{StrongRc, Waker, WeakRc};
 
 use super::endpoint::Role;
-use super::{Credentials, Endpoint, Kind};
+use super::{Endpoint, Kind};
 use crate::error::{Errno, Result};
+use crate::net::Credentials;
 use crate::step::{Step, Stop};
 
 /// Connections that were not accepted yet.

@@ -10,8 +10,8 @@
 //! | --- | --- |
 //! | `endpoint` | what every endpoint has, and what is ready |
 //! | `init`, `listener`, `connected` | what it does before it has a peer, while it listens, with a peer |
-//! | `inbox`, `message`, `address` | what was sent to it, what passes between it and a call, where it is reached |
-//! | `socket` | an endpoint as an open file |
+//! | `inbox`, `address` | what was sent to it, where it is reached |
+//! | `socket` | an endpoint as an open file, and the family |
 //! | `garbage` | sockets in messages that nobody can receive |
 //!
 //! An [`Endpoint`] is one end of a connection, a listener, or a datagram socket. It owns what was sent to it and was not read yet; whom it sends
@@ -27,11 +27,9 @@ pub mod garbage;
 mod inbox;
 mod init;
 mod listener;
-mod message;
 mod socket;
 
-pub use address::Address;
-pub use endpoint::{Credentials, Endpoint, Kind, Shutdown};
-pub use inbox::Files;
-pub use message::{Gather, Received, Scatter, Sending, Sink, Source};
-pub use socket::Socket;
+use address::Address;
+use endpoint::{Endpoint, Kind};
+pub use socket::Unix;
+use socket::UnixSocket;

@@ -1,25 +1,67 @@
-//! [`Socket`]: an endpoint as an open file.
+//! [`UnixSocket`]: an endpoint as an open file, and [`Unix`], the family.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 use linux_raw_sys::ioctl::FIONREAD;
+use linux_raw_sys::net;
 use refs::{StrongRc, TempRc, Waker, WeakRc};
+use zerocopy::IntoBytes;
 
-use super::{Credentials, Endpoint, Sending};
-use crate::error::Errno;
-use crate::fs::{Events, File, VfsCaller};
+use super::{Address, Endpoint, Kind};
+use crate::error::{Errno, Result};
+use crate::fs::{Events, File, OpenFile, VfsCaller};
+use crate::net::{Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Type};
 use crate::step::{Step, Stop};
-use crate::user_memory::Argument;
+use crate::user_memory::{Argument, In, UserMemory, UserSlice};
+
+/// AF_UNIX: unix(7).
+pub struct Unix;
+
+impl Family for Unix {
+    fn number(&self) -> u32 {
+        net::AF_UNIX
+    }
+
+    fn create(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<Box<dyn File>> {
+        let kind = Kind::new(kind, protocol)?;
+        Ok(UnixSocket::boxed(Endpoint::new(kind, Credentials::of(me, cx)?)))
+    }
+
+    fn pair(&self, kind: Type, protocol: u32, me: &dyn VfsCaller, cx: &Cx) -> Result<[Box<dyn File>; 2]> {
+        let kind = Kind::new(kind, protocol)?;
+        Ok(Endpoint::pair(kind, Credentials::of(me, cx)?, cx).map(UnixSocket::boxed))
+    }
+
+    fn socket_of<'a>(&self, open: &'a OpenFile) -> Option<&'a dyn Socket> {
+        open.kind::<UnixSocket>().map(|socket| socket as &dyn Socket)
+    }
+}
 
 /// An open socket: it owns its endpoint.
-pub struct Socket {
+pub struct UnixSocket {
     endpoint: StrongRc<Endpoint>,
 }
 
-impl Socket {
-    /// The socket of an endpoint.
-    pub fn new(endpoint: StrongRc<Endpoint>) -> Self {
-        Socket { endpoint }
+impl Kind {
+    fn new(kind: Type, protocol: u32) -> Result<Self> {
+        if protocol != 0 && protocol != net::AF_UNIX {
+            return Err(Errno::EPROTONOSUPPORT);
+        }
+        Ok(match kind {
+            Type::Stream => Kind::Stream,
+            // As on Linux.
+            Type::Datagram | Type::Raw => Kind::Datagram,
+            Type::SequencedPacket => Kind::SequencedPacket,
+        })
+    }
+}
+
+impl UnixSocket {
+    fn boxed(endpoint: StrongRc<Endpoint>) -> Box<dyn File> {
+        Box::new(UnixSocket { endpoint })
     }
 
     /// The name of the endpoint.
@@ -27,13 +69,137 @@ impl Socket {
         self.endpoint.downgrade()
     }
 
-    /// The endpoint.
-    pub fn endpoint<'cx>(&'cx self, cx: &'cx Cx) -> TempRc<'cx, Endpoint> {
+    fn endpoint<'cx>(&'cx self, cx: &'cx Cx) -> TempRc<'cx, Endpoint> {
         self.endpoint.get(cx)
     }
 }
 
-impl File for Socket {
+/// The only level of options here.
+fn check_level(level: u32) -> Result<()> {
+    if level == net::SOL_SOCKET { Ok(()) } else { Err(Errno::EOPNOTSUPP) }
+}
+
+impl Socket for UnixSocket {
+    fn bind(&self, address: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
+        let endpoint = self.endpoint(cx);
+        match Address::decode(address)? {
+            Some(address) => endpoint.bind(address, me, cx),
+            // Binding to no name asks for one: there are enough of five digits.
+            None => (0..0x10_0000_u32)
+                .map(|number| endpoint.bind(Address::Abstract(alloc::format!("{number:05x}").into_bytes()), me, cx))
+                .find(|outcome| *outcome != Err(Errno::EADDRINUSE))
+                .unwrap_or(Err(Errno::ENOSPC)),
+        }
+    }
+
+    fn listen(&self, backlog: usize, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
+        self.endpoint(cx).listen(backlog, Credentials::of(me, cx)?, cx)
+    }
+
+    fn connect(&self, address: &[u8], waker: Option<Waker>, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
+        let target = Address::decode(address)?.ok_or(Errno::EINVAL)?.find(me, cx)?;
+        self.endpoint(cx).connect(target, Credentials::of(me, cx)?, waker, cx)
+    }
+
+    fn accept(&self, waker: Option<Waker>, tell: &mut dyn FnMut(&[u8]) -> Step<()>, cx: &Cx) -> Step<Box<dyn File>> {
+        let listener = self.endpoint(cx);
+        let accepted = listener.accept(waker, cx)?;
+        let address = accepted.get(cx).peer_address(cx).unwrap_or(None);
+        if let Err(stop) = tell(&Address::encode(address.as_ref())) {
+            listener.put_back(accepted, cx);
+            return Err(stop);
+        }
+        Ok(UnixSocket::boxed(accepted))
+    }
+
+    fn address(&self, cx: &Cx) -> Vec<u8> {
+        Address::encode(self.endpoint(cx).address(cx).as_ref())
+    }
+
+    fn peer_address(&self, cx: &Cx) -> Result<Vec<u8>> {
+        Ok(Address::encode(self.endpoint(cx).peer_address(cx)?.as_ref()))
+    }
+
+    fn send(
+        &self,
+        from: &mut dyn Source,
+        to: Option<&[u8]>,
+        sending: &Sending<'_>,
+        waker: Option<Waker>,
+        me: &dyn VfsCaller,
+        cx: &Cx,
+    ) -> Step<usize> {
+        let to = to.map(Address::decode).transpose()?.flatten();
+        let target = to.map(|address| address.find(me, cx)).transpose()?;
+        self.endpoint(cx).send(from, sending, target, waker, cx)
+    }
+
+    fn receive(&self, sink: &mut Sink<'_>, peek: bool, waker: Option<Waker>, cx: &Cx) -> Step<Received> {
+        let endpoint = self.endpoint(cx);
+        let received = endpoint.receive(sink, peek, waker, cx)?;
+        let credentials = received.credentials.filter(|_| endpoint.passes_credentials(cx));
+        Ok(Received { credentials, ..received })
+    }
+
+    fn shut_down(&self, what: Shutdown, cx: &Cx) -> Result<()> {
+        self.endpoint(cx).shut_down(what, cx);
+        Ok(())
+    }
+
+    fn set_option(
+        &self,
+        level: u32,
+        name: u32,
+        value: UserSlice<u8, In>,
+        memory: &UserMemory<'_>,
+        cx: &Cx,
+    ) -> Step<()> {
+        check_level(level)?;
+        let mut bytes = [0; 4];
+        if value.len() < bytes.len() {
+            return Err(Errno::EINVAL.into());
+        }
+        memory.read_into(value, &mut bytes)?;
+        match name {
+            net::SO_PASSCRED => self.endpoint(cx).set_passes_credentials(bytes != [0; 4], cx),
+            net::SO_SNDBUF
+            | net::SO_RCVBUF
+            | net::SO_SNDBUFFORCE
+            | net::SO_RCVBUFFORCE
+            | net::SO_REUSEADDR
+            | net::SO_KEEPALIVE
+            | net::SO_LINGER
+            | net::SO_BROADCAST
+            | net::SO_PRIORITY
+            | net::SO_RCVTIMEO_OLD
+            | net::SO_SNDTIMEO_OLD => {}
+            _ => return Err(Errno::ENOPROTOOPT.into()),
+        }
+        Ok(())
+    }
+
+    fn option(&self, level: u32, name: u32, cx: &Cx) -> Result<Vec<u8>> {
+        check_level(level)?;
+        let endpoint = self.endpoint(cx);
+        let number = match name {
+            net::SO_TYPE => match endpoint.kind {
+                Kind::Stream => net::SOCK_STREAM,
+                Kind::Datagram => net::SOCK_DGRAM,
+                Kind::SequencedPacket => net::SOCK_SEQPACKET,
+            },
+            net::SO_DOMAIN => net::AF_UNIX,
+            net::SO_ACCEPTCONN => u32::from(endpoint.is_listening(cx)),
+            net::SO_PASSCRED => u32::from(endpoint.passes_credentials(cx)),
+            net::SO_SNDBUF | net::SO_RCVBUF => 212_992,
+            net::SO_ERROR | net::SO_PROTOCOL | net::SO_REUSEADDR | net::SO_KEEPALIVE | net::SO_BROADCAST => 0,
+            net::SO_PEERCRED => return Ok(endpoint.peer_credentials(cx).as_bytes().to_vec()),
+            _ => return Err(Errno::ENOPROTOOPT),
+        };
+        Ok(number.to_le_bytes().to_vec())
+    }
+}
+
+impl File for UnixSocket {
     fn kernel_bytes(&self, cx: &Cx) -> usize {
         1024 + self.endpoint.get(cx).inbox.lock(cx).bytes()
     }

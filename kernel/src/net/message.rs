@@ -1,16 +1,43 @@
-//! What passes between a call and an endpoint: [`Sending`] and [`Received`].
+//! What passes between a call and a socket of any family: [`Sending`] and [`Received`].
 
 use alloc::vec::Vec;
 
+use frame::Cx;
 use frame::mm::{Fault, Reader};
 use refs::StrongRc;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::inbox::Files;
-use super::{Address, Credentials};
 use crate::error::Errno;
-use crate::fs::OpenFile;
+use crate::fs::{OpenFile, VfsCaller};
 use crate::step::Step;
 use crate::user_memory::{In, Out, UserMemory, UserSlice};
+
+/// Open files that are received.
+pub type Files = Vec<StrongRc<OpenFile>>;
+
+/// `struct ucred`: who is at an end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub struct Credentials {
+    /// The process.
+    pub pid: u32,
+    /// Its user.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+}
+
+impl Credentials {
+    /// Those of the calling process.
+    pub fn of(me: &(impl VfsCaller + ?Sized), cx: &Cx) -> Result<Self, Errno> {
+        let credentials = me.credentials(cx)?.lock(cx);
+        Ok(Credentials {
+            pid: me.pid(cx)?,
+            uid: credentials.users().effective.number(),
+            gid: credentials.groups().effective.number(),
+        })
+    }
+}
 
 /// What is to be sent beside the bytes.
 pub struct Sending<'a> {
@@ -119,11 +146,11 @@ pub struct Received {
     pub copied: usize,
     /// How long the message was.
     pub len: usize,
-    /// From which address.
-    pub from: Option<Address>,
+    /// From which address; empty if that has no name.
+    pub from: Vec<u8>,
     /// Open files that came along.
     pub files: Files,
-    /// Who sent it.
+    /// Who sent it, where the receiver wants to know.
     pub credentials: Option<Credentials>,
 }
 
