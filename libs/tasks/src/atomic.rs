@@ -8,6 +8,12 @@ pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsiz
 #[cfg(ebb_shuttle)]
 pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+/// Stands between a write and a read that are sequentially consistent. Loom, which takes those two for release and acquire, knows fences only
+/// (`tests/loom.rs` has one here).
+#[cfg(feature = "rt")]
+#[inline(always)]
+pub(crate) fn between_sequentially_consistent() {}
+
 /// A static, which shuttle makes anew for each interleaving.
 macro_rules! global {
     ($(#[$meta:meta])* static $name:ident: $type:ty = $value:expr;) => {

@@ -11,6 +11,18 @@ extern crate alloc;
 #[allow(dead_code, unused_imports, reason = "not all of it is tried here")]
 mod sync;
 
+#[path = "../src/rt/remote.rs"]
+mod remote;
+
+/// What the crate has under this name, but loom's.
+mod atomic {
+    pub use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+    pub fn between_sequentially_consistent() {
+        loom::sync::atomic::fence(Ordering::SeqCst);
+    }
+}
+
 mod rt {
     use core::ptr::with_exposed_provenance;
 
@@ -105,9 +117,11 @@ mod rt {
     }
 }
 
+use atomic::{AtomicPtr, AtomicU64, Ordering};
 use loom::cell::UnsafeCell;
-use loom::sync::Arc;
+use loom::sync::{Arc, Condvar as Woken, Mutex};
 use loom::thread;
+use remote::{RemoteList, Requested};
 use sync::{Condvar, EventCount, Lock, Queue, Semaphore};
 
 /// Explores `program` with at most that many preemptions, of which few suffice to show nearly all races.
@@ -259,5 +273,172 @@ fn a_turn_comes_when_the_one_before_leaves_served_or_not() {
             .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         assert_eq!(unserved, counted, "each that left unserved is counted once");
         assert!(queue.is_empty());
+    });
+}
+
+/// What is asked for in the tests of the list of requests.
+struct Item {
+    next: AtomicPtr<Item>,
+    request: AtomicU64,
+    /// Written by who asks for bit 0, before it does.
+    reason: UnsafeCell<u64>,
+}
+
+impl Item {
+    fn new() -> &'static Item {
+        Box::leak(Box::new(Item { next: AtomicPtr::default(), request: AtomicU64::new(0), reason: UnsafeCell::new(0) }))
+    }
+}
+
+// SAFETY: loom checks who touches the cell.
+unsafe impl Sync for Item {}
+
+impl Requested for Item {
+    fn next(&self) -> &AtomicPtr<Item> {
+        &self.next
+    }
+
+    fn request(&self) -> &AtomicU64 {
+        &self.request
+    }
+}
+
+/// A thread's list, and how it sleeps.
+struct Owner {
+    list: RemoteList<Item>,
+    /// The kernel's side of the futex.
+    futex: Mutex<()>,
+    woken: Woken,
+}
+
+impl Owner {
+    fn new() -> Arc<Owner> {
+        Arc::new(Owner { list: RemoteList::new(), futex: Mutex::new(()), woken: Woken::new() })
+    }
+
+    /// Asks for some bits of `item`, from any thread.
+    fn request(&self, item: &'static Item, bits: u64) {
+        if self.list.request(item, |old| old | bits) && self.list.sleeping.swap(0, Ordering::SeqCst) == 1 {
+            let _futex = self.futex.lock().expect("not poisoned");
+            self.woken.notify_one();
+        }
+    }
+
+    /// As `rt::Sleep` does.
+    fn wait(&self) {
+        let futex = self.futex.lock().expect("not poisoned");
+        if self.list.sleeping.load(Ordering::SeqCst) == 1 {
+            drop(self.woken.wait(futex).expect("not poisoned"));
+        }
+    }
+
+    /// Sleeps and takes in by turns until `serve` has had enough.
+    fn serve_until(&self, mut serve: impl FnMut(&'static Item, u64) -> bool) {
+        let mut enough = false;
+        while !enough {
+            self.list.sleep_if_empty(|| self.wait());
+            self.list.take_in(|item, request| enough |= serve(item, request));
+        }
+    }
+}
+
+#[test]
+fn what_two_threads_ask_of_one_item_reaches_its_owner_with_what_they_did_before() {
+    explore(3, || {
+        let (owner, item) = (Owner::new(), Item::new());
+        let threads = [1, 8].map(|bits| {
+            let owner = owner.clone();
+            thread::spawn(move || {
+                if bits == 1 {
+                    // SAFETY: loom checks that nobody else has it.
+                    item.reason.with_mut(|reason| unsafe { *reason = 7 });
+                }
+                owner.request(item, bits);
+            })
+        });
+        let mut asked = 0;
+        owner.serve_until(|item, request| {
+            assert_ne!(request, 0);
+            asked |= request;
+            if request & 1 != 0 {
+                // SAFETY: as above.
+                assert_eq!(item.reason.with(|reason| unsafe { *reason }), 7);
+            }
+            asked == 9
+        });
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
+}
+
+#[test]
+fn requests_of_one_thread_come_in_their_order_and_none_is_lost_beside_those_of_another() {
+    explore(3, || {
+        let (owner, items) = (Owner::new(), [Item::new(), Item::new(), Item::new()]);
+        let (first, second) = (owner.clone(), owner.clone());
+        let threads = [
+            thread::spawn(move || {
+                first.request(items[0], 1);
+                first.request(items[1], 1);
+            }),
+            thread::spawn(move || second.request(items[2], 1)),
+        ];
+        let mut served = Vec::new();
+        owner.serve_until(|item, _| {
+            served.extend(items.iter().position(|other| core::ptr::eq(*other, item)));
+            served.len() == 3
+        });
+        let at = |index| served.iter().position(|served| *served == index).expect("served once");
+        assert!(at(0) < at(1) && at(2) < 3, "{served:?}");
+        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    });
+}
+
+#[test]
+fn an_item_that_is_asked_for_again_while_it_is_served_is_served_again_and_loses_no_other() {
+    explore(3, || {
+        let (owner, item, other) = (Owner::new(), Item::new(), Item::new());
+        let again = Arc::new(AtomicU64::new(0));
+        let thread = {
+            let (owner, again) = (owner.clone(), again.clone());
+            thread::spawn(move || {
+                owner.request(item, 1);
+                owner.request(other, 1);
+                again.store(1, Ordering::Relaxed);
+                owner.request(item, 1);
+            })
+        };
+        // Who is served after the second request sees what came before it.
+        let (mut last, mut others) = (0, 0);
+        owner.serve_until(|served, _| {
+            if core::ptr::eq(served, item) {
+                last = again.load(Ordering::Relaxed);
+            } else {
+                others += 1;
+            }
+            (last, others) == (1, 1)
+        });
+        thread.join().expect("no panic");
+    });
+}
+
+/// The mistake that [`RemoteList::sleep_if_empty`] avoids.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn an_owner_that_looks_before_it_says_that_it_sleeps_misses_a_request() {
+    explore(3, || {
+        let (owner, item) = (Owner::new(), Item::new());
+        let thread = {
+            let owner = owner.clone();
+            thread::spawn(move || owner.request(item, 1))
+        };
+        let mut is_served = false;
+        while !is_served {
+            if owner.list.is_empty() {
+                owner.list.sleeping.swap(1, Ordering::SeqCst);
+                owner.wait();
+            }
+            owner.list.take_in(|_, _| is_served = true);
+        }
+        thread.join().expect("no panic");
     });
 }

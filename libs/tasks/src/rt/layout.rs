@@ -10,9 +10,10 @@ use core::fmt;
 use refs::{SpinLock, WakeSlot};
 
 use super::context::Context;
+use super::remote::{RemoteList, Requested};
 use super::runtime::Idle;
 use crate::StackSource;
-use crate::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
+use crate::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
 /// What a task that is neither running, calling nor queued waits for ([`Awe::life`]).
 pub(crate) mod states {
@@ -97,6 +98,16 @@ unsafe impl Sync for Awe {}
 // SAFETY: as above.
 unsafe impl Send for Awe {}
 
+impl Requested for Awe {
+    fn next(&self) -> &AtomicPtr<Awe> {
+        &self.remote_next
+    }
+
+    fn request(&self) -> &AtomicU64 {
+        &self.remote_request
+    }
+}
+
 /// A block that ends when all that was started in it has ended. It lies on the stack of the task that is in it.
 #[repr(C)]
 pub struct Finish {
@@ -139,7 +150,7 @@ pub struct Runtime {
     pub(crate) core: Cell<u32>,
 
     /// Tasks that other threads want to run, latest first; linked by [`Awe::remote_next`].
-    pub(crate) remote: RemoteList,
+    pub(crate) remote: RemoteList<Awe>,
 
     /// Whether some object waits for suspensions: for C, which looks at it in its own code.
     pub(crate) reclaim_waiting: Cell<*const AtomicBool>,
@@ -163,14 +174,6 @@ pub struct Runtime {
     pub(crate) stacks: Cell<Option<&'static dyn StackSource>>,
     /// What to do when nothing is ready. Whoever wakes the thread reads it too.
     pub(crate) idle: SpinLock<Option<&'static dyn Idle>>,
-}
-
-/// What other threads write; in a cache line of its own.
-#[repr(C, align(64))]
-pub(crate) struct RemoteList {
-    pub(crate) first: AtomicPtr<Awe>,
-    /// 1 while the thread idles or is about to: who pushes then has to wake it.
-    pub(crate) sleeping: AtomicU32,
 }
 
 // SAFETY: the cells are touched by the owning thread only; `remote` is atomic (module comment).

@@ -32,7 +32,7 @@
 //! - A **[`Finish`] block** ends when no detached task is left in it. The last one hands over to the waiting owner directly.
 //! - A **switch** saves two registers and a resume address and ends in a `jmp`; it is inlined into whoever suspends, because a
 //!   `ret` in a frame that was entered on another stack is mispredicted, which costs five times the switch.
-//! - **Other threads** only ever push onto `Runtime::remote`, a lock-free list which the owner empties, first come first served,
+//! - **Other threads** only ever push onto `Runtime::remote` (`remote.rs`), a lock-free list which the owner empties, first come first served,
 //!   at its next suspension; what they may touch in an [`Awe`] is atomic, everything else belongs to the owner.
 //!
 //! # Invariants
@@ -60,6 +60,7 @@ mod layout;
 #[cfg(all(feature = "std", not(ebb_threads)))]
 mod overflow;
 mod queue;
+mod remote;
 mod report;
 mod runtime;
 #[cfg(feature = "std")]

@@ -10,7 +10,6 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::cell::Cell;
-use core::ptr::null_mut;
 
 use refs::{Cx, reclaim};
 
@@ -165,13 +164,7 @@ impl Runtime {
 
     /// Idles until another thread asks for something, or until `idle` has had enough.
     fn idle_in(&'static self, idle: &dyn Idle) {
-        let remote = &self.remote;
-        // Either this thread sees what was pushed, or who pushed sees that this thread idles, and calls `wake`.
-        remote.sleeping.store(1, Ordering::SeqCst);
-        if remote.first.load(Ordering::SeqCst).is_null() {
-            idle.wait(self);
-        }
-        remote.sleeping.store(0, Ordering::Relaxed);
+        self.remote.sleep_if_empty(|| idle.wait(self));
     }
 
     /// The task that runs next when the current one cannot.
@@ -190,7 +183,7 @@ impl Runtime {
     /// Takes in what other threads sent, if they sent anything.
     #[inline(always)]
     pub(crate) fn look_at_remote(&'static self) {
-        if !self.remote.first.load(Ordering::Relaxed).is_null() {
+        if !self.remote.is_empty() {
             self.take_in();
         }
     }
@@ -199,29 +192,14 @@ impl Runtime {
     #[cold]
     #[inline(never)]
     pub(crate) fn take_in(&'static self) {
-        let mut newest_first = self.remote.first.swap(null_mut(), Ordering::Acquire);
-        let mut oldest_first: *mut Awe = null_mut();
-        while !newest_first.is_null() {
-            // SAFETY: only `'static` tasks are in the list (`request`).
-            let awe = unsafe { &*newest_first };
-            let rest = awe.remote_next.load(Ordering::Relaxed);
-            awe.remote_next.store(oldest_first, Ordering::Relaxed);
-            oldest_first = newest_first;
-            newest_first = rest;
-        }
-        while !oldest_first.is_null() {
-            // SAFETY: as above.
-            let awe: &'static Awe = unsafe { &*oldest_first };
-            oldest_first = awe.remote_next.load(Ordering::Relaxed);
-            // From here on another thread may enter it again.
-            let request = awe.remote_request.swap(0, Ordering::AcqRel);
+        self.remote.take_in(|awe, request| {
             let by_waker = request & 1 != 0 && awe.state() == states::WAITING;
             let by_name =
                 request & !1 == awe.life.load(Ordering::Relaxed) - awe.state() && awe.state() == states::PARKED;
             if by_waker || by_name {
                 self.make_ready(awe);
             }
-        }
+        });
     }
 
     /// Enters a parked task behind all others.
@@ -233,23 +211,7 @@ impl Runtime {
 
     /// Asks the owner of `awe` to run it: by its waker, or by its name. From any thread.
     pub(crate) fn request(awe: &'static Awe, change: impl Fn(u64) -> u64) {
-        let request = &awe.remote_request;
-        let before = request.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |old| Some(change(old)));
-        if before != Ok(0) {
-            return;
-        }
-        let list = &awe.runtime.remote;
-        let own = core::ptr::from_ref(awe).cast_mut();
-        let mut first = list.first.load(Ordering::Relaxed);
-        loop {
-            awe.remote_next.store(first, Ordering::Relaxed);
-            // Sequentially consistent with the owner's "I idle, and the list is empty" (`idle_in`).
-            match list.first.compare_exchange_weak(first, own, Ordering::SeqCst, Ordering::Relaxed) {
-                Ok(_) => break,
-                Err(now) => first = now,
-            }
-        }
-        if list.sleeping.load(Ordering::SeqCst) != 0 {
+        if awe.runtime.remote.request(awe, change) {
             awe.runtime.wake_up();
         }
     }

@@ -11,9 +11,10 @@ use refs::{Cx, SpinLock, WakeSlot};
 use super::awe::AweRef;
 use super::context::Context;
 use super::finish::finish_async;
-use super::layout::{Awe, NEXT_LIFE, RemoteList, Runtime, awe_flags, states};
+use super::layout::{Awe, NEXT_LIFE, Runtime, awe_flags, states};
+use super::remote::RemoteList;
 use super::wait::make_ready;
-use crate::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, global};
+use crate::atomic::{AtomicPtr, AtomicU64, Ordering, global};
 use crate::no_unwind::NoUnwind;
 use crate::{Stack, StackSource};
 
@@ -110,7 +111,7 @@ impl Runtime {
             ids_len: Cell::new(0),
             core: Cell::new(0),
             reclaim_waiting: Cell::new(refs::reclaim::waiting_flag()),
-            remote: RemoteList { first: AtomicPtr::default(), sleeping: AtomicU32::new(0) },
+            remote: RemoteList::new(),
             ids_free: Cell::new(0),
             colour: Cell::new(0),
             ended: Cell::new(0),
