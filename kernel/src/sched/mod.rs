@@ -11,10 +11,13 @@
 //! Invariant: a task is in a queue exactly as long as the scheduler has its `Ready` (so nothing needs to be searched or taken out).
 
 mod account;
+#[cfg(all(test, ebb_shuttle))]
+mod interleavings;
 pub mod load_average;
 mod run_queue;
 mod task;
 
+use core::cmp::Reverse;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
@@ -26,7 +29,7 @@ use crate::time::clock;
 
 pub use account::Account;
 use account::{Accounts, NOBODYS};
-use run_queue::Queues;
+use run_queue::{Queues, pinned_to};
 use task::Words;
 pub use task::{Class, MAX_PRIORITY, Parameters};
 
@@ -40,14 +43,7 @@ const WAKE_UP_GRANULARITY: u64 = 1_000_000;
 const SLEEPER_CREDIT: u64 = 3_000_000;
 
 /// The scheduler of all cores.
-pub static SCHEDULER: Scheduler = Scheduler {
-    state: SpinLock::new(State {
-        queues: Queues::new(),
-        cores: [const { Core::idle() }; MAX_CORES],
-        floor: 0,
-        accounts: Accounts::new(),
-    }),
-};
+pub static SCHEDULER: Scheduler = Scheduler::new();
 
 /// Of the time that tasks have run, how much they spent in the kernel, as far as it was sampled.
 static SYSTEM_TIME: AtomicU64 = AtomicU64::new(0);
@@ -108,12 +104,32 @@ pub fn reserve(count: usize) -> Result<()> {
     }
 }
 
+impl Scheduler {
+    const fn new() -> Self {
+        let cores = [const { Core::idle() }; MAX_CORES];
+        let state = State { queues: Queues::new(), cores, floor: 0, accounts: Accounts::new() };
+        Scheduler { state: SpinLock::new(state) }
+    }
+
+    /// The time slice of what `core` runs is over.
+    fn slice_ended(&self, core: usize) {
+        let worker = self.state.with(|state| {
+            let others = core < MAX_CORES && !state.queues.is_empty_for(core);
+            state.cores.get(core).filter(|core| others && core.running.is_some()).and_then(|core| core.worker)
+        });
+        if let Some(worker) = worker {
+            worker.request_yield();
+        }
+    }
+}
+
 impl Policy for Scheduler {
     fn enqueue(&self, ready: Ready, why: Why) {
         let words = Words(ready.sched());
         if why != Why::New {
             words.count_switch(why == Why::Yielded);
         }
+        let pinned_to = pinned_to(&ready);
         self.state.with(|state| {
             if words.is_real_time() {
                 if why == Why::Yielded && words.is_first_again() {
@@ -134,7 +150,7 @@ impl Policy for Scheduler {
                 state.queues.push_fair(ready, virtual_time);
             }
             if why != Why::Yielded {
-                state.make_way(words);
+                state.make_way(words, pinned_to);
             }
         });
     }
@@ -147,7 +163,7 @@ impl Policy for Scheduler {
             core.charge(now, &mut state.accounts);
             core.running = None;
             core.worker = Some(worker);
-            let ready = state.queues.pop()?;
+            let ready = state.queues.pop(worker.number())?;
             let words = Words(ready.sched());
             let core = &mut state.cores[worker.number()];
             core.running = Some(ready.sched());
@@ -155,7 +171,7 @@ impl Policy for Scheduler {
             if !words.is_real_time() {
                 state.floor = state.floor.max(words.virtual_time());
             }
-            Some((ready, state.slice(words)))
+            Some((ready, state.slice(words, worker.number())))
         })?;
         if let Some(slice) = slice {
             crate::time::end_slice_at(worker.number(), now + slice);
@@ -204,20 +220,19 @@ impl State {
         self.floor = self.floor.max(least.unwrap_or(0));
     }
 
-    /// How long the task may run before another has its turn, if there is another.
+    /// How long the task may run on `core` before another has its turn, if there is another.
     #[inline(always)]
-    fn slice(&self, words: Words) -> Option<u64> {
+    fn slice(&self, words: Words, core: usize) -> Option<u64> {
         match words.class() {
             Class::Fifo => None,
-            Class::RoundRobin => self.queues.has_real_time(words.priority()).then_some(ROUND_ROBIN_SLICE),
-            _ => self.queues.has_fair().then_some(FAIR_SLICE),
+            Class::RoundRobin => self.queues.has_real_time_for(core, words.priority()).then_some(ROUND_ROBIN_SLICE),
+            _ => self.queues.has_fair_for(core).then_some(FAIR_SLICE),
         }
     }
 
-    /// A task has become ready: the core whose task it ought to replace is asked to give way.
-    fn make_way(&mut self, woken: Words) {
-        // An idle core takes the new task anyway.
-        let Some(core) = present(&mut self.cores).iter_mut().find(|core| core.running.is_some()) else { return };
+    /// A task has become ready, for one core or for all: the core whose task it ought to replace is asked to give way.
+    fn make_way(&mut self, woken: Words, pinned_to: Option<usize>) {
+        let Some(core) = core_for(&mut self.cores, &self.queues, pinned_to) else { return };
         let (Some(running), Some(worker)) = (core.running.map(Words), core.worker) else { return };
         let gives_way = match (woken.is_real_time(), running.is_real_time()) {
             (true, true) => woken.priority() > running.priority(),
@@ -239,15 +254,31 @@ impl State {
     }
 }
 
+/// The core that is to run a task which has just been entered; `None` if an idle one takes it anyway.
+#[inline(always)]
+fn core_for<'a>(cores: &'a mut [Core], queues: &Queues, pinned_to: Option<usize>) -> Option<&'a mut Core> {
+    if let Some(core) = pinned_to {
+        return cores.get_mut(core);
+    }
+    let cores = present(cores);
+    if let [core] = cores {
+        return Some(core);
+    }
+    // Each idle core takes one.
+    let is_idle = |(number, core): &(usize, &Core)| core.running.is_none() && !queues.has_pinned(*number);
+    if cores.iter().enumerate().filter(is_idle).count() >= queues.len_anywhere() {
+        return None;
+    }
+    // What is least urgent gives way.
+    cores
+        .iter_mut()
+        .filter(|core| core.running.is_some())
+        .min_by_key(|core| core.running.map(Words).map(|running| (running.priority(), Reverse(running.virtual_time()))))
+}
+
 /// The time slice of what `core` runs is over: called by the timer's interrupt.
 pub fn slice_ended(core: usize) {
-    let worker = SCHEDULER.state.with(|state| {
-        let others = !state.queues.is_empty();
-        state.cores.get(core).filter(|core| others && core.running.is_some()).and_then(|core| core.worker)
-    });
-    if let Some(worker) = worker {
-        worker.request_yield();
-    }
+    SCHEDULER.slice_ended(core);
 }
 
 /// Has a task that runs user code come back into the kernel (for its signals); nothing if it does not run.
@@ -264,7 +295,8 @@ pub fn leave_user_code(task: TaskRef) {
 
 /// Lets all others that are ready go first (sched_yield(2)): true if there is one, and the caller is to give way.
 pub fn step_back(task: TaskRef, cx: &Cx) -> bool {
-    let others = SCHEDULER.state.with(|state| !state.queues.is_empty());
+    let core = frame::cpu::current(cx);
+    let others = SCHEDULER.state.with(|state| !state.queues.is_empty_for(core));
     if others {
         if let Some(words) = task.sched().map(Words) {
             if words.is_real_time() {

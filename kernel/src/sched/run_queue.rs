@@ -1,8 +1,10 @@
-//! The queues of ready tasks.
+//! The queues of ready tasks: of those that any core may run, and for each core of those that it has to run, because what they do lies on a stack
+//! there ([`Ready::worker`]). With one core all are of the first kind.
 
 use alloc::collections::{BinaryHeap, VecDeque};
 use core::cmp::{Ordering, Reverse};
 
+use refs::reclaim::MAX_CORES;
 use tasks::Ready;
 
 use super::MAX_PRIORITY;
@@ -13,94 +15,198 @@ const LEVELS: usize = MAX_PRIORITY as usize + 1;
 pub(super) struct Queues {
     /// Bit p is set while `real_time[p]` is not empty.
     occupied: u128,
-    real_time: [VecDeque<Ready>; LEVELS],
-    fair: BinaryHeap<Reverse<Fair>>,
-    /// Tells tasks of equal virtual time apart: first come, first served.
-    entered: u64,
+    real_time: [VecDeque<(i64, Ready)>; LEVELS],
+    fair: BinaryHeap<Reverse<Entry>>,
+    /// Those that one core has to run.
+    pinned: [BinaryHeap<Reverse<Entry>>; MAX_CORES],
+    /// How many of those are fair.
+    pinned_fair: usize,
+    /// Tells tasks of equal rank apart: first come, first served.
+    entered: i64,
 }
 
-struct Fair {
+/// When a task's turn comes: the least is first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    /// The priority; 0 for fair tasks.
+    priority: Reverse<u8>,
+    /// Of a fair task.
     virtual_time: u64,
-    entered: u64,
+    /// When it was entered; below 0, and the later the less, if it was entered before all others of its rank.
+    order: i64,
+}
+
+struct Entry {
+    turn: Turn,
     ready: Ready,
 }
 
-impl Ord for Fair {
+impl Ord for Entry {
+    #[inline(always)]
     fn cmp(&self, other: &Self) -> Ordering {
-        (self.virtual_time, self.entered).cmp(&(other.virtual_time, other.entered))
+        self.turn.cmp(&other.turn)
     }
 }
 
-impl PartialOrd for Fair {
+impl PartialOrd for Entry {
+    #[inline(always)]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Fair {
+impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Fair {}
+impl Eq for Entry {}
+
+/// The number of the core that has to run a task, if it is not every core.
+#[inline(always)]
+pub(super) fn pinned_to(ready: &Ready) -> Option<usize> {
+    if frame::cpu::count() == 1 { None } else { ready.worker().map(tasks::Worker::number) }
+}
 
 impl Queues {
     pub const fn new() -> Self {
-        Queues { occupied: 0, real_time: [const { VecDeque::new() }; LEVELS], fair: BinaryHeap::new(), entered: 0 }
+        Queues {
+            occupied: 0,
+            real_time: [const { VecDeque::new() }; LEVELS],
+            fair: BinaryHeap::new(),
+            pinned: [const { BinaryHeap::new() }; MAX_CORES],
+            pinned_fair: 0,
+            entered: 0,
+        }
     }
 
     /// Makes room for `count` ready tasks of the fair class, so that waking them needs no memory; false if there is none.
     pub fn reserve_fair(&mut self, count: usize) -> bool {
-        count <= self.fair.capacity() || self.fair.try_reserve(count - self.fair.len().min(count)).is_ok()
+        let reserve = |queue: &mut BinaryHeap<_>| {
+            count <= queue.capacity() || queue.try_reserve(count - queue.len().min(count)).is_ok()
+        };
+        let cores = frame::cpu::count();
+        reserve(&mut self.fair) && (cores == 1 || self.pinned.iter_mut().take(cores).all(reserve))
     }
 
     pub fn push_fair(&mut self, ready: Ready, virtual_time: u64) {
         self.entered += 1;
-        self.fair.push(Reverse(Fair { virtual_time, entered: self.entered, ready }));
+        let turn = Turn { priority: Reverse(0), virtual_time, order: self.entered };
+        match pinned_to(&ready) {
+            None => self.fair.push(Reverse(Entry { turn, ready })),
+            Some(core) => {
+                self.pinned_fair += 1;
+                self.pinned[core].push(Reverse(Entry { turn, ready }));
+            }
+        }
     }
 
+    /// Enters a task behind those of its priority.
     pub fn push_real_time(&mut self, ready: Ready, priority: u8) {
-        self.level(priority).push_back(ready);
+        self.entered += 1;
+        let order = self.entered;
+        match pinned_to(&ready) {
+            None => self.level(priority).push_back((order, ready)),
+            Some(core) => self.pin_real_time(core, ready, priority, order),
+        }
     }
 
+    /// Enters a task before those of its priority.
     pub fn push_real_time_front(&mut self, ready: Ready, priority: u8) {
-        self.level(priority).push_front(ready);
+        self.entered += 1;
+        let order = -self.entered;
+        match pinned_to(&ready) {
+            None => self.level(priority).push_front((order, ready)),
+            Some(core) => self.pin_real_time(core, ready, priority, order),
+        }
     }
 
-    fn level(&mut self, priority: u8) -> &mut VecDeque<Ready> {
+    fn pin_real_time(&mut self, core: usize, ready: Ready, priority: u8, order: i64) {
+        let turn = Turn { priority: Reverse(priority.min(MAX_PRIORITY)), virtual_time: 0, order };
+        self.pinned[core].push(Reverse(Entry { turn, ready }));
+    }
+
+    fn level(&mut self, priority: u8) -> &mut VecDeque<(i64, Ready)> {
         let level = usize::from(priority).min(LEVELS - 1);
         self.occupied |= 1 << level;
         &mut self.real_time[level]
     }
 
-    /// The task to run next.
+    /// The task that `core` is to run next.
     #[inline]
-    pub fn pop(&mut self) -> Option<Ready> {
+    pub fn pop(&mut self, core: usize) -> Option<Ready> {
+        if frame::cpu::count() > 1
+            && let Some(ready) = self.pop_pinned(core)
+        {
+            return Some(ready);
+        }
         if self.occupied != 0 {
             let level = self.occupied.ilog2() as usize;
             let ready = self.real_time[level].pop_front();
             if self.real_time[level].is_empty() {
                 self.occupied &= !(1 << level);
             }
-            return ready;
+            return ready.map(|(_, ready)| ready);
         }
         self.fair.pop().map(|Reverse(fair)| fair.ready)
     }
 
+    /// The first of the tasks that `core` has to run, if its turn comes before that of all tasks that any core may run.
+    fn pop_pinned(&mut self, core: usize) -> Option<Ready> {
+        let turn = self.pinned[core].peek()?.0.turn;
+        if self.first_anywhere().is_some_and(|first| first < turn) {
+            return None;
+        }
+        self.pinned_fair -= usize::from(turn.priority == Reverse(0));
+        self.pinned[core].pop().map(|Reverse(entry)| entry.ready)
+    }
+
+    /// When the turn of those comes that any core may run.
+    fn first_anywhere(&self) -> Option<Turn> {
+        if self.occupied == 0 {
+            return self.fair.peek().map(|fair| fair.0.turn);
+        }
+        let level = self.occupied.ilog2() as usize;
+        let (order, _) = self.real_time[level].front()?;
+        Some(Turn { priority: Reverse(level as u8), virtual_time: 0, order: *order })
+    }
+
+    /// Whether any fair task is ready.
     pub fn has_fair(&self) -> bool {
-        !self.fair.is_empty()
+        !self.fair.is_empty() || self.pinned_fair != 0
     }
 
-    pub fn has_real_time(&self, priority: u8) -> bool {
+    /// Whether a task is ready that `core` has to run itself.
+    pub fn has_pinned(&self, core: usize) -> bool {
+        frame::cpu::count() > 1 && !self.pinned[core].is_empty()
+    }
+
+    /// Whether a fair task, which `core` runs, keeps it from others.
+    pub fn has_fair_for(&self, core: usize) -> bool {
+        !self.fair.is_empty() || self.has_pinned(core)
+    }
+
+    /// Whether a task of a real-time priority, which `core` runs, keeps it from others of the same.
+    pub fn has_real_time_for(&self, core: usize, priority: u8) -> bool {
         self.occupied & (1 << usize::from(priority).min(LEVELS - 1)) != 0
+            || self.has_pinned(core)
+                && self.pinned[core].peek().is_some_and(|first| first.0.turn.priority.0 >= priority)
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.occupied == 0 && self.fair.is_empty()
+    /// Whether there is nothing that `core` may run.
+    pub fn is_empty_for(&self, core: usize) -> bool {
+        self.occupied == 0 && !self.has_fair_for(core)
     }
 
+    /// How many tasks are ready that any core may run.
+    pub fn len_anywhere(&self) -> usize {
+        let real_time = || self.real_time.iter().map(VecDeque::len).sum::<usize>();
+        self.fair.len() + if self.occupied == 0 { 0 } else { real_time() }
+    }
+
+    /// How many tasks are ready.
     pub fn len(&self) -> usize {
-        self.fair.len() + self.real_time.iter().map(VecDeque::len).sum::<usize>()
+        self.len_anywhere() + self.pinned.iter().map(BinaryHeap::len).sum::<usize>()
     }
 }

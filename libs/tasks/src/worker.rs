@@ -143,8 +143,7 @@ impl Worker {
             // SAFETY: this is the bottom of the stack: no other Cx is reachable from it.
             let mut cx = unsafe { Cx::new(from_ref(self).cast()) };
             let dead = self.quiescent(&mut cx);
-            let Some(task) = self.handed_over.take().or_else(|| self.policy.next(self).map(|ready| self.accept(ready)))
-            else {
+            let Some(task) = self.handed_over.take().or_else(|| self.next().map(|ready| self.accept(ready))) else {
                 if dead != Dead::None {
                     self.hooks.pause(self);
                     continue;
@@ -164,7 +163,7 @@ impl Worker {
                     }
                 }
             };
-            self.enter(task);
+            self.set_current(Some(task));
             // SAFETY: the task is this worker's.
             let resume_at = unsafe { core::mem::take(&mut *task.resume_at.get()) };
             if resume_at == 0 {
@@ -252,6 +251,13 @@ impl Worker {
         }
     }
 
+    /// The task to run now, if there is any. It may be asked to give way from the moment on in which the policy has chosen it.
+    #[inline(always)]
+    fn next(&'static self) -> Option<Ready> {
+        self.must_yield.store(false, Ordering::Relaxed);
+        self.policy.next(self)
+    }
+
     /// Takes a task that the policy gave: it is this worker's from here on, until its body returns.
     #[inline(always)]
     fn accept(&'static self, ready: Ready) -> &'static Task {
@@ -262,12 +268,6 @@ impl Worker {
             Some(other) => misplaced(self, other),
         }
         ready.0
-    }
-
-    #[inline(always)]
-    fn enter(&self, task: &'static Task) {
-        self.set_current(Some(task));
-        self.must_yield.store(false, Ordering::Relaxed);
     }
 
     /// Finishes the switch that led here: a stack that was left for good is now really left.
@@ -433,7 +433,7 @@ fn leave_async(cx: &mut Cx, worker: &'static Worker, task: &'static Task) {
     let guard = NoUnwind::in_place(LEAVING);
     worker.hooks.leave(worker);
     loop {
-        let Some(ready) = worker.policy.next(worker) else {
+        let Some(ready) = worker.next() else {
             if worker.quiescent(cx) == Dead::None {
                 // On this task's stack: whoever wakes it brings it back here, since no other worker runs it.
                 let _ = worker.hooks.idle(worker);
@@ -443,7 +443,7 @@ fn leave_async(cx: &mut Cx, worker: &'static Worker, task: &'static Task) {
             continue;
         };
         if core::ptr::eq(ready.0, task) {
-            worker.enter(task);
+            worker.set_current(Some(task));
             break;
         }
         let next = worker.accept(ready);
@@ -454,7 +454,7 @@ fn leave_async(cx: &mut Cx, worker: &'static Worker, task: &'static Task) {
         unsafe {
             if resume_at != 0 {
                 *task.stack.get() = core::mem::replace(&mut *worker.stack.get(), (*next.stack.get()).take());
-                worker.enter(next);
+                worker.set_current(Some(next));
                 switch(task.resume_at.get(), resume_at);
             } else if let Some(stack) = worker.stacks.take() {
                 let top = stack.top();

@@ -1,103 +1,22 @@
-//! The scheduler of the crate's root, which is the kernel's, on two workers, in interleavings chosen at random: `Worker`, tasks with and without
-//! a stack, wake-ups, waiting, yielding, moving between the workers.
+//! The scheduler of the crate's root on two workers, in interleavings chosen at random: `Worker`, tasks with and without a stack, wake-ups, waiting,
+//! yielding, moving between the workers. (The kernel's tests do the same with the kernel's policy.)
 //! `RUSTFLAGS="--cfg ebb_shuttle --cfg ebb_threads" cargo test --release -p ebb-tasks --test shuttle_workers`.
 //!
 //! A wake-up that is lost shows as a deadlock, since an idle worker sleeps until its policy is told of a task.
 #![cfg(ebb_shuttle)]
 
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
 
 use refs::{StrongRc, WaitList};
-use shuttle::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use shuttle::sync::{Condvar, Mutex};
+use shuttle::sync::Mutex;
+use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
-use tasks::interleavings::explore;
-use tasks::{Body, Cx, Fifo, HeapStacks, Hooks, Next, Policy, Ready, Why, Worker};
+use tasks::interleavings::{Machine, Run, explore};
+use tasks::{Cx, Fifo, Next, SchedWords};
 
-/// A machine of two cores, which sleep when there is nothing to do.
-struct Machine {
-    fifo: Fifo,
-    bells: Mutex<Bells>,
-    rung: Condvar,
-}
-
-/// What happened.
-struct Bells {
-    /// How many tasks were entered.
-    entered: usize,
-    /// How many each core knew of when it last slept.
-    known: [usize; 2],
-    /// All is done.
-    off: bool,
-}
-
-impl Policy for Machine {
-    fn enqueue(&self, ready: Ready, why: Why) {
-        self.fifo.enqueue(ready, why);
-        self.bells.lock().expect("not poisoned").entered += 1;
-        self.rung.notify_all();
-    }
-
-    fn next(&self, worker: &'static Worker) -> Option<Ready> {
-        self.fifo.next(worker)
-    }
-}
-
-impl Hooks for Machine {
-    fn idle(&self, worker: &Worker) -> ControlFlow<()> {
-        let mut bells = self.bells.lock().expect("not poisoned");
-        while !bells.off && bells.known[worker.number()] == bells.entered {
-            bells = self.rung.wait(bells).expect("not poisoned");
-        }
-        bells.known[worker.number()] = bells.entered;
-        if bells.off { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
-}
-
-impl Machine {
-    fn new() -> &'static Machine {
-        let bells = Bells { entered: 0, known: [0; 2], off: false };
-        Box::leak(Box::new(Machine { fifo: Fifo::new(), bells: Mutex::new(bells), rung: Condvar::new() }))
-    }
-
-    /// Starts `bodies`, and runs until all have ended.
-    fn run(&'static self, bodies: Vec<Box<dyn FnMut(&mut Cx) -> Next + Send>>) {
-        let left = &*Box::leak(Box::new(AtomicUsize::new(bodies.len())));
-        for body in bodies {
-            tasks::spawn(self, Box::new(Counted { body, machine: self, left }), |_| ());
-        }
-        let cores = [0, 1].map(|number| {
-            thread::spawn(move || {
-                let stacks: &'static HeapStacks = Box::leak(Box::new(HeapStacks::new(4096)));
-                let worker: &'static Worker = Box::leak(Box::new(Worker::new(number, self, stacks, self)));
-                // SAFETY: this thread has no other context; the worker is this thread's.
-                unsafe { worker.run() };
-            })
-        });
-        for core in cores {
-            core.join().expect("no panic");
-        }
-        assert_eq!(left.load(Ordering::SeqCst), 0);
-    }
-}
-
-/// Switches the machine off when it is the last.
-struct Counted {
-    body: Box<dyn FnMut(&mut Cx) -> Next + Send>,
-    machine: &'static Machine,
-    left: &'static AtomicUsize,
-}
-
-impl Body for Counted {
-    fn run_async(&mut self, cx: &mut Cx) -> Next {
-        let next = (self.body)(cx);
-        if next == Next::End && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.machine.bells.lock().expect("not poisoned").off = true;
-            self.machine.rung.notify_all();
-        }
-        next
-    }
+/// Runs `tasks` on a machine of two cores, first come first served.
+fn run(tasks: impl IntoIterator<Item = Run>) {
+    Machine::new(Fifo::new()).run(tasks.into_iter().map(|run| (run, |_: &SchedWords| ())).collect());
 }
 
 fn shared<T>(value: T) -> &'static T {
@@ -128,9 +47,9 @@ fn a_task_runs_on_one_worker_at_a_time_and_moves_between_runs() {
                 inside.store(false, Ordering::SeqCst);
                 if runs == 3 { Next::End } else { Next::Again }
             };
-            Box::new(body) as Box<dyn FnMut(&mut Cx) -> Next + Send>
+            Box::new(body) as Run
         });
-        Machine::new().run(bodies.collect());
+        run(bodies);
     });
     assert!(MOVED.load(std::sync::atomic::Ordering::Relaxed) > 0, "no body ever moved");
 }
@@ -167,7 +86,7 @@ fn no_wake_up_between_tasks_of_two_workers_is_lost() {
             }
             if given == 4 { Next::End } else { Next::Again }
         };
-        Machine::new().run(vec![Box::new(take), Box::new(give), Box::new(take)]);
+        run([Box::new(take) as Run, Box::new(give), Box::new(take)]);
     });
 }
 
@@ -196,7 +115,7 @@ fn a_task_that_an_interrupt_wakes_goes_on_where_it_was_parked() {
             }
             Next::End
         };
-        Machine::new().run(vec![Box::new(wait), Box::new(wait)]);
+        run([Box::new(wait) as Run, Box::new(wait)]);
         device.join().expect("no panic");
     });
 }
@@ -228,6 +147,6 @@ fn an_object_that_one_worker_destroys_is_not_freed_while_a_task_of_the_other_bor
             stays_async(cx, tasks::yield_async);
             Next::End
         };
-        Machine::new().run(vec![Box::new(borrow), Box::new(destroy)]);
+        run([Box::new(borrow) as Run, Box::new(destroy)]);
     });
 }
