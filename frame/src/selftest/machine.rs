@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use refs::{Cx, Waker};
+use refs::{Cx, StrongRc, Waker, WeakRc};
 use tasks::StackSource;
 
 use super::{Outcome, Test};
@@ -20,6 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     ("an alarm that was taken back is silent", an_alarm_taken_back),
     ("a stack has an unmapped page below it", a_stack_has_a_guard),
     ("the memory of many stacks comes back", stacks_come_back),
+    ("the memory of many links comes back, and old names lead nowhere", links_come_back),
     ("kernel text is not writable and the identity mapping is gone", the_map_is_as_described),
     ("heap objects are aligned and zeroed", heap_objects),
     ("the date makes sense", the_date_makes_sense),
@@ -110,6 +111,29 @@ fn stacks_come_back(_: &mut Cx) -> Outcome {
     let left = before.saturating_sub(crate::mm::free_frames());
     check!(taken > 1200, "200 stacks took {taken} frames");
     check!(left < 64, "{left} frames did not come back");
+    Ok(())
+}
+
+fn links_come_back(cx: &mut Cx) -> Outcome {
+    const OBJECTS: u64 = 20_000;
+    let mut names: Vec<WeakRc<u64>> = Vec::with_capacity(2 * OBJECTS as usize);
+    let mut make_and_destroy = |cx: &mut Cx| {
+        let objects: Vec<StrongRc<u64>> = (0..OBJECTS).map(StrongRc::new).collect();
+        names.extend(objects.iter().map(StrongRc::downgrade));
+        let frames = crate::mm::free_frames();
+        let lived = names.iter().filter(|name| name.upgrade(cx).is_ok()).count() as u64;
+        objects.into_iter().for_each(|object| object.destroy(cx));
+        (frames, lived, names.iter().all(WeakRc::is_gone))
+    };
+    // Once for the tables, which stay.
+    make_and_destroy(cx);
+    let before = crate::mm::free_frames();
+    let (meanwhile, lived, all_gone) = make_and_destroy(cx);
+    let taken = before.saturating_sub(meanwhile);
+    let left = before.saturating_sub(crate::mm::free_frames());
+    check!(lived == OBJECTS && all_gone, "{lived} names led to an object, all gone: {all_gone}");
+    check!(taken > 40, "{OBJECTS} objects took {taken} frames");
+    check!(left < 16, "{left} frames did not come back");
     Ok(())
 }
 

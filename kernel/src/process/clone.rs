@@ -338,7 +338,7 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Unb
     let new = StrongRc::new(Process::new(ProcessParts {
         account: sched::Account::new()?,
         pid,
-        parent: parent.as_ref().map(|parent| (parent.pid, parent.downgrade())),
+        parent_pid: parent.as_ref().map_or(0, |parent| parent.pid),
         group: process.group(),
         session: process.session(),
         actions,
@@ -437,7 +437,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
     let process = StrongRc::new(Process::new(ProcessParts {
         account,
         pid,
-        parent: None,
+        parent_pid: 0,
         group: NOBODYS_SESSION,
         session: NOBODYS_SESSION,
         actions: StrongRc::new(Actions::default()),

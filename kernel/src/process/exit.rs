@@ -199,8 +199,8 @@ fn give_some_away(me: &Current, calm: &mut u32, cx: &Cx) -> bool {
     let Ok(process) = me.process(cx) else { return false };
     let Some(taker) = taker_of_orphans(&process, cx) else { return false };
     let mut notable = [const { None }; CHILDREN_AT_A_TIME];
-    let given = process.give_children(&taker, *calm, &mut notable, cx);
-    notable.iter().flatten().for_each(|child| was_given_away(child, &process, &taker, calm, cx));
+    let (given, count) = process.give_children(&taker, *calm, &mut notable, cx);
+    notable[..count].iter().flatten().for_each(|child| was_given_away(child, &process, &taker, calm, cx));
     given > 0
 }
 

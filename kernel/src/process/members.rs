@@ -170,16 +170,18 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         }
         // In one piece, so that no place is looked for again and again.
         let (front, _) = self.entries.as_slices();
-        let count = front.len().min(most);
-        let mut now = to.last;
-        to.entries.extend(front[..count].iter().map(|&(before, name)| {
-            now.0 += 1;
+        let front = &front[..front.len().min(most)];
+        let (count, there, first) = (front.len(), to.entries.len(), to.last.0 + 1);
+        // All that are to come, so that they are not moved again and again.
+        to.entries.reserve(self.entries.len());
+        to.entries.extend(front);
+        to.last.0 += count as u64;
+        for ((ticket, name), now) in to.entries.range_mut(there..).zip(first..) {
+            let before = core::mem::replace(ticket, Ticket(now));
             if let Some(name) = name {
-                each(before, now, name);
+                each(before, Ticket(now), *name);
             }
-            (now, name)
-        }));
-        to.last = now;
+        }
         self.entries.drain(..count);
         count
     }

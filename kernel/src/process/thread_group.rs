@@ -9,7 +9,7 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 use super::members::{Cursor, Members, Ticket, TicketCell};
 use super::stop::Job;
 use super::thread::ToldTime;
-use super::{JobState, Limits, Name, Thread, Usage};
+use super::{JobState, Limits, Name, PROCESSES, Thread, Usage};
 use crate::error::Result;
 use crate::sched::Account;
 use crate::signal::{Action, Actions, Pending, Signal};
@@ -19,6 +19,7 @@ use crate::time::posix_timers::ProcessTimers;
 pub struct Process {
     /// Its id.
     pub pid: u32,
+    /// Its parent's id, which leads to the parent: one that has ended has no children.
     parent_pid: AtomicU32,
     group: AtomicU32,
     session: AtomicU32,
@@ -28,7 +29,6 @@ pub struct Process {
     pub pending: Pending,
     /// Woken when a signal is sent to the process or to one of its threads, blocked or not: for signalfd(2).
     pub signal_arrived: WaitList,
-    parent: SpinLock<Option<WeakRc<Process>>>,
     children: SpinLock<Children>,
     /// Where it stands among its parent's children. Changed with the parent's list locked.
     as_child: TicketCell,
@@ -136,7 +136,7 @@ const EXITING: u64 = 1 << 32;
 pub(super) struct ProcessParts {
     pub account: Account,
     pub pid: u32,
-    pub parent: Option<(u32, WeakRc<Process>)>,
+    pub parent_pid: u32,
     pub group: u32,
     pub session: u32,
     pub actions: StrongRc<Actions>,
@@ -148,13 +148,12 @@ impl Process {
     pub(super) fn new(parts: ProcessParts) -> Self {
         Process {
             pid: parts.pid,
-            parent_pid: AtomicU32::new(parts.parent.map_or(0, |(pid, _)| pid)),
+            parent_pid: AtomicU32::new(parts.parent_pid),
             group: AtomicU32::new(parts.group),
             session: AtomicU32::new(parts.session),
             actions: SpinLock::new(parts.actions),
             pending: Pending::default(),
             signal_arrived: WaitList::new(),
-            parent: SpinLock::new(parts.parent.map(|(_, parent)| parent)),
             children: SpinLock::default(),
             as_child: TicketCell::default(),
             threads: SpinLock::default(),
@@ -194,8 +193,7 @@ impl Process {
 
     /// Its parent.
     pub fn parent<'cx>(&self, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Process>> {
-        let parent = *self.parent.lock(cx);
-        parent?.upgrade(cx).ok()
+        PROCESSES.get(self.parent_pid(), cx)
     }
 
     /// Its process group.
@@ -232,40 +230,38 @@ impl Process {
         children.changed.remove(&ticket);
     }
 
-    /// Gives some of its oldest children to another process, at most as many as there is room for in `notable`: there are those afterwards for whom that
-    /// is not all that must be done. Children in the group `calm` are not notable for that. How many it gave.
+    /// Gives some of its oldest children to another process, at most as many as there is room for in `notable`: there come those for whom that is not
+    /// all that must be done. Children in the group `calm` are not notable for that. How many it gave, and how many are notable.
     pub(super) fn give_children<'cx>(
         &self,
         to: &TempRc<'cx, Process>,
         calm: u32,
         notable: &mut [Option<TempRc<'cx, Process>>],
         cx: &'cx impl NoSuspend,
-    ) -> usize {
-        let (name, pid) = (Some(to.downgrade()), to.pid);
-        let (group, session) = (self.group(), self.session());
+    ) -> (usize, usize) {
+        let (pid, group, session) = (to.pid, self.group(), self.session());
         let (mut from, mut taken_in) = (self.children.lock(cx), to.children.lock(cx));
         let (from, most) = (&mut *from, notable.len());
-        let (all, changed) = (&mut from.all, &mut from.changed);
-        let mut places = notable.iter_mut();
-        all.move_first(&mut taken_in.all, most, move |before, now, child| {
-            let has_changed = !changed.is_empty() && changed.remove(&before);
+        let mut count = 0;
+        let given = from.all.move_first(&mut taken_in.all, most, |before, now, child| {
+            let has_changed = !from.changed.is_empty() && from.changed.remove(&before);
             // Whoever is among them lives: a child is taken out before it is destroyed.
             let Ok(child) = child.upgrade(cx) else { return };
-            *child.parent.lock(cx) = name;
             child.parent_pid.store(pid, Ordering::Relaxed);
             child.as_child.set(now);
             child.reset_exit_signal();
             let own = child.group();
-            let may_be_orphaned = own != calm && own != group && child.session() == session;
-            if (has_changed
-                || may_be_orphaned
+            let is_calm = own == calm || own == group || child.session() != session;
+            let is_notable = !is_calm
+                || has_changed
                 || child.has_parent_death_signal.load(Ordering::Relaxed)
-                || child.life() != Life::Alive)
-                && let Some(place) = places.next()
-            {
+                || child.life() != Life::Alive;
+            if is_notable && let Some(place) = notable.get_mut(count) {
                 *place = Some(child);
+                count += 1;
             }
-        })
+        });
+        (given, count)
     }
 
     /// wait(2) may have something to tell of this child.

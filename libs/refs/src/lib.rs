@@ -8,6 +8,7 @@
 //! | `object`, `temp`, `weak` | the references |
 //! | `mode`, `local`, `group` | one thread or many; groups of objects |
 //! | `link` | what a name looks at; generations; the queue of the dead |
+//! | `link_pages` | the memory of links, which goes back after a peak |
 //! | [`reclaim`] | when the memory of a dead object returns |
 //! | `stable` | names that end with the next modification |
 //! | `map`, `ids`, `handles`, `list`, `slab` | collections |
@@ -40,6 +41,8 @@ mod ids;
 #[cfg(any(feature = "dynamic", feature = "check-temps"))]
 mod ledger;
 mod link;
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+mod link_pages;
 mod list;
 mod local;
 mod map;
@@ -62,6 +65,10 @@ pub use handles::{Handle, HandleTable};
 pub use ids::IdTable;
 #[cfg(feature = "dynamic")]
 pub use ledger::Held;
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+pub use link::set_link_pages;
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+pub use link_pages::{LINK_PAGE, LinkPages};
 pub use list::{List, Position};
 pub use local::{InUse, Local, Realm};
 pub use map::Map;

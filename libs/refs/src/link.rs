@@ -15,8 +15,9 @@
 //! else that an object needs (who waits for its death, its place among the dead) lies before the object and returns with it. The
 //! number has 63 bits: at one death per nanosecond they last 292 years, and then the program ends rather than begin again.
 //!
-//! What stays after a peak is thus a word for each object that lived at once. It cannot be less as long as a name is a pointer: a
-//! page of words could only be given back if nobody ever looked at it again.
+//! What stays after a peak is thus at most a word for each object that lived at once. Where somebody provides the memory of links
+//! ([`link_pages`](crate::link_pages)) it is less: a page of which no link is used gives its memory back and is read as zeros from then on,
+//! which name nothing. A realm keeps its words, and the heap's are kept for the next objects.
 //!
 //! Invariants: the word is written only by whoever makes or ends the object (one at a time), or whoever has the list of free links.
 
@@ -48,8 +49,21 @@ pub(crate) struct FreeLinks {
 /// How many links are allocated at a time.
 const CHUNK: usize = if cfg!(ebb_loom) { 1 } else { 512 };
 
+/// The links that all threads share. Loom's and shuttle's atomics are larger than words, and have no pages.
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+type SharedLinks = crate::link_pages::PagedLinks;
+#[cfg(any(ebb_loom, ebb_shuttle))]
+type SharedLinks = FreeLinks;
+
 global! {
-    static FREE: SpinLock<FreeLinks> = SpinLock::new(FreeLinks::new());
+    static FREE: SpinLock<SharedLinks> = SpinLock::new(SharedLinks::new());
+}
+
+/// From now on the memory of shared links comes from `provider`, and goes back to it after a peak. For who can let a page be read as zeros without
+/// memory of its own, as a kernel can.
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+pub fn set_link_pages(provider: &'static dyn crate::link_pages::LinkPages) {
+    FREE.with(|free| free.set_provider(provider));
 }
 
 impl FreeLinks {
@@ -61,10 +75,10 @@ impl FreeLinks {
     #[inline]
     pub(crate) fn take(&mut self) -> &'static Link {
         let link = self.first.unwrap_or_else(|| self.grow());
-        let next = link.0.load(Ordering::Relaxed);
+        let next = link.next();
         // SAFETY: the word of a free link is 0 or the address of another link, which `give` has exposed, and links live for ever.
         self.first = unsafe { core::ptr::with_exposed_provenance::<Link>(next as usize).as_ref() };
-        link.0.store(NOTHING, Ordering::Relaxed);
+        link.clear();
         link
     }
 
@@ -72,7 +86,7 @@ impl FreeLinks {
     #[inline]
     pub(crate) fn give(&mut self, link: &'static Link) {
         let next = self.first.replace(link).map_or(0, |next| core::ptr::from_ref(next).expose_provenance());
-        link.0.store(next as u64, Ordering::Relaxed);
+        link.set_next(next as u64);
     }
 
     #[cold]
@@ -88,13 +102,31 @@ impl Link {
     /// A link for a new object, from those that all threads share.
     #[inline]
     pub(crate) fn take() -> &'static Link {
-        FREE.with(FreeLinks::take)
+        FREE.with(SharedLinks::take)
     }
 
     /// Gives a link whose object is freed to the next one, on whichever thread.
     #[inline]
     pub(crate) fn give(&'static self) {
         FREE.with(|free| free.give(self));
+    }
+
+    /// What a free link says of the next one.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The link, which is free, says so of the next one.
+    #[inline(always)]
+    pub(crate) fn set_next(&self, next: u64) {
+        self.0.store(next, Ordering::Relaxed);
+    }
+
+    /// The link names nothing.
+    #[inline(always)]
+    pub(crate) fn clear(&self) {
+        self.0.store(NOTHING, Ordering::Relaxed);
     }
 
     /// Names the link's next object, which does not live yet.

@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | [`DIRECT_MAP`] | all memory but the kernel image, at its physical address; device registers on demand | read, write |
 //! | [`STACKS`] | kernel stacks, with an unmapped page below each | read, write |
+//! | [`LINKS`] | links of objects; where none is used, one page of zeros | read, write; read |
 //! | [`BLOCKS`] | large blocks of the heap whose frames do not lie together | read, write |
 //! | [`KERNEL_BASE`] | the kernel image: text, constants, data | execute; read; read, write |
 //!
@@ -22,6 +23,8 @@ use super::memory_map::LoaderInfo;
 pub const DIRECT_MAP: usize = 0xffff_8000_0000_0000;
 /// Where kernel stacks are.
 pub const STACKS: usize = 0xffff_c000_0000_0000;
+/// Where the links of objects are.
+pub const LINKS: usize = 0xffff_d000_0000_0000;
 /// Where blocks of the heap are whose frames do not lie together.
 pub const BLOCKS: usize = 0xffff_e000_0000_0000;
 /// The kernel image is linked to its physical address plus this.
@@ -165,7 +168,7 @@ pub unsafe fn build(info: &LoaderInfo, free: &mut super::memory_map::Ranges) {
             add(DIRECT_MAP + range.start, range.clone(), WRITABLE | NO_EXECUTE);
         }
         // A table for each slot that is filled later, so that the top level does not change then.
-        for slot in [STACKS, BLOCKS, DIRECT_MAP] {
+        for slot in [STACKS, LINKS, BLOCKS, DIRECT_MAP] {
             let entry = entry_at(root, index(slot, 3));
             if *entry & PRESENT == 0 {
                 *entry = new_table().expect(enough) | PRESENT | WRITABLE;
@@ -188,7 +191,7 @@ fn heap_table() -> Option<usize> {
 ///
 /// # Safety
 /// As for [`map`]: nothing else uses the memory in a way that the new mapping could disturb. `virt` is in the
-/// stacks' area, the blocks' area or the direct map.
+/// stacks', the links' or the blocks' area or the direct map.
 pub unsafe fn map_page(virt: usize, phys: usize, flags: usize) -> bool {
     CHANGING.lock();
     // SAFETY: by this function's contract; the lock makes this the only change. Only empty entries are written, so no core has
@@ -203,6 +206,25 @@ pub unsafe fn map_page(virt: usize, phys: usize, flags: usize) -> bool {
 /// # Safety
 /// Nobody uses the mapping, and no other core has used it: only this core forgets the translation.
 pub unsafe fn unmap_page(virt: usize) -> Option<usize> {
+    // SAFETY: by this function's contract.
+    unsafe { change_entry(virt, 0) }
+}
+
+/// Maps another page at `virt`, where one is mapped; its physical address. There is no moment at which nothing is mapped.
+///
+/// # Safety
+/// Whoever uses the mapping may find either memory there, nobody writes what `flags` do not allow to be written, and no other core has used the mapping:
+/// only this core forgets the translation.
+pub unsafe fn replace_page(virt: usize, phys: usize, flags: usize) -> Option<usize> {
+    // SAFETY: by this function's contract.
+    unsafe { change_entry(virt, phys | flags | PRESENT | GLOBAL | ACCESSED_DIRTY) }
+}
+
+/// Changes the entry of the page at `virt`, if there is a table for it, and has this core forget it; the physical address that was there, if any.
+///
+/// # Safety
+/// That of [`unmap_page`] or [`replace_page`].
+unsafe fn change_entry(virt: usize, new: usize) -> Option<usize> {
     CHANGING.lock();
     let mut table = Some(root());
     for level in (1..=3).rev() {
@@ -212,8 +234,8 @@ pub unsafe fn unmap_page(virt: usize) -> Option<usize> {
             (entry & PRESENT != 0 && entry & LARGE == 0).then_some(entry & ADDRESS)
         });
     }
-    // SAFETY: as above; nobody uses the page, by this function's contract.
-    let entry = table.map_or(0, |table| unsafe { entry_at(table, index(virt, 0)).replace(0) });
+    // SAFETY: as above; by this function's contract.
+    let entry = table.map_or(0, |table| unsafe { entry_at(table, index(virt, 0)).replace(new) });
     CHANGING.unlock();
     super::instructions::invlpg(virt);
     (entry & PRESENT != 0).then_some(entry & ADDRESS)

@@ -27,6 +27,8 @@ pub mod ioapic;
 #[cfg(target_os = "none")]
 pub mod kernel_map;
 #[cfg(target_os = "none")]
+pub mod link_pages;
+#[cfg(target_os = "none")]
 pub mod memory_map;
 pub mod paging;
 #[cfg(target_os = "none")]

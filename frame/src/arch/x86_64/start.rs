@@ -7,7 +7,9 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use tasks::{StackSource, Worker};
 
 use super::memory_map::{self, LoaderInfo};
-use super::{apic, copy, core_block, descriptors, features, fpu, ioapic, kernel_map, rtc, stacks, tsc, user_mode};
+use super::{
+    apic, copy, core_block, descriptors, features, fpu, ioapic, kernel_map, link_pages, rtc, stacks, tsc, user_mode,
+};
 use crate::boot::{BootInfo, CoreHooks, config};
 use crate::mm::BootModule;
 
@@ -36,6 +38,7 @@ extern "C" fn ebb_start(start_info: u32) -> ! {
         free.remove(&filled);
         kernel_map::build(&info, &mut free);
         crate::mm::init(free.as_slice().iter().cloned(), filled, config().frames, config().slabs);
+        refs::set_link_pages(&link_pages::PAGES);
         LOADER_INFO.store(Box::into_raw(Box::new(info)), Ordering::Release);
         let stack = stacks::POOL.take().expect("at boot there is memory for a stack");
         asm!("mov rsp, {top}", "xor ebp, ebp", "push rbp", "jmp {go_on}", top = in(reg) stack.top(), go_on = sym on_guarded_stack,
