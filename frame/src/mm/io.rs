@@ -182,10 +182,10 @@ impl<'a> Reader<'a> {
         let len = self.left.min(to.left);
         // SAFETY: both are valid for `len` bytes where they are kernel memory, and else their address spaces live.
         let done = unsafe { transfer(to.at, to.side, self.at, self.side, len) };
-        let (source, target) = (self.at, to.at);
-        self.skip(done);
-        to.skip(done);
-        if done == len { Ok(done) } else { Err(faulted(source, self.side, target, to.side, done)) }
+        // No more than `len`, which both have left.
+        (self.at, self.left) = (self.at.wrapping_add(done), self.left - done);
+        (to.at, to.left) = (to.at.wrapping_add(done), to.left - done);
+        if done == len { Ok(done) } else { Err(faulted(self.at, self.side, to.at, to.side)) }
     }
 }
 
@@ -323,10 +323,10 @@ unsafe fn transfer_user(to: *mut u8, to_side: Side, from: *const u8, from_side: 
     done
 }
 
-/// Which side faulted after `done` bytes, and where.
+/// Which side faulted at the next byte, and where.
 #[cold]
-fn faulted(from: *const u8, from_side: Side, to: *mut u8, to_side: Side, done: usize) -> Fault {
-    let source = from.wrapping_add(done);
+#[inline(never)]
+fn faulted(source: *const u8, from_side: Side, target: *mut u8, to_side: Side) -> Fault {
     let mut byte = 0;
     let by_source = to_side == Side::Kernel
         || from_side != Side::Kernel
@@ -335,6 +335,6 @@ fn faulted(from: *const u8, from_side: Side, to: *mut u8, to_side: Side, done: u
     if by_source {
         Fault { address: source.addr(), access: Access::Read }
     } else {
-        Fault { address: to.addr().wrapping_add(done), access: Access::Write }
+        Fault { address: target.addr(), access: Access::Write }
     }
 }

@@ -145,8 +145,8 @@ fn look_async(cx: &mut Cx, me: &mut Current, fds: UserSlice<PollFd, InOut>, pati
         let pause_at = first + AT_ONCE;
         while first < count {
             if first == pause_at {
-                // Who waits already goes on waiting.
-                return Err(if waker.is_some() { Stop::Again } else { Stop::Pause(Interruption::Signals) });
+                // Who waits already goes on waiting; and signals count only where nothing is ready.
+                return Err(if waker.is_some() { Stop::Again } else { Stop::Pause(Interruption::KillOnly) });
             }
             let chunk = &mut chunk[..CHUNK.min(count - first)];
             let at = fds.behind(first);
