@@ -139,7 +139,7 @@ pub mod power {
 pub mod user {
     use refs::Cx;
 
-    pub use crate::trap::{BadFpuState, BadSegmentBase, Registers, Trap};
+    pub use crate::trap::{BadFpuState, BadSegmentBase, CycleCounter, Registers, Trap};
 
     const FPU_BYTES: usize = 576;
 
@@ -148,6 +148,7 @@ pub mod user {
         /// The general registers.
         pub registers: Registers,
         bases: (usize, usize),
+        cycle_counter: CycleCounter,
         fpu: [u8; FPU_BYTES],
     }
 
@@ -160,12 +161,22 @@ pub mod user {
     impl UserContext {
         /// All zero.
         pub fn new() -> Self {
-            UserContext { registers: Registers::default(), bases: (0, 0), fpu: [0; FPU_BYTES] }
+            UserContext {
+                registers: Registers::default(),
+                bases: (0, 0),
+                cycle_counter: CycleCounter::Readable,
+                fpu: [0; FPU_BYTES],
+            }
         }
 
         /// A copy.
         pub fn duplicate(&mut self, _cx: &Cx) -> Self {
-            UserContext { registers: self.registers, bases: self.bases, fpu: self.fpu }
+            UserContext {
+                registers: self.registers,
+                bases: self.bases,
+                cycle_counter: self.cycle_counter,
+                fpu: self.fpu,
+            }
         }
 
         /// The bases of the segments `fs` and `gs`.
@@ -180,6 +191,16 @@ pub mod user {
         pub fn set_segment_bases(&mut self, fs: usize, gs: usize, _cx: &Cx) -> Result<(), BadSegmentBase> {
             self.bases = (fs, gs);
             Ok(())
+        }
+
+        /// Whether user code may read the processor's time-stamp counter.
+        pub fn cycle_counter(&self) -> CycleCounter {
+            self.cycle_counter
+        }
+
+        /// Says whether user code may read the processor's time-stamp counter.
+        pub fn set_cycle_counter(&mut self, cycle_counter: CycleCounter, _cx: &Cx) {
+            self.cycle_counter = cycle_counter;
         }
 
         /// All zero again.

@@ -28,6 +28,16 @@ pub enum Trap {
     Preempted,
 }
 
+/// Whether user code may read the processor's time-stamp counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CycleCounter {
+    /// It may.
+    #[default]
+    Readable,
+    /// Reading it is an exception.
+    Trapping,
+}
+
 /// A segment base that the processor would not load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadSegmentBase;

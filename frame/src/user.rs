@@ -21,7 +21,7 @@ use crate::arch::machine::core_block::{self, core_block};
 use crate::arch::machine::fpu::{self, Chunk};
 use crate::arch::machine::registers::SegmentBases;
 use crate::arch::machine::{traps, user_mode};
-pub use crate::trap::{BadFpuState, BadSegmentBase, Registers, Trap};
+pub use crate::trap::{BadFpuState, BadSegmentBase, CycleCounter, Registers, Trap};
 
 /// What a user thread has in the processor while it runs: registers and floating-point state.
 pub struct UserContext {
@@ -59,6 +59,7 @@ struct Area {
     /// The number of the core on which the context is loaded, plus 1; 0 if it is not.
     loaded_on: AtomicUsize,
     bases: SegmentBases,
+    cycle_counter: CycleCounter,
 }
 
 impl UserContext {
@@ -145,11 +146,12 @@ impl UserContext {
     pub fn duplicate(&mut self, cx: &Cx) -> Self {
         self.save();
         let (state, bases) = (UserState { registers: self.registers, is_changed: true }, self.bases());
+        let cycle_counter = self.cycle_counter();
         let copy = Self::allocate();
         // SAFETY: `allocate` made room for both parts, which are filled here. `save` has waited for other cores, and the borrowed `Cx` keeps the
         // task on this one.
         unsafe {
-            copy.write(Area { state, loaded_on: AtomicUsize::new(0), bases });
+            copy.write(Area { state, loaded_on: AtomicUsize::new(0), bases, cycle_counter });
             let from = self.lent_fpu(cx);
             copy.add(1).cast::<Chunk>().copy_from_nonoverlapping(NonNull::from(from).cast(), from.len());
         }
@@ -190,6 +192,23 @@ impl UserContext {
             self.wait_until_left();
         }
         Ok(())
+    }
+
+    /// Whether user code may read the processor's time-stamp counter.
+    pub fn cycle_counter(&self) -> CycleCounter {
+        // SAFETY: as for `bases`.
+        unsafe { (*self.area.as_ptr()).cycle_counter }
+    }
+
+    /// Says whether user code may read the processor's time-stamp counter.
+    pub fn set_cycle_counter(&mut self, cycle_counter: CycleCounter, _cx: &Cx) {
+        // SAFETY: as for `bases`, and the handle is borrowed mutably.
+        unsafe { (*self.area.as_ptr()).cycle_counter = cycle_counter };
+        if self.is_loaded_here() {
+            user_mode::set_cycle_counter(cycle_counter);
+        } else {
+            self.wait_until_left();
+        }
     }
 
     /// Floating-point state as after reset, for `execve`.
@@ -281,7 +300,7 @@ impl UserContext {
         }
     }
 
-    /// Brings the floating-point state and the segment bases into the processor.
+    /// Brings the floating-point state and the segment bases into the processor, and whether the time-stamp counter may be read.
     #[cold]
     fn load(&mut self) {
         unload();
@@ -289,6 +308,9 @@ impl UserContext {
         // SAFETY: the floating-point state is filled in by `fpu` only.
         unsafe { fpu::restore(self.area.as_ptr().add(1).cast()) };
         user_mode::load_bases(self.bases());
+        if self.cycle_counter() != core_block().cycle_counter.get() {
+            user_mode::set_cycle_counter(self.cycle_counter());
+        }
         self.loaded_on().store(core_block::core_number() + 1, Ordering::Relaxed);
         core_block().loaded.set(self.state());
     }

@@ -7,20 +7,22 @@ use linux_raw_sys::general as abi;
 use linux_raw_sys::prctl as option;
 
 use super::{Args, Call, Entry};
+use crate::arch;
 use crate::credentials::{Ambient, Capability, SecureBits};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process::{Name, Thread};
 use crate::signal::Signal;
-use crate::step::Step;
+use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{UserIn, UserMemory};
 
 /// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[Entry::partial(
     abi::__NR_prctl,
     "prctl",
-    Call::Step(prctl),
-    "names, parent-death signal, dumpable, capabilities, securebits, subreaper, no_new_privs, timer slack; no others",
+    Call::Async(prctl_async),
+    "names, parent-death signal, dumpable, capabilities, securebits, subreaper, no_new_privs, timer slack, time-stamp counter; no others",
 )];
 
 /// An option that is on or off.
@@ -37,6 +39,15 @@ fn check_unused(unused: &[usize]) -> Result<()> {
     if unused.iter().all(|&argument| argument == 0) { Ok(()) } else { Err(Errno::EINVAL) }
 }
 
+fn prctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    if args.int(0) as u32 == option::PR_SET_TSC {
+        arch::set_cycle_counter(&mut me.context, args.int(1) as u32, cx)?;
+        return Ok(0);
+    }
+    complete_async(cx, me, Patience::None, |cx, me, _| prctl(cx, me, args))
+}
+
+/// All but what changes the thread's context.
 fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (option, argument) = (args.int(0) as u32, args.either(1));
     let value = argument.value();
@@ -102,8 +113,7 @@ fn prctl(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         option::PR_GET_THP_DISABLE => check_unused(&args.0[1..5])?,
         option::PR_GET_SECCOMP | option::PR_GET_TIMING => {}
         option::PR_SET_TIMING => check_unused(&args.0[1..2])?,
-        option::PR_GET_TSC => memory.write(argument.output::<u32>(), &option::PR_TSC_ENABLE)?,
-        option::PR_SET_TSC if value == option::PR_TSC_ENABLE as usize => {}
+        option::PR_GET_TSC => memory.write(argument.output::<u32>(), &arch::cycle_counter(&me.context))?,
         _ => return Err(Errno::EINVAL.into()),
     }
     Ok(0)

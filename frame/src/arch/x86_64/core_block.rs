@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicU64;
 
 use super::descriptors::{Gdt, TaskState};
 use super::instructions::wrmsr;
-use crate::user::UserState;
+use crate::user::{CycleCounter, UserState};
 
 /// The register that says where `gs` begins.
 pub(super) const GS_BASE: u32 = 0xc000_0101;
@@ -40,6 +40,8 @@ pub struct CoreBlock {
     pub(super) scratch: Cell<usize>,
     /// Whose floating-point state and segment bases are in the processor: it was run here and its task has not left since.
     pub(crate) loaded: Cell<*const UserState>,
+    /// Whether user code may read the time-stamp counter on this core now.
+    pub(crate) cycle_counter: Cell<CycleCounter>,
     /// The core's number.
     pub(super) number: Cell<usize>,
     /// The vector and error code of the last trap of user code.
@@ -64,6 +66,7 @@ impl CoreBlock {
             kernel_rsp: Cell::new(0),
             scratch: Cell::new(0),
             loaded: Cell::new(core::ptr::null()),
+            cycle_counter: Cell::new(CycleCounter::Readable),
             number: Cell::new(0),
             trap_vector: Cell::new(0),
             trap_error: Cell::new(0),

@@ -9,15 +9,16 @@ use core::mem::offset_of;
 
 use super::core_block::{CoreBlock, core_block};
 use super::descriptors::{KERNEL_CODE, USER_BASE, USER_CODE, USER_DATA};
-use super::instructions::wrmsr;
+use super::instructions::{read_cr4, write_cr4, wrmsr};
 use super::registers::SegmentBases;
-use crate::user::{Registers, UserState};
+use crate::user::{CycleCounter, Registers, UserState};
 
 const FS_BASE: u32 = 0xc000_0100;
 const KERNEL_GS_BASE: u32 = 0xc000_0102;
 const STAR: u32 = 0xc000_0081;
 const LSTAR: u32 = 0xc000_0082;
 const FLAG_MASK: u32 = 0xc000_0084;
+const CR4_TIME_STAMP_DISABLE: u64 = 1 << 2;
 
 /// The flags that belong to user code: carry, parity, adjust, zero, sign, trap, direction, overflow, resume, alignment check, ID.
 pub const USER_FLAGS: usize = 0x25_0dd5;
@@ -214,6 +215,15 @@ pub unsafe fn enter(state: *mut UserState) -> Came {
     }
     let block = core_block();
     Came::Trap { vector: block.trap_vector.get(), error: block.trap_error.get() }
+}
+
+/// Lets user code on this core read the time-stamp counter, or trap where it does. The kernel may always read it.
+pub fn set_cycle_counter(cycle_counter: CycleCounter) {
+    let others = read_cr4() & !CR4_TIME_STAMP_DISABLE;
+    let disable = if cycle_counter == CycleCounter::Trapping { CR4_TIME_STAMP_DISABLE } else { 0 };
+    // SAFETY: the bit is there on every x86-64 processor and has an effect in user mode only; the others stay.
+    unsafe { write_cr4(others | disable) };
+    core_block().cycle_counter.set(cycle_counter);
 }
 
 /// Loads the segment bases of user code.

@@ -11,7 +11,7 @@ use frame::user::BadSegmentBase;
 
 pub use clone::{CloneArguments, clone_arguments};
 pub use exception::{Cause, Exception, Fault, classify, page_fault};
-pub use prctl::{Prctl, prctl};
+pub use prctl::{Prctl, cycle_counter, prctl, set_cycle_counter};
 pub use registers::{
     call_arguments, call_number, call_result, instruction_pointer, restart_call, set_call_result,
     set_instruction_pointer, set_stack_pointer, stack_pointer, start,

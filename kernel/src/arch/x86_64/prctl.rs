@@ -1,8 +1,10 @@
-//! arch_prctl(2): the bases of the segments `fs` and `gs`.
+//! arch_prctl(2): the bases of the segments `fs` and `gs`. And of prctl(2) what only this processor has: whether programs may read the
+//! time-stamp counter.
 
 use frame::Cx;
 use frame::mm::USER_END;
-use frame::user::UserContext;
+use frame::user::{CycleCounter, UserContext};
+use linux_raw_sys::prctl::{PR_TSC_ENABLE, PR_TSC_SIGSEGV};
 
 use crate::error::{Errno, Result};
 
@@ -43,4 +45,26 @@ pub fn prctl(context: &mut UserContext, operation: i32, address: usize, cx: &Cx)
     };
     context.set_segment_bases(bases.0, bases.1, cx).map_err(|_| Errno::EPERM)?;
     Ok(Prctl::Done)
+}
+
+/// What PR_GET_TSC says.
+pub fn cycle_counter(context: &UserContext) -> u32 {
+    match context.cycle_counter() {
+        CycleCounter::Readable => PR_TSC_ENABLE,
+        CycleCounter::Trapping => PR_TSC_SIGSEGV,
+    }
+}
+
+/// Does what PR_SET_TSC says. Children inherit it, and programs that are executed.
+///
+/// # Errors
+/// EINVAL for another value than the two.
+pub fn set_cycle_counter(context: &mut UserContext, value: u32, cx: &Cx) -> Result<()> {
+    let cycle_counter = match value {
+        PR_TSC_ENABLE => CycleCounter::Readable,
+        PR_TSC_SIGSEGV => CycleCounter::Trapping,
+        _ => return Err(Errno::EINVAL),
+    };
+    context.set_cycle_counter(cycle_counter, cx);
+    Ok(())
 }
