@@ -26,7 +26,7 @@ use linux_raw_sys::general::{EPOLLET, EPOLLEXCLUSIVE, EPOLLONESHOT, EPOLLWAKEUP}
 use refs::{SpinLock, Waker, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay};
+use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, Lseek, OpenFile};
 use crate::radix::RadixTree;
@@ -205,7 +205,8 @@ impl Epoll {
         set.last_serial += 1;
         let key = Key { number, serial: set.last_serial };
         let EpollEvent { events, data } = event;
-        let relay = OwnedRelay::new(self.bell.get(), key);
+        let sharing = if events & EPOLLEXCLUSIVE != 0 { Sharing::One } else { Sharing::All };
+        let relay = OwnedRelay::new(self.bell.get(), key, sharing);
         let look = Look { key, file, events, data, relay: relay.get() };
         let item = Item { fd, serial: key.serial, file, events, data, is_disabled: false, relay };
         if number == set.items.len() {

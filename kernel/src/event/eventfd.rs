@@ -50,7 +50,7 @@ impl File for EventFd {
         to.write(&taken.to_ne_bytes())?;
         *count -= taken;
         drop(count);
-        self.writable.wake_all();
+        self.writable.wake();
         Ok(8)
     }
 
@@ -70,7 +70,7 @@ impl File for EventFd {
         }
         *count += added;
         drop(count);
-        self.readable.wake_all();
+        self.readable.wake();
         Ok(8)
     }
 

@@ -12,6 +12,15 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use refs::{SpinLock, WaitList, WakeSlot, Waker};
 
+/// Who is woken of several relays that wait for the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// All.
+    All,
+    /// One of them for whose bell somebody waits (EPOLLEXCLUSIVE).
+    One,
+}
+
 /// Which of a bell's relays rang: the number of an item in an epoll set, and which of the items that have had the number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key {
@@ -31,10 +40,10 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Notes that a relay rang, and wakes who waits.
-    pub fn ring(&self, relay: &Relay, key: Key) {
+    /// Notes that a relay rang, and wakes who waits; how many did.
+    pub fn ring(&self, relay: &Relay, key: Key) -> usize {
         self.enter(relay, key);
-        self.waiters.wake_all();
+        self.waiters.wake()
     }
 
     /// Notes that a relay rang, unless that is noted already.
@@ -75,8 +84,10 @@ static BELLS: SpinLock<Vec<&'static Bell>> = SpinLock::new(Vec::new());
 fn woken(slot: &'static WakeSlot) {
     let relay = RELAYS.with(|pool| pool.all.get(slot.token()).copied());
     let Some(relay) = relay else { return };
-    if let Some((bell, key)) = relay.target.with(|target| *target) {
-        bell.ring(relay, key);
+    if let Some((bell, key)) = relay.target.with(|target| *target)
+        && bell.ring(relay, key) == 0
+    {
+        slot.decline();
     }
 }
 
@@ -136,7 +147,7 @@ pub struct OwnedRelay(&'static Relay);
 
 impl OwnedRelay {
     /// A relay that rings `bell` with `key`.
-    pub fn new(bell: &'static Bell, key: Key) -> Self {
+    pub fn new(bell: &'static Bell, key: Key, sharing: Sharing) -> Self {
         let relay = RELAYS.with(|pool| match pool.free.pop() {
             Some(index) => pool.all[index],
             None => {
@@ -148,6 +159,7 @@ impl OwnedRelay {
             }
         });
         relay.is_out(true);
+        relay.slot.set_exclusive(sharing == Sharing::One);
         relay.target.with(|target| *target = Some((bell, key)));
         OwnedRelay(relay)
     }
@@ -177,7 +189,7 @@ mod tests {
     #[test]
     fn a_relay_rings_once_for_each_arming() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), FIRST);
+        let relay = OwnedRelay::new(bell.get(), FIRST, Sharing::All);
         let waker = relay.get().prepare();
         assert!(relay.get().commit());
         assert!(waker.wake());
@@ -189,7 +201,7 @@ mod tests {
     #[test]
     fn a_relay_that_rang_is_noted_once_until_it_is_taken_out() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), FIRST);
+        let relay = OwnedRelay::new(bell.get(), FIRST, Sharing::All);
         bell.get().ring(relay.get(), FIRST);
         bell.get().ring(relay.get(), FIRST);
         assert_eq!(bell.get().rung.with(|rung| rung.pop_front()), Some(FIRST));
@@ -202,7 +214,7 @@ mod tests {
     #[test]
     fn what_is_woken_before_it_is_committed_says_so() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), FIRST);
+        let relay = OwnedRelay::new(bell.get(), FIRST, Sharing::All);
         assert!(relay.get().prepare().wake());
         assert!(!relay.get().commit());
     }
@@ -210,11 +222,11 @@ mod tests {
     #[test]
     fn a_waker_of_a_former_owner_does_nothing() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), FIRST);
+        let relay = OwnedRelay::new(bell.get(), FIRST, Sharing::All);
         let old = relay.get().prepare();
         assert!(relay.get().commit());
         drop(relay);
-        let _next = OwnedRelay::new(bell.get(), SECOND);
+        let _next = OwnedRelay::new(bell.get(), SECOND, Sharing::All);
         assert!(!old.wake());
         assert!(bell.get().rung.with(|rung| rung.is_empty()));
     }

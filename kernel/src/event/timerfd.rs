@@ -4,7 +4,7 @@ use frame::Cx;
 use frame::mm::Writer;
 use refs::{SpinLock, Waker};
 
-use super::relay::{Key, OwnedBell, OwnedRelay};
+use super::relay::{Key, OwnedBell, OwnedRelay, Sharing};
 use crate::error::Errno;
 use crate::fs::{Events, File, Lseek, VfsCaller};
 use crate::step::{Step, Stop};
@@ -56,7 +56,7 @@ impl TimerFd {
     /// A timer that never expires.
     pub fn new(clock: u32) -> Self {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), Key::default());
+        let relay = OwnedRelay::new(bell.get(), Key::default(), Sharing::All);
         TimerFd { clock, state: SpinLock::new(State::default()), relay, bell }
     }
 

@@ -343,7 +343,7 @@ impl File for PipeEnd {
         let has_room = state.ring.room() >= PIPE_BUF;
         drop(state);
         if has_room {
-            pipe.writable.wake_all();
+            pipe.writable.wake();
         }
         Ok(count)
     }
@@ -369,7 +369,7 @@ impl File for PipeEnd {
         let count = state.ring.push(from)?;
         drop(state);
         if count > 0 {
-            pipe.readable.wake_all();
+            pipe.readable.wake();
         }
         Ok(count)
     }

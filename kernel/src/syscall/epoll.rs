@@ -19,7 +19,7 @@ use crate::time::clock::TimeSpec;
 pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_epoll_create, "epoll_create", Call::Step(epoll_create)),
     Entry::new(abi::__NR_epoll_create1, "epoll_create1", Call::Step(epoll_create1)),
-    Entry::partial(abi::__NR_epoll_ctl, "epoll_ctl", Call::Step(epoll_ctl), "EPOLLEXCLUSIVE wakes all waiters"),
+    Entry::new(abi::__NR_epoll_ctl, "epoll_ctl", Call::Step(epoll_ctl)),
     Entry::new(abi::__NR_epoll_wait, "epoll_wait", Call::Async(epoll_wait_async)),
     Entry::new(abi::__NR_epoll_pwait, "epoll_pwait", Call::Async(epoll_pwait_async)),
     Entry::new(abi::__NR_epoll_pwait2, "epoll_pwait2", Call::Async(epoll_pwait2_async)),

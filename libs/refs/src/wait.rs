@@ -27,6 +27,10 @@ const ARMED: u64 = 1;
 const PARKED: u64 = 2;
 const NOTIFIED: u64 = 3;
 const EPOCH: u64 = 4;
+/// Of such waits [`WaitList::wake`] wakes one only. A part of the wait's number.
+const EXCLUSIVE: u64 = 1 << 63;
+/// The wake-up that ended the wait reached nobody.
+const DECLINED: u64 = 1 << 62;
 
 /// Where one task's waits are counted.
 #[derive(Debug)]
@@ -60,10 +64,22 @@ impl WakeSlot {
         self.token
     }
 
+    /// Says whether [`WaitList::wake`] wakes one of several such waits only. Called while no wait is on.
+    pub fn set_exclusive(&self, is_exclusive: bool) {
+        let others = self.state.load(Ordering::Relaxed) & !EXCLUSIVE;
+        self.state.store(if is_exclusive { others | EXCLUSIVE } else { others }, Ordering::Release);
+    }
+
+    /// Says that the wake-up reached nobody: [`WaitList::wake`] wakes the next exclusive wait too. Called by `make_ready`, of a slot that does
+    /// not stand for a task.
+    pub fn decline(&self) {
+        self.state.fetch_or(DECLINED, Ordering::Relaxed);
+    }
+
     /// Begins the task's next wait. Called by the task itself.
     #[inline(always)]
     pub fn prepare(&'static self) -> Waker {
-        let epoch = (self.state.load(Ordering::Relaxed) & !PHASE) + EPOCH;
+        let epoch = (self.state.load(Ordering::Relaxed) & !(PHASE | DECLINED)) + EPOCH;
         self.state.store(epoch | ARMED, Ordering::Release);
         Waker { slot: self, epoch }
     }
@@ -155,6 +171,10 @@ impl Waker {
 }
 
 impl Waker {
+    fn is_exclusive(self) -> bool {
+        self.epoch & EXCLUSIVE != 0
+    }
+
     /// What makes it this wait's and no other's.
     fn identity(self) -> (usize, u64) {
         (core::ptr::from_ref(self.slot).addr(), self.epoch)
@@ -214,6 +234,20 @@ impl Waiters {
         self.first = self.rest.pop_front();
         Some(first)
     }
+
+    /// Takes out all that are not exclusive.
+    fn take_shared(&mut self) -> VecDeque<Waker> {
+        let all = self.first.take().into_iter().chain(core::mem::take(&mut self.rest));
+        let mut shared = VecDeque::new();
+        for waker in all {
+            if !waker.is_exclusive() {
+                shared.push_back(waker);
+            } else if waker.is_waiting() {
+                self.push(waker);
+            }
+        }
+        shared
+    }
 }
 
 impl WaitList {
@@ -245,6 +279,46 @@ impl WaitList {
             }
         }
         false
+    }
+
+    /// Wakes all, but of those that are exclusive ([`WakeSlot::set_exclusive`]) only the one that has waited longest: for what one of them
+    /// alone can take. How many there were.
+    #[inline]
+    pub fn wake(&self) -> usize {
+        enum Few {
+            None,
+            One(Waker),
+            More,
+        }
+        let few = self.waiters.with(|waiters| match waiters.first {
+            None => Few::None,
+            Some(first) if waiters.rest.is_empty() => {
+                waiters.first = None;
+                Few::One(first)
+            }
+            Some(_) => Few::More,
+        });
+        match few {
+            Few::None => 0,
+            Few::One(waker) => usize::from(waker.wake()),
+            Few::More => self.wake_several(),
+        }
+    }
+
+    #[inline(never)]
+    fn wake_several(&self) -> usize {
+        let shared = self.waiters.with(Waiters::take_shared);
+        let mut woken = shared.into_iter().filter(|waker| waker.wake()).count();
+        // All that are left are exclusive, or came meanwhile, which may be too early for them but never too late.
+        while let Some(waker) = self.waiters.with(Waiters::pop) {
+            if waker.wake() {
+                woken += 1;
+                if waker.is_exclusive() && waker.slot.state.load(Ordering::Relaxed) & DECLINED == 0 {
+                    break;
+                }
+            }
+        }
+        woken
     }
 
     /// Wakes all, in the order in which they came; how many there were.

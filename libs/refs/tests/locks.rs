@@ -80,6 +80,53 @@ fn waiters_are_woken_in_the_order_in_which_they_came() {
 }
 
 #[test]
+fn of_exclusive_waits_one_is_woken_and_all_others_too() {
+    let (list, cx, slots) = (WaitList::new(), cx(), slots::<5>(400));
+    for (index, slot) in slots.iter().enumerate() {
+        slot.set_exclusive(index % 2 == 0);
+        list.register(slot.prepare(), &cx);
+        assert!(slot.commit());
+    }
+    assert_eq!(list.wake(), 3);
+    assert_eq!(ready(400), [1, 3, 0]);
+    assert_eq!(list.wake(), 1);
+    assert_eq!(ready(400), [1, 3, 0, 2]);
+    for slot in [slots[0], slots[2]] {
+        list.register(slot.prepare(), &cx);
+        assert!(slot.commit());
+    }
+    slots[4].finish();
+    slots[0].finish();
+    assert_eq!(list.wake(), 1, "those whose wait is over are passed by");
+    assert_eq!(list.wake(), 0);
+    for slot in [slots[0], slots[2]] {
+        list.register(slot.prepare(), &cx);
+        assert!(slot.commit());
+    }
+    assert_eq!(list.wake_all(), 2, "where all are to be woken, all are");
+}
+
+#[test]
+fn an_exclusive_wake_up_that_reaches_nobody_goes_on_to_the_next() {
+    static DECLINING: WakeSlot = WakeSlot::new(|slot| slot.decline());
+    let (list, cx, slots) = (WaitList::new(), cx(), slots::<2>(500));
+    DECLINING.set_exclusive(true);
+    for _ in 0..2 {
+        list.register(DECLINING.prepare(), &cx);
+        assert!(DECLINING.commit());
+        for slot in slots {
+            slot.set_exclusive(true);
+            list.register(slot.prepare(), &cx);
+            assert!(slot.commit());
+        }
+        assert_eq!(list.wake(), 2);
+        assert!(DECLINING.finish(), "its wait was ended all the same");
+        assert_eq!(list.wake_all(), 1);
+    }
+    assert_eq!(ready(500), [0, 1, 0, 1]);
+}
+
+#[test]
 fn a_waiter_whose_wait_is_over_is_passed_by() {
     let (list, cx, slots) = (WaitList::new(), cx(), slots::<3>(200));
     for slot in slots {

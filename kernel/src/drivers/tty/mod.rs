@@ -145,7 +145,7 @@ impl Tty {
             job::signal_foreground(self, signal, cx);
         }
         if is_readable {
-            self.input.wake_all();
+            self.input.wake();
         }
         if goes_on {
             self.output.wake_all();
@@ -165,7 +165,7 @@ impl Tty {
                 let room = (MASTER_BACKLOG * 2).saturating_sub(state.to_master.len());
                 state.to_master.extend(&bytes[..bytes.len().min(room)]);
                 drop(state);
-                self.master.wake_all();
+                self.master.wake();
             }
         }
     }

@@ -125,7 +125,7 @@ impl Endpoint {
             let mut inbox = other.inbox.lock(cx);
             if is_stream { inbox.push_stream(packet) } else { inbox.push(packet) }
         }
-        other.readable.wake_all();
+        other.readable.wake();
         Ok(sent)
     }
 
@@ -148,7 +148,7 @@ impl Endpoint {
         match received {
             Some(received) => {
                 if !peek {
-                    self.writable.wake_all();
+                    self.writable.wake();
                 }
                 Ok(received)
             }

@@ -59,7 +59,7 @@ impl Endpoint {
             listener.enter(server)?;
         }
         self.join(name, address, credentials, cx);
-        other.readable.wake_all();
+        other.readable.wake();
         Ok(())
     }
 }

@@ -91,7 +91,7 @@ impl Endpoint {
             Role::Listening(listener) => listener.waiting.pop_front().ok_or(Stop::Block)?,
             _ => return Err(Errno::EINVAL.into()),
         };
-        self.writable.wake_all();
+        self.writable.wake();
         Ok(accepted)
     }
 
