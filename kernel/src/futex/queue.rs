@@ -167,7 +167,7 @@ impl State {
         }
     }
 
-    /// Moves the first waiters that are meant, `wanted` at most, from one queue behind all others of another; how many.
+    /// Moves the first waiters that are meant, `wanted` at most, from one queue behind all others of another, or of the same; how many.
     fn move_first(&mut self, from: Key, to: Key, wanted: usize, progress: &mut Progress) -> usize {
         let last_meant = *progress.last_meant.get_or_insert(self.last_entry);
         let Some(first) = self.waiting.get(&from).map(|queue| queue.first) else { return 0 };
@@ -248,14 +248,11 @@ impl Queues {
         })
     }
 
-    /// Moves waiters to another futex until `progress` counts `count`.
+    /// Moves waiters to another futex until `progress` counts `count`. Those who are there already count too.
     ///
     /// # Errors
     /// `Pause` where others must have their turn before it goes on.
     pub fn requeue(&self, from: Key, to: Key, count: usize, progress: &mut Progress) -> Step<()> {
-        if from == to {
-            return Ok(());
-        }
         let mut stretch = Stretch::default();
         while progress.count < count {
             let wanted = MOVED_AT_A_TIME.min(count - progress.count);

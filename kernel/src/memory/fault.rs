@@ -255,7 +255,13 @@ fn in_page(address: usize, len: usize) -> Range<usize> {
     start..start.saturating_add(len).min(PAGE_SIZE)
 }
 
-fn page_of(object: &StrongRc<dyn BackingObject>, index: u64, access: Access, cx: &Cx) -> Result<UFrame, BadAccess> {
+/// A page of an object.
+pub(super) fn page_of(
+    object: &StrongRc<dyn BackingObject>,
+    index: u64,
+    access: Access,
+    cx: &Cx,
+) -> Result<UFrame, BadAccess> {
     with_pages(object, cx, |pages| pages.page(index, access, cx)).unwrap_or(Err(BadAccess::BeyondFile))
 }
 

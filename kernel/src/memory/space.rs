@@ -19,10 +19,11 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
-use frame::mm::{PAGE_SIZE, Prot, VmSpace};
+use frame::mm::{Access, PAGE_SIZE, Prot, VmSpace};
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
 use super::backing::{BackingObject, Shown, with_pages};
+use super::fault::page_of;
 use super::layout::Layout;
 use super::vma::AreaFlags;
 use super::{BadAccess, Pages};
@@ -145,7 +146,7 @@ impl AddressSpace {
     /// What is mapped at an address, if other address spaces may share it: the object's identity, and the offset in it in bytes.
     ///
     /// # Errors
-    /// Nothing is mapped there, or the program may not read it.
+    /// Nothing is mapped there, the program may not read it, or it lies behind the end of the file.
     pub fn shared_object(&self, address: usize, cx: &Cx) -> core::result::Result<Option<(usize, u64)>, BadAccess> {
         let layout = self.layout.lock(cx);
         let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
@@ -153,6 +154,11 @@ impl AddressSpace {
             return Err(BadAccess::NotAllowed);
         }
         let Shown::Object { object, first } = &area.backing else { return Ok(None) };
+        let page = address & !(PAGE_SIZE - 1);
+        if self.vm.query(page, cx).is_none() {
+            let index = first.saturating_add(((page - area.range().start) / PAGE_SIZE) as u64);
+            page_of(object, index, Access::Read, cx)?;
+        }
         if !area.flags.contains(AreaFlags::SHARED) {
             return Ok(None);
         }
