@@ -7,7 +7,7 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::WeakRc;
 
-use super::PipeEnd;
+use super::{PIPE_BUF, PipeEnd};
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
 use crate::fs::read_write::{Position, read_bytes_async, write_bytes_async};
@@ -35,6 +35,17 @@ impl CopyEnd {
 /// Bytes that are on their way at a time.
 const CHUNK: usize = 16384;
 
+/// For what a copy waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// Nothing: EAGAIN where there is nothing to read, or no room.
+    Never,
+    /// The first bytes; then it takes what is there and as far as there is room, as splice(2) does.
+    First,
+    /// All bytes, until the end.
+    All,
+}
+
 /// Copies up to `len` bytes, until the end of `from`; how many. Bytes that were read from a seekable file and not taken by `to` are not
 /// lost: the offset goes back.
 ///
@@ -46,7 +57,7 @@ pub fn copy_async(
     from: &CopyEnd,
     to: &CopyEnd,
     len: usize,
-    no_wait: bool,
+    waits: Waits,
 ) -> Result<usize> {
     let mut buffer = vec![0; CHUNK.min(len)];
     let mut done = 0;
@@ -58,7 +69,16 @@ pub fn copy_async(
             }
             stretch = Stretch::default();
         }
-        let room = (len - done).min(CHUNK);
+        let no_wait = waits == Waits::Never || (waits == Waits::First && done > 0);
+        let mut room = (len - done).min(CHUNK);
+        if waits != Waits::All && done > 0 {
+            // A pipe that can be written to takes so much. What would be read and not taken would be lost.
+            room = room.min(PIPE_BUF);
+            let target = to.name.upgrade(cx).map_err(|_| Errno::EBADF);
+            if !target.is_ok_and(|target| target.file.poll(Events::OUT, None, cx).contains(Events::OUT)) {
+                break;
+            }
+        }
         let bytes = buffer.get_mut(..room).unwrap_or_default();
         let read = match read_bytes_async(cx, me, from.name, bytes, from.at(done), no_wait) {
             Ok(0) => break,
@@ -84,27 +104,6 @@ pub fn copy_async(
         }
     }
     Ok(done)
-}
-
-/// As [`copy_async`], but waits only for the first bytes.
-///
-/// # Errors
-/// As for [`copy_async`].
-pub fn splice_async(
-    cx: &mut Cx,
-    me: &mut impl VfsCaller,
-    from: &CopyEnd,
-    to: &CopyEnd,
-    len: usize,
-    no_wait: bool,
-) -> Result<usize> {
-    let first = copy_async(cx, me, from, to, len.min(CHUNK), no_wait)?;
-    if first < CHUNK || first == len {
-        return Ok(first);
-    }
-    let rest_from = CopyEnd { position: from.at(first), ..*from };
-    let rest_to = CopyEnd { position: to.at(first), ..*to };
-    Ok(first + copy_async(cx, me, &rest_from, &rest_to, len - first, true).unwrap_or(0))
 }
 
 /// Copies what is in one pipe to another and leaves it there: tee(2).

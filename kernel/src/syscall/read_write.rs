@@ -17,7 +17,7 @@ use crate::fs::read_write::{
 };
 use crate::fs::{FileKind, Lseek, OpenFlags, reserve_fd};
 use crate::pipe::PipeEnd;
-use crate::pipe::splice::{self, CopyEnd};
+use crate::pipe::splice::{self, CopyEnd, Waits};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{In, Out, UserInOut, UserPtr, UserSlice};
 
@@ -262,7 +262,7 @@ fn sendfile_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if to.name.upgrade(cx).map_err(|_| Errno::EBADF)?.flags().contains(OpenFlags::APPEND) {
         return Err(Errno::EINVAL);
     }
-    let copied = splice::copy_async(cx, me, &from, &to, args.long(3).min(MOST_BYTES), false)?;
+    let copied = splice::copy_async(cx, me, &from, &to, args.long(3).min(MOST_BYTES), Waits::All)?;
     moved_async(cx, me, &from, args.in_out::<i64>(2), copied)?;
     Ok(copied)
 }
@@ -274,7 +274,7 @@ fn copy_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
     let from = end_async(cx, me, args.int(0), args.in_out::<i64>(1), Seekable::JudgedLater)?;
     let to = end_async(cx, me, args.int(2), args.in_out::<i64>(3), Seekable::JudgedLater)?;
     let len = splice::check_ranges(cx, me, &from, &to, args.long(4))?.min(MOST_BYTES);
-    let copied = splice::copy_async(cx, me, &from, &to, len, false)?;
+    let copied = splice::copy_async(cx, me, &from, &to, len, Waits::All)?;
     moved_async(cx, me, &from, args.in_out::<i64>(1), copied)?;
     moved_async(cx, me, &to, args.in_out::<i64>(3), copied)?;
     Ok(copied)
@@ -291,8 +291,8 @@ fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     check_splice(cx, me, args)?;
     let from = end_async(cx, me, args.int(0), args.in_out::<i64>(1), Seekable::Needed)?;
     let to = end_async(cx, me, args.int(2), args.in_out::<i64>(3), Seekable::Needed)?;
-    let no_wait = flags & abi::SPLICE_F_NONBLOCK != 0;
-    let copied = splice::splice_async(cx, me, &from, &to, args.long(4).min(MOST_BYTES), no_wait)?;
+    let waits = if flags & abi::SPLICE_F_NONBLOCK != 0 { Waits::Never } else { Waits::First };
+    let copied = splice::copy_async(cx, me, &from, &to, args.long(4).min(MOST_BYTES), waits)?;
     moved_async(cx, me, &from, args.in_out::<i64>(1), copied)?;
     moved_async(cx, me, &to, args.in_out::<i64>(3), copied)?;
     Ok(copied)

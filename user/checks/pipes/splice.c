@@ -33,5 +33,22 @@ int main(void)
     CHECK("vmsplice-read", read(a[0], buffer, sizeof buffer));
     CHECK_STR("vmsplice-text", buffer);
     CHECK("zero", splice(in, NULL, a[1], NULL, 0, 0));
+    // Where the pipe may wait, only the first bytes are waited for.
+    int c[2], d[2];
+    REQUIRE(pipe(c) == 0 && pipe(d) == 0 && write(c[1], "there", 5) == 5);
+    CHECK("what-is-there", splice(c[0], NULL, out, NULL, 100, 0));
+    REQUIRE(write(c[1], "there", 5) == 5);
+    CHECK("what-is-there-to-pipe", splice(c[0], NULL, d[1], NULL, 100, 0));
+    REQUIRE(write(c[1], "there", 5) == 5);
+    close(c[1]);
+    CHECK("the-rest", splice(c[0], NULL, d[1], NULL, 100, 0));
+    CHECK("the-end", splice(c[0], NULL, d[1], NULL, 100, 0));
+    CHECK("both-arrived", read(d[0], buffer, sizeof buffer));
+    REQUIRE(ftruncate(in, 1 << 20) == -1 && truncate("in", 1 << 20) == 0);
+    from = 0;
+    CHECK("no-more-than-fits", splice(in, &from, d[1], NULL, 1 << 20, 0));
+    CHECK("offset-behind-it", from);
+    CHECK("full", splice(in, &from, d[1], NULL, 1 << 20, SPLICE_F_NONBLOCK));
+    CHECK("offset-kept", from);
     return 0;
 }
