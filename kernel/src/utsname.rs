@@ -10,6 +10,8 @@ use crate::error::{Errno, Result};
 pub const NAME: &str = "Linux";
 /// The version of Linux whose system calls these are, and whose kernel this is not.
 pub const RELEASE: &str = "6.1.0-ebb";
+/// The same for programs that know no version after 2.6 (UNAME26).
+pub const RELEASE_26: &str = "2.6.61-ebb";
 /// Which Ebb this is.
 pub const VERSION: &str = concat!("#1 Ebb ", env!("CARGO_PKG_VERSION"));
 

@@ -153,9 +153,14 @@ impl FileTable {
     /// one of the two changes them, so this takes a few instructions for each 64 descriptors.
     ///
     /// # Errors
-    /// ENOMEM.
+    /// EMFILE: a number is beyond what [`most_descriptors`] says by now. ENOMEM.
     pub fn duplicate(&self, cx: &Cx) -> Result<StrongRc<FileTable>> {
-        let handles = SpinLock::new(self.handles.lock(cx).share_all().ok_or(Errno::ENOMEM)?);
+        let handles = self.handles.lock(cx);
+        let most = most_descriptors();
+        if handles.len() > most && handles.next(most).is_some() {
+            return Err(Errno::EMFILE);
+        }
+        let handles = SpinLock::new(handles.share_all().ok_or(Errno::ENOMEM)?);
         Ok(StrongRc::new(FileTable { handles, ..FileTable::default() }))
     }
 

@@ -140,7 +140,7 @@ impl Remap {
 
     fn begin_move(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> Result<()> {
         // As on Linux: what lies at both ends may have to be split.
-        if layout.areas().len() > MAX_AREAS - 3 {
+        if layout.areas().len() as u64 + 3 > MAX_AREAS.get() {
             return Err(Errno::ENOMEM);
         }
         let start = match self.movement {

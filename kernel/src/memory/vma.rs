@@ -12,8 +12,10 @@ use core::ops::Range;
 use bitflags::bitflags;
 use frame::mm::{PAGE_SIZE, Prot};
 
+use crate::sysctl::Tunable;
+
 /// The most areas an address space can have (Linux's default for `vm.max_map_count`).
-pub const MAX_AREAS: usize = 65_530;
+pub static MAX_AREAS: Tunable = Tunable::new(65_530, 0..=i32::MAX as u64);
 
 /// How far below a stack that grows nothing else is placed (Linux's `stack_guard_gap`).
 pub const STACK_GUARD: usize = 256 * PAGE_SIZE;
@@ -286,7 +288,7 @@ impl<B: Backing> Areas<B> {
     /// Whether there are as many as there can be.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
-        self.count >= MAX_AREAS
+        self.count as u64 >= MAX_AREAS.get()
     }
 
     /// Enters an area where nothing is mapped.
@@ -376,7 +378,7 @@ impl<B: Backing> Areas<B> {
 
     /// Makes `at` a boundary between areas if it lies inside one.
     fn split(&mut self, at: usize) -> Result<(), TooManyAreas> {
-        if self.count >= MAX_AREAS && self.at(self.position(at)).is_some_and(|area| area.start < at) {
+        if self.count as u64 >= MAX_AREAS.get() && self.at(self.position(at)).is_some_and(|area| area.start < at) {
             return Err(TooManyAreas);
         }
         self.split_always(at);
@@ -407,7 +409,9 @@ impl<B: Backing> Areas<B> {
         let Some(area) = self.at(at).filter(|area| area.start < range.end) else { return true };
         let (is_start, is_end) = (area.start == range.start, area.end == range.end);
         if !(is_start && is_end)
-            && (area.start > range.start || area.end < range.end || (!is_start && !is_end && self.count >= MAX_AREAS))
+            && (area.start > range.start
+                || area.end < range.end
+                || (!is_start && !is_end && self.count as u64 >= MAX_AREAS.get()))
         {
             return false;
         }
@@ -447,7 +451,7 @@ impl<B: Backing> Areas<B> {
     pub fn remove(&mut self, range: Range<usize>) -> Result<Option<Removed<B>>, TooManyAreas> {
         let first = self.position(range.start);
         let Some(area) = self.at(first).filter(|area| area.start < range.end) else { return Ok(None) };
-        if area.start < range.start && area.end > range.end && self.count >= MAX_AREAS {
+        if area.start < range.start && area.end > range.end && self.count as u64 >= MAX_AREAS.get() {
             return Err(TooManyAreas);
         }
         // There may be one too many until the removed ones are out.
@@ -483,7 +487,7 @@ impl<B: Backing> Areas<B> {
 
     /// Whether an area can be put in the place of all that is mapped in `range`, as far as their number goes.
     pub fn has_room_for(&self, range: &Range<usize>) -> bool {
-        if self.count + 2 <= MAX_AREAS {
+        if (self.count + 2) as u64 <= MAX_AREAS.get() {
             return true;
         }
         let mut there = self.overlapping(range.clone());
@@ -491,7 +495,7 @@ impl<B: Backing> Areas<B> {
             let (at_start, at_end) = (area.start < range.start, area.end > range.end);
             (whole + usize::from(!at_start && !at_end), is_inside || (at_start && at_end))
         });
-        self.count + 1 + usize::from(is_inside) <= MAX_AREAS + whole
+        (self.count + 1 + usize::from(is_inside)) as u64 <= MAX_AREAS.get() + whole as u64
     }
 
     /// Where the `count`th area from `range.start` on ends, or the range: so far a step of work on the range goes.

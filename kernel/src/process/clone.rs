@@ -14,7 +14,7 @@ use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
 use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, Restartable, THREADS, Thread, pid, session};
 use crate::arch;
-use crate::credentials::Credentials;
+use crate::credentials::{Capability, Credentials};
 use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags, reserve_fd};
@@ -61,13 +61,25 @@ const KNOWN: u64 = WITHOUT_EFFECT
         | abi::CLONE_CHILD_CLEARTID
         | abi::CLONE_CHILD_SETTID) as u64;
 
+/// What would be in a namespace of its own. There is one of each kind.
+const NAMESPACES: u32 = abi::CLONE_NEWNS
+    | abi::CLONE_NEWCGROUP
+    | abi::CLONE_NEWUTS
+    | abi::CLONE_NEWIPC
+    | abi::CLONE_NEWUSER
+    | abi::CLONE_NEWPID
+    | abi::CLONE_NEWNET;
+
 impl CloneArgs {
     fn has(&self, flag: u32) -> bool {
         self.flags & u64::from(flag) != 0
     }
 
-    fn check(&self) -> Result<()> {
+    fn check(&self, me: &Current, cx: &Cx) -> Result<()> {
         let has = |flag| self.has(flag);
+        if has(NAMESPACES & !abi::CLONE_NEWUSER) {
+            me.require(Capability::SysAdmin, cx)?;
+        }
         if self.flags & !KNOWN != 0
             || (has(abi::CLONE_SIGHAND) && !has(abi::CLONE_VM))
             || (has(abi::CLONE_THREAD) && !has(abi::CLONE_SIGHAND))
@@ -84,9 +96,10 @@ impl CloneArgs {
 /// clone(2): makes a process or thread that goes on as the caller does, with result 0. The result is its id.
 ///
 /// # Errors
-/// EINVAL for flags that do not go together or are not there (namespaces among them); EAGAIN at RLIMIT_NPROC; ENOMEM.
+/// EINVAL for flags that do not go together or are not there (namespaces among them, for who may have them; EPERM for others); EAGAIN at
+/// RLIMIT_NPROC; EMFILE as for [`FileTable::duplicate`]; ENOMEM.
 pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<usize> {
-    args.check()?;
+    args.check(me, cx)?;
     memory::admit()?;
     let pidfd = if args.has(abi::CLONE_PIDFD) { Some(install_pidfd_async(cx, me, args.pidfd)?) } else { None };
     let made = make_async(cx, me, args);
@@ -248,18 +261,11 @@ fn share_or<T: Send + Sync>(
 /// # Errors
 /// EPERM for namespaces, EINVAL for what cannot be unshared any more.
 pub fn unshare(me: &mut Current, flags: u32, cx: &Cx) -> Result<()> {
-    const NAMESPACES: u32 = abi::CLONE_NEWNS
-        | abi::CLONE_NEWCGROUP
-        | abi::CLONE_NEWUTS
-        | abi::CLONE_NEWIPC
-        | abi::CLONE_NEWUSER
-        | abi::CLONE_NEWPID
-        | abi::CLONE_NEWNET;
+    if flags & !(NAMESPACES | abi::CLONE_FILES | abi::CLONE_FS | abi::CLONE_SYSVSEM) != 0 {
+        return Err(Errno::EINVAL);
+    }
     if flags & NAMESPACES != 0 {
         return Err(Errno::EPERM);
-    }
-    if flags & !(abi::CLONE_FILES | abi::CLONE_FS | abi::CLONE_SYSVSEM) != 0 {
-        return Err(Errno::EINVAL);
     }
     memory::admit()?;
     let thread = me.thread(cx)?;

@@ -1,6 +1,7 @@
 //! Waiting for several descriptors: poll and select.
 
 use alloc::vec;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
@@ -112,7 +113,10 @@ pub(super) fn set_mask_async(cx: &mut Cx, me: &mut Current, mask: UserIn<u64>, s
     Ok(())
 }
 
-/// Writes how much of a time-out is left where it came from. That it cannot be written is no error.
+/// Of personality(2): a time-out stays as it was given.
+const STICKY_TIMEOUTS: u32 = 0x400_0000;
+
+/// Writes how much of a time-out is left where it came from, unless the thread's personality leaves that alone. That it cannot be written is no error.
 fn tell_rest_async<T: IntoBytes + Immutable>(
     cx: &mut Cx,
     me: &mut Current,
@@ -120,7 +124,10 @@ fn tell_rest_async<T: IntoBytes + Immutable>(
     patience: Patience,
     encode: fn(u64) -> T,
 ) {
-    if let Patience::Until(until) = patience {
+    let is_sticky = me.thread(cx).is_ok_and(|thread| thread.personality.load(Ordering::Relaxed) & STICKY_TIMEOUTS != 0);
+    if let Patience::Until(until) = patience
+        && !is_sticky
+    {
         let rest = encode(until.saturating_sub(frame::time::now()));
         let _ = me.write_async(cx, timeout, &rest);
     }

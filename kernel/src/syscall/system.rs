@@ -13,7 +13,6 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::Errno;
 use crate::process::THREADS;
-use crate::process::exec::ADDR_NO_RANDOMIZE;
 use crate::sched::load_average;
 use crate::step::Step;
 use crate::{arch, memory, reboot, utsname};
@@ -25,7 +24,12 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_setdomainname, "setdomainname", Call::Step(setdomainname)),
     Entry::new(abi::__NR_sysinfo, "sysinfo", Call::Step(sysinfo)),
     Entry::partial(abi::__NR_reboot, "reboot", Call::Step(reboot), "kexec, suspending"),
-    Entry::partial(abi::__NR_personality, "personality", Call::Step(personality), "only PER_LINUX and PER_LINUX32"),
+    Entry::partial(
+        abi::__NR_personality,
+        "personality",
+        Call::Step(personality),
+        "only PER_LINUX32, ADDR_NO_RANDOMIZE, STICKY_TIMEOUTS and UNAME26 have an effect",
+    ),
     Entry::partial(
         abi::__NR_membarrier,
         "membarrier",
@@ -37,12 +41,14 @@ pub const CALLS: &[Entry] = &[
 const NAME_LEN: usize = 65;
 
 fn uname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let is_32 = me.thread(cx)?.personality.load(Ordering::Relaxed) & PERSONALITY_KIND == PER_LINUX32;
+    let personality = me.thread(cx)?.personality.load(Ordering::Relaxed);
+    let is_32 = personality & PERSONALITY_KIND == PER_LINUX32;
     let machine = if is_32 { arch::MACHINE_32 } else { arch::MACHINE };
+    let release = if personality & UNAME26 != 0 { utsname::RELEASE_26 } else { utsname::RELEASE };
     let names: [&[u8]; 6] = [
         utsname::NAME.as_bytes(),
         &utsname::host_name(cx),
-        utsname::RELEASE.as_bytes(),
+        release.as_bytes(),
         utsname::VERSION.as_bytes(),
         machine.as_bytes(),
         &utsname::domain_name(cx),
@@ -146,8 +152,8 @@ fn reboot(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 const PERSONALITY_KIND: u32 = 0xff;
-const PER_LINUX: u32 = 0;
 const PER_LINUX32: u32 = 8;
+const UNAME26: u32 = 0x2_0000;
 
 fn personality(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     const ASK: u32 = 0xffff_ffff;
@@ -155,9 +161,6 @@ fn personality(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let old = thread.personality.load(Ordering::Relaxed);
     let told = args.int(0) as u32;
     if told != ASK {
-        if !matches!(told & !ADDR_NO_RANDOMIZE, PER_LINUX | PER_LINUX32) {
-            return Err(Errno::EINVAL.into());
-        }
         thread.personality.store(told, Ordering::Relaxed);
     }
     Ok(old as usize)

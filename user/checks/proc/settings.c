@@ -36,6 +36,7 @@ int main(void)
 {
     setting("pipe-max-size", "/proc/sys/fs/pipe-max-size", "-5");
     setting("nr_open", "/proc/sys/fs/nr_open", "1");
+    setting("max_map_count", "/proc/sys/vm/max_map_count", "-1");
     setting("pid_max", "/proc/sys/kernel/pid_max", "1");
     CHECK_CHILD("not-for-others", REQUIRE(setgid(1000) == 0 && setuid(1000) == 0);
                 _exit(open("/proc/sys/fs/nr_open", O_WRONLY) == -1 && errno == EACCES ? 3 : 4));

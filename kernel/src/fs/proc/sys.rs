@@ -76,7 +76,7 @@ const VM: &[Entry] = &[
         |text, _, _, _| number(text, overcommit::kibibytes() as u64),
         set_overcommit_kibibytes,
     ),
-    text("max_map_count", |text, _, _, _| number(text, crate::memory::MAX_AREAS as u64)),
+    tunable!("max_map_count", crate::memory::MAX_AREAS),
     text("mmap_min_addr", |text, _, _, _| number(text, crate::memory::LOWEST as u64)),
     text("swappiness", |text, _, _, _| number(text, 0)),
 ];
