@@ -55,6 +55,8 @@ impl Errno {
     pub const RESTART_NO_HANDLER: Errno = errno(514);
     /// As above, but by `restart_syscall` with what the call left in `Current::restart` (a relative time-out goes on, not anew).
     pub const RESTART_BLOCK: Errno = errno(516);
+    /// EINTR whatever ran. Unlike plain EINTR it keeps the mask of the call's time until what interrupted it was delivered.
+    pub const RESTART_NEVER: Errno = errno(517);
 
     /// Its number.
     pub const fn number(self) -> u16 {

@@ -177,7 +177,7 @@ fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
 fn finish_restart(me: &mut Current, handler: Option<Action>) {
     let Some((error, number)) = me.interrupted_call.take() else { return };
     let restarts = match handler {
-        None => true,
+        None => error != Errno::RESTART_NEVER,
         Some(action) => error == Errno::RESTART_SYS && action.has(abi::SA_RESTART),
     };
     let registers = &mut me.context.registers;

@@ -102,5 +102,5 @@ fn wait_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) ->
         })?;
         if told == 0 { Err(Stop::Block) } else { Ok(told) }
     });
-    nothing_in_time(result).map_err(|error| if error == Errno::RESTART_SYS { Errno::EINTR } else { error })
+    nothing_in_time(result).map_err(|error| if error == Errno::RESTART_SYS { Errno::RESTART_NEVER } else { error })
 }
