@@ -166,7 +166,7 @@ fn change_and_compare(me: &impl HasMemory, word: UserInOut<u32>, operation: u32,
         operand = 1 << (operand & 31);
     }
     let compare = operation >> 24 & 0xf;
-    if kind & 7 > 4 || compare > 5 {
+    if kind & 7 > 4 {
         return Err(Errno::ENOSYS.into());
     }
     let mut old = load(me, word, cx)?;
@@ -191,7 +191,9 @@ fn change_and_compare(me: &impl HasMemory, word: UserInOut<u32>, operation: u32,
         2 => signed < compared,
         3 => signed <= compared,
         4 => signed > compared,
-        _ => signed >= compared,
+        5 => signed >= compared,
+        // As on Linux the word was changed.
+        _ => return Err(Errno::ENOSYS.into()),
     })
 }
 
