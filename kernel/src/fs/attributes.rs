@@ -154,12 +154,17 @@ pub enum SetAttribute {
     Create,
     /// ENODATA if it is not.
     Replace,
+    /// Both at once, so one of the two errors.
+    Never,
 }
 
 /// Checks the name of an extended attribute, and that the caller may use it.
 fn check_attribute(inode: &Inode, name: &[u8], want: Want, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     if name.is_empty() || name.len() > LONGEST_NAME {
         return Err(Errno::ERANGE);
+    }
+    if matches!(name, b"user." | b"trusted." | b"security.") {
+        return Err(Errno::EINVAL);
     }
     let subject = Subject::of(me, cx)?;
     let writes = want.contains(Want::WRITE);
@@ -208,8 +213,8 @@ pub fn set_attribute(
     let mut attributes = inode.attributes.lock(cx);
     let there = attributes.get_or_insert_default();
     match how {
-        SetAttribute::Create if there.contains_key(name) => return Err(Errno::EEXIST),
-        SetAttribute::Replace if !there.contains_key(name) => return Err(Errno::ENODATA),
+        SetAttribute::Create | SetAttribute::Never if there.contains_key(name) => return Err(Errno::EEXIST),
+        SetAttribute::Replace | SetAttribute::Never if !there.contains_key(name) => return Err(Errno::ENODATA),
         _ => {}
     }
     let others: usize =

@@ -538,6 +538,8 @@ fn setxattr(cx: &Cx, me: &Current, target: Target, args: &Args) -> Step<usize> {
         0 => SetAttribute::Any,
         abi::XATTR_CREATE => SetAttribute::Create,
         abi::XATTR_REPLACE => SetAttribute::Replace,
+        // Either it is there already, or it is not there to be replaced.
+        both if both == abi::XATTR_CREATE | abi::XATTR_REPLACE => SetAttribute::Never,
         _ => return Err(Errno::EINVAL.into()),
     };
     let name = attribute_name(cx, me, args.string(1))?;
