@@ -32,7 +32,7 @@ pub const CALLS: &[Entry] = &[
         Call::Async(fcntl_async),
         "leases, directory notifications, signals on readiness",
     ),
-    Entry::new(abi::__NR_ioctl, "ioctl", Call::Async(ioctl_async)),
+    Entry::partial(abi::__NR_ioctl, "ioctl", Call::Async(ioctl_async), "FS_IOC_SETFLAGS and its like"),
     Entry::new(abi::__NR_flock, "flock", Call::Async(flock_async)),
 ];
 

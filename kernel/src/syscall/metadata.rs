@@ -20,7 +20,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_lstat, "lstat", Call::Step(|cx, me, args| stat(cx, me, args, WalkFlags::empty()))),
     Entry::new(abi::__NR_fstat, "fstat", Call::Step(fstat)),
     Entry::new(abi::__NR_newfstatat, "newfstatat", Call::Step(newfstatat)),
-    Entry::new(abi::__NR_statx, "statx", Call::Step(statx)),
+    Entry::partial(abi::__NR_statx, "statx", Call::Step(statx), "attributes of inodes (immutable, append-only, ...)"),
     Entry::new(
         abi::__NR_access,
         "access",
