@@ -124,6 +124,12 @@ impl Endpoint {
             if waiting {
                 events |= Events::IN | Events::READ_NORMAL;
             }
+            if shutdown.reading {
+                events |= Events::IN | Events::READ_NORMAL | Events::READ_HANG_UP;
+            }
+            if shutdown.reading && shutdown.writing {
+                events |= Events::HANG_UP;
+            }
             return events;
         }
         let at_end = self.is_at_end(cx);

@@ -27,7 +27,7 @@ impl Endpoint {
     /// Connects it, which is `own`'s, to whom `target` names (a datagram socket: says whom it sends to).
     ///
     /// # Errors
-    /// ECONNREFUSED: nobody listens there. EPROTOTYPE: of another kind. EISCONN, EINVAL. `Block` while the backlog is full.
+    /// ECONNREFUSED: nobody listens there (any more). EPROTOTYPE: of another kind. EISCONN, EINVAL. `Block` while the backlog is full.
     pub fn connect(&self, target: WeakRc<Endpoint>, own: Credentials, waker: Option<Waker>, cx: &Cx) -> Step<()> {
         let other = target.upgrade(cx).map_err(|_| Errno::ECONNREFUSED)?;
         if other.kind != self.kind {
@@ -55,6 +55,9 @@ impl Endpoint {
         let name = server.downgrade();
         {
             let mut state = other.state.lock(cx);
+            if state.shutdown.reading {
+                return Err(Errno::ECONNREFUSED.into());
+            }
             let Role::Listening(listener) = &mut state.role else { return Err(Errno::ECONNREFUSED.into()) };
             listener.enter(server)?;
         }

@@ -82,14 +82,20 @@ impl Endpoint {
     /// Takes the oldest connection that was not accepted yet.
     ///
     /// # Errors
-    /// EINVAL: it does not listen. `Block`.
+    /// EINVAL: it does not listen, or nobody connects any more since it was shut down and the caller would wait. `Block`.
     pub fn accept(&self, waker: Option<Waker>, cx: &Cx) -> Step<StrongRc<Endpoint>> {
         if let Some(waker) = waker {
             self.readable.register(waker, cx);
         }
-        let accepted = match &mut self.state.lock(cx).role {
-            Role::Listening(listener) => listener.waiting.pop_front().ok_or(Stop::Block)?,
-            _ => return Err(Errno::EINVAL.into()),
+        let accepted = {
+            let mut state = self.state.lock(cx);
+            let shutdown = state.shutdown;
+            let Role::Listening(listener) = &mut state.role else { return Err(Errno::EINVAL.into()) };
+            match listener.waiting.pop_front() {
+                Some(accepted) => accepted,
+                None if shutdown.reading && waker.is_some() => return Err(Errno::EINVAL.into()),
+                None => return Err(Stop::Block),
+            }
         };
         self.writable.wake();
         Ok(accepted)
