@@ -16,52 +16,69 @@ pub(super) struct Queues {
     /// Bit p is set while `real_time[p]` is not empty.
     occupied: u128,
     real_time: [VecDeque<(i64, Ready)>; LEVELS],
-    fair: BinaryHeap<Reverse<Entry>>,
+    fair: BinaryHeap<Reverse<Entry<FairTurn>>>,
     /// Those that one core has to run.
-    pinned: [BinaryHeap<Reverse<Entry>>; MAX_CORES],
+    pinned: [BinaryHeap<Reverse<Entry<Turn>>>; MAX_CORES],
     /// How many of those are fair.
     pinned_fair: usize,
     /// Tells tasks of equal rank apart: first come, first served.
     entered: i64,
 }
 
-/// When a task's turn comes: the least is first.
+/// When a fair task's turn comes among others: the least is first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct FairTurn {
+    virtual_time: u64,
+    /// When it was entered.
+    order: i64,
+}
+
+/// When a task's turn comes among all: the least is first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     /// The priority; 0 for fair tasks.
     priority: Reverse<u8>,
-    /// Of a fair task.
-    virtual_time: u64,
-    /// When it was entered; below 0, and the later the less, if it was entered before all others of its rank.
-    order: i64,
+    /// Of a real-time task the virtual time is 0, and the order below 0, and the later the less, if it was entered before all others of its
+    /// priority.
+    fair: FairTurn,
 }
 
-struct Entry {
-    turn: Turn,
+impl Turn {
+    fn of_fair(fair: FairTurn) -> Self {
+        Turn { priority: Reverse(0), fair }
+    }
+
+    fn of_real_time(priority: u8, order: i64) -> Self {
+        Turn { priority: Reverse(priority.min(MAX_PRIORITY)), fair: FairTurn { virtual_time: 0, order } }
+    }
+}
+
+struct Entry<T> {
+    turn: T,
     ready: Ready,
 }
 
-impl Ord for Entry {
+impl<T: Ord> Ord for Entry<T> {
     #[inline(always)]
     fn cmp(&self, other: &Self) -> Ordering {
         self.turn.cmp(&other.turn)
     }
 }
 
-impl PartialOrd for Entry {
+impl<T: Ord> PartialOrd for Entry<T> {
     #[inline(always)]
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
+impl<T: Ord> PartialEq for Entry<T> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Entry {}
+impl<T: Ord> Eq for Entry<T> {}
 
 /// The number of the core that has to run a task, if it is not every core.
 #[inline(always)]
@@ -83,21 +100,22 @@ impl Queues {
 
     /// Makes room for `count` ready tasks of the fair class, so that waking them needs no memory; false if there is none.
     pub fn reserve_fair(&mut self, count: usize) -> bool {
-        let reserve = |queue: &mut BinaryHeap<_>| {
+        fn reserve<T: Ord>(queue: &mut BinaryHeap<T>, count: usize) -> bool {
             count <= queue.capacity() || queue.try_reserve(count - queue.len().min(count)).is_ok()
-        };
+        }
         let cores = frame::cpu::count();
-        reserve(&mut self.fair) && (cores == 1 || self.pinned.iter_mut().take(cores).all(reserve))
+        reserve(&mut self.fair, count)
+            && (cores == 1 || self.pinned.iter_mut().take(cores).all(|queue| reserve(queue, count)))
     }
 
     pub fn push_fair(&mut self, ready: Ready, virtual_time: u64) {
         self.entered += 1;
-        let turn = Turn { priority: Reverse(0), virtual_time, order: self.entered };
+        let turn = FairTurn { virtual_time, order: self.entered };
         match pinned_to(&ready) {
             None => self.fair.push(Reverse(Entry { turn, ready })),
             Some(core) => {
                 self.pinned_fair += 1;
-                self.pinned[core].push(Reverse(Entry { turn, ready }));
+                self.pinned[core].push(Reverse(Entry { turn: Turn::of_fair(turn), ready }));
             }
         }
     }
@@ -123,8 +141,7 @@ impl Queues {
     }
 
     fn pin_real_time(&mut self, core: usize, ready: Ready, priority: u8, order: i64) {
-        let turn = Turn { priority: Reverse(priority.min(MAX_PRIORITY)), virtual_time: 0, order };
-        self.pinned[core].push(Reverse(Entry { turn, ready }));
+        self.pinned[core].push(Reverse(Entry { turn: Turn::of_real_time(priority, order), ready }));
     }
 
     fn level(&mut self, priority: u8) -> &mut VecDeque<(i64, Ready)> {
@@ -165,11 +182,11 @@ impl Queues {
     /// When the turn of those comes that any core may run.
     fn first_anywhere(&self) -> Option<Turn> {
         if self.occupied == 0 {
-            return self.fair.peek().map(|fair| fair.0.turn);
+            return self.fair.peek().map(|fair| Turn::of_fair(fair.0.turn));
         }
         let level = self.occupied.ilog2() as usize;
         let (order, _) = self.real_time[level].front()?;
-        Some(Turn { priority: Reverse(level as u8), virtual_time: 0, order: *order })
+        Some(Turn::of_real_time(level as u8, *order))
     }
 
     /// Whether any fair task is ready.
