@@ -23,6 +23,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+#[cfg(test)]
+mod tests;
+
 /// Credit for output goes back in portions of at least this many bytes.
 const CREDIT_PORTION_BYTES: usize = 32 * 1024;
 /// The most bytes of input in one message.

@@ -97,6 +97,13 @@ impl Qemu {
         Ok(qemu)
     }
 
+    /// A process that is no machine: it waits until it is dropped.
+    #[cfg(test)]
+    pub fn stand_in(directory: &Path) -> Self {
+        let child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat(1)");
+        Self { child, stderr: directory.join("stderr"), ports: None }
+    }
+
     fn accept(&mut self, listener: &UnixListener, deadline: Instant, machine: &Machine) -> Result<UnixStream> {
         loop {
             match listener.accept() {
