@@ -55,6 +55,7 @@ extern crate alloc;
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+mod arch;
 mod atomic;
 mod fifo;
 #[cfg(ebb_shuttle)]
@@ -64,11 +65,7 @@ mod no_unwind;
 #[cfg(feature = "rt")]
 pub mod rt;
 mod stack;
-#[cfg_attr(ebb_threads, path = "switch_threads.rs")]
-mod switch;
 mod task;
-#[cfg(ebb_threads)]
-mod threads;
 mod worker;
 
 pub use fifo::{Fifo, HeapStacks};

@@ -7,9 +7,9 @@ use core::ptr::{from_ref, null_mut};
 
 use refs::reclaim;
 
+use crate::arch::switch::{leave_for, switch, switch_to_new};
 use crate::atomic::{AtomicBool, AtomicPtr, Ordering};
 use crate::no_unwind::NoUnwind;
-use crate::switch::{leave_for, switch, switch_to_new};
 use crate::task::Task;
 use crate::{Cx, Next, Policy, Ready, Stack, StackSource, TaskRef, Waker, Why};
 

@@ -43,6 +43,8 @@ pub mod start;
 #[cfg(target_os = "none")]
 pub mod stop;
 #[cfg(target_os = "none")]
+pub mod string;
+#[cfg(target_os = "none")]
 pub mod symbols;
 #[cfg(target_os = "none")]
 pub mod traps;

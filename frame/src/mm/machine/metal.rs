@@ -1,7 +1,5 @@
 //! The real machine.
 
-use core::arch::asm;
-
 use crate::arch::machine as arch;
 use crate::arch::machine::kernel_map::{self, DIRECT_MAP};
 use crate::mm::{FrameNumber, PAGE_SIZE};
@@ -67,10 +65,8 @@ pub(in crate::mm) unsafe fn unmap_block_page(address: usize) -> Option<FrameNumb
 /// `to` is valid for writes of `len` bytes and `len` is a multiple of 8. User programs may see and change the bytes meanwhile.
 #[inline(always)]
 pub(in crate::mm) unsafe fn zero(to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise; the direction flag is clear in kernel code.
-    unsafe {
-        asm!("rep stosq", inout("rcx") len / 8 => _, inout("rdi") to => _, in("rax") 0_u64, options(nostack, preserves_flags));
-    }
+    // SAFETY: the caller's promise.
+    unsafe { arch::string::zero_words(to, len) }
 }
 
 /// Zeroes a whole frame.
@@ -93,11 +89,10 @@ pub(in crate::mm) unsafe fn zero_page(to: *mut u8) {
 /// Both are valid for a page, are page-aligned and differ. User programs may change the bytes meanwhile.
 #[inline(always)]
 pub(in crate::mm) unsafe fn copy_page(to: *mut u8, from: *const u8) {
-    // SAFETY: the caller's promise; the direction flag is clear in kernel code.
+    // SAFETY: the caller's promise.
     unsafe {
         if !arch::vectors::copy_page(to, from) {
-            asm!("rep movsq", inout("rcx") PAGE_SIZE / 8 => _, inout("rdi") to => _, inout("rsi") from => _,
-                options(nostack, preserves_flags));
+            arch::string::copy_words(to, from, PAGE_SIZE);
         }
     }
 }
@@ -130,17 +125,8 @@ pub(in crate::mm) unsafe fn zero_user(to: *mut u8, len: usize) -> usize {
 /// Both are valid for `len` bytes and do not overlap.
 #[inline(always)]
 pub(in crate::mm) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
-    // SAFETY: the caller's promise; the direction flag is clear in kernel code.
-    unsafe {
-        asm!(
-            "rep movsq",
-            "mov ecx, {rest:e}",
-            "rep movsb",
-            rest = in(reg) len & 7,
-            inout("rcx") len / 8 => _, inout("rdi") to => _, inout("rsi") from => _,
-            options(nostack, preserves_flags)
-        );
-    }
+    // SAFETY: the caller's promise.
+    unsafe { arch::string::copy_bytes(to, from, len) }
 }
 
 /// Writes zeros to kernel memory or untyped frames.
@@ -149,17 +135,8 @@ pub(in crate::mm) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
 /// Valid for writes of `len` bytes.
 #[inline(always)]
 pub(in crate::mm) unsafe fn fill_zero(to: *mut u8, len: usize) {
-    // SAFETY: the caller's promise; the direction flag is clear in kernel code.
-    unsafe {
-        asm!(
-            "rep stosq",
-            "mov ecx, {rest:e}",
-            "rep stosb",
-            rest = in(reg) len & 7,
-            inout("rcx") len / 8 => _, inout("rdi") to => _, in("rax") 0_u64,
-            options(nostack, preserves_flags)
-        );
-    }
+    // SAFETY: the caller's promise.
+    unsafe { arch::string::zero_bytes(to, len) }
 }
 
 /// Copies bytes of user memory up to the first zero byte, or `len`: how many before it, and whether that is because the next

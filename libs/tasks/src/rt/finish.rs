@@ -7,10 +7,10 @@ use core::ptr::null;
 
 use refs::Cx;
 
-use super::context::{Called, Entry, Left, call_on, leave_for};
 use super::layout::{Awe, Finish, Runtime, awe_flags, block_flags, states};
 use super::runtime::{new_context, runtime};
 use super::suspend::{detach_all, successor, suspending, switch_to};
+use crate::arch::context::{Called, Entry, Left, call_on, leave_for};
 
 /// Runs `body`, then waits until every task that was started in the block has ended, at any depth: those that its tasks start in
 /// it, and, because a task waits for its own blocks, those in theirs. Also if `body` or a task panics; the first panic is

@@ -9,10 +9,10 @@ use core::fmt;
 
 use refs::{SpinLock, WakeSlot};
 
-use super::context::Context;
 use super::remote::{RemoteList, Requested};
 use super::runtime::Idle;
 use crate::StackSource;
+use crate::arch::context::Context;
 use crate::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
 /// What a task that is neither running, calling nor queued waits for ([`Awe::life`]).

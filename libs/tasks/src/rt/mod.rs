@@ -51,12 +51,10 @@ mod awe;
 pub mod c;
 mod cancel;
 mod canceler;
-#[cfg_attr(ebb_threads, path = "context_threads.rs")]
-mod context;
 mod finish;
 mod ids;
 mod join;
-mod layout;
+pub(crate) mod layout;
 #[cfg(all(feature = "std", not(ebb_threads)))]
 mod overflow;
 mod queue;
@@ -65,7 +63,7 @@ mod report;
 mod runtime;
 #[cfg(feature = "std")]
 mod stacks;
-mod stop;
+pub(crate) mod stop;
 mod suspend;
 pub mod sync;
 #[cfg(feature = "std")]

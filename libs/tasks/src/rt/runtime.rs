@@ -9,11 +9,11 @@ use core::ptr::null;
 use refs::{Cx, SpinLock, WakeSlot};
 
 use super::awe::AweRef;
-use super::context::Context;
 use super::finish::finish_async;
 use super::layout::{Awe, NEXT_LIFE, Runtime, awe_flags, states};
 use super::remote::RemoteList;
 use super::wait::make_ready;
+use crate::arch::context::Context;
 use crate::atomic::{AtomicPtr, AtomicU64, Ordering, global};
 use crate::no_unwind::NoUnwind;
 use crate::{Stack, StackSource};

@@ -3,10 +3,10 @@
 use refs::Cx;
 
 use super::awe::{AweRef, NotSuspended};
-use super::context::exchange_to_end;
 use super::layout::{awe_flags, states};
 use super::runtime::runtime;
 use super::suspend::{detach_all, suspending};
+use crate::arch::context::exchange_to_end;
 
 /// What a task unwinds with that is ended by [`abort_async`]. Its block does not count it as a panic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

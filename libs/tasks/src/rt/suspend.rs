@@ -3,10 +3,10 @@
 use refs::{Cx, reclaim};
 
 use super::awe::{AweRef, NotSuspended};
-use super::context::exchange;
 use super::ids::{Id, NotSaved};
 use super::layout::{Awe, Runtime, states};
 use super::runtime::runtime;
+use crate::arch::context::exchange;
 use crate::atomic::Ordering;
 
 /// Switches from the running task, which is queued or parked, to `next`, which is neither any more.

@@ -1,36 +1,13 @@
 //! What `system.rs` gives, where tasks are threads (`--cfg ebb_threads`), which may be those of `shuttle`: without assembly and system calls,
 //! for checkers that understand neither.
 
-use core::cell::Cell;
-use core::ptr::null;
 #[cfg(not(ebb_shuttle))]
-use std::{
-    sync::{Condvar, Mutex, PoisonError},
-    thread_local,
-};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 #[cfg(ebb_shuttle)]
-use shuttle::{
-    sync::{Condvar, Mutex, PoisonError},
-    thread_local,
-};
+use shuttle::sync::{Condvar, Mutex, PoisonError};
 
-use super::layout::Runtime;
 use crate::atomic::{AtomicU32, Ordering, global};
-
-thread_local! {
-    static OWN: Cell<*const Runtime> = const { Cell::new(null()) };
-}
-
-/// See `system.rs`.
-pub(crate) fn own_runtime() -> *const Runtime {
-    OWN.with(Cell::get)
-}
-
-/// See `system.rs`.
-pub(crate) fn set_own_runtime(runtime: *const Runtime) {
-    OWN.with(|own| own.set(runtime));
-}
 
 /// The kernel's side of all futexes: who sleeps looks at the word under the lock, and who wakes takes it.
 struct Kernel {

@@ -5,7 +5,7 @@ use core::ptr::null;
 use super::layout::Runtime;
 use super::runtime::Idle;
 use super::system::{futex_wait, futex_wake};
-pub(crate) use super::system::{own_runtime, set_own_runtime};
+pub(crate) use crate::arch::own_runtime::{own_runtime, set_own_runtime};
 use crate::atomic::Ordering;
 
 /// A thread that runs tasks of another scheduler.

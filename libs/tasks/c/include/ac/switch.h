@@ -1,5 +1,5 @@
 /* Switching between tasks, in the caller's own code: a `ret` in a frame that was entered on another stack is mispredicted, which
- * costs several times the switch. See `libs/tasks/src/rt/context.rs`, which this agrees with.
+ * costs several times the switch. See `libs/tasks/src/arch/x86_64/context.rs`, which this agrees with.
  *
  * Where a task goes on is four words in its awe_t, so nothing is written below the caller's stack pointer, where a leaf function may
  * have its variables (the red zone). All registers but those four are given up. mxcsr and the x87 control word are not switched.

@@ -1,4 +1,4 @@
-//! Switching stacks. x86-64 only so far; another architecture is another set of these functions.
+//! Switching stacks.
 //!
 //! A suspended stack has, from its saved pointer upward: the address at which it goes on, then `rbx` and `rbp`. All other
 //! registers are clobbered as far as the compiler knows, so it saves what it needs. The switch ends in a `jmp`, never a `ret`: the

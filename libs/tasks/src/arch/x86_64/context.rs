@@ -1,18 +1,18 @@
-//! Switching between tasks. x86-64 only so far.
+//! Switching between tasks of [`rt`](crate::rt).
 //!
-//! Where a task goes on is four words in its [`Awe`](super::Awe), which is one cache line that the next switch has to read anyway: so a switch
+//! Where a task goes on is four words in its [`Awe`], which is one cache line that the next switch has to read anyway: so a switch
 //! writes nothing to the stack. All other registers are clobbered as far as the compiler knows, so it saves what it needs. A
 //! switch ends in a `jmp`, never a `ret`: the processor's return stack knows nothing of the stack we come to.
 //!
 //! Whoever resumes a task leaves in `rax` something above 2 (an address as a rule), or 1: a call that was left has another outcome
-//! than one that returned. Five bytes before each resume address is another entry, for a task that is to [end](super::abort_async).
+//! than one that returned. Five bytes before each resume address is another entry, for a task that is to [end](crate::rt::abort_async).
 //! `mxcsr` and the x87 control word are not switched: who changes them must not suspend meanwhile.
 
 use core::arch::asm;
 use core::cell::Cell;
 
-use super::layout::{Awe, Runtime};
-use super::stop::end_this_task;
+use crate::rt::layout::{Awe, Runtime};
+use crate::rt::stop::end_this_task;
 
 /// Where a task goes on.
 #[repr(C)]

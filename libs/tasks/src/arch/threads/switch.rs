@@ -1,11 +1,11 @@
-//! Switching stacks where each is a thread (`threads.rs`). It stands in for `switch.rs` and means the same: where a stack goes on is the
+//! Switching stacks where each is a thread (`threads`). It stands in for `x86_64/switch.rs` and means the same: where a stack goes on is the
 //! address of its thread's baton.
 
 use alloc::boxed::Box;
 use core::ptr::{from_ref, with_exposed_provenance};
 
+use super::{Baton, Job, Order, take_free};
 use crate::rt::thread::{own_runtime, set_own_runtime};
-use crate::threads::{self, Baton, Job, Order, take_free};
 
 /// Stores where the calling thread goes on.
 ///
@@ -27,7 +27,7 @@ fn wait_to_go_on() {
     let Order::GoOn = Baton::own().receive() else { unreachable!("a suspended stack goes on") };
 }
 
-/// See `switch.rs`.
+/// See `x86_64/switch.rs`.
 ///
 /// # Safety
 /// As there.
@@ -40,7 +40,7 @@ pub(crate) unsafe fn switch(save: *mut usize, to: usize) {
     wait_to_go_on();
 }
 
-/// See `switch.rs`.
+/// See `x86_64/switch.rs`.
 ///
 /// # Safety
 /// As there.
@@ -62,11 +62,11 @@ pub(crate) unsafe fn switch_to_new(
     wait_to_go_on();
 }
 
-/// See `switch.rs`.
+/// See `x86_64/switch.rs`.
 ///
 /// # Safety
 /// As there.
 pub(crate) unsafe fn leave_for(to: usize) {
     // SAFETY: by this function's contract.
-    threads::leave_for(unsafe { baton_at(to) });
+    super::leave_for(unsafe { baton_at(to) });
 }

@@ -1,12 +1,12 @@
-//! Switching between tasks where each is a thread (`threads.rs`). It stands in for `context.rs` and means the same.
+//! Switching between tasks where each is a thread (`threads`). It stands in for `x86_64/context.rs` and means the same.
 
 use alloc::boxed::Box;
 use core::cell::Cell;
 
-use super::layout::{Awe, Runtime};
-use super::stop::end_this_task;
-use super::thread::set_own_runtime;
-use crate::threads::{self, Baton, Job, Order, take_free};
+use super::{Baton, Job, Order, take_free};
+use crate::rt::layout::{Awe, Runtime};
+use crate::rt::stop::end_this_task;
+use crate::rt::thread::set_own_runtime;
 
 /// Where a task goes on: the baton of its thread.
 #[repr(C)]
@@ -30,7 +30,7 @@ impl Context {
     }
 }
 
-/// See `context.rs`.
+/// See `x86_64/context.rs`.
 ///
 /// # Safety
 /// As there.
@@ -40,7 +40,7 @@ pub(crate) unsafe fn exchange(save: &Context, to: &Context) {
     wait_to_go_on();
 }
 
-/// See `context.rs`.
+/// See `x86_64/context.rs`.
 ///
 /// # Safety
 /// As there.
@@ -58,14 +58,14 @@ fn wait_to_go_on() {
     }
 }
 
-/// See `context.rs`.
+/// See `x86_64/context.rs`.
 pub(crate) enum Called {
     Returned(&'static Awe, &'static Awe, &'static Runtime),
     Resumed,
     Aborted,
 }
 
-/// See `context.rs`.
+/// See `x86_64/context.rs`.
 pub(crate) trait Entry {
     /// Runs there.
     ///
@@ -74,7 +74,7 @@ pub(crate) trait Entry {
     unsafe extern "C" fn enter(argument: *mut (), runtime: *const Runtime);
 }
 
-/// See `context.rs`.
+/// See `x86_64/context.rs`.
 ///
 /// # Safety
 /// As there.
@@ -100,12 +100,12 @@ pub(crate) unsafe fn call_on<E: Entry>(
     }
 }
 
-/// See `context.rs`.
+/// See `x86_64/context.rs`.
 ///
 /// # Safety
 /// As there.
 pub(crate) unsafe fn leave_for(to: &Context) -> Left {
-    threads::leave_for(to.baton());
+    super::leave_for(to.baton());
     Left
 }
 

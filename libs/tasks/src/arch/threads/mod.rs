@@ -21,6 +21,12 @@ use shuttle::{
 
 use crate::atomic::global;
 
+#[cfg(feature = "rt")]
+pub(crate) mod context;
+#[cfg(all(feature = "rt", feature = "std"))]
+pub(crate) mod own_runtime;
+pub(crate) mod switch;
+
 /// Where a thread waits for its next order.
 #[derive(Default)]
 pub(crate) struct Baton {
