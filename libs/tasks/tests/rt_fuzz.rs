@@ -4,18 +4,20 @@
 //! `EBB_SEEDS=FIRST..END` says which; `EBB_TRACE=1` says what each does.
 
 use std::cell::{Cell, RefCell};
-use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use tasks::rt::sync::{Condvar, Lock, Semaphore};
 use tasks::rt::{self, AweRef, Cx, Id, Scope, Waker};
+
+mod random;
+use random::{Random, abort_on_failure, seeds};
 
 const ON_PURPOSE: &str = "on purpose";
 const CANARY: u64 = 0x00c0_ffee;
 
 /// What a program's tasks have in common.
 struct World {
-    random: Cell<u64>,
+    random: Random,
     names: RefCell<Vec<AweRef>>,
     wakers: RefCell<Vec<Waker>>,
     ids: RefCell<Vec<Id>>,
@@ -36,7 +38,7 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         World {
-            random: Cell::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+            random: Random::new(seed),
             names: RefCell::default(),
             wakers: RefCell::default(),
             ids: RefCell::default(),
@@ -52,9 +54,7 @@ impl World {
     }
 
     fn below(&self, limit: u64) -> u64 {
-        self.random
-            .set(self.random.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
-        (self.random.get() >> 33) % limit
+        self.random.below(limit)
     }
 
     fn one_in(&self, chances: u64) -> bool {
@@ -319,25 +319,10 @@ fn run(seed: u64) {
     }
 }
 
-/// What fails, fails at once: a block would wait for tasks that nobody resumes any more. (Panics on purpose do not come here.)
-fn abort_on_failure() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        usual(info);
-        std::process::abort();
-    }));
-}
-
-fn seeds() -> Range<u64> {
-    let Ok(range) = std::env::var("EBB_SEEDS") else { return 1..2_001 };
-    let (first, end) = range.split_once("..").expect("EBB_SEEDS=FIRST..END");
-    first.parse().expect("a number")..end.parse().expect("a number")
-}
-
 #[test]
 fn random_programs_leave_what_their_tasks_borrow_alone_and_end() {
     abort_on_failure();
-    for seed in seeds() {
+    for seed in seeds(1..2_001) {
         run(seed);
     }
 }

@@ -5,9 +5,11 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use tasks::rt::{self, AweRef, Canceled, Cx, Scope, Waker};
+
+mod random;
+use random::{Random, abort_on_failure, seeds};
 
 /// What the model knows of a task.
 #[derive(Clone, Debug)]
@@ -303,7 +305,7 @@ impl Block {
 
 /// What a program's tasks have in common.
 struct World {
-    random: Cell<u64>,
+    random: Random,
     model: RefCell<Model>,
     /// By the model's numbers.
     names: RefCell<Vec<Option<AweRef>>>,
@@ -316,9 +318,7 @@ struct World {
 
 impl World {
     fn below(&self, limit: u64) -> u64 {
-        self.random
-            .set(self.random.get().wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407));
-        (self.random.get() >> 33) % limit
+        self.random.below(limit)
     }
 
     /// The model is told what the running task does.
@@ -561,7 +561,7 @@ fn reap_async(world: &World, me: usize, cx: &mut Cx) {
 
 fn run(seed: u64) -> u64 {
     let world = World {
-        random: Cell::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+        random: Random::new(seed),
         model: RefCell::new(Model::new()),
         names: RefCell::default(),
         wakers: RefCell::default(),
@@ -591,24 +591,9 @@ fn run(seed: u64) -> u64 {
     world.steps.get()
 }
 
-/// What fails, fails at once: a block would wait for tasks that nobody resumes any more. (Panics on purpose do not come here.)
-fn abort_on_failure() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        usual(info);
-        std::process::abort();
-    }));
-}
-
-fn seeds() -> Range<u64> {
-    let Ok(range) = std::env::var("EBB_SEEDS") else { return 1..3_001 };
-    let (first, end) = range.split_once("..").expect("EBB_SEEDS=FIRST..END");
-    first.parse().expect("a number")..end.parse().expect("a number")
-}
-
 #[test]
 fn who_runs_next_is_who_the_model_says() {
     abort_on_failure();
-    let steps: u64 = seeds().map(run).sum();
+    let steps: u64 = seeds(1..3_001).map(run).sum();
     println!("{steps} times somebody ran");
 }
