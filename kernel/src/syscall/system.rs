@@ -67,7 +67,7 @@ fn told_name(me: &Current, cx: &Cx, args: &Args) -> Step<Vec<u8>> {
     me.require(Capability::SysAdmin, cx)?;
     let len = usize::try_from(args.int(1)).map_err(|_| Errno::EINVAL)?;
     utsname::check_length(len)?;
-    Ok(me.memory(cx)?.read_slice(args.input::<u8>(0).slice(len))?)
+    me.memory(cx)?.read_slice(args.input::<u8>(0).slice(len))
 }
 
 fn sethostname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

@@ -78,9 +78,10 @@ impl<T, D> UserPtr<T, D> {
         (!self.is_null()).then_some(self)
     }
 
-    /// So many values from here on.
+    /// So many values from here on. Values without a size do not compile: any number of them would be in no memory at all.
     #[inline(always)]
     pub const fn slice(self, len: usize) -> UserSlice<T, D> {
+        const { assert!(size_of::<T>() != 0) };
         UserSlice { start: self, len }
     }
 
@@ -122,12 +123,6 @@ impl<T, D> UserSlice<T, D> {
     #[inline(always)]
     pub const fn is_empty(self) -> bool {
         self.len == 0
-    }
-
-    /// How many bytes they are.
-    #[inline(always)]
-    pub const fn byte_len(self) -> usize {
-        self.len.saturating_mul(size_of::<T>())
     }
 
     /// The first `len` of them, or all if they are fewer.
@@ -227,7 +222,6 @@ mod tests {
         assert_eq!(slice.first(9).len(), 4);
         assert_eq!((slice.behind(3).start().address(), slice.behind(3).len()), (0x100c, 1));
         assert!(slice.behind(5).is_empty());
-        assert_eq!(UserOut::<u64>::new(0).slice(usize::MAX).byte_len(), usize::MAX);
     }
 
     #[test]

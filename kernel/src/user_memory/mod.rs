@@ -101,10 +101,9 @@ impl UserMemory<'_> {
     /// Reads values.
     ///
     /// # Errors
-    /// Memory is not accessible (yet). The caller bounds how many they are.
-    pub fn read_slice<T: FromBytes + IntoBytes>(&self, from: UserSlice<T, impl Readable>) -> Result<Vec<T>, Fault> {
-        let mut values = Vec::with_capacity(from.len());
-        values.resize_with(from.len(), T::new_zeroed);
+    /// ENOMEM if they find no room in the kernel; a fault. How many the call takes, its own limit says first.
+    pub fn read_slice<T: FromBytes + IntoBytes>(&self, from: UserSlice<T, impl Readable>) -> Step<Vec<T>> {
+        let mut values = zeroed(from.len())?;
         self.read_into(from, &mut values)?;
         Ok(values)
     }
@@ -179,5 +178,26 @@ impl UserMemory<'_> {
     /// ENAMETOOLONG; a fault.
     pub fn read_path(&self, from: UserIn<u8>) -> Step<Vec<u8>> {
         self.read_c_string(from, 4096, Errno::ENAMETOOLONG)
+    }
+}
+
+/// So many values, all zero. ENOMEM if there is no room, or could not be on any machine: the number may come from a program.
+fn zeroed<T: FromBytes>(len: usize) -> Result<Vec<T>, Errno> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).map_err(|_| Errno::ENOMEM)?;
+    values.resize_with(len, T::new_zeroed);
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_of_values_is_more_than_an_error() {
+        assert_eq!(zeroed::<u64>(3), Ok(alloc::vec![0; 3]));
+        // Their size in bytes is 0 where it is not checked.
+        assert_eq!(zeroed::<u64>(usize::MAX / 8 + 1), Err(Errno::ENOMEM));
+        assert_eq!(zeroed::<u8>(usize::MAX), Err(Errno::ENOMEM));
     }
 }
