@@ -6,18 +6,37 @@ use linux_raw_sys::general::{__NR_getrandom, GRND_INSECURE, GRND_NONBLOCK, GRND_
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::drivers::random;
-use crate::error::Errno;
-use crate::step::Step;
+use crate::error::{Errno, Result};
+use crate::step::{Interruption, Patience, Stop, Stretch, complete_async};
 
 /// The calls of this file.
-pub const CALLS: &[Entry] = &[Entry::new(__NR_getrandom, "getrandom", Call::Step(getrandom))];
+#[cfg_attr(false, ebb_lint::table)]
+pub const CALLS: &[Entry] = &[Entry::new(__NR_getrandom, "getrandom", Call::Async(getrandom_async))];
 
-fn getrandom(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+/// How much one call gives at most.
+const MOST: usize = (1 << 25) - 1;
+/// So much is made between two looks at the clock: some 160,000 instructions.
+const AT_ONCE: usize = 1 << 13;
+
+fn getrandom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let flags = args.int(2) as u32;
     if flags & !(GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE) != 0
         || flags & (GRND_RANDOM | GRND_INSECURE) == GRND_RANDOM | GRND_INSECURE
     {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
-    random::fill(&mut me.memory(cx)?.writer(args.output::<u8>(0).slice(args.long(1))), cx)
+    let to = args.output::<u8>(0).slice(args.long(1)).first(MOST);
+    let mut done = 0;
+    let outcome = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let mut stretch = Stretch::default();
+        while done < to.len() {
+            done += random::fill(&mut me.memory(cx)?.writer(to.behind(done).first(AT_ONCE)), cx)?;
+            if done < to.len() && stretch.is_over() {
+                return Err(Stop::Pause(Interruption::Signals));
+            }
+        }
+        Ok(done)
+    });
+    // What a signal or a bad address ends has given what there is by then.
+    if done > 0 { Ok(done) } else { outcome }
 }
