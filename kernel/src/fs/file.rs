@@ -160,6 +160,11 @@ pub trait File: Any + Send + Sync {
         false
     }
 
+    /// Whether SIGPIPE comes with EPIPE of a write.
+    fn signals_broken_pipe(&self, _cx: &Cx) -> bool {
+        true
+    }
+
     /// The new offset for `lseek`; `now` is the current one.
     fn seek(&self, _to: Lseek, _now: u64, _cx: &Cx) -> Step<u64> {
         Err(Errno::ESPIPE.into())

@@ -67,11 +67,12 @@ pub fn read_piece_async(
                 if open.is_seekable && position == Position::Current {
                     open.offset.fetch_add(read as u64, Ordering::Relaxed);
                 }
-                if !open.is_seekable || read == 0 {
+                if !open.is_seekable {
                     return Ok(read);
                 }
+                // A read at the end is one, too.
                 open.touch_accessed(cx);
-                if read == piece.len() || is_at_end(&to, piece.behind(read)) {
+                if read == 0 || read == piece.len() || is_at_end(&to, piece.behind(read)) {
                     return Ok(read);
                 }
                 done = read;
@@ -199,16 +200,17 @@ fn go_on_writing_async(
     });
     let outcome = finish(outcome, done);
     if let Err(error) = outcome {
-        raise_for(error, me, cx);
+        raise_for(error, name, me, cx);
     }
     outcome
 }
 
-/// Sends the signal that comes with a write that failed so: SIGPIPE, and SIGXFSZ beyond RLIMIT_FSIZE.
-fn raise_for(error: Errno, me: &impl VfsCaller, cx: &Cx) {
+/// Sends the signal that comes with a write to `name` that failed so: SIGPIPE, and SIGXFSZ beyond RLIMIT_FSIZE.
+fn raise_for(error: Errno, name: WeakRc<OpenFile>, me: &impl VfsCaller, cx: &Cx) {
+    let signals_broken_pipe = || name.upgrade(cx).is_ok_and(|open| open.file.signals_broken_pipe(cx));
     let is_limited = || me.limit(RLIMIT_FSIZE, cx).is_ok_and(|limit| limit < i64::MAX as u64);
     match error {
-        Errno::EPIPE => me.raise(Signal::PIPE, cx),
+        Errno::EPIPE if signals_broken_pipe() => me.raise(Signal::PIPE, cx),
         Errno::EFBIG if is_limited() => me.raise(Signal::XFSZ, cx),
         _ => {}
     }
@@ -296,7 +298,12 @@ fn read_step(
         };
         let mut to = memory.writer(room.first(at_once(open, room.len())));
         match open.file.read(offset(open, position, *done), &mut to, me, cx) {
-            Ok(0) => return Ok(*done),
+            Ok(0) => {
+                if open.is_seekable {
+                    open.touch_accessed(cx);
+                }
+                return Ok(*done);
+            }
             Ok(read) => {
                 *done += read;
                 if open.is_seekable {
@@ -438,9 +445,7 @@ pub fn read_bytes_async(
         }
         let step = open.file.read(offset(&open, position, 0), &mut Writer::from(&mut *bytes), me, cx);
         if let (Ok(read), true) = (step, open.is_seekable) {
-            if read > 0 {
-                open.touch_accessed(cx);
-            }
+            open.touch_accessed(cx);
             if position == Position::Current {
                 open.offset.fetch_add(read as u64, Ordering::Relaxed);
             }
@@ -485,7 +490,7 @@ pub fn write_bytes_async(
             Ok(written) => done += written,
             Err(error) => {
                 if done == 0 || error == Errno::EPIPE {
-                    raise_for(error, me, cx);
+                    raise_for(error, name, me, cx);
                 }
                 return finish(Err(error), done);
             }

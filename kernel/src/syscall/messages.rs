@@ -74,7 +74,9 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
         return Err(Errno::EOPNOTSUPP);
     }
     let mut done = 0;
+    let mut signals = flags & net::MSG_NOSIGNAL == 0;
     let outcome = socket_async(cx, me, fd, flags & net::MSG_DONTWAIT != 0, |cx, me, socket, waker| {
+        signals = signals && socket.signals_broken_pipe(cx);
         let memory = me.memory(cx)?;
         let to = outgoing.to.as_ref().map(SocketAddress::bytes);
         loop {
@@ -89,7 +91,7 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
     });
     match outcome {
         Err(error) if done == 0 => {
-            if error == Errno::EPIPE && flags & net::MSG_NOSIGNAL == 0 {
+            if error == Errno::EPIPE && signals {
                 signal::send::raise(me, Signal::PIPE, cx);
             }
             Err(error)

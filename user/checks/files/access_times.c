@@ -32,6 +32,7 @@ int main(void)
     CHECK_TRUE("moved", !is_old("f"));
     make_old("f");
     CHECK("at-the-end", (lseek(plain, 0, SEEK_END), read(plain, bytes, 5)));
+    CHECK_TRUE("moved-at-the-end", !is_old("f"));
     make_old("f");
     CHECK("set-flag", fcntl(plain, F_SETFL, O_NOATIME));
     CHECK("read-with-flag", pread(plain, bytes, 5, 0));

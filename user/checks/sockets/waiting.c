@@ -106,12 +106,6 @@ static void ends(int type, const char *kind)
     snprintf(line, sizeof line, "%s-writer-at-end", kind);
     CHECK_STATUS(line, check_wait(writer));
     close(fds[0]);
-    if (type == SOCK_STREAM) {
-        REQUIRE(socketpair(AF_UNIX, type, 0, fds) == 0);
-        close(fds[1]);
-        CHECK_CHILD("stream-pipe-signal", write(fds[0], "x", 1));
-        close(fds[0]);
-    }
     REQUIRE(socketpair(AF_UNIX, type, 0, fds) == 0);
     reader = check_fork();
     if (reader == 0)
@@ -128,6 +122,40 @@ static void ends(int type, const char *kind)
     CHECK(line, send(fds[1], "x", 1, MSG_NOSIGNAL));
     close(fds[0]);
     close(fds[1]);
+}
+
+// What a peer leaves behind that is closed, before or after it has read everything; and SIGPIPE, which is for streams alone.
+static void gone(int type, const char *kind)
+{
+    int fds[2];
+    char text[4];
+    check_line("%s\n", kind);
+    REQUIRE(socketpair(AF_UNIX, type, 0, fds) == 0);
+    close(fds[1]);
+    CHECK_CHILD("signal-of-write", CHECK("write-to-closed", write(fds[0], "x", 1)));
+    CHECK_CHILD("signal-of-send", CHECK("send-to-closed", send(fds[0], "x", 1, 0)));
+    CHECK("without-a-signal", send(fds[0], "x", 1, MSG_NOSIGNAL));
+    close(fds[0]);
+    REQUIRE(socketpair(AF_UNIX, type, 0, fds) == 0 && shutdown(fds[0], SHUT_WR) == 0);
+    CHECK_CHILD("signal-of-shut-down", CHECK("write-to-shut-down", write(fds[0], "x", 1)));
+    close(fds[0]);
+    close(fds[1]);
+    for (int how = 0; how < 3; how++) {
+        REQUIRE(socketpair(AF_UNIX, type, 0, fds) == 0);
+        REQUIRE(write(fds[0], "x", 1) == 1 && write(fds[1], "y", 1) == 1);
+        close(fds[1]);
+        struct pollfd look = { fds[0], POLLIN | POLLOUT, 0 };
+        CHECK("poll-unread", poll(&look, 1, 0) == 1 ? look.revents : 0);
+        int error = -1;
+        socklen_t length = sizeof error;
+        if (how == 1)
+            CHECK("error-option", getsockopt(fds[0], SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : -1);
+        if (how == 2)
+            CHECK("send-unread", send(fds[0], "x", 1, MSG_NOSIGNAL));
+        for (int i = 0; i < 3; i++)
+            CHECK("read-unread", recv(fds[0], text, 1, MSG_DONTWAIT));
+        close(fds[0]);
+    }
 }
 
 static void interrupted(void)
@@ -160,6 +188,11 @@ int main(void)
     accepting();
     ends(SOCK_STREAM, "stream");
     ends(SOCK_SEQPACKET, "packets");
+    gone(SOCK_STREAM, "stream");
+    gone(SOCK_SEQPACKET, "packets");
+    int fds[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds) == 0 && shutdown(fds[0], SHUT_WR) == 0);
+    CHECK_CHILD("signal-of-datagram", CHECK("datagram-to-shut-down", write(fds[0], "x", 1)));
     interrupted();
     return 0;
 }

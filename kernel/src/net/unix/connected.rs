@@ -75,6 +75,9 @@ impl Endpoint {
         waker: Option<Waker>,
         cx: &Cx,
     ) -> Step<usize> {
+        if self.kind == Kind::SequencedPacket && self.take_reset(cx) {
+            return Err(Errno::ECONNRESET.into());
+        }
         if self.state.lock(cx).shutdown.writing {
             return Err(Errno::EPIPE.into());
         }
@@ -132,13 +135,17 @@ impl Endpoint {
     /// Receives bytes into `sink`.
     ///
     /// # Errors
-    /// ENOTCONN. `Block` while there is nothing and more may come.
+    /// ENOTCONN. ECONNRESET, once: the peer was closed before it had read everything. `Block` while there is nothing and more may come.
     pub fn receive(&self, sink: &mut Sink<'_>, peek: bool, waker: Option<Waker>, cx: &Cx) -> Step<Received> {
         if let Some(waker) = waker {
             self.register_reader(waker, cx);
         }
         if self.kind != Kind::Datagram && self.peer(cx).is_none() {
             return Err(if self.kind == Kind::Stream { Errno::EINVAL } else { Errno::ENOTCONN }.into());
+        }
+        // Of a stream, what was sent before is read first.
+        if self.kind == Kind::SequencedPacket && self.take_reset(cx) {
+            return Err(Errno::ECONNRESET.into());
         }
         let received = if self.kind == Kind::Stream {
             self.receive_stream(sink, peek, cx)?
@@ -152,6 +159,7 @@ impl Endpoint {
                 }
                 Ok(received)
             }
+            None if self.is_at_end(cx) && self.take_reset(cx) => Err(Errno::ECONNRESET.into()),
             None if self.is_at_end(cx) => Ok(Received::default()),
             None => Err(Stop::Block),
         }
@@ -196,6 +204,28 @@ impl Endpoint {
             Some(Ok(peer)) => self.kind != Kind::Datagram && peer.state.lock(cx).shutdown.writing,
             Some(Err(_)) => self.kind != Kind::Datagram,
             None => false,
+        }
+    }
+
+    /// Whether the peer was closed before it had read everything. It is told once.
+    pub(super) fn take_reset(&self, cx: &Cx) -> bool {
+        core::mem::take(&mut self.state.lock(cx).is_reset)
+    }
+
+    /// It is about to be closed: tells the peer if something was not read, and those whose connection was not accepted.
+    pub(super) fn reset_peers(&self, cx: &Cx) {
+        let reset = |endpoint: &Endpoint| {
+            if let Some(Ok(peer)) = endpoint.peer(cx).map(|peer| peer.upgrade(cx)) {
+                peer.state.lock(cx).is_reset = true;
+            }
+        };
+        if self.kind != Kind::Datagram && !self.inbox.lock(cx).is_empty() {
+            reset(self);
+        }
+        for waiting in self.backlog(cx) {
+            if let Ok(waiting) = waiting.upgrade(cx) {
+                reset(&waiting);
+            }
         }
     }
 

@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) address: Option<Address>,
     pub(super) credentials: Credentials,
     pub(super) shutdown: Shutdown,
+    /// The peer was closed before it had read everything, and nobody was told yet.
+    pub(super) is_reset: bool,
     passes_credentials: bool,
 }
 
@@ -67,6 +69,7 @@ impl Endpoint {
                 address: None,
                 credentials,
                 shutdown: Shutdown { reading: false, writing: false },
+                is_reset: false,
                 passes_credentials: false,
             }),
         })
@@ -133,6 +136,9 @@ impl Endpoint {
             return events;
         }
         let at_end = self.is_at_end(cx);
+        if at_end && self.state.lock(cx).is_reset {
+            events |= Events::ERROR;
+        }
         if at_end || !self.inbox.lock(cx).is_empty() {
             events |= Events::IN | Events::READ_NORMAL;
         }

@@ -191,6 +191,7 @@ impl Socket for UnixSocket {
             net::SO_ACCEPTCONN => u32::from(endpoint.is_listening(cx)),
             net::SO_PASSCRED => u32::from(endpoint.passes_credentials(cx)),
             net::SO_SNDBUF | net::SO_RCVBUF => 212_992,
+            net::SO_ERROR if endpoint.take_reset(cx) => u32::from(Errno::ECONNRESET.number()),
             net::SO_ERROR | net::SO_PROTOCOL | net::SO_REUSEADDR | net::SO_KEEPALIVE | net::SO_BROADCAST => 0,
             net::SO_PEERCRED => return Ok(endpoint.peer_credentials(cx).as_bytes().to_vec()),
             _ => return Err(Errno::ENOPROTOOPT),
@@ -202,6 +203,19 @@ impl Socket for UnixSocket {
 impl File for UnixSocket {
     fn kernel_bytes(&self, cx: &Cx) -> usize {
         1024 + self.endpoint.get(cx).inbox.lock(cx).bytes()
+    }
+
+    fn has_parts(&self) -> bool {
+        true
+    }
+
+    fn release(&self, cx: &Cx) -> bool {
+        self.endpoint.get(cx).reset_peers(cx);
+        false
+    }
+
+    fn signals_broken_pipe(&self, cx: &Cx) -> bool {
+        self.endpoint.get(cx).kind == Kind::Stream
     }
 
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
