@@ -16,7 +16,7 @@ use crate::error::{Errno, Result};
 use crate::event::PollFd;
 use crate::fs::{FileTable, FsContext, VfsCaller};
 use crate::memory::{AddressSpace, BadAccess};
-use crate::process::{Process, Restartable, Thread, oom};
+use crate::process::{Process, RseqRegistration, Thread, oom};
 use crate::signal::Signal;
 use crate::step::{Caller, Interruption, Patience, complete_async};
 use crate::time::clock::TimeSpec;
@@ -46,7 +46,7 @@ pub struct Current {
     /// The last fault, for the frame of its handler.
     pub fault: arch::Fault,
     /// What it has registered by rseq(2).
-    pub restartable: Option<Restartable>,
+    pub restartable: Option<RseqRegistration>,
     /// Room for the floating-point state of a signal frame; empty until it is needed.
     pub fp_scratch: Vec<u8>,
     /// How many system calls until one is measured, to tell time in the kernel from time in user mode.

@@ -9,7 +9,7 @@
 //! - It is called with no waker first. If it then says [`Stop::Block`] it is called again *with* a waker, which it enters in every
 //!   queue whose change could let it go on and in every object whose death must wake it (`WeakRc::watch`), and only then looks
 //!   whether it can go on; so no wake-up is lost.
-//! - Work without an end in sight is cut where a [`Stretch`] is over: the step says [`Stop::Pause`], others have their turn, and it is run again.
+//! - Work without an end in sight is cut where a [`TimeSlice`] is over: the step says [`Stop::Pause`], others have their turn, and it is run again.
 //! - Where a wait is for so much that even entering the waker takes long, the step says [`Stop::Again`] in between.
 //! - It may be run any number of times: whatever it changes before it says `Fault` or `Block` must be as if it had not run (read user memory first,
 //!   write results last, and take back what was created if that last write faults).
@@ -59,22 +59,22 @@ pub enum Stop {
 
 /// How long kernel code works on, in nanoseconds, where it can leave off. Interrupts may be off for half a millisecond: what comes before the first look
 /// at the clock, and the piece in which the time runs out, come on top of this.
-const LONGEST_STRETCH: u64 = 150_000;
+const LONGEST_SLICE: u64 = 150_000;
 
 /// A stretch of work in pieces, to be cut when it has taken long. It costs nothing where one piece is all.
 #[derive(Default)]
-pub struct Stretch {
+pub struct TimeSlice {
     since: Option<u64>,
 }
 
-impl Stretch {
+impl TimeSlice {
     /// Asked between two pieces: whether others must have their turn now.
     #[cfg_attr(feature = "stretch", track_caller)]
     pub fn is_over(&mut self) -> bool {
         #[cfg(feature = "stretch")]
         frame::stretch::pass();
         let now = frame::time::now();
-        now.saturating_sub(*self.since.get_or_insert(now)) >= LONGEST_STRETCH
+        now.saturating_sub(*self.since.get_or_insert(now)) >= LONGEST_SLICE
     }
 }
 

@@ -267,12 +267,12 @@ impl Epoll {
     /// The first thing that `tell` says, if it is about the first files; else the rest stays for the next time.
     pub fn scan(&self, max: usize, cx: &Cx, mut tell: impl FnMut(&[EpollEvent]) -> Step<()>) -> Step<usize> {
         let bell = self.bell.get();
-        let mut told = 0;
+        let mut reported = 0;
         // Each once, although those that stay ready come back to the end.
         let mut left = bell.rung.lock(cx).len();
-        while told < max && left > 0 {
+        while reported < max && left > 0 {
             let mut looks = [None; ASKED_AT_A_TIME];
-            let wanted = looks.len().min(max - told).min(left);
+            let wanted = looks.len().min(max - reported).min(left);
             left -= wanted;
             self.take_rung(&mut looks[..wanted], cx);
             let mut ready = [EpollEvent::default(); ASKED_AT_A_TIME];
@@ -302,8 +302,8 @@ impl Epoll {
                     }
                 }
             }
-            told += done;
-            self.were_told(looks.iter().flatten().take(done), cx);
+            reported += done;
+            self.were_reported(looks.iter().flatten().take(done), cx);
             if let Some(stop) = failure {
                 let mut rung = bell.rung.lock(cx);
                 for look in looks.iter().rev().flatten().take(count - done) {
@@ -311,10 +311,10 @@ impl Epoll {
                     look.relay.is_out(false);
                     rung.push_front(look.key);
                 }
-                return if told > 0 { Ok(told) } else { Err(stop) };
+                return if reported > 0 { Ok(reported) } else { Err(stop) };
             }
         }
-        Ok(told)
+        Ok(reported)
     }
 
     /// Takes those that rang first out of the list, and looks at their items.
@@ -342,7 +342,7 @@ impl Epoll {
     }
 
     /// The program knows that files are ready: whether it is told again depends on how it asked.
-    fn were_told<'a>(&self, looks: impl Iterator<Item = &'a Look> + Clone + Send, cx: &Cx) {
+    fn were_reported<'a>(&self, looks: impl Iterator<Item = &'a Look> + Clone + Send, cx: &Cx) {
         let is_level = |look: &Look| look.events & (EPOLLONESHOT | EPOLLET) == 0;
         let mut others = false;
         self.bell.get().enter_all(looks.clone().filter_map(|look| {
@@ -354,12 +354,12 @@ impl Epoll {
             Some((look.relay, look.key))
         }));
         if others {
-            looks.filter(|look| !is_level(look)).for_each(|look| self.was_told(look, cx));
+            looks.filter(|look| !is_level(look)).for_each(|look| self.was_reported(look, cx));
         }
     }
 
     /// The program knows that a file is ready, and asked to be told once of each change, or once.
-    fn was_told(&self, look: &Look, cx: &Cx) {
+    fn was_reported(&self, look: &Look, cx: &Cx) {
         if look.events & EPOLLONESHOT != 0 {
             look.relay.finish();
             if let Some(Some(item)) = self.set.lock(cx).items.get_mut(look.key.number)

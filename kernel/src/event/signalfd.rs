@@ -25,7 +25,7 @@ pub struct SignalFd {
 /// `struct signalfd_siginfo`.
 #[derive(Default, IntoBytes, Immutable)]
 #[repr(C)]
-struct Told {
+struct SignalFdInfo {
     signal: u32,
     errno: i32,
     code: i32,
@@ -46,27 +46,32 @@ struct Told {
 }
 
 const SIZE: usize = 128;
-const _: () = assert!(size_of::<Told>() == SIZE);
+const _: () = assert!(size_of::<SignalFdInfo>() == SIZE);
 
-impl Told {
+impl SignalFdInfo {
     fn new(info: &Info) -> Self {
         let [first, second, third, fourth] = info.fields;
         let (low, high) = (first as u32, (first >> 32) as u32);
-        let mut told = Told { signal: info.signal.number(), errno: info.errno, code: info.code, ..Told::default() };
+        let mut record = SignalFdInfo {
+            signal: info.signal.number(),
+            errno: info.errno,
+            code: info.code,
+            ..SignalFdInfo::default()
+        };
         match info.signal {
             Signal::SEGV | Signal::BUS | Signal::ILL | Signal::FPE | Signal::TRAP if info.code > 0 => {
-                told.address = first;
+                record.address = first;
             }
             Signal::CHLD => {
-                (told.pid, told.uid, told.status) = (low, high, second as i32);
-                (told.user_time, told.system_time) = (third, fourth);
+                (record.pid, record.uid, record.status) = (low, high, second as i32);
+                (record.user_time, record.system_time) = (third, fourth);
             }
             _ if info.code == linux_raw_sys::general::SI_TIMER => {
-                (told.timer, told.overrun, told.int, told.pointer) = (low, high, second as i32, second);
+                (record.timer, record.overrun, record.int, record.pointer) = (low, high, second as i32, second);
             }
-            _ => (told.pid, told.uid, told.int, told.pointer) = (low, high, second as i32, second),
+            _ => (record.pid, record.uid, record.int, record.pointer) = (low, high, second as i32, second),
         }
-        told
+        record
     }
 }
 
@@ -109,7 +114,7 @@ impl File for SignalFd {
                     None => break,
                 },
             };
-            if let Err(fault) = to.write(Told::new(&info).as_bytes()) {
+            if let Err(fault) = to.write(SignalFdInfo::new(&info).as_bytes()) {
                 // It was there a moment ago, so there is room for it.
                 let _ = from.push(info, thread.limit(RLIMIT_SIGPENDING, cx).0, cx);
                 return if count > 0 { Ok(count) } else { Err(fault.into()) };

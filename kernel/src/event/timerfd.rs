@@ -40,14 +40,14 @@ impl Setting {
 pub struct TimerFd {
     /// The clock it was made for (`CLOCK_*`).
     pub clock: u32,
-    state: SpinLock<State>,
+    state: SpinLock<Armed>,
     /// Rings the bell when the alarm goes off. It goes before the bell.
     relay: OwnedRelay,
     bell: OwnedBell,
 }
 
 #[derive(Default)]
-struct State {
+struct Armed {
     setting: Setting,
     alarm: Option<Alarm>,
 }
@@ -57,7 +57,7 @@ impl TimerFd {
     pub fn new(clock: u32) -> Self {
         let bell = OwnedBell::new();
         let relay = OwnedRelay::new(bell.get(), Key::default(), Sharing::All);
-        TimerFd { clock, state: SpinLock::new(State::default()), relay, bell }
+        TimerFd { clock, state: SpinLock::new(Armed::default()), relay, bell }
     }
 
     /// When it expires next. What has expired unread counts as expired.
@@ -76,7 +76,7 @@ impl TimerFd {
         old
     }
 
-    fn set_alarm(&self, state: &mut State, cx: &Cx) {
+    fn set_alarm(&self, state: &mut Armed, cx: &Cx) {
         state.alarm = None;
         let relay = self.relay.get();
         relay.finish();

@@ -10,7 +10,7 @@ use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::{LockOwner, OpenFile, OpenFlags, VfsCaller};
 use crate::error::{Errno, Result};
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// The most descriptors that a process can have, whatever RLIMIT_NOFILE says.
 static NR_OPEN: AtomicUsize = AtomicUsize::new(1 << 20);
@@ -46,18 +46,18 @@ pub fn set_most_descriptors(count: usize) -> Result<()> {
 #[derive(Default)]
 struct Pace {
     ended: usize,
-    stretch: Stretch,
+    time_slice: TimeSlice,
 }
 
 impl Pace {
     /// Others have their turn if it is time.
     fn pause_async(&mut self, cx: &mut Cx) {
-        if self.stretch.is_over() {
+        if self.time_slice.is_over() {
             frame::irq::poll(cx);
             if tasks::must_yield(cx) {
                 tasks::yield_async(cx);
             }
-            self.stretch = Stretch::default();
+            self.time_slice = TimeSlice::default();
         }
     }
 
@@ -215,7 +215,7 @@ impl FileTable {
     ) -> Result<()> {
         let mut at = *range.start() as usize;
         let mut pace = Pace::default();
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         loop {
             let files = me.files(cx)?;
             let mut handles = files.handles.lock(cx);
@@ -241,9 +241,9 @@ impl FileTable {
             } else {
                 drop(files);
             }
-            if stretch.is_over() {
+            if time_slice.is_over() {
                 me.pause_async(cx, Interruption::KillOnly)?;
-                stretch = Stretch::default();
+                time_slice = TimeSlice::default();
             }
         }
     }

@@ -9,7 +9,7 @@ use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::{TempRc, Waker};
 
-use super::inode_file::StoredFile;
+use super::inode_file::InodeFile;
 use super::mount::Location;
 use super::{FileKind, Inode, VfsCaller};
 use crate::error::{Errno, Result};
@@ -239,10 +239,10 @@ impl OpenFile {
         Self::of(file, is_seekable, has_parts, flags, location)
     }
 
-    /// A description of the content that the inode at `location` keeps: as [`at`](Self::at) with a [`StoredFile`].
+    /// A description of the content that the inode at `location` keeps: as [`at`](Self::at) with a [`InodeFile`].
     #[inline]
     pub fn stored(flags: OpenFlags, location: Location) -> Self {
-        let file = StoredFile::new(location.inode.share());
+        let file = InodeFile::new(location.inode.share());
         let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
         Self::of(Box::new(file), is_seekable, has_parts, flags, location)
     }

@@ -16,14 +16,14 @@ use crate::memory::Mappable;
 use crate::step::Step;
 
 /// An open regular file.
-pub struct StoredFile {
+pub struct InodeFile {
     inode: StrongRc<Inode>,
 }
 
-impl StoredFile {
+impl InodeFile {
     /// The file of `inode`.
     pub fn new(inode: StrongRc<Inode>) -> Self {
-        StoredFile { inode }
+        InodeFile { inode }
     }
 
     #[inline(always)]
@@ -88,7 +88,7 @@ pub fn seek_in(size: impl FnOnce() -> u64, to: Lseek, now: u64) -> Result<u64> {
     offset.and_then(|offset| u64::try_from(offset).ok()).ok_or(Errno::EINVAL)
 }
 
-impl File for StoredFile {
+impl File for InodeFile {
     #[inline]
     fn read(&self, offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let inode = self.inode.get(cx);

@@ -144,9 +144,9 @@ impl MountFlags {
 
     /// What mount(2) with MS_REMOUNT makes of them: access times stay as they are kept unless it is told otherwise.
     pub fn remounted(self, flags: u32) -> Self {
-        let told = general::MS_NOATIME | general::MS_NODIRATIME | general::MS_RELATIME | general::MS_STRICTATIME;
+        let given = general::MS_NOATIME | general::MS_NODIRATIME | general::MS_RELATIME | general::MS_STRICTATIME;
         let new = Self::of_mount(flags);
-        if flags & told == 0 { (new - Self::ACCESS_TIMES) | (self & Self::ACCESS_TIMES) } else { new }
+        if flags & given == 0 { (new - Self::ACCESS_TIMES) | (self & Self::ACCESS_TIMES) } else { new }
     }
 }
 

@@ -14,7 +14,7 @@ use refs::{Waker, WeakRc};
 use super::{Events, File, OpenFile, OpenFlags, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::signal::Signal;
-use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
+use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
 use crate::user_memory::{In, Out, UserOut, UserSlice};
 
 /// The most bytes of one call, as on Linux.
@@ -287,7 +287,7 @@ fn read_step(
     cx: &Cx,
 ) -> Step<usize> {
     let memory = me.memory(cx)?;
-    let mut stretch = Stretch::default();
+    let mut time_slice = TimeSlice::default();
     loop {
         let Some(room) = rest(pieces, *done) else {
             if *done == 0 && open.is_seekable {
@@ -314,7 +314,7 @@ fn read_step(
                     if is_at_end(&to, room.behind(read)) {
                         return Ok(*done);
                     }
-                    if stretch.is_over() {
+                    if time_slice.is_over() {
                         return Err(Stop::Pause(Interruption::KillOnly));
                     }
                 } else if read < room.len() {
@@ -337,14 +337,14 @@ fn write_step(
     cx: &Cx,
 ) -> Step<usize> {
     let memory = me.memory(cx)?;
-    let mut stretch = Stretch::default();
+    let mut time_slice = TimeSlice::default();
     while let Some(left) = rest(pieces, *done) {
         let mut from = memory.reader(left.first(at_once(open, left.len())));
         match write_from(open, &mut from, position, *done, how.append, me, cx) {
             Ok(0) => return Ok(*done),
             Ok(written) => {
                 *done += written;
-                if written < left.len() && stretch.is_over() {
+                if written < left.len() && time_slice.is_over() {
                     return Err(Stop::Pause(ended_by(open)));
                 }
             }
@@ -411,14 +411,14 @@ fn write_gathered(
         bytes.resize(start + left.len(), 0);
         memory.read_into(left, bytes.get_mut(start..).unwrap_or_default())?;
     }
-    let mut stretch = Stretch::default();
+    let mut time_slice = TimeSlice::default();
     while *done < total {
         let mut from = Reader::from(bytes.get(*done..).unwrap_or_default());
         match open.file.write(0, &mut from, me, cx)? {
             0 => break,
             written => *done += written,
         }
-        if *done < total && stretch.is_over() {
+        if *done < total && time_slice.is_over() {
             return Err(Stop::Pause(ended_by(open)));
         }
     }
@@ -467,13 +467,13 @@ pub fn write_bytes_async(
     no_wait: bool,
 ) -> Result<usize> {
     let mut done = 0;
-    let mut stretch = Stretch::default();
+    let mut time_slice = TimeSlice::default();
     while done < bytes.len() {
-        if done > 0 && stretch.is_over() {
+        if done > 0 && time_slice.is_over() {
             if me.pause_async(cx, Interruption::KillOnly).is_err() {
                 break;
             }
-            stretch = Stretch::default();
+            time_slice = TimeSlice::default();
         }
         let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
             let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;

@@ -15,7 +15,7 @@ use frame::mm::Access;
 
 pub use key::{Key, Scope};
 pub use queue::{ANY, Progress};
-use queue::{Place, QUEUES};
+use queue::{QUEUES, Waiter};
 pub use robust::{Head, release_robust_async};
 
 use crate::error::{Errno, Result};
@@ -38,9 +38,9 @@ pub fn wait_async(
     if mask == 0 {
         return Err(Errno::EINVAL);
     }
-    let mut place: Option<Place> = None;
+    let mut place: Option<Waiter> = None;
     let result = complete_async(cx, me, patience, |cx, me, waker| {
-        if place.as_ref().is_some_and(Place::was_woken) {
+        if place.as_ref().is_some_and(Waiter::was_woken) {
             return Ok(());
         }
         if let Some(waker) = waker {
@@ -51,13 +51,13 @@ pub fn wait_async(
             if queued {
                 return Err(Stop::Block);
             }
-            place = Some(Place::enter(Key::new(me, word, scope, cx)?, mask, waker));
+            place = Some(Waiter::enter(Key::new(me, word, scope, cx)?, mask, waker));
         } else if place.is_some() {
             return Err(Stop::Block);
         }
         if load(me, word, cx)? == value { Err(Stop::Block) } else { Err(Errno::EAGAIN.into()) }
     });
-    match place.take().map(Place::leave) {
+    match place.take().map(Waiter::leave) {
         // Whatever else ended the wait, a wake-up that was taken must not be lost.
         Some(true) => Ok(()),
         _ => result,

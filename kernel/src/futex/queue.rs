@@ -13,17 +13,22 @@ use alloc::vec::Vec;
 use refs::{SpinLock, Waker};
 
 use super::Key;
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// The mask of a waiter that any wake-up wakes, and of a wake-up that wakes any waiter.
 pub const ANY: u32 = u32::MAX;
 
-pub(super) static QUEUES: Queues =
-    Queues(SpinLock::new(State { slots: Vec::new(), free: NONE, in_use: 0, waiting: BTreeMap::new(), last_entry: 0 }));
+pub(super) static QUEUES: Queues = Queues(SpinLock::new(WaitTable {
+    slots: Vec::new(),
+    free: NONE,
+    in_use: 0,
+    waiting: BTreeMap::new(),
+    last_entry: 0,
+}));
 
-pub(super) struct Queues(SpinLock<State>);
+pub(super) struct Queues(SpinLock<WaitTable>);
 
-struct State {
+struct WaitTable {
     slots: Vec<Slot>,
     /// The first slot that nobody has; the others follow by `next`.
     free: u32,
@@ -58,9 +63,9 @@ struct Queue {
     last: u32,
 }
 
-/// A place in a queue. Whoever has one must [`leave`](Place::leave) it.
+/// A place in a queue. Whoever has one must [`leave`](Waiter::leave) it.
 #[must_use]
-pub(super) struct Place(u32);
+pub(super) struct Waiter(u32);
 
 /// How far a wake-up or a requeue is that others may interrupt. Those who come to wait after it began are not meant.
 #[derive(Default)]
@@ -70,7 +75,7 @@ pub struct Progress {
     pub count: usize,
 }
 
-impl Place {
+impl Waiter {
     /// Enters the queue of a futex, behind all others.
     pub fn enter(key: Key, mask: u32, waker: Waker) -> Self {
         QUEUES.0.with(|state| {
@@ -89,7 +94,7 @@ impl Place {
             };
             state.in_use += 1;
             state.append(key, number);
-            Place(number)
+            Waiter(number)
         })
     }
 
@@ -126,7 +131,7 @@ impl Place {
     }
 }
 
-impl State {
+impl WaitTable {
     /// Enters a slot, which is in no queue, behind all others.
     fn append(&mut self, key: Key, number: u32) {
         self.last_entry += 1;
@@ -253,14 +258,14 @@ impl Queues {
     /// # Errors
     /// `Pause` where others must have their turn before it goes on.
     pub fn requeue(&self, from: Key, to: Key, count: usize, progress: &mut Progress) -> Step<()> {
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         while progress.count < count {
             let wanted = MOVED_AT_A_TIME.min(count - progress.count);
             let moved = self.0.with(|state| state.move_first(from, to, wanted, progress));
             if moved < wanted {
                 break;
             }
-            if stretch.is_over() {
+            if time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
         }
@@ -271,9 +276,9 @@ impl Queues {
     fn each(&self, count: usize, progress: &mut Progress, reach: impl Fn(&mut Progress) -> bool) -> Step<()> {
         /// So many are reached before the time is looked at.
         const AT_A_TIME: usize = 64;
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         while progress.count < count && reach(progress) {
-            if progress.count.is_multiple_of(AT_A_TIME) && stretch.is_over() {
+            if progress.count.is_multiple_of(AT_A_TIME) && time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
         }

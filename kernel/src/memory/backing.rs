@@ -1,4 +1,4 @@
-//! [`Shown`]: what an area shows, and keeps alive.
+//! [`Backing`]: what a VMA shows, and keeps alive.
 
 use core::any::Any;
 
@@ -7,31 +7,31 @@ use frame::mm::Prot;
 use refs::StrongRc;
 
 use super::Pages;
-use super::vma::{Area, AreaFlags, Backing};
+use super::vma::{Mergeable, Vma, VmaFlags};
 
-/// What an area shows.
-pub enum Shown {
+/// What a VMA shows.
+pub enum Backing {
     /// Zeros that become the process's own when they are touched.
     Anonymous,
     /// An object, from the page `first` on.
     Object {
-        /// The object. The area is one of its owners (Linux's lifetime of a mapped file).
+        /// The object. The VMA is one of its owners (Linux's lifetime of a mapped file).
         object: StrongRc<dyn BackingObject>,
-        /// The index of the page at the area's start.
+        /// The index of the page at the VMA's start.
         first: u64,
     },
 }
 
-impl Area<Shown> {
+impl Vma<Backing> {
     /// Whether it shows an object of which a page becomes the process's own when it is written.
-    pub fn shows_object_privately(&self) -> bool {
-        matches!(self.backing, Shown::Object { .. }) && !self.flags.contains(AreaFlags::SHARED)
+    pub fn maps_object_privately(&self) -> bool {
+        matches!(self.backing, Backing::Object { .. }) && !self.flags.contains(VmaFlags::SHARED)
     }
 
     /// Whether all its pages are the object's own, as a program's text: a child can find them there as well, so `fork` need
     /// not copy what is in the page tables.
     pub fn is_all_the_objects(&self) -> bool {
-        self.shows_object_privately() && !self.prot.contains(Prot::WRITE) && !self.flags.contains(AreaFlags::MAY_OWN)
+        self.maps_object_privately() && !self.prot.contains(Prot::WRITE) && !self.flags.contains(VmaFlags::MAY_OWN)
     }
 }
 
@@ -51,20 +51,20 @@ pub(super) fn with_pages<R>(
     object.get(cx).pages(cx).map(f)
 }
 
-impl Backing for Shown {
+impl Mergeable for Backing {
     fn advanced(&self, pages: u64) -> Self {
         match self {
-            Shown::Anonymous => Shown::Anonymous,
-            Shown::Object { object, first } => {
-                Shown::Object { object: object.share(), first: first.saturating_add(pages) }
+            Backing::Anonymous => Backing::Anonymous,
+            Backing::Object { object, first } => {
+                Backing::Object { object: object.share(), first: first.saturating_add(pages) }
             }
         }
     }
 
     fn is_continued_by(&self, pages: u64, next: &Self) -> bool {
         match (self, next) {
-            (Shown::Anonymous, Shown::Anonymous) => true,
-            (Shown::Object { object, first }, Shown::Object { object: other, first: next }) => {
+            (Backing::Anonymous, Backing::Anonymous) => true,
+            (Backing::Object { object, first }, Backing::Object { object: other, first: next }) => {
                 first.checked_add(pages) == Some(*next) && object.downgrade() == other.downgrade()
             }
             _ => false,

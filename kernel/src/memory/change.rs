@@ -1,9 +1,9 @@
 //! [`Change`]: a change of a layout that may take several steps.
 //!
-//! What a call changes may be large: a million pages, or all areas there can be. So it works in steps, and between two steps interrupts come in and
+//! What a call changes may be large: a million pages, or all VMAs there can be. So it works in steps, and between two steps interrupts come in and
 //! others run. Nobody may see a layout half changed, so a call that needs more than one step *claims* the layout: until it is released, other
 //! calls that would change it wait, and so do faults where nothing is mapped. Faults elsewhere go on; so a step leaves the page tables with no
-//! more than the areas allow.
+//! more than the VMAs allow.
 //!
 //! The claim belongs to the call, not to the thread: a step that holds it says [`Interruption::Never`] when it pauses, so the call
 //! always comes back to release it.
@@ -15,16 +15,16 @@ use frame::Cx;
 use frame::mm::{LEAF_BYTES, PAGE_SIZE};
 use refs::{SpinGuard, Waker};
 
-use super::backing::Shown;
+use super::backing::Backing;
 use super::layout::Layout;
 use super::space::AddressSpace;
 use super::vma::Removed;
 use crate::error::Result;
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// How much is done at once without a look at the clock.
 pub(super) const AT_ONCE_BYTES: usize = 1024 * PAGE_SIZE;
-/// How many areas are.
+/// How many VMAs are.
 pub(super) const AT_ONCE_AREAS: usize = 64;
 
 /// What a call has claimed, and what it still has to take away.
@@ -35,9 +35,9 @@ pub struct Change {
     leftover: Option<Box<Leftover>>,
 }
 
-/// What a range showed until now: its areas are out of the layout, its pages still go.
+/// What a range showed until now: its VMAs are out of the layout, its pages still go.
 struct Leftover {
-    areas: Removed<Shown>,
+    vmas: Removed<Backing>,
     pages: Range<usize>,
 }
 
@@ -85,7 +85,7 @@ impl Change {
     /// Takes away what is mapped in a range: at once if it is little. Else the layout is claimed, and [`go_on`](Self::go_on) does it.
     ///
     /// # Errors
-    /// ENOMEM if there would be too many areas; nothing has changed.
+    /// ENOMEM if there would be too many VMAs; nothing has changed.
     #[inline]
     pub(super) fn remove(
         &mut self,
@@ -98,15 +98,15 @@ impl Change {
     }
 
     fn remove_much(&mut self, space: &AddressSpace, layout: &mut Layout, range: Range<usize>, cx: &Cx) -> Result<()> {
-        let Some(areas) = layout.remove(range)? else { return Ok(()) };
-        let pages = areas.span();
-        if pages.len() <= AT_ONCE_BYTES && areas.len() <= AT_ONCE_AREAS {
-            areas.iter().for_each(|area| layout.forget(area));
+        let Some(vmas) = layout.remove(range)? else { return Ok(()) };
+        let pages = vmas.span();
+        if pages.len() <= AT_ONCE_BYTES && vmas.len() <= AT_ONCE_AREAS {
+            vmas.iter().for_each(|vma| layout.forget(vma));
             space.unmap_range(pages, cx);
             return Ok(());
         }
         self.claim(layout);
-        self.leftover = Some(Box::new(Leftover { areas, pages }));
+        self.leftover = Some(Box::new(Leftover { vmas, pages }));
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl Change {
 }
 
 impl AddressSpace {
-    /// Takes away what is mapped in a range if it is nothing, or a little of one area; whether it is so.
+    /// Takes away what is mapped in a range if it is nothing, or a little of one VMA; whether it is so.
     #[inline(always)]
     pub(super) fn remove_little(&self, layout: &mut Layout, range: &Range<usize>, cx: &Cx) -> bool {
         range.len() <= AT_ONCE_BYTES && layout.remove_one(range, || self.unmap_range(range.clone(), cx))
@@ -142,17 +142,17 @@ impl AddressSpace {
 impl Leftover {
     /// Works until it is done, and that is true, or one stretch is over.
     fn take_away(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> bool {
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         while let Some(piece) = next_piece(space, &mut self.pages, cx) {
             space.unmap_range(piece, cx);
-            if stretch.is_over() {
+            if time_slice.is_over() {
                 return false;
             }
         }
-        while let Some(areas) = self.areas.pop_chunk() {
-            areas.iter().for_each(|area| layout.forget(area));
-            drop(areas);
-            if stretch.is_over() {
+        while let Some(vmas) = self.vmas.pop_chunk() {
+            vmas.iter().for_each(|vma| layout.forget(vma));
+            drop(vmas);
+            if time_slice.is_over() {
                 return false;
             }
         }

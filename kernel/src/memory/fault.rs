@@ -1,4 +1,4 @@
-//! Faults: making a page accessible if its area allows it.
+//! Faults: making a page accessible if its VMA allows it.
 //!
 //! Private memory is copied on the first write, unless nobody else has the frame any more. Nothing here suspends.
 
@@ -8,29 +8,29 @@ use frame::Cx;
 use frame::mm::{Access, Entry, PAGE_SIZE, Prot, UFrame, USER_END};
 use refs::StrongRc;
 
-use super::backing::{BackingObject, Shown, with_pages};
+use super::backing::{Backing, BackingObject, with_pages};
 use super::space::{AddressSpace, LOWEST};
-use super::vma::{Area, AreaFlags, STACK_GUARD};
+use super::vma::{STACK_GUARD, Vma, VmaFlags};
 use super::{BadAccess, Pages};
 
 /// How many pages of a file a fault maps at most, if they are in memory: an aligned window.
 const AROUND: usize = 16;
 
 impl AddressSpace {
-    /// Makes the page of `address` accessible if the areas allow it.
+    /// Makes the page of `address` accessible if the VMAs allow it.
     ///
     /// # Errors
     /// Why not.
     pub fn fault(&self, address: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
         let layout = self.layout.lock(cx);
-        let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
-        if !permits(area.prot, access) {
+        let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
+        if !permits(vma.prot, access) {
             return Err(BadAccess::NotAllowed);
         }
         let page = address & !(PAGE_SIZE - 1);
         match self.vm.query(page, cx) {
-            None => self.bring_in(area, page, access, cx).map(|_| ()),
-            Some(entry) => self.widen(area, page, entry, access, cx),
+            None => self.bring_in(vma, page, access, cx).map(|_| ()),
+            Some(entry) => self.widen(vma, page, entry, access, cx),
         }
     }
 
@@ -40,11 +40,11 @@ impl AddressSpace {
     /// Why not.
     pub fn fault_absent(&self, address: usize, access: Access, cx: &Cx) -> Result<(), BadAccess> {
         let layout = self.layout.lock(cx);
-        let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
-        if !permits(area.prot, access) {
+        let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
+        if !permits(vma.prot, access) {
             return Err(BadAccess::NotAllowed);
         }
-        if self.bring_in(area, address & !(PAGE_SIZE - 1), access, cx)? {
+        if self.bring_in(vma, address & !(PAGE_SIZE - 1), access, cx)? {
             return Ok(());
         }
         drop(layout);
@@ -52,31 +52,31 @@ impl AddressSpace {
         self.fault(address, access, cx)
     }
 
-    /// Maps what an area shows at `page`, unless something is mapped there; whether nothing was.
+    /// Maps what a VMA shows at `page`, unless something is mapped there; whether nothing was.
     #[inline]
-    fn bring_in(&self, area: &Area<Shown>, page: usize, access: Access, cx: &Cx) -> Result<bool, BadAccess> {
-        let Shown::Object { object, first } = &area.backing else {
+    fn bring_in(&self, vma: &Vma<Backing>, page: usize, access: Access, cx: &Cx) -> Result<bool, BadAccess> {
+        let Backing::Object { object, first } = &vma.backing else {
             let frame = UFrame::zeroed().ok_or(BadAccess::NoMemory)?;
-            return self.enter_new(page, frame, mapped(area.prot), cx);
+            return self.enter_new(page, frame, mapped(vma.prot), cx);
         };
-        let index = first.saturating_add(((page - area.start) / PAGE_SIZE) as u64);
-        if area.flags.contains(AreaFlags::SHARED) {
-            let access = if area.prot.contains(Prot::WRITE) { Access::Write } else { Access::Read };
+        let index = first.saturating_add(((page - vma.start) / PAGE_SIZE) as u64);
+        if vma.flags.contains(VmaFlags::SHARED) {
+            let access = if vma.prot.contains(Prot::WRITE) { Access::Write } else { Access::Read };
             let frame = page_of(object, index, access, cx)?;
-            return self.enter_new(page, frame, mapped(area.prot), cx);
+            return self.enter_new(page, frame, mapped(vma.prot), cx);
         }
         let frame = page_of(object, index, Access::Read, cx)?;
         if access == Access::Write {
             let copy = frame.duplicate().ok_or(BadAccess::NoMemory)?;
-            return self.enter_new(page, copy, mapped(area.prot), cx);
+            return self.enter_new(page, copy, mapped(vma.prot), cx);
         }
-        self.bring_in_around(area, page, object, index, frame, cx)
+        self.bring_in_around(vma, page, object, index, frame, cx)
     }
 
     /// Maps a page that was read, and with it what is in memory of the file around it: the program will probably want that next.
     fn bring_in_around(
         &self,
-        area: &Area<Shown>,
+        vma: &Vma<Backing>,
         page: usize,
         object: &StrongRc<dyn BackingObject>,
         index: u64,
@@ -84,8 +84,8 @@ impl AddressSpace {
         cx: &Cx,
     ) -> Result<bool, BadAccess> {
         let window = page & !(AROUND * PAGE_SIZE - 1);
-        let start = window.max(area.start);
-        let end = (window + AROUND * PAGE_SIZE).min(area.end);
+        let start = window.max(vma.start);
+        let end = (window + AROUND * PAGE_SIZE).min(vma.end);
         let first = index - ((page - start) / PAGE_SIZE) as u64;
         let indices = first..first.saturating_add(((end - start) / PAGE_SIZE) as u64);
         let mut frames = [const { None::<UFrame> }; AROUND];
@@ -97,7 +97,7 @@ impl AddressSpace {
         with_pages(object, cx, |pages: &dyn Pages| pages.cached(indices, &mut each, cx));
         each(index, frame);
         let mut take = |address: usize| frames.get_mut((address - start) / PAGE_SIZE).and_then(Option::take);
-        let prot = mapped(area.prot) - Prot::WRITE;
+        let prot = mapped(vma.prot) - Prot::WRITE;
         self.vm.map_absent(start..end, prot, &mut take, cx);
         match take(page) {
             None => Ok(true),
@@ -107,27 +107,27 @@ impl AddressSpace {
     }
 
     /// A page is mapped, but not for what is wanted now.
-    fn widen(&self, area: &Area<Shown>, page: usize, entry: Entry, access: Access, cx: &Cx) -> Result<(), BadAccess> {
-        let allowed = mapped(area.prot);
-        if area.flags.contains(AreaFlags::SHARED) {
+    fn widen(&self, vma: &Vma<Backing>, page: usize, entry: Entry, access: Access, cx: &Cx) -> Result<(), BadAccess> {
+        let allowed = mapped(vma.prot);
+        if vma.flags.contains(VmaFlags::SHARED) {
             self.vm.set_prot(page, allowed, cx);
         } else if access != Access::Write {
             self.vm.set_prot(page, entry.prot | (allowed - Prot::WRITE), cx);
         } else if !entry.prot.contains(Prot::WRITE) {
-            return self.own(area, page, entry, cx).map(drop);
+            return self.own(vma, page, entry, cx).map(drop);
         }
         Ok(())
     }
 
     /// Makes the frame of a private page the process's own, for writing.
-    fn own(&self, area: &Area<Shown>, page: usize, entry: Entry, cx: &Cx) -> Result<UFrame, BadAccess> {
+    fn own(&self, vma: &Vma<Backing>, page: usize, entry: Entry, cx: &Cx) -> Result<UFrame, BadAccess> {
         // One reference is the page table's, one is `entry`.
         if entry.frame.references() <= 2 {
-            self.vm.set_prot(page, mapped(area.prot), cx);
+            self.vm.set_prot(page, mapped(vma.prot), cx);
             return Ok(entry.frame);
         }
         let copy = entry.frame.duplicate().ok_or(BadAccess::NoMemory)?;
-        self.enter(page, copy.clone(), mapped(area.prot), cx)?;
+        self.enter(page, copy.clone(), mapped(vma.prot), cx)?;
         Ok(copy)
     }
 
@@ -149,13 +149,12 @@ impl AddressSpace {
         if !(LOWEST..USER_END).contains(&address) {
             return false;
         }
-        let Some(stack) = layout.areas().at_or_above(page).filter(|area| area.flags.contains(AreaFlags::GROWS_DOWN))
-        else {
+        let Some(stack) = layout.vmas().at_or_above(page).filter(|vma| vma.flags.contains(VmaFlags::GROWS_DOWN)) else {
             return false;
         };
         let (start, end) = (stack.start, stack.end);
-        let is_too_near = layout.areas().below(start).is_some_and(|below| {
-            let guard = if below.flags.contains(AreaFlags::GROWS_DOWN) { 0 } else { STACK_GUARD };
+        let is_too_near = layout.vmas().below(start).is_some_and(|below| {
+            let guard = if below.flags.contains(VmaFlags::GROWS_DOWN) { 0 } else { STACK_GUARD };
             below.end.saturating_add(guard) > page
         });
         if is_too_near || (end - page) as u64 > limit {
@@ -218,25 +217,25 @@ impl AddressSpace {
     /// The frame at `address`, in a state in which it may be written.
     fn writable(&self, address: usize, right: WriteRight, cx: &Cx) -> Result<UFrame, BadAccess> {
         let mut layout = self.layout.lock(cx);
-        let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
-        let is_private = !area.flags.contains(AreaFlags::SHARED);
-        if !area.prot.contains(Prot::WRITE) {
+        let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
+        let is_private = !vma.flags.contains(VmaFlags::SHARED);
+        if !vma.prot.contains(Prot::WRITE) {
             if !(right == WriteRight::Forced && is_private) {
                 return Err(BadAccess::NotAllowed);
             }
-            if area.shows_object_privately() {
-                let range = area.range();
-                let changed = layout.change(range, |area| area.flags |= AreaFlags::MAY_OWN);
+            if vma.maps_object_privately() {
+                let range = vma.range();
+                let changed = layout.change(range, |vma| vma.flags |= VmaFlags::MAY_OWN);
                 changed.map_err(|_| BadAccess::NoMemory)?;
             }
         }
-        let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
+        let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
         let page = address & !(PAGE_SIZE - 1);
         if self.vm.query(page, cx).is_none() {
-            self.bring_in(area, page, Access::Write, cx)?;
+            self.bring_in(vma, page, Access::Write, cx)?;
         }
         let entry = self.vm.query(page, cx).ok_or(BadAccess::NotMapped)?;
-        if is_private { self.own(area, page, entry, cx) } else { Ok(entry.frame) }
+        if is_private { self.own(vma, page, entry, cx) } else { Ok(entry.frame) }
     }
 }
 
@@ -265,7 +264,7 @@ pub(super) fn page_of(
     with_pages(object, cx, |pages| pages.page(index, access, cx)).unwrap_or(Err(BadAccess::BeyondFile))
 }
 
-/// Whether an area's protection allows an access. The processor cannot forbid reading what may be written or executed.
+/// Whether a VMA's protection allows an access. The processor cannot forbid reading what may be written or executed.
 #[inline(always)]
 fn permits(prot: Prot, access: Access) -> bool {
     match access {
@@ -275,7 +274,7 @@ fn permits(prot: Prot, access: Access) -> bool {
     }
 }
 
-/// What goes into the page table for an area's protection.
+/// What goes into the page table for a VMA's protection.
 #[inline(always)]
 pub(super) fn mapped(prot: Prot) -> Prot {
     if prot.is_empty() { prot } else { prot | Prot::READ }

@@ -9,15 +9,15 @@ use refs::{StrongRc, Waker};
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
 use super::layout::Layout;
 use super::space::AddressSpace;
-use super::vma::{Area, AreaFlags, Backing};
+use super::vma::{Mergeable, Vma, VmaFlags};
 use crate::error::Result;
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// A copy that is being made, between two steps.
 #[derive(Default)]
 pub struct Fork {
     change: Change,
-    /// The areas that end at or below this are copied.
+    /// The VMAs that end at or below this are copied.
     done: usize,
     /// The pages of the last of them that are still to be copied.
     pages: Option<(Range<usize>, Sharing)>,
@@ -42,7 +42,7 @@ impl AddressSpace {
             *child.executable.lock(cx) = executable;
         }
         let is_small =
-            layout.areas().len() <= AT_ONCE_AREAS && self.vm.mapped_pages() <= AT_ONCE_BYTES / frame::mm::PAGE_SIZE;
+            layout.vmas().len() <= AT_ONCE_AREAS && self.vm.mapped_pages() <= AT_ONCE_BYTES / frame::mm::PAGE_SIZE;
         if is_small && !fork.change.is_begun() {
             return Ok(self.copy_at_once(child, &layout, &mut copy, cx)?);
         }
@@ -64,8 +64,8 @@ impl AddressSpace {
 
     #[inline(always)]
     fn copy_at_once(&self, child: &AddressSpace, layout: &Layout, copy: &mut Layout, cx: &Cx) -> Result<()> {
-        for area in layout.areas().iter() {
-            if let Some((pages, sharing)) = copy_area(area, area.range(), copy) {
+        for vma in layout.vmas().iter() {
+            if let Some((pages, sharing)) = copy_vma(vma, vma.range(), copy) {
                 self.vm.fork_range(&child.vm, pages, sharing, cx)?;
             }
         }
@@ -81,41 +81,41 @@ impl AddressSpace {
         fork: &mut Fork,
         cx: &Cx,
     ) -> Result<bool> {
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         loop {
             if let Some((pages, sharing)) = &mut fork.pages {
                 while let Some(piece) = next_piece(self, pages, cx) {
                     self.vm.fork_range(&child.vm, piece, *sharing, cx)?;
-                    if stretch.is_over() {
+                    if time_slice.is_over() {
                         return Ok(false);
                     }
                 }
                 fork.pages = None;
             }
-            // An area may have grown together with its neighbour since the last step: only what lies behind is copied.
-            let Some(area) = layout.areas().at_or_above(fork.done) else { return Ok(true) };
-            fork.pages = copy_area(area, area.start.max(fork.done)..area.end, copy);
-            fork.done = area.end;
-            if stretch.is_over() {
+            // A VMA may have grown together with its neighbour since the last step: only what lies behind is copied.
+            let Some(vma) = layout.vmas().at_or_above(fork.done) else { return Ok(true) };
+            fork.pages = copy_vma(vma, vma.start.max(fork.done)..vma.end, copy);
+            fork.done = vma.end;
+            if time_slice.is_over() {
                 return Ok(false);
             }
         }
     }
 }
 
-/// Gives the part of an area that lies in `range` to the child; the pages that go with it, and how.
+/// Gives the part of a VMA that lies in `range` to the child; the pages that go with it, and how.
 #[inline(always)]
-fn copy_area(area: &Area<super::Shown>, range: Range<usize>, copy: &mut Layout) -> Option<(Range<usize>, Sharing)> {
-    if area.flags.contains(AreaFlags::DONT_FORK) {
-        copy.forget_copy(area, range);
+fn copy_vma(vma: &Vma<super::Backing>, range: Range<usize>, copy: &mut Layout) -> Option<(Range<usize>, Sharing)> {
+    if vma.flags.contains(VmaFlags::DONT_FORK) {
+        copy.forget_copy(vma, range);
         return None;
     }
-    let flags = area.flags - AreaFlags::LOCKED;
-    let backing = area.backing.advanced(((range.start - area.start) / frame::mm::PAGE_SIZE) as u64);
-    copy.push_copy(Area { start: range.start, end: range.end, flags, backing, ..*area });
-    if area.flags.contains(AreaFlags::WIPE_ON_FORK) || area.is_all_the_objects() {
+    let flags = vma.flags - VmaFlags::LOCKED;
+    let backing = vma.backing.advanced(((range.start - vma.start) / frame::mm::PAGE_SIZE) as u64);
+    copy.push_copy(Vma { start: range.start, end: range.end, flags, backing, ..*vma });
+    if vma.flags.contains(VmaFlags::WIPE_ON_FORK) || vma.is_all_the_objects() {
         return None;
     }
-    let sharing = if flags.contains(AreaFlags::SHARED) { Sharing::Shared } else { Sharing::CopyOnWrite };
+    let sharing = if flags.contains(VmaFlags::SHARED) { Sharing::Shared } else { Sharing::CopyOnWrite };
     Some((range, sharing))
 }

@@ -1,18 +1,18 @@
-//! [`Layout`]: the areas of an address space with what is counted of them, and the addresses that have a meaning of their own.
+//! [`Layout`]: the VMAs of an address space with what is counted of them, and the addresses that have a meaning of their own.
 
 use core::ops::Range;
 
 use frame::mm::{PAGE_SIZE, Prot, USER_END};
 
-use super::backing::Shown;
-use super::space::{AreaName, AreaReport, Image, LOWEST};
-use super::vma::{Area, AreaFlags, Areas, Removed, TooManyAreas};
+use super::backing::Backing;
+use super::space::{Image, LOWEST, VmaName, VmaReport};
+use super::vma::{Removed, TooManyVmas, Vma, VmaFlags, VmaMap};
 use super::{Limits, overcommit};
 use crate::error::{Errno, Result};
 
-/// The areas, and the addresses that have a meaning of their own.
+/// The VMAs, and the addresses that have a meaning of their own.
 pub(super) struct Layout {
-    areas: Areas<Shown>,
+    vmas: VmaMap<Backing>,
     totals: Totals,
     /// From the end of the program's data to the current break.
     pub(super) brk: Range<usize>,
@@ -21,72 +21,72 @@ pub(super) struct Layout {
     pub(super) image: Image,
     /// Whether a call is in the middle of a change: see [`super::change`].
     pub(super) is_claimed: bool,
-    /// How often an area has come from another place, with its pages.
+    /// How often a VMA has come from another place, with its pages.
     pub(super) moves: u64,
 }
 
-/// How many pages the areas have, by what counts where.
+/// How many pages the VMAs have, by what counts where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Totals {
-    /// All areas.
+    /// All VMAs.
     pub(super) all: usize,
-    /// Private writable areas without stacks.
+    /// Private writable VMAs without stacks.
     pub(super) data: usize,
-    /// Areas that grow downwards.
+    /// VMAs that grow downwards.
     pub(super) stack: usize,
-    /// Areas that show a file or shared memory.
+    /// VMAs that show a file or shared memory.
     pub(super) objects: usize,
-    /// Areas that are locked.
+    /// VMAs that are locked.
     pub(super) locked: usize,
-    /// Areas for which memory is promised.
+    /// VMAs for which memory is promised.
     pub(super) accounted: usize,
 }
 
 impl Totals {
-    /// Adds `pages` pages of an area; a negative number, wrapped, takes them away.
+    /// Adds `pages` pages of a VMA; a negative number, wrapped, takes them away.
     #[inline(always)]
-    fn add(&mut self, area: &Area<Shown>, pages: usize) {
+    fn add(&mut self, vma: &Vma<Backing>, pages: usize) {
         let add = |total: &mut usize| *total = total.wrapping_add(pages);
         add(&mut self.all);
-        if area.flags.contains(AreaFlags::GROWS_DOWN) {
+        if vma.flags.contains(VmaFlags::GROWS_DOWN) {
             add(&mut self.stack);
-        } else if is_data(area) {
+        } else if is_data(vma) {
             add(&mut self.data);
         }
-        if matches!(area.backing, Shown::Object { .. }) {
+        if matches!(vma.backing, Backing::Object { .. }) {
             add(&mut self.objects);
         }
-        if area.flags.contains(AreaFlags::LOCKED) {
+        if vma.flags.contains(VmaFlags::LOCKED) {
             add(&mut self.locked);
         }
-        if area.flags.contains(AreaFlags::ACCOUNTED) {
+        if vma.flags.contains(VmaFlags::ACCOUNTED) {
             add(&mut self.accounted);
             overcommit::add(pages);
         }
     }
 
     #[inline(always)]
-    fn subtract(&mut self, area: &Area<Shown>) {
-        self.add(area, area.pages().wrapping_neg());
+    fn subtract(&mut self, vma: &Vma<Backing>) {
+        self.add(vma, vma.pages().wrapping_neg());
     }
 }
 
-/// Whether an area counts against RLIMIT_DATA.
+/// Whether a VMA counts against RLIMIT_DATA.
 #[inline(always)]
-fn is_data(area: &Area<Shown>) -> bool {
-    area.prot.contains(Prot::WRITE) && !area.flags.intersects(AreaFlags::SHARED | AreaFlags::GROWS_DOWN)
+fn is_data(vma: &Vma<Backing>) -> bool {
+    vma.prot.contains(Prot::WRITE) && !vma.flags.intersects(VmaFlags::SHARED | VmaFlags::GROWS_DOWN)
 }
 
-/// Whether memory is promised for an area: it may all become the process's own.
+/// Whether memory is promised for a VMA: it may all become the process's own.
 #[inline(always)]
-fn is_accountable(area: &Area<Shown>) -> bool {
-    area.prot.contains(Prot::WRITE) && !area.flags.intersects(AreaFlags::SHARED | AreaFlags::NO_RESERVE)
+fn is_accountable(vma: &Vma<Backing>) -> bool {
+    vma.prot.contains(Prot::WRITE) && !vma.flags.intersects(VmaFlags::SHARED | VmaFlags::NO_RESERVE)
 }
 
 impl Default for Layout {
     fn default() -> Self {
         Layout {
-            areas: Areas::default(),
+            vmas: VmaMap::default(),
             totals: Totals::default(),
             brk: 0..0,
             map_end: USER_END,
@@ -98,10 +98,10 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// The areas, to look at.
+    /// The VMAs, to look at.
     #[inline(always)]
-    pub(super) fn areas(&self) -> &Areas<Shown> {
-        &self.areas
+    pub(super) fn vmas(&self) -> &VmaMap<Backing> {
+        &self.vmas
     }
 
     /// How many pages they have.
@@ -110,28 +110,28 @@ impl Layout {
         &self.totals
     }
 
-    /// Enters an area where nothing is mapped.
+    /// Enters a VMA where nothing is mapped.
     ///
     /// # Errors
     /// There are too many.
     #[inline]
-    pub(super) fn insert(&mut self, mut area: Area<Shown>) -> core::result::Result<(), TooManyAreas> {
-        if is_accountable(&area) {
-            area.flags |= AreaFlags::ACCOUNTED;
+    pub(super) fn insert(&mut self, mut vma: Vma<Backing>) -> core::result::Result<(), TooManyVmas> {
+        if is_accountable(&vma) {
+            vma.flags |= VmaFlags::ACCOUNTED;
         }
-        if self.areas.is_full() {
-            return self.insert_when_full(area);
+        if self.vmas.is_full() {
+            return self.insert_when_full(vma);
         }
-        self.totals.add(&area, area.pages());
-        self.areas.insert(area)
+        self.totals.add(&vma, vma.pages());
+        self.vmas.insert(vma)
     }
 
-    /// There is only room for an area that becomes a part of its neighbour.
+    /// There is only room for a VMA that becomes a part of its neighbour.
     #[cold]
-    fn insert_when_full(&mut self, area: Area<Shown>) -> core::result::Result<(), TooManyAreas> {
+    fn insert_when_full(&mut self, vma: Vma<Backing>) -> core::result::Result<(), TooManyVmas> {
         let before = self.totals;
-        self.totals.add(&area, area.pages());
-        let inserted = self.areas.insert(area);
+        self.totals.add(&vma, vma.pages());
+        let inserted = self.vmas.insert(vma);
         if inserted.is_err() {
             overcommit::add(before.accounted.wrapping_sub(self.totals.accounted));
             self.totals = before;
@@ -139,13 +139,13 @@ impl Layout {
         inserted
     }
 
-    /// Takes out what is mapped in a range if that is nothing, or no more than one area or a part of one, and counts it no longer;
+    /// Takes out what is mapped in a range if that is nothing, or no more than one VMA or a part of one, and counts it no longer;
     /// `unmap` is called before if it is something. Whether it is so; nothing is taken out if not.
     #[inline(always)]
     pub(super) fn remove_one(&mut self, range: &Range<usize>, unmap: impl FnOnce()) -> bool {
         let totals = &mut self.totals;
-        self.areas.remove_one(range, |area| {
-            totals.add(area, (range.len() / PAGE_SIZE).wrapping_neg());
+        self.vmas.remove_one(range, |vma| {
+            totals.add(vma, (range.len() / PAGE_SIZE).wrapping_neg());
             unmap();
         })
     }
@@ -153,43 +153,46 @@ impl Layout {
     /// Takes out what is mapped in a range. It counts until it is [`forgotten`](Self::forget).
     ///
     /// # Errors
-    /// There would be too many areas.
-    pub(super) fn remove(&mut self, range: Range<usize>) -> core::result::Result<Option<Removed<Shown>>, TooManyAreas> {
-        self.areas.remove(range)
+    /// There would be too many VMAs.
+    pub(super) fn remove(
+        &mut self,
+        range: Range<usize>,
+    ) -> core::result::Result<Option<Removed<Backing>>, TooManyVmas> {
+        self.vmas.remove(range)
     }
 
-    /// Counts an area no longer that was taken out.
-    pub(super) fn forget(&mut self, area: &Area<Shown>) {
-        self.totals.subtract(area);
+    /// Counts a VMA no longer that was taken out.
+    pub(super) fn forget(&mut self, vma: &Vma<Backing>) {
+        self.totals.subtract(vma);
     }
 
     /// Changes what is mapped in a range.
     ///
     /// # Errors
-    /// There would be too many areas; nothing is changed.
+    /// There would be too many VMAs; nothing is changed.
     pub(super) fn change(
         &mut self,
         range: Range<usize>,
-        mut change: impl FnMut(&mut Area<Shown>),
-    ) -> core::result::Result<(), TooManyAreas> {
+        mut change: impl FnMut(&mut Vma<Backing>),
+    ) -> core::result::Result<(), TooManyVmas> {
         let totals = &mut self.totals;
-        self.areas.change(range, |area| {
-            totals.subtract(area);
-            change(area);
-            if is_accountable(area) {
+        self.vmas.change(range, |vma| {
+            totals.subtract(vma);
+            change(vma);
+            if is_accountable(vma) {
                 // For good, as what was written stays when the right to write goes.
-                area.flags |= AreaFlags::ACCOUNTED;
+                vma.flags |= VmaFlags::ACCOUNTED;
             }
-            totals.add(area, area.pages());
+            totals.add(vma, vma.pages());
         })
     }
 
-    /// Moves the start of the area that begins at `start` down to `new_start`; nothing is mapped between.
+    /// Moves the start of the VMA that begins at `start` down to `new_start`; nothing is mapped between.
     pub(super) fn grow_down(&mut self, start: usize, new_start: usize) {
-        if let Some(area) = self.areas.find(start) {
-            self.totals.add(area, (start - new_start) / PAGE_SIZE);
+        if let Some(vma) = self.vmas.find(start) {
+            self.totals.add(vma, (start - new_start) / PAGE_SIZE);
         }
-        self.areas.grow_down(start, new_start);
+        self.vmas.grow_down(start, new_start);
     }
 
     /// Whether a copy of all this may be made.
@@ -200,15 +203,15 @@ impl Layout {
     pub(super) fn admit_copy(&self) -> Result<()> {
         match overcommit::policy() {
             overcommit::Policy::Never => overcommit::admit(self.totals.accounted, 0, overcommit::Privilege::None),
-            // Each area was admitted by itself, and would be again.
+            // Each VMA was admitted by itself, and would be again.
             _ => Ok(()),
         }
     }
 
-    /// Makes this, which is empty, the beginning of a copy of `of`: all but the areas. Those that are not
+    /// Makes this, which is empty, the beginning of a copy of `of`: all but the VMAs. Those that are not
     /// [copied](Self::push_copy) are [forgotten](Self::forget_copy).
     pub(super) fn begin_copy(&mut self, of: &Layout) {
-        self.areas = Areas::with_capacity(of.areas.len() + 1);
+        self.vmas = VmaMap::with_capacity(of.vmas.len() + 1);
         // Locks are not inherited: see mlock(2).
         self.totals = Totals { locked: 0, ..of.totals };
         overcommit::add(self.totals.accounted);
@@ -217,23 +220,23 @@ impl Layout {
         self.image = of.image.clone();
     }
 
-    /// Enters a copy of an area that [`begin_copy`](Self::begin_copy) has counted, behind all others.
+    /// Enters a copy of a VMA that [`begin_copy`](Self::begin_copy) has counted, behind all others.
     #[inline(always)]
-    pub(super) fn push_copy(&mut self, area: Area<Shown>) {
-        self.areas.push(area);
+    pub(super) fn push_copy(&mut self, vma: Vma<Backing>) {
+        self.vmas.push(vma);
     }
 
-    /// Counts a part of an area of the parent's no longer that the child does not get.
-    pub(super) fn forget_copy(&mut self, area: &Area<Shown>, part: Range<usize>) {
+    /// Counts a part of a VMA of the parent's no longer that the child does not get.
+    pub(super) fn forget_copy(&mut self, vma: &Vma<Backing>, part: Range<usize>) {
         // The locks are not counted already.
         let locked = self.totals.locked;
-        self.totals.add(area, (part.len() / PAGE_SIZE).wrapping_neg());
+        self.totals.add(vma, (part.len() / PAGE_SIZE).wrapping_neg());
         self.totals.locked = locked;
     }
 
-    /// Takes the last areas out, some at a time, at the end of the address space; `None` once there are none.
-    pub(super) fn pop_chunk(&mut self) -> Option<alloc::vec::Vec<Area<Shown>>> {
-        self.areas.pop_chunk()
+    /// Takes the last VMAs out, some at a time, at the end of the address space; `None` once there are none.
+    pub(super) fn pop_chunk(&mut self) -> Option<alloc::vec::Vec<Vma<Backing>>> {
+        self.vmas.pop_chunk()
     }
 
     /// Where something of `len` bytes goes.
@@ -244,44 +247,44 @@ impl Layout {
         let wish = wish & !(PAGE_SIZE - 1);
         if wish >= LOWEST
             && let Some(end) = wish.checked_add(len).filter(|&end| end <= USER_END)
-            && self.areas.find_gap(len, wish..end) == Some(wish)
+            && self.vmas.find_gap(len, wish..end) == Some(wish)
         {
             return Ok(wish);
         }
-        self.areas
+        self.vmas
             .find_gap_again(len, LOWEST..self.map_end)
             // Above the stack's room, if all else is full.
-            .or_else(|| self.areas.find_gap(len, LOWEST..USER_END))
+            .or_else(|| self.vmas.find_gap(len, LOWEST..USER_END))
             .ok_or(Errno::ENOMEM)
     }
 
-    /// Whether a new area stays within the limits, in the place of what is mapped in `replaced`.
+    /// Whether a new VMA stays within the limits, in the place of what is mapped in `replaced`.
     ///
     /// # Errors
     /// ENOMEM.
     #[inline(always)]
-    pub(super) fn admit(&self, area: &Area<Shown>, replaced: Range<usize>, limits: Limits) -> Result<()> {
+    pub(super) fn admit(&self, vma: &Vma<Backing>, replaced: Range<usize>, limits: Limits) -> Result<()> {
         if limits.address_space != u64::MAX || limits.data != u64::MAX {
-            self.admit_size(area, replaced, limits)?;
+            self.admit_size(vma, replaced, limits)?;
         }
-        if is_accountable(area) { self.admit_commit(area.end - area.start, limits) } else { Ok(()) }
+        if is_accountable(vma) { self.admit_commit(vma.end - vma.start, limits) } else { Ok(()) }
     }
 
     /// As [`admit`](Self::admit), where the sizes are limited.
     #[cold]
-    fn admit_size(&self, area: &Area<Shown>, replaced: Range<usize>, limits: Limits) -> Result<()> {
-        let len = area.end - area.start;
+    fn admit_size(&self, vma: &Vma<Backing>, replaced: Range<usize>, limits: Limits) -> Result<()> {
+        let len = vma.end - vma.start;
         // As on Linux, what is replaced counts for nothing, whatever it is.
         let free: usize = self
-            .areas
+            .vmas
             .overlapping(replaced.clone())
-            .map(|area| area.end.min(replaced.end) - area.start.max(replaced.start))
+            .map(|vma| vma.end.min(replaced.end) - vma.start.max(replaced.start))
             .sum();
         let added = len - free.min(len);
         if (self.totals.all * PAGE_SIZE + added) as u64 > limits.address_space {
             return Err(Errno::ENOMEM);
         }
-        if is_data(area) && (self.totals.data * PAGE_SIZE + added) as u64 > limits.data {
+        if is_data(vma) && (self.totals.data * PAGE_SIZE + added) as u64 > limits.data {
             return Err(Errno::ENOMEM);
         }
         Ok(())
@@ -306,16 +309,16 @@ impl Layout {
         overcommit::admit(len / PAGE_SIZE, self.totals.all, limits.privilege)
     }
 
-    pub(super) fn describe(&self, area: &Area<Shown>) -> AreaReport {
-        let (offset, name) = match &area.backing {
-            Shown::Object { object, first } => {
-                (first.saturating_mul(PAGE_SIZE as u64), AreaName::Object(object.downgrade()))
+    pub(super) fn describe(&self, vma: &Vma<Backing>) -> VmaReport {
+        let (offset, name) = match &vma.backing {
+            Backing::Object { object, first } => {
+                (first.saturating_mul(PAGE_SIZE as u64), VmaName::Object(object.downgrade()))
             }
-            Shown::Anonymous if area.start < self.brk.end && self.brk.start < area.end => (0, AreaName::Heap),
-            Shown::Anonymous if area.range().contains(&self.image.stack) => (0, AreaName::Stack),
-            Shown::Anonymous => (0, AreaName::Anonymous),
+            Backing::Anonymous if vma.start < self.brk.end && self.brk.start < vma.end => (0, VmaName::Heap),
+            Backing::Anonymous if vma.range().contains(&self.image.stack) => (0, VmaName::Stack),
+            Backing::Anonymous => (0, VmaName::Anonymous),
         };
-        AreaReport { range: area.range(), prot: area.prot, flags: area.flags, offset, name }
+        VmaReport { range: vma.range(), prot: vma.prot, flags: vma.flags, offset, name }
     }
 }
 

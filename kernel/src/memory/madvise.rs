@@ -7,14 +7,14 @@ use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, USER_END};
 use refs::{StrongRc, Waker};
 
-use super::backing::{BackingObject, Shown, with_pages};
+use super::backing::{Backing, BackingObject, with_pages};
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
 use super::mmap::page_range;
 use super::space::AddressSpace;
-use super::vma::{Area, AreaFlags, Areas};
+use super::vma::{Vma, VmaFlags, VmaMap};
 use super::{BadAccess, Pages, finish_unmapping};
 use crate::error::{Errno, Result};
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// Advice that has an effect here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,10 +25,10 @@ pub enum Advice {
     DropPages,
     /// MADV_FREE: as above, for private anonymous memory only.
     Free,
-    /// MADV_DONTFORK, MADV_WIPEONFORK: areas get a flag.
-    Set(AreaFlags),
-    /// MADV_DOFORK, MADV_KEEPONFORK: areas lose a flag.
-    Clear(AreaFlags),
+    /// MADV_DONTFORK, MADV_WIPEONFORK: VMAs get a flag.
+    Set(VmaFlags),
+    /// MADV_DOFORK, MADV_KEEPONFORK: VMAs lose a flag.
+    Clear(VmaFlags),
     /// MADV_REMOVE: pages are cut out of a shared object.
     Remove,
 }
@@ -129,12 +129,12 @@ pub enum Populate {
 }
 
 impl AddressSpace {
-    /// madvise(2), one area after the other.
+    /// madvise(2), one VMA after the other.
     ///
     /// # Errors
     /// EINVAL; ENOMEM where a part is not mapped (the rest has been advised).
     pub fn advise_step(&self, call: &mut Advise, waker: Option<Waker>, cx: &Cx) -> Step<()> {
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         loop {
             if call.range.is_empty() {
                 if call.change.is_begun() {
@@ -142,37 +142,37 @@ impl AddressSpace {
                 }
                 return Ok(call.outcome?);
             }
-            if let Err(stop) = self.advise_next(call, &mut stretch, waker, cx) {
+            if let Err(stop) = self.advise_next(call, &mut time_slice, waker, cx) {
                 if matches!(stop, Stop::Error(_)) && call.change.is_begun() {
                     call.change.release(self, &mut self.layout.lock(cx));
                 }
                 return Err(stop);
             }
-            if !call.range.is_empty() && stretch.is_over() {
+            if !call.range.is_empty() && time_slice.is_over() {
                 let is_claimed = call.change.is_begun();
                 return Err(Stop::Pause(if is_claimed { Interruption::Never } else { Interruption::KillOnly }));
             }
         }
     }
 
-    /// Advises the next areas, or the next part of one.
-    fn advise_next(&self, call: &mut Advise, stretch: &mut Stretch, waker: Option<Waker>, cx: &Cx) -> Step<()> {
+    /// Advises the next VMAs, or the next part of one.
+    fn advise_next(&self, call: &mut Advise, time_slice: &mut TimeSlice, waker: Option<Waker>, cx: &Cx) -> Step<()> {
         let mut layout = call.change.lock(self, waker, cx)?;
-        let Some(area) = layout.areas().at_or_above(call.range.start).filter(|area| area.start < call.range.end) else {
+        let Some(vma) = layout.vmas().at_or_above(call.range.start).filter(|vma| vma.start < call.range.end) else {
             call.outcome = Err(Errno::ENOMEM);
             call.range.start = call.range.end;
             return Ok(());
         };
-        if area.start > call.range.start {
+        if vma.start > call.range.start {
             call.outcome = Err(Errno::ENOMEM);
-            call.range.start = area.start;
+            call.range.start = vma.start;
         }
-        let is_private_anonymous = !area.flags.contains(AreaFlags::SHARED) && matches!(area.backing, Shown::Anonymous);
-        let mut part = call.range.start..area.end.min(call.range.end);
+        let is_private_anonymous = !vma.flags.contains(VmaFlags::SHARED) && matches!(vma.backing, Backing::Anonymous);
+        let mut part = call.range.start..vma.end.min(call.range.end);
         match call.advice {
             Advice::Nothing => {}
             Advice::DropPages | Advice::Free => {
-                if area.flags.contains(AreaFlags::LOCKED) || (call.advice == Advice::Free && !is_private_anonymous) {
+                if vma.flags.contains(VmaFlags::LOCKED) || (call.advice == Advice::Free && !is_private_anonymous) {
                     return Err(Errno::EINVAL.into());
                 }
                 if part.len() <= AT_ONCE_BYTES {
@@ -182,7 +182,7 @@ impl AddressSpace {
                 }
                 while let Some(piece) = next_piece(self, &mut part, cx) {
                     self.unmap_range(piece, cx);
-                    if stretch.is_over() {
+                    if time_slice.is_over() {
                         call.range.start = part.start;
                         return Ok(());
                     }
@@ -191,7 +191,7 @@ impl AddressSpace {
                 return Ok(());
             }
             Advice::Remove => {
-                let (object, indices) = removable(area, &part)?;
+                let (object, indices) = removable(vma, &part)?;
                 drop(layout);
                 let is_removed = core::mem::replace(&mut call.is_removed, true);
                 let remove = |pages: &dyn Pages| match is_removed {
@@ -202,20 +202,20 @@ impl AddressSpace {
                 (call.range.start, call.is_removed) = (part.end, false);
                 return Ok(());
             }
-            Advice::Set(flags) if flags.contains(AreaFlags::WIPE_ON_FORK) && !is_private_anonymous => {
+            Advice::Set(flags) if flags.contains(VmaFlags::WIPE_ON_FORK) && !is_private_anonymous => {
                 return Err(Errno::EINVAL.into());
             }
             Advice::Set(_) | Advice::Clear(_) => {
-                // More than one step: others must not see areas merge or split meanwhile.
-                let piece = layout.areas().piece(call.range.clone(), AT_ONCE_AREAS);
-                part.end = layout.areas().covered_until(part.start..piece.end);
+                // More than one step: others must not see VMAs merge or split meanwhile.
+                let piece = layout.vmas().piece(call.range.clone(), AT_ONCE_AREAS);
+                part.end = layout.vmas().covered_until(part.start..piece.end);
                 if part.end < call.range.end {
                     call.change.claim(&mut layout);
                 }
                 let advice = call.advice;
-                let change = |area: &mut Area<Shown>| match advice {
-                    Advice::Set(flags) => area.flags |= flags,
-                    Advice::Clear(flags) => area.flags -= flags,
+                let change = |vma: &mut Vma<Backing>| match advice {
+                    Advice::Set(flags) => vma.flags |= flags,
+                    Advice::Clear(flags) => vma.flags -= flags,
                     _ => {}
                 };
                 layout.change(part.clone(), change).map_err(Errno::from)?;
@@ -236,7 +236,7 @@ impl AddressSpace {
         cx: &Cx,
     ) -> core::result::Result<Step<()>, BadAccess> {
         const PAGES_AT_ONCE: usize = 16;
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         while range.start < range.end {
             for _ in 0..PAGES_AT_ONCE.min(range.len() / PAGE_SIZE) {
                 match populate {
@@ -248,7 +248,7 @@ impl AddressSpace {
                 }
                 range.start += PAGE_SIZE;
             }
-            if range.start < range.end && stretch.is_over() {
+            if range.start < range.end && time_slice.is_over() {
                 return Ok(Err(Stop::Pause(Interruption::KillOnly)));
             }
         }
@@ -262,19 +262,19 @@ impl AddressSpace {
     pub fn residency(&self, address: usize, len: usize, cx: &Cx) -> Result<Vec<u8>> {
         let range = page_range(address, len, Errno::ENOMEM)?;
         let layout = self.layout.lock(cx);
-        if layout.areas().covered_until(range.clone()) < range.end {
+        if layout.vmas().covered_until(range.clone()) < range.end {
             return Err(Errno::ENOMEM);
         }
-        Ok(range.step_by(PAGE_SIZE).map(|page| u8::from(self.is_resident(layout.areas(), page, cx))).collect())
+        Ok(range.step_by(PAGE_SIZE).map(|page| u8::from(self.is_resident(layout.vmas(), page, cx))).collect())
     }
 
-    fn is_resident(&self, areas: &Areas<Shown>, page: usize, cx: &Cx) -> bool {
+    fn is_resident(&self, vmas: &VmaMap<Backing>, page: usize, cx: &Cx) -> bool {
         if self.vm.query(page, cx).is_some() {
             return true;
         }
-        let Some(area) = areas.find(page) else { return false };
-        let Shown::Object { object, first } = &area.backing else { return false };
-        let index = first.saturating_add(((page - area.start) / PAGE_SIZE) as u64);
+        let Some(vma) = vmas.find(page) else { return false };
+        let Backing::Object { object, first } = &vma.backing else { return false };
+        let index = first.saturating_add(((page - vma.start) / PAGE_SIZE) as u64);
         let mut is_cached = false;
         with_pages(object, cx, |pages| pages.cached(index..index.saturating_add(1), &mut |_, _| is_cached = true, cx));
         is_cached
@@ -286,16 +286,16 @@ impl AddressSpace {
     /// ENOMEM where a part is not mapped; EBUSY if `call.invalidates` and a part is locked; `Pause`.
     pub fn synchronise_step(&self, call: &mut Synchronise, cx: &Cx) -> Step<()> {
         let layout = self.layout.lock(cx);
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         while !call.range.is_empty() {
-            let piece = layout.areas().piece(call.range.clone(), AT_ONCE_AREAS);
-            let mut areas = layout.areas().overlapping(piece.clone());
-            if call.invalidates && areas.any(|area| area.flags.contains(AreaFlags::LOCKED)) {
+            let piece = layout.vmas().piece(call.range.clone(), AT_ONCE_AREAS);
+            let mut vmas = layout.vmas().overlapping(piece.clone());
+            if call.invalidates && vmas.any(|vma| vma.flags.contains(VmaFlags::LOCKED)) {
                 return Err(Errno::EBUSY.into());
             }
-            call.has_hole |= layout.areas().covered_until(piece.clone()) < piece.end;
+            call.has_hole |= layout.vmas().covered_until(piece.clone()) < piece.end;
             call.range.start = piece.end;
-            if !call.range.is_empty() && stretch.is_over() {
+            if !call.range.is_empty() && time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
         }
@@ -310,12 +310,12 @@ impl AddressSpace {
         let mut layout = call.change.lock(self, waker, cx)?;
         let is_locked = call.lock != Lock::Off;
         if !call.change.is_begun() && is_locked && call.limit_bytes != u64::MAX {
-            let twice = |area: &Area<Shown>| match area.flags.contains(AreaFlags::LOCKED) {
-                true => area.end.min(call.range.end) - area.start.max(call.range.start),
+            let twice = |vma: &Vma<Backing>| match vma.flags.contains(VmaFlags::LOCKED) {
+                true => vma.end.min(call.range.end) - vma.start.max(call.range.start),
                 false => 0,
             };
             let wanted = if call.is_all_there {
-                let twice: usize = layout.areas().overlapping(call.range.clone()).map(twice).sum();
+                let twice: usize = layout.vmas().overlapping(call.range.clone()).map(twice).sum();
                 layout.totals().locked * PAGE_SIZE + call.range.len() - twice
             } else {
                 layout.totals().all * PAGE_SIZE
@@ -324,14 +324,14 @@ impl AddressSpace {
                 return Err(Errno::ENOMEM.into());
             }
         }
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         let mut outcome = Ok(());
         while !call.range.is_empty() {
-            let piece = layout.areas().piece(call.range.clone(), AT_ONCE_AREAS);
-            let end = if call.is_all_there { layout.areas().covered_until(piece.clone()) } else { piece.end };
+            let piece = layout.vmas().piece(call.range.clone(), AT_ONCE_AREAS);
+            let end = if call.is_all_there { layout.vmas().covered_until(piece.clone()) } else { piece.end };
             if end > piece.start {
                 outcome = layout
-                    .change(piece.start..end, |area| area.flags.set(AreaFlags::LOCKED, is_locked))
+                    .change(piece.start..end, |vma| vma.flags.set(VmaFlags::LOCKED, is_locked))
                     .map_err(Errno::from);
             }
             if outcome.is_ok() && end < piece.end {
@@ -341,7 +341,7 @@ impl AddressSpace {
                 break;
             }
             call.range.start = piece.end;
-            if !call.range.is_empty() && stretch.is_over() {
+            if !call.range.is_empty() && time_slice.is_over() {
                 call.change.claim(&mut layout);
                 return Err(Stop::Pause(Interruption::Never));
             }
@@ -352,20 +352,20 @@ impl AddressSpace {
 
     /// What is mapped first at or above an address.
     pub fn next_range(&self, address: usize, cx: &Cx) -> Option<Range<usize>> {
-        self.layout.lock(cx).areas().at_or_above(address).map(Area::range)
+        self.layout.lock(cx).vmas().at_or_above(address).map(Vma::range)
     }
 }
 
-/// Of which object MADV_REMOVE removes pages for a part of an area, and which. An owner of its own, as the layout must not be locked
+/// Of which object MADV_REMOVE removes pages for a part of a VMA, and which. An owner of its own, as the layout must not be locked
 /// meanwhile.
-fn removable(area: &Area<Shown>, part: &Range<usize>) -> Result<(StrongRc<dyn BackingObject>, Range<u64>)> {
-    if area.flags.contains(AreaFlags::LOCKED) {
+fn removable(vma: &Vma<Backing>, part: &Range<usize>) -> Result<(StrongRc<dyn BackingObject>, Range<u64>)> {
+    if vma.flags.contains(VmaFlags::LOCKED) {
         return Err(Errno::EINVAL);
     }
-    let Shown::Object { object, first } = &area.backing else { return Err(Errno::EINVAL) };
-    if !area.flags.contains(AreaFlags::SHARED) || !area.limit.contains(Prot::WRITE) {
+    let Backing::Object { object, first } = &vma.backing else { return Err(Errno::EINVAL) };
+    if !vma.flags.contains(VmaFlags::SHARED) || !vma.limit.contains(Prot::WRITE) {
         return Err(Errno::EACCES);
     }
-    let index = |address: usize| first.saturating_add(((address - area.start) / PAGE_SIZE) as u64);
+    let index = |address: usize| first.saturating_add(((address - vma.start) / PAGE_SIZE) as u64);
     Ok((object.share(), index(part.start)..index(part.end)))
 }

@@ -6,19 +6,19 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, Prot, USER_END};
 use refs::Waker;
 
-use super::backing::Shown;
+use super::backing::Backing;
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
 use super::fault::mapped;
 use super::layout::Layout;
 use super::overcommit::Privilege;
 use super::space::AddressSpace;
-use super::vma::{Area, AreaFlags, STACK_GUARD, TooManyAreas};
+use super::vma::{STACK_GUARD, TooManyVmas, Vma, VmaFlags};
 use crate::error::{Errno, Result};
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// Where a mapping is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Placement {
     /// Anywhere; at that address if it is free (0: no wish).
     Hint(usize),
     /// There, in place of what is there (MAP_FIXED).
@@ -30,7 +30,7 @@ pub enum Place {
 /// What is to be mapped.
 pub struct Mapping {
     /// Where.
-    pub place: Place,
+    pub place: Placement,
     /// How many bytes; rounded up to whole pages.
     pub len: usize,
     /// What user code may do.
@@ -38,9 +38,9 @@ pub struct Mapping {
     /// What mprotect(2) may allow later.
     pub limit: Prot,
     /// What is special about it.
-    pub flags: AreaFlags,
+    pub flags: VmaFlags,
     /// What it shows.
-    pub shown: Shown,
+    pub backing: Backing,
 }
 
 /// The resource limits that count here, in bytes: see getrlimit(2).
@@ -61,9 +61,9 @@ impl Limits {
 
 /// An mmap(2) that is under way.
 pub struct Map {
-    place: Place,
+    place: Placement,
     /// Its start is not known yet before the first step; `None` once it is entered.
-    area: Option<Area<Shown>>,
+    vma: Option<Vma<Backing>>,
     limits: Limits,
     change: Change,
 }
@@ -75,13 +75,13 @@ impl Map {
     /// EINVAL, ENOMEM.
     #[inline(always)]
     pub fn new(mapping: Mapping, limits: Limits) -> Result<Self> {
-        let Mapping { place, len, prot, limit, flags, shown } = mapping;
+        let Mapping { place, len, prot, limit, flags, backing } = mapping;
         if len == 0 {
             return Err(Errno::EINVAL);
         }
         let len = len.checked_next_multiple_of(PAGE_SIZE).filter(|&len| len <= USER_END).ok_or(Errno::ENOMEM)?;
-        let area = Area { start: 0, end: len, prot, limit, flags, backing: shown };
-        Ok(Map { place, area: Some(area), limits, change: Change::default() })
+        let vma = Vma { start: 0, end: len, prot, limit, flags, backing };
+        Ok(Map { place, vma: Some(vma), limits, change: Change::default() })
     }
 }
 
@@ -100,11 +100,11 @@ impl Unmap {
 
 /// An mprotect(2) that is under way.
 pub struct Protect {
-    /// The areas that are still to be changed.
+    /// The VMAs that are still to be changed.
     range: Range<usize>,
     prot: Prot,
     limits: Limits,
-    /// The pages of changed areas that are still to be changed.
+    /// The pages of changed VMAs that are still to be changed.
     pages: Range<usize>,
     outcome: Result<()>,
     change: Change,
@@ -135,8 +135,8 @@ impl SetBreak {
     }
 }
 
-impl From<TooManyAreas> for Errno {
-    fn from(_: TooManyAreas) -> Self {
+impl From<TooManyVmas> for Errno {
+    fn from(_: TooManyVmas) -> Self {
         Errno::ENOMEM
     }
 }
@@ -165,9 +165,9 @@ impl AddressSpace {
             map.begin(self, &mut layout, cx)?;
         }
         map.change.go_on(self, &mut layout, cx)?;
-        let Some(area) = map.area.take() else { return Err(Errno::EINVAL.into()) };
-        let start = area.start;
-        let entered = layout.insert(area);
+        let Some(vma) = map.vma.take() else { return Err(Errno::EINVAL.into()) };
+        let start = vma.start;
+        let entered = layout.insert(vma);
         map.change.release(self, &mut layout);
         Ok(entered.map(|()| start).map_err(Errno::from)?)
     }
@@ -188,7 +188,7 @@ impl AddressSpace {
         }
     }
 
-    /// Unmaps what is mapped in whole pages if it is nothing, or a little of one area: nearly always. Whether it did; if not nothing has
+    /// Unmaps what is mapped in whole pages if it is nothing, or a little of one VMA: nearly always. Whether it did; if not nothing has
     /// changed, and [`unmap_step`](Self::unmap_step) is to do it.
     #[inline(always)]
     pub fn unmap_little(&self, range: &Range<usize>, cx: &Cx) -> bool {
@@ -199,7 +199,7 @@ impl AddressSpace {
     /// Unmaps whatever is there. It is unmapped for all from the first step on; its memory goes in steps.
     ///
     /// # Errors
-    /// ENOMEM if there would be too many areas.
+    /// ENOMEM if there would be too many VMAs.
     pub fn unmap_step(&self, unmap: &mut Unmap, waker: Option<Waker>, cx: &Cx) -> Step<()> {
         let mut layout = unmap.change.lock(self, waker, cx)?;
         if !unmap.change.is_begun() {
@@ -221,20 +221,20 @@ impl AddressSpace {
         {
             return Ok(outcome?);
         }
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         loop {
-            if !self.protect_pages(protect, &layout, &mut stretch, cx) {
+            if !self.protect_pages(protect, &layout, &mut time_slice, cx) {
                 return Err(Stop::Pause(Interruption::Never));
             }
             if protect.outcome.is_err() || protect.range.is_empty() {
                 protect.change.release(self, &mut layout);
                 return Ok(protect.outcome?);
             }
-            let piece = layout.areas().piece(protect.range.clone(), AT_ONCE_AREAS);
+            let piece = layout.vmas().piece(protect.range.clone(), AT_ONCE_AREAS);
             if (piece.end < protect.range.end || piece.len() > AT_ONCE_BYTES) && !protect.change.is_begun() {
                 protect.change.claim(&mut layout);
             }
-            let changed = protect.change_areas(&mut layout, piece.clone());
+            let changed = protect.change_vmas(&mut layout, piece.clone());
             protect.range.start = piece.end;
             protect.pages = match changed {
                 Ok((changed, outcome)) => {
@@ -249,56 +249,56 @@ impl AddressSpace {
         }
     }
 
-    /// Changes what may be done with a little of one area: nearly always that is all. `None` if it is more; nothing has changed then.
+    /// Changes what may be done with a little of one VMA: nearly always that is all. `None` if it is more; nothing has changed then.
     #[inline(always)]
     fn protect_little(&self, protect: &Protect, layout: &mut Layout, cx: &Cx) -> Option<Result<()>> {
         let Protect { range, prot, limits, .. } = protect;
         if range.is_empty() || range.len() > AT_ONCE_BYTES {
             return None;
         }
-        let area = layout.areas().find(range.start).filter(|area| range.end <= area.end)?;
-        if !area.limit.contains(*prot) {
+        let vma = layout.vmas().find(range.start).filter(|vma| range.end <= vma.end)?;
+        if !vma.limit.contains(*prot) {
             return Some(Err(Errno::EACCES));
         }
-        let is_private = !area.flags.contains(AreaFlags::SHARED);
-        if prot.contains(Prot::WRITE) && becomes_data(area) {
+        let is_private = !vma.flags.contains(VmaFlags::SHARED);
+        if prot.contains(Prot::WRITE) && becomes_data(vma) {
             let admitted = layout
                 .admit_data(range.len(), *limits)
-                .and_then(|()| if has_promise(area) { Ok(()) } else { layout.admit_commit(range.len(), *limits) });
+                .and_then(|()| if has_promise(vma) { Ok(()) } else { layout.admit_commit(range.len(), *limits) });
             if admitted.is_err() {
                 return Some(admitted);
             }
         }
-        if let Err(full) = layout.change(range.clone(), |area| change_prot(area, *prot)) {
+        if let Err(full) = layout.change(range.clone(), |vma| change_prot(vma, *prot)) {
             return Some(Err(full.into()));
         }
         self.vm.protect(range.clone(), mapped(*prot), is_private, cx);
         Some(Ok(()))
     }
 
-    /// Gives the pages of areas that have changed the rights that the areas have now, until that is done or a stretch is over; whether it is done.
+    /// Gives the pages of VMAs that have changed the rights that the VMAs have now, until that is done or a stretch is over; whether it is done.
     #[inline]
-    fn protect_pages(&self, protect: &mut Protect, layout: &Layout, stretch: &mut Stretch, cx: &Cx) -> bool {
+    fn protect_pages(&self, protect: &mut Protect, layout: &Layout, time_slice: &mut TimeSlice, cx: &Cx) -> bool {
         while !protect.pages.is_empty() {
-            let Some(area) = layout.areas().at_or_above(protect.pages.start) else { break };
-            let mut part = area.start.max(protect.pages.start)..area.end.min(protect.pages.end);
+            let Some(vma) = layout.vmas().at_or_above(protect.pages.start) else { break };
+            let mut part = vma.start.max(protect.pages.start)..vma.end.min(protect.pages.end);
             if part.start >= part.end {
                 break;
             }
-            let (end, private) = (part.end, !area.flags.contains(AreaFlags::SHARED));
+            let (end, private) = (part.end, !vma.flags.contains(VmaFlags::SHARED));
             if part.len() <= AT_ONCE_BYTES {
-                self.vm.protect(part, mapped(area.prot), private, cx);
+                self.vm.protect(part, mapped(vma.prot), private, cx);
             } else {
                 while let Some(piece) = next_piece(self, &mut part, cx) {
-                    self.vm.protect(piece, mapped(area.prot), private, cx);
-                    if stretch.is_over() {
+                    self.vm.protect(piece, mapped(vma.prot), private, cx);
+                    if time_slice.is_over() {
                         protect.pages.start = part.start;
                         return false;
                     }
                 }
             }
             protect.pages.start = end;
-            if protect.change.is_begun() && stretch.is_over() {
+            if protect.change.is_begun() && time_slice.is_over() {
                 return false;
             }
         }
@@ -350,23 +350,23 @@ impl AddressSpace {
             return call.change.remove(self, layout, new_end..old_end, cx);
         }
         if new_end > old_end {
-            let is_free = layout.areas().is_free(old_end..new_end)
-                && layout.areas().at_or_above(new_end).is_none_or(|next| {
-                    !next.flags.contains(AreaFlags::GROWS_DOWN) || next.start - new_end >= STACK_GUARD
+            let is_free = layout.vmas().is_free(old_end..new_end)
+                && layout.vmas().at_or_above(new_end).is_none_or(|next| {
+                    !next.flags.contains(VmaFlags::GROWS_DOWN) || next.start - new_end >= STACK_GUARD
                 });
             if !is_free {
                 return Err(Errno::ENOMEM);
             }
-            let area = Area {
+            let vma = Vma {
                 start: old_end,
                 end: new_end,
                 prot: Prot::READ | Prot::WRITE,
                 limit: Prot::all(),
-                flags: AreaFlags::empty(),
-                backing: Shown::Anonymous,
+                flags: VmaFlags::empty(),
+                backing: Backing::Anonymous,
             };
-            layout.admit(&area, 0..0, call.limits)?;
-            layout.insert(area)?;
+            layout.admit(&vma, 0..0, call.limits)?;
+            layout.insert(vma)?;
         }
         Ok(())
     }
@@ -396,29 +396,29 @@ impl Map {
     /// Finds the place and makes sure of the limits; then what is in the way is on its way out.
     #[inline]
     fn begin(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> Result<()> {
-        let Some(area) = &mut self.area else { return Ok(()) };
-        let len = area.end - area.start;
+        let Some(vma) = &mut self.vma else { return Ok(()) };
+        let len = vma.end - vma.start;
         let mut replaced = 0..0;
-        area.start = match self.place {
-            Place::Hint(address) => layout.place(address, len)?,
-            Place::Fixed(address) => {
+        vma.start = match self.place {
+            Placement::Hint(address) => layout.place(address, len)?,
+            Placement::Fixed(address) => {
                 replaced = page_range(address, len, Errno::ENOMEM)?;
                 address
             }
-            Place::FixedFree(address) => {
+            Placement::FixedFree(address) => {
                 let range = page_range(address, len, Errno::ENOMEM)?;
-                if !layout.areas().is_free(range) {
+                if !layout.vmas().is_free(range) {
                     return Err(Errno::EEXIST);
                 }
                 address
             }
         };
-        area.end = area.start + len;
-        layout.admit(area, replaced.clone(), self.limits)?;
+        vma.end = vma.start + len;
+        layout.admit(vma, replaced.clone(), self.limits)?;
         if replaced.is_empty() {
             return Ok(());
         }
-        if !layout.areas().has_room_for(&replaced) {
+        if !layout.vmas().has_room_for(&replaced) {
             return Err(Errno::ENOMEM);
         }
         self.change.remove(space, layout, replaced, cx)
@@ -426,13 +426,13 @@ impl Map {
 }
 
 impl Protect {
-    /// Changes the areas of a range that is not empty: which part of it, and how that ended.
-    fn change_areas(&self, layout: &mut Layout, range: Range<usize>) -> Result<(Range<usize>, Result<()>)> {
+    /// Changes the VMAs of a range that is not empty: which part of it, and how that ended.
+    fn change_vmas(&self, layout: &mut Layout, range: Range<usize>) -> Result<(Range<usize>, Result<()>)> {
         let prot = self.prot;
-        let mut end = layout.areas().covered_until(range.clone());
+        let mut end = layout.vmas().covered_until(range.clone());
         let mut outcome = if end < range.end { Err(Errno::ENOMEM) } else { Ok(()) };
-        if let Some(area) = layout.areas().overlapping(range.start..end).find(|area| !area.limit.contains(prot)) {
-            end = area.start.max(range.start);
+        if let Some(vma) = layout.vmas().overlapping(range.start..end).find(|vma| !vma.limit.contains(prot)) {
+            end = vma.start.max(range.start);
             outcome = Err(Errno::EACCES);
         }
         let range = range.start..end;
@@ -440,33 +440,33 @@ impl Protect {
             return Ok((range, outcome));
         }
         if prot.contains(Prot::WRITE) {
-            let part = |area: &Area<Shown>| area.end.min(range.end) - area.start.max(range.start);
-            let changing = || layout.areas().overlapping(range.clone()).filter(|area| becomes_data(area));
+            let part = |vma: &Vma<Backing>| vma.end.min(range.end) - vma.start.max(range.start);
+            let changing = || layout.vmas().overlapping(range.clone()).filter(|vma| becomes_data(vma));
             layout.admit_data(changing().map(part).sum(), self.limits)?;
-            let added = changing().filter(|area| !has_promise(area)).map(part).sum();
+            let added = changing().filter(|vma| !has_promise(vma)).map(part).sum();
             layout.admit_commit(added, self.limits)?;
         }
-        layout.change(range.clone(), |area| change_prot(area, prot))?;
+        layout.change(range.clone(), |vma| change_prot(vma, prot))?;
         Ok((range, outcome))
     }
 }
 
-/// Whether an area counts as data from when it can be written.
+/// Whether a VMA counts as data from when it can be written.
 #[inline(always)]
-fn becomes_data(area: &Area<Shown>) -> bool {
-    !area.prot.contains(Prot::WRITE) && !area.flags.contains(AreaFlags::SHARED)
+fn becomes_data(vma: &Vma<Backing>) -> bool {
+    !vma.prot.contains(Prot::WRITE) && !vma.flags.contains(VmaFlags::SHARED)
 }
 
-/// Whether memory is promised for an area already, or need not be.
+/// Whether memory is promised for a VMA already, or need not be.
 #[inline(always)]
-fn has_promise(area: &Area<Shown>) -> bool {
-    area.flags.intersects(AreaFlags::NO_RESERVE | AreaFlags::ACCOUNTED)
+fn has_promise(vma: &Vma<Backing>) -> bool {
+    vma.flags.intersects(VmaFlags::NO_RESERVE | VmaFlags::ACCOUNTED)
 }
 
 #[inline(always)]
-fn change_prot(area: &mut Area<Shown>, prot: Prot) {
-    if area.prot.contains(Prot::WRITE) && area.shows_object_privately() {
-        area.flags |= AreaFlags::MAY_OWN;
+fn change_prot(vma: &mut Vma<Backing>, prot: Prot) {
+    if vma.prot.contains(Prot::WRITE) && vma.maps_object_privately() {
+        vma.flags |= VmaFlags::MAY_OWN;
     }
-    area.prot = prot;
+    vma.prot = prot;
 }

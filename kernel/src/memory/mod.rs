@@ -3,8 +3,8 @@
 //! | file | what it is |
 //! | --- | --- |
 //! | `vma` | which ranges are mapped, and how: pure bookkeeping |
-//! | `backing`, `pages`, `page_map`, `shared` | what an area shows: nothing, a file's pages, shared anonymous memory |
-//! | `layout`, `overcommit` | the areas of an address space with what is counted of them, and what may be promised |
+//! | `backing`, `pages`, `page_map`, `shared` | what a VMA shows: nothing, a file's pages, shared anonymous memory |
+//! | `layout`, `overcommit` | the VMAs of an address space with what is counted of them, and what may be promised |
 //! | `space` | the address space: layout and page tables together |
 //! | `fault` | making a page accessible: copy-on-write, files, stack growth |
 //! | `change` | changes that take several steps |
@@ -37,18 +37,18 @@ use frame::mm::FramePolicy;
 
 use crate::error::{Errno, Result};
 
-pub use backing::{BackingObject, Shown};
+pub use backing::{Backing, BackingObject};
 pub use fault::WriteRight;
 pub use fork::Fork;
 pub use madvise::{Advice, Advise, Lock, Populate, SetLock, Synchronise};
-pub use mmap::{Limits, Map, Mapping, Place, Protect, SetBreak, Unmap, page_range};
+pub use mmap::{Limits, Map, Mapping, Placement, Protect, SetBreak, Unmap, page_range};
 pub use mremap::{Move, Origin, Remap};
 pub use page_map::PageMap;
 pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
-pub use space::{AddressSpace, AreaName, AreaReport, Executable, Image, LOWEST, Sizes, is_mapped_writable};
+pub use space::{AddressSpace, Executable, Image, LOWEST, Sizes, VmaName, VmaReport, is_mapped_writable};
 pub use unmap::{Mapped, finish_unmapping, unmap_pages};
-pub use vma::{AreaFlags, MAX_AREAS};
+pub use vma::{MAX_AREAS, VmaFlags};
 
 /// The frames that programs cannot have, of a machine with `total`: for what is under way in the kernel, and for the end of a
 /// program that is killed because there is no more memory.

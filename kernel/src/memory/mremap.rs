@@ -6,14 +6,14 @@ use frame::Cx;
 use frame::mm::{OutOfMemory, PAGE_SIZE, USER_END};
 use refs::Waker;
 
-use super::backing::Shown;
+use super::backing::Backing;
 use super::change::{AT_ONCE_BYTES, Change, next_piece};
 use super::layout::Layout;
 use super::mmap::{Limits, page_range};
 use super::space::AddressSpace;
-use super::vma::{Area, AreaFlags, Backing, MAX_AREAS};
+use super::vma::{MAX_AREAS, Mergeable, Vma, VmaFlags};
 use crate::error::{Errno, Result};
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// What mremap(2) may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,11 +42,11 @@ pub struct Remap {
     movement: Move,
     origin: Origin,
     limits: Limits,
-    state: State,
+    state: Phase,
     change: Change,
 }
 
-enum State {
+enum Phase {
     /// Nothing is done yet.
     New,
     /// It stays where it is; what does not belong to it any more goes.
@@ -57,14 +57,14 @@ enum State {
     Shrinking(Moving),
     /// Pages move.
     Moving(Moving),
-    /// The pages have moved, and the area follows.
-    Arriving(Area<Shown>),
+    /// The pages have moved, and the VMA follows.
+    Arriving(Vma<Backing>),
 }
 
-/// Pages on their way, with their area: while they are, nothing is mapped at either end.
+/// Pages on their way, with their VMA: while they are, nothing is mapped at either end.
 struct Moving {
-    /// The area as it will be.
-    area: Area<Shown>,
+    /// The VMA as it will be.
+    vma: Vma<Backing>,
     /// Which pages of the old range have not moved yet.
     left: Range<usize>,
 }
@@ -87,7 +87,7 @@ impl Remap {
                 return Err(Errno::EINVAL);
             }
         }
-        Ok(Remap { from, new_len, movement, origin, limits, state: State::New, change: Change::default() })
+        Ok(Remap { from, new_len, movement, origin, limits, state: Phase::New, change: Change::default() })
     }
 
     /// The pages that go with it if it moves.
@@ -98,16 +98,16 @@ impl Remap {
     /// Checks everything, and changes the size where it is if that can be; whether it could.
     #[inline(always)]
     fn resize_in_place(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> Result<bool> {
-        let area = layout.areas().find(self.from.start).ok_or(Errno::EFAULT)?;
-        if self.from.end > area.end {
+        let vma = layout.vmas().find(self.from.start).ok_or(Errno::EFAULT)?;
+        if self.from.end > vma.end {
             return Err(Errno::EFAULT);
         }
-        if self.from.is_empty() && !area.flags.contains(AreaFlags::SHARED) {
+        if self.from.is_empty() && !vma.flags.contains(VmaFlags::SHARED) {
             // The second view of old_len 0 makes sense only for shared memory.
             return Err(Errno::EINVAL);
         }
         let is_kept = self.origin == Origin::Kept;
-        if is_kept && (area.flags.contains(AreaFlags::SHARED) || !matches!(area.backing, Shown::Anonymous)) {
+        if is_kept && (vma.flags.contains(VmaFlags::SHARED) || !matches!(vma.backing, Backing::Anonymous)) {
             return Err(Errno::EINVAL);
         }
         if !matches!(self.movement, Move::To(_)) && !is_kept && !self.from.is_empty() {
@@ -124,15 +124,15 @@ impl Remap {
 
     /// Whether the mapping could grow where it is.
     fn grow_in_place(&self, layout: &mut Layout) -> Result<bool> {
-        let Some(area) = layout.areas().find(self.from.start) else { return Ok(false) };
+        let Some(vma) = layout.vmas().find(self.from.start) else { return Ok(false) };
         let Some(end) = self.from.start.checked_add(self.new_len).filter(|&end| end <= USER_END) else {
             return Ok(false);
         };
-        if area.end != self.from.end || !layout.areas().is_free(self.from.end..end) {
+        if vma.end != self.from.end || !layout.vmas().is_free(self.from.end..end) {
             return Ok(false);
         }
-        let backing = area.backing.advanced(area.pages() as u64);
-        let grown = Area { start: self.from.end, end, backing, ..*area };
+        let backing = vma.backing.advanced(vma.pages() as u64);
+        let grown = Vma { start: self.from.end, end, backing, ..*vma };
         layout.admit(&grown, 0..0, self.limits)?;
         layout.insert(grown)?;
         Ok(true)
@@ -140,7 +140,7 @@ impl Remap {
 
     fn begin_move(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> Result<()> {
         // As on Linux: what lies at both ends may have to be split.
-        if layout.areas().len() as u64 + 3 > MAX_AREAS.get() {
+        if layout.vmas().len() as u64 + 3 > MAX_AREAS.get() {
             return Err(Errno::ENOMEM);
         }
         let start = match self.movement {
@@ -148,24 +148,24 @@ impl Remap {
             Move::May => layout.place(0, self.new_len)?,
             Move::To(target) => target,
         };
-        let old = layout.areas().find(self.from.start).ok_or(Errno::EFAULT)?;
+        let old = layout.vmas().find(self.from.start).ok_or(Errno::EFAULT)?;
         let pages = ((self.from.start - old.start) / PAGE_SIZE) as u64;
-        let area = Area { start, end: start + self.new_len, backing: old.backing.advanced(pages), ..*old };
-        let replaced = if matches!(self.movement, Move::To(_)) { area.range() } else { 0..0 };
-        layout.admit(&area, replaced.clone(), self.limits)?;
+        let vma = Vma { start, end: start + self.new_len, backing: old.backing.advanced(pages), ..*old };
+        let replaced = if matches!(self.movement, Move::To(_)) { vma.range() } else { 0..0 };
+        layout.admit(&vma, replaced.clone(), self.limits)?;
         if !replaced.is_empty() {
             self.change.remove(space, layout, replaced, cx)?;
         }
-        self.state = State::MakingRoom(Moving { area, left: self.moving_pages() });
+        self.state = Phase::MakingRoom(Moving { vma, left: self.moving_pages() });
         Ok(())
     }
 
-    /// The area leaves its old place; its pages are still there.
+    /// The VMA leaves its old place; its pages are still there.
     fn leave_origin(&self, layout: &mut Layout) -> Result<()> {
         if self.origin == Origin::Unmapped
             && let Some(old) = layout.remove(self.moving_pages())?
         {
-            old.iter().for_each(|area| layout.forget(area));
+            old.iter().for_each(|vma| layout.forget(vma));
         }
         Ok(())
     }
@@ -178,11 +178,11 @@ impl AddressSpace {
     /// As mremap(2).
     pub fn remap_step(&self, call: &mut Remap, waker: Option<Waker>, cx: &Cx) -> Step<usize> {
         let mut layout = call.change.lock(self, waker, cx)?;
-        if matches!(call.state, State::New) {
+        if matches!(call.state, Phase::New) {
             if !call.resize_in_place(self, &mut layout, cx)? {
                 call.begin_move(self, &mut layout, cx)?;
             } else if call.change.is_begun() {
-                call.state = State::AtPlace;
+                call.state = Phase::AtPlace;
             } else {
                 return Ok(call.from.start);
             }
@@ -191,35 +191,35 @@ impl AddressSpace {
     }
 
     fn remap_slowly(&self, call: &mut Remap, layout: &mut Layout, cx: &Cx) -> Step<usize> {
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         loop {
             call.change.go_on(self, layout, cx)?;
-            let address = match core::mem::replace(&mut call.state, State::AtPlace) {
-                State::New | State::AtPlace => call.from.start,
-                State::MakingRoom(moving) => {
+            let address = match core::mem::replace(&mut call.state, Phase::AtPlace) {
+                Phase::New | Phase::AtPlace => call.from.start,
+                Phase::MakingRoom(moving) => {
                     let tail = call.moving_pages().end..call.from.end;
                     let shrunk = if tail.is_empty() { Ok(()) } else { call.change.remove(self, layout, tail, cx) };
                     if let Err(error) = shrunk {
                         call.change.release(self, layout);
                         return Err(error.into());
                     }
-                    call.state = State::Shrinking(moving);
+                    call.state = Phase::Shrinking(moving);
                     continue;
                 }
-                State::Shrinking(moving) => {
+                Phase::Shrinking(moving) => {
                     if let Err(error) = call.leave_origin(layout) {
                         call.change.release(self, layout);
                         return Err(error.into());
                     }
-                    call.state = State::Moving(moving);
+                    call.state = Phase::Moving(moving);
                     continue;
                 }
-                State::Moving(mut moving) => {
-                    match self.move_pages(&mut moving.left, call.from.start, moving.area.start, &mut stretch, cx) {
-                        Ok(true) => call.state = State::Arriving(moving.area),
+                Phase::Moving(mut moving) => {
+                    match self.move_pages(&mut moving.left, call.from.start, moving.vma.start, &mut time_slice, cx) {
+                        Ok(true) => call.state = Phase::Arriving(moving.vma),
                         Ok(false) => {
                             call.change.claim(layout);
-                            call.state = State::Moving(moving);
+                            call.state = Phase::Moving(moving);
                             return Err(Stop::Pause(Interruption::Never));
                         }
                         Err(OutOfMemory) => {
@@ -231,10 +231,10 @@ impl AddressSpace {
                     }
                     continue;
                 }
-                State::Arriving(area) => {
-                    let start = area.start;
+                Phase::Arriving(vma) => {
+                    let start = vma.start;
                     layout.moves += 1;
-                    if let Err(full) = layout.insert(area) {
+                    if let Err(full) = layout.insert(vma) {
                         call.change.release(self, layout);
                         return Err(Errno::from(full).into());
                     }
@@ -252,7 +252,7 @@ impl AddressSpace {
         left: &mut Range<usize>,
         from: usize,
         to: usize,
-        stretch: &mut Stretch,
+        time_slice: &mut TimeSlice,
         cx: &Cx,
     ) -> core::result::Result<bool, OutOfMemory> {
         if left.len() <= AT_ONCE_BYTES {
@@ -263,7 +263,7 @@ impl AddressSpace {
         while let Some(piece) = next_piece(self, left, cx) {
             let target = to + (piece.start - from);
             self.vm.move_range(piece, target, cx)?;
-            if stretch.is_over() {
+            if time_slice.is_over() {
                 return Ok(false);
             }
         }
@@ -275,9 +275,9 @@ impl AddressSpace {
     fn move_back(&self, call: &Remap, moving: Moving, layout: &mut Layout, cx: &Cx) -> Result<()> {
         let pages = call.moving_pages();
         // The tables that were there are free again.
-        let _ = self.vm.move_range(moving.area.start..moving.area.start + pages.len(), pages.start, cx);
+        let _ = self.vm.move_range(moving.vma.start..moving.vma.start + pages.len(), pages.start, cx);
         if call.origin == Origin::Unmapped && !pages.is_empty() {
-            layout.insert(Area { start: pages.start, end: pages.end, ..moving.area })?;
+            layout.insert(Vma { start: pages.start, end: pages.end, ..moving.vma })?;
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! How much memory may be promised: `vm.overcommit_memory` and its like. See proc_sys_vm(5).
 //!
-//! What is promised is counted where it is promised: by each layout for its private writable areas, by each piece of shared anonymous memory
+//! What is promised is counted where it is promised: by each layout for its private writable VMAs, by each piece of shared anonymous memory
 //! for itself. It goes with them.
 
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};

@@ -1,15 +1,15 @@
-//! [`AddressSpace`]: what a process can see of memory: its areas, and the page tables that follow from them.
+//! [`AddressSpace`]: what a process can see of memory: its VMAs, and the page tables that follow from them.
 //!
 //! ```text
 //!   mmap(2), brk(2), ... (map.rs)      a fault (fault.rs)
 //!            |                                |
 //!            v                                v
-//!        Layout: Areas, brk  -- allows -->  Pages of an object, or a fresh frame
+//!        Layout: VMAs, brk  -- allows -->  Pages of an object, or a fresh frame
 //!            |                                |
 //!            `--- unmap, protect --> VmSpace <-- map
 //! ```
 //!
-//! Pages are mapped only on a fault. The page tables never allow more than the areas do, and are changed only with the layout's lock
+//! Pages are mapped only on a fault. The page tables never allow more than the VMAs do, and are changed only with the layout's lock
 //! held. Lock order: layout, then locks of a mapped object, then page tables. A child's layout is locked after its parent's.
 
 use alloc::collections::BTreeMap;
@@ -22,10 +22,10 @@ use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, VmSpace};
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
-use super::backing::{BackingObject, Shown, with_pages};
+use super::backing::{Backing, BackingObject, with_pages};
 use super::fault::page_of;
 use super::layout::Layout;
-use super::vma::AreaFlags;
+use super::vma::VmaFlags;
 use super::{BadAccess, Pages};
 use crate::error::{Errno, Result};
 
@@ -67,40 +67,40 @@ pub type Executable = StrongRc<dyn Any + Send + Sync>;
 /// Sizes in pages, for `/proc/PID/statm` and `status`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sizes {
-    /// All areas.
+    /// All VMAs.
     pub total: usize,
     /// Pages in memory.
     pub resident: usize,
     /// The most pages that were ever in memory.
     pub peak_resident: usize,
-    /// Private writable areas without the stack.
+    /// Private writable VMAs without the stack.
     pub data: usize,
-    /// Areas that grow downwards.
+    /// VMAs that grow downwards.
     pub stack: usize,
     /// The program's code.
     pub code: usize,
-    /// Areas that show a file.
+    /// VMAs that show a file.
     pub file: usize,
-    /// Areas that are locked.
+    /// VMAs that are locked.
     pub locked: usize,
 }
 
-/// One area, for `/proc/PID/maps`.
-pub struct AreaReport {
+/// One VMA, for `/proc/PID/maps`.
+pub struct VmaReport {
     /// Its addresses.
     pub range: Range<usize>,
     /// What user code may do.
     pub prot: Prot,
     /// What is special about it.
-    pub flags: AreaFlags,
+    pub flags: VmaFlags,
     /// Where it begins in the file, in bytes.
     pub offset: u64,
     /// What it shows.
-    pub name: AreaName,
+    pub name: VmaName,
 }
 
-/// What an area shows, for `/proc/PID/maps`.
-pub enum AreaName {
+/// What a VMA shows, for `/proc/PID/maps`.
+pub enum VmaName {
     /// Anonymous memory.
     Anonymous,
     /// What brk(2) made.
@@ -149,21 +149,21 @@ impl AddressSpace {
     /// Nothing is mapped there, the program may not read it, or it lies behind the end of the file.
     pub fn shared_object(&self, address: usize, cx: &Cx) -> core::result::Result<Option<(usize, u64)>, BadAccess> {
         let layout = self.layout.lock(cx);
-        let area = layout.areas().find(address).ok_or(BadAccess::NotMapped)?;
-        if area.prot.is_empty() {
+        let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
+        if vma.prot.is_empty() {
             return Err(BadAccess::NotAllowed);
         }
-        let Shown::Object { object, first } = &area.backing else { return Ok(None) };
+        let Backing::Object { object, first } = &vma.backing else { return Ok(None) };
         let page = address & !(PAGE_SIZE - 1);
         if self.vm.query(page, cx).is_none() {
-            let index = first.saturating_add(((page - area.range().start) / PAGE_SIZE) as u64);
+            let index = first.saturating_add(((page - vma.range().start) / PAGE_SIZE) as u64);
             page_of(object, index, Access::Read, cx)?;
         }
-        if !area.flags.contains(AreaFlags::SHARED) {
+        if !vma.flags.contains(VmaFlags::SHARED) {
             return Ok(None);
         }
         let identity = with_pages(object, cx, |pages| core::ptr::from_ref(pages.mapped()).addr());
-        let offset = first.saturating_mul(PAGE_SIZE as u64).saturating_add((address - area.range().start) as u64);
+        let offset = first.saturating_mul(PAGE_SIZE as u64).saturating_add((address - vma.range().start) as u64);
         Ok(identity.map(|identity| (identity, offset)))
     }
 
@@ -183,10 +183,10 @@ impl AddressSpace {
         self.layout.lock(cx).image.clone()
     }
 
-    /// The area of an address, or the next above.
-    pub fn report(&self, address: usize, cx: &Cx) -> Option<AreaReport> {
+    /// The VMA of an address, or the next above.
+    pub fn report(&self, address: usize, cx: &Cx) -> Option<VmaReport> {
         let layout = self.layout.lock(cx);
-        Some(layout.describe(layout.areas().at_or_above(address)?))
+        Some(layout.describe(layout.vmas().at_or_above(address)?))
     }
 
     /// Sizes in pages.
@@ -211,7 +211,7 @@ impl AddressSpace {
         self.peak_pages.load(Ordering::Relaxed).max(self.vm.mapped_pages())
     }
 
-    /// Unmaps pages; the areas are the caller's concern, who holds the layout's lock.
+    /// Unmaps pages; the VMAs are the caller's concern, who holds the layout's lock.
     pub(super) fn unmap_range(&self, range: Range<usize>, cx: &Cx) {
         let pages = self.vm.mapped_pages();
         if pages > self.peak_pages.load(Ordering::Relaxed) {
@@ -253,11 +253,11 @@ fn all() -> impl Iterator<Item = WeakRc<AddressSpace>> {
 /// Whether an object is mapped somewhere such that it can be written through the mapping, now or after mprotect(2): for F_SEAL_WRITE.
 pub fn is_mapped_writable(object: &dyn Pages, cx: &Cx) -> bool {
     let writes = |space: &AddressSpace| {
-        space.layout.lock(cx).areas().iter().any(|area| {
-            let Shown::Object { object: shown, .. } = &area.backing else { return false };
-            area.flags.contains(AreaFlags::SHARED)
-                && area.limit.contains(Prot::WRITE)
-                && with_pages(shown, cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) == Some(true)
+        space.layout.lock(cx).vmas().iter().any(|vma| {
+            let Backing::Object { object: backing, .. } = &vma.backing else { return false };
+            vma.flags.contains(VmaFlags::SHARED)
+                && vma.limit.contains(Prot::WRITE)
+                && with_pages(backing, cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) == Some(true)
         })
     };
     object.mapped().may_be() && all().any(|space| space.upgrade(cx).is_ok_and(|space| writes(&space)))

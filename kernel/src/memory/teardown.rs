@@ -1,6 +1,6 @@
 //! The end of an address space, in steps: exit(2), execve(2).
 //!
-//! Whoever takes the last share of it away owns it until its pages and areas are gone: a thread that exits, or that has another program. Nobody
+//! Whoever takes the last share of it away owns it until its pages and VMAs are gone: a thread that exits, or that has another program. Nobody
 //! else reaches it meanwhile. The parent of a process learns of its end only behind that, so what wait(2) reports is free. As long as
 //! one is on its way nobody is killed for want of memory.
 
@@ -12,7 +12,7 @@ use refs::StrongRc;
 
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, next_piece};
 use super::space::AddressSpace;
-use crate::step::Stretch;
+use crate::step::TimeSlice;
 
 /// How many address spaces are being torn down.
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
@@ -30,7 +30,7 @@ impl AddressSpace {
 
     fn tear_down_async(&self, cx: &mut Cx) {
         let is_small =
-            self.vm.mapped_pages() <= AT_ONCE_BYTES / PAGE_SIZE && self.layout.lock(cx).areas().len() <= AT_ONCE_AREAS;
+            self.vm.mapped_pages() <= AT_ONCE_BYTES / PAGE_SIZE && self.layout.lock(cx).vmas().len() <= AT_ONCE_AREAS;
         if is_small {
             // Its destructors do it.
             return;
@@ -49,17 +49,17 @@ impl AddressSpace {
 
     /// Goes on for a stretch; whether nothing is left.
     fn tear_down_stretch(&self, pages: &mut core::ops::Range<usize>, cx: &Cx) -> bool {
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         while let Some(piece) = next_piece(self, pages, cx) {
             self.vm.unmap(piece, cx);
-            if stretch.is_over() {
+            if time_slice.is_over() {
                 return false;
             }
         }
         let mut layout = self.layout.lock(cx);
-        while let Some(areas) = layout.pop_chunk() {
-            drop(areas);
-            if stretch.is_over() {
+        while let Some(vmas) = layout.pop_chunk() {
+            drop(vmas);
+            if time_slice.is_over() {
                 return false;
             }
         }

@@ -1,6 +1,6 @@
 //! Taking pages of an object out of all address spaces that map it: after it was truncated or pages were cut out of it.
 //!
-//! There may be many address spaces with many areas each, so it takes several steps. How far it is stands in the object's [`Mapped`]; who
+//! There may be many address spaces with many VMAs each, so it takes several steps. How far it is stands in the object's [`Mapped`]; who
 //! changes the object next finishes it first. Meanwhile no more pages come in than the object has: a fault asks the object.
 
 use core::ops::Range;
@@ -10,13 +10,13 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, USER_END};
 use refs::SpinLock;
 
-use super::backing::{Shown, with_pages};
+use super::backing::{Backing, with_pages};
 use super::change::next_piece;
 use super::space::{AddressSpace, registered_from};
-use super::{AreaFlags, Pages};
-use crate::step::{Interruption, Step, Stop, Stretch};
+use super::{Pages, VmaFlags};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
-/// So many areas are looked at without a look at the clock.
+/// So many VMAs are looked at without a look at the clock.
 const AREAS_AT_ONCE: usize = 128;
 
 /// What memory knows of an object that can be mapped. Its address is the object's identity.
@@ -33,9 +33,9 @@ struct Walk {
     indices: Range<u64>,
     /// The number of the address space that comes next.
     space: u64,
-    /// All areas below were looked at in it.
+    /// All VMAs below were looked at in it.
     address: usize,
-    /// How often areas had been moved in it when that began.
+    /// How often VMAs had been moved in it when that began.
     moves: u64,
 }
 
@@ -90,19 +90,19 @@ fn go_on(object: &dyn Pages, cx: &Cx) -> Step<()> {
     let mapped = object.mapped();
     // Taken out meanwhile: an address space's lock is taken before an object's.
     let Some(mut walk) = mapped.walk.lock(cx).take() else { return Ok(()) };
-    let mut stretch = Stretch::default();
+    let mut time_slice = TimeSlice::default();
     while let Some((number, space)) = registered_from(walk.space) {
         if number != walk.space {
             (walk.space, walk.address) = (number, 0);
         }
         let is_done = match space.upgrade(cx) {
-            Ok(space) => space.unmap_pages_of(object, &mut walk, &mut stretch, cx),
+            Ok(space) => space.unmap_pages_of(object, &mut walk, &mut time_slice, cx),
             Err(_) => true,
         };
         if is_done {
             (walk.space, walk.address) = (number + 1, 0);
         }
-        if !is_done || stretch.is_over() {
+        if !is_done || time_slice.is_over() {
             *mapped.walk.lock(cx) = Some(walk);
             return Err(Stop::Pause(Interruption::Never));
         }
@@ -113,10 +113,10 @@ fn go_on(object: &dyn Pages, cx: &Cx) -> Step<()> {
 
 impl AddressSpace {
     /// Goes on with this address space; whether it is done.
-    fn unmap_pages_of(&self, object: &dyn Pages, walk: &mut Walk, stretch: &mut Stretch, cx: &Cx) -> bool {
+    fn unmap_pages_of(&self, object: &dyn Pages, walk: &mut Walk, time_slice: &mut TimeSlice, cx: &Cx) -> bool {
         let layout = self.layout.lock(cx);
         if layout.is_claimed {
-            // Pages are on their way from one area to another.
+            // Pages are on their way from one VMA to another.
             walk.address = 0;
             return false;
         }
@@ -124,30 +124,30 @@ impl AddressSpace {
             (walk.address, walk.moves) = (0, layout.moves);
         }
         let mut looked_at = 0;
-        for area in layout.areas().overlapping(walk.address..USER_END) {
+        for vma in layout.vmas().overlapping(walk.address..USER_END) {
             looked_at += 1;
-            if looked_at % AREAS_AT_ONCE == 0 && stretch.is_over() {
+            if looked_at % AREAS_AT_ONCE == 0 && time_slice.is_over() {
                 return false;
             }
-            let start = area.start.max(walk.address);
-            walk.address = area.end;
-            let Shown::Object { object: shown, first } = &area.backing else { continue };
-            if with_pages(shown, cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) != Some(true) {
+            let start = vma.start.max(walk.address);
+            walk.address = vma.end;
+            let Backing::Object { object: backing, first } = &vma.backing else { continue };
+            if with_pages(backing, cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) != Some(true) {
                 continue;
             }
             object.mapped().note();
-            if !area.flags.contains(AreaFlags::SHARED) && walk.indices.end != u64::MAX {
+            if !vma.flags.contains(VmaFlags::SHARED) && walk.indices.end != u64::MAX {
                 continue;
             }
-            let pages = area.pages() as u64;
-            let address = |index: u64| area.start + index.saturating_sub(*first).min(pages) as usize * PAGE_SIZE;
+            let pages = vma.pages() as u64;
+            let address = |index: u64| vma.start + index.saturating_sub(*first).min(pages) as usize * PAGE_SIZE;
             let mut range = address(walk.indices.start).max(start)..address(walk.indices.end);
             while range.start < range.end
                 && let Some(piece) = next_piece(self, &mut range, cx)
             {
                 self.unmap_range(piece, cx);
-                if stretch.is_over() {
-                    walk.address = range.start.min(area.end);
+                if time_slice.is_over() {
+                    walk.address = range.start.min(vma.end);
                     return false;
                 }
             }

@@ -1,7 +1,7 @@
-//! [`Areas`]: which ranges of an address space are mapped, and how (what Linux calls vmas).
+//! [`VmaMap`]: which ranges of an address space are mapped, and how (what Linux calls vmas).
 //!
-//! Invariants: areas are page-aligned, not empty, do not overlap, are sorted by address, and two neighbours that could be one are one
-//! (a child's may not be). They stand in sorted chunks: most programs have some tens of areas and so one chunk, which `fork` copies and every
+//! Invariants: VMAs are page-aligned, not empty, do not overlap, are sorted by address, and two neighbours that could be one are one
+//! (a child's may not be). They stand in sorted chunks: most programs have some tens of VMAs and so one chunk, which `fork` copies and every
 //! fault looks through quickly; some have as many as [`MAX_AREAS`], and nothing but a search for a gap may then look at all of them.
 //!
 //! This is pure bookkeeping: page tables follow it elsewhere ([`super::space`]).
@@ -14,16 +14,16 @@ use frame::mm::{PAGE_SIZE, Prot};
 
 use crate::sysctl::Tunable;
 
-/// The most areas an address space can have (Linux's default for `vm.max_map_count`).
+/// The most VMAs an address space can have (Linux's default for `vm.max_map_count`).
 pub static MAX_AREAS: Tunable = Tunable::new(65_530, 0..=i32::MAX as u64);
 
 /// How far below a stack that grows nothing else is placed (Linux's `stack_guard_gap`).
 pub const STACK_GUARD: usize = 256 * PAGE_SIZE;
 
 bitflags! {
-    /// What is special about an area.
+    /// What is special about a VMA.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct AreaFlags: u8 {
+    pub struct VmaFlags: u8 {
         /// Writes go to the object itself (MAP_SHARED).
         const SHARED = 1;
         /// It grows downwards on a fault below it (MAP_GROWSDOWN).
@@ -43,8 +43,8 @@ bitflags! {
     }
 }
 
-/// What an area shows, as far as the bookkeeping must know.
-pub trait Backing: Sized {
+/// What a VMA shows, as far as the bookkeeping must know.
+pub trait Mergeable: Sized {
     /// The same, seen from `pages` further on.
     fn advanced(&self, pages: u64) -> Self;
     /// Whether `next` is what `self` goes on with after `pages`.
@@ -53,7 +53,7 @@ pub trait Backing: Sized {
 
 /// One range that is mapped in one way.
 #[derive(Debug)]
-pub struct Area<B> {
+pub struct Vma<B> {
     /// Its first address.
     pub start: usize,
     /// The first address behind it.
@@ -63,12 +63,12 @@ pub struct Area<B> {
     /// What mprotect(2) may allow at most.
     pub limit: Prot,
     /// What is special about it.
-    pub flags: AreaFlags,
+    pub flags: VmaFlags,
     /// What it shows.
     pub backing: B,
 }
 
-impl<B: Backing> Area<B> {
+impl<B: Mergeable> Vma<B> {
     /// Its addresses.
     pub fn range(&self) -> Range<usize> {
         self.start..self.end
@@ -82,7 +82,7 @@ impl<B: Backing> Area<B> {
     /// Cuts off what lies at and behind `at`, which is inside.
     fn split_off(&mut self, at: usize) -> Self {
         let pages = ((at - self.start) / PAGE_SIZE) as u64;
-        let rest = Area { start: at, backing: self.backing.advanced(pages), ..*self };
+        let rest = Vma { start: at, backing: self.backing.advanced(pages), ..*self };
         self.end = at;
         rest
     }
@@ -92,17 +92,17 @@ impl<B: Backing> Area<B> {
             && self.prot == next.prot
             && self.limit == next.limit
             && self.flags == next.flags
-            && !self.flags.contains(AreaFlags::GROWS_DOWN)
+            && !self.flags.contains(VmaFlags::GROWS_DOWN)
             && self.backing.is_continued_by(self.pages() as u64, &next.backing)
     }
 }
 
-/// Areas that were taken out of the others.
+/// VMAs that were taken out of the others.
 pub struct Removed<B> {
-    chunks: Vec<Vec<Area<B>>>,
+    chunks: Vec<Vec<Vma<B>>>,
 }
 
-impl<B: Backing> Removed<B> {
+impl<B: Mergeable> Removed<B> {
     /// How many they are.
     pub fn len(&self) -> usize {
         self.chunks.iter().map(Vec::len).sum()
@@ -117,32 +117,32 @@ impl<B: Backing> Removed<B> {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Area<B>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Vma<B>> {
         self.chunks.iter().flatten()
     }
 
     /// Takes some of them out, to be dropped; `None` once there are none.
-    pub fn pop_chunk(&mut self) -> Option<Vec<Area<B>>> {
+    pub fn pop_chunk(&mut self) -> Option<Vec<Vma<B>>> {
         self.chunks.pop()
     }
 }
 
-/// There would be more areas than [`MAX_AREAS`].
+/// There would be more VMAs than [`MAX_AREAS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyAreas;
+pub struct TooManyVmas;
 
-/// How many areas stand in one piece of memory at most.
+/// How many VMAs stand in one piece of memory at most.
 const CHUNK: usize = 64;
 
-/// The areas of an address space.
-pub struct Areas<B> {
+/// The VMAs of an address space.
+pub struct VmaMap<B> {
     /// In order, none empty, none longer than [`CHUNK`].
-    chunks: Vec<Vec<Area<B>>>,
+    chunks: Vec<Vec<Vma<B>>>,
     count: usize,
     gaps: Gaps,
 }
 
-/// What the last search for a gap has learned, so that the next one need not look at all areas again.
+/// What the last search for a gap has learned, so that the next one need not look at all VMAs again.
 struct Gaps {
     /// Where it was made.
     within: Range<usize>,
@@ -156,29 +156,29 @@ impl Gaps {
     const NOTHING: Gaps = Gaps { within: 0..0, below: usize::MAX, longest: 0 };
 }
 
-/// Where an area stands. The position behind the last is that of no area.
+/// Where a VMA stands. The position behind the last is that of no VMA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {
     chunk: usize,
     index: usize,
 }
 
-impl<B> Default for Areas<B> {
+impl<B> Default for VmaMap<B> {
     fn default() -> Self {
-        Areas { chunks: Vec::new(), count: 0, gaps: Gaps::NOTHING }
+        VmaMap { chunks: Vec::new(), count: 0, gaps: Gaps::NOTHING }
     }
 }
 
-impl<B: Backing> Areas<B> {
+impl<B: Mergeable> VmaMap<B> {
     /// None, with room for as many as `count` if they are few.
     pub fn with_capacity(count: usize) -> Self {
-        let mut areas = Areas::default();
-        areas.chunks.push(Vec::with_capacity(count.clamp(1, CHUNK)));
-        areas
+        let mut vmas = VmaMap::default();
+        vmas.chunks.push(Vec::with_capacity(count.clamp(1, CHUNK)));
+        vmas
     }
 
     /// All of them, by address.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Area<B>> {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Vma<B>> {
         self.chunks.iter().flatten()
     }
 
@@ -187,9 +187,9 @@ impl<B: Backing> Areas<B> {
         self.count
     }
 
-    /// The position of the first area for which `is_before` is false; it is true of all areas up to some point, and of none behind.
+    /// The position of the first VMA for which `is_before` is false; it is true of all VMAs up to some point, and of none behind.
     #[inline(always)]
-    fn position_by(&self, is_before: impl Fn(&Area<B>) -> bool) -> Position {
+    fn position_by(&self, is_before: impl Fn(&Vma<B>) -> bool) -> Position {
         let chunk = match self.chunks.len() {
             // Nearly every process.
             0 | 1 => 0,
@@ -199,19 +199,19 @@ impl<B: Backing> Areas<B> {
         Position { chunk, index }
     }
 
-    /// The position of the first area that ends behind `address`.
+    /// The position of the first VMA that ends behind `address`.
     #[inline(always)]
     fn position(&self, address: usize) -> Position {
-        self.position_by(|area| area.end <= address)
+        self.position_by(|vma| vma.end <= address)
     }
 
     #[inline(always)]
-    fn at(&self, at: Position) -> Option<&Area<B>> {
+    fn at(&self, at: Position) -> Option<&Vma<B>> {
         self.chunks.get(at.chunk)?.get(at.index)
     }
 
     #[inline(always)]
-    fn at_mut(&mut self, at: Position) -> Option<&mut Area<B>> {
+    fn at_mut(&mut self, at: Position) -> Option<&mut Vma<B>> {
         self.chunks.get_mut(at.chunk)?.get_mut(at.index)
     }
 
@@ -233,54 +233,54 @@ impl<B: Backing> Areas<B> {
         }
     }
 
-    /// The areas from a position on.
+    /// The VMAs from a position on.
     #[inline(always)]
-    fn from(&self, at: Position) -> impl Iterator<Item = &Area<B>> {
+    fn from(&self, at: Position) -> impl Iterator<Item = &Vma<B>> {
         let (first, rest) = self.chunks.get(at.chunk..).and_then(<[_]>::split_first).unzip();
         let first = first.and_then(|chunk| chunk.get(at.index..)).unwrap_or_default();
         first.iter().chain(rest.unwrap_or_default().iter().flatten())
     }
 
-    /// The area of an address.
+    /// The VMA of an address.
     #[inline(always)]
-    pub fn find(&self, address: usize) -> Option<&Area<B>> {
-        self.at(self.position(address)).filter(|area| area.start <= address)
+    pub fn find(&self, address: usize) -> Option<&Vma<B>> {
+        self.at(self.position(address)).filter(|vma| vma.start <= address)
     }
 
-    fn find_mut(&mut self, address: usize) -> Option<&mut Area<B>> {
+    fn find_mut(&mut self, address: usize) -> Option<&mut Vma<B>> {
         let at = self.position(address);
-        self.at_mut(at).filter(|area| area.start <= address)
+        self.at_mut(at).filter(|vma| vma.start <= address)
     }
 
-    /// The first area that ends behind `address`: the one there, or the next above.
-    pub fn at_or_above(&self, address: usize) -> Option<&Area<B>> {
+    /// The first VMA that ends behind `address`: the one there, or the next above.
+    pub fn at_or_above(&self, address: usize) -> Option<&Vma<B>> {
         self.at(self.position(address))
     }
 
-    /// The last area that lies wholly below `address`.
-    pub fn below(&self, address: usize) -> Option<&Area<B>> {
-        let last = self.previous(self.position_by(|area| area.start < address))?;
-        self.at(last).filter(|area| area.end <= address)
+    /// The last VMA that lies wholly below `address`.
+    pub fn below(&self, address: usize) -> Option<&Vma<B>> {
+        let last = self.previous(self.position_by(|vma| vma.start < address))?;
+        self.at(last).filter(|vma| vma.end <= address)
     }
 
-    /// The areas that have a page in `range`.
-    pub fn overlapping(&self, range: Range<usize>) -> impl Iterator<Item = &Area<B>> {
-        self.from(self.position(range.start)).take_while(move |area| area.start < range.end)
+    /// The VMAs that have a page in `range`.
+    pub fn overlapping(&self, range: Range<usize>) -> impl Iterator<Item = &Vma<B>> {
+        self.from(self.position(range.start)).take_while(move |vma| vma.start < range.end)
     }
 
     /// Whether nothing is mapped in `range`.
     pub fn is_free(&self, range: Range<usize>) -> bool {
-        self.at_or_above(range.start).is_none_or(|area| area.start >= range.end)
+        self.at_or_above(range.start).is_none_or(|vma| vma.start >= range.end)
     }
 
     /// Where the mapped part of `range` that begins at its start ends.
     pub fn covered_until(&self, range: Range<usize>) -> usize {
         let mut at = range.start;
-        for area in self.overlapping(range.clone()) {
-            if area.start > at {
+        for vma in self.overlapping(range.clone()) {
+            if vma.start > at {
                 break;
             }
-            at = area.end;
+            at = vma.end;
         }
         at.min(range.end)
     }
@@ -291,49 +291,49 @@ impl<B: Backing> Areas<B> {
         self.count as u64 >= MAX_AREAS.get()
     }
 
-    /// Enters an area where nothing is mapped.
+    /// Enters a VMA where nothing is mapped.
     ///
     /// # Errors
     /// There are too many.
-    pub fn insert(&mut self, area: Area<B>) -> Result<(), TooManyAreas> {
-        debug_assert!(area.start < area.end && self.is_free(area.range()));
-        let at = self.position(area.start);
+    pub fn insert(&mut self, vma: Vma<B>) -> Result<(), TooManyVmas> {
+        debug_assert!(vma.start < vma.end && self.is_free(vma.range()));
+        let at = self.position(vma.start);
         if let Some(before) = self.previous(at)
             && let Some(previous) = self.at_mut(before)
-            && previous.is_continued_by(&area)
+            && previous.is_continued_by(&vma)
         {
-            previous.end = area.end;
+            previous.end = vma.end;
             self.merge(before);
             return Ok(());
         }
         if let Some(following) = self.at_mut(at)
-            && area.is_continued_by(following)
+            && vma.is_continued_by(following)
         {
-            *following = Area { end: following.end, ..area };
+            *following = Vma { end: following.end, ..vma };
             return Ok(());
         }
         if self.is_full() {
-            return Err(TooManyAreas);
+            return Err(TooManyVmas);
         }
-        self.insert_at(at, area);
+        self.insert_at(at, vma);
         Ok(())
     }
 
-    /// Enters an area behind all others, as it is.
+    /// Enters a VMA behind all others, as it is.
     #[inline(always)]
-    pub fn push(&mut self, area: Area<B>) {
-        debug_assert!(self.iter().next_back().is_none_or(|last| last.end <= area.start));
+    pub fn push(&mut self, vma: Vma<B>) {
+        debug_assert!(self.iter().next_back().is_none_or(|last| last.end <= vma.start));
         match self.chunks.last_mut() {
             Some(chunk) if chunk.len() < CHUNK => {
                 self.count += 1;
-                chunk.push(area);
+                chunk.push(vma);
             }
-            _ => self.insert_at(Position { chunk: self.chunks.len(), index: 0 }, area),
+            _ => self.insert_at(Position { chunk: self.chunks.len(), index: 0 }, vma),
         }
     }
 
-    /// Enters an area in front of the one at a position.
-    fn insert_at(&mut self, mut at: Position, area: Area<B>) {
+    /// Enters a VMA in front of the one at a position.
+    fn insert_at(&mut self, mut at: Position, vma: Vma<B>) {
         self.count += 1;
         if at.chunk == self.chunks.len() {
             match self.chunks.last() {
@@ -343,7 +343,7 @@ impl<B: Backing> Areas<B> {
         }
         let chunk = &mut self.chunks[at.chunk];
         if chunk.len() >= CHUNK {
-            // Behind the last area a new chunk begins, so that areas that come in order fill theirs.
+            // Behind the last VMA a new chunk begins, so that VMAs that come in order fill theirs.
             let half = if at.index == chunk.len() { chunk.len() } else { chunk.len() / 2 };
             let rest = chunk.split_off(half);
             self.chunks.insert(at.chunk + 1, rest);
@@ -351,24 +351,24 @@ impl<B: Backing> Areas<B> {
                 at = Position { chunk: at.chunk + 1, index: at.index - half };
             }
         }
-        self.chunks[at.chunk].insert(at.index, area);
+        self.chunks[at.chunk].insert(at.index, vma);
     }
 
     #[inline(always)]
-    fn remove_at(&mut self, at: Position) -> Area<B> {
+    fn remove_at(&mut self, at: Position) -> Vma<B> {
         self.count -= 1;
-        let area = self.chunks[at.chunk].remove(at.index);
+        let vma = self.chunks[at.chunk].remove(at.index);
         if self.chunks[at.chunk].is_empty() {
             self.chunks.remove(at.chunk);
         }
-        area
+        vma
     }
 
-    /// Makes one of an area and the next, if they can be; whether they could.
+    /// Makes one of a VMA and the next, if they can be; whether they could.
     fn merge(&mut self, at: Position) -> bool {
         let next = self.next(at);
-        let (Some(area), Some(following)) = (self.at(at), self.at(next)) else { return false };
-        if !area.is_continued_by(following) {
+        let (Some(vma), Some(following)) = (self.at(at), self.at(next)) else { return false };
+        if !vma.is_continued_by(following) {
             return false;
         }
         let end = self.remove_at(next).end;
@@ -376,10 +376,10 @@ impl<B: Backing> Areas<B> {
         true
     }
 
-    /// Makes `at` a boundary between areas if it lies inside one.
-    fn split(&mut self, at: usize) -> Result<(), TooManyAreas> {
-        if self.count as u64 >= MAX_AREAS.get() && self.at(self.position(at)).is_some_and(|area| area.start < at) {
-            return Err(TooManyAreas);
+    /// Makes `at` a boundary between VMAs if it lies inside one.
+    fn split(&mut self, at: usize) -> Result<(), TooManyVmas> {
+        if self.count as u64 >= MAX_AREAS.get() && self.at(self.position(at)).is_some_and(|vma| vma.start < at) {
+            return Err(TooManyVmas);
         }
         self.split_always(at);
         Ok(())
@@ -387,35 +387,35 @@ impl<B: Backing> Areas<B> {
 
     fn split_always(&mut self, at: usize) {
         let position = self.position(at);
-        if let Some(area) = self.at_mut(position)
-            && area.start < at
+        if let Some(vma) = self.at_mut(position)
+            && vma.start < at
         {
-            let rest = area.split_off(at);
+            let rest = vma.split_off(at);
             self.insert_at(Position { index: position.index + 1, ..position }, rest);
         }
     }
 
-    /// Splits the areas at the ends of a range.
-    fn isolate(&mut self, range: &Range<usize>) -> Result<(), TooManyAreas> {
+    /// Splits the VMAs at the ends of a range.
+    fn isolate(&mut self, range: &Range<usize>) -> Result<(), TooManyVmas> {
         self.split(range.start)?;
         self.split(range.end)
     }
 
-    /// As [`remove`](Self::remove), where that is nothing, or no more than one area or a part of one: nearly always. `take_away` is told of
-    /// it before. Whether it is so; nothing is taken out if not, nor if there would be too many areas.
+    /// As [`remove`](Self::remove), where that is nothing, or no more than one VMA or a part of one: nearly always. `take_away` is told of
+    /// it before. Whether it is so; nothing is taken out if not, nor if there would be too many VMAs.
     #[inline(always)]
-    pub fn remove_one(&mut self, range: &Range<usize>, take_away: impl FnOnce(&Area<B>)) -> bool {
+    pub fn remove_one(&mut self, range: &Range<usize>, take_away: impl FnOnce(&Vma<B>)) -> bool {
         let at = self.position(range.start);
-        let Some(area) = self.at(at).filter(|area| area.start < range.end) else { return true };
-        let (is_start, is_end) = (area.start == range.start, area.end == range.end);
+        let Some(vma) = self.at(at).filter(|vma| vma.start < range.end) else { return true };
+        let (is_start, is_end) = (vma.start == range.start, vma.end == range.end);
         if !(is_start && is_end)
-            && (area.start > range.start
-                || area.end < range.end
+            && (vma.start > range.start
+                || vma.end < range.end
                 || (!is_start && !is_end && self.count as u64 >= MAX_AREAS.get()))
         {
             return false;
         }
-        take_away(area);
+        take_away(vma);
         if range.end > self.gaps.below {
             self.gaps = Gaps::NOTHING;
         }
@@ -427,32 +427,32 @@ impl<B: Backing> Areas<B> {
         true
     }
 
-    /// Cuts a part out of the area at a position, which goes on on one side of it at least.
+    /// Cuts a part out of the VMA at a position, which goes on on one side of it at least.
     fn cut(&mut self, at: Position, range: &Range<usize>) {
-        let area = &mut self.chunks[at.chunk][at.index];
-        if area.end == range.end {
-            area.end = range.start;
+        let vma = &mut self.chunks[at.chunk][at.index];
+        if vma.end == range.end {
+            vma.end = range.start;
             return;
         }
-        let rest = area.split_off(range.end);
-        if area.start == range.start {
-            *area = rest;
+        let rest = vma.split_off(range.end);
+        if vma.start == range.start {
+            *vma = rest;
         } else {
-            area.end = range.start;
+            vma.end = range.start;
             self.insert_at(Position { index: at.index + 1, ..at }, rest);
         }
     }
 
-    /// Takes out what is mapped in `range`, and moves whole chunks of it: what the areas hold is dropped with the result, by the caller, in as
+    /// Takes out what is mapped in `range`, and moves whole chunks of it: what the VMAs hold is dropped with the result, by the caller, in as
     /// many steps as that takes. `None` if nothing is mapped there.
     ///
     /// # Errors
     /// A split would make too many; nothing is taken out.
-    pub fn remove(&mut self, range: Range<usize>) -> Result<Option<Removed<B>>, TooManyAreas> {
+    pub fn remove(&mut self, range: Range<usize>) -> Result<Option<Removed<B>>, TooManyVmas> {
         let first = self.position(range.start);
-        let Some(area) = self.at(first).filter(|area| area.start < range.end) else { return Ok(None) };
-        if area.start < range.start && area.end > range.end && self.count as u64 >= MAX_AREAS.get() {
-            return Err(TooManyAreas);
+        let Some(vma) = self.at(first).filter(|vma| vma.start < range.end) else { return Ok(None) };
+        if vma.start < range.start && vma.end > range.end && self.count as u64 >= MAX_AREAS.get() {
+            return Err(TooManyVmas);
         }
         // There may be one too many until the removed ones are out.
         self.split_always(range.start);
@@ -461,7 +461,7 @@ impl<B: Backing> Areas<B> {
             self.gaps = Gaps::NOTHING;
         }
         let first = self.position(range.start);
-        let behind = self.position_by(|area| area.start < range.end);
+        let behind = self.position_by(|vma| vma.start < range.end);
         let mut chunks = Vec::new();
         if first.chunk == behind.chunk {
             chunks.push(self.chunks[first.chunk].drain(first.index..behind.index).collect());
@@ -485,22 +485,22 @@ impl<B: Backing> Areas<B> {
         Ok(Some(removed))
     }
 
-    /// Whether an area can be put in the place of all that is mapped in `range`, as far as their number goes.
+    /// Whether a VMA can be put in the place of all that is mapped in `range`, as far as their number goes.
     pub fn has_room_for(&self, range: &Range<usize>) -> bool {
         if (self.count + 2) as u64 <= MAX_AREAS.get() {
             return true;
         }
         let mut there = self.overlapping(range.clone());
-        let (whole, is_inside) = there.by_ref().fold((0, false), |(whole, is_inside), area| {
-            let (at_start, at_end) = (area.start < range.start, area.end > range.end);
+        let (whole, is_inside) = there.by_ref().fold((0, false), |(whole, is_inside), vma| {
+            let (at_start, at_end) = (vma.start < range.start, vma.end > range.end);
             (whole + usize::from(!at_start && !at_end), is_inside || (at_start && at_end))
         });
         (self.count + 1 + usize::from(is_inside)) as u64 <= MAX_AREAS.get() + whole as u64
     }
 
-    /// Where the `count`th area from `range.start` on ends, or the range: so far a step of work on the range goes.
+    /// Where the `count`th VMA from `range.start` on ends, or the range: so far a step of work on the range goes.
     pub fn piece(&self, range: Range<usize>, count: usize) -> Range<usize> {
-        let end = self.overlapping(range.clone()).nth(count - 1).map_or(range.end, |area| area.end.min(range.end));
+        let end = self.overlapping(range.clone()).nth(count - 1).map_or(range.end, |vma| vma.end.min(range.end));
         range.start..end
     }
 
@@ -508,20 +508,20 @@ impl<B: Backing> Areas<B> {
     ///
     /// # Errors
     /// A split would make too many; nothing is changed.
-    pub fn change(&mut self, range: Range<usize>, mut change: impl FnMut(&mut Area<B>)) -> Result<(), TooManyAreas> {
+    pub fn change(&mut self, range: Range<usize>, mut change: impl FnMut(&mut Vma<B>)) -> Result<(), TooManyVmas> {
         let mut first = self.position(range.start);
-        let is_one = self.at(first).is_some_and(|area| area.start == range.start && area.end == range.end);
+        let is_one = self.at(first).is_some_and(|vma| vma.start == range.start && vma.end == range.end);
         if !is_one {
             self.isolate(&range)?;
             first = self.position(range.start);
         }
         let mut at = first;
-        while let Some(area) = self.at_mut(at).filter(|area| area.start < range.end) {
-            change(area);
+        while let Some(vma) = self.at_mut(at).filter(|vma| vma.start < range.end) {
+            change(vma);
             at = self.next(at);
         }
         at = self.previous(first).unwrap_or(first);
-        while self.at(at).is_some_and(|area| area.start < range.end) {
+        while self.at(at).is_some_and(|vma| vma.start < range.end) {
             if !self.merge(at) {
                 at = self.next(at);
             }
@@ -529,19 +529,19 @@ impl<B: Backing> Areas<B> {
         Ok(())
     }
 
-    /// Takes the last areas out, some at a time; `None` once there are none.
-    pub fn pop_chunk(&mut self) -> Option<Vec<Area<B>>> {
+    /// Takes the last VMAs out, some at a time; `None` once there are none.
+    pub fn pop_chunk(&mut self) -> Option<Vec<Vma<B>>> {
         let chunk = self.chunks.pop()?;
         self.count -= chunk.len();
         Some(chunk)
     }
 
-    /// Moves the start of the area that begins at `start` down to `new_start`; nothing is mapped between.
+    /// Moves the start of the VMA that begins at `start` down to `new_start`; nothing is mapped between.
     pub fn grow_down(&mut self, start: usize, new_start: usize) {
-        if let Some(area) = self.find_mut(start)
-            && area.start == start
+        if let Some(vma) = self.find_mut(start)
+            && vma.start == start
         {
-            area.start = new_start;
+            vma.start = new_start;
         }
     }
 
@@ -568,23 +568,23 @@ impl<B: Backing> Areas<B> {
     fn search(&self, len: usize, within: Range<usize>) -> (Option<usize>, usize) {
         let mut top = within.end;
         let mut longest = 0;
-        let behind = self.position_by(|area| area.start < within.end);
+        let behind = self.position_by(|vma| vma.start < within.end);
         if let Some(next) = self.at(behind)
-            && next.flags.contains(AreaFlags::GROWS_DOWN)
+            && next.flags.contains(VmaFlags::GROWS_DOWN)
         {
             top = top.min(next.start.saturating_sub(STACK_GUARD));
         }
         let mut at = behind;
         while let Some(before) = self.previous(at) {
             at = before;
-            let Some(area) = self.at(at) else { break };
-            let gap = top.saturating_sub(area.end.max(within.start));
+            let Some(vma) = self.at(at) else { break };
+            let gap = top.saturating_sub(vma.end.max(within.start));
             if gap >= len || top <= within.start {
                 break;
             }
             longest = longest.max(gap);
-            let guard = if area.flags.contains(AreaFlags::GROWS_DOWN) { STACK_GUARD } else { 0 };
-            top = top.min(area.start.saturating_sub(guard));
+            let guard = if vma.flags.contains(VmaFlags::GROWS_DOWN) { STACK_GUARD } else { 0 };
+            top = top.min(vma.start.saturating_sub(guard));
         }
         (top.checked_sub(len).filter(|&start| start >= within.start), longest)
     }

@@ -63,7 +63,7 @@ struct Writers;
 pub struct Pipe {
     /// Whether it is a FIFO: opening one waits for the other side, opening a pipe again (through `/proc/PID/fd`) does not.
     named: bool,
-    state: SpinLock<State>,
+    state: SpinLock<PipeState>,
     /// Who waits for data.
     readable: WaitList,
     /// Who waits for room.
@@ -72,7 +72,7 @@ pub struct Pipe {
     opened: WaitList,
 }
 
-struct State {
+struct PipeState {
     ring: Ring,
     readers: Option<WeakRc<Readers>>,
     writers: Option<WeakRc<Writers>>,
@@ -84,7 +84,7 @@ struct State {
     writers_so_far: u64,
 }
 
-impl State {
+impl PipeState {
     #[inline(always)]
     fn has_readers(&self) -> bool {
         self.readers.is_some_and(|readers| !readers.is_gone()) || self.opening_readers > 0
@@ -114,7 +114,7 @@ impl Pipe {
     fn empty(named: bool) -> Self {
         Pipe {
             named,
-            state: SpinLock::new(State {
+            state: SpinLock::new(PipeState {
                 ring: Ring::new(DEFAULT_CAPACITY),
                 readers: None,
                 writers: None,

@@ -12,7 +12,7 @@ use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
 use crate::fs::read_write::{Position, read_bytes_async, write_bytes_async};
 use crate::fs::{Events, FileKind, OpenFile, OpenFlags, VfsCaller, tmpfs};
-use crate::step::{Interruption, Patience, Stretch, complete_async};
+use crate::step::{Interruption, Patience, TimeSlice, complete_async};
 
 /// Where bytes come from or go to.
 #[derive(Clone, Copy)]
@@ -61,13 +61,13 @@ pub fn copy_async(
 ) -> Result<usize> {
     let mut buffer = vec![0; CHUNK.min(len)];
     let mut done = 0;
-    let mut stretch = Stretch::default();
+    let mut time_slice = TimeSlice::default();
     while done < len {
-        if done > 0 && stretch.is_over() {
+        if done > 0 && time_slice.is_over() {
             if me.pause_async(cx, Interruption::Signals).is_err() {
                 break;
             }
-            stretch = Stretch::default();
+            time_slice = TimeSlice::default();
         }
         let no_wait = waits == Waits::Never || (waits == Waits::First && done > 0);
         let mut room = (len - done).min(CHUNK);

@@ -12,7 +12,7 @@ use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 use super::pid::THREADS_MAX;
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
-use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, Restartable, THREADS, Thread, pid, session};
+use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, pid, session};
 use crate::arch;
 use crate::credentials::{Capability, Credentials};
 use crate::current::{Current, SAMPLE_INTERVAL};
@@ -387,7 +387,7 @@ fn start(
     names: Names,
     context: UserContext,
     parameters: Parameters,
-    restartable: Option<Restartable>,
+    restartable: Option<RseqRegistration>,
     cx: &Cx,
 ) -> WeakRc<Thread> {
     let tid = new.tid();
@@ -488,11 +488,11 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
 
 /// The first thing that a thread made with CLONE_CHILD_SETTID does.
 pub fn write_own_tid_async(cx: &mut Cx, me: &mut Current) {
-    let told = me.thread(cx).map(|thread| {
+    let to_clear = me.thread(cx).map(|thread| {
         thread.signals.remove_work(Work::BORN);
         (thread.set_tid.swap(0, Ordering::Relaxed), thread.tid())
     });
-    let Ok((address, tid)) = told else { return };
+    let Ok((address, tid)) = to_clear else { return };
     // As on Linux, a bad address is the program's loss.
     let _ = me.write_async(cx, UserOut::<u32>::new(address), &tid);
 }

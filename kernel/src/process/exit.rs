@@ -15,7 +15,7 @@ use crate::memory::AddressSpace;
 use crate::reboot;
 use crate::sched;
 use crate::signal::{self, Action, Info, Signal, Work};
-use crate::step::{Caller, Interruption, Stretch};
+use crate::step::{Caller, Interruption, TimeSlice};
 use crate::user_memory::{UserIn, UserInOut};
 
 /// USER_HZ is 100: in this unit SIGCHLD tells CPU times.
@@ -138,7 +138,7 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
     process.timers.stop(cx);
     process.set_life(Life::Zombie);
     process.ended.wake_all();
-    let (code, value) = process.exit_status().told();
+    let (code, value) = process.exit_status().si_code_and_status();
     let abandoned = match process.parent(cx) {
         Some(parent) => {
             process.exit_signal() == Some(Signal::CHLD) && parent.action(Signal::CHLD, cx).abandons_children()
@@ -175,18 +175,18 @@ fn end_of_session_leader(process: &Process, cx: &Cx) {
 }
 
 /// So many children are given away before others may have their turn.
-const CHILDREN_AT_A_TIME: usize = 32;
+const CHILDREN_AT_A_TIME: usize = 64;
 
 /// All children go to the nearest ancestor that takes in orphans, or to process 1. They may be many: others have their turn in between, and a child that
 /// has not been given away yet may end meanwhile.
 fn give_children_away_async(cx: &mut Cx, me: &mut Current) {
-    let mut stretch = Stretch::default();
+    let mut time_slice = TimeSlice::default();
     let mut calm = NO_GROUP;
     while give_some_away(me, &mut calm, cx) {
-        if stretch.is_over() {
+        if time_slice.is_over() {
             // Whatever signals come, it ends.
             let _ = me.pause_async(cx, Interruption::KillOnly);
-            (stretch, calm) = (Stretch::default(), NO_GROUP);
+            (time_slice, calm) = (TimeSlice::default(), NO_GROUP);
         }
     }
 }
@@ -209,7 +209,7 @@ fn was_given_away(child: &TempRc<'_, Process>, from: &Process, taker: &TempRc<'_
         send_parent_death_signals(child, from, cx);
     }
     if child.life() == Life::Zombie {
-        let (code, value) = child.exit_status().told();
+        let (code, value) = child.exit_status().si_code_and_status();
         tell_parent(child, code, value, cx);
         if taker.action(Signal::CHLD, cx).abandons_children() && child.claim_reaping() {
             remove(child, cx);

@@ -272,13 +272,13 @@ mod tests {
             if left_before {
                 members.leave(tickets[2]);
             }
-            let mut told = Vec::new();
-            while members.move_first(&mut to, 2, |before, now, name| told.push((before, now, name))) > 0 {}
+            let mut seen = Vec::new();
+            while members.move_first(&mut to, 2, |before, now, name| seen.push((before, now, name))) > 0 {}
             assert!(members.is_empty());
             let moved: Vec<_> = [0, 1, 2, 3, 4].into_iter().filter(|at| !(left_before && *at == 2)).collect();
             assert_eq!(places(&to, &owners), moved);
             assert_eq!(to.len(), moved.len() + others.len());
-            for (&at, (before, now, name)) in moved.iter().zip(&told) {
+            for (&at, (before, now, name)) in moved.iter().zip(&seen) {
                 assert!(*before == tickets[at] && to.get(*now) == Some(*name) && *name == owners[at].downgrade());
             }
         }

@@ -38,7 +38,7 @@ pub use members::Cursor;
 pub use pid::{THREADS_MAX, last as last_pid, pid_max, set_pid_max};
 pub use pidfd::PidFd;
 pub use rlimit::{Limit, Limits};
-pub use rseq::{Restartable, abort_sequence_async};
+pub use rseq::{RseqRegistration, abort_sequence_async};
 pub use rusage::{RUsage, Usage};
 pub use session::{
     Session, create_session, group_members, group_session, is_orphaned, next_member, session, session_of_terminal,

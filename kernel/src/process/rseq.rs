@@ -15,7 +15,7 @@ use crate::user_memory::{UserIn, UserOut};
 
 /// What a thread has registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Restartable {
+pub struct RseqRegistration {
     /// Where its structure is.
     pub address: usize,
     /// The length of that, as it was told.
@@ -66,7 +66,7 @@ impl Current {
     ///
     /// # Errors
     /// EINVAL for a bad place or another registration; EBUSY for the same; EPERM for the same with another signature; EFAULT.
-    pub fn register_restartable_async(&mut self, cx: &mut Cx, wanted: Restartable) -> Result<()> {
+    pub fn register_rseq_async(&mut self, cx: &mut Cx, wanted: RseqRegistration) -> Result<()> {
         match self.restartable {
             Some(old) if old == wanted => return Err(Errno::EBUSY),
             Some(old) if (old.address, old.len) == (wanted.address, wanted.len) => return Err(Errno::EPERM),
@@ -85,12 +85,12 @@ impl Current {
     ///
     /// # Errors
     /// EINVAL if it is another one; EPERM for another signature; EFAULT.
-    pub fn unregister_restartable_async(&mut self, cx: &mut Cx, told: Restartable) -> Result<()> {
+    pub fn unregister_rseq_async(&mut self, cx: &mut Cx, registration: RseqRegistration) -> Result<()> {
         let old = self.restartable.ok_or(Errno::EINVAL)?;
-        if (old.address, old.len) != (told.address, told.len) {
+        if (old.address, old.len) != (registration.address, registration.len) {
             return Err(Errno::EINVAL);
         }
-        if old.signature != told.signature {
+        if old.signature != registration.signature {
             return Err(Errno::EPERM);
         }
         self.write_async(cx, UserOut::<Area>::new(old.address), &Area { start_cpu: 0, ..Area::on(NO_CPU, 0) })?;
@@ -109,7 +109,7 @@ pub fn abort_sequence_async(cx: &mut Cx, me: &mut Current) {
     }
 }
 
-fn abort_async(cx: &mut Cx, me: &mut Current, registered: Restartable) -> Result<()> {
+fn abort_async(cx: &mut Cx, me: &mut Current, registered: RseqRegistration) -> Result<()> {
     let area = me.read_async(cx, UserIn::<Area>::new(registered.address))?;
     let cpu = frame::cpu::current(cx) as u32;
     if area.sequence != 0 {

@@ -58,7 +58,7 @@ pub struct Thread {
     pub minor_faults: AtomicU64,
     /// CPU time in the kernel, in nanoseconds, as far as it was sampled.
     system_time: AtomicU64,
-    told_time: ToldTime,
+    reported_time: ReportedTime,
     /// Set once and for ever by PR_SET_NO_NEW_PRIVS.
     pub no_new_privileges: AtomicBool,
     /// How late its sleeps may end.
@@ -72,14 +72,14 @@ pub struct Thread {
 /// The times in user mode and in the kernel that a thread or process was last said to have used. Which part of its time is which is an estimate that gets
 /// better; neither part may ever shrink, and both together are exact.
 #[derive(Default)]
-pub(super) struct ToldTime(SpinLock<(u64, u64)>);
+pub(super) struct ReportedTime(SpinLock<(u64, u64)>);
 
-impl ToldTime {
+impl ReportedTime {
     /// Divides the time that it ran, of which about so much was in the kernel: user mode, kernel.
     pub(super) fn divide(&self, ran: u64, system: u64, cx: &impl NoSuspend) -> (u64, u64) {
-        let mut told = self.0.lock(cx);
-        *told = divide(*told, ran, system);
-        *told
+        let mut reported = self.0.lock(cx);
+        *reported = divide(*reported, ran, system);
+        *reported
     }
 }
 
@@ -160,7 +160,7 @@ impl Thread {
             parent_death_signal: AtomicU32::new(0),
             minor_faults: AtomicU64::new(0),
             system_time: AtomicU64::new(0),
-            told_time: ToldTime::default(),
+            reported_time: ReportedTime::default(),
             no_new_privileges: AtomicBool::new(false),
             timer_slack: TimerSlack::new(TIMER_SLACK),
             io_priority: AtomicU32::new(IO_PRIORITY),
@@ -247,7 +247,7 @@ impl Thread {
 
     /// What it has used so far.
     pub fn usage(&self, cx: &impl NoSuspend) -> Usage {
-        let (user, system) = self.told_time.divide(self.cpu_time(cx), self.system_time.load(Ordering::Relaxed), cx);
+        let (user, system) = self.reported_time.divide(self.cpu_time(cx), self.system_time.load(Ordering::Relaxed), cx);
         Usage { user, system, ..self.counts(cx) }
     }
 

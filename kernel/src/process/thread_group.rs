@@ -8,7 +8,7 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 
 use super::members::{Cursor, Members, Ticket, TicketCell};
 use super::stop::Job;
-use super::thread::ToldTime;
+use super::thread::ReportedTime;
 use super::{JobState, Limits, Name, PROCESSES, Thread, Usage};
 use crate::error::Result;
 use crate::sched::Account;
@@ -63,7 +63,7 @@ pub struct Process {
     pub(super) account: Account,
     /// How much of that was in the kernel, in nanoseconds, as far as it was sampled.
     pub(super) system_time: AtomicU64,
-    told_time: ToldTime,
+    reported_time: ReportedTime,
     /// What its threads that have exited had used but for time.
     pub(super) usage: SpinLock<Usage>,
     /// What its children had used that it has waited for.
@@ -122,7 +122,7 @@ impl Status {
     }
 
     /// The same as `si_code` (`CLD_*`) and `si_status` have it.
-    pub fn told(self) -> (u32, u32) {
+    pub fn si_code_and_status(self) -> (u32, u32) {
         match self.signal() {
             Some(signal) => (abi::CLD_KILLED, signal),
             None => (abi::CLD_EXITED, self.code()),
@@ -173,7 +173,7 @@ impl Process {
             last_name: SpinLock::new(Name::default()),
             account: parts.account,
             system_time: AtomicU64::new(0),
-            told_time: ToldTime::default(),
+            reported_time: ReportedTime::default(),
             usage: SpinLock::new(Usage::default()),
             children_usage: SpinLock::new(Usage::default()),
             started: frame::time::now(),
@@ -270,7 +270,7 @@ impl Process {
     }
 
     /// wait(2) has nothing to tell of this child any more.
-    pub(super) fn child_is_told(&self, child: &Process, cx: &impl NoSuspend) {
+    pub(super) fn child_is_reported(&self, child: &Process, cx: &impl NoSuspend) {
         self.children.lock(cx).changed.remove(&child.as_child.get());
     }
 
@@ -465,7 +465,7 @@ impl Process {
 
     /// The time of all of its threads in user mode and in the kernel, in nanoseconds, those that have exited too. It costs the same however many they are.
     pub fn times(&self, cx: &impl NoSuspend) -> (u64, u64) {
-        self.told_time.divide(self.account.time(), self.system_time.load(Ordering::Relaxed), cx)
+        self.reported_time.divide(self.account.time(), self.system_time.load(Ordering::Relaxed), cx)
     }
 
     /// How long its threads have run, in nanoseconds.

@@ -83,13 +83,13 @@ pub fn wait_async(
         let is_candidate = |child: &Process| is_chosen(child, choice, options) && child.life() != Life::Reaped;
         let (found, has_candidate) = match choice {
             Choice::Process(pid) => match find_child(&parent, pid, cx).filter(|child| is_candidate(child)) {
-                Some(child) => (look(&child, options, cx).map(|told| (child, told)), true),
+                Some(child) => (look(&child, options, cx).map(|report| (child, report)), true),
                 None => (None, false),
             },
             _ => {
                 let found = parent.find_changed_child(cx, |child| {
-                    let told = if is_candidate(&child) { look(&child, options, cx) } else { None };
-                    told.map(|told| (child, told))
+                    let report = if is_candidate(&child) { look(&child, options, cx) } else { None };
+                    report.map(|report| (child, report))
                 });
                 let is_there = found.is_some() || parent.has_child(cx, is_candidate);
                 (found, is_there)
@@ -136,7 +136,7 @@ fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Report> {
         if !options.contains(WaitOptions::EXITED) {
             return None;
         }
-        let (code, value) = child.exit_status().told();
+        let (code, value) = child.exit_status().si_code_and_status();
         return report(code, value, child.exit_status().0);
     }
     let (stopped, continued) = {
@@ -160,7 +160,7 @@ fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Report> {
 fn take(parent: &Process, child: &TempRc<'_, Process>, report: &Report, cx: &Cx) {
     match report.code {
         abi::CLD_STOPPED | abi::CLD_CONTINUED => {
-            let is_told = {
+            let is_reported = {
                 let mut job = child.job.lock(cx);
                 if report.code == abi::CLD_STOPPED {
                     job.stop_to_report = false;
@@ -169,8 +169,8 @@ fn take(parent: &Process, child: &TempRc<'_, Process>, report: &Report, cx: &Cx)
                 }
                 !job.stop_to_report && !job.continue_to_report
             };
-            if is_told && child.life() == Life::Alive {
-                parent.child_is_told(child, cx);
+            if is_reported && child.life() == Life::Alive {
+                parent.child_is_reported(child, cx);
             }
         }
         _ if child.claim_reaping() => {

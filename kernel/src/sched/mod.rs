@@ -50,10 +50,10 @@ static SYSTEM_TIME: AtomicU64 = AtomicU64::new(0);
 
 /// Fair and real-time classes.
 pub struct Scheduler {
-    state: SpinLock<State>,
+    state: SpinLock<RunQueues>,
 }
 
-struct State {
+struct RunQueues {
     queues: Queues,
     cores: [Core; MAX_CORES],
     /// No queued or running fair task is entitled to less virtual run time than this.
@@ -107,7 +107,7 @@ pub fn reserve(count: usize) -> Result<()> {
 impl Scheduler {
     const fn new() -> Self {
         let cores = [const { Core::idle() }; MAX_CORES];
-        let state = State { queues: Queues::new(), cores, floor: 0, accounts: Accounts::new() };
+        let state = RunQueues { queues: Queues::new(), cores, floor: 0, accounts: Accounts::new() };
         Scheduler { state: SpinLock::new(state) }
     }
 
@@ -187,7 +187,7 @@ fn present(cores: &mut [Core]) -> &mut [Core] {
     &mut cores[..count]
 }
 
-impl State {
+impl RunQueues {
     /// The cores that there are.
     #[inline(always)]
     fn cores_mut(&mut self) -> &mut [Core] {
@@ -318,7 +318,7 @@ pub fn cpu_time(task: TaskRef) -> u64 {
 
 /// Charges what runs just now for its time until now. Then [`charged_time`] is exact, for as many tasks as one likes.
 pub fn charge_running() {
-    SCHEDULER.state.with(State::charge_running);
+    SCHEDULER.state.with(RunQueues::charge_running);
 }
 
 /// How long a task has run, in nanoseconds, until it was last charged.

@@ -77,9 +77,9 @@ impl Info {
     }
 
     /// As a program told it (rt_sigqueueinfo).
-    pub fn decode(signal: Signal, told: &SigInfo) -> Self {
+    pub fn decode(signal: Signal, raw: &SigInfo) -> Self {
         let mut fields = [0; 4];
-        fields.copy_from_slice(&told.fields[..4]);
-        Info { signal, code: told.code, errno: told.errno, fields }
+        fields.copy_from_slice(&raw.fields[..4]);
+        Info { signal, code: raw.code, errno: raw.errno, fields }
     }
 }

@@ -173,7 +173,7 @@ fn capget(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         pid if pid < 0 => return Err(Errno::EINVAL.into()),
         pid => process::find_thread(pid as u32, cx).ok_or(Errno::ESRCH)?.credentials.lock(cx).clone(),
     };
-    let Some(told) = args.output::<CapData>(1).non_null() else { return Ok(0) };
+    let Some(raw) = args.output::<CapData>(1).non_null() else { return Ok(0) };
     let sets = who.capabilities();
     let part = |shift: usize| CapData {
         effective: (sets.effective.bits() >> shift) as u32,
@@ -181,7 +181,7 @@ fn capget(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         inheritable: (sets.inheritable.bits() >> shift) as u32,
     };
     let data = [part(0), part(32)];
-    memory.write_slice(told.slice(words), &data)?;
+    memory.write_slice(raw.slice(words), &data)?;
     Ok(0)
 }
 

@@ -175,9 +175,9 @@ fn readlink(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, buffer: Use
     let len = usize::try_from(len).ok().filter(|&len| len > 0).ok_or(Errno::EINVAL)?;
     let path = PathName::read(path, me, cx)?;
     let target = dentry::read_link(At { directory, path: path.bytes() }, me, cx)?;
-    let told = target.get(..len).unwrap_or(&target);
-    me.memory(cx)?.write_slice(buffer.slice(len), told)?;
-    Ok(told.len())
+    let raw = target.get(..len).unwrap_or(&target);
+    me.memory(cx)?.write_slice(buffer.slice(len), raw)?;
+    Ok(raw.len())
 }
 
 fn mknod(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, mode: u32, device: u32) -> Step<usize> {

@@ -95,12 +95,12 @@ fn wait_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) ->
         }
         let memory = me.memory(cx)?;
         let mut left = args.output::<EpollEvent>(1).slice(max);
-        let told = epoll.scan(max, cx, |events| {
+        let reported = epoll.scan(max, cx, |events| {
             memory.write_slice(left, events)?;
             left = left.behind(events.len());
             Ok(())
         })?;
-        if told == 0 { Err(Stop::Block) } else { Ok(told) }
+        if reported == 0 { Err(Stop::Block) } else { Ok(reported) }
     });
     nothing_in_time(result).map_err(|error| if error == Errno::RESTART_SYS { Errno::RESTART_NEVER } else { error })
 }

@@ -16,10 +16,10 @@ use crate::error::{Errno, Result};
 use crate::fs::{OpenFile, OpenFlags};
 use crate::memory::overcommit::{self, Privilege};
 use crate::memory::{
-    Advice, Advise, AreaFlags, BackingObject, BadAccess, LOWEST, Limits, Lock, Map, Mappable, Mapping, Move, Origin,
-    Place, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Shown, Synchronise, Unmap, page_range,
+    Advice, Advise, Backing, BackingObject, BadAccess, LOWEST, Limits, Lock, Map, Mappable, Mapping, Move, Origin,
+    Placement, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Synchronise, Unmap, VmaFlags, page_range,
 };
-use crate::step::{Interruption, Patience, Stop, Stretch, complete_async};
+use crate::step::{Interruption, Patience, Stop, TimeSlice, complete_async};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -139,43 +139,43 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
         return Err(Errno::ENOMEM);
     }
     let may_overcommit = flags & abi::MAP_NORESERVE != 0 && overcommit::policy() != overcommit::Policy::Never;
-    let mut area_flags = AreaFlags::empty();
-    area_flags.set(AreaFlags::SHARED, is_shared);
-    area_flags.set(AreaFlags::GROWS_DOWN, flags & abi::MAP_GROWSDOWN != 0 && !is_shared);
-    area_flags.set(AreaFlags::NO_RESERVE, may_overcommit);
-    area_flags.set(AreaFlags::LOCKED, flags & abi::MAP_LOCKED != 0);
+    let mut vma_flags = VmaFlags::empty();
+    vma_flags.set(VmaFlags::SHARED, is_shared);
+    vma_flags.set(VmaFlags::GROWS_DOWN, flags & abi::MAP_GROWSDOWN != 0 && !is_shared);
+    vma_flags.set(VmaFlags::NO_RESERVE, may_overcommit);
+    vma_flags.set(VmaFlags::LOCKED, flags & abi::MAP_LOCKED != 0);
     let place = if flags & abi::MAP_FIXED_NOREPLACE != 0 {
-        Place::FixedFree(address)
+        Placement::FixedFree(address)
     } else if flags & abi::MAP_FIXED != 0 {
-        Place::Fixed(address)
+        Placement::Fixed(address)
     } else {
-        Place::Hint(address)
+        Placement::Hint(address)
     };
-    if !matches!(place, Place::Hint(_)) && address < LOWEST && !me.has(Capability::SysRawio, cx) {
+    if !matches!(place, Placement::Hint(_)) && address < LOWEST && !me.has(Capability::SysRawio, cx) {
         return Err(Errno::EPERM);
     }
     let limits = limits(me, cx)?;
-    let (shown, limit) = match file {
-        None if !is_shared => (Shown::Anonymous, Prot::all()),
+    let (backing, limit) = match file {
+        None if !is_shared => (Backing::Anonymous, Prot::all()),
         None => (anonymous(len, is_shared, !may_overcommit, limits.privilege)?, Prot::all()),
         Some(file) => {
             let anonymous = || anonymous(len, is_shared, !may_overcommit, limits.privilege);
             shown_file(cx, &file, prot, is_shared, anonymous, len, offset)?
         }
     };
-    Map::new(Mapping { place, len, prot, limit, flags: area_flags, shown }, limits)
+    Map::new(Mapping { place, len, prot, limit, flags: vma_flags, backing }, limits)
 }
 
-fn anonymous(len: usize, is_shared: bool, is_accounted: bool, privilege: Privilege) -> Result<Shown> {
+fn anonymous(len: usize, is_shared: bool, is_accounted: bool, privilege: Privilege) -> Result<Backing> {
     if !is_shared {
-        return Ok(Shown::Anonymous);
+        return Ok(Backing::Anonymous);
     }
     if len > USER_END {
         return Err(Errno::ENOMEM);
     }
     crate::memory::admit()?;
     let memory = StrongRc::new(SharedMemory::new(len.div_ceil(PAGE_SIZE) as u64, is_accounted, privilege)?);
-    Ok(Shown::Object { object: memory.unsize(|memory| memory), first: 0 })
+    Ok(Backing::Object { object: memory.unsize(|memory| memory), first: 0 })
 }
 
 /// What a file's mapping shows, and what it may allow.
@@ -184,10 +184,10 @@ fn shown_file(
     file: &TempRc<'_, OpenFile>,
     prot: Prot,
     is_shared: bool,
-    anonymous: impl FnOnce() -> Result<Shown>,
+    anonymous: impl FnOnce() -> Result<Backing>,
     len: usize,
     offset: usize,
-) -> Result<(Shown, Prot)> {
+) -> Result<(Backing, Prot)> {
     let flags = file.flags();
     let may_write = flags.intersects(OpenFlags::WRITE_ONLY | OpenFlags::READ_WRITE);
     if flags.contains(OpenFlags::WRITE_ONLY) || (is_shared && prot.contains(Prot::WRITE) && !may_write) {
@@ -208,7 +208,7 @@ fn shown_file(
             }
             pages.mapped().note();
             let object: StrongRc<dyn BackingObject> = file.share().ok_or(Errno::EBADF)?.unsize(|file| file);
-            Ok((Shown::Object { object, first: (offset / PAGE_SIZE) as u64 }, limit))
+            Ok((Backing::Object { object, first: (offset / PAGE_SIZE) as u64 }, limit))
         }
     }
 }
@@ -309,10 +309,10 @@ fn madvise_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         | abi::MADV_PAGEOUT => Advice::Nothing,
         abi::MADV_DONTNEED => Advice::DropPages,
         abi::MADV_FREE => Advice::Free,
-        abi::MADV_DONTFORK => Advice::Set(AreaFlags::DONT_FORK),
-        abi::MADV_DOFORK => Advice::Clear(AreaFlags::DONT_FORK),
-        abi::MADV_WIPEONFORK => Advice::Set(AreaFlags::WIPE_ON_FORK),
-        abi::MADV_KEEPONFORK => Advice::Clear(AreaFlags::WIPE_ON_FORK),
+        abi::MADV_DONTFORK => Advice::Set(VmaFlags::DONT_FORK),
+        abi::MADV_DOFORK => Advice::Clear(VmaFlags::DONT_FORK),
+        abi::MADV_WIPEONFORK => Advice::Set(VmaFlags::WIPE_ON_FORK),
+        abi::MADV_KEEPONFORK => Advice::Clear(VmaFlags::WIPE_ON_FORK),
         abi::MADV_REMOVE => Advice::Remove,
         abi::MADV_POPULATE_READ => return populate_for_async(cx, me, args, Access::Read),
         abi::MADV_POPULATE_WRITE => return populate_for_async(cx, me, args, Access::Write),
@@ -344,9 +344,9 @@ fn mincore_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     }
     let mut done = 0;
     complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         while done < len {
-            if stretch.is_over() {
+            if time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
             let at = address.checked_add(done).ok_or(Errno::ENOMEM)?;

@@ -179,7 +179,7 @@ fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let pieces = [args.output::<u8>(1).slice(args.long(2).min(isize::MAX as usize))];
     let received = socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, socket, waker| {
         let received = receive(socket, &pieces, flags, waker, me, cx)?;
-        Ok((told(&received, flags), received.from))
+        Ok((returned_len(&received, flags), received.from))
     });
     let (count, from) = received?;
     if let Some(at) = args.output::<u8>(4).non_null() {
@@ -204,7 +204,7 @@ fn receive(
 }
 
 /// What the call returns: of a message its true length with MSG_TRUNC.
-fn told(received: &Received, flags: u32) -> usize {
+fn returned_len(received: &Received, flags: u32) -> usize {
     if flags & net::MSG_TRUNC != 0 { received.len } else { received.copied }
 }
 
@@ -230,7 +230,7 @@ fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         if received.copied < received.len {
             header.flags |= net::MSG_TRUNC;
         }
-        let count = told(&received, flags);
+        let count = returned_len(&received, flags);
         let control_room = if header.control.is_null() { 0 } else { header.control_len.min(MAX_CONTROL_BYTES) };
         let (name, (control, truncated)) = {
             let mut received = received;

@@ -313,7 +313,7 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let device = device_of(&found.inode, cx);
     let is_mount_root = found.inode.downgrade() == found.mount.root.downgrade();
     let root_attribute = u64::from(abi::STATX_ATTR_MOUNT_ROOT);
-    let told = Statx {
+    let raw = Statx {
         mask: abi::STATX_BASIC_STATS | abi::STATX_BTIME | abi::STATX_MNT_ID,
         block_size: BLOCK_SIZE,
         attributes: if is_mount_root { root_attribute } else { 0 },
@@ -337,7 +337,7 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         mount: found.mount.id.into(),
         unused: [0; 13],
     };
-    me.memory(cx)?.write(args.output::<Statx>(4), &told)?;
+    me.memory(cx)?.write(args.output::<Statx>(4), &raw)?;
     Ok(0)
 }
 
@@ -448,9 +448,9 @@ fn utimensat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     let mut times = [NewTime::Now; 2];
     let mut is_valid = true;
-    if let Some(told) = args.input::<[[i64; 2]; 2]>(2).non_null() {
-        let told = me.memory(cx)?.read(told)?;
-        for (time, [seconds, nanoseconds]) in times.iter_mut().zip(told) {
+    if let Some(raw) = args.input::<[[i64; 2]; 2]>(2).non_null() {
+        let raw = me.memory(cx)?.read(raw)?;
+        for (time, [seconds, nanoseconds]) in times.iter_mut().zip(raw) {
             *time = match nanoseconds {
                 nanoseconds if nanoseconds == i64::from(abi::UTIME_NOW) => NewTime::Now,
                 nanoseconds if nanoseconds == i64::from(abi::UTIME_OMIT) => NewTime::Keep,

@@ -157,7 +157,7 @@ fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, to: UserOut<StatFs>) -> 
                 if own.contains(flag) { flags & !flag.bits() | place } else { flags }
             },
         );
-    let told = StatFs {
+    let raw = StatFs {
         kind: file_system.magic.into(),
         block_size: 4096,
         blocks,
@@ -171,7 +171,7 @@ fn write_statfs(cx: &Cx, me: &Current, path: &Path<'_>, to: UserOut<StatFs>) -> 
         flags: u64::from(flags),
         spare: [0; 4],
     };
-    me.memory(cx)?.write(to, &told)?;
+    me.memory(cx)?.write(to, &raw)?;
     Ok(0)
 }
 

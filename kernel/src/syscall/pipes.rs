@@ -16,10 +16,11 @@ use crate::user_memory::UserOut;
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
-    Entry::new(
+    Entry::partial(
         abi::__NR_pipe,
         "pipe",
         Call::Step(|cx, me, args| pipe(cx, me, args.output::<[i32; 2]>(0), OpenFlags::empty())),
+        "a limit of pages for each user",
     ),
     Entry::partial(abi::__NR_pipe2, "pipe2", Call::Step(pipe2), "packets (O_DIRECT)"),
 ];

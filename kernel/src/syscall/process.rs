@@ -15,7 +15,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, OpenFile, OpenFlags, reserve_fd};
 use crate::process::{
-    self, Choice, CloneArgs, Limit, PidFd, Process, RUsage, Report, Restartable, Status, Usage, WaitOptions,
+    self, Choice, CloneArgs, Limit, PidFd, Process, RUsage, Report, RseqRegistration, Status, Usage, WaitOptions,
     create_session, set_group,
 };
 use crate::signal::{Info, Signal, Work, send::end_process};
@@ -32,7 +32,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_exit, "exit", Call::Step(exit)),
     Entry::new(abi::__NR_exit_group, "exit_group", Call::Step(exit_group)),
     Entry::partial(abi::__NR_wait4, "wait4", Call::Async(wait4_async), "core dumps: WCOREDUMP is never set"),
-    Entry::partial(abi::__NR_waitid, "waitid", Call::Async(waitid_async), "core dumps: CLD_DUMPED is never told"),
+    Entry::partial(abi::__NR_waitid, "waitid", Call::Async(waitid_async), "core dumps: CLD_DUMPED is never raw"),
     Entry::partial(abi::__NR_pidfd_open, "pidfd_open", Call::Step(pidfd_open), "PIDFD_THREAD"),
     Entry::new(abi::__NR_pidfd_send_signal, "pidfd_send_signal", Call::Step(super::signal::pidfd_send_signal)),
     Entry::new(abi::__NR_getpid, "getpid", Call::Step(getpid)),
@@ -113,35 +113,35 @@ fn clone3_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if size > 4096 {
         return Err(Errno::E2BIG);
     }
-    let mut told = Clone3Args::new_zeroed();
+    let mut raw = Clone3Args::new_zeroed();
     let known = size.min(size_of::<Clone3Args>());
     let newer = crate::step::complete_async(cx, me, crate::step::Patience::Forever, |cx, me, _| {
         let memory = me.memory(cx)?;
         let given = args.input::<u8>(0).slice(size);
-        memory.read_into(given, &mut told.as_mut_bytes()[..known])?;
+        memory.read_into(given, &mut raw.as_mut_bytes()[..known])?;
         memory.read_slice(given.behind(known))
     })?;
     if newer.iter().any(|&byte| byte != 0) {
         return Err(Errno::E2BIG);
     }
-    if told.set_tid != 0 || told.set_tid_size != 0 || told.flags & 0xff != 0 || told.exit_signal > 0xff {
+    if raw.set_tid != 0 || raw.set_tid_size != 0 || raw.flags & 0xff != 0 || raw.exit_signal > 0xff {
         return Err(Errno::EINVAL);
     }
-    if (told.stack == 0) != (told.stack_size == 0) {
+    if (raw.stack == 0) != (raw.stack_size == 0) {
         return Err(Errno::EINVAL);
     }
     let both = u64::from(abi::CLONE_THREAD | abi::CLONE_PARENT);
-    if told.flags & both != 0 && told.exit_signal != 0 {
+    if raw.flags & both != 0 && raw.exit_signal != 0 {
         return Err(Errno::EINVAL);
     }
     let args = CloneArgs {
-        flags: told.flags,
-        exit_signal: told.exit_signal as u32,
-        stack: told.stack.wrapping_add(told.stack_size) as usize,
-        parent_tid: UserOut::<u32>::new(told.parent_tid as usize),
-        child_tid: UserOut::<u32>::new(told.child_tid as usize),
-        pidfd: UserOut::<u32>::new(told.pidfd as usize),
-        tls: told.tls as usize,
+        flags: raw.flags,
+        exit_signal: raw.exit_signal as u32,
+        stack: raw.stack.wrapping_add(raw.stack_size) as usize,
+        parent_tid: UserOut::<u32>::new(raw.parent_tid as usize),
+        child_tid: UserOut::<u32>::new(raw.child_tid as usize),
+        pidfd: UserOut::<u32>::new(raw.pidfd as usize),
+        tls: raw.tls as usize,
     };
     process::clone_async(cx, me, &args)
 }
@@ -212,8 +212,8 @@ fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let found = process::wait_async(cx, me, choice, hang, |cx, me, report: &Report| {
         let memory = me.memory(cx)?;
         if !info.start().is_null() {
-            let told = Info::child(Signal::CHLD, report.code, report.pid, report.uid, report.value, 0, 0).encode();
-            memory.write_slice(info, told.as_bytes())?;
+            let raw = Info::child(Signal::CHLD, report.code, report.pid, report.uid, report.value, 0, 0).encode();
+            memory.write_slice(info, raw.as_bytes())?;
         }
         if !usage.is_null() {
             memory.write(usage, &report.usage.encode())?;
@@ -390,10 +390,10 @@ fn times(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn rseq_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     const UNREGISTER: i32 = 1;
-    let told = Restartable { address: args.long(0), len: args.int(1) as u32, signature: args.int(3) as u32 };
+    let raw = RseqRegistration { address: args.long(0), len: args.int(1) as u32, signature: args.int(3) as u32 };
     match args.int(2) {
-        0 => me.register_restartable_async(cx, told),
-        UNREGISTER => me.unregister_restartable_async(cx, told),
+        0 => me.register_rseq_async(cx, raw),
+        UNREGISTER => me.unregister_rseq_async(cx, raw),
         _ => Err(Errno::EINVAL),
     }
     .map(|()| 0)

@@ -7,7 +7,7 @@ use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::drivers::random;
 use crate::error::{Errno, Result};
-use crate::step::{Interruption, Patience, Stop, Stretch, complete_async};
+use crate::step::{Interruption, Patience, Stop, TimeSlice, complete_async};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -28,10 +28,10 @@ fn getrandom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> 
     let to = args.output::<u8>(0).slice(args.long(1)).first(MOST);
     let mut done = 0;
     let outcome = complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         while done < to.len() {
             done += random::fill(&mut me.memory(cx)?.writer(to.behind(done).first(AT_ONCE)), cx)?;
-            if done < to.len() && stretch.is_over() {
+            if done < to.len() && time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::Signals));
             }
         }

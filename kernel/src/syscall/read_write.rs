@@ -148,10 +148,10 @@ pub(super) fn pieces<D>(cx: &Cx, me: &Current, vectors: UserSlice<IoVec, In>) ->
     if vectors.len() > abi::UIO_MAXIOV as usize {
         return Err(Errno::EINVAL.into());
     }
-    let told = me.memory(cx)?.read_slice(vectors)?;
+    let raw = me.memory(cx)?.read_slice(vectors)?;
     let mut left = MOST_BYTES;
-    let mut pieces = Vec::with_capacity(told.len());
-    for IoVec { base, len } in told {
+    let mut pieces = Vec::with_capacity(raw.len());
+    for IoVec { base, len } in raw {
         if len > isize::MAX as usize {
             return Err(Errno::EINVAL.into());
         }
@@ -229,12 +229,12 @@ fn end_async(cx: &mut Cx, me: &mut Current, fd: i32, offset: UserInOut<i64>, see
     let position = match offset.non_null() {
         None => Position::Current,
         Some(offset) => {
-            let told = me.read_async(cx, offset)?;
+            let raw = me.read_async(cx, offset)?;
             let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
             if !open.is_seekable && seekable == Seekable::Needed {
                 return Err(Errno::ESPIPE);
             }
-            Position::At(u64::try_from(told).map_err(|_| Errno::EINVAL)?)
+            Position::At(u64::try_from(raw).map_err(|_| Errno::EINVAL)?)
         }
     };
     Ok(CopyEnd { name, position })

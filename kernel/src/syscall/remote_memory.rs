@@ -15,7 +15,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::memory::{AddressSpace, WriteRight};
 use crate::process::THREADS;
-use crate::step::{Interruption, Patience, Step, Stop, Stretch, complete_async};
+use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
 use crate::user_memory::{In, InOut, UserInOut, UserSlice};
 
 /// The calls of this file.
@@ -104,7 +104,7 @@ impl Transfer {
     /// # Errors
     /// EFAULT where a page cannot be accessed.
     fn step(&mut self, space: &AddressSpace, me: &Current, direction: Direction, cx: &Cx) -> Step<()> {
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         let mut buffer = vec![0; PAGE_SIZE];
         loop {
             while self.here.is_empty() {
@@ -124,7 +124,7 @@ impl Transfer {
             if copied < len {
                 return Err(Errno::EFAULT.into());
             }
-            if stretch.is_over() {
+            if time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
         }

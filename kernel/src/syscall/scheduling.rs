@@ -271,8 +271,8 @@ fn setpriority(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn getcpu(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let memory = me.memory(cx)?;
     let core = frame::cpu::current(cx) as u32;
-    if let Some(told) = args.output::<u32>(0).non_null() {
-        memory.write(told, &core)?;
+    if let Some(raw) = args.output::<u32>(0).non_null() {
+        memory.write(raw, &core)?;
     }
     if let Some(node) = args.output::<u32>(1).non_null() {
         memory.write(node, &0)?;
@@ -293,11 +293,11 @@ fn ioprio_get(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn ioprio_set(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     const REAL_TIME: u32 = 1;
-    let told = args.int(2) as u32;
+    let raw = args.int(2) as u32;
     const BEST_EFFORT: u32 = 2;
     const IDLE: u32 = 3;
     const LEVELS: u32 = 8;
-    let (class, data) = (told >> 13, told & 0x1fff);
+    let (class, data) = (raw >> 13, raw & 0x1fff);
     match class {
         REAL_TIME if !me.has(Capability::SysAdmin, cx) => me.require(Capability::SysNice, cx)?,
         REAL_TIME | BEST_EFFORT | IDLE => {}
@@ -312,7 +312,7 @@ fn ioprio_set(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         if !own.may_schedule_io(&thread.credentials.lock(cx)) {
             return Err(Errno::EPERM.into());
         }
-        thread.io_priority.store(told, Ordering::Relaxed);
+        thread.io_priority.store(raw, Ordering::Relaxed);
     }
     Ok(0)
 }

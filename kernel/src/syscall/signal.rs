@@ -13,7 +13,7 @@ use crate::error::{Errno, Result};
 use crate::process::{self, Cursor, INIT, PidFd, Process, Thread};
 use crate::signal::send::{send_to_process, send_to_thread};
 use crate::signal::{self, Action, AltStack, Info, SigInfo, Signal, SignalSet};
-use crate::step::{Patience, Step, Stop, Stretch, complete_async};
+use crate::step::{Patience, Step, Stop, TimeSlice, complete_async};
 use crate::time::clock::TimeSpec;
 use crate::user_memory::UserIn;
 
@@ -104,8 +104,8 @@ fn rt_sigpending(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     let thread = me.thread(cx)?;
     let pending = thread.signals.pending.set().union(me.process(cx)?.pending.set());
-    let told = pending.intersection(thread.signals.blocked()).0.to_le_bytes();
-    me.memory(cx)?.write_slice(args.output::<u8>(0).slice(args.long(1)), &told)?;
+    let raw = pending.intersection(thread.signals.blocked()).0.to_le_bytes();
+    me.memory(cx)?.write_slice(args.output::<u8>(0).slice(args.long(1)), &raw)?;
     Ok(0)
 }
 
@@ -267,7 +267,7 @@ impl Targets {
 fn kill_many(cx: &mut Cx, me: &Current, mut targets: Targets, signal: Option<Signal>) -> Result<()> {
     let own = me.process(cx)?.pid;
     let mut outcome = Err(Errno::ESRCH);
-    let mut stretch = Stretch::default();
+    let mut time_slice = TimeSlice::default();
     let mut sent = 0_u32;
     while let Some(target) = targets.next(cx) {
         if let Ok(target) = target.upgrade(cx)
@@ -280,9 +280,9 @@ fn kill_many(cx: &mut Cx, me: &Current, mut targets: Targets, signal: Option<Sig
             }
         }
         sent += 1;
-        if sent.is_multiple_of(16) && stretch.is_over() {
+        if sent.is_multiple_of(16) && time_slice.is_over() {
             frame::irq::poll(cx);
-            stretch = Stretch::default();
+            time_slice = TimeSlice::default();
         }
     }
     outcome
@@ -325,12 +325,12 @@ fn tgkill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 /// What a program tells of a signal that it sends; it may not say that the kernel or kill(2) sent it, except to itself.
-fn told_info(from: UserIn<SigInfo>, signal: Signal, to_itself: bool, me: &Current, cx: &Cx) -> Step<Info> {
-    let told = me.memory(cx)?.read(from)?;
-    if (told.code >= 0 || told.code == abi::SI_TKILL) && !to_itself {
+fn raw_info(from: UserIn<SigInfo>, signal: Signal, to_itself: bool, me: &Current, cx: &Cx) -> Step<Info> {
+    let raw = me.memory(cx)?.read(from)?;
+    if (raw.code >= 0 || raw.code == abi::SI_TKILL) && !to_itself {
         return Err(Errno::EPERM.into());
     }
-    Ok(Info::decode(signal, &told))
+    Ok(Info::decode(signal, &raw))
 }
 
 fn rt_sigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -338,7 +338,7 @@ fn rt_sigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let signal = signal_or_none(args.int(1))?;
     let to_itself = me.thread(cx)?.tid() == pid;
     let info = match signal {
-        Some(signal) => Some(told_info(args.input::<SigInfo>(2), signal, to_itself, me, cx)?),
+        Some(signal) => Some(raw_info(args.input::<SigInfo>(2), signal, to_itself, me, cx)?),
         None => None,
     };
     let target = process_of_id(pid, cx)?;
@@ -354,7 +354,7 @@ fn rt_tgsigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let signal = signal_or_none(args.int(2))?;
     let to_itself = me.thread(cx)?.tid() == thread.tid();
     let info = match signal {
-        Some(signal) => Some(told_info(args.input::<SigInfo>(3), signal, to_itself, me, cx)?),
+        Some(signal) => Some(raw_info(args.input::<SigInfo>(3), signal, to_itself, me, cx)?),
         None => None,
     };
     send_to_one_thread(&thread, args.int(2), |_| info.ok_or(Errno::EINVAL), me, cx)
@@ -375,14 +375,14 @@ pub(super) fn pidfd_send_signal(cx: &Cx, me: &Current, args: &Args) -> Step<usiz
         send_if_any(&target, signal, me, cx)?;
         return Ok(0);
     }
-    let told = me.memory(cx)?.read(info)?;
-    if told.signo != number {
+    let raw = me.memory(cx)?.read(info)?;
+    if raw.signo != number {
         return Err(Errno::EINVAL.into());
     }
     check_right(&target, signal, me, cx)?;
     if let Some(signal) = signal {
         let to_itself = target.pid == me.thread(cx)?.tid();
-        send_to_process(&target, told_info(info, signal, to_itself, me, cx)?, cx)?;
+        send_to_process(&target, raw_info(info, signal, to_itself, me, cx)?, cx)?;
     }
     Ok(0)
 }

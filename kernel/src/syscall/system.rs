@@ -53,12 +53,12 @@ fn uname(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         machine.as_bytes(),
         &utsname::domain_name(cx),
     ];
-    let mut told = [0; 6 * NAME_LEN];
-    for (to, name) in told.chunks_exact_mut(NAME_LEN).zip(names) {
+    let mut raw = [0; 6 * NAME_LEN];
+    for (to, name) in raw.chunks_exact_mut(NAME_LEN).zip(names) {
         let len = name.len().min(NAME_LEN - 1);
         to[..len].copy_from_slice(&name[..len]);
     }
-    me.memory(cx)?.write(args.output::<[u8; 6 * NAME_LEN]>(0), &told)?;
+    me.memory(cx)?.write(args.output::<[u8; 6 * NAME_LEN]>(0), &raw)?;
     Ok(0)
 }
 
@@ -105,7 +105,7 @@ const PAGE_SIZE: u64 = 4096;
 const SYSINFO_SHIFT: u32 = 16;
 
 fn sysinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let told = SysInfo {
+    let raw = SysInfo {
         uptime: (frame::time::now() / crate::time::SECOND) as i64,
         loads: load_average::averages().map(|average| average << (SYSINFO_SHIFT - load_average::SHIFT)),
         total_memory: frame::mm::frame_count() as u64 * PAGE_SIZE,
@@ -121,7 +121,7 @@ fn sysinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         unit: 1,
         padding_2: 0,
     };
-    me.memory(cx)?.write(args.output::<SysInfo>(0), &told)?;
+    me.memory(cx)?.write(args.output::<SysInfo>(0), &raw)?;
     Ok(0)
 }
 
@@ -159,9 +159,9 @@ fn personality(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     const ASK: u32 = 0xffff_ffff;
     let thread = me.thread(cx)?;
     let old = thread.personality.load(Ordering::Relaxed);
-    let told = args.int(0) as u32;
-    if told != ASK {
-        thread.personality.store(told, Ordering::Relaxed);
+    let raw = args.int(0) as u32;
+    if raw != ASK {
+        thread.personality.store(raw, Ordering::Relaxed);
     }
     Ok(old as usize)
 }

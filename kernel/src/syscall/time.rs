@@ -59,10 +59,10 @@ fn clock_gettime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn clock_getres(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Clock::new(args.int(0))?.now(me, cx)?;
-    let told = args.output::<TimeSpec>(1);
-    if !told.is_null() {
+    let raw = args.output::<TimeSpec>(1);
+    if !raw.is_null() {
         let coarse = [abi::CLOCK_REALTIME_COARSE, abi::CLOCK_MONOTONIC_COARSE].contains(&(args.int(0) as u32));
-        me.memory(cx)?.write(told, &TimeSpec::from_nanoseconds(if coarse { 4_000_000 } else { 1 }))?;
+        me.memory(cx)?.write(raw, &TimeSpec::from_nanoseconds(if coarse { 4_000_000 } else { 1 }))?;
     }
     Ok(0)
 }

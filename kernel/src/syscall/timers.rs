@@ -169,8 +169,8 @@ fn timer_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let process = me.process(cx)?;
     let id = args.int(0) as u32;
     let old = process.timers.with(id, cx, |timer| timer.remaining(cx))?;
-    if let Some(told) = args.output::<IntervalSpec>(3).non_null() {
-        memory.write(told, &IntervalSpec::new(old))?;
+    if let Some(raw) = args.output::<IntervalSpec>(3).non_null() {
+        memory.write(raw, &IntervalSpec::new(old))?;
     }
     process.timers.with(id, cx, |timer| {
         let next = (value > 0).then(|| timer.clock.resolve(value, absolute, cx));

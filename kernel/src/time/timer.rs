@@ -69,7 +69,7 @@ pub type Notify = Box<dyn Fn(u64, &IrqCx) + Send + Sync>;
 pub struct Timer {
     name: WeakRc<Timer>,
     clock: TimerClock,
-    state: SpinLock<State>,
+    state: SpinLock<TimerState>,
     notify: Notify,
 }
 
@@ -77,7 +77,7 @@ pub struct Timer {
 const SHORTEST_INTERVAL: u64 = 10_000;
 
 #[derive(Default)]
-struct State {
+struct TimerState {
     setting: Setting,
     alarm: Option<Alarm>,
     expirations: u64,
@@ -100,7 +100,7 @@ impl Timer {
         let old = self.remaining_at(now, cx);
         drop(self.state.lock(cx).alarm.take());
         let alarm = self.arm(setting, now, cx);
-        *self.state.lock(cx) = State { setting, alarm, expirations: 0 };
+        *self.state.lock(cx) = TimerState { setting, alarm, expirations: 0 };
         old
     }
 

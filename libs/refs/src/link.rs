@@ -201,7 +201,7 @@ pub(crate) struct DeadQueue {
 unsafe impl Send for DeadQueue {}
 
 /// An object's place in a [`DeadQueue`]; touched only by whoever has that queue to himself.
-pub(crate) struct Place(UnsafeCell<Entry>);
+pub(crate) struct QueueLink(UnsafeCell<Entry>);
 
 #[derive(Clone, Copy)]
 struct Entry {
@@ -210,10 +210,10 @@ struct Entry {
     epoch: u64,
 }
 
-impl Place {
+impl QueueLink {
     #[inline(always)]
     pub(crate) const fn new() -> Self {
-        Place(UnsafeCell::new(Entry { next: None, epoch: 0 }))
+        QueueLink(UnsafeCell::new(Entry { next: None, epoch: 0 }))
     }
 }
 

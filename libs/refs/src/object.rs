@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
 use core::ptr::NonNull;
 
-use crate::link::{Link, Place, Unborn};
+use crate::link::{Link, QueueLink, Unborn};
 use crate::mode::{Anywhere, Home, Mode, Shared};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};
 use crate::unsize::unsize;
@@ -27,7 +27,7 @@ pub struct Header {
     /// Who is to be woken when the object dies.
     watchers: WaitList,
     /// Where it waits to be freed.
-    pub(crate) place: Place,
+    pub(crate) place: QueueLink,
     #[cfg(feature = "hold-strong")]
     pub(crate) temps: AtomicU32,
     free: unsafe fn(NonNull<Header>),
@@ -42,7 +42,7 @@ impl Header {
             owners: AtomicU32::new(1),
             watched: AtomicBool::new(false),
             watchers: WaitList::new(),
-            place: Place::new(),
+            place: QueueLink::new(),
             #[cfg(feature = "hold-strong")]
             temps: AtomicU32::new(0),
             free,

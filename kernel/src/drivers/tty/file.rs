@@ -9,7 +9,7 @@ use linux_raw_sys::general::{TOSTOP, VMIN, VTIME};
 use refs::{StrongRc, Waker, WeakRc};
 
 use super::job::{self, Use};
-use super::{Available, Slaves, State, Tty, control};
+use super::{Available, Slaves, TerminalState, Tty, control};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -67,7 +67,7 @@ impl TtyFile {
         self.tty
     }
 
-    fn is_hung_up(&self, state: &State) -> bool {
+    fn is_hung_up(&self, state: &TerminalState) -> bool {
         state.hangups != self.hangups
     }
 }
@@ -80,7 +80,7 @@ enum Waits {
     Until(Option<u64>),
 }
 
-impl State {
+impl TerminalState {
     /// What a read of at most `wanted` bytes is to do in raw mode.
     fn raw_wait(&mut self, wanted: usize) -> Waits {
         const TENTH_NANOS: u64 = 100_000_000;

@@ -50,7 +50,7 @@ pub enum Line {
 pub struct Tty {
     /// What it is connected to.
     pub line: Line,
-    state: SpinLock<State>,
+    state: SpinLock<TerminalState>,
     /// Who waits for input, or for the end of it.
     input: WaitList,
     /// Who waits for room for output.
@@ -62,7 +62,7 @@ pub struct Tty {
 /// Lives as long as the slave of a pseudo-terminal is open.
 pub struct Slaves;
 
-struct State {
+struct TerminalState {
     discipline: Discipline,
     window: WindowSize,
     /// The session that it was given to last; 0: none.
@@ -93,7 +93,7 @@ impl Tty {
     fn new(line: Line) -> StrongRc<Tty> {
         StrongRc::new(Tty {
             line,
-            state: SpinLock::new(State {
+            state: SpinLock::new(TerminalState {
                 discipline: Discipline::default(),
                 window: WindowSize::default(),
                 session: 0,
@@ -171,7 +171,7 @@ impl Tty {
     }
 
     /// Whether a program's output would be taken now.
-    fn takes_output(&self, state: &State, cx: &Cx) -> bool {
+    fn takes_output(&self, state: &TerminalState, cx: &Cx) -> bool {
         !state.discipline.is_stopped()
             && match self.line {
                 Line::Serial(port) => serial::has_room(port, cx),

@@ -10,7 +10,7 @@ use linux_raw_sys::ioctl;
 use refs::{SpinLock, StrongRc, Waker, WeakRc};
 
 use super::discipline::MAX_INPUT;
-use super::{Line, Slaves, State, Tty, TtyFile, control};
+use super::{Line, Slaves, TerminalState, Tty, TtyFile, control};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
@@ -97,7 +97,7 @@ pub fn owner(number: u32, cx: &Cx) -> Option<(u32, u32)> {
     PTYS.lock(cx).get(&number).map(|entry| (entry.uid, entry.gid))
 }
 
-impl State {
+impl TerminalState {
     /// Whether the slave was open and is not any more.
     fn is_slave_gone(&self) -> bool {
         self.slaves.is_some_and(|slaves| slaves.is_gone())

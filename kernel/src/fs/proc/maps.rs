@@ -1,7 +1,7 @@
 //! `/proc/PID/maps` and `smaps`.
 //!
-//! A program may have tens of thousands of areas, so the text is made as it is read: a page of it at a time, of whole lines, from the area on at which the
-//! part before ended. Who reads on where the last read ended sees each area that stays once; to go anywhere else all that is before is made again.
+//! A program may have tens of thousands of VMAs, so the text is made as it is read: a page of it at a time, of whole lines, from the VMA on at which the
+//! part before ended. Who reads on where the last read ended sees each VMA that stays once; to go anywhere else all that is before is made again.
 
 use core::any::Any;
 use core::mem;
@@ -18,19 +18,19 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{File, Lseek, OpenFile, VfsCaller};
-use crate::memory::{AddressSpace, AreaFlags, AreaName, AreaReport, BackingObject};
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::memory::{AddressSpace, BackingObject, VmaFlags, VmaName, VmaReport};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// The column where names begin.
 const NAME_COLUMN: usize = 73;
 
-/// Appends what there is to say of an area.
-pub type ShowArea = fn(&mut Text, &AreaReport, &AddressSpace, &mut LastName, &Current, &Cx);
+/// Appends what there is to say of a VMA.
+pub type ShowVma = fn(&mut Text, &VmaReport, &AddressSpace, &mut LastName, &Current, &Cx);
 
-/// An open text with a part for each area of an address space.
-pub struct AreasFile {
+/// An open text with a part for each VMA of an address space.
+pub struct VmaTextFile {
     target: Target,
-    show: ShowArea,
+    show: ShowVma,
     part: SpinLock<Part>,
 }
 
@@ -40,7 +40,7 @@ struct Part {
     /// Where in the text it begins.
     offset: u64,
     text: Text,
-    /// The part behind it begins with the area here or above.
+    /// The part behind it begins with the VMA here or above.
     next: usize,
 }
 
@@ -81,10 +81,10 @@ fn file_name(object: WeakRc<dyn BackingObject>, me: &Current, cx: &Cx) -> Option
     Some(FileName { is_file: true, device: inode.file_system.get(cx).device, inode: inode.number, name })
 }
 
-impl AreasFile {
+impl VmaTextFile {
     /// The text about a process that `show` makes.
-    pub fn new(target: Target, show: ShowArea) -> Self {
-        AreasFile { target, show, part: SpinLock::default() }
+    pub fn new(target: Target, show: ShowVma) -> Self {
+        VmaTextFile { target, show, part: SpinLock::default() }
     }
 
     /// Makes the part of the text behind the last one; it is empty at the end.
@@ -92,21 +92,21 @@ impl AreasFile {
         let mut part = Part { offset: last.end(), text: Text::default(), next: last.next };
         let Ok(space) = self.target.space(cx) else { return Ok(part) };
         let mut name = LastName::default();
-        while let Some(area) = space.report(part.next, cx) {
+        while let Some(vma) = space.report(part.next, cx) {
             let len = part.text.len();
-            (self.show)(&mut part.text, &area, &space, &mut name, me, cx);
+            (self.show)(&mut part.text, &vma, &space, &mut name, me, cx);
             if len > 0 && part.text.len() > PAGE_SIZE {
                 part.text.cut(len);
                 break;
             }
-            part.next = area.range.end;
+            part.next = vma.range.end;
         }
         part.text.bytes()?;
         Ok(part)
     }
 }
 
-impl File for AreasFile {
+impl File for VmaTextFile {
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let me = Current::of(me)?;
         self.target.check_access(me, cx)?;
@@ -114,7 +114,7 @@ impl File for AreasFile {
         if offset < part.offset || offset == 0 {
             part = Part::default();
         }
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         let result = loop {
             if offset < part.end() {
                 let from = (offset - part.offset) as usize;
@@ -125,7 +125,7 @@ impl File for AreasFile {
                 Ok(next) => part = next,
                 Err(error) => break Err(error.into()),
             }
-            if stretch.is_over() {
+            if time_slice.is_over() {
                 break Err(Stop::Pause(Interruption::KillOnly));
             }
         };
@@ -147,27 +147,27 @@ impl File for AreasFile {
 }
 
 /// A line of `maps`.
-pub fn maps(text: &mut Text, area: &AreaReport, _space: &AddressSpace, names: &mut LastName, me: &Current, cx: &Cx) {
+pub fn maps(text: &mut Text, vma: &VmaReport, _space: &AddressSpace, names: &mut LastName, me: &Current, cx: &Cx) {
     let nothing = FileName::default();
-    let file = match area.name {
-        AreaName::Object(object) => names.of(object, me, cx),
+    let file = match vma.name {
+        VmaName::Object(object) => names.of(object, me, cx),
         _ => &nothing,
     };
-    add_line(text, area, file);
+    add_line(text, vma, file);
 }
 
-/// The lines of an area in `smaps`.
-pub fn smaps(text: &mut Text, area: &AreaReport, space: &AddressSpace, names: &mut LastName, me: &Current, cx: &Cx) {
+/// The lines of a VMA in `smaps`.
+pub fn smaps(text: &mut Text, vma: &VmaReport, space: &AddressSpace, names: &mut LastName, me: &Current, cx: &Cx) {
     let nothing = FileName::default();
-    let file = match area.name {
-        AreaName::Object(object) => names.of(object, me, cx),
+    let file = match vma.name {
+        VmaName::Object(object) => names.of(object, me, cx),
         _ => &nothing,
     };
-    add_line(text, area, file);
-    let resident = space.vm().mapped_in(area.range.clone(), cx) * 4;
-    let locked = if area.flags.contains(AreaFlags::LOCKED) { resident } else { 0 };
+    add_line(text, vma, file);
+    let resident = space.vm().mapped_in(vma.range.clone(), cx) * 4;
+    let locked = if vma.flags.contains(VmaFlags::LOCKED) { resident } else { 0 };
     for (name, kib) in [
-        ("Size:", area.range.len() / 1024),
+        ("Size:", vma.range.len() / 1024),
         ("KernelPageSize:", 4),
         ("MMUPageSize:", 4),
         ("Rss:", resident),
@@ -185,33 +185,33 @@ pub fn smaps(text: &mut Text, area: &AreaReport, space: &AddressSpace, names: &m
     }
 }
 
-fn add_line(text: &mut Text, area: &AreaReport, file: &FileName) {
+fn add_line(text: &mut Text, vma: &VmaReport, file: &FileName) {
     let start = text.len();
-    text.add_hex(area.range.start as u64, 8);
+    text.add_hex(vma.range.start as u64, 8);
     text.add_bytes(b"-");
-    text.add_hex(area.range.end as u64, 8);
-    let right = |prot, letter| if area.prot.contains(prot) { letter } else { b'-' };
+    text.add_hex(vma.range.end as u64, 8);
+    let right = |prot, letter| if vma.prot.contains(prot) { letter } else { b'-' };
     text.add_bytes(&[
         b' ',
         right(Prot::READ, b'r'),
         right(Prot::WRITE, b'w'),
         right(Prot::EXECUTE, b'x'),
-        if area.flags.contains(AreaFlags::SHARED) { b's' } else { b'p' },
+        if vma.flags.contains(VmaFlags::SHARED) { b's' } else { b'p' },
         b' ',
     ]);
-    text.add_hex(area.offset, 8);
+    text.add_hex(vma.offset, 8);
     // Major and minor number of the device.
     text.add_bytes(b" 00:");
     text.add_hex(file.device.into(), 2);
     text.add_bytes(b" ");
     text.add_decimal(file.inode);
     text.add_bytes(b" ");
-    let name: &[u8] = match &area.name {
+    let name: &[u8] = match &vma.name {
         _ if !file.name.is_empty() => &file.name,
-        AreaName::Heap => b"[heap]",
-        AreaName::Stack => b"[stack]",
-        AreaName::Object(_) => b"/dev/zero (deleted)",
-        AreaName::Anonymous => b"",
+        VmaName::Heap => b"[heap]",
+        VmaName::Stack => b"[stack]",
+        VmaName::Object(_) => b"/dev/zero (deleted)",
+        VmaName::Anonymous => b"",
     };
     if !name.is_empty() {
         text.pad_to(start + NAME_COLUMN);

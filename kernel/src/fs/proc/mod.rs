@@ -53,8 +53,8 @@ enum What {
     Setting(Show, Change),
     /// A text about mounts, which can be waited for.
     Mounts(Show),
-    /// A text with a part for each area of an address space.
-    Areas(maps::ShowArea),
+    /// A text with a part for each VMA of an address space.
+    VmaMap(maps::ShowVma),
     /// A link to a path.
     Link(fn(&Target, &Current, &Cx) -> Result<Vec<u8>>),
     /// A link to a file, and its name.
@@ -72,8 +72,8 @@ const fn text(name: &'static str, show: Show) -> Entry {
     Entry { name, permissions: 0o444, what: What::Text(show) }
 }
 
-const fn areas(name: &'static str, show: maps::ShowArea) -> Entry {
-    Entry { name, permissions: 0o444, what: What::Areas(show) }
+const fn vma_text(name: &'static str, show: maps::ShowVma) -> Entry {
+    Entry { name, permissions: 0o444, what: What::VmaMap(show) }
 }
 
 const fn private_text(name: &'static str, show: Show) -> Entry {
@@ -91,7 +91,7 @@ const fn directory(name: &'static str, entries: &'static [Entry]) -> Entry {
 impl What {
     fn kind(&self) -> FileKind {
         match self {
-            What::Text(_) | What::Setting(..) | What::Mounts(_) | What::Areas(_) => FileKind::Regular,
+            What::Text(_) | What::Setting(..) | What::Mounts(_) | What::VmaMap(_) => FileKind::Regular,
             What::Link(_) | What::Jump(..) => FileKind::Symlink,
             What::Directory(_) | What::Special(_) => FileKind::Directory,
         }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use frame::Cx;
 use refs::TempRc;
 
-use super::maps::AreasFile;
+use super::maps::VmaTextFile;
 use super::text::{MountsFile, TextFile};
 use super::{Entry, Target, What, inode};
 use crate::current::Current;
@@ -132,7 +132,7 @@ impl InodeOps for Node {
         let (show, change) = match self.what {
             What::Text(show) => (show, None),
             What::Setting(show, change) => (show, Some(change)),
-            What::Areas(line) => return Ok(Some(Box::new(AreasFile::new(self.target, line)))),
+            What::VmaMap(line) => return Ok(Some(Box::new(VmaTextFile::new(self.target, line)))),
             What::Mounts(show) => return Ok(Some(Box::new(MountsFile::new(self.target, show, cx)))),
             _ => return Ok(None),
         };

@@ -11,7 +11,9 @@ use refs::{StrongRc, TempRc};
 
 use super::node::{self, FIRST_POSITION};
 use super::text::Text;
-use super::{Entry, Target, What, Who, areas, fd, inode, maps, parse_id, private_text, setting, status, system, text};
+use super::{
+    Entry, Target, What, Who, fd, inode, maps, parse_id, private_text, setting, status, system, text, vma_text,
+};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -32,8 +34,8 @@ pub const ENTRIES: &[Entry] = &[
     setting("comm", comm, set_comm),
     private_text("environ", environ),
     private_text("auxv", auxv),
-    areas("maps", maps::maps),
-    areas("smaps", maps::smaps),
+    vma_text("maps", maps::maps),
+    vma_text("smaps", maps::smaps),
     text("limits", limits),
     Entry { name: "mounts", permissions: 0o444, what: What::Mounts(system::mounts) },
     Entry { name: "mountinfo", permissions: 0o444, what: What::Mounts(system::mountinfo) },

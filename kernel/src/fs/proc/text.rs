@@ -13,7 +13,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{Events, File, Lseek, MOUNTS, VfsCaller};
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// A text in the making. It may become long (`maps` of a program with many mappings), so what finds no memory is left out and remembered.
 #[derive(Default)]
@@ -22,7 +22,7 @@ pub struct Text {
     lacks_memory: bool,
     /// Where the next part begins, if there is one; 0 at first. What it counts is known to who makes the text.
     next_part: Option<u64>,
-    stretch: Stretch,
+    time_slice: TimeSlice,
 }
 
 impl Write for Text {
@@ -40,7 +40,7 @@ impl Text {
 
     /// Asked between two pieces of a text that may be long: whether to leave off here. The rest is made from `next` on, after others had their turn.
     pub fn ends_part(&mut self, next: u64) -> bool {
-        let ends = self.stretch.is_over();
+        let ends = self.time_slice.is_over();
         self.next_part = ends.then_some(next);
         ends
     }
@@ -211,7 +211,7 @@ impl File for TextFile {
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if !self.is_fresh.swap(false, Ordering::Relaxed) && (offset == 0 || self.text.lock(cx).is_empty()) {
             let mut text = self.making.lock(cx).take().unwrap_or_default();
-            text.stretch = Stretch::default();
+            text.time_slice = TimeSlice::default();
             (self.show)(&mut text, &self.target, Current::of(me)?, cx)?;
             if text.next_part.is_some() {
                 *self.making.lock(cx) = Some(text);

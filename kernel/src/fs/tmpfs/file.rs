@@ -19,7 +19,7 @@ use super::directory::Ticket;
 use crate::error::{Errno, Result};
 use crate::fs::{Inode, InodeOps, Lseek, Metadata};
 use crate::memory::{BadAccess, Mapped, PageMap, Pages, finish_unmapping, unmap_pages};
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 const PAGE: u64 = PAGE_SIZE as u64;
 
@@ -156,7 +156,7 @@ impl RegularFile {
         if pages.end - pages.start > most {
             return Err(Errno::ENOSPC.into());
         }
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         let mut at = (range.start + *done) / PAGE;
         while let Some(index) = content.pages.next(at, false).filter(|&index| index < pages.end) {
             crate::memory::admit().map_err(|_| Errno::ENOSPC)?;
@@ -167,7 +167,7 @@ impl RegularFile {
             };
             content.pages.insert(index, frame).inspect_err(|_| self.release(1))?;
             at = index + 1;
-            if stretch.is_over() {
+            if time_slice.is_over() {
                 *done = (at * PAGE).saturating_sub(range.start).max(1);
                 return Err(Stop::Pause(Interruption::KillOnly));
             }

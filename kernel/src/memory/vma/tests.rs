@@ -1,4 +1,4 @@
-//! The areas of an address space against a model of single pages.
+//! The VMAs of an address space against a model of single pages.
 
 use std::vec::Vec;
 
@@ -8,7 +8,7 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shows(u32, u64);
 
-impl Backing for Shows {
+impl Mergeable for Shows {
     fn advanced(&self, pages: u64) -> Self {
         if self.0 == 0 { *self } else { Shows(self.0, self.1 + pages) }
     }
@@ -19,18 +19,18 @@ impl Backing for Shows {
 
 const ANONYMOUS: Shows = Shows(0, 0);
 
-fn area(pages: Range<usize>, backing: Shows) -> Area<Shows> {
-    let flags = AreaFlags::empty();
+fn vma(pages: Range<usize>, backing: Shows) -> Vma<Shows> {
+    let flags = VmaFlags::empty();
     let limit = Prot::all();
-    Area { start: pages.start << 12, end: pages.end << 12, prot: Prot::READ, limit, flags, backing }
+    Vma { start: pages.start << 12, end: pages.end << 12, prot: Prot::READ, limit, flags, backing }
 }
 
-fn areas(list: &[(Range<usize>, Shows)]) -> Areas<Shows> {
-    let mut areas = Areas::default();
+fn vmas(list: &[(Range<usize>, Shows)]) -> VmaMap<Shows> {
+    let mut vmas = VmaMap::default();
     for (pages, backing) in list {
-        areas.insert(area(pages.clone(), *backing)).unwrap();
+        vmas.insert(vma(pages.clone(), *backing)).unwrap();
     }
-    areas
+    vmas
 }
 
 fn pages(range: Range<usize>) -> Range<usize> {
@@ -38,65 +38,65 @@ fn pages(range: Range<usize>) -> Range<usize> {
 }
 
 /// Which pages were taken out, if any were.
-fn removed(areas: &mut Areas<Shows>, range: Range<usize>) -> Option<Range<usize>> {
-    let removed = areas.remove(pages(range)).unwrap()?;
+fn removed(vmas: &mut VmaMap<Shows>, range: Range<usize>) -> Option<Range<usize>> {
+    let removed = vmas.remove(pages(range)).unwrap()?;
     assert_eq!(removed.iter().count(), removed.len());
     let span = removed.span();
     Some(span.start >> 12..span.end >> 12)
 }
 
-fn shown(areas: &Areas<Shows>) -> Vec<(Range<usize>, Shows)> {
-    areas.iter().map(|area| (area.start >> 12..area.end >> 12, area.backing)).collect()
+fn backing(vmas: &VmaMap<Shows>) -> Vec<(Range<usize>, Shows)> {
+    vmas.iter().map(|vma| (vma.start >> 12..vma.end >> 12, vma.backing)).collect()
 }
 
 #[test]
 fn neighbours_that_continue_each_other_become_one() {
-    let merged = areas(&[(10..12, ANONYMOUS), (14..16, ANONYMOUS), (12..14, ANONYMOUS)]);
-    assert_eq!(shown(&merged), [(10..16, ANONYMOUS)]);
-    let file = areas(&[(10..12, Shows(1, 5)), (12..14, Shows(1, 7)), (14..15, Shows(1, 8))]);
-    assert_eq!(shown(&file), [(10..14, Shows(1, 5)), (14..15, Shows(1, 8))]);
+    let merged = vmas(&[(10..12, ANONYMOUS), (14..16, ANONYMOUS), (12..14, ANONYMOUS)]);
+    assert_eq!(backing(&merged), [(10..16, ANONYMOUS)]);
+    let file = vmas(&[(10..12, Shows(1, 5)), (12..14, Shows(1, 7)), (14..15, Shows(1, 8))]);
+    assert_eq!(backing(&file), [(10..14, Shows(1, 5)), (14..15, Shows(1, 8))]);
 }
 
 #[test]
 fn removing_the_middle_leaves_both_ends_with_their_offsets() {
-    let mut areas = areas(&[(10..20, Shows(1, 100))]);
-    assert_eq!(removed(&mut areas, 13..15), Some(13..15));
-    assert_eq!(shown(&areas), [(10..13, Shows(1, 100)), (15..20, Shows(1, 105))]);
-    assert!(areas.find(13 << 12).is_none());
-    assert!(areas.find((15 << 12) - 1).is_none());
-    assert_eq!(areas.find(15 << 12).map(|area| area.backing), Some(Shows(1, 105)));
+    let mut vmas = vmas(&[(10..20, Shows(1, 100))]);
+    assert_eq!(removed(&mut vmas, 13..15), Some(13..15));
+    assert_eq!(backing(&vmas), [(10..13, Shows(1, 100)), (15..20, Shows(1, 105))]);
+    assert!(vmas.find(13 << 12).is_none());
+    assert!(vmas.find((15 << 12) - 1).is_none());
+    assert_eq!(vmas.find(15 << 12).map(|vma| vma.backing), Some(Shows(1, 105)));
 }
 
 #[test]
-fn removing_spans_areas_and_holes() {
-    let mut areas = areas(&[(1..3, Shows(1, 0)), (5..7, Shows(2, 0)), (9..12, Shows(3, 0))]);
-    assert_eq!(removed(&mut areas, 2..10), Some(2..10));
-    assert_eq!(shown(&areas), [(1..2, Shows(1, 0)), (10..12, Shows(3, 1))]);
-    assert_eq!(removed(&mut areas, 3..9), None);
-    assert_eq!(removed(&mut areas, 0..20), Some(1..12));
+fn removing_spans_vmas_and_holes() {
+    let mut vmas = vmas(&[(1..3, Shows(1, 0)), (5..7, Shows(2, 0)), (9..12, Shows(3, 0))]);
+    assert_eq!(removed(&mut vmas, 2..10), Some(2..10));
+    assert_eq!(backing(&vmas), [(1..2, Shows(1, 0)), (10..12, Shows(3, 1))]);
+    assert_eq!(removed(&mut vmas, 3..9), None);
+    assert_eq!(removed(&mut vmas, 0..20), Some(1..12));
 }
 
 #[test]
 fn a_change_splits_and_undoing_it_merges() {
-    let mut areas = areas(&[(10..20, ANONYMOUS)]);
-    areas.change(pages(12..14), |area| area.prot = Prot::empty()).unwrap();
-    assert_eq!(areas.len(), 3);
-    areas.change(pages(11..15), |area| area.prot = Prot::READ).unwrap();
-    assert_eq!(shown(&areas), [(10..20, ANONYMOUS)]);
+    let mut vmas = vmas(&[(10..20, ANONYMOUS)]);
+    vmas.change(pages(12..14), |vma| vma.prot = Prot::empty()).unwrap();
+    assert_eq!(vmas.len(), 3);
+    vmas.change(pages(11..15), |vma| vma.prot = Prot::READ).unwrap();
+    assert_eq!(backing(&vmas), [(10..20, ANONYMOUS)]);
 }
 
 #[test]
 fn coverage_ends_at_the_first_hole() {
-    let areas = areas(&[(10..12, Shows(1, 0)), (12..14, Shows(2, 0)), (15..16, Shows(3, 0))]);
-    assert_eq!(areas.covered_until(pages(10..16)), 14 << 12);
-    assert_eq!(areas.covered_until(pages(9..16)), 9 << 12);
-    assert_eq!(areas.covered_until(pages(11..13)), 13 << 12);
+    let vmas = vmas(&[(10..12, Shows(1, 0)), (12..14, Shows(2, 0)), (15..16, Shows(3, 0))]);
+    assert_eq!(vmas.covered_until(pages(10..16)), 14 << 12);
+    assert_eq!(vmas.covered_until(pages(9..16)), 9 << 12);
+    assert_eq!(vmas.covered_until(pages(11..13)), 13 << 12);
 }
 
 #[test]
 fn the_highest_gap_that_fits_is_found() {
-    let areas = areas(&[(10..12, Shows(1, 0)), (14..16, Shows(2, 0)), (17..20, Shows(3, 0))]);
-    let gap = |len: usize, within: Range<usize>| areas.find_gap(len << 12, pages(within)).map(|at| at >> 12);
+    let vmas = vmas(&[(10..12, Shows(1, 0)), (14..16, Shows(2, 0)), (17..20, Shows(3, 0))]);
+    let gap = |len: usize, within: Range<usize>| vmas.find_gap(len << 12, pages(within)).map(|at| at >> 12);
     assert_eq!(gap(1, 1..20), Some(16));
     assert_eq!(gap(2, 1..20), Some(12));
     assert_eq!(gap(3, 1..20), Some(7));
@@ -108,41 +108,41 @@ fn the_highest_gap_that_fits_is_found() {
 
 #[test]
 fn a_growing_stack_keeps_its_distance() {
-    let mut areas = Areas::default();
-    let flags = AreaFlags::GROWS_DOWN;
-    areas.insert(Area { flags, ..area(1000..1010, ANONYMOUS) }).unwrap();
-    assert_eq!(areas.find_gap(1 << 12, pages(1..1000)), Some(743 << 12));
-    assert_eq!(areas.find_gap(1 << 12, pages(1..1005)), Some(743 << 12));
-    areas.grow_down(1000 << 12, 990 << 12);
-    assert_eq!(shown(&areas), [(990..1010, ANONYMOUS)]);
+    let mut vmas = VmaMap::default();
+    let flags = VmaFlags::GROWS_DOWN;
+    vmas.insert(Vma { flags, ..vma(1000..1010, ANONYMOUS) }).unwrap();
+    assert_eq!(vmas.find_gap(1 << 12, pages(1..1000)), Some(743 << 12));
+    assert_eq!(vmas.find_gap(1 << 12, pages(1..1005)), Some(743 << 12));
+    vmas.grow_down(1000 << 12, 990 << 12);
+    assert_eq!(backing(&vmas), [(990..1010, ANONYMOUS)]);
 }
 
 #[test]
-fn many_areas_come_and_go_in_any_order() {
-    let mut areas: Areas<Shows> = Areas::default();
+fn many_vmas_come_and_go_in_any_order() {
+    let mut vmas: VmaMap<Shows> = VmaMap::default();
     let most = MAX_AREAS.get() as usize;
     let within = 0..(4 * most) << 12;
     for number in 0..most {
-        let start = areas.find_gap_again(2 << 12, within.clone()).unwrap() >> 12;
+        let start = vmas.find_gap_again(2 << 12, within.clone()).unwrap() >> 12;
         assert_eq!(start, 4 * most - 2 * (number + 1));
-        areas.insert(area(start..start + 2, Shows(number as u32 + 1, 0))).unwrap();
+        vmas.insert(vma(start..start + 2, Shows(number as u32 + 1, 0))).unwrap();
     }
-    assert_eq!(areas.insert(area(0..1, Shows(1, 0))), Err(TooManyAreas));
+    assert_eq!(vmas.insert(vma(0..1, Shows(1, 0))), Err(TooManyVmas));
     let half = pages(4 * most - 1..4 * most);
-    assert_eq!(areas.change(half.clone(), |area| area.prot = Prot::empty()), Err(TooManyAreas));
-    assert!(areas.has_room_for(&pages(4 * most - 2..4 * most)));
-    assert!(!areas.has_room_for(&half));
-    // What is left of an area is no more areas than it was, unless it is both ends.
-    assert!(areas.remove(half).is_ok());
-    assert_eq!(areas.len(), most);
-    assert!(areas.chunks.iter().all(|chunk| !chunk.is_empty() && chunk.len() <= CHUNK));
+    assert_eq!(vmas.change(half.clone(), |vma| vma.prot = Prot::empty()), Err(TooManyVmas));
+    assert!(vmas.has_room_for(&pages(4 * most - 2..4 * most)));
+    assert!(!vmas.has_room_for(&half));
+    // What is left of a VMA is no more VMAs than it was, unless it is both ends.
+    assert!(vmas.remove(half).is_ok());
+    assert_eq!(vmas.len(), most);
+    assert!(vmas.chunks.iter().all(|chunk| !chunk.is_empty() && chunk.len() <= CHUNK));
     for start in (2 * most..4 * most).step_by(4) {
-        areas.remove(pages(start..start + 2)).unwrap();
+        vmas.remove(pages(start..start + 2)).unwrap();
     }
-    assert_eq!(areas.find_gap_again(2 << 12, within.clone()), areas.find_gap(2 << 12, within));
-    assert_eq!(areas.len(), most / 2);
-    areas.remove(0..usize::MAX & !0xfff).unwrap();
-    assert!(areas.chunks.is_empty() && areas.len() == 0);
+    assert_eq!(vmas.find_gap_again(2 << 12, within.clone()), vmas.find_gap(2 << 12, within));
+    assert_eq!(vmas.len(), most / 2);
+    vmas.remove(0..usize::MAX & !0xfff).unwrap();
+    assert!(vmas.chunks.is_empty() && vmas.len() == 0);
 }
 
 /// Random operations against an array of pages.
@@ -155,7 +155,7 @@ fn random_changes_agree_with_a_page_by_page_model() {
         random ^= random << 17;
         random as usize % below
     };
-    let mut areas: Areas<Shows> = Areas::default();
+    let mut vmas: VmaMap<Shows> = VmaMap::default();
     let mut model = [None::<(Shows, Prot)>; 64];
     for _ in 0..20_000 {
         let start = next(63);
@@ -164,38 +164,37 @@ fn random_changes_agree_with_a_page_by_page_model() {
         match next(3) {
             0 => {
                 let is_mapped = model[start..end].iter().any(Option::is_some);
-                let mut is_told = false;
-                if areas.remove_one(&pages(start..end), |_| is_told = true) {
-                    assert_eq!(is_told, is_mapped);
+                let mut is_reported = false;
+                if vmas.remove_one(&pages(start..end), |_| is_reported = true) {
+                    assert_eq!(is_reported, is_mapped);
                 } else {
-                    assert!(is_mapped && !is_told);
-                    areas.remove(pages(start..end)).unwrap();
+                    assert!(is_mapped && !is_reported);
+                    vmas.remove(pages(start..end)).unwrap();
                 }
                 model[start..end].fill(None);
             }
             1 => {
-                areas.change(pages(start..end), |area| area.prot = prot).unwrap();
+                vmas.change(pages(start..end), |vma| vma.prot = prot).unwrap();
                 model[start..end].iter_mut().flatten().for_each(|page| page.1 = prot);
             }
             _ => {
                 let backing = if next(2) == 0 { ANONYMOUS } else { Shows(next(2) as u32 + 1, start as u64) };
-                areas.remove(pages(start..end)).unwrap();
-                areas.insert(Area { prot, ..area(start..end, backing) }).unwrap();
+                vmas.remove(pages(start..end)).unwrap();
+                vmas.insert(Vma { prot, ..vma(start..end, backing) }).unwrap();
                 for (page, entry) in model.iter_mut().enumerate().take(end).skip(start) {
                     *entry = Some((backing.advanced((page - start) as u64), prot));
                 }
             }
         }
         for (page, expected) in model.iter().enumerate() {
-            let found = areas
-                .find(page << 12)
-                .map(|area| (area.backing.advanced((page - (area.start >> 12)) as u64), area.prot));
+            let found =
+                vmas.find(page << 12).map(|vma| (vma.backing.advanced((page - (vma.start >> 12)) as u64), vma.prot));
             assert_eq!(found, *expected, "page {page}");
         }
         let len = (1 + next(8)) << 12;
-        assert_eq!(areas.find_gap_again(len, 0..64 << 12), areas.find_gap(len, 0..64 << 12));
-        assert_eq!(areas.iter().count(), areas.len());
-        for (one, next) in areas.iter().zip(areas.iter().skip(1)) {
+        assert_eq!(vmas.find_gap_again(len, 0..64 << 12), vmas.find_gap(len, 0..64 << 12));
+        assert_eq!(vmas.iter().count(), vmas.len());
+        for (one, next) in vmas.iter().zip(vmas.iter().skip(1)) {
             assert!(one.end <= next.start && !one.is_continued_by(next));
         }
     }

@@ -31,11 +31,11 @@ pub struct Endpoint {
     pub(super) readable: WaitList,
     /// Who waits for room in this inbox or backlog.
     pub(super) writable: WaitList,
-    pub(super) state: SpinLock<State>,
+    pub(super) state: SpinLock<EndpointState>,
 }
 
 /// What changes in an endpoint's life, apart from its inbox.
-pub(super) struct State {
+pub(super) struct EndpointState {
     pub(super) role: Role,
     pub(super) address: Option<Address>,
     pub(super) credentials: Credentials,
@@ -64,7 +64,7 @@ impl Endpoint {
             inbox: SpinLock::default(),
             readable: WaitList::new(),
             writable: WaitList::new(),
-            state: SpinLock::new(State {
+            state: SpinLock::new(EndpointState {
                 role: Role::Init,
                 address: None,
                 credentials,

@@ -17,9 +17,9 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
 use crate::memory::{
-    AddressSpace, AreaFlags, BackingObject, Image, LOWEST, Limits, Mappable, Mapping, Place, Shown, WriteRight,
+    AddressSpace, Backing, BackingObject, Image, LOWEST, Limits, Mappable, Mapping, Placement, VmaFlags, WriteRight,
 };
-use crate::step::{Stop, Stretch};
+use crate::step::{Stop, TimeSlice};
 
 /// What a stack has to begin with, below what execve(2) puts there.
 const STACK_ROOM: usize = 128 << 10;
@@ -33,7 +33,7 @@ pub struct Start {
 }
 
 /// What a program is told about itself.
-pub struct Told<'a> {
+pub struct Startup<'a> {
     /// Its arguments and its environment.
     pub strings: ProgramStrings<'a>,
     /// The path that was executed.
@@ -96,11 +96,11 @@ pub fn load(
     file: &StrongRc<OpenFile>,
     elf: &Elf,
     interpreter: Option<(&StrongRc<OpenFile>, &Elf)>,
-    told: &Told<'_>,
+    startup: &Startup<'_>,
     limits: Limits,
     cx: &Cx,
 ) -> Result<(Start, Image, StackImage)> {
-    let layout = &told.layout;
+    let layout = &startup.layout;
     space.set_map_end(layout.map_end, cx);
     let bias = match elf.position {
         Position::Fixed => 0,
@@ -119,7 +119,7 @@ pub fn load(
         map_segments(space, file, elf, base, limits, cx)?;
         entry = elf.entry.wrapping_add(base);
     }
-    let (stack, mut image) = map_stack(space, elf, bias, base, told, limits, cx)?;
+    let (stack, mut image) = map_stack(space, elf, bias, base, startup, limits, cx)?;
     for Segment { memory, prot, .. } in &elf.segments {
         let range = memory.start.wrapping_add(bias)..memory.end.wrapping_add(bias);
         let whole = if prot.contains(Prot::EXECUTE) { &mut image.code } else { &mut image.data };
@@ -149,12 +149,12 @@ fn map_segments(
         let pages = moved(segment.file_pages());
         if !pages.is_empty() {
             let object: StrongRc<dyn BackingObject> = file.share().unsize(|file| file);
-            let shown = Shown::Object { object, first: segment.first_page() };
-            space.map(private(pages, segment.prot, shown), limits, cx)?;
+            let backing = Backing::Object { object, first: segment.first_page() };
+            space.map(private(pages, segment.prot, backing), limits, cx)?;
         }
         let zeros = moved(segment.zero_pages());
         if !zeros.is_empty() {
-            space.map(private(zeros, segment.prot, Shown::Anonymous), limits, cx)?;
+            space.map(private(zeros, segment.prot, Backing::Anonymous), limits, cx)?;
         }
         if segment.memory.end > segment.data_end && segment.data_end > segment.memory.start {
             // A file that is shorter than it claims has no such page.
@@ -165,14 +165,14 @@ fn map_segments(
     Ok(())
 }
 
-fn private(range: Range<usize>, prot: Prot, shown: Shown) -> Mapping {
+fn private(range: Range<usize>, prot: Prot, backing: Backing) -> Mapping {
     Mapping {
-        place: Place::Fixed(range.start),
+        place: Placement::Fixed(range.start),
         len: range.len(),
         prot,
         limit: Prot::all(),
-        flags: AreaFlags::empty(),
-        shown,
+        flags: VmaFlags::empty(),
+        backing,
     }
 }
 
@@ -181,7 +181,7 @@ fn map_stack(
     elf: &Elf,
     bias: usize,
     base: usize,
-    told: &Told<'_>,
+    startup: &Startup<'_>,
     limits: Limits,
     cx: &Cx,
 ) -> Result<(StackImage, Image)> {
@@ -196,20 +196,20 @@ fn map_stack(
         (auxvec::AT_BASE, base),
         (auxvec::AT_FLAGS, 0),
         (auxvec::AT_ENTRY, elf.entry.wrapping_add(bias)),
-        (auxvec::AT_UID, told.user.0.number() as usize),
-        (auxvec::AT_EUID, told.user.1.number() as usize),
-        (auxvec::AT_GID, told.group.0.number() as usize),
-        (auxvec::AT_EGID, told.group.1.number() as usize),
-        (auxvec::AT_SECURE, usize::from(told.secure)),
+        (auxvec::AT_UID, startup.user.0.number() as usize),
+        (auxvec::AT_EUID, startup.user.1.number() as usize),
+        (auxvec::AT_GID, startup.group.0.number() as usize),
+        (auxvec::AT_EGID, startup.group.1.number() as usize),
+        (auxvec::AT_SECURE, usize::from(startup.secure)),
         (auxvec::AT_HWCAP2, 0),
     ];
     let random = crate::drivers::random::bytes(cx);
-    let stack = stack::lay_out(told.layout.stack_top, &told.strings, told.path, random, &auxiliary);
+    let stack = stack::lay_out(startup.layout.stack_top, &startup.strings, startup.path, random, &auxiliary);
     let start = (stack.pointer - STACK_ROOM) & !(PAGE_SIZE - 1);
     let mut prot = Prot::READ | Prot::WRITE;
     prot.set(Prot::EXECUTE, elf.executable_stack);
-    let mut mapping = private(start..told.layout.stack_top.next_multiple_of(PAGE_SIZE), prot, Shown::Anonymous);
-    mapping.flags = AreaFlags::GROWS_DOWN;
+    let mut mapping = private(start..startup.layout.stack_top.next_multiple_of(PAGE_SIZE), prot, Backing::Anonymous);
+    mapping.flags = VmaFlags::GROWS_DOWN;
     space.map(mapping, limits, cx)?;
     let image = Image {
         stack: stack.pointer,
@@ -233,14 +233,14 @@ pub fn write_stack(
     cx: &Cx,
 ) -> Result<bool> {
     const PART: usize = 8 * PAGE_SIZE;
-    let mut stretch = Stretch::default();
+    let mut time_slice = TimeSlice::default();
     while *at < stack.top {
         let part = stack.part(*at, PART, strings);
         if space.write_remote(*at, &part, WriteRight::Own, cx) < part.len() {
             return Err(Errno::ENOMEM);
         }
         *at += part.len();
-        if *at < stack.top && stretch.is_over() {
+        if *at < stack.top && time_slice.is_over() {
             return Ok(false);
         }
     }

@@ -43,7 +43,7 @@ use crate::step::{Caller, Interruption};
 use crate::user_memory::UserIn;
 
 use layout::Layout;
-use load::{Start, Told, load, read_at, read_elf, read_exactly, write_stack};
+use load::{Start, Startup, load, read_at, read_elf, read_exactly, write_stack};
 use stack::{ProgramStrings, StackImage};
 
 pub use layout::{ADDR_NO_RANDOMIZE, RANDOMIZE_VA_SPACE};
@@ -203,7 +203,7 @@ fn build(
         data: thread.limit(abi::RLIMIT_DATA, cx).0,
         privilege: Privilege::None,
     };
-    let told = Told {
+    let startup = Startup {
         strings: ProgramStrings { front: front.as_ref(), argv, envp },
         path,
         user: (credentials.users().real, credentials.users().effective),
@@ -214,7 +214,7 @@ fn build(
     let owner = AddressSpace::new()?;
     let space = owner.get(cx);
     let interpreter = interpreter.as_ref().map(|(file, elf)| (file, elf));
-    let (start, image, stack) = load(&space, file, &elf, interpreter, &told, limits, cx)?;
+    let (start, image, stack) = load(&space, file, &elf, interpreter, &startup, limits, cx)?;
     space.set_image(StrongRc::new(executable).unsize(|executable| executable), image, cx);
     drop(space);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::error::{Errno, Result};
-use crate::step::{Interruption, Step, Stop, Stretch};
+use crate::step::{Interruption, Step, Stop, TimeSlice};
 use crate::user_memory::{UserIn, UserMemory};
 
 /// The longest single string, with its zero (Linux's MAX_ARG_STRLEN).
@@ -104,16 +104,16 @@ impl Strings {
         if array.is_null() {
             return Ok(());
         }
-        let mut stretch = Stretch::default();
+        let mut time_slice = TimeSlice::default();
         loop {
-            if self.count() % READ_AT_ONCE == READ_AT_ONCE - 1 && stretch.is_over() {
+            if self.count() % READ_AT_ONCE == READ_AT_ONCE - 1 && time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
             let pointer = memory.read(array.add(self.count()))?;
             if pointer.is_null() {
                 return Ok(());
             }
-            self.read_one(memory, pointer, limit, &mut stretch)?;
+            self.read_one(memory, pointer, limit, &mut time_slice)?;
             self.end_one()?;
         }
     }
@@ -124,7 +124,7 @@ impl Strings {
         memory: &UserMemory<'_>,
         pointer: UserIn<u8>,
         limit: usize,
-        stretch: &mut Stretch,
+        time_slice: &mut TimeSlice,
     ) -> Step<()> {
         // Most strings are short.
         const SHORT: usize = 128;
@@ -151,7 +151,7 @@ impl Strings {
             if ends {
                 return Ok(());
             }
-            if part == LONG && stretch.is_over() {
+            if part == LONG && time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
             part = LONG;
