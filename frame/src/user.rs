@@ -129,6 +129,7 @@ impl UserContext {
     fn discard(&mut self) {
         if self.is_loaded_here() {
             core_block().loaded.set(core::ptr::null());
+            core_block().enterable.set(core::ptr::null());
             self.loaded_on().store(0, Ordering::Relaxed);
         } else {
             self.wait_until_left();
@@ -251,9 +252,9 @@ impl UserContext {
     /// Runs user code until it traps. Interrupts are handled meanwhile. It is a suspension: nothing borrowed from shared state is held while user
     /// code runs.
     ///
-    /// It runs in the address space that is active, which stays so as long as the task runs on this core and does not activate another one.
-    /// Where the task has left meanwhile, and at first, `activate` is called before; if it says false there is no address space any more, and this
-    /// returns `Preempted`.
+    /// `activate` makes the address space of the user code the active one. It is called at first, and again where the task has left this core or
+    /// whatever code has activated another address space, be it only to read from it; if it says false there is no address space any more,
+    /// and this returns `Preempted`.
     #[inline(always)]
     #[cfg_attr(false, ebb_lint::leaf)]
     pub fn run_async(&mut self, cx: &mut Cx, activate: impl Fn(&Cx) -> bool) -> Trap {
@@ -266,11 +267,8 @@ impl UserContext {
             if tasks::must_yield(cx) {
                 return Trap::Preempted;
             }
-            if !self.is_loaded_here() {
-                if !activate(cx) {
-                    return Trap::Preempted;
-                }
-                self.load();
+            if !self.is_enterable() && !self.make_enterable(cx, &activate) {
+                return Trap::Preempted;
             }
             if self.is_changed
                 && let Some(trap) = self.registers.trap_on_entry()
@@ -298,6 +296,24 @@ impl UserContext {
                 }
             }
         }
+    }
+
+    #[inline(always)]
+    fn is_enterable(&self) -> bool {
+        core::ptr::eq(core_block::enterable(), self.state())
+    }
+
+    /// Activates the address space and loads what is not loaded; false if there is no address space.
+    #[cold]
+    fn make_enterable(&mut self, cx: &Cx, activate: &impl Fn(&Cx) -> bool) -> bool {
+        if !activate(cx) {
+            return false;
+        }
+        if !self.is_loaded_here() {
+            self.load();
+        }
+        core_block().enterable.set(self.state());
+        true
     }
 
     /// Brings the floating-point state and the segment bases into the processor, and whether the time-stamp counter may be read.
@@ -358,6 +374,7 @@ pub(crate) fn unload() {
         return;
     }
     core_block().loaded.set(core::ptr::null());
+    core_block().enterable.set(core::ptr::null());
     let area = state.cast_mut().cast::<Area>();
     // SAFETY: what a core's block points to is the start of a context (a dropped one takes itself out), from the pointer that all its
     // accesses come from. Its floating-point state is this core's as long as it is loaded, and not lent to anybody now: the task leaves, or

@@ -26,6 +26,7 @@ pub(super) const TESTS: &[Test] = &[
     ("an endless loop is preempted by the alarm", preemption),
     ("a request to yield that came early is not lost", early_request),
     ("copies from and to user memory stop at the byte that faults", copies_fault),
+    ("user code goes on in its own address space after a copy from another", own_space_after_copy),
     ("a context that is loaded can be dropped", dropped_while_loaded),
     ("how many instructions a null system call takes", null_system_call),
 ];
@@ -357,6 +358,23 @@ fn copies_fault(cx: &mut Cx) -> Outcome {
     let mut byte = [0; 1];
     for address in [USER_END, 1 << 47, usize::MAX - 4096, crate::arch::machine::kernel_map::DIRECT_MAP] {
         check!(space.reader(address, 1, cx).read(&mut byte).is_err(), "{address:#x} was read");
+    }
+    Ok(())
+}
+
+fn own_space_after_copy(cx: &mut Cx) -> Outcome {
+    // Twice: mov rax, [rdi]; syscall.
+    const CODE_BYTES: [u8; 10] = [0x48, 0x8b, 0x07, 0x0f, 0x05, 0x48, 0x8b, 0x07, 0x0f, 0x05];
+    let (mut program, other) = (Program::new(&CODE_BYTES, cx)?, Program::new(&CODE_BYTES, cx)?);
+    program.context.registers.rdi = DATA;
+    let write = |space: &VmSpace, value: usize| space.writer(DATA, 8, cx).write(&value.to_ne_bytes()).is_ok();
+    check!(write(&program.space, 1) && write(&other.space, 2), "both have data");
+    for _ in 0..2 {
+        check!(program.run_async(cx) == Trap::Syscall, "a system call");
+        let mut seen = [0; 8];
+        let is_read = other.space.reader(DATA, 8, cx).read(&mut seen).is_ok();
+        check!(is_read && seen[0] == 2, "the other's data");
+        check!(program.context.registers.rax == 1, "the program sees its own data");
     }
     Ok(())
 }

@@ -33,8 +33,11 @@ pub fn fill(to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
     while count < wanted {
         let bytes = bytes_of(block(&key, counter));
         let len = (wanted - count).min(bytes.len());
-        match to.write(&bytes[..len]) {
-            Ok(written) => count += written,
+        let left = to.remaining();
+        let outcome = to.write(&bytes[..len]);
+        count += left - to.remaining();
+        match outcome {
+            Ok(_) => {}
             Err(fault) if count == 0 => return Err(fault.into()),
             Err(_) => return Ok(count),
         }

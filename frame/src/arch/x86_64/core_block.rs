@@ -40,6 +40,8 @@ pub struct CoreBlock {
     pub(super) scratch: Cell<usize>,
     /// Whose floating-point state and segment bases are in the processor: it was run here and its task has not left since.
     pub(crate) loaded: Cell<*const UserState>,
+    /// Whose user code can be entered as things are: it is `loaded`, and its address space is active. Whatever activates another one clears this.
+    pub(crate) enterable: Cell<*const UserState>,
     /// Whether user code may read the time-stamp counter on this core now.
     pub(crate) cycle_counter: Cell<CycleCounter>,
     /// The core's number.
@@ -66,6 +68,7 @@ impl CoreBlock {
             kernel_rsp: Cell::new(0),
             scratch: Cell::new(0),
             loaded: Cell::new(core::ptr::null()),
+            enterable: Cell::new(core::ptr::null()),
             cycle_counter: Cell::new(CycleCounter::Readable),
             number: Cell::new(0),
             trap_vector: Cell::new(0),
@@ -143,4 +146,16 @@ pub fn loaded() -> *const UserState {
             options(nostack, preserves_flags, readonly));
     }
     loaded
+}
+
+/// Whose user code can be entered on the core that runs this: [`CoreBlock::enterable`].
+#[inline(always)]
+pub fn enterable() -> *const UserState {
+    let enterable;
+    // SAFETY: as for `core_block`.
+    unsafe {
+        asm!("mov {}, gs:[{offset}]", out(reg) enterable, offset = const core::mem::offset_of!(CoreBlock, enterable),
+            options(nostack, preserves_flags, readonly));
+    }
+    enterable
 }

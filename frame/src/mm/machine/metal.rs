@@ -173,12 +173,14 @@ pub(in crate::mm) fn root() -> FrameNumber {
     FrameNumber((arch::instructions::read_cr3() >> 12) as u32)
 }
 
-/// Makes the core use a page table, and forget all that it remembers of others (but for global pages).
+/// Makes the core use a page table, and forget all that it remembers of others (but for global pages). No user code runs in it before whoever runs
+/// some has said so.
 ///
 /// # Safety
 /// The table maps the kernel as the current one does, and stays in use as a table until another is set.
 #[inline(always)]
 pub(in crate::mm) unsafe fn set_root(root: FrameNumber) {
+    arch::core_block::core_block().enterable.set(core::ptr::null());
     // SAFETY: the caller's promise.
     unsafe { arch::instructions::write_cr3((root.0 as usize) << 12) };
 }

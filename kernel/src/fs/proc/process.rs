@@ -296,14 +296,7 @@ fn root_name(target: &Target, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
 /// The most that is shown of arguments and environment.
 const MAX_STRINGS: usize = 1 << 20;
 
-/// Bytes of the process' memory, as far as they are there.
-fn peek(text: &mut Text, space: &AddressSpace, range: core::ops::Range<usize>, me: &Current, cx: &Cx) -> Result<()> {
-    add_memory(text, space, range, cx);
-    // The caller's own memory is to be written next, and its writer was made already.
-    me.space(cx)?.vm().activate(cx);
-    Ok(())
-}
-
+/// Adds bytes of the process' memory, as far as they are there.
 fn add_memory(text: &mut Text, space: &AddressSpace, range: core::ops::Range<usize>, cx: &Cx) {
     let memory = UserMemory::new(space, cx);
     let mut reader = memory.reader(UserIn::<u8>::new(range.start).slice(range.len().min(MAX_STRINGS)));
@@ -318,17 +311,17 @@ fn add_memory(text: &mut Text, space: &AddressSpace, range: core::ops::Range<usi
     }
 }
 
-fn cmdline(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+fn cmdline(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     // A zombie has none, and so have the kernel's own tasks.
     if let Ok(space) = target.space(cx) {
-        peek(text, &space, space.image(cx).arguments, me, cx)?;
+        add_memory(text, &space, space.image(cx).arguments, cx);
     }
     Ok(())
 }
 
-fn environ(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+fn environ(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     if let Ok(space) = target.space(cx) {
-        peek(text, &space, space.image(cx).environment, me, cx)?;
+        add_memory(text, &space, space.image(cx).environment, cx);
     }
     Ok(())
 }
