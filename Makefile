@@ -80,6 +80,7 @@ check: ## Formatting, clippy, and where `unsafe` may be
 	@$(HOST_CARGO) fmt --all --check
 	@$(HOST_CARGO) clippy --quiet --all-targets -- -D warnings
 	@tools/build/kernel-check clippy --features ebb-frame/selftest -- -D warnings
+	@tools/build/kernel-check clippy --features stretch -- -D warnings
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure >/dev/null
 
 .PHONY: lint

@@ -4,7 +4,7 @@
 //! instructions), with the longest part of it and the two places in the source between which that lies. Whatever is written to the file forgets
 //! them.
 
-use frame::stretch::{self, Cause, TimeSlice};
+use frame::stretch::{self, Cause, Stretch};
 
 use super::{Entry, setting};
 
@@ -27,11 +27,11 @@ pub const ENTRIES: &[Entry] = &[setting(
 )];
 
 /// A stretch as it is written: `95400 call 231, 0 switches, 90000 from kernel/src/process/exit.rs:57 to frame/src/user.rs:240`.
-struct Line(TimeSlice);
+struct Line(Stretch);
 
 impl core::fmt::Display for Line {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let TimeSlice { cause, cycles, switches, part, part_at: [from, to] } = self.0;
+        let Stretch { cause, cycles, switches, part, part_at: [from, to] } = self.0;
         write!(f, "{cycles} ")?;
         match cause {
             Cause::Call(number) => write!(f, "call {number}")?,
