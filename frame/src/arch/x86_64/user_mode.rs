@@ -22,6 +22,8 @@ const CR4_TIME_STAMP_DISABLE: u64 = 1 << 2;
 
 /// The flags that belong to user code: carry, parity, adjust, zero, sign, trap, direction, overflow, resume, alignment check, ID.
 pub const USER_FLAGS: usize = 0x25_0dd5;
+/// User code does one instruction and traps.
+const TRAP_FLAG: usize = 0x100;
 /// Interrupts are on in user mode, and bit 1 is always set.
 pub const FIXED_FLAGS: usize = 0x202;
 const _: () =
@@ -202,7 +204,8 @@ pub unsafe fn enter(state: *mut UserState) -> Came {
             enter!(ebb_enter_fast, registers, rip, flags, trapped);
         } else {
             let flags = flags & USER_FLAGS | FIXED_FLAGS;
-            if rip == (*registers).rcx && flags == (*registers).r11 {
+            // With the trap flag, `sysret` traps before the next instruction: who returns from the handler would never come past it.
+            if rip == (*registers).rcx && flags == (*registers).r11 && flags & TRAP_FLAG == 0 {
                 enter!(ebb_enter_fast, registers, rip, flags, trapped);
             } else {
                 enter!(ebb_enter_exact, registers, rip, flags, trapped);
