@@ -175,7 +175,7 @@ impl FileTable {
                 if at >= handles.len() {
                     break;
                 }
-                let (closed, next) = handles.drain(at, SCANNED_AT_ONCE);
+                let (closed, next) = handles.drain(at, SCANNED_AT_ONCE, |open| open.in_flight() > 0);
                 drop(handles);
                 let passed = next - at;
                 at = next;

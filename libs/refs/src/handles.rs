@@ -150,20 +150,26 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         Some(entry.object.owners() + (chunk.entries.owners() - 1))
     }
 
-    /// Takes out entries from `index` on until one is the last that owns its object: that one, and the number to go on with. The others cost next to
-    /// nothing; after `most` of them it is time for something else, too. For a table that ends: no number is free again. Nothing and
-    /// the length of the table when all are out.
-    pub fn drain(&mut self, index: usize, most: usize) -> (Option<Dying<T, M>>, usize) {
+    /// Takes out entries from `index` on until one is the last that owns its object, or `choose` accepts its object: that one, and the number to go on
+    /// with. The others cost next to nothing; after `most` of them it is time for something else, too. For a table that ends: no number is free again.
+    /// What other tables share ends with the last of them. Nothing and the length of the table when all are out.
+    pub fn drain(
+        &mut self,
+        index: usize,
+        most: usize,
+        mut choose: impl FnMut(&T) -> bool,
+    ) -> (Option<Dying<T, M>>, usize) {
         let mut at = index;
         let end = index.saturating_add(most).min(self.len());
         while at < end {
             let number = at / CHUNK;
             let Some(chunk) = self.chunks.get_mut(number) else { break };
-            // What other tables have, too, ends with the last of them.
+            // Of two tables that end at once, one keeps the entries.
+            chunk.entries.leave();
             for entry in chunk.entries.get_mut().unwrap_or_default().iter_mut().skip(at % CHUNK).take(end - at) {
                 at += 1;
                 if let Some(entry) = entry.take()
-                    && entry.object.owners() == 1
+                    && (entry.object.owners() == 1 || entry.object.with(&mut choose))
                 {
                     return (Some(Dying::new(entry.object)), at);
                 }

@@ -94,6 +94,23 @@ impl<T> SharedSlice<T> {
         SharedSlice { items: self.items, len: self.len, _owns: PhantomData }
     }
 
+    /// Gives up this share, and has no items any more, if others own them, too. The only owner keeps them: of several who leave at once, the last
+    /// finds that it is the only one.
+    pub fn leave(&mut self) {
+        if self.owners() == 1 {
+            return;
+        }
+        // SAFETY: this owner keeps the allocation until here, and again where it was the last.
+        let owners = unsafe { &(*self.shared().as_ptr()).owners };
+        // Acquire: what former owners have read comes before what the only one writes. Release: what was read here comes before it, too.
+        if owners.fetch_sub(1, Ordering::AcqRel) == 1 {
+            // Nobody else knows of the items.
+            owners.store(1, Ordering::Relaxed);
+        } else {
+            (self.items, self.len) = (NonNull::dangling(), 0);
+        }
+    }
+
     /// The items, to be changed, if nobody else owns them.
     #[inline(always)]
     pub fn get_mut(&mut self) -> Option<&mut [T]> {
@@ -148,6 +165,19 @@ mod tests {
         drop(first);
         second.get_mut().unwrap()[0].clear();
         assert_eq!(second[0], "");
+    }
+
+    #[test]
+    fn only_the_last_owner_cannot_leave() {
+        let mut first = SharedSlice::new(2, |index| index.to_string()).unwrap();
+        let mut second = first.share();
+        first.leave();
+        assert!(first.is_empty() && second.owners() == 1);
+        second.leave();
+        assert_eq!(second.get_mut().unwrap(), ["0", "1"]);
+        let mut empty = SharedSlice::<String>::empty();
+        empty.leave();
+        assert!(empty.is_empty());
     }
 
     #[test]

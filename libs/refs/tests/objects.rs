@@ -199,17 +199,37 @@ fn a_table_that_ends_is_emptied_in_parts_and_says_what_it_owned_alone() {
             copy.remove(alone).unwrap().destroy(cx);
         }
         assert_eq!([0, 1, 2, 200].map(|index| table.owners(index)), [Some(2), Some(1), Some(2), None]);
-        let (alone, next) = table.drain(0, 50);
+        let (alone, next) = table.drain(0, 50, |_| false);
         assert_eq!((alone.map(|alone| alone.get(cx).0), next), (Some(1), 2));
-        assert!(matches!(table.drain(2, 50), (None, 52)));
-        let (alone, next) = table.drain(52, 1000);
+        assert!(matches!(table.drain(2, 50, |_| false), (None, 52)));
+        let (alone, next) = table.drain(52, 1000, |_| false);
         assert_eq!((alone.map(|alone| alone.get(cx).0), next), (Some(100), 101));
-        let (rest, end) = table.drain(101, 1000);
+        let (rest, end) = table.drain(101, 1000, |_| false);
         assert!(rest.is_none() && end >= 200 && end == table.len());
         assert_eq!(copy.owners(3), Some(1));
         drop((table, copy));
         refs::reclaim::reclaim(cx);
         assert_eq!(dropped(), 200);
+    });
+}
+
+#[test]
+fn a_table_that_ends_says_what_it_is_asked_for_and_the_last_of_two_all() {
+    with_cx(|cx| {
+        let mut table = HandleTable::default();
+        let other: Vec<_> = (0..3).map(|number| StrongRc::new(Noted(number))).collect();
+        for object in &other {
+            assert!(table.insert(object.share(), (), 0, 300).is_ok());
+        }
+        let mut copy = table.share_all().unwrap();
+        let (end, is_second) = (table.len(), |noted: &Noted| noted.0 == 1);
+        assert!(matches!(table.drain(0, 1000, is_second), (None, next) if next == end));
+        let (chosen, next) = copy.drain(0, 1000, is_second);
+        assert_eq!((chosen.map(|chosen| chosen.get(cx).0), next), (Some(1), 2));
+        assert!(matches!(copy.drain(next, 1000, is_second), (None, next) if next == end));
+        drop(other);
+        refs::reclaim::reclaim(cx);
+        assert_eq!(dropped(), 3);
     });
 }
 
