@@ -19,23 +19,21 @@ pub const VERSION: &str = concat!("#1 Ebb ", env!("CARGO_PKG_VERSION"));
 const MAX_NAME: usize = 64;
 
 struct Names {
-    /// Empty until it is set: then it is `ebb`.
-    host: Vec<u8>,
-    domain: Vec<u8>,
+    /// `None` until it is set.
+    host: Option<Vec<u8>>,
+    domain: Option<Vec<u8>>,
 }
 
-static NAMES: SpinLock<Names> = SpinLock::new(Names { host: Vec::new(), domain: Vec::new() });
+static NAMES: SpinLock<Names> = SpinLock::new(Names { host: None, domain: None });
 
 /// The host's name.
 pub fn host_name(cx: &impl NoSuspend) -> Vec<u8> {
-    let names = NAMES.lock(cx);
-    if names.host.is_empty() { b"ebb".to_vec() } else { names.host.clone() }
+    NAMES.lock(cx).host.clone().unwrap_or_else(|| b"ebb".to_vec())
 }
 
 /// The NIS domain's name.
 pub fn domain_name(cx: &impl NoSuspend) -> Vec<u8> {
-    let names = NAMES.lock(cx);
-    if names.domain.is_empty() { b"(none)".to_vec() } else { names.domain.clone() }
+    NAMES.lock(cx).domain.clone().unwrap_or_else(|| b"(none)".to_vec())
 }
 
 /// Changes the host's name.
@@ -44,7 +42,7 @@ pub fn domain_name(cx: &impl NoSuspend) -> Vec<u8> {
 /// EINVAL if it is longer than 64 bytes.
 pub fn set_host_name(name: &[u8], cx: &impl NoSuspend) -> Result<()> {
     check_length(name.len())?;
-    NAMES.lock(cx).host = name.to_vec();
+    NAMES.lock(cx).host = Some(name.to_vec());
     Ok(())
 }
 
@@ -54,7 +52,7 @@ pub fn set_host_name(name: &[u8], cx: &impl NoSuspend) -> Result<()> {
 /// EINVAL if it is longer than 64 bytes.
 pub fn set_domain_name(name: &[u8], cx: &impl NoSuspend) -> Result<()> {
     check_length(name.len())?;
-    NAMES.lock(cx).domain = name.to_vec();
+    NAMES.lock(cx).domain = Some(name.to_vec());
     Ok(())
 }
 

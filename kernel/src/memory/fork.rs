@@ -8,6 +8,7 @@ use refs::{StrongRc, Waker};
 
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
 use super::layout::Layout;
+use super::madvise::Lock;
 use super::space::AddressSpace;
 use super::vma::{Mergeable, Vma, VmaFlags};
 use crate::error::Result;
@@ -110,7 +111,7 @@ fn copy_vma(vma: &Vma<super::Backing>, range: Range<usize>, copy: &mut Layout) -
         copy.forget_copy(vma, range);
         return None;
     }
-    let flags = vma.flags - VmaFlags::LOCKED;
+    let flags = vma.flags - Lock::OnFault.flags();
     let backing = vma.backing.advanced(((range.start - vma.start) / frame::mm::PAGE_SIZE) as u64);
     copy.push_copy(Vma { start: range.start, end: range.end, flags, backing, ..*vma });
     if vma.flags.contains(VmaFlags::WIPE_ON_FORK) || vma.is_all_the_objects() {

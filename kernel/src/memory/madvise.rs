@@ -44,6 +44,17 @@ pub enum Lock {
     Off,
 }
 
+impl Lock {
+    /// The flags of VMAs that are locked so.
+    pub const fn flags(self) -> VmaFlags {
+        match self {
+            Lock::Now => VmaFlags::LOCKED,
+            Lock::OnFault => VmaFlags::LOCKED.union(VmaFlags::LOCK_ON_FAULT),
+            Lock::Off => VmaFlags::empty(),
+        }
+    }
+}
+
 /// An madvise(2) that is under way.
 pub struct Advise {
     /// What is still to be advised.
@@ -97,13 +108,14 @@ pub struct SetLock {
 }
 
 impl SetLock {
-    /// For the pages that `len` bytes at `address` touch. `limit_bytes` is RLIMIT_MEMLOCK.
+    /// For the pages that `len` bytes at `address` touch. `limit_bytes` is RLIMIT_MEMLOCK. As on Linux, a length that wraps around when it is
+    /// rounded up is 0.
     ///
     /// # Errors
     /// EINVAL.
     pub fn new(address: usize, len: usize, lock: Lock, limit_bytes: u64) -> Result<Self> {
         let start = address & !(PAGE_SIZE - 1);
-        let len = len.checked_add(address - start).ok_or(Errno::EINVAL)?;
+        let len = len.wrapping_add(address - start).checked_next_multiple_of(PAGE_SIZE).unwrap_or(0);
         let range = page_range(start, len, Errno::EINVAL)?;
         Ok(SetLock { range, is_all_there: true, lock, limit_bytes, change: Change::default() })
     }
@@ -331,7 +343,7 @@ impl AddressSpace {
             let end = if call.is_all_there { layout.vmas().covered_until(piece.clone()) } else { piece.end };
             if end > piece.start {
                 outcome = layout
-                    .change(piece.start..end, |vma| vma.flags.set(VmaFlags::LOCKED, is_locked))
+                    .change(piece.start..end, |vma| vma.flags = (vma.flags - Lock::OnFault.flags()) | call.lock.flags())
                     .map_err(Errno::from);
             }
             if outcome.is_ok() && end < piece.end {

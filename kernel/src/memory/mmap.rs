@@ -10,6 +10,7 @@ use super::backing::Backing;
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
 use super::fault::mapped;
 use super::layout::Layout;
+use super::madvise::Lock;
 use super::overcommit::Privilege;
 use super::space::AddressSpace;
 use super::vma::{STACK_GUARD, TooManyVmas, Vma, VmaFlags};
@@ -50,13 +51,16 @@ pub struct Limits {
     pub address_space: u64,
     /// RLIMIT_DATA.
     pub data: u64,
+    /// RLIMIT_MEMLOCK; only looked at for what is locked.
+    pub locked: u64,
     /// How much of what is not promised yet may be: see [`super::overcommit`].
     pub privilege: Privilege,
 }
 
 impl Limits {
     /// None.
-    pub const NONE: Limits = Limits { address_space: u64::MAX, data: u64::MAX, privilege: Privilege::Administrator };
+    pub const NONE: Limits =
+        Limits { address_space: u64::MAX, data: u64::MAX, locked: u64::MAX, privilege: Privilege::Administrator };
 }
 
 /// An mmap(2) that is under way.
@@ -83,6 +87,18 @@ impl Map {
         let vma = Vma { start: 0, end: len, prot, limit, flags, backing };
         Ok(Map { place, vma: Some(vma), limits, change: Change::default() })
     }
+
+    /// Whether its pages are to be brought in at once because they are locked.
+    #[inline(always)]
+    pub fn brings_in(&self) -> bool {
+        self.vma.as_ref().is_some_and(|vma| brings_in(vma.flags))
+    }
+}
+
+/// Whether the pages of VMAs with these flags are brought in as soon as the VMA is there.
+#[inline(always)]
+pub(super) fn brings_in(flags: VmaFlags) -> bool {
+    flags & Lock::OnFault.flags() == VmaFlags::LOCKED
 }
 
 /// A munmap(2) that is under way.
@@ -124,14 +140,23 @@ impl Protect {
 /// A brk(2) that is under way.
 pub struct SetBreak {
     wanted: usize,
+    /// What is special about pages that come.
+    flags: VmaFlags,
     limits: Limits,
+    /// What has come.
+    grown: Range<usize>,
     change: Change,
 }
 
 impl SetBreak {
     /// Nothing is done yet.
-    pub fn new(wanted: usize, limits: Limits) -> Self {
-        SetBreak { wanted, limits, change: Change::default() }
+    pub fn new(wanted: usize, flags: VmaFlags, limits: Limits) -> Self {
+        SetBreak { wanted, flags, limits, grown: 0..0, change: Change::default() }
+    }
+
+    /// The pages to be brought in at once because they are locked.
+    pub fn to_bring_in(&self) -> Range<usize> {
+        if brings_in(self.flags) { self.grown.clone() } else { 0..0 }
     }
 }
 
@@ -362,11 +387,12 @@ impl AddressSpace {
                 end: new_end,
                 prot: Prot::READ | Prot::WRITE,
                 limit: Prot::all(),
-                flags: VmaFlags::empty(),
+                flags: call.flags,
                 backing: Backing::Anonymous,
             };
             layout.admit(&vma, 0..0, call.limits)?;
             layout.insert(vma)?;
+            call.grown = old_end..new_end;
         }
         Ok(())
     }

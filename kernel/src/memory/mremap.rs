@@ -9,7 +9,7 @@ use refs::Waker;
 use super::backing::Backing;
 use super::change::{AT_ONCE_BYTES, Change, next_piece};
 use super::layout::Layout;
-use super::mmap::{Limits, page_range};
+use super::mmap::{Limits, brings_in, page_range};
 use super::space::AddressSpace;
 use super::vma::{MAX_AREAS, Mergeable, Vma, VmaFlags};
 use crate::error::{Errno, Result};
@@ -42,6 +42,8 @@ pub struct Remap {
     movement: Move,
     origin: Origin,
     limits: Limits,
+    /// Whether pages that come are to be brought in at once because they are locked.
+    brings_in: bool,
     state: Phase,
     change: Change,
 }
@@ -87,7 +89,14 @@ impl Remap {
                 return Err(Errno::EINVAL);
             }
         }
-        Ok(Remap { from, new_len, movement, origin, limits, state: Phase::New, change: Change::default() })
+        let (state, change) = (Phase::New, Change::default());
+        Ok(Remap { from, new_len, movement, origin, limits, brings_in: false, state, change })
+    }
+
+    /// The pages to be brought in at once, where the mapping is at `address` now.
+    pub fn to_bring_in(&self, address: usize) -> Range<usize> {
+        let start = address + self.from.len().min(self.new_len);
+        if self.brings_in { start..address + self.new_len } else { 0..0 }
     }
 
     /// The pages that go with it if it moves.
@@ -105,6 +114,12 @@ impl Remap {
         if self.from.is_empty() && !vma.flags.contains(VmaFlags::SHARED) {
             // The second view of old_len 0 makes sense only for shared memory.
             return Err(Errno::EINVAL);
+        }
+        if vma.flags.contains(VmaFlags::LOCKED) {
+            layout.admit_lock(self.new_len.saturating_sub(self.from.len()), self.limits)?;
+            // Only what comes counts, wherever the mapping goes.
+            self.limits.locked = u64::MAX;
+            self.brings_in = brings_in(vma.flags);
         }
         let is_kept = self.origin == Origin::Kept;
         if is_kept && (vma.flags.contains(VmaFlags::SHARED) || !matches!(vma.backing, Backing::Anonymous)) {

@@ -16,7 +16,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::ops::Range;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, VmSpace};
@@ -25,6 +25,7 @@ use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 use super::backing::{Backing, BackingObject, with_pages};
 use super::fault::page_of;
 use super::layout::Layout;
+use super::madvise::Lock;
 use super::vma::VmaFlags;
 use super::{BadAccess, Pages};
 use crate::error::{Errno, Result};
@@ -41,6 +42,8 @@ pub struct AddressSpace {
     /// The program it was made for: `/proc/PID/exe`.
     pub(super) executable: SpinLock<Option<Executable>>,
     peak_pages: AtomicUsize,
+    /// What is special about VMAs that come (MCL_FUTURE): the bits of [`VmaFlags`].
+    later_flags: AtomicU16,
     registered: u64,
 }
 
@@ -133,6 +136,7 @@ impl AddressSpace {
             released: WaitList::new(),
             executable: SpinLock::new(None),
             peak_pages: AtomicUsize::new(0),
+            later_flags: AtomicU16::new(0),
             registered: register(weak),
         }))
     }
@@ -141,6 +145,17 @@ impl AddressSpace {
     #[inline(always)]
     pub fn vm(&self) -> &VmSpace {
         &self.vm
+    }
+
+    /// What is special about all VMAs that programs map from now on: how mlockall(2) has locked them.
+    #[inline(always)]
+    pub fn later_flags(&self) -> VmaFlags {
+        VmaFlags::from_bits_truncate(self.later_flags.load(Ordering::Relaxed))
+    }
+
+    /// Says how VMAs that come are locked (MCL_FUTURE). A copy of the address space forgets it.
+    pub fn lock_later(&self, lock: Lock) {
+        self.later_flags.store(lock.flags().bits(), Ordering::Relaxed);
     }
 
     /// What is mapped at an address, if other address spaces may share it: the object's identity, and the offset in it in bytes.

@@ -23,7 +23,7 @@ pub const STACK_GUARD: usize = 256 * PAGE_SIZE;
 bitflags! {
     /// What is special about a VMA.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct VmaFlags: u8 {
+    pub struct VmaFlags: u16 {
         /// Writes go to the object itself (MAP_SHARED).
         const SHARED = 1;
         /// It grows downwards on a fault below it (MAP_GROWSDOWN).
@@ -40,6 +40,8 @@ bitflags! {
         const MAY_OWN = 64;
         /// Memory is promised for all of it (Linux's VM_ACCOUNT).
         const ACCOUNTED = 128;
+        /// If it is [`LOCKED`](Self::LOCKED): its pages are not brought in before they are used (MLOCK_ONFAULT).
+        const LOCK_ON_FAULT = 256;
     }
 }
 

@@ -40,7 +40,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_mlock, "mlock", Call::Async(mlock_async)),
     Entry::new(abi::__NR_mlock2, "mlock2", Call::Async(mlock2_async)),
     Entry::new(abi::__NR_munlock, "munlock", Call::Async(munlock_async)),
-    Entry::partial(abi::__NR_mlockall, "mlockall", Call::Async(mlockall_async), "MCL_FUTURE"),
+    Entry::new(abi::__NR_mlockall, "mlockall", Call::Async(mlockall_async)),
     Entry::new(abi::__NR_munlockall, "munlockall", Call::Async(munlockall_async)),
 ];
 
@@ -59,7 +59,7 @@ fn limits(me: &Current, cx: &Cx) -> Result<Limits> {
         let limits = process.limits.lock(cx);
         (limits.soft(abi::RLIMIT_AS), limits.soft(abi::RLIMIT_DATA))
     };
-    Ok(Limits { address_space, data, privilege: privilege(me, cx)? })
+    Ok(Limits { address_space, data, locked: u64::MAX, privilege: privilege(me, cx)? })
 }
 
 /// Which promises the caller may have; it is asked for only where that matters.
@@ -99,12 +99,12 @@ const OLD_MAP_FLAGS: u32 = abi::MAP_TYPE
 
 fn mmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let mut map = begin_map(cx, me, args)?;
+    let brings_in = map.brings_in();
     let start = complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.map_step(&mut map, waker, cx))?;
     let flags = args.int(3) as u32;
-    if flags & abi::MAP_LOCKED != 0 || flags & (abi::MAP_POPULATE | abi::MAP_NONBLOCK) == abi::MAP_POPULATE {
-        // What cannot be brought in now faults later.
+    if brings_in || flags & (abi::MAP_POPULATE | abi::MAP_NONBLOCK) == abi::MAP_POPULATE {
         let len = args.long(1).next_multiple_of(PAGE_SIZE);
-        let _ = populate_async(cx, me, start..start + len, Populate::AsAllowed);
+        bring_in_async(cx, me, start..start + len);
     }
     Ok(start)
 }
@@ -144,6 +144,7 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
     vma_flags.set(VmaFlags::GROWS_DOWN, flags & abi::MAP_GROWSDOWN != 0 && !is_shared);
     vma_flags.set(VmaFlags::NO_RESERVE, may_overcommit);
     vma_flags.set(VmaFlags::LOCKED, flags & abi::MAP_LOCKED != 0);
+    vma_flags |= me.space(cx)?.later_flags();
     let place = if flags & abi::MAP_FIXED_NOREPLACE != 0 {
         Placement::FixedFree(address)
     } else if flags & abi::MAP_FIXED != 0 {
@@ -154,7 +155,13 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
     if !matches!(place, Placement::Hint(_)) && address < LOWEST && !me.has(Capability::SysRawio, cx) {
         return Err(Errno::EPERM);
     }
-    let limits = limits(me, cx)?;
+    let mut limits = limits(me, cx)?;
+    if vma_flags.contains(VmaFlags::LOCKED) {
+        limits.locked = lock_limit(me, cx)?;
+        if flags & abi::MAP_LOCKED != 0 && limits.locked == 0 {
+            return Err(Errno::EPERM);
+        }
+    }
     let (backing, limit) = match file {
         None if !is_shared => (Backing::Anonymous, Prot::all()),
         None => (anonymous(len, is_shared, !may_overcommit, limits.privilege)?, Prot::all()),
@@ -217,6 +224,13 @@ fn shown_file(
 fn has_write_seal(file: &OpenFile, cx: &Cx) -> bool {
     let sealed = abi::F_SEAL_WRITE | abi::F_SEAL_FUTURE_WRITE;
     file.inode(cx).is_ok_and(|inode| inode.ops.seals().is_some_and(|seals| seals.load(Ordering::Relaxed) & sealed != 0))
+}
+
+/// Brings in pages that have just been mapped, if there are any. What cannot be brought in now faults later.
+fn bring_in_async(cx: &mut Cx, me: &mut Current, range: Range<usize>) {
+    if !range.is_empty() {
+        let _ = populate_async(cx, me, range, Populate::AsAllowed);
+    }
 }
 
 /// Brings pages in.
@@ -283,16 +297,27 @@ fn mremap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         (false, false) => Move::Never,
     };
     let origin = if is_kept { Origin::Kept } else { Origin::Unmapped };
-    let mut remap = Remap::new((old, old_len), new_len, movement, origin, limits(me, cx)?)?;
-    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.remap_step(&mut remap, waker, cx))
+    let limits = Limits { locked: lock_limit(me, cx)?, ..limits(me, cx)? };
+    let mut remap = Remap::new((old, old_len), new_len, movement, origin, limits)?;
+    let address =
+        complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.remap_step(&mut remap, waker, cx))?;
+    bring_in_async(cx, me, remap.to_bring_in(address));
+    Ok(address)
 }
 
 fn brk_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if let Some(end) = me.space(cx)?.set_break_at_once(args.long(0), cx) {
         return Ok(end);
     }
-    let mut call = SetBreak::new(args.long(0), limits(me, cx)?);
-    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.set_break_step(&mut call, waker, cx))
+    let (flags, mut limits) = (me.space(cx)?.later_flags(), limits(me, cx)?);
+    if flags.contains(VmaFlags::LOCKED) {
+        limits.locked = lock_limit(me, cx)?;
+    }
+    let mut call = SetBreak::new(args.long(0), flags, limits);
+    let end =
+        complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.set_break_step(&mut call, waker, cx))?;
+    bring_in_async(cx, me, call.to_bring_in());
+    Ok(end)
 }
 
 fn madvise_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -413,12 +438,15 @@ fn mlockall_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if limit == 0 {
         return Err(Errno::EPERM);
     }
+    let lock = if flags & abi::MCL_ONFAULT != 0 { Lock::OnFault } else { Lock::Now };
+    let later = if flags & abi::MCL_FUTURE != 0 { lock } else { Lock::Off };
     if flags & abi::MCL_CURRENT == 0 {
+        me.space(cx)?.lock_later(later);
         return Ok(0);
     }
-    let lock = if flags & abi::MCL_ONFAULT != 0 { Lock::OnFault } else { Lock::Now };
     let mut call = SetLock::all(lock, limit);
     complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
+    me.space(cx)?.lock_later(later);
     if lock == Lock::OnFault {
         return Ok(0);
     }
@@ -435,6 +463,7 @@ fn mlockall_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 fn munlockall_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
+    me.space(cx)?.lock_later(Lock::Off);
     let mut call = SetLock::all(Lock::Off, u64::MAX);
     complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
     Ok(0)

@@ -366,10 +366,10 @@ fn syncfs(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 fn sync_file_range(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let known = abi::SYNC_FILE_RANGE_WAIT_BEFORE | abi::SYNC_FILE_RANGE_WRITE | abi::SYNC_FILE_RANGE_WAIT_AFTER;
     let (offset, len) = (args.long(1) as i64, args.long(2) as i64);
+    let open = me.files(cx)?.get(args.int(0), cx)?;
     if args.int(3) as u32 & !known != 0 || offset < 0 || len < 0 || offset.checked_add(len).is_none() {
         return Err(Errno::EINVAL.into());
     }
-    let open = me.files(cx)?.get(args.int(0), cx)?;
     match open.inode(cx)?.kind {
         FileKind::Regular | FileKind::Directory | FileKind::BlockDevice => Ok(0),
         _ => Err(Errno::ESPIPE.into()),
@@ -390,7 +390,8 @@ fn readahead(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if !open.flags().can_read() {
         return Err(Errno::EBADF.into());
     }
-    if open.inode(cx)?.kind == FileKind::Regular { Ok(0) } else { Err(Errno::EINVAL.into()) }
+    let is_regular = open.inode(cx)?.kind == FileKind::Regular;
+    if is_regular && args.long(2) as i64 >= 0 { Ok(0) } else { Err(Errno::EINVAL.into()) }
 }
 
 fn fallocate_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {

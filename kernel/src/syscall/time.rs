@@ -132,6 +132,14 @@ fn clock_nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
     sleep::sleep_rest_async(cx, me, until, args.output::<TimeSpec>(3)).map(|()| 0)
 }
 
+/// Modes of adjtimex(2).
+const ADJ_OFFSET_SINGLESHOT: u32 = 0x0001;
+const ADJ_OFFSET_READONLY: u32 = 0x2000;
+const ADJ_TICK: u32 = 0x4000;
+const ADJ_ADJTIME: u32 = 0x8000;
+/// The microseconds that a tick of 10 ms can be told to be.
+const TICKS: core::ops::RangeInclusive<i64> = 9_000..=11_000;
+
 /// `struct timex`, as far as it is told: `modes`, then the fields as 64-bit words.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -153,31 +161,56 @@ struct Timex {
     rest: [i64; 14],
 }
 
-/// The state of a clock that nobody synchronises: `TIME_ERROR`, with `STA_UNSYNC`.
 fn clock_adjtime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    match args.int(0) as u32 {
-        abi::CLOCK_REALTIME => read_adjustment(args.in_out::<Timex>(1), me, cx),
-        abi::CLOCK_MONOTONIC..=abi::CLOCK_TAI => Err(Errno::EOPNOTSUPP.into()),
-        _ => Err(Errno::EINVAL.into()),
+    let at = args.in_out::<Timex>(1);
+    let timex = me.memory(cx)?.read(at)?;
+    let id = args.int(0);
+    if id as u32 == abi::CLOCK_REALTIME {
+        return adjust(timex, at, me, cx);
     }
+    // Processor-time clocks, of whom and of what kind does not matter, have negative numbers; so have those of descriptors (CLOCKFD).
+    let is_processor_time = id < 0 && id & 7 != 3;
+    if !is_processor_time {
+        Clock::new(id)?;
+    }
+    Err(Errno::EOPNOTSUPP.into())
 }
 
 fn adjtimex(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    read_adjustment(args.in_out::<Timex>(0), me, cx)
+    let at = args.in_out::<Timex>(0);
+    adjust(me.memory(cx)?.read(at)?, at, me, cx)
 }
 
-/// Tells how the real-time clock is adjusted: not at all.
-fn read_adjustment(at: UserInOut<Timex>, me: &Current, cx: &Cx) -> Step<usize> {
+/// Checks what is to be adjusted.
+///
+/// # Errors
+/// EINVAL; EPERM, also for those who might: the clock cannot be adjusted.
+fn check_adjustment(timex: &Timex, me: &Current, cx: &Cx) -> Result<()> {
+    let has = |mode: u32| timex.modes & mode != 0;
+    if has(ADJ_ADJTIME) {
+        if !has(ADJ_OFFSET_SINGLESHOT) {
+            return Err(Errno::EINVAL);
+        }
+        return if has(ADJ_OFFSET_READONLY) { Ok(()) } else { Err(Errno::EPERM) };
+    }
+    if timex.modes == 0 {
+        return Ok(());
+    }
+    me.require(Capability::SysTime, cx)?;
+    if has(ADJ_TICK) && !TICKS.contains(&timex.tick) {
+        return Err(Errno::EINVAL);
+    }
+    Err(Errno::EPERM)
+}
+
+/// Tells how the real-time clock is adjusted: not at all. Its state is that of a clock that nobody synchronises: `TIME_ERROR`, with `STA_UNSYNC`.
+fn adjust(mut timex: Timex, at: UserInOut<Timex>, me: &Current, cx: &Cx) -> Step<usize> {
     const STATUS_UNSYNCHRONISED: i32 = 0x40;
     const TIME_ERROR: usize = 5;
-    let memory = me.memory(cx)?;
-    let mut timex = memory.read(at)?;
-    if timex.modes != 0 {
-        return Err(Errno::EPERM.into());
-    }
+    check_adjustment(&timex, me, cx)?;
     let now = TimeVal::from_nanoseconds(clock::real_time());
     timex = Timex {
-        modes: 0,
+        modes: timex.modes,
         padding: 0,
         offset: 0,
         frequency: 0,
@@ -193,6 +226,6 @@ fn read_adjustment(at: UserInOut<Timex>, me: &Current, cx: &Cx) -> Step<usize> {
         tick: 10_000,
         rest: [0; 14],
     };
-    memory.write(at, &timex)?;
+    me.memory(cx)?.write(at, &timex)?;
     Ok(TIME_ERROR)
 }

@@ -15,6 +15,9 @@ int main(void)
     CHECK_TRUE("far", !may || dup2(fds[1], 1000000) == 1000000);
     CHECK_TRUE("farthest", !may || dup2(fds[1], (1 << 20) - 1) == (1 << 20) - 1);
     CHECK_TRUE("too-far", !may || (dup2(fds[1], 1 << 20) == -1 && errno == EBADF));
+    CHECK_TRUE("none-above-it", !may || (fcntl(fds[1], F_DUPFD, (1 << 20) - 1) == -1 && errno == EMFILE));
+    CHECK_TRUE("none-that-far", !may || (fcntl(fds[1], F_DUPFD, 1 << 20) == -1 && errno == EINVAL));
+    CHECK_TRUE("freed", !may || (close((1 << 20) - 1) == 0 && fcntl(fds[1], F_DUPFD, (1 << 20) - 1) == (1 << 20) - 1));
     CHECK_TRUE("next-one", !may || fcntl(fds[1], F_DUPFD, 999999) == 999999);
     CHECK_TRUE("next-but-one", !may || fcntl(fds[1], F_DUPFD, 999999) == 1000001);
     CHECK_TRUE("writes", !may || write(1000000, "ab", 2) == 2);

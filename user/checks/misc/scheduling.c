@@ -41,6 +41,19 @@ int main(void)
         CHECK("priority-min", syscall(SYS_sched_get_priority_min, policy));
     }
     CHECK("priority-none", syscall(SYS_sched_get_priority_max, -1));
+    struct timespec slice = { -1, -1 };
+    CHECK("interval", syscall(SYS_sched_rr_get_interval, 0, &slice));
+    CHECK_TRUE("interval-of-others", slice.tv_sec == 0 && slice.tv_nsec >= 0 && slice.tv_nsec < 1000000000);
+    CHECK("interval-negative", syscall(SYS_sched_rr_get_interval, -1, &slice));
+    CHECK("interval-nobody", syscall(SYS_sched_rr_get_interval, 0x3fffffff, &slice));
+    CHECK("interval-bad", syscall(SYS_sched_rr_get_interval, 0, BAD_POINTER));
+    CHECK("interval-null", syscall(SYS_sched_rr_get_interval, 0, NULL));
+    CHECK("interval-nobody-bad", syscall(SYS_sched_rr_get_interval, 0x3fffffff, BAD_POINTER));
+    CHECK_CHILD("interval-first-in", REQUIRE(syscall(SYS_sched_setscheduler, 0, 1, &five) == 0 && syscall(SYS_sched_rr_get_interval, 0, &slice) == 0);
+                check_line("is: %ld %ld\n", (long)slice.tv_sec, slice.tv_nsec));
+    CHECK_CHILD("interval-round-robin", REQUIRE(syscall(SYS_sched_setscheduler, 0, 2, &five) == 0 && syscall(SYS_sched_rr_get_interval, 0, &slice) == 0);
+                CHECK_TRUE("some", slice.tv_sec == 0 && slice.tv_nsec > 0));
+    CHECK_CHILD("interval-of-a-stranger", pid_t parent = getppid(); REQUIRE(setuid(1234) == 0); CHECK("call", syscall(SYS_sched_rr_get_interval, parent, &slice)));
     CHECK_CHILD("reset", REQUIRE(syscall(SYS_sched_setscheduler, 0, 1 | RESET, &five) == 0); own("parent"); CHECK_CHILD("forked", own("child")));
     CHECK_CHILD("reset-nice", REQUIRE(setpriority(PRIO_PROCESS, 0, -5) == 0 && syscall(SYS_sched_setscheduler, 0, 0 | RESET, &none) == 0); own("parent");
                 CHECK_CHILD("forked", own("child")));

@@ -40,6 +40,10 @@ int main(int argc, char **argv)
     CHECK_CHILD("setgroups-unprivileged", REQUIRE(setuid(1000) == 0); CHECK("refused", setgroups(1, many)));
     CHECK("setgroups-too-many", syscall(SYS_setgroups, 70000, many));
     CHECK_CHILD("setfsuid", CHECK("old", setfsuid(1000)); CHECK("now", setfsuid(-1)));
+    CHECK_CHILD("setfsgid", CHECK("old", setfsgid(500)); CHECK("now", setfsgid(-1)); CHECK("kept", setfsgid(-1)); show("ids"); check_write_file("of-group", "x");
+                struct stat st; REQUIRE(stat("of-group", &st) == 0); CHECK("group-of-file", st.st_gid); CHECK("back", setfsgid(0)); CHECK("was", setfsgid(-1)));
+    CHECK_CHILD("setfsgid-unprivileged", REQUIRE(setresgid(7, 8, 9) == 0 && setuid(1000) == 0); CHECK("old", setfsgid(7)); CHECK("real", setfsgid(9)); CHECK("saved", setfsgid(10));
+                CHECK("foreign-refused", setfsgid(8)); CHECK("effective", setfsgid(-1)); REQUIRE(setregid(-1, 7) == 0); CHECK("follows-effective", setfsgid(-1)));
     CHECK("setuid-negative", syscall(SYS_setuid, -1));
     CHECK("setresuid-keep", setresuid(-1, -1, -1));
     CHECK_CHILD("exec-saves-effective", REQUIRE(setresuid(100, 200, 300) == 0); execl("/proc/self/exe", "self", "after-exec", NULL);
