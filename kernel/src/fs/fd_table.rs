@@ -88,7 +88,7 @@ fn not_removed(handles: &HandleTable<OpenFile, FdFlags>, fd: usize) -> Errno {
 
 bitflags! {
     /// What belongs to a descriptor rather than to its description.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct FdFlags: u8 {
         /// FD_CLOEXEC.
         const CLOSE_ON_EXEC = 1;
@@ -256,8 +256,10 @@ impl FileTable {
         let mut at = *range.start() as usize;
         while let Some(fd) = self.next_in(at, &range, cx) {
             let mut handles = self.handles.lock(cx);
-            if handles.attribute(fd).is_some_and(|attribute| !attribute.contains(flags)) {
-                *handles.attribute_mut(fd).ok_or(Errno::ENOMEM)? |= flags;
+            if let Some(attribute) = handles.attribute(fd)
+                && !attribute.contains(flags)
+            {
+                handles.set_attribute(fd, attribute | flags).ok_or(Errno::ENOMEM)?;
             }
             at = fd + 1;
         }
@@ -286,7 +288,7 @@ impl FileTable {
         let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         let mut handles = self.handles.lock(cx);
         if handles.attribute(fd).ok_or(Errno::EBADF)? != flags {
-            *handles.attribute_mut(fd).ok_or(Errno::ENOMEM)? = flags;
+            handles.set_attribute(fd, flags).ok_or(Errno::ENOMEM)?;
         }
         Ok(())
     }

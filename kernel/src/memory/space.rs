@@ -60,8 +60,8 @@ pub struct Image {
     pub arguments: Range<usize>,
     /// The strings of `envp`.
     pub environment: Range<usize>,
-    /// The auxiliary vector as the program found it, with its terminator.
-    pub auxiliary: Vec<(u64, u64)>,
+    /// The auxiliary vector as the program found it, with its terminator: kinds and values in turn.
+    pub auxiliary: Vec<u64>,
 }
 
 /// What a program runs from. The address spaces that run it own it; memory does not look inside.

@@ -37,6 +37,12 @@ impl Action {
         self.handler > IGNORE
     }
 
+    /// What execve(2) leaves of it: a handler becomes the default, what is ignored stays so.
+    fn after_exec(&self) -> Self {
+        let handler = if self.handler == IGNORE { IGNORE } else { DEFAULT };
+        Action { handler, ..Action::default() }
+    }
+
     /// Whether the default applies.
     pub fn is_default(&self) -> bool {
         self.handler == DEFAULT
@@ -56,51 +62,58 @@ impl Action {
 }
 
 /// What a process does on each signal. Processes made with CLONE_SIGHAND share it.
-pub struct Actions {
+#[derive(Default)]
+pub struct Actions(SpinLock<Table>);
+
+#[derive(Clone)]
+struct Table {
     /// A table that fork has copied is the same until one of the two processes changes it.
-    table: SpinLock<Arc<[Action; Signal::MAX as usize]>>,
+    actions: Arc<[Action; Signal::MAX as usize]>,
+    /// The signals of whose actions execve(2) leaves something else.
+    changed_by_exec: SignalSet,
 }
 
-impl Default for Actions {
+impl Default for Table {
     fn default() -> Self {
-        Actions { table: SpinLock::new(Arc::new([Action::default(); Signal::MAX as usize])) }
+        Table { actions: Arc::new([Action::default(); Signal::MAX as usize]), changed_by_exec: SignalSet::EMPTY }
     }
 }
 
 impl Actions {
     /// A copy, for fork.
     pub fn duplicate(&self, cx: &impl NoSuspend) -> Self {
-        Actions { table: SpinLock::new(Arc::clone(&self.table.lock(cx))) }
+        Actions(SpinLock::new(self.0.lock(cx).clone()))
     }
 
     /// What is done on a signal.
     pub fn get(&self, signal: Signal, cx: &impl NoSuspend) -> Action {
-        self.table.lock(cx)[signal.index()]
+        self.0.lock(cx).actions[signal.index()]
     }
 
     /// Changes what is done on a signal; gives back what was done before.
     pub fn set(&self, signal: Signal, mut action: Action, cx: &impl NoSuspend) -> Action {
         action.mask = SignalSet(action.mask).without(SignalSet::UNBLOCKABLE).0;
-        core::mem::replace(&mut Arc::make_mut(&mut self.table.lock(cx))[signal.index()], action)
+        let mut table = self.0.lock(cx);
+        if action == action.after_exec() {
+            table.changed_by_exec.0 &= !signal.set().0;
+        } else {
+            table.changed_by_exec.0 |= signal.set().0;
+        }
+        core::mem::replace(&mut Arc::make_mut(&mut table.actions)[signal.index()], action)
     }
 
-    /// What execve(2) leaves of them: handlers become the default, what is ignored stays so. With `and_ignored` (CLONE_CLEAR_SIGHAND)
-    /// nothing stays.
+    /// What execve(2) leaves of them: handlers become the default, what is ignored stays so.
     pub fn reset(&self, cx: &impl NoSuspend) {
-        let mut table = self.table.lock(cx);
-        let left = |action: &Action| {
-            let handler = if action.handler == IGNORE { IGNORE } else { DEFAULT };
-            Action { handler, ..Action::default() }
-        };
-        if table.iter().any(|action| *action != left(action)) {
-            Arc::make_mut(&mut table).iter_mut().for_each(|action| *action = left(action));
+        let mut table = self.0.lock(cx);
+        if core::mem::take(&mut table.changed_by_exec) != SignalSet::EMPTY {
+            Arc::make_mut(&mut table.actions).iter_mut().for_each(|action| *action = action.after_exec());
         }
     }
 
     /// All signals that are ignored, and all that have a handler: for `/proc/PID/status`.
     pub fn summary(&self, cx: &impl NoSuspend) -> (SignalSet, SignalSet) {
         let (mut ignored, mut handled) = (0, 0);
-        for (index, action) in self.table.lock(cx).iter().enumerate() {
+        for (index, action) in self.0.lock(cx).actions.iter().enumerate() {
             ignored |= u64::from(action.handler == IGNORE) << index;
             handled |= u64::from(action.is_handler()) << index;
         }

@@ -30,6 +30,8 @@ type Entry<T, A, M> = Option<Handle<T, A, M>>;
 struct Chunk<T: ?Sized + 'static, A, M: Mode> {
     /// Bit n: number n of the chunk is in use or reserved.
     taken: u64,
+    /// Bit n: number n of the chunk is in use, and its attribute is not the default.
+    marked: u64,
     /// As many as were needed so far; at most `CHUNK`.
     entries: SharedSlice<Entry<T, A, M>>,
 }
@@ -37,9 +39,9 @@ struct Chunk<T: ?Sized + 'static, A, M: Mode> {
 /// The entries of a chunk that has any, at least.
 const FEWEST: usize = 4;
 
-impl<T: ?Sized, A: Copy, M: Mode> Chunk<T, A, M> {
+impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> Chunk<T, A, M> {
     const fn empty() -> Self {
-        Chunk { taken: 0, entries: SharedSlice::empty() }
+        Chunk { taken: 0, marked: 0, entries: SharedSlice::empty() }
     }
 
     /// Makes room for entry `bit`, which may be changed then; false if there is no memory for it.
@@ -72,6 +74,12 @@ impl<T: ?Sized, A: Copy, M: Mode> Chunk<T, A, M> {
         self.entries.get_mut()
     }
 
+    /// Notes what attribute entry `bit` has.
+    #[inline(always)]
+    fn mark(&mut self, bit: usize, attribute: A) {
+        self.marked = self.marked & !(1 << bit) | u64::from(attribute != A::default()) << bit;
+    }
+
     /// Whether a number of it is reserved.
     fn has_reserved(&self) -> bool {
         let is_filled = |bit: u32| matches!(self.entries.get(bit as usize), Some(Some(_)));
@@ -84,7 +92,7 @@ impl<T: ?Sized, A: Copy, M: Mode> Chunk<T, A, M> {
         let entries =
             SharedSlice::new(self.entries.len(), |index| self.entries.get(index)?.as_ref().map(Handle::share))?;
         let taken = entries.iter().enumerate().fold(0, |taken, (bit, entry)| taken | u64::from(entry.is_some()) << bit);
-        Some(Chunk { taken, entries })
+        Some(Chunk { taken, marked: self.marked, entries })
     }
 }
 
@@ -111,7 +119,7 @@ impl<T: ?Sized + fmt::Debug, A: fmt::Debug, M: Mode> fmt::Debug for Handle<T, A,
     }
 }
 
-impl<T: ?Sized + fmt::Debug, A: fmt::Debug + Copy, M: Mode> fmt::Debug for HandleTable<T, A, M> {
+impl<T: ?Sized + fmt::Debug, A: fmt::Debug + Copy + Default + PartialEq, M: Mode> fmt::Debug for HandleTable<T, A, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.indices().filter_map(|index| Some((index, self.entry(index)?)))).finish()
     }
@@ -123,7 +131,7 @@ impl<T: ?Sized, A, M: Mode> Default for HandleTable<T, A, M> {
     }
 }
 
-impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
+impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
     #[inline(always)]
     fn entry(&self, index: usize) -> Option<&Handle<T, A, M>> {
         self.chunks.get(index / CHUNK)?.entries.get(index % CHUNK)?.as_ref()
@@ -189,23 +197,35 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         Some(self.entry(index)?.attribute)
     }
 
-    /// What belongs to the entry, to be changed. `None` also where there is no memory: entries that another table has, too, are copied first.
-    pub fn attribute_mut(&mut self, index: usize) -> Option<&mut A> {
+    /// Changes what belongs to the entry. `None`, and nothing has changed, where nothing is, and where there is no memory: entries that another table
+    /// has, too, are copied first.
+    pub fn set_attribute(&mut self, index: usize, attribute: A) -> Option<()> {
         self.entry(index)?;
-        Some(&mut self.chunks.get_mut(index / CHUNK)?.own()?.get_mut(index % CHUNK)?.as_mut()?.attribute)
+        let chunk = self.chunks.get_mut(index / CHUNK)?;
+        chunk.own()?.get_mut(index % CHUNK)?.as_mut()?.attribute = attribute;
+        chunk.mark(index % CHUNK, attribute);
+        Some(())
     }
 
-    /// The first number from `from` on and below `end` that is in use and whose attribute `choose` accepts.
+    /// The first number from `from` on and below `end` that is in use and whose attribute `choose` accepts. If that is not so of the default, entries
+    /// with it cost nothing.
     #[inline]
     pub fn next_where(&self, from: usize, end: usize, choose: impl Fn(A) -> bool) -> Option<usize> {
+        let with_default = choose(A::default());
         let mut at = from;
         while at < end {
             let start = at / CHUNK * CHUNK;
-            let entries = &self.chunks.get(at / CHUNK)?.entries;
-            let last = entries.len().min(end - start);
-            let mut rest = entries.get(at % CHUNK..last).unwrap_or_default().iter();
-            if let Some(found) = rest.position(|entry| entry.as_ref().is_some_and(|entry| choose(entry.attribute))) {
-                return Some(at + found);
+            let chunk = self.chunks.get(at / CHUNK)?;
+            let mut left = if with_default { chunk.taken } else { chunk.marked } & (u64::MAX << (at % CHUNK));
+            while left != 0 {
+                let bit = left.trailing_zeros() as usize;
+                if start + bit >= end {
+                    return None;
+                }
+                if matches!(chunk.entries.get(bit), Some(Some(entry)) if choose(entry.attribute)) {
+                    return Some(start + bit);
+                }
+                left &= left - 1;
             }
             at = start + CHUNK;
         }
@@ -265,7 +285,11 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     pub fn fill(&mut self, index: usize, object: StrongRc<T, M>, attribute: A) {
         let bit = index % CHUNK;
         let chunk = self.chunks.get_mut(index / CHUNK).filter(|chunk| chunk.taken >> bit & 1 != 0);
-        let entry = chunk.and_then(|chunk| chunk.own()?.get_mut(bit)).filter(|entry| entry.is_none());
+        let entry = chunk.and_then(|chunk| {
+            chunk.mark(bit, attribute);
+            chunk.own()?.get_mut(bit)
+        });
+        let entry = entry.filter(|entry| entry.is_none());
         *entry.expect("the number was not reserved") = Some(Handle { object, attribute });
         self.reserved -= 1;
     }
@@ -333,6 +357,7 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
         let old = chunk.own()?.get_mut(bit)?.take()?;
         let was_full = chunk.taken == u64::MAX;
         chunk.taken &= !(1 << bit);
+        chunk.marked &= !(1 << bit);
         if was_full {
             self.full[number / CHUNK] &= !(1 << (number % CHUNK));
         } else if chunk.taken == 0 {
@@ -355,7 +380,7 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
             *to = if self.reserved > 0 && from.has_reserved() {
                 from.copy_without_reserved()?
             } else {
-                Chunk { taken: from.taken, entries: from.entries.share() }
+                Chunk { taken: from.taken, marked: from.marked, entries: from.entries.share() }
             };
             if to.taken == u64::MAX {
                 copy.full[number / CHUNK] |= 1 << (number % CHUNK);
@@ -459,7 +484,9 @@ impl<T: ?Sized, A: Copy, M: Mode> HandleTable<T, A, M> {
     }
 
     fn put(&mut self, index: usize, handle: Handle<T, A, M>) -> Option<Dying<T, M>> {
-        let entries = self.chunks[index / CHUNK].own().expect("who made room has made the entries the table's own");
+        let chunk = &mut self.chunks[index / CHUNK];
+        chunk.mark(index % CHUNK, handle.attribute);
+        let entries = chunk.own().expect("who made room has made the entries the table's own");
         entries[index % CHUNK].replace(handle).map(|old| Dying::new(old.object))
     }
 

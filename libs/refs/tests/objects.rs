@@ -247,7 +247,7 @@ fn a_copy_of_a_table_and_the_table_change_apart() {
         assert_eq!(copy.insert(StrongRc::new(Noted(500)), 'b', 0, 300).ok(), Some(reserved));
         table.fill(reserved, StrongRc::new(Noted(600)), 'c');
         assert_eq!([&table, &copy].map(|table| table.get(reserved, cx).unwrap().0), [600, 500]);
-        *copy.attribute_mut(1).unwrap() = 'd';
+        copy.set_attribute(1, 'd').unwrap();
         table.remove(2).unwrap().destroy(cx);
         assert!(copy.make_room(3) && copy.replace(3, StrongRc::new(Noted(700)), 'e').is_some());
         assert_eq!([&table, &copy].map(|table| table.attribute(1).unwrap()), ['a', 'd']);
@@ -255,6 +255,11 @@ fn a_copy_of_a_table_and_the_table_change_apart() {
         assert_eq!([&table, &copy].map(|table| table.get(3, cx).unwrap().0), [3, 700]);
         assert_eq!(table.next_where(0, 300, |attribute| attribute == 'c'), Some(reserved));
         assert_eq!(copy.next_where(2, 300, |attribute| attribute == 'd'), None);
+        // Those with the default attribute are found where that is wanted.
+        table.set_attribute(129, char::default()).unwrap();
+        assert_eq!(table.next_where(60, 300, |attribute| attribute == char::default()), Some(129));
+        assert_eq!(copy.next_where(0, 300, |attribute| attribute == char::default()), None);
+        assert_eq!(table.next_where(129, 300, |attribute| attribute != char::default()), Some(reserved));
         // The table grows in a chunk that both have.
         let last = table.insert(StrongRc::new(Noted(800)), 'f', 191, 300).ok().unwrap();
         assert!(copy.get(last, cx).is_none() && copy.get(70, cx).unwrap().0 == 70);

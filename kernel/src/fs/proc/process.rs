@@ -328,9 +328,8 @@ fn environ(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<(
 
 fn auxv(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     if let Ok(space) = target.space(cx) {
-        for (kind, value) in space.image(cx).auxiliary {
-            text.add_bytes(&kind.to_ne_bytes());
-            text.add_bytes(&value.to_ne_bytes());
+        for word in space.image(cx).auxiliary {
+            text.add_bytes(&word.to_ne_bytes());
         }
     }
     Ok(())

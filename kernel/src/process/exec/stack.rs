@@ -5,6 +5,7 @@
 //!         16 random bytes | platform | strings of argv | strings of envp | path of the program | 8 zeros <- top
 //! ```
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -65,8 +66,8 @@ pub struct StackImage {
     pub arguments: Range<usize>,
     /// The strings of `envp`.
     pub environment: Range<usize>,
-    /// The auxiliary vector, with its end.
-    pub auxiliary: Vec<(u64, u64)>,
+    /// The auxiliary vector, with its end: kinds and values in turn.
+    pub auxiliary: Vec<u64>,
     /// Behind the words.
     words_end: usize,
     random_at: usize,
@@ -88,12 +89,17 @@ pub fn lay_out(
     let arguments = environment.start - argv.len() - front.len()..environment.start;
     let platform_at = (arguments.start - PLATFORM.len()) & !15;
     let random_at = platform_at - random.len();
-    let mut vector: Vec<(u64, u64)> = auxiliary.iter().map(|&(kind, value)| (u64::from(kind), value as u64)).collect();
-    vector.push((auxvec::AT_RANDOM.into(), random_at as u64));
-    vector.push((auxvec::AT_EXECFN.into(), path_at as u64));
-    vector.push((auxvec::AT_PLATFORM.into(), platform_at as u64));
-    vector.push((auxvec::AT_NULL.into(), 0));
-    let words = 1 + strings.argument_count() + 1 + strings.envp.count() + 1 + 2 * vector.len();
+    let on_stack = [
+        (auxvec::AT_RANDOM, random_at),
+        (auxvec::AT_EXECFN, path_at),
+        (auxvec::AT_PLATFORM, platform_at),
+        (auxvec::AT_NULL, 0),
+    ];
+    let mut vector = vec![0; 2 * (auxiliary.len() + on_stack.len())];
+    for (pair, &(kind, value)) in vector.as_chunks_mut().0.iter_mut().zip(auxiliary.iter().chain(&on_stack)) {
+        *pair = [u64::from(kind), value as u64];
+    }
+    let words = 1 + strings.argument_count() + 1 + strings.envp.count() + 1 + vector.len();
     let pointer = (random_at - words * 8) & !15;
     let words_end = pointer + words * 8;
     StackImage {
@@ -113,48 +119,55 @@ impl StackImage {
     /// The bytes from `at` on (a multiple of 8), at most `most` (one as well) and at least 8, or up to the top.
     pub fn part(&self, at: usize, most: usize, strings: &ProgramStrings<'_>) -> Vec<u8> {
         let end = at.saturating_add(most).min(self.top);
-        let mut bytes = Vec::with_capacity(end - at);
-        while at + bytes.len() < end.min(self.words_end) {
-            let word = self.word((at + bytes.len() - self.pointer) / 8, strings);
-            bytes.extend_from_slice(&word.to_le_bytes());
-        }
+        let mut bytes = vec![0; end - at];
+        let words = bytes.get_mut(..self.words_end.min(end).saturating_sub(at)).unwrap_or_default();
+        self.write_words((at - self.pointer) / 8, words.as_chunks_mut().0, strings);
         let [front, argv, envp] = strings.bytes();
-        let behind_front = self.arguments.start + front.len();
-        let path_at = self.environment.end;
         let pieces: [(usize, &[u8]); 6] = [
             (self.random_at, &self.random),
             (self.random_at + self.random.len(), PLATFORM),
             (self.arguments.start, front),
-            (behind_front, argv),
+            (self.arguments.start + front.len(), argv),
             (self.environment.start, envp),
-            (path_at, &self.path),
+            (self.environment.end, &self.path),
         ];
         for (start, piece) in pieces {
-            let from = (at + bytes.len()).max(start);
-            let Some(rest) = piece.get(from - start..).filter(|rest| !rest.is_empty() && from < end) else { continue };
-            // Between pieces there are zeros.
-            bytes.resize(from - at, 0);
-            bytes.extend_from_slice(&rest[..rest.len().min(end - from)]);
+            let from = at.max(start);
+            let (Some(rest), Some(to)) = (piece.get(from - start..), bytes.get_mut(from - at..)) else { continue };
+            let len = rest.len().min(to.len());
+            to[..len].copy_from_slice(&rest[..len]);
         }
-        bytes.resize(end - at, 0);
         bytes
     }
 
-    /// One of the words that the stack begins with.
-    fn word(&self, index: usize, strings: &ProgramStrings<'_>) -> u64 {
-        let (argc, envc) = (strings.argument_count(), strings.envp.count());
-        let Some(index) = index.checked_sub(1) else { return argc as u64 };
-        if index < argc {
-            return (self.arguments.start + strings.argument(index)) as u64;
+    /// Writes some of the words that the stack begins with, from number `first` on.
+    fn write_words(&self, first: usize, words: &mut [[u8; 8]], strings: &ProgramStrings<'_>) {
+        let arguments = 1..1 + strings.argument_count();
+        let environment = arguments.end + 1..arguments.end + 1 + strings.envp.count();
+        let auxiliary = environment.end + 1..environment.end + 1 + self.auxiliary.len();
+        if let (0, Some(word)) = (first, words.first_mut()) {
+            *word = strings.argument_count().to_le_bytes();
         }
-        let Some(index) = (index - argc).checked_sub(1) else { return 0 };
-        if index < envc {
-            return (self.environment.start + strings.envp.start(index)) as u64;
+        let (from, to) = common(first, words, arguments);
+        for (index, word) in (from..).zip(to) {
+            *word = (self.arguments.start + strings.argument(index)).to_le_bytes();
         }
-        let Some(index) = (index - envc).checked_sub(1) else { return 0 };
-        let (kind, value) = self.auxiliary.get(index / 2).copied().unwrap_or_default();
-        if index.is_multiple_of(2) { kind } else { value }
+        let (from, to) = common(first, words, environment);
+        for (index, word) in (from..).zip(to) {
+            *word = (self.environment.start + strings.envp.start(index)).to_le_bytes();
+        }
+        let (from, to) = common(first, words, auxiliary);
+        for (value, word) in self.auxiliary.get(from..).unwrap_or_default().iter().zip(to) {
+            *word = value.to_le_bytes();
+        }
     }
+}
+
+/// What `words`, of which the first has number `first`, have in common with a range of numbers: where that begins in the range, and the words.
+fn common(first: usize, words: &mut [[u8; 8]], range: Range<usize>) -> (usize, &mut [[u8; 8]]) {
+    let start = range.start.max(first);
+    let end = range.end.min(first + words.len());
+    (start - range.start, words.get_mut(start - first..end.saturating_sub(first)).unwrap_or_default())
 }
 
 #[cfg(test)]
