@@ -14,7 +14,7 @@ use refs::{Waker, WeakRc};
 use super::{Events, File, OpenFile, OpenFlags, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::signal::Signal;
-use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
+use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async, go_on_async};
 use crate::user_memory::{In, Out, UserOut, UserSlice};
 
 /// The most bytes of one call, as on Linux.
@@ -56,7 +56,7 @@ pub fn read_piece_async(
     piece: UserSlice<u8, Out>,
     position: Position,
 ) -> Result<usize> {
-    let mut done = 0;
+    let (mut done, mut first) = (0, None);
     if !piece.is_empty() {
         let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_read, position)?;
@@ -78,10 +78,10 @@ pub fn read_piece_async(
                 done = read;
             }
             Err(Stop::Error(error)) => return Err(error),
-            Err(_) => {}
+            Err(stop) => first = Some(stop),
         }
     }
-    go_on_reading_async(cx, me, fd, &[piece], done, position, TransferFlags::default())
+    go_on_reading_async(cx, me, fd, &[piece], (done, first), position, TransferFlags::default())
 }
 
 /// Writes one piece of the caller's memory to a descriptor: write(2), pwrite(2). As [`read_piece_async`].
@@ -96,7 +96,7 @@ pub fn write_piece_async(
     piece: UserSlice<u8, In>,
     position: Position,
 ) -> Result<usize> {
-    let mut done = 0;
+    let (mut done, mut first) = (0, None);
     if !piece.is_empty() {
         let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_write, position)?;
@@ -106,12 +106,12 @@ pub fn write_piece_async(
             Ok(written) if written == piece.len() => return Ok(written),
             Ok(written) => done = written,
             // These two come with a signal.
-            Err(Stop::Error(Errno::EPIPE | Errno::EFBIG)) => {}
+            Err(stop @ Stop::Error(Errno::EPIPE | Errno::EFBIG)) => first = Some(stop),
             Err(Stop::Error(error)) => return Err(error),
-            Err(_) => {}
+            Err(stop) => first = Some(stop),
         }
     }
-    go_on_writing_async(cx, me, fd, &[piece], done, position, TransferFlags::default())
+    go_on_writing_async(cx, me, fd, &[piece], (done, first), position, TransferFlags::default())
 }
 
 /// Whether a read of a seekable file that left `room` has come to the file's end. If not, memory is missing, and that is so
@@ -133,7 +133,7 @@ pub fn read_async(
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
-    go_on_reading_async(cx, me, fd, pieces, 0, position, how)
+    go_on_reading_async(cx, me, fd, pieces, (0, None), position, how)
 }
 
 #[inline(never)]
@@ -142,12 +142,12 @@ fn go_on_reading_async(
     me: &mut impl VfsCaller,
     fd: i32,
     pieces: &[UserSlice<u8, Out>],
-    mut done: usize,
+    (mut done, first): (usize, Option<Stop>),
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
     let name = me.files(cx)?.weak(fd, cx)?;
-    let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+    let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_read, position)?;
         if let Some(waker) = waker {
@@ -155,7 +155,11 @@ fn go_on_reading_async(
         }
         let step = read_step(&open, pieces, &mut done, position, me, cx);
         without_waiting(step, &open, how)
-    });
+    };
+    let outcome = match first {
+        Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, how, cx), &mut step),
+        None => complete_async(cx, me, Patience::Forever, step),
+    };
     finish(outcome, done)
 }
 
@@ -171,7 +175,7 @@ pub fn write_async(
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
-    go_on_writing_async(cx, me, fd, pieces, 0, position, how)
+    go_on_writing_async(cx, me, fd, pieces, (0, None), position, how)
 }
 
 #[inline(never)]
@@ -180,12 +184,12 @@ fn go_on_writing_async(
     me: &mut impl VfsCaller,
     fd: i32,
     pieces: &[UserSlice<u8, In>],
-    mut done: usize,
+    (mut done, first): (usize, Option<Stop>),
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
     let name = me.files(cx)?.weak(fd, cx)?;
-    let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+    let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_write, position)?;
         if let Some(waker) = waker {
@@ -197,7 +201,11 @@ fn go_on_writing_async(
             write_gathered(&open, pieces, &mut done, me, cx)
         };
         without_waiting(step, &open, how)
-    });
+    };
+    let outcome = match first {
+        Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, how, cx), &mut step),
+        None => complete_async(cx, me, Patience::Forever, step),
+    };
     let outcome = finish(outcome, done);
     if let Err(error) = outcome {
         raise_for(error, name, me, cx);
@@ -234,6 +242,16 @@ pub fn check(open: &OpenFile, allowed: fn(OpenFlags) -> bool, position: Position
 fn watch(open: &OpenFile, name: &WeakRc<OpenFile>, interest: Events, waker: Waker, cx: &Cx) {
     name.watch(waker, cx);
     open.file.poll(interest, Some(waker), cx);
+}
+
+/// How a transfer goes on that was tried once and stopped so.
+#[inline]
+fn first_stop(stop: Stop, name: &WeakRc<OpenFile>, how: TransferFlags, cx: &Cx) -> Stop {
+    let outcome = match name.upgrade(cx) {
+        Ok(open) => without_waiting(Err(stop), &open, how),
+        Err(_) => Err(Errno::EBADF.into()),
+    };
+    outcome.err().unwrap_or(stop)
 }
 
 #[inline(always)]
