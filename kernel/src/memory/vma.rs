@@ -2,9 +2,12 @@
 //!
 //! Invariants: VMAs are page-aligned, not empty, do not overlap, are sorted by address, and two neighbours that could be one are one
 //! (a child's may not be). They stand in sorted chunks: most programs have some tens of VMAs and so one chunk, which `fork` copies and every
-//! fault looks through quickly; some have as many as [`MAX_AREAS`], and nothing but a search for a gap may then look at all of them.
+//! fault looks through quickly; some have as many as [`MAX_AREAS`], and nothing may then look at all of them: [`gaps`] has what a search for room
+//! skips chunks by.
 //!
 //! This is pure bookkeeping: page tables follow it elsewhere ([`super::space`]).
+
+mod gaps;
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -13,6 +16,7 @@ use bitflags::bitflags;
 use frame::mm::{PAGE_SIZE, Prot};
 
 use crate::sysctl::Tunable;
+use gaps::{Chunk, LastSearch};
 
 /// The most VMAs an address space can have (Linux's default for `vm.max_map_count`).
 pub static MAX_AREAS: Tunable = Tunable::new(65_530, 0..=i32::MAX as u64);
@@ -139,23 +143,9 @@ const CHUNK: usize = 64;
 /// The VMAs of an address space.
 pub struct VmaMap<B> {
     /// In order, none empty, none longer than [`CHUNK`].
-    chunks: Vec<Vec<Vma<B>>>,
+    chunks: Vec<Chunk<B>>,
     count: usize,
-    gaps: Gaps,
-}
-
-/// What the last search for a gap has learned, so that the next one need not look at all VMAs again.
-struct Gaps {
-    /// Where it was made.
-    within: Range<usize>,
-    /// Everything at and above this was looked at,
-    below: usize,
-    /// and has no gap longer than this.
-    longest: usize,
-}
-
-impl Gaps {
-    const NOTHING: Gaps = Gaps { within: 0..0, below: usize::MAX, longest: 0 };
+    last_search: LastSearch,
 }
 
 /// Where a VMA stands. The position behind the last is that of no VMA.
@@ -167,7 +157,7 @@ struct Position {
 
 impl<B> Default for VmaMap<B> {
     fn default() -> Self {
-        VmaMap { chunks: Vec::new(), count: 0, gaps: Gaps::NOTHING }
+        VmaMap { chunks: Vec::new(), count: 0, last_search: LastSearch::NONE }
     }
 }
 
@@ -175,13 +165,13 @@ impl<B: Mergeable> VmaMap<B> {
     /// None, with room for as many as `count` if they are few.
     pub fn with_capacity(count: usize) -> Self {
         let mut vmas = VmaMap::default();
-        vmas.chunks.push(Vec::with_capacity(count.clamp(1, CHUNK)));
+        vmas.chunks.push(Chunk::new(Vec::with_capacity(count.clamp(1, CHUNK))));
         vmas
     }
 
     /// All of them, by address.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Vma<B>> {
-        self.chunks.iter().flatten()
+        self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 
     /// How many there are.
@@ -214,7 +204,7 @@ impl<B: Mergeable> VmaMap<B> {
 
     #[inline(always)]
     fn at_mut(&mut self, at: Position) -> Option<&mut Vma<B>> {
-        self.chunks.get_mut(at.chunk)?.get_mut(at.index)
+        self.chunks.get_mut(at.chunk)?.vmas.get_mut(at.index)
     }
 
     fn next(&self, at: Position) -> Position {
@@ -240,18 +230,13 @@ impl<B: Mergeable> VmaMap<B> {
     fn from(&self, at: Position) -> impl Iterator<Item = &Vma<B>> {
         let (first, rest) = self.chunks.get(at.chunk..).and_then(<[_]>::split_first).unzip();
         let first = first.and_then(|chunk| chunk.get(at.index..)).unwrap_or_default();
-        first.iter().chain(rest.unwrap_or_default().iter().flatten())
+        first.iter().chain(rest.unwrap_or_default().iter().flat_map(|chunk| chunk.iter()))
     }
 
     /// The VMA of an address.
     #[inline(always)]
     pub fn find(&self, address: usize) -> Option<&Vma<B>> {
         self.at(self.position(address)).filter(|vma| vma.start <= address)
-    }
-
-    fn find_mut(&mut self, address: usize) -> Option<&mut Vma<B>> {
-        let at = self.position(address);
-        self.at_mut(at).filter(|vma| vma.start <= address)
     }
 
     /// The first VMA that ends behind `address`: the one there, or the next above.
@@ -305,13 +290,16 @@ impl<B: Mergeable> VmaMap<B> {
             && previous.is_continued_by(&vma)
         {
             previous.end = vma.end;
+            self.shrunk(Position { index: before.index + 1, ..before }, vma.pages());
             self.merge(before);
             return Ok(());
         }
         if let Some(following) = self.at_mut(at)
             && vma.is_continued_by(following)
         {
+            let pages = vma.pages();
             *following = Vma { end: following.end, ..vma };
+            self.shrunk(at, pages);
             return Ok(());
         }
         if self.is_full() {
@@ -328,7 +316,9 @@ impl<B: Mergeable> VmaMap<B> {
         match self.chunks.last_mut() {
             Some(chunk) if chunk.len() < CHUNK => {
                 self.count += 1;
-                chunk.push(vma);
+                chunk.vmas.push(vma);
+                let at = Position { chunk: self.chunks.len() - 1, index: self.chunks[self.chunks.len() - 1].len() - 1 };
+                self.entered(at);
             }
             _ => self.insert_at(Position { chunk: self.chunks.len(), index: 0 }, vma),
         }
@@ -340,28 +330,33 @@ impl<B: Mergeable> VmaMap<B> {
         if at.chunk == self.chunks.len() {
             match self.chunks.last() {
                 Some(last) => at = Position { chunk: at.chunk - 1, index: last.len() },
-                None => self.chunks.push(Vec::new()),
+                None => self.chunks.push(Chunk::new(Vec::new())),
             }
         }
         let chunk = &mut self.chunks[at.chunk];
         if chunk.len() >= CHUNK {
             // Behind the last VMA a new chunk begins, so that VMAs that come in order fill theirs.
             let half = if at.index == chunk.len() { chunk.len() } else { chunk.len() / 2 };
-            let rest = chunk.split_off(half);
-            self.chunks.insert(at.chunk + 1, rest);
+            let rest = chunk.vmas.split_off(half);
+            self.chunks.insert(at.chunk + 1, Chunk::new(rest));
+            self.look_again(at.chunk);
+            self.look_again(at.chunk + 1);
             if at.index > half || half == CHUNK {
                 at = Position { chunk: at.chunk + 1, index: at.index - half };
             }
         }
-        self.chunks[at.chunk].insert(at.index, vma);
+        self.chunks[at.chunk].vmas.insert(at.index, vma);
+        self.entered(at);
     }
 
     #[inline(always)]
     fn remove_at(&mut self, at: Position) -> Vma<B> {
         self.count -= 1;
-        let vma = self.chunks[at.chunk].remove(at.index);
+        let vma = self.chunks[at.chunk].vmas.remove(at.index);
         if self.chunks[at.chunk].is_empty() {
             self.chunks.remove(at.chunk);
+        } else {
+            self.left(at, &vma);
         }
         vma
     }
@@ -373,8 +368,10 @@ impl<B: Mergeable> VmaMap<B> {
         if !vma.is_continued_by(following) {
             return false;
         }
-        let end = self.remove_at(next).end;
-        self.chunks[at.chunk][at.index].end = end;
+        // It grows first, so that what goes leaves no gap.
+        let end = following.end;
+        self.chunks[at.chunk].vmas[at.index].end = end;
+        self.remove_at(next);
         true
     }
 
@@ -418,9 +415,7 @@ impl<B: Mergeable> VmaMap<B> {
             return false;
         }
         take_away(vma);
-        if range.end > self.gaps.below {
-            self.gaps = Gaps::NOTHING;
-        }
+        self.last_search.forget_below(range.end);
         if is_start && is_end {
             drop(self.remove_at(at));
         } else {
@@ -431,17 +426,20 @@ impl<B: Mergeable> VmaMap<B> {
 
     /// Cuts a part out of the VMA at a position, which goes on on one side of it at least.
     fn cut(&mut self, at: Position, range: &Range<usize>) {
-        let vma = &mut self.chunks[at.chunk][at.index];
+        let vma = &mut self.chunks[at.chunk].vmas[at.index];
+        let above = Position { index: at.index + 1, ..at };
         if vma.end == range.end {
             vma.end = range.start;
+            self.opened(above);
             return;
         }
         let rest = vma.split_off(range.end);
         if vma.start == range.start {
             *vma = rest;
+            self.opened(at);
         } else {
             vma.end = range.start;
-            self.insert_at(Position { index: at.index + 1, ..at }, rest);
+            self.insert_at(above, rest);
         }
     }
 
@@ -459,27 +457,27 @@ impl<B: Mergeable> VmaMap<B> {
         // There may be one too many until the removed ones are out.
         self.split_always(range.start);
         self.split_always(range.end);
-        if range.end > self.gaps.below {
-            self.gaps = Gaps::NOTHING;
-        }
+        self.last_search.forget_below(range.end);
         let first = self.position(range.start);
         let behind = self.position_by(|vma| vma.start < range.end);
         let mut chunks = Vec::new();
         if first.chunk == behind.chunk {
-            chunks.push(self.chunks[first.chunk].drain(first.index..behind.index).collect());
+            chunks.push(self.chunks[first.chunk].vmas.drain(first.index..behind.index).collect());
         } else {
-            chunks.push(self.chunks[first.chunk].split_off(first.index));
-            chunks.extend(self.chunks.drain(first.chunk + 1..behind.chunk));
+            chunks.push(self.chunks[first.chunk].vmas.split_off(first.index));
+            chunks.extend(self.chunks.drain(first.chunk + 1..behind.chunk).map(|chunk| chunk.vmas));
             if let Some(last) = self.chunks.get_mut(first.chunk + 1)
                 && behind.index > 0
             {
-                chunks.push(last.drain(..behind.index).collect());
+                chunks.push(last.vmas.drain(..behind.index).collect());
             }
         }
         let left = first.chunk..(first.chunk + 2).min(self.chunks.len());
         for chunk in left.rev() {
             if self.chunks[chunk].is_empty() {
                 self.chunks.remove(chunk);
+            } else {
+                self.look_again(chunk);
             }
         }
         let removed = Removed { chunks };
@@ -533,62 +531,9 @@ impl<B: Mergeable> VmaMap<B> {
 
     /// Takes the last VMAs out, some at a time; `None` once there are none.
     pub fn pop_chunk(&mut self) -> Option<Vec<Vma<B>>> {
-        let chunk = self.chunks.pop()?;
+        let chunk = self.chunks.pop()?.vmas;
         self.count -= chunk.len();
         Some(chunk)
-    }
-
-    /// Moves the start of the VMA that begins at `start` down to `new_start`; nothing is mapped between.
-    pub fn grow_down(&mut self, start: usize, new_start: usize) {
-        if let Some(vma) = self.find_mut(start)
-            && vma.start == start
-        {
-            vma.start = new_start;
-        }
-    }
-
-    /// The highest free range of `len` bytes in `within`, away from stacks that grow; its start. As [`find_gap`](Self::find_gap), but
-    /// remembers what it has seen, for the next search in the same range.
-    pub fn find_gap_again(&mut self, len: usize, within: Range<usize>) -> Option<usize> {
-        if self.gaps.within != within || len <= self.gaps.longest {
-            self.gaps = Gaps { within: within.clone(), below: within.end, longest: 0 };
-        }
-        let (found, longest) = self.search(len, within.start..self.gaps.below.min(within.end));
-        self.gaps.longest = self.gaps.longest.max(longest);
-        if let Some(start) = found {
-            self.gaps.below = start + len;
-        }
-        found
-    }
-
-    /// The highest free range of `len` bytes in `within`, away from stacks that grow; its start.
-    pub fn find_gap(&self, len: usize, within: Range<usize>) -> Option<usize> {
-        self.search(len, within).0
-    }
-
-    /// The highest gap that is long enough, and the length of the longest one above it.
-    fn search(&self, len: usize, within: Range<usize>) -> (Option<usize>, usize) {
-        let mut top = within.end;
-        let mut longest = 0;
-        let behind = self.position_by(|vma| vma.start < within.end);
-        if let Some(next) = self.at(behind)
-            && next.flags.contains(VmaFlags::GROWS_DOWN)
-        {
-            top = top.min(next.start.saturating_sub(STACK_GUARD));
-        }
-        let mut at = behind;
-        while let Some(before) = self.previous(at) {
-            at = before;
-            let Some(vma) = self.at(at) else { break };
-            let gap = top.saturating_sub(vma.end.max(within.start));
-            if gap >= len || top <= within.start {
-                break;
-            }
-            longest = longest.max(gap);
-            let guard = if vma.flags.contains(VmaFlags::GROWS_DOWN) { STACK_GUARD } else { 0 };
-            top = top.min(vma.start.saturating_sub(guard));
-        }
-        (top.checked_sub(len).filter(|&start| start >= within.start), longest)
     }
 }
 

@@ -139,22 +139,85 @@ fn many_vmas_come_and_go_in_any_order() {
     for start in (2 * most..4 * most).step_by(4) {
         vmas.remove(pages(start..start + 2)).unwrap();
     }
+    assert!(vmas.remembers_rightly());
     assert_eq!(vmas.find_gap_again(2 << 12, within.clone()), vmas.find_gap(2 << 12, within));
     assert_eq!(vmas.len(), most / 2);
     vmas.remove(0..usize::MAX & !0xfff).unwrap();
     assert!(vmas.chunks.is_empty() && vmas.len() == 0);
 }
 
-/// Random operations against an array of pages.
-#[test]
-fn random_changes_agree_with_a_page_by_page_model() {
+/// Numbers below what is asked for.
+fn random() -> impl FnMut(usize) -> usize {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut next = |below: usize| {
+    move |below: usize| {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
         random as usize % below
+    }
+}
+
+/// The highest gap, by a look at every VMA.
+fn plain_gap(vmas: &VmaMap<Shows>, len: usize, within: Range<usize>) -> Option<usize> {
+    let lowest = |vma: &Vma<Shows>| match vma.flags.contains(VmaFlags::GROWS_DOWN) {
+        true => vma.start.saturating_sub(STACK_GUARD),
+        false => vma.start,
     };
+    let starts = vmas.iter().map(lowest).chain([usize::MAX]);
+    let ends = [0].into_iter().chain(vmas.iter().map(|vma| vma.end));
+    let gaps = ends.zip(starts).map(|(end, start)| end.max(within.start)..start.min(within.end));
+    gaps.filter(|gap| gap.end >= gap.start + len).map(|gap| gap.end - len).max()
+}
+
+/// Many VMAs, of which each change opens or closes gaps: every search finds what a look at all of them finds.
+#[test]
+fn a_search_that_skips_chunks_finds_what_a_plain_one_finds() {
+    const PAGES: usize = 8192;
+    let mut next = random();
+    let mut vmas: VmaMap<Shows> = VmaMap::default();
+    let mut most_chunks = 0;
+    for round in 0..16_000 {
+        let start = 1 + next(PAGES - 40);
+        // Phases in which the map fills and empties.
+        let is_filling = round / 4_000 % 2 == 0;
+        let len = 1 + next(if is_filling { 6 } else { 30 });
+        let range = pages(start..start + len);
+        match next(if is_filling { 8 } else { 5 }) {
+            0 => drop(vmas.remove(range).unwrap()),
+            1 => _ = vmas.remove_one(&range, |_| {}),
+            2 => vmas.change(range, |vma| vma.prot ^= Prot::WRITE).unwrap(),
+            3 => {
+                let stack = vmas.at_or_above(range.start).filter(|vma| vma.flags.contains(VmaFlags::GROWS_DOWN));
+                if let Some(stack) = stack.map(|vma| vma.start)
+                    && stack > range.end
+                    && vmas.is_free(range.end..stack)
+                {
+                    vmas.grow_down(stack, range.end);
+                }
+            }
+            _ => {
+                vmas.remove(range.clone()).unwrap();
+                let backing = if next(2) == 0 { ANONYMOUS } else { Shows(1 + next(1000) as u32, 0) };
+                let flags = if next(500) == 0 { VmaFlags::GROWS_DOWN } else { VmaFlags::empty() };
+                vmas.insert(Vma { flags, ..vma(start..start + len, backing) }).unwrap();
+            }
+        }
+        assert!(vmas.remembers_rightly(), "round {round}");
+        most_chunks = most_chunks.max(vmas.chunks.len());
+        let most = if next(4) == 0 { 600 } else { 12 };
+        let len = (1 + next(most)) << 12;
+        let within = if next(2) == 0 { pages(1..PAGES) } else { pages(next(PAGES / 2)..PAGES / 2 + next(PAGES / 2)) };
+        assert_eq!(vmas.find_gap(len, within.clone()), plain_gap(&vmas, len, within), "round {round}");
+        let within = pages(1..PAGES);
+        assert_eq!(vmas.find_gap_again(len, within.clone()), plain_gap(&vmas, len, within), "round {round}");
+    }
+    assert!(most_chunks > 8, "{most_chunks} chunks");
+}
+
+/// Random operations against an array of pages.
+#[test]
+fn random_changes_agree_with_a_page_by_page_model() {
+    let mut next = random();
     let mut vmas: VmaMap<Shows> = VmaMap::default();
     let mut model = [None::<(Shows, Prot)>; 64];
     for _ in 0..20_000 {
