@@ -225,9 +225,13 @@ fn get_lock_async(
         abi::F_WRLCK => LockKind::Exclusive,
         _ => return Err(Errno::EINVAL),
     };
-    let open = me.files(cx)?.get(fd, cx)?;
-    let (first, last) = argument.range(&open, cx)?;
-    match open.inode(cx)?.locks.conflict(&RecordLock { owner, pid, kind, first, last }, cx) {
+    let name = me.files(cx)?.weak(fd, cx)?;
+    let conflict = complete_async(cx, me, Patience::Forever, |cx, _, _| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        let (first, last) = argument.range(&open, cx)?;
+        open.inode(cx)?.locks.conflict(&RecordLock { owner, pid, kind, first, last }, cx)
+    })?;
+    match conflict {
         None => argument.kind = abi::F_UNLCK as i16,
         Some(lock) => {
             argument.kind = if lock.kind == LockKind::Shared { abi::F_RDLCK } else { abi::F_WRLCK } as i16;
@@ -237,7 +241,6 @@ fn get_lock_async(
             argument.pid = if lock.pid == 0 { -1 } else { lock.pid as i32 };
         }
     }
-    drop(open);
     me.write_async(cx, at, &argument)?;
     Ok(0)
 }
@@ -280,9 +283,9 @@ fn set_lock_async(
         if let Some(waker) = waker {
             open.watch(waker, cx);
         }
-        match file.inode(cx)?.locks.set(wanted, waker, cx) {
-            Ok(None) => Ok(0),
-            Ok(Some(holder)) if waits => {
+        match file.inode(cx)?.locks.set(wanted, waker, cx)? {
+            None => Ok(0),
+            Some(holder) if waits => {
                 if is_process {
                     if is_deadlock(owner, holder.owner, cx) {
                         return Err(Errno::EDEADLK.into());
@@ -291,8 +294,7 @@ fn set_lock_async(
                 }
                 Err(Stop::Block)
             }
-            Ok(Some(_)) => Err(Errno::EAGAIN.into()),
-            Err(error) => Err(error.into()),
+            Some(_) => Err(Errno::EAGAIN.into()),
         }
     });
     now_waits_for(&mut waits_for, None, me, cx)?;
@@ -329,7 +331,7 @@ fn flock_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         if let Some(waker) = waker {
             open.watch(waker, cx);
         }
-        match file.inode(cx)?.locks.lock_whole(open, kind, waker, cx) {
+        match file.inode(cx)?.locks.lock_whole(open, kind, waker, cx)? {
             true => Ok(0),
             false if waits => Err(Stop::Block),
             false => Err(Errno::EAGAIN.into()),

@@ -1,5 +1,6 @@
 // Record locks: which lock F_GETLK tells, deadlocks, many locks, and what ends them.
 #include "../check.h"
+#include <sys/file.h>
 #include <sys/mman.h>
 
 static int set(int fd, int command, short type, off_t start, off_t length)
@@ -51,6 +52,26 @@ int main(int count, char **arguments)
     CHECK_CHILD("among-many", tell("first-of-many", fd, F_WRLCK, 0, 0); tell("in-the-middle", fd, F_WRLCK, 4001, 0);
                 tell("between", fd, F_WRLCK, 4001, 1));
     CHECK("many-gone", set(fd, F_SETLK, F_UNLCK, 0, 0));
+
+    // Most of very many go at once, for nothing or for one lock in their place; others see all of it or nothing.
+    failed = 0;
+    for (int i = 0; i < 12000; i++)
+        failed += set(fd, F_SETLK, F_WRLCK, (off_t)i * 2, 1) != 0;
+    CHECK("very-many-failed", failed);
+    CHECK("range-of-many", set(fd, F_SETLK, F_UNLCK, 2000, 10000));
+    CHECK_CHILD("beside-the-range", tell("free-now", fd, F_WRLCK, 1999, 10001); tell("below", fd, F_WRLCK, 1998, 0);
+                tell("above", fd, F_WRLCK, 2000, 0));
+    CHECK("one-for-many", set(fd, F_SETLK, F_RDLCK, 12001, 11000));
+    CHECK_CHILD("beside-the-one", tell("one", fd, F_WRLCK, 12001, 0); tell("behind-one", fd, F_RDLCK, 12001, 0);
+                tell("shared", fd, F_RDLCK, 12001, 11000); tell("at-its-edge", fd, F_RDLCK, 12000, 2));
+    CHECK("close-ends-all", close(open("f", O_RDONLY)));
+    CHECK_CHILD("after-close", tell("none", fd, F_WRLCK, 0, 0));
+
+    // Very many descriptions share a lock on the whole file, and are gone.
+    CHECK_CHILD("shared-by-many", alarm(0); for (int i = 0; i < 900; i++) if (flock(open("f", O_RDONLY), LOCK_SH)) _exit(1);
+                _exit(flock(fd, LOCK_EX | LOCK_NB) == -1 && errno == EWOULDBLOCK ? 5 : 6));
+    CHECK("shared-by-none", flock(fd, LOCK_EX | LOCK_NB));
+    CHECK("whole-released", flock(fd, LOCK_UN));
 
     // Locks of processes that are gone count for nothing, however many they were.
     for (int round = 0; round < 4; round++)
