@@ -23,7 +23,8 @@ pub fn open(minor: u32) -> Result<Box<dyn File>> {
         3 => Box::new(Null),
         5 => Box::new(Zero),
         7 => Box::new(Full),
-        8 | 9 => Box::new(Random),
+        8 => Box::new(Random { is_pollable: true }),
+        9 => Box::new(Random { is_pollable: false }),
         11 => Box::new(KernelLog::new()),
         _ => return Err(Errno::ENXIO),
     })
@@ -117,10 +118,29 @@ impl File for Full {
     }
 }
 
-/// Random bytes; what is written is mixed in.
-struct Random;
+/// Random bytes; what is written is mixed in. As on Linux, only `/dev/random` can be waited for.
+struct Random {
+    is_pollable: bool,
+}
 
 impl File for Random {
+    fn is_pollable(&self) -> bool {
+        self.is_pollable
+    }
+
+    fn is_seekable(&self) -> bool {
+        // An offset is allowed and means nothing.
+        true
+    }
+
+    fn reads_slowly(&self) -> bool {
+        true
+    }
+
+    fn seek(&self, _to: Lseek, _now: u64, _cx: &Cx) -> Step<u64> {
+        Ok(0)
+    }
+
     fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         if request != RNDGETENTCNT {
             return Err(Errno::ENOTTY.into());

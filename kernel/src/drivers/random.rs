@@ -19,10 +19,10 @@ struct Generator {
 /// What is told to who asks how much entropy there is: the whole key, always.
 pub const ENTROPY_BITS: u64 = 256;
 
-/// So much is made in one go.
-const AT_ONCE: usize = 1 << 16;
+/// So much is made between two looks at the clock: some 160,000 instructions.
+const AT_ONCE: usize = 1 << 13;
 
-/// Fills `to` with random bytes, at most 64 KiB; how many.
+/// Fills `to` with random bytes, at most 8 KiB in one go; how many.
 ///
 /// # Errors
 /// User memory faulted behind the first byte.

@@ -134,6 +134,11 @@ pub trait File: Any + Send + Sync {
         false
     }
 
+    /// Whether a byte that is read takes so long that large reads are cut sooner than those of files.
+    fn reads_slowly(&self) -> bool {
+        false
+    }
+
     /// Whether it can be waited for: what cannot is always ready, and epoll(7) refuses it.
     fn is_pollable(&self) -> bool {
         !self.is_seekable()
@@ -181,6 +186,8 @@ pub struct OpenFile {
     pub is_seekable: bool,
     /// Whether it is let go of in parts: see [`File::release`].
     pub has_parts: bool,
+    /// Whether large reads are cut soon: see [`File::reads_slowly`].
+    pub reads_slowly: bool,
     flags: AtomicU32,
     /// Where the next read or write happens.
     pub offset: AtomicU64,
@@ -235,8 +242,11 @@ impl OpenFile {
     /// A description of `file`, which is what was opened at `location`, at offset 0. Where the inode is a regular file and the flags
     /// say that it will be written, the caller has called [`Location::begin_writing`]; this takes it back in the end.
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
+        let reads_slowly = file.reads_slowly();
         let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
-        Self::of(file, is_seekable, has_parts, flags, location)
+        let mut open = Self::of(file, is_seekable, has_parts, flags, location);
+        open.reads_slowly = reads_slowly;
+        open
     }
 
     /// A description of the content that the inode at `location` keeps: as [`at`](Self::at) with a [`InodeFile`].
@@ -253,6 +263,7 @@ impl OpenFile {
         OpenFile {
             is_seekable,
             has_parts,
+            reads_slowly: false,
             file,
             location,
             flags: AtomicU32::new(flags.bits()),

@@ -22,6 +22,8 @@ pub const MOST_BYTES: usize = 0x7fff_f000;
 
 /// What is read or written at most without others having their turn, where a transfer can be cut.
 const AT_ONCE: usize = 4 << 20;
+/// The same, where each byte takes long.
+const SLOW_AT_ONCE: usize = 8 << 10;
 
 /// Where in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,7 +267,12 @@ fn without_waiting(step: Step<usize>, open: &OpenFile, how: TransferFlags) -> St
 /// How much of `len` bytes is transferred in one go. Only files with offsets take any number of pieces for the same as one.
 #[inline(always)]
 fn at_once(open: &OpenFile, len: usize) -> usize {
-    if open.is_seekable { len.min(AT_ONCE) } else { len }
+    match len {
+        ..=SLOW_AT_ONCE => len,
+        _ if !open.is_seekable => len,
+        _ if open.reads_slowly => SLOW_AT_ONCE,
+        _ => len.min(AT_ONCE),
+    }
 }
 
 /// What was transferred counts more than why it stopped.

@@ -15,8 +15,6 @@ pub const CALLS: &[Entry] = &[Entry::new(__NR_getrandom, "getrandom", Call::Asyn
 
 /// How much one call gives at most.
 const MOST: usize = (1 << 25) - 1;
-/// So much is made between two looks at the clock: some 160,000 instructions.
-const AT_ONCE: usize = 1 << 13;
 
 fn getrandom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let flags = args.int(2) as u32;
@@ -30,7 +28,7 @@ fn getrandom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> 
     let outcome = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let mut time_slice = TimeSlice::default();
         while done < to.len() {
-            done += random::fill(&mut me.memory(cx)?.writer(to.behind(done).first(AT_ONCE)), cx)?;
+            done += random::fill(&mut me.memory(cx)?.writer(to.behind(done)), cx)?;
             if done < to.len() && time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::Signals));
             }
