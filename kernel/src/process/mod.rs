@@ -45,7 +45,7 @@ pub use session::{
     set_group,
 };
 pub use stop::{JobState, begin_stop, continue_process, wait_while_stopped_async};
-pub use thread::{IO_PRIORITY, Name, Thread, TimerSlack};
+pub use thread::{Name, Thread, TimerSlack};
 pub use thread_group::{Life, Process, Status};
 pub use wait::{Choice, Report, WaitOptions, wait_async};
 

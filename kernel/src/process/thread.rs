@@ -136,7 +136,7 @@ impl TimerSlack {
 }
 
 /// The I/O priority of a thread that has asked for none: best effort, in the middle (class 2, level 4).
-pub const IO_PRIORITY: u32 = 2 << 13 | 4;
+const IO_PRIORITY: u32 = 2 << 13 | 4;
 
 impl Thread {
     pub(super) fn new(parts: ThreadParts) -> Self {

@@ -1,6 +1,5 @@
 //! Scheduling: policies, priorities, affinity.
 
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -12,13 +11,14 @@ use super::{Args, Call, Entry};
 use crate::credentials::{Capability, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::process::{self, IO_PRIORITY, Thread};
+use crate::process::{self, Thread};
 use crate::sched::{self, Class, MAX_PRIORITY, Parameters};
-use crate::step::Step;
+use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
 use crate::time::clock::TimeSpec;
 use crate::user_memory::UserIn;
 
 /// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_sched_yield, "sched_yield", Call::Step(sched_yield)),
     Entry::new(abi::__NR_sched_setscheduler, "sched_setscheduler", Call::Step(sched_setscheduler)),
@@ -30,11 +30,11 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_sched_rr_get_interval, "sched_rr_get_interval", Call::Step(sched_rr_get_interval)),
     Entry::new(abi::__NR_sched_setaffinity, "sched_setaffinity", Call::Step(sched_setaffinity)),
     Entry::new(abi::__NR_sched_getaffinity, "sched_getaffinity", Call::Step(sched_getaffinity)),
-    Entry::new(abi::__NR_getpriority, "getpriority", Call::Step(getpriority)),
-    Entry::new(abi::__NR_setpriority, "setpriority", Call::Step(setpriority)),
+    Entry::new(abi::__NR_getpriority, "getpriority", Call::Async(getpriority_async)),
+    Entry::new(abi::__NR_setpriority, "setpriority", Call::Async(setpriority_async)),
     Entry::new(abi::__NR_getcpu, "getcpu", Call::Step(getcpu)),
-    Entry::partial(abi::__NR_ioprio_get, "ioprio_get", Call::Step(ioprio_get), "it has no effect"),
-    Entry::partial(abi::__NR_ioprio_set, "ioprio_set", Call::Step(ioprio_set), "it has no effect"),
+    Entry::partial(abi::__NR_ioprio_get, "ioprio_get", Call::Async(ioprio_get_async), "it has no effect"),
+    Entry::partial(abi::__NR_ioprio_set, "ioprio_set", Call::Async(ioprio_set_async), "it has no effect"),
 ];
 
 /// SCHED_RESET_ON_FORK.
@@ -222,49 +222,75 @@ fn sched_getaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(8)
 }
 
-/// The threads that `which` and `who` mean: see getpriority(2).
-fn chosen<'cx>(which: i32, who: i32, me: &Current, cx: &'cx Cx) -> Result<Vec<TempRc<'cx, Thread>>> {
+/// So many threads are looked at between two looks at the clock.
+const AT_ONCE: usize = 64;
+
+/// Runs `each` on the threads that `which` and `who` mean: see getpriority(2).
+///
+/// # Errors
+/// ESRCH: there is none. EINVAL. The first of `each`.
+fn each_chosen_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    which: i32,
+    who: i32,
+    mut each: impl FnMut(&Thread, &Current, &Cx) -> Result<()>,
+) -> Result<()> {
     let who = u32::try_from(who).map_err(|_| Errno::ESRCH)?;
-    let all = |choose: &dyn Fn(&process::Process, &Thread) -> bool| -> Vec<TempRc<'cx, Thread>> {
-        process::THREADS
-            .all(cx)
-            .filter_map(|thread| thread.upgrade(cx).ok())
-            .filter(|thread| thread.process(cx).is_ok_and(|process| choose(&process, thread)))
-            .collect()
-    };
-    let found = match which as u32 {
-        abi::PRIO_PROCESS => alloc::vec![thread(who as i32, me, cx)?],
-        abi::PRIO_PGRP => {
-            let group = if who == 0 { me.process(cx)?.group() } else { who };
-            all(&|process, _| process.group() == group)
-        }
-        abi::PRIO_USER => {
-            let user = if who == 0 { me.thread(cx)?.credentials.lock(cx).users().real } else { Uid::new(who) };
-            all(&|_, thread| thread.credentials.lock(cx).users().real == user)
-        }
+    let (group, user) = match which as u32 {
+        abi::PRIO_PROCESS => return each(&*thread(who as i32, me, cx)?, me, cx),
+        abi::PRIO_PGRP if who == 0 => (Some(me.process(cx)?.group()), None),
+        abi::PRIO_PGRP => (Some(who), None),
+        abi::PRIO_USER if who == 0 => (None, Some(me.thread(cx)?.credentials.lock(cx).users().real)),
+        abi::PRIO_USER => (None, Some(Uid::new(who))),
         _ => return Err(Errno::EINVAL),
     };
-    if found.is_empty() { Err(Errno::ESRCH) } else { Ok(found) }
+    let is_chosen = |thread: &Thread, cx: &Cx| {
+        group.is_none_or(|group| thread.process(cx).is_ok_and(|process| process.group() == group))
+            && user.is_none_or(|user| thread.credentials.lock(cx).users().real == user)
+    };
+    let (mut from, mut any) = (Some(0), false);
+    complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        let (mut time_slice, mut looked_at) = (TimeSlice::default(), 0);
+        while let Some((tid, name)) = from.and_then(|from| process::THREADS.next(from, cx)) {
+            from = tid.checked_add(1);
+            if let Some(thread) = name.upgrade(cx).ok().filter(|thread| is_chosen(thread, cx)) {
+                any = true;
+                each(&thread, me, cx)?;
+            }
+            looked_at += 1;
+            if looked_at % AT_ONCE == 0 && time_slice.is_over() {
+                return Err(Stop::Pause(Interruption::KillOnly));
+            }
+        }
+        Ok(())
+    })?;
+    if any { Ok(()) } else { Err(Errno::ESRCH) }
 }
 
 /// The best priority of those chosen, as 20 minus the nice value, so that it is never negative.
-fn getpriority(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let best = chosen(args.int(0), args.int(1), me, cx)?.iter().map(|thread| parameters(thread, cx).nice).min();
-    Ok((20 - isize::from(best.unwrap_or(0))) as usize)
+fn getpriority_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let mut best = i8::MAX;
+    each_chosen_async(cx, me, args.int(0), args.int(1), |thread, _, cx| {
+        best = best.min(parameters(thread, cx).nice);
+        Ok(())
+    })?;
+    Ok((20 - isize::from(best)) as usize)
 }
 
-fn setpriority(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn setpriority_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let nice = args.int(2).clamp(-20, 19) as i8;
-    for thread in chosen(args.int(0), args.int(1), me, cx)? {
-        check_right(&thread, me, cx)?;
-        let old = parameters(&thread, cx);
-        if nice < old.nice && !may_reach(&thread, nice, cx) && !me.has(Capability::SysNice, cx) {
-            return Err(Errno::EACCES.into());
+    each_chosen_async(cx, me, args.int(0), args.int(1), |thread, me, cx| {
+        check_right(thread, me, cx)?;
+        let old = parameters(thread, cx);
+        if nice < old.nice && !may_reach(thread, nice, cx) && !me.has(Capability::SysNice, cx) {
+            return Err(Errno::EACCES);
         }
         if let Some(task) = thread.task(cx) {
             sched::set_parameters(task, Parameters { nice, ..old }, cx);
         }
-    }
+        Ok(())
+    })?;
     Ok(0)
 }
 
@@ -280,18 +306,17 @@ fn getcpu(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(0)
 }
 
-/// Whom ioprio_get and ioprio_set mean: as getpriority, but counted from 1.
-fn chosen_for_io<'cx>(args: &Args, me: &Current, cx: &'cx Cx) -> Result<Vec<TempRc<'cx, Thread>>> {
-    chosen(args.int(0).wrapping_sub(1), args.int(1), me, cx)
+/// The best of those chosen, who are meant as with getpriority, but counted from 1.
+fn ioprio_get_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let mut best = u32::MAX;
+    each_chosen_async(cx, me, args.int(0).wrapping_sub(1), args.int(1), |thread, _, _| {
+        best = best.min(thread.io_priority.load(Ordering::Relaxed));
+        Ok(())
+    })?;
+    Ok(best as usize)
 }
 
-/// The best of those chosen.
-fn ioprio_get(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let best = chosen_for_io(args, me, cx)?.iter().map(|thread| thread.io_priority.load(Ordering::Relaxed)).min();
-    Ok(best.unwrap_or(IO_PRIORITY) as usize)
-}
-
-fn ioprio_set(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn ioprio_set_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     const REAL_TIME: u32 = 1;
     let raw = args.int(2) as u32;
     const BEST_EFFORT: u32 = 2;
@@ -302,17 +327,18 @@ fn ioprio_set(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         REAL_TIME if !me.has(Capability::SysAdmin, cx) => me.require(Capability::SysNice, cx)?,
         REAL_TIME | BEST_EFFORT | IDLE => {}
         0 if data == 0 => {}
-        _ => return Err(Errno::EINVAL.into()),
+        _ => return Err(Errno::EINVAL),
     }
     if matches!(class, REAL_TIME | BEST_EFFORT) && data >= LEVELS {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
     let own = me.thread(cx)?.credentials.lock(cx).clone();
-    for thread in chosen_for_io(args, me, cx)? {
+    each_chosen_async(cx, me, args.int(0).wrapping_sub(1), args.int(1), |thread, _, cx| {
         if !own.may_schedule_io(&thread.credentials.lock(cx)) {
-            return Err(Errno::EPERM.into());
+            return Err(Errno::EPERM);
         }
         thread.io_priority.store(raw, Ordering::Relaxed);
-    }
+        Ok(())
+    })?;
     Ok(0)
 }
