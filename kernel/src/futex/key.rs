@@ -17,7 +17,7 @@ pub enum Scope {
 }
 
 /// One futex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
     /// In the memory of one address space: which, and where.
     Private(usize, usize),

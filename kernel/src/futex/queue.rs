@@ -4,10 +4,11 @@
 //! coming, being woken, being moved to another futex and leaving cost the same however many wait. A waiter that was woken is in no queue; one that was
 //! requeued is in another than where it began.
 //!
+//! The queues are found in a hash table of fixed size. Its multiplier is drawn when the first waiter comes, so that nobody can choose futexes that fall
+//! together with those of others.
+//!
 //! Slots belong to the waiters, each of whom is a thread. Their memory is used again, and goes back when nobody waits at all.
 
-use alloc::collections::BTreeMap;
-use alloc::collections::btree_map::Entry;
 use alloc::vec::Vec;
 
 use refs::{SpinLock, Waker};
@@ -22,7 +23,8 @@ pub(super) static QUEUES: Queues = Queues(SpinLock::new(WaitTable {
     slots: Vec::new(),
     free: NONE,
     in_use: 0,
-    waiting: BTreeMap::new(),
+    buckets: [NONE; 1 << BUCKET_BITS],
+    multiplier: 0,
     last_entry: 0,
 }));
 
@@ -33,9 +35,15 @@ struct WaitTable {
     /// The first slot that nobody has; the others follow by `next`.
     free: u32,
     in_use: usize,
-    waiting: BTreeMap<Key, Queue>,
+    /// The first waiter of the first queue in each bucket; the other queues follow by `next_queue`.
+    buckets: [u32; 1 << BUCKET_BITS],
+    /// Odd; 0 before the first waiter came.
+    multiplier: u64,
     last_entry: u64,
 }
+
+/// Threads that wait for different futexes share a bucket only where they are thousands.
+const BUCKET_BITS: u32 = 12;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
@@ -55,12 +63,10 @@ struct Slot {
     entry: u64,
     previous: u32,
     next: u32,
-}
-
-/// The waiters of one futex, at least one.
-struct Queue {
-    first: u32,
+    /// Of the first in a queue: the last one.
     last: u32,
+    /// Of the first in a queue: the first in the next queue of the same bucket.
+    next_queue: u32,
 }
 
 /// A place in a queue. Whoever has one must [`leave`](Waiter::leave) it.
@@ -79,7 +85,19 @@ impl Waiter {
     /// Enters the queue of a futex, behind all others.
     pub fn enter(key: Key, mask: u32, waker: Waker) -> Self {
         QUEUES.0.with(|state| {
-            let slot = Slot { key: Some(key), mask, waker, entry: 0, previous: NONE, next: NONE };
+            if state.multiplier == 0 {
+                state.multiplier = frame::entropy::word() | 1;
+            }
+            let slot = Slot {
+                key: Some(key),
+                mask,
+                waker,
+                entry: 0,
+                previous: NONE,
+                next: NONE,
+                last: NONE,
+                next_queue: NONE,
+            };
             let number = state.free;
             let number = match state.slots.get_mut(number as usize) {
                 Some(free) => {
@@ -132,50 +150,81 @@ impl Waiter {
 }
 
 impl WaitTable {
+    /// In which bucket the queue of a futex is.
+    fn bucket(&self, key: Key) -> usize {
+        let (owner, place) = match key {
+            Key::Private(space, address) => (space as u64, address as u64),
+            Key::Object(object, offset) => (!(object as u64), offset),
+        };
+        ((owner.rotate_left(32) ^ place).wrapping_mul(self.multiplier) >> (u64::BITS - BUCKET_BITS)) as usize
+    }
+
+    /// The first waiter in the queue of a futex; `NONE` if nobody waits.
+    fn first(&self, bucket: usize, key: Key) -> u32 {
+        let mut first = self.buckets[bucket];
+        while let Some(slot) = self.slots.get(first as usize)
+            && slot.key != Some(key)
+        {
+            first = slot.next_queue;
+        }
+        first
+    }
+
     /// Enters a slot, which is in no queue, behind all others.
     fn append(&mut self, key: Key, number: u32) {
         self.last_entry += 1;
-        let queue = self.waiting.entry(key).or_insert(Queue { first: number, last: number });
-        let last = core::mem::replace(&mut queue.last, number);
-        if last != number {
-            self.slots[last as usize].next = number;
-        }
         let slot = &mut self.slots[number as usize];
         slot.key = Some(key);
         slot.entry = self.last_entry;
-        slot.previous = if last == number { NONE } else { last };
-        slot.next = NONE;
+        self.join(key, number, number);
     }
 
     /// Takes a slot out of the queue of `key`, in which it is. From then on it counts as woken.
     fn take_out(&mut self, key: Key, number: u32) {
+        let bucket = self.bucket(key);
         let slot = &mut self.slots[number as usize];
         slot.key = None;
         let (previous, next) = (slot.previous, slot.next);
-        if previous == NONE && next == NONE {
-            self.waiting.remove(&key);
-            return;
-        }
-        if let Some(previous) = self.slots.get_mut(previous as usize) {
-            previous.next = next;
-        }
-        if let Some(next) = self.slots.get_mut(next as usize) {
-            next.previous = previous;
-        }
-        if let Some(queue) = self.waiting.get_mut(&key) {
-            if previous == NONE {
-                queue.first = next;
+        let Some(before) = self.slots.get_mut(previous as usize) else {
+            return self.begin_with(bucket, number, next);
+        };
+        before.next = next;
+        match self.slots.get_mut(next as usize) {
+            Some(behind) => behind.previous = previous,
+            None => {
+                let first = self.first(bucket, key);
+                self.slots[first as usize].last = previous;
             }
-            if next == NONE {
-                queue.last = previous;
+        }
+    }
+
+    /// Has a queue begin with `next` instead of `first`; if that is `NONE` the queue is no longer there.
+    fn begin_with(&mut self, bucket: usize, first: u32, next: u32) {
+        let Slot { last, next_queue, .. } = self.slots[first as usize];
+        let instead = match self.slots.get_mut(next as usize) {
+            Some(slot) => {
+                (slot.previous, slot.last, slot.next_queue) = (NONE, last, next_queue);
+                next
             }
+            None => next_queue,
+        };
+        let (mut before, mut at) = (NONE, self.buckets[bucket]);
+        while at != first
+            && let Some(slot) = self.slots.get(at as usize)
+        {
+            before = core::mem::replace(&mut at, slot.next_queue);
+        }
+        match self.slots.get_mut(before as usize) {
+            Some(slot) => slot.next_queue = instead,
+            None => self.buckets[bucket] = instead,
         }
     }
 
     /// Moves the first waiters that are meant, `wanted` at most, from one queue behind all others of another, or of the same; how many.
     fn move_first(&mut self, from: Key, to: Key, wanted: usize, progress: &mut Progress) -> usize {
         let last_meant = *progress.last_meant.get_or_insert(self.last_entry);
-        let Some(first) = self.waiting.get(&from).map(|queue| queue.first) else { return 0 };
+        let bucket = self.bucket(from);
+        let first = self.first(bucket, from);
         let (mut last, mut next, mut moved) = (NONE, first, 0);
         while moved < wanted
             && let Some(slot) = self.slots.get_mut(next as usize)
@@ -191,39 +240,32 @@ impl WaitTable {
         }
         self.last_entry += moved as u64;
         progress.count += moved;
-        match self.slots.get_mut(next as usize) {
-            Some(left) => {
-                left.previous = NONE;
-                if let Some(queue) = self.waiting.get_mut(&from) {
-                    queue.first = next;
-                }
-            }
-            None => drop(self.waiting.remove(&from)),
-        }
+        self.begin_with(bucket, first, next);
         self.join(to, first, last);
         moved
     }
 
     /// Puts slots that are linked, from `first` to `last`, behind all others of a queue.
     fn join(&mut self, key: Key, first: u32, last: u32) {
-        let before = match self.waiting.entry(key) {
-            Entry::Occupied(queue) => core::mem::replace(&mut queue.into_mut().last, last),
-            Entry::Vacant(none) => {
-                none.insert(Queue { first, last });
-                NONE
-            }
-        };
-        if let Some(before) = self.slots.get_mut(before as usize) {
-            before.next = first;
-        }
-        self.slots[first as usize].previous = before;
+        let bucket = self.bucket(key);
         self.slots[last as usize].next = NONE;
+        let head = self.first(bucket, key);
+        let Some(head) = self.slots.get_mut(head as usize) else {
+            let slot = &mut self.slots[first as usize];
+            (slot.previous, slot.last) = (NONE, last);
+            slot.next_queue = core::mem::replace(&mut self.buckets[bucket], first);
+            return;
+        };
+        let before = core::mem::replace(&mut head.last, last);
+        self.slots[before as usize].next = first;
+        self.slots[first as usize].previous = before;
     }
 
     /// Takes the first waiter that is meant and whose mask has a bit of `mask` out of its queue.
     fn take_first(&mut self, key: Key, mask: u32, progress: &mut Progress) -> Option<u32> {
         let last_meant = *progress.last_meant.get_or_insert(self.last_entry);
-        let mut number = self.waiting.get(&key)?.first;
+        let bucket = self.bucket(key);
+        let mut number = self.first(bucket, key);
         loop {
             let slot = self.slots.get(number as usize).filter(|slot| slot.entry <= last_meant)?;
             if slot.mask & mask != 0 {
