@@ -6,7 +6,7 @@
 
 use crate::Figures;
 use crate::programs::Programs;
-use crate::rows::{BOOT, MANY, ROWS};
+use crate::rows::{BOOT, MANY, ROWS, WATCHED};
 use anyhow::{Context, Result, bail};
 use ebb_guest::bare::{BareEnd, BareMachine, BareRun};
 use ebb_guest::image::{Kind, Node};
@@ -93,9 +93,12 @@ pub fn measure(kernel: &Measured, programs: &Programs, only: &[String], director
     }
     let has_row = ROWS.iter().any(|row| row.key != BOOT && is_wanted(row.key));
     let has_row_of_many = MANY.iter().any(|row| is_wanted(row.key));
-    for (program, memory, runs) in
-        [(&programs.bench, MEMORY, has_row), (&programs.many, MEMORY_FOR_MANY, has_row_of_many)]
-    {
+    let has_watched = WATCHED.iter().any(|(key, _)| is_wanted(key));
+    for (program, memory, runs) in [
+        (&programs.bench, MEMORY, has_row),
+        (&programs.many, MEMORY_FOR_MANY, has_row_of_many),
+        (&programs.watch, MEMORY_FOR_MANY, has_watched),
+    ] {
         if !runs {
             continue;
         }

@@ -105,6 +105,7 @@ fn run(arguments: &CommandLine) -> Result<()> {
     };
     print!("{}", report::table(ebb.as_ref(), linux.as_ref(), report::Style::Terminal));
     print!("\n{}", report::many(ebb.as_ref(), linux.as_ref(), report::Style::Terminal));
+    print!("\n{}", report::watched(ebb.as_ref(), linux.as_ref(), report::Style::Terminal));
     let references = ebb.as_ref().zip(strong.as_ref());
     if let Some((ebb, strong)) = references {
         print!("\n{}", report::references(ebb, strong, report::Style::Terminal));

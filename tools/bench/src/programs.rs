@@ -12,15 +12,18 @@ pub struct Programs {
     pub bench: PathBuf,
     /// Prints what operations cost where there are many of something.
     pub many: PathBuf,
+    /// Prints for how long another process does not run while one ends that has very many of something.
+    pub watch: PathBuf,
 }
 
 /// Compiles them into `directory`.
 pub fn compile(directory: &Path) -> Result<Programs> {
-    let programs =
-        Programs { boot: directory.join("boot"), bench: directory.join("bench"), many: directory.join("many") };
+    let [boot, bench, many, watch] = ["boot", "bench", "many", "watch"].map(|name| directory.join(name));
+    let programs = Programs { boot, bench, many, watch };
     let alone = ["-nostdlib", "-static", "-O1", "-fno-stack-protector"];
     build("gcc", &alone, &["user/bench/boot.c".into()], &programs.boot)?;
     build("musl-gcc", &["-static", "-O2", "-pthread"], &["user/bench/bench.c".into()], &programs.bench)?;
+    build("musl-gcc", &["-static", "-O2", "-pthread"], &["user/bench/watch.c".into()], &programs.watch)?;
     build("musl-gcc", &["-static", "-O2"], &sources_in("user/bench/many")?, &programs.many)?;
     Ok(programs)
 }

@@ -1,7 +1,7 @@
 //! The table of figures, for the terminal and for the book.
 
 use crate::Figures;
-use crate::rows::{COUNTS, MANY, ROWS, RowOfMany};
+use crate::rows::{COUNTS, MANY, ROWS, RowOfMany, WATCHED};
 use std::fmt::Write;
 
 /// How a table looks.
@@ -96,6 +96,21 @@ pub fn many(ebb: Option<&Figures>, linux: Option<&Figures>, style: Style) -> Str
     text
 }
 
+/// A line per kind of thing: for how long another process did not run while one ended that had very many of it.
+pub fn watched(ebb: Option<&Figures>, linux: Option<&Figures>, style: Style) -> String {
+    let mut lines = vec![["what the process has that ends", "Ebb", "Linux", "ratio"].map(str::to_owned)];
+    for (key, title) in WATCHED {
+        let [here, there] = [ebb, linux].map(|figures| figures.and_then(|figures| figures.get(*key)).copied());
+        if here.or(there).is_some() {
+            lines.push([(*title).to_owned(), number(here), number(there), ratio(here, there)]);
+        }
+    }
+    match style {
+        Style::Terminal => columns(&lines),
+        Style::Page => markdown(&lines),
+    }
+}
+
 /// How long Ebb may keep interrupts off, in guest instructions.
 const LONGEST_STRETCH: f64 = ebb_guest::stretch::BOUND as f64;
 
@@ -183,9 +198,14 @@ pub fn page(
          ## With many of everything\n\n\
          What an operation costs where there are N of what it deals with (`user/bench/many`). The goal of each cell is to stay below \
          Linux. The machine has 2 GiB: Linux needs them for 10,000 processes. Each figure is the median of 5 batches; what ends or lists \
-         all of 10,000 is measured once.\n\n{}{stretches}{references}",
+         all of 10,000 is measured once.\n\n{}\n\
+         ## For how long another process waits\n\n\
+         One process ends that has very many of something; another one does nothing but read the time stamp counter (`user/bench/watch.c`). \
+         The longest time between two of its readings, from before the end began until 0.2 s after it was reported, on one core. Time slices \
+         count: both kernels give each of two processes that run some milliseconds in turn.\n\n{}{stretches}{references}",
         table(ebb, linux, Style::Page),
-        many(ebb, linux, Style::Page)
+        many(ebb, linux, Style::Page),
+        watched(ebb, linux, Style::Page)
     )
 }
 

@@ -124,7 +124,17 @@ pub const MANY: &[RowOfMany] = &[
     many("timers-end", "end of a process with N armed timerfds"),
 ];
 
+/// The rows of the table of waits, in its order: what a process has that ends, by its name in the output of the program `watch`.
+pub const WATCHED: &[(&str, &str)] = &[
+    ("watch-nothing", "nothing"),
+    ("watch-eventfds", "60,000 eventfds"),
+    ("watch-socket-pairs", "30,000 pairs of Unix sockets"),
+    ("watch-unlinked-files", "60,000 unlinked files"),
+    ("watch-children", "2,000 children"),
+    ("watch-threads", "10,000 threads"),
+];
+
 /// The names of all rows.
 pub fn keys() -> impl Iterator<Item = &'static str> {
-    ROWS.iter().map(|row| row.key).chain(MANY.iter().map(|row| row.key))
+    ROWS.iter().map(|row| row.key).chain(MANY.iter().map(|row| row.key)).chain(WATCHED.iter().map(|(key, _)| *key))
 }
