@@ -139,6 +139,22 @@ impl Rights {
     }
 }
 
+/// The part of [`Credentials`] that decides whom a thread may send signals to, as it was at some time (F_SETOWN).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sender {
+    /// Effective and real.
+    users: [Uid; 2],
+    /// Whether it had CAP_KILL.
+    kills: bool,
+}
+
+impl Sender {
+    /// Whether it may send signals to `target`: see kill(2).
+    pub fn may_signal(&self, target: &Credentials) -> bool {
+        self.users.contains(&target.users.real) || self.users.contains(&target.users.saved) || self.kills
+    }
+}
+
 /// Whose rights count when a thread looks into another one: see ptrace(2), "Ptrace access mode checking".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceAs {
@@ -188,10 +204,14 @@ impl Credentials {
         self.secure_bits
     }
 
+    /// What decides whom it may send signals to.
+    pub fn sender(&self) -> Sender {
+        Sender { users: [self.users.effective, self.users.real], kills: self.has(Capability::Kill) }
+    }
+
     /// Whether it may send signals to `target`: see kill(2). (SIGCONT within a session is the caller's to know.)
     pub fn may_signal(&self, target: &Credentials) -> bool {
-        let ours = [self.users.effective, self.users.real];
-        ours.contains(&target.users.real) || ours.contains(&target.users.saved) || self.has(Capability::Kill)
+        self.sender().may_signal(target)
     }
 
     /// The same for a process of which only the real user is left: a zombie.

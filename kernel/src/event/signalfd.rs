@@ -69,6 +69,7 @@ impl SignalFdInfo {
             _ if info.code == linux_raw_sys::general::SI_TIMER => {
                 (record.timer, record.overrun, record.int, record.pointer) = (low, high, second as i32, second);
             }
+            _ if let Some((events, fd)) = info.events_and_fd() => (record.band, record.fd) = (events, fd),
             _ => (record.pid, record.uid, record.int, record.pointer) = (low, high, second as i32, second),
         }
         record

@@ -9,6 +9,7 @@ use linux_raw_sys::general as abi;
 use refs::TempRc;
 
 use super::access::{Subject, Want};
+use super::dnotify;
 use super::inode_file::{lost_group_bit, remove_file_capabilities, remove_privileges};
 use super::{FileKind, Inode, Mount, Timestamp, VfsCaller};
 use crate::credentials::{Capability, FileCapabilities};
@@ -20,7 +21,13 @@ use crate::step::Step;
 ///
 /// # Errors
 /// EPERM for who does not own it; EROFS.
-pub fn change_mode(mount: &Mount, inode: &Inode, permissions: u32, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+pub fn change_mode(
+    mount: &Mount,
+    inode: &TempRc<'_, Inode>,
+    permissions: u32,
+    me: &impl VfsCaller,
+    cx: &Cx,
+) -> Result<()> {
     mount.check_writable()?;
     inode.ops.may_change_metadata()?;
     if inode.kind == FileKind::Symlink {
@@ -39,6 +46,7 @@ pub fn change_mode(mount: &Mount, inode: &Inode, permissions: u32, me: &impl Vfs
         metadata.mode = inode.kind.mode_bits() | permissions;
         metadata.changed = Timestamp::now();
     });
+    dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
     Ok(())
 }
 
@@ -48,7 +56,7 @@ pub fn change_mode(mount: &Mount, inode: &Inode, permissions: u32, me: &impl Vfs
 /// EPERM; EROFS.
 pub fn change_owner(
     mount: &Mount,
-    inode: &Inode,
+    inode: &TempRc<'_, Inode>,
     uid: Option<u32>,
     gid: Option<u32>,
     me: &impl VfsCaller,
@@ -75,6 +83,7 @@ pub fn change_owner(
         }
         metadata.changed = Timestamp::now();
     });
+    dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
     Ok(())
 }
 
@@ -95,7 +104,7 @@ pub enum NewTime {
 /// EACCES (both times to the present), EPERM (otherwise); EROFS.
 pub fn change_times(
     mount: &Mount,
-    inode: &Inode,
+    inode: &TempRc<'_, Inode>,
     accessed: NewTime,
     modified: NewTime,
     me: &impl VfsCaller,
@@ -123,6 +132,12 @@ pub fn change_times(
         apply(&mut metadata.modified, modified);
         metadata.changed = now;
     });
+    let event = match (accessed, modified) {
+        (_, NewTime::Keep) => dnotify::Events::ACCESS,
+        (NewTime::Keep, _) => dnotify::Events::MODIFY,
+        _ => dnotify::Events::ATTRIB,
+    };
+    dnotify::file_changed(inode, event, cx);
     Ok(())
 }
 
@@ -136,6 +151,7 @@ pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &impl VfsCaller, cx: &
         return Err(Errno::EFBIG.into());
     }
     inode.ops.set_size(inode, size, cx)?;
+    dnotify::file_changed(inode, dnotify::Events::MODIFY, cx);
     Ok(remove_privileges(inode, me, cx)?)
 }
 
@@ -192,7 +208,7 @@ fn check_attribute(inode: &Inode, name: &[u8], want: Want, me: &impl VfsCaller, 
 /// Those of setxattr(2).
 pub fn set_attribute(
     mount: &Mount,
-    inode: &Inode,
+    inode: &TempRc<'_, Inode>,
     name: &[u8],
     value: &[u8],
     how: SetAttribute,
@@ -228,6 +244,7 @@ pub fn set_attribute(
         inode.has_file_capabilities.store(true, Ordering::Relaxed);
     }
     inode.change(cx, |metadata| metadata.changed = Timestamp::now());
+    dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
     Ok(())
 }
 
@@ -245,12 +262,19 @@ pub fn attribute(inode: &Inode, name: &[u8], me: &impl VfsCaller, cx: &Cx) -> Re
 ///
 /// # Errors
 /// ENODATA, EOPNOTSUPP, EACCES, EPERM, EROFS.
-pub fn remove_attribute(mount: &Mount, inode: &Inode, name: &[u8], me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+pub fn remove_attribute(
+    mount: &Mount,
+    inode: &TempRc<'_, Inode>,
+    name: &[u8],
+    me: &impl VfsCaller,
+    cx: &Cx,
+) -> Result<()> {
     mount.check_writable()?;
     check_attribute(inode, name, Want::WRITE, me, cx)?;
     let removed = inode.attributes.lock(cx).as_mut().and_then(|there| there.remove(name));
     removed.ok_or(Errno::ENODATA)?;
     inode.change(cx, |metadata| metadata.changed = Timestamp::now());
+    dnotify::file_changed(inode, dnotify::Events::ATTRIB, cx);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 
 use super::access::{Subject, Want};
+use super::dnotify;
 use super::open::creation;
 use super::walk::{self, Found, WalkFlags};
 use super::{DeviceNumber, FileKind, Inode, Location, Path, Rename, VfsCaller};
@@ -83,6 +84,7 @@ pub fn make(at: At<'_>, new: &NewFile<'_>, me: &(impl VfsCaller + ?Sized), cx: &
     what.device = new.device;
     what.target = new.target;
     parent.inode.ops.create(&parent.inode, &found.name, &what, cx)?;
+    dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
     Ok(())
 }
 
@@ -104,7 +106,9 @@ pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &impl VfsCaller, c
     if source.inode.kind == FileKind::Directory {
         return Err(Errno::EPERM);
     }
-    parent.inode.ops.link(&parent.inode, &found.name, &source.inode, cx)
+    parent.inode.ops.link(&parent.inode, &found.name, &source.inode, cx)?;
+    dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
+    Ok(())
 }
 
 /// unlink(2).
@@ -130,7 +134,9 @@ pub fn unlink(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
         return Err(Errno::EBUSY);
     }
-    parent.inode.ops.unlink(&parent.inode, &found.name, cx)
+    parent.inode.ops.unlink(&parent.inode, &found.name, cx)?;
+    dnotify::directory_changed(&parent.inode, dnotify::Events::DELETE, cx);
+    Ok(())
 }
 
 /// rmdir(2).
@@ -157,7 +163,9 @@ pub fn remove_directory(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> 
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
         return Err(Errno::EBUSY);
     }
-    parent.inode.ops.remove_directory(&parent.inode, &found.name, cx)
+    parent.inode.ops.remove_directory(&parent.inode, &found.name, cx)?;
+    dnotify::directory_changed(&parent.inode, dnotify::Events::DELETE, cx);
+    Ok(())
 }
 
 /// rename(2).
@@ -237,7 +245,12 @@ pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &C
     {
         return Err(Errno::EBUSY);
     }
-    parent.ops.rename(parent, &source.name, to_parent, &target.name, how, cx)
+    parent.ops.rename(parent, &source.name, to_parent, &target.name, how, cx)?;
+    dnotify::renamed(parent, to_parent, cx);
+    if how == Rename::Exchange {
+        dnotify::renamed(to_parent, parent, cx);
+    }
+    Ok(())
 }
 
 /// readlink(2): where a symbolic link leads. An empty path is the link that the descriptor was opened on.

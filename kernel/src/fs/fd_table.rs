@@ -9,6 +9,7 @@ use frame::Cx;
 use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::{LockOwner, OpenFile, OpenFlags, VfsCaller};
+use super::{dnotify, fasync};
 use crate::error::{Errno, Result};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
@@ -64,7 +65,9 @@ impl Pace {
     /// Ends what a descriptor was for: in parts where it is much.
     fn end_async(&mut self, cx: &mut Cx, closed: Dying<OpenFile>) {
         if closed.get(cx).has_parts {
+            let name = closed.get(cx).downgrade();
             closed.destroy_async(cx, |open, cx| {
+                fasync::end(open, name, cx);
                 while open.file.release(cx) {
                     self.pause_async(cx);
                 }
@@ -200,6 +203,7 @@ impl FileTable {
             return Ok(());
         }
         drop(handles);
+        fasync::end(&open, open.downgrade(), cx);
         if open.file.release(cx) { Err(Stop::Pause(Interruption::KillOnly)) } else { Ok(()) }
     }
 
@@ -325,10 +329,12 @@ impl FileTable {
         Ok(())
     }
 
-    /// What closing a descriptor does apart from giving up the description: ends the record locks that the process has on the file.
+    /// What closing a descriptor does apart from giving up the description: ends the record locks that the process has on the file, and the notifications that
+    /// it asked for by the description.
     #[inline]
-    fn closing(&self, closed: &OpenFile, this: &WeakRc<Self>, cx: &Cx) {
+    fn closing(&self, closed: &TempRc<'_, OpenFile>, this: &WeakRc<Self>, cx: &Cx) {
         closed.descriptor_closed();
+        dnotify::unwatch(closed, *this, cx);
         if self.has_record_locks.load(Ordering::Relaxed)
             && let Ok(inode) = closed.inode(cx)
         {

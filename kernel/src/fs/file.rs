@@ -2,13 +2,15 @@
 
 use alloc::boxed::Box;
 use core::any::Any;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
 use frame::mm::{Reader, Writer};
-use refs::{TempRc, Waker};
+use refs::{SpinLock, StrongRc, TempRc, Waker};
 
+use super::dnotify;
+use super::fasync::{Registration, SignalTarget};
 use super::inode_file::InodeFile;
 use super::mount::Location;
 use super::{FileKind, Inode, VfsCaller};
@@ -124,6 +126,11 @@ pub trait File: Any + Send + Sync {
         interest & (Events::IN | Events::OUT | Events::READ_NORMAL | Events::WRITE_NORMAL)
     }
 
+    /// Enters a description of it where signals are sent when it becomes ready, or takes it out: O_ASYNC. False if it sends none.
+    fn fasync(&self, _registration: &Registration<'_>, _cx: &Cx) -> bool {
+        false
+    }
+
     /// ioctl(2). Reads and writes the caller's memory by `me.memory(cx)`, at what `argument` is the address of.
     fn ioctl(&self, _request: u32, _argument: Argument, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Err(Errno::ENOTTY.into())
@@ -191,8 +198,12 @@ pub struct OpenFile {
     flags: AtomicU32,
     /// Where the next read or write happens.
     pub offset: AtomicU64,
-    /// Who gets SIGIO (F_SETOWN): a process, or a group if negative.
-    pub owner: AtomicI32,
+    /// Whom its signals go to (F_SETOWN).
+    pub(super) owner: SpinLock<Option<StrongRc<dyn SignalTarget>>>,
+    /// Whether it ever asked for notifications (F_NOTIFY).
+    pub(super) is_watching: AtomicBool,
+    /// Which signal that is (F_SETSIG).
+    pub(super) io_signal: AtomicU8,
     /// How many of its owners are messages: see [`super::in_flight`].
     pub(super) in_flight: AtomicU32,
 }
@@ -268,7 +279,9 @@ impl OpenFile {
             location,
             flags: AtomicU32::new(flags.bits()),
             offset: AtomicU64::new(0),
-            owner: AtomicI32::new(0),
+            owner: SpinLock::new(None),
+            io_signal: AtomicU8::new(0),
+            is_watching: AtomicBool::new(false),
             in_flight: AtomicU32::new(0),
         }
     }
@@ -303,6 +316,12 @@ impl OpenFile {
         }
     }
 
+    /// Tells who watches its directory that this was done to it.
+    #[inline(always)]
+    pub fn notify(&self, event: dnotify::Events, cx: &Cx) {
+        dnotify::file_changed(&self.location.inode.get(cx), event, cx);
+    }
+
     /// What was opened.
     #[inline(always)]
     pub fn inode<'cx>(&self, cx: &'cx Cx) -> Result<TempRc<'cx, Inode>> {
@@ -322,6 +341,9 @@ impl BackingObject for OpenFile {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
+        if self.is_watching.load(Ordering::Relaxed) {
+            dnotify::forget(self.location.inode.downgrade());
+        }
         let flags = self.flags();
         if flags.can_write() && !flags.contains(OpenFlags::PATH) {
             self.location.end_writing();

@@ -7,6 +7,7 @@ use linux_raw_sys::general;
 use refs::{StrongRc, WeakRc};
 
 use super::access::{Subject, Want};
+use super::dnotify;
 use super::inode_file::{DirectoryFile, PlaceFile, remove_privileges};
 use super::walk::{self, WalkFlags};
 use super::{
@@ -127,6 +128,7 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
             crate::memory::admit()?;
             let what = creation(FileKind::Regular, how.permissions, &parent.inode, &subject, me, cx)?;
             let inode = parent.inode.ops.create(&parent.inode, &found.name, &what, cx)?;
+            dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
             // The permissions of a new file do not count for whoever makes it.
             open_inode(&Path { mount: parent.mount, inode }, flags - OpenFlags::TRUNCATE, me, cx)
         }
@@ -203,6 +205,7 @@ fn prepare_regular(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &C
             inode.ops.set_size(inode, 0, cx)?;
         }
         remove_privileges(inode, me, cx)?;
+        dnotify::file_changed(inode, dnotify::Events::MODIFY, cx);
     }
     inode.ops.open(inode, flags, me, cx)
 }

@@ -11,6 +11,7 @@ use frame::mm::{PAGE_SIZE, Reader, Writer};
 use linux_raw_sys::general::RLIMIT_FSIZE;
 use refs::{Waker, WeakRc};
 
+use super::dnotify;
 use super::{Events, File, OpenFile, OpenFlags, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::signal::Signal;
@@ -74,6 +75,9 @@ pub fn read_piece_async(
                 }
                 // A read at the end is one, too.
                 open.touch_accessed(cx);
+                if read > 0 {
+                    open.notify(dnotify::Events::ACCESS, cx);
+                }
                 if read == 0 || read == piece.len() || is_at_end(&to, piece.behind(read)) {
                     return Ok(read);
                 }
@@ -336,6 +340,7 @@ fn read_step(
                         open.offset.fetch_add(read as u64, Ordering::Relaxed);
                     }
                     open.touch_accessed(cx);
+                    open.notify(dnotify::Events::ACCESS, cx);
                     if is_at_end(&to, room.behind(read)) {
                         return Ok(*done);
                     }
@@ -407,12 +412,14 @@ fn write_from(
         if position == Position::Current {
             open.offset.store(end, Ordering::Relaxed);
         }
+        open.notify(dnotify::Events::MODIFY, cx);
         return Ok(written);
     }
     let written = open.file.write(offset(open, position, done), from, me, cx)?;
     if position == Position::Current {
         open.offset.fetch_add(written as u64, Ordering::Relaxed);
     }
+    open.notify(dnotify::Events::MODIFY, cx);
     Ok(written)
 }
 
@@ -471,6 +478,9 @@ pub fn read_bytes_async(
         let step = open.file.read(offset(&open, position, 0), &mut Writer::from(&mut *bytes), me, cx);
         if let (Ok(read), true) = (step, open.is_seekable) {
             open.touch_accessed(cx);
+            if read > 0 {
+                open.notify(dnotify::Events::ACCESS, cx);
+            }
             if position == Position::Current {
                 open.offset.fetch_add(read as u64, Ordering::Relaxed);
             }

@@ -25,6 +25,7 @@ use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 pub use fifo::open_fifo_async;
 
 use crate::error::{Errno, Result};
+use crate::fs::fasync::{Band, FasyncList, Registration};
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
 use crate::ring::Ring;
 use crate::step::{Caller, Patience, Step, Stop, complete_async};
@@ -70,6 +71,8 @@ pub struct Pipe {
     writable: WaitList,
     /// Who waits in open(2) of a FIFO for the other side.
     opened: WaitList,
+    /// Which ends ask for signals.
+    fasync: FasyncList,
 }
 
 struct PipeState {
@@ -126,6 +129,7 @@ impl Pipe {
             readable: WaitList::new(),
             writable: WaitList::new(),
             opened: WaitList::new(),
+            fasync: FasyncList::default(),
         }
     }
 
@@ -345,6 +349,7 @@ impl File for PipeEnd {
         if has_room {
             pipe.writable.wake();
         }
+        pipe.fasync.signal(Events::OUT, Band::Out, cx);
         Ok(count)
     }
 
@@ -371,6 +376,7 @@ impl File for PipeEnd {
         if count > 0 {
             pipe.readable.wake();
         }
+        pipe.fasync.signal(Events::IN, Band::In, cx);
         Ok(count)
     }
 
@@ -398,6 +404,33 @@ impl File for PipeEnd {
             }
         }
         events & (interest | Events::ERROR | Events::HANG_UP)
+    }
+
+    fn has_parts(&self) -> bool {
+        true
+    }
+
+    /// Sends the other side signals where it loses its last end here.
+    fn release(&self, cx: &Cx) -> bool {
+        let pipe = self.pipe.get(cx);
+        let state = pipe.state.lock(cx);
+        let ends_reading = self.readers.as_ref().is_some_and(|readers| readers.owners() == 1);
+        let ends_writing = self.writers.as_ref().is_some_and(|writers| writers.owners() == 1);
+        let (reads, writes) = (state.has_readers() && !ends_reading, state.has_writers() && !ends_writing);
+        drop(state);
+        if reads != writes {
+            pipe.fasync.signal(Events::IN, Band::In, cx);
+            pipe.fasync.signal(Events::OUT, Band::Out, cx);
+        }
+        false
+    }
+
+    fn fasync(&self, registration: &Registration<'_>, cx: &Cx) -> bool {
+        let mut interest = Events::empty();
+        interest.set(Events::IN, self.readers.is_some());
+        interest.set(Events::OUT, self.writers.is_some());
+        registration.apply(&self.pipe.get(cx).fasync, interest, cx);
+        true
     }
 
     fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {

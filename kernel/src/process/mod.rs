@@ -18,6 +18,7 @@ mod clone;
 mod cpu_clock;
 pub mod exec;
 mod exit;
+mod file_owner;
 mod members;
 pub mod oom;
 mod pid;
@@ -34,6 +35,7 @@ mod wait;
 
 pub use clone::{CloneArgs, become_init, clone_async, unshare, write_own_tid_async};
 pub use exit::{de_thread_async, exit_thread_async};
+pub use file_owner::{FileOwner, Recipient};
 pub use members::Cursor;
 pub use pid::{THREADS_MAX, last as last_pid, pid_max, set_pid_max};
 pub use pidfd::PidFd;

@@ -52,6 +52,18 @@ impl Info {
         Info { signal, code: code as i32, errno: 0, fields: [first, u64::from(status), user, system] }
     }
 
+    /// A file became ready: `si_code`, what poll(2) would say of it, and its descriptor.
+    pub fn io(signal: Signal, code: i32, events: u32, fd: i32) -> Self {
+        Info { signal, code, errno: 0, fields: [events.into(), u64::from(fd as u32), 0, 0] }
+    }
+
+    /// What poll(2) would say of a file that became ready, and its descriptor, if that is what it tells.
+    pub fn events_and_fd(&self) -> Option<(u32, i32)> {
+        let is_io =
+            self.code == abi::SI_SIGIO || (self.code >= abi::POLL_IN as i32 && self.code <= abi::POLL_HUP as i32);
+        is_io.then_some((self.fields[0] as u32, self.fields[1] as i32))
+    }
+
     /// A timer expired (`SI_TIMER`): its id, how often more than once, and what its maker gave along.
     pub fn timer(signal: Signal, id: u32, overrun: u32, value: u64) -> Self {
         let first = u64::from(id) | u64::from(overrun) << 32;

@@ -7,11 +7,12 @@ use linux_raw_sys::general as abi;
 use linux_raw_sys::ioctl::{FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use super::{Args, Call, Entry};
+use super::{Args, Call, Entry, file_owner};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
+use crate::fs::fasync;
 use crate::fs::{
     FdFlags, FileKind, FileTable, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock, descriptor_limit, is_deadlock,
 };
@@ -26,12 +27,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_dup, "dup", Call::Step(dup)),
     Entry::new(abi::__NR_dup2, "dup2", Call::Step(dup2)),
     Entry::new(abi::__NR_dup3, "dup3", Call::Step(dup3)),
-    Entry::partial(
-        abi::__NR_fcntl,
-        "fcntl",
-        Call::Async(fcntl_async),
-        "leases, directory notifications, signals on readiness",
-    ),
+    Entry::partial(abi::__NR_fcntl, "fcntl", Call::Async(fcntl_async), "leases"),
     Entry::partial(abi::__NR_ioctl, "ioctl", Call::Async(ioctl_async), "FS_IOC_SETFLAGS and its like"),
     Entry::new(abi::__NR_flock, "flock", Call::Async(flock_async)),
 ];
@@ -77,6 +73,16 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             let (owner, pid) = lock_owner(cx, me, fd, is_description)?;
             set_lock_async(cx, me, fd, owner, pid, argument.input::<LockArgument>(), waits)
         }
+        abi::F_SETOWN
+        | abi::F_GETOWN
+        | abi::F_SETOWN_EX
+        | abi::F_GETOWN_EX
+        | abi::F_SETSIG
+        | abi::F_GETSIG
+        | abi::F_NOTIFY => complete_async(cx, me, Patience::Forever, |cx, me, _| {
+            let open = me.files(cx)?.get(fd, cx)?;
+            file_owner::control(&open, fd, command, argument, me, cx)
+        }),
         _ => control(cx, me, fd, command, argument.value()),
     }
 }
@@ -104,21 +110,21 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
         }
         abi::F_GETFL => Ok(open.reported_flags(cx).bits() as usize),
         abi::F_SETFL => {
-            let mutable =
-                OpenFlags::APPEND | OpenFlags::NONBLOCK | OpenFlags::DIRECT | OpenFlags::NO_ATIME | OpenFlags::ASYNC;
-            let new = OpenFlags::from_bits_retain(argument as u32) & mutable;
+            let mutable = OpenFlags::APPEND | OpenFlags::NONBLOCK | OpenFlags::DIRECT | OpenFlags::NO_ATIME;
+            let asked = OpenFlags::from_bits_retain(argument as u32);
+            let new = asked & mutable;
             if new.contains(OpenFlags::NO_ATIME)
                 && !open.flags().contains(OpenFlags::NO_ATIME)
                 && !Subject::of(me, cx)?.owns(&*open.inode(cx)?, cx)
             {
                 return Err(Errno::EPERM);
             }
+            let is_async = asked.contains(OpenFlags::ASYNC);
+            if is_async != open.flags().contains(OpenFlags::ASYNC) {
+                // Files that send no signals do not have it, whatever is asked.
+                fasync::set_signal_driven(&open, fd, is_async, me, cx)?;
+            }
             open.set_flags((open.flags() & !mutable) | new);
-            Ok(0)
-        }
-        abi::F_GETOWN => Ok(open.owner.load(Ordering::Relaxed) as isize as usize),
-        abi::F_SETOWN => {
-            open.owner.store(argument as i32, Ordering::Relaxed);
             Ok(0)
         }
         abi::F_SETPIPE_SZ => {
@@ -352,12 +358,17 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         match request {
             FIOCLEX => me.files(cx)?.set_flags(fd, FdFlags::CLOSE_ON_EXEC, cx)?,
             FIONCLEX => me.files(cx)?.set_flags(fd, FdFlags::empty(), cx)?,
-            FIONBIO | FIOASYNC => {
+            FIONBIO => {
                 let on = me.memory(cx)?.read(argument.input::<i32>())?;
-                let flag = if request == FIONBIO { OpenFlags::NONBLOCK } else { OpenFlags::ASYNC };
                 let mut flags = open.flags();
-                flags.set(flag, on != 0);
+                flags.set(OpenFlags::NONBLOCK, on != 0);
                 open.set_flags(flags);
+            }
+            FIOASYNC => {
+                let on = me.memory(cx)?.read(argument.input::<i32>())? != 0;
+                if on != open.flags().contains(OpenFlags::ASYNC) {
+                    file_owner::set_signal_driven(&open, fd, on, me, cx)?;
+                }
             }
             FIONREAD if open.inode(cx)?.kind == FileKind::Regular && open.is_seekable => {
                 let size = open.inode(cx)?.metadata(cx).size;
@@ -369,7 +380,12 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 let source = me.memory(cx)?.read(argument.input::<i64>())?;
                 return Err(refuse_clone(source as i32, &open, me, cx)?.into());
             }
-            _ => return open.file.ioctl(request, argument, me, cx),
+            _ => {
+                return match file_owner::ioctl(&open, request, argument, me, cx)? {
+                    Some(done) => Ok(done),
+                    None => open.file.ioctl(request, argument, me, cx),
+                };
+            }
         }
         Ok(0)
     })

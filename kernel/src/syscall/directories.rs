@@ -278,6 +278,7 @@ fn getdents(cx: &Cx, me: &Current, args: &Args, layout: Layout) -> Step<usize> {
     me.memory(cx)?.write_slice(args.output::<u8>(1).slice(limit), &listing.bytes)?;
     open.offset.store(listing.position, Ordering::Relaxed);
     open.touch_accessed(cx);
+    open.notify(crate::fs::dnotify::Events::ACCESS, cx);
     Ok(listing.bytes.len())
 }
 

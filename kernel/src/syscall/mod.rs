@@ -10,6 +10,7 @@ mod entry;
 mod epoll;
 mod events;
 mod exec;
+mod file_owner;
 mod futex;
 mod memory;
 mod messages;

@@ -420,6 +420,7 @@ fn fallocate_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> 
         }
         let end = offset.checked_add(len).ok_or(Errno::EFBIG)?;
         inode.ops.allocate(&inode, mode, offset as u64..end as u64, &mut done, cx)?;
+        open.notify(crate::fs::dnotify::Events::MODIFY, cx);
         remove_privileges(&inode, me, cx)?;
         Ok(0)
     })

@@ -13,6 +13,7 @@ use super::{Available, Slaves, TerminalState, Tty, control};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
 use crate::step::{Step, Stop};
 use crate::time::{Setting, Timer, TimerClock};
@@ -209,6 +210,13 @@ impl File for TtyFile {
             timer.get(cx).set(Setting { next: Some(until), interval: 0 }, cx);
         }
         events & (interest | Events::ERROR | Events::HANG_UP)
+    }
+
+    fn fasync(&self, registration: &Registration<'_>, cx: &Cx) -> bool {
+        let Ok(tty) = self.tty.upgrade(cx) else { return false };
+        job::own_by_default(&tty, registration, cx);
+        registration.apply(&tty.fasync, Events::IN, cx);
+        true
     }
 
     fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {

@@ -8,13 +8,14 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
-use refs::{SpinLock, TempRc, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::{Attention, Tty, pty, serial};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::process::{self, Process, Session};
+use crate::fs::fasync::Registration;
+use crate::process::{self, FileOwner, Process, Recipient, Session};
 use crate::signal::{self, Info, Signal};
 
 /// Sessions whose terminal has gone where nobody could send signals, and the terminal's device number.
@@ -215,6 +216,19 @@ pub fn set_foreground(tty: &TempRc<'_, Tty>, group: i32, me: &Current, cx: &Cx) 
     }
     session.foreground.store(group, Ordering::Relaxed);
     Ok(())
+}
+
+/// Who sets O_ASYNC on a terminal and named nobody gets its signals: the foreground group, or itself where there is none.
+pub fn own_by_default(tty: &Tty, registration: &Registration<'_>, cx: &Cx) {
+    let Some((open, me)) = registration.begins(cx).filter(|(open, _)| open.owner(cx).is_none()) else { return };
+    let Ok(me) = Current::of(me) else { return };
+    let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) else { return };
+    let recipient = match tty.foreground(cx) {
+        0 => Recipient::Process(process.downgrade()),
+        group => Recipient::Group(group),
+    };
+    let owner = FileOwner::new(recipient, &thread.credentials.lock(cx));
+    open.set_owner(Some(StrongRc::new(owner).unsize(|owner| owner)), cx);
 }
 
 /// Hangs the terminal up: what has it open finds it dead, and its session is told.

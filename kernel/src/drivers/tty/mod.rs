@@ -33,6 +33,8 @@ pub use pty::{MasterFile, numbers, open_master, open_slave, owner};
 pub use serial::{open_serial, send_the_rest, start};
 pub use termios::WindowSize;
 
+use crate::fs::Events;
+use crate::fs::fasync::{Band, FasyncList};
 use crate::time::Timer;
 use discipline::{Available, Discipline};
 use termios::Termios;
@@ -57,6 +59,10 @@ pub struct Tty {
     output: WaitList,
     /// Who waits at the master for output of the slave.
     master: WaitList,
+    /// Which of its descriptions ask for signals.
+    fasync: FasyncList,
+    /// And which of the master's.
+    master_fasync: FasyncList,
 }
 
 /// Lives as long as the slave of a pseudo-terminal is open.
@@ -110,6 +116,8 @@ impl Tty {
             input: WaitList::new(),
             output: WaitList::new(),
             master: WaitList::new(),
+            fasync: FasyncList::default(),
+            master_fasync: FasyncList::default(),
         })
     }
 
@@ -146,6 +154,7 @@ impl Tty {
         }
         if is_readable {
             self.input.wake();
+            self.fasync.signal(Events::IN, Band::In, cx);
         }
         if goes_on {
             self.output.wake_all();
@@ -166,6 +175,7 @@ impl Tty {
                 state.to_master.extend(&bytes[..bytes.len().min(room)]);
                 drop(state);
                 self.master.wake();
+                self.master_fasync.signal(Events::IN, Band::In, cx);
             }
         }
     }

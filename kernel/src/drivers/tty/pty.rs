@@ -10,9 +10,10 @@ use linux_raw_sys::ioctl;
 use refs::{SpinLock, StrongRc, Waker, WeakRc};
 
 use super::discipline::MAX_INPUT;
-use super::{Line, Slaves, TerminalState, Tty, TtyFile, control};
+use super::{Line, Slaves, TerminalState, Tty, TtyFile, control, job};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
 use crate::step::{Step, Stop};
 use crate::user_memory::Argument;
@@ -157,6 +158,13 @@ impl File for MasterFile {
             events |= Events::HANG_UP;
         }
         events & (interest | Events::HANG_UP)
+    }
+
+    fn fasync(&self, registration: &Registration<'_>, cx: &Cx) -> bool {
+        let tty = self.tty.get(cx);
+        job::own_by_default(&tty, registration, cx);
+        registration.apply(&tty.master_fasync, Events::IN, cx);
+        true
     }
 
     fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {

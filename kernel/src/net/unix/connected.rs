@@ -1,5 +1,7 @@
 //! An endpoint that has a peer: sending, receiving, shutting down. A datagram socket sends to others as well.
 
+use core::sync::atomic::Ordering;
+
 use frame::Cx;
 use refs::{StrongRc, Waker, WeakRc};
 
@@ -7,6 +9,8 @@ use super::endpoint::Role;
 use super::inbox::{CAPACITY, Packet, Rights, Taken};
 use super::{Address, Endpoint, Kind, garbage};
 use crate::error::{Errno, Result};
+use crate::fs::Events;
+use crate::fs::fasync::Band;
 use crate::fs::in_flight::InFlight;
 use crate::net::{Credentials, Received, Sending, Shutdown, Sink, Source};
 use crate::step::{Step, Stop};
@@ -112,6 +116,7 @@ impl Endpoint {
         let room = other.inbox.lock(cx).room();
         let count = if is_stream { len.min(room).min(PIECE) } else { len };
         if room == 0 || count > room {
+            other.refused.store(true, Ordering::Relaxed);
             return Err(Stop::Block);
         }
         crate::memory::admit()?;
@@ -129,6 +134,7 @@ impl Endpoint {
             if is_stream { inbox.push_stream(packet) } else { inbox.push(packet) }
         }
         other.readable.wake();
+        other.fasync.signal(Events::IN, Band::In, cx);
         Ok(sent)
     }
 
@@ -156,6 +162,9 @@ impl Endpoint {
             Some(received) => {
                 if !peek {
                     self.writable.wake();
+                    if self.refused.swap(false, Ordering::Relaxed) {
+                        self.signal_peer(Events::OUT, Band::Out, cx);
+                    }
                 }
                 Ok(received)
             }
@@ -212,8 +221,14 @@ impl Endpoint {
         core::mem::take(&mut self.state.lock(cx).is_reset)
     }
 
-    /// It is about to be closed: tells the peer if something was not read, and those whose connection was not accepted.
-    pub(super) fn reset_peers(&self, cx: &Cx) {
+    fn signal_peer(&self, event: Events, band: Band, cx: &Cx) {
+        if let Some(Ok(peer)) = self.peer(cx).map(|peer| peer.upgrade(cx)) {
+            peer.fasync.signal(event, band, cx);
+        }
+    }
+
+    /// It is about to be closed: tells the peer, also if something was not read, and those whose connection was not accepted.
+    pub(super) fn leave_peers(&self, cx: &Cx) {
         let reset = |endpoint: &Endpoint| {
             if let Some(Ok(peer)) = endpoint.peer(cx).map(|peer| peer.upgrade(cx)) {
                 peer.state.lock(cx).is_reset = true;
@@ -222,9 +237,13 @@ impl Endpoint {
         if self.kind != Kind::Datagram && !self.inbox.lock(cx).is_empty() {
             reset(self);
         }
+        if self.kind != Kind::Datagram {
+            self.signal_peer(Events::IN, Band::HangUp, cx);
+        }
         for waiting in self.backlog(cx) {
             if let Ok(waiting) = waiting.upgrade(cx) {
                 reset(&waiting);
+                waiting.signal_peer(Events::IN, Band::HangUp, cx);
             }
         }
     }
@@ -246,6 +265,10 @@ impl Endpoint {
         wake(self);
         if let Some(Ok(peer)) = self.peer(cx).map(|peer| peer.upgrade(cx)) {
             wake(&peer);
+            let band = if what.reading && what.writing { Band::HangUp } else { Band::In };
+            if what.writing && self.kind != Kind::Datagram {
+                peer.fasync.signal(Events::IN, band, cx);
+            }
         }
     }
 

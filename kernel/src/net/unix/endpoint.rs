@@ -1,5 +1,7 @@
 //! [`Endpoint`]: one end of a connection, a listener, or a datagram socket.
 
+use core::sync::atomic::AtomicBool;
+
 use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
@@ -8,6 +10,7 @@ use super::connected::Connected;
 use super::inbox::Inbox;
 use super::listener::Listener;
 use crate::fs::Events;
+use crate::fs::fasync::FasyncList;
 use crate::net::{Credentials, Shutdown};
 
 /// What kind of socket.
@@ -31,6 +34,10 @@ pub struct Endpoint {
     pub(super) readable: WaitList,
     /// Who waits for room in this inbox or backlog.
     pub(super) writable: WaitList,
+    /// Its socket, if that asks for signals.
+    pub(super) fasync: FasyncList,
+    /// A peer found no room in the inbox, and was not told since that there is some.
+    pub(super) refused: AtomicBool,
     pub(super) state: SpinLock<EndpointState>,
 }
 
@@ -64,6 +71,8 @@ impl Endpoint {
             inbox: SpinLock::default(),
             readable: WaitList::new(),
             writable: WaitList::new(),
+            fasync: FasyncList::default(),
+            refused: AtomicBool::new(false),
             state: SpinLock::new(EndpointState {
                 role: Role::Init,
                 address: None,

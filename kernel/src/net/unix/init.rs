@@ -6,7 +6,8 @@ use refs::{Waker, WeakRc};
 use super::endpoint::Role;
 use super::{Address, Endpoint, Kind};
 use crate::error::{Errno, Result};
-use crate::fs::VfsCaller;
+use crate::fs::fasync::Band;
+use crate::fs::{Events, VfsCaller};
 use crate::net::Credentials;
 use crate::step::Step;
 
@@ -63,6 +64,7 @@ impl Endpoint {
         }
         self.join(name, address, credentials, cx);
         other.readable.wake();
+        other.fasync.signal(Events::IN, Band::In, cx);
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use zerocopy::IntoBytes;
 
 use super::{Address, Endpoint, Kind};
 use crate::error::{Errno, Result};
+use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, OpenFile, VfsCaller};
 use crate::net::{Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Type};
 use crate::step::{Step, Stop};
@@ -210,8 +211,13 @@ impl File for UnixSocket {
     }
 
     fn release(&self, cx: &Cx) -> bool {
-        self.endpoint.get(cx).reset_peers(cx);
+        self.endpoint.get(cx).leave_peers(cx);
         false
+    }
+
+    fn fasync(&self, registration: &Registration<'_>, cx: &Cx) -> bool {
+        registration.apply(&self.endpoint.get(cx).fasync, Events::IN | Events::OUT, cx);
+        true
     }
 
     fn signals_broken_pipe(&self, cx: &Cx) -> bool {

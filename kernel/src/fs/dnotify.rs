@@ -1,0 +1,178 @@
+//! F_NOTIFY: a signal when something happens to a directory or to what is in it. See fcntl(2), "File and directory change notification".
+//!
+//! What is watched stands in one table by directory, so that neither inodes nor descriptions pay for it: while nothing is watched, all that an event costs
+//! is a look at a counter. An entry belongs to a description and to a process' descriptors. It goes when that process closes any of its descriptors for that description,
+//! when the description goes, or with the event that it was for. Nobody waits for it.
+//!
+//! Which directory a file is in is known by its name; of a file with several names by the one in its [`Dentry`](super::Dentry). FIFOs and devices that are read and
+//! written tell nobody.
+//!
+//! Locks: the table, alone. Signals are sent with nothing locked.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use bitflags::bitflags;
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use refs::{SpinLock, TempRc, WeakRc};
+
+use super::fasync::Band;
+use super::{FileKind, FileTable, Inode, OpenFile};
+use crate::error::{Errno, Result};
+
+bitflags! {
+    /// What may happen, in the bits of F_NOTIFY.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Events: u32 {
+        /// A file in it was read, or it was listed.
+        const ACCESS = abi::DN_ACCESS;
+        /// A file in it was written or truncated.
+        const MODIFY = abi::DN_MODIFY;
+        /// It has a new name.
+        const CREATE = abi::DN_CREATE;
+        /// It has lost a name.
+        const DELETE = abi::DN_DELETE;
+        /// A name in it was changed.
+        const RENAME = abi::DN_RENAME;
+        /// Mode, owner, times or extended attributes of a file in it, or its own, were changed.
+        const ATTRIB = abi::DN_ATTRIB;
+        /// Not only the first event is told.
+        const MULTI_SHOT = abi::DN_MULTISHOT;
+        const _ = !0;
+    }
+}
+
+struct Watch {
+    file: WeakRc<OpenFile>,
+    files: WeakRc<FileTable>,
+    /// The descriptor by which it was asked for, for `si_fd`.
+    fd: i32,
+    events: Events,
+}
+
+impl Watch {
+    fn is_dead(&self) -> bool {
+        self.file.is_gone() || self.files.is_gone()
+    }
+}
+
+/// By directory: the descriptions that watch it, in the order in which they came. Each has its directory open, so it lives.
+static WATCHES: SpinLock<BTreeMap<WeakRc<Inode>, Vec<Watch>>> = SpinLock::new(BTreeMap::new());
+/// How many directories are in it.
+static WATCHED: AtomicUsize = AtomicUsize::new(0);
+
+/// Changes the watches of a directory.
+fn change<R>(directory: WeakRc<Inode>, change: impl FnOnce(&mut Vec<Watch>) -> R + Send) -> R {
+    WATCHES.with(|watches| {
+        let of_directory = watches.entry(directory).or_default();
+        let result = change(of_directory);
+        if of_directory.is_empty() {
+            watches.remove(&directory);
+        }
+        WATCHED.store(watches.len(), Ordering::Relaxed);
+        result
+    })
+}
+
+/// Has `open`'s owner told of `events`, beside what it is told already, until `files` closes a descriptor of it. `fd` is told as the descriptor.
+///
+/// # Errors
+/// ENOTDIR; ENOMEM.
+pub fn watch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, fd: i32, events: Events, cx: &Cx) -> Result<()> {
+    let directory = open.inode(cx)?;
+    if directory.kind != FileKind::Directory {
+        return Err(Errno::ENOTDIR);
+    }
+    crate::memory::admit()?;
+    open.is_watching.store(true, Ordering::Relaxed);
+    let file = open.downgrade();
+    change(directory.downgrade(), |watches| {
+        watches.retain(|watch| !watch.is_dead());
+        match watches.iter_mut().find(|watch| watch.file == file && watch.files == files) {
+            Some(watch) => (watch.fd, watch.events) = (fd, watch.events | events),
+            None => watches.push(Watch { file, files, fd, events }),
+        }
+    });
+    Ok(())
+}
+
+/// Ends what a process asked for by `open`.
+pub fn unwatch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, cx: &Cx) {
+    if open.is_watching.load(Ordering::Relaxed) {
+        let file = open.downgrade();
+        let directory = open.location.inode.get(cx).downgrade();
+        change(directory, |watches| watches.retain(|watch| watch.file != file || watch.files != files));
+    }
+}
+
+/// A description of the directory that watched it has died.
+#[cold]
+pub(super) fn forget(directory: WeakRc<Inode>) {
+    change(directory, |watches| watches.retain(|watch| !watch.is_dead()));
+}
+
+/// Something happened to the directory itself or to a name in it.
+#[inline(always)]
+pub fn directory_changed(directory: &TempRc<'_, Inode>, event: Events, cx: &Cx) {
+    if WATCHED.load(Ordering::Relaxed) > 0 {
+        tell(directory.downgrade(), event, cx);
+    }
+}
+
+/// Something happened to a file: told to who watches the directory that it is in, and to who watches it, if it is one.
+#[inline(always)]
+pub fn file_changed(file: &TempRc<'_, Inode>, event: Events, cx: &Cx) {
+    if WATCHED.load(Ordering::Relaxed) > 0 {
+        tell_parent(file, event, cx);
+    }
+}
+
+/// A name was moved; where it stays in its directory that is told too.
+pub fn renamed(from: &TempRc<'_, Inode>, to: &TempRc<'_, Inode>, cx: &Cx) {
+    directory_changed(from, Events::DELETE, cx);
+    directory_changed(to, Events::CREATE, cx);
+    if from.downgrade() == to.downgrade() {
+        directory_changed(from, Events::RENAME, cx);
+    }
+}
+
+#[cold]
+fn tell_parent(file: &TempRc<'_, Inode>, event: Events, cx: &Cx) {
+    if let Some(parent) = file.parent(cx) {
+        tell(parent.downgrade(), event, cx);
+    }
+    if file.kind == FileKind::Directory {
+        tell(file.downgrade(), event, cx);
+    }
+}
+
+#[cold]
+fn tell(directory: WeakRc<Inode>, event: Events, cx: &Cx) {
+    let mut at = 0;
+    loop {
+        let next = change(directory, |watches| {
+            while let Some(watch) = watches.get(at) {
+                if watch.is_dead() {
+                    watches.remove(at);
+                } else if !watch.events.intersects(event) {
+                    at += 1;
+                } else {
+                    let next = (watch.file, watch.fd);
+                    if watch.events.contains(Events::MULTI_SHOT) {
+                        at += 1;
+                    } else {
+                        watches.remove(at);
+                    }
+                    return Some(next);
+                }
+            }
+            None
+        });
+        let Some((file, fd)) = next else { return };
+        if let Ok(file) = file.upgrade(cx) {
+            file.signal_owner(fd, Band::Message, cx);
+        }
+    }
+}
