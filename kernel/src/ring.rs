@@ -96,8 +96,17 @@ impl Ring {
     ///
     /// # Errors
     /// User memory faulted: the queue is as before.
+    #[inline]
     pub fn push(&mut self, from: &mut Reader<'_>) -> Result<usize, Fault> {
-        let count = from.remaining().min(self.bytes.len() - self.len).min(self.room());
+        self.push_at_most(from, usize::MAX)
+    }
+
+    /// As [`push`](Self::push), at most so many bytes.
+    ///
+    /// # Errors
+    /// As for [`push`](Self::push).
+    pub fn push_at_most(&mut self, from: &mut Reader<'_>, most: usize) -> Result<usize, Fault> {
+        let count = from.remaining().min(most).min(self.bytes.len() - self.len).min(self.room());
         if count == 0 {
             return Ok(0);
         }
@@ -123,7 +132,23 @@ impl Ring {
     /// # Errors
     /// User memory faulted: the queue is as before.
     pub fn pop(&mut self, to: &mut Writer<'_>) -> Result<usize, Fault> {
-        let count = self.copy(to)?;
+        self.pop_at_most(to, usize::MAX)
+    }
+
+    /// As [`pop`](Self::pop), at most so many bytes.
+    ///
+    /// # Errors
+    /// As for [`pop`](Self::pop).
+    #[inline(always)]
+    pub fn pop_at_most(&mut self, to: &mut Writer<'_>, most: usize) -> Result<usize, Fault> {
+        let count = self.copy_at_most(to, most)?;
+        self.skip(count);
+        Ok(count)
+    }
+
+    /// Takes bytes out unseen, no more than there are.
+    #[inline(always)]
+    pub fn skip(&mut self, count: usize) {
         if count > 0 {
             self.start = (self.start + count) & (self.bytes.len() - 1);
             self.len -= count;
@@ -131,7 +156,6 @@ impl Ring {
                 self.start = 0;
             }
         }
-        Ok(count)
     }
 
     /// As [`pop`](Self::pop), but the bytes stay in the queue.
@@ -139,7 +163,16 @@ impl Ring {
     /// # Errors
     /// As for [`pop`](Self::pop).
     pub fn copy(&self, to: &mut Writer<'_>) -> Result<usize, Fault> {
-        let count = to.remaining().min(self.len);
+        self.copy_at_most(to, usize::MAX)
+    }
+
+    /// As [`copy`](Self::copy), at most so many bytes.
+    ///
+    /// # Errors
+    /// As for [`pop`](Self::pop).
+    #[inline(always)]
+    pub fn copy_at_most(&self, to: &mut Writer<'_>, most: usize) -> Result<usize, Fault> {
+        let count = to.remaining().min(most).min(self.len);
         if count > 0 {
             let first = count.min(self.bytes.len() - self.start);
             let before = to.remaining();

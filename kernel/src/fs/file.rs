@@ -131,6 +131,9 @@ pub trait File: Any + Send + Sync {
         false
     }
 
+    /// The flags of its description are these from now on.
+    fn flags_changed(&self, _flags: OpenFlags) {}
+
     /// ioctl(2). Reads and writes the caller's memory by `me.memory(cx)`, at what `argument` is the address of.
     fn ioctl(&self, _request: u32, _argument: Argument, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Err(Errno::ENOTTY.into())
@@ -303,6 +306,7 @@ impl OpenFile {
     /// Changes its flags (F_SETFL).
     pub fn set_flags(&self, flags: OpenFlags) {
         self.flags.store(flags.bits(), Ordering::Relaxed);
+        self.file.flags_changed(flags);
     }
 
     /// Notes that it was read just now, unless it is a device or its flags or its mount say that nobody wants to know.

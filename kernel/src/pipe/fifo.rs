@@ -5,24 +5,28 @@ use alloc::boxed::Box;
 use frame::Cx;
 use refs::{StrongRc, WeakRc};
 
-use super::Pipe;
+use super::{Pipe, PipeUser};
 use crate::error::{Errno, Result};
-use crate::fs::{Inode, Mount, OpenFile, OpenFlags, Path};
-use crate::step::Caller;
+use crate::fs::{Inode, Mount, OpenFile, OpenFlags, Path, VfsCaller};
 
 /// Opens a FIFO, as far as [`open_step`](crate::fs::open::open_step) came: waits for the other end.
 ///
 /// # Errors
-/// As for [`Pipe::open_async`]; ENOENT if the file is gone.
+/// As for [`Pipe::open_async`]; ENOENT if the file is gone; EINVAL for O_DIRECT.
 pub fn open_fifo_async(
     cx: &mut Cx,
-    me: &mut impl Caller,
+    me: &mut impl VfsCaller,
     mount: WeakRc<Mount>,
     inode: WeakRc<Inode>,
     flags: OpenFlags,
 ) -> Result<OpenFile> {
     let pipe = pipe_of(&*inode.upgrade(cx)?, cx);
-    let file = Pipe::open_async(cx, me, pipe, flags)?;
+    let by = PipeUser::new(&me.credentials(cx)?.lock(cx));
+    let file = Pipe::open_async(cx, me, pipe, flags, by)?;
+    if flags.contains(OpenFlags::DIRECT) {
+        // That can only be set later.
+        return Err(Errno::EINVAL);
+    }
     let path = Path { mount: mount.upgrade(cx)?, inode: inode.upgrade(cx).map_err(|_| Errno::ENOENT)? };
     let kept =
         flags & !(OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::CLOSE_ON_EXEC | OpenFlags::NO_CONTROLLING_TTY);

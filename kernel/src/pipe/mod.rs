@@ -9,13 +9,15 @@
 //!        `-------------StrongRc------------------------> ^ <------------------------StrongRc-------'
 //! ```
 //!
-//! Locks: a pipe's state is locked alone; wakers are called after it is unlocked.
+//! Locks: a pipe's state, then what each user's pipes hold; wakers are called after it is unlocked.
 
 mod fifo;
+mod packets;
 pub mod splice;
+mod user_pages;
 
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -23,6 +25,9 @@ use linux_raw_sys::ioctl::FIONREAD;
 use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
 pub use fifo::open_fifo_async;
+use packets::Segments;
+use user_pages::PageCharge;
+pub use user_pages::{HARD_LIMIT, PipeUser, SOFT_LIMIT};
 
 use crate::error::{Errno, Result};
 use crate::fs::fasync::{Band, FasyncList, Registration};
@@ -64,6 +69,8 @@ struct Writers;
 pub struct Pipe {
     /// Whether it is a FIFO: opening one waits for the other side, opening a pipe again (through `/proc/PID/fd`) does not.
     named: bool,
+    /// Whether it ever had an end that asks for signals or writes packets: reads and writes look for more then.
+    is_special: AtomicBool,
     state: SpinLock<PipeState>,
     /// Who waits for data.
     readable: WaitList,
@@ -77,6 +84,10 @@ pub struct Pipe {
 
 struct PipeState {
     ring: Ring,
+    /// Where packets begin and end, if one was ever written.
+    segments: Option<Segments>,
+    /// What it counts for its user, while it has ends.
+    charge: Option<PageCharge>,
     readers: Option<WeakRc<Readers>>,
     writers: Option<WeakRc<Writers>>,
     /// How many are waiting in open(2) for a writer; they count as readers already.
@@ -88,6 +99,21 @@ struct PipeState {
 }
 
 impl PipeState {
+    /// Its first end comes, with room for what is counted.
+    fn bring(&mut self, charge: PageCharge) {
+        self.ring = Ring::new(charge.capacity());
+        self.charge = Some(charge);
+    }
+
+    /// How many more bytes fit.
+    #[inline(always)]
+    fn room(&self) -> usize {
+        match &self.segments {
+            None => self.ring.room(),
+            Some(segments) => segments.room(&self.ring),
+        }
+    }
+
     #[inline(always)]
     fn has_readers(&self) -> bool {
         self.readers.is_some_and(|readers| !readers.is_gone()) || self.opening_readers > 0
@@ -106,6 +132,8 @@ pub struct PipeEnd {
     writers: Option<StrongRc<Writers>>,
     /// A FIFO that was opened for reading before there was any writer is not at its end until one has come and gone.
     opened_before_writer: Option<u64>,
+    /// Whether what is written here are packets (O_DIRECT).
+    writes_packets: AtomicBool,
 }
 
 impl Pipe {
@@ -117,8 +145,11 @@ impl Pipe {
     fn empty(named: bool) -> Self {
         Pipe {
             named,
+            is_special: AtomicBool::new(false),
             state: SpinLock::new(PipeState {
                 ring: Ring::new(DEFAULT_CAPACITY),
+                segments: None,
+                charge: None,
                 readers: None,
                 writers: None,
                 opening_readers: 0,
@@ -134,16 +165,21 @@ impl Pipe {
     }
 
     /// A new pipe's reading and writing end.
-    pub fn pair(cx: &Cx) -> (PipeEnd, PipeEnd) {
+    ///
+    /// # Errors
+    /// ENFILE: the user's pipes are too large together.
+    pub fn pair(by: PipeUser, cx: &Cx) -> Result<(PipeEnd, PipeEnd)> {
+        let charge = PageCharge::new(by)?;
         let pipe = StrongRc::new(Self::empty(false));
         let (readers, writers) = (StrongRc::new(Readers), StrongRc::new(Writers));
         {
             let object = pipe.get(cx);
             let mut state = object.state.lock(cx);
             (state.readers, state.writers) = (Some(readers.downgrade()), Some(writers.downgrade()));
+            state.bring(charge);
         }
-        let reading = PipeEnd { pipe: pipe.share(), readers: Some(readers), writers: None, opened_before_writer: None };
-        (reading, PipeEnd { pipe, readers: None, writers: Some(writers), opened_before_writer: None })
+        let reading = PipeEnd::new(pipe.share(), Some(readers), None, None);
+        Ok((reading, PipeEnd::new(pipe, None, Some(writers), None)))
     }
 
     /// Opens an end of a FIFO. Waits for the other side as fifo(7) says.
@@ -155,12 +191,13 @@ impl Pipe {
         me: &mut impl Caller,
         fifo: WeakRc<Pipe>,
         flags: OpenFlags,
+        by: PipeUser,
     ) -> Result<Box<dyn File>> {
         let reads = !flags.contains(OpenFlags::WRITE_ONLY);
         let writes = flags.intersects(OpenFlags::WRITE_ONLY | OpenFlags::READ_WRITE);
         let (named, others_so_far) = {
             let fifo = fifo.upgrade(cx)?;
-            (fifo.named, fifo.announce(reads, writes, flags, cx)?)
+            (fifo.named, fifo.announce(reads, writes, flags, by, cx)?)
         };
         let mut outcome = Ok(());
         if named && reads != writes && !flags.contains(OpenFlags::NONBLOCK) {
@@ -183,10 +220,14 @@ impl Pipe {
     }
 
     /// Says that an end is being opened; how many of the other side were opened before.
-    fn announce(&self, reads: bool, writes: bool, flags: OpenFlags, cx: &Cx) -> Result<u64> {
+    fn announce(&self, reads: bool, writes: bool, flags: OpenFlags, by: PipeUser, cx: &Cx) -> Result<u64> {
         let mut state = self.state.lock(cx);
         if self.named && writes && !reads && flags.contains(OpenFlags::NONBLOCK) && !state.has_readers() {
             return Err(Errno::ENXIO);
+        }
+        if state.charge.is_none() {
+            // For a FIFO Linux says ENOMEM.
+            state.bring(PageCharge::new(by).map_err(|_| Errno::ENOMEM)?);
         }
         let others_so_far = if reads { state.writers_so_far } else { state.readers_so_far };
         if reads {
@@ -224,11 +265,76 @@ impl Pipe {
         }
         drop(state);
         let pipe = fifo.share().ok_or(Errno::ENXIO)?;
-        Ok(PipeEnd { pipe, readers, writers, opened_before_writer })
+        Ok(PipeEnd::new(pipe, readers, writers, opened_before_writer))
     }
 }
 
 impl PipeEnd {
+    fn new(
+        pipe: StrongRc<Pipe>,
+        readers: Option<StrongRc<Readers>>,
+        writers: Option<StrongRc<Writers>>,
+        opened_before_writer: Option<u64>,
+    ) -> Self {
+        PipeEnd { pipe, readers, writers, opened_before_writer, writes_packets: AtomicBool::new(false) }
+    }
+
+    /// Reads from a pipe that may have packets or ends that ask for signals.
+    #[cold]
+    fn read_special(&self, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
+        let pipe = self.pipe.get(cx);
+        let mut state = pipe.state.lock(cx);
+        if state.ring.is_empty() {
+            return if state.has_writers() { Err(Stop::Block) } else { Ok(0) };
+        }
+        let PipeState { ring, segments, .. } = &mut *state;
+        let count = match segments {
+            Some(segments) => segments.pop(ring, to)?,
+            None => ring.pop(to)?,
+        };
+        let has_room = state.room() >= PIPE_BUF;
+        drop(state);
+        if has_room {
+            pipe.writable.wake();
+        }
+        pipe.fasync.signal(Events::OUT, Band::Out, cx);
+        Ok(count)
+    }
+
+    /// Writes to a pipe that may have packets or ends that ask for signals.
+    #[cold]
+    fn write_special(&self, from: &mut Reader<'_>, cx: &Cx) -> Step<usize> {
+        let len = from.remaining();
+        let as_packets = self.writes_packets.load(Ordering::Relaxed);
+        let pipe = self.pipe.get(cx);
+        let mut state = pipe.state.lock(cx);
+        if !state.has_readers() {
+            return Err(Errno::EPIPE.into());
+        }
+        let room = state.room();
+        if room < len && (len <= PIPE_BUF || room == 0) {
+            return Err(Stop::Block);
+        }
+        let PipeState { ring, segments, .. } = &mut *state;
+        if as_packets && segments.is_none() {
+            *segments = Some(Segments::of(ring));
+        }
+        if ring.would_grow(len) {
+            crate::memory::admit()?;
+            ring.grow(len).map_err(|_| Errno::ENOMEM)?;
+        }
+        let count = match segments {
+            Some(segments) => segments.push(ring, from, as_packets)?,
+            None => ring.push(from)?,
+        };
+        drop(state);
+        if count > 0 {
+            pipe.readable.wake();
+        }
+        pipe.fasync.signal(Events::IN, Band::In, cx);
+        Ok(count)
+    }
+
     /// As [`poll`](File::poll), with a waker. Apart from it: polling without one is quicker for it.
     #[inline(never)]
     fn enter_and_poll(&self, interest: Events, waker: Waker, cx: &Cx) -> Events {
@@ -275,7 +381,9 @@ impl PipeEnd {
         if state.ring.is_empty() {
             return if state.has_writers() { Err(Stop::Block) } else { Ok(0) };
         }
-        Ok(state.ring.copy(to)?)
+        // Of packets the first one, as a read would.
+        let most = state.segments.as_ref().map_or(usize::MAX, Segments::first);
+        Ok(state.ring.copy_at_most(to, most)?)
     }
 
     /// Whether both are ends of one pipe.
@@ -291,19 +399,30 @@ impl PipeEnd {
     /// Changes how many bytes the pipe holds at most (F_SETPIPE_SZ); what it became.
     ///
     /// # Errors
-    /// EBUSY: it holds more. EPERM: beyond what a user without privileges may have. EINVAL.
-    pub fn set_capacity(&self, bytes: usize, is_privileged: bool, cx: &Cx) -> Result<usize> {
+    /// EBUSY: it holds more. EPERM: beyond what a user without privileges may have, in one pipe or in all. EINVAL.
+    pub fn set_capacity(&self, bytes: usize, by: PipeUser, cx: &Cx) -> Result<usize> {
         if bytes > 1 << 31 {
             return Err(Errno::EINVAL);
         }
         let capacity = bytes.next_power_of_two().max(PIPE_BUF);
-        if capacity > max_capacity() && !is_privileged {
+        let pipe = self.pipe.get(cx);
+        let mut state = pipe.state.lock(cx);
+        let old = state.ring.limit();
+        if capacity > old && capacity > max_capacity() && !by.exceeds_size {
             return Err(Errno::EPERM);
         }
-        let pipe = self.pipe.get(cx);
-        if !pipe.state.lock(cx).ring.set_limit(capacity) {
+        let PipeState { ring, segments, charge, .. } = &mut *state;
+        if let Some(charge) = charge {
+            charge.resize(capacity, by)?;
+        }
+        let pages = segments.as_ref().map_or(0, Segments::pages);
+        if pages * PIPE_BUF > capacity || !ring.set_limit(capacity) {
+            if let Some(charge) = charge {
+                charge.recount(old);
+            }
             return Err(Errno::EBUSY);
         }
+        drop(state);
         pipe.writable.wake_all();
         Ok(capacity)
     }
@@ -315,11 +434,14 @@ impl Drop for PipeEnd {
         (self.readers, self.writers) = (None, None);
         self.pipe.with(|pipe| {
             if pipe.named {
-                pipe.state.with(|state| {
-                    if !state.has_readers() && !state.has_writers() {
-                        state.ring = Ring::new(DEFAULT_CAPACITY);
-                    }
+                let ended = pipe.state.with(|state| {
+                    let is_over = !state.has_readers() && !state.has_writers();
+                    is_over.then(|| {
+                        let ring = core::mem::replace(&mut state.ring, Ring::new(DEFAULT_CAPACITY));
+                        (ring, state.segments.take(), state.charge.take())
+                    })
                 });
+                drop(ended);
             }
         });
     }
@@ -339,6 +461,9 @@ impl File for PipeEnd {
             return Ok(0);
         }
         let pipe = self.pipe.get(cx);
+        if pipe.is_special.load(Ordering::Relaxed) {
+            return self.read_special(to, cx);
+        }
         let mut state = pipe.state.lock(cx);
         if state.ring.is_empty() {
             return if state.has_writers() { Err(Stop::Block) } else { Ok(0) };
@@ -349,7 +474,6 @@ impl File for PipeEnd {
         if has_room {
             pipe.writable.wake();
         }
-        pipe.fasync.signal(Events::OUT, Band::Out, cx);
         Ok(count)
     }
 
@@ -359,6 +483,9 @@ impl File for PipeEnd {
         }
         let len = from.remaining();
         let pipe = self.pipe.get(cx);
+        if pipe.is_special.load(Ordering::Relaxed) {
+            return self.write_special(from, cx);
+        }
         let mut state = pipe.state.lock(cx);
         if !state.has_readers() {
             return Err(Errno::EPIPE.into());
@@ -376,7 +503,6 @@ impl File for PipeEnd {
         if count > 0 {
             pipe.readable.wake();
         }
-        pipe.fasync.signal(Events::IN, Band::In, cx);
         Ok(count)
     }
 
@@ -396,7 +522,7 @@ impl File for PipeEnd {
             }
         }
         if self.writers.is_some() {
-            if state.ring.room() >= PIPE_BUF {
+            if state.room() >= PIPE_BUF {
                 events |= Events::OUT | Events::WRITE_NORMAL;
             }
             if !state.has_readers() {
@@ -429,8 +555,18 @@ impl File for PipeEnd {
         let mut interest = Events::empty();
         interest.set(Events::IN, self.readers.is_some());
         interest.set(Events::OUT, self.writers.is_some());
-        registration.apply(&self.pipe.get(cx).fasync, interest, cx);
+        let pipe = self.pipe.get(cx);
+        registration.apply(&pipe.fasync, interest, cx);
+        pipe.is_special.store(true, Ordering::Relaxed);
         true
+    }
+
+    fn flags_changed(&self, flags: OpenFlags) {
+        let writes_packets = flags.contains(OpenFlags::DIRECT) && self.writers.is_some();
+        self.writes_packets.store(writes_packets, Ordering::Relaxed);
+        if writes_packets {
+            self.pipe.with(|pipe| pipe.is_special.store(true, Ordering::Relaxed));
+        }
     }
 
     fn ioctl(&self, request: u32, argument: Argument, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {

@@ -8,7 +8,6 @@ use linux_raw_sys::ioctl::{FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FI
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry, file_owner};
-use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
@@ -17,7 +16,7 @@ use crate::fs::{
     FdFlags, FileKind, FileTable, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock, descriptor_limit, is_deadlock,
 };
 use crate::memory::is_mapped_writable;
-use crate::pipe::PipeEnd;
+use crate::pipe::{PipeEnd, PipeUser};
 use crate::step::{Patience, Step, Stop, complete_async};
 use crate::user_memory::{UserIn, UserInOut};
 
@@ -129,7 +128,8 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
         }
         abi::F_SETPIPE_SZ => {
             let end = open.kind::<PipeEnd>().ok_or(Errno::EBADF)?;
-            end.set_capacity(argument as u32 as usize, me.has(Capability::SysResource, cx), cx)
+            let by = PipeUser::new(&me.thread(cx)?.credentials.lock(cx));
+            end.set_capacity(argument as u32 as usize, by, cx)
         }
         abi::F_GETPIPE_SZ => Ok(open.kind::<PipeEnd>().ok_or(Errno::EBADF)?.capacity(cx)),
         abi::F_ADD_SEALS => add_seals(&open, argument as u32, cx),

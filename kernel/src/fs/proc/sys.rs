@@ -98,6 +98,8 @@ const FS: &[Entry] = &[
         |text, _, _, _| number(text, pipe::max_capacity() as u64),
         |bytes, _, me, cx| pipe::set_max_capacity(told_number(bytes, me, cx)?),
     ),
+    tunable!("pipe-user-pages-soft", pipe::SOFT_LIMIT),
+    tunable!("pipe-user-pages-hard", pipe::HARD_LIMIT),
     text("protected_hardlinks", |text, _, _, _| number(text, 0)),
     text("protected_symlinks", |text, _, _, _| number(text, 0)),
     text("suid_dumpable", |text, _, _, _| number(text, 0)),
