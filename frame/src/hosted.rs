@@ -208,18 +208,22 @@ pub mod user {
             self.fpu = [0; FPU_BYTES];
         }
 
-        /// The floating-point state.
-        pub fn fpu_state<'a>(&'a mut self, _cx: &'a Cx) -> &'a [u8] {
+        /// The floating-point state, without what belongs to software.
+        pub fn fpu_state<'a>(&'a mut self, _software: &[u8; 48], _cx: &'a Cx) -> &'a [u8] {
             &self.fpu
         }
 
-        /// Replaces the floating-point state.
+        /// Has `fill` replace the floating-point state; it says how many bytes it wrote.
         ///
         /// # Errors
-        /// It has the wrong length.
-        pub fn set_fpu_state(&mut self, state: &[u8], _cx: &Cx) -> Result<(), BadFpuState> {
-            self.fpu = state.try_into().map_err(|_| BadFpuState)?;
-            Ok(())
+        /// `fill`'s own; the state has the wrong length.
+        pub fn set_fpu_state<E>(
+            &mut self,
+            _cx: &Cx,
+            fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+        ) -> Result<Result<(), BadFpuState>, E> {
+            let len = fill(&mut self.fpu)?;
+            Ok(if len == FPU_BYTES { Ok(()) } else { Err(BadFpuState) })
         }
 
         /// Sets the result of a system call.

@@ -220,26 +220,28 @@ impl UserContext {
     }
 
     /// The floating-point state in the XSAVE layout (standard form), as it belongs into a signal frame; its size is
-    /// [`fpu_size`].
-    pub fn fpu_state<'a>(&'a mut self, cx: &'a Cx) -> &'a [u8] {
+    /// [`fpu_size`]. `software` is what stands in the bytes that the layout leaves to software, from 464 on.
+    pub fn fpu_state<'a>(&'a mut self, software: &[u8; 48], cx: &'a Cx) -> &'a [u8] {
         self.save();
+        // SAFETY: just saved; the processor neither writes nor reads these bytes.
+        fpu::set_software_bytes(unsafe { self.saved_fpu() }, software);
         // SAFETY: just saved.
         &fpu::bytes(unsafe { self.lent_fpu(cx) })[..fpu_size().0]
     }
 
-    /// Replaces the floating-point state by one that a user program may have forged: either all of it ([`fpu_size`] bytes), or
-    /// its first 512 bytes (x87 and SSE; the rest is then as after reset).
+    /// Replaces the floating-point state by one that a user program may have forged. `fill` writes it where it is kept: either all of it ([`fpu_size`]
+    /// bytes), or its first 512 bytes (x87 and SSE; the rest is then as after reset). It says how many.
     ///
     /// # Errors
-    /// The state is malformed; nothing was changed.
-    pub fn set_fpu_state(&mut self, state: &[u8], _cx: &Cx) -> Result<(), BadFpuState> {
-        if !self.is_loaded_here() {
-            self.wait_until_left();
-        }
-        // SAFETY: no other core has the context loaded, and the task stays on this one meanwhile. (If it is loaded here, what is replaced is stale.)
-        fpu::replace(unsafe { self.saved_fpu() }, state)?;
+    /// The outer one is `fill`'s own, the inner one says that the state is malformed. The floating-point state is then as after reset.
+    pub fn set_fpu_state<E>(
+        &mut self,
+        _cx: &Cx,
+        fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<Result<(), BadFpuState>, E> {
         self.discard();
-        Ok(())
+        // SAFETY: the context is not loaded any more, and borrowed mutably.
+        fpu::replace(unsafe { self.saved_fpu() }, fill)
     }
 
     /// Sets the result of a system call, which user code goes on with as it made it otherwise.

@@ -1,6 +1,5 @@
 //! [`Current`]: what a running thread knows of itself. It is the body of the thread's task, and every system call gets it.
 
-use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::Ordering;
 
@@ -47,8 +46,6 @@ pub struct Current {
     pub fault: arch::Fault,
     /// What it has registered by rseq(2).
     pub restartable: Option<RseqRegistration>,
-    /// Room for the floating-point state of a signal frame; empty until it is needed.
-    pub fp_scratch: Vec<u8>,
     /// How many system calls until one is measured, to tell time in the kernel from time in user mode.
     pub until_sample: u32,
 }

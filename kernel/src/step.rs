@@ -158,6 +158,24 @@ pub fn go_on_async<C: Caller, T>(
     }
 }
 
+/// Runs what touches user memory and changes the caller itself until it is done or has failed. It never waits.
+///
+/// # Errors
+/// Its own; EFAULT where user memory cannot be made accessible; EAGAIN where it would have to wait.
+#[inline(always)]
+pub fn access_async<C: Caller, T>(
+    cx: &mut Cx,
+    me: &mut C,
+    mut access: impl FnMut(&Cx, &mut C) -> Step<T>,
+) -> Result<T> {
+    loop {
+        match access(cx, me) {
+            Ok(value) => return Ok(value),
+            Err(stop) => go_on_async(cx, me, Patience::None, stop, &mut |_, _, _| Ok(()))?,
+        }
+    }
+}
+
 /// As [`complete_async`], for waits that only a fatal signal ends.
 pub fn complete_unless_killed_async<C: Caller, T>(
     cx: &mut Cx,

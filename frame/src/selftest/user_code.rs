@@ -244,14 +244,15 @@ fn floating_point(cx: &mut Cx) -> Outcome {
 
     // A state that is taken out, changed and put back; then reset.
     let state = {
-        let state = third.context.fpu_state(cx);
+        let state = third.context.fpu_state(&[0x5a; 48], cx);
         check!(state.len() == fpu_size().0, "{} bytes", state.len());
         let mut state = state.to_vec();
+        check!(state[464..512] == [0x5a; 48], "the software's bytes are not where they should be");
         check!(state[160..162] == [0x22, 0x22], "xmm0 is not where it should be");
         state[160] = 0x33;
         state
     };
-    check!(third.context.set_fpu_state(&state, cx).is_ok(), "refused");
+    check!(load_state(&mut third.context, &state, cx), "refused");
     third.context.registers.rip = CODE + 7;
     check!(third.run_async(cx) == Trap::Syscall && third.context.registers.rax == 0x2233, "not replaced");
     third.context.reset_fpu(cx);
@@ -260,23 +261,32 @@ fn floating_point(cx: &mut Cx) -> Outcome {
     Ok(())
 }
 
+/// Replaces a context's floating-point state; whether it was taken.
+fn load_state(context: &mut UserContext, state: &[u8], cx: &Cx) -> bool {
+    let fill = |to: &mut [u8]| {
+        to[..state.len()].copy_from_slice(state);
+        Ok::<usize, core::convert::Infallible>(state.len())
+    };
+    matches!(context.set_fpu_state(cx, fill), Ok(Ok(())))
+}
+
 fn forged_state(cx: &mut Cx) -> Outcome {
     let mut program = Program::new(&SYSCALL, cx)?;
-    let good = program.context.fpu_state(cx).to_vec();
+    let good = program.context.fpu_state(&[0; 48], cx).to_vec();
     for (at, value) in [(24, 0xff_u8), (27, 0xff), (519, 0x80), (520, 1), (527, 0x80), (575, 1)] {
         let mut forged = good.clone();
         if at + 1 < 512 || good.len() > 576 {
             forged[at] = value;
             // A mask that is not this processor's says nothing: only reserved bits of MXCSR are refused.
-            let refused = program.context.set_fpu_state(&forged, cx).is_err();
+            let refused = !load_state(&mut program.context, &forged, cx);
             check!(refused || at == 24, "byte {at} = {value:#x} was taken");
         }
     }
     for len in [0, 100, 511, 513, 575] {
-        let taken = good.get(..len).is_some_and(|state| program.context.set_fpu_state(state, cx).is_ok());
+        let taken = good.get(..len).is_some_and(|state| load_state(&mut program.context, state, cx));
         check!(!taken, "{len} bytes were taken");
     }
-    check!(program.context.set_fpu_state(&good[..512], cx).is_ok(), "512 bytes were refused");
+    check!(load_state(&mut program.context, &good[..512], cx), "512 bytes were refused");
     check!(program.run_async(cx) == Trap::Syscall, "it does not run afterwards");
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! Making processes and threads: fork(2), vfork(2), clone(2), and the first process.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -405,7 +404,6 @@ fn start(
         interrupted_call: None,
         fault: Default::default(),
         restartable,
-        fp_scratch: Vec::new(),
         until_sample: SAMPLE_INTERVAL / 2,
     };
     process.add_thread(&thread, cx);
@@ -481,7 +479,6 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
         interrupted_call: None,
         fault: Default::default(),
         restartable: None,
-        fp_scratch: Vec::new(),
         until_sample: SAMPLE_INTERVAL / 2,
     })
 }

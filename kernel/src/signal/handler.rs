@@ -6,10 +6,10 @@ use zerocopy::FromZeros;
 
 use super::{Action, AltStack, Info, SignalSet};
 use crate::arch;
-use crate::arch::signal_frame::{Layout, RtSigFrame, SigInfoHead, UContext};
+use crate::arch::signal_frame::{FP_MAGIC2, Layout, RtSigFrame, SigInfoHead, UContext, decode_fpu, fpu_software};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::step::{Patience, complete_async};
+use crate::step::{Patience, Step, access_async, complete_async};
 use crate::user_memory::{UserIn, UserOut};
 
 /// Makes the thread go on in the handler of `info`'s signal.
@@ -37,7 +37,6 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
     if (nested || switches) && !alt_stack.contains(layout.frame.wrapping_add(1)) {
         return Err(Errno::EFAULT);
     }
-    write_fpu_async(cx, me, layout.fpu)?;
     let fault = core::mem::take(&mut me.fault);
     let head = SigInfoHead {
         signo: info.signal.number() as i32,
@@ -48,7 +47,7 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
     };
     let stack = alt_stack.encode(sp);
     let contents = RtSigFrame::new(layout, action.restorer, head, &registers, stack, mask.0, fault);
-    me.write_async(cx, UserOut::<RtSigFrame>::new(layout.frame), &contents)?;
+    access_async(cx, me, |cx, me| write_frame(cx, me, layout, &contents))?;
     let handler = action.handler as usize;
     arch::signal_frame::enter(&mut me.context.registers, layout, handler, info.signal.number());
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
@@ -61,12 +60,13 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
     Ok(())
 }
 
-fn write_fpu_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
-    let mut state = core::mem::take(&mut me.fp_scratch);
-    arch::signal_frame::encode_fpu(me.context.fpu_state(cx), &mut state);
-    let outcome = me.write_bytes_async(cx, UserOut::<u8>::new(at).slice(state.len()), &state);
-    me.fp_scratch = state;
-    outcome
+/// Writes a handler's frame, with the floating-point state.
+fn write_frame(cx: &Cx, me: &mut Current, layout: Layout, contents: &RtSigFrame) -> Step<()> {
+    let memory = me.memory(cx)?;
+    let state = me.context.fpu_state(&fpu_software(), cx);
+    memory.write_slice(UserOut::<u8>::new(layout.fpu).slice(state.len()), state)?;
+    memory.write(UserOut::<u32>::new(layout.fpu.wrapping_add(state.len())), &FP_MAGIC2)?;
+    Ok(memory.write(UserOut::<RtSigFrame>::new(layout.frame), contents)?)
 }
 
 /// rt_sigreturn(2): the registers, mask and alternate stack become what the frame says. The result is that of the interrupted call.
@@ -81,7 +81,7 @@ pub fn return_from_handler_async(cx: &mut Cx, me: &mut Current) -> Result<usize>
     let [saved] = &saved;
     match saved.fpu() {
         None => me.context.reset_fpu(cx),
-        Some(at) => read_fpu_async(cx, me, at)?,
+        Some(at) => access_async(cx, me, |cx, me| read_fpu(cx, me, at))?,
     }
     saved.restore(&mut me.context.registers);
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
@@ -95,14 +95,10 @@ pub fn return_from_handler_async(cx: &mut Cx, me: &mut Current) -> Result<usize>
     Ok(arch::call_result(&me.context.registers))
 }
 
-fn read_fpu_async(cx: &mut Cx, me: &mut Current, at: usize) -> Result<()> {
-    let mut state = core::mem::take(&mut me.fp_scratch);
-    let outcome = complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let memory = me.memory(cx)?;
-        let mut reader = memory.reader(UserIn::<u8>::new(at).slice(frame::user::fpu_size().0));
-        Ok(arch::signal_frame::decode_fpu(&mut state, |bytes| reader.read(bytes).map(drop))?)
-    });
-    let outcome = outcome.and_then(|()| me.context.set_fpu_state(&state, cx).map_err(|_| Errno::EFAULT));
-    me.fp_scratch = state;
-    outcome
+/// The floating-point state becomes what a frame has of it.
+fn read_fpu(cx: &Cx, me: &mut Current, at: usize) -> Step<()> {
+    let memory = me.memory(cx)?;
+    let mut reader = memory.reader(UserIn::<u8>::new(at).slice(frame::user::fpu_size().0));
+    let taken = me.context.set_fpu_state(cx, |state| decode_fpu(state, |bytes| reader.read(bytes).map(drop)))?;
+    Ok(taken.map_err(|_| Errno::EFAULT)?)
 }

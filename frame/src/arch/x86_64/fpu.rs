@@ -4,6 +4,7 @@
 //! runs. It is kept in the XSAVE layout (standard form; Intel SDM volume 1, chapter 13), or FXSAVE's where there is no XSAVE.
 
 use core::arch::asm;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use super::features;
@@ -90,39 +91,48 @@ pub fn reset(area: &mut [Chunk]) {
     bytes[MXCSR..MXCSR + 4].copy_from_slice(&MXCSR_AFTER_RESET.to_le_bytes());
 }
 
-/// Replaces an area's content by a state that may be forged: one that the processor would not load is refused.
-pub fn replace(area: &mut [Chunk], state: &[u8]) -> Result<(), BadFpuState> {
+/// The bytes of the layout that the processor leaves to software.
+pub const SOFTWARE: Range<usize> = 464..512;
+
+/// Notes something in the bytes that are left to software.
+pub fn set_software_bytes(area: &mut [Chunk], software: &[u8; SOFTWARE.end - SOFTWARE.start]) {
+    bytes_mut(area)[SOFTWARE].copy_from_slice(software);
+}
+
+/// Has `fill` write a state into an area, which may be forged: the first 512 bytes, or all. It says how many. One that the processor would not load is
+/// refused; the area is then as after reset, as it is where `fill` fails.
+pub fn replace<E>(
+    area: &mut [Chunk],
+    fill: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+) -> Result<Result<(), BadFpuState>, E> {
+    let filled = fill(&mut bytes_mut(area)[..size().0]);
+    let outcome = filled.map(|len| accept(area, len));
+    if !matches!(outcome, Ok(Ok(()))) {
+        reset(area);
+    }
+    outcome
+}
+
+/// Checks a state of which the first `len` bytes were written, and completes it.
+fn accept(area: &mut [Chunk], len: usize) -> Result<(), BadFpuState> {
     let (size, enabled) = size();
-    let word = |at: usize| -> Result<u64, BadFpuState> {
-        let bytes = state.get(at..at + 8).ok_or(BadFpuState)?;
-        Ok(u64::from_le_bytes(bytes.try_into().map_err(|_| BadFpuState)?))
-    };
-    let legacy = state.get(..LEGACY_BYTES).ok_or(BadFpuState)?;
-    if word(MXCSR)? as u32 & !MXCSR_ALLOWED.load(Ordering::Relaxed) != 0 {
+    let xsave = XSAVE.load(Ordering::Relaxed);
+    if u32_at(area, MXCSR) & !MXCSR_ALLOWED.load(Ordering::Relaxed) != 0 {
         return Err(BadFpuState);
     }
-    let xsave = XSAVE.load(Ordering::Relaxed);
-    let extended = if xsave && state.len() > LEGACY_BYTES {
-        // Components that are not enabled, the compact form, or reserved bits make XRSTOR fault.
-        if state.len() < size || word(HEADER)? & !enabled != 0 {
-            return Err(BadFpuState);
-        }
-        for at in (HEADER + 8..HEADER_END).step_by(8) {
-            if word(at)? != 0 {
-                return Err(BadFpuState);
-            }
-        }
-        &state[LEGACY_BYTES..size]
-    } else {
-        &[]
-    };
     let bytes = bytes_mut(area);
-    let (first, rest) = bytes.split_at_mut(LEGACY_BYTES);
-    let (second, rest) = rest.split_at_mut(extended.len());
-    first.copy_from_slice(legacy);
-    second.copy_from_slice(extended);
-    rest.fill(0);
-    if xsave && extended.is_empty() {
+    if len == size && xsave {
+        // Components that are not enabled, the compact form, or reserved bits make XRSTOR fault.
+        let (words, _) = bytes[HEADER..HEADER_END].as_chunks::<8>();
+        let is_good =
+            |(index, word): (usize, &[u8; 8])| u64::from_le_bytes(*word) & !(if index == 0 { enabled } else { 0 }) == 0;
+        return if words.iter().enumerate().all(is_good) { Ok(()) } else { Err(BadFpuState) };
+    }
+    if len != LEGACY_BYTES {
+        return Err(BadFpuState);
+    }
+    bytes[LEGACY_BYTES..].fill(0);
+    if xsave {
         // x87 and SSE are as given, the rest is as after reset.
         bytes[HEADER] = 3;
     }

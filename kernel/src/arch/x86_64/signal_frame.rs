@@ -8,8 +8,6 @@
 //!   lower    return address (SA_RESTORER)       <- rsp of the handler; rsp + 8 is a multiple of 16
 //! ```
 
-use alloc::vec::Vec;
-
 use frame::user::Registers;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -103,10 +101,9 @@ const SIGINFO_SIZE: usize = 128;
 const FXSAVE_SIZE: usize = 512;
 const FP_SOFTWARE_AT: usize = 464;
 const XSTATE_FEATURES_AT: usize = 512;
-/// x87 and SSE.
-const LEGACY_FEATURES: u64 = 3;
 const FP_MAGIC1: u32 = 0x4650_5853;
-const FP_MAGIC2: u32 = 0x4650_5845;
+/// What stands behind the floating-point state.
+pub const FP_MAGIC2: u32 = 0x4650_5845;
 /// What leaf functions may use below the stack pointer.
 const RED_ZONE: usize = 128;
 /// UC_FP_XSTATE, UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS.
@@ -203,49 +200,39 @@ impl UContext {
     }
 }
 
-/// Makes of the processor's floating-point state what a frame has of it, in `state`.
-pub fn encode_fpu(current: &[u8], state: &mut Vec<u8>) {
+/// What stands in the floating-point state of a frame where the processor leaves room to software.
+pub fn fpu_software() -> [u8; FXSAVE_SIZE - FP_SOFTWARE_AT] {
     let (size, features) = frame::user::fpu_size();
-    state.resize(size + size_of::<u32>(), 0);
-    let len = current.len().min(size);
-    state[..len].copy_from_slice(&current[..len]);
     let software = FpSoftware {
         magic: FP_MAGIC1,
-        extended_size: state.len() as u32,
+        extended_size: (size + size_of::<u32>()) as u32,
         features,
         size: size as u32,
         padding: [0; 7],
     };
-    if let Some(to) = state.get_mut(FP_SOFTWARE_AT..FXSAVE_SIZE) {
-        to.copy_from_slice(software.as_bytes());
-    }
-    state[size..].copy_from_slice(&FP_MAGIC2.to_le_bytes());
+    zerocopy::transmute!(software)
 }
 
-/// Reads a frame's floating-point state into `state`, as the processor takes it.
+/// Reads a frame's floating-point state into `state`, as the processor takes it; how much of it counts.
 ///
 /// # Errors
 /// What `read` says.
-pub fn decode_fpu<E>(state: &mut Vec<u8>, mut read: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<(), E> {
+pub fn decode_fpu<E>(state: &mut [u8], mut read: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<usize, E> {
     let (size, features) = frame::user::fpu_size();
-    state.resize(size, 0);
-    let (legacy, rest) = state.split_at_mut(FXSAVE_SIZE.min(size));
+    let (legacy, rest) = state.split_at_mut(FXSAVE_SIZE.min(state.len()));
     read(legacy)?;
     let software = legacy.get(FP_SOFTWARE_AT..).and_then(|bytes| FpSoftware::read_from_bytes(bytes).ok());
-    let whole = software.is_some_and(|software| software.magic == FP_MAGIC1 && software.size as usize == size);
-    if whole {
-        read(rest)?;
-    } else {
+    if !software.is_some_and(|software| software.magic == FP_MAGIC1 && software.size as usize == size) {
         // A state without what XSAVE adds.
-        rest.fill(0);
+        return Ok(legacy.len());
     }
+    read(rest)?;
     if let Some(word) = state.get_mut(XSTATE_FEATURES_AT..XSTATE_FEATURES_AT + 8) {
         // What a program adds is not loaded: only what the processor has.
         let wanted = u64::from_le_bytes(word.try_into().unwrap_or_default());
-        let loaded = if whole { wanted & features } else { LEGACY_FEATURES };
-        word.copy_from_slice(&loaded.to_le_bytes());
+        word.copy_from_slice(&(wanted & features).to_le_bytes());
     }
-    Ok(())
+    Ok(state.len())
 }
 
 fn save(from: &Registers) -> SigContext {
