@@ -9,12 +9,20 @@ use refs::SpinLock;
 
 use crate::step::Step;
 
-static GENERATOR: SpinLock<Generator> = SpinLock::new(Generator { key: [0; 8], is_seeded: false });
+static GENERATOR: SpinLock<Generator> =
+    SpinLock::new(Generator { key: [0; 8], is_seeded: false, spare: [0; SPARE], spare_left: 0 });
 
 struct Generator {
     key: [u32; 8],
     is_seeded: bool,
+    /// Made for requests to come, by a key of its own. What was given out is erased.
+    spare: [u8; SPARE],
+    /// How many bytes of it are left, at its end.
+    spare_left: usize,
 }
+
+/// Few bytes for the kernel itself are made in advance for several requests.
+const SPARE: usize = 256;
 
 /// What is told to who asks how much entropy there is: the whole key, always.
 pub const ENTROPY_BITS: u64 = 256;
@@ -48,19 +56,7 @@ pub fn fill(to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
 
 /// Some random bytes for the kernel itself.
 pub fn bytes<const N: usize>(cx: &Cx) -> [u8; N] {
-    let key = GENERATOR.lock(cx).next_key();
-    let mut result = [0; N];
-    if N <= size_of_val(&key) {
-        // The key is as random as what would be made with it, and is used for nothing else.
-        for (chunk, word) in result.chunks_mut(4).zip(key) {
-            chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
-        }
-        return result;
-    }
-    for (counter, chunk) in result.chunks_mut(64).enumerate() {
-        chunk.copy_from_slice(&bytes_of(block(&key, counter as u32))[..chunk.len()]);
-    }
-    result
+    GENERATOR.lock(cx).take()
 }
 
 /// Mixes bytes into the generator's state. Whatever they are, they make nothing more predictable.
@@ -72,9 +68,35 @@ pub fn mix(bytes: &[u8], cx: &Cx) {
         }
         generator.next_key();
     }
+    // What is given out next depends on them, too.
+    generator.spare_left = 0;
 }
 
 impl Generator {
+    /// Some bytes of the spare ones.
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        const { assert!(N <= SPARE) };
+        if self.spare_left < N {
+            self.make_spare();
+        }
+        let start = SPARE - self.spare_left;
+        self.spare_left -= N;
+        let mut result = [0; N];
+        let given = &mut self.spare[start..start + N];
+        result.copy_from_slice(given);
+        given.fill(0);
+        result
+    }
+
+    /// Makes spare bytes anew, all of them.
+    fn make_spare(&mut self) {
+        let key = self.next_key();
+        for (counter, chunk) in self.spare.chunks_exact_mut(64).enumerate() {
+            chunk.copy_from_slice(&bytes_of(block(&key, counter as u32)));
+        }
+        self.spare_left = SPARE;
+    }
+
     /// A key for one request. The generator goes on with another.
     fn next_key(&mut self) -> [u32; 8] {
         if !self.is_seeded {
@@ -159,9 +181,19 @@ mod tests {
 
     #[test]
     fn no_two_requests_get_the_same_key() {
-        let mut generator = Generator { key: [1; 8], is_seeded: true };
+        let mut generator = Generator { key: [1; 8], is_seeded: true, spare: [0; SPARE], spare_left: 0 };
         let (first, second) = (generator.next_key(), generator.next_key());
         assert_ne!(first, second);
         assert_ne!(generator.key, first);
+    }
+
+    #[test]
+    fn spare_bytes_are_given_out_once_and_erased() {
+        let mut generator = Generator { key: [1; 8], is_seeded: true, spare: [0; SPARE], spare_left: 0 };
+        let mut given: std::vec::Vec<[u8; 48]> = (0..20).map(|_| generator.take()).collect();
+        given.sort_unstable();
+        assert!(given.windows(2).all(|pair| pair[0] != pair[1]));
+        let (gone, left) = generator.spare.split_at(SPARE - generator.spare_left);
+        assert!(gone.iter().all(|&byte| byte == 0) && left.iter().any(|&byte| byte != 0));
     }
 }

@@ -86,6 +86,9 @@ impl AddressSpace {
         let window = page & !(AROUND * PAGE_SIZE - 1);
         let start = window.max(vma.start);
         let end = (window + AROUND * PAGE_SIZE).min(vma.end);
+        if end - start == PAGE_SIZE {
+            return self.enter_new(page, frame, mapped(vma.prot) - Prot::WRITE, cx);
+        }
         let first = index - ((page - start) / PAGE_SIZE) as u64;
         let indices = first..first.saturating_add(((end - start) / PAGE_SIZE) as u64);
         let mut frames = [const { None::<UFrame> }; AROUND];

@@ -197,6 +197,9 @@ const NO_GROUP: u32 = 0;
 /// Gives some children away; whether there may be more. `calm` is a group without a stopped member, unless others have had their turn.
 fn give_some_away(me: &Current, calm: &mut u32, cx: &Cx) -> bool {
     let Ok(process) = me.process(cx) else { return false };
+    if !process.has_children(cx) {
+        return false;
+    }
     let Some(taker) = taker_of_orphans(&process, cx) else { return false };
     let mut notable = [const { None }; CHILDREN_AT_A_TIME];
     let (given, count) = process.give_children(&taker, *calm, &mut notable, cx);

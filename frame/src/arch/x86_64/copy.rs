@@ -8,6 +8,7 @@ use core::arch::global_asm;
 
 global_asm!(
     r#"
+    # They stand in the order of the addresses `from`: `traps::fixup` halves its search.
     .macro fixup from, to
     .pushsection .ebb.fixups, "a"
     .quad \from, \to
@@ -86,6 +87,25 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
 59: forbid
     xor eax, eax
     ret
+    fixup 44b, 90f
+    fixup 45b, 90f
+    fixup 12b, 90f
+    fixup 13b, 90f
+    fixup 21b, 90f
+    fixup 22b, 90f
+    fixup 23b, 90f
+    fixup 24b, 90f
+    fixup 31b, 90f
+    fixup 32b, 90f
+    fixup 33b, 90f
+    fixup 34b, 90f
+    fixup 35b, 80f
+    fixup 36b, 80f
+    fixup 37b, 80f
+    fixup 38b, 80f
+    fixup 54b, 81f
+    fixup 52b, 90f
+    fixup 53b, 90f
     # 256 bytes at a time, with vector registers (see `vectors`), then the rest as if it were all.
 60: cmp byte ptr [rip + ebb_has_vectors], 0
     je 51b
@@ -147,25 +167,6 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
 99: forbid
     mov rax, rdx
     ret
-    fixup 44b, 90b
-    fixup 45b, 90b
-    fixup 12b, 90b
-    fixup 13b, 90b
-    fixup 21b, 90b
-    fixup 22b, 90b
-    fixup 23b, 90b
-    fixup 24b, 90b
-    fixup 31b, 90b
-    fixup 32b, 90b
-    fixup 33b, 90b
-    fixup 34b, 90b
-    fixup 35b, 80b
-    fixup 36b, 80b
-    fixup 37b, 80b
-    fixup 38b, 80b
-    fixup 54b, 81b
-    fixup 52b, 90b
-    fixup 53b, 90b
     fixup 91b, 99b
     fixup 92b, 99b
 

@@ -73,6 +73,7 @@ struct TablePointer {
 /// # Safety
 /// Called once, before any core has loaded it.
 pub unsafe fn fill_interrupt_table() {
+    super::traps::check_fixups();
     for vector in 0..VECTORS {
         let stub = super::traps::stub(vector) as u64;
         let stack = match vector {

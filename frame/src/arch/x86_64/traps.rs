@@ -194,13 +194,27 @@ struct Fixup {
     go_on: usize,
 }
 
-/// Kernel code may fault at `ip` if it says how to go on.
-fn fixup(ip: usize) -> Option<usize> {
+/// How kernel code goes on that may fault, in the order of the instructions.
+fn fixups() -> &'static [Fixup] {
     let (start, end) = (&raw const __fixups_start, &raw const __fixups_end);
     let count = (end.addr() - start.addr()) / size_of::<Fixup>();
     // SAFETY: the linker script puts whole entries between the two symbols.
-    let fixups = unsafe { core::slice::from_raw_parts(start, count) };
-    fixups.iter().find(|fixup| fixup.fault == ip).map(|fixup| fixup.go_on)
+    unsafe { core::slice::from_raw_parts(start, count) }
+}
+
+/// Makes sure that code which may fault is found when it does.
+///
+/// # Panics
+/// If the table is not in order.
+pub fn check_fixups() {
+    assert!(fixups().is_sorted_by_key(|fixup| fixup.fault), "the fixups are not in order");
+}
+
+/// Kernel code may fault at `ip` if it says how to go on.
+fn fixup(ip: usize) -> Option<usize> {
+    let fixups = fixups();
+    let index = fixups.binary_search_by_key(&ip, |fixup| fixup.fault).ok()?;
+    Some(fixups[index].go_on)
 }
 
 /// The registers of kernel code, as `ebb_kernel_trap` pushes them.

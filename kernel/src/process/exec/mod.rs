@@ -19,6 +19,7 @@ mod script;
 mod stack;
 mod strings;
 
+use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
@@ -151,7 +152,7 @@ fn prepare(request: &Request, me: &Current, cx: &Cx) -> Result<Prepared> {
     let shown_path = path_for_interpreter(*directory, path);
     // A program can rely on having a name.
     let mut front = if argv.count() == 0 { Some(Strings::from_slices(&[b""])?) } else { None };
-    let mut script = shown_path.clone();
+    let mut script = None;
     let mut first = [0; script::LINE_MAX];
     let mut len = read_at(&file.get(cx), 0, &mut first, me, cx)?;
     for depth in 0.. {
@@ -160,17 +161,19 @@ fn prepare(request: &Request, me: &Current, cx: &Cx) -> Result<Prepared> {
         if depth == MAX_SCRIPTS {
             return Err(Errno::ELOOP);
         }
+        let interpreted = script.as_deref().unwrap_or(&*shown_path);
         let mut replacing = match shebang.argument {
-            Some(argument) => Strings::from_slices(&[shebang.interpreter, argument, &script])?,
-            None => Strings::from_slices(&[shebang.interpreter, &script])?,
+            Some(argument) => Strings::from_slices(&[shebang.interpreter, argument, interpreted])?,
+            None => Strings::from_slices(&[shebang.interpreter, interpreted])?,
         };
         // A script that interprets a script is replaced as well.
         if let Some(front) = &front {
             replacing.append_behind(front, 1)?;
         }
         front = Some(replacing);
-        script = shebang.interpreter.to_vec();
-        file = open_program(abi::AT_FDCWD, &script, WalkFlags::FOLLOW, me, cx)?;
+        let interpreter = shebang.interpreter.to_vec();
+        file = open_program(abi::AT_FDCWD, &interpreter, WalkFlags::FOLLOW, me, cx)?;
+        script = Some(interpreter);
         len = read_at(&file.get(cx), 0, &mut first, me, cx)?;
     }
     build(file, &first[..len], front, (argv, envp), &shown_path, me, cx)
@@ -223,14 +226,14 @@ fn build(
 }
 
 /// The name under which an interpreter finds a script: see execveat(2).
-fn path_for_interpreter(directory: i32, path: &[u8]) -> Vec<u8> {
+fn path_for_interpreter(directory: i32, path: &[u8]) -> Cow<'_, [u8]> {
     if directory == abi::AT_FDCWD || path.first() == Some(&b'/') {
-        return path.to_vec();
+        return Cow::Borrowed(path);
     }
     let separator = if path.is_empty() { "" } else { "/" };
     let mut name = alloc::format!("/dev/fd/{directory}{separator}").into_bytes();
     name.extend_from_slice(path);
-    name
+    Cow::Owned(name)
 }
 
 fn open_interpreter(
