@@ -27,10 +27,10 @@ const SPARE: usize = 256;
 /// What is told to who asks how much entropy there is: the whole key, always.
 pub const ENTROPY_BITS: u64 = 256;
 
-/// So much is made between two looks at the clock: some 160,000 instructions.
-const AT_ONCE: usize = 1 << 13;
+/// So much is made between two looks at the clock: some 80,000 instructions.
+const AT_ONCE: usize = 1 << 12;
 
-/// Fills `to` with random bytes, at most 8 KiB in one go; how many.
+/// Fills `to` with random bytes, at most 4 KiB in one go; how many.
 ///
 /// # Errors
 /// User memory faulted behind the first byte.

@@ -24,7 +24,7 @@ pub const MOST_BYTES: usize = 0x7fff_f000;
 /// What is read or written at most without others having their turn, where a transfer can be cut.
 const AT_ONCE: usize = 4 << 20;
 /// The same, where each byte takes long.
-const SLOW_AT_ONCE: usize = 8 << 10;
+const SLOW_AT_ONCE: usize = 4 << 10;
 
 /// Where in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

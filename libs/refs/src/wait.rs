@@ -19,7 +19,7 @@ use core::hash::{Hash, Hasher};
 
 use crate::object::MustNotPanic;
 use crate::sync::{AtomicU64, Ordering, const_fn};
-use crate::{NoSuspend, SpinLock};
+use crate::{NoSuspend, Shared, SpinLock, StrongRc};
 
 const PHASE: u64 = 3;
 const IDLE: u64 = 0;
@@ -308,7 +308,7 @@ impl WaitList {
     #[inline(never)]
     fn wake_several(&self) -> usize {
         let shared = self.waiters.with(Waiters::take_shared);
-        let mut woken = shared.into_iter().filter(|waker| waker.wake()).count();
+        let mut woken = wake_in_pieces(shared);
         // All that are left are exclusive, or came meanwhile, which may be too early for them but never too late.
         while let Some(waker) = self.waiters.with(Waiters::pop) {
             if waker.wake() {
@@ -321,7 +321,8 @@ impl WaitList {
         woken
     }
 
-    /// Wakes all, in the order in which they came; how many there were.
+    /// Wakes all, in the order in which they came; how many there were. Of very many (above [`AT_ONCE`](Self::AT_ONCE)) it wakes the first; the others are
+    /// woken in pieces as dead objects are freed, so that no caller is kept for long.
     #[inline]
     pub fn wake_all(&self) -> usize {
         let Some((first, rest)) =
@@ -329,13 +330,37 @@ impl WaitList {
         else {
             return 0;
         };
-        usize::from(first.wake()) + rest.into_iter().filter(|waker| waker.wake()).count()
+        usize::from(first.wake()) + wake_in_pieces(rest)
     }
+
+    /// So many wake-ups are one piece of work.
+    pub const AT_ONCE: usize = 256;
 
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.waiters.with(|waiters| {
             !waiters.first.is_some_and(Waker::is_waiting) && !waiters.rest.iter().any(|waker| waker.is_waiting())
         })
+    }
+}
+
+/// Wakes all; the first of them now. How many there were.
+fn wake_in_pieces(mut wakers: VecDeque<Waker>) -> usize {
+    let now = wakers.len().min(WaitList::AT_ONCE);
+    let woken = wakers.drain(..now).filter(|waker| waker.wake()).count();
+    if wakers.is_empty() {
+        return woken;
+    }
+    let left = wakers.len();
+    drop(StrongRc::<_, Shared>::new(NotYetWoken(wakers)));
+    woken + left
+}
+
+/// Wakers whose turn comes when this is freed.
+struct NotYetWoken(VecDeque<Waker>);
+
+impl Drop for NotYetWoken {
+    fn drop(&mut self) {
+        wake_in_pieces(core::mem::take(&mut self.0));
     }
 }

@@ -1,7 +1,7 @@
 //! Objects, their names and their end, on one core.
 #![cfg(not(ebb_loom))]
 
-use refs::{Gone, HandleTable, IdTable, StrongRc, WeakRc};
+use refs::{Gone, HandleTable, IdTable, StrongRc, WaitList, WakeSlot, WeakRc};
 
 mod noted;
 use noted::{Noted, dropped, with_cx};
@@ -291,5 +291,32 @@ fn a_duplicated_handle_keeps_the_object_and_the_last_one_ends_it() {
         assert!(weak.is_gone());
         refs::reclaim::reclaim(cx);
         assert_eq!(dropped(), 1);
+    });
+}
+
+/// How many tasks were made ready by this thread's wake-ups.
+fn made_ready() -> usize {
+    READY.get()
+}
+
+std::thread_local! {
+    static READY: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[test]
+fn very_many_waiters_are_woken_in_pieces() {
+    with_cx(|cx| {
+        const ALL: usize = 3 * WaitList::AT_ONCE + 1;
+        let list = WaitList::new();
+        for _ in 0..ALL {
+            let slot: &'static WakeSlot = Box::leak(Box::new(WakeSlot::new(|_| READY.set(READY.get() + 1))));
+            list.register(slot.prepare(), cx);
+            assert!(slot.commit());
+        }
+        assert_eq!(list.wake_all(), ALL);
+        assert!(list.is_empty());
+        assert!(made_ready() <= WaitList::AT_ONCE + 1, "{} at once", made_ready());
+        refs::reclaim::reclaim(cx);
+        assert_eq!(made_ready(), ALL);
     });
 }
