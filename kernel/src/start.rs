@@ -21,7 +21,7 @@ use crate::fs::{self, FdFlags, OpenFlags, reserve_fd};
 use crate::process::exec::{ExecFlags, RANDOMIZE_VA_SPACE, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
-use crate::{drivers, log, memory, net, process, reboot, time};
+use crate::{drivers, log, memory, net, process, reboot, signal, time};
 
 /// What the framework needs to know of this kernel.
 pub static CONFIG: Config =
@@ -47,6 +47,7 @@ fn start(info: &'static BootInfo) {
     memory::start();
     drivers::tty::start();
     net::unix::garbage::start();
+    signal::broadcast::start();
     fs::proc::set_command_line(info.command_line);
     let first = First { info, options, process: None };
     // The task's name is entered in its thread once it is one.

@@ -169,8 +169,8 @@ fn end_of_session_leader(process: &Process, cx: &Cx) {
     let terminal = session.terminal.swap(0, Ordering::Relaxed);
     let foreground = session.foreground.swap(0, Ordering::Relaxed);
     if terminal != 0 && foreground != 0 {
-        signal::send::send_to_group(foreground, Info::kernel(Signal::HUP), cx);
-        signal::send::send_to_group(foreground, Info::kernel(Signal::CONT), cx);
+        signal::broadcast::send_to_group(foreground, Info::kernel(Signal::HUP), cx);
+        signal::broadcast::send_to_group(foreground, Info::kernel(Signal::CONT), cx);
     }
 }
 
@@ -258,8 +258,8 @@ fn taker_of_orphans<'cx>(process: &Process, cx: &'cx Cx) -> Option<TempRc<'cx, P
 fn hang_up_if_orphaned(group: u32, leaving: Option<&Process>, cx: &Cx) {
     // Looked for first, because it is counted: whether a group is orphaned depends on each of its members.
     if group != 0 && session::has_stopped_member(group, cx) && session::is_orphaned_without(group, leaving, cx) {
-        signal::send::send_to_group(group, Info::kernel(Signal::HUP), cx);
-        signal::send::send_to_group(group, Info::kernel(Signal::CONT), cx);
+        signal::broadcast::send_to_group(group, Info::kernel(Signal::HUP), cx);
+        signal::broadcast::send_to_group(group, Info::kernel(Signal::CONT), cx);
     }
 }
 

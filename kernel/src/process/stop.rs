@@ -7,7 +7,7 @@ use refs::NoSuspend;
 use super::exit::tell_parent;
 use super::{Process, session};
 use crate::current::Current;
-use crate::signal::{Signal, Work};
+use crate::signal::{Signal, Work, broadcast};
 
 /// Whether job control has stopped a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,12 +47,8 @@ pub fn begin_stop(process: &Process, signal: Signal, cx: &impl NoSuspend) {
         job.state = JobState::Stopping { signal, left: count };
         job.continue_to_report = false;
     }
-    for thread in process.threads(cx) {
-        if let Ok(thread) = thread.upgrade(cx) {
-            thread.signals.add_work(Work::STOP);
-            thread.wake(cx);
-        }
-    }
+    process.each_thread(cx, |thread| thread.signals.add_work(Work::STOP));
+    broadcast::wake_threads(process, cx);
 }
 
 /// One thread fewer that has to stop: it has stopped or exited.
@@ -98,13 +94,11 @@ pub fn continue_process(process: &Process, cx: &impl NoSuspend) {
     if let Some(parent) = process.parent(cx) {
         parent.child_has_changed(process, cx);
     }
-    for thread in process.threads(cx) {
-        if let Ok(thread) = thread.upgrade(cx) {
-            thread.signals.remove_work(Work::STOP);
-            thread.signals.look_again(&process.pending);
-            thread.wake(cx);
-        }
-    }
+    process.each_thread(cx, |thread| {
+        thread.signals.remove_work(Work::STOP);
+        thread.signals.look_again(&process.pending);
+    });
+    broadcast::wake_threads(process, cx);
     if matches!(was, JobState::Stopped(_)) {
         tell_parent(process, abi::CLD_CONTINUED, Signal::CONT.number(), cx);
     }

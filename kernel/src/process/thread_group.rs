@@ -295,6 +295,11 @@ impl Process {
         core::iter::from_fn(move || self.threads.lock(cx).next(&mut cursor))
     }
 
+    /// The next of a walk through its threads.
+    pub fn next_thread(&self, last: &mut Cursor, cx: &impl NoSuspend) -> Option<WeakRc<Thread>> {
+        self.threads.lock(cx).next(last)
+    }
+
     /// Runs `f` on each of its threads, quickly: `f` does nothing with the list of threads.
     pub fn each_thread(&self, cx: &impl NoSuspend, mut f: impl FnMut(&Thread)) {
         for thread in self.threads.lock(cx).iter() {

@@ -17,6 +17,7 @@
 //! All that sends takes any `&impl NoSuspend`, so an interrupt handler can send too. Locks are taken one at a time, never nested.
 
 mod action;
+pub mod broadcast;
 pub mod deliver;
 pub mod handler;
 mod info;

@@ -29,17 +29,6 @@ pub fn send_to_thread(process: &Process, thread: &Thread, info: Info, cx: &impl 
     send(process, Some(thread), info, cx)
 }
 
-/// Sends a signal to all processes of a group, as a terminal does; how many there were.
-pub fn send_to_group(group: u32, info: Info, cx: &impl NoSuspend) -> usize {
-    let mut count = 0;
-    for process in process::group_members(group, cx).filter_map(|process| process.upgrade(cx).ok()) {
-        // A full queue is nothing that a terminal or a dying leader could report.
-        let _ = send_to_process(&process, info, cx);
-        count += 1;
-    }
-    count
-}
-
 fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSuspend) -> Result<()> {
     let signal = info.signal;
     if process.is_exiting() {

@@ -103,7 +103,7 @@ pub fn check(tty: &TempRc<'_, Tty>, what: Use, me: &Current, cx: &Cx) -> Result<
         Use::Read if is_deaf => Err(Errno::EIO),
         _ if process::is_orphaned(group, cx) => Err(Errno::EIO),
         _ => {
-            signal::send::send_to_group(group, Info::kernel(signal), cx);
+            signal::broadcast::send_to_group(group, Info::kernel(signal), cx);
             Err(Errno::RESTART_SYS)
         }
     }
@@ -126,7 +126,7 @@ pub fn tell_window_changed(tty: &Tty, cx: &Cx) {
 
 fn send(group: u32, signal: Signal, cx: &Cx) {
     if group != 0 {
-        signal::send::send_to_group(group, Info::kernel(signal), cx);
+        signal::broadcast::send_to_group(group, Info::kernel(signal), cx);
     }
 }
 

@@ -1,0 +1,100 @@
+//! What goes to many: a terminal's signals to a group, wake-ups of all threads of a process.
+//!
+//! The first get theirs at once. The others get theirs from a task, some at a time, between which others have their turn; so a key on a
+//! terminal, the end of a session or a stop takes no longer with very many processes or threads than with some.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use frame::Cx;
+use refs::{NoSuspend, SpinLock, WaitList};
+use tasks::{Body, Next};
+
+use super::{Info, send};
+use crate::process::{self, Cursor, PROCESSES, Process};
+
+/// So many get theirs at once: some 400 instructions each.
+const AT_ONCE: usize = 64;
+
+/// What is left to do, in the order in which it began: who is to get two signals gets them in their order.
+static LEFT: SpinLock<VecDeque<Broadcast>> = SpinLock::new(VecDeque::new());
+/// Where the task waits.
+static WORK: WaitList = WaitList::new();
+
+/// What many get, and who has got it.
+enum Broadcast {
+    Signal { group: u32, info: Info, last: Cursor },
+    WakeUp { pid: u32, last: Cursor },
+}
+
+impl Broadcast {
+    /// Reaches the next; false if there are no more.
+    fn go_on(&mut self, cx: &impl NoSuspend) -> bool {
+        match self {
+            Broadcast::Signal { group, info, last } => {
+                let Some(member) = process::next_member(*group, last, cx) else { return false };
+                if let Ok(member) = member.upgrade(cx) {
+                    // A full queue is nothing that a terminal or a dying leader could report.
+                    let _ = send::send_to_process(&member, *info, cx);
+                }
+            }
+            Broadcast::WakeUp { pid, last } => {
+                let Some(process) = PROCESSES.get(*pid, cx) else { return false };
+                let Some(thread) = process.next_thread(last, cx) else { return false };
+                if let Ok(thread) = thread.upgrade(cx) {
+                    thread.wake(cx);
+                }
+            }
+        }
+        true
+    }
+
+    /// Reaches some; false if there are no more.
+    fn reach_some(&mut self, cx: &impl NoSuspend) -> bool {
+        (0..AT_ONCE).all(|_| self.go_on(cx))
+    }
+
+    fn begin(mut self, cx: &impl NoSuspend) {
+        if self.reach_some(cx) {
+            LEFT.lock(cx).push_back(self);
+            WORK.wake_all();
+        }
+    }
+}
+
+/// Sends a signal to all processes of a group, as a terminal does.
+pub fn send_to_group(group: u32, info: Info, cx: &impl NoSuspend) {
+    Broadcast::Signal { group, info, last: Cursor::default() }.begin(cx);
+}
+
+/// Wakes all threads of a process, which have been given work.
+pub fn wake_threads(process: &Process, cx: &impl NoSuspend) {
+    Broadcast::WakeUp { pid: process.pid, last: Cursor::default() }.begin(cx);
+}
+
+/// Starts the task. Called once, before the first process.
+pub fn start() {
+    tasks::spawn(&crate::sched::SCHEDULER, Box::new(Sender), |_| ());
+}
+
+/// The task.
+struct Sender;
+
+impl Body for Sender {
+    fn run_async(&mut self, cx: &mut Cx) -> Next {
+        loop {
+            let waker = tasks::prepare(cx);
+            WORK.register(waker, cx);
+            let next = LEFT.lock(cx).pop_front();
+            let Some(mut next) = next else {
+                tasks::park_async(cx);
+                continue;
+            };
+            tasks::finish_wait(cx);
+            if next.reach_some(cx) {
+                LEFT.lock(cx).push_front(next);
+            }
+            return Next::Again;
+        }
+    }
+}
