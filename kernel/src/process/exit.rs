@@ -92,7 +92,7 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
         let peak = me.space(cx).map_or(0, |space| space.peak_resident_pages() as u64 * 4);
         process.usage.lock(cx).max_resident = peak;
     } else if thread.signals.work().contains(Work::STOP) {
-        stop::one_has_stopped(&process, cx);
+        stop::one_has_stopped(&process, &mut 0, cx);
     }
     thread.release_vfork();
     Ok(Held {

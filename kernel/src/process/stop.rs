@@ -30,6 +30,8 @@ pub enum JobState {
 #[derive(Default)]
 pub(super) struct Job {
     pub state: JobState,
+    /// How often a stop has begun.
+    stops: u64,
     /// It has stopped and no wait(2) has told so yet.
     pub stop_to_report: bool,
     /// It was continued and no wait(2) has told so yet.
@@ -45,16 +47,20 @@ pub fn begin_stop(process: &Process, signal: Signal, cx: &impl NoSuspend) {
             return;
         }
         job.state = JobState::Stopping { signal, left: count };
+        job.stops += 1;
         job.continue_to_report = false;
     }
     process.each_thread(cx, |thread| thread.signals.add_work(Work::STOP));
     broadcast::wake_threads(process, cx);
 }
 
-/// One thread fewer that has to stop: it has stopped or exited.
-pub(super) fn one_has_stopped(process: &Process, cx: &impl NoSuspend) {
+/// One thread fewer that has to stop: it has stopped or exited. Nothing if it has said so already, in stop number `said`, which this moves on.
+pub(super) fn one_has_stopped(process: &Process, said: &mut u64, cx: &impl NoSuspend) {
     let signal = {
         let mut job = process.job.lock(cx);
+        if core::mem::replace(said, job.stops) == job.stops {
+            return;
+        }
         let JobState::Stopping { signal, left } = job.state else { return };
         if left > 1 {
             job.state = JobState::Stopping { signal, left: left - 1 };
@@ -106,10 +112,12 @@ pub fn continue_process(process: &Process, cx: &impl NoSuspend) {
 
 /// The calling thread stops until its process is continued or ends.
 pub fn wait_while_stopped_async(cx: &mut Cx, me: &Current) {
-    if let Ok(process) = me.process(cx) {
-        one_has_stopped(&process, cx);
-    }
+    let mut said = 0;
     loop {
+        // A new stop may begin before it has gone on after the last one.
+        if let Ok(process) = me.process(cx) {
+            one_has_stopped(&process, &mut said, cx);
+        }
         let _ = tasks::prepare(cx);
         let stays = me.thread(cx).is_ok_and(|thread| (thread.signals.work() & (Work::STOP | Work::EXIT)) == Work::STOP);
         if !stays {
