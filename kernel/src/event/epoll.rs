@@ -110,7 +110,7 @@ struct Look {
     file: WeakRc<OpenFile>,
     events: u32,
     data: [u32; 2],
-    relay: &'static Relay,
+    relay: Relay,
 }
 
 /// What was found of a file.
@@ -206,7 +206,7 @@ impl Epoll {
         let key = Key { number, serial: set.last_serial };
         let EpollEvent { events, data } = event;
         let sharing = if events & EPOLLEXCLUSIVE != 0 { Sharing::One } else { Sharing::All };
-        let relay = OwnedRelay::new(self.bell.get(), key, sharing);
+        let relay = OwnedRelay::new(&self.bell, key, sharing);
         let look = Look { key, file, events, data, relay: relay.get() };
         let item = Item { fd, serial: key.serial, file, events, data, is_disabled: false, relay };
         if number == set.items.len() {
@@ -305,11 +305,9 @@ impl Epoll {
             reported += done;
             self.were_reported(looks.iter().flatten().take(done), cx);
             if let Some(stop) = failure {
-                let mut rung = bell.rung.lock(cx);
                 for look in looks.iter().rev().flatten().take(count - done) {
                     look.relay.finish();
-                    look.relay.is_out(false);
-                    rung.push_front(look.key);
+                    bell.put_back(look.relay, look.key);
                 }
                 return if reported > 0 { Ok(reported) } else { Err(stop) };
             }
@@ -326,7 +324,7 @@ impl Epoll {
             let Some(key) = rung.pop_front() else { break };
             match set.items.get(key.number) {
                 Some(Some(item)) if item.serial == key.serial => {
-                    item.relay.get().is_out(true);
+                    item.relay.take_out();
                     if item.file.is_gone() {
                         closed.extend(set.take(key.number));
                     } else if !item.is_disabled {
@@ -381,8 +379,7 @@ impl Epoll {
             let [Some(look)] = look else { continue };
             if let Ok(Found::Ready(_)) = look.ask(cx) {
                 look.relay.finish();
-                look.relay.is_out(false);
-                bell.rung.lock(cx).push_front(look.key);
+                bell.put_back(look.relay, look.key);
                 return true;
             }
         }

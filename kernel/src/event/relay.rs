@@ -1,16 +1,15 @@
 //! [`Relay`]: a waker that stands for no task. When it is woken it notes that in a [`Bell`] and wakes who waits there.
 //!
-//! Both are *type-stable*, as wait slots must be: taken from a pool, never freed. [`OwnedRelay`] and [`OwnedBell`] give theirs back when they
-//! are dropped; wakers of a former owner do nothing then, because their wait is over.
+//! A relay is a pooled wake slot, whose wakers may be kept for ever: [`OwnedRelay`] gives it back when it is dropped, and wakers of a former owner do nothing
+//! then, because their wait is over. Its words say which bell it rings, by the bell's number, which no other bell ever has. A bell ends with its
+//! [`OwnedBell`], and its relays ring nothing then.
 //!
-//! Lock order: a relay's target, then nothing; a bell's list, then nothing. Both are called with other locks held by nobody.
+//! Lock order: the table of bells, then nothing; a bell's list, then nothing.
 
-use alloc::boxed::Box;
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, Ordering};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 
-use refs::{SpinLock, WaitList, WakeSlot, Waker};
+use refs::{Pooled, PooledSlot, SpinLock, WaitList, Waker};
 
 /// Who is woken of several relays that wait for the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +32,7 @@ pub struct Key {
 /// What relays ring.
 #[derive(Default)]
 pub struct Bell {
-    /// Which relays rang, each once. What is taken out is told so ([`Relay::is_out`]) before its file is asked.
+    /// Which relays rang, each once. What is taken out is told so ([`OwnedRelay::take_out`]) before its file is asked.
     pub rung: SpinLock<VecDeque<Key>>,
     /// Who waits for one to ring.
     pub waiters: WaitList,
@@ -41,23 +40,31 @@ pub struct Bell {
 
 impl Bell {
     /// Notes that a relay rang, and wakes who waits; how many did.
-    pub fn ring(&self, relay: &Relay, key: Key) -> usize {
+    pub fn ring(&self, relay: Relay, key: Key) -> usize {
         self.enter(relay, key);
         self.waiters.wake()
     }
 
     /// Notes that a relay rang, unless that is noted already.
-    pub fn enter(&self, relay: &Relay, key: Key) {
+    pub fn enter(&self, relay: Relay, key: Key) {
         self.enter_all(core::iter::once((relay, key)));
     }
 
+    /// Puts a relay back that was taken out, before all others.
+    pub fn put_back(&self, relay: Relay, key: Key) {
+        self.rung.with(|rung| {
+            if relay.put_in() {
+                rung.push_front(key);
+            }
+        });
+    }
+
     /// Notes that relays rang, but for those of which that is noted already.
-    pub fn enter_all<'a>(&self, relays: impl Iterator<Item = (&'a Relay, Key)> + Send) {
+    pub fn enter_all(&self, relays: impl Iterator<Item = (Relay, Key)> + Send) {
         self.rung.with(|rung| {
             for (relay, key) in relays {
                 // It is set with the list locked only.
-                if !relay.is_rung() {
-                    relay.is_out(false);
+                if relay.put_in() {
                     rung.push_back(key);
                 }
             }
@@ -66,116 +73,115 @@ impl Bell {
 }
 
 /// A waker without a task.
-pub struct Relay {
-    slot: WakeSlot,
-    target: SpinLock<Option<(&'static Bell, Key)>>,
-    /// Whether its bell has it among those that rang. Set with the bell's list locked.
-    is_rung: AtomicBool,
+#[derive(Clone, Copy)]
+pub struct Relay(&'static Pooled);
+
+/// Which word of the slot is what. The number of its bell.
+const BELL: usize = 0;
+/// The parts of its key.
+const NUMBER: usize = 1;
+const SERIAL: usize = 2;
+/// Whether its bell has it among those that rang: [`OUT`] or [`IN`]. `IN` is set with the bell's list locked.
+const RUNG: usize = 3;
+
+const OUT: usize = 1;
+const IN: usize = 2;
+
+/// The bells that there are.
+struct Bells {
+    by_number: BTreeMap<usize, Arc<Bell>>,
+    last: usize,
 }
 
-struct Pool {
-    all: Vec<&'static Relay>,
-    free: Vec<usize>,
-}
+static BELLS: SpinLock<Bells> = SpinLock::new(Bells { by_number: BTreeMap::new(), last: 0 });
 
-static RELAYS: SpinLock<Pool> = SpinLock::new(Pool { all: Vec::new(), free: Vec::new() });
-static BELLS: SpinLock<Vec<&'static Bell>> = SpinLock::new(Vec::new());
-
-fn woken(slot: &'static WakeSlot) {
-    let relay = RELAYS.with(|pool| pool.all.get(slot.token()).copied());
-    let Some(relay) = relay else { return };
-    if let Some((bell, key)) = relay.target.with(|target| *target)
-        && bell.ring(relay, key) == 0
-    {
+fn woken(slot: &'static Pooled) {
+    let Some(bell) = BELLS.with(|bells| bells.by_number.get(&slot.word(BELL)).cloned()) else { return };
+    let key = Key { number: slot.word(NUMBER), serial: slot.word(SERIAL) as u64 };
+    if bell.ring(Relay(slot), key) == 0 {
         slot.decline();
     }
 }
 
 impl Relay {
     /// Begins a wait: the waker is to be entered wherever something may happen, then comes [`commit`](Self::commit).
-    pub fn prepare(&'static self) -> Waker {
-        self.slot.prepare()
+    pub fn prepare(self) -> Waker {
+        self.0.prepare()
     }
 
     /// The waker rings from now on; false if it was woken since [`prepare`](Self::prepare), which rang nothing.
-    pub fn commit(&self) -> bool {
-        self.slot.commit()
+    pub fn commit(self) -> bool {
+        self.0.commit()
     }
 
     /// Whether its bell has it among those that rang.
-    pub fn is_rung(&self) -> bool {
-        self.is_rung.load(Ordering::Acquire)
+    pub fn is_rung(self) -> bool {
+        self.0.word(RUNG) == IN
     }
 
-    /// It was taken out of what its bell has, or put back there. What happens from here on rings anew, or does not need to.
-    pub fn is_out(&self, is_out: bool) {
-        self.is_rung.store(!is_out, Ordering::Release);
+    /// It comes into what its bell has, whose list is locked; false if it is in there.
+    fn put_in(self) -> bool {
+        self.0.exchange(RUNG, OUT, IN)
     }
 
     /// Ends the wait: its waker does nothing from here on.
-    pub fn finish(&self) {
-        self.slot.finish();
+    pub fn finish(self) {
+        self.0.finish();
     }
 }
 
 /// A bell of one's own.
-pub struct OwnedBell(&'static Bell);
+pub struct OwnedBell {
+    bell: Arc<Bell>,
+    number: usize,
+}
 
 impl OwnedBell {
     /// A bell that nothing has rung.
     pub fn new() -> Self {
-        OwnedBell(BELLS.with(Vec::pop).unwrap_or_else(|| Box::leak(Box::default())))
+        let bell = Arc::<Bell>::default();
+        let number = BELLS.with(|bells| {
+            bells.last += 1;
+            bells.by_number.insert(bells.last, bell.clone());
+            bells.last
+        });
+        OwnedBell { bell, number }
     }
 
     /// The bell.
     #[inline(always)]
-    pub fn get(&self) -> &'static Bell {
-        self.0
+    pub fn get(&self) -> &Bell {
+        &self.bell
     }
 }
 
 impl Drop for OwnedBell {
     fn drop(&mut self) {
-        self.0.rung.with(|rung| *rung = VecDeque::new());
-        self.0.waiters.wake_all();
-        BELLS.with(|bells| bells.push(self.0));
+        self.bell.waiters.wake_all();
+        BELLS.with(|bells| bells.by_number.remove(&self.number));
     }
 }
 
 /// A relay of one's own.
-pub struct OwnedRelay(&'static Relay);
+pub struct OwnedRelay(PooledSlot);
 
 impl OwnedRelay {
     /// A relay that rings `bell` with `key`.
-    pub fn new(bell: &'static Bell, key: Key, sharing: Sharing) -> Self {
-        let relay = RELAYS.with(|pool| match pool.free.pop() {
-            Some(index) => pool.all[index],
-            None => {
-                let slot = WakeSlot::with_token(woken, pool.all.len());
-                let relay: &'static Relay =
-                    Box::leak(Box::new(Relay { slot, target: SpinLock::new(None), is_rung: AtomicBool::new(false) }));
-                pool.all.push(relay);
-                relay
-            }
-        });
-        relay.is_out(true);
-        relay.slot.set_exclusive(sharing == Sharing::One);
-        relay.target.with(|target| *target = Some((bell, key)));
-        OwnedRelay(relay)
+    pub fn new(bell: &OwnedBell, key: Key, sharing: Sharing) -> Self {
+        let words = [bell.number, key.number, key.serial as usize, OUT];
+        OwnedRelay(PooledSlot::new(woken, words, sharing == Sharing::One))
+    }
+
+    /// It was taken out of what its bell has: what happens from here on rings anew.
+    #[inline(always)]
+    pub fn take_out(&self) {
+        self.0.set_word(RUNG, OUT);
     }
 
     /// The relay.
     #[inline(always)]
-    pub fn get(&self) -> &'static Relay {
-        self.0
-    }
-}
-
-impl Drop for OwnedRelay {
-    fn drop(&mut self) {
-        self.0.slot.finish();
-        self.0.target.with(|target| *target = None);
-        RELAYS.with(|pool| pool.free.push(self.0.slot.token()));
+    pub fn get(&self) -> Relay {
+        Relay(self.0.get())
     }
 }
 
@@ -189,7 +195,7 @@ mod tests {
     #[test]
     fn a_relay_rings_once_for_each_arming() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), FIRST, Sharing::All);
+        let relay = OwnedRelay::new(&bell, FIRST, Sharing::All);
         let waker = relay.get().prepare();
         assert!(relay.get().commit());
         assert!(waker.wake());
@@ -201,12 +207,12 @@ mod tests {
     #[test]
     fn a_relay_that_rang_is_noted_once_until_it_is_taken_out() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), FIRST, Sharing::All);
+        let relay = OwnedRelay::new(&bell, FIRST, Sharing::All);
         bell.get().ring(relay.get(), FIRST);
         bell.get().ring(relay.get(), FIRST);
         assert_eq!(bell.get().rung.with(|rung| rung.pop_front()), Some(FIRST));
         assert_eq!(bell.get().rung.with(|rung| rung.pop_front()), None);
-        relay.get().is_out(true);
+        relay.take_out();
         bell.get().ring(relay.get(), FIRST);
         assert_eq!(bell.get().rung.with(|rung| rung.pop_front()), Some(FIRST));
     }
@@ -214,7 +220,7 @@ mod tests {
     #[test]
     fn what_is_woken_before_it_is_committed_says_so() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), FIRST, Sharing::All);
+        let relay = OwnedRelay::new(&bell, FIRST, Sharing::All);
         assert!(relay.get().prepare().wake());
         assert!(!relay.get().commit());
     }
@@ -222,11 +228,11 @@ mod tests {
     #[test]
     fn a_waker_of_a_former_owner_does_nothing() {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), FIRST, Sharing::All);
+        let relay = OwnedRelay::new(&bell, FIRST, Sharing::All);
         let old = relay.get().prepare();
         assert!(relay.get().commit());
         drop(relay);
-        let _next = OwnedRelay::new(bell.get(), SECOND, Sharing::All);
+        let _next = OwnedRelay::new(&bell, SECOND, Sharing::All);
         assert!(!old.wake());
         assert!(bell.get().rung.with(|rung| rung.is_empty()));
     }

@@ -56,7 +56,7 @@ impl TimerFd {
     /// A timer that never expires.
     pub fn new(clock: u32) -> Self {
         let bell = OwnedBell::new();
-        let relay = OwnedRelay::new(bell.get(), Key::default(), Sharing::All);
+        let relay = OwnedRelay::new(&bell, Key::default(), Sharing::All);
         TimerFd { clock, state: SpinLock::new(Armed::default()), relay, bell }
     }
 
@@ -109,7 +109,7 @@ impl File for TimerFd {
         self.set_alarm(&mut state, cx);
         drop(state);
         self.bell.get().rung.with(|rung| rung.clear());
-        self.relay.get().is_out(true);
+        self.relay.take_out();
         Ok(8)
     }
 

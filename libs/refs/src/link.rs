@@ -51,7 +51,7 @@ const CHUNK: usize = if cfg!(ebb_loom) { 1 } else { 512 };
 
 /// The links that all threads share. Loom's and shuttle's atomics are larger than words, and have no pages.
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
-type SharedLinks = crate::link_pages::PagedLinks;
+type SharedLinks = crate::link_pages::Paged<Link>;
 #[cfg(any(ebb_loom, ebb_shuttle))]
 type SharedLinks = FreeLinks;
 
@@ -59,11 +59,26 @@ global! {
     static FREE: SpinLock<SharedLinks> = SpinLock::new(SharedLinks::new());
 }
 
-/// From now on the memory of shared links comes from `provider`, and goes back to it after a peak. For who can let a page be read as zeros without
+/// From now on the memory of shared links and of [pooled wake slots](crate::PooledSlot) comes from `provider`, and goes back to it after a peak. For who can let a page be read as zeros without
 /// memory of its own, as a kernel can.
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
 pub fn set_link_pages(provider: &'static dyn crate::link_pages::LinkPages) {
     FREE.with(|free| free.set_provider(provider));
+    crate::pooled_slot::set_provider(provider);
+}
+
+// SAFETY: a link is one atomic word, of which names only read.
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+unsafe impl crate::link_pages::Paging for Link {
+    #[inline(always)]
+    fn next(&self) -> usize {
+        self.next() as usize
+    }
+
+    #[inline(always)]
+    fn set_next(&self, next: usize) {
+        self.set_next(next as u64);
+    }
 }
 
 impl FreeLinks {

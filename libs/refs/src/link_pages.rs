@@ -1,17 +1,21 @@
-//! [`PagedLinks`]: links that nobody uses, by the page they are in, so that a page in which none is used can give its memory back.
+//! [`Paged`]: links (or [pooled wake slots](crate::pooled_slot)) that nobody uses, by the page they are in, so that a page in which none is used
+//! can give its memory back.
 //!
 //! A name may be looked at for ever, so what it looks at must stay readable for ever. But a word that reads as 0 is all that it must find
 //! (see [`link`](crate::link)), and no page of the store is anything but zeros once its links are free. So whoever provides the memory
 //! ([`LinkPages`]) may take it away from under a page and let the page be read as zeros from then on. Nothing is lost with the words:
 //! generations are made of the number of deaths, and never come again.
 //!
+//! A waker does one thing more: between its look at a slot and its compare-and-exchange the slot may have gone. The exchange expects
+//! what is not zero, and so it fails, but the processor wants a page that could be written. So the page of zeros must be one, and nobody
+//! writes anything else there.
+//!
 //! A page begins with its head; the rest is links. The pages that have free links are a list, of which the first is used, and kept.
 
 use alloc::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use core::fmt;
+use core::marker::PhantomData;
 use core::ptr::{NonNull, null_mut, with_exposed_provenance, with_exposed_provenance_mut};
-
-use crate::link::Link;
 
 /// The size of a page of links, and what it is aligned to.
 pub const LINK_PAGE: usize = 4096;
@@ -20,7 +24,8 @@ pub const LINK_PAGE: usize = 4096;
 ///
 /// # Safety
 /// A page that was given out is [`LINK_PAGE`] bytes, aligned to as many, that are zeros at first, can be read and written, and are nobody else's. It can
-/// be read for ever, by every thread. After [`vacate`](Self::vacate) was true it reads as zeros for every thread, until it is given out again.
+/// be read for ever, by every thread. After [`vacate`](Self::vacate) was true it reads as zeros for every thread, and a compare-and-exchange that expects
+/// something else fails and does nothing, until it is given out again.
 pub unsafe trait LinkPages: Sync + fmt::Debug {
     /// A page; `None` if there is no memory. It must not use shared objects of this crate.
     fn take(&self) -> Option<NonNull<u8>>;
@@ -46,25 +51,41 @@ struct Head {
     fresh: u32,
 }
 
-/// The place of the first link of a page, and that behind the last.
-const FIRST: u32 = (size_of::<Head>() / size_of::<Link>()) as u32;
-const END: u32 = (LINK_PAGE / size_of::<Link>()) as u32;
-/// How many links a page has.
-const ALL: u32 = END - FIRST;
+/// What pages can be made of.
+///
+/// # Safety
+/// Zeros are a value of it. All of it is atomics, and it is aligned to no more than a [`Head`]. Who looks at one that is free does so only by loads, and
+/// by exchanges that expect what is not zero.
+pub(crate) unsafe trait Paging: Sized + 'static {
+    /// What a free one says of the next one: its address; 0 of one that was never used.
+    fn next(&self) -> usize;
+    /// Says so of the next one; 0 when it is taken out.
+    fn set_next(&self, next: usize);
+}
 
 /// Links that nobody uses, and the pages of all others.
-pub(crate) struct PagedLinks {
+pub(crate) struct Paged<T: Paging> {
     /// The pages with free links.
     first: *mut Head,
     provider: Option<&'static dyn LinkPages>,
+    _of: PhantomData<&'static T>,
 }
 
-// SAFETY: the pages' heads belong to whoever has this to himself.
-unsafe impl Send for PagedLinks {}
+// SAFETY: the pages' heads belong to whoever has this to himself, and what is in the pages is atomics.
+unsafe impl<T: Paging> Send for Paged<T> {}
 
-impl PagedLinks {
+impl<T: Paging> Paged<T> {
+    /// The place of the first link of a page, and that behind the last.
+    const FIRST: u32 = size_of::<Head>().div_ceil(size_of::<T>()) as u32;
+    const END: u32 = (LINK_PAGE / size_of::<T>()) as u32;
+    /// How many links a page has.
+    pub(crate) const ALL: u32 = {
+        assert!(align_of::<T>() <= align_of::<Head>());
+        Self::END - Self::FIRST
+    };
+
     pub(crate) const fn new() -> Self {
-        PagedLinks { first: null_mut(), provider: None }
+        Paged { first: null_mut(), provider: None, _of: PhantomData }
     }
 
     pub(crate) fn set_provider(&mut self, provider: &'static dyn LinkPages) {
@@ -73,7 +94,7 @@ impl PagedLinks {
 
     /// Takes a link out, or makes some.
     #[inline]
-    pub(crate) fn take(&mut self) -> &'static Link {
+    pub(crate) fn take(&mut self) -> &'static T {
         if self.first.is_null() {
             self.grow();
         }
@@ -81,14 +102,14 @@ impl PagedLinks {
         // SAFETY: the page is in the list, so its memory is there, its head is ours, and it has a free link: one that was used, whose address was
         // exposed when it was given back, or a fresh one. It is readable for ever, and `give` is what ends our right to write it.
         unsafe {
-            let link: &'static Link = if (*page).free != 0 {
-                let link = &*with_exposed_provenance::<Link>((*page).free);
-                (*page).free = link.next() as usize;
-                link.clear();
+            let link: &'static T = if (*page).free != 0 {
+                let link = &*with_exposed_provenance::<T>((*page).free);
+                (*page).free = link.next();
+                link.set_next(0);
                 link
             } else {
                 (*page).fresh += 1;
-                &*page.cast::<Link>().add((*page).fresh as usize - 1)
+                &*page.cast::<T>().add((*page).fresh as usize - 1)
             };
             (*page).unused -= 1;
             if (*page).unused == 0 {
@@ -100,22 +121,22 @@ impl PagedLinks {
 
     /// Takes in a link that names nothing and that nobody else has.
     #[inline]
-    pub(crate) fn give(&mut self, link: &'static Link) {
+    pub(crate) fn give(&mut self, link: &'static T) {
         let address = core::ptr::from_ref(link).expose_provenance();
         let page: *mut Head = with_exposed_provenance_mut(address & !(LINK_PAGE - 1));
         // SAFETY: all links are in pages, which are aligned and were exposed by `grow`. The link was used, so the page's memory is there, and its head
         // is ours.
         unsafe {
-            link.set_next((*page).free as u64);
+            link.set_next((*page).free);
             (*page).free = address;
             (*page).unused += 1;
             if (*page).unused == 1 {
                 let before = self.first;
                 self.link(page);
-                if !before.is_null() && (*before).unused == ALL {
+                if !before.is_null() && (*before).unused == Self::ALL {
                     self.vacate(before);
                 }
-            } else if (*page).unused == ALL && page != self.first {
+            } else if (*page).unused == Self::ALL && page != self.first {
                 self.vacate(page);
             }
         }
@@ -180,7 +201,7 @@ impl PagedLinks {
         let page = page.as_ptr().cast::<Head>();
         // SAFETY: the page is new, zeros, aligned, and nobody else's.
         unsafe {
-            page.write(Head { previous: null_mut(), next: null_mut(), free: 0, unused: ALL, fresh: FIRST });
+            page.write(Head { previous: null_mut(), next: null_mut(), free: 0, unused: Self::ALL, fresh: Self::FIRST });
             self.link(page);
         }
     }
@@ -200,6 +221,7 @@ fn heap_page() -> NonNull<u8> {
 mod tests {
     use super::*;
     use crate::SpinLock;
+    use crate::link::Link;
     use crate::mode::Home;
     use crate::{Local, Realm};
     use alloc::boxed::Box;
@@ -246,14 +268,14 @@ mod tests {
         }
     }
 
-    fn paged() -> (&'static Zeroing, PagedLinks) {
+    fn paged() -> (&'static Zeroing, Paged<Link>) {
         let provider: &'static Zeroing = Box::leak(Box::default());
-        let mut links = PagedLinks::new();
+        let mut links = Paged::<Link>::new();
         links.set_provider(provider);
         (provider, links)
     }
 
-    const PER_PAGE: usize = ALL as usize;
+    const PER_PAGE: usize = Paged::<Link>::ALL as usize;
 
     #[test]
     fn links_come_out_once_and_are_used_again() {
@@ -323,7 +345,7 @@ mod tests {
 
     #[test]
     fn without_a_provider_the_pages_stay() {
-        let mut free = PagedLinks::new();
+        let mut free = Paged::<Link>::new();
         let links: Vec<&Link> = (0..2 * PER_PAGE).map(|_| free.take()).collect();
         links.iter().for_each(|link| free.give(link));
         assert!(links.iter().all(|link| !link.is(1)));

@@ -2,7 +2,7 @@
 //! wait counts, all later ones find that the wait is over and do nothing.
 //!
 //! A [`WakeSlot`] belongs to one task and is *type-stable*: it is never freed, only reused for another task, so a waker may be
-//! kept anywhere for ever. It counts waits (epochs); a waker names one wait. Nobody has to take a waker out of a list again:
+//! kept anywhere for ever (a [pooled](crate::PooledSlot) one's memory goes back after a peak, and reads as zeros). It counts waits (epochs); a waker names one wait. Nobody has to take a waker out of a list again:
 //! [`WaitList`] throws out those whose wait is over when it needs room.
 //!
 //! ```text
@@ -16,6 +16,7 @@
 use alloc::collections::VecDeque;
 use core::fmt;
 use core::hash::{Hash, Hasher};
+use core::sync::atomic;
 
 use crate::object::MustNotPanic;
 use crate::sync::{AtomicU64, Ordering, const_fn};
@@ -31,16 +32,22 @@ const EPOCH: u64 = 4;
 const EXCLUSIVE: u64 = 1 << 63;
 /// The wake-up that ended the wait reached nobody.
 const DECLINED: u64 = 1 << 62;
+/// All that is not the number of a wait.
+const FLAGS: u64 = PHASE | EXCLUSIVE | DECLINED;
+/// What the first wait of a pooled slot comes after.
+pub(crate) const FIRST_WAIT: u64 = EPOCH;
 
 /// Where one task's waits are counted.
 #[derive(Debug)]
+#[repr(C)]
 pub struct WakeSlot {
     /// The number of the wait, and in the two lowest bits its phase.
     state: AtomicU64,
-    /// Makes the parked task ready to run. Called in the middle of whatever wakes it: it must not panic, which would end the program.
-    make_ready: fn(&'static WakeSlot),
+    /// Makes the parked task ready to run: a `fn(&'static WakeSlot)`; null where the memory of a pooled slot has gone back. Called in the middle of
+    /// whatever wakes it: it must not panic, which would end the program.
+    make_ready: atomic::AtomicPtr<()>,
     /// Tells `make_ready` which slot it is, where it cannot know from the address.
-    token: usize,
+    token: atomic::AtomicUsize,
 }
 
 impl WakeSlot {
@@ -55,13 +62,59 @@ impl WakeSlot {
     const_fn! {
         /// A slot that `make_ready` recognises by `token`, for wakers that do not stand for a task.
         pub fn with_token(make_ready: fn(&'static WakeSlot), token: usize) -> Self {
-            WakeSlot { state: AtomicU64::new(IDLE), make_ready, token }
+            WakeSlot {
+                state: AtomicU64::new(IDLE),
+                make_ready: atomic::AtomicPtr::new(make_ready as *mut ()),
+                token: atomic::AtomicUsize::new(token),
+            }
         }
     }
 
     /// What [`with_token`](Self::with_token) was given.
+    #[inline(always)]
     pub fn token(&self) -> usize {
-        self.token
+        self.token.load(atomic::Ordering::Relaxed)
+    }
+
+    /// Makes a slot of which all that was left is its address into a new one, whose waits come after the wait of number `last`.
+    pub(crate) fn begin_anew(&self, make_ready: fn(&'static WakeSlot), last: u64, is_exclusive: bool) {
+        self.make_ready.store(make_ready as *mut (), atomic::Ordering::Relaxed);
+        self.state.store((last & !FLAGS) | if is_exclusive { EXCLUSIVE } else { 0 }, Ordering::Release);
+    }
+
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    pub(crate) fn set_token(&self, token: usize) {
+        self.token.store(token, atomic::Ordering::Relaxed);
+    }
+
+    /// The slot has no owner any more: its wait is over, and no other begins before [`begin_anew`](Self::begin_anew). The number of the last.
+    pub(crate) fn end(&self) -> u64 {
+        self.state.swap(IDLE, Ordering::AcqRel) & !FLAGS
+    }
+
+    /// As [`prepare`](Self::prepare), for whoever cannot know whether the slot still has an owner; if not it begins no wait.
+    pub(crate) fn prepare_if_owned(&'static self) -> Waker {
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & !FLAGS != 0 {
+            let epoch = (state & !(PHASE | DECLINED)) + EPOCH;
+            match self.state.compare_exchange(state, epoch | ARMED, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Waker { slot: self, epoch },
+                Err(now) => state = now,
+            }
+        }
+        // Of no wait.
+        Waker { slot: self, epoch: 0 }
+    }
+
+    /// As [`finish`](Self::finish), for whoever cannot know whether the slot still has an owner.
+    pub(crate) fn finish_if_owned(&self) {
+        let mut state = self.state.load(Ordering::Acquire);
+        while state & PHASE != IDLE {
+            match self.state.compare_exchange(state, state & !PHASE, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return,
+                Err(now) => state = now,
+            }
+        }
     }
 
     /// Says whether [`WaitList::wake`] wakes one of several such waits only. Called while no wait is on.
@@ -73,7 +126,13 @@ impl WakeSlot {
     /// Says that the wake-up reached nobody: [`WaitList::wake`] wakes the next exclusive wait too. Called by `make_ready`, of a slot that does
     /// not stand for a task.
     pub fn decline(&self) {
-        self.state.fetch_or(DECLINED, Ordering::Relaxed);
+        let mut state = self.state.load(Ordering::Relaxed);
+        while state & PHASE == NOTIFIED {
+            match self.state.compare_exchange(state, state | DECLINED, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => state = now,
+            }
+        }
     }
 
     /// Begins the task's next wait. Called by the task itself.
@@ -116,6 +175,16 @@ impl WakeSlot {
         false
     }
 
+    #[inline(always)]
+    fn call_make_ready(&'static self) {
+        let make_ready = self.make_ready.load(atomic::Ordering::Acquire);
+        if !make_ready.is_null() {
+            // SAFETY: nothing but null and such functions is ever stored there.
+            let make_ready: fn(&'static WakeSlot) = unsafe { core::mem::transmute(make_ready) };
+            make_ready(self);
+        }
+    }
+
     /// Whether the task has left the core and waits.
     pub fn is_parked(&self) -> bool {
         self.state.load(Ordering::Acquire) & PHASE == PARKED
@@ -154,7 +223,7 @@ impl Waker {
             {
                 if phase == PARKED {
                     let must_end = MustNotPanic("what makes a task ready");
-                    (self.slot.make_ready)(self.slot);
+                    self.slot.call_make_ready();
                     core::mem::forget(must_end);
                 }
                 return true;

@@ -10,7 +10,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 use refs::reclaim::{Core, reclaim};
-use refs::{Cx, Group, StrongRc, Versioned, WaitList, WakeSlot, WeakRc};
+use refs::{Cx, Group, Pooled, PooledSlot, StrongRc, Versioned, WaitList, WakeSlot, WeakRc};
 
 /// An object whose reads and whose end are known to loom.
 struct Watched(UnsafeCell<u32>);
@@ -251,6 +251,42 @@ fn a_wake_up_that_races_with_parking_is_seen_by_exactly_one_side() {
         assert_eq!(ready.load(Ordering::SeqCst), usize::from(parked));
         slot.finish();
         assert!(!waker.wake() && !waker.is_waiting());
+    });
+}
+
+/// Counts in the slot's first word.
+fn ring(slot: &'static Pooled) {
+    let old = slot.word(0);
+    slot.exchange(0, old, old + 1);
+}
+
+#[test]
+fn a_waker_of_a_pooled_slot_reaches_no_wait_of_the_next_owner() {
+    explore(4, || {
+        let slot = PooledSlot::new(ring, [1, 0, 0, 0], false);
+        let old = slot.get().prepare();
+        assert!(slot.get().commit());
+        let other = thread::spawn(move || old.wake());
+        drop(slot);
+        let next = PooledSlot::new(ring, [10, 0, 0, 0], false);
+        let waker = next.get().prepare();
+        let parked = next.get().commit();
+        other.join().unwrap();
+        assert!(parked && waker.is_waiting(), "the old waker ended another wait");
+        assert!(!old.is_waiting() && !old.wake());
+        assert!(waker.wake());
+    });
+}
+
+#[test]
+fn a_waker_of_a_pooled_slot_that_comes_in_time_calls_its_function() {
+    explore(4, || {
+        let slot = PooledSlot::new(ring, [1, 0, 0, 0], false);
+        let waker = slot.get().prepare();
+        let other = thread::spawn(move || waker.wake());
+        let parked = slot.get().commit();
+        assert!(other.join().unwrap());
+        assert_eq!(slot.get().word(0), 1 + usize::from(parked));
     });
 }
 

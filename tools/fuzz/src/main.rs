@@ -40,7 +40,7 @@ struct CommandLine {
     stretch: bool,
 }
 
-#[derive(Subcommand, Clone, Copy)]
+#[derive(Subcommand, Clone)]
 enum What {
     /// Random system calls.
     Calls {
@@ -59,6 +59,8 @@ enum What {
         /// In MiB.
         #[arg(default_value_t = 64)]
         memory: u32,
+        /// Which; all if none is named.
+        trials: Vec<String>,
     },
     /// Changed initial file systems.
     Archives {
@@ -73,11 +75,11 @@ const SAMPLE: [What; 4] = [
     What::Calls { seconds: 60 },
     What::Programs { count: 1500 },
     What::Archives { count: 40 },
-    What::Exhaust { memory: 64 },
+    What::Exhaust { memory: 64, trials: Vec::new() },
 ];
 
 fn main() -> ExitCode {
-    match run(&CommandLine::parse()) {
+    match run(CommandLine::parse()) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(failures) => {
             println!("{failures} failed");
@@ -91,7 +93,7 @@ fn main() -> ExitCode {
 }
 
 /// How many inputs the kernel did not survive.
-fn run(arguments: &CommandLine) -> Result<u32> {
+fn run(arguments: CommandLine) -> Result<u32> {
     let kernel = Kernel::Ebb(artifacts::KERNEL.find(arguments.kernel.as_deref())?);
     let directory = tempfile::tempdir().context("making a temporary directory")?;
     let time = if arguments.stretch { Time::Counted } else { Time::Real };
@@ -100,7 +102,7 @@ fn run(arguments: &CommandLine) -> Result<u32> {
         failures += match what {
             What::Calls { seconds } => runs::calls(&kernel, arguments.seed, seconds, time, directory.path())?,
             What::Programs { count } => runs::programs(&kernel, arguments.seed, count, directory.path())?,
-            What::Exhaust { memory } => runs::exhaust(&kernel, memory, time, directory.path())?,
+            What::Exhaust { memory, trials } => runs::exhaust(&kernel, memory, &trials, time, directory.path())?,
             What::Archives { count } => archives::boot_all(&kernel, arguments.seed, count, directory.path())?,
         };
     }

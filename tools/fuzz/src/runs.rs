@@ -32,9 +32,17 @@ pub fn programs(kernel: &Kernel, seed: u64, count: u32, directory: &Path) -> Res
 
 /// Programs that take until there is no more, with `memory` MiB; 1 if the kernel did not survive them, ended the wrong one, or did
 /// not get everything back.
-pub fn exhaust(kernel: &Kernel, memory: u32, time: Time, directory: &Path) -> Result<u32> {
+pub fn exhaust(kernel: &Kernel, memory: u32, trials: &[String], time: Time, directory: &Path) -> Result<u32> {
     let options = ["-m", &format!("{memory}M")];
-    run(kernel, "exhaust", "", &options, time, Duration::from_secs(600 + u64::from(memory) * 8), directory)
+    run(
+        kernel,
+        "exhaust",
+        &trials.join(" "),
+        &options,
+        time,
+        Duration::from_secs(600 + u64::from(memory) * 8),
+        directory,
+    )
 }
 
 fn run(

@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | [`DIRECT_MAP`] | all memory but the kernel image, at its physical address; device registers on demand | read, write |
 //! | [`STACKS`] | kernel stacks, with an unmapped page below each | read, write |
-//! | [`LINKS`] | links of objects; where none is used, one page of zeros | read, write; read |
+//! | [`LINKS`] | links of objects and pooled wake slots; where none is used, one page of zeros | read, write |
 //! | [`BLOCKS`] | large blocks of the heap whose frames do not lie together | read, write |
 //! | [`KERNEL_BASE`] | the kernel image: text, constants, data | execute; read; read, write |
 //!

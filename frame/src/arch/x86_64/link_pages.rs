@@ -1,10 +1,12 @@
 //! The memory of links (see `refs`): pages that stay readable for ever, and whose memory goes back to the heap when no link of theirs is used.
 //!
-//! A page's memory is the heap's, mapped a second time in the links' area. When it has gone back, one page of zeros that is never written is mapped
-//! in its place: names that are looked at there find that their objects are dead.
+//! A page's memory is the heap's, mapped a second time in the links' area. When it has gone back, one page of zeros is mapped in its place: names that
+//! are looked at there find that their objects are dead. It can be written, because a compare-and-exchange that fails needs that; nothing else is
+//! done to it.
 
 use alloc::vec::Vec;
 use core::alloc::Layout;
+use core::cell::UnsafeCell;
 use core::ptr::{NonNull, with_exposed_provenance_mut};
 
 use refs::{LINK_PAGE, LinkPages, SpinLock};
@@ -29,11 +31,14 @@ struct Places {
 /// The pages of links.
 pub static PAGES: Pages = Pages(SpinLock::new(Places { used: 0, vacant: Vec::new() }));
 
-/// What is seen of a page without memory.
+/// What is seen of a page without memory. In the part of the image that is mapped to be written.
 #[repr(C, align(4096))]
-struct Zeros([u8; LINK_PAGE]);
+struct Zeros(UnsafeCell<[u8; LINK_PAGE]>);
 
-static ZEROS: Zeros = Zeros([0; LINK_PAGE]);
+// SAFETY: nothing is changed in it, and it is looked at by atomic operations only.
+unsafe impl Sync for Zeros {}
+
+static ZEROS: Zeros = Zeros(UnsafeCell::new([0; LINK_PAGE]));
 
 const PAGE_LAYOUT: Layout = match Layout::from_size_align(LINK_PAGE, LINK_PAGE) {
     Ok(layout) => layout,
@@ -41,7 +46,7 @@ const PAGE_LAYOUT: Layout = match Layout::from_size_align(LINK_PAGE, LINK_PAGE) 
 };
 
 // SAFETY: a page that is given out is mapped to memory of its own, zeros at first, where no other mapping of the area is, and is never unmapped: from `vacate`
-// on it shows `ZEROS`, which nobody writes. With more cores than one, all would have to forget the old translation before its memory is used for
+// on it shows `ZEROS`, where exchanges that expect something else fail, and which nobody writes. With more cores than one, all would have to forget the old translation before its memory is used for
 // something else.
 unsafe impl LinkPages for Pages {
     fn take(&self) -> Option<NonNull<u8>> {
@@ -89,7 +94,9 @@ unsafe impl LinkPages for Pages {
             }
             let zeros = core::ptr::from_ref(&ZEROS).addr() - KERNEL_BASE;
             // SAFETY: the place is mapped, nobody writes it from here on by this function's contract, and who reads finds zeros.
-            let Some(phys) = (unsafe { kernel_map::replace_page(virt, zeros, NO_EXECUTE) }) else { return false };
+            let Some(phys) = (unsafe { kernel_map::replace_page(virt, zeros, WRITABLE | NO_EXECUTE) }) else {
+                return false;
+            };
             // SAFETY: `take` allocated it so, and it is mapped here no more.
             unsafe { alloc::alloc::dealloc((DIRECT_MAP + phys) as *mut u8, PAGE_LAYOUT) };
             // There is room: `take` saw to it.
