@@ -4,7 +4,7 @@ use bitflags::bitflags;
 use frame::Cx;
 use refs::SpinLock;
 
-use super::{FileKind, Inode, VfsCaller};
+use super::{FileKind, Inode, InodeFlags, VfsCaller};
 use crate::credentials::{Capability, CapabilitySet, Credentials, Gid, Uid};
 use crate::error::{Errno, Result};
 
@@ -78,9 +78,12 @@ impl<'cx> Subject<'cx> {
     /// Checks the permission bits of a file.
     ///
     /// # Errors
-    /// EACCES.
+    /// EACCES; EPERM: it is to be written and immutable.
     #[inline]
     pub fn check(&self, inode: &Inode, want: Want, cx: &Cx) -> Result<()> {
+        if want.contains(Want::WRITE) {
+            inode.check_not(InodeFlags::IMMUTABLE)?;
+        }
         if self.has(Capability::DacOverride) && (inode.kind == FileKind::Directory || !want.contains(Want::EXECUTE)) {
             return Ok(());
         }
@@ -118,9 +121,11 @@ impl<'cx> Subject<'cx> {
     /// Checks that the name of `victim` may be taken out of `directory`.
     ///
     /// # Errors
-    /// EACCES; EPERM by the sticky bit.
+    /// EACCES; EPERM by the sticky bit, or where one of the two may not be changed so.
     pub fn check_removal(&self, directory: &Inode, victim: &Inode, cx: &Cx) -> Result<()> {
         self.check(directory, Want::WRITE | Want::EXECUTE, cx)?;
+        directory.check_not(InodeFlags::APPEND)?;
+        victim.check_not(InodeFlags::FIXED)?;
         let (mode, owner, _) = directory.access_bits(cx);
         let is_sticky = mode & linux_raw_sys::general::S_ISVTX != 0;
         if is_sticky && !self.is_user(owner) && !self.owns(victim, cx) {

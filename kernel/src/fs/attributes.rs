@@ -11,7 +11,7 @@ use refs::TempRc;
 use super::access::{Subject, Want};
 use super::dnotify;
 use super::inode_file::{lost_group_bit, remove_file_capabilities, remove_privileges};
-use super::{FileKind, Inode, Mount, Timestamp, VfsCaller};
+use super::{FileKind, Inode, InodeFlags, Mount, Timestamp, VfsCaller};
 use crate::credentials::{Capability, FileCapabilities};
 use crate::error::{Errno, Result};
 use crate::signal::Signal;
@@ -30,6 +30,7 @@ pub fn change_mode(
 ) -> Result<()> {
     mount.check_writable()?;
     inode.ops.may_change_metadata()?;
+    inode.check_not(InodeFlags::FIXED)?;
     if inode.kind == FileKind::Symlink {
         return Err(Errno::EOPNOTSUPP);
     }
@@ -64,6 +65,7 @@ pub fn change_owner(
 ) -> Result<()> {
     mount.check_writable()?;
     inode.ops.may_change_metadata()?;
+    inode.check_not(InodeFlags::FIXED)?;
     let subject = Subject::of(me, cx)?;
     let (mode, owner, group) = inode.access_bits(cx);
     let lost = abi::S_ISUID | lost_group_bit(mode, group, &subject, cx);
@@ -114,9 +116,11 @@ pub fn change_times(
         return Ok(());
     }
     mount.check_writable()?;
+    let is_touched = (accessed, modified) == (NewTime::Now, NewTime::Now);
+    inode.check_not(if is_touched { InodeFlags::IMMUTABLE } else { InodeFlags::FIXED })?;
     let subject = Subject::of(me, cx)?;
     if !subject.owns(inode, cx) {
-        if (accessed, modified) != (NewTime::Now, NewTime::Now) {
+        if !is_touched {
             return Err(Errno::EPERM);
         }
         subject.check(inode, Want::WRITE, cx)?;
@@ -144,8 +148,9 @@ pub fn change_times(
 /// Changes the length of a regular file; permissions are checked.
 ///
 /// # Errors
-/// EFBIG with SIGXFSZ beyond RLIMIT_FSIZE; the file system's own; `Pause`.
+/// EPERM: it is written at the end only. EFBIG with SIGXFSZ beyond RLIMIT_FSIZE; the file system's own; `Pause`.
 pub fn truncate(inode: &TempRc<'_, Inode>, size: u64, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
+    inode.check_not(InodeFlags::APPEND)?;
     if size > inode.metadata(cx).size && size > me.limit(abi::RLIMIT_FSIZE, cx)? {
         me.raise(Signal::XFSZ, cx);
         return Err(Errno::EFBIG.into());
@@ -184,6 +189,9 @@ fn check_attribute(inode: &Inode, name: &[u8], want: Want, me: &impl VfsCaller, 
     }
     let subject = Subject::of(me, cx)?;
     let writes = want.contains(Want::WRITE);
+    if writes {
+        inode.check_not(InodeFlags::FIXED)?;
+    }
     if name.starts_with(b"user.") {
         if !matches!(inode.kind, FileKind::Regular | FileKind::Directory) {
             return Err(if writes { Errno::EPERM } else { Errno::ENODATA });

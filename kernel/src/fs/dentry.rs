@@ -10,7 +10,7 @@ use super::access::{Subject, Want};
 use super::dnotify;
 use super::open::creation;
 use super::walk::{self, Found, WalkFlags};
-use super::{DeviceNumber, FileKind, Inode, Location, Path, Rename, VfsCaller};
+use super::{DeviceNumber, FileKind, Inode, InodeFlags, Location, Path, Rename, VfsCaller};
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
 
@@ -103,6 +103,7 @@ pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &impl VfsCaller, c
         return Err(Errno::EXDEV);
     }
     let parent = check_new(&found, &subject, cx)?;
+    source.inode.check_not(InodeFlags::FIXED)?;
     if source.inode.kind == FileKind::Directory {
         return Err(Errno::EPERM);
     }

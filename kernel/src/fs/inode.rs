@@ -13,12 +13,13 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::inode_flags::InodeFlags;
 use super::locks::FileLocks;
 use super::mount::{FileSystem, Location};
 use super::{DeviceNumber, File, FileKind, Lseek, Metadata, OpenFile, OpenFlags, Timestamp, VfsCaller};
@@ -227,6 +228,11 @@ pub trait InodeOps: Any + Send + Sync {
         None
     }
 
+    /// Whether it has [`InodeFlags`] that can be set; else it has none.
+    fn has_flags(&self) -> bool {
+        false
+    }
+
     /// Whether chmod, chown and utimes work on it.
     fn may_change_metadata(&self) -> Result<()> {
         Ok(())
@@ -284,6 +290,8 @@ pub struct Inode {
     pub attributes: SpinLock<Option<Box<Attributes>>>,
     /// Whether one of them gives a program capabilities, which writing to it takes away.
     pub has_file_capabilities: AtomicBool,
+    /// [`InodeFlags`].
+    flags: AtomicU8,
     metadata: SpinLock<Metadata>,
     /// Above 0: descriptions that may write it. Below: programs run from it, which must not be written meanwhile.
     writers: AtomicI32,
@@ -310,6 +318,7 @@ impl Inode {
             attachment: SpinLock::new(None),
             attributes: SpinLock::new(None),
             has_file_capabilities: AtomicBool::new(false),
+            flags: AtomicU8::new(0),
             metadata: SpinLock::new(metadata),
             writers: AtomicI32::new(0),
         }
@@ -364,9 +373,29 @@ impl Inode {
         let mut metadata = self.metadata.lock(cx);
         let read = metadata.accessed;
         let is_due = read <= metadata.modified || read <= metadata.changed || read.is_older_than(DAY);
-        if is_due || !relative {
+        if (is_due || !relative) && !self.flags().contains(InodeFlags::NO_ATIME) {
             metadata.accessed = Timestamp::now();
         }
+    }
+
+    /// Its attributes beside its mode.
+    #[inline(always)]
+    pub fn flags(&self) -> InodeFlags {
+        InodeFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
+    }
+
+    /// Changes them.
+    pub fn set_flags(&self, flags: InodeFlags) {
+        self.flags.store(flags.bits(), Ordering::Relaxed);
+    }
+
+    /// Checks that none of these keeps it from being changed.
+    ///
+    /// # Errors
+    /// EPERM.
+    #[inline(always)]
+    pub fn check_not(&self, flags: InodeFlags) -> Result<()> {
+        if self.flags().intersects(flags) { Err(Errno::EPERM) } else { Ok(()) }
     }
 
     /// What the file system says for it, if it is of that type.

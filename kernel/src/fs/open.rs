@@ -11,7 +11,8 @@ use super::dnotify;
 use super::inode_file::{DirectoryFile, PlaceFile, remove_privileges};
 use super::walk::{self, WalkFlags};
 use super::{
-    Creation, DeviceNumber, File, FileKind, Inode, Mount, MountFlags, OpenFile, OpenFlags, Path, VfsCaller, open_device,
+    Creation, DeviceNumber, File, FileKind, Inode, InodeFlags, Mount, MountFlags, OpenFile, OpenFlags, Path, VfsCaller,
+    open_device,
 };
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
@@ -154,6 +155,9 @@ fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject<'_>, cx: &Cx) -> R
         _ => {}
     }
     subject.check(inode, want, cx)?;
+    if truncates || (flags.can_write() && !flags.contains(OpenFlags::APPEND)) {
+        inode.check_not(InodeFlags::APPEND)?;
+    }
     if flags.contains(OpenFlags::NO_ATIME) && !subject.owns(inode, cx) {
         return Err(Errno::EPERM);
     }

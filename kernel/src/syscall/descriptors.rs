@@ -4,7 +4,9 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
-use linux_raw_sys::ioctl::{FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD};
+use linux_raw_sys::ioctl::{
+    FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS,
+};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry, file_owner};
@@ -12,8 +14,10 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
 use crate::fs::fasync;
+use crate::fs::inode_flags;
 use crate::fs::{
-    FdFlags, FileKind, FileTable, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock, descriptor_limit, is_deadlock,
+    FdFlags, FileKind, FileTable, InodeFlags, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock, descriptor_limit,
+    is_deadlock,
 };
 use crate::memory::is_mapped_writable;
 use crate::pipe::{PipeEnd, PipeUser};
@@ -27,7 +31,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_dup2, "dup2", Call::Step(dup2)),
     Entry::new(abi::__NR_dup3, "dup3", Call::Step(dup3)),
     Entry::partial(abi::__NR_fcntl, "fcntl", Call::Async(fcntl_async), "leases"),
-    Entry::partial(abi::__NR_ioctl, "ioctl", Call::Async(ioctl_async), "FS_IOC_SETFLAGS and its like"),
+    Entry::partial(abi::__NR_ioctl, "ioctl", Call::Async(ioctl_async), "FS_IOC_FSSETXATTR and its like"),
     Entry::new(abi::__NR_flock, "flock", Call::Async(flock_async)),
 ];
 
@@ -112,6 +116,9 @@ fn control(cx: &Cx, me: &Current, fd: i32, command: u32, argument: usize) -> Res
             let mutable = OpenFlags::APPEND | OpenFlags::NONBLOCK | OpenFlags::DIRECT | OpenFlags::NO_ATIME;
             let asked = OpenFlags::from_bits_retain(argument as u32);
             let new = asked & mutable;
+            if (new ^ open.flags()).contains(OpenFlags::APPEND) {
+                open.inode(cx)?.check_not(InodeFlags::APPEND)?;
+            }
             if new.contains(OpenFlags::NO_ATIME)
                 && !open.flags().contains(OpenFlags::NO_ATIME)
                 && !Subject::of(me, cx)?.owns(&*open.inode(cx)?, cx)
@@ -374,6 +381,15 @@ fn ioctl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
                 let size = open.inode(cx)?.metadata(cx).size;
                 let left = size.saturating_sub(open.offset.load(Ordering::Relaxed));
                 me.memory(cx)?.write(argument.output::<i32>(), &(left.min(i32::MAX as u64) as i32))?;
+            }
+            FS_IOC_GETFLAGS => {
+                let flags = inode_flags::get(&*open.inode(cx)?)?;
+                me.memory(cx)?.write(argument.output::<u32>(), &flags)?;
+            }
+            FS_IOC_SETFLAGS => {
+                let flags = me.memory(cx)?.read(argument.input::<u32>())?;
+                let path = open.location.path(cx)?;
+                inode_flags::set(&path.mount, &path.inode, flags, me, cx)?;
             }
             FICLONE => return Err(refuse_clone(argument.value() as i32, &open, me, cx)?.into()),
             FICLONERANGE => {

@@ -13,7 +13,7 @@ use super::{Args, Call, Entry};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{OpenFile, OpenFlags};
+use crate::fs::{InodeFlags, OpenFile, OpenFlags};
 use crate::memory::overcommit::{self, Privilege};
 use crate::memory::{
     Advice, Advise, Backing, BackingObject, BadAccess, LOWEST, Limits, Lock, Map, Mappable, Mapping, Move, Origin,
@@ -198,6 +198,9 @@ fn shown_file(
     let flags = file.flags();
     let may_write = flags.intersects(OpenFlags::WRITE_ONLY | OpenFlags::READ_WRITE);
     if flags.contains(OpenFlags::WRITE_ONLY) || (is_shared && prot.contains(Prot::WRITE) && !may_write) {
+        return Err(Errno::EACCES);
+    }
+    if is_shared && may_write && file.inode(cx)?.flags().contains(InodeFlags::APPEND) {
         return Err(Errno::EACCES);
     }
     let mut limit = if is_shared && !may_write { Prot::all() - Prot::WRITE } else { Prot::all() };

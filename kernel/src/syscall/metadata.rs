@@ -10,7 +10,7 @@ use crate::error::{Errno, Result};
 use crate::fs::access::{Subject, Want};
 use crate::fs::attributes::{self, NewTime, SetAttribute};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{DeviceNumber, FileKind, Inode, Metadata, Path, Timestamp};
+use crate::fs::{DeviceNumber, FileKind, Inode, InodeFlags, Metadata, Path, Timestamp};
 use crate::step::Step;
 use crate::user_memory::{Out, UserIn, UserOut, UserSlice};
 
@@ -313,10 +313,12 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let device = device_of(&found.inode, cx);
     let is_mount_root = found.inode.downgrade() == found.mount.root.downgrade();
     let root_attribute = u64::from(abi::STATX_ATTR_MOUNT_ROOT);
+    let has_flags = if found.inode.ops.has_flags() { InodeFlags::IN_STATX } else { InodeFlags::empty() };
+    let flags = u64::from((found.inode.flags() & has_flags).bits());
     let raw = Statx {
         mask: abi::STATX_BASIC_STATS | abi::STATX_BTIME | abi::STATX_MNT_ID,
         block_size: BLOCK_SIZE,
-        attributes: if is_mount_root { root_attribute } else { 0 },
+        attributes: flags | if is_mount_root { root_attribute } else { 0 },
         links: metadata.links,
         uid: metadata.uid,
         gid: metadata.gid,
@@ -325,7 +327,7 @@ fn statx(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         inode: found.inode.number,
         size: metadata.size,
         blocks: metadata.blocks,
-        attributes_mask: root_attribute,
+        attributes_mask: root_attribute | u64::from(has_flags.bits()),
         accessed: metadata.accessed.into(),
         born: metadata.born.into(),
         changed: metadata.changed.into(),

@@ -15,7 +15,7 @@ use crate::fs::inode_file::remove_privileges;
 use crate::fs::read_write::{
     MOST_BYTES, Position, TransferFlags, check, read_async, read_piece_async, write_async, write_piece_async,
 };
-use crate::fs::{FileKind, Lseek, OpenFlags, reserve_fd};
+use crate::fs::{FileKind, InodeFlags, Lseek, OpenFlags, reserve_fd};
 use crate::pipe::PipeEnd;
 use crate::pipe::splice::{self, CopyEnd, Waits};
 use crate::step::{Patience, Step, complete_async};
@@ -412,6 +412,8 @@ fn fallocate_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> 
             return Err(Errno::EBADF.into());
         }
         let inode = open.inode(cx)?;
+        let fixed = if mode & !abi::FALLOC_FL_KEEP_SIZE != 0 { InodeFlags::FIXED } else { InodeFlags::IMMUTABLE };
+        inode.check_not(fixed)?;
         match inode.kind {
             FileKind::Regular => {}
             FileKind::Fifo => return Err(Errno::ESPIPE.into()),

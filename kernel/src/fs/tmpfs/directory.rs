@@ -12,7 +12,8 @@ use super::entries::Names;
 use super::file::RegularFile;
 use crate::error::{Errno, Result};
 use crate::fs::{
-    Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Metadata, Rename, Timestamp, VfsCaller,
+    Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeFlags, InodeOps, Metadata, Rename, Timestamp,
+    VfsCaller,
 };
 use crate::pieces::{Pieces, free_in_pieces};
 
@@ -131,6 +132,10 @@ fn change_links(directory: &Inode, difference: i32, cx: &Cx) {
 }
 
 impl InodeOps for Directory {
+    fn has_flags(&self) -> bool {
+        true
+    }
+
     fn refresh(&self, metadata: &mut Metadata, cx: &Cx) {
         metadata.size = (2 + self.entries.lock(cx).names.len() as u64) * ENTRY_BYTES;
     }
@@ -186,6 +191,7 @@ impl InodeOps for Directory {
         let number = file_system.next_inode();
         let inode = StrongRc::new(Inode::new(this.file_system.share(), number, metadata, Dentry::new(this, name), ops));
         let made = inode.downgrade();
+        inode.get(cx).set_flags(this.flags() & InodeFlags::INHERITED);
         self.enter(this, name, inode, cx)?;
         if what.kind == FileKind::Directory {
             change_links(this, 1, cx);
@@ -200,7 +206,9 @@ impl InodeOps for Directory {
         let ops = Box::new(RegularFile::unnamed(Ticket::take(&this.file_system)?));
         let mut dentry = Dentry::new(this, alloc::format!("#{number}").as_bytes());
         dentry.is_removed = true;
-        Ok(StrongRc::new(Inode::new(this.file_system.share(), number, metadata, dentry, ops)))
+        let inode = Inode::new(this.file_system.share(), number, metadata, dentry, ops);
+        inode.set_flags(this.flags() & InodeFlags::INHERITED);
+        Ok(StrongRc::new(inode))
     }
 
     fn link(&self, this: &TempRc<'_, Inode>, name: &[u8], target: &TempRc<'_, Inode>, cx: &Cx) -> Result<()> {
@@ -370,6 +378,10 @@ struct Symlink {
 }
 
 impl InodeOps for Symlink {
+    fn has_flags(&self) -> bool {
+        true
+    }
+
     fn read_link(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Result<Vec<u8>> {
         Ok(self.target.to_vec())
     }
@@ -391,4 +403,8 @@ struct Node {
     _ticket: Ticket,
 }
 
-impl InodeOps for Node {}
+impl InodeOps for Node {
+    fn has_flags(&self) -> bool {
+        true
+    }
+}

@@ -209,6 +209,10 @@ impl Drop for RegularFile {
 }
 
 impl InodeOps for RegularFile {
+    fn has_flags(&self) -> bool {
+        true
+    }
+
     fn anonymous_name(&self, _this: &Inode) -> Option<Vec<u8>> {
         self.name.clone()
     }

@@ -1,0 +1,83 @@
+//! [`InodeFlags`]: immutable, append-only and their like; see ioctl_iflags(2).
+
+use bitflags::bitflags;
+use frame::Cx;
+use linux_raw_sys::general as abi;
+use refs::TempRc;
+
+use super::access::Subject;
+use super::{FileKind, Inode, Mount, Timestamp, VfsCaller};
+use crate::credentials::Capability;
+use crate::error::{Errno, Result};
+
+bitflags! {
+    /// Attributes of an inode beside its mode, in the bits of FS_IOC_SETFLAGS and statx(2): see ioctl_iflags(2).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct InodeFlags: u8 {
+        /// Nothing of it can be changed, nor its names.
+        const IMMUTABLE = abi::STATX_ATTR_IMMUTABLE as u8;
+        /// It can be written at the end only; a directory's names cannot be taken away.
+        const APPEND = abi::STATX_ATTR_APPEND as u8;
+        /// Backups leave it out.
+        const NO_DUMP = abi::STATX_ATTR_NODUMP as u8;
+        /// Nobody wants to know when it was read.
+        const NO_ATIME = 0x80;
+    }
+}
+
+impl InodeFlags {
+    /// What keeps all but its content as it is.
+    pub const FIXED: InodeFlags = InodeFlags::IMMUTABLE.union(InodeFlags::APPEND);
+    /// What statx(2) tells.
+    pub const IN_STATX: InodeFlags = InodeFlags::FIXED.union(InodeFlags::NO_DUMP);
+    /// What a new inode takes over from its directory.
+    pub const INHERITED: InodeFlags = InodeFlags::NO_DUMP.union(InodeFlags::NO_ATIME);
+}
+
+/// Which FS_*_FL of FS_IOC_SETFLAGS is which flag.
+const FLAGS: [(u32, InodeFlags); 4] = [
+    (abi::FS_IMMUTABLE_FL, InodeFlags::IMMUTABLE),
+    (abi::FS_APPEND_FL, InodeFlags::APPEND),
+    (abi::FS_NODUMP_FL, InodeFlags::NO_DUMP),
+    (abi::FS_NOATIME_FL, InodeFlags::NO_ATIME),
+];
+
+/// FS_IOC_GETFLAGS: the attributes of a regular file or directory beside its mode.
+///
+/// # Errors
+/// ENOTTY: it has none.
+pub fn get(inode: &Inode) -> Result<u32> {
+    if !inode.ops.has_flags() || !matches!(inode.kind, FileKind::Regular | FileKind::Directory) {
+        return Err(Errno::ENOTTY);
+    }
+    Ok(FLAGS.iter().filter(|(_, flag)| inode.flags().contains(*flag)).fold(0, |all, (bit, _)| all | bit))
+}
+
+/// FS_IOC_SETFLAGS.
+///
+/// # Errors
+/// ENOTTY: it has none. EPERM: it is another's, or what makes it immutable or append-only is changed without CAP_LINUX_IMMUTABLE. EOPNOTSUPP: there are
+/// no such attributes. EROFS.
+pub fn set(mount: &Mount, inode: &TempRc<'_, Inode>, bits: u32, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+    mount.check_writable()?;
+    get(inode)?;
+    let subject = Subject::of(me, cx)?;
+    if !subject.owns(inode, cx) {
+        return Err(Errno::EPERM);
+    }
+    let mut flags = InodeFlags::empty();
+    let mut unknown = bits;
+    for (bit, flag) in FLAGS {
+        flags.set(flag, bits & bit != 0);
+        unknown &= !bit;
+    }
+    if (flags ^ inode.flags()).intersects(InodeFlags::FIXED) && !subject.has(Capability::LinuxImmutable) {
+        return Err(Errno::EPERM);
+    }
+    if unknown != 0 {
+        return Err(Errno::EOPNOTSUPP);
+    }
+    inode.set_flags(flags);
+    inode.change(cx, |metadata| metadata.changed = Timestamp::now());
+    Ok(())
+}
