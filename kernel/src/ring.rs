@@ -91,8 +91,8 @@ impl Ring {
         Ok(())
     }
 
-    /// Appends as many bytes as there are and fit into the memory that it has; how many. A fault behind the first byte makes it fewer,
-    /// but up to [`ATOMIC`] bytes are appended all or not at all.
+    /// Appends as many bytes as there are and fit into the memory that it has; how many. A fault makes it fewer, by whole [`ATOMIC`] bytes: so many, and what
+    /// is less than that, are appended all or not at all.
     ///
     /// # Errors
     /// User memory faulted: the queue is as before.
@@ -117,14 +117,17 @@ impl Ring {
         if first < count && outcome.is_ok() {
             outcome = from.read(&mut self.bytes[..count - first]);
         }
-        let copied = before - from.remaining();
-        if let Err(fault) = outcome
-            && (copied == 0 || count <= ATOMIC)
-        {
-            return Err(fault);
+        if let Err(fault) = outcome {
+            let copied = before - from.remaining();
+            let kept = copied - copied % ATOMIC;
+            if kept == 0 || count <= ATOMIC {
+                return Err(fault);
+            }
+            self.len += kept;
+            return Ok(kept);
         }
-        self.len += copied;
-        Ok(copied)
+        self.len += count;
+        Ok(count)
     }
 
     /// Takes as many bytes as there are and fit; how many. A fault behind [`WORTH_KEEPING`] bytes makes it fewer.

@@ -16,7 +16,7 @@ use super::{Events, File, OpenFile, OpenFlags, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::signal::Signal;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async, go_on_async};
-use crate::user_memory::{In, Out, UserOut, UserSlice};
+use crate::user_memory::{In, Out, UserBuffer};
 
 /// The most bytes of one call, as on Linux.
 pub const MOST_BYTES: usize = 0x7fff_f000;
@@ -44,6 +44,12 @@ pub struct TransferFlags {
     pub append: bool,
     /// Of a stream only the first bytes are waited for: what fits then is enough (vmsplice(2)).
     pub what_fits: bool,
+    /// read(2) and write(2): the file is asked even for no bytes at all, and some say more than 0. Vectors without bytes are 0 to all files.
+    pub one_piece: bool,
+}
+
+impl TransferFlags {
+    const ONE_PIECE: Self = TransferFlags { no_wait: false, append: false, what_fits: false, one_piece: true };
 }
 
 /// Reads from a descriptor into one piece of the caller's memory: read(2), pread(2). The usual case is done at once; whatever must wait, or
@@ -56,7 +62,7 @@ pub fn read_piece_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    piece: UserSlice<u8, Out>,
+    piece: UserBuffer<u8, Out>,
     position: Position,
 ) -> Result<usize> {
     let (mut done, mut first) = (0, None);
@@ -64,7 +70,7 @@ pub fn read_piece_async(
         let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_read, position)?;
         let memory = me.memory(cx)?;
-        let mut to = memory.writer(piece.first(at_once(&open, piece.len())));
+        let mut to = memory.writer(piece.first(at_once(&open, piece.len())).slice());
         match open.file.read(offset(&open, position, 0), &mut to, me, cx) {
             Ok(read) => {
                 if open.is_seekable && position == Position::Current {
@@ -87,7 +93,7 @@ pub fn read_piece_async(
             Err(stop) => first = Some(stop),
         }
     }
-    go_on_reading_async(cx, me, fd, &[piece], (done, first), position, TransferFlags::default())
+    go_on_reading_async(cx, me, fd, &[piece], (done, first), position, TransferFlags::ONE_PIECE)
 }
 
 /// Writes one piece of the caller's memory to a descriptor: write(2), pwrite(2). As [`read_piece_async`].
@@ -99,7 +105,7 @@ pub fn write_piece_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    piece: UserSlice<u8, In>,
+    piece: UserBuffer<u8, In>,
     position: Position,
 ) -> Result<usize> {
     let (mut done, mut first) = (0, None);
@@ -107,7 +113,7 @@ pub fn write_piece_async(
         let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_write, position)?;
         let memory = me.memory(cx)?;
-        let mut from = memory.reader(piece.first(at_once(&open, piece.len())));
+        let mut from = memory.reader(piece.first(at_once(&open, piece.len())).slice());
         match write_from(&open, &mut from, position, 0, false, me, cx) {
             Ok(written) if written == piece.len() => return Ok(written),
             Ok(written) => done = written,
@@ -117,14 +123,14 @@ pub fn write_piece_async(
             Err(stop) => first = Some(stop),
         }
     }
-    go_on_writing_async(cx, me, fd, &[piece], (done, first), position, TransferFlags::default())
+    go_on_writing_async(cx, me, fd, &[piece], (done, first), position, TransferFlags::ONE_PIECE)
 }
 
 /// Whether a read of a seekable file that left `room` has come to the file's end. If not, memory is missing, and that is so
 /// from the start of a page on.
 #[inline(always)]
-fn is_at_end(to: &Writer<'_>, room: UserSlice<u8, Out>) -> bool {
-    to.remaining() > 0 && !room.start().address().is_multiple_of(PAGE_SIZE)
+fn is_at_end(to: &Writer<'_>, room: UserBuffer<u8, Out>) -> bool {
+    to.remaining() > 0 && !room.slice().start().address().is_multiple_of(PAGE_SIZE)
 }
 
 /// Reads from a descriptor into pieces of the caller's memory.
@@ -135,7 +141,7 @@ pub fn read_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    pieces: &[UserSlice<u8, Out>],
+    pieces: &[UserBuffer<u8, Out>],
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
@@ -147,7 +153,7 @@ fn go_on_reading_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    pieces: &[UserSlice<u8, Out>],
+    pieces: &[UserBuffer<u8, Out>],
     (mut done, first): (usize, Option<Stop>),
     position: Position,
     how: TransferFlags,
@@ -159,7 +165,7 @@ fn go_on_reading_async(
         if let Some(waker) = waker {
             watch(&open, &name, Events::IN, waker, cx);
         }
-        let step = read_step(&open, pieces, &mut done, position, me, cx);
+        let step = read_step(&open, pieces, &mut done, position, how, me, cx);
         without_waiting(step, &open, how)
     };
     let outcome = match first {
@@ -177,7 +183,7 @@ pub fn write_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    pieces: &[UserSlice<u8, In>],
+    pieces: &[UserBuffer<u8, In>],
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
@@ -189,7 +195,7 @@ fn go_on_writing_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
     fd: i32,
-    pieces: &[UserSlice<u8, In>],
+    pieces: &[UserBuffer<u8, In>],
     (mut done, first): (usize, Option<Stop>),
     position: Position,
     how: TransferFlags,
@@ -287,7 +293,7 @@ fn finish(outcome: Result<usize>, done: usize) -> Result<usize> {
 
 /// The rest of the piece in which byte number `done` is; `None` at the end.
 #[inline(always)]
-fn rest<D>(pieces: &[UserSlice<u8, D>], done: usize) -> Option<UserSlice<u8, D>> {
+fn rest<D>(pieces: &[UserBuffer<u8, D>], done: usize) -> Option<UserBuffer<u8, D>> {
     let mut before = 0;
     for &piece in pieces {
         if done - before < piece.len() {
@@ -309,9 +315,10 @@ fn offset(open: &OpenFile, position: Position, done: usize) -> u64 {
 
 fn read_step(
     open: &OpenFile,
-    pieces: &[UserSlice<u8, Out>],
+    pieces: &[UserBuffer<u8, Out>],
     done: &mut usize,
     position: Position,
+    how: TransferFlags,
     me: &impl VfsCaller,
     cx: &Cx,
 ) -> Step<usize> {
@@ -319,13 +326,13 @@ fn read_step(
     let mut time_slice = TimeSlice::default();
     loop {
         let Some(room) = rest(pieces, *done) else {
-            if *done == 0 && open.is_seekable {
+            if *done == 0 && how.one_piece {
                 // Nothing is asked for; but a directory says that it cannot be read.
-                return open.file.read(0, &mut memory.writer(UserOut::<u8>::new(0).slice(0)), me, cx);
+                return open.file.read(0, &mut Writer::from(&mut [][..]), me, cx);
             }
             return Ok(*done);
         };
-        let mut to = memory.writer(room.first(at_once(open, room.len())));
+        let mut to = memory.writer(room.first(at_once(open, room.len())).slice());
         match open.file.read(offset(open, position, *done), &mut to, me, cx) {
             Ok(0) => {
                 if open.is_seekable {
@@ -359,7 +366,7 @@ fn read_step(
 
 fn write_step(
     open: &OpenFile,
-    pieces: &[UserSlice<u8, In>],
+    pieces: &[UserBuffer<u8, In>],
     done: &mut usize,
     position: Position,
     how: TransferFlags,
@@ -369,7 +376,7 @@ fn write_step(
     let memory = me.memory(cx)?;
     let mut time_slice = TimeSlice::default();
     while let Some(left) = rest(pieces, *done) {
-        let mut from = memory.reader(left.first(at_once(open, left.len())));
+        let mut from = memory.reader(left.first(at_once(open, left.len())).slice());
         match write_from(open, &mut from, position, *done, how.append, me, cx) {
             Ok(0) => return Ok(*done),
             Ok(written) => {
@@ -384,6 +391,10 @@ fn write_step(
             Err(Stop::Block | Stop::Error(_)) if *done > 0 => return Ok(*done),
             Err(stop) => return Err(stop),
         }
+    }
+    if *done == 0 && how.one_piece && !open.is_seekable {
+        // An empty message is one, too.
+        return open.file.write(0, &mut Reader::from(&[][..]), me, cx);
     }
     Ok(*done)
 }
@@ -426,7 +437,7 @@ fn write_from(
 /// Several pieces to a stream: those that are small enough to be written as one are, so that they stay together.
 fn write_gathered(
     open: &OpenFile,
-    pieces: &[UserSlice<u8, In>],
+    pieces: &[UserBuffer<u8, In>],
     done: &mut usize,
     me: &impl VfsCaller,
     cx: &Cx,
@@ -441,7 +452,7 @@ fn write_gathered(
     while let Some(left) = rest(pieces, bytes.len()) {
         let start = bytes.len();
         bytes.resize(start + left.len(), 0);
-        memory.read_into(left, bytes.get_mut(start..).unwrap_or_default())?;
+        memory.read_into(left.slice(), bytes.get_mut(start..).unwrap_or_default())?;
     }
     let mut time_slice = TimeSlice::default();
     while *done < total {

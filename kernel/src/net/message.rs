@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::error::Errno;
 use crate::fs::{OpenFile, VfsCaller};
 use crate::step::Step;
-use crate::user_memory::{In, Out, UserMemory, UserSlice};
+use crate::user_memory::{In, Out, UserBuffer, UserMemory};
 
 /// Open files that are received.
 pub type Files = Vec<StrongRc<OpenFile>>;
@@ -92,7 +92,7 @@ impl Source for Reader<'_> {
 
 /// Bytes to be sent, from pieces of the caller's memory one behind the other.
 pub struct Gather<'a> {
-    pieces: &'a [UserSlice<u8, In>],
+    pieces: &'a [UserBuffer<u8, In>],
     done: usize,
     len: usize,
     memory: &'a UserMemory<'a>,
@@ -100,7 +100,7 @@ pub struct Gather<'a> {
 
 impl<'a> Gather<'a> {
     /// Those behind the first `done`.
-    pub fn new(pieces: &'a [UserSlice<u8, In>], done: usize, memory: &'a UserMemory<'a>) -> Self {
+    pub fn new(pieces: &'a [UserBuffer<u8, In>], done: usize, memory: &'a UserMemory<'a>) -> Self {
         Gather { pieces, done, len: pieces.iter().map(|piece| piece.len()).sum(), memory }
     }
 }
@@ -124,7 +124,7 @@ impl Source for Gather<'_> {
             if count == 0 {
                 continue;
             }
-            let mut reader = self.memory.reader(piece);
+            let mut reader = self.memory.reader(piece.slice());
             let outcome = reader.read(&mut bytes[taken..taken + count]);
             taken += count - Reader::remaining(&reader);
             match outcome {
@@ -156,14 +156,14 @@ pub struct Received {
 
 /// Where received bytes go in the caller's memory, one piece behind the other.
 pub struct Scatter<'a> {
-    pieces: &'a [UserSlice<u8, Out>],
+    pieces: &'a [UserBuffer<u8, Out>],
     /// How many bytes were written.
     pub done: usize,
 }
 
 impl<'a> Scatter<'a> {
     /// From the start of the pieces.
-    pub fn new(pieces: &'a [UserSlice<u8, Out>]) -> Self {
+    pub fn new(pieces: &'a [UserBuffer<u8, Out>]) -> Self {
         Scatter { pieces, done: 0 }
     }
 
@@ -179,7 +179,7 @@ impl<'a> Scatter<'a> {
             if count == 0 {
                 continue;
             }
-            let mut writer = memory.writer(piece);
+            let mut writer = memory.writer(piece.slice());
             let outcome = writer.write(&bytes[written..written + count]);
             let copied = count - writer.remaining();
             written += copied;

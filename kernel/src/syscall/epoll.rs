@@ -85,6 +85,7 @@ fn wait_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) ->
     if max == 0 || max > i32::MAX as usize / size_of::<EpollEvent>() {
         return Err(Errno::EINVAL);
     }
+    let events_at = args.output::<EpollEvent>(1).buffer(max)?;
     let set = me.files(cx)?.weak(args.int(0), cx)?;
     let result = complete_async(cx, me, patience, |cx, me, waker| {
         let open = set.upgrade(cx).map_err(|_| Errno::EBADF)?;
@@ -94,7 +95,7 @@ fn wait_async(cx: &mut Cx, me: &mut Current, args: &Args, patience: Patience) ->
             set.watch(waker, cx);
         }
         let memory = me.memory(cx)?;
-        let mut left = args.output::<EpollEvent>(1).slice(max);
+        let mut left = events_at.slice();
         let reported = epoll.scan(max, cx, |events| {
             memory.write_slice(left, events)?;
             left = left.behind(events.len());

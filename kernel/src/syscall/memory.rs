@@ -20,6 +20,7 @@ use crate::memory::{
     Placement, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Synchronise, Unmap, VmaFlags, page_range,
 };
 use crate::step::{Interruption, Patience, Stop, TimeSlice, complete_async};
+use crate::user_memory::UserIn;
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -364,12 +365,13 @@ fn populate_for_async(cx: &mut Cx, me: &mut Current, args: &Args, access: Access
 
 fn mincore_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (address, len) = (args.long(0), args.long(1));
-    let to = args.output::<u8>(2);
     // In pieces: the length is the caller's.
     const PIECE: usize = 1024 * PAGE_SIZE;
     if address % PAGE_SIZE != 0 {
         return Err(Errno::EINVAL);
     }
+    UserIn::<u8>::new(address).buffer(len).map_err(|_| Errno::ENOMEM)?;
+    let to = args.output::<u8>(2).buffer(len.div_ceil(PAGE_SIZE))?;
     let mut done = 0;
     complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let mut time_slice = TimeSlice::default();
@@ -379,7 +381,7 @@ fn mincore_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             }
             let at = address.checked_add(done).ok_or(Errno::ENOMEM)?;
             let residency: Vec<u8> = me.space(cx)?.residency(at, (len - done).min(PIECE), cx)?;
-            me.memory(cx)?.write_slice(to.add(done / PAGE_SIZE).slice(residency.len()), &residency)?;
+            me.memory(cx)?.write_slice(to.behind(done / PAGE_SIZE).slice(), &residency)?;
             done = done.saturating_add(PIECE);
         }
         Ok(0)

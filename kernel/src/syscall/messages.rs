@@ -9,16 +9,17 @@ use refs::Waker;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::read_write::{IoVec, pieces};
-use super::sockets::{ONLY_UNIX, SocketAddress, socket_async, write_address};
+use super::sockets::{ONLY_UNIX, SocketAddress, check_socket, socket_async, write_address};
 use super::{Args, Call, Entry};
 use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
+use crate::fs::read_write::MOST_BYTES;
 use crate::fs::{FdFlags, FileTable};
 use crate::net::{Credentials, Files, Gather, Received, Scatter, Sending, Socket, Source};
 use crate::signal::{self, Signal};
 use crate::step::{Patience, Step, complete_async};
-use crate::user_memory::{In, Out, UserIn, UserInOut, UserSlice};
+use crate::user_memory::{In, InOut, Out, UserBuffer, UserIn, UserInOut, UserSlice};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -30,7 +31,7 @@ pub const CALLS: &[Entry] = &[
 ];
 
 /// The most bytes of ancillary data that are looked at.
-const MAX_CONTROL_BYTES: usize = 4096;
+const MAX_CONTROL_BYTES: usize = 20_480;
 /// The most descriptors in one message (SCM_MAX_FD).
 const MAX_RIGHTS: usize = 253;
 
@@ -49,6 +50,30 @@ struct MessageHeader {
     padding_2: u32,
 }
 
+impl MessageHeader {
+    /// Where the name is, if there is one.
+    ///
+    /// # Errors
+    /// EINVAL: its length is negative.
+    fn name(&self) -> Result<Option<UserSlice<u8, InOut>>> {
+        match self.name.non_null() {
+            Some(_) if (self.name_len as i32) < 0 => Err(Errno::EINVAL),
+            name => Ok(name.map(|at| at.slice(self.name_len as usize))),
+        }
+    }
+
+    /// Where the pieces are described.
+    ///
+    /// # Errors
+    /// EMSGSIZE: too many.
+    fn pieces(&self) -> Result<UserSlice<IoVec, In>> {
+        if self.piece_count > abi::UIO_MAXIOV as usize {
+            return Err(Errno::EMSGSIZE);
+        }
+        Ok(self.pieces.slice(self.piece_count))
+    }
+}
+
 /// `struct cmsghdr`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -62,7 +87,7 @@ const CONTROL_HEADER_BYTES: usize = size_of::<ControlHeader>();
 
 /// What a sending call was given.
 struct Outgoing {
-    pieces: Vec<UserSlice<u8, In>>,
+    pieces: Vec<UserBuffer<u8, In>>,
     to: Option<SocketAddress>,
     files: Files,
     credentials: Credentials,
@@ -101,30 +126,31 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
 }
 
 fn sendto_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let piece = args.input::<u8>(1).buffer(args.long(2).min(MOST_BYTES))?;
     let outgoing = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let to = match args.input::<u8>(4).non_null() {
             None => None,
-            Some(at) => Some(SocketAddress::read(at.slice(args.int(5) as u32 as usize), me, cx)?),
+            Some(at) => {
+                check_socket(args.int(0), me, cx)?;
+                SocketAddress::read(at.slice(args.int(5) as u32 as usize), me, cx)?.some()
+            }
         };
-        Ok(Outgoing {
-            pieces: vec![args.input::<u8>(1).slice(args.long(2).min(isize::MAX as usize))],
-            to,
-            files: Files::new(),
-            credentials: Credentials::of(me, cx)?,
-        })
+        Ok(Outgoing { pieces: vec![piece], to, files: Files::new(), credentials: Credentials::of(me, cx)? })
     })?;
     send_async(cx, me, args.int(0), args.int(3) as u32, &outgoing)
 }
 
 fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let outgoing = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        check_socket(args.int(0), me, cx)?;
         let header = me.memory(cx)?.read(args.input::<MessageHeader>(1))?;
-        let to = match header.name.as_input().non_null() {
+        let to = match header.name()? {
             None => None,
-            Some(at) => Some(SocketAddress::read(at.slice(header.name_len as usize), me, cx)?),
+            Some(name) => SocketAddress::read(name, me, cx)?.some(),
         };
+        let pieces = pieces(cx, me, header.pieces()?)?;
         let (files, credentials) = read_control(&header, me, cx)?;
-        Ok(Outgoing { pieces: pieces(cx, me, header.pieces.slice(header.piece_count))?, to, files, credentials })
+        Ok(Outgoing { pieces, to, files, credentials })
     })?;
     send_async(cx, me, args.int(0), args.int(2) as u32, &outgoing)
 }
@@ -133,7 +159,7 @@ fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 fn read_control(header: &MessageHeader, me: &Current, cx: &Cx) -> Step<(Files, Credentials)> {
     let own = Credentials::of(me, cx)?;
     let (mut sent, mut credentials) = (Files::new(), own);
-    if header.control.is_null() || header.control_len == 0 {
+    if header.control_len == 0 {
         return Ok((sent, credentials));
     }
     if header.control_len > MAX_CONTROL_BYTES {
@@ -176,7 +202,7 @@ fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if flags & net::MSG_OOB != 0 {
         return Err(Errno::EOPNOTSUPP);
     }
-    let pieces = [args.output::<u8>(1).slice(args.long(2).min(isize::MAX as usize))];
+    let pieces = [args.output::<u8>(1).buffer(args.long(2).min(MOST_BYTES))?];
     let received = socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, socket, waker| {
         let received = receive(socket, &pieces, flags, waker, me, cx)?;
         Ok((returned_len(&received, flags), received.from))
@@ -191,7 +217,7 @@ fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 
 fn receive(
     socket: &dyn Socket,
-    pieces: &[UserSlice<u8, Out>],
+    pieces: &[UserBuffer<u8, Out>],
     flags: u32,
     waker: Option<Waker>,
     me: &Current,
@@ -224,7 +250,8 @@ fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let at = args.in_out::<MessageHeader>(1);
     let answer = socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, socket, waker| {
         let header = me.memory(cx)?.read(at)?;
-        let pieces = pieces(cx, me, header.pieces.slice(header.piece_count))?;
+        header.name()?;
+        let pieces = pieces(cx, me, header.pieces()?)?;
         let received = receive(socket, &pieces, flags, waker, me, cx)?;
         let mut header = MessageHeader { flags: flags & net::MSG_CMSG_CLOEXEC, ..header };
         if received.copied < received.len {

@@ -143,6 +143,7 @@ fn look_async(cx: &mut Cx, me: &mut Current, fds: UserSlice<PollFd, InOut>, pati
     if count as u64 > me.thread(cx)?.limit(abi::RLIMIT_NOFILE, cx).0 || count > MAX_DESCRIPTORS {
         return Err(Errno::EINVAL);
     }
+    let fds = fds.checked()?.slice();
     // How far the look has come, and how many were ready before that.
     let (mut first, mut ready) = (0, 0);
     let result = complete_async(cx, me, patience, |cx, me, waker| {

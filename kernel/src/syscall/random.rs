@@ -23,12 +23,12 @@ fn getrandom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> 
     {
         return Err(Errno::EINVAL);
     }
-    let to = args.output::<u8>(0).slice(args.long(1)).first(MOST);
+    let to = args.output::<u8>(0).buffer(args.long(1).min(MOST))?;
     let mut done = 0;
     let outcome = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         let mut time_slice = TimeSlice::default();
         while done < to.len() {
-            done += random::fill(&mut me.memory(cx)?.writer(to.behind(done)), cx)?;
+            done += random::fill(&mut me.memory(cx)?.writer(to.behind(done).slice()), cx)?;
             if done < to.len() && time_slice.is_over() {
                 return Err(Stop::Pause(Interruption::Signals));
             }

@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
-use frame::mm::USER_END;
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -19,7 +18,7 @@ use crate::fs::{FileKind, InodeFlags, Lseek, OpenFlags, reserve_fd};
 use crate::pipe::PipeEnd;
 use crate::pipe::splice::{self, CopyEnd, Waits};
 use crate::step::{Patience, Step, complete_async};
-use crate::user_memory::{In, Out, UserInOut, UserPtr, UserSlice};
+use crate::user_memory::{In, Out, UserBuffer, UserInOut, UserPtr, UserSlice};
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -27,22 +26,36 @@ pub const CALLS: &[Entry] = &[
     Entry::new(
         abi::__NR_read,
         "read",
-        Call::Async(|cx, me, args| read_piece_async(cx, me, args.int(0), piece::<Out>(args)?, Position::Current)),
+        Call::Async(|cx, me, args| {
+            let piece = piece::<Out>(cx, me, args, Direction::Read, Position::Current)?;
+            read_piece_async(cx, me, args.int(0), piece, Position::Current)
+        }),
     ),
     Entry::new(
         abi::__NR_write,
         "write",
-        Call::Async(|cx, me, args| write_piece_async(cx, me, args.int(0), piece::<In>(args)?, Position::Current)),
+        Call::Async(|cx, me, args| {
+            let piece = piece::<In>(cx, me, args, Direction::Write, Position::Current)?;
+            write_piece_async(cx, me, args.int(0), piece, Position::Current)
+        }),
     ),
     Entry::new(
         abi::__NR_pread64,
         "pread64",
-        Call::Async(|cx, me, args| read_piece_async(cx, me, args.int(0), piece::<Out>(args)?, position(args.long(3))?)),
+        Call::Async(|cx, me, args| {
+            let position = position(args.long(3))?;
+            let piece = piece::<Out>(cx, me, args, Direction::Read, position)?;
+            read_piece_async(cx, me, args.int(0), piece, position)
+        }),
     ),
     Entry::new(
         abi::__NR_pwrite64,
         "pwrite64",
-        Call::Async(|cx, me, args| write_piece_async(cx, me, args.int(0), piece::<In>(args)?, position(args.long(3))?)),
+        Call::Async(|cx, me, args| {
+            let position = position(args.long(3))?;
+            let piece = piece::<In>(cx, me, args, Direction::Write, position)?;
+            write_piece_async(cx, me, args.int(0), piece, position)
+        }),
     ),
     Entry::new(
         abi::__NR_readv,
@@ -107,18 +120,18 @@ pub const CALLS: &[Entry] = &[
 
 /// The buffer and the length of read(2) and its like.
 #[inline(always)]
-fn piece<D>(args: &Args) -> Result<UserSlice<u8, D>> {
-    checked_piece(UserPtr::<u8, D>::new(args.long(1)).slice(args.long(2)), MOST_BYTES)
+fn piece<D>(cx: &Cx, me: &Current, args: &Args, direction: Direction, position: Position) -> Result<UserBuffer<u8, D>> {
+    match UserPtr::<u8, D>::new(args.long(1)).buffer(args.long(2)) {
+        Ok(piece) => Ok(piece.first(MOST_BYTES)),
+        Err(error) => Err(descriptor_error(cx, me, args.int(0), direction, position).unwrap_or(error)),
+    }
 }
 
-/// A piece of memory that is where user memory can be; `most` bytes of it.
-#[inline(always)]
-fn checked_piece<D>(piece: UserSlice<u8, D>, most: usize) -> Result<UserSlice<u8, D>> {
-    match piece.start().address().checked_add(piece.len()) {
-        Some(end) if end <= USER_END => Ok(piece.first(most)),
-        _ if piece.is_empty() => Ok(piece),
-        _ => Err(Errno::EFAULT),
-    }
+/// What is wrong with the descriptor itself, which counts more than what is wrong with the buffer.
+#[cold]
+fn descriptor_error(cx: &Cx, me: &Current, fd: i32, direction: Direction, position: Position) -> Option<Errno> {
+    let checked = |cx| check(&*me.files(cx)?.get(fd, cx)?, direction.allowed(), position);
+    checked(cx).err()
 }
 
 fn position(offset: usize) -> Result<Position> {
@@ -135,6 +148,16 @@ enum Direction {
     Write,
 }
 
+impl Direction {
+    /// Which descriptions can do that.
+    fn allowed(self) -> fn(OpenFlags) -> bool {
+        match self {
+            Direction::Read => OpenFlags::can_read,
+            Direction::Write => OpenFlags::can_write,
+        }
+    }
+}
+
 /// `struct iovec`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -144,25 +167,29 @@ pub(super) struct IoVec {
 }
 
 /// Reads an `iovec` array: at most 1024 pieces, and as many bytes as one call may transfer.
-pub(super) fn pieces<D>(cx: &Cx, me: &Current, vectors: UserSlice<IoVec, In>) -> Step<Vec<UserSlice<u8, D>>> {
+///
+/// # Errors
+/// EINVAL: a length is negative, or there are too many. EFAULT: a piece is not where user memory can be.
+pub(super) fn pieces<D>(cx: &Cx, me: &Current, vectors: UserSlice<IoVec, In>) -> Step<Vec<UserBuffer<u8, D>>> {
     if vectors.len() > abi::UIO_MAXIOV as usize {
         return Err(Errno::EINVAL.into());
     }
     let raw = me.memory(cx)?.read_slice(vectors)?;
+    // All lengths are judged before any address, as on Linux.
+    if raw.iter().any(|vector| vector.len > isize::MAX as usize) {
+        return Err(Errno::EINVAL.into());
+    }
     let mut left = MOST_BYTES;
     let mut pieces = Vec::with_capacity(raw.len());
     for IoVec { base, len } in raw {
-        if len > isize::MAX as usize {
-            return Err(Errno::EINVAL.into());
-        }
-        let piece = checked_piece(UserPtr::<u8, D>::new(base).slice(len), left)?;
+        let piece = UserPtr::<u8, D>::new(base).buffer(len)?.first(left);
         left -= piece.len();
         pieces.push(piece);
     }
     Ok(pieces)
 }
 
-fn pieces_async<D>(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<Vec<UserSlice<u8, D>>> {
+fn pieces_async<D>(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<Vec<UserBuffer<u8, D>>> {
     let vectors = args.input::<IoVec>(1).slice(args.long(2));
     complete_async(cx, me, Patience::Forever, |cx, me, _| pieces(cx, me, vectors))
 }
@@ -178,7 +205,7 @@ fn vector_async(
     let known = abi::RWF_HIPRI | abi::RWF_DSYNC | abi::RWF_SYNC | abi::RWF_NOWAIT | abi::RWF_APPEND;
     let reads = direction == Direction::Read;
     let open = me.files(cx)?.get(args.int(0), cx)?;
-    check(&open, if reads { OpenFlags::can_read } else { OpenFlags::can_write }, position)?;
+    check(&open, direction.allowed(), position)?;
     drop(open);
     if flags & !known != 0 || (reads && flags & abi::RWF_APPEND != 0) {
         return Err(Errno::EOPNOTSUPP);

@@ -64,6 +64,9 @@ fn transfer_async(cx: &mut Cx, me: &mut Current, args: &Args, direction: Directi
         return Err(Errno::EINVAL);
     }
     let local = complete_async(cx, me, Patience::Forever, |cx, me, _| ranges(cx, me, local))?;
+    for range in &local {
+        range.checked()?;
+    }
     let remote = complete_async(cx, me, Patience::Forever, |cx, me, _| ranges(cx, me, remote))?;
     let space = space_of(args.int(0), me, cx)?;
     let nothing = UserInOut::<u8>::new(0).slice(0);

@@ -12,7 +12,7 @@ use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, File, OpenFile, OpenFlags, reserve_fd};
 use crate::net::{Family, Shutdown, Socket, Type, family, socket_of};
 use crate::step::{Patience, Step, Stop, complete_async};
-use crate::user_memory::{In, UserInOut, UserOut, UserSlice};
+use crate::user_memory::{Readable, UserInOut, UserOut, UserSlice};
 
 /// What is missing of nearly all of them.
 pub(super) const ONLY_UNIX: &str = "only AF_UNIX";
@@ -58,13 +58,18 @@ impl SocketAddress {
     ///
     /// # Errors
     /// EINVAL: longer than any is. A fault.
-    pub fn read(from: UserSlice<u8, In>, me: &Current, cx: &Cx) -> Step<Self> {
+    pub fn read(from: UserSlice<u8, impl Readable>, me: &Current, cx: &Cx) -> Step<Self> {
         let mut address = SocketAddress { bytes: [0; MAX_ADDRESS_BYTES], len: from.len() };
         if address.len > MAX_ADDRESS_BYTES {
             return Err(Errno::EINVAL.into());
         }
         me.memory(cx)?.read_into(from, &mut address.bytes)?;
         Ok(address)
+    }
+
+    /// Itself, if it has any bytes: to send to none is to name nobody.
+    pub fn some(self) -> Option<Self> {
+        (self.len > 0).then_some(self)
     }
 
     /// Its bytes.
@@ -80,6 +85,14 @@ impl SocketAddress {
 fn with_socket<R>(fd: i32, me: &Current, cx: &Cx, f: impl FnOnce(&dyn Socket) -> Step<R>) -> Step<R> {
     let open = me.files(cx)?.get(fd, cx)?;
     f(socket_of(&open)?)
+}
+
+/// Checks that a descriptor is a socket.
+///
+/// # Errors
+/// EBADF, ENOTSOCK.
+pub(super) fn check_socket(fd: i32, me: &Current, cx: &Cx) -> Result<()> {
+    socket_of(&*me.files(cx)?.get(fd, cx)?).map(|_| ())
 }
 
 /// Runs a step on the socket of a descriptor until it is done. Closing the descriptor ends it with EBADF.
@@ -173,6 +186,7 @@ fn address_argument(args: &Args, me: &Current, cx: &Cx) -> Step<SocketAddress> {
 }
 
 fn bind(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    check_socket(args.int(0), me, cx)?;
     let address = address_argument(args, me, cx)?;
     with_socket(args.int(0), me, cx, |socket| Ok(socket.bind(address.bytes(), me, cx)?))?;
     Ok(0)
@@ -185,14 +199,16 @@ fn listen(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn connect_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    socket_async(cx, me, args.int(0), false, |cx, me, socket, waker| {
-        socket.connect(address_argument(args, me, cx)?.bytes(), waker, me, cx)
-    })?;
+    // As on Linux: that the descriptor is no socket is found out behind the address.
+    me.files(cx)?.get(args.int(0), cx)?;
+    let address = complete_async(cx, me, Patience::Forever, |cx, me, _| address_argument(args, me, cx))?;
+    socket_async(cx, me, args.int(0), false, |cx, me, socket, waker| socket.connect(address.bytes(), waker, me, cx))?;
     Ok(0)
 }
 
 fn accept_async(cx: &mut Cx, me: &mut Current, args: &Args, flags: u32) -> Result<usize> {
     let flags = OpenFlags::from_bits_retain(flags);
+    me.files(cx)?.get(args.int(0), cx)?;
     if !(OpenFlags::NONBLOCK | OpenFlags::CLOSE_ON_EXEC).contains(flags) {
         return Err(Errno::EINVAL);
     }
@@ -236,6 +252,7 @@ fn getpeername(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn shutdown(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    check_socket(args.int(0), me, cx)?;
     let what = match args.int(1) {
         0 => Shutdown { reading: true, writing: false },
         1 => Shutdown { reading: false, writing: true },

@@ -7,7 +7,10 @@
 use core::fmt;
 use core::marker::PhantomData;
 
+use frame::mm::USER_END;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::error::{Errno, Result};
 
 /// What is read.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +56,12 @@ pub struct UserSlice<T, D> {
     len: usize,
 }
 
+/// Memory that a program offers for a transfer: all of it lies where user memory can be, also where it is no byte at all (Linux's `access_ok`).
+///
+/// Only [`UserSlice::checked`] makes one, and what transfers bytes takes nothing else, so no call can forget to look. It still says nothing of
+/// whether anything is mapped there.
+pub struct UserBuffer<T, D>(UserSlice<T, D>);
+
 impl<T, D> UserPtr<T, D> {
     /// A `T` at that address.
     #[inline(always)]
@@ -83,6 +92,15 @@ impl<T, D> UserPtr<T, D> {
     pub const fn slice(self, len: usize) -> UserSlice<T, D> {
         const { assert!(size_of::<T>() != 0) };
         UserSlice { start: self, len }
+    }
+
+    /// So many values from here on, for a transfer.
+    ///
+    /// # Errors
+    /// EFAULT: see [`UserSlice::checked`].
+    #[inline(always)]
+    pub fn buffer(self, len: usize) -> Result<UserBuffer<T, D>> {
+        self.slice(len).checked()
     }
 
     /// The value `count` behind this one.
@@ -125,6 +143,19 @@ impl<T, D> UserSlice<T, D> {
         self.len == 0
     }
 
+    /// The same, if all of it lies where user memory can be.
+    ///
+    /// # Errors
+    /// EFAULT if it does not, or its size in bytes cannot be counted.
+    #[inline(always)]
+    pub fn checked(self) -> Result<UserBuffer<T, D>> {
+        let bytes = self.len.checked_mul(size_of::<T>()).ok_or(Errno::EFAULT)?;
+        match self.start.address.checked_add(bytes) {
+            Some(end) if end <= USER_END => Ok(UserBuffer(self)),
+            _ => Err(Errno::EFAULT),
+        }
+    }
+
     /// The first `len` of them, or all if they are fewer.
     #[inline(always)]
     pub fn first(self, len: usize) -> Self {
@@ -136,6 +167,38 @@ impl<T, D> UserSlice<T, D> {
     pub fn behind(self, count: usize) -> Self {
         let count = count.min(self.len);
         UserSlice { start: self.start.add(count), len: self.len - count }
+    }
+}
+
+impl<T, D> UserBuffer<T, D> {
+    /// The values, to be read or written.
+    #[inline(always)]
+    pub const fn slice(self) -> UserSlice<T, D> {
+        self.0
+    }
+
+    /// How many values.
+    #[inline(always)]
+    pub const fn len(self) -> usize {
+        self.0.len
+    }
+
+    /// Whether there are none.
+    #[inline(always)]
+    pub const fn is_empty(self) -> bool {
+        self.0.len == 0
+    }
+
+    /// The first `len` of them, or all if they are fewer.
+    #[inline(always)]
+    pub fn first(self, len: usize) -> Self {
+        UserBuffer(self.0.first(len))
+    }
+
+    /// Those behind the first `count`; none if they are no more than that.
+    #[inline(always)]
+    pub fn behind(self, count: usize) -> Self {
+        UserBuffer(self.0.behind(count))
     }
 }
 
@@ -206,6 +269,21 @@ impl<T, D> Clone for UserSlice<T, D> {
 
 impl<T, D> Copy for UserSlice<T, D> {}
 
+impl<T, D> Clone for UserBuffer<T, D> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T, D> Copy for UserBuffer<T, D> {}
+
+impl<T, D> fmt::Debug for UserBuffer<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 impl<T, D> fmt::Debug for UserSlice<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}; {}", self.start, self.len)
@@ -222,6 +300,15 @@ mod tests {
         assert_eq!(slice.first(9).len(), 4);
         assert_eq!((slice.behind(3).start().address(), slice.behind(3).len()), (0x100c, 1));
         assert!(slice.behind(5).is_empty());
+    }
+
+    #[test]
+    fn a_buffer_lies_where_user_memory_can_be_even_if_it_has_no_byte() {
+        let is_buffer = |address, len| UserOut::<u64>::new(address).buffer(len).is_ok();
+        assert!(is_buffer(0, 0) && is_buffer(0, USER_END / 8) && is_buffer(USER_END, 0));
+        assert!(!is_buffer(8, USER_END / 8) && !is_buffer(USER_END + 8, 0) && !is_buffer(usize::MAX, 0));
+        // Sizes that wrap around.
+        assert!(!is_buffer(0, usize::MAX / 8 + 1) && !is_buffer(8, usize::MAX / 8) && !is_buffer(0, usize::MAX));
     }
 
     #[test]

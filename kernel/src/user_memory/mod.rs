@@ -9,7 +9,9 @@ use frame::mm::{Fault, Reader, VmSpace, Writer};
 use refs::{Gone, TempRc, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-pub use address::{Argument, In, InOut, Out, Readable, UserIn, UserInOut, UserOut, UserPtr, UserSlice, Writable};
+pub use address::{
+    Argument, In, InOut, Out, Readable, UserBuffer, UserIn, UserInOut, UserOut, UserPtr, UserSlice, Writable,
+};
 
 use crate::error::Errno;
 use crate::memory::AddressSpace;

@@ -154,6 +154,9 @@ impl File for TtyFile {
         if self.is_hung_up(&state) {
             return Err(Errno::EIO.into());
         }
+        if count == 0 {
+            return Ok(0);
+        }
         if !tty.takes_output(&state, cx) {
             return Err(Stop::Block);
         }

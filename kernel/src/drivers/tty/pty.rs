@@ -109,6 +109,9 @@ impl File for MasterFile {
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.get(cx);
         let mut state = tty.state.lock(cx);
+        if to.remaining() == 0 {
+            return Ok(0);
+        }
         if state.to_master.is_empty() {
             return Err(if state.is_slave_gone() { Errno::EIO.into() } else { Stop::Block });
         }
@@ -128,6 +131,9 @@ impl File for MasterFile {
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.get(cx);
+        if from.remaining() == 0 {
+            return Ok(0);
+        }
         if tty.state.lock(cx).discipline.unread() >= SLAVE_BACKLOG {
             return Err(Stop::Block);
         }

@@ -93,6 +93,11 @@ impl Endpoint {
             Kind::Stream => return Err(if peer.is_some() { Errno::EISCONN } else { Errno::EOPNOTSUPP }.into()),
         };
         let name = name.ok_or(Errno::ENOTCONN)?;
+        let len = from.remaining();
+        let is_stream = self.kind == Kind::Stream;
+        if is_stream && len == 0 {
+            return Ok(0);
+        }
         let closed = if self.kind == Kind::Datagram { Errno::ECONNREFUSED } else { Errno::EPIPE };
         let other = name.upgrade(cx).map_err(|_| closed)?;
         if other.kind != self.kind {
@@ -105,13 +110,8 @@ impl Endpoint {
         if other.state.lock(cx).shutdown.reading {
             return Err(Errno::EPIPE.into());
         }
-        let len = from.remaining();
-        let is_stream = self.kind == Kind::Stream;
         if !is_stream && len > CAPACITY {
             return Err(Errno::EMSGSIZE.into());
-        }
-        if is_stream && len == 0 {
-            return Ok(0);
         }
         let room = other.inbox.lock(cx).room();
         let count = if is_stream { len.min(room).min(PIECE) } else { len };
@@ -121,8 +121,8 @@ impl Endpoint {
         }
         crate::memory::admit()?;
         let mut bytes = from.take(count)?;
-        while !is_stream && bytes.len() < count {
-            // A message goes whole or not at all: this says which page is missing.
+        while bytes.len() < count {
+            // A message, and a piece of a stream, goes whole or not at all: this says which page is missing.
             bytes.extend_from_slice(&from.take(count - bytes.len())?);
         }
         let sent = bytes.len();

@@ -125,7 +125,7 @@ impl Inbox {
     /// (`tells_senders`) the next bytes have another sender. Those taken are gone unless `peek`.
     ///
     /// # Errors
-    /// `take` faulted on the first byte: nothing was taken.
+    /// `take` faulted in the first piece: nothing was taken.
     pub fn take_stream(
         &mut self,
         peek: bool,
@@ -140,11 +140,12 @@ impl Inbox {
             }
             let rest = packet.rest().len();
             let (took, fault) = take(packet.rest());
-            if took == 0 {
-                match fault {
-                    Some(fault) if taken.len == 0 => return Err(fault),
-                    _ => break,
-                }
+            // What faults is read anew, all of the piece: one that has no room stays whole, as on Linux.
+            match fault {
+                Some(fault) if taken.len == 0 => return Err(fault),
+                Some(_) => break,
+                None if took == 0 => break,
+                None => {}
             }
             taken.len += took;
             if taken.credentials.is_none() {
@@ -161,7 +162,7 @@ impl Inbox {
                     self.packets.pop_front();
                 }
             }
-            if took < rest || fault.is_some() || !taken.files.is_empty() {
+            if took < rest || !taken.files.is_empty() {
                 break;
             }
         }

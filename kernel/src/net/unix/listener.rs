@@ -82,10 +82,13 @@ impl Endpoint {
     /// Takes the oldest connection that was not accepted yet.
     ///
     /// # Errors
-    /// EINVAL: it does not listen, or nobody connects any more since it was shut down and the caller would wait. `Block`.
+    /// EOPNOTSUPP: not of a kind that connects. EINVAL: it does not listen, or nobody connects any more since it was shut down and the caller would wait. `Block`.
     pub fn accept(&self, waker: Option<Waker>, cx: &Cx) -> Step<StrongRc<Endpoint>> {
         if let Some(waker) = waker {
             self.readable.register(waker, cx);
+        }
+        if self.kind == Kind::Datagram {
+            return Err(Errno::EOPNOTSUPP.into());
         }
         let accepted = {
             let mut state = self.state.lock(cx);

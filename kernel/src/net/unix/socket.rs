@@ -225,6 +225,9 @@ impl File for UnixSocket {
     }
 
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+        if to.remaining() == 0 {
+            return Ok(0);
+        }
         let mut sink = |bytes: &[u8]| {
             let before = to.remaining();
             let fault = to.write(bytes).err();
