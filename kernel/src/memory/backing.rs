@@ -4,10 +4,10 @@ use core::any::Any;
 
 use frame::Cx;
 use frame::mm::Prot;
-use refs::StrongRc;
+use refs::{StrongRc, WeakRc};
 
-use super::Pages;
 use super::vma::{Mergeable, Vma, VmaFlags};
+use super::{Mapped, Pages};
 
 /// What a VMA shows.
 pub enum Backing {
@@ -39,6 +39,45 @@ impl Vma<Backing> {
 pub trait BackingObject: Any + Send + Sync {
     /// Its pages; `None` if it has none (any more).
     fn pages<'a>(&'a self, cx: &'a Cx) -> Option<&'a dyn Pages>;
+}
+
+/// What the shared mappings of a sealable file own that can be written, now or after mprotect(2): the file, by the description that the first of them came from.
+///
+/// All of them share the one that [`Mapped`] names. VMAs are copied, split, merged, moved and dropped with their object, so it is there exactly as long as
+/// one of them is, and F_SEAL_WRITE need not look for them (Linux counts them: `i_mmap_writable`). It is destroyed with the last VMA; nobody waits
+/// on it.
+pub struct WritableMappings {
+    file: StrongRc<dyn BackingObject>,
+}
+
+impl WritableMappings {
+    /// What a shared mapping of `file` is to own, whose pages `mapped` belongs to.
+    pub fn of(mapped: &Mapped, file: StrongRc<dyn BackingObject>, cx: &Cx) -> StrongRc<dyn BackingObject> {
+        let there =
+            |writable: &Option<WeakRc<WritableMappings>>| writable.and_then(|there| there.upgrade(cx).ok()?.share());
+        let found = there(&mapped.writable.lock(cx));
+        let all = found.unwrap_or_else(|| {
+            let made = StrongRc::new(WritableMappings { file });
+            let mut writable = mapped.writable.lock(cx);
+            // Another thread may have made one meanwhile: there is one at most.
+            there(&writable).unwrap_or_else(|| {
+                *writable = Some(made.downgrade());
+                made
+            })
+        });
+        all.unsize(|all| all)
+    }
+
+    /// The file.
+    pub fn file(&self) -> WeakRc<dyn BackingObject> {
+        self.file.downgrade()
+    }
+}
+
+impl BackingObject for WritableMappings {
+    fn pages<'a>(&'a self, cx: &'a Cx) -> Option<&'a dyn Pages> {
+        self.file.get(cx).into_ref().pages(cx)
+    }
 }
 
 /// Runs `f` on an object's pages; `None` if it has none (any more).

@@ -261,10 +261,10 @@ impl Layout {
     /// Whether a new VMA stays within the limits, in the place of what is mapped in `replaced`.
     ///
     /// # Errors
-    /// ENOMEM; EAGAIN for what is locked.
+    /// ENOMEM.
     #[inline(always)]
     pub(super) fn admit(&self, vma: &Vma<Backing>, replaced: Range<usize>, limits: Limits) -> Result<()> {
-        if limits.address_space != u64::MAX || limits.data != u64::MAX || limits.locked != u64::MAX {
+        if limits.address_space != u64::MAX || limits.data != u64::MAX {
             self.admit_size(vma, replaced, limits)?;
         }
         if is_accountable(vma) { self.admit_commit(vma.end - vma.start, limits) } else { Ok(()) }
@@ -274,9 +274,6 @@ impl Layout {
     #[cold]
     fn admit_size(&self, vma: &Vma<Backing>, replaced: Range<usize>, limits: Limits) -> Result<()> {
         let len = vma.end - vma.start;
-        if vma.flags.contains(VmaFlags::LOCKED) {
-            self.admit_lock(len, limits)?;
-        }
         // As on Linux, what is replaced counts for nothing, whatever it is.
         let free: usize = self
             .vmas
@@ -293,13 +290,13 @@ impl Layout {
         Ok(())
     }
 
-    /// Whether `len` bytes more may be locked.
+    /// Whether `len` bytes more may be locked, of `limit` in all.
     ///
     /// # Errors
     /// EAGAIN.
-    pub(super) fn admit_lock(&self, len: usize, limits: Limits) -> Result<()> {
+    pub(super) fn admit_lock(&self, len: usize, limit: u64) -> Result<()> {
         let wanted = self.totals.locked.saturating_mul(PAGE_SIZE).saturating_add(len) as u64;
-        if wanted > limits.locked { Err(Errno::EAGAIN) } else { Ok(()) }
+        if wanted > limit { Err(Errno::EAGAIN) } else { Ok(()) }
     }
 
     /// Whether `len` bytes that exist already may become data.

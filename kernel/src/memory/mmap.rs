@@ -51,16 +51,13 @@ pub struct Limits {
     pub address_space: u64,
     /// RLIMIT_DATA.
     pub data: u64,
-    /// RLIMIT_MEMLOCK; only looked at for what is locked.
-    pub locked: u64,
     /// How much of what is not promised yet may be: see [`super::overcommit`].
     pub privilege: Privilege,
 }
 
 impl Limits {
     /// None.
-    pub const NONE: Limits =
-        Limits { address_space: u64::MAX, data: u64::MAX, locked: u64::MAX, privilege: Privilege::Administrator };
+    pub const NONE: Limits = Limits { address_space: u64::MAX, data: u64::MAX, privilege: Privilege::Administrator };
 }
 
 /// An mmap(2) that is under way.
@@ -69,6 +66,10 @@ pub struct Map {
     /// Its start is not known yet before the first step; `None` once it is entered.
     vma: Option<Vma<Backing>>,
     limits: Limits,
+    /// How much may be locked, in bytes; where this is not, nothing is asked.
+    lock_limit: u64,
+    /// Its pages are to be brought in at once because they are locked.
+    pub brings_in: bool,
     change: Change,
 }
 
@@ -85,13 +86,18 @@ impl Map {
         }
         let len = len.checked_next_multiple_of(PAGE_SIZE).filter(|&len| len <= USER_END).ok_or(Errno::ENOMEM)?;
         let vma = Vma { start: 0, end: len, prot, limit, flags, backing };
-        Ok(Map { place, vma: Some(vma), limits, change: Change::default() })
+        let (lock_limit, brings_in) = (u64::MAX, false);
+        Ok(Map { place, vma: Some(vma), limits, lock_limit, brings_in, change: Change::default() })
     }
 
-    /// Whether its pages are to be brought in at once because they are locked.
-    #[inline(always)]
-    pub fn brings_in(&self) -> bool {
-        self.vma.as_ref().is_some_and(|vma| brings_in(vma.flags))
+    /// Has it locked, as these flags say; `limit` is how much may be locked in all.
+    #[cold]
+    pub fn lock(&mut self, flags: VmaFlags, limit: u64) {
+        if let Some(vma) = &mut self.vma {
+            vma.flags |= flags;
+            self.brings_in = brings_in(vma.flags);
+            self.lock_limit = limit;
+        }
     }
 }
 
@@ -143,6 +149,8 @@ pub struct SetBreak {
     /// What is special about pages that come.
     flags: VmaFlags,
     limits: Limits,
+    /// How much may be locked, in bytes.
+    lock_limit: u64,
     /// What has come.
     grown: Range<usize>,
     change: Change,
@@ -150,8 +158,15 @@ pub struct SetBreak {
 
 impl SetBreak {
     /// Nothing is done yet.
-    pub fn new(wanted: usize, flags: VmaFlags, limits: Limits) -> Self {
-        SetBreak { wanted, flags, limits, grown: 0..0, change: Change::default() }
+    pub fn new(wanted: usize, limits: Limits) -> Self {
+        let flags = VmaFlags::empty();
+        SetBreak { wanted, flags, limits, lock_limit: u64::MAX, grown: 0..0, change: Change::default() }
+    }
+
+    /// Has what comes locked, as these flags say; `limit` is how much may be locked in all.
+    #[cold]
+    pub fn lock(&mut self, flags: VmaFlags, limit: u64) {
+        (self.flags, self.lock_limit) = (flags, limit);
     }
 
     /// The pages to be brought in at once because they are locked.
@@ -390,6 +405,7 @@ impl AddressSpace {
                 flags: call.flags,
                 backing: Backing::Anonymous,
             };
+            layout.admit_lock(if call.flags.is_empty() { 0 } else { new_end - old_end }, call.lock_limit)?;
             layout.admit(&vma, 0..0, call.limits)?;
             layout.insert(vma)?;
             call.grown = old_end..new_end;
@@ -440,6 +456,9 @@ impl Map {
             }
         };
         vma.end = vma.start + len;
+        if self.lock_limit != u64::MAX {
+            layout.admit_lock(len, self.lock_limit)?;
+        }
         layout.admit(vma, replaced.clone(), self.limits)?;
         if replaced.is_empty() {
             return Ok(());

@@ -37,7 +37,7 @@ use frame::mm::FramePolicy;
 
 use crate::error::{Errno, Result};
 
-pub use backing::{Backing, BackingObject};
+pub use backing::{Backing, BackingObject, WritableMappings};
 pub use fault::WriteRight;
 pub use fork::Fork;
 pub use madvise::{Advice, Advise, Lock, Populate, SetLock, Synchronise};
@@ -46,7 +46,7 @@ pub use mremap::{Move, Origin, Remap};
 pub use page_map::PageMap;
 pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
-pub use space::{AddressSpace, Executable, Image, LOWEST, Sizes, VmaName, VmaReport, is_mapped_writable};
+pub use space::{AddressSpace, Executable, Image, LOWEST, Sizes, VmaName, VmaReport};
 pub use unmap::{Mapped, finish_unmapping, unmap_pages};
 pub use vma::{MAX_AREAS, VmaFlags};
 

@@ -42,6 +42,8 @@ pub struct Remap {
     movement: Move,
     origin: Origin,
     limits: Limits,
+    /// How much may be locked, in bytes.
+    lock_limit: u64,
     /// Whether pages that come are to be brought in at once because they are locked.
     brings_in: bool,
     state: Phase,
@@ -76,7 +78,14 @@ impl Remap {
     ///
     /// # Errors
     /// EINVAL, ENOMEM.
-    pub fn new(old: (usize, usize), new_len: usize, movement: Move, origin: Origin, limits: Limits) -> Result<Self> {
+    pub fn new(
+        old: (usize, usize),
+        new_len: usize,
+        movement: Move,
+        origin: Origin,
+        limits: Limits,
+        lock_limit: u64,
+    ) -> Result<Self> {
         let from = page_range(old.0, old.1, Errno::EINVAL)?;
         let new_len =
             new_len.checked_next_multiple_of(PAGE_SIZE).filter(|&len| len <= USER_END).ok_or(Errno::ENOMEM)?;
@@ -90,7 +99,7 @@ impl Remap {
             }
         }
         let (state, change) = (Phase::New, Change::default());
-        Ok(Remap { from, new_len, movement, origin, limits, brings_in: false, state, change })
+        Ok(Remap { from, new_len, movement, origin, limits, lock_limit, brings_in: false, state, change })
     }
 
     /// The pages to be brought in at once, where the mapping is at `address` now.
@@ -116,9 +125,8 @@ impl Remap {
             return Err(Errno::EINVAL);
         }
         if vma.flags.contains(VmaFlags::LOCKED) {
-            layout.admit_lock(self.new_len.saturating_sub(self.from.len()), self.limits)?;
             // Only what comes counts, wherever the mapping goes.
-            self.limits.locked = u64::MAX;
+            layout.admit_lock(self.new_len.saturating_sub(self.from.len()), self.lock_limit)?;
             self.brings_in = brings_in(vma.flags);
         }
         let is_kept = self.origin == Origin::Kept;

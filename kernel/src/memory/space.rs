@@ -22,12 +22,12 @@ use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, VmSpace};
 use refs::{SpinLock, StrongRc, WaitList, WeakRc};
 
+use super::BadAccess;
 use super::backing::{Backing, BackingObject, with_pages};
 use super::fault::page_of;
 use super::layout::Layout;
 use super::madvise::Lock;
 use super::vma::VmaFlags;
-use super::{BadAccess, Pages};
 use crate::error::{Errno, Result};
 
 /// The lowest address that is mapped without being asked for by name (Linux's `vm.mmap_min_addr`).
@@ -253,27 +253,4 @@ fn register(space: WeakRc<AddressSpace>) -> u64 {
 /// The first address space with that number or a higher one, and its number.
 pub(super) fn registered_from(number: u64) -> Option<(u64, WeakRc<AddressSpace>)> {
     REGISTRY.with(|registry| registry.spaces.range(number..).next().map(|(number, space)| (*number, *space)))
-}
-
-/// All address spaces, in the order in which they were made.
-fn all() -> impl Iterator<Item = WeakRc<AddressSpace>> {
-    let mut next = 0;
-    core::iter::from_fn(move || {
-        let (number, space) = registered_from(next)?;
-        next = number + 1;
-        Some(space)
-    })
-}
-
-/// Whether an object is mapped somewhere such that it can be written through the mapping, now or after mprotect(2): for F_SEAL_WRITE.
-pub fn is_mapped_writable(object: &dyn Pages, cx: &Cx) -> bool {
-    let writes = |space: &AddressSpace| {
-        space.layout.lock(cx).vmas().iter().any(|vma| {
-            let Backing::Object { object: backing, .. } = &vma.backing else { return false };
-            vma.flags.contains(VmaFlags::SHARED)
-                && vma.limit.contains(Prot::WRITE)
-                && with_pages(backing, cx, |pages| core::ptr::eq(pages.mapped(), object.mapped())) == Some(true)
-        })
-    };
-    object.mapped().may_be() && all().any(|space| space.upgrade(cx).is_ok_and(|space| writes(&space)))
 }

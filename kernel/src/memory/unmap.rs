@@ -8,9 +8,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, USER_END};
-use refs::SpinLock;
+use refs::{SpinLock, WeakRc};
 
-use super::backing::{Backing, with_pages};
+use super::backing::{Backing, WritableMappings, with_pages};
 use super::change::next_piece;
 use super::space::{AddressSpace, registered_from};
 use super::{Pages, VmaFlags};
@@ -26,6 +26,8 @@ pub struct Mapped {
     /// Whether pages are being taken out of address spaces.
     is_under_way: AtomicBool,
     walk: SpinLock<Option<Walk>>,
+    /// What its shared mappings own that can be written; only where F_SEAL_WRITE asks for them.
+    pub(super) writable: SpinLock<Option<WeakRc<WritableMappings>>>,
 }
 
 /// How far that is.
@@ -49,6 +51,12 @@ impl Mapped {
     #[inline(always)]
     pub fn note(&self) {
         self.may_be.store(true, Ordering::Release);
+    }
+
+    /// Whether it is mapped such that it can be written through the mapping, now or after mprotect(2). Only known of what is mapped by
+    /// [`WritableMappings`].
+    pub fn is_writable(&self, cx: &Cx) -> bool {
+        self.writable.lock(cx).is_some_and(|writable| !writable.is_gone())
     }
 
     /// Whether it may be mapped somewhere.

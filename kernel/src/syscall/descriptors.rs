@@ -19,7 +19,6 @@ use crate::fs::{
     FdFlags, FileKind, FileTable, InodeFlags, LockKind, LockOwner, OpenFile, OpenFlags, RecordLock, descriptor_limit,
     is_deadlock,
 };
-use crate::memory::is_mapped_writable;
 use crate::pipe::{PipeEnd, PipeUser};
 use crate::step::{Patience, Step, Stop, complete_async};
 use crate::user_memory::{UserIn, UserInOut};
@@ -168,7 +167,7 @@ fn add_seals(open: &OpenFile, new: u32, cx: &Cx) -> Result<usize> {
         return Err(Errno::EPERM);
     }
     let is_new = |seal| new & seal != 0 && seals.load(Ordering::Relaxed) & seal == 0;
-    if is_new(abi::F_SEAL_WRITE) && inode.ops.pages().is_some_and(|pages| is_mapped_writable(pages, cx)) {
+    if is_new(abi::F_SEAL_WRITE) && inode.ops.pages().is_some_and(|pages| pages.mapped().is_writable(cx)) {
         return Err(Errno::EBUSY);
     }
     seals.fetch_or(new, Ordering::Relaxed);

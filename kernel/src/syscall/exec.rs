@@ -19,13 +19,12 @@ pub const CALLS: &[Entry] = &[
 
 fn execve_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (argv, envp) = (args.input::<UserIn<u8>>(1), args.input::<UserIn<u8>>(2));
-    execute_async(cx, me, abi::AT_FDCWD, args.string(0), argv, envp, ExecFlags::empty())
+    execute_async(cx, me, abi::AT_FDCWD, args.string(0), argv, envp, ExecFlags::empty().bits())
 }
 
 fn execveat_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let flags = ExecFlags::from_bits(args.int(4) as u32).ok_or(Errno::EINVAL)?;
     let (argv, envp) = (args.input::<UserIn<u8>>(2), args.input::<UserIn<u8>>(3));
-    execute_async(cx, me, args.int(0), args.string(1), argv, envp, flags)
+    execute_async(cx, me, args.int(0), args.string(1), argv, envp, args.int(4) as u32)
 }
 
 fn execute_async(
@@ -35,10 +34,14 @@ fn execute_async(
     path: UserIn<u8>,
     argv: UserIn<UserIn<u8>>,
     envp: UserIn<UserIn<u8>>,
-    flags: ExecFlags,
+    flags: u32,
 ) -> Result<usize> {
     let limit = total_limit(me.thread(cx)?.limit(abi::RLIMIT_STACK, cx).0);
     let path = complete_async(cx, me, Patience::Forever, |cx, me, _| me.memory(cx)?.read_path(path))?;
+    let flags = ExecFlags::from_bits(flags).ok_or(Errno::EINVAL)?;
+    if path.is_empty() && !flags.contains(ExecFlags::EMPTY_PATH) {
+        return Err(Errno::ENOENT);
+    }
     let argv = read_strings_async(cx, me, argv, limit)?;
     let envp = read_strings_async(cx, me, envp, limit - argv.total().min(limit))?;
     exec_async(cx, me, &Request { directory, path, flags, argv, envp })?;

@@ -17,7 +17,8 @@ use crate::fs::{InodeFlags, OpenFile, OpenFlags};
 use crate::memory::overcommit::{self, Privilege};
 use crate::memory::{
     Advice, Advise, Backing, BackingObject, BadAccess, LOWEST, Limits, Lock, Map, Mappable, Mapping, Move, Origin,
-    Placement, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Synchronise, Unmap, VmaFlags, page_range,
+    Placement, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Synchronise, Unmap, VmaFlags,
+    WritableMappings, page_range,
 };
 use crate::step::{Interruption, Patience, Stop, TimeSlice, complete_async};
 use crate::user_memory::UserIn;
@@ -60,7 +61,7 @@ fn limits(me: &Current, cx: &Cx) -> Result<Limits> {
         let limits = process.limits.lock(cx);
         (limits.soft(abi::RLIMIT_AS), limits.soft(abi::RLIMIT_DATA))
     };
-    Ok(Limits { address_space, data, locked: u64::MAX, privilege: privilege(me, cx)? })
+    Ok(Limits { address_space, data, privilege: privilege(me, cx)? })
 }
 
 /// Which promises the caller may have; it is asked for only where that matters.
@@ -100,10 +101,16 @@ const OLD_MAP_FLAGS: u32 = abi::MAP_TYPE
 
 fn mmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let mut map = begin_map(cx, me, args)?;
-    let brings_in = map.brings_in();
-    let start = complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.map_step(&mut map, waker, cx))?;
+    let start = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+        let space = me.space(cx)?;
+        let later_flags = space.later_flags();
+        if !later_flags.is_empty() {
+            map.lock(later_flags, lock_limit(me, cx)?);
+        }
+        space.map_step(&mut map, waker, cx)
+    })?;
     let flags = args.int(3) as u32;
-    if brings_in || flags & (abi::MAP_POPULATE | abi::MAP_NONBLOCK) == abi::MAP_POPULATE {
+    if map.brings_in || flags & (abi::MAP_POPULATE | abi::MAP_NONBLOCK) == abi::MAP_POPULATE {
         let len = args.long(1).next_multiple_of(PAGE_SIZE);
         bring_in_async(cx, me, start..start + len);
     }
@@ -144,8 +151,6 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
     vma_flags.set(VmaFlags::SHARED, is_shared);
     vma_flags.set(VmaFlags::GROWS_DOWN, flags & abi::MAP_GROWSDOWN != 0 && !is_shared);
     vma_flags.set(VmaFlags::NO_RESERVE, may_overcommit);
-    vma_flags.set(VmaFlags::LOCKED, flags & abi::MAP_LOCKED != 0);
-    vma_flags |= me.space(cx)?.later_flags();
     let place = if flags & abi::MAP_FIXED_NOREPLACE != 0 {
         Placement::FixedFree(address)
     } else if flags & abi::MAP_FIXED != 0 {
@@ -156,12 +161,10 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
     if !matches!(place, Placement::Hint(_)) && address < LOWEST && !me.has(Capability::SysRawio, cx) {
         return Err(Errno::EPERM);
     }
-    let mut limits = limits(me, cx)?;
-    if vma_flags.contains(VmaFlags::LOCKED) {
-        limits.locked = lock_limit(me, cx)?;
-        if flags & abi::MAP_LOCKED != 0 && limits.locked == 0 {
-            return Err(Errno::EPERM);
-        }
+    let limits = limits(me, cx)?;
+    let is_locked = flags & abi::MAP_LOCKED != 0;
+    if is_locked && lock_limit(me, cx)? == 0 {
+        return Err(Errno::EPERM);
     }
     let (backing, limit) = match file {
         None if !is_shared => (Backing::Anonymous, Prot::all()),
@@ -171,7 +174,11 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
             shown_file(cx, &file, prot, is_shared, anonymous, len, offset)?
         }
     };
-    Map::new(Mapping { place, len, prot, limit, flags: vma_flags, backing }, limits)
+    let mut map = Map::new(Mapping { place, len, prot, limit, flags: vma_flags, backing }, limits)?;
+    if is_locked {
+        map.lock(VmaFlags::LOCKED, lock_limit(me, cx)?);
+    }
+    Ok(map)
 }
 
 fn anonymous(len: usize, is_shared: bool, is_accounted: bool, privilege: Privilege) -> Result<Backing> {
@@ -211,23 +218,27 @@ fn shown_file(
         Mappable::Pages(pages) => {
             // The file must be no longer than its offsets can count.
             offset.checked_add(len).filter(|&end| end <= i64::MAX as usize).ok_or(Errno::EOVERFLOW)?;
-            if is_shared && has_write_seal(file, cx) {
+            let seals = if is_shared { seals(file, cx) } else { abi::F_SEAL_SEAL };
+            if seals & (abi::F_SEAL_WRITE | abi::F_SEAL_FUTURE_WRITE) != 0 {
                 if prot.contains(Prot::WRITE) {
                     return Err(Errno::EPERM);
                 }
                 limit -= Prot::WRITE;
             }
             pages.mapped().note();
-            let object: StrongRc<dyn BackingObject> = file.share().ok_or(Errno::EBADF)?.unsize(|file| file);
+            let mut object: StrongRc<dyn BackingObject> = file.share().ok_or(Errno::EBADF)?.unsize(|file| file);
+            if seals & abi::F_SEAL_SEAL == 0 && limit.contains(Prot::WRITE) {
+                object = WritableMappings::of(pages.mapped(), object, cx);
+            }
             Ok((Backing::Object { object, first: (offset / PAGE_SIZE) as u64 }, limit))
         }
     }
 }
 
-/// Whether nobody may begin to write a file any more: fcntl(2), "File Sealing".
-fn has_write_seal(file: &OpenFile, cx: &Cx) -> bool {
-    let sealed = abi::F_SEAL_WRITE | abi::F_SEAL_FUTURE_WRITE;
-    file.inode(cx).is_ok_and(|inode| inode.ops.seals().is_some_and(|seals| seals.load(Ordering::Relaxed) & sealed != 0))
+/// The seals of a file (fcntl(2), "File Sealing"); one that has none can get none.
+fn seals(file: &OpenFile, cx: &Cx) -> u32 {
+    let seals = file.inode(cx).ok().and_then(|inode| Some(inode.ops.seals()?.load(Ordering::Relaxed)));
+    seals.unwrap_or(abi::F_SEAL_SEAL)
 }
 
 /// Brings in pages that have just been mapped, if there are any. What cannot be brought in now faults later.
@@ -301,8 +312,8 @@ fn mremap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         (false, false) => Move::Never,
     };
     let origin = if is_kept { Origin::Kept } else { Origin::Unmapped };
-    let limits = Limits { locked: lock_limit(me, cx)?, ..limits(me, cx)? };
-    let mut remap = Remap::new((old, old_len), new_len, movement, origin, limits)?;
+    let (limits, lock_limit) = (limits(me, cx)?, lock_limit(me, cx)?);
+    let mut remap = Remap::new((old, old_len), new_len, movement, origin, limits, lock_limit)?;
     let address =
         complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.remap_step(&mut remap, waker, cx))?;
     bring_in_async(cx, me, remap.to_bring_in(address));
@@ -313,11 +324,11 @@ fn brk_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if let Some(end) = me.space(cx)?.set_break_at_once(args.long(0), cx) {
         return Ok(end);
     }
-    let (flags, mut limits) = (me.space(cx)?.later_flags(), limits(me, cx)?);
-    if flags.contains(VmaFlags::LOCKED) {
-        limits.locked = lock_limit(me, cx)?;
+    let mut call = SetBreak::new(args.long(0), limits(me, cx)?);
+    let later_flags = me.space(cx)?.later_flags();
+    if !later_flags.is_empty() {
+        call.lock(later_flags, lock_limit(me, cx)?);
     }
-    let mut call = SetBreak::new(args.long(0), flags, limits);
     let end =
         complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.set_break_step(&mut call, waker, cx))?;
     bring_in_async(cx, me, call.to_bring_in());

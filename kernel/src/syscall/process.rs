@@ -189,6 +189,17 @@ fn wait4_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 const WAITID_INFO_LEN: usize = 28;
 
 fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let outcome = wait_for_id_async(cx, me, args);
+    // As on Linux, where there is nothing to tell that is told, also with an error.
+    let info = args.output::<u8>(2).slice(WAITID_INFO_LEN);
+    if !matches!(outcome, Ok(true) | Err(Errno::RESTART_SYS)) && !info.start().is_null() {
+        me.write_bytes_async(cx, info, &[0; WAITID_INFO_LEN])?;
+    }
+    outcome.map(|_| 0)
+}
+
+/// Waits as waitid(2) says, and tells of the child that was found, if there was one; whether there was.
+fn wait_for_id_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<bool> {
     let (kind, id) = (args.int(0) as u32, args.int(1));
     let (info, usage) = (args.output::<u8>(2).slice(WAITID_INFO_LEN), args.output::<RUsage>(4));
     let options = WaitOptions::from_bits(args.int(3) as u32).ok_or(Errno::EINVAL)?;
@@ -201,7 +212,7 @@ fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         abi::P_PID if id > 0 => Choice::Process(id as u32),
         abi::P_PGID if id > 0 => Choice::Group(id as u32),
         abi::P_PGID if id == 0 => Choice::Group(me.process(cx)?.group()),
-        abi::P_PIDFD => {
+        abi::P_PIDFD if id >= 0 => {
             let file = me.files(cx)?.get(id, cx)?;
             must_not_wait = file.flags().contains(OpenFlags::NONBLOCK) && !options.contains(WaitOptions::NO_HANG);
             Choice::Process(file.kind::<PidFd>().ok_or(Errno::EBADF)?.process(cx).map_err(|_| Errno::ECHILD)?.pid)
@@ -223,10 +234,7 @@ fn waitid_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if found.is_none() && must_not_wait {
         return Err(Errno::EAGAIN);
     }
-    if found.is_none() && !info.start().is_null() {
-        me.write_bytes_async(cx, info, &[0; WAITID_INFO_LEN])?;
-    }
-    Ok(0)
+    Ok(found.is_some())
 }
 
 fn pidfd_open(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -335,6 +343,8 @@ fn set_limit(process: &TempRc<'_, Process>, resource: u32, new: Limit, privilege
 fn prlimit64(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (pid, resource) = (args.int(0), args.int(1) as u32);
     let (new, old) = (args.input::<Limit>(2), args.output::<Limit>(3));
+    let memory = me.memory(cx)?;
+    let new = new.non_null().map(|new| memory.read(new)).transpose()?;
     let target = process_of(pid, me, cx)?;
     let own = me.thread(cx)?.credentials.lock(cx).clone();
     if target.pid != me.process(cx)?.pid {
@@ -343,10 +353,8 @@ fn prlimit64(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             return Err(Errno::EPERM.into());
         }
     }
-    let memory = me.memory(cx)?;
     let before = target.limits.lock(cx).get(resource)?;
-    if !new.is_null() {
-        let new = memory.read(new)?;
+    if let Some(new) = new {
         set_limit(&target, resource, new, own.has(Capability::SysResource), cx)?;
     }
     if !old.is_null()

@@ -15,7 +15,6 @@ use crate::signal::send::{send_to_process, send_to_thread};
 use crate::signal::{self, Action, AltStack, Info, SigInfo, Signal, SignalSet};
 use crate::step::{Patience, Step, Stop, TimeSlice, complete_async};
 use crate::time::clock::TimeSpec;
-use crate::user_memory::UserIn;
 
 /// The calls of this file.
 #[cfg_attr(false, ebb_lint::table)]
@@ -55,12 +54,12 @@ fn check_size(size: usize) -> Result<()> {
 fn rt_sigaction(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let (new, old) = (args.input::<Action>(1), args.output::<Action>(2));
     check_size(args.long(3))?;
-    let signal = Signal::new(args.int(0))?;
-    if !new.is_null() && SignalSet::UNBLOCKABLE.contains(signal) {
-        return Err(Errno::EINVAL.into());
-    }
     let (memory, process) = (me.memory(cx)?, me.process(cx)?);
     let action = new.non_null().map(|new| memory.read(new)).transpose()?;
+    let signal = Signal::new(args.int(0))?;
+    if action.is_some() && SignalSet::UNBLOCKABLE.contains(signal) {
+        return Err(Errno::EINVAL.into());
+    }
     if !old.is_null() {
         memory.write(old, &process.action(signal, cx))?;
     }
@@ -211,7 +210,9 @@ fn signal_or_none(number: i32) -> Result<Option<Signal>> {
     if number == 0 { Ok(None) } else { Signal::new(number).map(Some) }
 }
 
-fn send_if_any(target: &Process, signal: Option<Signal>, me: &Current, cx: &Cx) -> Result<()> {
+/// Sends the signal of that number, if it is one. It is judged behind the target: who signals nobody gets ESRCH.
+fn send_if_any(target: &Process, number: i32, me: &Current, cx: &Cx) -> Result<()> {
+    let signal = signal_or_none(number)?;
     check_right(target, signal, me, cx)?;
     let Some(signal) = signal else { return Ok(()) };
     let (pid, uid) = sender(me, cx)?;
@@ -228,7 +229,7 @@ fn process_of_id<'cx>(id: u32, cx: &'cx Cx) -> Result<TempRc<'cx, Process>> {
 
 #[cfg_attr(false, ebb_lint::never_suspends)]
 fn kill(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let (pid, signal) = (args.int(0), signal_or_none(args.int(1))?);
+    let (pid, signal) = (args.int(0), args.int(1));
     let own_group = me.process(cx)?.group();
     match pid {
         1.. => send_if_any(&*process_of_id(pid as u32, cx)?, signal, me, cx)?,
@@ -264,7 +265,7 @@ impl Targets {
 /// Sends a signal to many. It is a success if one could be sent to. Interrupts are let in now and then, but nobody else has a turn: no member of a group
 /// may fork out of the reach of a signal to all of them.
 #[cfg_attr(false, ebb_lint::never_suspends)]
-fn kill_many(cx: &mut Cx, me: &Current, mut targets: Targets, signal: Option<Signal>) -> Result<()> {
+fn kill_many(cx: &mut Cx, me: &Current, mut targets: Targets, signal: i32) -> Result<()> {
     let own = me.process(cx)?.pid;
     let mut outcome = Err(Errno::ESRCH);
     let mut time_slice = TimeSlice::default();
@@ -324,40 +325,32 @@ fn tgkill(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     send_to_one_thread(&thread, args.int(2), |signal| Ok(Info::from_process(signal, abi::SI_TKILL, pid, uid)), me, cx)
 }
 
-/// What a program tells of a signal that it sends; it may not say that the kernel or kill(2) sent it, except to itself.
-fn raw_info(from: UserIn<SigInfo>, signal: Signal, to_itself: bool, me: &Current, cx: &Cx) -> Step<Info> {
-    let raw = me.memory(cx)?.read(from)?;
-    if (raw.code >= 0 || raw.code == abi::SI_TKILL) && !to_itself {
-        return Err(Errno::EPERM.into());
-    }
-    Ok(Info::decode(signal, &raw))
+/// Checks what a program tells of a signal that it sends: it may not say that the kernel or kill(2) sent it, except to itself.
+///
+/// # Errors
+/// EPERM.
+fn check_info(raw: &SigInfo, to_itself: bool) -> Result<()> {
+    if (raw.code >= 0 || raw.code == abi::SI_TKILL) && !to_itself { Err(Errno::EPERM) } else { Ok(()) }
 }
 
 fn rt_sigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let pid = u32::try_from(args.int(0)).map_err(|_| Errno::ESRCH)?;
-    let signal = signal_or_none(args.int(1))?;
-    let to_itself = me.thread(cx)?.tid() == pid;
-    let info = match signal {
-        Some(signal) => Some(raw_info(args.input::<SigInfo>(2), signal, to_itself, me, cx)?),
-        None => None,
-    };
+    let raw = me.memory(cx)?.read(args.input::<SigInfo>(2))?;
+    check_info(&raw, me.thread(cx)?.tid() == pid)?;
     let target = process_of_id(pid, cx)?;
+    let signal = signal_or_none(args.int(1))?;
     check_right(&target, signal, me, cx)?;
-    if let Some(info) = info {
-        send_to_process(&target, info, cx)?;
+    if let Some(signal) = signal {
+        send_to_process(&target, Info::decode(signal, &raw), cx)?;
     }
     Ok(0)
 }
 
 fn rt_tgsigqueueinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let raw = me.memory(cx)?.read(args.input::<SigInfo>(3))?;
     let thread = thread_of_group(args.int(0), args.int(1), cx)?;
-    let signal = signal_or_none(args.int(2))?;
-    let to_itself = me.thread(cx)?.tid() == thread.tid();
-    let info = match signal {
-        Some(signal) => Some(raw_info(args.input::<SigInfo>(3), signal, to_itself, me, cx)?),
-        None => None,
-    };
-    send_to_one_thread(&thread, args.int(2), |_| info.ok_or(Errno::EINVAL), me, cx)
+    check_info(&raw, me.thread(cx)?.tid() == thread.tid())?;
+    send_to_one_thread(&thread, args.int(2), |signal| Ok(Info::decode(signal, &raw)), me, cx)
 }
 
 pub(super) fn pidfd_send_signal(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -370,19 +363,19 @@ pub(super) fn pidfd_send_signal(cx: &Cx, me: &Current, args: &Args) -> Step<usiz
         Some(pidfd) => pidfd.process(cx)?,
         None => crate::fs::proc::process_of_directory(&file, cx).ok_or(Errno::EBADF)??,
     };
-    let signal = signal_or_none(number)?;
     if info.is_null() {
-        send_if_any(&target, signal, me, cx)?;
+        send_if_any(&target, number, me, cx)?;
         return Ok(0);
     }
     let raw = me.memory(cx)?.read(info)?;
     if raw.signo != number {
         return Err(Errno::EINVAL.into());
     }
+    let signal = signal_or_none(number)?;
     check_right(&target, signal, me, cx)?;
     if let Some(signal) = signal {
-        let to_itself = target.pid == me.thread(cx)?.tid();
-        send_to_process(&target, raw_info(info, signal, to_itself, me, cx)?, cx)?;
+        check_info(&raw, target.pid == me.thread(cx)?.tid())?;
+        send_to_process(&target, Info::decode(signal, &raw), cx)?;
     }
     Ok(0)
 }

@@ -68,10 +68,10 @@ fn clock_getres(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn clock_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let time = me.memory(cx)?.read(args.input::<TimeSpec>(1))?.nanoseconds()?;
     if args.int(0) as u32 != abi::CLOCK_REALTIME {
         return Err(Errno::EINVAL.into());
     }
+    let time = me.memory(cx)?.read(args.input::<TimeSpec>(1))?.nanoseconds()?;
     set_real_time(time, me, cx)
 }
 

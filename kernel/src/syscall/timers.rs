@@ -90,12 +90,12 @@ fn which(number: i32) -> Result<Interval> {
 }
 
 fn setitimer(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let which = which(args.int(0))?;
     let memory = me.memory(cx)?;
     let setting = match args.input::<IntervalValue>(1).non_null() {
         None => Setting::default(),
         Some(new) => memory.read(new)?.setting()?,
     };
+    let which = which(args.int(0))?;
     let process = me.process(cx)?;
     if let Some(old) = args.output::<IntervalValue>(2).non_null() {
         memory.write(old, &IntervalValue::new(process.timers.interval(which, cx)))?;
@@ -120,6 +120,8 @@ fn alarm(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+    let memory = me.memory(cx)?;
+    let event = args.input::<SignalEvent>(1).non_null().map(|event| memory.read(event)).transpose()?;
     let clock = match Clock::new(args.int(0))? {
         Clock::RealTime => PosixClock::Wall,
         Clock::Monotonic => PosixClock::Timer(TimerClock::Boot),
@@ -130,11 +132,7 @@ fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             PosixClock::Timer(Thread::cpu_clock(&process::find_thread(tid, cx).ok_or(Errno::EINVAL)?, cx))
         }
     };
-    let memory = me.memory(cx)?;
-    let target = match args.input::<SignalEvent>(1).non_null() {
-        None => None,
-        Some(event) => Some(target(memory.read(event)?, me, cx)?),
-    };
+    let target = event.map(|event| target(event, me, cx)).transpose()?;
     let process = me.process(cx)?;
     // Without an event: SIGALRM, with the timer's id as its value.
     let or_default = |id| target.unwrap_or(Target::Process(Signal::ALRM, u64::from(id)));

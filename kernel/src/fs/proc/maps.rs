@@ -18,7 +18,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{File, Lseek, OpenFile, VfsCaller};
-use crate::memory::{AddressSpace, BackingObject, VmaFlags, VmaName, VmaReport};
+use crate::memory::{AddressSpace, BackingObject, VmaFlags, VmaName, VmaReport, WritableMappings};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// The column where names begin.
@@ -75,6 +75,9 @@ impl LastName {
 fn file_name(object: WeakRc<dyn BackingObject>, me: &Current, cx: &Cx) -> Option<FileName> {
     let object = object.upgrade(cx).ok()?;
     let object: &dyn Any = &*object;
+    if let Some(writable) = object.downcast_ref::<WritableMappings>() {
+        return file_name(writable.file(), me, cx);
+    }
     let file = object.downcast_ref::<OpenFile>()?;
     let inode = file.location.inode.get(cx);
     let name = file.location.path(cx).and_then(|path| name_for(&path, me, cx)).unwrap_or_default();

@@ -39,6 +39,11 @@ impl Endpoint {
         self.state.lock(cx).role = Role::Connected(Connected { peer, address, credentials });
     }
 
+    /// Its peer is gone, and it has none any more.
+    fn leave_peer(&self, cx: &Cx) {
+        self.state.lock(cx).role = Role::Init;
+    }
+
     /// The other end, if it is connected.
     pub(super) fn peer(&self, cx: &Cx) -> Option<WeakRc<Endpoint>> {
         match &self.state.lock(cx).role {
@@ -99,7 +104,12 @@ impl Endpoint {
             return Ok(0);
         }
         let closed = if self.kind == Kind::Datagram { Errno::ECONNREFUSED } else { Errno::EPIPE };
-        let other = name.upgrade(cx).map_err(|_| closed)?;
+        let Ok(other) = name.upgrade(cx) else {
+            if self.kind == Kind::Datagram && peer == Some(name) {
+                self.leave_peer(cx);
+            }
+            return Err(closed.into());
+        };
         if other.kind != self.kind {
             return Err(Errno::EPROTOTYPE.into());
         }

@@ -204,7 +204,6 @@ fn build(
     let limits = Limits {
         address_space: thread.limit(abi::RLIMIT_AS, cx).0,
         data: thread.limit(abi::RLIMIT_DATA, cx).0,
-        locked: u64::MAX,
         privilege: Privilege::None,
     };
     let startup = Startup {
