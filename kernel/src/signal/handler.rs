@@ -79,6 +79,9 @@ pub fn return_from_handler_async(cx: &mut Cx, me: &mut Current) -> Result<usize>
     let mut saved = [UContext::new_zeroed()];
     complete_async(cx, me, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.read_into(at, &mut saved)?))?;
     let [saved] = &saved;
+    if !saved.has_user_segments() {
+        return Err(Errno::EFAULT);
+    }
     match saved.fpu() {
         None => me.context.reset_fpu(cx),
         Some(at) => access_async(cx, me, |cx, me| read_fpu(cx, me, at))?,

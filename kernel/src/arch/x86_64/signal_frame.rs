@@ -194,6 +194,13 @@ impl UContext {
         &self.stack
     }
 
+    /// Whether it names the segments that a program has; the processor would refuse to go on with others.
+    pub fn has_user_segments(&self) -> bool {
+        // As on Linux, the privilege level is the program's whatever it says.
+        const LEVEL: u16 = 3;
+        (self.registers.cs | LEVEL, self.registers.ss | LEVEL) == (USER_CS, USER_SS)
+    }
+
     /// Sets the registers as it says, as far as a program may.
     pub fn restore(&self, registers: &mut Registers) {
         restore(registers, &self.registers);
