@@ -141,7 +141,12 @@ impl<'a> Reader<'a> {
     /// User memory faulted; both cursors are behind the last byte copied.
     #[inline]
     pub fn read(&mut self, to: &mut [u8]) -> Result<usize, Fault> {
-        self.copy_to(&mut Writer::from(to))
+        let len = self.left.min(to.len());
+        // SAFETY: `to` has so many bytes; this side has as many where it is kernel memory, and else its address space lives.
+        let done = unsafe { transfer(to.as_mut_ptr(), Side::Kernel, self.at, self.side, len) };
+        // No more than `len`, which are left.
+        (self.at, self.left) = (self.at.wrapping_add(done), self.left - done);
+        if done == len { Ok(done) } else { Err(Fault { address: self.at.addr(), access: Access::Read }) }
     }
 
     /// Copies bytes up to the first zero byte, or as many as there are and fit; how many, the zero byte not counted. The cursor
@@ -244,7 +249,12 @@ impl<'a> Writer<'a> {
     /// User memory faulted; the cursor is behind the last byte copied.
     #[inline]
     pub fn write(&mut self, from: &[u8]) -> Result<usize, Fault> {
-        Reader::from(from).copy_to(self)
+        let len = self.left.min(from.len());
+        // SAFETY: `from` has so many bytes; this side has as many where it is kernel memory, and else its address space lives.
+        let done = unsafe { transfer(self.at, self.side, from.as_ptr(), Side::Kernel, len) };
+        // No more than `len`, which are left.
+        (self.at, self.left) = (self.at.wrapping_add(done), self.left - done);
+        if done == len { Ok(done) } else { Err(Fault { address: self.at.addr(), access: Access::Write }) }
     }
 
     /// Writes up to `len` zeros; how many.

@@ -335,6 +335,47 @@ impl PipeEnd {
         Ok(count)
     }
 
+    /// What is ready. Of a writing end, `room` says how many bytes fit.
+    #[inline(always)]
+    fn look(&self, interest: Events, room: Option<fn(&PipeState) -> usize>, cx: &Cx) -> Events {
+        let pipe = self.pipe.get(cx);
+        let state = pipe.state.lock(cx);
+        let mut events = Events::empty();
+        if self.readers.is_some() {
+            if !state.ring.is_empty() {
+                events |= Events::IN | Events::READ_NORMAL;
+            }
+            if !state.has_writers() && self.opened_before_writer != Some(state.writers_so_far) {
+                events |= Events::HANG_UP;
+            }
+        }
+        if let Some(room) = room {
+            if room(&state) >= PIPE_BUF {
+                events |= Events::OUT | Events::WRITE_NORMAL;
+            }
+            if !state.has_readers() {
+                events |= Events::ERROR;
+            }
+        }
+        events & (interest | Events::ERROR | Events::HANG_UP)
+    }
+
+    /// What is ready of a writing end.
+    #[inline(never)]
+    fn look_as_writer(&self, interest: Events, cx: &Cx) -> Events {
+        if self.pipe.get(cx).is_special.load(Ordering::Relaxed) {
+            return self.look_special(interest, cx);
+        }
+        self.look(interest, Some(|state| state.ring.room()), cx)
+    }
+
+    /// What is ready of a writing end whose pipe may have packets.
+    #[cold]
+    #[inline(never)]
+    fn look_special(&self, interest: Events, cx: &Cx) -> Events {
+        self.look(interest, Some(PipeState::room), cx)
+    }
+
     /// As [`poll`](File::poll), with a waker. Apart from it: polling without one is quicker for it.
     #[inline(never)]
     fn enter_and_poll(&self, interest: Events, waker: Waker, cx: &Cx) -> Events {
@@ -510,26 +551,10 @@ impl File for PipeEnd {
         if let Some(waker) = waker {
             return self.enter_and_poll(interest, waker, cx);
         }
-        let pipe = self.pipe.get(cx);
-        let state = pipe.state.lock(cx);
-        let mut events = Events::empty();
-        if self.readers.is_some() {
-            if !state.ring.is_empty() {
-                events |= Events::IN | Events::READ_NORMAL;
-            }
-            if !state.has_writers() && self.opened_before_writer != Some(state.writers_so_far) {
-                events |= Events::HANG_UP;
-            }
-        }
         if self.writers.is_some() {
-            if state.room() >= PIPE_BUF {
-                events |= Events::OUT | Events::WRITE_NORMAL;
-            }
-            if !state.has_readers() {
-                events |= Events::ERROR;
-            }
+            return self.look_as_writer(interest, cx);
         }
-        events & (interest | Events::ERROR | Events::HANG_UP)
+        self.look(interest, None, cx)
     }
 
     fn has_parts(&self) -> bool {

@@ -55,6 +55,7 @@ fn prot(bits: usize) -> Prot {
     prot
 }
 
+#[inline(always)]
 fn limits(me: &Current, cx: &Cx) -> Result<Limits> {
     let process = me.process(cx)?;
     let (address_space, data) = {

@@ -286,7 +286,10 @@ impl<T: ?Sized, A: Copy + Default + PartialEq, M: Mode> HandleTable<T, A, M> {
         let bit = index % CHUNK;
         let chunk = self.chunks.get_mut(index / CHUNK).filter(|chunk| chunk.taken >> bit & 1 != 0);
         let entry = chunk.and_then(|chunk| {
-            chunk.mark(bit, attribute);
+            // Of a number that is reserved there is no mark.
+            if attribute != A::default() {
+                chunk.mark(bit, attribute);
+            }
             chunk.own()?.get_mut(bit)
         });
         let entry = entry.filter(|entry| entry.is_none());
