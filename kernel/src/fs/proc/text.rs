@@ -33,9 +33,10 @@ impl Write for Text {
 }
 
 impl Text {
-    /// Where to go on: 0 at first, then what [`ends_part`](Self::ends_part) was told.
-    pub fn part(&self) -> u64 {
-        self.next_part.unwrap_or(0)
+    /// Where to go on: 0 at first, then what [`ends_part`](Self::ends_part) was told. Asked once at the start of each part: where nothing is left to
+    /// make, the text is complete.
+    pub fn part(&mut self) -> u64 {
+        self.next_part.take().unwrap_or(0)
     }
 
     /// Asked between two pieces of a text that may be long: whether to leave off here. The rest is made from `next` on, after others had their turn.
@@ -260,6 +261,13 @@ mod tests {
             text.add_decimal(number);
             assert_eq!(text.into_bytes().unwrap(), std::format!("{number:08x} {number}").into_bytes());
         }
+    }
+
+    #[test]
+    fn a_text_whose_time_was_over_behind_its_last_piece_is_complete() {
+        let mut text = Text { next_part: Some(3), ..Text::default() };
+        assert_eq!(text.part(), 3);
+        assert_eq!(text.next_part, None);
     }
 
     #[test]
