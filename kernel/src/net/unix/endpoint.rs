@@ -56,6 +56,8 @@ pub(super) struct EndpointState {
 pub(super) enum Role {
     /// Nothing yet.
     Init,
+    /// A thread is about to connect it, in a step.
+    Connecting,
     /// It has a peer.
     Connected(Connected),
     /// It accepts connections.
@@ -127,7 +129,7 @@ impl Endpoint {
         let (connected, listening, shutdown) = {
             let state = self.state.lock(cx);
             match &state.role {
-                Role::Init => (false, None, state.shutdown),
+                Role::Init | Role::Connecting => (false, None, state.shutdown),
                 Role::Connected(_) => (true, None, state.shutdown),
                 Role::Listening(listener) => (false, Some(listener.is_ready()), state.shutdown),
             }

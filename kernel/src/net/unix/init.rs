@@ -9,7 +9,7 @@ use crate::error::{Errno, Result};
 use crate::fs::fasync::Band;
 use crate::fs::{Events, VfsCaller};
 use crate::net::Credentials;
-use crate::step::Step;
+use crate::step::{Interruption, Step, Stop};
 
 impl Endpoint {
     /// Gives it an address.
@@ -39,11 +39,39 @@ impl Endpoint {
             self.join(target, address, credentials, cx);
             return Ok(());
         }
-        match self.state.lock(cx).role {
-            Role::Init => {}
+        self.claim(cx)?;
+        let outcome = self.connect_claimed(target, &other, own, waker, cx);
+        if outcome.is_err() {
+            self.state.lock(cx).role = Role::Init;
+        }
+        outcome
+    }
+
+    /// Begins to connect it: no other thread does, and it does not begin to listen meanwhile.
+    ///
+    /// # Errors
+    /// EISCONN, EINVAL. `Pause` while another thread connects it, which takes no wait.
+    fn claim(&self, cx: &Cx) -> Step<()> {
+        let role = &mut self.state.lock(cx).role;
+        match role {
+            Role::Init => *role = Role::Connecting,
+            Role::Connecting => return Err(Stop::Pause(Interruption::KillOnly)),
             Role::Connected(_) => return Err(Errno::EISCONN.into()),
             Role::Listening(_) => return Err(Errno::EINVAL.into()),
         }
+        Ok(())
+    }
+
+    /// Connects it, which was claimed. Both ends are joined before anybody can accept the other: the listener is locked, then this end, which
+    /// is no listener.
+    fn connect_claimed(
+        &self,
+        target: WeakRc<Endpoint>,
+        other: &Endpoint,
+        own: Credentials,
+        waker: Option<Waker>,
+        cx: &Cx,
+    ) -> Step<()> {
         if let Some(waker) = waker {
             other.writable.register(waker, cx);
             target.watch(waker, cx);
@@ -61,8 +89,8 @@ impl Endpoint {
             }
             let Role::Listening(listener) = &mut state.role else { return Err(Errno::ECONNREFUSED.into()) };
             listener.enter(server)?;
+            self.join(name, address, credentials, cx);
         }
-        self.join(name, address, credentials, cx);
         other.readable.wake();
         other.fasync.signal(Events::IN, Band::In, cx);
         Ok(())

@@ -70,7 +70,7 @@ impl Endpoint {
         }
         state.credentials = credentials;
         match &mut state.role {
-            Role::Connected(_) => return Err(Errno::EINVAL),
+            Role::Connecting | Role::Connected(_) => return Err(Errno::EINVAL),
             Role::Listening(listener) => listener.backlog = backlog,
             role @ Role::Init => *role = Role::Listening(Listener { backlog, waiting: VecDeque::new() }),
         }
