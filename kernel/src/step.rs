@@ -194,6 +194,7 @@ fn complete_slowly_async<C: Caller, T>(
     mut stop: Stop,
     step: &mut AnyStep<'_, C, T>,
 ) -> Result<T> {
+    let mut has_waited = false;
     loop {
         let mut waker = None;
         match stop {
@@ -206,7 +207,13 @@ fn complete_slowly_async<C: Caller, T>(
             Stop::Pause(interruption) => me.pause_async(cx, interruption)?,
             Stop::Again => frame::irq::poll(cx),
             Stop::Block if patience == Patience::None => return Err(Errno::EAGAIN),
-            Stop::Block => waker = Some(tasks::prepare(cx)),
+            Stop::Block => {
+                if core::mem::replace(&mut has_waited, true) {
+                    // It was woken for nothing, maybe with many others, of which each comes by here.
+                    frame::irq::poll(cx);
+                }
+                waker = Some(tasks::prepare(cx));
+            }
         }
         let mut outcome = step(cx, me, waker);
         while matches!(outcome, Err(Stop::Again)) {

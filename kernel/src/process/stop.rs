@@ -118,6 +118,8 @@ pub fn wait_while_stopped_async(cx: &mut Cx, me: &Current) {
         if let Ok(process) = me.process(cx) {
             one_has_stopped(&process, &mut said, cx);
         }
+        // All threads of the process come by here one after the other.
+        frame::irq::poll(cx);
         let _ = tasks::prepare(cx);
         let stays = me.thread(cx).is_ok_and(|thread| (thread.signals.work() & (Work::STOP | Work::EXIT)) == Work::STOP);
         if !stays {

@@ -13,8 +13,8 @@ use crate::error::{Errno, Result};
 use crate::pieces::{Pieces, free_in_pieces};
 use crate::step::TimeSlice;
 
-/// Record locks that one file can have.
-const MOST_LOCKS: usize = 16384;
+/// Record locks that one file can have: whether one of them is in the way is one look at each, some 35 instructions.
+const MOST_LOCKS: usize = 12288;
 /// So many locks are taken out at once; where they are more, that is done in pieces.
 const MANY: usize = 64;
 /// So many locks are looked at in a piece: some ten thousand instructions, three times that where all of them go.
