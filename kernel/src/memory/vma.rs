@@ -290,16 +290,16 @@ impl<B: Mergeable> VmaMap<B> {
             && previous.is_continued_by(&vma)
         {
             previous.end = vma.end;
-            self.shrunk(Position { index: before.index + 1, ..before }, vma.pages());
+            self.shrunk(Position { index: before.index + 1, ..before }, vma.end - vma.start);
             self.merge(before);
             return Ok(());
         }
         if let Some(following) = self.at_mut(at)
             && vma.is_continued_by(following)
         {
-            let pages = vma.pages();
+            let by = vma.end - vma.start;
             *following = Vma { end: following.end, ..vma };
-            self.shrunk(at, pages);
+            self.shrunk(at, by);
             return Ok(());
         }
         if self.is_full() {
@@ -349,14 +349,29 @@ impl<B: Mergeable> VmaMap<B> {
         self.entered(at);
     }
 
+    /// Cuts the VMA at a position in two at an address inside it.
+    fn divide(&mut self, position: Position, at: usize) {
+        let Some(vma) = self.at_mut(position) else { return };
+        let end = vma.end;
+        let rest = vma.split_off(at);
+        // Until the rest stands there nothing may look like a gap.
+        vma.end = end;
+        self.insert_at(Position { index: position.index + 1, ..position }, rest);
+        let lower = self.position_by(|vma| vma.start < at);
+        if let Some(lower) = self.previous(lower).and_then(|lower| self.at_mut(lower)) {
+            lower.end = at;
+        }
+    }
+
     #[inline(always)]
     fn remove_at(&mut self, at: Position) -> Vma<B> {
         self.count -= 1;
+        let looks_again = self.chunks.len() > 1 && self.leaves(at);
         let vma = self.chunks[at.chunk].vmas.remove(at.index);
         if self.chunks[at.chunk].is_empty() {
             self.chunks.remove(at.chunk);
-        } else {
-            self.left(at, &vma);
+        } else if looks_again {
+            self.look_again(at.chunk);
         }
         vma
     }
@@ -386,11 +401,8 @@ impl<B: Mergeable> VmaMap<B> {
 
     fn split_always(&mut self, at: usize) {
         let position = self.position(at);
-        if let Some(vma) = self.at_mut(position)
-            && vma.start < at
-        {
-            let rest = vma.split_off(at);
-            self.insert_at(Position { index: position.index + 1, ..position }, rest);
+        if self.at(position).is_some_and(|vma| vma.start < at) {
+            self.divide(position, at);
         }
     }
 
@@ -433,14 +445,17 @@ impl<B: Mergeable> VmaMap<B> {
             self.opened(above);
             return;
         }
-        let rest = vma.split_off(range.end);
         if vma.start == range.start {
-            *vma = rest;
+            *vma = vma.split_off(range.end);
             self.opened(at);
-        } else {
-            vma.end = range.start;
-            self.insert_at(above, rest);
+            return;
         }
+        self.divide(at, range.end);
+        let above = self.position(range.end);
+        if let Some(lower) = self.previous(above).and_then(|lower| self.at_mut(lower)) {
+            lower.end = range.start;
+        }
+        self.opened(above);
     }
 
     /// Takes out what is mapped in `range`, and moves whole chunks of it: what the VMAs hold is dropped with the result, by the caller, in as

@@ -7,22 +7,23 @@
 use alloc::vec::Vec;
 use core::ops::{Deref, Range};
 
-use frame::mm::PAGE_SIZE;
-
 use super::{Mergeable, Position, STACK_GUARD, Vma, VmaFlags, VmaMap};
 
 /// VMAs that stand together, and the longest gap between two of them.
 pub(super) struct Chunk<B> {
-    /// By address. Who changes where one begins or ends says so: see [`VmaMap::entered`], [`left`](VmaMap::left),
+    /// By address. Who changes where one begins or ends says so: see [`VmaMap::entered`], [`leaves`](VmaMap::leaves),
     /// [`opened`](VmaMap::opened), [`shrunk`](VmaMap::shrunk).
     pub(super) vmas: Vec<Vma<B>>,
     /// In bytes. It means something only where there are several chunks.
     longest_gap: usize,
+    /// None of the other gaps is longer than this. So where the longest is filled in part, which is where most mappings go, it is known
+    /// whether another one is the longest now.
+    others: usize,
 }
 
 impl<B> Chunk<B> {
     pub(super) fn new(vmas: Vec<Vma<B>>) -> Self {
-        Chunk { vmas, longest_gap: 0 }
+        Chunk { vmas, longest_gap: 0, others: 0 }
     }
 }
 
@@ -44,8 +45,36 @@ impl<B: Mergeable> Chunk<B> {
         }
     }
 
-    fn find_longest_gap(&self) -> usize {
-        self.windows(2).map(|pair| pair[1].lowest().saturating_sub(pair[0].end)).max().unwrap_or(0)
+    /// The longest gap, and the longest of the others.
+    fn find_gaps(&self) -> (usize, usize) {
+        self.windows(2).map(|pair| pair[1].lowest().saturating_sub(pair[0].end)).fold(
+            (0, 0),
+            |(longest, others), gap| {
+                if gap > longest { (gap, longest) } else { (longest, others.max(gap)) }
+            },
+        )
+    }
+
+    /// There is one gap more.
+    fn add(&mut self, gap: usize) {
+        if gap > self.longest_gap {
+            (self.longest_gap, self.others) = (gap, self.longest_gap);
+        } else {
+            self.others = self.others.max(gap);
+        }
+    }
+
+    /// In the place of a gap there are two shorter ones. False if it is not known any more which is the longest.
+    fn divide(&mut self, gap: usize, into: [usize; 2]) -> bool {
+        let (longer, shorter) = (into[0].max(into[1]), into[0].min(into[1]));
+        if gap < self.longest_gap {
+            return true;
+        }
+        if longer < self.others {
+            return false;
+        }
+        (self.longest_gap, self.others) = (longer, self.others.max(shorter));
+        true
     }
 }
 
@@ -85,7 +114,7 @@ impl<B: Mergeable> VmaMap<B> {
         if self.chunks.len() > 1
             && let Some(chunk) = self.chunks.get_mut(chunk)
         {
-            chunk.longest_gap = chunk.find_longest_gap();
+            (chunk.longest_gap, chunk.others) = chunk.find_gaps();
         }
     }
 
@@ -97,60 +126,73 @@ impl<B: Mergeable> VmaMap<B> {
         }
     }
 
+    #[inline(never)]
     fn entered_among_many(&mut self, at: Position) {
         let chunk = &mut self.chunks[at.chunk];
-        let longest_beside = chunk.gap(at.index).max(chunk.gap(at.index + 1));
-        let around = at.index.checked_sub(1).and_then(|before| chunk.get(before)).zip(chunk.get(at.index + 1));
-        if longest_beside >= chunk.longest_gap {
-            chunk.longest_gap = longest_beside;
-        } else if around.is_some_and(|(before, behind)| behind.lowest().saturating_sub(before.end) >= chunk.longest_gap)
-        {
-            // It may stand in what was the longest gap.
-            self.look_again(at.chunk);
-        }
-    }
-
-    /// `vma` stood at `at` until just now; the chunk has others.
-    #[inline(always)]
-    pub(super) fn left(&mut self, at: Position, vma: &Vma<B>) {
-        if self.chunks.len() > 1 {
-            self.left_many(at, vma);
-        }
-    }
-
-    fn left_many(&mut self, at: Position, vma: &Vma<B>) {
-        let chunk = &mut self.chunks[at.chunk];
-        // At an end of the chunk a gap goes with it; elsewhere two gaps become one.
-        let lost = match at.index.checked_sub(1).and_then(|before| chunk.get(before)) {
-            None => chunk[0].lowest().saturating_sub(vma.end),
-            Some(before) if at.index == chunk.len() => vma.lowest().saturating_sub(before.end),
-            Some(_) => {
-                chunk.longest_gap = chunk.longest_gap.max(chunk.gap(at.index));
-                return;
+        let beside = [chunk.gap(at.index), chunk.gap(at.index + 1)];
+        match at.index.checked_sub(1).and_then(|before| chunk.get(before)).zip(chunk.get(at.index + 1)) {
+            None => beside.into_iter().for_each(|gap| chunk.add(gap)),
+            Some((before, behind)) => {
+                let gap = behind.lowest().saturating_sub(before.end);
+                if !chunk.divide(gap, beside) {
+                    self.look_again(at.chunk);
+                }
             }
-        };
-        if lost >= chunk.longest_gap {
-            self.look_again(at.chunk);
+        }
+    }
+
+    /// The VMA at `at`, one of several chunks, is about to leave. Whether its chunk must be looked at again then.
+    #[inline(never)]
+    pub(super) fn leaves(&mut self, at: Position) -> bool {
+        let chunk = &mut self.chunks[at.chunk];
+        let beside = [chunk.gap(at.index), chunk.gap(at.index + 1)];
+        match at.index.checked_sub(1).and_then(|before| chunk.get(before)).zip(chunk.get(at.index + 1)) {
+            // At an end of the chunk a gap goes with it.
+            None => beside.into_iter().any(|gap| gap > 0 && gap >= chunk.longest_gap),
+            // Elsewhere two become one.
+            Some((before, behind)) => {
+                let gap = behind.lowest().saturating_sub(before.end);
+                match gap >= chunk.longest_gap && beside.contains(&chunk.longest_gap) {
+                    true => chunk.longest_gap = gap,
+                    false => chunk.add(gap),
+                }
+                false
+            }
         }
     }
 
     /// There is more room below the VMA at `at`, because something went, than there was.
     #[inline(always)]
     pub(super) fn opened(&mut self, at: Position) {
-        if self.chunks.len() > 1
-            && let Some(chunk) = self.chunks.get_mut(at.chunk)
-        {
-            chunk.longest_gap = chunk.longest_gap.max(chunk.gap(at.index));
+        if self.chunks.len() > 1 {
+            self.opened_among_many(at);
         }
     }
 
-    /// There is less room below the VMA at `at`, by so many pages, because a neighbour grew.
+    #[inline(never)]
+    fn opened_among_many(&mut self, at: Position) {
+        if let Some(chunk) = self.chunks.get_mut(at.chunk) {
+            chunk.add(chunk.gap(at.index));
+        }
+    }
+
+    /// There is less room below the VMA at `at`, by so many bytes, because a neighbour grew.
     #[inline(always)]
-    pub(super) fn shrunk(&mut self, at: Position, pages: usize) {
-        if self.chunks.len() > 1
-            && let Some(chunk) = self.chunks.get(at.chunk)
-            && chunk.gap(at.index) + pages * PAGE_SIZE >= chunk.longest_gap
-        {
+    pub(super) fn shrunk(&mut self, at: Position, by: usize) {
+        if self.chunks.len() > 1 {
+            self.shrunk_among_many(at, by);
+        }
+    }
+
+    #[inline(never)]
+    fn shrunk_among_many(&mut self, at: Position, by: usize) {
+        let Some(chunk) = self.chunks.get_mut(at.chunk) else { return };
+        // At an end of the chunk there is no gap.
+        if at.index == 0 || at.index >= chunk.len() {
+            return;
+        }
+        let gap = chunk.gap(at.index);
+        if !chunk.divide(gap + by, [gap, 0]) {
             self.look_again(at.chunk);
         }
     }
@@ -162,7 +204,7 @@ impl<B: Mergeable> VmaMap<B> {
             && vma.start == start
         {
             vma.start = new_start;
-            self.shrunk(at, (start - new_start) / PAGE_SIZE);
+            self.shrunk(at, start - new_start);
         }
     }
 
@@ -223,6 +265,10 @@ impl<B: Mergeable> VmaMap<B> {
     /// Whether what each chunk remembers is so.
     #[cfg(test)]
     pub(super) fn remembers_rightly(&self) -> bool {
-        self.chunks.len() < 2 || self.chunks.iter().all(|chunk| chunk.longest_gap == chunk.find_longest_gap())
+        let is_right = |chunk: &Chunk<B>| {
+            let (longest, others) = chunk.find_gaps();
+            chunk.longest_gap == longest && chunk.others >= others
+        };
+        self.chunks.len() < 2 || self.chunks.iter().all(is_right)
     }
 }
