@@ -72,6 +72,8 @@ fn privilege(me: &Current, cx: &Cx) -> Result<Privilege> {
 }
 
 /// How much the caller may lock, in bytes.
+#[cold]
+#[inline(never)]
 fn lock_limit(me: &Current, cx: &Cx) -> Result<u64> {
     let thread = me.thread(cx)?;
     let is_unlimited = thread.credentials.lock(cx).has(Capability::IpcLock);
@@ -163,8 +165,8 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
         return Err(Errno::EPERM);
     }
     let limits = limits(me, cx)?;
-    let is_locked = flags & abi::MAP_LOCKED != 0;
-    if is_locked && lock_limit(me, cx)? == 0 {
+    let lock = if flags & abi::MAP_LOCKED != 0 { Some(lock_limit(me, cx)?) } else { None };
+    if lock == Some(0) {
         return Err(Errno::EPERM);
     }
     let (backing, limit) = match file {
@@ -176,8 +178,8 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
         }
     };
     let mut map = Map::new(Mapping { place, len, prot, limit, flags: vma_flags, backing }, limits)?;
-    if is_locked {
-        map.lock(VmaFlags::LOCKED, lock_limit(me, cx)?);
+    if let Some(limit) = lock {
+        map.lock(VmaFlags::LOCKED, limit);
     }
     Ok(map)
 }
@@ -195,6 +197,7 @@ fn anonymous(len: usize, is_shared: bool, is_accounted: bool, privilege: Privile
 }
 
 /// What a file's mapping shows, and what it may allow.
+#[inline(never)]
 fn shown_file(
     cx: &Cx,
     file: &TempRc<'_, OpenFile>,
