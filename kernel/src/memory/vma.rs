@@ -352,13 +352,17 @@ impl<B: Mergeable> VmaMap<B> {
     /// Cuts the VMA at a position in two at an address inside it.
     fn divide(&mut self, position: Position, at: usize) {
         let Some(vma) = self.at_mut(position) else { return };
-        let end = vma.end;
+        let (start, end) = (vma.start, vma.end);
         let rest = vma.split_off(at);
         // Until the rest stands there nothing may look like a gap.
         vma.end = end;
         self.insert_at(Position { index: position.index + 1, ..position }, rest);
-        let lower = self.position_by(|vma| vma.start < at);
-        if let Some(lower) = self.previous(lower).and_then(|lower| self.at_mut(lower)) {
+        // It stands where it stood, unless its chunk was divided too.
+        let lower = match self.at(position) {
+            Some(vma) if vma.start == start => Some(position),
+            _ => self.previous(self.position_by(|vma| vma.start < at)),
+        };
+        if let Some(lower) = lower.and_then(|lower| self.at_mut(lower)) {
             lower.end = at;
         }
     }
