@@ -293,9 +293,17 @@ impl Waiters {
             return;
         }
         if self.rest.len() == self.rest.capacity() {
-            self.rest.retain(|waker| waker.is_waiting());
+            self.make_room();
         }
         self.rest.push_back(waker);
+    }
+
+    /// Throws out waits that are over. Room for as many as are left comes with it: else many who come again in turn, each with one
+    /// wait that is over, would each look at all.
+    #[cold]
+    fn make_room(&mut self) {
+        self.rest.retain(|waker| waker.is_waiting());
+        self.rest.reserve(self.rest.len().max(1));
     }
 
     fn pop(&mut self) -> Option<Waker> {
@@ -431,5 +439,30 @@ struct NotYetWoken(VecDeque<Waker>);
 impl Drop for NotYetWoken {
     fn drop(&mut self) {
         wake_in_pieces(core::mem::take(&mut self.0));
+    }
+}
+
+#[cfg(all(test, not(any(ebb_loom, ebb_shuttle))))]
+mod tests {
+    use std::boxed::Box;
+    use std::vec::Vec;
+
+    use super::*;
+
+    #[test]
+    fn who_comes_again_in_turn_does_not_look_at_all_each_time() {
+        let slot = || -> &'static WakeSlot { Box::leak(Box::new(WakeSlot::new(|_| {}))) };
+        let mut waiters = Waiters { first: Some(slot().prepare()), rest: VecDeque::new() };
+        let mut slots = Vec::new();
+        while slots.len() < 100 || waiters.rest.len() < waiters.rest.capacity() {
+            slots.push(slot());
+            waiters.push(slots[slots.len() - 1].prepare());
+        }
+        let again = slots[slots.len() / 2];
+        again.finish();
+        waiters.push(again.prepare());
+        let (len, capacity) = (waiters.rest.len(), waiters.rest.capacity());
+        assert_eq!(len, slots.len());
+        assert!(capacity - len >= len - 1, "{len} of {capacity}: the next one looks at all again");
     }
 }
