@@ -24,7 +24,7 @@ pub trait Body: Send {
 /// What is to become of a task whose body returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Run it again when its turn comes.
+    /// Run it again when its turn comes. Those who interrupt the worker may do so before.
     Again,
     /// It has ended: its body is dropped.
     End,

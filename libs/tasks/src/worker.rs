@@ -194,7 +194,11 @@ impl Worker {
         let Some(mut body) = (unsafe { (*task.body.get()).take() }) else { return };
         let next = body.run_async(cx);
         let body = match next {
-            Next::Again => Some(body),
+            Next::Again => {
+                // Its turn may come again at once, and again.
+                self.hooks.pause(self);
+                Some(body)
+            }
             Next::End => {
                 drop(body);
                 None

@@ -70,12 +70,9 @@ impl Body for Input {
             WORK.register(waker, cx);
             if work(cx) {
                 tasks::finish_wait(cx);
-                if tasks::must_yield(cx) {
-                    return Next::Again;
-                }
-            } else {
-                tasks::park_async(cx);
+                return Next::Again;
             }
+            tasks::park_async(cx);
         }
     }
 }

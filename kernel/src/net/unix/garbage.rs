@@ -73,12 +73,9 @@ impl Body for Collector {
             if in_flight::wait_for_unreachable(waker, cx) {
                 tasks::finish_wait(cx);
                 collect(cx);
-                if tasks::must_yield(cx) {
-                    return Next::Again;
-                }
-            } else {
-                tasks::park_async(cx);
+                return Next::Again;
             }
+            tasks::park_async(cx);
         }
     }
 }
