@@ -1,15 +1,17 @@
 //! [`Relay`]: a waker that stands for no task. When it is woken it notes that in a [`Bell`] and wakes who waits there.
 //!
 //! A relay is a pooled wake slot, whose wakers may be kept for ever: [`OwnedRelay`] gives it back when it is dropped, and wakers of a former owner do nothing
-//! then, because their wait is over. Its words say which bell it rings, by the bell's number, which no other bell ever has. A bell ends with its
-//! [`OwnedBell`], and its relays ring nothing then.
+//! then, because their wait is over. Its words say which bell it rings, by the bell's name: its number, which others get after it, and a serial number. A bell ends with
+//! its [`OwnedBell`], and its relays ring nothing then.
 //!
 //! Lock order: the table of bells, then nothing; a bell's list, then nothing.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
 use refs::{Pooled, PooledSlot, SpinLock, WaitList, Waker};
+
+use crate::slots::Slots;
 
 /// Who is woken of several relays that wait for the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +78,7 @@ impl Bell {
 #[derive(Clone, Copy)]
 pub struct Relay(&'static Pooled);
 
-/// Which word of the slot is what. The number of its bell.
+/// Which word of the slot is what. The name of its bell.
 const BELL: usize = 0;
 /// The parts of its key.
 const NUMBER: usize = 1;
@@ -89,14 +91,39 @@ const IN: usize = 2;
 
 /// The bells that there are.
 struct Bells {
-    by_number: BTreeMap<usize, Arc<Bell>>,
-    last: usize,
+    by_number: Slots<(u32, Arc<Bell>)>,
+    /// The serial number of the last one. It comes again after 2^32 bells: no bell's relays outlive it that long.
+    last: u32,
 }
 
-static BELLS: SpinLock<Bells> = SpinLock::new(Bells { by_number: BTreeMap::new(), last: 0 });
+static BELLS: SpinLock<Bells> = SpinLock::new(Bells { by_number: Slots::new(), last: 0 });
+
+/// A bell's name, as it stands in a word of its relays: its number in [`BELLS`], and which of those that have had the number it is.
+#[derive(Clone, Copy)]
+struct Name {
+    number: u32,
+    serial: u32,
+}
+
+impl Name {
+    fn word(self) -> usize {
+        (self.serial as usize) << u32::BITS | self.number as usize
+    }
+
+    fn of(word: usize) -> Self {
+        Name { number: word as u32, serial: (word >> u32::BITS) as u32 }
+    }
+
+    fn bell(self) -> Option<Arc<Bell>> {
+        BELLS.with(|bells| {
+            let (serial, bell) = bells.by_number.get(self.number)?;
+            (*serial == self.serial).then(|| bell.clone())
+        })
+    }
+}
 
 fn woken(slot: &'static Pooled) {
-    let Some(bell) = BELLS.with(|bells| bells.by_number.get(&slot.word(BELL)).cloned()) else { return };
+    let Some(bell) = Name::of(slot.word(BELL)).bell() else { return };
     let key = Key { number: slot.word(NUMBER), serial: slot.word(SERIAL) as u64 };
     if bell.ring(Relay(slot), key) == 0 {
         slot.decline();
@@ -133,19 +160,18 @@ impl Relay {
 /// A bell of one's own.
 pub struct OwnedBell {
     bell: Arc<Bell>,
-    number: usize,
+    name: Name,
 }
 
 impl OwnedBell {
     /// A bell that nothing has rung.
     pub fn new() -> Self {
         let bell = Arc::<Bell>::default();
-        let number = BELLS.with(|bells| {
-            bells.last += 1;
-            bells.by_number.insert(bells.last, bell.clone());
-            bells.last
+        let name = BELLS.with(|bells| {
+            bells.last = bells.last.wrapping_add(1);
+            Name { number: bells.by_number.insert((bells.last, bell.clone())), serial: bells.last }
         });
-        OwnedBell { bell, number }
+        OwnedBell { bell, name }
     }
 
     /// The bell.
@@ -158,7 +184,7 @@ impl OwnedBell {
 impl Drop for OwnedBell {
     fn drop(&mut self) {
         self.bell.waiters.wake_all();
-        BELLS.with(|bells| bells.by_number.remove(&self.number));
+        BELLS.with(|bells| bells.by_number.remove(self.name.number));
     }
 }
 
@@ -168,7 +194,7 @@ pub struct OwnedRelay(PooledSlot);
 impl OwnedRelay {
     /// A relay that rings `bell` with `key`.
     pub fn new(bell: &OwnedBell, key: Key, sharing: Sharing) -> Self {
-        let words = [bell.number, key.number, key.serial as usize, OUT];
+        let words = [bell.name.word(), key.number, key.serial as usize, OUT];
         OwnedRelay(PooledSlot::new(woken, words, sharing == Sharing::One))
     }
 

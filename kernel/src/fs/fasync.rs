@@ -105,10 +105,16 @@ impl<'a> Registration<'a> {
 }
 
 impl FasyncList {
+    /// Whether anybody may ask for signals.
+    #[inline(always)]
+    pub fn has_any(&self) -> bool {
+        self.has_any.load(Ordering::Relaxed)
+    }
+
     /// Sends signals to those whose interest includes `event`.
     #[inline(always)]
     pub fn signal(&self, event: Events, band: Band, cx: &Cx) {
-        if self.has_any.load(Ordering::Relaxed) {
+        if self.has_any() {
             self.signal_each(event, band, cx);
         }
     }

@@ -311,6 +311,9 @@ impl File for PipeEnd {
     /// Sends the other side signals where it loses its last end here.
     fn release(&self, cx: &Cx) -> bool {
         let pipe = self.pipe.get(cx);
+        if !pipe.fasync.has_any() {
+            return false;
+        }
         let state = pipe.state.lock(cx);
         let ends_reading = self.readers.as_ref().is_some_and(|readers| readers.owners() == 1);
         let ends_writing = self.writers.as_ref().is_some_and(|writers| writers.owners() == 1);

@@ -63,11 +63,11 @@ impl PageCharge {
     pub fn new(by: PipeUser) -> Result<Self> {
         let usual = if by.exceeds_size { DEFAULT_CAPACITY } else { DEFAULT_CAPACITY.min(max_capacity()) };
         let mut charge = PageCharge { user: by.user, pages: 0 };
-        if by.is_beyond(&SOFT_LIMIT, charge.change_to((usual / PIPE_BUF) as u64)) {
-            charge.change_to(FEWEST_PAGES.min(charge.pages));
+        let mut all = charge.change_to((usual / PIPE_BUF) as u64);
+        if by.is_beyond(&SOFT_LIMIT, all) {
+            all = charge.change_to(FEWEST_PAGES.min(charge.pages));
         }
-        // Asked anew: it may have become less.
-        if by.is_beyond(&HARD_LIMIT, charge.change_to(charge.pages)) { Err(Errno::ENFILE) } else { Ok(charge) }
+        if by.is_beyond(&HARD_LIMIT, all) { Err(Errno::ENFILE) } else { Ok(charge) }
     }
 
     /// How many bytes the pipe may hold.
