@@ -16,7 +16,7 @@ use bitflags::bitflags;
 use frame::mm::{PAGE_SIZE, Prot};
 
 use crate::sysctl::Tunable;
-use gaps::{Chunk, LastSearch};
+use gaps::{Gaps, LastSearch};
 
 /// The most VMAs an address space can have (Linux's default for `vm.max_map_count`).
 pub static MAX_AREAS: Tunable = Tunable::new(65_530, 0..=i32::MAX as u64);
@@ -143,7 +143,8 @@ const CHUNK: usize = 64;
 /// The VMAs of an address space.
 pub struct VmaMap<B> {
     /// In order, none empty, none longer than [`CHUNK`].
-    chunks: Vec<Chunk<B>>,
+    chunks: Vec<Vec<Vma<B>>>,
+    gaps: Gaps,
     count: usize,
     last_search: LastSearch,
 }
@@ -157,7 +158,7 @@ struct Position {
 
 impl<B> Default for VmaMap<B> {
     fn default() -> Self {
-        VmaMap { chunks: Vec::new(), count: 0, last_search: LastSearch::NONE }
+        VmaMap { chunks: Vec::new(), gaps: Gaps::NONE, count: 0, last_search: LastSearch::NONE }
     }
 }
 
@@ -165,13 +166,13 @@ impl<B: Mergeable> VmaMap<B> {
     /// None, with room for as many as `count` if they are few.
     pub fn with_capacity(count: usize) -> Self {
         let mut vmas = VmaMap::default();
-        vmas.chunks.push(Chunk::new(Vec::with_capacity(count.clamp(1, CHUNK))));
+        vmas.chunks.push(Vec::with_capacity(count.clamp(1, CHUNK)));
         vmas
     }
 
     /// All of them, by address.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Vma<B>> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter())
+        self.chunks.iter().flatten()
     }
 
     /// How many there are.
@@ -204,7 +205,7 @@ impl<B: Mergeable> VmaMap<B> {
 
     #[inline(always)]
     fn at_mut(&mut self, at: Position) -> Option<&mut Vma<B>> {
-        self.chunks.get_mut(at.chunk)?.vmas.get_mut(at.index)
+        self.chunks.get_mut(at.chunk)?.get_mut(at.index)
     }
 
     fn next(&self, at: Position) -> Position {
@@ -230,7 +231,7 @@ impl<B: Mergeable> VmaMap<B> {
     fn from(&self, at: Position) -> impl Iterator<Item = &Vma<B>> {
         let (first, rest) = self.chunks.get(at.chunk..).and_then(<[_]>::split_first).unzip();
         let first = first.and_then(|chunk| chunk.get(at.index..)).unwrap_or_default();
-        first.iter().chain(rest.unwrap_or_default().iter().flat_map(|chunk| chunk.iter()))
+        first.iter().chain(rest.unwrap_or_default().iter().flatten())
     }
 
     /// The VMA of an address.
@@ -290,22 +291,22 @@ impl<B: Mergeable> VmaMap<B> {
             && previous.is_continued_by(&vma)
         {
             previous.end = vma.end;
-            self.shrunk(Position { index: before.index + 1, ..before }, vma.end - vma.start);
+            self.gaps_changed(before.chunk);
             self.merge(before);
             return Ok(());
         }
         if let Some(following) = self.at_mut(at)
             && vma.is_continued_by(following)
         {
-            let by = vma.end - vma.start;
             *following = Vma { end: following.end, ..vma };
-            self.shrunk(at, by);
+            self.gaps_changed(at.chunk);
             return Ok(());
         }
         if self.is_full() {
             return Err(TooManyVmas);
         }
-        self.insert_at(at, vma);
+        let at = self.insert_at(at, vma);
+        self.gaps_changed(at.chunk);
         Ok(())
     }
 
@@ -316,66 +317,45 @@ impl<B: Mergeable> VmaMap<B> {
         match self.chunks.last_mut() {
             Some(chunk) if chunk.len() < CHUNK => {
                 self.count += 1;
-                chunk.vmas.push(vma);
-                let at = Position { chunk: self.chunks.len() - 1, index: self.chunks[self.chunks.len() - 1].len() - 1 };
-                self.entered(at);
+                let is_gap = chunk.last().is_some_and(|last| last.end != vma.start);
+                chunk.push(vma);
+                if is_gap {
+                    self.gaps_changed(self.chunks.len() - 1);
+                }
             }
-            _ => self.insert_at(Position { chunk: self.chunks.len(), index: 0 }, vma),
+            _ => _ = self.insert_at(Position { chunk: self.chunks.len(), index: 0 }, vma),
         }
     }
 
-    /// Enters a VMA in front of the one at a position.
-    fn insert_at(&mut self, mut at: Position, vma: Vma<B>) {
+    /// Enters a VMA in front of the one at a position; where it stands then. The gaps around it are the caller's concern.
+    fn insert_at(&mut self, mut at: Position, vma: Vma<B>) -> Position {
         self.count += 1;
         if at.chunk == self.chunks.len() {
             match self.chunks.last() {
                 Some(last) => at = Position { chunk: at.chunk - 1, index: last.len() },
-                None => self.chunks.push(Chunk::new(Vec::new())),
+                None => self.chunks.push(Vec::new()),
             }
         }
         let chunk = &mut self.chunks[at.chunk];
         if chunk.len() >= CHUNK {
             // Behind the last VMA a new chunk begins, so that VMAs that come in order fill theirs.
             let half = if at.index == chunk.len() { chunk.len() } else { chunk.len() / 2 };
-            let rest = chunk.vmas.split_off(half);
-            self.chunks.insert(at.chunk + 1, Chunk::new(rest));
-            self.look_again(at.chunk);
-            self.look_again(at.chunk + 1);
+            self.split_chunk(at.chunk, half);
             if at.index > half || half == CHUNK {
                 at = Position { chunk: at.chunk + 1, index: at.index - half };
             }
         }
-        self.chunks[at.chunk].vmas.insert(at.index, vma);
-        self.entered(at);
+        self.chunks[at.chunk].insert(at.index, vma);
+        at
     }
 
-    /// Cuts the VMA at a position in two at an address inside it.
-    fn divide(&mut self, position: Position, at: usize) {
-        let Some(vma) = self.at_mut(position) else { return };
-        let (start, end) = (vma.start, vma.end);
-        let rest = vma.split_off(at);
-        // Until the rest stands there nothing may look like a gap.
-        vma.end = end;
-        self.insert_at(Position { index: position.index + 1, ..position }, rest);
-        // It stands where it stood, unless its chunk was divided too.
-        let lower = match self.at(position) {
-            Some(vma) if vma.start == start => Some(position),
-            _ => self.previous(self.position_by(|vma| vma.start < at)),
-        };
-        if let Some(lower) = lower.and_then(|lower| self.at_mut(lower)) {
-            lower.end = at;
-        }
-    }
-
+    /// Takes a VMA out. The gaps around it are the caller's concern.
     #[inline(always)]
     fn remove_at(&mut self, at: Position) -> Vma<B> {
         self.count -= 1;
-        let looks_again = self.chunks.len() > 1 && self.leaves(at);
-        let vma = self.chunks[at.chunk].vmas.remove(at.index);
+        let vma = self.chunks[at.chunk].remove(at.index);
         if self.chunks[at.chunk].is_empty() {
-            self.chunks.remove(at.chunk);
-        } else if looks_again {
-            self.look_again(at.chunk);
+            self.remove_chunk(at.chunk);
         }
         vma
     }
@@ -387,10 +367,11 @@ impl<B: Mergeable> VmaMap<B> {
         if !vma.is_continued_by(following) {
             return false;
         }
-        // It grows first, so that what goes leaves no gap.
-        let end = following.end;
-        self.chunks[at.chunk].vmas[at.index].end = end;
-        self.remove_at(next);
+        let end = self.remove_at(next).end;
+        self.chunks[at.chunk][at.index].end = end;
+        if next.chunk != at.chunk {
+            self.gaps_changed(next.chunk);
+        }
         true
     }
 
@@ -405,8 +386,11 @@ impl<B: Mergeable> VmaMap<B> {
 
     fn split_always(&mut self, at: usize) {
         let position = self.position(at);
-        if self.at(position).is_some_and(|vma| vma.start < at) {
-            self.divide(position, at);
+        if let Some(vma) = self.at_mut(position)
+            && vma.start < at
+        {
+            let rest = vma.split_off(at);
+            self.insert_at(Position { index: position.index + 1, ..position }, rest);
         }
     }
 
@@ -434,6 +418,7 @@ impl<B: Mergeable> VmaMap<B> {
         self.last_search.forget_below(range.end);
         if is_start && is_end {
             drop(self.remove_at(at));
+            self.gaps_changed(at.chunk);
         } else {
             self.cut(at, range);
         }
@@ -442,24 +427,21 @@ impl<B: Mergeable> VmaMap<B> {
 
     /// Cuts a part out of the VMA at a position, which goes on on one side of it at least.
     fn cut(&mut self, at: Position, range: &Range<usize>) {
-        let vma = &mut self.chunks[at.chunk].vmas[at.index];
-        let above = Position { index: at.index + 1, ..at };
+        let vma = &mut self.chunks[at.chunk][at.index];
         if vma.end == range.end {
             vma.end = range.start;
-            self.opened(above);
+            self.gaps_changed(at.chunk);
             return;
         }
+        let rest = vma.split_off(range.end);
         if vma.start == range.start {
-            *vma = vma.split_off(range.end);
-            self.opened(at);
-            return;
+            *vma = rest;
+            self.gaps_changed(at.chunk);
+        } else {
+            vma.end = range.start;
+            let rest = self.insert_at(Position { index: at.index + 1, ..at }, rest);
+            self.gaps_changed(rest.chunk);
         }
-        self.divide(at, range.end);
-        let above = self.position(range.end);
-        if let Some(lower) = self.previous(above).and_then(|lower| self.at_mut(lower)) {
-            lower.end = range.start;
-        }
-        self.opened(above);
     }
 
     /// Takes out what is mapped in `range`, and moves whole chunks of it: what the VMAs hold is dropped with the result, by the caller, in as
@@ -481,22 +463,22 @@ impl<B: Mergeable> VmaMap<B> {
         let behind = self.position_by(|vma| vma.start < range.end);
         let mut chunks = Vec::new();
         if first.chunk == behind.chunk {
-            chunks.push(self.chunks[first.chunk].vmas.drain(first.index..behind.index).collect());
+            chunks.push(self.chunks[first.chunk].drain(first.index..behind.index).collect());
         } else {
-            chunks.push(self.chunks[first.chunk].vmas.split_off(first.index));
-            chunks.extend(self.chunks.drain(first.chunk + 1..behind.chunk).map(|chunk| chunk.vmas));
+            chunks.push(self.chunks[first.chunk].split_off(first.index));
+            self.take_chunks(first.chunk + 1..behind.chunk, &mut chunks);
             if let Some(last) = self.chunks.get_mut(first.chunk + 1)
                 && behind.index > 0
             {
-                chunks.push(last.vmas.drain(..behind.index).collect());
+                chunks.push(last.drain(..behind.index).collect());
             }
         }
         let left = first.chunk..(first.chunk + 2).min(self.chunks.len());
         for chunk in left.rev() {
             if self.chunks[chunk].is_empty() {
-                self.chunks.remove(chunk);
+                self.remove_chunk(chunk);
             } else {
-                self.look_again(chunk);
+                self.gaps_changed(chunk);
             }
         }
         let removed = Removed { chunks };
@@ -550,7 +532,7 @@ impl<B: Mergeable> VmaMap<B> {
 
     /// Takes the last VMAs out, some at a time; `None` once there are none.
     pub fn pop_chunk(&mut self) -> Option<Vec<Vma<B>>> {
-        let chunk = self.chunks.pop()?.vmas;
+        let chunk = self.pop_last()?;
         self.count -= chunk.len();
         Some(chunk)
     }

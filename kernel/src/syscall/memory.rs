@@ -66,6 +66,7 @@ fn limits(me: &Current, cx: &Cx) -> Result<Limits> {
 }
 
 /// Which promises the caller may have; it is asked for only where that matters.
+#[inline(always)]
 fn privilege(me: &Current, cx: &Cx) -> Result<Privilege> {
     let is_administrator = overcommit::policy() == overcommit::Policy::Never && me.has(Capability::SysAdmin, cx);
     Ok(if is_administrator { Privilege::Administrator } else { Privilege::None })
@@ -106,9 +107,12 @@ fn mmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let mut map = begin_map(cx, me, args)?;
     let start = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let space = me.space(cx)?;
-        let later_flags = space.later_flags();
-        if !later_flags.is_empty() {
-            map.lock(later_flags, lock_limit(me, cx)?);
+        let mut lock = space.later_flags();
+        if args.int(3) as u32 & abi::MAP_LOCKED != 0 {
+            lock |= VmaFlags::LOCKED;
+        }
+        if !lock.is_empty() {
+            map.lock(lock, lock_limit(me, cx)?);
         }
         space.map_step(&mut map, waker, cx)
     })?;
@@ -165,8 +169,7 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
         return Err(Errno::EPERM);
     }
     let limits = limits(me, cx)?;
-    let lock = if flags & abi::MAP_LOCKED != 0 { Some(lock_limit(me, cx)?) } else { None };
-    if lock == Some(0) {
+    if flags & abi::MAP_LOCKED != 0 && lock_limit(me, cx)? == 0 {
         return Err(Errno::EPERM);
     }
     let (backing, limit) = match file {
@@ -177,11 +180,7 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
             shown_file(cx, &file, prot, is_shared, anonymous, len, offset)?
         }
     };
-    let mut map = Map::new(Mapping { place, len, prot, limit, flags: vma_flags, backing }, limits)?;
-    if let Some(limit) = lock {
-        map.lock(VmaFlags::LOCKED, limit);
-    }
-    Ok(map)
+    Map::new(Mapping { place, len, prot, limit, flags: vma_flags, backing }, limits)
 }
 
 fn anonymous(len: usize, is_shared: bool, is_accounted: bool, privilege: Privilege) -> Result<Backing> {

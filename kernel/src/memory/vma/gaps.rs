@@ -1,81 +1,50 @@
 //! Where in an address space there is room.
 //!
-//! Each chunk of VMAs remembers the longest gap between two of its own, so a search looks into no chunk whose gaps are all too short; the gaps between
-//! chunks it looks at. Every change of what is mapped keeps that right, in time that depends on one chunk alone. A map of a single chunk, which
-//! nearly every program has, remembers nothing, and a search looks at each VMA.
+//! Of each chunk of VMAs the longest gap between two of its own is known, so a search looks into no chunk whose gaps are all too short; the
+//! gaps between chunks it looks at. A change of a chunk's gaps only says that this is not known any more, which is one store; a search that
+//! comes by finds it out again. Before more than [`MOST_UNKNOWN`] chunks are unknown, all are found out. So neither a change nor a search looks
+//! into more chunks than that, whatever has changed since the last search.
 
 use alloc::vec::Vec;
-use core::ops::{Deref, Range};
+use core::ops::Range;
 
-use super::{Mergeable, Position, STACK_GUARD, Vma, VmaFlags, VmaMap};
+use super::{Mergeable, STACK_GUARD, Vma, VmaFlags, VmaMap};
 
-/// VMAs that stand together, and the longest gap between two of them.
-pub(super) struct Chunk<B> {
-    /// By address. Who changes where one begins or ends says so: see [`VmaMap::entered`], [`leaves`](VmaMap::leaves),
-    /// [`opened`](VmaMap::opened), [`shrunk`](VmaMap::shrunk).
-    pub(super) vmas: Vec<Vma<B>>,
-    /// In bytes. It means something only where there are several chunks.
-    longest_gap: usize,
-    /// None of the other gaps is longer than this. So where the longest is filled in part, which is where most mappings go, it is known
-    /// whether another one is the longest now.
-    others: usize,
+/// Of so many chunks at most it is not known how long their gaps are.
+pub(super) const MOST_UNKNOWN: usize = 32;
+
+/// Longer than any gap, so that nothing skips a chunk of which no more is known.
+const UNKNOWN: usize = usize::MAX;
+
+/// The longest gap between two VMAs of each chunk. It stands beside the chunks, so that a look-up of an address walks over VMAs only.
+pub(super) struct Gaps {
+    /// In bytes, by the number of the chunk. Empty as long as there was never more than one chunk, as in nearly every program.
+    longest: Vec<usize>,
+    /// So many of them are not known.
+    unknown: usize,
 }
 
-impl<B> Chunk<B> {
-    pub(super) fn new(vmas: Vec<Vma<B>>) -> Self {
-        Chunk { vmas, longest_gap: 0, others: 0 }
+impl Gaps {
+    pub(super) const NONE: Gaps = Gaps { longest: Vec::new(), unknown: 0 };
+
+    fn remove(&mut self, chunks: Range<usize>) {
+        if !self.longest.is_empty() {
+            self.unknown -= self.longest.drain(chunks).filter(|&gap| gap == UNKNOWN).count();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn unknown(&self) -> usize {
+        self.unknown
     }
 }
 
-impl<B> Deref for Chunk<B> {
-    type Target = [Vma<B>];
-
-    #[inline(always)]
-    fn deref(&self) -> &[Vma<B>] {
-        &self.vmas
-    }
-}
-
-impl<B: Mergeable> Chunk<B> {
-    /// How much can be placed between the VMA number `index` and the one before it in the chunk; nothing at either end of the chunk.
-    fn gap(&self, index: usize) -> usize {
-        match (index.checked_sub(1).and_then(|before| self.get(before)), self.get(index)) {
-            (Some(before), Some(vma)) => vma.lowest().saturating_sub(before.end),
-            _ => 0,
-        }
-    }
-
-    /// The longest gap, and the longest of the others.
-    fn find_gaps(&self) -> (usize, usize) {
-        self.windows(2).map(|pair| pair[1].lowest().saturating_sub(pair[0].end)).fold(
-            (0, 0),
-            |(longest, others), gap| {
-                if gap > longest { (gap, longest) } else { (longest, others.max(gap)) }
-            },
-        )
-    }
-
-    /// There is one gap more.
-    fn add(&mut self, gap: usize) {
-        if gap > self.longest_gap {
-            (self.longest_gap, self.others) = (gap, self.longest_gap);
-        } else {
-            self.others = self.others.max(gap);
-        }
-    }
-
-    /// In the place of a gap there are two shorter ones. False if it is not known any more which is the longest.
-    fn divide(&mut self, gap: usize, into: [usize; 2]) -> bool {
-        let (longer, shorter) = (into[0].max(into[1]), into[0].min(into[1]));
-        if gap < self.longest_gap {
-            return true;
-        }
-        if longer < self.others {
-            return false;
-        }
-        (self.longest_gap, self.others) = (longer, self.others.max(shorter));
-        true
-    }
+/// The longest gap between two of these.
+fn longest_gap<B>(vmas: &[Vma<B>]) -> usize {
+    vmas.windows(2).fold(0, |longest, pair| match pair[1].start == pair[0].end {
+        true => longest,
+        false => longest.max(pair[1].lowest().saturating_sub(pair[0].end)),
+    })
 }
 
 impl<B> Vma<B> {
@@ -108,92 +77,58 @@ impl LastSearch {
 }
 
 impl<B: Mergeable> VmaMap<B> {
-    /// Looks for the longest gap of a chunk again; nothing if there is no such chunk, or no other one.
+    /// A gap between two VMAs of a chunk has come, has gone or has another length; there need not be such a chunk.
     #[inline(always)]
-    pub(super) fn look_again(&mut self, chunk: usize) {
-        if self.chunks.len() > 1
-            && let Some(chunk) = self.chunks.get_mut(chunk)
-        {
-            (chunk.longest_gap, chunk.others) = chunk.find_gaps();
-        }
-    }
-
-    /// A VMA stands at `at` since just now.
-    #[inline(always)]
-    pub(super) fn entered(&mut self, at: Position) {
-        if self.chunks.len() > 1 {
-            self.entered_among_many(at);
+    pub(super) fn gaps_changed(&mut self, chunk: usize) {
+        if self.gaps.longest.get(chunk).is_some_and(|&gap| gap != UNKNOWN) {
+            self.forget_gap(chunk);
         }
     }
 
     #[inline(never)]
-    fn entered_among_many(&mut self, at: Position) {
-        let chunk = &mut self.chunks[at.chunk];
-        let beside = [chunk.gap(at.index), chunk.gap(at.index + 1)];
-        match at.index.checked_sub(1).and_then(|before| chunk.get(before)).zip(chunk.get(at.index + 1)) {
-            None => beside.into_iter().for_each(|gap| chunk.add(gap)),
-            Some((before, behind)) => {
-                let gap = behind.lowest().saturating_sub(before.end);
-                if !chunk.divide(gap, beside) {
-                    self.look_again(at.chunk);
-                }
+    fn forget_gap(&mut self, chunk: usize) {
+        let Gaps { longest, unknown } = &mut self.gaps;
+        if *unknown >= MOST_UNKNOWN {
+            for (gap, vmas) in longest.iter_mut().zip(&self.chunks).filter(|(gap, _)| **gap == UNKNOWN) {
+                *gap = longest_gap(vmas);
             }
+            *unknown = 0;
         }
+        *unknown += 1;
+        longest[chunk] = UNKNOWN;
     }
 
-    /// The VMA at `at`, one of several chunks, is about to leave. Whether its chunk must be looked at again then.
-    #[inline(never)]
-    pub(super) fn leaves(&mut self, at: Position) -> bool {
-        let chunk = &mut self.chunks[at.chunk];
-        let beside = [chunk.gap(at.index), chunk.gap(at.index + 1)];
-        match at.index.checked_sub(1).and_then(|before| chunk.get(before)).zip(chunk.get(at.index + 1)) {
-            // At an end of the chunk a gap goes with it.
-            None => beside.into_iter().any(|gap| gap > 0 && gap >= chunk.longest_gap),
-            // Elsewhere two become one.
-            Some((before, behind)) => {
-                let gap = behind.lowest().saturating_sub(before.end);
-                match gap >= chunk.longest_gap && beside.contains(&chunk.longest_gap) {
-                    true => chunk.longest_gap = gap,
-                    false => chunk.add(gap),
-                }
-                false
-            }
-        }
+    /// Takes chunks out, and adds them to `out`.
+    pub(super) fn take_chunks(&mut self, chunks: Range<usize>, out: &mut Vec<Vec<Vma<B>>>) {
+        self.gaps.remove(chunks.clone());
+        out.extend(self.chunks.drain(chunks));
     }
 
-    /// There is more room below the VMA at `at`, because something went, than there was.
-    #[inline(always)]
-    pub(super) fn opened(&mut self, at: Position) {
-        if self.chunks.len() > 1 {
-            self.opened_among_many(at);
-        }
+    /// Drops a chunk that has no VMAs any more.
+    pub(super) fn remove_chunk(&mut self, chunk: usize) {
+        self.gaps.remove(chunk..chunk + 1);
+        self.chunks.remove(chunk);
     }
 
-    #[inline(never)]
-    fn opened_among_many(&mut self, at: Position) {
-        if let Some(chunk) = self.chunks.get_mut(at.chunk) {
-            chunk.add(chunk.gap(at.index));
-        }
+    /// Takes the last chunk out.
+    pub(super) fn pop_last(&mut self) -> Option<Vec<Vma<B>>> {
+        let vmas = self.chunks.pop()?;
+        self.gaps.unknown -= usize::from(self.gaps.longest.pop() == Some(UNKNOWN));
+        Some(vmas)
     }
 
-    /// There is less room below the VMA at `at`, by so many bytes, because a neighbour grew.
-    #[inline(always)]
-    pub(super) fn shrunk(&mut self, at: Position, by: usize) {
-        if self.chunks.len() > 1 {
-            self.shrunk_among_many(at, by);
+    /// Puts the VMAs of a chunk from `index` on into a new one behind it.
+    pub(super) fn split_chunk(&mut self, chunk: usize, index: usize) {
+        if self.gaps.longest.is_empty() {
+            self.gaps.longest.extend(self.chunks.iter().map(|vmas| longest_gap(vmas)));
         }
-    }
-
-    #[inline(never)]
-    fn shrunk_among_many(&mut self, at: Position, by: usize) {
-        let Some(chunk) = self.chunks.get_mut(at.chunk) else { return };
-        // At an end of the chunk there is no gap.
-        if at.index == 0 || at.index >= chunk.len() {
-            return;
-        }
-        let gap = chunk.gap(at.index);
-        if !chunk.divide(gap + by, [gap, 0]) {
-            self.look_again(at.chunk);
+        let rest = self.chunks[chunk].split_off(index);
+        let has_gaps = !rest.is_empty() && self.gaps.longest[chunk] > 0;
+        self.chunks.insert(chunk + 1, rest);
+        self.gaps.longest.insert(chunk + 1, 0);
+        if has_gaps {
+            self.gaps_changed(chunk);
+            self.gaps_changed(chunk + 1);
         }
     }
 
@@ -204,7 +139,7 @@ impl<B: Mergeable> VmaMap<B> {
             && vma.start == start
         {
             vma.start = new_start;
-            self.shrunk(at, start - new_start);
+            self.gaps_changed(at.chunk);
         }
     }
 
@@ -223,52 +158,88 @@ impl<B: Mergeable> VmaMap<B> {
     }
 
     /// The highest free range of `len` bytes in `within`, away from stacks that grow; its start.
-    pub fn find_gap(&self, len: usize, within: Range<usize>) -> Option<usize> {
+    pub fn find_gap(&mut self, len: usize, within: Range<usize>) -> Option<usize> {
         self.search(len, within).0
     }
 
     /// The highest gap that is long enough, and a length that no gap above it has more than.
-    fn search(&self, len: usize, within: Range<usize>) -> (Option<usize>, usize) {
-        let mut longest = 0;
+    fn search(&mut self, len: usize, within: Range<usize>) -> (Option<usize>, usize) {
         let behind = self.position_by(|vma| vma.start < within.end);
-        let mut top = self.at(behind).map_or(within.end, |next| next.lowest().min(within.end));
-        let mut chunks = self.chunks.get(..=behind.chunk).unwrap_or(&self.chunks);
-        'search: while let Some((chunk, before)) = chunks.split_last() {
-            let is_whole = chunks.len() <= behind.chunk;
-            let vmas: &[Vma<B>] = if is_whole { chunk } else { &chunk[..behind.index] };
-            chunks = before;
-            if is_whole
-                && self.chunks.len() > 1
-                && chunk.longest_gap < len
-                && let (Some(first), Some(last)) = (vmas.first(), vmas.last())
-            {
-                let gap = top.saturating_sub(last.end.max(within.start));
-                if gap >= len || last.end <= within.start {
-                    break;
-                }
-                longest = longest.max(gap).max(chunk.longest_gap);
-                top = first.lowest();
-                continue;
-            }
-            for vma in vmas.iter().rev() {
-                let gap = top.saturating_sub(vma.end.max(within.start));
-                if gap >= len || vma.end <= within.start {
-                    break 'search;
-                }
-                longest = longest.max(gap);
-                top = vma.lowest();
-            }
+        let top = self.at(behind).map_or(within.end, |next| next.lowest().min(within.end));
+        let mut search = Search { len, start: within.start, top, longest: 0 };
+        let vmas = self.chunks.get(behind.chunk).map_or(&[][..], |chunk| &chunk[..behind.index]);
+        if !search.ends_among(vmas) && behind.chunk > 0 {
+            self.search_chunks(&mut search, behind.chunk);
         }
-        (top.checked_sub(len).filter(|&start| start >= within.start), longest)
+        (search.top.checked_sub(len).filter(|&start| start >= within.start), search.longest)
     }
 
-    /// Whether what each chunk remembers is so.
+    /// Goes on with the chunks below one.
+    #[inline(never)]
+    fn search_chunks(&mut self, search: &mut Search, below: usize) {
+        let Gaps { longest, unknown } = &mut self.gaps;
+        for (vmas, gap) in self.chunks.iter().zip(longest).take(below).rev() {
+            if *gap == UNKNOWN {
+                *gap = longest_gap(vmas);
+                *unknown -= 1;
+            }
+            let (Some(first), Some(last)) = (vmas.first(), vmas.last()) else { continue };
+            if *gap >= search.len && search.ends_among(vmas) {
+                return;
+            }
+            if search.ends_above(last) {
+                return;
+            }
+            search.longest = search.longest.max(*gap);
+            search.top = first.lowest();
+        }
+    }
+
+    /// Whether what each chunk knows is so, and few know nothing.
     #[cfg(test)]
-    pub(super) fn remembers_rightly(&self) -> bool {
-        let is_right = |chunk: &Chunk<B>| {
-            let (longest, others) = chunk.find_gaps();
-            chunk.longest_gap == longest && chunk.others >= others
-        };
-        self.chunks.len() < 2 || self.chunks.iter().all(is_right)
+    pub(super) fn knows_its_gaps(&self) -> bool {
+        let Gaps { longest, unknown } = &self.gaps;
+        let is_right = |(gap, vmas): (&usize, &Vec<Vma<B>>)| *gap == UNKNOWN || *gap == longest_gap(vmas);
+        (longest.len() == self.chunks.len() || (longest.is_empty() && self.chunks.len() == 1))
+            && *unknown == longest.iter().filter(|&&gap| gap == UNKNOWN).count()
+            && *unknown <= MOST_UNKNOWN
+            && longest.iter().zip(&self.chunks).all(is_right)
+    }
+}
+
+/// A search for a gap, on its way down.
+struct Search {
+    len: usize,
+    /// It ends at this address.
+    start: usize,
+    /// What is found ends here.
+    top: usize,
+    /// None of the gaps it has passed is longer.
+    longest: usize,
+}
+
+impl Search {
+    /// Whether it is over above a VMA: there is room, or nothing further down counts. Else it goes on below the VMA once
+    /// [`top`](Self::top) is set.
+    #[inline(always)]
+    fn ends_above<B>(&mut self, vma: &Vma<B>) -> bool {
+        let gap = self.top.saturating_sub(vma.end.max(self.start));
+        if gap >= self.len || vma.end <= self.start {
+            return true;
+        }
+        self.longest = self.longest.max(gap);
+        false
+    }
+
+    /// Whether it is over among VMAs.
+    #[inline(always)]
+    fn ends_among<B>(&mut self, vmas: &[Vma<B>]) -> bool {
+        for vma in vmas.iter().rev() {
+            if self.ends_above(vma) {
+                return true;
+            }
+            self.top = vma.lowest();
+        }
+        false
     }
 }
