@@ -11,7 +11,7 @@ use super::{PIPE_BUF, PipeEnd};
 use crate::error::{Errno, Result};
 use crate::fs::access::Subject;
 use crate::fs::read_write::{Position, read_bytes_async, write_bytes_async};
-use crate::fs::{Events, FileKind, OpenFile, OpenFlags, VfsCaller, tmpfs};
+use crate::fs::{Events, FileKind, InodeFlags, OpenFile, OpenFlags, VfsCaller, tmpfs};
 use crate::step::{Interruption, Patience, TimeSlice, complete_async};
 
 /// Where bytes come from or go to.
@@ -146,7 +146,7 @@ pub fn tee_async(
 /// Checks what copy_file_range(2) asks for; how many bytes there are to copy.
 ///
 /// # Errors
-/// EBADF, EISDIR, EINVAL (no regular files; ranges of one file that overlap); EOVERFLOW where an offset would be beyond what can be counted.
+/// EBADF, EISDIR, EINVAL (no regular files; ranges of one file that overlap); EOVERFLOW where an offset would be beyond what can be counted. EPERM: what is to be written is immutable.
 pub fn check_ranges(cx: &Cx, _me: &impl VfsCaller, from: &CopyEnd, to: &CopyEnd, len: usize) -> Result<usize> {
     let source = from.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let target = to.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
@@ -161,6 +161,8 @@ pub fn check_ranges(cx: &Cx, _me: &impl VfsCaller, from: &CopyEnd, to: &CopyEnd,
     if !source.flags().can_read() || !target.flags().can_write() || target.flags().contains(OpenFlags::APPEND) {
         return Err(Errno::EBADF);
     }
+    // Unlike write(2), it asks even of a description that was open before.
+    target_inode.check_not(InodeFlags::IMMUTABLE)?;
     let offset = |end: &CopyEnd, open: &OpenFile| match end.position {
         Position::At(offset) => offset,
         Position::Current => open.offset.load(core::sync::atomic::Ordering::Relaxed),

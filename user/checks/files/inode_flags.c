@@ -131,6 +131,12 @@ int main(void)
     CHECK("set", set("d/file", IMMUTABLE));
     show("now", "d/file");
     CHECK("fchmod what was open", fchmod(open_before, 0600));
+    CHECK("allocate for it", fallocate(open_before, 0, 0, 8192));
+    int source = open("other", O_RDONLY);
+    CHECK("copy into it", syscall(SYS_copy_file_range, source, NULL, open_before, NULL, 4, 0));
+    CHECK("copy into it what is too much", syscall(SYS_copy_file_range, source, NULL, open_before, NULL, -1L, 0));
+    CHECK("copy nothing into it", syscall(SYS_copy_file_range, source, NULL, open_before, NULL, 0, 0));
+    close(source);
     close(open_before);
     use_file();
     CHECK_CHILD("another user", {
