@@ -32,6 +32,10 @@ int main(void)
         for (ssize_t i = 0; i < len; i++)
             lines += text[i] == '\n';
     CHECK_TRUE("maps", lines > MOST - 100);
+    // Holes all over, and none of them has room.
+    for (long i = 1; i < count; i += 50)
+        munmap(last + i * PAGE, PAGE);
+    CHECK_TRUE("two-pages", mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
     CHECK("unmap-all", munmap(last, (size_t)count * PAGE));
     CHECK_TRUE("map", mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
     return 0;
