@@ -1,9 +1,9 @@
-// Starts a program in a state that depends on nothing but this file: `launch CAPABILITIES PROGRAM ARGV0 [ARGUMENT...]`.
+// Starts a program in a state that depends on nothing but this file: `launch CAPABILITIES LIMITS PROGRAM ARGV0 [ARGUMENT...]`.
 //
 // A check compares two systems, so what a process inherits must be the same on both, however the comparison was started: from a
 // terminal, in the background of a script (where SIGINT and SIGQUIT are ignored), under `nohup`, with files left open, with
 // another umask, with lower limits. CAPABILITIES is a mask in hexadecimal; what is not in it is given up, so that a guest's root
-// may do what this host's root may.
+// may do what this host's root may. LIMITS are the host's hard limits by resource, with commas between, `-` for none: none is exceeded.
 //
 // The launcher leads a session without a terminal and stays, so that the program's process group is not an orphaned one. When the
 // program ends, the rest of its group is killed and the launcher ends in the same way. SIGTERM to the launcher ends the program.
@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -43,10 +44,10 @@ static void reset_signals(void)
     alarm(0);
 }
 
-// A limit that is too low already and may not be raised stays as it is.
-static void reset_limits(void)
+// `most` is LIMITS: what the host does not allow, the guest does not either.
+static void reset_limits(const char *most)
 {
-    static const struct {
+    struct {
         int resource;
         rlim_t soft, hard;
     } limits[] = {
@@ -67,14 +68,19 @@ static void reset_limits(void)
         { RLIMIT_RSS, RLIM_INFINITY, RLIM_INFINITY },
         { RLIMIT_RTTIME, RLIM_INFINITY, RLIM_INFINITY },
     };
+    for (int resource = 0; *most; resource++) {
+        char *end;
+        rlim_t hard = strtoull(most, &end, 10);
+        for (size_t i = 0; end != most && i < sizeof limits / sizeof limits[0]; i++) {
+            if (limits[i].resource == resource && limits[i].hard > hard)
+                limits[i].hard = hard;
+        }
+        most += strcspn(most, ",");
+        most += *most == ',';
+    }
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
-        struct rlimit limit = { limits[i].soft, limits[i].hard }, now;
-        if (setrlimit(limits[i].resource, &limit) == 0 || getrlimit(limits[i].resource, &now) != 0)
-            continue;
-        limit.rlim_max = now.rlim_max;
-        if (limit.rlim_cur > limit.rlim_max)
-            limit.rlim_cur = limit.rlim_max;
-        setrlimit(limits[i].resource, &limit);
+        struct rlimit limit = { limits[i].soft < limits[i].hard ? limits[i].soft : limits[i].hard, limits[i].hard };
+        must(setrlimit(limits[i].resource, &limit) == 0, "launch: setrlimit");
     }
 }
 
@@ -120,14 +126,14 @@ static void end(int number)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4) {
-        fprintf(stderr, "usage: launch CAPABILITIES PROGRAM ARGV0 [ARGUMENT...]\n");
+    if (argc < 5) {
+        fprintf(stderr, "usage: launch CAPABILITIES LIMITS PROGRAM ARGV0 [ARGUMENT...]\n");
         return 125;
     }
     reset_signals();
     begin_session();
     syscall(SYS_close_range, 3u, ~0u, 0u);
-    reset_limits();
+    reset_limits(argv[2]);
     setpriority(PRIO_PROCESS, 0, 0);
     sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){ 0 });
     personality(PER_LINUX);
@@ -139,8 +145,8 @@ int main(int argc, char **argv)
     must(program >= 0, "launch: fork");
     if (program == 0) {
         setpgid(0, 0);
-        execv(argv[2], argv + 3);
-        perror(argv[2]);
+        execv(argv[3], argv + 4);
+        perror(argv[3]);
         _exit(127);
     }
     setpgid(program, program);

@@ -11,8 +11,9 @@ use ebb_guest::image::busybox;
 use ebb_guest::{ConsoleUse, Error, Exit, Guest, Image, Input, Kernel, Machine, OutputStream, Program, artifacts};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io::{Read, Write};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -65,6 +66,21 @@ fn capabilities() -> Result<String> {
     Ok(mask.trim().to_owned())
 }
 
+/// The hard limits of this command on the host, as the launcher takes them: a task has no higher ones on either system.
+fn hard_limits() -> Result<String> {
+    // A line for each resource, in the order of their numbers; the hard limit is the second of the columns of 20 characters (proc(5)).
+    let text = std::fs::read_to_string("/proc/self/limits").context("reading /proc/self/limits")?;
+    let limits = text.lines().skip(1).map(|line| line.get(47..67).map(str::trim).unwrap_or_default());
+    Ok(limits.map(|limit| if limit == "unlimited" { "-" } else { limit }).collect::<Vec<_>>().join(","))
+}
+
+/// A working directory, for whoever is on the host, whatever the umask.
+fn working_directory() -> Result<TempDir> {
+    let directory = tempfile::tempdir().context("making a working directory")?;
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).context("opening a working directory")?;
+    Ok(directory)
+}
+
 /// What the launcher is told of a task: the program, its name for itself, and its arguments.
 fn launched(task: &Task, program: impl Into<PathBuf>, shell: impl Into<PathBuf>) -> Vec<OsString> {
     match &task.action {
@@ -86,6 +102,7 @@ struct Host {
     applets: TempDir,
     launcher: PathBuf,
     capabilities: String,
+    limits: String,
 }
 
 impl Host {
@@ -98,7 +115,7 @@ impl Host {
                 let _ = symlink(&busybox, applets.path().join(name));
             }
         }
-        Ok(Self { applets, launcher: compile::launcher()?, capabilities: capabilities()? })
+        Ok(Self { applets, launcher: compile::launcher()?, capabilities: capabilities()?, limits: hard_limits()? })
     }
 
     fn start(&self, task: &Task, directory: &Path) -> Result<Child> {
@@ -107,7 +124,7 @@ impl Host {
             Action::Program(path) => path.clone(),
             Action::Shell(..) => PathBuf::new(),
         };
-        command.arg(&self.capabilities).args(launched(task, path, self.applets.path().join("sh")));
+        command.args([&self.capabilities, &self.limits]).args(launched(task, path, self.applets.path().join("sh")));
         command
             .env_clear()
             .envs(ENVIRONMENT)
@@ -126,7 +143,7 @@ impl System for Host {
     }
 
     fn run(&mut self, task: &Task) -> Result<Outcome> {
-        let directory = tempfile::tempdir().context("making a working directory")?;
+        let directory = working_directory()?;
         let mut child = self.start(task, directory.path())?;
         if let (Some(mut pipe), Some(bytes)) = (child.stdin.take(), task.stdin.clone()) {
             // A program need not read its input.
@@ -176,6 +193,7 @@ fn collect(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<
 /// A machine; started when the first task comes, and anew after one that it did not survive.
 pub struct GuestSystem {
     capabilities: String,
+    limits: String,
     machine: Machine,
     image: Image,
     guest: Option<Guest>,
@@ -198,7 +216,7 @@ impl GuestSystem {
             }
         }
         image.add_file(GUEST_LAUNCHER, &compile::launcher()?)?;
-        Ok(Self { capabilities: capabilities()?, machine, image, guest: None, runs: 0 })
+        Ok(Self { capabilities: capabilities()?, limits: hard_limits()?, machine, image, guest: None, runs: 0 })
     }
 
     fn guest(&mut self) -> std::result::Result<&mut Guest, Error> {
@@ -212,11 +230,9 @@ impl GuestSystem {
     /// Runs one task; an error means that no task can be run at all.
     pub fn run_task(&mut self, task: &Task) -> Result<Outcome> {
         self.runs += 1;
-        let mut program = Program::new(GUEST_LAUNCHER).args([OsString::from(&self.capabilities)]).args(launched(
-            task,
-            guest_path(task),
-            Path::new(GUEST_APPLETS).join("sh"),
-        ));
+        let mut program = Program::new(GUEST_LAUNCHER)
+            .args([&self.capabilities, &self.limits].map(OsString::from))
+            .args(launched(task, guest_path(task), Path::new(GUEST_APPLETS).join("sh")));
         for (name, value) in ENVIRONMENT {
             program = program.env(name, value);
         }
