@@ -74,11 +74,13 @@ impl Analysis<'_, '_> {
                 if self.locals[local.0 as usize].is_static {
                     return;
                 }
-                let value = match init {
-                    Some(init) => self.initial(init, ty),
-                    None => self.shapes.of(ty, Leaf::Uninitialised),
-                };
-                self.declare(local, value);
+                // Its initialiser may name it already (C11 6.2.1p7), before it has a value.
+                let nothing = self.shapes.of(ty, Leaf::Uninitialised);
+                self.declare(local, nothing);
+                if let Some(init) = init {
+                    let value = self.initial(init, ty);
+                    self.declare(local, value);
+                }
             }
             StmtKind::Let { pattern, value, .. } => self.let_pattern(pattern, value),
             StmtKind::Alias { local, value, body, .. } => {
