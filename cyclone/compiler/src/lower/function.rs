@@ -28,7 +28,10 @@ pub struct Body<'l, 'p> {
     pub lower: &'l mut Lower<'p>,
     pub locals: &'p [Local],
     labels: &'p [Symbol],
+    /// The function whose variables these are.
     global: Option<GlobalId>,
+    /// It is an initial value, which is computed before `main` if C cannot: no function is around it.
+    is_outside: bool,
     pub out: String,
     local_names: Vec<Rc<str>>,
     next: u32,
@@ -67,17 +70,18 @@ pub struct ClauseTarget<'p> {
 }
 
 impl<'l, 'p> Body<'l, 'p> {
-    /// For a value outside of functions.
-    pub fn outside(lower: &'l mut Lower<'p>) -> Body<'l, 'p> {
+    /// For an initial value outside of functions: a global's, or that of a `static` variable of a function with these variables.
+    pub fn outside(lower: &'l mut Lower<'p>, of: Option<(GlobalId, &'p [Local])>) -> Body<'l, 'p> {
         let result = lower.shapes.make(Shape::Void);
         let mut out = std::mem::take(&mut lower.scratch);
         out.clear();
         out.reserve(1024);
         Body {
             lower,
-            locals: &[],
+            locals: of.map_or(&[], |(_, locals)| locals),
             labels: &[],
-            global: None,
+            global: of.map(|(global, _)| global),
+            is_outside: true,
             out,
             local_names: Vec::new(),
             next: 0,
@@ -105,12 +109,13 @@ impl<'l, 'p> Body<'l, 'p> {
             locals: &function.locals,
             labels: &function.labels,
             global: Some(function.global),
+            is_outside: false,
             local_names,
             label_depths: label_depths(&function.body),
             has_first_rounds: function.body.statements.iter().any(has_first_round),
             survivors: survivors(function),
             result,
-            ..Body::outside(lower)
+            ..Body::outside(lower, None)
         }
     }
 
@@ -405,7 +410,8 @@ impl<'l, 'p> Body<'l, 'p> {
             self.lower.refuse(local.span, "in a variable that all copies of a function share");
         }
         if self.lower.defined_statics.insert((global, id)) {
-            self.lower.variable(&name, "static ", local.ty, init);
+            let of = self.global.map(|global| (global, self.locals));
+            self.lower.variable(&name, "static ", local.ty, init, of);
         }
         self.push(";");
     }
@@ -434,7 +440,7 @@ impl<'l, 'p> Body<'l, 'p> {
 
     /// A new variable that lives as long as the function; outside of functions, as the program.
     pub fn place_to_keep(&mut self, c: C) -> String {
-        if self.global.is_none() {
+        if self.is_outside {
             self.lower.kept_places += 1;
             let name = text!("_cyc_k", self.lower.kept_places);
             let declaration = self.lower.declarator(c, &name);

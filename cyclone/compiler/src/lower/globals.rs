@@ -9,7 +9,7 @@ use super::shapes::Shape;
 use super::{Lower, names};
 use crate::hash::{HashMap, HashSet};
 use crate::symbol::Symbol;
-use crate::tree::{CBody, Function, Global, GlobalId, Init, Linkage};
+use crate::tree::{CBody, Function, Global, GlobalId, Init, Linkage, Local};
 use crate::types::{Function as FunctionType, Ty, TyKind};
 use std::fmt::Write;
 use std::rc::Rc;
@@ -203,18 +203,26 @@ impl<'p> Lower<'p> {
         }
         let name = self.global_name(id);
         let words = if global.linkage == Linkage::Internal { "static " } else { "" };
-        self.variable(&name, words, global.ty, global.init.as_ref());
+        self.variable(&name, words, global.ty, global.init.as_ref(), None);
     }
 
-    /// Defines a variable at file level. What C cannot compute is computed before `main`.
-    pub fn variable(&mut self, name: &str, words: &str, ty: Ty, init: Option<&'p Init>) {
+    /// Defines a variable at file level, which may be a `static` one of a function with these variables. What C cannot compute is computed
+    /// before `main`.
+    pub fn variable(
+        &mut self,
+        name: &str,
+        words: &str,
+        ty: Ty,
+        init: Option<&'p Init>,
+        of: Option<(GlobalId, &'p [Local])>,
+    ) {
         let c = self.shape(ty);
         let declarator = self.declarator(c, name);
         let Some(init) = init else {
             put!(self.data, words, declarator, ";\n");
             return;
         };
-        let mut body = Body::outside(self);
+        let mut body = Body::outside(self, of);
         let is_constant = body.constant(init, c);
         let text = body.out;
         if is_constant {
@@ -223,7 +231,7 @@ impl<'p> Lower<'p> {
             return;
         }
         self.scratch = text;
-        let mut body = Body::outside(self);
+        let mut body = Body::outside(self, of);
         body.initialise(name, c, init);
         let text = body.out;
         put!(self.data, words, declarator, ";\n");
