@@ -17,6 +17,14 @@ impl Checker<'_> {
         {
             let (mut a, mut b) = (Function::clone(&a), Function::clone(&b));
             let attributes = merged(&a.attributes, &b.attributes);
+            if !a.attributes.keeps(&attributes) {
+                let message = format!(
+                    "`{}` consumes, frees or initialises what its earlier declaration does not say",
+                    later.name
+                );
+                let error = Diagnostic::error(Code::Redeclared, later.span, message);
+                self.diagnostics.push(error.with(first, "first declared here").help("give both the same attributes"));
+            }
             (a.attributes, b.attributes) = (attributes.clone(), attributes);
             later.ty = self.make(TyKind::Function(Rc::new(b.clone())));
             self.in_order_of_use(&mut a);

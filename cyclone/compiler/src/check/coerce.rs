@@ -377,7 +377,7 @@ impl Checker<'_> {
         if a.type_params.len() != b.type_params.len()
             || a.params.len() != b.params.len()
             || a.c_varargs != b.c_varargs
-            || a.attributes.consume != b.attributes.consume
+            || !a.attributes.keeps(&b.attributes)
             || b.attributes.noreturn && !a.attributes.noreturn
         {
             return false;

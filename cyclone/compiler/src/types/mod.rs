@@ -226,6 +226,16 @@ impl FnAttributes {
     /// How an attribute begins that [`FnAttributes::inline_header`] is about.
     pub const INLINE: &str = "cyc_inline(\"";
 
+    /// Whether a caller that goes by `other` treats arguments rightly: both consume and free the same, and what `other` promises to
+    /// initialise is initialised.
+    pub fn keeps(&self, other: &FnAttributes) -> bool {
+        let within = |some: &[usize], all: &[usize]| some.iter().all(|number| all.contains(number));
+        let same = |a: &[usize], b: &[usize]| within(a, b) && within(b, a);
+        same(&self.consume, &other.consume)
+            && same(&self.noliveunique, &other.noliveunique)
+            && within(&other.initializes, &self.initializes)
+    }
+
     /// The header of C that defines a function of the library inline: `__attribute__((cyc_inline("..")))`, as seen from the
     /// run time's directory.
     pub fn inline_header(&self) -> Option<&'static str> {

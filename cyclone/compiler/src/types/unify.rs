@@ -335,7 +335,8 @@ fn unify_functions(types: &mut Types, a: &Function, b: &Function, left: Ty, righ
     }
     let effect = types.substitute(b.effect, &map);
     unify(types, a.effect, effect).or(differ("the effects of the functions differ"))?;
-    if a.attributes.noreturn != b.attributes.noreturn || a.attributes.consume != b.attributes.consume {
+    let (ours, theirs) = (&a.attributes, &b.attributes);
+    if ours.noreturn != theirs.noreturn || !ours.keeps(theirs) || !theirs.keeps(ours) {
         return differ("the attributes of the functions differ");
     }
     Ok(())
