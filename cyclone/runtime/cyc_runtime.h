@@ -226,8 +226,10 @@ _CYC_INLINE struct _cyc_fat _cyc_fat_post_add(struct _cyc_fat *p, _cyc_size size
 /* Coercion to a thin pointer with `count` elements: null for null; throws Array_bounds where fewer are left. For a thin
    zero-terminated pointer `count` is 1 (a fat zero-terminated one ends in a zero). Around it `_cyc_nonnull` for `@`. */
 _CYC_INLINE void *_cyc_fat_thin_from(struct _cyc_fat f, _cyc_size size, _cyc_size count, const char *file, unsigned line) {
+  _cyc_size bytes; /* `count` may be any number: that of a tag */
   if (f.curr && _cyc_unlikely((_cyc_size)f.curr < (_cyc_size)f.base || (_cyc_size)f.curr > (_cyc_size)f.last ||
-                              (_cyc_size)f.last - (_cyc_size)f.curr < size * count))
+                              __builtin_mul_overflow(size, count, &bytes) ||
+                              (_cyc_size)f.last - (_cyc_size)f.curr < bytes))
     _cyc_throw_bounds_at(file, line);
   return f.curr;
 }
@@ -236,8 +238,8 @@ _CYC_INLINE void *_cyc_fat_thin_from(struct _cyc_fat f, _cyc_size size, _cyc_siz
 /* Gives up the last `count` elements, down to none: the coercion from a zero-terminated fat pointer to one that is not
    (and may therefore overwrite what it sees) gives up the terminator. */
 _CYC_INLINE struct _cyc_fat _cyc_fat_shrink(struct _cyc_fat f, _cyc_size size, _cyc_size count) {
-  _cyc_size bytes = size * count;
-  f.last = (_cyc_size)(f.last - f.base) >= bytes ? f.last - bytes : f.base;
+  _cyc_size bytes;
+  f.last = !__builtin_mul_overflow(size, count, &bytes) && (_cyc_size)(f.last - f.base) >= bytes ? f.last - bytes : f.base;
   return f;
 }
 
