@@ -124,9 +124,14 @@ fn a_clause_that_nothing_reaches_is_rejected() {
     );
     rejected("int f(int n) { switch (n) { default: return 0;\ncase 1: return 2; } }", "2: E0312", "no value");
     rejected(
-        "int f(shape_t s) { switch (s) { case &Point: return 0; case &Circl: return 1;\ncase &Box(_, _): return 2; } }",
+        "int f(shape_t s) { switch (s) { case &Point: return 0; case &_: return 1;\ncase &Box(_, _): return 2; } }",
         "2: E0312",
         "no value",
+    );
+    rejected(
+        "int f(shape_t s) { switch (s) { case &Point: return 0;\ncase &Circl: return 1; } }",
+        "2: E0310",
+        "unknown size",
     );
     rejected(
         "int f(int a, int b) { switch ($(a, b)) { case $(1, _): return 1; case $(_, 2): return 2;\ncase $(1, 2): return 3;

@@ -177,6 +177,9 @@ impl Checker<'_> {
             // An unbound variable takes any bound.
             let _ = self.try_unify(parts.bound, fat);
         }
+        if let Some(wrong) = self.refuse_steps(&parts, span) {
+            return wrong;
+        }
         self.access(parts.region, span);
         let mut checks = self.null_checks(&parts);
         checks.bounds = Check::Needed;
@@ -271,6 +274,12 @@ impl Checker<'_> {
                         format!("the type of `{}` is known only where a pattern opens the structure", name.name),
                     );
                 }
+            }
+            let holder = self.base_of(whole.ty);
+            if !self.is_member_placed(holder, index) {
+                let shown = self.show(holder);
+                let message = format!("where `{}` lies in `{shown}` is not known here", name.name);
+                return self.wrong(Code::Incomplete, name.span, message);
             }
             whole = self.guard_tagged(whole);
             whole = Expr { kind: ExprKind::Member(Box::new(whole), index), ty, span };
@@ -451,25 +460,26 @@ impl Checker<'_> {
     /// No arithmetic on pointers to what has no size, and none on pointers that own what they point to.
     pub fn refuse_arithmetic(&mut self, pointer: &Expr, parts: &Pointer) -> Option<Expr> {
         let span = pointer.span;
-        let unknown_size = match self.types.get(parts.target) {
-            TyKind::Void | TyKind::Function(_) => true,
-            TyKind::Var(_) => self.types.kind(parts.target) == Kind::Any,
-            TyKind::Aggregate(id, _) => self.declarations.aggregate(*id).body.is_none(),
-            TyKind::Datatype(..) => true,
-            _ => false,
-        };
-        if unknown_size {
-            let shown = self.show(parts.target);
-            return Some(self.wrong(
-                Code::Incomplete,
-                span,
-                format!("no arithmetic: the size of `{shown}` is not known"),
-            ));
+        if let Some(wrong) = self.refuse_steps(parts, span) {
+            return Some(wrong);
         }
         if self.is_owned(pointer.ty) {
             return Some(self.wrong(Code::ThinArithmetic, span, "no arithmetic on a unique or counted pointer"));
         }
         None
+    }
+
+    /// Nothing lies a number of elements away where it is not known how large one is.
+    fn refuse_steps(&mut self, parts: &Pointer, span: Span) -> Option<Expr> {
+        let unknown_size = match self.types.get(parts.target) {
+            TyKind::Void | TyKind::Function(_) => true,
+            TyKind::Var(_) => self.types.kind(parts.target) == Kind::Any,
+            _ => self.is_unsized(parts.target),
+        };
+        unknown_size.then(|| {
+            let shown = self.show(parts.target);
+            self.wrong(Code::Incomplete, span, format!("no arithmetic: the size of `{shown}` is not known"))
+        })
     }
 
     /// Reports if a place may not be written to.
@@ -479,6 +489,9 @@ impl Checker<'_> {
         }
         if self.properties(place).quals.is_const {
             self.error(Code::NotAssignable, span, "it is `const`");
+        } else if self.is_unsized(place.ty) {
+            let shown = self.show(place.ty);
+            self.error(Code::Incomplete, span, format!("the size of `{shown}` is not known here"));
         } else if self.has_const_member(place.ty, 16) {
             let shown = self.show(place.ty);
             self.error(Code::NotAssignable, span, format!("`{shown}` has members that are `const`"));

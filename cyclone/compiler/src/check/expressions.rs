@@ -133,7 +133,7 @@ impl Checker<'_> {
         }
         let place = self.guard_unions(place);
         if matches!(place.kind, ExprKind::Deref(..) | ExprKind::Index(..) | ExprKind::Member(..))
-            && self.is_abstract(place.ty)
+            && self.is_unsized(place.ty)
         {
             let shown = self.show(place.ty);
             return self.wrong(Code::Incomplete, place.span, format!("the size of `{shown}` is not known here"));
@@ -146,10 +146,15 @@ impl Checker<'_> {
         self.instantiate_for(value, expected)
     }
 
-    /// Whether the size of a structure is not known here: it is only declared, or ends with as many elements as a tag says.
-    fn is_abstract(&self, ty: Ty) -> bool {
-        let TyKind::Aggregate(id, _) = self.types.get(ty) else { return false };
-        match &self.declarations.aggregate(*id).body {
+    /// Whether the size of an object is not known here: of a datatype, whose constructor is not known; of a structure that is only declared,
+    /// ends with as many elements as a tag says, or holds what only the caller knows the size of. Only pointers to it are copied.
+    pub(super) fn is_unsized(&mut self, ty: Ty) -> bool {
+        let id = match self.types.get(ty) {
+            TyKind::Datatype(..) => return true,
+            TyKind::Aggregate(id, _) => id,
+            _ => return false,
+        };
+        let ends_open = match &self.declarations.aggregate(*id).body {
             None => true,
             Some(body) => body.fields.last().is_some_and(|last| match self.types.get(last.ty) {
                 TyKind::Array(array) => array.len.is_some_and(
@@ -157,7 +162,8 @@ impl Checker<'_> {
                 ),
                 _ => false,
             }),
-        }
+        };
+        ends_open || self.holds_unsized(ty)
     }
 
     /// A place that is written to or whose address is taken. Anything else is reported.

@@ -271,8 +271,8 @@ impl Checker<'_> {
             let inner = inner.map(|inner| Box::new(self.sub_pattern(inner, ty, way, out)));
             return PatternKind::Reference(local, inner);
         }
-        if self.types.kind(ty) == Kind::Any {
-            self.error(Code::BadPattern, name.span, format!("`{}` would have a type of unknown size", name.name));
+        if self.types.kind(ty) == Kind::Any || self.is_unsized(ty) {
+            self.unsized_variable(name, ty);
         }
         if !way.is_unique && !way.in_datatype && ownership::is_owned(&mut self.types, &self.declarations, ty) {
             self.error(

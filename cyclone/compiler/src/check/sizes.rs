@@ -67,20 +67,65 @@ impl Checker<'_> {
         matches!(self.types.get(head), TyKind::Var(_)) && self.types.kind(head) != Kind::Boxed
     }
 
+    /// Whether an object of this type holds, not by a pointer, what is of a type variable that is no word: neither its size is known here
+    /// nor where what follows lies.
+    pub(super) fn holds_unsized(&mut self, ty: Ty) -> bool {
+        self.holds_unsized_below(ty, 32)
+    }
+
+    fn holds_unsized_below(&mut self, ty: Ty, depth: u32) -> bool {
+        let head = self.types.head(ty);
+        match self.types.get(head).clone() {
+            TyKind::Var(_) => self.is_unsized_variable(head),
+            TyKind::Array(array) => self.holds_unsized_below(array.element, depth),
+            TyKind::Tuple(members) if depth > 0 => {
+                members.iter().any(|member| self.holds_unsized_below(member.ty, depth - 1))
+            }
+            TyKind::Aggregate(id, args) if depth > 0 && !args.is_empty() => {
+                let count = self.declarations.aggregate(id).body.as_ref().map_or(0, |body| body.fields.len());
+                (0..count).any(|index| {
+                    let member = self.member_type(head, index).0;
+                    self.holds_unsized_below(member, depth - 1)
+                })
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it is known where the member at `index` begins: nothing before it is of unknown size, and its own alignment is known or does
+    /// not matter.
+    pub(super) fn is_member_placed(&mut self, whole: Ty, index: usize) -> bool {
+        let head = self.types.head(whole);
+        let TyKind::Aggregate(id, args) = self.types.get(head).clone() else { return true };
+        let aggregate = self.declarations.aggregate(id);
+        let first = if aggregate.is_union { index } else { 0 };
+        let offset_is_zero = index == first && !aggregate.is_tagged;
+        args.is_empty()
+            || (first..index).all(|before| {
+                let member = self.member_type(head, before).0;
+                !self.holds_unsized(member)
+            }) && (offset_is_zero || {
+                let member = self.member_type(head, index).0;
+                !self.holds_unsized(member)
+            })
+    }
+
     /// As [`Self::require_size`], where the number itself is wanted.
     pub(super) fn require_written_size(&mut self, ty: Ty, span: Span) -> bool {
         if let (TyKind::Evar(_), Some(body)) = (self.types.get(ty), &mut self.body) {
             body.pending.push(Pending::Sized(ty, span));
             return true;
         }
-        if !self.is_unsized_variable(ty) {
+        if !self.holds_unsized(ty) {
             return self.require_size(ty, span);
         }
         let shown = self.show(ty);
         let message = format!("the size of `{shown}` is not known here");
-        let error = Diagnostic::error(Code::Incomplete, span, message);
-        self.diagnostics
-            .push(error.help(format!("take it as a parameter, `Core::sizeof_t<{shown}>`, or make it `{shown}::B`")));
+        let mut error = Diagnostic::error(Code::Incomplete, span, message);
+        if self.is_unsized_variable(ty) {
+            error = error.help(format!("take it as a parameter, `Core::sizeof_t<{shown}>`, or make it `{shown}::B`"));
+        }
+        self.diagnostics.push(error);
         false
     }
 

@@ -1,7 +1,7 @@
 //! What the user may have meant by a name that is not known.
 
 use super::Checker;
-use crate::ast::Path;
+use crate::ast::{Ident, Path};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::symbol::Symbol;
@@ -29,6 +29,20 @@ impl Checker<'_> {
             && let Some(similar) = similar(name, body.fields.iter().filter_map(|field| field.name))
         {
             report = report.help(format!("there is a member `{similar}`"));
+        }
+        self.diagnostics.push(report);
+    }
+
+    /// Reports a variable of a pattern that would hold what has no known size. In a datatype's place it may be a constructor's name,
+    /// written wrongly.
+    pub(super) fn unsized_variable(&mut self, name: Ident, ty: Ty) {
+        let message = format!("`{}` would have a type of unknown size", name.name);
+        let mut report = Diagnostic::error(Code::BadPattern, name.span, message);
+        if let TyKind::Datatype(id, _) = self.types.get(ty) {
+            let constructors = &self.declarations.datatype(*id).constructors;
+            if let Some(similar) = similar(name.name, constructors.iter().map(|constructor| constructor.name)) {
+                report = report.help(format!("there is a constructor `{similar}`"));
+            }
         }
         self.diagnostics.push(report);
     }

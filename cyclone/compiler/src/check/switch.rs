@@ -10,7 +10,7 @@ use crate::ownership;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Clause, Coercion, Expr, ExprKind, Init, LocalId, Pattern, PatternKind, Stmt, StmtKind, Switch};
-use crate::types::{Alias, Substitution, Ty, TyKind, TyVar};
+use crate::types::{Alias, Pointer, Substitution, Ty, TyKind, TyVar};
 use thin_vec::{ThinVec, thin_vec};
 
 /// What `fallthru` needs to know of the clause it goes to.
@@ -27,10 +27,10 @@ pub struct NextClause {
 impl Checker<'_> {
     /// `switch`.
     pub fn switch(&mut self, value: &ast::Expr, clauses: &[ast::Clause], span: Span) -> StmtKind {
-        let value = self.value(value, None);
+        let (value, is_below) = self.scrutinee(value);
         self.check_consumed(&value);
         let is_unique = ownership::is_unique_path(&self.types, &value);
-        let (clauses, is_wrong) = self.clauses(clauses, value.ty, is_unique);
+        let (clauses, is_wrong) = self.clauses(clauses, value.ty, is_unique, is_below);
         if !is_wrong && !matches!(value.kind, ExprKind::Error) {
             let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses, Enumerations::Open);
             if let Some(missing) = &gaps.missing {
@@ -39,6 +39,25 @@ impl Checker<'_> {
             self.report_redundant(gaps.redundant, &clauses);
         }
         StmtKind::Switch(Switch { value, clauses })
+    }
+
+    /// What a `switch` looks at. A datatype that a pointer leads to cannot be copied, as the size of its constructor is not known: the pointer
+    /// is matched instead, by patterns below one (true).
+    fn scrutinee(&mut self, value: &ast::Expr) -> (Expr, bool) {
+        let ast::ExprKind::Unary(ast::UnOp::Deref, operand) = &value.kind else {
+            return (self.value(value, None), false);
+        };
+        let pointer = self.value(operand, None);
+        if let TyKind::Pointer(parts) = self.types.get(pointer.ty).clone()
+            && matches!(self.types.get(parts.target), TyKind::Datatype(..))
+        {
+            let bound = self.thin(1);
+            let nullable = self.truth(false);
+            let wanted = self.pointer_type(Pointer { bound, nullable, ..parts });
+            return (self.coerce(pointer, wanted, value.span), true);
+        }
+        let place = self.deref(pointer, value.span);
+        (self.loaded(place, None), false)
     }
 
     /// In 0.8 an enumeration has no values but those with names: any other throws.
@@ -62,7 +81,7 @@ impl Checker<'_> {
             Some(exception) => exception,
             None => self.make(TyKind::Error),
         };
-        let (clauses, is_wrong) = self.clauses(clauses, exception, false);
+        let (clauses, is_wrong) = self.clauses(clauses, exception, false, false);
         for clause in &clauses {
             if let Some(guard) = &clause.guard {
                 let span = guard.span;
@@ -187,14 +206,19 @@ impl Checker<'_> {
         }
     }
 
-    /// The clauses, and whether a pattern was wrong.
-    fn clauses(&mut self, clauses: &[ast::Clause], ty: Ty, is_unique: bool) -> (ThinVec<Clause>, bool) {
-        let wild = |span| ast::Pattern { kind: ast::PatternKind::Wild, span };
+    /// The clauses, and whether a pattern was wrong. `is_below`: what is matched is a pointer, and the patterns are written for what it
+    /// leads to.
+    fn clauses(&mut self, clauses: &[ast::Clause], ty: Ty, is_unique: bool, is_below: bool) -> (ThinVec<Clause>, bool) {
+        let pattern = |kind, span| ast::Pattern { kind, span };
         let patterns: Vec<(Pattern, Bindings)> = clauses
             .iter()
             .map(|clause| match &clause.pattern {
-                Some(pattern) => self.pattern(pattern, ty, is_unique),
-                None => self.pattern(&wild(clause.span), ty, is_unique),
+                Some(written) if is_below => {
+                    let below = ast::PatternKind::Deref(Box::new(written.clone()));
+                    self.pattern(&pattern(below, written.span), ty, is_unique)
+                }
+                Some(written) => self.pattern(written, ty, is_unique),
+                None => self.pattern(&pattern(ast::PatternKind::Wild, clause.span), ty, is_unique),
             })
             .collect();
         let mut targets: Vec<Option<NextClause>> = patterns

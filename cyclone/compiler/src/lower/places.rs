@@ -254,6 +254,14 @@ impl<'p> Body<'_, 'p> {
             let _ = write!(self.out, "({cast})");
         }
         match self.is_addressable(place) {
+            true if let ExprKind::Member(base, _) = &place.kind
+                && *self.lower.shapes.get(c) == Shape::Void =>
+            {
+                // Of unknown size, and so at the beginning: see `Checker::is_member_placed`.
+                self.push("((void *)");
+                self.address_of(base);
+                self.push(")");
+            }
             true => {
                 self.push("(&");
                 self.place_or_value(place);
