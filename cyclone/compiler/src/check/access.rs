@@ -167,7 +167,7 @@ impl Checker<'_> {
                 None => self.wrong(Code::WrongType, index.span, "a component of a tuple has a constant index"),
             };
         }
-        let pointer = self.loaded(base, None);
+        let pointer = self.indexed(base);
         let offset = self.index_value(index);
         let Some(parts) = self.pointer_parts(&pointer, span) else {
             return Expr::error(&mut self.types, span);
@@ -199,6 +199,15 @@ impl Checker<'_> {
             }
         }
         Expr { kind: ExprKind::Index(Box::new(pointer), Box::new(offset), checks), ty: parts.target, span }
+    }
+
+    /// The pointer whose element is named at once: the array may be in a tagged union.
+    fn indexed(&mut self, base: Expr) -> Expr {
+        if matches!(self.types.get(base.ty), TyKind::Array(_)) {
+            let place = self.guard_unions(base);
+            return self.decay(place);
+        }
+        self.loaded(base, None)
     }
 
     /// An index: a whole number.
@@ -385,6 +394,30 @@ impl Checker<'_> {
         self.address_of(place, span)
     }
 
+    /// No pointer leads into a member of a tagged union: when another member is written, it would lead to something else.
+    pub(super) fn refuse_in_union(&mut self, place: &Expr, span: Span) -> Option<Expr> {
+        let mut at = place;
+        loop {
+            at = match &at.kind {
+                ExprKind::Member(base, _) | ExprKind::TaggedMember(base, ..)
+                    if matches!(self.union_of(base), Some((_, true))) =>
+                {
+                    let message = match std::ptr::eq(at, place) {
+                        true => "a member of a tagged union has no address",
+                        false => "what is inside a member of a tagged union has no address",
+                    };
+                    return Some(self.wrong(Code::WrongType, span, message));
+                }
+                ExprKind::Member(base, _) | ExprKind::Coerce(Coercion::Same, base) => base,
+                ExprKind::Index(array, ..) => match &array.kind {
+                    ExprKind::Coerce(Coercion::Decay, array) => array,
+                    _ => return None,
+                },
+                _ => return None,
+            };
+        }
+    }
+
     /// A pointer to a place.
     pub fn address_of(&mut self, place: Expr, span: Span) -> Expr {
         if let TyKind::Function(_) = self.types.get(place.ty) {
@@ -396,9 +429,6 @@ impl Checker<'_> {
                 if let TyKind::Aggregate(id, _) = self.types.get(self.base_of(base.ty)) {
                     let aggregate = self.declarations.aggregate(*id);
                     let bits = aggregate.body.as_ref().is_some_and(|body| body.fields[*index].width.is_some());
-                    if aggregate.is_tagged {
-                        return self.wrong(Code::WrongType, span, "a member of a tagged union has no address");
-                    }
                     if bits {
                         return self.wrong(Code::WrongType, span, "a bit-field has no address");
                     }
@@ -412,6 +442,9 @@ impl Checker<'_> {
                 );
             }
             _ => {}
+        }
+        if let Some(wrong) = self.refuse_in_union(&place, span) {
+            return wrong;
         }
         if !self.is_place(&place) {
             return self.wrong(Code::NotAssignable, span, "a value has no address");

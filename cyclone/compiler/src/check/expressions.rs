@@ -138,6 +138,11 @@ impl Checker<'_> {
             let shown = self.show(place.ty);
             return self.wrong(Code::Incomplete, place.span, format!("the size of `{shown}` is not known here"));
         }
+        if matches!(self.types.get(place.ty), TyKind::Array(_))
+            && let Some(wrong) = self.refuse_in_union(&place, place.span)
+        {
+            return wrong;
+        }
         let value = self.decay(place);
         let value = match expected.map(|ty| self.types.get(ty)) {
             Some(TyKind::Subset(..)) => value,
