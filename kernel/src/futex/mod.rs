@@ -103,8 +103,8 @@ pub struct TwoParts {
     second: Progress,
 }
 
-/// Wakes up to `wake` of those that wait at `from` and has up to `requeue` of the others wait at `to` instead; how many were woken, and how many
-/// of both. With `expected`, only if the word at `from` is that.
+/// Wakes up to `wake` of those that wait at `from` and has up to `requeue` of the others wait at `to` instead; how many were woken or
+/// moved. With `expected`, only if the word at `from` is that.
 ///
 /// # Errors
 /// EAGAIN if the word is another; EINVAL, EFAULT for a bad address.
@@ -116,7 +116,7 @@ pub fn requeue(
     expected: Option<u32>,
     parts: &mut TwoParts,
     cx: &Cx,
-) -> Step<(usize, usize)> {
+) -> Step<usize> {
     let (source, target) = (Key::new(me, from, scope, cx)?, Key::new(me, to, scope, cx)?);
     if parts.looked.is_none()
         && let Some(expected) = expected
@@ -127,7 +127,7 @@ pub fn requeue(
     parts.looked = Some(true);
     QUEUES.wake(source, wake, ANY, &mut parts.first)?;
     QUEUES.requeue(source, target, requeue, &mut parts.second)?;
-    Ok((parts.first.count, parts.first.count + parts.second.count))
+    Ok(parts.first.count + parts.second.count)
 }
 
 /// Changes the word at `second` as the code `operation` says, wakes up to `wake` waiters at `first`, and, if the old word passes the comparison in

@@ -53,9 +53,7 @@ fn futex_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
             let expected = (command == abi::FUTEX_CMP_REQUEUE).then_some(args.int(5) as u32);
             let words = (word, args.in_out::<u32>(4));
             let mut parts = TwoParts::default();
-            let (woken, both) =
-                step_async(cx, me, |cx, me| futex::requeue(me, words, scope, counts, expected, &mut parts, cx))?;
-            Ok(if expected.is_some() { both } else { woken })
+            step_async(cx, me, |cx, me| futex::requeue(me, words, scope, counts, expected, &mut parts, cx))
         }
         abi::FUTEX_WAKE_OP => {
             let words = (word, args.in_out::<u32>(4));

@@ -71,6 +71,8 @@ int main(void)
     }
     CHECK("moved", moved);
     CHECK("requeue", futex(&b, CMP_REQUEUE | PRIVATE, 1, (void *)1, &a, 0));
+    CHECK("requeue-without-value", futex(&b, REQUEUE | PRIVATE, 0, (void *)10, &a, 0));
+    CHECK("requeue-back", futex(&a, REQUEUE | PRIVATE, 0, (void *)1, &b, 0));
     CHECK("requeue-value-differs", futex(&a, CMP_REQUEUE | PRIVATE, 1, (void *)1, &b, 7));
     CHECK("one-moved-back", futex(&a, WAKE | PRIVATE, 10, NULL, NULL, 0));
     CHECK("one-left-there", futex(&b, WAKE | PRIVATE, 10, NULL, NULL, 0));
