@@ -1,8 +1,9 @@
 //! F_NOTIFY: a signal when something happens to a directory or to what is in it. See fcntl(2), "File and directory change notification".
 //!
 //! What is watched stands in one table by directory, so that neither inodes nor descriptions pay for it: while nothing is watched, all that an event costs
-//! is a look at a counter. An entry belongs to a description and to a process' descriptors. It goes when that process closes any of its descriptors for that description,
-//! when the description goes, or with the event that it was for. Nobody waits for it.
+//! is a look at a counter. A watch belongs to a description and to a process' descriptors. It goes when that process closes any of its descriptors for that description,
+//! when the description goes, or with the event that it was for. Nobody waits for it. Who watches for something else costs an event nothing, and making and
+//! ending a watch does not depend on how many others there are.
 //!
 //! Which directory a file is in is known by its name; of a file with several names by the one in its [`Dentry`](super::Dentry). FIFOs and devices that are read and
 //! written tell nobody.
@@ -11,7 +12,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
@@ -24,7 +25,7 @@ use crate::error::{Errno, Result};
 
 bitflags! {
     /// What may happen, in the bits of F_NOTIFY.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Events: u32 {
         /// A file in it was read, or it was listed.
         const ACCESS = abi::DN_ACCESS;
@@ -58,17 +59,40 @@ impl Watch {
     }
 }
 
-/// By directory: the descriptions that watch it, in the order in which they came. Each has its directory open, so it lives.
-static WATCHES: SpinLock<BTreeMap<WeakRc<Inode>, Vec<Watch>>> = SpinLock::new(BTreeMap::new());
+/// Who watches one directory.
+#[derive(Default)]
+struct Watchers {
+    /// By the number of the description ([`OpenFile::watch_number`]): for each process that watches by it.
+    by_description: BTreeMap<u64, Vec<Watch>>,
+    /// All that any of them has asked for.
+    interest: Events,
+}
+
+impl Watchers {
+    /// Takes out watches of a description.
+    fn retain(&mut self, description: u64, keep: impl FnMut(&Watch) -> bool) {
+        if let Some(watches) = self.by_description.get_mut(&description) {
+            watches.retain(keep);
+            if watches.is_empty() {
+                self.by_description.remove(&description);
+            }
+        }
+    }
+}
+
+/// By directory. Each watcher has its directory open, so it lives.
+static WATCHES: SpinLock<BTreeMap<WeakRc<Inode>, Watchers>> = SpinLock::new(BTreeMap::new());
 /// How many directories are in it.
 static WATCHED: AtomicUsize = AtomicUsize::new(0);
+/// The last number that a description got.
+static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// Changes the watches of a directory.
-fn change<R>(directory: WeakRc<Inode>, change: impl FnOnce(&mut Vec<Watch>) -> R + Send) -> R {
+fn change<R>(directory: WeakRc<Inode>, change: impl FnOnce(&mut Watchers) -> R + Send) -> R {
     WATCHES.with(|watches| {
         let of_directory = watches.entry(directory).or_default();
         let result = change(of_directory);
-        if of_directory.is_empty() {
+        if of_directory.by_description.is_empty() {
             watches.remove(&directory);
         }
         WATCHED.store(watches.len(), Ordering::Relaxed);
@@ -86,11 +110,15 @@ pub fn watch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, fd: i32, eve
         return Err(Errno::ENOTDIR);
     }
     crate::memory::admit()?;
-    open.is_watching.store(true, Ordering::Relaxed);
+    let fresh = LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1;
+    let set = open.watch_number.compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed);
+    let description = set.map_or_else(|number| number, |_| fresh);
     let file = open.downgrade();
-    change(directory.downgrade(), |watches| {
+    change(directory.downgrade(), |watchers| {
+        watchers.interest |= events;
+        let watches = watchers.by_description.entry(description).or_default();
         watches.retain(|watch| !watch.is_dead());
-        match watches.iter_mut().find(|watch| watch.file == file && watch.files == files) {
+        match watches.iter_mut().find(|watch| watch.files == files) {
             Some(watch) => (watch.fd, watch.events) = (fd, watch.events | events),
             None => watches.push(Watch { file, files, fd, events }),
         }
@@ -100,17 +128,17 @@ pub fn watch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, fd: i32, eve
 
 /// Ends what a process asked for by `open`.
 pub fn unwatch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, cx: &Cx) {
-    if open.is_watching.load(Ordering::Relaxed) {
-        let file = open.downgrade();
+    let description = open.watch_number.load(Ordering::Relaxed);
+    if description != 0 {
         let directory = open.location.inode.get(cx).downgrade();
-        change(directory, |watches| watches.retain(|watch| watch.file != file || watch.files != files));
+        change(directory, |watchers| watchers.retain(description, |watch| watch.files != files));
     }
 }
 
-/// A description of the directory that watched it has died.
+/// The description of the directory with this number has died.
 #[cold]
-pub(super) fn forget(directory: WeakRc<Inode>) {
-    change(directory, |watches| watches.retain(|watch| !watch.is_dead()));
+pub(super) fn forget(directory: WeakRc<Inode>, description: u64) {
+    change(directory, |watchers| watchers.by_description.remove(&description));
 }
 
 /// Something happened to the directory itself or to a name in it.
@@ -148,31 +176,46 @@ fn tell_parent(file: &TempRc<'_, Inode>, event: Events, cx: &Cx) {
     }
 }
 
+/// Whom an event is told: an open file, and the descriptor that is named.
+type Told = (WeakRc<OpenFile>, i32);
+
+/// So many descriptions are looked at with the table locked.
+const AT_ONCE: usize = 64;
+
 #[cold]
 fn tell(directory: WeakRc<Inode>, event: Events, cx: &Cx) {
-    let mut at = 0;
-    loop {
-        let next = change(directory, |watches| {
-            while let Some(watch) = watches.get(at) {
-                if watch.is_dead() {
-                    watches.remove(at);
-                } else if !watch.events.intersects(event) {
-                    at += 1;
-                } else {
-                    let next = (watch.file, watch.fd);
-                    if watch.events.contains(Events::MULTI_SHOT) {
-                        at += 1;
-                    } else {
-                        watches.remove(at);
-                    }
-                    return Some(next);
-                }
+    let mut from = 0;
+    while let Some((next, told)) = change(directory, |watchers| next_watchers(watchers, from, event)) {
+        from = next;
+        for (file, fd) in told {
+            if let Ok(file) = file.upgrade(cx) {
+                file.signal_owner(fd, Band::Message, cx);
             }
-            None
-        });
-        let Some((file, fd)) = next else { return };
-        if let Ok(file) = file.upgrade(cx) {
-            file.signal_owner(fd, Band::Message, cx);
         }
     }
+}
+
+/// Looks at some descriptions, from that number on: from which number on to go on, and by which files and descriptors the event is told. `None` at the end.
+fn next_watchers(watchers: &mut Watchers, from: u64, event: Events) -> Option<(u64, Vec<Told>)> {
+    if !watchers.interest.intersects(event) {
+        return None;
+    }
+    let (mut told, mut last, mut is_over) = (Vec::new(), None, Vec::new());
+    for (&description, watches) in watchers.by_description.range_mut(from..).take(AT_ONCE) {
+        last = Some(description);
+        watches.retain(|watch| {
+            let matches = !watch.is_dead() && watch.events.intersects(event);
+            if matches {
+                told.push((watch.file, watch.fd));
+            }
+            !watch.is_dead() && (!matches || watch.events.contains(Events::MULTI_SHOT))
+        });
+        if watches.is_empty() {
+            is_over.push(description);
+        }
+    }
+    for description in is_over {
+        watchers.by_description.remove(&description);
+    }
+    last.map(|last| (last + 1, told))
 }

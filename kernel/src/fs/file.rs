@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use core::any::Any;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
@@ -203,8 +203,8 @@ pub struct OpenFile {
     pub offset: AtomicU64,
     /// Whom its signals go to (F_SETOWN).
     pub(super) owner: SpinLock<Option<StrongRc<dyn SignalTarget>>>,
-    /// Whether it ever asked for notifications (F_NOTIFY).
-    pub(super) is_watching: AtomicBool,
+    /// Its number among those that ever asked for notifications (F_NOTIFY); 0 if it did not.
+    pub(super) watch_number: AtomicU64,
     /// Which signal that is (F_SETSIG).
     pub(super) io_signal: AtomicU8,
     /// How many of its owners are messages: see [`super::in_flight`].
@@ -284,7 +284,7 @@ impl OpenFile {
             offset: AtomicU64::new(0),
             owner: SpinLock::new(None),
             io_signal: AtomicU8::new(0),
-            is_watching: AtomicBool::new(false),
+            watch_number: AtomicU64::new(0),
             in_flight: AtomicU32::new(0),
         }
     }
@@ -345,8 +345,9 @@ impl BackingObject for OpenFile {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
-        if self.is_watching.load(Ordering::Relaxed) {
-            dnotify::forget(self.location.inode.downgrade());
+        let watches = *self.watch_number.get_mut();
+        if watches != 0 {
+            dnotify::forget(self.location.inode.downgrade(), watches);
         }
         let flags = self.flags();
         if flags.can_write() && !flags.contains(OpenFlags::PATH) {
