@@ -6,7 +6,7 @@
 use crate::SystemArguments;
 use crate::compile;
 use crate::task::{Action, Outcome, Task};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use ebb_guest::image::busybox;
 use ebb_guest::{ConsoleUse, Error, Exit, Guest, Image, Input, Kernel, Machine, OutputStream, Program, artifacts};
 use rustix::process::{Pid, Signal, kill_process};
@@ -72,6 +72,20 @@ fn hard_limits() -> Result<String> {
     let text = std::fs::read_to_string("/proc/self/limits").context("reading /proc/self/limits")?;
     let limits = text.lines().skip(1).map(|line| line.get(47..67).map(str::trim).unwrap_or_default());
     Ok(limits.map(|limit| if limit == "unlimited" { "-" } else { limit }).collect::<Vec<_>>().join(","))
+}
+
+/// Fails if the launcher did: then nothing was run, on either system, and both would seem to agree.
+fn check_launched(task: &Task, outcome: Outcome) -> Result<Outcome> {
+    match &outcome {
+        Outcome::Ended { stderr, exit: Exit::Code(125), .. } => {
+            let words = String::from_utf8_lossy(stderr);
+            match words.starts_with("launch: ") || words.starts_with("usage: launch") {
+                true => bail!("{}: the launcher failed: {}", task.name, words.trim()),
+                false => Ok(outcome),
+            }
+        }
+        _ => Ok(outcome),
+    }
 }
 
 /// A working directory, for whoever is on the host, whatever the umask.
@@ -168,16 +182,12 @@ impl System for Host {
             collector.and_then(|collector| collector.join().ok()).unwrap_or_default()
         };
         let (stdout, stderr) = (taken(stdout), taken(stderr));
-        Ok(match status {
-            None => Outcome::TimedOut { stdout },
-            Some(status) => {
-                let exit = match (status.code(), status.signal()) {
-                    (Some(code), _) => Exit::Code(code as u8),
-                    (None, signal) => Exit::Signal(signal.unwrap_or(0) as u8),
-                };
-                Outcome::Ended { stdout, stderr, exit }
-            }
-        })
+        let Some(status) = status else { return Ok(Outcome::TimedOut { stdout }) };
+        let exit = match (status.code(), status.signal()) {
+            (Some(code), _) => Exit::Code(code as u8),
+            (None, signal) => Exit::Signal(signal.unwrap_or(0) as u8),
+        };
+        check_launched(task, Outcome::Ended { stdout, stderr, exit })
     }
 }
 
@@ -250,7 +260,7 @@ impl GuestSystem {
             Ok(())
         });
         match exit {
-            Ok(exit) => Ok(Outcome::Ended { stdout, stderr, exit }),
+            Ok(exit) => check_launched(task, Outcome::Ended { stdout, stderr, exit }),
             Err(Error::TimedOut(_)) => Ok(Outcome::TimedOut { stdout }),
             Err(error @ Error::Spawn { .. }) => {
                 Ok(Outcome::Ended { stdout, stderr: error.to_string().into_bytes(), exit: Exit::Code(127) })
