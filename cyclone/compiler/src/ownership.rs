@@ -5,7 +5,7 @@
 //! the place it is copied from, which is only sound if no other path leads there: a *unique path* is a local variable, a member
 //! of a unique path, or what a unique pointer in a unique path points to.
 
-use crate::tree::{Coercion, Declarations, Expr, ExprKind, StmtKind};
+use crate::tree::{Coercion, Declarations, Expr, ExprKind, Local, StmtKind};
 use crate::types::{Alias, Substitution, Ty, TyKind, Types};
 
 /// Whether a value of this type must not be copied without consuming it.
@@ -75,19 +75,46 @@ pub fn is_unique_pointer(types: &Types, ty: Ty) -> bool {
     }
 }
 
-/// Whether nothing but `expr` leads to its value: a unique path, or a value that was just made.
-pub fn is_unique_path(types: &Types, expr: &Expr) -> bool {
+/// Whether nothing but `expr` leads to its value: a unique path, or a value that was just made. `locals` are the function's variables: what
+/// is `static` is there for every call, as a global is.
+pub fn is_unique_path(types: &Types, locals: &[Local], expr: &Expr) -> bool {
+    let is_unique = |expr| is_unique_path(types, locals, expr);
     match &expr.kind {
+        ExprKind::Local(id) => locals.get(id.0 as usize).is_none_or(|local| !local.is_static),
         ExprKind::Global(_) | ExprKind::Index(..) => false,
-        ExprKind::Deref(pointer, _) => is_unique_pointer(types, pointer.ty) && is_unique_path(types, pointer),
-        ExprKind::Member(inner, _) | ExprKind::TaggedMember(inner, ..) => is_unique_path(types, inner),
-        ExprKind::Coerce(coercion, inner) => *coercion != Coercion::Decay && is_unique_path(types, inner),
-        ExprKind::Comma(_, last) => is_unique_path(types, last),
-        ExprKind::Conditional(_, then, other) => is_unique_path(types, then) && is_unique_path(types, other),
+        ExprKind::Deref(pointer, _) => is_unique_pointer(types, pointer.ty) && is_unique(pointer),
+        ExprKind::Member(inner, _) | ExprKind::TaggedMember(inner, ..) => is_unique(inner),
+        ExprKind::Coerce(coercion, inner) => *coercion != Coercion::Decay && is_unique(inner),
+        ExprKind::Comma(_, last) => is_unique(last),
+        ExprKind::Conditional(_, then, other) => is_unique(then) && is_unique(other),
         ExprKind::Statements(block) => match block.statements.last().map(|last| &last.kind) {
-            Some(StmtKind::Expr(last)) => is_unique_path(types, last),
+            Some(StmtKind::Expr(last)) => is_unique(last),
             _ => true,
         },
         _ => true,
+    }
+}
+
+/// The owned pointer to the object that an address is inside of: that of an element (`pointer` is what is indexed), or of an array that has become
+/// a pointer. The address is worth nothing once that object is freed.
+pub fn owner_around<'e>(types: &mut Types, declarations: &Declarations, pointer: &'e Expr) -> Option<&'e Expr> {
+    if is_owned(types, declarations, pointer.ty) {
+        return Some(pointer);
+    }
+    let mut at = match &pointer.kind {
+        ExprKind::Coerce(Coercion::Decay, place) => place,
+        ExprKind::Coerce(_, inner) => return owner_around(types, declarations, inner),
+        _ => return None,
+    };
+    loop {
+        at = match &at.kind {
+            ExprKind::Member(base, _) | ExprKind::TaggedMember(base, ..) | ExprKind::Coerce(Coercion::Same, base) => {
+                base
+            }
+            ExprKind::Deref(pointer, _) | ExprKind::Index(pointer, ..) => {
+                return owner_around(types, declarations, pointer);
+            }
+            _ => return None,
+        };
     }
 }

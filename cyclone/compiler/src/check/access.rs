@@ -7,6 +7,7 @@ use super::Checker;
 use super::coerce::wrap;
 use crate::ast::{self, Quals};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::ownership::owner_around;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Check, Checks, Coercion, Expr, ExprKind};
@@ -179,6 +180,13 @@ impl Checker<'_> {
         }
         if let Some(wrong) = self.refuse_steps(&parts, span) {
             return wrong;
+        }
+        if offset.has_effect()
+            && let Some(owner) = owner_around(&mut self.types, &self.declarations, &pointer)
+            && !self.is_unique_path(owner)
+        {
+            let message = "what the index does could free what is indexed, to which other pointers may lead; compute the index first";
+            return self.wrong(Code::NotUnique, index.span, message);
         }
         self.access(parts.region, span);
         let mut checks = self.null_checks(&parts);

@@ -14,7 +14,8 @@ impl Checker<'_> {
 
     /// Whether nothing but this expression leads to its value.
     pub fn is_unique_path(&self, expr: &Expr) -> bool {
-        ownership::is_unique_path(&self.types, expr)
+        let locals = self.body.as_ref().map_or(&[][..], |body| &body.locals);
+        ownership::is_unique_path(&self.types, locals, expr)
     }
 
     /// A pointer whose qualifier is not known becomes an aliasable one where it is shared.

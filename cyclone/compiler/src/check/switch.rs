@@ -6,7 +6,6 @@ use super::names::Value;
 use super::patterns::Bindings;
 use super::{Checker, ast, exhaustive};
 use crate::diagnostics::Code;
-use crate::ownership;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Clause, Coercion, Expr, ExprKind, Init, LocalId, Pattern, PatternKind, Stmt, StmtKind, Switch};
@@ -29,7 +28,7 @@ impl Checker<'_> {
     pub fn switch(&mut self, value: &ast::Expr, clauses: &[ast::Clause], span: Span) -> StmtKind {
         let (value, is_below) = self.scrutinee(value);
         self.check_consumed(&value);
-        let is_unique = ownership::is_unique_path(&self.types, &value);
+        let is_unique = self.is_unique_path(&value);
         let (clauses, is_wrong) = self.clauses(clauses, value.ty, is_unique, is_below);
         if !is_wrong && !matches!(value.kind, ExprKind::Error) {
             let gaps = exhaustive::judge(&self.types, &self.declarations, &clauses, Enumerations::Open);
@@ -119,7 +118,7 @@ impl Checker<'_> {
         if is_alias && !self.is_place(&value) && !matches!(value.kind, ExprKind::Error) {
             self.error(Code::BadPattern, value.span, "only what stays in a place can be aliased");
         }
-        let is_unique = ownership::is_unique_path(&self.types, &value);
+        let is_unique = self.is_unique_path(&value);
         let (pattern, bindings) = self.pattern(pattern, value.ty, is_unique);
         let outside = self.level();
         self.set_level(outside + 1);
@@ -260,7 +259,7 @@ impl Checker<'_> {
         }
         let guard = clause.guard.as_ref().map(|guard| self.condition(guard));
         if let Some(guard) = &guard
-            && has_effect(guard)
+            && guard.has_effect()
         {
             self.error(Code::BadPattern, guard.span, "the condition of a clause may not change anything");
         }
@@ -290,36 +289,5 @@ impl Checker<'_> {
                 "no value reaches this clause: those before it cover all that it matches",
             );
         }
-    }
-}
-
-/// Whether evaluating it may change something: the tests of a `switch` are done in any order.
-fn has_effect(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Assign(..)
-        | ExprKind::Step { .. }
-        | ExprKind::Swap(..)
-        | ExprKind::Call(_)
-        | ExprKind::Throw(_)
-        | ExprKind::New(..)
-        | ExprKind::Alloc { .. }
-        | ExprKind::Asm(_)
-        | ExprKind::Assert(..)
-        | ExprKind::Statements(_) => true,
-        ExprKind::Unary(_, inner)
-        | ExprKind::Deref(inner, _)
-        | ExprKind::Member(inner, _)
-        | ExprKind::TaggedMember(inner, ..)
-        | ExprKind::Address(inner)
-        | ExprKind::TagCheck(inner, _)
-        | ExprKind::Coerce(_, inner)
-        | ExprKind::Instantiate(inner, _)
-        | ExprKind::Numelts(inner)
-        | ExprKind::TagOf(inner) => has_effect(inner),
-        ExprKind::Binary(_, left, right) | ExprKind::Index(left, right, _) | ExprKind::Comma(left, right) => {
-            has_effect(left) || has_effect(right)
-        }
-        ExprKind::Conditional(test, then, other) => has_effect(test) || has_effect(then) || has_effect(other),
-        _ => false,
     }
 }

@@ -5,6 +5,7 @@ use super::value::{Level, Place, Root, Step, Value};
 use super::{Analysis, remaining};
 use crate::ast::{BinOp, IntSize};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::ownership::owner_around;
 use crate::tree::{Check, Checks, Coercion, Expr, ExprKind, LocalId, StmtKind, UnaryOp, Wide};
 use crate::types::{Ty, TyKind};
 use std::rc::Rc;
@@ -276,8 +277,10 @@ impl Analysis<'_, '_> {
     ) -> (Option<Place>, Value) {
         let value = self.value(pointer, Use::Look);
         let to_one = index.is_none() && self.shapes.points_to_one(pointer.ty);
-        if let Some(index) = index {
-            self.number(index);
+        match index {
+            Some(index) if index.has_effect() => self.index_with_effect(pointer, index),
+            Some(index) => drop(self.number(index)),
+            None => {}
         }
         let target = self.shapes.target(pointer.ty).unwrap_or(pointer.ty);
         let found = self.check_null(pointer, &value, &mut checks.null);
@@ -301,6 +304,43 @@ impl Analysis<'_, '_> {
             self.not_initialised(pointer.span, message, value.consumed_below());
         }
         (None, self.shapes.of(target, Leaf::Anything))
+    }
+
+    /// The index of something whose address is known already: what that is inside of may neither go nor be another meanwhile, which a name that
+    /// it has meanwhile shows.
+    fn index_with_effect(&mut self, pointer: &Expr, index: &mut Expr) {
+        /// No variable has this number.
+        const MEANWHILE: LocalId = LocalId(u32::MAX);
+        let owner = owner_around(self.shapes.types, self.shapes.declarations, pointer);
+        let place = owner.and_then(|owner| self.peek(owner));
+        let Some((place, value)) = place.and_then(|place| Some((place.clone(), self.at(&place)?))) else {
+            self.number(index);
+            return;
+        };
+        let named = |value: &Value| Value::Named(MEANWHILE, Rc::new(value.clone()));
+        self.rename_at(&place, &mut |value| named(value));
+        self.number(index);
+        match self.at(&place) {
+            Some(Value::Named(MEANWHILE, now)) => {
+                let is_there = now.consumed_at().is_none() && !matches!(value.bare(), Value::Escaped(_));
+                self.rename_at(&place, &mut |_| (*now).clone());
+                if is_there {
+                    return;
+                }
+            }
+            None => return,
+            Some(_) => {}
+        }
+        let message = "what is indexed may be freed by what the index does; compute the index first";
+        self.error(Code::Consumed, index.span, message);
+        self.state = None;
+    }
+
+    /// Changes a place's name, and not what it holds.
+    fn rename_at(&mut self, place: &Place, change: &mut dyn FnMut(&Value) -> Value) {
+        if let Some(state) = &mut self.state {
+            state.change(place, change);
+        }
     }
 
     /// Decides a null check by the pointer's value, and learns from it. False: it is always NULL, nothing follows.
