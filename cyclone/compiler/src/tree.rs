@@ -724,39 +724,6 @@ impl Checks {
 }
 
 impl Expr {
-    /// Whether evaluating it may change something.
-    pub fn has_effect(&self) -> bool {
-        match &self.kind {
-            ExprKind::Assign(..)
-            | ExprKind::Step { .. }
-            | ExprKind::Swap(..)
-            | ExprKind::Call(_)
-            | ExprKind::Throw(_)
-            | ExprKind::New(..)
-            | ExprKind::Alloc { .. }
-            | ExprKind::Asm(_)
-            | ExprKind::Assert(..)
-            | ExprKind::Aggregate(_)
-            | ExprKind::Construct(..)
-            | ExprKind::Statements(_) => true,
-            ExprKind::Unary(_, inner)
-            | ExprKind::Deref(inner, _)
-            | ExprKind::Member(inner, _)
-            | ExprKind::TaggedMember(inner, ..)
-            | ExprKind::Address(inner)
-            | ExprKind::TagCheck(inner, _)
-            | ExprKind::Coerce(_, inner)
-            | ExprKind::Instantiate(inner, _)
-            | ExprKind::Numelts(inner)
-            | ExprKind::TagOf(inner) => inner.has_effect(),
-            ExprKind::Binary(_, left, right) | ExprKind::Index(left, right, _) | ExprKind::Comma(left, right) => {
-                left.has_effect() || right.has_effect()
-            }
-            ExprKind::Conditional(test, then, other) => test.has_effect() || then.has_effect() || other.has_effect(),
-            _ => false,
-        }
-    }
-
     /// Whether an access has its bounds checked; `None` for what is no access.
     pub fn bounds_check(&self) -> Option<Check> {
         match self.kind {

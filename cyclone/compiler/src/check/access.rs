@@ -7,6 +7,7 @@ use super::Checker;
 use super::coerce::wrap;
 use crate::ast::{self, Quals};
 use crate::diagnostics::{Code, Diagnostic};
+use crate::flow::walk::has_effect;
 use crate::ownership::owner_around;
 use crate::source::Span;
 use crate::symbol::Symbol;
@@ -181,7 +182,7 @@ impl Checker<'_> {
         if let Some(wrong) = self.refuse_steps(&parts, span) {
             return wrong;
         }
-        if offset.has_effect()
+        if has_effect(&offset)
             && let Some(owner) = owner_around(&mut self.types, &self.declarations, &pointer)
             && !self.is_unique_path(owner)
         {

@@ -6,6 +6,7 @@ use super::names::Value;
 use super::patterns::Bindings;
 use super::{Checker, ast, exhaustive};
 use crate::diagnostics::Code;
+use crate::flow::walk::has_effect;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Clause, Coercion, Expr, ExprKind, Init, LocalId, Pattern, PatternKind, Stmt, StmtKind, Switch};
@@ -259,7 +260,7 @@ impl Checker<'_> {
         }
         let guard = clause.guard.as_ref().map(|guard| self.condition(guard));
         if let Some(guard) = &guard
-            && guard.has_effect()
+            && has_effect(guard)
         {
             self.error(Code::BadPattern, guard.span, "the condition of a clause may not change anything");
         }

@@ -2,6 +2,7 @@
 
 use super::shape::Leaf;
 use super::value::{Level, Place, Root, Step, Value};
+use super::walk::has_effect;
 use super::{Analysis, remaining};
 use crate::ast::{BinOp, IntSize};
 use crate::diagnostics::{Code, Diagnostic};
@@ -278,7 +279,7 @@ impl Analysis<'_, '_> {
         let value = self.value(pointer, Use::Look);
         let to_one = index.is_none() && self.shapes.points_to_one(pointer.ty);
         match index {
-            Some(index) if index.has_effect() => self.index_with_effect(pointer, index),
+            Some(index) if has_effect(index) => self.index_with_effect(pointer, index),
             Some(index) => drop(self.number(index)),
             None => {}
         }

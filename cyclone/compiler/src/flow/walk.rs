@@ -17,6 +17,27 @@ pub fn in_expression<'t>(inner: &'t Expr, visit: &mut dyn FnMut(&'t Expr)) {
     expression(inner, visit);
 }
 
+/// Whether evaluating an expression may change something.
+pub fn has_effect(expr: &Expr) -> bool {
+    let mut found = false;
+    in_expression(expr, &mut |inner| {
+        found |= matches!(
+            inner.kind,
+            ExprKind::Assign(..)
+                | ExprKind::Step { .. }
+                | ExprKind::Swap(..)
+                | ExprKind::Call(_)
+                | ExprKind::Throw(_)
+                | ExprKind::New(..)
+                | ExprKind::Alloc { .. }
+                | ExprKind::Asm(_)
+                | ExprKind::Assert(..)
+                | ExprKind::Statements(_)
+        );
+    });
+    found
+}
+
 fn block<'t>(block: &'t Block, visit: &mut dyn FnMut(&'t Expr)) {
     block.statements.iter().for_each(|inner| statement(inner, visit));
 }
