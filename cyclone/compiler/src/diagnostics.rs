@@ -111,6 +111,11 @@ impl Diagnostic {
         Diagnostic { severity: Severity::Warning, ..Diagnostic::error(code, span, message) }
     }
 
+    /// The same as a warning.
+    pub fn into_warning(self) -> Diagnostic {
+        Diagnostic { severity: Severity::Warning, ..self }
+    }
+
     /// Adds a place and what happened there.
     pub fn with(mut self, span: Span, what: impl Into<String>) -> Diagnostic {
         self.related.push((span, what.into()));

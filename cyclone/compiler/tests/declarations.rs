@@ -10,7 +10,7 @@ use ebb_cyclone::types::print::show;
 fn checked(text: &str) -> (Vec<String>, Vec<String>) {
     let mut unit = parse_text("test.cyc", text.to_owned());
     assert!(unit.diagnostics.is_empty(), "syntax: {:?} in\n{text}", unit.diagnostics);
-    let program = check(&unit.source, &unit.items, Dialect::One, &mut unit.diagnostics);
+    let program = check(&unit.source, &unit.items, Dialect::One.into(), &mut unit.diagnostics);
     let errors = unit.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
     let errors =
         errors.map(|error| format!("{}: {}", unit.source.place(error.span.start).line, error.code.number())).collect();
@@ -161,9 +161,9 @@ fn regions_are_accessed_while_they_are_live() {
 
 #[test]
 fn in_the_old_dialect_functions_consume_what_is_owned() {
-    let consumed = |text: &str, dialect| {
+    let consumed = |text: &str, dialect: Dialect| {
         let mut unit = parse_text("test.cyc", text.to_owned());
-        let program = check(&unit.source, &unit.items, dialect, &mut unit.diagnostics);
+        let program = check(&unit.source, &unit.items, dialect.into(), &mut unit.diagnostics);
         assert!(unit.diagnostics.is_empty(), "{:?}", unit.diagnostics);
         match program.types.get(program.declarations.globals[0].ty) {
             TyKind::Function(function) => function.attributes.consume.clone(),

@@ -19,7 +19,11 @@ fn analysed(text: &str) -> (Messages, Vec<String>) {
     let (mut program, mut found) = checked(DECLARATIONS, text);
     found.expect_no_error(text);
     found.diagnostics.clear();
-    let remaining = flow::analyse(&mut program, flow::Options { warn_lost: true }, &mut found.diagnostics);
+    let remaining = flow::analyse(
+        &mut program,
+        flow::Options { warn_lost: true, ..flow::Options::default() },
+        &mut found.diagnostics,
+    );
     (found, remaining.into_iter().map(|check| check.reason).collect())
 }
 

@@ -17,6 +17,7 @@ use crate::{Corpus, Verbosity};
 struct Source {
     path: PathBuf,
     include: Vec<PathBuf>,
+    options: Vec<String>,
 }
 
 /// Checks them with the headers of one library, prints those that are not accepted with their first error, then the count.
@@ -31,6 +32,7 @@ pub fn stage(corpus: &Corpus, programs: &[Program], library: Library, results: &
     let checked = corpus.each("check", &sources, |source| {
         let mut arguments: Vec<OsString> = vec!["check".into(), "--plain".into()];
         arguments.extend(source.include.iter().flat_map(|include| ["-I".into(), corpus.checkout.join(include).into()]));
+        arguments.extend(source.options.iter().map(OsString::from));
         if library == Library::Original {
             arguments.extend(headers_of_the_original(&corpus.checkout));
         }
@@ -60,7 +62,12 @@ pub fn stage(corpus: &Corpus, programs: &[Program], library: Library, results: &
 
 fn sources(checkout: &Path, programs: &[Program], library: Library) -> Result<Vec<Source>> {
     let of_programs = programs.iter().flat_map(|program| {
-        program.sources.iter().map(|path| Source { path: path.clone(), include: program.include.clone() })
+        let (include, options) = (&program.include, &program.options);
+        program.sources.iter().map(|path| Source {
+            path: path.clone(),
+            include: include.clone(),
+            options: options.clone(),
+        })
     });
     let mut sources: Vec<_> = of_programs.collect();
     if library == Library::Original {
@@ -68,7 +75,7 @@ fn sources(checkout: &Path, programs: &[Program], library: Library) -> Result<Ve
             let entry = entry?;
             if entry.path().extension().is_some_and(|extension| extension == "cyc") {
                 let path = entry.path().strip_prefix(checkout)?.to_owned();
-                sources.push(Source { path, include: Vec::new() });
+                sources.push(Source { path, include: Vec::new(), options: Vec::new() });
             }
         }
     }

@@ -50,7 +50,8 @@ pub fn stage(corpus: &Corpus, results: &mut Results) -> Result<()> {
         }
         let stored = fs::read(tests.join(messages)).with_context(|| tests.join(messages).display().to_string())?;
         let stored = lines_with_errors(&String::from_utf8_lossy(&stored), program, |_| true);
-        let arguments = ["check", "--plain", program].map(OsStr::new);
+        // What was no error then.
+        let arguments = ["check", "--plain", "--compat=1.0", program].map(OsStr::new);
         let finished = run(&corpus.cyc, &arguments, &tests, File::open("/dev/null")?, corpus.limits)?;
         let ours = lines_with_errors(&finished.stderr, program, |rest| rest.contains("error"));
         let common = stored.intersection(&ours).count();

@@ -39,6 +39,9 @@ pub struct Program {
     pub sources: Vec<PathBuf>,
     #[serde(default)]
     pub include: Vec<PathBuf>,
+    /// What the compiler is told besides.
+    #[serde(default)]
+    pub options: Vec<String>,
     #[serde(default)]
     pub args: Vec<String>,
     /// A file that is its standard input, `times` times over.

@@ -2,17 +2,17 @@
 //!
 //! What is reached through a `const` pointer is `const`, with all its members; that is why such a pointer may be taken for one to an
 //! object whose members point into other regions (see [`super::coerce`]). A member whose type is made of type parameters only is
-//! left out of that: it has to agree exactly. So nothing is broken where the address of such a member loses `const`, as the
-//! original's programs (its dictionary among them) do.
+//! left out of that: it has to agree exactly. So types stay what they are where the address of such a member loses `const`, as in the
+//! original's dictionary; but what is `const` is written to, and may lie where nothing can be written: a loophole.
 
 use super::Checker;
 use crate::ast::Quals;
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::tree::{Expr, ExprKind};
 use crate::types::{AggregateId, Kind, Pointer, Ty, TyKind, TyVar, children};
 
 impl Checker<'_> {
-    /// The pointer's parts without `const`, and a warning, where `value` is the address of a member that may lose it and `to` asks
+    /// The pointer's parts without `const`, and a report, where `value` is the address of a member that may lose it and `to` asks
     /// for that.
     pub(super) fn without_lost_const(&mut self, value: &Expr, from: &Pointer, to: &Pointer) -> Pointer {
         let mut from = from.clone();
@@ -21,11 +21,8 @@ impl Checker<'_> {
             && let ExprKind::Address(place) = &value.kind
             && !self.const_reaches(place)
         {
-            self.warn(
-                Code::NotAssignable,
-                value.span,
-                "the member is `const` where it comes from, and not behind this pointer",
-            );
+            let message = "the member is `const` where it comes from, and not behind this pointer";
+            self.loophole(Diagnostic::error(Code::NotAssignable, value.span, message));
             from.quals.is_const = false;
         }
         from

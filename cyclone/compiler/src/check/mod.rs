@@ -34,6 +34,7 @@
 //! | [`switch`] | `switch`, `try`, `let`, `fallthru` |
 //! | [`exhaustive`] | what clauses do not cover, and which no value reaches |
 //! | [`words`] | which types may take the place of a type variable in memory |
+//! | `rules` | by which rules: the dialect, and what becomes of the original's loopholes |
 //! | `subsets` | constrained types |
 //! | [`effects`] | which regions are live here; constraints |
 //! | [`regions`] | declarations of regions |
@@ -83,6 +84,7 @@ pub mod patterns;
 mod places;
 mod prefixes;
 pub mod regions;
+mod rules;
 mod sizes;
 pub mod statements;
 mod subsets;
@@ -102,21 +104,13 @@ use crate::tree::{CBody, Declarations, Expr, Function, GlobalId, Local, LocalId,
 use crate::types::{Kind, Member, Ty, TyKind, TyVar, Types, print};
 use std::rc::Rc;
 
-/// Which dialect the defaults follow.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Dialect {
-    /// 1.0.
-    #[default]
-    One,
-    /// 0.8, the paper's: `` `U `` and `` `RC `` are regions, arguments are consumed by default.
-    Paper,
-}
+pub use rules::{Dialect, Loopholes, Rules};
 
 /// Checks a parsed translation unit. Errors are in `diagnostics`; the tree is meaningful to `lower` only if there are none.
-pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics: &mut Vec<Diagnostic>) -> Program {
+pub fn check(source: &Source, items: &[ast::Item], rules: Rules, diagnostics: &mut Vec<Diagnostic>) -> Program {
     let mut checker = Checker {
         source,
-        dialect,
+        rules,
         diagnostics,
         types: Types::for_text(source.text.len()),
         declarations: Declarations::default(),
@@ -159,8 +153,8 @@ pub fn check(source: &Source, items: &[ast::Item], dialect: Dialect, diagnostics
 pub struct Checker<'a> {
     /// The text, for messages.
     pub source: &'a Source,
-    /// Which defaults hold.
-    pub dialect: Dialect,
+    /// By which rules it is read.
+    pub rules: Rules,
     /// Where messages go.
     pub diagnostics: &'a mut Vec<Diagnostic>,
     /// All types.

@@ -13,7 +13,7 @@ use crate::types::{Alias, Kind, Ty, TyKind, TyVar};
 impl Checker<'_> {
     /// Whether what is read now follows the rules of 0.8. The library's headers never do.
     pub(super) fn is_old(&self) -> bool {
-        self.dialect == Dialect::Paper && !self.of_present_dialect
+        self.rules.dialect == Dialect::Paper && !self.of_present_dialect
     }
 
     /// The kind of a variable is known: notes whether it is a place.
@@ -54,7 +54,7 @@ impl Checker<'_> {
     pub(super) fn read_handle(&mut self, region: &ast::Type, position: super::types::Position) -> Ty {
         let (read, _) = self.read(region, Kind::Effect, position);
         match self.types.get(read) {
-            TyKind::Place(..) if self.dialect == Dialect::Paper => read,
+            TyKind::Place(..) if self.rules.dialect == Dialect::Paper => read,
             _ => self.plain_effect(read, region.span),
         }
     }

@@ -125,7 +125,7 @@ fn build(home: &Path, sources: &[PathBuf], options: &Options, scratch: &Scratch)
         warnings: Warnings::Hidden,
         explain_checks: false,
         time: false,
-        dialect: crate::check::Dialect::One,
+        rules: crate::check::Rules::default(),
         ..options.clone()
     };
     let next = AtomicUsize::new(0);

@@ -51,6 +51,7 @@ options
   --no-gc           no collector: the heap is malloc's, and what nobody frees stays
   -fthreads         counts and swaps are safe between threads
   --compat=0.8      the dialect of Cyclone 0.8
+  --compat=1.0      what the original accepts although it is not safe is accepted, with a warning
   --lib DIR         headers here instead of our own
   --cc NAME         the C compiler (default: what CC names, else gcc)
   -w, -Werror       hide warnings, or take them for errors (all are on, as if by -Wall)

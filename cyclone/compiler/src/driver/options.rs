@@ -1,6 +1,6 @@
 //! The command line, read like that of a C compiler.
 
-use crate::check::Dialect;
+use crate::check::{Dialect, Loopholes, Rules};
 use crate::diagnostics::Form;
 use crate::lower::LineInfo;
 use std::ffi::{OsStr, OsString};
@@ -79,8 +79,8 @@ pub struct Options {
     pub lines: LineInfo,
     /// Say how long each phase took.
     pub time: bool,
-    /// Which defaults hold.
-    pub dialect: Dialect,
+    /// The dialect, and what becomes of the original's loopholes.
+    pub rules: Rules,
     /// What the heap is.
     pub heap: Heap,
     /// Counts and swaps are safe between threads.
@@ -124,7 +124,7 @@ pub fn read_for_any_file(arguments: &[OsString]) -> Result<Options, String> {
         explain_checks: false,
         lines: LineInfo::Source,
         time: false,
-        dialect: Dialect::One,
+        rules: Rules::default(),
         heap: Heap::Collected,
         threads: false,
         c_compiler: None,
@@ -183,7 +183,8 @@ impl Options {
             "--no-line" => self.lines = LineInfo::None,
             "--no-gc" | "-nogc" => self.heap = Heap::Malloc,
             "-fthreads" | "-pthread" => self.threads = true,
-            "--compat=0.8" => self.dialect = Dialect::Paper,
+            "--compat=0.8" => self.rules.dialect = Dialect::Paper,
+            "--compat=1.0" => self.rules.loopholes = Loopholes::Open,
             "-nostdinc" => self.own_headers = false,
             "-w" => self.warnings = Warnings::Hidden,
             "-Werror" => self.warnings = Warnings::Errors,

@@ -47,11 +47,11 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
     times.phase("parse");
     let (mut program, mut remaining) = (None, Vec::new());
     if options.stop != Stop::Syntax && !has_errors(&unit.diagnostics) {
-        program = Some(check::check(&unit.source, &unit.items, options.dialect, &mut unit.diagnostics));
+        program = Some(check::check(&unit.source, &unit.items, options.rules, &mut unit.diagnostics));
         times.phase("check");
     }
     if let Some(program) = &mut program {
-        let flow_options = flow::Options { warn_lost: options.lose_unique };
+        let flow_options = flow::Options { warn_lost: options.lose_unique, loopholes: options.rules.loopholes };
         remaining = flow::analyse(program, flow_options, &mut unit.diagnostics);
         times.phase("flow");
     }
@@ -182,7 +182,7 @@ pub fn c_compiler(options: &Options) -> OsString {
 pub fn preprocessor_arguments(options: &Options) -> Result<Vec<OsString>, String> {
     let mut arguments: Vec<OsString> =
         ["-x", "c", "-w", "-nostdinc", "-D__CYCLONE__", "-U__GNUC__", "-Ulinux", "-Uunix"].map(OsString::from).into();
-    if options.dialect == check::Dialect::Paper {
+    if options.rules.dialect == check::Dialect::Paper {
         arguments.push("-D__CYCLONE_COMPAT__=8".into());
     }
     arguments.extend(options.preprocessor.iter().cloned());

@@ -51,6 +51,7 @@ mod statements;
 mod value;
 pub(crate) mod walk;
 
+use crate::check::Loopholes;
 use crate::diagnostics::{Code, Diagnostic, Severity};
 use crate::hash::HashMap;
 use crate::source::Span;
@@ -68,6 +69,8 @@ use value::{Level, Place, Root, Value};
 pub struct Options {
     /// Owned pointers that are lost are reported (`-Wlose-unique`).
     pub warn_lost: bool,
+    /// What becomes of what only the original accepts.
+    pub loopholes: Loopholes,
 }
 
 /// Analyses all functions: reports errors, and marks the checks that are not needed.

@@ -72,8 +72,12 @@ fn compile(text: String, dialect: Dialect) -> Option<String> {
     let mut unit = parse_text("fuzz.cyc", text);
     let mut c = None;
     if !has_errors(&unit.diagnostics) {
-        let mut program = check(&unit.source, &unit.items, dialect, &mut unit.diagnostics);
-        flow::analyse(&mut program, flow::Options { warn_lost: true }, &mut unit.diagnostics);
+        let mut program = check(&unit.source, &unit.items, dialect.into(), &mut unit.diagnostics);
+        flow::analyse(
+            &mut program,
+            flow::Options { warn_lost: true, ..flow::Options::default() },
+            &mut unit.diagnostics,
+        );
         if !has_errors(&unit.diagnostics) {
             c = lower(&program, &unit.source, LineInfo::Source).map_err(|more| unit.diagnostics.extend(more)).ok();
         }

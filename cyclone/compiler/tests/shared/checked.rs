@@ -18,7 +18,7 @@ pub struct Messages {
 pub fn checked(declarations: &str, text: &str) -> (Program, Messages) {
     let mut unit = parse_text("test.cyc", format!("{declarations}{text}"));
     assert!(unit.diagnostics.is_empty(), "syntax: {:?} in\n{text}", unit.diagnostics);
-    let program = check(&unit.source, &unit.items, Dialect::One, &mut unit.diagnostics);
+    let program = check(&unit.source, &unit.items, Dialect::One.into(), &mut unit.diagnostics);
     let lines_before = declarations.lines().count() as u32;
     (program, Messages { source: unit.source, diagnostics: unit.diagnostics, lines_before })
 }

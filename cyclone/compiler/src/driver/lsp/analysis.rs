@@ -66,9 +66,10 @@ impl Analysis {
         let declared = Declared::of(&items);
         let mut program = None;
         if depth == Depth::Types || !diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error) {
-            let mut checked = check::check(&source, &items, options.dialect, &mut diagnostics);
+            let mut checked = check::check(&source, &items, options.rules, &mut diagnostics);
             if depth == Depth::Errors {
-                flow::analyse(&mut checked, flow::Options { warn_lost: options.lose_unique }, &mut diagnostics);
+                let asked = flow::Options { warn_lost: options.lose_unique, loopholes: options.rules.loopholes };
+                flow::analyse(&mut checked, asked, &mut diagnostics);
             }
             program = Some(checked);
         }
