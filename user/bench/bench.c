@@ -28,10 +28,12 @@
 #define PAGE 4096
 #define FILE_NAME "/tmp/bench-file"
 #define PROGRAM_NAME "/tmp/bench-program"
+#define OTHER_FILE_NAME "/tmp/bench-other-file"
 #define FILE_PAGES 1024
+#define MEGABYTE (1L << 20)
 
 static char page[PAGE] __attribute__((aligned(PAGE)));
-static int file, zero, null, pipe_there[2], pipe_back[2];
+static int file, other_file, zero, null, pipe_there[2], pipe_back[2];
 static struct pollfd hundred[100];
 
 // Each of the following does `count` operations and gives the ticks they took.
@@ -56,11 +58,18 @@ static uint64_t null_write_1(long count) { LOOP(call3(SYS_write, null, (long)pag
 static uint64_t stat_path(long count) { LOOP(call3(SYS_stat, (long)FILE_NAME, (long)page, 0)); }
 static uint64_t stat_descriptor(long count) { LOOP(call3(SYS_fstat, file, (long)page, 0)); }
 static uint64_t open_close(long count) { LOOP(call3(SYS_close, call3(SYS_open, (long)FILE_NAME, O_RDONLY, 0), 0, 0)); }
+static uint64_t send_to_null(long count) { LOOP(call4(SYS_sendfile, null, file, (long)&(long){ 0 }, MEGABYTE)); }
 static uint64_t poll_hundred(long count) { LOOP(call3(SYS_poll, (long)hundred, 100, 0)); }
 
 static uint64_t map_unmap(long count)
 {
     LOOP(call3(SYS_munmap, call6(SYS_mmap, 0, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), PAGE, 0));
+}
+
+// From the first megabyte of a file to the first of another.
+static uint64_t send_to_file(long count)
+{
+    LOOP(call3(SYS_lseek, other_file, 0, SEEK_SET); call4(SYS_sendfile, other_file, file, (long)&(long){ 0 }, MEGABYTE));
 }
 
 // One byte to a child and one back.
@@ -261,6 +270,8 @@ static const struct row {
     { "write-4k", write_4k, 200, 11, 1 },
     { "read-zero-1", zero_1, 500, 11, 1 },
     { "write-null-1", null_write_1, 500, 11, 1 },
+    { "sendfile-null", send_to_null, 4, 11, 1 },
+    { "sendfile-file", send_to_file, 4, 11, 1 },
     { "stat", stat_path, 500, 11, 1 },
     { "fstat", stat_descriptor, 500, 11, 1 },
     { "open-close", open_close, 500, 11, 1 },
@@ -325,6 +336,7 @@ static void prepare(void)
     for (int i = 0; i < FILE_PAGES; i++)
         if (write(file, page, PAGE) != PAGE)
             fail("write a file");
+    must(other_file = open(OTHER_FILE_NAME, O_WRONLY | O_CREAT | O_TRUNC, 0644), "create another file");
     must(zero = open("/dev/zero", O_RDONLY), "/dev/zero");
     must(null = open("/dev/null", O_WRONLY), "/dev/null");
     must(pipe(pipe_there), "pipe");
@@ -377,6 +389,7 @@ int main(int argc, char **argv)
         if (chosen(rows[i].name))
             measure(&rows[i]);
     unlink(FILE_NAME);
+    unlink(OTHER_FILE_NAME);
     unlink(PROGRAM_NAME);
     done();
 }

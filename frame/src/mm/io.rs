@@ -289,7 +289,7 @@ impl<'a> Writer<'a> {
 /// A side that is kernel memory is valid for `len` bytes; the address space of one that is user memory lives.
 #[inline(always)]
 unsafe fn transfer(to: *mut u8, to_side: Side, from: *const u8, from_side: Side, len: usize) -> usize {
-    // SAFETY: the caller's promise. What is user memory is below `USER_END`. A writer's bytes are nobody else's, or untyped.
+    // SAFETY: the caller's promise. What is user memory is below `USER_END`. A writer's bytes are nobody else's, or untyped (and may be the reader's).
     unsafe {
         let allowed = match (to_side, from_side) {
             (Side::Kernel, Side::Kernel) => {

@@ -139,6 +139,11 @@ pub trait File: Any + Send + Sync {
         Err(Errno::ENOTTY.into())
     }
 
+    /// Whether what one write gives it stays together as a message.
+    fn keeps_messages(&self, _cx: &Cx) -> bool {
+        false
+    }
+
     /// Whether reads and writes happen at an offset (and lseek, pread and pwrite work).
     fn is_seekable(&self) -> bool {
         false

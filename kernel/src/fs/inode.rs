@@ -16,7 +16,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, AtomicU32, Ordering};
 
 use frame::Cx;
-use frame::mm::{Reader, Writer};
+use frame::mm::{Reader, UFrame, Writer};
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::inode_flags::InodeFlags;
@@ -220,6 +220,12 @@ pub trait InodeOps: Any + Send + Sync {
 
     /// Regular files: what a mapping of it shows; `None` if it cannot be mapped.
     fn pages(&self) -> Option<&dyn Pages> {
+        None
+    }
+
+    /// Regular files that keep their content in pages: puts those from page `first` on into `frames`, `None` for a hole, and gives the size in bytes.
+    /// Makes no pages. `None`: its content is had by [`read`](Self::read) only.
+    fn lend(&self, _first: u64, _frames: &mut [Option<UFrame>], _cx: &Cx) -> Option<u64> {
         None
     }
 

@@ -14,7 +14,7 @@
 mod end;
 mod fifo;
 mod packets;
-pub mod splice;
+mod tee;
 mod user_pages;
 
 use alloc::boxed::Box;
@@ -25,6 +25,7 @@ use refs::{SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 
 pub use fifo::open_fifo_async;
 use packets::Segments;
+pub use tee::tee_async;
 use user_pages::PageCharge;
 pub use user_pages::{HARD_LIMIT, PipeUser, SOFT_LIMIT};
 

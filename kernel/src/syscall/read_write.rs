@@ -12,11 +12,11 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::remove_privileges;
 use crate::fs::read_write::{
-    MOST_BYTES, Position, TransferFlags, check, read_async, read_piece_async, write_async, write_piece_async,
+    CopyEnd, MOST_BYTES, Position, TransferFlags, Waits, check, check_ranges, copy_async, read_async, read_piece_async,
+    write_async, write_piece_async,
 };
-use crate::fs::{FileKind, InodeFlags, Lseek, OpenFlags, reserve_fd};
-use crate::pipe::PipeEnd;
-use crate::pipe::splice::{self, CopyEnd, Waits};
+use crate::fs::{FileKind, InodeFlags, Lseek, OpenFlags, reserve_fd, tmpfs};
+use crate::pipe::{self, PipeEnd};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{In, Out, UserBuffer, UserInOut, UserPtr, UserSlice};
 
@@ -286,10 +286,14 @@ fn sendfile_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if !from.name.upgrade(cx).map_err(|_| Errno::EBADF)?.is_seekable {
         return Err(Errno::EINVAL);
     }
-    if to.name.upgrade(cx).map_err(|_| Errno::EBADF)?.flags().contains(OpenFlags::APPEND) {
+    let target = to.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+    if target.flags().contains(OpenFlags::APPEND) {
         return Err(Errno::EINVAL);
     }
-    let copied = splice::copy_async(cx, me, &from, &to, args.long(3).min(MOST_BYTES), Waits::All)?;
+    // To a pipe it is a splice(2).
+    let waits = if target.kind::<PipeEnd>().is_some() { Waits::First } else { Waits::All };
+    drop(target);
+    let copied = copy_async(cx, me, &from, &to, args.long(3).min(MOST_BYTES), waits)?;
     moved_async(cx, me, &from, args.in_out::<i64>(2), copied)?;
     Ok(copied)
 }
@@ -300,8 +304,8 @@ fn copy_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
     }
     let from = end_async(cx, me, args.int(0), args.in_out::<i64>(1), Seekable::JudgedLater)?;
     let to = end_async(cx, me, args.int(2), args.in_out::<i64>(3), Seekable::JudgedLater)?;
-    let len = splice::check_ranges(cx, me, &from, &to, args.long(4))?.min(MOST_BYTES);
-    let copied = splice::copy_async(cx, me, &from, &to, len, Waits::All)?;
+    let len = check_ranges(cx, me, &from, &to, args.long(4))?.min(MOST_BYTES);
+    let copied = copy_async(cx, me, &from, &to, len, Waits::All)?;
     moved_async(cx, me, &from, args.in_out::<i64>(1), copied)?;
     moved_async(cx, me, &to, args.in_out::<i64>(3), copied)?;
     Ok(copied)
@@ -319,7 +323,7 @@ fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let from = end_async(cx, me, args.int(0), args.in_out::<i64>(1), Seekable::Needed)?;
     let to = end_async(cx, me, args.int(2), args.in_out::<i64>(3), Seekable::Needed)?;
     let waits = if flags & abi::SPLICE_F_NONBLOCK != 0 { Waits::Never } else { Waits::First };
-    let copied = splice::copy_async(cx, me, &from, &to, args.long(4).min(MOST_BYTES), waits)?;
+    let copied = copy_async(cx, me, &from, &to, args.long(4).min(MOST_BYTES), waits)?;
     moved_async(cx, me, &from, args.in_out::<i64>(1), copied)?;
     moved_async(cx, me, &to, args.in_out::<i64>(3), copied)?;
     Ok(copied)
@@ -352,7 +356,7 @@ fn tee_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let files = me.files(cx)?;
     let (from, to) = (files.weak(args.int(0), cx)?, files.weak(args.int(1), cx)?);
     drop(files);
-    splice::tee_async(cx, me, from, to, args.long(2).min(MOST_BYTES), flags & abi::SPLICE_F_NONBLOCK != 0)
+    pipe::tee_async(cx, me, from, to, args.long(2).min(MOST_BYTES), flags & abi::SPLICE_F_NONBLOCK != 0)
 }
 
 fn vmsplice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -470,7 +474,7 @@ fn memfd_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if no_exec {
         seals |= abi::F_SEAL_EXEC;
     }
-    let file = splice::memory_file(&name, if no_exec { 0o666 } else { 0o777 }, seals, me, cx)?;
+    let file = tmpfs::memory_file(&name, if no_exec { 0o666 } else { 0o777 }, seals, me, cx)?;
     let fd_flags =
         if flags & abi::MFD_CLOEXEC != 0 { crate::fs::FdFlags::CLOSE_ON_EXEC } else { crate::fs::FdFlags::empty() };
     Ok(reserved.fill(file, fd_flags, cx))

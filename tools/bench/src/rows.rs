@@ -38,6 +38,8 @@ pub const ROWS: &[Row] = &[
     row("write-4k", "write 4 KiB, file"),
     row("read-zero-1", "read 1 byte, /dev/zero"),
     row("write-null-1", "write 1 byte, /dev/null"),
+    row("sendfile-null", "sendfile 1 MB, file to /dev/null"),
+    row("sendfile-file", "sendfile 1 MB, file to file"),
     known("stat", "stat", 2067.0, Some(3971.0)),
     known("fstat", "fstat", 651.0, None),
     known("open-close", "open + close", 3280.0, Some(5758.0)),

@@ -28,10 +28,10 @@ pub unsafe fn copy_words(to: *mut u8, from: *const u8, len: usize) {
     }
 }
 
-/// Copies bytes.
+/// Copies bytes, from the front.
 ///
 /// # Safety
-/// Both are valid for `len` bytes and do not overlap.
+/// Both are valid for `len` bytes.
 #[inline(always)]
 pub unsafe fn copy_bytes(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's promise.

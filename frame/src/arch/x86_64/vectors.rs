@@ -94,10 +94,10 @@ pub unsafe fn zero_page(page: *mut u8) -> bool {
     enabled
 }
 
-/// Copies a page. False if that was not done, because the processor is not suited.
+/// Copies as many bytes as a page has, from the front. False if that was not done, because the processor is not suited.
 ///
 /// # Safety
-/// The pages are memory of the kernel or untyped, differ, and the first may be written.
+/// Both are a page long and memory of the kernel or untyped, and the first may be written.
 #[inline(always)]
 pub unsafe fn copy_page(to: *mut u8, from: *const u8) -> bool {
     let enabled = enabled();

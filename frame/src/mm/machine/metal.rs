@@ -119,14 +119,19 @@ pub(in crate::mm) unsafe fn zero_user(to: *mut u8, len: usize) -> usize {
     unsafe { arch::copy::zero_user(to, len) }
 }
 
-/// Copies between kernel memory and untyped frames, which user programs may change meanwhile.
+/// Copies between kernel memory and untyped frames, which user programs may change meanwhile. Where the two overlap, which of the bytes are copied is
+/// unspecified.
 ///
 /// # Safety
-/// Both are valid for `len` bytes and do not overlap.
+/// Both are valid for `len` bytes.
 #[inline(always)]
 pub(in crate::mm) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { arch::string::copy_bytes(to, from, len) }
+    // SAFETY: the caller's promise. Both are instructions that move bytes one after the other, wherever those are.
+    unsafe {
+        if len != PAGE_SIZE || !arch::vectors::copy_page(to, from) {
+            arch::string::copy_bytes(to, from, len);
+        }
+    }
 }
 
 /// Writes zeros to kernel memory or untyped frames.

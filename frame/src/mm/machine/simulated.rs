@@ -157,13 +157,13 @@ pub(in crate::mm) unsafe fn copy_page(to: *mut u8, from: *const u8) {
     unsafe { to.copy_from_nonoverlapping(from, PAGE_SIZE) };
 }
 
-/// Copies between kernel memory and untyped frames.
+/// Copies between kernel memory and untyped frames. Where the two overlap, which of the bytes are copied is unspecified.
 ///
 /// # Safety
-/// Both are valid for `len` bytes and do not overlap.
+/// Both are valid for `len` bytes.
 pub(in crate::mm) unsafe fn copy(to: *mut u8, from: *const u8, len: usize) {
     // SAFETY: the caller's promise.
-    unsafe { to.copy_from_nonoverlapping(from, len) };
+    unsafe { to.copy_from(from, len) };
 }
 
 /// Writes zeros to kernel memory or untyped frames.

@@ -8,12 +8,14 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use frame::Cx;
 use frame::mm::{PAGE_SIZE, frame_count};
 use linux_raw_sys::general::TMPFS_MAGIC;
 use refs::StrongRc;
 
+use super::access::Subject;
 use super::anonymous::new_location;
-use super::{Dentry, FileKind, FileSystem, Inode, Location, Metadata};
+use super::{Dentry, FileKind, FileSystem, Inode, Location, Metadata, OpenFile, OpenFlags, VfsCaller};
 use crate::error::{Errno, Result};
 
 pub use directory::{Directory, symlink_target};
@@ -75,12 +77,24 @@ fn size_of_option(text: &str) -> Result<u64> {
     number.checked_mul(factor).ok_or(Errno::EINVAL)
 }
 
-/// A file of memory with no name in any directory: memfd_create(2). `/proc` shows it as `shown_as`; `seals` are the F_SEAL_* that it
+/// A new memory file, open for reading and writing: memfd_create(2).
+///
+/// # Errors
+/// ENOSPC.
+pub fn memory_file(name: &[u8], permissions: u32, seals: u32, me: &impl VfsCaller, cx: &Cx) -> Result<OpenFile> {
+    let subject = Subject::of(me, cx)?;
+    let shown_as = [b"/memfd:", name, b" (deleted)"].concat();
+    let location = nameless_file(shown_as, permissions, subject.uid.number(), subject.gid.number(), seals)?;
+    location.begin_writing(cx)?;
+    Ok(OpenFile::stored(OpenFlags::READ_WRITE, location))
+}
+
+/// A file of memory with no name in any directory. `/proc` shows it as `shown_as`; `seals` are the F_SEAL_* that it
 /// has from the start.
 ///
 /// # Errors
 /// ENOSPC.
-pub fn nameless_file(shown_as: Vec<u8>, permissions: u32, uid: u32, gid: u32, seals: u32) -> Result<Location> {
+fn nameless_file(shown_as: Vec<u8>, permissions: u32, uid: u32, gid: u32, seals: u32) -> Result<Location> {
     let metadata = Metadata::new(FileKind::Regular, permissions).owned_by(uid, gid);
     new_location(metadata, |file_system| {
         Ok(Box::new(RegularFile::nameless(directory::Ticket::take(file_system)?, shown_as, seals)))

@@ -220,6 +220,10 @@ impl File for UnixSocket {
         true
     }
 
+    fn keeps_messages(&self, cx: &Cx) -> bool {
+        self.endpoint.get(cx).kind != Kind::Stream
+    }
+
     fn signals_broken_pipe(&self, cx: &Cx) -> bool {
         self.endpoint.get(cx).kind == Kind::Stream
     }

@@ -1,0 +1,158 @@
+//! Reading from a descriptor into the caller's memory.
+
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use frame::mm::{PAGE_SIZE, Writer};
+use refs::Waker;
+
+use super::{Position, TransferFlags, at_once, check, finish, first_stop, offset, rest, watch, without_waiting};
+use crate::error::{Errno, Result};
+use crate::fs::dnotify;
+use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
+use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async, go_on_async};
+use crate::user_memory::{Out, UserBuffer};
+
+/// Reads from a descriptor into one piece of the caller's memory: read(2), pread(2). The usual case is done at once; whatever must wait, or
+/// goes on behind a page that was missing, is done by [`read_async`]'s loop.
+///
+/// # Errors
+/// Those of read(2).
+#[inline(always)]
+pub fn read_piece_async(
+    cx: &mut Cx,
+    me: &mut impl VfsCaller,
+    fd: i32,
+    piece: UserBuffer<u8, Out>,
+    position: Position,
+) -> Result<usize> {
+    let (mut done, mut first) = (0, None);
+    if !piece.is_empty() {
+        let open = me.files(cx)?.get_even_path(fd, cx)?;
+        check(&open, OpenFlags::can_read, position)?;
+        let memory = me.memory(cx)?;
+        let mut to = memory.writer(piece.first(at_once(&open, piece.len())).slice());
+        match open.file.read(offset(&open, position, 0), &mut to, me, cx) {
+            Ok(read) => {
+                if open.is_seekable && position == Position::Current {
+                    open.offset.fetch_add(read as u64, Ordering::Relaxed);
+                }
+                if !open.is_seekable {
+                    return Ok(read);
+                }
+                // A read at the end is one, too.
+                open.touch_accessed(cx);
+                if read > 0 {
+                    open.notify(dnotify::Events::ACCESS, cx);
+                }
+                if read == 0 || read == piece.len() || is_at_end(&to, piece.behind(read)) {
+                    return Ok(read);
+                }
+                done = read;
+            }
+            Err(Stop::Error(error)) => return Err(error),
+            Err(stop) => first = Some(stop),
+        }
+    }
+    go_on_reading_async(cx, me, fd, &[piece], (done, first), position, TransferFlags::ONE_PIECE)
+}
+
+/// Whether a read of a seekable file that left `room` has come to the file's end. If not, memory is missing, and that is so
+/// from the start of a page on.
+#[inline(always)]
+fn is_at_end(to: &Writer<'_>, room: UserBuffer<u8, Out>) -> bool {
+    to.remaining() > 0 && !room.slice().start().address().is_multiple_of(PAGE_SIZE)
+}
+
+/// Reads from a descriptor into pieces of the caller's memory.
+///
+/// # Errors
+/// Those of read(2).
+pub fn read_async(
+    cx: &mut Cx,
+    me: &mut impl VfsCaller,
+    fd: i32,
+    pieces: &[UserBuffer<u8, Out>],
+    position: Position,
+    how: TransferFlags,
+) -> Result<usize> {
+    go_on_reading_async(cx, me, fd, pieces, (0, None), position, how)
+}
+
+#[inline(never)]
+fn go_on_reading_async(
+    cx: &mut Cx,
+    me: &mut impl VfsCaller,
+    fd: i32,
+    pieces: &[UserBuffer<u8, Out>],
+    (mut done, first): (usize, Option<Stop>),
+    position: Position,
+    how: TransferFlags,
+) -> Result<usize> {
+    let name = me.files(cx)?.weak(fd, cx)?;
+    let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        check(&open, OpenFlags::can_read, position)?;
+        if let Some(waker) = waker {
+            watch(&open, &name, Events::IN, waker, cx);
+        }
+        let step = read_step(&open, pieces, &mut done, position, how, me, cx);
+        without_waiting(step, &open, how)
+    };
+    let outcome = match first {
+        Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, how, cx), &mut step),
+        None => complete_async(cx, me, Patience::Forever, step),
+    };
+    finish(outcome, done)
+}
+
+fn read_step(
+    open: &OpenFile,
+    pieces: &[UserBuffer<u8, Out>],
+    done: &mut usize,
+    position: Position,
+    how: TransferFlags,
+    me: &impl VfsCaller,
+    cx: &Cx,
+) -> Step<usize> {
+    let memory = me.memory(cx)?;
+    let mut time_slice = TimeSlice::default();
+    loop {
+        let Some(room) = rest(pieces, *done) else {
+            if *done == 0 && how.one_piece {
+                // Nothing is asked for; but a directory says that it cannot be read.
+                return open.file.read(0, &mut Writer::from(&mut [][..]), me, cx);
+            }
+            return Ok(*done);
+        };
+        let mut to = memory.writer(room.first(at_once(open, room.len())).slice());
+        match open.file.read(offset(open, position, *done), &mut to, me, cx) {
+            Ok(0) => {
+                if open.is_seekable {
+                    open.touch_accessed(cx);
+                }
+                return Ok(*done);
+            }
+            Ok(read) => {
+                *done += read;
+                if open.is_seekable {
+                    if position == Position::Current {
+                        open.offset.fetch_add(read as u64, Ordering::Relaxed);
+                    }
+                    open.touch_accessed(cx);
+                    open.notify(dnotify::Events::ACCESS, cx);
+                    if is_at_end(&to, room.behind(read)) {
+                        return Ok(*done);
+                    }
+                    if time_slice.is_over() {
+                        return Err(Stop::Pause(Interruption::KillOnly));
+                    }
+                } else if read < room.len() {
+                    return Ok(*done);
+                }
+            }
+            Err(Stop::Block | Stop::Error(_)) if *done > 0 => return Ok(*done),
+            Err(stop) => return Err(stop),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Writing the caller's memory to a descriptor, and the signals that come with it.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use frame::mm::Reader;
+use linux_raw_sys::general::RLIMIT_FSIZE;
+use refs::{Waker, WeakRc};
+
+use super::{Position, TransferFlags, at_once, check, finish, first_stop, offset, rest, watch, without_waiting};
+use crate::error::{Errno, Result};
+use crate::fs::dnotify;
+use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
+use crate::signal::Signal;
+use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async, go_on_async};
+use crate::user_memory::{In, UserBuffer};
+
+/// Writes one piece of the caller's memory to a descriptor: write(2), pwrite(2). As [`read_piece_async`].
+///
+/// # Errors
+/// Those of write(2).
+#[inline(always)]
+pub fn write_piece_async(
+    cx: &mut Cx,
+    me: &mut impl VfsCaller,
+    fd: i32,
+    piece: UserBuffer<u8, In>,
+    position: Position,
+) -> Result<usize> {
+    let (mut done, mut first) = (0, None);
+    if !piece.is_empty() {
+        let open = me.files(cx)?.get_even_path(fd, cx)?;
+        check(&open, OpenFlags::can_write, position)?;
+        let memory = me.memory(cx)?;
+        let mut from = memory.reader(piece.first(at_once(&open, piece.len())).slice());
+        match write_from(&open, &mut from, position, 0, false, me, cx) {
+            Ok(written) if written == piece.len() => return Ok(written),
+            Ok(written) => done = written,
+            // These two come with a signal.
+            Err(stop @ Stop::Error(Errno::EPIPE | Errno::EFBIG)) => first = Some(stop),
+            Err(Stop::Error(error)) => return Err(error),
+            Err(stop) => first = Some(stop),
+        }
+    }
+    go_on_writing_async(cx, me, fd, &[piece], (done, first), position, TransferFlags::ONE_PIECE)
+}
+
+/// Writes pieces of the caller's memory to a descriptor.
+///
+/// # Errors
+/// Those of write(2). EPIPE comes with SIGPIPE.
+pub fn write_async(
+    cx: &mut Cx,
+    me: &mut impl VfsCaller,
+    fd: i32,
+    pieces: &[UserBuffer<u8, In>],
+    position: Position,
+    how: TransferFlags,
+) -> Result<usize> {
+    go_on_writing_async(cx, me, fd, pieces, (0, None), position, how)
+}
+
+#[inline(never)]
+fn go_on_writing_async(
+    cx: &mut Cx,
+    me: &mut impl VfsCaller,
+    fd: i32,
+    pieces: &[UserBuffer<u8, In>],
+    (mut done, first): (usize, Option<Stop>),
+    position: Position,
+    how: TransferFlags,
+) -> Result<usize> {
+    let name = me.files(cx)?.weak(fd, cx)?;
+    let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
+        let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        check(&open, OpenFlags::can_write, position)?;
+        if let Some(waker) = waker {
+            watch(&open, &name, Events::OUT, waker, cx);
+        }
+        let step = if open.is_seekable || pieces.len() < 2 || how.what_fits {
+            write_step(&open, pieces, &mut done, position, how, me, cx)
+        } else {
+            write_gathered(&open, pieces, &mut done, me, cx)
+        };
+        without_waiting(step, &open, how)
+    };
+    let outcome = match first {
+        Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, how, cx), &mut step),
+        None => complete_async(cx, me, Patience::Forever, step),
+    };
+    let outcome = finish(outcome, done);
+    if let Err(error) = outcome {
+        raise_for(error, name, me, cx);
+    }
+    outcome
+}
+
+/// Sends the signal that comes with a write to `name` that failed so: SIGPIPE, and SIGXFSZ beyond RLIMIT_FSIZE.
+pub(super) fn raise_for(error: Errno, name: WeakRc<OpenFile>, me: &impl VfsCaller, cx: &Cx) {
+    let signals_broken_pipe = || name.upgrade(cx).is_ok_and(|open| open.file.signals_broken_pipe(cx));
+    let is_limited = || me.limit(RLIMIT_FSIZE, cx).is_ok_and(|limit| limit < i64::MAX as u64);
+    match error {
+        Errno::EPIPE if signals_broken_pipe() => me.raise(Signal::PIPE, cx),
+        Errno::EFBIG if is_limited() => me.raise(Signal::XFSZ, cx),
+        _ => {}
+    }
+}
+
+fn write_step(
+    open: &OpenFile,
+    pieces: &[UserBuffer<u8, In>],
+    done: &mut usize,
+    position: Position,
+    how: TransferFlags,
+    me: &impl VfsCaller,
+    cx: &Cx,
+) -> Step<usize> {
+    let memory = me.memory(cx)?;
+    let mut time_slice = TimeSlice::default();
+    while let Some(left) = rest(pieces, *done) {
+        let mut from = memory.reader(left.first(at_once(open, left.len())).slice());
+        match write_from(open, &mut from, position, *done, how.append, me, cx) {
+            Ok(0) => return Ok(*done),
+            Ok(written) => {
+                *done += written;
+                if written < left.len() && time_slice.is_over() {
+                    return Err(Stop::Pause(ended_by(open)));
+                }
+            }
+            // A stream without O_NONBLOCK takes all of it, however long that takes.
+            Err(Stop::Block) if how.what_fits && *done > 0 => return Ok(*done),
+            Err(Stop::Block) if !open.is_seekable => return Err(Stop::Block),
+            Err(Stop::Block | Stop::Error(_)) if *done > 0 => return Ok(*done),
+            Err(stop) => return Err(stop),
+        }
+    }
+    if *done == 0 && how.one_piece && !open.is_seekable {
+        // An empty message is one, too.
+        return open.file.write(0, &mut Reader::from(&[][..]), me, cx);
+    }
+    Ok(*done)
+}
+
+/// What ends a transfer that takes long: a file's goes on unless the program is killed, a device's stops for a signal.
+fn ended_by(open: &OpenFile) -> Interruption {
+    if open.is_seekable { Interruption::KillOnly } else { Interruption::Signals }
+}
+
+/// Writes once; moves the offset on.
+#[inline(always)]
+pub(super) fn write_from(
+    open: &OpenFile,
+    from: &mut Reader<'_>,
+    position: Position,
+    done: usize,
+    append: bool,
+    me: &impl VfsCaller,
+    cx: &Cx,
+) -> Step<usize> {
+    if !open.is_seekable {
+        return open.file.write(0, from, me, cx);
+    }
+    if append || open.flags().contains(OpenFlags::APPEND) {
+        let (written, end) = open.file.append(from, me, cx)?;
+        if position == Position::Current {
+            open.offset.store(end, Ordering::Relaxed);
+        }
+        open.notify(dnotify::Events::MODIFY, cx);
+        return Ok(written);
+    }
+    let written = open.file.write(offset(open, position, done), from, me, cx)?;
+    if position == Position::Current {
+        open.offset.fetch_add(written as u64, Ordering::Relaxed);
+    }
+    open.notify(dnotify::Events::MODIFY, cx);
+    Ok(written)
+}
+
+/// Several pieces to a stream: those that are small enough to be written as one are, so that they stay together.
+fn write_gathered(
+    open: &OpenFile,
+    pieces: &[UserBuffer<u8, In>],
+    done: &mut usize,
+    me: &impl VfsCaller,
+    cx: &Cx,
+) -> Step<usize> {
+    const TOGETHER: usize = crate::ring::ATOMIC;
+    let total = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece.len()));
+    if total > TOGETHER {
+        return write_step(open, pieces, done, Position::Current, TransferFlags::default(), me, cx);
+    }
+    let memory = me.memory(cx)?;
+    let mut bytes = Vec::with_capacity(total);
+    while let Some(left) = rest(pieces, bytes.len()) {
+        let start = bytes.len();
+        bytes.resize(start + left.len(), 0);
+        memory.read_into(left.slice(), bytes.get_mut(start..).unwrap_or_default())?;
+    }
+    let mut time_slice = TimeSlice::default();
+    while *done < total {
+        let mut from = Reader::from(bytes.get(*done..).unwrap_or_default());
+        match open.file.write(0, &mut from, me, cx)? {
+            0 => break,
+            written => *done += written,
+        }
+        if *done < total && time_slice.is_over() {
+            return Err(Stop::Pause(ended_by(open)));
+        }
+    }
+    Ok(*done)
+}
