@@ -64,7 +64,7 @@ codes! {
     NotKept "E0321" "A function may consume an owned parameter only if it is declared with `__attribute__((consume(n)))`; otherwise the parameter must have its first value again at every return.";
     Overwritten "E0322" "While an alias of an owned pointer lives, the place that the pointer came from may not be changed: it gets the pointer back when the alias ends.";
     Lost "E0323" "The last pointer to an object may be lost without the object having been freed (`-Wlose-unique`).";
-    ZeroTerminated "E0324" "The last element of a zero-terminated array is what ends it. Only 0 may be swapped into such an array, because the element might be the last one.";
+    ZeroTerminated "E0324" "The last element of a zero-terminated array is what ends it. Only 0 may be swapped into such an array, because the element might be the last one. A pointer into it may forget that a zero ends it only if it cannot lead to the zero, or cannot write: a fat pointer then ends before the zero, one to fewer elements does not have it, one to `const` does not change it. Elements are numbers, or pointers that may be NULL: of anything else a part could be changed.";
     Fallthrough "E0325" "The end of a clause of `switch` or `catch` can be reached. There is no silent falling into the next clause: end it with `break`, or go on with `fallthru` and values for the next clause's variables.";
     EntersScope "E0326" "A `goto` may leave blocks, but not enter the scope of a variable, alias, region or exception handler.";
     AlwaysNull "E0327" "A pointer is followed, or used where NULL may not be, that is NULL on all ways that lead there.";

@@ -3,8 +3,8 @@
 //! A member of a tagged union is [`ExprKind::Member`] where it is written as a whole and [`ExprKind::TaggedMember`], which is
 //! checked, everywhere else. A member of an ordinary union that holds pointers may be written and not read.
 
-use super::Checker;
 use super::coerce::wrap;
+use super::{Checker, Loopholes};
 use crate::ast::{self, Quals};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::flow::walk::has_effect;
@@ -186,8 +186,11 @@ impl Checker<'_> {
             && let Some(owner) = owner_around(&mut self.types, &self.declarations, &pointer)
             && !self.is_unique_path(owner)
         {
-            let message = "what the index does could free what is indexed, to which other pointers may lead; compute the index first";
-            return self.wrong(Code::NotUnique, index.span, message);
+            let message = "what the index does could free what is indexed, to which other pointers may lead";
+            self.loophole(Diagnostic::error(Code::NotUnique, index.span, message).help("compute the index first"));
+            if self.rules.loopholes == Loopholes::Closed {
+                return Expr::error(&mut self.types, span);
+            }
         }
         self.access(parts.region, span);
         let mut checks = self.null_checks(&parts);
@@ -469,7 +472,12 @@ impl Checker<'_> {
         let place = self.guard_unions(place);
         let properties = self.properties(&place);
         self.mark_address_taken(&place);
-        let parts = self.pointer_to(place.ty, properties.quals, properties.region);
+        let mut parts = self.pointer_to(place.ty, properties.quals, properties.region);
+        if let ExprKind::Deref(pointer, _) = &place.kind
+            && let TyKind::Pointer(pointer) = self.types.get(pointer.ty)
+        {
+            parts.zeroterm = pointer.zeroterm;
+        }
         let ty = self.pointer_type(parts);
         Expr { kind: ExprKind::Address(Box::new(place)), ty, span }
     }

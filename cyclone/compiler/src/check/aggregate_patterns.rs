@@ -57,7 +57,7 @@ impl Checker<'_> {
                 }
             };
             let Some(member) = members.get(index) else { continue };
-            let below = Way { quals: union(way.quals, member.quals), ..way };
+            let below = Way { quals: union(way.quals, member.quals), zeroterm: None, ..way };
             parts.push((index, self.sub_pattern(&field.pattern, member.ty, below, out)));
         }
         PatternKind::Tuple(parts)
@@ -135,7 +135,7 @@ impl Checker<'_> {
         }
         // A whole structure of unknown size cannot be overwritten, so that what was opened stays true of it.
         let is_fixed = existentials.is_empty() || described.iter().any(|&(field, _)| self.has_unknown_size(field));
-        let below = Way { may_refer: way.may_refer && !is_tagged && is_fixed, ..way };
+        let below = Way { may_refer: way.may_refer && !is_tagged && is_fixed, zeroterm: None, ..way };
         let mut parts: ThinVec<(usize, Pattern)> = ThinVec::new();
         let mut next = 0;
         for field in fields {

@@ -11,7 +11,7 @@ use super::Checker;
 use super::coerce::wrap;
 use super::names::Value;
 use crate::ast;
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Severity};
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Call, Check, Checks, Coercion, Expr, ExprKind, GlobalId};
@@ -78,7 +78,7 @@ impl Checker<'_> {
         let first = self.call_lending(callee, arguments, expected, span, lending);
         let lent = first.as_ref().is_none_or(lends);
         match first {
-            Some(call) if self.diagnostics.len() == messages || !lent || lending == Lending::Off => call,
+            Some(call) if !self.has_errors_since(messages) || !lent || lending == Lending::Off => call,
             _ => {
                 if let Some(body) = &mut self.body {
                     body.retries += 1;
@@ -89,6 +89,11 @@ impl Checker<'_> {
                 second.unwrap_or_else(|| Expr::error(&mut self.types, span))
             }
         }
+    }
+
+    /// Whether there is an error among the messages from this number on.
+    fn has_errors_since(&self, messages: usize) -> bool {
+        self.diagnostics[messages..].iter().any(|message| message.severity == Severity::Error)
     }
 
     /// `None`: what was lent would get out.

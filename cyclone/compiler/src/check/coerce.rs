@@ -5,7 +5,7 @@
 //! a change of representation (fat and thin), or by a check at run time. Below a pointer nothing may change its
 //! representation, and only what is `const` may be forgotten ([`Checker::subtype`]).
 
-use super::Checker;
+use super::{Checker, Loopholes};
 use crate::ast::IntSize;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
@@ -18,6 +18,20 @@ const DEPTH: u32 = 16;
 
 /// Why a pointer to something that may end before the pointer is refused.
 const TOO_EARLY: &str = "what it points to may end too early";
+
+/// Why a pointer to a zero-terminated sequence is refused where the sequence's last element could be overwritten.
+const TERMINATOR: &str = "the zero that ends it could be overwritten";
+
+/// What to do instead.
+const KEEP_TERMINATOR: &str = "keep `@zeroterm`, ask for `const` or for fewer elements, or pass a fat pointer (`?`), which then ends before the zero";
+
+/// What must be done to a pointer value to convert it.
+struct Steps {
+    /// In order.
+    coercions: Vec<Coercion>,
+    /// The result can overwrite what ends a zero-terminated sequence.
+    exposes_terminator: bool,
+}
 
 /// A value that could not be converted, and why.
 pub type Refusal = Box<(Expr, Mismatch)>;
@@ -58,8 +72,16 @@ impl Checker<'_> {
         if !why.reason.is_empty() {
             message = format!("{message}: {}", why.reason);
         }
-        let code = if why.reason == TOO_EARLY { Code::Escapes } else { Code::WrongType };
+        let code = match why.reason {
+            TOO_EARLY => Code::Escapes,
+            TERMINATOR => Code::ZeroTerminated,
+            _ => Code::WrongType,
+        };
         let mut report = Diagnostic::error(code, span, message);
+        if code == Code::ZeroTerminated {
+            self.loophole(report.help(KEEP_TERMINATOR));
+            return;
+        }
         if code == Code::Escapes {
             report = self.with_extents(report, why.left);
         }
@@ -191,7 +213,14 @@ impl Checker<'_> {
         let before = self.types.snapshot();
         let from = &self.without_lost_const(&value, from, to);
         match self.pointer_steps(from, to) {
-            Ok(steps) => Ok(self.take_steps(value, from, to, ty, &steps)),
+            Ok(steps) => {
+                if steps.exposes_terminator {
+                    let (have, want) = (self.show(value.ty), self.show(ty));
+                    let message = format!("`{have}` becomes `{want}`: {TERMINATOR}");
+                    self.loophole(Diagnostic::error(Code::ZeroTerminated, value.span, message));
+                }
+                Ok(self.take_steps(value, from, to, ty, &steps.coercions))
+            }
             Err((left, right, reason)) => {
                 self.types.rollback(before);
                 refused(value, left, right, reason)
@@ -199,8 +228,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What must be done to a pointer value, in order.
-    fn pointer_steps(&mut self, from: &Pointer, to: &Pointer) -> Result<Vec<Coercion>, (Ty, Ty, &'static str)> {
+    /// What must be done to a pointer value.
+    fn pointer_steps(&mut self, from: &Pointer, to: &Pointer) -> Result<Steps, (Ty, Ty, &'static str)> {
         if from.quals.is_const && !to.quals.is_const {
             return Err((from.target, to.target, "`const` would be lost"));
         }
@@ -267,7 +296,27 @@ impl Checker<'_> {
             }
         }
         self.targets_fit(from, to, true)?;
-        Ok(steps)
+        let exposes_terminator = drops_zero && self.may_reach_terminator(from, to);
+        if exposes_terminator && self.rules.loopholes == Loopholes::Closed {
+            return Err((from.zeroterm, to.zeroterm, TERMINATOR));
+        }
+        Ok(Steps { coercions: steps, exposes_terminator })
+    }
+
+    /// Whether what ends a zero-terminated sequence may be written to through the second pointer, which does not know of it: the
+    /// last one of the first pointer's elements may be that. Fat pointers are made to end before it.
+    fn may_reach_terminator(&self, from: &Pointer, to: &Pointer) -> bool {
+        if to.quals.is_const || matches!(self.types.get(to.target), TyKind::Void) {
+            return false;
+        }
+        let (TyKind::Thin(have), TyKind::Thin(want)) = (self.types.get(from.bound), self.types.get(to.bound)) else {
+            return false;
+        };
+        match (self.types.get(*have), self.types.get(*want)) {
+            (_, TyKind::Nat(0)) => false,
+            (TyKind::Nat(have), TyKind::Nat(want)) => have <= want,
+            _ => true,
+        }
     }
 
     /// Whether what is pointed to may be seen as what `to` points to.
@@ -355,7 +404,8 @@ impl Checker<'_> {
         bounds
             && (!a.quals.is_const || b.quals.is_const)
             && (self.try_unify(a.nullable, b.nullable).is_ok() || self.is_false(a.nullable))
-            && (self.try_unify(a.zeroterm, b.zeroterm).is_ok() || self.is_true(a.zeroterm) && !fat)
+            && (self.try_unify(a.zeroterm, b.zeroterm).is_ok()
+                || self.is_true(a.zeroterm) && !fat && !self.may_reach_terminator(a, b))
             && (self.try_unify(a.autoreleased, b.autoreleased).is_ok() || self.is_true(a.autoreleased))
             && (self.lent_below(a, b)
                 || (self.try_unify(a.aqual, b.aqual).is_ok()
@@ -455,6 +505,10 @@ impl Checker<'_> {
         let mut message = format!("cannot cast `{have}` to `{want}`");
         if !why.reason.is_empty() {
             message = format!("{message}: {}", why.reason);
+        }
+        if why.reason == TERMINATOR {
+            self.loophole(Diagnostic::error(Code::ZeroTerminated, span, message).help(KEEP_TERMINATOR));
+            return Expr::error(&mut self.types, span);
         }
         self.wrong(Code::BadCast, span, message)
     }

@@ -313,6 +313,7 @@ impl Checker<'_> {
         let mut pair = (left, right);
         for target in wanted.into_iter().chain(targets) {
             let before = self.types.snapshot();
+            let messages = self.diagnostics.len();
             let left = match self.try_coerce(pair.0, target) {
                 Ok(left) => left,
                 Err(refusal) => {
@@ -325,6 +326,7 @@ impl Checker<'_> {
                 Ok(right) => return (left, right),
                 Err(refusal) => {
                     self.types.rollback(before);
+                    self.diagnostics.truncate(messages);
                     pair = (unwrapped(left, left_ty), refusal.0);
                 }
             }

@@ -36,6 +36,8 @@ pub(super) struct Way {
     pub(super) in_datatype: bool,
     /// Qualifiers of the place.
     pub(super) quals: Quals,
+    /// Whether it is the element that a zero-terminated pointer leads to: true or false at the level of types.
+    pub(super) zeroterm: Option<Ty>,
 }
 
 /// What a pattern binds.
@@ -65,6 +67,7 @@ impl Checker<'_> {
             below_unique: false,
             in_datatype: false,
             quals: Quals::default(),
+            zeroterm: None,
         };
         let mut bindings = Bindings::default();
         // Type variables of patterns are bound one level further in than what is around them.
@@ -266,7 +269,8 @@ impl Checker<'_> {
             let one = self.make(TyKind::Nat(1));
             let len = array.len.unwrap_or(one);
             let bound = self.make(TyKind::Thin(len));
-            let pointer = self.pattern_pointer(array.element, array.quals, region, bound, array.zeroterm);
+            let quals = union(way.quals, array.quals);
+            let pointer = self.pattern_pointer(array.element, quals, region, bound, array.zeroterm);
             let local = self.add_local(name, pointer, out);
             let inner = inner.map(|inner| Box::new(self.sub_pattern(inner, ty, way, out)));
             return PatternKind::Reference(local, inner);
@@ -327,7 +331,7 @@ impl Checker<'_> {
         let one = self.make(TyKind::Nat(1));
         let bound = self.make(TyKind::Thin(one));
         let no = self.make(TyKind::False);
-        let pointer = self.pattern_pointer(ty, way.quals, region, bound, no);
+        let pointer = self.pattern_pointer(ty, way.quals, region, bound, way.zeroterm.unwrap_or(no));
         let local = self.add_local(name, pointer, out);
         let inner = inner.map(|inner| Box::new(self.sub_pattern(inner, ty, way, out)));
         PatternKind::Reference(local, inner)
@@ -367,6 +371,7 @@ impl Checker<'_> {
             is_unique: way.is_unique && unique,
             below_unique: owned,
             quals: pointer.quals,
+            zeroterm: Some(pointer.zeroterm),
             ..way
         };
         PatternKind::Deref(Box::new(self.sub_pattern(inner, pointer.target, below, out)))
@@ -450,7 +455,8 @@ impl Checker<'_> {
         }
         let mut matched = ThinVec::new();
         for (at, (part, member)) in parts.iter().zip(members.iter()).enumerate() {
-            let below = Way { in_datatype: true, is_unique: false, quals: union(way.quals, member.quals), ..way };
+            let quals = union(way.quals, member.quals);
+            let below = Way { in_datatype: true, is_unique: false, quals, zeroterm: None, ..way };
             matched.push((at, self.sub_pattern(part, member.ty, below, out)));
         }
         PatternKind::Constructor(id, index, matched)

@@ -341,6 +341,9 @@ impl Checker<'_> {
             let message = "a zero-terminated pointer cannot point to an empty sequence";
             self.error(Code::WrongType, pointer.target.span, message);
         }
+        if zeroterm {
+            self.expect_zero_among(target, pointer.target.span);
+        }
         let kind = TyKind::Pointer(Pointer {
             target,
             quals,
@@ -375,6 +378,23 @@ impl Checker<'_> {
         matches!(self.types.get(ty), TyKind::Int(_, IntSize::Char))
     }
 
+    /// Reports if none of the type's values is what ends a sequence: all bytes zero. It has to be one value, so that nothing is
+    /// written to a part of it.
+    fn expect_zero_among(&mut self, element: Ty, span: Span) {
+        let has_zero = match self.types.get(element) {
+            TyKind::Pointer(pointer) => !self.is_false(pointer.nullable),
+            kind => matches!(
+                kind,
+                TyKind::Int(..) | TyKind::Bool | TyKind::Float(_) | TyKind::Enum(_) | TyKind::Evar(_) | TyKind::Error
+            ),
+        };
+        if !has_zero {
+            let shown = self.show(element);
+            let message = format!("no value of `{shown}` can end a zero-terminated sequence");
+            self.error(Code::ZeroTerminated, span, message);
+        }
+    }
+
     fn read_array(&mut self, array: &ast::Array, position: Position) -> Ty {
         let (element, quals) = self.read(&array.element, Kind::Memory, position);
         if matches!(self.types.get(element), TyKind::Array(Array { len: None, .. })) {
@@ -385,6 +405,9 @@ impl Checker<'_> {
             );
         }
         let len = array.len.as_ref().map(|len| self.read_number(len, position));
+        if array.zeroterm == Some(true) {
+            self.expect_zero_among(element, array.element.span);
+        }
         let zeroterm = self.truth_type(array.zeroterm == Some(true));
         self.make(TyKind::Array(Array { element, quals, len, zeroterm }))
     }

@@ -130,9 +130,20 @@ impl<'p> Body<'_, 'p> {
             let keeps_terminator = from.is_some_and(|from| self.is_true(from.zeroterm))
                 && !self.is_true(target.zeroterm)
                 && !target.quals.is_const;
+            let terminator = from.filter(|_| keeps_terminator).map(|from| self.lower.size_text(from.target));
             self.push("_cyc_fat_thin(");
-            self.value(inner);
-            let _ = write!(self.out, ", {element}, {count}{})", if keeps_terminator { " + 1" } else { "" });
+            match terminator {
+                // Elements of another size.
+                Some(own) if own != element => {
+                    self.push("_cyc_fat_shrink(");
+                    self.value(inner);
+                    let _ = write!(self.out, ", {own}, 1), {element}, {count})");
+                }
+                terminator => {
+                    self.value(inner);
+                    let _ = write!(self.out, ", {element}, {count}{})", if terminator.is_some() { " + 1" } else { "" });
+                }
+            }
         } else {
             self.value(inner);
             self.push(".curr");
