@@ -86,13 +86,13 @@ fn the_present_namespace_wins_then_the_innermost_that_is_open() {
 #[test]
 fn repeated_declarations_must_agree() {
     accepted("extern int a[]; int a[3];");
+    accepted("extern int x; static int x; int f(); static int f() { return x; }");
     accepted("`b f(`a x, `b y); `b f(`a p, `b q) { return q; }");
     accepted("struct S { int x; }; struct S { int x; }; datatype D { A(int) }; datatype D { A(int) };");
     rejected("int x;\ndouble x;", &["2: E0101"]);
     rejected("struct S { int x; };\nstruct S { int y; };", &["2: E0101"]);
     rejected("struct S<`a>;\nstruct S { int x; };", &["2: E0101"]);
     rejected("int f() { return 0; }\nint f() { return 1; }", &["2: E0101"]);
-    rejected("int x;\nstatic int x;", &["2: E0101"]);
     rejected("enum E { A };\nenum F { A };", &["2: E0101"]);
     rejected("datatype D { A, B };\ndatatype D { A };", &["2: E0101"]);
     rejected("typedef int t;\ntypedef double t;", &["2: E0101"]);

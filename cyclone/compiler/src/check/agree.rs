@@ -49,8 +49,8 @@ impl Checker<'_> {
         }
         if later.linkage == Linkage::Internal && self.declarations.global(id).linkage == Linkage::External {
             let message = format!("`{}` is `static` here and was not before", later.name);
-            let error = Diagnostic::error(Code::Redeclared, later.span, message);
-            self.diagnostics.push(error.with(first, "first declared here"));
+            let warning = Diagnostic::warning(Code::Redeclared, later.span, message);
+            self.diagnostics.push(warning.with(first, "first declared here").help("make it `static` there, too"));
         }
         if earlier_quals != later.quals {
             let message = format!("`{}` is declared with other qualifiers before", later.name);

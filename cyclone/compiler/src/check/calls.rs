@@ -22,6 +22,9 @@ use thin_vec::ThinVec;
 /// How many calls of a function are typed a second time.
 const RETRIES: u32 = 200;
 
+/// How deep the types of numbers are looked for in what is expected of a call.
+const HINT_DEPTH: u32 = 4;
+
 /// Whether unique pointers are lent to calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lending {
@@ -96,6 +99,31 @@ impl Checker<'_> {
         self.diagnostics[messages..].iter().any(|message| message.severity == Severity::Error)
     }
 
+    /// Unknown types in a result become the types of numbers that stand in their place in what is expected: a conversion of the whole
+    /// changes none of those, and arguments are converted to them.
+    fn expect_numbers(&mut self, result: Ty, expected: Ty, depth: u32) {
+        if depth == 0 {
+            return;
+        }
+        let pairs: Vec<(Ty, Ty)> = match (self.types.get(result), self.types.get(expected)) {
+            (TyKind::Evar(_), _) if self.is_arithmetic(expected) => return drop(self.try_unify(result, expected)),
+            (TyKind::Pointer(a), TyKind::Pointer(b)) => vec![(a.target, b.target)],
+            (TyKind::Aggregate(a, left), TyKind::Aggregate(b, right)) if a == b => {
+                left.iter().copied().zip(right.iter().copied()).collect()
+            }
+            (TyKind::Datatype(a, left), TyKind::Datatype(b, right)) if a == b => {
+                left.iter().copied().zip(right.iter().copied()).collect()
+            }
+            (TyKind::Tuple(left), TyKind::Tuple(right)) => {
+                left.iter().zip(right.iter()).map(|(a, b)| (a.ty, b.ty)).collect()
+            }
+            _ => return,
+        };
+        for (result, expected) in pairs {
+            self.expect_numbers(result, expected, depth - 1);
+        }
+    }
+
     /// `None`: what was lent would get out.
     fn call_lending(
         &mut self,
@@ -122,7 +150,9 @@ impl Checker<'_> {
             && !matches!(self.types.get(expected), TyKind::Evar(_))
         {
             // A hint only: what does not agree is found when the result is converted.
-            let _ = self.try_unify(function.result, expected);
+            if self.try_unify(function.result, expected).is_err() {
+                self.expect_numbers(function.result, expected, HINT_DEPTH);
+            }
         }
         let args = self.arguments(&function, arguments, lending, span);
         self.check_requirements(&callee, &args.values, span);

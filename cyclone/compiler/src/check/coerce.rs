@@ -267,6 +267,10 @@ impl Checker<'_> {
             }
             (TyKind::Fat, TyKind::Thin(count)) => {
                 let few = matches!(self.types.get(count), TyKind::Nat(0 | 1));
+                if !few && matches!(self.types.get(to.target), TyKind::Evar(_)) {
+                    // A wildcard: what does not agree is found below.
+                    let _ = self.try_unify(to.target, from.target);
+                }
                 if !few && self.types.kind(to.target) == Kind::Any {
                     return Err((from.bound, to.bound, "elements of unknown size cannot be counted"));
                 }
