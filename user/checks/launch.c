@@ -51,7 +51,7 @@ static void reset_limits(const char *most)
         int resource;
         rlim_t soft, hard;
     } limits[] = {
-        { RLIMIT_CORE, 0, 0 },
+        { RLIMIT_CORE, 0, 1 << 30 },
         { RLIMIT_NOFILE, 1024, 4096 },
         { RLIMIT_NPROC, 4096, 4096 },
         { RLIMIT_STACK, 8 << 20, RLIM_INFINITY },

@@ -167,18 +167,15 @@ impl AddressSpace {
         true
     }
 
-    /// Reads another program's memory: how many bytes until the first page that is not there.
-    pub fn read_remote(&self, address: usize, to: &mut [u8], cx: &Cx) -> usize {
+    /// Reads another program's memory, even where it could not itself if that is forced: how many bytes until the first page that is not there.
+    pub fn read_remote(&self, address: usize, to: &mut [u8], right: RemoteRight, cx: &Cx) -> usize {
         let mut done = 0;
         while done < to.len() {
             let Some(at) = address.checked_add(done) else { break };
             let part = in_page(at, to.len() - done);
-            if self.fault(at, Access::Read, cx).is_err() {
-                break;
-            }
-            let Some(entry) = self.vm.query(at & !(PAGE_SIZE - 1), cx) else { break };
+            let Ok(frame) = self.readable(at, right, cx) else { break };
             let len = part.len();
-            match entry.frame.reader(part).read(&mut to[done..done + len]) {
+            match frame.reader(part).read(&mut to[done..done + len]) {
                 Ok(copied) if copied == len => done += len,
                 _ => break,
             }
@@ -187,7 +184,7 @@ impl AddressSpace {
     }
 
     /// Writes another program's memory, even where it could not itself if that is `forced` (in a private copy): how many bytes.
-    pub fn write_remote(&self, address: usize, from: &[u8], right: WriteRight, cx: &Cx) -> usize {
+    pub fn write_remote(&self, address: usize, from: &[u8], right: RemoteRight, cx: &Cx) -> usize {
         let mut done = 0;
         while done < from.len() {
             let Some(at) = address.checked_add(done) else { break };
@@ -211,19 +208,62 @@ impl AddressSpace {
         if part.start == 0 {
             return Ok(());
         }
-        let frame = self.writable(address, WriteRight::Forced, cx)?;
+        let frame = self.writable(address, RemoteRight::Forced, cx)?;
         // A frame of memory never faults.
         let _ = frame.writer(part).zero(PAGE_SIZE);
         Ok(())
     }
 
+    /// The frame at `address`, to be read.
+    fn readable(&self, address: usize, right: RemoteRight, cx: &Cx) -> Result<UFrame, BadAccess> {
+        let layout = self.layout.lock(cx);
+        let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
+        if right == RemoteRight::Own && !permits(vma.prot, Access::Read) {
+            return Err(BadAccess::NotAllowed);
+        }
+        let page = address & !(PAGE_SIZE - 1);
+        if self.vm.query(page, cx).is_none() {
+            self.bring_in(vma, page, Access::Read, cx)?;
+        }
+        Ok(self.vm.query(page, cx).ok_or(BadAccess::NotMapped)?.frame)
+    }
+
+    /// What is behind a page, if it is in the page tables.
+    pub fn resident(&self, page: usize, cx: &Cx) -> Option<Resident> {
+        let layout = self.layout.lock(cx);
+        let entry = self.vm.query(page, cx)?;
+        let vma = layout.vmas().find(page)?;
+        let shows_object = matches!(vma.backing, Backing::Object { .. });
+        // One reference is the page table's, one is `entry`. What can be written of a private mapping is the process' own.
+        let is_exclusive = entry.frame.references() <= 2;
+        let of_object = shows_object
+            && (vma.flags.contains(VmaFlags::SHARED) || !is_exclusive && !entry.prot.contains(Prot::WRITE));
+        Some(Resident { of_object, is_exclusive })
+    }
+
+    /// The frame of a page if there is one in memory, whatever the program may do with it: for a core file.
+    pub fn present_page(&self, page: usize, cx: &Cx) -> Option<UFrame> {
+        let layout = self.layout.lock(cx);
+        if let Some(entry) = self.vm.query(page, cx) {
+            return Some(entry.frame);
+        }
+        let vma = layout.vmas().find(page)?;
+        let Backing::Object { object, first } = &vma.backing else { return None };
+        let index = first.saturating_add(((page - vma.start) / PAGE_SIZE) as u64);
+        let mut found = None;
+        with_pages(object, cx, |pages: &dyn Pages| {
+            pages.cached(index..index + 1, &mut |_, frame| found = Some(frame), cx)
+        });
+        found
+    }
+
     /// The frame at `address`, in a state in which it may be written.
-    fn writable(&self, address: usize, right: WriteRight, cx: &Cx) -> Result<UFrame, BadAccess> {
+    fn writable(&self, address: usize, right: RemoteRight, cx: &Cx) -> Result<UFrame, BadAccess> {
         let mut layout = self.layout.lock(cx);
         let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
         let is_private = !vma.flags.contains(VmaFlags::SHARED);
         if !vma.prot.contains(Prot::WRITE) {
-            if !(right == WriteRight::Forced && is_private) {
+            if !(right == RemoteRight::Forced && is_private) {
                 return Err(BadAccess::NotAllowed);
             }
             if vma.maps_object_privately() {
@@ -242,13 +282,22 @@ impl AddressSpace {
     }
 }
 
-/// Whether a page is written that the program itself may not write.
+/// Whether a page is accessed that the program itself may not access so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WriteRight {
+pub enum RemoteRight {
     /// Only where the program itself may.
     Own,
-    /// Also in a private copy of what it may only read (debuggers, the program loader).
+    /// Also what it may not read; what it may not write, in a private copy (debuggers, the program loader).
     Forced,
+}
+
+/// What is behind a page that is in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resident {
+    /// It is a page of a file or of shared memory.
+    pub of_object: bool,
+    /// Nobody else has it.
+    pub is_exclusive: bool,
 }
 
 /// The part of a page that `len` bytes from `address` have.

@@ -38,7 +38,7 @@ use frame::mm::FramePolicy;
 use crate::error::{Errno, Result};
 
 pub use backing::{Backing, BackingObject, WritableMappings};
-pub use fault::WriteRight;
+pub use fault::{RemoteRight, Resident};
 pub use fork::Fork;
 pub use madvise::{Advice, Advise, Lock, Populate, SetLock, Synchronise};
 pub use mmap::{Limits, Map, Mapping, Placement, Protect, SetBreak, Unmap, page_range};

@@ -46,6 +46,8 @@ bitflags! {
         const ACCOUNTED = 128;
         /// If it is [`LOCKED`](Self::LOCKED): its pages are not brought in before they are used (MLOCK_ONFAULT).
         const LOCK_ON_FAULT = 256;
+        /// Core files do not have its pages (MADV_DONTDUMP).
+        const DONT_DUMP = 512;
     }
 }
 

@@ -354,6 +354,7 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Unb
     new.get(cx).oom_score_adjust.store(inherited, Ordering::Relaxed);
     new.get(cx).barriers.store(process.barriers.load(Ordering::Relaxed), Ordering::Relaxed);
     new.get(cx).dumpable.store(process.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
+    new.get(cx).core_filter.store(process.core_filter.load(Ordering::Relaxed), Ordering::Relaxed);
     Ok(Unborn { process: new, parent: parent.map(|parent| parent.downgrade()) })
 }
 

@@ -15,6 +15,7 @@
 //! Locks: each is short and taken alone; where two are needed names are copied out first.
 
 mod clone;
+pub mod core_dump;
 mod cpu_clock;
 pub mod exec;
 mod exit;

@@ -74,6 +74,8 @@ pub struct Process {
     pub is_subreaper: AtomicBool,
     /// PR_SET_DUMPABLE.
     pub dumpable: AtomicU32,
+    /// What of its memory core files have: `/proc/PID/coredump_filter`.
+    pub core_filter: AtomicU32,
     /// For which barriers it has registered: the commands of membarrier(2) that it used for that.
     pub barriers: AtomicU32,
     /// Whether it has executed a program since fork: its parent may not move it to another group any more.
@@ -124,6 +126,7 @@ impl Status {
     /// The same as `si_code` (`CLD_*`) and `si_status` have it.
     pub fn si_code_and_status(self) -> (u32, u32) {
         match self.signal() {
+            Some(signal) if self.0 & CORE_DUMPED != 0 => (abi::CLD_DUMPED, signal),
             Some(signal) => (abi::CLD_KILLED, signal),
             None => (abi::CLD_EXITED, self.code()),
         }
@@ -131,6 +134,10 @@ impl Status {
 }
 
 const EXITING: u64 = 1 << 32;
+/// Beside [`EXITING`]: one of its threads writes a core file, and ends after that.
+const DUMPING: u64 = 1 << 33;
+/// In a status as wait(2) tells it: there is a core file.
+const CORE_DUMPED: u32 = 0x80;
 
 /// What a new process starts with.
 pub(super) struct ProcessParts {
@@ -179,6 +186,7 @@ impl Process {
             started: frame::time::now(),
             is_subreaper: AtomicBool::new(false),
             dumpable: AtomicU32::new(1),
+            core_filter: AtomicU32::new(super::core_dump::CoreFilter::default().bits()),
             barriers: AtomicU32::new(0),
             has_executed: AtomicBool::new(false),
             oom_score_adjust: AtomicI32::new(0),
@@ -381,6 +389,25 @@ impl Process {
     /// Begins its end with a status as wait(2) tells it; false if it has begun already.
     pub fn begin_exit(&self, status: u32) -> bool {
         self.exit.compare_exchange(0, EXITING | u64::from(status), Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// As [`begin_exit`](Self::begin_exit), by a signal, after the calling thread has written a core file.
+    pub(super) fn begin_dump(&self, signal: Signal) -> bool {
+        let dumping = EXITING | DUMPING | u64::from(signal.number());
+        self.exit.compare_exchange(0, dumping, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// The core file is written, or is not to be.
+    pub(super) fn end_dump(&self, is_dumped: bool) {
+        if is_dumped {
+            self.exit.fetch_or(CORE_DUMPED.into(), Ordering::AcqRel);
+        }
+        self.exit.fetch_and(!DUMPING, Ordering::AcqRel);
+    }
+
+    /// Whether one of its threads writes a core file.
+    pub fn is_dumping(&self) -> bool {
+        self.exit.load(Ordering::Acquire) & DUMPING != 0
     }
 
     /// Whether its end has begun.

@@ -164,10 +164,17 @@ fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
                 process::begin_stop(&process, signal, cx);
             }
         }
-        DefaultAction::Terminate | DefaultAction::Core => {
-            // Process 1 ends by its own faults only, and those do not come here.
+        DefaultAction::Terminate => {
             if process.pid != process::INIT {
                 end_process(&process, signal.number(), cx);
+            }
+        }
+        DefaultAction::Core => {
+            // Process 1 ends by its own faults only.
+            let is_own_fault = SignalSet::FAULTS.contains(signal) && info.code > 0;
+            if process.pid != process::INIT || is_own_fault {
+                drop(process);
+                process::core_dump::end_process_async(cx, me, info);
             }
         }
     }

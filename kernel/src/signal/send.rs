@@ -32,6 +32,10 @@ pub fn send_to_thread(process: &Process, thread: &Thread, info: Info, cx: &impl 
 fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSuspend) -> Result<()> {
     let signal = info.signal;
     if process.is_exiting() {
+        if signal == Signal::KILL {
+            // A core file may take long: it can be broken off.
+            end_process(process, signal.number(), cx);
+        }
         return Ok(());
     }
     if SignalSet::STOPS.contains(signal) {
@@ -88,11 +92,11 @@ fn wants(process: &Process, thread: &Thread, signal: Signal, cx: &impl NoSuspend
     thread.signals.wants(signal) && (signal == Signal::KILL || !process.is_stopped(cx))
 }
 
-/// A thread is to take the signal: the end of the process begins at once, everything else when the thread comes by.
+/// A thread is to take the signal: the end of the process begins at once, unless a core file comes first; everything else when the thread comes by.
 fn notify(process: &Process, thread: &Thread, signal: Signal, cx: &impl NoSuspend) {
     let blocked = thread.signals.blocked().contains(signal);
     let action = process.action(signal, cx);
-    let fatal = matches!(signal.default_action(), DefaultAction::Terminate | DefaultAction::Core);
+    let fatal = signal.default_action() == DefaultAction::Terminate;
     if fatal && !blocked && action.is_default() {
         end_process(process, signal.number(), cx);
         return;
@@ -103,9 +107,10 @@ fn notify(process: &Process, thread: &Thread, signal: Signal, cx: &impl NoSuspen
     thread.wake(cx);
 }
 
-/// Begins the end of a process with a status as wait(2) tells it, unless it has begun: all of its threads exit.
+/// Begins the end of a process with a status as wait(2) tells it, unless it has begun: all of its threads exit. A core file that is being written is
+/// broken off.
 pub fn end_process(process: &Process, status: u32, cx: &impl NoSuspend) {
-    if !process.begin_exit(status) {
+    if !process.begin_exit(status) && !process.is_dumping() {
         return;
     }
     // All know it at once. To wake them takes longer; those that end wake the others.
@@ -141,11 +146,7 @@ pub fn force(me: &Current, info: Info, cx: &Cx) {
         thread.signals.set_blocked(thread.signals.blocked().without(signal.set()));
     }
     if !action.is_handler() {
-        if SignalSet::FAULTS.contains(signal) {
-            log_fault(me, &thread, &process, info, cx);
-        }
-        end_process(&process, signal.number(), cx);
-        return;
+        log_fault(me, &thread, &process, info, cx);
     }
     // There is room for a standard signal always.
     let _ = thread.signals.pending.push(info, u64::MAX, cx);

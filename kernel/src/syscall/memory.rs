@@ -346,8 +346,6 @@ fn madvise_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         | abi::MADV_WILLNEED
         | abi::MADV_HUGEPAGE
         | abi::MADV_NOHUGEPAGE
-        | abi::MADV_DONTDUMP
-        | abi::MADV_DODUMP
         | abi::MADV_COLD
         | abi::MADV_PAGEOUT => Advice::Nothing,
         abi::MADV_DONTNEED => Advice::DropPages,
@@ -356,6 +354,8 @@ fn madvise_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         abi::MADV_DOFORK => Advice::Clear(VmaFlags::DONT_FORK),
         abi::MADV_WIPEONFORK => Advice::Set(VmaFlags::WIPE_ON_FORK),
         abi::MADV_KEEPONFORK => Advice::Clear(VmaFlags::WIPE_ON_FORK),
+        abi::MADV_DONTDUMP => Advice::Set(VmaFlags::DONT_DUMP),
+        abi::MADV_DODUMP => Advice::Clear(VmaFlags::DONT_DUMP),
         abi::MADV_REMOVE => Advice::Remove,
         abi::MADV_POPULATE_READ => return populate_for_async(cx, me, args, Access::Read),
         abi::MADV_POPULATE_WRITE => return populate_for_async(cx, me, args, Access::Write),

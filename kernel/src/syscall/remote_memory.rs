@@ -13,7 +13,7 @@ use super::{Args, Call, Entry};
 use crate::credentials::TraceAs;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::memory::{AddressSpace, WriteRight};
+use crate::memory::{AddressSpace, RemoteRight};
 use crate::process::THREADS;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
 use crate::user_memory::{In, InOut, UserInOut, UserSlice};
@@ -147,13 +147,13 @@ fn copy(
     let memory = me.memory(cx)?;
     match direction {
         Direction::FromRemote => {
-            let len = space.read_remote(there.start().address(), buffer, cx);
+            let len = space.read_remote(there.start().address(), buffer, RemoteRight::Own, cx);
             memory.write_slice(here, &buffer[..len])?;
             Ok(len)
         }
         Direction::ToRemote => {
             memory.read_into(here, buffer)?;
-            Ok(space.write_remote(there.start().address(), buffer, WriteRight::Own, cx))
+            Ok(space.write_remote(there.start().address(), buffer, RemoteRight::Own, cx))
         }
     }
 }

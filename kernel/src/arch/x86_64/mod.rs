@@ -13,8 +13,8 @@ pub use clone::{CloneArguments, clone_arguments};
 pub use exception::{Cause, Exception, Fault, classify, page_fault};
 pub use prctl::{Prctl, cycle_counter, prctl, set_cycle_counter};
 pub use registers::{
-    call_arguments, call_number, call_result, instruction_pointer, restart_call, set_call_result,
-    set_instruction_pointer, set_stack_pointer, stack_pointer, start,
+    CoreRegisters, call_arguments, call_number, call_result, core_registers, instruction_pointer, restart_call,
+    set_call_result, set_instruction_pointer, set_stack_pointer, stack_pointer, start,
 };
 
 /// What uname(2) calls the machine.

@@ -8,6 +8,7 @@
 
 mod fd;
 mod maps;
+mod memory;
 mod node;
 mod process;
 mod root;
@@ -55,6 +56,10 @@ enum What {
     Mounts(Show),
     /// A text with a part for each VMA of an address space.
     VmaMap(maps::ShowVma),
+    /// The memory of a process.
+    Memory,
+    /// What is behind each page of it.
+    PageMap,
     /// A link to a path.
     Link(fn(&Target, &Current, &Cx) -> Result<Vec<u8>>),
     /// A link to a file, and its name.
@@ -91,7 +96,9 @@ const fn directory(name: &'static str, entries: &'static [Entry]) -> Entry {
 impl What {
     fn kind(&self) -> FileKind {
         match self {
-            What::Text(_) | What::Setting(..) | What::Mounts(_) | What::VmaMap(_) => FileKind::Regular,
+            What::Text(_) | What::Setting(..) | What::Mounts(_) | What::VmaMap(_) | What::Memory | What::PageMap => {
+                FileKind::Regular
+            }
             What::Link(_) | What::Jump(..) => FileKind::Symlink,
             What::Directory(_) | What::Special(_) => FileKind::Directory,
         }

@@ -7,6 +7,7 @@ use frame::Cx;
 use refs::TempRc;
 
 use super::maps::VmaTextFile;
+use super::memory::{MemoryFile, PageMapFile};
 use super::text::{MountsFile, TextFile};
 use super::{Entry, Target, What, inode};
 use crate::current::Current;
@@ -129,17 +130,19 @@ impl InodeOps for Node {
         if this.kind == FileKind::Regular && self.target.is_gone() {
             return Err(Errno::ESRCH.into());
         }
-        let (show, change) = match self.what {
-            What::Text(show) => (show, None),
-            What::Setting(show, change) => (show, Some(change)),
-            What::VmaMap(line) => return Ok(Some(Box::new(VmaTextFile::new(self.target, line)))),
-            What::Mounts(show) => return Ok(Some(Box::new(MountsFile::new(self.target, show, cx)))),
-            _ => return Ok(None),
-        };
         // What only the owner may read is about the inside of a process.
         if matches!(self.target, Target::Process(_)) && this.access_bits(cx).0 & 0o077 == 0 {
             self.target.check_access(Current::of(me)?, cx)?;
         }
+        let (show, change) = match self.what {
+            What::Text(show) => (show, None),
+            What::Setting(show, change) => (show, Some(change)),
+            What::VmaMap(line) => return Ok(Some(Box::new(VmaTextFile::new(self.target, line)))),
+            What::Memory => return Ok(Some(Box::new(MemoryFile::new(&self.target, cx)))),
+            What::PageMap => return Ok(Some(Box::new(PageMapFile::new(&self.target, cx)))),
+            What::Mounts(show) => return Ok(Some(Box::new(MountsFile::new(self.target, show, cx)))),
+            _ => return Ok(None),
+        };
         Ok(Some(Box::new(TextFile::new(self.target, show, change))))
     }
 

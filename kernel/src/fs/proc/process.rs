@@ -44,6 +44,9 @@ pub const ENTRIES: &[Entry] = &[
         Ok(())
     }),
     setting("oom_score_adj", oom_score_adj, set_oom_score_adj),
+    setting("coredump_filter", core_filter, set_core_filter),
+    Entry { name: "mem", permissions: 0o600, what: What::Memory },
+    Entry { name: "pagemap", permissions: 0o400, what: What::PageMap },
     text("cgroup", |text, _, _, _| {
         text.add(format_args!("0::/\n"));
         Ok(())
@@ -365,6 +368,27 @@ fn set_oom_score_adj(bytes: &[u8], target: &Target, me: &Current, cx: &Cx) -> Re
         return Err(Errno::EACCES);
     }
     process.oom_score_adjust.store(wanted, Ordering::Relaxed);
+    Ok(())
+}
+
+/// What of its memory core files have. Nothing for a zombie.
+fn core_filter(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    if target.thread(cx).is_ok() {
+        let filter = target.process(cx)?.core_filter.load(Ordering::Relaxed);
+        text.add(format_args!("{filter:08x}\n"));
+    }
+    Ok(())
+}
+
+fn set_core_filter(bytes: &[u8], target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    let text = core::str::from_utf8(bytes).map_err(|_| Errno::EINVAL)?.trim();
+    let (digits, radix) = match text.strip_prefix("0x") {
+        Some(digits) => (digits, 16),
+        None if text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    let filter = u32::from_str_radix(digits, radix).map_err(|_| Errno::EINVAL)?;
+    target.process(cx)?.core_filter.store(filter, Ordering::Relaxed);
     Ok(())
 }
 

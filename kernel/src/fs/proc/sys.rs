@@ -12,6 +12,7 @@ use crate::drivers::random;
 use crate::error::{Errno, Result};
 use crate::fs::{FILE_MAX, OpenFile, most_descriptors, set_most_descriptors};
 use crate::memory::overcommit;
+use crate::process::core_dump;
 use crate::process::exec::RANDOMIZE_VA_SPACE;
 use crate::sysctl::Tunable;
 use crate::{log, pipe, process, utsname};
@@ -55,7 +56,8 @@ const KERNEL: &[Entry] = &[
     text("overflowgid", |text, _, _, _| number(text, 65534)),
     text("panic", |text, _, _, _| number(text, 0)),
     setting("printk", print_levels, set_print_level),
-    text("core_pattern", |text, _, _, _| line(text, "core")),
+    setting("core_pattern", print_core_pattern, set_core_pattern),
+    tunable!("core_uses_pid", core_dump::CORE_USES_PID),
     text("tainted", |text, _, _, _| number(text, 0)),
     directory("random", RANDOM),
     directory("pty", &[text("max", |text, _, _, _| number(text, 4096)), text("nr", ptys)]),
@@ -170,6 +172,16 @@ fn host_name(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Resul
     text.add_bytes(&utsname::host_name(cx));
     text.add_bytes(b"\n");
     Ok(())
+}
+
+fn print_core_pattern(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    text.add_bytes(&core_dump::pattern(cx));
+    text.add_bytes(b"\n");
+    Ok(())
+}
+
+fn set_core_pattern(bytes: &[u8], _target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    core_dump::set_pattern(told_name(bytes, me, cx)?, cx)
 }
 
 fn domain_name(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {

@@ -17,7 +17,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::OpenFile;
 use crate::memory::{
-    AddressSpace, Backing, BackingObject, Image, LOWEST, Limits, Mappable, Mapping, Placement, VmaFlags, WriteRight,
+    AddressSpace, Backing, BackingObject, Image, LOWEST, Limits, Mappable, Mapping, Placement, RemoteRight, VmaFlags,
 };
 use crate::step::{Stop, TimeSlice};
 
@@ -236,7 +236,7 @@ pub fn write_stack(
     let mut time_slice = TimeSlice::default();
     while *at < stack.top {
         let part = stack.part(*at, PART, strings);
-        if space.write_remote(*at, &part, WriteRight::Own, cx) < part.len() {
+        if space.write_remote(*at, &part, RemoteRight::Own, cx) < part.len() {
             return Err(Errno::ENOMEM);
         }
         *at += part.len();
