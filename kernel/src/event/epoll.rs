@@ -419,12 +419,17 @@ impl Set {
     }
 
     /// Looks at some items, and takes out those whose files were closed.
-    fn sweep(&mut self) -> [Option<Item>; SWEPT_AT_A_TIME] {
-        core::array::from_fn(|_| {
+    fn sweep(&mut self) -> Vec<Item> {
+        let mut closed = Vec::new();
+        for _ in 0..SWEPT_AT_A_TIME {
             self.sweep_at = if self.sweep_at + 1 < self.items.len() { self.sweep_at + 1 } else { 0 };
-            self.items.get(self.sweep_at)?.as_ref().filter(|item| item.file.is_gone())?;
-            self.take(self.sweep_at)
-        })
+            if let Some(Some(item)) = self.items.get(self.sweep_at)
+                && item.file.is_gone()
+            {
+                closed.extend(self.take(self.sweep_at));
+            }
+        }
+        closed
     }
 
     /// Throws out entries of items that were taken out of the set, if they are many.

@@ -127,12 +127,19 @@ pub fn watch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, fd: i32, eve
 }
 
 /// Ends what a process asked for by `open`.
-pub fn unwatch(open: &TempRc<'_, OpenFile>, files: WeakRc<FileTable>, cx: &Cx) {
+#[inline(always)]
+pub fn unwatch(open: &OpenFile, files: WeakRc<FileTable>, cx: &Cx) {
     let description = open.watch_number.load(Ordering::Relaxed);
     if description != 0 {
-        let directory = open.location.inode.get(cx).downgrade();
-        change(directory, |watchers| watchers.retain(description, |watch| watch.files != files));
+        end_watch(open, description, files, cx);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn end_watch(open: &OpenFile, description: u64, files: WeakRc<FileTable>, cx: &Cx) {
+    let directory = open.location.inode.get(cx).downgrade();
+    change(directory, |watchers| watchers.retain(description, |watch| watch.files != files));
 }
 
 /// The description of the directory with this number has died.

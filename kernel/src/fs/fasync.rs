@@ -11,6 +11,7 @@
 //!
 //! Locks: a list's entries, a description's owner: each alone. Signals are sent with none of them.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use core::any::Any;
 use core::ops::Bound;
@@ -58,7 +59,8 @@ pub trait SignalTarget: Any + Send + Sync {
 #[derive(Default)]
 pub struct FasyncList {
     has_any: AtomicBool,
-    entries: SpinLock<Entries>,
+    /// `None` until somebody asks: most lists end without one, and that costs nothing.
+    entries: SpinLock<Option<Box<Entries>>>,
 }
 
 #[derive(Default)]
@@ -89,6 +91,7 @@ impl<'a> Registration<'a> {
     /// Enters the description in a list, or takes it out: for signals when one of `interest` happens.
     pub fn apply(&self, list: &FasyncList, interest: Events, cx: &Cx) {
         let mut entries = list.entries.lock(cx);
+        let entries = entries.get_or_insert_default();
         entries.sweep();
         match self.begins {
             Some((fd, _)) => entries.by_file.insert(self.file, Entry { fd, interest }),
@@ -123,7 +126,8 @@ impl FasyncList {
     fn signal_each(&self, event: Events, band: Band, cx: &Cx) {
         let mut last = None;
         loop {
-            let mut entries = self.entries.lock(cx);
+            let mut list = self.entries.lock(cx);
+            let Some(entries) = &mut *list else { return };
             let Some((name, Entry { fd, interest })) = entries.behind(last) else { return };
             last = Some(name);
             let Ok(file) = name.upgrade(cx) else {
@@ -131,7 +135,7 @@ impl FasyncList {
                 self.has_any.store(!entries.by_file.is_empty(), Ordering::Relaxed);
                 continue;
             };
-            drop(entries);
+            drop(list);
             if interest.intersects(event) {
                 file.signal_owner(fd, band, cx);
             }

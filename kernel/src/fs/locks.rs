@@ -81,7 +81,8 @@ pub struct RecordLock<O = LockOwner> {
 #[derive(Default)]
 pub struct FileLocks {
     records: SpinLock<Option<Box<Records<LockOwner>>>>,
-    whole: SpinLock<WholeLocks>,
+    /// `None` until somebody locks: most files end without one, and that costs nothing.
+    whole: SpinLock<Option<Box<WholeLocks>>>,
     any_records: AtomicBool,
     changed: WaitList,
 }
@@ -186,7 +187,8 @@ impl FileLocks {
         }
         let owner = LockOwner::Description(file);
         let mut time_slice = TimeSlice::default();
-        let mut whole = self.whole.lock(cx);
+        let mut list = self.whole.lock(cx);
+        let whole = list.get_or_insert_default();
         // A change of kind is not atomic: the old lock goes first.
         let mut changed = whole.remove(&owner);
         let conflict = match kind {
@@ -197,7 +199,7 @@ impl FileLocks {
             whole.insert(owner, kind);
             changed = true;
         }
-        drop(whole);
+        drop(list);
         if changed {
             self.changed.wake_all();
         }
