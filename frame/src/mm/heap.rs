@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use super::core_local::{CoreLocal, MAX_CORES};
 use super::metadata::{Kind, Metadata};
-use super::slab::{HeapSlot, SizeClass, SlabPolicy};
+use super::slab::{HeapSlots, SizeClass, SlabPolicy};
 use super::{PAGE_SIZE, machine, scattered, supply};
 
 /// The heap, as the language's allocator.
@@ -85,6 +85,32 @@ impl Magazine {
         self.len.store(len, Ordering::Relaxed);
         len
     }
+
+    /// Adds slots, all of its class, to a magazine that has none.
+    fn fill(&self, slots: HeapSlots) {
+        let (first, len) = slots.into_list();
+        self.first.store(first, Ordering::Relaxed);
+        self.len.store(len as u32, Ordering::Relaxed);
+    }
+
+    /// Takes up to `count` slots out. `class` is the magazine's.
+    fn split(&self, class: SizeClass, count: u32) -> HeapSlots {
+        let (first, len) = (self.first.load(Ordering::Relaxed), self.len.load(Ordering::Relaxed));
+        let count = count.min(len);
+        if count == 0 {
+            return HeapSlots::none(class);
+        }
+        let mut last = first.cast::<*mut u8>();
+        // SAFETY: the magazine has `len` slots, at least `count`, and each starts with a pointer to the next. They came from slabs and are nobody's.
+        unsafe {
+            for _ in 1..count {
+                last = last.read().cast();
+            }
+            self.first.store(last.replace(null_mut()), Ordering::Relaxed);
+            self.len.store(len - count, Ordering::Relaxed);
+            HeapSlots::from_list(class, first, count as usize)
+        }
+    }
 }
 
 /// How many free slots of a class a core keeps at most: about two pages of them, within bounds.
@@ -109,38 +135,32 @@ const fn limit(class: SizeClass) -> u32 {
     LIMITS[class.index()] as u32
 }
 
-/// Slots from the policy: one for the caller, a few for the magazine.
+/// Slots from the policy: one for the caller, a few for the magazine, which has none.
 #[cold]
 fn refill(class: SizeClass) -> *mut u8 {
     let take = || {
-        let slot = policy()?.take(class)?;
-        if slot.class() != class {
-            panic!("the slab policy gave a slot of another size");
+        let mut slots = HeapSlots::none(class);
+        // The policy may be slow; but what it is asked for beyond the one is not always needed.
+        policy()?.take(&mut slots, 1 + limit(class) as usize / 4);
+        if slots.class() != class {
+            panic!("the slab policy gave slots of another size");
         }
-        Some(slot.into_pointer())
+        let slot = slots.pop()?;
+        MAGAZINES.here().of(class).fill(slots);
+        Some(slot)
     };
     let slot = take().or_else(|| {
         super::trim();
         take()
     });
-    let Some(slot) = slot else { return null_mut() };
-    // The policy may be slow; but what it is asked for beyond the one is not always needed.
-    for _ in 0..limit(class) / 4 {
-        let Some(slot) = take() else { break };
-        // SAFETY: the slot was just taken, and is of this class.
-        unsafe { MAGAZINES.here().of(class).push(slot) };
-    }
-    slot.as_ptr()
+    slot.map_or(null_mut(), NonNull::as_ptr)
 }
 
 /// Gives half of a full magazine back to the policy.
 #[cold]
 fn spill(class: SizeClass) {
-    let Some(policy) = policy() else { return };
-    for _ in 0..limit(class) / 2 {
-        let Some(slot) = MAGAZINES.here().of(class).pop() else { return };
-        // SAFETY: slots in the magazine came from slabs and are nobody's.
-        policy.give(unsafe { HeapSlot::from_pointer(slot, class) });
+    if let Some(policy) = policy() {
+        policy.give(MAGAZINES.here().of(class).split(class, limit(class) / 2));
     }
 }
 

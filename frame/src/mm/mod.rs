@@ -42,7 +42,7 @@ pub use frame::{UFrame, USegment};
 pub use heap::Heap;
 pub use io::{Access, Fault, Reader, Writer};
 pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
-pub use slab::{HeapSlot, SizeClass, Slab, SlabPolicy};
+pub use slab::{HeapSlots, SizeClass, Slab, SlabPolicy, SlotsOut};
 pub use supply::{FramePolicy, free_frames, set_reserve};
 pub use typed::{Frame, FrameMeta, Segment};
 pub use vm_space::{Entry, LEAF_BYTES, Noted, OutOfMemory, Prot, Sharing, USER_END, VmSpace};

@@ -8,7 +8,7 @@
 //! is that check and the slab's lock in one: it goes from "slab, 1 reference" to "slab, 2" and back.
 
 use core::hint::spin_loop;
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering;
 
 use super::metadata::{FrameNumber, Kind, Metadata};
@@ -97,63 +97,101 @@ const _: () =
 
 /// Which slab an object goes to.
 pub trait SlabPolicy: Sync {
-    /// A free slot of that size; `None` if there is no memory.
-    fn take(&self, class: SizeClass) -> Option<HeapSlot>;
-    /// Takes a slot back, and puts it back into its slab ([`HeapSlot::put_back`]).
-    fn give(&self, slot: HeapSlot);
+    /// Adds free slots ([`Slab::take`]) until there are `count`; fewer, or none, if there is no memory.
+    fn take(&self, slots: &mut HeapSlots, count: usize);
+    /// Puts all of these slots back into their slabs ([`HeapSlots::put_back`]).
+    fn give(&self, slots: HeapSlots);
     /// Gives up slabs that are empty and kept for later.
     fn trim(&self) {}
 }
 
-/// A free slot of a slab. Whoever drops it loses the slot for good: it goes back by [`put_back`](Self::put_back).
+/// Free slots of one size class, on their way between slabs and the cores' magazines. Whoever drops them loses them for good: they go back one by one, by
+/// [`put_back`](Self::put_back).
 #[must_use]
-pub struct HeapSlot {
-    at: NonNull<u8>,
+pub struct HeapSlots {
     class: SizeClass,
+    /// Each starts with a pointer to the next, the last one with null.
+    first: *mut u8,
+    len: usize,
 }
 
-// SAFETY: the slot's bytes are whoever's has the `HeapSlot`.
-unsafe impl Send for HeapSlot {}
+// SAFETY: the slots' bytes are whoever's has the `HeapSlots`.
+unsafe impl Send for HeapSlots {}
 
-impl HeapSlot {
+/// How a slab has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotsOut {
+    /// How many of its slots were out.
+    pub before: usize,
+    /// How many are out now.
+    pub now: usize,
+}
+
+impl HeapSlots {
+    /// No slots yet.
+    pub(super) fn none(class: SizeClass) -> Self {
+        HeapSlots { class, first: null_mut(), len: 0 }
+    }
+
     /// # Safety
-    /// The slot at `at` is one that [`into_pointer`](Self::into_pointer) gave, and nobody uses it any more.
-    pub(super) unsafe fn from_pointer(at: NonNull<u8>, class: SizeClass) -> Self {
-        HeapSlot { at, class }
+    /// The list from `first` on has `len` slots of this class, each of which starts with a pointer to the next, the last one with null. They are
+    /// what [`into_list`](Self::into_list) or [`pop`](Self::pop) gave, and nobody uses them any more.
+    #[inline(always)]
+    pub(super) unsafe fn from_list(class: SizeClass, first: *mut u8, len: usize) -> Self {
+        HeapSlots { class, first, len }
     }
 
-    /// The bytes, for an object.
-    pub(super) fn into_pointer(self) -> NonNull<u8> {
-        self.at
+    /// The first, and how many there are.
+    #[inline(always)]
+    pub(super) fn into_list(self) -> (*mut u8, usize) {
+        (self.first, self.len)
     }
 
-    /// Its size class.
+    /// Takes one out, for an object.
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Option<NonNull<u8>> {
+        let slot = NonNull::new(self.first)?;
+        // SAFETY: these slots are nobody else's, and each starts with a pointer to the next.
+        self.first = unsafe { slot.cast::<*mut u8>().read() };
+        self.len -= 1;
+        Some(slot)
+    }
+
+    /// Their size class.
     pub fn class(&self) -> SizeClass {
         self.class
     }
 
-    /// The slab it is from.
-    pub fn slab(&self) -> Slab {
-        Slab(machine::pointer_frame(self.at.as_ptr()))
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
     }
 
-    /// Puts it back into its slab; how many of the slab's slots are out then.
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Puts one of them back into its slab: which that is, and how many of its slots are out. `None` if none is left.
     ///
     /// # Panics
     /// The slab is of another size class: the object was freed with another size than it was allocated with.
-    pub fn put_back(self) -> usize {
-        let slab = self.slab();
+    #[inline]
+    pub fn put_back(&mut self) -> Option<(Slab, SlotsOut)> {
+        let slot = self.pop()?;
+        let slab = Slab(machine::pointer_frame(slot.as_ptr()));
         let Some(mut state) = slab.lock() else { panic!("an object of the heap is not in a slab") };
         let inside = state.inside();
         if inside.class != self.class.0 || inside.out == 0 {
             panic!("an object of the heap was freed with another size, or twice");
         }
-        let offset = (self.at.addr().get() % PAGE_SIZE) as u16;
-        // SAFETY: the slot is free and its bytes are this one's. A slot's address is a multiple of 16.
-        unsafe { self.at.cast::<u16>().write(inside.free) };
+        let offset = (slot.addr().get() % PAGE_SIZE) as u16;
+        // SAFETY: the slot is free and was in the list. A slot's address is a multiple of 16.
+        unsafe { slot.cast::<u16>().write(inside.free) };
         inside.free = offset | 1;
         inside.out -= 1;
-        inside.out.into()
+        let now = usize::from(inside.out);
+        Some((slab, SlotsOut { before: now + 1, now }))
     }
 }
 
@@ -195,41 +233,44 @@ impl Slab {
         self.0
     }
 
-    /// A free slot; `None` if all are out.
-    pub fn take(self) -> Option<HeapSlot> {
+    /// Adds up to `most` free slots to `slots`. `None` if that is none: all are out, or of another size class, or it is no slab any more.
+    pub fn take(self, slots: &mut HeapSlots, most: usize) -> Option<SlotsOut> {
         let mut state = self.lock()?;
         let inside = state.inside();
-        let class = SizeClass(inside.class);
+        let class = slots.class;
+        if inside.class != class.0 {
+            return None;
+        }
         let start = machine::frame_pointer(self.0);
-        // SAFETY: offsets of slots are within the frame; a free slot that was out starts with the next one's word.
-        let at = unsafe {
-            if inside.free != 0 {
-                let at = start.add((inside.free & !1) as usize);
-                inside.free = at.cast::<u16>().read();
-                at
-            } else if (inside.used as usize) < class.capacity() {
-                let at = start.add(inside.used as usize * class.size_bytes());
-                inside.used += 1;
-                at
-            } else {
-                return None;
+        let before = usize::from(inside.out);
+        for _ in 0..most {
+            // SAFETY: offsets of slots are within the frame; a free slot that was out starts with the next one's word. It is nobody's, and has room for
+            // a pointer.
+            unsafe {
+                let slot = if inside.free != 0 {
+                    let slot = start.add((inside.free & !1) as usize);
+                    inside.free = slot.cast::<u16>().read();
+                    slot
+                } else if (inside.used as usize) < class.capacity() {
+                    let slot = start.add(inside.used as usize * class.size_bytes());
+                    inside.used += 1;
+                    slot
+                } else {
+                    break;
+                };
+                slot.cast::<*mut u8>().write(slots.first);
+                slots.first = slot;
             }
-        };
-        inside.out += 1;
-        Some(HeapSlot { at: NonNull::new(at)?, class })
+            slots.len += 1;
+            inside.out += 1;
+        }
+        let now = usize::from(inside.out);
+        (now != before).then_some(SlotsOut { before, now })
     }
 
     /// How many of its slots are out.
     pub fn out(self) -> usize {
         self.lock().map_or(0, |mut state| state.inside().out.into())
-    }
-
-    /// Whether all its slots are out.
-    pub fn is_full(self) -> bool {
-        self.lock().is_some_and(|mut state| {
-            let inside = state.inside();
-            inside.out as usize == SizeClass(inside.class).capacity()
-        })
     }
 
     /// Gives its frame back. Nothing happens, and the answer is false, while slots are out (invariant 9).

@@ -6,7 +6,7 @@
 
 use core::sync::atomic::Ordering;
 
-use frame::mm::{FrameLink, FrameNumber, HeapSlot, SizeClass, Slab, SlabPolicy, frame_link};
+use frame::mm::{FrameLink, FrameNumber, HeapSlots, SizeClass, Slab, SlabPolicy, frame_link};
 use refs::SpinLock;
 
 /// All slabs that have free slots.
@@ -31,13 +31,15 @@ impl Default for Slabs {
 }
 
 impl SlabPolicy for Slabs {
-    fn take(&self, class: SizeClass) -> Option<HeapSlot> {
-        self.classes.get(class.index())?.with(|slabs| slabs.take(class))
+    fn take(&self, slots: &mut HeapSlots, count: usize) {
+        if let Some(class) = self.classes.get(slots.class().index()) {
+            class.with(|slabs| slabs.take(slots, count));
+        }
     }
 
-    fn give(&self, slot: HeapSlot) {
-        if let Some(class) = self.classes.get(slot.class().index()) {
-            class.with(|slabs| slabs.give(slot));
+    fn give(&self, slots: HeapSlots) {
+        if let Some(class) = self.classes.get(slots.class().index()) {
+            class.with(|slabs| slabs.give(slots));
         }
     }
 
@@ -56,40 +58,41 @@ struct Class {
 }
 
 impl Class {
-    fn take(&mut self, class: SizeClass) -> Option<HeapSlot> {
-        let slab = match self.first {
-            Some(slab) => slab,
-            None => {
-                let slab = Slab::new(class)?;
-                self.link(slab);
-                self.empty += 1;
-                slab
+    /// Adds free slots until there are `count`, or no memory is left.
+    fn take(&mut self, slots: &mut HeapSlots, count: usize) {
+        let capacity = slots.class().capacity();
+        while slots.len() < count {
+            let Some(slab) = self.first.or_else(|| self.add(slots.class())) else { return };
+            let Some(out) = slab.take(slots, count - slots.len()) else { return };
+            if out.before == 0 {
+                self.empty -= 1;
             }
-        };
-        let slot = slab.take();
-        let out = slab.out();
-        if out == 1 {
-            self.empty -= 1;
+            if out.now == capacity {
+                self.unlink(slab);
+            }
         }
-        if out == class.capacity() {
-            self.unlink(slab);
-        }
-        slot
     }
 
-    fn give(&mut self, slot: HeapSlot) {
-        let slab = slot.slab();
-        let was_full = slab.is_full();
-        let out = slot.put_back();
-        if was_full {
-            self.link(slab);
-        }
-        if out == 0 {
-            if self.empty > 0 {
-                self.unlink(slab);
-                slab.destroy();
-            } else {
-                self.empty += 1;
+    fn add(&mut self, class: SizeClass) -> Option<Slab> {
+        let slab = Slab::new(class)?;
+        self.link(slab);
+        self.empty += 1;
+        Some(slab)
+    }
+
+    fn give(&mut self, mut slots: HeapSlots) {
+        let capacity = slots.class().capacity();
+        while let Some((slab, out)) = slots.put_back() {
+            if out.before == capacity {
+                self.link(slab);
+            }
+            if out.now == 0 {
+                if self.empty > 0 {
+                    self.unlink(slab);
+                    slab.destroy();
+                } else {
+                    self.empty += 1;
+                }
             }
         }
     }

@@ -124,19 +124,24 @@ fn a_slab_with_slots_out_is_not_destroyed() {
     let machine = Machine::new();
     let class = SizeClass::of(1000, 8).expect("a class");
     let slab = Slab::new(class).expect("there is memory");
-    let slots: Vec<_> = std::iter::from_fn(|| slab.take()).collect();
-    assert_eq!((slots.len(), slab.out(), slab.is_full()), (4, 4, true));
+    let mut slots = HeapSlots::none(class);
+    assert_eq!(slab.take(&mut slots, 0), None);
+    assert_eq!(slab.take(&mut slots, 3), Some(SlotsOut { before: 0, now: 3 }));
+    assert_eq!(slab.take(&mut slots, 3), Some(SlotsOut { before: 3, now: 4 }));
+    assert_eq!((slab.take(&mut slots, 1), slots.len(), slab.out()), (None, 4, 4));
     assert!(!slab.destroy());
-    for (index, slot) in slots.into_iter().enumerate() {
-        assert_eq!((slot.class(), slot.slab()), (class, slab));
-        assert_eq!(slot.put_back(), 3 - index);
+    for now in (0..4).rev() {
+        assert_eq!(slots.put_back(), Some((slab, SlotsOut { before: now + 1, now })));
     }
-    // Slots that came back are handed out again.
-    let again = slab.take().expect("all are free");
-    assert_eq!((slab.out(), again.put_back()), (1, 0));
+    assert!(slots.put_back().is_none() && slots.is_empty());
+    // Slots that came back are handed out again, to those who want slots of that size.
+    let mut others = HeapSlots::none(SizeClass::of(64, 8).expect("a class"));
+    assert_eq!((slab.take(&mut others, 1), others.len()), (None, 0));
+    assert_eq!(slab.take(&mut slots, 1), Some(SlotsOut { before: 0, now: 1 }));
+    assert_eq!(slots.put_back(), Some((slab, SlotsOut { before: 1, now: 0 })));
     assert!(slab.destroy());
     // What is left is a name without a slab.
-    assert!(!slab.destroy() && slab.take().is_none() && Slab::at(slab.frame()).is_none());
+    assert!(!slab.destroy() && slab.take(&mut slots, 1).is_none() && Slab::at(slab.frame()).is_none());
     assert_eq!(machine.used(), 0);
 }
 
@@ -145,10 +150,11 @@ fn a_slab_with_slots_out_is_not_destroyed() {
 fn an_object_freed_with_another_size_is_noticed() {
     let _machine = Machine::new();
     let slab = Slab::new(SizeClass::of(64, 8).expect("a class")).expect("there is memory");
-    let slot = slab.take().expect("a new slab has slots");
-    let at = slot.into_pointer();
-    // SAFETY: it is not: that is what is tested, and it only panics.
-    let wrong = unsafe { HeapSlot::from_pointer(at, SizeClass::of(128, 8).expect("a class")) };
+    let mut slots = HeapSlots::none(SizeClass::of(64, 8).expect("a class"));
+    slab.take(&mut slots, 1).expect("a new slab has slots");
+    let (first, len) = slots.into_list();
+    // SAFETY: it is not of this class: that is what is tested, and it only panics.
+    let mut wrong = unsafe { HeapSlots::from_list(SizeClass::of(128, 8).expect("a class"), first, len) };
     wrong.put_back();
 }
 
