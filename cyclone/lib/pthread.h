@@ -1,5 +1,6 @@
-// Threads, mutexes and condition variables. A thread ends when its function returns or throws. A program that was not built
-// with -fthreads has no threads: pthread_create throws Core::Failure.
+// Threads, mutexes and condition variables. A thread ends when its function returns or throws. Threads take turns: one at a time
+// runs, until it waits (for input, a mutex, time, a thread), yields, or has run for a while. A program that was not built with
+// -fthreads has no threads: pthread_create throws Core::Failure.
 
 #ifndef _PTHREAD_H_
 #define _PTHREAD_H_
@@ -15,12 +16,13 @@ typedef struct { unsigned int __word; } pthread_condattr_t;
 extern int pthread_create(pthread_t @thread, const pthread_attr_t *attr, `a (@`H cycfun)(`b), `b arg : regions(`b) <= `H)
   __attribute__((initializes(1)));
 extern int pthread_join(pthread_t thread, void **ret);
-extern "C" int pthread_mutex_init(pthread_mutex_t @, const pthread_mutexattr_t *);
-extern "C" int pthread_mutex_lock(pthread_mutex_t @);
-extern "C" int pthread_mutex_unlock(pthread_mutex_t @);
-extern "C" int pthread_cond_init(pthread_cond_t @, const pthread_condattr_t *);
-extern "C" int pthread_cond_signal(pthread_cond_t *);
-extern "C" int pthread_cond_wait(pthread_cond_t *, pthread_mutex_t *);
+extern int pthread_mutex_init(pthread_mutex_t @, const pthread_mutexattr_t *);
+extern int pthread_mutex_lock(pthread_mutex_t @);
+extern int pthread_mutex_unlock(pthread_mutex_t @);
+extern int pthread_cond_init(pthread_cond_t @, const pthread_condattr_t *);
+extern int pthread_cond_signal(pthread_cond_t *);
+extern int pthread_cond_broadcast(pthread_cond_t *);
+extern int pthread_cond_wait(pthread_cond_t *, pthread_mutex_t *);
 extern int pthread_yield(void);
 
 }

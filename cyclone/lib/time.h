@@ -52,8 +52,8 @@ extern "C" int clock_getcpuclockid(pid_t, clockid_t @);
 extern "C" int clock_getres(clockid_t, struct timespec *);
 extern "C" int clock_gettime(clockid_t, struct timespec @);
 extern "C" int clock_settime(clockid_t, const struct timespec @);
-extern "C" int clock_nanosleep(clockid_t, int, const struct timespec @, struct timespec @);
-extern "C" int nanosleep(const struct timespec @, struct timespec *);
+extern int clock_nanosleep(clockid_t, int, const struct timespec @, struct timespec @);
+extern int nanosleep(const struct timespec @, struct timespec *);
 
 }
 #endif

@@ -5,7 +5,7 @@
    files beside it. C11 with the extensions that gcc and clang share (statement expressions, __auto_type, attributes).
 
    Options, the same for a program and for the archive that it is linked with:
-     _CYC_THREADS  reference counts and swaps are safe between threads
+     _CYC_THREADS  the program may have threads, which take turns
      _CYC_NO_GC    the heap is malloc's; heap objects that nobody frees stay
 
    Conventions
@@ -388,9 +388,8 @@ void *_cyc_rc_malloc_atomic(_cyc_size bytes) __attribute__((malloc, returns_nonn
 _CYC_INLINE struct _cyc_region *_cyc_region_of(void *key) { return (struct _cyc_region *)key; }
 
 /* ------------------------------------------------------------------------------------------------------------------
-   Swap: `a :=: b` is `_cyc_swap(&a, &b, sizeof a)`, for objects of any size. With _CYC_THREADS each swap is one step for
-   all other swaps of the program; an ordinary read or assignment of a shared unique field beside them is a data race. */
-_CYC_INLINE void _cyc_swap_unlocked(void *a, void *b, _cyc_size size) {
+   Swap: `a :=: b` is `_cyc_swap(&a, &b, sizeof a)`, for objects of any size. */
+_CYC_INLINE void _cyc_swap(void *a, void *b, _cyc_size size) {
   unsigned char *x = (unsigned char *)a, *y = (unsigned char *)b;
   for (; size >= sizeof(_cyc_size); size -= sizeof(_cyc_size)) {
     _cyc_size u, v;
@@ -408,12 +407,23 @@ _CYC_INLINE void _cyc_swap_unlocked(void *a, void *b, _cyc_size size) {
   }
 }
 
-void _cyc_swap_locked(void *a, void *b, _cyc_size size);
-
+/* ------------------------------------------------------------------------------------------------------------------
+   Turns: with _CYC_THREADS one thread at a time runs Cyclone code, the one that has the turn. One that is to wait ends its turn
+   before and begins one after; `_cyc_round()`, in each round of a loop, passes the turn on if others have waited for long. A thread
+   that the program did not make, or a program without `_cyc_start`, has no turns: these functions do nothing there. */
 #ifdef _CYC_THREADS
-#define _cyc_swap(a, b, size) _cyc_swap_locked((a), (b), (size))
+extern int _cyc_turn_asked;
+void _cyc_turn_begin(void);
+void _cyc_turn_end(void);
+void _cyc_turn_pass(void);
+#define _cyc_round() (_cyc_unlikely(__atomic_load_n(&_cyc_turn_asked, __ATOMIC_RELAXED)) ? _cyc_turn_pass() : (void)0)
+
+/* Waits, without the turn, until another thread calls one or all of those that are parked for this address. */
+enum _cyc_parked { _CYC_ONE, _CYC_ALL };
+void _cyc_park(const void *key);
+void _cyc_unpark(const void *key, enum _cyc_parked which);
 #else
-#define _cyc_swap(a, b, size) _cyc_swap_unlocked((a), (b), (size))
+#define _cyc_round() ((void)0)
 #endif
 
 /* ------------------------------------------------------------------------------------------------------------------

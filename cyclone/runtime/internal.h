@@ -14,21 +14,8 @@ struct header {
 static inline struct header *header_of(void *object) { return (struct header *)object - 1; }
 
 /* One reference more and one less; the latter returns how many are left. */
-static inline void count_up(struct header *h) {
-#ifdef _CYC_THREADS
-  __atomic_add_fetch(&h->mark, 1, __ATOMIC_RELAXED);
-#else
-  h->mark++;
-#endif
-}
-
-static inline _cyc_size count_down(struct header *h) {
-#ifdef _CYC_THREADS
-  return __atomic_sub_fetch(&h->mark, 1, __ATOMIC_ACQ_REL);
-#else
-  return --h->mark;
-#endif
-}
+static inline void count_up(struct header *h) { h->mark++; }
+static inline _cyc_size count_down(struct header *h) { return --h->mark; }
 
 /* Memory for pages of regions: kept until freed, whether or not anything points to it, or collected like other objects.
    The collector looks for pointers in both. Null where there is no memory. */
@@ -47,5 +34,12 @@ void reap_free(struct _cyc_region *r, void *object);
 /* Prepares a region that is no frame of the run-time stack, and frees its memory. */
 void region_prepare(struct _cyc_region *r);
 void region_free(struct _cyc_region *r);
+
+/* The program's first thread begins its turn. */
+#ifdef _CYC_THREADS
+void _cyc_first_turn(void);
+#else
+static inline void _cyc_first_turn(void) {}
+#endif
 
 #endif

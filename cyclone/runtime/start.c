@@ -4,7 +4,7 @@
 
 #ifdef _CYC_NO_GC
 
-void _cyc_start(void) {}
+void _cyc_start(void) { _cyc_first_turn(); }
 
 #else
 
@@ -20,6 +20,7 @@ void _cyc_start(void) {
   GC_INIT();
   /* Its warnings are about large blocks and are for the authors of collectors. */
   GC_set_warn_proc(GC_ignore_warn_proc);
+  _cyc_first_turn();
 }
 
 #endif

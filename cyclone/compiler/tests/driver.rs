@@ -193,3 +193,26 @@ fn a_misspelt_name_is_answered_with_the_one_that_was_meant() {
     }
     assert_eq!(message.matches("becomes a number here").count(), 1, "a cast says what is meant\n{message}");
 }
+
+/// The array lies below the thread's stack: without a touch of each page the frame's lowest bytes would be in it.
+#[test]
+fn a_large_frame_of_a_thread_ends_the_program_instead_of_reaching_past_the_guard() {
+    let program = "#include <core.h>\n#include <pthread.h>\n\
+        struct A { int n; bool go; };\n\
+        int deep(struct A @`H s) { char large[20000000]; for (int i = 0; i < 2000; i++) large[i] = 'X'; return large[s->n]; }\n\
+        int run(struct A @`H s) { while (!s->go) pthread_yield(); return deep(s); }\n\
+        int main() {\n\
+          struct A @`H s = new A{5, false};\n\
+          pthread_t thread; pthread_create(&thread, NULL, run, s);\n\
+          char ?below = new {for i < 60000000 : 'a'};\n\
+          s->go = true;\n\
+          pthread_join(thread, NULL);\n\
+          return 0;\n\
+        }\n";
+    let directory = directory(&[("deep.cyc", program)]);
+    for heap in ["", "--no-gc"] {
+        let output = cyc(directory.path(), &format!("run -fthreads {heap} deep.cyc"));
+        let sigsegv = 11;
+        assert_eq!(output.status.code(), Some(128 + sigsegv), "{heap}: {}", text(&output.stderr));
+    }
+}

@@ -35,6 +35,19 @@ char **_cyc_copy_texts(char **texts);
 /* A thin zero-terminated string for C. What has no zero within its bound is copied to the heap; NULL stays NULL. */
 const char *_cyc_c_text(struct _cyc_fat text);
 
+/* The value of a call that may wait: other threads run meanwhile. What is passed by address stays as long as the call. */
+#ifdef _CYC_THREADS
+#define _cyc_waiting(call)                                                                                             \
+  ({                                                                                                                   \
+    _cyc_turn_end();                                                                                                   \
+    __typeof__(call) _cyc_result = (call);                                                                             \
+    _cyc_turn_begin();                                                                                                 \
+    _cyc_result;                                                                                                       \
+  })
+#else
+#define _cyc_waiting(call) (call)
+#endif
+
 /* Any value of a datatype begins with the number of its constructor, counted from 1. */
 struct _cyc_tagged {
   int tag;

@@ -60,7 +60,11 @@ static struct sockaddr *asked(struct _cyc_fat arguments, socklen_t **length) {
 int Cyc_accept(int fd, struct _cyc_fat arguments) {
   socklen_t *length;
   struct sockaddr *address = asked(arguments, &length);
-  return accept(fd, address, length);
+  /* Another thread may change the length meanwhile. */
+  socklen_t room = *length;
+  int accepted = _cyc_waiting(accept(fd, address, &room));
+  *length = room;
+  return accepted;
 }
 
 int Cyc_getpeername(int fd, struct _cyc_fat arguments) {
@@ -84,7 +88,7 @@ int Cyc_bind(int fd, struct _cyc_fat arguments) {
 int Cyc_connect(int fd, struct _cyc_fat arguments) {
   socklen_t length;
   const struct sockaddr *address = given(arguments, &length);
-  return connect(fd, address, length);
+  return _cyc_waiting(connect(fd, address, length));
 }
 
 /* The bytes of an option's value. */
@@ -135,24 +139,27 @@ static void need(struct _cyc_fat buffer, size_t count) {
 ssize_t Cyc_recv(int fd, struct _cyc_fat buffer, size_t count, int flags) {
   need(buffer, count);
   /* MSG_TRUNC's result may exceed the buffer: programs take the result as the length of what is there. */
-  return recv(fd, buffer.curr, count, flags & ~MSG_TRUNC);
+  return _cyc_waiting(recv(fd, buffer.curr, count, flags & ~MSG_TRUNC));
 }
 
 ssize_t Cyc_send(int fd, struct _cyc_fat buffer, size_t count, int flags) {
   need(buffer, count);
-  return send(fd, buffer.curr, count, flags);
+  return _cyc_waiting(send(fd, buffer.curr, count, flags));
 }
 
 ssize_t Cyc_recvfrom(int fd, struct _cyc_fat buffer, size_t count, int flags, struct _cyc_fat arguments) {
   socklen_t *length;
   struct sockaddr *address = asked(arguments, &length);
   need(buffer, count);
-  return recvfrom(fd, buffer.curr, count, flags & ~MSG_TRUNC, address, length);
+  socklen_t room = *length;
+  ssize_t received = _cyc_waiting(recvfrom(fd, buffer.curr, count, flags & ~MSG_TRUNC, address, &room));
+  *length = room;
+  return received;
 }
 
 ssize_t Cyc_sendto(int fd, struct _cyc_fat buffer, size_t count, int flags, struct _cyc_fat arguments) {
   socklen_t length;
   const struct sockaddr *address = given(arguments, &length);
   need(buffer, count);
-  return sendto(fd, buffer.curr, count, flags, address, length);
+  return _cyc_waiting(sendto(fd, buffer.curr, count, flags, address, length));
 }

@@ -24,7 +24,13 @@ int Cyc_poll(struct _cyc_fat entries, nfds_t count, int timeout) {
   size_t most = _cyc_fat_count(entries, sizeof(struct pollfd));
   if (count && !most)
     _cyc_fail("poll: no entries");
-  return poll((struct pollfd *)entries.curr, count < most ? count : most, timeout);
+  return _cyc_waiting(poll((struct pollfd *)entries.curr, count < most ? count : most, timeout));
+}
+
+int Cyc_nanosleep(const struct timespec *time, struct timespec *rest) { return _cyc_waiting(nanosleep(time, rest)); }
+
+int Cyc_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time, struct timespec *rest) {
+  return _cyc_waiting(clock_nanosleep(clock, flags, time, rest));
 }
 
 /* Whether the sets have a place for every descriptor below `n`. */
@@ -36,12 +42,12 @@ static int in_range(int n) {
 }
 
 int Cyc_select(int n, fd_set *reading, fd_set *writing, fd_set *errors, struct timeval *timeout) {
-  return in_range(n) ? select(n, reading, writing, errors, timeout) : -1;
+  return in_range(n) ? _cyc_waiting(select(n, reading, writing, errors, timeout)) : -1;
 }
 
 int Cyc_pselect(int n, fd_set *reading, fd_set *writing, fd_set *errors, const struct timespec *timeout,
                 const sigset_t *mask) {
-  return in_range(n) ? pselect(n, reading, writing, errors, timeout, mask) : -1;
+  return in_range(n) ? _cyc_waiting(pselect(n, reading, writing, errors, timeout, mask)) : -1;
 }
 
 static int has_place(int fd) { return fd >= 0 && fd < FD_SETSIZE; }

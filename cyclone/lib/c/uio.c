@@ -33,10 +33,10 @@ static bool convert(struct _cyc_fat vectors, int count, struct iovec to[IOV_MAX]
 
 ssize_t Cyc_readv(int fd, struct _cyc_fat vectors, int count) {
   struct iovec native[IOV_MAX];
-  return convert(vectors, count, native) ? readv(fd, native, count) : -1;
+  return convert(vectors, count, native) ? _cyc_waiting(readv(fd, native, count)) : -1;
 }
 
 ssize_t Cyc_writev(int fd, struct _cyc_fat vectors, int count) {
   struct iovec native[IOV_MAX];
-  return convert(vectors, count, native) ? writev(fd, native, count) : -1;
+  return convert(vectors, count, native) ? _cyc_waiting(writev(fd, native, count)) : -1;
 }

@@ -1,4 +1,4 @@
-/* Descriptors, processes and memory mappings, with checked buffers and arguments. */
+/* Descriptors, processes, waiting and memory mappings, with checked buffers and arguments. */
 #define _GNU_SOURCE
 #include "native.h"
 
@@ -8,18 +8,19 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 ssize_t Cyc_read(int fd, struct _cyc_fat buffer, size_t count) {
   if (count > _cyc_room(buffer))
     _cyc_fail("read: the buffer is too short");
-  return read(fd, buffer.curr, count);
+  return _cyc_waiting(read(fd, buffer.curr, count));
 }
 
 ssize_t Cyc_write(int fd, struct _cyc_fat buffer, size_t count) {
   if (count > _cyc_room(buffer))
     _cyc_fail("write: the buffer is too short");
-  return write(fd, buffer.curr, count);
+  return _cyc_waiting(write(fd, buffer.curr, count));
 }
 
 int Cyc_truncate(const char *name, long length) { return truncate(name, length); }
@@ -42,7 +43,7 @@ int Cyc_open(const char *name, int flags, struct _cyc_fat modes) {
     errno = EFAULT;
     return -1;
   }
-  return open(name, flags, mode);
+  return _cyc_waiting(open(name, flags, mode));
 }
 
 /* The constructors of FcntlArg, in order. */
@@ -60,7 +61,7 @@ int Cyc_fcntl(int fd, int command, struct _cyc_fat arguments) {
   case F_GETLK: case F_SETLK: case F_SETLKW:
     if (!a || a->tag != FLOCK)
       _cyc_fail("fcntl: the command needs a lock");
-    return fcntl(fd, command, ((struct flock_argument *)a)->value);
+    return _cyc_waiting(fcntl(fd, command, ((struct flock_argument *)a)->value));
   case F_DUPFD: case F_SETFD: case F_SETFL: case F_SETOWN: case F_DUPFD_CLOEXEC:
     if (!a || a->tag != LONG)
       _cyc_fail("fcntl: the command needs a number");
@@ -94,6 +95,14 @@ int Cyc_execlp(const char *path, const char *first, struct _cyc_fat others) {
   memcpy(arguments + 1, given, count * sizeof *given);
   return execvp(path, arguments);
 }
+
+/* ---- Waiting. */
+
+unsigned Cyc_sleep(unsigned seconds) { return _cyc_waiting(sleep(seconds)); }
+int Cyc_usleep(useconds_t micros) { return _cyc_waiting(usleep(micros)); }
+int Cyc_pause(void) { return _cyc_waiting(pause()); }
+pid_t Cyc_wait(int *status) { return _cyc_waiting(wait(status)); }
+pid_t Cyc_waitpid(pid_t process, int *status, int options) { return _cyc_waiting(waitpid(process, status, options)); }
 
 /* ---- Mappings. */
 

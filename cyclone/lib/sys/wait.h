@@ -8,8 +8,8 @@ __noinference__ {
 
 #define HAVE_WAITPID
 typedef enum { P_ALL, P_PID, P_PGID } idtype_t;
-extern "C" pid_t wait(int *);
-extern "C" pid_t waitpid(pid_t, int *, int);
+extern pid_t wait(int *);
+extern pid_t waitpid(pid_t, int *, int);
 
 }
 #endif

@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// What C compilers must not conclude from what C leaves undefined: that would undo checks.
 const SAFETY: [&str; 3] = ["-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"];
 
+/// A function that takes much of the stack touches each page of it, so that it reaches the guard page below and nothing behind it.
+const STACK: &str = "-fstack-clash-protection";
+
 /// A short loop that lies across two lines of the instruction cache takes up to twice the time: where speed is asked for, this
 /// is not left to chance.
 const LOOPS: &str = "-falign-loops=32";
@@ -178,7 +181,7 @@ fn dependency_file(output: &Path, options: &Options) -> Vec<OsString> {
 /// The C compiler with what all C of a program needs.
 pub fn c_compiler_command(options: &Options) -> Result<Command, String> {
     let mut command = Command::new(c_compiler(options));
-    command.arg("-std=gnu11").args(SAFETY).arg("-I").arg(home::directory()?.join("runtime"));
+    command.arg("-std=gnu11").args(SAFETY).arg(STACK).arg("-I").arg(home::directory()?.join("runtime"));
     if is_optimized(options) {
         command.arg(LOOPS);
     }

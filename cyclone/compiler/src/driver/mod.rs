@@ -49,7 +49,7 @@ options
   -O.., -g, -f.., -m..                  for the C compiler
   -l NAME, -L DIR, -static, -Wl,..      for the linker
   --no-gc           no collector: the heap is malloc's, and what nobody frees stays
-  -fthreads         counts and swaps are safe between threads
+  -fthreads         the program may have threads, which take turns
   --compat=0.8      the dialect of Cyclone 0.8
   --compat=1.0      what the original accepts although it is not safe is accepted, with a warning
   --lib DIR         headers here instead of our own

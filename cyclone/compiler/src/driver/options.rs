@@ -83,7 +83,7 @@ pub struct Options {
     pub rules: Rules,
     /// What the heap is.
     pub heap: Heap,
-    /// Counts and swaps are safe between threads.
+    /// The program may have threads.
     pub threads: bool,
     /// `--cc`.
     pub c_compiler: Option<OsString>,

@@ -285,7 +285,7 @@ impl<'l, 'p> Body<'l, 'p> {
             StmtKind::Goto(label) => {
                 let depth = self.label_depths.get(label).copied().unwrap_or(0);
                 self.leave(depth);
-                put!(self.out, "goto ", self.label_name(*label), ";");
+                put!(self.out, "_cyc_round(); goto ", self.label_name(*label), ";");
             }
             StmtKind::Labelled(label, statement) => {
                 let _ = write!(self.out, "{}:;", self.label_name(*label));

@@ -68,14 +68,14 @@ impl<'p> Body<'_, 'p> {
             let comma = if step.is_some() { ", " } else { "" };
             put!(self.out, comma, first, " = 0");
         }
-        self.push(") ");
+        self.push(if step.is_some() || first.is_some() { ", _cyc_round()) " } else { "_cyc_round()) " });
         self.body(body);
     }
 
     fn do_while(&mut self, body: &'p Stmt, condition: &'p Expr) {
         self.push("do ");
         self.body(body);
-        self.push(" while (");
+        self.push(" while (_cyc_round(), ");
         match self.first_round() {
             Some(first) => {
                 self.push("(");
