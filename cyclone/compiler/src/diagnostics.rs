@@ -52,7 +52,7 @@ codes! {
     BadAttribute "E0209" "An attribute has arguments that make no sense, or stands where it has no meaning.";
     OutOfBounds "E0210" "An element is named that a pointer or array does not have.";
     WrongFormat "E0211" "A format string of printf or scanf cannot be read, or asks for other values than there are.";
-    NotUnique "E0212" "A unique or counted pointer is copied out of a place that other pointers may lead to. Swap something into its place with `:=:` instead.";
+    NotUnique "E0212" "A unique or counted pointer is copied out of, or lent from, a place that other pointers may lead to: swap something into its place with `:=:` instead. Or an address inside of the object that it owns would outlive it: alias the owner for as long as the address is used.";
     NotAWord "E0213" "A type that is not 8 bytes large takes the place of a type variable whose values lie in memory that generic code steps through, and that code is there only once, for words of 8 bytes: it is called through a pointer, opens packages, is written in C, or the memory is an array in a structure. Use `long` or a pointer, or call a generic function by its name.";
     MissingReturn "E0300" "A function with a result can reach its end without `return`.";
     Uninitialised "E0301" "A pointer may be used before it has a value.";

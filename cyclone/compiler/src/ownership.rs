@@ -95,26 +95,68 @@ pub fn is_unique_path(types: &Types, locals: &[Local], expr: &Expr) -> bool {
     }
 }
 
+/// What the address of a place or pointer is computed from.
+fn base(expr: &Expr) -> Option<&Expr> {
+    match &expr.kind {
+        ExprKind::Member(inner, _)
+        | ExprKind::TaggedMember(inner, ..)
+        | ExprKind::Coerce(_, inner)
+        | ExprKind::Deref(inner, _)
+        | ExprKind::Index(inner, ..) => Some(inner),
+        _ => None,
+    }
+}
+
+/// The same, to be changed.
+///
+/// # Panics
+/// Where there is nothing: only steps that [`owner_of_place`] has found are gone.
+pub fn base_mut(expr: &mut Expr) -> &mut Expr {
+    match &mut expr.kind {
+        ExprKind::Member(inner, _)
+        | ExprKind::TaggedMember(inner, ..)
+        | ExprKind::Coerce(_, inner)
+        | ExprKind::Deref(inner, _)
+        | ExprKind::Index(inner, ..) => inner,
+        _ => panic!("an address is computed from members, elements and what pointers lead to"),
+    }
+}
+
+/// The owned pointer to the object that a place is inside of, and how many steps ([`base_mut`]) lead from the place to it. An address in
+/// there is worth nothing once that object is freed.
+pub fn owner_of_place<'e>(
+    types: &mut Types,
+    declarations: &Declarations,
+    place: &'e Expr,
+) -> Option<(usize, &'e Expr)> {
+    let (mut at, mut steps) = (place, 0);
+    // Whether `at` is a pointer, which leads to the place; otherwise it is a place around that.
+    let mut is_pointer = false;
+    loop {
+        if is_pointer && is_owned(types, declarations, at.ty) {
+            return Some((steps, at));
+        }
+        is_pointer = match (&at.kind, is_pointer) {
+            (ExprKind::Member(..) | ExprKind::TaggedMember(..) | ExprKind::Coerce(Coercion::Same, _), false) => false,
+            (ExprKind::Deref(..) | ExprKind::Index(..), false) => true,
+            (ExprKind::Coerce(Coercion::Decay, _), true) => false,
+            (ExprKind::Coerce(..), true) => true,
+            _ => return None,
+        };
+        at = base(at)?;
+        steps += 1;
+    }
+}
+
 /// The owned pointer to the object that an address is inside of: that of an element (`pointer` is what is indexed), or of an array that has become
-/// a pointer. The address is worth nothing once that object is freed.
+/// a pointer.
 pub fn owner_around<'e>(types: &mut Types, declarations: &Declarations, pointer: &'e Expr) -> Option<&'e Expr> {
     if is_owned(types, declarations, pointer.ty) {
         return Some(pointer);
     }
-    let mut at = match &pointer.kind {
-        ExprKind::Coerce(Coercion::Decay, place) => place,
-        ExprKind::Coerce(_, inner) => return owner_around(types, declarations, inner),
-        _ => return None,
-    };
-    loop {
-        at = match &at.kind {
-            ExprKind::Member(base, _) | ExprKind::TaggedMember(base, ..) | ExprKind::Coerce(Coercion::Same, base) => {
-                base
-            }
-            ExprKind::Deref(pointer, _) | ExprKind::Index(pointer, ..) => {
-                return owner_around(types, declarations, pointer);
-            }
-            _ => return None,
-        };
+    match &pointer.kind {
+        ExprKind::Coerce(Coercion::Decay, place) => owner_of_place(types, declarations, place).map(|(_, owner)| owner),
+        ExprKind::Coerce(_, inner) => owner_around(types, declarations, inner),
+        _ => None,
     }
 }

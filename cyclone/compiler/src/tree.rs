@@ -718,6 +718,23 @@ pub enum Coercion {
     ToVoid,
 }
 
+impl Coercion {
+    /// Whether a pointer leads to the same object afterwards.
+    pub fn gives_same_object(self) -> bool {
+        match self {
+            Coercion::Same
+            | Coercion::NotNull(_)
+            | Coercion::ThinToFat
+            | Coercion::ScanToFat
+            | Coercion::FatToThin(_)
+            | Coercion::HideZero => true,
+            Coercion::Number | Coercion::Decay | Coercion::PointerToInt | Coercion::IntToTag | Coercion::ToVoid => {
+                false
+            }
+        }
+    }
+}
+
 impl Checks {
     /// Nothing is to be checked.
     pub const NONE: Checks = Checks { null: Check::Never, bounds: Check::Never };

@@ -213,13 +213,19 @@ impl Checker<'_> {
         Expr { kind: ExprKind::Index(Box::new(pointer), Box::new(offset), checks), ty: parts.target, span }
     }
 
-    /// The pointer whose element is named at once: the array may be in a tagged union.
+    /// The pointer whose element is named at once: the array may be in a tagged union, or in an owned object.
     fn indexed(&mut self, base: Expr) -> Expr {
         if matches!(self.types.get(base.ty), TyKind::Array(_)) {
             let place = self.guard_unions(base);
-            return self.decay(place);
+            return self.decay_to_follow(place);
         }
         self.loaded(base, None)
+    }
+
+    /// The value of a pointer that is followed at once: nothing can free what it leads into before.
+    pub fn followed(&mut self, pointer: &ast::Expr) -> Expr {
+        let pointer = self.expr(pointer, None);
+        self.indexed(pointer)
     }
 
     /// An index: a whole number.
@@ -470,6 +476,7 @@ impl Checker<'_> {
             );
         }
         let place = self.guard_unions(place);
+        let place = self.lend_around(place);
         let properties = self.properties(&place);
         self.mark_address_taken(&place);
         let mut parts = self.pointer_to(place.ty, properties.quals, properties.region);

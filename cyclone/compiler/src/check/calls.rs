@@ -5,7 +5,9 @@
 //! A unique pointer in a variable may be given to a function that takes an aliasable pointer into a region of its own choice: for the
 //! time of the call the pointer is lent under a fresh region. That is tried first; if the region would get out through the result,
 //! the call is typed once more without it, and the pointer is consumed. Each call is typed twice at most, and
-//! [`RETRIES`] bounds what nested calls make of that.
+//! [`RETRIES`] bounds what nested calls make of that. A result that nobody looks at may belong to the region.
+//!
+//! An address inside of what a unique pointer owns is lent in the same way (`loans`).
 
 use super::Checker;
 use super::coerce::wrap;
@@ -15,7 +17,7 @@ use crate::diagnostics::{Code, Severity};
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Call, Check, Checks, Coercion, Expr, ExprKind, GlobalId};
-use crate::types::{Alias, Function, Kind, Pointer, Substitution, Ty, TyKind, TyVar, TyVarInfo};
+use crate::types::{Alias, Function, Pointer, Substitution, Ty, TyKind, TyVar};
 use std::rc::Rc;
 use thin_vec::ThinVec;
 
@@ -41,6 +43,7 @@ struct Arguments {
 impl Checker<'_> {
     /// `callee(arguments)`: a call, or a value of a constructor or structure.
     pub fn call(&mut self, callee: &ast::Expr, arguments: &[ast::Expr], expected: Option<Ty>, span: Span) -> Expr {
+        let is_unused = std::mem::take(&mut self.is_unused);
         if let ast::ExprKind::Name(path) = &callee.kind {
             match self.lookup_value(path) {
                 Some(Value::Constructor(id, index)) => {
@@ -78,18 +81,25 @@ impl Checker<'_> {
         };
         let types = self.types.snapshot();
         let messages = self.diagnostics.len();
-        let first = self.call_lending(callee, arguments, expected, span, lending);
-        let lent = first.as_ref().is_none_or(lends);
+        let first = self.call_lending(callee, arguments, expected, span, (lending, is_unused));
+        let lent = first.as_ref().is_none_or(|(call, lends)| *lends || has_wrong_argument(call));
         match first {
-            Some(call) if !self.has_errors_since(messages) || !lent || lending == Lending::Off => call,
+            Some((call, _)) if !self.has_errors_since(messages) || !lent || lending == Lending::Off => call,
             _ => {
                 if let Some(body) = &mut self.body {
                     body.retries += 1;
                 }
                 self.types.rollback(types);
-                self.diagnostics.truncate(messages);
-                let second = self.call_lending(callee, arguments, expected, span, Lending::Off);
-                second.unwrap_or_else(|| Expr::error(&mut self.types, span))
+                let was_wrong = self.has_errors_since(messages);
+                let tried = self.diagnostics.split_off(messages);
+                let second = self.call_lending(callee, arguments, expected, span, (Lending::Off, is_unused));
+                let escaped = tried.iter().any(|report| report.code == Code::Escapes);
+                if was_wrong && !escaped && self.has_errors_since(messages) {
+                    // Something else is wrong than that it is lent.
+                    self.diagnostics.truncate(messages);
+                    self.diagnostics.extend(tried);
+                }
+                second.map_or_else(|| Expr::error(&mut self.types, span), |(call, _)| call)
             }
         }
     }
@@ -124,23 +134,23 @@ impl Checker<'_> {
         }
     }
 
-    /// `None`: what was lent would get out.
+    /// The call, and whether it lends anything. `None`: what was lent would get out.
     fn call_lending(
         &mut self,
         callee: &ast::Expr,
         arguments: &[ast::Expr],
         expected: Option<Ty>,
         span: Span,
-        lending: Lending,
-    ) -> Option<Expr> {
+        (lending, is_unused): (Lending, bool),
+    ) -> Option<(Expr, bool)> {
         let (callee, given) = self.callee(callee);
         let declared = match self.types.get(callee.ty) {
             TyKind::Function(function) => function.clone(),
             TyKind::Pointer(pointer) => match self.types.get(pointer.target) {
                 TyKind::Function(function) => function.clone(),
-                _ => return Some(self.not_callable(&callee, arguments)),
+                _ => return Some((self.not_callable(&callee, arguments), false)),
             },
-            _ => return Some(self.not_callable(&callee, arguments)),
+            _ => return Some((self.not_callable(&callee, arguments), false)),
         };
         let callee = self.checked_callee(callee);
         let level = self.level();
@@ -154,13 +164,16 @@ impl Checker<'_> {
                 self.expect_numbers(function.result, expected, HINT_DEPTH);
             }
         }
-        let args = self.arguments(&function, arguments, lending, span);
+        let mut args = self.arguments(&function, arguments, lending, span);
         self.check_requirements(&callee, &args.values, span);
         let format = function.attributes.format;
         let wanted = self.format_types(&function, &args.values, span);
         let mut values = args.values;
         let extra = arguments.get(function.params.len()..).unwrap_or(&[]);
-        let varargs = self.variable_arguments(&function, extra, wanted, &mut values, span);
+        let (varargs, lent) = self.with_loan(lending == Lending::Tried, |checker| {
+            checker.variable_arguments(&function, extra, wanted, &mut values, span)
+        });
+        args.lent.extend(lent);
         for &region in &args.lent {
             self.enter_region(region);
         }
@@ -172,7 +185,8 @@ impl Checker<'_> {
         let mut ty = function.result;
         if !declared.type_params.is_empty() {
             let outside = self.types.fresh_bounded(self.types.kind(ty), level, Alias::Restricted);
-            if !matches!(self.types.get(ty), TyKind::Void) && self.try_unify(outside, ty).is_err() {
+            let is_used = !is_unused && !matches!(self.types.get(ty), TyKind::Void);
+            if is_used && self.try_unify(outside, ty).is_err() {
                 if args.lent.is_empty() {
                     self.error(Code::WrongType, span, "the result belongs to a place that ends here");
                     ty = self.make(TyKind::Error);
@@ -183,7 +197,7 @@ impl Checker<'_> {
         }
         let format = format.map(|(family, ..)| family);
         let call = Call { callee, args: values, varargs, declared, instantiation, format };
-        Some(Expr { kind: ExprKind::Call(Box::new(call)), ty, span })
+        Some((Expr { kind: ExprKind::Call(Box::new(call)), ty, span }, !args.lent.is_empty()))
     }
 
     /// What is called, with the type arguments written after it.
@@ -357,12 +371,13 @@ impl Checker<'_> {
             if !lendable {
                 // A function by its name is instantiated with the call: it may be given what is lent.
                 self.names_callback = matches!(argument.kind, ast::ExprKind::Name(_));
-                let value = self.argument(argument, param.ty);
+                let (value, _) = self.with_loan(false, |checker| checker.argument(argument, param.ty));
                 self.names_callback = false;
                 result.values.push(value);
                 continue;
             }
-            let value = self.braces_or_value(argument, param.ty);
+            let (value, lent) = self.with_loan(true, |checker| checker.braces_or_value(argument, param.ty));
+            result.lent.extend(lent);
             let value = match self.lend(value, param.ty) {
                 Ok((value, region)) => {
                     result.lent.push(region);
@@ -412,15 +427,7 @@ impl Checker<'_> {
         if !owned || !self.is_place(&value) || !self.is_unique_path(&value) {
             return Err(value);
         }
-        let level = self.level() + 1;
-        let info = TyVarInfo {
-            name: Symbol::new("`alias"),
-            kind: Kind::Effect,
-            alias: Alias::Aliasable,
-            level,
-            span: value.span,
-        };
-        let region = self.types.new_var(info);
+        let region = self.new_loan_region(value.span);
         let region_ty = self.make(TyKind::Var(region));
         if self.try_unify(want.region, region_ty).is_err() {
             return Err(value);
@@ -447,15 +454,15 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a call lends a pointer.
-fn lends(call: &Expr) -> bool {
+/// Whether an argument of a call was wrong and has been reported.
+fn has_wrong_argument(call: &Expr) -> bool {
     match &call.kind {
         ExprKind::Call(call) => call.args.iter().any(|arg| {
             let mut arg = arg;
             while let ExprKind::Coerce(_, inner) = &arg.kind {
                 arg = inner;
             }
-            matches!(arg.kind, ExprKind::InferredAlias { .. } | ExprKind::Error)
+            matches!(arg.kind, ExprKind::Error)
         }),
         _ => false,
     }

@@ -57,7 +57,7 @@ impl Checker<'_> {
                 self.member(base, *name, span)
             }
             Ast::Arrow(base, name) => {
-                let pointer = self.value(base, None);
+                let pointer = self.followed(base);
                 let base = self.deref(pointer, span);
                 self.member(base, *name, span)
             }
@@ -397,7 +397,7 @@ impl Checker<'_> {
     }
 
     fn numelts(&mut self, operand: &ast::Expr, span: Span) -> Expr {
-        let pointer = self.value(operand, None);
+        let pointer = self.followed(operand);
         let ty = self.size_type();
         match self.types.get(pointer.ty).clone() {
             TyKind::Error => pointer,
@@ -546,6 +546,15 @@ impl Checker<'_> {
 
     /// A place of array or function type becomes a pointer; everything else stays.
     pub fn decay(&mut self, place: Expr) -> Expr {
+        let place = match self.types.get(place.ty) {
+            TyKind::Array(_) => self.lend_around(place),
+            _ => place,
+        };
+        self.decay_to_follow(place)
+    }
+
+    /// The same for a pointer that is followed at once: it may lead into an owned object.
+    pub(super) fn decay_to_follow(&mut self, place: Expr) -> Expr {
         if !matches!(self.types.get(place.ty), TyKind::Array(_) | TyKind::Function(_)) {
             return place;
         }

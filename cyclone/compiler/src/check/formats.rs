@@ -5,7 +5,7 @@ use crate::ast::{self, FloatSize, IntSize, Quals};
 use crate::diagnostics::Code;
 use crate::source::Span;
 use crate::tree::{Coercion, Expr, ExprKind};
-use crate::types::{Format, Function, Kind, Pointer, Signedness, Ty, TyKind};
+use crate::types::{Format, Function, Pointer, Signedness, Ty, TyKind};
 
 /// One conversion of a format string.
 #[derive(Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl Checker<'_> {
     /// A pointer to characters: fat for Cyclone's functions, zero-terminated for C's.
     fn text_pointer(&mut self, is_const: bool, to_c: bool, zeroterm: bool) -> Ty {
         let target = self.char_type();
-        let region = self.fresh(Kind::Effect);
+        let region = self.region_of_argument();
         let quals = Quals { is_const, ..Quals::default() };
         let plain = self.pointer_to(target, quals, region);
         let nullable = self.truth(!to_c);
@@ -130,7 +130,7 @@ impl Checker<'_> {
     }
 
     fn target_pointer(&mut self, target: Ty) -> Ty {
-        let region = self.fresh(Kind::Effect);
+        let region = self.region_of_argument();
         let pointer = self.pointer_to(target, Quals::default(), region);
         self.pointer_type(pointer)
     }

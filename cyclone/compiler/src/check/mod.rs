@@ -27,6 +27,7 @@
 //! | `sizes` | sizes of types, and those that a call leaves out |
 //! | [`coerce`] | may a value of this type stand where that type is wanted, and by which conversion |
 //! | `prefixes` | may a pointer to this lead to that: members and where they lie |
+//! | `loans` | addresses inside of owned objects |
 //! | [`init`], [`comprehensions`], [`allocate`] | initialisers; `new`, `malloc` |
 //! | [`statements`] | statements but those with patterns |
 //! | [`patterns`] | patterns |
@@ -74,6 +75,7 @@ pub mod formats;
 pub mod functions;
 pub mod init;
 pub mod literals;
+mod loans;
 pub mod names;
 mod nested;
 pub mod numbers;
@@ -129,6 +131,8 @@ pub fn check(source: &Source, items: &[ast::Item], rules: Rules, diagnostics: &m
         extents: HashMap::default(),
         assumed: Vec::new(),
         lent: None,
+        loan: None,
+        is_unused: false,
         names_callback: false,
         tail: None,
         words: Vec::new(),
@@ -201,6 +205,10 @@ pub struct Checker<'a> {
     assumed: Vec<(Ty, Ty)>,
     /// The region of the alias that is being made: owned pointers that can only be looked at belong to it too.
     lent: Option<TyVar>,
+    /// The loan that the argument being checked can make of the owners around addresses; `None` where there is no such argument.
+    loan: Option<loans::Loan>,
+    /// What is being checked is a call whose result nobody looks at: it may belong to what the call is lent.
+    pub is_unused: bool,
     /// What is being checked is the name of a call's argument.
     names_callback: bool,
     /// The value that the block being checked ends with, in a statement expression.

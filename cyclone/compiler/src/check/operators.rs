@@ -14,7 +14,7 @@ impl Checker<'_> {
         match operator {
             UnOp::Address => self.address(operand, expected, span),
             UnOp::Deref => {
-                let pointer = self.value(operand, None);
+                let pointer = self.followed(operand);
                 self.deref(pointer, span)
             }
             UnOp::Not => {

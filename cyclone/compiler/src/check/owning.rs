@@ -1,9 +1,10 @@
 //! Unique and counted pointers where values are read: what may be copied, and from where.
 
 use super::Checker;
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::ownership;
-use crate::tree::Expr;
+use crate::source::Span;
+use crate::tree::{Expr, ExprKind, StmtKind};
 use crate::types::{Alias, Kind, Pointer, Ty, TyKind, TyVar};
 
 impl Checker<'_> {
@@ -61,7 +62,7 @@ impl Checker<'_> {
         owned.then(|| (self.make(TyKind::Var(region)), self.make(TyKind::Aqual(Alias::Aliasable))))
     }
 
-    /// A value is copied out of its place: reports if that would make a second owner.
+    /// A value is copied out of its place, or lent: reports if that would make a second owner, or if the owner could be freed while the alias is used.
     pub fn check_consumed(&mut self, value: &Expr) {
         if self.is_unique_path(value) {
             return;
@@ -73,6 +74,32 @@ impl Checker<'_> {
                 value.span,
                 "a unique or counted pointer cannot be copied from here, where other pointers may lead to; swap it out with `:=:`",
             );
+        } else if let Some(owner) = self.shared_owner_below(value) {
+            let message = "a unique or counted pointer cannot be lent from here, where other pointers may lead to: who uses the alias could free its owner";
+            let error = Diagnostic::error(Code::NotUnique, owner, message);
+            self.loophole(error.help("swap it out with `:=:`, and back when the alias is not used any more"));
+        }
+    }
+
+    /// Where a value that can be copied is an owned pointer as an alias, to which other pointers may lead.
+    fn shared_owner_below(&mut self, value: &Expr) -> Option<Span> {
+        if self.is_unique_path(value) {
+            return None;
+        }
+        if self.is_owned(value.ty) {
+            return Some(value.span);
+        }
+        match &value.kind {
+            ExprKind::Coerce(coercion, inner) if coercion.gives_same_object() => self.shared_owner_below(inner),
+            ExprKind::Comma(_, last) => self.shared_owner_below(last),
+            ExprKind::Conditional(_, then, other) => {
+                self.shared_owner_below(then).or_else(|| self.shared_owner_below(other))
+            }
+            ExprKind::Statements(block) => match block.statements.last().map(|last| &last.kind) {
+                Some(StmtKind::Expr(last)) => self.shared_owner_below(last),
+                _ => None,
+            },
+            _ => None,
         }
     }
 }

@@ -12,7 +12,7 @@ use super::names::Value;
 use super::types::Position;
 use super::{Checker, ast};
 use crate::ast::FieldPattern;
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::ownership;
 use crate::source::Span;
 use crate::symbol::Symbol;
@@ -30,8 +30,8 @@ pub(super) struct Way {
     pub(super) may_refer: bool,
     /// Only this way leads to it.
     pub(super) is_unique: bool,
-    /// It is reached through a unique pointer.
-    pub(super) below_unique: bool,
+    /// It is inside of what an owned pointer leads to.
+    pub(super) below_owner: bool,
     /// It is inside a datatype's value.
     pub(super) in_datatype: bool,
     /// Qualifiers of the place.
@@ -64,7 +64,7 @@ impl Checker<'_> {
             region: None,
             may_refer: false,
             is_unique,
-            below_unique: false,
+            below_owner: false,
             in_datatype: false,
             quals: Quals::default(),
             zeroterm: None,
@@ -253,7 +253,7 @@ impl Checker<'_> {
         out: &mut Bindings,
     ) -> PatternKind {
         if let TyKind::Array(array) = self.types.get(ty).clone() {
-            if way.below_unique {
+            if way.below_owner {
                 self.error(
                     Code::BadPattern,
                     name.span,
@@ -306,6 +306,15 @@ impl Checker<'_> {
         }))
     }
 
+    /// A pointer into an owned object is worth nothing once that is freed.
+    fn refuse_below_owner(&mut self, name: ast::Ident, way: Way) {
+        if way.below_owner {
+            let message = format!("`{}` would point into what a unique or counted pointer owns", name.name);
+            let error = Diagnostic::error(Code::BadPattern, name.span, message);
+            self.loophole(error.help("alias the owner first, and match the alias: ``let alias<`r> T *`r a = owner;``"));
+        }
+    }
+
     /// `*x` and `*x as p`.
     fn reference(
         &mut self,
@@ -328,6 +337,7 @@ impl Checker<'_> {
                 format!("`*{}` would be a second way to an owned pointer", name.name),
             );
         }
+        self.refuse_below_owner(name, way);
         let one = self.make(TyKind::Nat(1));
         let bound = self.make(TyKind::Thin(one));
         let no = self.make(TyKind::False);
@@ -369,7 +379,7 @@ impl Checker<'_> {
             region: Some(pointer.region),
             may_refer: true,
             is_unique: way.is_unique && unique,
-            below_unique: owned,
+            below_owner: owned,
             quals: pointer.quals,
             zeroterm: Some(pointer.zeroterm),
             ..way

@@ -183,7 +183,10 @@ impl Checker<'_> {
         let span = statement.span;
         let kind = match &statement.kind {
             ast::StmtKind::Empty => StmtKind::Empty,
-            ast::StmtKind::Expr(expr) => StmtKind::Expr(self.value(expr, None)),
+            ast::StmtKind::Expr(expr) => {
+                self.is_unused = matches!(expr.kind, ast::ExprKind::Call(..));
+                StmtKind::Expr(self.value(expr, None))
+            }
             ast::StmtKind::Block(block) => StmtKind::Block(self.block(block)),
             ast::StmtKind::Declaration(declaration) => {
                 out.extend(self.declaration_in_body(declaration));

@@ -97,10 +97,13 @@ impl Checker<'_> {
         let mut injected = ThinVec::with_capacity(values.len());
         let mut regions: Vec<Vec<Ty>> = vec![Vec::new(); args.len()];
         for value in values {
-            // Values may point into different regions: each gets arguments of its own, which are joined below.
+            // Values may point into different regions, also of a loan for this call: each gets arguments of its own, which are joined below.
             let own: Vec<Ty> = args
                 .iter()
-                .map(|&arg| if self.types.kind(arg) == Kind::Effect { self.fresh(Kind::Effect) } else { arg })
+                .map(|&arg| match self.types.kind(arg) {
+                    Kind::Effect => self.region_of_argument(),
+                    _ => arg,
+                })
                 .collect();
             let value_span = value.span;
             let Some((index, value)) = self.inject(id, &own, value) else { continue };

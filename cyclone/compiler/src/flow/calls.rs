@@ -12,6 +12,7 @@ use std::rc::Rc;
 impl Analysis<'_, '_> {
     /// A call; `ty` is the type of its result.
     pub(super) fn call(&mut self, call: &mut Call, ty: Ty) -> Value {
+        let lent_around = self.lent.len();
         let callee = self.value(&mut call.callee, Use::Look);
         self.release(&callee, call.callee.span);
         let mut values = Vec::with_capacity(call.args.len());
@@ -42,9 +43,12 @@ impl Analysis<'_, '_> {
             let Some(place) = taken else { continue };
             // What becomes aliasable for good has no owner any more.
             let stays_owned = self.shapes.is_owned_pointer(path_type(arg)) && self.shapes.is_owned_pointer(arg.ty);
-            if is_alias(arg) || (!attributes.consume.contains(&index) && stays_owned) {
+            if !attributes.consume.contains(&index) && stays_owned {
                 self.returned(&place, path_type(arg));
             }
+        }
+        for (place, ty) in self.lent.split_off(lent_around) {
+            self.returned(&place, ty);
         }
         if attributes.noreturn {
             self.state = None;
@@ -208,19 +212,10 @@ impl Analysis<'_, '_> {
     }
 }
 
-fn is_alias(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::InferredAlias { .. } => true,
-        ExprKind::Coerce(_, inner) => is_alias(inner),
-        _ => false,
-    }
-}
-
 /// The type of the place that an argument comes from, below conversions.
-fn path_type(expr: &Expr) -> Ty {
+pub(super) fn path_type(expr: &Expr) -> Ty {
     match &expr.kind {
         ExprKind::Coerce(_, inner) => path_type(inner),
-        ExprKind::InferredAlias { value, .. } => path_type(value),
         _ => expr.ty,
     }
 }
@@ -229,7 +224,6 @@ fn path_type(expr: &Expr) -> Ty {
 fn is_converted_path(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Coerce(_, inner) => is_converted_path(inner),
-        ExprKind::InferredAlias { value, .. } => is_converted_path(value),
         _ => is_local_path(expr),
     }
 }

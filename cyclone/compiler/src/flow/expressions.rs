@@ -1,10 +1,12 @@
 //! Expressions: the values they have, the places they name, and what they consume.
 
+use super::calls::path_type;
 use super::shape::Leaf;
 use super::value::{Level, Place, Root, Step, Value};
 use super::walk::has_effect;
 use super::{Analysis, remaining};
 use crate::ast::{BinOp, IntSize};
+use crate::check::Loopholes;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ownership::owner_around;
 use crate::tree::{Check, Checks, Coercion, Expr, ExprKind, LocalId, StmtKind, UnaryOp, Wide};
@@ -182,7 +184,13 @@ impl Analysis<'_, '_> {
                 self.give_back_to(outer);
                 result
             }
-            ExprKind::InferredAlias { value, .. } => self.value(value, Use::Alias),
+            ExprKind::InferredAlias { value, .. } => {
+                let lent = self.value(value, Use::Alias);
+                if let Some(place) = self.taken.take() {
+                    self.lent.push((place, path_type(value)));
+                }
+                lent
+            }
             ExprKind::Builtin(_, operands, _) => {
                 for operand in operands {
                     self.value(operand, Use::Look);
@@ -209,6 +217,14 @@ impl Analysis<'_, '_> {
     fn take(&mut self, expr: &mut Expr, used: Use) -> Option<Value> {
         let place = self.place(expr, Use::Copy)?;
         let old = self.at(&place)?;
+        if used == Use::Alias
+            && let Value::Consumed(consumed) = old.bare()
+            && self.lent.iter().any(|(lent, _)| *lent == place)
+            && self.shapes.target(expr.ty).is_some_and(|target| !self.shapes.is_owned(target))
+        {
+            // It is lent twice: neither alias can free the object, and nothing in it can be freed by one and aliased by the other.
+            return Some(consumed.old.clone());
+        }
         if let Some(at) = old.consumed_at() {
             self.report(
                 Diagnostic::error(Code::Consumed, expr.span, "an owned pointer is used after it was consumed")
@@ -277,11 +293,16 @@ impl Analysis<'_, '_> {
         index: Option<&mut Expr>,
     ) -> (Option<Place>, Value) {
         let value = self.value(pointer, Use::Look);
+        let value = self.seen_while_lent(pointer, value);
         let to_one = index.is_none() && self.shapes.points_to_one(pointer.ty);
         match index {
             Some(index) if has_effect(index) => self.index_with_effect(pointer, index),
             Some(index) => drop(self.number(index)),
             None => {}
+        }
+        if is_alias(pointer) {
+            // The address of something inside is on its way to a call, which can reach all of it.
+            self.release(&value, pointer.span);
         }
         let target = self.shapes.target(pointer.ty).unwrap_or(pointer.ty);
         let found = self.check_null(pointer, &value, &mut checks.null);
@@ -305,6 +326,17 @@ impl Analysis<'_, '_> {
             self.not_initialised(pointer.span, message, value.consumed_below());
         }
         (None, self.shapes.of(target, Leaf::Anything))
+    }
+
+    /// What an owner that is lent to a call lets see in the other arguments: the object is there, whatever the alias was used for.
+    fn seen_while_lent(&self, pointer: &Expr, value: Value) -> Value {
+        let Value::Consumed(consumed) = value.bare() else { return value };
+        let is_lent = self.peek(pointer).is_some_and(|place| self.lent.iter().any(|(lent, _)| *lent == place));
+        match is_lent {
+            true if consumed.old.is_not_zero() => Value::NonZero,
+            true => Value::Unknown(Level::All),
+            false => value,
+        }
     }
 
     /// The index of something whose address is known already: what that is inside of may neither go nor be another meanwhile, which a name that
@@ -332,9 +364,12 @@ impl Analysis<'_, '_> {
             None => return,
             Some(_) => {}
         }
-        let message = "what is indexed may be freed by what the index does; compute the index first";
-        self.error(Code::Consumed, index.span, message);
-        self.state = None;
+        let message = "what is indexed may be freed by what the index does";
+        let error = Diagnostic::error(Code::Consumed, index.span, message).help("compute the index first");
+        self.report(self.options.loopholes.report(error));
+        if self.options.loopholes == Loopholes::Closed {
+            self.state = None;
+        }
     }
 
     /// Changes a place's name, and not what it holds.
@@ -578,6 +613,15 @@ pub(super) fn is_local_path(expr: &Expr) -> bool {
         ExprKind::Deref(inner, _) | ExprKind::Member(inner, _) | ExprKind::TaggedMember(inner, ..) => {
             is_local_path(inner)
         }
+        _ => false,
+    }
+}
+
+/// Whether it is what inference has made an alias of an owned pointer.
+fn is_alias(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::InferredAlias { .. } => true,
+        ExprKind::Coerce(_, inner) => is_alias(inner),
         _ => false,
     }
 }

@@ -158,6 +158,8 @@ struct Analysis<'s, 'a> {
     handlers: Vec<Option<State>>,
     /// The place consumed last, for calls that give it back.
     taken: Option<Place>,
+    /// The owners that the call being looked at, and those whose arguments it is in, have lent so far, with their types.
+    lent: Vec<(Place, Ty)>,
     /// Why checks are left.
     reasons: Reasons,
 }
@@ -202,6 +204,7 @@ impl<'s, 'a> Analysis<'s, 'a> {
             give_backs: Vec::new(),
             handlers: Vec::new(),
             taken: None,
+            lent: Vec::new(),
             reasons: Reasons::default(),
         };
         let entry = analysis.entry(function.params);
