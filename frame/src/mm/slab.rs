@@ -237,35 +237,34 @@ impl Slab {
     pub fn take(self, slots: &mut HeapSlots, most: usize) -> Option<SlotsOut> {
         let mut state = self.lock()?;
         let inside = state.inside();
-        let class = slots.class;
-        if inside.class != class.0 {
+        if inside.class != slots.class.0 {
             return None;
         }
-        let start = machine::frame_pointer(self.0);
+        let size = slots.class.size_bytes();
         let before = usize::from(inside.out);
-        for _ in 0..most {
-            // SAFETY: offsets of slots are within the frame; a free slot that was out starts with the next one's word. It is nobody's, and has room for
-            // a pointer.
+        let count = most.min(slots.class.capacity() - before);
+        let start = machine::frame_pointer(self.0);
+        let mut first = slots.first;
+        for _ in 0..count {
+            // SAFETY: so many slots are free: each was out, and starts with the next one's word, or never was. Offsets of slots are within the frame. A
+            // free slot is nobody's, and has room for a pointer.
             unsafe {
                 let slot = if inside.free != 0 {
                     let slot = start.add((inside.free & !1) as usize);
                     inside.free = slot.cast::<u16>().read();
                     slot
-                } else if (inside.used as usize) < class.capacity() {
-                    let slot = start.add(inside.used as usize * class.size_bytes());
-                    inside.used += 1;
-                    slot
                 } else {
-                    break;
+                    inside.used += 1;
+                    start.add((inside.used as usize - 1) * size)
                 };
-                slot.cast::<*mut u8>().write(slots.first);
-                slots.first = slot;
+                slot.cast::<*mut u8>().write(first);
+                first = slot;
             }
-            slots.len += 1;
-            inside.out += 1;
         }
-        let now = usize::from(inside.out);
-        (now != before).then_some(SlotsOut { before, now })
+        slots.first = first;
+        slots.len += count;
+        inside.out += count as u16;
+        (count > 0).then_some(SlotsOut { before, now: before + count })
     }
 
     /// How many of its slots are out.

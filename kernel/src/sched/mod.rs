@@ -79,8 +79,10 @@ impl Core {
     /// Charges the running task, and its process, for the time since it was last charged.
     #[inline(always)]
     fn charge(&mut self, now: u64, accounts: &mut Accounts) {
-        if let Some(running) = self.running {
-            let ran = now.saturating_sub(self.since);
+        if let Some(running) = self.running
+            && now > self.since
+        {
+            let ran = now - self.since;
             Words(running).charge(ran);
             accounts.charge(Words(running).account(), ran);
             self.busy += ran;
@@ -131,6 +133,8 @@ impl Policy for Scheduler {
         }
         let pinned_to = pinned_to(&ready);
         self.state.with(|state| {
+            // One look at the clock is enough for all that one more ready task changes.
+            let now = if why == Why::Yielded { 0 } else { frame::time::now() };
             if words.is_real_time() {
                 if why == Why::Yielded && words.is_first_again() {
                     state.queues.push_real_time_front(ready, words.priority());
@@ -139,7 +143,7 @@ impl Policy for Scheduler {
                 }
             } else {
                 if why != Why::Yielded {
-                    state.raise_floor();
+                    state.raise_floor(now);
                 }
                 let least = match why {
                     Why::Yielded => 0,
@@ -150,7 +154,7 @@ impl Policy for Scheduler {
                 state.queues.push_fair(ready, virtual_time);
             }
             if why != Why::Yielded {
-                state.make_way(words, pinned_to);
+                state.make_way(words, pinned_to, now);
             }
         });
     }
@@ -203,11 +207,10 @@ impl RunQueues {
     /// A task that runs while nobody else is ready uses up what a sleeper could claim: without this, one that is woken would run alone for as
     /// long as the other did.
     #[inline(always)]
-    fn raise_floor(&mut self) {
+    fn raise_floor(&mut self, now: u64) {
         if self.queues.has_fair() {
             return;
         }
-        let now = frame::time::now();
         let mut least = None;
         for core in present(&mut self.cores) {
             core.charge(now, &mut self.accounts);
@@ -231,7 +234,7 @@ impl RunQueues {
     }
 
     /// A task has become ready, for one core or for all: the core whose task it ought to replace is asked to give way.
-    fn make_way(&mut self, woken: Words, pinned_to: Option<usize>) {
+    fn make_way(&mut self, woken: Words, pinned_to: Option<usize>, now: u64) {
         let Some(core) = core_for(&mut self.cores, &self.queues, pinned_to) else { return };
         let (Some(running), Some(worker)) = (core.running.map(Words), core.worker) else { return };
         let gives_way = match (woken.is_real_time(), running.is_real_time()) {
@@ -239,7 +242,6 @@ impl RunQueues {
             (true, false) => true,
             (false, true) => false,
             (false, false) => {
-                let now = frame::time::now();
                 core.charge(now, &mut self.accounts);
                 let behind = running.virtual_time().saturating_sub(woken.virtual_time());
                 if behind <= WAKE_UP_GRANULARITY {
