@@ -216,3 +216,17 @@ fn a_large_frame_of_a_thread_ends_the_program_instead_of_reaching_past_the_guard
         assert_eq!(output.status.code(), Some(128 + sigsegv), "{heap}: {}", text(&output.stderr));
     }
 }
+
+/// musl's gcc looks for headers and libraries in musl's directories only, where no collector is.
+#[test]
+fn a_missing_collector_is_named_with_the_option_that_needs_none() {
+    if Command::new("musl-gcc").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no musl-gcc");
+        return;
+    }
+    let directory = directory(&[("hello.cyc", "int main() { return 0; }\n")]);
+    let output = cyc(directory.path(), "build --cc musl-gcc hello.cyc");
+    assert_eq!(output.status.code(), Some(1));
+    let last = text(&output.stderr).lines().last().unwrap_or_default().to_owned();
+    assert!(last.contains("libgc") && last.contains("--no-gc"), "{last}");
+}

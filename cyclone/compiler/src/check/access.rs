@@ -203,14 +203,32 @@ impl Checker<'_> {
             if at >= 0 && at < i128::from(count) {
                 checks.bounds = Check::Never;
             } else if !self.is_true(parts.zeroterm) {
-                return self.wrong(
-                    Code::OutOfBounds,
-                    index.span,
-                    format!("element {at} is outside: there are {count} elements"),
-                );
+                let there = if count == 1 { "is one element".to_owned() } else { format!("are {count} elements") };
+                let message = format!("element {at} is outside: there {there}");
+                let error = Diagnostic::error(Code::OutOfBounds, index.span, message);
+                let error = if count == 1 { error.help(self.many_instead(&parts)) } else { error };
+                self.diagnostics.push(error);
+                return Expr::error(&mut self.types, span);
             }
+        } else if self.leads_to_one(&parts) && !matches!(pointer.kind, ExprKind::Coerce(Coercion::Decay, _)) {
+            let shown = self.show(pointer.ty);
+            let message = format!("a `{shown}` leads to one element: any index but 0 throws `Array_bounds`");
+            let warning = Diagnostic::warning(Code::OutOfBounds, index.span, message);
+            self.diagnostics.push(warning.help(self.many_instead(&parts)));
         }
         Expr { kind: ExprKind::Index(Box::new(pointer), Box::new(offset), checks), ty: parts.target, span }
+    }
+
+    /// Whether only one element is known to be there, and nothing says where more would end.
+    pub(super) fn leads_to_one(&self, parts: &Pointer) -> bool {
+        let TyKind::Thin(count) = *self.types.get(parts.bound) else { return false };
+        matches!(self.types.get(count), TyKind::Nat(1)) && !self.is_true(parts.zeroterm)
+    }
+
+    /// How a pointer to many elements is written.
+    pub(super) fn many_instead(&self, parts: &Pointer) -> String {
+        let element = self.show(parts.target);
+        format!("a pointer to many is `{element} ?`, which knows its bounds, or `{element} *@numelts(n)`")
     }
 
     /// The pointer whose element is named at once: the array may be in a tagged union, or in an owned object.

@@ -239,7 +239,7 @@ impl Checker<'_> {
         for (&earlier, &param) in earlier.iter().zip(params) {
             let (kind, alias) = (self.types.var(earlier).kind, self.types.var(earlier).alias);
             if self.reading.open.remove(&param).is_none() && self.types.var(param).kind != kind {
-                let name = self.types.var(param).name;
+                let name = self.types.var(param).shown();
                 self.error(Code::Redeclared, span, format!("`{name}` has another kind in an earlier declaration"));
             } else {
                 let info = self.types.var_mut(param);

@@ -268,7 +268,7 @@ impl Checker<'_> {
                 let kind = self.types.var(param).kind;
                 let given_ty = self.read_of_kind(given, kind);
                 if let Err(why) = self.try_unify(unknown, given_ty) {
-                    let name = self.types.var(param).name;
+                    let name = self.types.var(param).shown();
                     let shown = self.show(given_ty);
                     let reason = if why.reason.is_empty() { "the kinds differ" } else { why.reason };
                     self.error(Code::WrongType, given.span, format!("`{shown}` cannot be `{name}`: {reason}"));

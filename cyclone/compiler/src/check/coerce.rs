@@ -19,6 +19,15 @@ const DEPTH: u32 = 16;
 /// Why a pointer to something that may end before the pointer is refused.
 const TOO_EARLY: &str = "what it points to may end too early";
 
+/// Why a pointer is refused where a zero-terminated one is wanted.
+const NO_TERMINATOR: &str = "nothing says that it is zero-terminated";
+
+/// Why a pointer to constants is refused.
+const LOST_CONST: &str = "`const` would be lost";
+
+/// Why a pointer to too few elements is refused.
+const TOO_FEW: &str = "there may not be so many elements";
+
 /// Why a pointer to a zero-terminated sequence is refused where the sequence's last element could be overwritten.
 const TERMINATOR: &str = "the zero that ends it could be overwritten";
 
@@ -85,11 +94,37 @@ impl Checker<'_> {
         if code == Code::Escapes {
             report = self.with_extents(report, why.left);
         }
+        if let Some(help) = self.advice(value, to, why.reason) {
+            report = report.help(help);
+        }
         let (left, right) = (self.show(why.left), self.show(why.right));
         if why.reason.is_empty() && (left != have || right != want) {
             report = report.help(format!("`{left}` and `{right}` differ"));
         }
         self.diagnostics.push(report);
+    }
+
+    /// What to do about a value that is refused for this reason.
+    fn advice(&self, value: &Expr, to: Ty, reason: &str) -> Option<String> {
+        let place = match &value.kind {
+            ExprKind::Coerce(Coercion::Decay, place) => place,
+            _ => value,
+        };
+        match reason {
+            NO_TERMINATOR => match self.types.get(place.ty) {
+                TyKind::Array(array) => {
+                    let (element, len) =
+                        (self.show(array.element), array.len.map_or(String::new(), |len| self.show(len)));
+                    Some(format!("declare the array `{element} name[{len}] @zeroterm`: its last element then stays 0"))
+                }
+                _ => None,
+            },
+            LOST_CONST if matches!(place.kind, ExprKind::Str(_)) => Some(format!(
+                "a literal cannot be changed: write `const {}`, or `strdup(..)` for a copy that can",
+                self.show(to)
+            )),
+            _ => None,
+        }
     }
 
     /// The report of a type that cannot take the place of a generic function's parameter, if that is what went wrong.
@@ -107,9 +142,9 @@ impl Checker<'_> {
             (None, None) => return None,
         };
         let info = self.types.var(parameter);
-        let message = format!("`{}` cannot take the place of `{}`: {}", self.show(other), info.name, why.reason);
+        let message = format!("`{}` cannot take the place of `{}`: {}", self.show(other), info.shown(), why.reason);
         let report = Diagnostic::error(Code::WrongKind, span, message);
-        Some(report.with(info.span, format!("`{}` is a parameter of what is called here", info.name)))
+        Some(report.with(info.span, format!("`{}` is a parameter of what is called here", info.shown())))
     }
 
     /// The value as type `to`, if it can be converted without a cast.
@@ -219,6 +254,7 @@ impl Checker<'_> {
                     let message = format!("`{have}` becomes `{want}`: {TERMINATOR}");
                     self.loophole(Diagnostic::error(Code::ZeroTerminated, value.span, message));
                 }
+                self.warn_of_lost_elements(&value, to, ty);
                 Ok(self.take_steps(value, from, to, ty, &steps.coercions))
             }
             Err((left, right, reason)) => {
@@ -228,16 +264,27 @@ impl Checker<'_> {
         }
     }
 
+    /// Many elements are allocated, and the pointer that is kept leads to the first.
+    fn warn_of_lost_elements(&mut self, value: &Expr, to: &Pointer, ty: Ty) {
+        if matches!(value.kind, ExprKind::Alloc { count: Some(_), .. }) && self.leads_to_one(to) {
+            let shown = self.show(ty);
+            let message =
+                format!("a `{shown}` leads to one element: only the first of those allocated here can be used");
+            let warning = Diagnostic::warning(Code::OutOfBounds, value.span, message);
+            self.diagnostics.push(warning.help(self.many_instead(to)));
+        }
+    }
+
     /// What must be done to a pointer value.
     fn pointer_steps(&mut self, from: &Pointer, to: &Pointer) -> Result<Steps, (Ty, Ty, &'static str)> {
         if from.quals.is_const && !to.quals.is_const {
-            return Err((from.target, to.target, "`const` would be lost"));
+            return Err((from.target, to.target, LOST_CONST));
         }
         let mut steps = Vec::new();
         let adds_null_check = self.try_unify(from.nullable, to.nullable).is_err() && self.is_true(from.nullable);
         let drops_zero = self.try_unify(from.zeroterm, to.zeroterm).is_err();
         if drops_zero && !self.is_true(from.zeroterm) {
-            return Err((from.target, to.target, "nothing says that it is zero-terminated"));
+            return Err((from.target, to.target, NO_TERMINATOR));
         }
         if self.try_unify(from.autoreleased, to.autoreleased).is_err() && self.is_true(to.autoreleased) {
             return Err((from.target, to.target, "it is not autoreleased"));
@@ -284,7 +331,7 @@ impl Checker<'_> {
                     _ => self.try_unify(a, b).is_ok(),
                 };
                 if !enough {
-                    return Err((from.bound, to.bound, "there may not be so many elements"));
+                    return Err((from.bound, to.bound, TOO_FEW));
                 }
             }
             _ => {

@@ -35,9 +35,15 @@ impl Checker<'_> {
         for part in parts {
             let TyKind::Var(var) = *self.types.get(part) else { continue };
             let info = self.types.var(var);
-            let name = info.name;
+            let name = info.shown();
             let Some(&Extent { opened, block }) = self.extents.get(&var) else {
-                report = report.with(info.span, format!("`{name}` is bound here"));
+                report = report.with(
+                    info.span,
+                    match name {
+                        "_" => "where this leads is the caller's choice".to_owned(),
+                        name => format!("`{name}` is bound here"),
+                    },
+                );
                 continue;
             };
             let end = Span { start: block.end.saturating_sub(1).max(block.start), end: block.end };

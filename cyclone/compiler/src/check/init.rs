@@ -302,7 +302,7 @@ impl Checker<'_> {
                 && self.try_unify(unknown, witness).is_err()
             {
                 let shown = self.show(witness);
-                let name = self.types.var(var).name;
+                let name = self.types.var(var).shown();
                 self.error(Code::WrongType, span, format!("`{shown}` cannot be `{name}`: the kinds differ"));
             }
             map.insert(var, unknown);

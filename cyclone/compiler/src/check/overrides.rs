@@ -193,7 +193,7 @@ impl Checker<'_> {
             return matches!(kind, Kind::Any | Kind::Boxed).then(|| self.void_pointer());
         };
         if added.next == added.vars.len() {
-            let name = Symbol::new(&format!("`_{}", added.next));
+            let name = TyVarInfo::unwritten_name(added.next);
             added.vars.push(self.types.new_var(TyVarInfo { name, kind, alias, level: self.level() + 1, span }));
         }
         let var = added.vars[added.next];

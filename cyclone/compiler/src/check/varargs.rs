@@ -54,11 +54,24 @@ impl Checker<'_> {
         let args = typed
             .into_iter()
             .map(|value| {
-                let value_span = value.span;
-                self.coerce(value, varargs.ty, value_span)
+                let (value_span, messages) = (value.span, self.diagnostics.len());
+                let value = self.coerce(value, varargs.ty, value_span);
+                self.advise_of_one_type(messages);
+                value
             })
             .collect();
         Some(CallVarArgs { element: varargs.ty, args, inject: None })
+    }
+
+    /// Adds to reports, from this number on, what to do where arguments that must have one type have several.
+    fn advise_of_one_type(&mut self, messages: usize) {
+        for report in &mut self.diagnostics[messages..] {
+            report.help.get_or_insert_with(|| {
+                "all of these arguments have one type, which the first decides: cast it to what fits all, such as `(const char ?)\"a\"`, \
+                 or make each a value of a datatype"
+                    .to_owned()
+            });
+        }
     }
 
     /// What C passes through `...`: small numbers widened, pointers thin.

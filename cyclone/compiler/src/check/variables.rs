@@ -154,7 +154,7 @@ impl Checker<'_> {
     pub(super) fn fresh_parameter(&mut self, kind: Kind, span: Span) -> TyVar {
         let number = self.reading.prototype.as_ref().map_or(0, |prototype| prototype.vars.len());
         let level = self.level() + 1;
-        let id = self.new_parameter(Symbol::new(&format!("`_{number}")), Alias::Aliasable, level, span);
+        let id = self.new_parameter(TyVarInfo::unwritten_name(number), Alias::Aliasable, level, span);
         self.reading.open.remove(&id);
         self.types.var_mut(id).kind = kind;
         if let Some(prototype) = &mut self.reading.prototype {
@@ -229,7 +229,7 @@ impl Checker<'_> {
     }
 
     fn inconsistent(&mut self, id: TyVar, have: Kind, want: Kind, span: Span) {
-        let name = self.types.var(id).name;
+        let name = self.types.var(id).shown();
         let message = format!("`{name}` is used with kind {} and with kind {}", kind_letter(have), kind_letter(want));
         self.error(Code::WrongKind, span, message);
     }

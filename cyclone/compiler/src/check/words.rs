@@ -69,7 +69,7 @@ impl Checker<'_> {
             return;
         }
         let (shown, info) = (self.show(ty), self.types.var(param).clone());
-        let message = format!("`{shown}` cannot be `{}` here: memory is used in words of 8 bytes", info.name);
+        let message = format!("`{shown}` cannot be `{}` here: memory is used in words of 8 bytes", info.shown());
         let diagnostic = Diagnostic::error(Code::NotAWord, span, message)
             .with(info.span, "this is what pointers lead to, or an element of an array")
             .help("use a type of 8 bytes, such as `long`, or a pointer");

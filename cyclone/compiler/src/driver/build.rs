@@ -5,7 +5,7 @@ use super::unit::{Outcome, c_compiler, compile};
 use super::{archive, home};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What C compilers must not conclude from what C leaves undefined: that would undo checks.
@@ -115,7 +115,7 @@ fn link_program(options: &Options, scratch: &Scratch, output: &Path) -> super::R
     if failed {
         return Ok(1);
     }
-    let library = archive::library(options)?;
+    let library = archive::library(options).map_err(|error| with_missing_collector(error, options))?;
     let mut command = Command::new(c_compiler(options));
     command.args(&options.compiler).args(&inputs).arg("-o").arg(output).args(&options.linker);
     // The library and the run time call each other.
@@ -128,8 +128,36 @@ fn link_program(options: &Options, scratch: &Scratch, output: &Path) -> super::R
     }
     // Names for the stack trace of an exception that nobody catches.
     command.args(["-rdynamic", "-lm"]);
-    succeed(command)?;
+    succeed(command).map_err(|error| with_missing_collector(error, options))?;
     Ok(0)
+}
+
+/// The error of a compilation, and what to do if it is that the collector is not there.
+fn with_missing_collector(error: String, options: &Options) -> String {
+    let compiler = || {
+        let mut command = Command::new(c_compiler(options));
+        command.args(&options.compiler).stdin(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let has_header = || {
+        let mut preprocessor = compiler();
+        preprocessor.args(["-E", "-include", "gc.h", "-x", "c", "/dev/null"]).stdout(Stdio::null());
+        preprocessor.status().is_ok_and(|status| status.success())
+    };
+    // What is not found is printed as it was asked for.
+    let has_library = || {
+        ["libgc.so", "libgc.a"].iter().any(|name| {
+            let found = compiler().arg(format!("-print-file-name={name}")).output();
+            found.is_ok_and(|output| output.stdout.contains(&b'/'))
+        })
+    };
+    if options.heap == Heap::Malloc || has_header() && has_library() {
+        return error;
+    }
+    format!(
+        "{error}: libgc, the collector, is not there for {}; install it (libgc-dev), or build with --no-gc",
+        c_compiler(options).display()
+    )
 }
 
 fn extension(file: &OsStr) -> Option<&str> {

@@ -46,7 +46,7 @@ options
   -nostdinc         do not read our own headers
   -M, -MM           with preprocess: the files this one depends on, for make
   -MD, -MMD, -MF FILE, -MT NAME, -MP    with build: write these beside what is compiled
-  -O.., -g, -f.., -m..                  for the C compiler
+  -O.., -g, -f.., -m..                  for the C compiler; -fsanitize=address, with --no-gc, also looks at C code beside
   -l NAME, -L DIR, -static, -Wl,..      for the linker
   --no-gc           no collector: the heap is malloc's, and what nobody frees stays
   -fthreads         the program may have threads, which take turns

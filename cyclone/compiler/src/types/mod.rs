@@ -359,6 +359,20 @@ pub struct TyVarInfo {
     pub span: Span,
 }
 
+impl TyVarInfo {
+    /// The name of a parameter that nobody wrote.
+    pub fn unwritten_name(number: usize) -> Symbol {
+        Symbol::new(&format!("`_{number}"))
+    }
+
+    /// Its name for messages: nothing that only the compiler knows.
+    pub fn shown(&self) -> &'static str {
+        let name = self.name.as_str();
+        let is_unwritten = name.strip_prefix("`_").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+        if is_unwritten { "_" } else { name }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct EvarInfo {
     kind: Kind,

@@ -1,6 +1,7 @@
 //! Types as people write them, for messages.
 //!
-//! Defaults are left out: a thin pointer into the heap of one element is `int *`. What is not known is `_`.
+//! Defaults are left out: a thin pointer into the heap, or a region that the caller chooses, of one element is `int *`. What is not known, or
+//! has no name, is `_`.
 
 use super::{Alias, Function, Pointer, Quals, Signedness, Ty, TyKind, Types};
 use crate::ast::{FloatSize, IntSize};
@@ -22,7 +23,7 @@ impl Printer<'_> {
         match self.types.get(ty) {
             TyKind::Evar(_) => "_".to_owned(),
             TyKind::Error => "<error>".to_owned(),
-            TyKind::Var(var) => self.types.var(*var).name.as_str().to_owned(),
+            TyKind::Var(var) => self.types.var(*var).shown().to_owned(),
             TyKind::Void => "void".to_owned(),
             TyKind::Bool => "_Bool".to_owned(),
             TyKind::Int(sign, size) => integer(*sign, *size),
@@ -137,6 +138,7 @@ impl Printer<'_> {
         }
         match self.types.get(pointer.region) {
             TyKind::Heap | TyKind::Evar(_) => {}
+            TyKind::Var(var) if self.types.var(*var).shown() == "_" => {}
             _ => text.push_str(&self.show(pointer.region)),
         }
         text
