@@ -3,6 +3,8 @@
 use std::vec::Vec;
 
 use super::gaps::MOST_UNKNOWN;
+use frame::mm::Prot;
+
 use super::*;
 
 /// An object by number, from an index on; object 0 is anonymous memory.
