@@ -1,10 +1,12 @@
 //! [`Members`]: what belongs to something, in the order in which it came: the threads of a process, its children, the processes of a group.
 //!
-//! It holds names and owns nothing. Whoever enters gets a [`Ticket`], keeps it, and leaves by it: the ticket says where to look, to within as many places as
-//! gaps were closed.
-//! Whoever has left leaves a gap; gaps are closed when they are more than half of all, and at once at both ends.
+//! It holds names and owns nothing. Whoever enters gets a [`Ticket`], keeps it, and leaves by it: the ticket says where to look.
+//!
+//! Names stand in chunks of [`CHUNK`]. Whoever has left leaves a gap; a chunk's gaps are closed when they are more than half of it, and at once at both
+//! its ends. So nobody pays for more than a chunk, however many there are: only the list of chunks is as long as all that, at some 40 bytes for a chunk.
 
-use alloc::collections::VecDeque;
+use alloc::boxed::Box;
+use alloc::collections::{TryReserveError, VecDeque};
 use core::cmp::Ordering;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -12,12 +14,30 @@ use refs::WeakRc;
 
 use crate::error::{Errno, Result};
 
+/// So many names stand in a chunk at most: a page of them.
+const CHUNK: usize = 128;
+
+/// A list shorter than this keeps its memory.
+const KEPT: usize = 32;
+
 /// Names in the order in which they came.
 pub struct Members<T: ?Sized + Send + Sync + 'static> {
+    /// Those that came before. Nearly all lists have none.
+    older: Option<Box<Older<T>>>,
+    /// Those that came last.
+    newest: Chunk<T>,
+    len: usize,
+    last: Ticket,
+}
+
+/// Chunks, by ascending tickets; none is empty.
+struct Older<T: ?Sized + Send + Sync + 'static>(VecDeque<Chunk<T>>);
+
+/// Some names in the order in which they came.
+struct Chunk<T: ?Sized + Send + Sync + 'static> {
     /// By ascending ticket. The first and the last are no gaps.
     entries: VecDeque<(Ticket, Option<WeakRc<T>>)>,
     gaps: usize,
-    last: Ticket,
 }
 
 /// An entry's number: those that came later have higher ones. It is never 0.
@@ -44,7 +64,8 @@ impl TicketCell {
 #[derive(Default)]
 pub struct Cursor {
     after: Ticket,
-    /// Where the next entry is, unless entries have moved.
+    /// In which chunk the next entry is and where, unless entries have moved: then it was before that.
+    chunk: usize,
     at: usize,
 }
 
@@ -54,53 +75,41 @@ impl<T: ?Sized + Send + Sync> Default for Members<T> {
     }
 }
 
-impl<T: ?Sized + Send + Sync> Members<T> {
-    /// Nobody.
-    pub const fn new() -> Self {
-        Members { entries: VecDeque::new(), gaps: 0, last: Ticket(0) }
+impl<T: ?Sized + Send + Sync> Default for Older<T> {
+    fn default() -> Self {
+        Older(VecDeque::new())
+    }
+}
+
+impl<T: ?Sized + Send + Sync> Chunk<T> {
+    const fn new() -> Self {
+        Chunk { entries: VecDeque::new(), gaps: 0 }
     }
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.entries.len() - self.gaps
+    /// The ticket of the one that came last; the lowest of all if there is none.
+    fn last(&self) -> Ticket {
+        self.entries.back().map_or(Ticket(0), |(ticket, _)| *ticket)
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Makes room for one more.
-    ///
-    /// # Errors
-    /// ENOMEM.
-    pub fn reserve_one(&mut self) -> Result<()> {
-        self.entries.try_reserve(1).map_err(|_| Errno::ENOMEM)
-    }
-
-    /// Enters behind all others.
-    pub fn enter(&mut self, name: WeakRc<T>) -> Ticket {
-        self.last.0 += 1;
-        self.entries.push_back((self.last, Some(name)));
-        self.last
-    }
-
-    /// Takes out the one that has this ticket; nothing if nobody has.
-    pub fn leave(&mut self, ticket: Ticket) {
-        let Some(at) = self.find(ticket) else { return };
+    /// Takes out the one that has this ticket; whether somebody had.
+    #[inline(always)]
+    fn leave(&mut self, ticket: Ticket) -> bool {
+        let Some(at) = self.find(ticket) else { return false };
         if self.entries[at].1.take().is_none() {
-            return;
+            return false;
         }
         self.gaps += 1;
         self.end_in_members();
         if self.gaps > self.entries.len() / 2 {
-            self.entries.retain(|(_, name)| name.is_some());
-            self.gaps = 0;
+            self.close_gaps();
         }
-        // A peak's memory goes back, in as many steps as it doubled.
-        if self.entries.len() < self.entries.capacity() / 8 && self.entries.capacity() > 64 {
-            self.entries.shrink_to(self.entries.capacity() / 4);
-        }
+        true
+    }
+
+    #[cold]
+    fn close_gaps(&mut self) {
+        self.entries.retain(|(_, name)| name.is_some());
+        self.gaps = 0;
     }
 
     /// Takes out the gaps at both ends.
@@ -116,7 +125,17 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         }
     }
 
+    /// A peak's memory goes back, in as many steps as it doubled, but for so many places.
+    #[inline(always)]
+    fn shrink(&mut self, kept: usize) {
+        let (len, capacity) = (self.entries.len(), self.entries.capacity());
+        if capacity > kept && len < capacity / 4 {
+            self.entries.shrink_to((2 * len).max(kept));
+        }
+    }
+
     /// Where the entry with this ticket is; the first and the last are found at once.
+    #[inline(always)]
     fn find(&self, ticket: Ticket) -> Option<usize> {
         if self.entries.back()?.0 == ticket {
             return Some(self.entries.len() - 1);
@@ -124,6 +143,11 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         if self.entries.front()?.0 == ticket {
             return Some(0);
         }
+        self.find_between(ticket)
+    }
+
+    #[inline(never)]
+    fn find_between(&self, ticket: Ticket) -> Option<usize> {
         // No place is without a ticket, so it is no further from either end than the tickets are.
         let last = self.entries.len() - 1;
         let at_least = last.saturating_sub(self.entries[last].0.0.checked_sub(ticket.0)? as usize);
@@ -139,83 +163,239 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         }
         None
     }
+}
+
+impl<T: ?Sized + Send + Sync> Members<T> {
+    /// Nobody.
+    pub const fn new() -> Self {
+        Members { older: None, newest: Chunk::new(), len: 0, last: Ticket(0) }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Makes room for one more.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn reserve_one(&mut self) -> Result<()> {
+        let reserved = match self.newest.entries.len() {
+            CHUNK => self.begin_chunk(),
+            _ => self.newest.entries.try_reserve(1),
+        };
+        reserved.map_err(|_| Errno::ENOMEM)
+    }
+
+    /// Puts the newest chunk, which is full, among the older ones.
+    #[cold]
+    fn begin_chunk(&mut self) -> core::result::Result<(), TryReserveError> {
+        let mut next = Chunk::new();
+        next.entries.try_reserve_exact(CHUNK)?;
+        let older = self.older.get_or_insert_default();
+        older.0.try_reserve(1)?;
+        older.0.push_back(core::mem::replace(&mut self.newest, next));
+        Ok(())
+    }
+
+    /// Makes room without [`reserve_one`](Self::reserve_one), where what is there already is worth more than a chunk.
+    #[inline(always)]
+    fn make_room(&mut self) {
+        if self.newest.entries.len() == CHUNK {
+            self.older.get_or_insert_default().0.push_back(core::mem::replace(&mut self.newest, Chunk::new()));
+        }
+    }
+
+    /// Enters behind all others.
+    pub fn enter(&mut self, name: WeakRc<T>) -> Ticket {
+        self.make_room();
+        self.last.0 += 1;
+        self.len += 1;
+        self.newest.entries.push_back((self.last, Some(name)));
+        self.last
+    }
+
+    /// Takes out the one that has this ticket; nothing if nobody has.
+    pub fn leave(&mut self, ticket: Ticket) {
+        if self.older.is_some() && self.leave_older(ticket) {
+            return;
+        }
+        if self.newest.leave(ticket) {
+            self.len -= 1;
+            self.newest.shrink(KEPT);
+        }
+    }
+
+    /// Takes the one out that has this ticket if it is in an older chunk; false if it would not be in any.
+    fn leave_older(&mut self, ticket: Ticket) -> bool {
+        let Some(at) = self.find_older(ticket) else { return false };
+        let Some(chunk) = self.older.as_mut().and_then(|older| older.0.get_mut(at)) else { return false };
+        if chunk.leave(ticket) {
+            self.len -= 1;
+            chunk.shrink(0);
+            if chunk.entries.is_empty() {
+                self.remove_older(at);
+            }
+        }
+        true
+    }
+
+    /// In which older chunk a ticket would be; `None`: in none.
+    fn find_older(&self, ticket: Ticket) -> Option<usize> {
+        let Older(older) = &**self.older.as_ref()?;
+        // Who came first often leaves first.
+        if older.front()?.last() >= ticket {
+            return Some(0);
+        }
+        if older.back()?.last() < ticket {
+            return None;
+        }
+        Some(older.partition_point(|chunk| chunk.last() < ticket))
+    }
+
+    /// Takes out an older chunk, which is empty.
+    #[cold]
+    fn remove_older(&mut self, at: usize) {
+        let Some(Older(older)) = self.older.as_deref_mut() else { return };
+        older.remove(at);
+        if older.is_empty() {
+            self.older = None;
+        } else if older.len() < older.capacity() / 4 {
+            older.shrink_to(2 * older.len());
+        }
+    }
+
+    /// The chunk with that number; the newest has the last one.
+    #[inline(always)]
+    fn chunk(&self, number: usize) -> Option<&Chunk<T>> {
+        match &self.older {
+            Some(older) if number != older.0.len() => older.0.get(number),
+            None if number != 0 => None,
+            _ => Some(&self.newest),
+        }
+    }
 
     /// The one that came first.
     pub fn first(&self) -> Option<WeakRc<T>> {
-        self.entries.front()?.1
-    }
-
-    /// Takes out the one that came first.
-    pub fn pop_first(&mut self) -> Option<(Ticket, WeakRc<T>)> {
-        let (ticket, name) = self.entries.pop_front()?;
-        while matches!(self.entries.front(), Some((_, None))) {
-            self.entries.pop_front();
-            self.gaps -= 1;
-        }
-        Some((ticket, name?))
+        let first = self.older.as_ref().map_or(Some(&self.newest), |older| older.0.front())?;
+        first.entries.front()?.1
     }
 
     /// Takes out those that came first and enters them in another list, `most` at most; `each` is told of each: its ticket before, that from now on,
     /// and who it is. How many; none if nobody is left.
     pub fn move_first(&mut self, to: &mut Self, most: usize, mut each: impl FnMut(Ticket, Ticket, WeakRc<T>)) -> usize {
-        if self.gaps > 0 {
-            let mut moved = 0;
-            while moved < most
-                && let Some((before, name)) = self.pop_first()
-            {
-                each(before, to.enter(name), name);
-                moved += 1;
-            }
-            return moved;
+        let oldest = self.older.as_mut().and_then(|older| older.0.front_mut());
+        let is_older = oldest.is_some();
+        let chunk = oldest.unwrap_or(&mut self.newest);
+        if chunk.gaps > 0 {
+            chunk.close_gaps();
         }
         // In one piece, so that no place is looked for again and again.
-        let (front, _) = self.entries.as_slices();
-        let front = &front[..front.len().min(most)];
-        let (count, there, first) = (front.len(), to.entries.len(), to.last.0 + 1);
+        to.make_room();
+        let (front, _) = chunk.entries.as_slices();
+        let there = to.newest.entries.len();
+        let front = &front[..front.len().min(most).min(CHUNK - there)];
+        let (count, first) = (front.len(), to.last.0 + 1);
         // All that are to come, so that they are not moved again and again.
-        to.entries.reserve(self.entries.len());
-        to.entries.extend(front);
+        to.newest.entries.reserve(chunk.entries.len().min(CHUNK - there));
+        to.newest.entries.extend(front);
         to.last.0 += count as u64;
-        for ((ticket, name), now) in to.entries.range_mut(there..).zip(first..) {
+        to.len += count;
+        for ((ticket, name), now) in to.newest.entries.range_mut(there..).zip(first..) {
             let before = core::mem::replace(ticket, Ticket(now));
             if let Some(name) = name {
                 each(before, Ticket(now), *name);
             }
         }
-        self.entries.drain(..count);
+        chunk.entries.drain(..count);
+        self.len -= count;
+        if is_older && chunk.entries.is_empty() {
+            self.remove_older(0);
+        }
         count
     }
 
     /// The one that has this ticket.
     pub fn get(&self, ticket: Ticket) -> Option<WeakRc<T>> {
-        self.entries[self.find(ticket)?].1
+        let chunk = match self.find_older(ticket) {
+            Some(at) => self.chunk(at)?,
+            None => &self.newest,
+        };
+        chunk.entries[chunk.find(ticket)?].1
     }
 
     /// The next in a walk.
+    #[inline(always)]
     pub fn next(&self, cursor: &mut Cursor) -> Option<WeakRc<T>> {
-        let is_next = |at: usize| {
-            self.entries.get(at).is_none_or(|(ticket, _)| *ticket > cursor.after)
-                && at
-                    .checked_sub(1)
-                    .is_none_or(|before| self.entries.get(before).is_some_and(|(ticket, _)| *ticket <= cursor.after))
-        };
-        let mut at = cursor.at;
-        if !is_next(at) {
-            at = self.entries.partition_point(|(ticket, _)| *ticket <= cursor.after);
+        // Usually the last one is where it was, and the next one behind it.
+        let chunk = if self.older.is_none() { Some(&self.newest) } else { self.chunk(cursor.chunk) };
+        if let Some(chunk) = chunk
+            && let Some((after, _)) = chunk.entries.get(cursor.at.wrapping_sub(1))
+            && *after == cursor.after
+            && let Some((ticket, Some(name))) = chunk.entries.get(cursor.at)
+        {
+            (cursor.after, cursor.at) = (*ticket, cursor.at + 1);
+            return Some(*name);
         }
+        self.look_for_next(cursor)
+    }
+
+    #[inline(never)]
+    fn look_for_next(&self, cursor: &mut Cursor) -> Option<WeakRc<T>> {
+        if !self.leaves_none_out(cursor) {
+            self.find_next(cursor);
+        }
+        let mut chunk = self.chunk(cursor.chunk)?;
         loop {
-            let (ticket, name) = self.entries.get(at)?;
-            at += 1;
-            (cursor.after, cursor.at) = (*ticket, at);
+            let Some((ticket, name)) = chunk.entries.get(cursor.at) else {
+                chunk = self.chunk(cursor.chunk + 1)?;
+                (cursor.chunk, cursor.at) = (cursor.chunk + 1, 0);
+                continue;
+            };
+            cursor.at += 1;
+            if *ticket <= cursor.after {
+                continue;
+            }
+            cursor.after = *ticket;
             if name.is_some() {
                 return *name;
             }
         }
     }
 
-    /// All, with the list locked or owned by the caller.
-    pub fn iter(&self) -> impl Iterator<Item = WeakRc<T>> + '_ {
-        self.entries.iter().filter_map(|(_, name)| *name)
+    /// Whether all before the place that a walk has noted were in it. (What stands behind may have been in it, too, after others have left.)
+    #[inline(always)]
+    fn leaves_none_out(&self, cursor: &Cursor) -> bool {
+        let before = match cursor.at.checked_sub(1) {
+            Some(at) => {
+                let entry = self.chunk(cursor.chunk).and_then(|chunk| chunk.entries.get(at));
+                entry.map(|(ticket, _)| *ticket)
+            }
+            None => cursor.chunk.checked_sub(1).map_or(Some(Ticket(0)), |before| Some(self.chunk(before)?.last())),
+        };
+        before.is_some_and(|before| before <= cursor.after)
+    }
+
+    /// Looks for the place behind those that were in a walk.
+    #[cold]
+    fn find_next(&self, cursor: &mut Cursor) {
+        let after = cursor.after;
+        let older = self.older.as_ref().map_or(0, |older| older.0.partition_point(|chunk| chunk.last() <= after));
+        cursor.chunk = older;
+        cursor.at = self.chunk(older).map_or(0, |chunk| chunk.entries.partition_point(|(ticket, _)| *ticket <= after));
+    }
+
+    /// Runs `f` on all, with the list locked or owned by the caller, until it says true of one; whether it did.
+    #[inline(always)]
+    pub fn any(&self, mut f: impl FnMut(WeakRc<T>) -> bool) -> bool {
+        let mut any_in = |chunk: &Chunk<T>| chunk.entries.iter().any(|(_, name)| name.is_some_and(&mut f));
+        self.older.as_ref().is_some_and(|older| older.0.iter().any(&mut any_in)) || any_in(&self.newest)
     }
 }
 
@@ -232,8 +412,21 @@ mod tests {
         (owners, members, tickets)
     }
 
+    fn places_had(members: &Members<u32>) -> usize {
+        (0..).map_while(|at| members.chunk(at)).map(|chunk| chunk.entries.capacity()).sum()
+    }
+
+    fn all(members: &Members<u32>) -> Vec<WeakRc<u32>> {
+        let mut all = Vec::new();
+        assert!(!members.any(|name| {
+            all.push(name);
+            false
+        }));
+        all
+    }
+
     fn places(members: &Members<u32>, owners: &[StrongRc<u32>]) -> Vec<usize> {
-        members.iter().filter_map(|name| owners.iter().position(|owner| owner.downgrade() == name)).collect()
+        all(members).into_iter().filter_map(|name| owners.iter().position(|owner| owner.downgrade() == name)).collect()
     }
 
     #[test]
@@ -257,11 +450,62 @@ mod tests {
         }
         let left: Vec<_> = (0..1000).filter(|index| index % 10 == 0 || *index == 999).collect();
         assert_eq!(places(&members, &owners), left);
-        assert!(members.entries.len() <= 2 * left.len());
+        assert!(places_had(&members) <= 4 * left.len());
         for ticket in tickets {
             members.leave(ticket);
         }
-        assert!(members.is_empty() && members.entries.capacity() <= 64);
+        assert!(members.is_empty() && members.older.is_none() && places_had(&members) <= KEPT);
+    }
+
+    #[test]
+    fn few_that_are_left_of_very_many_keep_little_memory() {
+        let (_owners, mut members, tickets) = filled(10_000);
+        for (_, ticket) in tickets.iter().enumerate().filter(|(index, _)| index % 500 != 7) {
+            members.leave(*ticket);
+        }
+        assert_eq!(members.len(), 20);
+        assert!(members.older.as_ref().is_some_and(|older| older.0.capacity() <= 80));
+        assert!(places_had(&members) <= 80 + KEPT);
+    }
+
+    #[test]
+    fn each_is_found_in_whichever_chunk_it_stands() {
+        for kept in [1, 2, 3, 64, 127, 128, 129, 1000] {
+            let (owners, mut members, tickets) = filled(1000);
+            let stays = |index: usize| index.is_multiple_of(kept);
+            for index in (0..1000).map(|index| index * 7 % 1000).filter(|index| !stays(*index)) {
+                members.leave(tickets[index]);
+            }
+            for index in 0..1000 {
+                assert!(members.get(tickets[index]) == stays(index).then(|| owners[index].downgrade()));
+            }
+            let (mut cursor, mut walked) = (Cursor::default(), Vec::new());
+            walked.extend(core::iter::from_fn(|| members.next(&mut cursor)));
+            assert!(walked == all(&members) && walked.len() == members.len());
+            let (mut to, mut moved) = (Members::new(), 0);
+            while members.move_first(&mut to, 32, |_, _, name| {
+                assert!(walked[moved] == name);
+                moved += 1;
+            }) > 0
+            {}
+            assert!(members.is_empty() && moved == walked.len() && walked == all(&to));
+        }
+    }
+
+    #[test]
+    fn a_walk_that_chunks_leave_meanwhile_misses_nobody() {
+        for step in [1, 50, 128, 200] {
+            let (owners, mut members, tickets) = filled(1000);
+            let (mut cursor, mut seen) = (Cursor::default(), 0);
+            while let Some(name) = members.next(&mut cursor) {
+                assert!(name == owners[seen].downgrade());
+                seen += 1;
+                if seen.is_multiple_of(step) {
+                    tickets[..seen].iter().for_each(|ticket| members.leave(*ticket));
+                }
+            }
+            assert_eq!(seen, 1000);
+        }
     }
 
     #[test]

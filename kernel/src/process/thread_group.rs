@@ -294,7 +294,7 @@ impl Process {
 
     /// Whether `f` holds for any child.
     pub(super) fn has_child(&self, cx: &impl NoSuspend, mut f: impl FnMut(&Process) -> bool) -> bool {
-        self.children.lock(cx).all.iter().any(|child| child.upgrade(cx).is_ok_and(|child| f(&child)))
+        self.children.lock(cx).all.any(|child| child.upgrade(cx).is_ok_and(|child| f(&child)))
     }
 
     /// Its threads that have not exited, the oldest first. (No list of them: they may be many, and memory short.)
@@ -310,11 +310,12 @@ impl Process {
 
     /// Runs `f` on each of its threads, quickly: `f` does nothing with the list of threads.
     pub fn each_thread(&self, cx: &impl NoSuspend, mut f: impl FnMut(&Thread)) {
-        for thread in self.threads.lock(cx).iter() {
+        self.threads.lock(cx).any(|thread| {
             if let Ok(thread) = thread.upgrade(cx) {
                 f(&thread);
             }
-        }
+            false
+        });
     }
 
     /// Wakes so many more of its threads, which have to end. Those that have ended wake others: to wake many takes long.

@@ -58,6 +58,7 @@ mod sync;
 mod temp;
 mod unsize;
 pub mod wait;
+mod wait_queue;
 mod weak;
 
 pub use cx::{Cx, NoSuspend};

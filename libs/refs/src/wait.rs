@@ -13,13 +13,13 @@
 //!     `---------------------------- finish ----------------------------------'
 //! ```
 
-use alloc::collections::VecDeque;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::sync::atomic;
 
 use crate::object::MustNotPanic;
 use crate::sync::{AtomicU64, Ordering, const_fn};
+use crate::wait_queue::WaitQueue;
 use crate::{NoSuspend, Shared, SpinLock, StrongRc};
 
 const PHASE: u64 = 3;
@@ -240,8 +240,13 @@ impl Waker {
 }
 
 impl Waker {
-    fn is_exclusive(self) -> bool {
+    pub(crate) fn is_exclusive(self) -> bool {
         self.epoch & EXCLUSIVE != 0
+    }
+
+    #[cfg(all(test, not(any(ebb_loom, ebb_shuttle))))]
+    pub(crate) fn slot(self) -> &'static WakeSlot {
+        self.slot
     }
 
     /// What makes it this wait's and no other's.
@@ -280,45 +285,39 @@ pub struct WaitList {
 struct Waiters {
     /// Nearly all lists have at most one waiter: it needs no allocation.
     first: Option<Waker>,
-    rest: VecDeque<Waker>,
+    rest: WaitQueue,
 }
 
 impl Waiters {
+    #[inline]
     fn push(&mut self, waker: Waker) {
         if self.first.is_some_and(|first| !first.is_waiting()) {
-            self.first = self.rest.pop_front();
+            self.first = self.rest.pop();
         }
-        if self.first.is_none() {
-            self.first = Some(waker);
-            return;
+        match self.first {
+            None => self.first = Some(waker),
+            Some(_) => self.rest.push(waker),
         }
-        if self.rest.len() == self.rest.capacity() {
-            self.make_room();
-        }
-        self.rest.push_back(waker);
-    }
-
-    /// Throws out waits that are over. Room for as many as are left comes with it: else many who come again in turn, each with one
-    /// wait that is over, would each look at all.
-    #[cold]
-    fn make_room(&mut self) {
-        self.rest.retain(|waker| waker.is_waiting());
-        self.rest.reserve(self.rest.len().max(1));
     }
 
     fn pop(&mut self) -> Option<Waker> {
         let first = self.first.take()?;
-        self.first = self.rest.pop_front();
+        self.first = self.rest.pop();
         Some(first)
     }
 
+    /// Whether one of them may be exclusive.
+    fn have_exclusive(&self) -> bool {
+        self.first.is_some_and(Waker::is_exclusive) || self.rest.has_exclusive()
+    }
+
     /// Takes out all that are not exclusive.
-    fn take_shared(&mut self) -> VecDeque<Waker> {
-        let all = self.first.take().into_iter().chain(core::mem::take(&mut self.rest));
-        let mut shared = VecDeque::new();
-        for waker in all {
+    fn take_shared(&mut self) -> WaitQueue {
+        let mut all = core::mem::take(self);
+        let mut shared = WaitQueue::new();
+        while let Some(waker) = all.pop() {
             if !waker.is_exclusive() {
-                shared.push_back(waker);
+                shared.push(waker);
             } else if waker.is_waiting() {
                 self.push(waker);
             }
@@ -331,7 +330,7 @@ impl WaitList {
     const_fn! {
         /// An empty list.
         pub fn new() -> Self {
-            WaitList { waiters: SpinLock::new(Waiters { first: None, rest: VecDeque::new() }) }
+            WaitList { waiters: SpinLock::new(Waiters { first: None, rest: WaitQueue::new() }) }
         }
     }
 
@@ -384,8 +383,11 @@ impl WaitList {
 
     #[inline(never)]
     fn wake_several(&self) -> usize {
-        let shared = self.waiters.with(Waiters::take_shared);
-        let mut woken = wake_in_pieces(shared);
+        let (first, shared) = self.waiters.with(|waiters| match waiters.have_exclusive() {
+            true => (None, waiters.take_shared()),
+            false => (waiters.first.take(), core::mem::take(&mut waiters.rest)),
+        });
+        let mut woken = usize::from(first.is_some_and(Waker::wake)) + wake_in_pieces(shared);
         // All that are left are exclusive, or came meanwhile, which may be too early for them but never too late.
         while let Some(waker) = self.waiters.with(Waiters::pop) {
             if waker.wake() {
@@ -422,9 +424,12 @@ impl WaitList {
 }
 
 /// Wakes all; the first of them now. How many there were.
-fn wake_in_pieces(mut wakers: VecDeque<Waker>) -> usize {
-    let now = wakers.len().min(WaitList::AT_ONCE);
-    let woken = wakers.drain(..now).filter(|waker| waker.wake()).count();
+fn wake_in_pieces(mut wakers: WaitQueue) -> usize {
+    let mut woken = 0;
+    for _ in 0..WaitList::AT_ONCE {
+        let Some(waker) = wakers.pop() else { return woken };
+        woken += usize::from(waker.wake());
+    }
     if wakers.is_empty() {
         return woken;
     }
@@ -434,35 +439,10 @@ fn wake_in_pieces(mut wakers: VecDeque<Waker>) -> usize {
 }
 
 /// Wakers whose turn comes when this is freed.
-struct NotYetWoken(VecDeque<Waker>);
+struct NotYetWoken(WaitQueue);
 
 impl Drop for NotYetWoken {
     fn drop(&mut self) {
         wake_in_pieces(core::mem::take(&mut self.0));
-    }
-}
-
-#[cfg(all(test, not(any(ebb_loom, ebb_shuttle))))]
-mod tests {
-    use std::boxed::Box;
-    use std::vec::Vec;
-
-    use super::*;
-
-    #[test]
-    fn who_comes_again_in_turn_does_not_look_at_all_each_time() {
-        let slot = || -> &'static WakeSlot { Box::leak(Box::new(WakeSlot::new(|_| {}))) };
-        let mut waiters = Waiters { first: Some(slot().prepare()), rest: VecDeque::new() };
-        let mut slots = Vec::new();
-        while slots.len() < 100 || waiters.rest.len() < waiters.rest.capacity() {
-            slots.push(slot());
-            waiters.push(slots[slots.len() - 1].prepare());
-        }
-        let again = slots[slots.len() / 2];
-        again.finish();
-        waiters.push(again.prepare());
-        let (len, capacity) = (waiters.rest.len(), waiters.rest.capacity());
-        assert_eq!(len, slots.len());
-        assert!(capacity - len >= len - 1, "{len} of {capacity}: the next one looks at all again");
     }
 }

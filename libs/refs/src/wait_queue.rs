@@ -1,0 +1,188 @@
+//! [`WaitQueue`]: wakers in the order in which they came.
+//!
+//! Nobody takes a waker out when its wait is over, so from time to time somebody must look for such. Nobody looks at more than some of them:
+//! they stand in chunks of [`CHUNK`], and whoever begins a chunk looks through two others. A round is over before as many have come as there were
+//! at its begin, so no more than about half are waits that are over.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+
+use crate::Waker;
+
+/// So many wakers stand in a chunk: a page of them.
+const CHUNK: usize = 256;
+
+/// Wakers in the order in which they came. Nearly all queues are empty: such a one is one word.
+#[derive(Debug, Default)]
+pub(crate) struct WaitQueue(Option<Box<Chunks>>);
+
+#[derive(Debug, Default)]
+struct Chunks {
+    /// Those that came before the others. No chunk is empty.
+    older: VecDeque<VecDeque<Waker>>,
+    /// Which of them is to be looked through next.
+    next: usize,
+    newest: VecDeque<Waker>,
+    /// Whether one that entered was exclusive.
+    has_exclusive: bool,
+}
+
+impl WaitQueue {
+    pub(crate) const fn new() -> Self {
+        WaitQueue(None)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|chunks| chunks.newest.is_empty() && chunks.older.is_empty())
+    }
+
+    /// Whether one that entered was exclusive, since the queue was made.
+    pub(crate) fn has_exclusive(&self) -> bool {
+        self.0.as_ref().is_some_and(|chunks| chunks.has_exclusive)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.iter().map(|chunks| chunks.older.iter().map(VecDeque::len).sum::<usize>() + chunks.newest.len()).sum()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waker> {
+        self.0.iter().flat_map(|chunks| chunks.older.iter().flatten().chain(&chunks.newest))
+    }
+
+    /// Enters one behind all others. Some of those whose wait is over go.
+    pub(crate) fn push(&mut self, waker: Waker) {
+        self.0.get_or_insert_default().push(waker);
+    }
+
+    /// Takes out the one that came first.
+    #[inline(always)]
+    pub(crate) fn pop(&mut self) -> Option<Waker> {
+        self.0.as_mut()?.pop()
+    }
+}
+
+impl Chunks {
+    fn push(&mut self, waker: Waker) {
+        self.has_exclusive |= waker.is_exclusive();
+        if self.newest.len() == self.newest.capacity() {
+            self.make_room();
+        }
+        self.newest.push_back(waker);
+    }
+
+    fn pop(&mut self) -> Option<Waker> {
+        let Some(first) = self.older.front_mut() else { return self.newest.pop_front() };
+        let waker = first.pop_front();
+        if first.is_empty() {
+            self.remove_older(0);
+        }
+        waker
+    }
+
+    /// Throws out waits that are over. Room for as many as are left comes with it, or a new chunk: else many who come again in turn, each
+    /// with one wait that is over, would each look at all.
+    #[cold]
+    fn make_room(&mut self) {
+        self.newest.retain(|waker| waker.is_waiting());
+        let left = self.newest.len();
+        if left <= CHUNK / 2 {
+            self.newest.reserve(left.max(1));
+            return;
+        }
+        self.look_through_next();
+        self.look_through_next();
+        let full = core::mem::replace(&mut self.newest, VecDeque::with_capacity(CHUNK));
+        self.older.push_back(full);
+    }
+
+    /// Throws those of an older chunk out whose wait is over.
+    fn look_through_next(&mut self) {
+        if self.next >= self.older.len() {
+            self.next = 0;
+        }
+        let Some(chunk) = self.older.get_mut(self.next) else { return };
+        chunk.retain(|waker| waker.is_waiting());
+        if chunk.is_empty() {
+            self.remove_older(self.next);
+            return;
+        }
+        if chunk.len() < chunk.capacity() / 4 {
+            chunk.shrink_to(2 * chunk.len());
+        }
+        self.next += 1;
+    }
+
+    fn remove_older(&mut self, at: usize) {
+        self.older.remove(at);
+        if at < self.next {
+            self.next -= 1;
+        }
+    }
+}
+
+#[cfg(all(test, not(any(ebb_loom, ebb_shuttle))))]
+mod tests {
+    use std::boxed::Box;
+    use std::vec::Vec;
+
+    use super::*;
+    use crate::WakeSlot;
+
+    fn slots(count: usize) -> Vec<&'static WakeSlot> {
+        (0..count).map(|_| &*Box::leak(Box::new(WakeSlot::new(|_| {})))).collect()
+    }
+
+    #[test]
+    fn all_come_out_in_the_order_in_which_they_came() {
+        let slots = slots(2000);
+        let mut queue = WaitQueue::new();
+        let wakers: Vec<Waker> = slots.iter().map(|slot| slot.prepare()).collect();
+        wakers.iter().for_each(|waker| queue.push(*waker));
+        assert_eq!(queue.len(), 2000);
+        assert!(queue.iter().eq(&wakers));
+        assert!(core::iter::from_fn(|| queue.pop()).eq(wakers));
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn waits_that_are_over_go_though_nobody_is_woken() {
+        let slots = slots(1000);
+        let mut queue = WaitQueue::new();
+        for round in 0..20 {
+            // Each tenth stays.
+            for slot in slots.iter().enumerate().filter(|(at, _)| round == 0 || at % 10 != 0).map(|(_, slot)| slot) {
+                slot.finish();
+                queue.push(slot.prepare());
+            }
+            assert!(queue.len() <= 3 * slots.len(), "{} in round {round}", queue.len());
+        }
+        let mut waiting = Vec::new();
+        while let Some(waker) = queue.pop() {
+            waiting.extend(waker.is_waiting().then_some(waker));
+        }
+        assert_eq!(waiting.len(), 1000);
+        let stayed: Vec<usize> = slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| waiting[..100].iter().any(|waker| core::ptr::eq(waker.slot(), **slot)))
+            .map(|(at, _)| at)
+            .collect();
+        assert!(stayed.iter().all(|at| at % 10 == 0), "those that have waited longest come first");
+    }
+
+    #[test]
+    fn who_comes_again_in_turn_does_not_look_at_all_each_time() {
+        let slots = slots(100);
+        let mut queue = WaitQueue::new();
+        slots.iter().for_each(|slot| queue.push(slot.prepare()));
+        let mut rooms = 0;
+        for slot in slots.iter().cycle().take(10_000) {
+            slot.finish();
+            rooms +=
+                usize::from(queue.0.as_ref().is_some_and(|chunks| chunks.newest.len() == chunks.newest.capacity()));
+            queue.push(slot.prepare());
+        }
+        assert!(rooms <= 10_000 / 100 + 1, "{rooms}");
+    }
+}
