@@ -11,7 +11,7 @@ use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 use super::pid::THREADS_MAX;
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
-use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, pid, session};
+use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, pid, session, stop};
 use crate::arch;
 use crate::credentials::{Capability, Credentials};
 use crate::current::{Current, SAMPLE_INTERVAL};
@@ -408,6 +408,7 @@ fn start(
         until_sample: SAMPLE_INTERVAL / 2,
     };
     process.add_thread(&thread, cx);
+    stop::one_has_joined(process, &thread, cx);
     drop(thread);
     drop(THREADS.insert(tid, new, cx));
     crate::memory::keep_stacks(THREADS.len(cx));

@@ -47,7 +47,9 @@ pub use session::{
     Session, create_session, group_members, group_session, is_orphaned, next_member, session, session_of_terminal,
     set_group,
 };
-pub use stop::{JobState, begin_stop, continue_process, wait_while_stopped_async};
+pub use stop::{
+    JobState, begin_stop, continue_next, continue_process, notice_stop, stop_next, wait_while_stopped_async,
+};
 pub use thread::{Name, Thread, TimerSlack};
 pub use thread_group::{Life, Process, Status};
 pub use wait::{Choice, Report, WaitOptions, wait_async};

@@ -5,7 +5,7 @@ use linux_raw_sys::general as abi;
 use refs::NoSuspend;
 
 use super::exit::tell_parent;
-use super::{Process, session};
+use super::{Cursor, Process, Thread, session};
 use crate::current::Current;
 use crate::signal::{Signal, Work, broadcast};
 
@@ -38,10 +38,11 @@ pub(super) struct Job {
     pub continue_to_report: bool,
 }
 
-/// Has all threads of the process stop.
+/// Has all threads of the process stop. They may be very many, so they are told one after the other ([`stop_next`]): the first now, the others by a task, or
+/// when their time slice is over.
 pub fn begin_stop(process: &Process, signal: Signal, cx: &impl NoSuspend) {
     let count = process.thread_count(cx);
-    {
+    let stop = {
         let mut job = process.job.lock(cx);
         if job.state != JobState::Running || process.is_exiting() {
             return;
@@ -49,9 +50,41 @@ pub fn begin_stop(process: &Process, signal: Signal, cx: &impl NoSuspend) {
         job.state = JobState::Stopping { signal, left: count };
         job.stops += 1;
         job.continue_to_report = false;
+        job.stops
+    };
+    broadcast::stop_threads(process, stop, cx);
+}
+
+/// Tells the next of a walk through the process' threads of its stop number `stop`; false if there is no more, or the stop is over.
+pub fn stop_next(process: &Process, stop: u64, last: &mut Cursor, cx: &impl NoSuspend) -> bool {
+    let is_over = {
+        let job = process.job.lock(cx);
+        job.stops != stop || !matches!(job.state, JobState::Stopping { .. })
+    };
+    if is_over {
+        return false;
     }
-    process.each_thread(cx, |thread| thread.signals.add_work(Work::STOP));
-    broadcast::wake_threads(process, cx);
+    let Some(thread) = process.next_thread(last, cx) else { return false };
+    if let Ok(thread) = thread.upgrade(cx) {
+        thread.signals.add_work(Work::STOP);
+        thread.wake(cx);
+    }
+    true
+}
+
+/// If the process is about to stop, the thread does, whether it was told or not.
+pub fn notice_stop(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
+    if matches!(process.job.lock(cx).state, JobState::Stopping { .. }) {
+        thread.signals.add_work(Work::STOP);
+    }
+}
+
+/// A new thread of a process that is about to stop has to stop, too: it was made by one that was not told yet.
+pub(super) fn one_has_joined(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
+    if let JobState::Stopping { left, .. } = &mut process.job.lock(cx).state {
+        *left += 1;
+        thread.signals.add_work(Work::STOP);
+    }
 }
 
 /// One thread fewer that has to stop: it has stopped or exited. Nothing if it has said so already, in stop number `said`, which this moves on.
@@ -82,9 +115,9 @@ pub(super) fn forget(process: &Process, cx: &impl NoSuspend) {
     }
 }
 
-/// Continues the process if it is stopped (or about to).
+/// Continues the process if it is stopped (or about to). Its threads are told as they are of a stop.
 pub fn continue_process(process: &Process, cx: &impl NoSuspend) {
-    let was = {
+    let (was, stop) = {
         let mut job = process.job.lock(cx);
         let was = core::mem::take(&mut job.state);
         if was == JobState::Running {
@@ -92,7 +125,7 @@ pub fn continue_process(process: &Process, cx: &impl NoSuspend) {
         }
         job.stop_to_report = false;
         job.continue_to_report = true;
-        was
+        (was, job.stops)
     };
     if matches!(was, JobState::Stopped(_)) {
         session::member_is_stopped(process, false, cx);
@@ -100,14 +133,25 @@ pub fn continue_process(process: &Process, cx: &impl NoSuspend) {
     if let Some(parent) = process.parent(cx) {
         parent.child_has_changed(process, cx);
     }
-    process.each_thread(cx, |thread| {
-        thread.signals.remove_work(Work::STOP);
-        thread.signals.look_again(&process.pending);
-    });
-    broadcast::wake_threads(process, cx);
+    broadcast::continue_threads(process, stop, cx);
     if matches!(was, JobState::Stopped(_)) {
         tell_parent(process, abi::CLD_CONTINUED, Signal::CONT.number(), cx);
     }
+}
+
+/// Has the next of a walk through the process' threads go on after stop number `stop`; false if there is no more, or another stop has begun: those that
+/// have not gone on then stay where they are.
+pub fn continue_next(process: &Process, stop: u64, last: &mut Cursor, cx: &impl NoSuspend) -> bool {
+    if process.job.lock(cx).stops != stop {
+        return false;
+    }
+    let Some(thread) = process.next_thread(last, cx) else { return false };
+    if let Ok(thread) = thread.upgrade(cx) {
+        thread.signals.remove_work(Work::STOP);
+        thread.signals.look_again(&process.pending);
+        thread.wake(cx);
+    }
+    true
 }
 
 /// The calling thread stops until its process is continued or ends.

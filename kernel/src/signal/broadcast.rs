@@ -1,4 +1,4 @@
-//! What goes to many: a terminal's signals to a group, wake-ups of all threads of a process.
+//! What goes to many: a terminal's signals to a group, a stop and its end to all threads of a process.
 //!
 //! The first get theirs at once. The others get theirs from a task, some at a time, between which others have their turn; so a key on a
 //! terminal, the end of a session or a stop takes no longer with very many processes or threads than with some.
@@ -24,7 +24,8 @@ static WORK: WaitList = WaitList::new();
 /// What many get, and who has got it.
 enum Broadcast {
     Signal { group: u32, info: Info, last: Cursor },
-    WakeUp { pid: u32, last: Cursor },
+    Stop { pid: u32, stop: u64, last: Cursor },
+    Continue { pid: u32, stop: u64, last: Cursor },
 }
 
 impl Broadcast {
@@ -38,12 +39,13 @@ impl Broadcast {
                     let _ = send::send_to_process(&member, *info, cx);
                 }
             }
-            Broadcast::WakeUp { pid, last } => {
-                let Some(process) = PROCESSES.get(*pid, cx) else { return false };
-                let Some(thread) = process.next_thread(last, cx) else { return false };
-                if let Ok(thread) = thread.upgrade(cx) {
-                    thread.wake(cx);
-                }
+            Broadcast::Stop { pid, stop, last } => {
+                return PROCESSES.get(*pid, cx).is_some_and(|process| process::stop_next(&process, *stop, last, cx));
+            }
+            Broadcast::Continue { pid, stop, last } => {
+                return PROCESSES
+                    .get(*pid, cx)
+                    .is_some_and(|process| process::continue_next(&process, *stop, last, cx));
             }
         }
         true
@@ -67,9 +69,14 @@ pub fn send_to_group(group: u32, info: Info, cx: &impl NoSuspend) {
     Broadcast::Signal { group, info, last: Cursor::default() }.begin(cx);
 }
 
-/// Wakes all threads of a process, which have been given work.
-pub fn wake_threads(process: &Process, cx: &impl NoSuspend) {
-    Broadcast::WakeUp { pid: process.pid, last: Cursor::default() }.begin(cx);
+/// Tells all threads of a process that its stop of this number has begun.
+pub fn stop_threads(process: &Process, stop: u64, cx: &impl NoSuspend) {
+    Broadcast::Stop { pid: process.pid, stop, last: Cursor::default() }.begin(cx);
+}
+
+/// Has all threads of a process go on after its stop of this number.
+pub fn continue_threads(process: &Process, stop: u64, cx: &impl NoSuspend) {
+    Broadcast::Continue { pid: process.pid, stop, last: Cursor::default() }.begin(cx);
 }
 
 /// Starts the task. Called once, before the first process.

@@ -162,6 +162,9 @@ fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
             // A group that nobody could continue does not stop by the terminal's signals.
             if signal == Signal::STOP || !process::is_orphaned(process.group(), cx) {
                 process::begin_stop(&process, signal, cx);
+                if let Ok(thread) = me.thread(cx) {
+                    process::notice_stop(&process, &thread, cx);
+                }
             }
         }
         DefaultAction::Terminate => {

@@ -8,7 +8,7 @@ use frame::user::Trap;
 use tasks::{Body, Next};
 
 use crate::current::{Current, Presence, Resolved, SAMPLE_INTERVAL};
-use crate::{sched, signal};
+use crate::{process, sched, signal};
 
 impl Current {
     /// A system call whose time on the processor stands for that of all since the last one that was measured.
@@ -27,11 +27,11 @@ impl Current {
 
     /// Other tasks run before it goes on in user mode.
     fn was_preempted(&self, cx: &Cx) {
-        if self.restartable.is_some()
-            && let Ok(thread) = self.thread(cx)
-        {
+        let (Ok(thread), Ok(process)) = (self.thread(cx), self.process(cx)) else { return };
+        if self.restartable.is_some() {
             thread.signals.add_work(signal::Work::RESTARTABLE);
         }
+        process::notice_stop(&process, &thread, cx);
     }
 
     fn page_fault(&mut self, cx: &Cx, address: usize, access: Access, presence: Presence) {
