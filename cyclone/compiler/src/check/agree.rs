@@ -49,8 +49,11 @@ impl Checker<'_> {
         }
         if later.linkage == Linkage::Internal && self.declarations.global(id).linkage == Linkage::External {
             let message = format!("`{}` is `static` here and was not before", later.name);
-            let warning = Diagnostic::warning(Code::Redeclared, later.span, message);
-            self.diagnostics.push(warning.with(first, "first declared here").help("make it `static` there, too"));
+            let error = Diagnostic::error(Code::Redeclared, later.span, message);
+            let error = error.with(first, "first declared here").help("make it `static` there, too");
+            // What was only declared is this one; what was defined is there for other files.
+            let was_defined = is_variable && self.declarations.global(id).is_defined;
+            self.diagnostics.push(if was_defined { error } else { error.into_warning() });
         }
         if earlier_quals != later.quals {
             let message = format!("`{}` is declared with other qualifiers before", later.name);
