@@ -192,7 +192,7 @@ fn open_console_async(cx: &mut Cx, process: &mut Current) -> Result<()> {
             let reserved = reserve_fd(me, cx)?;
             match open_step(abi::AT_FDCWD, CONSOLE, &how, me, cx)? {
                 Opened::File(file) => Ok(reserved.fill_shared(file, FdFlags::empty(), cx)),
-                Opened::Fifo(..) => Err(Errno::ENODEV.into()),
+                Opened::Fifo(..) | Opened::Leased(..) => Err(Errno::ENODEV.into()),
             }
         })?;
     }

@@ -279,6 +279,9 @@ impl OpenFile {
     #[inline(always)]
     fn of(file: Box<dyn File>, is_seekable: bool, has_parts: bool, flags: OpenFlags, location: Location) -> Self {
         OPEN_FILES.fetch_add(1, Ordering::Relaxed);
+        if flags.only_reads() {
+            location.inode.with(Inode::begin_reading);
+        }
         OpenFile {
             is_seekable,
             has_parts,
@@ -355,7 +358,9 @@ impl Drop for OpenFile {
             dnotify::forget(self.location.inode.downgrade(), watches);
         }
         let flags = self.flags();
-        if flags.can_write() && !flags.contains(OpenFlags::PATH) {
+        if flags.only_reads() {
+            self.location.inode.with(Inode::end_reading);
+        } else if !flags.contains(OpenFlags::PATH) {
             self.location.end_writing();
         }
     }
@@ -366,6 +371,12 @@ impl OpenFlags {
     #[inline(always)]
     pub fn can_read(self) -> bool {
         !self.contains(OpenFlags::WRITE_ONLY)
+    }
+
+    /// Whether it is opened for reading and not for writing.
+    #[inline(always)]
+    pub fn only_reads(self) -> bool {
+        !self.intersects(OpenFlags::WRITE_ONLY.union(OpenFlags::READ_WRITE).union(OpenFlags::PATH))
     }
 
     /// Whether it is opened for writing.

@@ -20,6 +20,7 @@ use frame::mm::{Reader, UFrame, Writer};
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::inode_flags::InodeFlags;
+use super::leases::FileLeases;
 use super::locks::FileLocks;
 use super::mount::{FileSystem, Location};
 use super::{DeviceNumber, File, FileKind, Lseek, Metadata, OpenFile, OpenFlags, Timestamp, VfsCaller};
@@ -288,6 +289,8 @@ pub struct Inode {
     pub dentry: SpinLock<Dentry>,
     /// Locks of programs on it: fcntl(2), flock(2).
     pub locks: FileLocks,
+    /// Leases on it (F_SETLEASE).
+    pub leases: FileLeases,
     /// How many mounts have it as their mount point: a quick look before the mount table is searched.
     pub mounts: AtomicU32,
     /// What a driver keeps with it: the pipe of a FIFO, the listener of a socket.
@@ -301,6 +304,8 @@ pub struct Inode {
     metadata: SpinLock<Metadata>,
     /// Above 0: descriptions that may write it. Below: programs run from it, which must not be written meanwhile.
     writers: AtomicI32,
+    /// How many descriptions can read it and not write.
+    readers: AtomicU32,
 }
 
 impl Inode {
@@ -320,6 +325,7 @@ impl Inode {
             ops,
             dentry: SpinLock::new(dentry),
             locks: FileLocks::default(),
+            leases: FileLeases::default(),
             mounts: AtomicU32::new(0),
             attachment: SpinLock::new(None),
             attributes: SpinLock::new(None),
@@ -327,6 +333,7 @@ impl Inode {
             flags: AtomicU8::new(0),
             metadata: SpinLock::new(metadata),
             writers: AtomicI32::new(0),
+            readers: AtomicU32::new(0),
         }
     }
 
@@ -443,6 +450,29 @@ impl Inode {
     /// One description less may write it.
     pub fn end_writing(&self) {
         self.writers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// One description more can read it, and not write.
+    #[inline(always)]
+    pub(super) fn begin_reading(&self) {
+        self.readers.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// One description less can read it, and not write.
+    #[inline(always)]
+    pub(super) fn end_reading(&self) {
+        self.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Whether it is open for writing.
+    pub fn has_writers(&self) -> bool {
+        self.writers.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether it is open in no more than one description.
+    pub fn is_open_once(&self) -> bool {
+        let writers = u32::try_from(self.writers.load(Ordering::Relaxed)).unwrap_or(0);
+        writers + self.readers.load(Ordering::Relaxed) <= 1
     }
 
     /// A program is run from it: until [`allow_writing`](Self::allow_writing) it cannot be opened for writing.

@@ -27,6 +27,7 @@ pub mod initramfs;
 mod inode;
 pub mod inode_file;
 pub mod inode_flags;
+pub mod leases;
 mod locks;
 mod metadata;
 mod mount;

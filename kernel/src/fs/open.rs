@@ -4,15 +4,15 @@ use alloc::boxed::Box;
 
 use frame::Cx;
 use linux_raw_sys::general;
-use refs::{StrongRc, WeakRc};
+use refs::{StrongRc, TempRc, WeakRc};
 
 use super::access::{Subject, Want};
 use super::dnotify;
 use super::inode_file::{DirectoryFile, PlaceFile, remove_privileges};
 use super::walk::{self, WalkFlags};
 use super::{
-    Creation, DeviceNumber, File, FileKind, Inode, InodeFlags, Mount, MountFlags, OpenFile, OpenFlags, Path, VfsCaller,
-    open_device,
+    Creation, DeviceNumber, File, FileKind, Inode, InodeFlags, LockKind, Mount, MountFlags, OpenFile, OpenFlags, Path,
+    VfsCaller, open_device,
 };
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
@@ -35,6 +35,8 @@ pub enum Opened {
     File(StrongRc<OpenFile>),
     /// To a FIFO, whose other end has to be waited for.
     Fifo(WeakRc<Mount>, WeakRc<Inode>),
+    /// To a file of which somebody has a lease, which has to be given up first: [`leases::wait_until_broken_async`](super::leases::wait_until_broken_async).
+    Leased(WeakRc<Inode>, LockKind),
 }
 
 impl OpenHow {
@@ -179,6 +181,11 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx
     }
     let file: Box<dyn File> = match inode.kind {
         FileKind::Regular => {
+            if inode.leases.has_any()
+                && let Some(leased) = break_leases(inode, flags, cx)?
+            {
+                return Ok(leased);
+            }
             let location = path.keep()?;
             if flags.can_write() {
                 location.begin_writing(cx)?;
@@ -199,6 +206,18 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx
         FileKind::Symlink => return Err(Errno::ELOOP.into()),
     };
     Ok(Opened::File(StrongRc::new(OpenFile::at(file, kept, path.keep()?))))
+}
+
+/// Asks those who have leases that rule the opening out to give them up; what comes of it, if there are any.
+#[cold]
+fn break_leases(inode: &TempRc<'_, Inode>, flags: OpenFlags, cx: &Cx) -> Step<Option<Opened>> {
+    let changes = flags.can_write() || flags.contains(OpenFlags::TRUNCATE);
+    let kind = if changes { LockKind::Exclusive } else { LockKind::Shared };
+    match inode.leases.break_for(kind, None, cx)? {
+        None => Ok(None),
+        Some(_) if flags.contains(OpenFlags::NONBLOCK) => Err(Errno::EAGAIN.into()),
+        Some(_) => Ok(Some(Opened::Leased(inode.downgrade(), kind))),
+    }
 }
 
 /// Truncates a regular file that is opened, if asked, and lets its file system open it.

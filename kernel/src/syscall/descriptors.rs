@@ -29,7 +29,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_dup, "dup", Call::Step(dup)),
     Entry::new(abi::__NR_dup2, "dup2", Call::Step(dup2)),
     Entry::new(abi::__NR_dup3, "dup3", Call::Step(dup3)),
-    Entry::partial(abi::__NR_fcntl, "fcntl", Call::Async(fcntl_async), "leases"),
+    Entry::new(abi::__NR_fcntl, "fcntl", Call::Async(fcntl_async)),
     Entry::partial(abi::__NR_ioctl, "ioctl", Call::Async(ioctl_async), "FS_IOC_FSSETXATTR and its like"),
     Entry::new(abi::__NR_flock, "flock", Call::Async(flock_async)),
 ];
@@ -81,7 +81,9 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         | abi::F_GETOWN_EX
         | abi::F_SETSIG
         | abi::F_GETSIG
-        | abi::F_NOTIFY => complete_async(cx, me, Patience::Forever, |cx, me, _| {
+        | abi::F_NOTIFY
+        | abi::F_SETLEASE
+        | abi::F_GETLEASE => complete_async(cx, me, Patience::Forever, |cx, me, _| {
             let open = me.files(cx)?.get(fd, cx)?;
             file_owner::control(&open, fd, command, argument, me, cx)
         }),

@@ -8,7 +8,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{OpenFile, dnotify, fasync};
+use crate::fs::{LockKind, OpenFile, dnotify, fasync, leases};
 use crate::net::socket_of;
 use crate::process::{self, FileOwner, Recipient};
 use crate::step::Step;
@@ -22,7 +22,7 @@ struct OwnerArgument {
     id: i32,
 }
 
-/// F_SETOWN, F_GETOWN and their relatives, F_SETSIG, F_GETSIG, F_NOTIFY.
+/// F_SETOWN, F_GETOWN and their relatives, F_SETSIG, F_GETSIG, F_NOTIFY, F_SETLEASE, F_GETLEASE.
 ///
 /// # Errors
 /// Those of fcntl(2). A fault.
@@ -48,6 +48,23 @@ pub fn control(
         abi::F_SETSIG => open.set_io_signal(argument.value() as i32)?,
         abi::F_GETSIG => return Ok(open.io_signal().into()),
         abi::F_NOTIFY => notify(open, fd, argument.value() as u32, me, cx)?,
+        abi::F_SETLEASE => {
+            let kind = match argument.value() as u32 {
+                abi::F_RDLCK => Some(LockKind::Shared),
+                abi::F_WRLCK => Some(LockKind::Exclusive),
+                abi::F_UNLCK => None,
+                _ => return Err(Errno::EINVAL.into()),
+            };
+            leases::set(open, fd, kind, || made(Recipient::Process(me.process), me, cx), me, cx)?;
+        }
+        abi::F_GETLEASE => {
+            let kind = match open.inode(cx)?.leases.of(open.downgrade(), cx)? {
+                Some(LockKind::Shared) => abi::F_RDLCK,
+                Some(LockKind::Exclusive) => abi::F_WRLCK,
+                None => abi::F_UNLCK,
+            };
+            return Ok(kind as usize);
+        }
         _ => return Err(Errno::EINVAL.into()),
     }
     Ok(0)

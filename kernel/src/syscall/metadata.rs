@@ -2,6 +2,7 @@
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
+use refs::WeakRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
@@ -10,11 +11,12 @@ use crate::error::{Errno, Result};
 use crate::fs::access::{Subject, Want};
 use crate::fs::attributes::{self, NewTime, SetAttribute};
 use crate::fs::walk::{self, PathName, WalkFlags};
-use crate::fs::{DeviceNumber, FileKind, Inode, InodeFlags, Metadata, Path, Timestamp};
-use crate::step::Step;
+use crate::fs::{DeviceNumber, FileKind, Inode, InodeFlags, LockKind, Metadata, Path, Timestamp, leases};
+use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{Out, UserIn, UserOut, UserSlice};
 
 /// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_stat, "stat", Call::Step(|cx, me, args| stat(cx, me, args, WalkFlags::FOLLOW))),
     Entry::new(abi::__NR_lstat, "lstat", Call::Step(|cx, me, args| stat(cx, me, args, WalkFlags::empty()))),
@@ -84,7 +86,7 @@ pub const CALLS: &[Entry] = &[
         Call::Step(|cx, me, args| utimes(cx, me, args.int(0), args.string(1), args.input::<[[i64; 2]; 2]>(2))),
     ),
     Entry::new(abi::__NR_utimensat, "utimensat", Call::Step(utimensat)),
-    Entry::new(abi::__NR_truncate, "truncate", Call::Step(truncate)),
+    Entry::new(abi::__NR_truncate, "truncate", Call::Async(truncate_async)),
     Entry::new(abi::__NR_ftruncate, "ftruncate", Call::Step(ftruncate)),
     Entry::new(
         abi::__NR_setxattr,
@@ -482,7 +484,16 @@ fn utimensat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(0)
 }
 
-fn truncate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn truncate_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    // After a wait the path may lead elsewhere.
+    while let Some(leased) = complete_async(cx, me, Patience::Forever, |cx, me, _| truncate(cx, me, args))? {
+        leases::wait_until_broken_async(cx, me, leased, LockKind::Exclusive)?;
+    }
+    Ok(0)
+}
+
+/// Truncates a file, unless leases rule it out: then that is what is to be waited for.
+fn truncate(cx: &Cx, me: &Current, args: &Args) -> Step<Option<WeakRc<Inode>>> {
     let size = u64::try_from(args.long(1) as i64).map_err(|_| Errno::EINVAL)?;
     let found = resolve_at(cx, me, abi::AT_FDCWD, args.string(0), 0)?;
     match found.inode.kind {
@@ -492,12 +503,15 @@ fn truncate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     }
     found.mount.check_writable()?;
     Subject::of(me, cx)?.check(&found.inode, Want::WRITE, cx)?;
+    if found.inode.leases.has_any() && found.inode.leases.break_for(LockKind::Exclusive, None, cx)?.is_some() {
+        return Ok(Some(found.inode.downgrade()));
+    }
     // A program that is being run cannot be changed.
     found.inode.begin_writing()?;
     let outcome = attributes::truncate(&found.inode, size, me, cx);
     found.inode.end_writing();
     outcome?;
-    Ok(0)
+    Ok(None)
 }
 
 fn ftruncate(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

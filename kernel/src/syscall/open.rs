@@ -2,6 +2,7 @@
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
+use refs::WeakRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
@@ -9,7 +10,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::open::{OpenHow, Opened, open_step};
 use crate::fs::walk::{PathName, WalkFlags};
-use crate::fs::{FdFlags, FileTable, OpenFlags, reserve_fd};
+use crate::fs::{FdFlags, FileTable, Inode, LockKind, Mount, OpenFlags, ParkedFd, leases, reserve_fd};
 use crate::pipe::open_fifo_async;
 use crate::step::{Patience, complete_async};
 use crate::user_memory::UserIn;
@@ -58,25 +59,38 @@ fn open_at_async(
     open_async(cx, me, directory, &how, path)
 }
 
+/// What has to be waited for.
+enum Unopened {
+    /// The other end of a FIFO.
+    Fifo(WeakRc<Mount>, WeakRc<Inode>, ParkedFd),
+    /// Leases on the file.
+    Leased(WeakRc<Inode>, LockKind),
+}
+
 /// Opens the path at an address of the caller's memory and gives it a descriptor.
 #[inline]
 fn open_async(cx: &mut Cx, me: &mut Current, directory: i32, how: &OpenHow, path: UserIn<u8>) -> Result<usize> {
     let fd_flags = FdFlags::of(how.flags);
-    let opened = complete_async(cx, me, Patience::Forever, |cx, me, _| {
-        let mut name = PathName::empty();
-        name.fill(path, me, cx)?;
-        let reserved = reserve_fd(me, cx)?;
-        match open_step(directory, name.bytes(), how, me, cx)? {
-            Opened::File(file) => Ok(Ok(reserved.fill_shared(file, fd_flags, cx))),
-            Opened::Fifo(mount, inode) => Ok(Err((mount, inode, reserved.park()))),
-        }
-    })?;
-    match opened {
-        Ok(fd) => Ok(fd),
-        Err((mount, inode, reserved)) => {
-            let file = open_fifo_async(cx, me, mount, inode, how.flags);
-            let reserved = reserved.resume(cx)?;
-            Ok(reserved.fill(file?, fd_flags, cx))
+    loop {
+        let opened = complete_async(cx, me, Patience::Forever, |cx, me, _| {
+            let mut name = PathName::empty();
+            name.fill(path, me, cx)?;
+            let reserved = reserve_fd(me, cx)?;
+            match open_step(directory, name.bytes(), how, me, cx)? {
+                Opened::File(file) => Ok(Ok(reserved.fill_shared(file, fd_flags, cx))),
+                Opened::Fifo(mount, inode) => Ok(Err(Unopened::Fifo(mount, inode, reserved.park()))),
+                Opened::Leased(inode, kind) => Ok(Err(Unopened::Leased(inode, kind))),
+            }
+        })?;
+        match opened {
+            Ok(fd) => return Ok(fd),
+            Err(Unopened::Fifo(mount, inode, reserved)) => {
+                let file = open_fifo_async(cx, me, mount, inode, how.flags);
+                let reserved = reserved.resume(cx)?;
+                return Ok(reserved.fill(file?, fd_flags, cx));
+            }
+            // Then the path may lead elsewhere.
+            Err(Unopened::Leased(inode, kind)) => leases::wait_until_broken_async(cx, me, inode, kind)?,
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::credentials::Capability;
 use crate::current::Current;
 use crate::drivers::random;
 use crate::error::{Errno, Result};
-use crate::fs::{FILE_MAX, OpenFile, most_descriptors, set_most_descriptors};
+use crate::fs::{FILE_MAX, OpenFile, leases, most_descriptors, set_most_descriptors};
 use crate::memory::overcommit;
 use crate::process::core_dump;
 use crate::process::exec::RANDOMIZE_VA_SPACE;
@@ -95,6 +95,8 @@ const FS: &[Entry] = &[
         |bytes, _, me, cx| set_most_descriptors(told_number(bytes, me, cx)?),
     ),
     text("file-nr", file_numbers),
+    tunable!("lease-break-time", leases::BREAK_TIME),
+    tunable!("leases-enable", leases::ENABLED),
     setting(
         "pipe-max-size",
         |text, _, _, _| number(text, pipe::max_capacity() as u64),

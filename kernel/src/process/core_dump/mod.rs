@@ -361,7 +361,7 @@ fn create(name: &[u8], me: &Current, cx: &Cx) -> Step<StrongRc<OpenFile>> {
         OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY | OpenFlags::NO_FOLLOW | OpenFlags::LARGE_FILE;
     match open::open_step(abi::AT_FDCWD, name, &open::OpenHow::new(flags, 0o600), me, cx)? {
         open::Opened::File(file) => Ok(file),
-        open::Opened::Fifo(..) => Err(Errno::EEXIST.into()),
+        open::Opened::Fifo(..) | open::Opened::Leased(..) => Err(Errno::EEXIST.into()),
     }
 }
 
