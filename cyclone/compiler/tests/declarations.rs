@@ -4,7 +4,7 @@ use ebb_cyclone::check::{Dialect, check};
 use ebb_cyclone::diagnostics::Severity;
 use ebb_cyclone::driver::parse_text;
 use ebb_cyclone::types::TyKind;
-use ebb_cyclone::types::print::show;
+use ebb_cyclone::types::print::show_all;
 
 /// Each error as `line: code`, and the declared globals with their types.
 fn checked(text: &str) -> (Vec<String>, Vec<String>) {
@@ -15,8 +15,8 @@ fn checked(text: &str) -> (Vec<String>, Vec<String>) {
     let errors =
         errors.map(|error| format!("{}: {}", unit.source.place(error.span.start).line, error.code.number())).collect();
     let globals = program.declarations.globals.iter();
-    let globals =
-        globals.map(|global| format!("{}: {}", global.name, show(&program.types, &program.declarations, global.ty)));
+    let globals = globals
+        .map(|global| format!("{}: {}", global.name, show_all(&program.types, &program.declarations, global.ty)));
     (errors, globals.collect())
 }
 

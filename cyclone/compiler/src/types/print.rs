@@ -3,19 +3,32 @@
 //! Defaults are left out: a thin pointer into the heap, or a region that the caller chooses, of one element is `int *`. What is not known, or
 //! has no name, is `_`.
 
-use super::{Alias, Function, Pointer, Quals, Signedness, Ty, TyKind, Types};
+use super::{Alias, Function, Pointer, Quals, Signedness, Ty, TyKind, TyVar, Types};
 use crate::ast::{FloatSize, IntSize};
 use crate::tree::Declarations;
 use std::fmt::Write;
 
 /// The text of a type.
 pub fn show(types: &Types, declarations: &Declarations, ty: Ty) -> String {
-    Printer { types, declarations }.show(ty)
+    Printer { types, declarations, unwritten: Unwritten::Hidden }.show(ty)
+}
+
+/// The text of a type, in which parameters that nobody wrote have the compiler's names for them.
+pub fn show_all(types: &Types, declarations: &Declarations, ty: Ty) -> String {
+    Printer { types, declarations, unwritten: Unwritten::Shown }.show(ty)
+}
+
+/// What becomes of names of parameters that nobody wrote.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unwritten {
+    Hidden,
+    Shown,
 }
 
 struct Printer<'a> {
     types: &'a Types,
     declarations: &'a Declarations,
+    unwritten: Unwritten,
 }
 
 impl Printer<'_> {
@@ -23,7 +36,7 @@ impl Printer<'_> {
         match self.types.get(ty) {
             TyKind::Evar(_) => "_".to_owned(),
             TyKind::Error => "<error>".to_owned(),
-            TyKind::Var(var) => self.types.var(*var).shown().to_owned(),
+            TyKind::Var(var) => self.variable(*var).to_owned(),
             TyKind::Void => "void".to_owned(),
             TyKind::Bool => "_Bool".to_owned(),
             TyKind::Int(sign, size) => integer(*sign, *size),
@@ -95,6 +108,11 @@ impl Printer<'_> {
         }
     }
 
+    fn variable(&self, var: TyVar) -> &'static str {
+        let info = self.types.var(var);
+        if self.unwritten == Unwritten::Shown { info.name.as_str() } else { info.shown() }
+    }
+
     fn arguments(&self, args: &[Ty]) -> String {
         let shown: Vec<String> = args
             .iter()
@@ -138,7 +156,7 @@ impl Printer<'_> {
         }
         match self.types.get(pointer.region) {
             TyKind::Heap | TyKind::Evar(_) => {}
-            TyKind::Var(var) if self.types.var(*var).shown() == "_" => {}
+            TyKind::Var(var) if self.variable(*var) == "_" => {}
             _ => text.push_str(&self.show(pointer.region)),
         }
         text
