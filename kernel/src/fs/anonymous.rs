@@ -8,8 +8,7 @@ use alloc::vec::Vec;
 
 use refs::{SpinLock, StrongRc};
 
-use super::mount::{FileSystem, Location, Mount, MountFlags};
-use super::{Dentry, FileKind, Inode, InodeOps, Metadata};
+use super::{Dentry, FileKind, FileSystem, Inode, InodeOps, Location, Metadata, Mount, MountFlags};
 use crate::error::Result;
 
 /// What an inode without a place in the tree is, by the name that `/proc/PID/fd` shows.

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use frame::Cx;
 use refs::{SpinLock, StrongRc};
 
-use super::mount::{Location, MOUNTS, Path};
+use super::{Location, MOUNTS, Path};
 use crate::error::{Errno, Result};
 
 /// Root, working directory and umask of a process (shared by CLONE_FS).

@@ -22,8 +22,9 @@ use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 use super::inode_flags::InodeFlags;
 use super::leases::FileLeases;
 use super::locks::FileLocks;
-use super::mount::{FileSystem, Location};
-use super::{DeviceNumber, File, FileKind, Lseek, Metadata, OpenFile, OpenFlags, Timestamp, VfsCaller};
+use super::{
+    DeviceNumber, File, FileKind, FileSystem, Location, Lseek, Metadata, OpenFile, OpenFlags, Timestamp, VfsCaller,
+};
 use crate::error::{Errno, Result};
 use crate::memory::Pages;
 use crate::step::Step;

@@ -1,4 +1,4 @@
-//! File systems, mounts, and places in the tree that they make up.
+//! Mounts.
 //!
 //! A [`FileSystem`] is an instance (of tmpfs, of procfs); a [`Mount`] shows a subtree of one at a directory; a [`Path`] is an inode seen
 //! through a mount. There is one mount namespace: [`MOUNTS`].
@@ -14,97 +14,8 @@ use frame::Cx;
 use linux_raw_sys::general;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
-use super::{FileKind, Inode};
+use super::{FileKind, FileSystem, Inode, Path};
 use crate::error::{Errno, Result};
-
-/// How much a file system may hold, and does.
-#[derive(Default)]
-pub struct Capacity {
-    /// Pages of 4096 bytes it may hold; 0: no limit is told.
-    pub pages: AtomicU64,
-    /// Pages it holds.
-    pub used_pages: AtomicU64,
-    /// Inodes it may hold; 0: no limit is told.
-    pub inodes: AtomicU64,
-    /// Inodes it holds.
-    pub used_inodes: AtomicU64,
-}
-
-impl Capacity {
-    fn take(limit: &AtomicU64, used: &AtomicU64, count: u64) -> Result<()> {
-        let limit = limit.load(Ordering::Relaxed);
-        let before = used.fetch_add(count, Ordering::Relaxed);
-        if limit != 0 && before.saturating_add(count) > limit {
-            used.fetch_sub(count, Ordering::Relaxed);
-            return Err(Errno::ENOSPC);
-        }
-        Ok(())
-    }
-
-    /// Accounts for new pages.
-    ///
-    /// # Errors
-    /// ENOSPC, and nothing is accounted.
-    pub fn take_pages(&self, count: u64) -> Result<()> {
-        Self::take(&self.pages, &self.used_pages, count)
-    }
-
-    /// Gives pages back.
-    pub fn give_pages(&self, count: u64) {
-        self.used_pages.fetch_sub(count, Ordering::Relaxed);
-    }
-
-    /// Accounts for a new inode.
-    ///
-    /// # Errors
-    /// ENOSPC, and nothing is accounted.
-    pub fn take_inode(&self) -> Result<()> {
-        Self::take(&self.inodes, &self.used_inodes, 1)
-    }
-
-    /// Gives an inode back.
-    pub fn give_inode(&self) {
-        self.used_inodes.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// An instance of a file system. Each inode owns a share in it; so it does not own any.
-pub struct FileSystem {
-    /// The name of its type, as in `/proc/filesystems`.
-    pub name: &'static str,
-    /// Its magic number in statfs(2).
-    pub magic: u32,
-    /// Its `st_dev`: the minor number of an unnamed device.
-    pub device: u32,
-    /// What it holds.
-    pub capacity: Capacity,
-    /// The mount options of its own, as `/proc/mounts` shows them (with a leading comma each).
-    pub options: Vec<u8>,
-    /// Taken by whatever changes its tree of names.
-    pub tree: SpinLock<()>,
-    next_inode: AtomicU64,
-}
-
-impl FileSystem {
-    /// A new instance.
-    pub fn new(name: &'static str, magic: u32, options: Vec<u8>) -> StrongRc<FileSystem> {
-        static NEXT_DEVICE: AtomicU32 = AtomicU32::new(1);
-        StrongRc::new(FileSystem {
-            name,
-            magic,
-            device: NEXT_DEVICE.fetch_add(1, Ordering::Relaxed),
-            capacity: Capacity::default(),
-            options,
-            tree: SpinLock::new(()),
-            next_inode: AtomicU64::new(1),
-        })
-    }
-
-    /// A number for a new inode.
-    pub fn next_inode(&self) -> u64 {
-        self.next_inode.fetch_add(1, Ordering::Relaxed)
-    }
-}
 
 bitflags! {
     /// What a mount does not allow: see mount(2).
@@ -250,170 +161,6 @@ impl Mount {
     }
 }
 
-/// A place in the tree: an inode, seen through a mount. Until the next suspension.
-#[derive(Clone)]
-pub struct Path<'cx> {
-    /// Through which mount.
-    pub mount: TempRc<'cx, Mount>,
-    /// The inode.
-    pub inode: TempRc<'cx, Inode>,
-}
-
-/// A place in the tree that is kept: by a description, as a working directory.
-pub struct Location {
-    /// Through which mount.
-    pub mount: StrongRc<Mount>,
-    /// The inode.
-    pub inode: StrongRc<Inode>,
-}
-
-impl Location {
-    /// The place, until the next suspension.
-    #[inline(always)]
-    pub fn path<'cx>(&self, cx: &'cx Cx) -> Result<Path<'cx>> {
-        Ok(Path { mount: self.mount.get(cx), inode: self.inode.get(cx) })
-    }
-
-    /// One more description may write the file that is here, if it is a regular one.
-    ///
-    /// # Errors
-    /// ETXTBSY while a program runs from it.
-    pub fn begin_writing(&self, cx: &Cx) -> Result<()> {
-        self.inode.get(cx).begin_writing()?;
-        self.mount.get(cx).begin_writing();
-        Ok(())
-    }
-
-    /// One description less may write it.
-    pub fn end_writing(&self) {
-        let is_regular = self.inode.with(|inode| {
-            let is_regular = inode.kind == FileKind::Regular;
-            if is_regular {
-                inode.end_writing();
-            }
-            is_regular
-        });
-        if is_regular {
-            self.mount.with(Mount::end_writing);
-        }
-    }
-
-    /// Kept once more.
-    pub fn share(&self) -> Location {
-        Location { mount: self.mount.share(), inode: self.inode.share() }
-    }
-}
-
-impl<'cx> Path<'cx> {
-    /// The place, to be kept.
-    ///
-    /// # Errors
-    /// ENOENT if it was removed meanwhile.
-    #[inline]
-    pub fn keep(&self) -> Result<Location> {
-        match (self.mount.share(), self.inode.share()) {
-            (Some(mount), Some(inode)) => Ok(Location { mount, inode }),
-            _ => Err(Errno::ENOENT),
-        }
-    }
-
-    /// Whether both are the same place.
-    pub fn is(&self, other: &Path<'_>) -> bool {
-        self.mount.id == other.mount.id && self.inode.downgrade() == other.inode.downgrade()
-    }
-
-    /// What is mounted here, topmost; itself if nothing is.
-    #[inline(always)]
-    pub fn mounted(self, cx: &'cx Cx) -> Result<Path<'cx>> {
-        if self.inode.mounts.load(Ordering::Relaxed) == 0 { Ok(self) } else { self.mounted_slowly(cx) }
-    }
-
-    fn mounted_slowly(mut self, cx: &'cx Cx) -> Result<Path<'cx>> {
-        while let Some(mount) = MOUNTS.at(&self, cx) {
-            let inode = mount.root.get(cx);
-            self = Path { mount, inode };
-        }
-        Ok(self)
-    }
-
-    /// The directory above, across mounts but not above `root`; itself at the top.
-    pub fn parent(mut self, root: &Path<'_>, cx: &'cx Cx) -> Result<Path<'cx>> {
-        loop {
-            if self.is(root) {
-                return Ok(self);
-            }
-            if self.inode.downgrade() != self.mount.root.downgrade() {
-                let inode = self.inode.parent(cx).ok_or(Errno::ENOENT)?;
-                return Path { mount: self.mount, inode }.mounted(cx);
-            }
-            match self.mount.point(cx) {
-                Some(point) => self = point,
-                None => return Ok(self),
-            }
-        }
-    }
-
-    /// Its absolute name as seen from `root`, as getcwd(2) and `/proc` show it: with `(unreachable)` in front if it is outside, and
-    /// ` (deleted)` behind if it has no name any more.
-    ///
-    /// # Errors
-    /// ENAMETOOLONG beyond [`LONGEST_PATH`].
-    pub fn name(&self, root: &Path<'_>, cx: &Cx) -> Result<Vec<u8>> {
-        if let Some(name) = self.inode.ops.anonymous_name(&self.inode) {
-            return Ok(name);
-        }
-        // From its end to its start.
-        let mut name = Vec::with_capacity(64);
-        let mut deleted = false;
-        let mut at = self.clone();
-        let reached = loop {
-            if at.is(root) {
-                break true;
-            }
-            if at.inode.downgrade() == at.mount.root.downgrade() {
-                match at.mount.point(cx) {
-                    Some(point) => at = point,
-                    None => {
-                        break root.mount.point(cx).is_none() && root.inode.downgrade() == root.mount.root.downgrade();
-                    }
-                }
-                continue;
-            }
-            let parent = {
-                let dentry = at.inode.dentry.lock(cx);
-                deleted |= dentry.is_removed;
-                if name.len() + dentry.name.len() >= LONGEST_PATH {
-                    return Err(Errno::ENAMETOOLONG);
-                }
-                name.extend(dentry.name.iter().rev());
-                name.push(b'/');
-                dentry.parent
-            };
-            match parent.and_then(|parent| parent.upgrade(cx).ok()) {
-                Some(parent) => at.inode = parent,
-                None => {
-                    deleted = true;
-                    break true;
-                }
-            }
-        };
-        if name.is_empty() {
-            name.push(b'/');
-        }
-        if !reached {
-            name.extend(b"(unreachable)".iter().rev());
-        }
-        name.reverse();
-        if deleted {
-            name.extend_from_slice(b" (deleted)");
-        }
-        Ok(name)
-    }
-}
-
-/// The longest name of a place in the tree (PATH_MAX).
-const LONGEST_PATH: usize = 4096;
-
 /// All mounts, oldest first; the first is the root.
 pub struct MountTable {
     mounts: SpinLock<Vec<StrongRc<Mount>>>,
@@ -455,7 +202,7 @@ impl MountTable {
     }
 
     /// The newest mount on exactly this place.
-    fn at<'cx>(&self, place: &Path<'_>, cx: &'cx Cx) -> Option<TempRc<'cx, Mount>> {
+    pub(super) fn at<'cx>(&self, place: &Path<'_>, cx: &'cx Cx) -> Option<TempRc<'cx, Mount>> {
         let wanted = Some((place.mount.downgrade(), place.inode.downgrade()));
         let mounts = self.mounts.lock(cx);
         let found = mounts.iter().rev().find(|mount| *mount.get(cx).point.lock(cx) == wanted)?;

@@ -1,0 +1,175 @@
+//! [`Path`]: a place in the tree that the mounts make up; [`Location`], one that is kept.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use refs::{StrongRc, TempRc};
+
+use super::mount::{MOUNTS, Mount};
+use super::{FileKind, Inode};
+use crate::error::{Errno, Result};
+
+/// A place in the tree: an inode, seen through a mount. Until the next suspension.
+#[derive(Clone)]
+pub struct Path<'cx> {
+    /// Through which mount.
+    pub mount: TempRc<'cx, Mount>,
+    /// The inode.
+    pub inode: TempRc<'cx, Inode>,
+}
+
+/// A place in the tree that is kept: by a description, as a working directory.
+pub struct Location {
+    /// Through which mount.
+    pub mount: StrongRc<Mount>,
+    /// The inode.
+    pub inode: StrongRc<Inode>,
+}
+
+impl Location {
+    /// The place, until the next suspension.
+    #[inline(always)]
+    pub fn path<'cx>(&self, cx: &'cx Cx) -> Result<Path<'cx>> {
+        Ok(Path { mount: self.mount.get(cx), inode: self.inode.get(cx) })
+    }
+
+    /// One more description may write the file that is here, if it is a regular one.
+    ///
+    /// # Errors
+    /// ETXTBSY while a program runs from it.
+    pub fn begin_writing(&self, cx: &Cx) -> Result<()> {
+        self.inode.get(cx).begin_writing()?;
+        self.mount.get(cx).begin_writing();
+        Ok(())
+    }
+
+    /// One description less may write it.
+    pub fn end_writing(&self) {
+        let is_regular = self.inode.with(|inode| {
+            let is_regular = inode.kind == FileKind::Regular;
+            if is_regular {
+                inode.end_writing();
+            }
+            is_regular
+        });
+        if is_regular {
+            self.mount.with(Mount::end_writing);
+        }
+    }
+
+    /// Kept once more.
+    pub fn share(&self) -> Location {
+        Location { mount: self.mount.share(), inode: self.inode.share() }
+    }
+}
+
+impl<'cx> Path<'cx> {
+    /// The place, to be kept.
+    ///
+    /// # Errors
+    /// ENOENT if it was removed meanwhile.
+    #[inline]
+    pub fn keep(&self) -> Result<Location> {
+        match (self.mount.share(), self.inode.share()) {
+            (Some(mount), Some(inode)) => Ok(Location { mount, inode }),
+            _ => Err(Errno::ENOENT),
+        }
+    }
+
+    /// Whether both are the same place.
+    pub fn is(&self, other: &Path<'_>) -> bool {
+        self.mount.id == other.mount.id && self.inode.downgrade() == other.inode.downgrade()
+    }
+
+    /// What is mounted here, topmost; itself if nothing is.
+    #[inline(always)]
+    pub fn mounted(self, cx: &'cx Cx) -> Result<Path<'cx>> {
+        if self.inode.mounts.load(Ordering::Relaxed) == 0 { Ok(self) } else { self.mounted_slowly(cx) }
+    }
+
+    fn mounted_slowly(mut self, cx: &'cx Cx) -> Result<Path<'cx>> {
+        while let Some(mount) = MOUNTS.at(&self, cx) {
+            let inode = mount.root.get(cx);
+            self = Path { mount, inode };
+        }
+        Ok(self)
+    }
+
+    /// The directory above, across mounts but not above `root`; itself at the top.
+    pub fn parent(mut self, root: &Path<'_>, cx: &'cx Cx) -> Result<Path<'cx>> {
+        loop {
+            if self.is(root) {
+                return Ok(self);
+            }
+            if self.inode.downgrade() != self.mount.root.downgrade() {
+                let inode = self.inode.parent(cx).ok_or(Errno::ENOENT)?;
+                return Path { mount: self.mount, inode }.mounted(cx);
+            }
+            match self.mount.point(cx) {
+                Some(point) => self = point,
+                None => return Ok(self),
+            }
+        }
+    }
+
+    /// Its absolute name as seen from `root`, as getcwd(2) and `/proc` show it: with `(unreachable)` in front if it is outside, and
+    /// ` (deleted)` behind if it has no name any more.
+    ///
+    /// # Errors
+    /// ENAMETOOLONG beyond [`LONGEST_PATH`].
+    pub fn name(&self, root: &Path<'_>, cx: &Cx) -> Result<Vec<u8>> {
+        if let Some(name) = self.inode.ops.anonymous_name(&self.inode) {
+            return Ok(name);
+        }
+        // From its end to its start.
+        let mut name = Vec::with_capacity(64);
+        let mut deleted = false;
+        let mut at = self.clone();
+        let reached = loop {
+            if at.is(root) {
+                break true;
+            }
+            if at.inode.downgrade() == at.mount.root.downgrade() {
+                match at.mount.point(cx) {
+                    Some(point) => at = point,
+                    None => {
+                        break root.mount.point(cx).is_none() && root.inode.downgrade() == root.mount.root.downgrade();
+                    }
+                }
+                continue;
+            }
+            let parent = {
+                let dentry = at.inode.dentry.lock(cx);
+                deleted |= dentry.is_removed;
+                if name.len() + dentry.name.len() >= LONGEST_PATH {
+                    return Err(Errno::ENAMETOOLONG);
+                }
+                name.extend(dentry.name.iter().rev());
+                name.push(b'/');
+                dentry.parent
+            };
+            match parent.and_then(|parent| parent.upgrade(cx).ok()) {
+                Some(parent) => at.inode = parent,
+                None => {
+                    deleted = true;
+                    break true;
+                }
+            }
+        };
+        if name.is_empty() {
+            name.push(b'/');
+        }
+        if !reached {
+            name.extend(b"(unreachable)".iter().rev());
+        }
+        name.reverse();
+        if deleted {
+            name.extend_from_slice(b" (deleted)");
+        }
+        Ok(name)
+    }
+}
+
+/// The longest name of a place in the tree (PATH_MAX).
+const LONGEST_PATH: usize = 4096;
