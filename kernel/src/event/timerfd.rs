@@ -10,11 +10,11 @@ use crate::fs::{Events, File, Lseek, VfsCaller};
 use crate::step::{Step, Stop};
 use crate::time::{self, Alarm};
 
-/// When a timer expires. All times are nanoseconds since boot.
+/// When a timer expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// First; `None`: never.
-    pub deadline: Option<u64>,
+    /// First, in nanoseconds since boot (below 0: before it); `None`: never.
+    pub deadline: Option<i64>,
     /// And then every so many nanoseconds; 0: not again.
     pub interval: u64,
 }
@@ -22,13 +22,14 @@ pub struct Setting {
 impl Setting {
     /// How often it has expired by `now`, and what it is from there on.
     fn expire(self, now: u64) -> (u64, Setting) {
+        let now = now.cast_signed();
         match self.deadline {
             Some(deadline) if deadline <= now => {
                 if self.interval == 0 {
                     return (1, Setting::default());
                 }
-                let times = 1 + (now - deadline) / self.interval;
-                let next = deadline.saturating_add(times.saturating_mul(self.interval));
+                let times = 1 + now.abs_diff(deadline) / self.interval;
+                let next = deadline.saturating_add_unsigned(times.saturating_mul(self.interval));
                 (times, Setting { deadline: Some(next), ..self })
             }
             _ => (0, self),
@@ -84,7 +85,7 @@ impl TimerFd {
             let waker = relay.prepare();
             // Nobody has the waker yet, so it is not woken.
             relay.commit();
-            state.alarm = Some(time::wake_at(deadline, waker, cx));
+            state.alarm = Some(time::wake_at(deadline.max(0).cast_unsigned(), waker, cx));
         }
     }
 }
@@ -132,6 +133,12 @@ mod tests {
         assert_eq!(setting.expire(99), (0, setting));
         assert_eq!(setting.expire(100), (1, Setting { deadline: Some(110), interval: 10 }));
         assert_eq!(setting.expire(135), (4, Setting { deadline: Some(140), interval: 10 }));
+    }
+
+    #[test]
+    fn a_timer_counts_what_was_before_boot() {
+        let setting = Setting { deadline: Some(-25), interval: 10 };
+        assert_eq!(setting.expire(0), (3, Setting { deadline: Some(5), interval: 10 }));
     }
 
     #[test]

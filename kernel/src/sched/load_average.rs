@@ -24,7 +24,7 @@ static AVERAGES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 pub fn start(cx: &Cx) {
     static TIMER: SpinLock<Option<StrongRc<Timer>>> = SpinLock::new(None);
     let timer = Timer::new(TimerClock::Boot, Box::new(|_, _| sample()));
-    let next = Some(frame::time::now().saturating_add(INTERVAL));
+    let next = Some(TimerClock::Boot.now(cx).saturating_add_unsigned(INTERVAL));
     timer.get(cx).set(Setting { next, interval: INTERVAL }, cx);
     *TIMER.lock(cx) = Some(timer);
 }

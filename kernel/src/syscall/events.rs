@@ -87,18 +87,18 @@ struct TimerSpec {
 
 impl TimerSpec {
     fn new(setting: Setting) -> Self {
-        let value = setting.deadline.map_or(0, |deadline| deadline.saturating_sub(frame::time::now()).max(1));
+        let now = frame::time::now().cast_signed();
+        let value = setting.deadline.map_or(0, |deadline| deadline.saturating_sub(now).max(1).cast_unsigned());
         TimerSpec { interval: TimeSpec::from_nanoseconds(setting.interval), value: TimeSpec::from_nanoseconds(value) }
     }
 
     fn setting(self, clock: u32, is_absolute: bool) -> Result<Setting> {
         let (value, interval) = (self.value.nanoseconds()?, self.interval.nanoseconds()?);
-        let deadline = if !is_absolute {
-            frame::time::now().saturating_add(value)
-        } else if matches!(clock, abi::CLOCK_REALTIME | abi::CLOCK_REALTIME_ALARM) {
-            value.saturating_sub(clock::boot_time())
+        let deadline = if is_absolute && matches!(clock, abi::CLOCK_REALTIME | abi::CLOCK_REALTIME_ALARM) {
+            clock::since_boot(value)
         } else {
-            value
+            let from = if is_absolute { 0 } else { frame::time::now().cast_signed() };
+            from.saturating_add_unsigned(value)
         };
         Ok(Setting { deadline: (value != 0).then_some(deadline), interval })
     }

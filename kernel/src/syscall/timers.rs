@@ -61,12 +61,12 @@ struct SignalEvent {
 impl IntervalValue {
     fn new(setting: Setting) -> Self {
         // A timer that is armed never shows 0.
-        let left = setting.next.map_or(0, |next| next.max(1000));
+        let left = setting.next.map_or(0, |next| next.max(1000).cast_unsigned());
         IntervalValue { interval: TimeVal::from_nanoseconds(setting.interval), value: TimeVal::from_nanoseconds(left) }
     }
 
     fn setting(self) -> Result<Setting> {
-        let next = self.value.nanoseconds()?;
+        let next = 0_i64.saturating_add_unsigned(self.value.nanoseconds()?);
         Ok(Setting { next: (next > 0).then_some(next), interval: self.interval.nanoseconds()? })
     }
 }
@@ -75,7 +75,7 @@ impl IntervalSpec {
     fn new(setting: Setting) -> Self {
         IntervalSpec {
             interval: TimeSpec::from_nanoseconds(setting.interval),
-            value: TimeSpec::from_nanoseconds(setting.next.unwrap_or(0)),
+            value: TimeSpec::from_nanoseconds(setting.next.unwrap_or(0).cast_unsigned()),
         }
     }
 }
@@ -111,12 +111,12 @@ fn getitimer(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn alarm(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let seconds = u64::from(args.int(0) as u32);
-    let setting = Setting { next: (seconds > 0).then_some(seconds * SECOND), interval: 0 };
+    let time = i64::from(args.int(0) as u32) * SECOND.cast_signed();
+    let setting = Setting { next: (time > 0).then_some(time), interval: 0 };
     let process = me.process(cx)?;
     let old = process.timers.set_interval(Interval::Real, &process, setting, cx);
     // Rounded to the nearest second, but an alarm that is to come is never told as none.
-    Ok(old.next.map_or(0, |left| ((left + SECOND / 2) / SECOND).max(1)) as usize)
+    Ok(old.next.map_or(0, |left| ((left.cast_unsigned() + SECOND / 2) / SECOND).max(1)) as usize)
 }
 
 fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

@@ -99,6 +99,12 @@ pub fn boot_time() -> u64 {
     REAL_TIME_AT_BOOT.load(Ordering::Relaxed)
 }
 
+/// The time since boot at which the wall clock shows `time`, in nanoseconds; below 0 if that was before.
+pub fn since_boot(time: u64) -> i64 {
+    // The wall clock may have been set so far back that it showed a time before 1970 at boot.
+    i64::try_from(time).unwrap_or(i64::MAX).saturating_sub(boot_time().cast_signed())
+}
+
 /// Sets the wall clock. Timers that were set for a wall-clock time keep the moment that they had.
 pub fn set_real_time(time: u64) {
     REAL_TIME_AT_BOOT.store(time.wrapping_sub(frame::time::now()), Ordering::Relaxed);
@@ -150,7 +156,7 @@ impl Clock {
     /// The time since boot at which it shows `time`, for timers; `None` for clocks that stand still at times.
     pub fn deadline(self, time: u64) -> Option<u64> {
         match self {
-            Clock::RealTime => Some(time.saturating_sub(boot_time())),
+            Clock::RealTime => Some(since_boot(time).max(0).cast_unsigned()),
             Clock::Monotonic => Some(time),
             Clock::Process(_) | Clock::Thread(_) => None,
         }

@@ -49,11 +49,11 @@ impl PosixClock {
     }
 
     /// A time by this clock, given absolutely or from now, as the timer counts it.
-    pub fn resolve(self, time: u64, absolute: bool, cx: &Cx) -> u64 {
+    pub fn resolve(self, time: u64, absolute: bool, cx: &Cx) -> i64 {
         match (self, absolute) {
-            (PosixClock::Wall, true) => time.saturating_sub(super::clock::boot_time()),
-            (_, true) => time,
-            (_, false) => self.timer_clock().now(cx).saturating_add(time),
+            (PosixClock::Wall, true) => super::clock::since_boot(time),
+            (_, true) => 0_i64.saturating_add_unsigned(time),
+            (_, false) => self.timer_clock().now(cx).saturating_add_unsigned(time),
         }
     }
 }
@@ -123,7 +123,7 @@ impl ProcessTimers {
             let timer =
                 Timer::new(Process::cpu_clock(process, cx), Box::new(move |_, cx| processor_time_used_up(name, cx)));
             // A limit of 0 is taken for 1, as on Linux.
-            let next = Some(soft.max(1).saturating_mul(SECOND));
+            let next = Some(0_i64.saturating_add_unsigned(soft.max(1).saturating_mul(SECOND)));
             timer.get(cx).set(Setting { next, interval: SECOND }, cx);
             timer
         });

@@ -28,27 +28,29 @@ pub enum TimerClock {
 
 impl TimerClock {
     /// What it shows, in nanoseconds.
-    pub fn now(self, cx: &Cx) -> u64 {
-        match self {
+    pub fn now(self, cx: &Cx) -> i64 {
+        let now = match self {
             TimerClock::Boot => frame::time::now(),
             TimerClock::Cpu(clock) => clock.upgrade(cx).map_or(0, |clock| clock.cpu_time(cx)),
-        }
+        };
+        now.cast_signed()
     }
 
-    fn now_in_interrupt(self, cx: &IrqCx) -> u64 {
-        match self {
+    fn now_in_interrupt(self, cx: &IrqCx) -> i64 {
+        let now = match self {
             TimerClock::Boot => frame::time::now(),
             TimerClock::Cpu(clock) => clock.upgrade(cx).map_or(0, |clock| clock.cpu_time_in_interrupt(cx)),
-        }
+        };
+        now.cast_signed()
     }
 
     /// The earliest time since boot at which it can show `time`, if it shows `now`.
-    fn earliest(self, time: u64, now: u64) -> u64 {
+    fn earliest(self, time: i64, now: i64) -> u64 {
         /// A clock of a process that sleeps is looked at no more often than this.
-        const GRAIN: u64 = 100_000;
+        const GRAIN: i64 = 100_000;
         match self {
-            TimerClock::Boot => time,
-            TimerClock::Cpu(_) => frame::time::now().saturating_add(time.saturating_sub(now).max(GRAIN)),
+            TimerClock::Boot => time.max(0).cast_unsigned(),
+            TimerClock::Cpu(_) => frame::time::now().saturating_add_signed(time.saturating_sub(now).max(GRAIN)),
         }
     }
 }
@@ -56,8 +58,9 @@ impl TimerClock {
 /// When a timer expires: nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// The next time: by its clock (when set), or from now (when asked for); `None` if it is disarmed.
-    pub next: Option<u64>,
+    /// The next time: by its clock (when set; below 0 where it should have expired before its clock began), or from now (when asked for); `None` if it is
+    /// disarmed.
+    pub next: Option<i64>,
     /// The interval after that; 0 if it expires once.
     pub interval: u64,
 }
@@ -74,7 +77,7 @@ pub struct Timer {
 }
 
 /// A timer goes off at most once in so many nanoseconds, however short its interval is: the machine has more to do than that.
-const SHORTEST_INTERVAL: u64 = 10_000;
+const SHORTEST_INTERVAL: i64 = 10_000;
 
 #[derive(Default)]
 struct TimerState {
@@ -104,7 +107,7 @@ impl Timer {
         old
     }
 
-    fn arm(&self, setting: Setting, now: u64, cx: &impl NoSuspend) -> Option<Alarm> {
+    fn arm(&self, setting: Setting, now: i64, cx: &impl NoSuspend) -> Option<Alarm> {
         setting.next.map(|next| expire_at(self.clock.earliest(next, now), self.name, cx))
     }
 
@@ -113,7 +116,7 @@ impl Timer {
         self.remaining_at(self.clock.now(cx), cx)
     }
 
-    fn remaining_at(&self, now: u64, cx: &Cx) -> Setting {
+    fn remaining_at(&self, now: i64, cx: &Cx) -> Setting {
         let setting = self.state.lock(cx).setting;
         // An armed timer whose time has come but whose interrupt has not is about to expire, not disarmed.
         Setting { next: setting.next.map(|next| next.saturating_sub(now).max(1)), ..setting }
@@ -139,8 +142,9 @@ impl Timer {
             self.state.lock(cx).alarm = alarm;
             return;
         }
-        let times = (now - due).checked_div(setting.interval).map_or(1, |missed| missed + 1);
-        setting.next = (setting.interval > 0).then(|| due.saturating_add(times.saturating_mul(setting.interval)));
+        let times = now.abs_diff(due).checked_div(setting.interval).map_or(1, |missed| missed + 1);
+        setting.next =
+            (setting.interval > 0).then(|| due.saturating_add_unsigned(times.saturating_mul(setting.interval)));
         // Expirations that come quicker are counted together.
         let next = setting.next.map(|next| next.max(now.saturating_add(SHORTEST_INTERVAL)));
         let alarm = self.arm(Setting { next, ..setting }, now, cx);

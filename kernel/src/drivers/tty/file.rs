@@ -210,7 +210,7 @@ impl File for TtyFile {
                 };
                 Timer::new(TimerClock::Boot, Box::new(wake))
             });
-            timer.get(cx).set(Setting { next: Some(until), interval: 0 }, cx);
+            timer.get(cx).set(Setting { next: Some(until.cast_signed()), interval: 0 }, cx);
         }
         events & (interest | Events::ERROR | Events::HANG_UP)
     }
