@@ -49,6 +49,9 @@ pub enum Stop {
     Error(Errno),
     /// It must wait.
     Block,
+    /// It must wait, but only until this time (nanoseconds since boot): EAGAIN then, and EINTR where a signal ends the wait, even one that restarts calls. For
+    /// objects that have such times (SO_RCVTIMEO).
+    BlockUntil(u64),
     /// User memory must be made accessible first.
     Fault(Fault),
     /// It has more to do, but others must have their turn first; such signals end it.
@@ -206,8 +209,8 @@ fn complete_slowly_async<C: Caller, T>(
             }
             Stop::Pause(interruption) => me.pause_async(cx, interruption)?,
             Stop::Again => frame::irq::poll(cx),
-            Stop::Block if patience == Patience::None => return Err(Errno::EAGAIN),
-            Stop::Block => {
+            Stop::Block | Stop::BlockUntil(_) if patience == Patience::None => return Err(Errno::EAGAIN),
+            Stop::Block | Stop::BlockUntil(_) => {
                 if core::mem::replace(&mut has_waited, true) {
                     // It was woken for nothing, maybe with many others, of which each comes by here.
                     frame::irq::poll(cx);
@@ -226,6 +229,13 @@ fn complete_slowly_async<C: Caller, T>(
                 return Ok(value);
             }
             (Err(Stop::Block), Some(waker)) => park_async(cx, me, patience, interruption, waker)?,
+            (Err(Stop::BlockUntil(end)), Some(waker)) => {
+                park_async(cx, me, Patience::Until(end), interruption, waker).map_err(|error| match error {
+                    Errno::ETIMEDOUT => Errno::EAGAIN,
+                    Errno::RESTART_SYS => Errno::EINTR,
+                    error => error,
+                })?;
+            }
             (Err(next), _) => {
                 tasks::finish_wait(cx);
                 stop = next;

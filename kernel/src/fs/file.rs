@@ -179,6 +179,16 @@ pub trait File: Any + Send + Sync {
         false
     }
 
+    /// Sockets: how long a call waits for one of `interest`, in nanoseconds (SO_RCVTIMEO, SO_SNDTIMEO); `None`: for ever.
+    fn time_limit(&self, _interest: Events) -> Option<u64> {
+        None
+    }
+
+    /// Sockets: what a write fails with that waited until nobody was left to read, instead of EPIPE with its signal.
+    fn lost_reader(&self, _cx: &Cx) -> Option<Errno> {
+        None
+    }
+
     /// Whether SIGPIPE comes with EPIPE of a write.
     fn signals_broken_pipe(&self, _cx: &Cx) -> bool {
         true

@@ -5,6 +5,7 @@
 //! | AF_UNIX | [`unix`] |
 
 mod message;
+mod timeouts;
 pub mod unix;
 
 use alloc::boxed::Box;
@@ -14,6 +15,7 @@ use frame::Cx;
 use refs::Waker;
 
 pub use message::{Credentials, Files, Gather, Received, Scatter, Sending, Sink, Source};
+pub use timeouts::Timeouts;
 
 use crate::error::{Errno, Result};
 use crate::fs::{File, OpenFile, VfsCaller};

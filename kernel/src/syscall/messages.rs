@@ -14,8 +14,8 @@ use super::{Args, Call, Entry};
 use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::read_write::MOST_BYTES;
-use crate::fs::{FdFlags, FileTable};
+use crate::fs::read_write::{MOST_BYTES, Wait};
+use crate::fs::{Events, FdFlags, FileTable};
 use crate::net::{Credentials, Files, Gather, Received, Scatter, Sending, Socket, Source};
 use crate::signal::{self, Signal};
 use crate::step::{Patience, Step, complete_async};
@@ -100,7 +100,8 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
     }
     let mut done = 0;
     let mut signals = flags & net::MSG_NOSIGNAL == 0;
-    let outcome = socket_async(cx, me, fd, flags & net::MSG_DONTWAIT != 0, |cx, me, socket, waker| {
+    let wait = Wait::new(Events::OUT, flags & net::MSG_DONTWAIT != 0);
+    let outcome = socket_async(cx, me, fd, &wait, |cx, me, socket, waker| {
         signals = signals && socket.signals_broken_pipe(cx);
         let memory = me.memory(cx)?;
         let to = outgoing.to.as_ref().map(SocketAddress::bytes);
@@ -109,6 +110,7 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
             let sending = Sending { files, credentials: outgoing.credentials };
             let mut from = Gather::new(&outgoing.pieces, done, &memory);
             done += socket.send(&mut from, to, &sending, waker, me, cx)?;
+            wait.restart();
             if Source::remaining(&from) == 0 {
                 return Ok(());
             }
@@ -116,7 +118,7 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
     });
     match outcome {
         Err(error) if done == 0 => {
-            if error == Errno::EPIPE && signals {
+            if error == Errno::EPIPE && signals && !wait.is_silent() {
                 signal::send::raise(me, Signal::PIPE, cx);
             }
             Err(error)
@@ -203,7 +205,8 @@ fn recvfrom_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EOPNOTSUPP);
     }
     let pieces = [args.output::<u8>(1).buffer(args.long(2).min(MOST_BYTES))?];
-    let received = socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, socket, waker| {
+    let wait = Wait::new(Events::IN, flags & net::MSG_DONTWAIT != 0);
+    let received = socket_async(cx, me, args.int(0), &wait, |cx, me, socket, waker| {
         let received = receive(socket, &pieces, flags, waker, me, cx)?;
         Ok((returned_len(&received, flags), received.from))
     });
@@ -248,7 +251,8 @@ fn recvmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EOPNOTSUPP);
     }
     let at = args.in_out::<MessageHeader>(1);
-    let answer = socket_async(cx, me, args.int(0), flags & net::MSG_DONTWAIT != 0, |cx, me, socket, waker| {
+    let wait = Wait::new(Events::IN, flags & net::MSG_DONTWAIT != 0);
+    let answer = socket_async(cx, me, args.int(0), &wait, |cx, me, socket, waker| {
         let header = me.memory(cx)?.read(at)?;
         header.name()?;
         let pieces = pieces(cx, me, header.pieces()?)?;

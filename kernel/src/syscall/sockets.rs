@@ -9,9 +9,10 @@ use refs::Waker;
 use super::{Args, Call, Entry};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{FdFlags, File, OpenFile, OpenFlags, reserve_fd};
+use crate::fs::read_write::Wait;
+use crate::fs::{Events, FdFlags, File, OpenFile, OpenFlags, reserve_fd};
 use crate::net::{Family, Shutdown, Socket, Type, family, socket_of};
-use crate::step::{Patience, Step, Stop, complete_async};
+use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{Readable, UserInOut, UserOut, UserSlice};
 
 /// What is missing of nearly all of them.
@@ -39,7 +40,7 @@ pub const CALLS: &[Entry] = &[
         abi::__NR_setsockopt,
         "setsockopt",
         Call::Step(setsockopt),
-        "only SO_PASSCRED has an effect; buffer sizes are accepted",
+        "only SO_PASSCRED, SO_RCVTIMEO and SO_SNDTIMEO have an effect; buffer sizes are accepted",
     ),
     Entry::partial(abi::__NR_getsockopt, "getsockopt", Call::Step(getsockopt), "what unix(7) has"),
 ];
@@ -100,7 +101,7 @@ pub(super) fn socket_async<T>(
     cx: &mut Cx,
     me: &mut Current,
     fd: i32,
-    dont_wait: bool,
+    wait: &Wait,
     mut step: impl FnMut(&Cx, &Current, &dyn Socket, Option<Waker>) -> Step<T>,
 ) -> Result<T> {
     let name = me.files(cx)?.weak(fd, cx)?;
@@ -110,10 +111,7 @@ pub(super) fn socket_async<T>(
         if let Some(waker) = waker {
             name.watch(waker, cx);
         }
-        match step(cx, me, socket, waker) {
-            Err(Stop::Block) if dont_wait || open.flags().contains(OpenFlags::NONBLOCK) => Err(Errno::EAGAIN.into()),
-            step => step,
-        }
+        wait.apply(step(cx, me, socket, waker), &open, cx)
     })
 }
 
@@ -202,7 +200,8 @@ fn connect_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     // As on Linux: that the descriptor is no socket is found out behind the address.
     me.files(cx)?.get(args.int(0), cx)?;
     let address = complete_async(cx, me, Patience::Forever, |cx, me, _| address_argument(args, me, cx))?;
-    socket_async(cx, me, args.int(0), false, |cx, me, socket, waker| socket.connect(address.bytes(), waker, me, cx))?;
+    let wait = Wait::new(Events::OUT, false);
+    socket_async(cx, me, args.int(0), &wait, |cx, me, socket, waker| socket.connect(address.bytes(), waker, me, cx))?;
     Ok(0)
 }
 
@@ -213,7 +212,8 @@ fn accept_async(cx: &mut Cx, me: &mut Current, args: &Args, flags: u32) -> Resul
         return Err(Errno::EINVAL);
     }
     let file_flags = (flags & OpenFlags::NONBLOCK) | OpenFlags::READ_WRITE;
-    socket_async(cx, me, args.int(0), false, |cx, me, listener, waker| {
+    let wait = Wait::new(Events::IN, false);
+    socket_async(cx, me, args.int(0), &wait, |cx, me, listener, waker| {
         let reserved = reserve_fd(me, cx)?;
         let mut tell = |address: &[u8]| match args.output::<u8>(1).non_null() {
             None => Ok(()),

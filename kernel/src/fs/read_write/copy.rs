@@ -11,7 +11,7 @@ use frame::mm::{PAGE_SIZE, Reader, UFrame, Writer};
 use refs::{Waker, WeakRc};
 
 use super::write::{raise_for, write_from};
-use super::{Position, TransferFlags, check, finish, offset, watch, without_waiting};
+use super::{Position, Wait, check, finish, offset, watch};
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::InodeFile;
 use crate::fs::{Events, FileKind, InodeFlags, OpenFile, OpenFlags, VfsCaller, dnotify};
@@ -65,10 +65,9 @@ pub enum Waits {
 }
 
 impl Waits {
-    /// How what comes behind byte number `done` is transferred.
-    fn behind(self, done: usize) -> TransferFlags {
-        let no_wait = self == Waits::Never || (self == Waits::First && done > 0);
-        TransferFlags { no_wait, ..TransferFlags::default() }
+    /// Whether what comes behind byte number `done` is not waited for.
+    fn no_longer(self, done: usize) -> bool {
+        self == Waits::Never || (self == Waits::First && done > 0)
     }
 }
 
@@ -134,7 +133,8 @@ pub fn copy_async(
     drop((source, target));
     let pieces = if lends { Pieces::Pages } else { Pieces::Bytes };
     let copied = if lends && !keeps_messages {
-        Lending { from: &fixed_from, to: &fixed_to, len, waits, done: 0 }.run_async(cx, me)?
+        let wait = Wait::new(Events::OUT, false);
+        Lending { from: &fixed_from, to: &fixed_to, len, waits, wait, done: 0 }.run_async(cx, me)?
     } else {
         buffer_async(cx, me, &fixed_from, &fixed_to, len, waits, pieces)?
     };
@@ -149,13 +149,16 @@ struct Lending<'a> {
     to: &'a CopyEnd,
     len: usize,
     waits: Waits,
+    wait: Wait,
     done: usize,
 }
 
 impl Lending<'_> {
     fn run_async(mut self, cx: &mut Cx, me: &mut impl VfsCaller) -> Result<usize> {
         let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| self.step(waker, me, cx));
-        if let Err(error) = outcome {
+        if let Err(error) = outcome
+            && !self.wait.is_silent()
+        {
             raise_for(error, self.to.name, me, cx);
         }
         finish(outcome, self.done)
@@ -192,10 +195,12 @@ impl Lending<'_> {
                 let mut page = reader(frame.as_ref(), within, left);
                 while page.remaining() > 0 {
                     let written = write_from(&target, &mut page, to.position, self.done, false, me, cx);
-                    match without_waiting(written, &target, self.waits.behind(self.done))? {
+                    self.wait.set_no_wait(self.waits.no_longer(self.done));
+                    match self.wait.apply(written, &target, cx)? {
                         0 => return Ok(self.done),
                         written => (self.done, left) = (self.done + written, left - written),
                     }
+                    self.wait.restart();
                 }
                 within = 0;
                 if left > 0 && time_slice.is_over() {
@@ -276,15 +281,15 @@ fn buffer_async(
             buffer.resize(room, 0);
         }
         let bytes = buffer.get_mut(..room).unwrap_or_default();
-        let how = waits.behind(done);
-        let read = match read_bytes_async(cx, me, from.name, bytes, from.at(done), how) {
+        let no_wait = waits.no_longer(done);
+        let read = match read_bytes_async(cx, me, from.name, bytes, from.at(done), no_wait) {
             Ok(0) => break,
             Ok(read) => read,
             Err(_) if done > 0 => break,
             Err(error) => return Err(error),
         };
         let bytes = buffer.get(..read).unwrap_or_default();
-        let written = write_bytes_async(cx, me, to.name, bytes, to.at(done), how);
+        let written = write_bytes_async(cx, me, to.name, bytes, to.at(done), no_wait);
         let taken = *written.as_ref().unwrap_or(&0);
         done += taken;
         match written {
@@ -303,8 +308,9 @@ fn read_bytes_async(
     name: WeakRc<OpenFile>,
     bytes: &mut [u8],
     position: Position,
-    how: TransferFlags,
+    no_wait: bool,
 ) -> Result<usize> {
+    let wait = Wait::new(Events::IN, no_wait);
     complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_read, position)?;
@@ -318,7 +324,7 @@ fn read_bytes_async(
                 open.notify(dnotify::Events::ACCESS, cx);
             }
         }
-        without_waiting(step, &open, how)
+        wait.apply(step, &open, cx)
     })
 }
 
@@ -329,7 +335,7 @@ fn write_bytes_async(
     name: WeakRc<OpenFile>,
     bytes: &[u8],
     position: Position,
-    how: TransferFlags,
+    no_wait: bool,
 ) -> Result<usize> {
     let mut done = 0;
     let mut time_slice = TimeSlice::default();
@@ -340,6 +346,7 @@ fn write_bytes_async(
             }
             time_slice = TimeSlice::default();
         }
+        let wait = Wait::new(Events::OUT, no_wait);
         let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
             let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
             check(&open, OpenFlags::can_write, position)?;
@@ -348,13 +355,15 @@ fn write_bytes_async(
             }
             let mut from = Reader::from(bytes.get(done..).unwrap_or_default());
             let step = write_from(&open, &mut from, position, done, false, me, cx);
-            without_waiting(step, &open, how)
+            wait.apply(step, &open, cx)
         });
         match outcome {
             Ok(0) => break,
             Ok(written) => done += written,
             Err(error) => {
-                raise_for(error, name, me, cx);
+                if !wait.is_silent() {
+                    raise_for(error, name, me, cx);
+                }
                 return finish(Err(error), done);
             }
         }

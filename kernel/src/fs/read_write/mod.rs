@@ -4,12 +4,14 @@
 //! | --- | --- |
 //! | `read`, `write` | between a descriptor and the caller's memory |
 //! | `copy` | from descriptor to descriptor |
+//! | `wait` | for how long |
 //!
 //! A transfer goes on where it was after a page of user memory was missing; of a stream it ends with the first short piece. The
 //! description is held by name only: closing it from another thread wakes the waiter, which gets EBADF.
 
 mod copy;
 mod read;
+mod wait;
 mod write;
 
 use core::sync::atomic::Ordering;
@@ -19,11 +21,12 @@ use refs::{Waker, WeakRc};
 
 pub use copy::{CopyEnd, Waits, check_ranges, copy_async};
 pub use read::{read_async, read_piece_async};
+pub use wait::Wait;
 pub use write::{write_async, write_piece_async};
 
 use super::{Events, OpenFile, OpenFlags};
 use crate::error::{Errno, Result};
-use crate::step::{Step, Stop};
+use crate::step::Stop;
 use crate::user_memory::UserBuffer;
 
 /// The most bytes of one call, as on Linux.
@@ -82,20 +85,12 @@ fn watch(open: &OpenFile, name: &WeakRc<OpenFile>, interest: Events, waker: Wake
 
 /// How a transfer goes on that was tried once and stopped so.
 #[inline]
-fn first_stop(stop: Stop, name: &WeakRc<OpenFile>, how: TransferFlags, cx: &Cx) -> Stop {
+fn first_stop(stop: Stop, name: &WeakRc<OpenFile>, wait: &Wait, cx: &Cx) -> Stop {
     let outcome = match name.upgrade(cx) {
-        Ok(open) => without_waiting(Err(stop), &open, how),
+        Ok(open) => wait.apply::<usize>(Err(stop), &open, cx),
         Err(_) => Err(Errno::EBADF.into()),
     };
     outcome.err().unwrap_or(stop)
-}
-
-#[inline(always)]
-fn without_waiting(step: Step<usize>, open: &OpenFile, how: TransferFlags) -> Step<usize> {
-    match step {
-        Err(Stop::Block) if how.no_wait || open.flags().contains(OpenFlags::NONBLOCK) => Err(Errno::EAGAIN.into()),
-        step => step,
-    }
 }
 
 /// How much of `len` bytes is transferred in one go. Only files with offsets take any number of pieces for the same as one.

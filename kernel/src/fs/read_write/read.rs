@@ -6,7 +6,7 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, Writer};
 use refs::Waker;
 
-use super::{Position, TransferFlags, at_once, check, finish, first_stop, offset, rest, watch, without_waiting};
+use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, offset, rest, watch};
 use crate::error::{Errno, Result};
 use crate::fs::dnotify;
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
@@ -90,6 +90,7 @@ fn go_on_reading_async(
     how: TransferFlags,
 ) -> Result<usize> {
     let name = me.files(cx)?.weak(fd, cx)?;
+    let wait = Wait::new(Events::IN, how.no_wait);
     let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_read, position)?;
@@ -97,10 +98,10 @@ fn go_on_reading_async(
             watch(&open, &name, Events::IN, waker, cx);
         }
         let step = read_step(&open, pieces, &mut done, position, how, me, cx);
-        without_waiting(step, &open, how)
+        wait.apply(step, &open, cx)
     };
     let outcome = match first {
-        Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, how, cx), &mut step),
+        Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, &wait, cx), &mut step),
         None => complete_async(cx, me, Patience::Forever, step),
     };
     finish(outcome, done)

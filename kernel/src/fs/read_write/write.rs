@@ -8,7 +8,7 @@ use frame::mm::Reader;
 use linux_raw_sys::general::RLIMIT_FSIZE;
 use refs::{Waker, WeakRc};
 
-use super::{Position, TransferFlags, at_once, check, finish, first_stop, offset, rest, watch, without_waiting};
+use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, offset, rest, watch};
 use crate::error::{Errno, Result};
 use crate::fs::dnotify;
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
@@ -72,31 +72,38 @@ fn go_on_writing_async(
     how: TransferFlags,
 ) -> Result<usize> {
     let name = me.files(cx)?.weak(fd, cx)?;
+    let wait = Wait::new(Events::OUT, how.no_wait);
     let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         check(&open, OpenFlags::can_write, position)?;
         if let Some(waker) = waker {
             watch(&open, &name, Events::OUT, waker, cx);
         }
+        let before = done;
         let step = if open.is_seekable || pieces.len() < 2 || how.what_fits {
             write_step(&open, pieces, &mut done, position, how, me, cx)
         } else {
             write_gathered(&open, pieces, &mut done, me, cx)
         };
-        without_waiting(step, &open, how)
+        if done > before {
+            wait.restart();
+        }
+        wait.apply(step, &open, cx)
     };
     let outcome = match first {
-        Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, how, cx), &mut step),
+        Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, &wait, cx), &mut step),
         None => complete_async(cx, me, Patience::Forever, step),
     };
-    let outcome = finish(outcome, done);
-    if let Err(error) = outcome {
+    if let Err(error) = outcome
+        && (done == 0 || error == Errno::EPIPE)
+        && !wait.is_silent()
+    {
         raise_for(error, name, me, cx);
     }
-    outcome
+    finish(outcome, done)
 }
 
-/// Sends the signal that comes with a write to `name` that failed so: SIGPIPE, and SIGXFSZ beyond RLIMIT_FSIZE.
+/// Sends the signal that comes with a write to `name` that failed so, or that ended so behind what was written: SIGPIPE, and SIGXFSZ beyond RLIMIT_FSIZE.
 pub(super) fn raise_for(error: Errno, name: WeakRc<OpenFile>, me: &impl VfsCaller, cx: &Cx) {
     let signals_broken_pipe = || name.upgrade(cx).is_ok_and(|open| open.file.signals_broken_pipe(cx));
     let is_limited = || me.limit(RLIMIT_FSIZE, cx).is_ok_and(|limit| limit < i64::MAX as u64);
@@ -131,7 +138,6 @@ fn write_step(
             // A stream without O_NONBLOCK takes all of it, however long that takes.
             Err(Stop::Block) if how.what_fits && *done > 0 => return Ok(*done),
             Err(Stop::Block) if !open.is_seekable => return Err(Stop::Block),
-            Err(Stop::Block | Stop::Error(_)) if *done > 0 => return Ok(*done),
             Err(stop) => return Err(stop),
         }
     }

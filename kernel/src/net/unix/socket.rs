@@ -14,8 +14,9 @@ use super::{Address, Endpoint, Kind};
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, OpenFile, VfsCaller};
-use crate::net::{Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Type};
+use crate::net::{Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type};
 use crate::step::{Step, Stop};
+use crate::time::clock::TimeVal;
 use crate::user_memory::{Argument, In, UserMemory, UserSlice};
 
 /// AF_UNIX: unix(7).
@@ -44,6 +45,7 @@ impl Family for Unix {
 /// An open socket: it owns its endpoint.
 pub struct UnixSocket {
     endpoint: StrongRc<Endpoint>,
+    timeouts: Timeouts,
 }
 
 impl Kind {
@@ -62,7 +64,7 @@ impl Kind {
 
 impl UnixSocket {
     fn boxed(endpoint: StrongRc<Endpoint>) -> Box<dyn File> {
-        Box::new(UnixSocket { endpoint })
+        Box::new(UnixSocket { endpoint, timeouts: Timeouts::default() })
     }
 
     /// The name of the endpoint.
@@ -161,6 +163,14 @@ impl Socket for UnixSocket {
             return Err(Errno::EINVAL.into());
         }
         memory.read_into(value, &mut bytes)?;
+        if let Some(timeout) = self.timeouts.of(name) {
+            let mut time = TimeVal::default();
+            if value.len() < size_of_val(&time) {
+                return Err(Errno::EINVAL.into());
+            }
+            memory.read_into(value, time.as_mut_bytes())?;
+            return Ok(timeout.set(time)?);
+        }
         match name {
             net::SO_PASSCRED => self.endpoint(cx).set_passes_credentials(bytes != [0; 4], cx),
             net::SO_SNDBUF
@@ -171,9 +181,7 @@ impl Socket for UnixSocket {
             | net::SO_KEEPALIVE
             | net::SO_LINGER
             | net::SO_BROADCAST
-            | net::SO_PRIORITY
-            | net::SO_RCVTIMEO_OLD
-            | net::SO_SNDTIMEO_OLD => {}
+            | net::SO_PRIORITY => {}
             _ => return Err(Errno::ENOPROTOOPT.into()),
         }
         Ok(())
@@ -181,6 +189,9 @@ impl Socket for UnixSocket {
 
     fn option(&self, level: u32, name: u32, cx: &Cx) -> Result<Vec<u8>> {
         check_level(level)?;
+        if let Some(timeout) = self.timeouts.of(name) {
+            return Ok(timeout.get().as_bytes().to_vec());
+        }
         let endpoint = self.endpoint(cx);
         let number = match name {
             net::SO_TYPE => match endpoint.kind {
@@ -218,6 +229,16 @@ impl File for UnixSocket {
     fn fasync(&self, registration: &Registration<'_>, cx: &Cx) -> bool {
         registration.apply(&self.endpoint.get(cx).fasync, Events::IN | Events::OUT, cx);
         true
+    }
+
+    fn time_limit(&self, interest: Events) -> Option<u64> {
+        let timeout = if interest.contains(Events::OUT) { &self.timeouts.send } else { &self.timeouts.receive };
+        timeout.nanoseconds()
+    }
+
+    fn lost_reader(&self, cx: &Cx) -> Option<Errno> {
+        let is_reset = self.endpoint.get(cx).take_reset(cx);
+        Some(if is_reset { Errno::ECONNRESET } else { Errno::EPIPE })
     }
 
     fn keeps_messages(&self, cx: &Cx) -> bool {

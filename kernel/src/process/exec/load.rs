@@ -58,7 +58,7 @@ pub fn read_at(file: &OpenFile, offset: u64, to: &mut [u8], me: &Current, cx: &C
             Ok(len) => done += len,
             Err(Stop::Error(error)) => return Err(error),
             // A file that would have to be waited for is no program.
-            Err(Stop::Block | Stop::Fault(_) | Stop::Pause(_) | Stop::Again) => return Err(Errno::ENOEXEC),
+            Err(_) => return Err(Errno::ENOEXEC),
         }
     }
     Ok(done)
