@@ -6,7 +6,8 @@
 
 use core::fmt;
 
-use crate::fs::DeviceNumber;
+use super::Source;
+use crate::fs::{DeviceNumber, FileKind};
 
 /// What is wrong with an archive, and at which byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +37,10 @@ pub struct Entry<'a> {
     pub identity: (u32, u32, u32),
     /// Which device, for a device node.
     pub device: DeviceNumber,
-    /// The content; the target of a symbolic link.
-    pub data: &'a [u8],
+    /// The target of a symbolic link.
+    pub target: &'a [u8],
+    /// What the bytes of the content add up to, if the archive says.
+    pub sum: Option<u32>,
 }
 
 /// What a file of an archive has beside its content.
@@ -65,47 +68,44 @@ pub enum Item<'a> {
 const HEADER: usize = 110;
 const PATH_MAX: usize = 4096;
 
-/// An item, and where it is in the bytes that it was found in.
+/// An item, and how many bytes belong to it of the source that it was found in.
 #[derive(Clone, Copy, Debug)]
 pub struct Parsed<'a> {
     /// What it is.
     pub item: Item<'a>,
-    /// Where a file's content begins.
-    pub data_at: usize,
-    /// Where the item ends, with its padding. (Behind the end of the bytes, where they end early.)
-    pub end: usize,
+    /// Those before its content.
+    pub header: usize,
+    /// Its content.
+    pub content: usize,
+    /// What is behind that until the next item. (Where an archive ends early they may be missing.)
+    pub padding: usize,
 }
 
 /// Finds the items of one or several archives, one behind the other.
 #[derive(Default)]
 pub struct Parser {
-    /// How far it has come, for messages.
+    /// Where the item begins that was found last, and where it ends, for messages.
+    start: usize,
     position: usize,
     in_archive: bool,
 }
 
 impl Parser {
-    /// The next item, of what is behind those that were found before. `None` at the end of the bytes, or where a compressed archive
-    /// follows.
+    /// The next item, of which the caller passes all bytes. `None` at the end of the source, or where a compressed archive follows.
     ///
     /// # Errors
     /// What is wrong. Nothing behind it can be trusted.
-    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<Parsed<'a>>, Malformed> {
-        let mut start = 0;
+    pub fn next<'a>(&mut self, source: &'a mut impl Source) -> Result<Option<Parsed<'a>>, Malformed> {
         if !self.in_archive {
-            // Padding between archives.
-            start = bytes.iter().position(|&byte| byte != 0).unwrap_or(bytes.len());
+            self.pass_padding(source);
+            let start = source.fill(2);
+            if start.is_empty() || start.starts_with(&[0x1f, 0x8b]) {
+                return Ok(None);
+            }
         }
-        let offset = self.position + start;
-        let malformed = |what| Malformed { what, offset };
-        let rest = bytes.get(start..).unwrap_or_default();
-        if rest.is_empty() && !self.in_archive {
-            return Ok(None);
-        }
-        if !self.in_archive && rest.starts_with(&[0x1f, 0x8b]) {
-            return Ok(None);
-        }
-        let header = rest.get(..HEADER).ok_or(malformed("an archive ends within a header"))?;
+        self.start = self.position;
+        let malformed = self.malformed();
+        let header = source.fill(HEADER).get(..HEADER).ok_or(malformed("an archive ends within a header"))?;
         let has_sum = match header.get(..6) {
             Some(b"070701") => false,
             Some(b"070702") => true,
@@ -118,46 +118,69 @@ impl Parser {
         }
         let [inode, mode, uid, gid, links, modified, size, major, minor, device_major, device_minor, name_len, sum] =
             fields;
-        let name_len = name_len as usize;
+        let (name_len, size) = (name_len as usize, size as usize);
         if name_len == 0 || name_len > PATH_MAX {
             return Err(malformed("a name has an impossible length"));
         }
         let name_end = HEADER + name_len;
-        let name = rest.get(HEADER..name_end).ok_or(malformed("an archive ends within a name"))?;
+        let content_at = name_end.next_multiple_of(4);
+        let is_link = FileKind::of_mode(mode) == Some(FileKind::Symlink);
+        if is_link && size > PATH_MAX {
+            return Err(malformed("a link has an impossible length"));
+        }
+        let target_len = if is_link { size } else { 0 };
+        let bytes = source.fill(content_at + target_len);
+        let name = bytes.get(HEADER..name_end).ok_or(malformed("an archive ends within a name"))?;
         let Some((0, name)) = name.split_last() else {
             return Err(malformed("a name has no end"));
         };
         if name.contains(&0) {
             return Err(malformed("a name has a zero byte"));
         }
-        let data_start = name_end.next_multiple_of(4);
-        let data_end = data_start.checked_add(size as usize).ok_or(malformed("a file has an impossible length"))?;
         let is_trailer = name == b"TRAILER!!!";
-        let data = match rest.get(data_start..data_end) {
-            Some(data) => data,
-            // The padding behind the last name of all may be missing.
-            None if is_trailer && size == 0 => &[],
+        // The padding behind the last name of all may be missing.
+        let target = match bytes.get(content_at..content_at + target_len) {
+            Some(target) => target,
+            None if target_len == 0 && is_trailer => &[],
             None => return Err(malformed("an archive ends within a file")),
         };
-        let end = start + data_end.next_multiple_of(4);
-        self.position = self.position.saturating_add(end);
-        let found = |item| Ok(Some(Parsed { item, data_at: start + data_start, end }));
-        if is_trailer {
-            self.in_archive = false;
-            return found(Item::End);
+        let padding = size.next_multiple_of(4) - size;
+        self.position = self.position.saturating_add(content_at).saturating_add(size + padding);
+        self.in_archive = !is_trailer;
+        let item = if is_trailer {
+            Item::End
+        } else {
+            Item::File(Entry {
+                name,
+                attributes: Attributes { mode, uid, gid, modified },
+                links,
+                identity: (inode, major, minor),
+                device: DeviceNumber { major: device_major & 0xfff, minor: device_minor & 0xf_ffff },
+                target,
+                sum: has_sum.then_some(sum),
+            })
+        };
+        Ok(Some(Parsed { item, header: content_at, content: size, padding }))
+    }
+
+    /// Says what is wrong with the item that was found last.
+    pub fn malformed(&self) -> impl Fn(&'static str) -> Malformed + use<> {
+        let offset = self.start;
+        move |what| Malformed { what, offset }
+    }
+
+    /// Passes the zeros between archives.
+    fn pass_padding(&mut self, source: &mut impl Source) {
+        loop {
+            let bytes = source.fill(1);
+            let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
+            let is_all = zeros == bytes.len();
+            source.advance(zeros);
+            self.position = self.position.saturating_add(zeros);
+            if zeros == 0 || !is_all {
+                return;
+            }
         }
-        if has_sum && data.iter().fold(0u32, |sum, &byte| sum.wrapping_add(byte.into())) != sum {
-            return Err(malformed("a file does not have its checksum"));
-        }
-        self.in_archive = true;
-        found(Item::File(Entry {
-            name,
-            attributes: Attributes { mode, uid, gid, modified },
-            links,
-            identity: (inode, major, minor),
-            device: DeviceNumber { major: device_major & 0xfff, minor: device_minor & 0xf_ffff },
-            data,
-        }))
     }
 }
 
@@ -172,26 +195,34 @@ mod tests {
     use alloc::vec::Vec;
     use std::format;
 
-    /// All items, up to the first error.
-    struct Items<'a>(&'a [u8], Parser);
-
-    impl<'a> Items<'a> {
-        fn new(bytes: &'a [u8]) -> Self {
-            Items(bytes, Parser::default())
-        }
+    struct File {
+        name: Vec<u8>,
+        attributes: Attributes,
+        device: DeviceNumber,
+        data: Vec<u8>,
     }
 
-    impl<'a> Iterator for Items<'a> {
-        type Item = Result<Item<'a>, Malformed>;
-
-        fn next(&mut self) -> Option<Self::Item> {
-            let next = self.1.next(self.0).transpose()?;
-            let end = next.map_or(self.0.len(), |parsed| parsed.end);
-            self.0 = self.0.get(end..).unwrap_or_default();
-            if next.is_err() {
-                self.1 = Parser::default();
-            }
-            Some(next.map(|parsed| parsed.item))
+    /// All files up to the first error.
+    fn files(mut bytes: &[u8]) -> (Vec<File>, Result<(), Malformed>) {
+        let mut files = Vec::new();
+        let mut parser = Parser::default();
+        loop {
+            let found = match parser.next(&mut bytes) {
+                Ok(Some(found)) => found,
+                Ok(None) => return (files, Ok(())),
+                Err(malformed) => return (files, Err(malformed)),
+            };
+            let (header, content, padding) = (found.header, found.content, found.padding);
+            let file = match found.item {
+                Item::File(entry) => Some((entry.name.to_vec(), entry.attributes, entry.device)),
+                Item::End => None,
+            };
+            bytes.advance(header);
+            let Some(data) = bytes.get(..content).map(<[u8]>::to_vec) else {
+                return (files, Err(parser.malformed()("an archive ends within a file")));
+            };
+            files.extend(file.map(|(name, attributes, device)| File { name, attributes, device, data }));
+            bytes.advance(content + padding);
         }
     }
 
@@ -229,15 +260,11 @@ mod tests {
     #[test]
     fn files_come_with_their_names_and_content() {
         let bytes = archive();
-        let items: Vec<_> = Items::new(&bytes).map(Result::unwrap).collect();
-        assert_eq!(items.len(), 4);
-        let Item::File(shell) = items[1] else { panic!() };
-        assert_eq!(
-            (shell.name, shell.data, shell.attributes.mode, shell.attributes.uid),
-            (&b"bin/sh"[..], &b"#!"[..], 0o100755, 1)
-        );
-        assert_eq!(shell.device, DeviceNumber { major: 5, minor: 1 });
-        assert_eq!(items[3], Item::End);
+        let (files, outcome) = files(&bytes);
+        assert_eq!((files.len(), outcome), (3, Ok(())));
+        let File { name, attributes, device, data } = &files[1];
+        assert_eq!((&name[..], &data[..], attributes.mode, attributes.uid), (&b"bin/sh"[..], &b"#!"[..], 0o100755, 1));
+        assert_eq!(*device, DeviceNumber { major: 5, minor: 1 });
     }
 
     #[test]
@@ -245,16 +272,14 @@ mod tests {
         let mut bytes = archive();
         bytes.extend([0; 512]);
         bytes.extend(archive());
-        assert_eq!(Items::new(&bytes).filter(|item| matches!(item, Ok(Item::File(_)))).count(), 6);
+        assert_eq!(files(&bytes).0.len(), 6);
     }
 
     #[test]
-    fn an_archive_that_is_cut_off_is_an_error_and_the_end() {
+    fn an_archive_that_is_cut_off_is_an_error() {
         let bytes = archive();
         for len in 1..bytes.len() - 130 {
-            let items: Vec<_> = Items::new(&bytes[..len]).collect();
-            assert!(items.last().unwrap().is_err(), "cut at {len}");
-            assert!(items.iter().filter(|item| item.is_err()).count() == 1);
+            assert!(files(&bytes[..len]).1.is_err(), "cut at {len}");
         }
     }
 
@@ -279,7 +304,7 @@ mod tests {
                 };
             }
             bytes.truncate(random() % (bytes.len() + 1));
-            assert!(Items::new(&bytes).count() <= bytes.len() / HEADER + 1);
+            assert!(files(&bytes).0.len() <= bytes.len() / HEADER + 1);
         }
     }
 }

@@ -2,8 +2,7 @@
 //!
 //! [`cpio`] and [`gzip`] only understand bytes; what they say is put into a tmpfs here, by the same operations that system calls use.
 //! An archive comes from outside: whatever is wrong with it is reported, and what came before stays. Its memory is given back as it is
-//! unpacked, so that a plain archive and its files need little more than one of them. (What is in a compressed one is unpacked into one
-//! piece before files are made of it.)
+//! unpacked, so that an archive and its files need little more than the larger of them.
 
 pub mod cpio;
 pub mod gzip;
@@ -14,13 +13,14 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use frame::Cx;
-use frame::mm::{BootModule, PAGE_SIZE, frame_count};
+use frame::mm::BootModule;
 use refs::{StrongRc, TempRc, WeakRc};
 
 use super::tmpfs::{Directory, RegularFile, symlink_target};
 use super::{Creation, DeviceNumber, FileKind, Inode, Timestamp};
 use crate::error::{Errno, Result};
 use cpio::{Attributes, Entry, Item, Malformed, Parsed, Parser};
+use gzip::Member;
 
 /// Why an archive could not be unpacked completely.
 #[derive(Debug)]
@@ -52,14 +52,14 @@ impl Failure {
 
 /// Bytes that are read from front to back; what was passed may be gone.
 pub trait Source {
-    /// What was not passed yet.
-    fn rest(&self) -> &[u8];
+    /// The next bytes: at least `len` of them, or all that are left.
+    fn fill(&mut self, len: usize) -> &[u8];
     /// Passes so many bytes, or all there are.
     fn advance(&mut self, len: usize);
 }
 
 impl Source for BootModule {
-    fn rest(&self) -> &[u8] {
+    fn fill(&mut self, _len: usize) -> &[u8] {
         self.rest()
     }
 
@@ -69,7 +69,7 @@ impl Source for BootModule {
 }
 
 impl Source for &[u8] {
-    fn rest(&self) -> &[u8] {
+    fn fill(&mut self, _len: usize) -> &[u8] {
         self
     }
 
@@ -85,61 +85,94 @@ impl Source for &[u8] {
 pub fn unpack(root: &StrongRc<Inode>, source: &mut impl Source, cx: &Cx) -> core::result::Result<(), Failure> {
     loop {
         unpack_plain(root, source, cx)?;
-        if !gzip::is_gzip(source.rest()) {
+        if !gzip::is_gzip(source.fill(3)) {
             return Ok(());
         }
-        let (content, len) =
-            gzip::unpack(source.rest(), frame_count() * PAGE_SIZE / 2).map_err(Failure::Compression)?;
-        source.advance(len);
-        unpack_plain(root, &mut &content[..], cx)?;
+        let mut member = Member::new(source).map_err(Failure::Compression)?;
+        match unpack_plain(root, &mut member, cx) {
+            Err(failure @ Failure::File(..)) => return Err(failure),
+            // An archive whose compression is broken ends somewhere.
+            outcome => {
+                member.finish().map_err(Failure::Compression)?;
+                outcome?;
+            }
+        }
     }
 }
-
-/// So much of a file is copied before the archive's memory is given back.
-const CHUNK: usize = 1 << 20;
 
 /// Unpacks archives up to the end, or where a compressed one follows.
 fn unpack_plain(root: &StrongRc<Inode>, source: &mut impl Source, cx: &Cx) -> core::result::Result<(), Failure> {
     let mut links = BTreeMap::new();
     let mut parser = Parser::default();
-    while let Some(Parsed { item, data_at, end }) = parser.next(source.rest()).map_err(Failure::Malformed)? {
+    while let Some(Parsed { item, header, content, padding }) = parser.next(source).map_err(Failure::Malformed)? {
         let Item::File(entry) = item else {
             links.clear();
-            source.advance(end);
+            source.advance(header + content + padding);
             continue;
         };
-        let (name, attributes, len) = (entry.name.to_vec(), entry.attributes, entry.data.len());
-        let made = make(root, &entry, &mut links, cx).and_then(|inode| {
-            source.advance(data_at);
-            if let Some(inode) = inode {
-                fill(&inode, source, len, cx)?;
-                set_metadata(&inode, &attributes, cx);
-            } else {
-                source.advance(len);
-            }
-            Ok(())
-        });
-        made.map_err(|error| Failure::File(name, error))?;
-        source.advance(end - data_at - len);
+        let (name, attributes, sum) = (entry.name.to_vec(), entry.attributes, entry.sum);
+        let failed = |error| Failure::File(name, error);
+        let inode = match make(root, &entry, &mut links, cx) {
+            Ok(inode) => inode,
+            Err(error) => return Err(failed(error)),
+        };
+        source.advance(header);
+        let filled = fill(inode.as_ref(), source, content, sum.is_some(), cx).map_err(failed)?;
+        let malformed = match sum {
+            _ if filled.len < content => Some("an archive ends within a file"),
+            Some(sum) if filled.sum != sum => Some("a file does not have its checksum"),
+            _ => None,
+        };
+        if let Some(what) = malformed {
+            return Err(Failure::Malformed(parser.malformed()(what)));
+        }
+        if let Some(inode) = inode {
+            set_metadata(&inode, &attributes, cx);
+        }
+        source.advance(padding);
     }
-    let padding = source.rest().iter().take_while(|&&byte| byte == 0).count();
-    source.advance(padding);
     Ok(())
 }
 
-/// Moves the next `len` bytes into a file. (Those of links and devices, and all but the first of a file with several names, go nowhere.)
-fn fill(inode: &TempRc<'_, Inode>, source: &mut impl Source, len: usize, cx: &Cx) -> Result<()> {
-    let file = inode.ops_as::<RegularFile>().filter(|_| inode.metadata(cx).size == 0);
-    let mut left = len;
-    while left > 0 {
-        let chunk = CHUNK.min(left);
-        if let Some(file) = file {
-            file.fill(source.rest().get(..chunk).unwrap_or_default(), cx)?;
+/// What went into a file.
+#[derive(Default)]
+struct Filled {
+    /// How many bytes.
+    len: usize,
+    /// What they add up to, if that is wanted.
+    sum: u32,
+}
+
+/// Moves the next `len` bytes into a file, or as many as there are. (Those of links, devices and directories, and all but the first of a file with several
+/// names, go nowhere.)
+fn fill(
+    inode: Option<&TempRc<'_, Inode>>,
+    source: &mut impl Source,
+    len: usize,
+    adds_up: bool,
+    cx: &Cx,
+) -> Result<Filled> {
+    /// So much is copied before the archive's memory is given back.
+    const PIECE: usize = 1 << 20;
+    let file = inode.filter(|inode| inode.metadata(cx).size == 0).and_then(|inode| inode.ops_as::<RegularFile>());
+    let mut filled = Filled::default();
+    while filled.len < len {
+        let bytes = source.fill(1);
+        let piece = bytes.get(..PIECE.min(len - filled.len)).unwrap_or(bytes);
+        if piece.is_empty() {
+            break;
         }
-        source.advance(chunk);
-        left -= chunk;
+        if let Some(file) = file {
+            file.fill(piece, cx)?;
+        }
+        let count = piece.len();
+        if adds_up {
+            filled.sum = piece.iter().fold(filled.sum, |sum, &byte| sum.wrapping_add(byte.into()));
+        }
+        filled.len += count;
+        source.advance(count);
     }
-    Ok(())
+    Ok(filled)
 }
 
 type Links = BTreeMap<(u32, u32, u32), WeakRc<Inode>>;
@@ -183,9 +216,9 @@ fn make<'cx>(
                 uid: attributes.uid,
                 gid: attributes.gid,
                 device: entry.device,
-                target: entry.data,
+                target: entry.target,
             };
-            if kind == FileKind::Symlink && (entry.data.is_empty() || entry.data.contains(&0)) {
+            if kind == FileKind::Symlink && (entry.target.is_empty() || entry.target.contains(&0)) {
                 return Err(Errno::EINVAL);
             }
             let inode = directory.ops.create(&directory, &name, &what, cx)?;
