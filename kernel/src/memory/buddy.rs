@@ -5,6 +5,7 @@
 //! that the framework keeps for each frame; a block's first frame carries the links and, in its tag, the order + 1, which is how a
 //! neighbour is recognised as free.
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::mm::{FrameLink, FrameNumber, FramePolicy, frame_link};
@@ -44,14 +45,10 @@ impl Default for Buddy {
 
 impl FramePolicy for Buddy {
     fn add(&self, first: FrameNumber, count: usize) {
-        let mut number = first.0;
-        let mut left = count;
-        while left > 0 {
-            let order = number.trailing_zeros().min(left.ilog2()).min(MAX_ORDER.into()) as u8;
-            self.free(FrameNumber(number), order);
-            number += 1 << order;
-            left -= 1 << order;
-        }
+        self.lists.with(|lists| {
+            lists.give_range(first.0, count);
+            self.change_available(|available| available + count);
+        });
     }
 
     fn allocate(&self, order: u8) -> Option<FrameNumber> {
@@ -79,10 +76,11 @@ impl FramePolicy for Buddy {
     fn allocate_many(&self, frames: &mut [FrameNumber]) -> usize {
         self.lists.with(|lists| {
             let mut count = 0;
-            for place in frames {
-                let Some(number) = lists.take(0) else { break };
-                *place = FrameNumber(number);
-                count += 1;
+            while let Some(block) = lists.take_at_most(frames.len() - count) {
+                for (place, number) in frames[count..].iter_mut().zip(block) {
+                    *place = FrameNumber(number);
+                    count += 1;
+                }
             }
             self.change_available(|available| available - count);
             count
@@ -91,8 +89,11 @@ impl FramePolicy for Buddy {
 
     fn free_many(&self, frames: &[FrameNumber]) {
         self.lists.with(|lists| {
-            for frame in frames {
-                lists.give(frame.0, 0);
+            for run in frames.chunk_by(|frame, next| frame.0.wrapping_add(1) == next.0) {
+                match run {
+                    [frame] => lists.give(frame.0, 0),
+                    _ => lists.give_range(run[0].0, run.len()),
+                }
             }
             self.change_available(|available| available + frames.len());
         });
@@ -117,6 +118,25 @@ impl Lists {
             self.link(block + (1 << half), half);
         }
         Some(block)
+    }
+
+    /// Takes the smallest free block, or of a larger one as much as a block of at most so many frames can be; `None` if that is none.
+    fn take_at_most(&mut self, most: usize) -> Option<Range<u32>> {
+        let largest = most.checked_ilog2()?.min(MAX_ORDER.into()) as u8;
+        let order = (0..largest).find(|order| self.first_of(*order) != NONE).unwrap_or(largest);
+        let first = self.take(order)?;
+        Some(first..first + (1 << order))
+    }
+
+    /// Takes frames back that lie together, in blocks as large as can be.
+    fn give_range(&mut self, first: u32, count: usize) {
+        let (mut number, mut left) = (first, count);
+        while left > 0 {
+            let order = number.trailing_zeros().min(left.ilog2()).min(MAX_ORDER.into()) as u8;
+            self.give(number, order);
+            number += 1 << order;
+            left -= 1 << order;
+        }
     }
 
     /// Takes a block back and joins it with its buddies.

@@ -65,6 +65,34 @@ fn many_are_as_many_as_there_are() {
 }
 
 #[test]
+fn many_at_once_are_different_frames_and_become_the_largest_blocks_again() {
+    let _machine = Machine::new();
+    let count_blocks = || {
+        let blocks: Vec<_> = core::iter::from_fn(|| FRAMES.allocate(MAX_ORDER)).collect();
+        blocks.iter().for_each(|first| FRAMES.free(*first, MAX_ORDER));
+        blocks.len()
+    };
+    let (before, blocks) = (FRAMES.available(), count_blocks());
+    let mut batches = Vec::new();
+    for len in [0, 1, 64, 2, 37, 3, 1500, 100, 5] {
+        let mut some = vec![FrameNumber(0); len];
+        assert_eq!(FRAMES.allocate_many(&mut some), len);
+        batches.push(some);
+    }
+    let mut frames: Vec<_> = batches.iter().flatten().collect();
+    frames.sort_unstable();
+    assert!(frames.windows(2).all(|pair| pair[0] < pair[1]), "a frame was given twice");
+    assert_eq!(FRAMES.available(), before - frames.len());
+    for some in &mut batches {
+        // In two runs, of which the second is not where the first ends.
+        let third = some.len() / 3;
+        some.rotate_left(third);
+        FRAMES.free_many(some);
+    }
+    assert_eq!((FRAMES.available(), count_blocks()), (before, blocks));
+}
+
+#[test]
 fn orders_beyond_the_largest_are_refused() {
     let _machine = Machine::new();
     let before = FRAMES.available();
