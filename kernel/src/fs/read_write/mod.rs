@@ -83,14 +83,14 @@ fn watch(open: &OpenFile, name: &WeakRc<OpenFile>, interest: Events, waker: Wake
     open.file.poll(interest, Some(waker), cx);
 }
 
-/// How a transfer goes on that was tried once and stopped so.
+/// How a transfer goes on that was tried once and stopped so. (Where it waits, the next try says how.)
 #[inline]
 fn first_stop(stop: Stop, name: &WeakRc<OpenFile>, wait: &Wait, cx: &Cx) -> Stop {
-    let outcome = match name.upgrade(cx) {
-        Ok(open) => wait.apply::<usize>(Err(stop), &open, cx),
-        Err(_) => Err(Errno::EBADF.into()),
-    };
-    outcome.err().unwrap_or(stop)
+    match (stop, name.upgrade(cx)) {
+        (_, Err(_)) => Errno::EBADF.into(),
+        (Stop::Block, Ok(open)) if !wait.may_begin(&open) => Errno::EAGAIN.into(),
+        _ => stop,
+    }
 }
 
 /// How much of `len` bytes is transferred in one go. Only files with offsets take any number of pieces for the same as one.

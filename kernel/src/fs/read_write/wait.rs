@@ -45,6 +45,12 @@ impl Wait {
         self.no_wait.set(no_wait);
     }
 
+    /// Whether the call may wait at all.
+    #[inline(always)]
+    pub(super) fn may_begin(&self, open: &OpenFile) -> bool {
+        !self.no_wait.get() && !open.flags().contains(OpenFlags::NONBLOCK)
+    }
+
     /// What the outcome of a step on the file means for the call.
     #[inline(always)]
     pub fn apply<T>(&self, step: Step<T>, open: &OpenFile, cx: &Cx) -> Step<T> {
@@ -70,7 +76,7 @@ impl Wait {
 
     #[inline(always)]
     fn block(&self, open: &OpenFile, cx: &Cx) -> Stop {
-        if self.no_wait.get() || open.flags().contains(OpenFlags::NONBLOCK) {
+        if !self.may_begin(open) {
             return Errno::EAGAIN.into();
         }
         // Nothing else has time limits.
