@@ -43,6 +43,9 @@ extern FILE *freopen(const char *, const char @, FILE @`H);
 extern FILE *`r r_freopen(region_t<`r>, const char *, const char @, FILE @`r);
 extern FILE *popen(const char @, const char @);
 extern FILE *tmpfile(void);
+// A name that no file has, in the buffer or a new one. Another program may take it before it is used: tmpfile's cannot be taken.
+extern char ?tmpnam(char ?`H);
+#define L_tmpnam 20
 extern int fclose(FILE @);
 extern int pclose(FILE @);
 

@@ -25,6 +25,8 @@ typedef struct { long long quot; long long rem; } lldiv_t;
 extern "C" void _Exit(int);
 extern "C" int atexit(void (@)(void));
 extern int putenv(const char @);
+extern int setenv(const char @, const char @, int);
+extern "C" int unsetenv(const char @);
 extern "C" int mkstemp(char @);
 extern "C" int grantpt(int);
 extern "C" int unlockpt(int);

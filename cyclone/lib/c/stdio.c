@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 typedef struct Cyc___cycFILE Stream;
 
@@ -155,6 +157,29 @@ int Cyc_fputc(int c, Stream *f) { return fputc(c, _cyc_stream(f)); }
 int Cyc_putc(int c, Stream *f) { return putc(c, _cyc_stream(f)); }
 int Cyc_putc_unlocked(int c, Stream *f) { return putc_unlocked(c, _cyc_stream(f)); }
 int Cyc_fputs(const char *text, Stream *f) { return fputs(text, _cyc_stream(f)); }
+
+/* 62 to the power of 6 names: one that is free is found at once, if there is one. NULL after as many tries as a crowded directory needs. */
+struct _cyc_fat Cyc_tmpnam(struct _cyc_fat buffer) {
+  enum { LETTERS = 6, TRIES = 1000 };
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  char name[] = P_tmpdir "/cyc" "XXXXXX";
+  if (buffer.curr && _cyc_room(buffer) < sizeof name)
+    _cyc_fail("tmpnam: the buffer is too short");
+  for (int tries = 0; tries < TRIES; tries++) {
+    unsigned long random;
+    if (getrandom(&random, sizeof random, 0) != sizeof random)
+      break;
+    for (int i = 0; i < LETTERS; i++, random /= sizeof letters - 1)
+      name[sizeof name - 2 - i] = letters[random % (sizeof letters - 1)];
+    if (access(name, F_OK) == 0)
+      continue;
+    if (!buffer.curr)
+      return _cyc_fat_make(_cyc_copy_text(name), sizeof name);
+    memcpy(buffer.curr, name, sizeof name);
+    return buffer;
+  }
+  return _cyc_fat_null;
+}
 
 /* ---- Files that throw. */
 

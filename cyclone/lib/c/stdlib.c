@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "native.h"
 
+#include <errno.h>
 #include <locale.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,6 +25,24 @@ void Cyc_qsort(struct _cyc_fat array, size_t count, unsigned long size, int (*co
 int Cyc_putenv(const char *setting) {
   char *copy = strdup(setting);
   return copy ? putenv(copy) : -1;
+}
+
+/* By putenv: some C libraries free what their setenv replaces, to which getenv's results lead. */
+int Cyc_setenv(const char *name, const char *value, int overwrite) {
+  if (!*name || strchr(name, '=')) {
+    errno = EINVAL;
+    return -1;
+  }
+  if (!overwrite && getenv(name))
+    return 0;
+  size_t length = strlen(name), more = strlen(value) + 1;
+  char *setting = malloc(length + 1 + more);
+  if (!setting)
+    return -1;
+  memcpy(setting, name, length);
+  setting[length] = '=';
+  memcpy(setting + length + 1, value, more);
+  return putenv(setting);
 }
 
 char *Cyc_setlocale(int category, const char *locale) { return _cyc_copy_text(setlocale(category, locale)); }
