@@ -132,8 +132,25 @@ impl<T> Deref for SharedSlice<T> {
     }
 }
 
+impl<T> SharedSlice<T> {
+    /// Drops the items and frees their memory.
+    ///
+    /// # Safety
+    /// There were items, and their last owner has given up its share. Nobody gets at them afterwards.
+    #[inline(never)]
+    unsafe fn free(&mut self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            ptr::drop_in_place(ptr::slice_from_raw_parts_mut(self.items.as_ptr(), self.len));
+            if let Some(layout) = Self::layout(self.len) {
+                dealloc(self.shared().as_ptr().cast(), layout);
+            }
+        }
+    }
+}
+
 impl<T> Drop for SharedSlice<T> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
         if self.len == 0 {
             return;
@@ -141,10 +158,7 @@ impl<T> Drop for SharedSlice<T> {
         // SAFETY: this owner keeps the allocation until here. The last one drops the items, after all that others have read of them.
         unsafe {
             if (*self.shared().as_ptr()).owners.fetch_sub(1, Ordering::AcqRel) == 1 {
-                ptr::drop_in_place(ptr::slice_from_raw_parts_mut(self.items.as_ptr(), self.len));
-                if let Some(layout) = Self::layout(self.len) {
-                    dealloc(self.shared().as_ptr().cast(), layout);
-                }
+                self.free();
             }
         }
     }
