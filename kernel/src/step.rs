@@ -19,7 +19,7 @@ use frame::mm::Fault;
 use refs::{Gone, Waker};
 
 use crate::error::{Errno, Result};
-use crate::time;
+use crate::time::{self, Timeline};
 
 /// A step that is kept by reference.
 pub type AnyStep<'a, C, T> = dyn FnMut(&Cx, &C, Option<Waker>) -> Step<T> + 'a;
@@ -109,6 +109,8 @@ pub enum Patience {
     None,
     /// Until the time (nanoseconds since boot): ETIMEDOUT.
     Until(u64),
+    /// Until the wall clock shows the time (nanoseconds since 1970), which it may be set to: ETIMEDOUT.
+    UntilWall(u64),
     /// For ever.
     Forever,
 }
@@ -261,12 +263,17 @@ fn park_async<C: Caller>(
         tasks::finish_wait(cx);
         return Err(error);
     }
-    if let Patience::Until(deadline) = patience {
-        if frame::time::now() >= deadline {
+    let until = match patience {
+        Patience::Until(deadline) => Some((Timeline::Boot, deadline)),
+        Patience::UntilWall(deadline) => Some((Timeline::Wall, deadline)),
+        Patience::None | Patience::Forever => None,
+    };
+    if let Some((timeline, deadline)) = until {
+        if timeline.now() >= deadline {
             tasks::finish_wait(cx);
             return Err(Errno::ETIMEDOUT);
         }
-        let alarm = time::wake_at(deadline, waker, cx);
+        let alarm = time::wake_at(timeline, deadline, waker, cx);
         tasks::park_async(cx);
         drop(alarm);
     } else {

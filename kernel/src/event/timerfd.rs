@@ -8,28 +8,35 @@ use super::relay::{Key, OwnedBell, OwnedRelay, Sharing};
 use crate::error::Errno;
 use crate::fs::{Events, File, Lseek, VfsCaller};
 use crate::step::{Step, Stop};
-use crate::time::{self, Alarm};
+use crate::time::clock::{sets, watch_sets};
+use crate::time::{self, Alarm, Timeline};
 
 /// When a timer expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// First, in nanoseconds since boot (below 0: before it); `None`: never.
-    pub deadline: Option<i64>,
+    /// What times are times of.
+    pub timeline: Timeline,
+    /// First; `None`: never.
+    pub deadline: Option<u64>,
     /// And then every so many nanoseconds; 0: not again.
     pub interval: u64,
 }
 
 impl Setting {
+    /// How often it has expired by now, and what it is from there on.
+    fn expire_now(self) -> (u64, Setting) {
+        self.expire(self.timeline.now())
+    }
+
     /// How often it has expired by `now`, and what it is from there on.
     fn expire(self, now: u64) -> (u64, Setting) {
-        let now = now.cast_signed();
         match self.deadline {
             Some(deadline) if deadline <= now => {
                 if self.interval == 0 {
-                    return (1, Setting::default());
+                    return (1, Setting { deadline: None, ..self });
                 }
-                let times = 1 + now.abs_diff(deadline) / self.interval;
-                let next = deadline.saturating_add_unsigned(times.saturating_mul(self.interval));
+                let times = 1 + (now - deadline) / self.interval;
+                let next = deadline.saturating_add(times.saturating_mul(self.interval));
                 (times, Setting { deadline: Some(next), ..self })
             }
             _ => (0, self),
@@ -51,6 +58,15 @@ pub struct TimerFd {
 struct Armed {
     setting: Setting,
     alarm: Option<Alarm>,
+    /// Reading it fails once the wall clock was set more often than that (TFD_TIMER_CANCEL_ON_SET).
+    sets: Option<u64>,
+}
+
+impl Armed {
+    /// Whether the wall clock was set since somebody wanted to know.
+    fn is_canceled(&self) -> bool {
+        self.sets.is_some_and(|noted| noted != sets())
+    }
 }
 
 impl TimerFd {
@@ -63,14 +79,15 @@ impl TimerFd {
 
     /// When it expires next. What has expired unread counts as expired.
     pub fn setting(&self, cx: &Cx) -> Setting {
-        self.state.lock(cx).setting.expire(frame::time::now()).1
+        self.state.lock(cx).setting.expire_now().1
     }
 
-    /// Sets it anew; what it was.
-    pub fn set(&self, setting: Setting, cx: &Cx) -> Setting {
+    /// Sets it anew; what it was. `cancels_on_set`: reading it fails when the wall clock is set.
+    pub fn set(&self, setting: Setting, cancels_on_set: bool, cx: &Cx) -> Setting {
         let mut state = self.state.lock(cx);
-        let (_, old) = state.setting.expire(frame::time::now());
+        let (_, old) = state.setting.expire_now();
         state.setting = setting;
+        state.sets = cancels_on_set.then(sets);
         self.set_alarm(&mut state, cx);
         drop(state);
         self.bell.get().waiters.wake_all();
@@ -85,7 +102,7 @@ impl TimerFd {
             let waker = relay.prepare();
             // Nobody has the waker yet, so it is not woken.
             relay.commit();
-            state.alarm = Some(time::wake_at(deadline.max(0).cast_unsigned(), waker, cx));
+            state.alarm = Some(time::wake_at(state.setting.timeline, deadline, waker, cx));
         }
     }
 }
@@ -101,7 +118,14 @@ impl File for TimerFd {
             return Err(Errno::EINVAL.into());
         }
         let mut state = self.state.lock(cx);
-        let (times, next) = state.setting.expire(frame::time::now());
+        if state.is_canceled() {
+            state.sets = Some(sets());
+            // As on Linux, what has expired is forgotten.
+            state.setting = state.setting.expire_now().1;
+            self.set_alarm(&mut state, cx);
+            return Err(Errno::ECANCELED.into());
+        }
+        let (times, next) = state.setting.expire_now();
         if times == 0 {
             return Err(Stop::Block);
         }
@@ -118,8 +142,16 @@ impl File for TimerFd {
         if let Some(waker) = waker {
             self.bell.get().waiters.register(waker, cx);
         }
-        let (times, _) = self.state.lock(cx).setting.expire(frame::time::now());
-        if times > 0 { interest & (Events::IN | Events::READ_NORMAL) } else { Events::empty() }
+        if let Some(waker) = waker
+            && self.state.lock(cx).sets.is_some()
+        {
+            watch_sets(waker, cx);
+        }
+        let is_ready = {
+            let state = self.state.lock(cx);
+            state.is_canceled() || state.setting.expire_now().0 > 0
+        };
+        if is_ready { interest & (Events::IN | Events::READ_NORMAL) } else { Events::empty() }
     }
 }
 
@@ -129,21 +161,15 @@ mod tests {
 
     #[test]
     fn a_timer_that_repeats_counts_what_was_missed() {
-        let setting = Setting { deadline: Some(100), interval: 10 };
+        let setting = Setting { deadline: Some(100), interval: 10, ..Setting::default() };
         assert_eq!(setting.expire(99), (0, setting));
-        assert_eq!(setting.expire(100), (1, Setting { deadline: Some(110), interval: 10 }));
-        assert_eq!(setting.expire(135), (4, Setting { deadline: Some(140), interval: 10 }));
-    }
-
-    #[test]
-    fn a_timer_counts_what_was_before_boot() {
-        let setting = Setting { deadline: Some(-25), interval: 10 };
-        assert_eq!(setting.expire(0), (3, Setting { deadline: Some(5), interval: 10 }));
+        assert_eq!(setting.expire(100), (1, Setting { deadline: Some(110), ..setting }));
+        assert_eq!(setting.expire(135), (4, Setting { deadline: Some(140), ..setting }));
     }
 
     #[test]
     fn a_timer_that_does_not_repeat_expires_once() {
-        let setting = Setting { deadline: Some(100), interval: 0 };
+        let setting = Setting { deadline: Some(100), ..Setting::default() };
         assert_eq!(setting.expire(500), (1, Setting::default()));
     }
 }

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use frame::Cx;
 use refs::{SpinLock, StrongRc};
 
-use crate::time::{Setting, Timer, TimerClock};
+use crate::time::{Setting, Timeline, Timer, TimerClock};
 
 /// How often [`sample`] is called, in nanoseconds.
 const INTERVAL: u64 = 5_000_000_000;
@@ -23,8 +23,8 @@ static AVERAGES: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 /// Samples the load from now on. Called once, at boot.
 pub fn start(cx: &Cx) {
     static TIMER: SpinLock<Option<StrongRc<Timer>>> = SpinLock::new(None);
-    let timer = Timer::new(TimerClock::Boot, Box::new(|_, _| sample()));
-    let next = Some(TimerClock::Boot.now(cx).saturating_add_unsigned(INTERVAL));
+    let timer = Timer::new(TimerClock::Clock(Timeline::Boot), Box::new(|_, _| sample()));
+    let next = Some(frame::time::now().saturating_add(INTERVAL));
     timer.get(cx).set(Setting { next, interval: INTERVAL }, cx);
     *TIMER.lock(cx) = Some(timer);
 }

@@ -14,7 +14,8 @@ use crate::event::{EventFd, Setting, TimerFd};
 use crate::fs::{FdFlags, File, OpenFile, OpenFlags, reserve_fd};
 use crate::signal::SignalSet;
 use crate::step::Step;
-use crate::time::clock::{self, TimeSpec};
+use crate::time::Timeline;
+use crate::time::clock::TimeSpec;
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -25,12 +26,7 @@ pub const CALLS: &[Entry] = &[
         Call::Step(|cx, me, args| eventfd(args.int(0) as u32, args.int(1) as u32, me, cx)),
     ),
     Entry::new(abi::__NR_timerfd_create, "timerfd_create", Call::Step(timerfd_create)),
-    Entry::partial(
-        abi::__NR_timerfd_settime,
-        "timerfd_settime",
-        Call::Step(timerfd_settime),
-        "TFD_TIMER_CANCEL_ON_SET has no effect",
-    ),
+    Entry::new(abi::__NR_timerfd_settime, "timerfd_settime", Call::Step(timerfd_settime)),
     Entry::new(abi::__NR_timerfd_gettime, "timerfd_gettime", Call::Step(timerfd_gettime)),
     Entry::partial(
         abi::__NR_signalfd,
@@ -87,21 +83,22 @@ struct TimerSpec {
 
 impl TimerSpec {
     fn new(setting: Setting) -> Self {
-        let now = frame::time::now().cast_signed();
-        let value = setting.deadline.map_or(0, |deadline| deadline.saturating_sub(now).max(1).cast_unsigned());
+        let value = setting.deadline.map_or(0, |deadline| deadline.saturating_sub(setting.timeline.now()).max(1));
         TimerSpec { interval: TimeSpec::from_nanoseconds(setting.interval), value: TimeSpec::from_nanoseconds(value) }
     }
 
     fn setting(self, clock: u32, is_absolute: bool) -> Result<Setting> {
         let (value, interval) = (self.value.nanoseconds()?, self.interval.nanoseconds()?);
-        let deadline = if is_absolute && matches!(clock, abi::CLOCK_REALTIME | abi::CLOCK_REALTIME_ALARM) {
-            clock::since_boot(value)
-        } else {
-            let from = if is_absolute { 0 } else { frame::time::now().cast_signed() };
-            from.saturating_add_unsigned(value)
-        };
-        Ok(Setting { deadline: (value != 0).then_some(deadline), interval })
+        let is_wall = is_absolute && is_wall_clock(clock);
+        let timeline = if is_wall { Timeline::Wall } else { Timeline::Boot };
+        let deadline = if is_absolute { value } else { frame::time::now().saturating_add(value) };
+        Ok(Setting { timeline, deadline: (value != 0).then_some(deadline), interval })
     }
+}
+
+/// Whether a clock can be set.
+fn is_wall_clock(clock: u32) -> bool {
+    matches!(clock, abi::CLOCK_REALTIME | abi::CLOCK_REALTIME_ALARM)
 }
 
 fn timerfd_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -118,7 +115,8 @@ fn timerfd_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if let Some(old) = args.output::<TimerSpec>(3).non_null() {
         memory.write(old, &TimerSpec::new(timer.setting(cx)))?;
     }
-    timer.set(setting, cx);
+    let both = abi::TFD_TIMER_ABSTIME | abi::TFD_TIMER_CANCEL_ON_SET;
+    timer.set(setting, flags & both == both && is_wall_clock(timer.clock), cx);
     Ok(0)
 }
 

@@ -12,7 +12,7 @@ use crate::error::{Errno, Result};
 use crate::futex::{self, Progress, Scope, TwoParts};
 use crate::process;
 use crate::step::{Patience, Step, complete_async};
-use crate::time::clock::{self, TimeSpec};
+use crate::time::clock::TimeSpec;
 use crate::user_memory::{UserIn, UserInOut};
 
 /// The calls of this file.
@@ -115,7 +115,7 @@ fn deadline_async(cx: &mut Cx, me: &mut Current, deadline: UserIn<TimeSpec>, ope
     }
     let time = me.read_async(cx, deadline)?.nanoseconds()?;
     let real_time = operation & abi::FUTEX_CLOCK_REALTIME != 0;
-    Ok(Patience::Until(if real_time { time.saturating_sub(clock::boot_time()) } else { time }))
+    Ok(if real_time { Patience::UntilWall(time) } else { Patience::Until(time) })
 }
 
 fn set_robust_list(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

@@ -12,7 +12,7 @@ use crate::signal::Signal;
 use crate::step::Step;
 use crate::time::clock::{Clock, TimeSpec, TimeVal};
 use crate::time::posix_timers::{Interval, PosixClock, Target};
-use crate::time::{SECOND, Setting, TimerClock};
+use crate::time::{SECOND, Setting, Timeline, TimerClock};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[
@@ -61,12 +61,12 @@ struct SignalEvent {
 impl IntervalValue {
     fn new(setting: Setting) -> Self {
         // A timer that is armed never shows 0.
-        let left = setting.next.map_or(0, |next| next.max(1000).cast_unsigned());
+        let left = setting.next.map_or(0, |next| next.max(1000));
         IntervalValue { interval: TimeVal::from_nanoseconds(setting.interval), value: TimeVal::from_nanoseconds(left) }
     }
 
     fn setting(self) -> Result<Setting> {
-        let next = 0_i64.saturating_add_unsigned(self.value.nanoseconds()?);
+        let next = self.value.nanoseconds()?;
         Ok(Setting { next: (next > 0).then_some(next), interval: self.interval.nanoseconds()? })
     }
 }
@@ -75,7 +75,7 @@ impl IntervalSpec {
     fn new(setting: Setting) -> Self {
         IntervalSpec {
             interval: TimeSpec::from_nanoseconds(setting.interval),
-            value: TimeSpec::from_nanoseconds(setting.next.unwrap_or(0).cast_unsigned()),
+            value: TimeSpec::from_nanoseconds(setting.next.unwrap_or(0)),
         }
     }
 }
@@ -111,12 +111,12 @@ fn getitimer(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn alarm(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let time = i64::from(args.int(0) as u32) * SECOND.cast_signed();
-    let setting = Setting { next: (time > 0).then_some(time), interval: 0 };
+    let seconds = u64::from(args.int(0) as u32);
+    let setting = Setting { next: (seconds > 0).then_some(seconds * SECOND), interval: 0 };
     let process = me.process(cx)?;
     let old = process.timers.set_interval(Interval::Real, &process, setting, cx);
     // Rounded to the nearest second, but an alarm that is to come is never told as none.
-    Ok(old.next.map_or(0, |left| ((left.cast_unsigned() + SECOND / 2) / SECOND).max(1)) as usize)
+    Ok(old.next.map_or(0, |left| ((left + SECOND / 2) / SECOND).max(1)) as usize)
 }
 
 fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
@@ -124,7 +124,7 @@ fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let event = args.input::<SignalEvent>(1).non_null().map(|event| memory.read(event)).transpose()?;
     let clock = match Clock::new(args.int(0))? {
         Clock::RealTime => PosixClock::Wall,
-        Clock::Monotonic => PosixClock::Timer(TimerClock::Boot),
+        Clock::Monotonic => PosixClock::Timer(TimerClock::Clock(Timeline::Boot)),
         Clock::Process(0) => PosixClock::Timer(Process::cpu_clock(&me.process(cx)?, cx)),
         Clock::Thread(0) => PosixClock::Timer(Thread::cpu_clock(&me.thread(cx)?, cx)),
         Clock::Process(pid) => PosixClock::Timer(Process::cpu_clock(&process::find(pid, cx).ok_or(Errno::EINVAL)?, cx)),
@@ -171,8 +171,8 @@ fn timer_settime(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         memory.write(raw, &IntervalSpec::new(old))?;
     }
     process.timers.with(id, cx, |timer| {
-        let next = (value > 0).then(|| timer.clock.resolve(value, absolute, cx));
-        timer.set(Setting { next, interval }, cx);
+        let (clock, next) = timer.clock.resolve(value, absolute, cx);
+        timer.set(clock, Setting { next: (value > 0).then_some(next), interval }, cx);
     })?;
     Ok(0)
 }

@@ -1,4 +1,4 @@
-//! The queue of everything that is to happen at a time.
+//! The queues of everything that is to happen at a time: since boot, or by the wall clock, which can be set and steered.
 //!
 //! Lock order: the scheduler's lock may be held while this module's is taken, never the other way round: what is due is taken out first, and done
 //! with no lock held.
@@ -10,8 +10,8 @@ use frame::irq::IrqCx;
 use refs::reclaim::MAX_CORES;
 use refs::{NoSuspend, SpinLock, Waker, WeakRc};
 
-use super::Timer;
 use super::queue::{Queue, Ticket};
+use super::{Timer, wall_clock};
 
 const NEVER: u64 = u64::MAX;
 /// So much is done in one interrupt; for what else is due comes another one.
@@ -21,39 +21,93 @@ const AT_ONCE: usize = 64;
 /// the queue.
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "an alarm that is dropped does not go off"]
-pub struct Alarm(Ticket);
+pub struct Alarm {
+    timeline: Timeline,
+    ticket: Ticket,
+}
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        QUEUE.with(|queue| queue.remove(&self.0));
+        self.timeline.queue().with(|queue| queue.remove(&self.ticket));
     }
 }
 
 enum Due {
     Wake(Waker),
     Expire(WeakRc<Timer>),
+    Call(fn(&IrqCx)),
 }
 
-static QUEUE: SpinLock<Queue<Due>> = SpinLock::new(Queue::new());
+/// What times are times of, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timeline {
+    /// Time since boot.
+    #[default]
+    Boot,
+    /// The wall clock.
+    Wall,
+}
+
+impl Timeline {
+    const ALL: [Timeline; 2] = [Timeline::Boot, Timeline::Wall];
+
+    /// The time now.
+    #[inline]
+    pub fn now(self) -> u64 {
+        match self {
+            Timeline::Boot => frame::time::now(),
+            Timeline::Wall => wall_clock::real_time(),
+        }
+    }
+
+    /// The time since boot at which it will be `time`, as far as is known now.
+    #[inline]
+    fn boot_time(self, time: u64) -> u64 {
+        match self {
+            Timeline::Boot => time,
+            Timeline::Wall => wall_clock::boot_time_at(time),
+        }
+    }
+
+    fn queue(self) -> &'static SpinLock<Queue<Due>> {
+        &QUEUES[self as usize]
+    }
+}
+
+static QUEUES: [SpinLock<Queue<Due>>; 2] = [const { SpinLock::new(Queue::new()) }; 2];
 /// When the hardware timer of each core goes off. It may go off earlier than needed, never later.
 static PROGRAMMED: [AtomicU64; MAX_CORES] = [const { AtomicU64::new(NEVER) }; MAX_CORES];
 /// When the time slice of what each core runs ends.
 static SLICE_END: [AtomicU64; MAX_CORES] = [const { AtomicU64::new(NEVER) }; MAX_CORES];
 
-/// Has `waker` woken at `deadline` (nanoseconds since boot).
-pub fn wake_at(deadline: u64, waker: Waker, cx: &Cx) -> Alarm {
-    enter(deadline, Due::Wake(waker), cx)
+/// Has `waker` woken at `deadline`.
+#[inline]
+pub fn wake_at(timeline: Timeline, deadline: u64, waker: Waker, cx: &Cx) -> Alarm {
+    enter(timeline, deadline, Due::Wake(waker), cx)
+}
+
+/// Has `call` run when the wall clock shows `deadline`.
+pub(super) fn call_at_wall(deadline: u64, call: fn(&IrqCx), cx: &impl NoSuspend) -> Alarm {
+    enter(Timeline::Wall, deadline, Due::Call(call), cx)
 }
 
 /// Has a timer expire at `deadline`.
-pub(super) fn expire_at(deadline: u64, timer: WeakRc<Timer>, cx: &impl NoSuspend) -> Alarm {
-    enter(deadline, Due::Expire(timer), cx)
+pub(super) fn expire_at(timeline: Timeline, deadline: u64, timer: WeakRc<Timer>, cx: &impl NoSuspend) -> Alarm {
+    enter(timeline, deadline, Due::Expire(timer), cx)
 }
 
-fn enter(deadline: u64, due: Due, cx: &impl NoSuspend) -> Alarm {
-    let ticket = QUEUE.lock(cx).insert(deadline, due);
-    go_off_by(frame::cpu::current(cx), deadline);
-    Alarm(ticket)
+fn enter(timeline: Timeline, deadline: u64, due: Due, cx: &impl NoSuspend) -> Alarm {
+    let ticket = timeline.queue().lock(cx).insert(deadline, due);
+    go_off_by(frame::cpu::current(cx), timeline.boot_time(deadline));
+    Alarm { timeline, ticket }
+}
+
+/// The wall clock was set or goes at another speed: what is due by it is due at another time since boot.
+pub(super) fn wall_clock_has_changed(cx: &impl NoSuspend) {
+    let next = Timeline::Wall.queue().lock(cx).next();
+    if let Some(next) = next {
+        go_off_by(frame::cpu::current(cx), Timeline::Wall.boot_time(next));
+    }
 }
 
 /// Has [`went_off`] say that the time slice of `core` (the calling one) is over, at `deadline` at the latest.
@@ -76,20 +130,17 @@ pub fn went_off(cx: &IrqCx) -> bool {
     let core = frame::cpu::current(cx);
     PROGRAMMED[core].store(NEVER, Ordering::Relaxed);
     let now = frame::time::now();
-    for _ in 0..AT_ONCE {
-        let Some(due) = QUEUE.lock(cx).pop_due(now) else { break };
-        match due {
-            Due::Wake(waker) => {
-                waker.wake();
-            }
-            Due::Expire(timer) => {
-                if let Ok(timer) = timer.upgrade(cx) {
-                    timer.expire(cx);
-                }
-            }
+    let mut next = NEVER;
+    for timeline in Timeline::ALL {
+        // Nearly always there is nothing by the wall clock.
+        if timeline.queue().lock(cx).next().is_some() {
+            run_due(timeline, cx);
         }
     }
-    let mut next = QUEUE.lock(cx).next().unwrap_or(NEVER);
+    for timeline in Timeline::ALL {
+        let first = timeline.queue().lock(cx).next();
+        next = next.min(first.map_or(NEVER, |first| timeline.boot_time(first)));
+    }
     let slice_end = SLICE_END[core].load(Ordering::Relaxed);
     let is_over = slice_end <= now;
     if is_over {
@@ -101,4 +152,27 @@ pub fn went_off(cx: &IrqCx) -> bool {
         go_off_by(core, next);
     }
     is_over
+}
+
+/// Does some of what is due.
+fn run_due(timeline: Timeline, cx: &IrqCx) {
+    let now = timeline.now();
+    for _ in 0..AT_ONCE {
+        let Some(due) = timeline.queue().lock(cx).pop_due(now) else { return };
+        match due {
+            Due::Wake(waker) => {
+                waker.wake();
+            }
+            Due::Expire(timer) => {
+                if let Ok(timer) = timer.upgrade(cx) {
+                    timer.expire(cx);
+                }
+            }
+            Due::Call(call) => {
+                call(cx);
+                // It may be earlier now.
+                return;
+            }
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! Clocks: which there are, and what they show. See clock_gettime(2).
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
 use linux_raw_sys::general as abi;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::SECOND;
+pub use super::wall_clock::{
+    adjust, boot_time, note_time, real_time, recent_real_time, set_real_time, sets, start, watch_sets,
+};
 use crate::error::{Errno, Result};
 
 /// `struct timespec`.
@@ -64,52 +65,6 @@ impl TimeVal {
     }
 }
 
-/// What CLOCK_REALTIME shows at boot: nanoseconds since 1970.
-static REAL_TIME_AT_BOOT: AtomicU64 = AtomicU64::new(0);
-
-/// Sets the wall clock from the machine's. Called once at boot.
-pub fn start() {
-    REAL_TIME_AT_BOOT.store(frame::time::boot_wall_seconds().saturating_mul(SECOND), Ordering::Relaxed);
-}
-
-/// The wall clock: nanoseconds since 1970-01-01 UTC.
-#[inline]
-pub fn real_time() -> u64 {
-    REAL_TIME_AT_BOOT.load(Ordering::Relaxed).wrapping_add(frame::time::now())
-}
-
-/// A moment since boot that is not long ago: see [`note_time`].
-static RECENT: AtomicU64 = AtomicU64::new(0);
-
-/// The scheduler has looked at the clock.
-#[inline(always)]
-pub fn note_time(now: u64) {
-    RECENT.store(now, Ordering::Relaxed);
-}
-
-/// The wall clock when the scheduler last looked at the clock: when the running task was picked, or at one of its last 64 system calls. For those who
-/// are not interested in seconds.
-#[inline(always)]
-pub fn recent_real_time() -> u64 {
-    REAL_TIME_AT_BOOT.load(Ordering::Relaxed).wrapping_add(RECENT.load(Ordering::Relaxed))
-}
-
-/// When the machine was started: nanoseconds since 1970-01-01 UTC.
-pub fn boot_time() -> u64 {
-    REAL_TIME_AT_BOOT.load(Ordering::Relaxed)
-}
-
-/// The time since boot at which the wall clock shows `time`, in nanoseconds; below 0 if that was before.
-pub fn since_boot(time: u64) -> i64 {
-    // The wall clock may have been set so far back that it showed a time before 1970 at boot.
-    i64::try_from(time).unwrap_or(i64::MAX).saturating_sub(boot_time().cast_signed())
-}
-
-/// Sets the wall clock. Timers that were set for a wall-clock time keep the moment that they had.
-pub fn set_real_time(time: u64) {
-    REAL_TIME_AT_BOOT.store(time.wrapping_sub(frame::time::now()), Ordering::Relaxed);
-}
-
 /// A clock of clock_gettime(2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
@@ -151,15 +106,6 @@ impl Clock {
             abi::CLOCK_THREAD_CPUTIME_ID => Clock::Thread(0),
             _ => return Err(Errno::EINVAL),
         })
-    }
-
-    /// The time since boot at which it shows `time`, for timers; `None` for clocks that stand still at times.
-    pub fn deadline(self, time: u64) -> Option<u64> {
-        match self {
-            Clock::RealTime => Some(since_boot(time).max(0).cast_unsigned()),
-            Clock::Monotonic => Some(time),
-            Clock::Process(_) | Clock::Thread(_) => None,
-        }
     }
 }
 

@@ -9,7 +9,7 @@ use frame::irq::IrqCx;
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::{SECOND, Setting, Timer, TimerClock};
+use super::{SECOND, Setting, Timeline, Timer, TimerClock};
 use crate::error::{Errno, Result};
 use crate::process::{Process, Thread};
 use crate::signal::{self, Info, Signal};
@@ -34,7 +34,7 @@ pub enum Interval {
 /// By which clock a POSIX timer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PosixClock {
-    /// The wall clock: absolute times are turned into times since boot when the timer is set.
+    /// The wall clock. Times from now are counted by the time since boot, so it does not matter to them when it is set.
     Wall,
     /// A clock that timers go by themselves.
     Timer(TimerClock),
@@ -43,17 +43,18 @@ pub enum PosixClock {
 impl PosixClock {
     fn timer_clock(self) -> TimerClock {
         match self {
-            PosixClock::Wall => TimerClock::Boot,
+            PosixClock::Wall => TimerClock::Clock(Timeline::Boot),
             PosixClock::Timer(clock) => clock,
         }
     }
 
-    /// A time by this clock, given absolutely or from now, as the timer counts it.
-    pub fn resolve(self, time: u64, absolute: bool, cx: &Cx) -> i64 {
+    /// A time by this clock, given absolutely or from now, as the timer counts it, and by which clock it does.
+    pub fn resolve(self, time: u64, absolute: bool, cx: &Cx) -> (TimerClock, u64) {
+        let clock = self.timer_clock();
         match (self, absolute) {
-            (PosixClock::Wall, true) => super::clock::since_boot(time),
-            (_, true) => 0_i64.saturating_add_unsigned(time),
-            (_, false) => self.timer_clock().now(cx).saturating_add_unsigned(time),
+            (PosixClock::Wall, true) => (TimerClock::Clock(Timeline::Wall), time),
+            (_, true) => (clock, time),
+            (_, false) => (clock, clock.now(cx).saturating_add(time)),
         }
     }
 }
@@ -97,7 +98,7 @@ impl ProcessTimers {
         let mut intervals = self.intervals.lock(cx);
         let timer = intervals[which as usize].get_or_insert_with(|| {
             let (clock, signal) = match which {
-                Interval::Real => (TimerClock::Boot, Signal::ALRM),
+                Interval::Real => (TimerClock::Clock(Timeline::Boot), Signal::ALRM),
                 Interval::Virtual => (Process::cpu_clock(process, cx), Signal::VTALRM),
                 Interval::Profiling => (Process::cpu_clock(process, cx), Signal::PROF),
             };
@@ -106,7 +107,7 @@ impl ProcessTimers {
         });
         let timer = timer.get(cx);
         // Times are given from now.
-        let next = setting.next.map(|next| timer.clock().now(cx).saturating_add(next));
+        let next = setting.next.map(|next| timer.clock(cx).now(cx).saturating_add(next));
         timer.set(Setting { next, ..setting }, cx)
     }
 
@@ -123,7 +124,7 @@ impl ProcessTimers {
             let timer =
                 Timer::new(Process::cpu_clock(process, cx), Box::new(move |_, cx| processor_time_used_up(name, cx)));
             // A limit of 0 is taken for 1, as on Linux.
-            let next = Some(0_i64.saturating_add_unsigned(soft.max(1).saturating_mul(SECOND)));
+            let next = Some(soft.max(1).saturating_mul(SECOND));
             timer.get(cx).set(Setting { next, interval: SECOND }, cx);
             timer
         });
@@ -197,10 +198,10 @@ impl ProcessTimers {
 }
 
 impl PosixTimer {
-    /// Arms or disarms it, by its clock; what it was set to, with the time left.
-    pub fn set(&self, setting: Setting, cx: &Cx) -> Setting {
+    /// Arms or disarms it, by what [`PosixClock::resolve`] says; what it was set to, with the time left.
+    pub fn set(&self, clock: TimerClock, setting: Setting, cx: &Cx) -> Setting {
         *self.overruns.lock(cx) = (0, 0);
-        self.timer.get(cx).set(setting, cx)
+        self.timer.get(cx).set_by(clock, setting, cx)
     }
 
     /// The time left and the interval.

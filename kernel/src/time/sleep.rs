@@ -8,12 +8,12 @@ use crate::error::{Errno, Result};
 use crate::step::{Patience, Stop, complete_async};
 use crate::user_memory::UserOut;
 
-/// Sleeps until a time (nanoseconds since boot).
+/// Sleeps until patience ends.
 ///
 /// # Errors
 /// RESTART_SYS on a signal.
-pub fn sleep_until_async(cx: &mut Cx, me: &mut Current, until: u64) -> Result<()> {
-    match complete_async(cx, me, Patience::Until(until), |_, _, _| Err::<(), _>(Stop::Block)) {
+pub fn sleep_until_async(cx: &mut Cx, me: &mut Current, until: Patience) -> Result<()> {
+    match complete_async(cx, me, until, |_, _, _| Err::<(), _>(Stop::Block)) {
         Err(Errno::ETIMEDOUT) => Ok(()),
         other => other,
     }
@@ -24,7 +24,7 @@ pub fn sleep_until_async(cx: &mut Cx, me: &mut Current, until: u64) -> Result<()
 /// # Errors
 /// RESTART_BLOCK on a signal; EFAULT.
 pub fn sleep_rest_async(cx: &mut Cx, me: &mut Current, until: u64, remainder: UserOut<TimeSpec>) -> Result<()> {
-    match sleep_until_async(cx, me, until) {
+    match sleep_until_async(cx, me, Patience::Until(until)) {
         Err(Errno::RESTART_SYS) => {
             if !remainder.is_null() {
                 let rest = TimeSpec::from_nanoseconds(until.saturating_sub(frame::time::now()));

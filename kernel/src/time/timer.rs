@@ -6,7 +6,7 @@ use frame::Cx;
 use frame::irq::IrqCx;
 use refs::{NoSuspend, SpinLock, StrongRc, WeakRc};
 
-use super::alarm::{Alarm, expire_at};
+use super::alarm::{Alarm, Timeline, expire_at};
 
 /// Something whose time on the processor is a clock: a process, a thread.
 pub trait CpuClock: Send + Sync {
@@ -20,37 +20,37 @@ pub trait CpuClock: Send + Sync {
 /// By which clock a timer goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerClock {
-    /// Time since boot.
-    Boot,
+    /// Time since boot, or the wall clock.
+    Clock(Timeline),
     /// Time on the processor. It stands at 0 once what it belongs to is gone.
     Cpu(WeakRc<dyn CpuClock>),
 }
 
 impl TimerClock {
     /// What it shows, in nanoseconds.
-    pub fn now(self, cx: &Cx) -> i64 {
-        let now = match self {
-            TimerClock::Boot => frame::time::now(),
-            TimerClock::Cpu(clock) => clock.upgrade(cx).map_or(0, |clock| clock.cpu_time(cx)),
-        };
-        now.cast_signed()
-    }
-
-    fn now_in_interrupt(self, cx: &IrqCx) -> i64 {
-        let now = match self {
-            TimerClock::Boot => frame::time::now(),
-            TimerClock::Cpu(clock) => clock.upgrade(cx).map_or(0, |clock| clock.cpu_time_in_interrupt(cx)),
-        };
-        now.cast_signed()
-    }
-
-    /// The earliest time since boot at which it can show `time`, if it shows `now`.
-    fn earliest(self, time: i64, now: i64) -> u64 {
-        /// A clock of a process that sleeps is looked at no more often than this.
-        const GRAIN: i64 = 100_000;
+    pub fn now(self, cx: &Cx) -> u64 {
         match self {
-            TimerClock::Boot => time.max(0).cast_unsigned(),
-            TimerClock::Cpu(_) => frame::time::now().saturating_add_signed(time.saturating_sub(now).max(GRAIN)),
+            TimerClock::Clock(timeline) => timeline.now(),
+            TimerClock::Cpu(clock) => clock.upgrade(cx).map_or(0, |clock| clock.cpu_time(cx)),
+        }
+    }
+
+    fn now_in_interrupt(self, cx: &IrqCx) -> u64 {
+        match self {
+            TimerClock::Clock(timeline) => timeline.now(),
+            TimerClock::Cpu(clock) => clock.upgrade(cx).map_or(0, |clock| clock.cpu_time_in_interrupt(cx)),
+        }
+    }
+
+    /// The earliest time at which it can show `time`, if it shows `now`.
+    fn earliest(self, time: u64, now: u64) -> (Timeline, u64) {
+        /// A clock of a process that sleeps is looked at no more often than this.
+        const GRAIN: u64 = 100_000;
+        match self {
+            TimerClock::Clock(timeline) => (timeline, time),
+            TimerClock::Cpu(_) => {
+                (Timeline::Boot, frame::time::now().saturating_add(time.saturating_sub(now).max(GRAIN)))
+            }
         }
     }
 }
@@ -58,9 +58,8 @@ impl TimerClock {
 /// When a timer expires: nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setting {
-    /// The next time: by its clock (when set; below 0 where it should have expired before its clock began), or from now (when asked for); `None` if it is
-    /// disarmed.
-    pub next: Option<i64>,
+    /// The next time: by its clock (when set), or from now (when asked for); `None` if it is disarmed.
+    pub next: Option<u64>,
     /// The interval after that; 0 if it expires once.
     pub interval: u64,
 }
@@ -71,16 +70,15 @@ pub type Notify = Box<dyn Fn(u64, &IrqCx) + Send + Sync>;
 /// A timer. It belongs to a process or an open file, and stops when it is destroyed.
 pub struct Timer {
     name: WeakRc<Timer>,
-    clock: TimerClock,
     state: SpinLock<TimerState>,
     notify: Notify,
 }
 
 /// A timer goes off at most once in so many nanoseconds, however short its interval is: the machine has more to do than that.
-const SHORTEST_INTERVAL: i64 = 10_000;
+const SHORTEST_INTERVAL: u64 = 10_000;
 
-#[derive(Default)]
 struct TimerState {
+    clock: TimerClock,
     setting: Setting,
     alarm: Option<Alarm>,
     expirations: u64,
@@ -89,34 +87,39 @@ struct TimerState {
 impl Timer {
     /// A disarmed timer.
     pub fn new(clock: TimerClock, notify: Notify) -> StrongRc<Timer> {
-        StrongRc::new_cyclic(|name| Timer { name, clock, state: SpinLock::default(), notify })
+        let state = TimerState { clock, setting: Setting::default(), alarm: None, expirations: 0 };
+        StrongRc::new_cyclic(|name| Timer { name, state: SpinLock::new(state), notify })
     }
 
     /// By which clock it goes.
-    pub fn clock(&self) -> TimerClock {
-        self.clock
+    pub fn clock(&self, cx: &impl NoSuspend) -> TimerClock {
+        self.state.lock(cx).clock
     }
 
-    /// Arms or disarms it; forgets expirations that were not taken. What it was set to, with the time left.
+    /// Arms or disarms it; as [`set_by`](Self::set_by), by the clock that it goes by.
     pub fn set(&self, setting: Setting, cx: &Cx) -> Setting {
-        let now = self.clock.now(cx);
-        let old = self.remaining_at(now, cx);
+        self.set_by(self.clock(cx), setting, cx)
+    }
+
+    /// Arms or disarms it, by a clock; forgets expirations that were not taken. What it was set to, with the time left.
+    pub fn set_by(&self, clock: TimerClock, setting: Setting, cx: &Cx) -> Setting {
+        let old = self.remaining(cx);
         drop(self.state.lock(cx).alarm.take());
-        let alarm = self.arm(setting, now, cx);
-        *self.state.lock(cx) = TimerState { setting, alarm, expirations: 0 };
+        let alarm = self.arm(clock, setting, clock.now(cx), cx);
+        *self.state.lock(cx) = TimerState { clock, setting, alarm, expirations: 0 };
         old
     }
 
-    fn arm(&self, setting: Setting, now: i64, cx: &impl NoSuspend) -> Option<Alarm> {
-        setting.next.map(|next| expire_at(self.clock.earliest(next, now), self.name, cx))
+    fn arm(&self, clock: TimerClock, setting: Setting, now: u64, cx: &impl NoSuspend) -> Option<Alarm> {
+        setting.next.map(|next| {
+            let (timeline, at) = clock.earliest(next, now);
+            expire_at(timeline, at, self.name, cx)
+        })
     }
 
     /// The time left until the next expiration, and the interval.
     pub fn remaining(&self, cx: &Cx) -> Setting {
-        self.remaining_at(self.clock.now(cx), cx)
-    }
-
-    fn remaining_at(&self, now: i64, cx: &Cx) -> Setting {
+        let now = self.clock(cx).now(cx);
         let setting = self.state.lock(cx).setting;
         // An armed timer whose time has come but whose interrupt has not is about to expire, not disarmed.
         Setting { next: setting.next.map(|next| next.saturating_sub(now).max(1)), ..setting }
@@ -134,20 +137,20 @@ impl Timer {
 
     /// Its time may have come.
     pub(super) fn expire(&self, cx: &IrqCx) {
-        let now = self.clock.now_in_interrupt(cx);
+        let clock = self.clock(cx);
+        let now = clock.now_in_interrupt(cx);
         let mut setting = self.state.lock(cx).setting;
         let Some(due) = setting.next else { return };
         if due > now {
-            let alarm = self.arm(setting, now, cx);
+            let alarm = self.arm(clock, setting, now, cx);
             self.state.lock(cx).alarm = alarm;
             return;
         }
-        let times = now.abs_diff(due).checked_div(setting.interval).map_or(1, |missed| missed + 1);
-        setting.next =
-            (setting.interval > 0).then(|| due.saturating_add_unsigned(times.saturating_mul(setting.interval)));
+        let times = (now - due).checked_div(setting.interval).map_or(1, |missed| missed + 1);
+        setting.next = (setting.interval > 0).then(|| due.saturating_add(times.saturating_mul(setting.interval)));
         // Expirations that come quicker are counted together.
         let next = setting.next.map(|next| next.max(now.saturating_add(SHORTEST_INTERVAL)));
-        let alarm = self.arm(Setting { next, ..setting }, now, cx);
+        let alarm = self.arm(clock, Setting { next, ..setting }, now, cx);
         {
             let mut state = self.state.lock(cx);
             state.setting = setting;

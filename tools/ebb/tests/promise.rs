@@ -66,3 +66,33 @@ more threads than that: no
 ";
     assert_eq!(run("tunables"), expected);
 }
+
+/// Linux 6.1 prints the same in a machine of its own.
+#[test]
+#[ignore = "starts a machine"]
+fn the_wall_clock_can_be_set_and_steered() {
+    let expected = "\
+no time before 1970: yes
+nor what is none: yes
+nor before the machine was started in 1970: yes
+sleep until a time that comes sooner: early 0, set 1, status 0
+futex until a time that comes sooner: early 0, set 1, status 0
+timer until a time that comes sooner: early 0, set 1, status 0
+the clock shows it: yes
+a timer descriptor is not ready: yes
+who waits for it is woken when the clock is set: yes
+reading it is ECANCELED: yes
+once: yes
+relative time goes on by itself: yes
+a time zone is kept: yes
+if there is such a one: yes
+adjtimex: 5
+frequency 6553600, tick 10500, errors 1000 and 500, constant 6
+its seconds are longer by a twentieth: yes
+a step: yes
+no such step: yes
+states of the leap second: 0x1b, tai 1
+a second comes twice: yes
+";
+    assert_eq!(run("wall_clock"), expected);
+}

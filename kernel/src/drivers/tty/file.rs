@@ -16,7 +16,7 @@ use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
 use crate::step::{Step, Stop};
-use crate::time::{Setting, Timer, TimerClock};
+use crate::time::{Setting, Timeline, Timer, TimerClock};
 use crate::user_memory::Argument;
 
 /// How much a program writes in one step: it may become eight times as much on its way out (tabs).
@@ -208,9 +208,9 @@ impl File for TtyFile {
                         tty.input.wake_all();
                     }
                 };
-                Timer::new(TimerClock::Boot, Box::new(wake))
+                Timer::new(TimerClock::Clock(Timeline::Boot), Box::new(wake))
             });
-            timer.get(cx).set(Setting { next: Some(until.cast_signed()), interval: 0 }, cx);
+            timer.get(cx).set(Setting { next: Some(until), interval: 0 }, cx);
         }
         events & (interest | Events::ERROR | Events::HANG_UP)
     }
