@@ -43,6 +43,7 @@ fn elements_that_are_allocated_and_lost_are_warned_of() {
     says("int *f(int n) { return calloc(n, sizeof(int)); }", Severity::Warning, "only the first", "`int ?`");
     for fine in [
         "int *p = malloc(sizeof(int))",
+        "int @p = calloc(1, sizeof(int))",
         "int ?p = malloc(10 * sizeof(int))",
         "int *@numelts(3) p = malloc(3 * sizeof(int))",
     ] {

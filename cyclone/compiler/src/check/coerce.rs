@@ -254,7 +254,7 @@ impl Checker<'_> {
                     let message = format!("`{have}` becomes `{want}`: {TERMINATOR}");
                     self.loophole(Diagnostic::error(Code::ZeroTerminated, value.span, message));
                 }
-                self.warn_of_lost_elements(&value, to, ty);
+                self.warn_of_lost_elements(&value, from, to, ty);
                 Ok(self.take_steps(value, from, to, ty, &steps.coercions))
             }
             Err((left, right, reason)) => {
@@ -265,8 +265,9 @@ impl Checker<'_> {
     }
 
     /// Many elements are allocated, and the pointer that is kept leads to the first.
-    fn warn_of_lost_elements(&mut self, value: &Expr, to: &Pointer, ty: Ty) {
-        if matches!(value.kind, ExprKind::Alloc { count: Some(_), .. }) && self.leads_to_one(to) {
+    fn warn_of_lost_elements(&mut self, value: &Expr, from: &Pointer, to: &Pointer, ty: Ty) {
+        let is_allocated = matches!(value.kind, ExprKind::Alloc { count: Some(_), .. });
+        if is_allocated && self.leads_to_one(to) && !self.leads_to_one(from) {
             let shown = self.show(ty);
             let message =
                 format!("a `{shown}` leads to one element: only the first of those allocated here can be used");
