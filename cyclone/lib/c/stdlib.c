@@ -13,12 +13,34 @@ long long Cyc_atoll(const char *text) { return atoll(text); }
 /* What is freed may still be reachable through another pointer. */
 void Cyc_free(struct _cyc_fat memory) { (void)memory; }
 
+/* Merges the sorted halves of what lies at `array`, by way of as much memory at `aside`. Whatever is compared, in whatever way, stays inside: C
+   libraries' own functions count on an order, and leave the array if there is none. What compares may throw: the array is changed
+   only after its last word. */
+static void sort(char *array, size_t count, size_t size, int (*compare)(const void *, const void *), char *aside) {
+  size_t half = count / 2;
+  if (!half)
+    return;
+  sort(array, half, size, compare, aside);
+  sort(array + half * size, count - half, size, compare, aside);
+  char *left = array, *middle = array + half * size, *right = middle, *end = array + count * size;
+  for (char *to = aside; left < middle || right < end; to += size) {
+    char **from = right == end || (left < middle && compare(left, right) <= 0) ? &left : &right;
+    memcpy(to, *from, size);
+    *from += size;
+  }
+  memcpy(array, aside, count * size);
+}
+
 void Cyc_qsort(struct _cyc_fat array, size_t count, unsigned long size, int (*compare)(const void *, const void *)) {
   if (!array.curr)
     _cyc_fail("qsort: no array");
   if (_cyc_fat_count(array, size) < count)
     _cyc_fail("qsort: the array is too short");
-  qsort(array.curr, count, size, compare);
+  if (count < 2)
+    return;
+  char *aside = _cyc_malloc(_cyc_bytes(count, size));
+  sort((char *)array.curr, count, size, compare, aside);
+  _cyc_free(aside);
 }
 
 /* C's own putenv keeps the pointer. The copy stays for as long as the environment may hold it. */
