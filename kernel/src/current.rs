@@ -68,7 +68,7 @@ pub enum Presence {
     Unknown,
 }
 
-/// One of this many system calls is measured, and stands for all.
+/// One of about this many system calls is measured, and stands for all: at least half and at most half more.
 pub const SAMPLE_INTERVAL: u32 = 64;
 
 /// A call that was interrupted and goes on where it was, rather than anew.

@@ -15,14 +15,24 @@ impl Current {
     #[cold]
     #[inline(never)]
     fn measured_call_async(&mut self, cx: &mut Cx) {
-        self.until_sample = SAMPLE_INTERVAL - 1;
         let before = sched::own_cpu_time(cx);
+        let interval = self.next_interval(before);
         super::dispatch_async(cx, self);
         let took = sched::own_cpu_time(cx).saturating_sub(before);
         if let Ok(thread) = self.thread(cx) {
-            let stands_for = took.saturating_mul(SAMPLE_INTERVAL.into());
+            let stands_for = took.saturating_mul(interval.into());
             thread.add_system_time(stands_for, cx);
         }
+    }
+
+    /// For how many calls one stands that is measured at `time`, and says when the next one is. That differs from time to time: in a program that makes the same
+    /// few calls again and again it would be always the same one otherwise.
+    fn next_interval(&mut self, time: u64) -> u32 {
+        // The golden ratio spreads times that lie close together.
+        let spread = time.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let interval = SAMPLE_INTERVAL / 2 + spread as u32 % SAMPLE_INTERVAL;
+        self.until_sample = interval - 1;
+        interval
     }
 
     /// Other tasks run before it goes on in user mode.

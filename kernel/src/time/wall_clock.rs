@@ -121,7 +121,7 @@ pub fn note_time(now: u64) {
     RECENT.store(now, Ordering::Relaxed);
 }
 
-/// The wall clock when the scheduler last looked at the clock: when the running task was picked, or at one of its last 64 system calls. For those who
+/// The wall clock when the scheduler last looked at the clock: when the running task was picked, or at one of its last 96 system calls. For those who
 /// are not interested in seconds.
 #[inline(always)]
 pub fn recent_real_time() -> u64 {
