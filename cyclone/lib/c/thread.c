@@ -30,28 +30,15 @@ struct thread {
   unsigned long number;
   void *(*function)(void *);
   void *argument, *result;
-  int is_done, is_joined;
+  int is_done, is_joined, is_detached;
 };
 
 static struct thread *threads;
 
-extern const char *Cyc_Core_get_exn_name(void *exception);
+/* 0 for the first thread. */
+static __thread unsigned long own_number;
 
-static void *run(void *argument) {
-  struct thread *thread = argument;
-  struct _cyc_handler handler;
-  _cyc_turn_begin();
-  if (_cyc_try(&handler) == 0) {
-    thread->result = thread->function(thread->argument);
-    _cyc_pop_handler();
-  } else {
-    fprintf(stderr, "Uncaught exception %s in a thread\n", Cyc_Core_get_exn_name(handler.exn));
-  }
-  thread->is_done = 1;
-  _cyc_unpark(thread, _CYC_ALL);
-  _cyc_turn_end();
-  return NULL;
-}
+extern const char *Cyc_Core_get_exn_name(void *exception);
 
 static void forget(struct thread *thread) {
   struct thread **at = &threads;
@@ -59,6 +46,26 @@ static void forget(struct thread *thread) {
     at = &(*at)->next;
   *at = thread->next;
   _cyc_free(thread);
+}
+
+static void *run(void *argument) {
+  struct thread *thread = argument;
+  struct _cyc_handler handler;
+  _cyc_turn_begin();
+  own_number = thread->number;
+  if (_cyc_try(&handler) == 0) {
+    thread->result = thread->function(thread->argument);
+    _cyc_pop_handler();
+  } else {
+    fprintf(stderr, "Uncaught exception %s in a thread\n", Cyc_Core_get_exn_name(handler.exn));
+  }
+  thread->is_done = 1;
+  if (thread->is_detached)
+    forget(thread);
+  else
+    _cyc_unpark(thread, _CYC_ALL);
+  _cyc_turn_end();
+  return NULL;
 }
 
 /* No function sets attributes: what they hold is not looked at. */
@@ -83,14 +90,38 @@ int Cyc_pthread_create(unsigned long *number, const void *attributes, void *(*fu
   return error;
 }
 
-int Cyc_pthread_join(unsigned long number, void **result) {
+/* Finds a thread for one who joins or detaches it, which nobody may do after that. */
+static int claim(unsigned long number, struct thread **found) {
   struct thread *thread = threads;
   while (thread && thread->number != number)
     thread = thread->next;
   if (!thread)
     return ESRCH;
-  if (thread->is_joined)
+  if (thread->is_joined || thread->is_detached)
     return EINVAL;
+  *found = thread;
+  return 0;
+}
+
+int Cyc_pthread_detach(unsigned long number) {
+  struct thread *thread;
+  int error = claim(number, &thread);
+  if (error)
+    return error;
+  if (thread->is_done)
+    forget(thread);
+  else
+    thread->is_detached = 1;
+  return 0;
+}
+
+unsigned long Cyc_pthread_self(void) { return own_number; }
+
+int Cyc_pthread_join(unsigned long number, void **result) {
+  struct thread *thread;
+  int error = number == own_number ? EDEADLK : claim(number, &thread);
+  if (error)
+    return error;
   thread->is_joined = 1;
   while (!thread->is_done)
     _cyc_park(thread);
@@ -148,6 +179,13 @@ int Cyc_pthread_join(unsigned long number, void **result) {
   return ESRCH;
 }
 
+int Cyc_pthread_detach(unsigned long number) {
+  (void)number;
+  return ESRCH;
+}
+
+unsigned long Cyc_pthread_self(void) { return 0; }
+
 int Cyc_pthread_mutex_lock(struct mutex *mutex) {
   if (mutex->is_locked)
     return EDEADLK;
@@ -179,6 +217,23 @@ int Cyc_pthread_cond_broadcast(void *condition) {
 int Cyc_pthread_yield(void) { return 0; }
 
 #endif
+
+int Cyc_pthread_equal(unsigned long a, unsigned long b) { return a == b; }
+
+int Cyc_pthread_mutex_trylock(struct mutex *mutex) {
+  if (mutex->is_locked)
+    return EBUSY;
+  mutex->is_locked = 1;
+  return 0;
+}
+
+/* Who destroys one that others wait for has lost them, not more. */
+int Cyc_pthread_mutex_destroy(struct mutex *mutex) { return mutex->is_locked ? EBUSY : 0; }
+
+int Cyc_pthread_cond_destroy(void *condition) {
+  (void)condition;
+  return 0;
+}
 
 int Cyc_pthread_mutex_init(struct mutex *mutex, const void *attributes) {
   (void)attributes;
