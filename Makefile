@@ -159,10 +159,10 @@ bench-cyclone: ## Cyclone programs beside the same in C; ORIGINAL=PROGRAM also t
 	@$(HOST_CARGO) build --quiet --release -p ebb-cyclone -p ebb-cyclone-bench
 	@$(TARGET)/release/ebb-cyclone-bench --cyc $(TARGET)/release/cyc $(if $(ORIGINAL),--original $(ORIGINAL)) $(if $(ONLY),--only $(ONLY))
 
-cyclone-differ: ## Random Cyclone programs must do the same however they are compiled, and functions what an interpreter says; COUNT=N, FUNCTIONS=N, SEED=N
+cyclone-differ: ## Random Cyclone programs must do the same however they are compiled, functions what an interpreter says, owners no harm; COUNT=N, FUNCTIONS=N, OWNERS=N, SEED=N
 	@$(HOST_CARGO) build --quiet --release -p ebb-cyclone -p ebb-cyclone-differ
 	@$(TARGET)/release/ebb-cyclone-differ --cyc $(TARGET)/release/cyc --seed $(or $(SEED),1) --count $(or $(COUNT),100) \
-		--functions $(or $(FUNCTIONS),2000)
+		--functions $(or $(FUNCTIONS),2000) --owners $(or $(OWNERS),4000)
 
 .PHONY: cyclone-corpus
 cyclone-corpus: ## The original Cyclone's programs: what parses, what runs alike, where errors are; CORPUS=DIR names a checkout

@@ -1,14 +1,15 @@
 //! `make cyclone-differ`: random programs through `cyc` with several C compilers and levels of optimisation.
 //!
-//! Two sorts of programs: [`agree`] tries all of the language, and all ways to compile a program must do the same; [`bounds`] tries
-//! what proofs leave of checks, and a program must do what an interpreter says. A difference is an error of the compiler or of its
-//! run-time library.
+//! Three sorts of programs: [`agree`] tries all of the language, and all ways to compile a program must do the same; [`bounds`] tries
+//! what proofs leave of checks, and a program must do what an interpreter says; [`owners`] tries what the rules of ownership accept, and the address
+//! sanitizer must have nothing to say. A difference is an error of the compiler or of its run-time library.
 
 #![forbid(unsafe_code)]
 
 mod agree;
 mod bounds;
 mod generate;
+mod owners;
 
 use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
@@ -34,6 +35,9 @@ struct Options {
     /// How many functions over pointers and indices.
     #[arg(long, default_value_t = 2000)]
     functions: u64,
+    /// How many functions over owners.
+    #[arg(long, default_value_t = 4000)]
+    owners: u64,
     /// After so many functions that go wrong no more are tried.
     #[arg(long, default_value_t = 10)]
     at_most: usize,
@@ -50,12 +54,14 @@ struct Options {
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Mode {
-    /// Both.
+    /// All.
     All,
     /// Programs that must do the same however they are compiled.
     Agree,
     /// Functions whose checks must be there.
     Bounds,
+    /// Functions over owners that must be safe if they are accepted.
+    Owners,
 }
 
 fn main() -> ExitCode {
@@ -75,17 +81,18 @@ fn run(options: &Options) -> Result<()> {
             "{}",
             match options.mode {
                 Mode::Bounds => bounds::program(options.seed, options.functions),
+                Mode::Owners => owners::program(options.seed),
                 _ => generate::program(options.seed),
             }
         );
         return Ok(());
     }
     let mut different = 0;
-    if options.mode != Mode::Bounds {
+    if matches!(options.mode, Mode::All | Mode::Agree) {
         let progress = progress(options.count, "programs")?;
         different += agree::run(options, &progress)?;
     }
-    if options.mode != Mode::Agree {
+    if matches!(options.mode, Mode::All | Mode::Bounds) {
         let progress = progress(options.functions, "functions")?;
         let directory = tempfile::tempdir()?;
         let numbers = options.seed..options.seed + options.functions;
@@ -94,6 +101,16 @@ fn run(options: &Options) -> Result<()> {
         let bounds::Report { functions, calls, rejected, .. } = report;
         println!("{functions} functions, {calls} calls ({rejected} rejected): {} wrong", report.different);
         different += report.different;
+    }
+    if matches!(options.mode, Mode::All | Mode::Owners) {
+        let progress = progress(options.owners, "functions over owners")?;
+        let directory = tempfile::tempdir()?;
+        let numbers = options.seed..options.seed + options.owners;
+        let report = owners::run(&options.cyc, directory.path(), numbers, options.at_most, &progress)?;
+        progress.finish_and_clear();
+        let owners::Report { functions, accepted, wrong } = report;
+        println!("{functions} functions over owners ({accepted} accepted): {wrong} wrong");
+        different += wrong;
     }
     if different > 0 {
         bail!("{different} differences");

@@ -142,10 +142,17 @@ impl Checker<'_> {
         }
     }
 
+    /// Whether it is how the run-time library passes arguments: both pointers are fat and own nothing, and no pointer ends the list.
     fn is_list_of_strings(&self, ty: Ty) -> bool {
         let TyKind::Pointer(list) = self.types.get(ty) else { return matches!(self.types.get(ty), TyKind::Error) };
         let TyKind::Pointer(string) = self.types.get(list.target) else { return false };
-        matches!(self.types.get(list.bound), TyKind::Fat)
+        let is_plain = |pointer: &Pointer| {
+            let alias = self.types.alias_bound(pointer.aqual);
+            matches!(self.types.get(pointer.bound), TyKind::Fat) && alias == Alias::Aliasable
+        };
+        is_plain(list)
+            && !self.is_true(list.zeroterm)
+            && is_plain(string)
             && matches!(self.types.get(string.target), TyKind::Int(_, IntSize::Char))
     }
 

@@ -251,7 +251,7 @@ impl<'p> Body<'_, 'p> {
         if is_volatile {
             let pointer = self.lower.shapes.pointer(c);
             let cast = self.lower.cast(pointer);
-            let _ = write!(self.out, "({cast})");
+            let _ = write!(self.out, "(({cast})");
         }
         match self.is_addressable(place) {
             true if let ExprKind::Member(base, _) = &place.kind
@@ -274,6 +274,9 @@ impl<'p> Body<'_, 'p> {
                 self.value_as(place, c);
                 self.push("}[0])");
             }
+        }
+        if is_volatile {
+            self.push(")");
         }
     }
 
