@@ -155,7 +155,7 @@ package: ## Package the libraries as a registry would get them, and build the pa
 	@$(HOST_CARGO) package $(PUBLISHED:%=-p %)
 
 .PHONY: bench-cyclone cyclone-differ
-bench-cyclone: ## Cyclone programs beside the same in C; ORIGINAL=PROGRAM also the original compiler's, ONLY=NAME some
+bench-cyclone: ## Cyclone programs beside the same in C, with the same allocation and with malloc; ORIGINAL=PROGRAM also the original compiler's, ONLY=NAME some
 	@$(HOST_CARGO) build --quiet --release -p ebb-cyclone -p ebb-cyclone-bench
 	@$(TARGET)/release/ebb-cyclone-bench --cyc $(TARGET)/release/cyc $(if $(ORIGINAL),--original $(ORIGINAL)) $(if $(ONLY),--only $(ONLY))
 

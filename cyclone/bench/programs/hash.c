@@ -1,7 +1,14 @@
-// A hash table of words: numbers in two bases are looked up in each other.
+// A hash table of words: numbers in two bases are looked up in each other. With SAME_ALLOCATION the collector has the heap.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef SAME_ALLOCATION
+#include <gc.h>
+#define malloc(bytes) GC_MALLOC(bytes)
+#define calloc(count, bytes) GC_MALLOC((count) * (bytes))
+#define strdup(text) GC_STRDUP(text)
+#endif
 
 struct entry {
     char *key;
@@ -64,6 +71,10 @@ static void write_number(char *to, unsigned number, unsigned base)
 int main(int argc, char **argv)
 {
     int n = argc == 2 ? atoi(argv[1]) : 1;
+#ifdef SAME_ALLOCATION
+    GC_set_free_space_divisor(1);
+    GC_INIT();
+#endif
     struct table *table = table_new((unsigned)n);
     char key[32];
     for (int i = 1; i <= n; i++) {

@@ -1,4 +1,5 @@
-// Queues of numbers as doubly linked lists: made, copied, moved, reversed, compared.
+// Queues of numbers as doubly linked lists: made, copied, moved, reversed, compared. With SAME_ALLOCATION all nodes of
+// a round live in one arena.
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,9 +56,28 @@ static struct node *pop_back(struct queue *queue)
     return node;
 }
 
-static struct node *new_node(int value)
+#ifdef SAME_ALLOCATION
+#include "arena.h"
+
+static struct node *allocate_node(struct arena *home)
 {
-    struct node *node = malloc(sizeof(struct node));
+    return arena_allocate(home, sizeof(struct node));
+}
+#else
+struct arena {
+    char unused;
+};
+
+static struct node *allocate_node(struct arena *home)
+{
+    (void)home;
+    return malloc(sizeof(struct node));
+}
+#endif
+
+static struct node *new_node(struct arena *home, int value)
+{
+    struct node *node = allocate_node(home);
     node->value = value;
     node->next = NULL;
     node->prev = NULL;
@@ -92,12 +112,13 @@ static bool equal(struct queue *a, struct queue *b)
 
 static int round_trip(void)
 {
+    struct arena home = { 0 };
     struct queue queues[3] = { 0 };
     struct queue *numbers = &queues[0], *copy = &queues[1], *moved = &queues[2];
     for (int i = 1; i <= SIZE; i++)
-        push_back(numbers, new_node(i));
+        push_back(numbers, new_node(&home, i));
     for (struct node *node = numbers->first; node != NULL; node = node->next)
-        push_back(copy, new_node(node->value));
+        push_back(copy, new_node(&home, node->value));
     struct node *node = pop_front(copy);
     while (node != NULL) {
         push_back(moved, node);
@@ -110,10 +131,14 @@ static int round_trip(void)
     }
     reverse(numbers);
     int length = equal(numbers, copy) && numbers->first->value == SIZE ? numbers->length : 0;
+#ifdef SAME_ALLOCATION
+    arena_free(&home);
+#else
     while ((node = pop_front(numbers)) != NULL)
         free(node);
     while ((node = pop_front(copy)) != NULL)
         free(node);
+#endif
     return length;
 }
 

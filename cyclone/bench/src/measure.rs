@@ -70,3 +70,23 @@ pub fn measure(program: &Path, arguments: &[String]) -> Result<()> {
     out.flush()?;
     Ok(())
 }
+
+/// How many instructions a run takes, by valgrind.
+///
+/// # Errors
+/// If there is no valgrind, or the program fails.
+pub fn instructions(program: &Path, argument: &str) -> Result<f64> {
+    let output = Command::new("valgrind")
+        .args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"])
+        .arg(program)
+        .arg(argument)
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot run valgrind, which counts instructions; --no-instructions does without")?;
+    if !output.status.success() {
+        bail!("{} {argument} failed under valgrind: {}", program.display(), output.status);
+    }
+    let report = String::from_utf8_lossy(&output.stderr);
+    let count = report.lines().find_map(|line| line.split_once("refs:")).context("valgrind printed no count")?;
+    Ok(count.1.trim().replace(',', "").parse()?)
+}
