@@ -62,6 +62,112 @@ fn what_is_refused_comes_with_advice() {
 }
 
 #[test]
+fn what_c_programmers_write_first_is_answered_with_what_to_write() {
+    let cases: &[(&str, &str, &str)] = &[
+        (
+            "void fill(char *s); struct P { char name[8]; }; void f(struct P @p) { fill(p->name); }",
+            "zero-terminated",
+            "`char name[8] @zeroterm`",
+        ),
+        ("char *f(int i) { return i ? \"one\" : \"two\"; }", "`const` would be lost", "write `const char *`"),
+        (
+            "void g(char *s); void f(const char *s) { g(s); }",
+            "`const` would be lost",
+            "if nothing is changed through it",
+        ),
+        ("void f() { throw \"oops\"; }", "expected a value of type `datatype exn @`", "`throw new Core::Failure"),
+        ("union U { int i; char *s; }; char *f(union U u) { return u.s; }", "holds pointers", "`@tagged union`"),
+        ("int *f() { return (int *)4096; }", "cannot cast `int` to `int *`", "no number becomes a pointer"),
+        (
+            "struct A { int x; }; struct B { int *p; }; struct B *`r f(struct A *`r a) { return (struct B *`r)a; }",
+            "cannot cast",
+            "`datatype` or a `@tagged union`",
+        ),
+        ("int f(const void *p) { return *(int *)p; }", "cannot cast `const void *`", "``f(`a *p)``"),
+        ("int *f() { int x = 3; return &x; }", "may end too early", "`new ..` in the heap"),
+        (
+            "struct N { struct N *next; }; void f(struct N @n, struct N *l) { n->next = l; }",
+            "may end too early",
+            "``struct N *`H l``",
+        ),
+        (
+            "struct T<`r> { int *`r p; }; void f(struct T<`r> @t, int *p) { t->p = p; }",
+            "may end too early",
+            "``int *`r p``",
+        ),
+        ("int f(int x) { switch (x) { case 1: return 1; } return 0; }", "no case covers `0`", "`default: ..`"),
+        (
+            "int main(int argc, char **argv) { return 0; }",
+            "the second argument of `main`",
+            "`int main(int argc, char ??argv)`",
+        ),
+        ("void f() { printf(\"x\"); }", "`printf` is not declared", "`#include <stdio.h>`"),
+        ("int f() { uint8_t b = 1; return b; }", "no type of the name `uint8_t`", "`#include <stdint.h>`"),
+        ("struct Point { int x; }; int f(Point @p) { return 0; }", "no type of the name `Point`", "`struct Point`"),
+        (
+            "struct Point { int x; }; int f() { struct Pont p; return 0; }",
+            "size of `struct Pont` is not known",
+            "`Point` is declared",
+        ),
+        ("int f(char ?s) { return s[0] == \"x\"; }", "cannot be compared", "single quotes"),
+        ("void f() { char s[4]; s = \"abc\"; }", "an array cannot be assigned", "`strcpy(.., ..)`"),
+        ("void f() { int *p = malloc(8); }", "expected a value of type `int *`", "`malloc(sizeof(int))`"),
+        ("datatype T { A(int); B; }; int f(datatype T t) { return 0; }", "size of `datatype T`", "`datatype T @`"),
+        (
+            "datatype T { A(int); B; }; datatype T @f() { return A(3); }",
+            "expected a value of type `datatype T @`",
+            "`new` before it",
+        ),
+        (
+            "datatype T { A(int); B; }; int f(datatype T @t) { switch (t) { case A(n): return n; default: return 0; } }",
+            "the pattern is for",
+            "`&` before it",
+        ),
+        ("void f() { $(int, int) t = (1, 2); }", "expected a value of type `$(int, int)`", "`$(.., ..)`"),
+        ("int f($(int, int) t) { let (a, b) = t; return 0; }", "a comma has no meaning", "`$(.., ..)`"),
+        (
+            "struct Box<`a> { `a v; }; void f() { struct Box b = {3}; }",
+            "depends on type arguments",
+            "in the place of each `_`",
+        ),
+        ("`a id(`a x); void f(char ?s) { id(s); }", "does not fit a register", "`char *`"),
+        ("int *f() { return rnew(r) 3; }", "`r` is not declared", "`region r;`"),
+        ("struct S { int *`r p; };", "type variable ``r` is not bound", "``struct S<`r>``"),
+        ("void f(int n) { int a[n]; }", "must be known at compile time", "`new {for i < n : 0}`"),
+        (
+            "int f(int @p) { return 0; } int g() { return f(NULL); }",
+            "NULL is not a value of type `int @`",
+            "`int *` may be NULL",
+        ),
+    ];
+    for (text, message, advice) in cases {
+        says(text, Severity::Error, message, advice);
+    }
+    says(
+        "int f(int ?p) { return sizeof(p) / sizeof(p[0]); }",
+        Severity::Warning,
+        "divides the size of a pointer",
+        "`numelts(..)`",
+    );
+    assert!(messages("int f() { int a[3]; return sizeof(a) / sizeof(a[0]); }").is_empty());
+}
+
+#[test]
+fn what_is_no_cyclone_at_all_is_answered_once() {
+    let cases = [
+        ("struct N { int v; }; struct N *f() { return new struct N{3}; }", "found `struct`", "`N{..}`"),
+        ("void g(); void f() { try { g(); } catch { g(); } g(); }", "expected `case`", "`default: ..`"),
+        ("int *f() { return new int; }", "found `int`", "`new 0`"),
+    ];
+    for (text, message, advice) in cases {
+        let unit = parse_text("test.cyc", text.to_owned());
+        let [report] = &unit.diagnostics[..] else { panic!("{:#?} in {text}", unit.diagnostics) };
+        assert!(report.message.contains(message), "{report:?}");
+        assert!(report.help.as_ref().is_some_and(|help| help.contains(advice)), "{report:?}");
+    }
+}
+
+#[test]
 fn regions_that_nobody_named_are_not_named_in_messages() {
     for text in [
         "int *kept; void f(int *p) { kept = p; }",
@@ -79,4 +185,36 @@ fn regions_that_nobody_named_are_not_named_in_messages() {
             assert_eq!(names.count(), 0, "{all}");
         }
     }
+}
+
+/// What a message of the compiler's own words has: numbers of parameters that nobody named, places where nothing is known.
+fn is_internal(text: &str) -> bool {
+    let numbered = text.match_indices("`_").any(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_digit()));
+    numbered || ["<error>", "Evar", "TyVar", "Some(", "#line"].iter().any(|word| text.contains(word))
+}
+
+#[test]
+fn no_message_of_a_rejected_program_has_a_name_that_only_the_compiler_knows() {
+    let programs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/programs");
+    let mut count = 0;
+    for directory in std::fs::read_dir(programs).expect("the programs are there") {
+        let directory = directory.expect("it can be read").path();
+        let Ok(files) = std::fs::read_dir(&directory) else { continue };
+        let paths = files.map(|file| file.expect("it can be read").path());
+        let rejected = paths.filter(|path| path.to_string_lossy().ends_with("_rejected.cyc"));
+        let files: Vec<_> = rejected.collect();
+        if files.is_empty() {
+            continue;
+        }
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_cyc"))
+            .args(["check", "--json"])
+            .args(&files)
+            .output()
+            .expect("the compiler runs");
+        for line in String::from_utf8_lossy(&output.stderr).lines() {
+            assert!(!is_internal(line), "{line}");
+            count += 1;
+        }
+    }
+    assert!(count > 200, "{count} messages");
 }

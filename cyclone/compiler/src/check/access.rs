@@ -387,11 +387,9 @@ impl Checker<'_> {
                 let ty = if array { at.ty } else { place.ty };
                 if !self.is_bits_only(ty) {
                     let name = name.map_or(String::new(), |name| format!(" `{name}`"));
-                    return self.wrong(
-                        Code::WrongType,
-                        place.span,
-                        format!("member{name} of the union holds pointers, so that it cannot be read"),
-                    );
+                    let message = format!("member{name} of the union holds pointers, so that it cannot be read");
+                    let report = Diagnostic::error(Code::WrongType, place.span, message);
+                    return self.wrong_as(report.help("a `@tagged union` knows which member was written last"));
                 }
             }
             at = base;

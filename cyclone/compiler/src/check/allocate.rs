@@ -26,7 +26,15 @@ impl Checker<'_> {
         let mut region_ty = self.make(TyKind::Heap);
         let mut by_handle = None;
         let region = region.map(|handle| {
+            let messages = self.diagnostics.len();
             let value = self.value(handle, None);
+            if let Some(report) =
+                self.diagnostics[messages..].first_mut().filter(|report| report.code == Code::UnknownName)
+            {
+                report.help.get_or_insert_with(|| {
+                    "`region r;` in a block declares one; a parameter ``region_t<`r> r`` takes the caller's".to_owned()
+                });
+            }
             match self.types.get(value.ty) {
                 TyKind::RegionHandle(of) => {
                     let of = *of;

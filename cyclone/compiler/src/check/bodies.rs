@@ -7,7 +7,7 @@ use super::nested::Around;
 use super::types::Position;
 use super::{Body, Checker};
 use crate::ast::{self, IntSize, Quals, Storage};
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Function, GlobalId, Stmt, StmtKind};
@@ -138,7 +138,8 @@ impl Checker<'_> {
             None
         };
         if let Some(complaint) = complaint {
-            self.error(Code::WrongType, span, complaint);
+            let report = Diagnostic::error(Code::WrongType, span, complaint);
+            self.diagnostics.push(report.help("write `int main(void)` or `int main(int argc, char ??argv)`"));
         }
     }
 
@@ -190,7 +191,8 @@ impl Checker<'_> {
         if matches!(self.types.get(ty), TyKind::Aggregate(..)) && self.ends_in_unknown(ty, 16) {
             let shown = self.show(ty);
             let message = format!("the size of `{shown}` depends on type arguments that must be written here");
-            self.error(Code::WrongArguments, span, message);
+            let report = Diagnostic::error(Code::WrongArguments, span, message);
+            self.diagnostics.push(report.help("write a type in the place of each `_`"));
         }
     }
 

@@ -17,13 +17,13 @@ use crate::types::{Alias, Function, Kind, Pointer, Substitution, Ty, TyKind};
 const DEPTH: u32 = 16;
 
 /// Why a pointer to something that may end before the pointer is refused.
-const TOO_EARLY: &str = "what it points to may end too early";
+pub(super) const TOO_EARLY: &str = "what it points to may end too early";
 
 /// Why a pointer is refused where a zero-terminated one is wanted.
-const NO_TERMINATOR: &str = "nothing says that it is zero-terminated";
+pub(super) const NO_TERMINATOR: &str = "nothing says that it is zero-terminated";
 
 /// Why a pointer to constants is refused.
-const LOST_CONST: &str = "`const` would be lost";
+pub(super) const LOST_CONST: &str = "`const` would be lost";
 
 /// Why a pointer to too few elements is refused.
 const TOO_FEW: &str = "there may not be so many elements";
@@ -94,37 +94,13 @@ impl Checker<'_> {
         if code == Code::Escapes {
             report = self.with_extents(report, why.left);
         }
-        if let Some(help) = self.advice(value, to, why.reason) {
-            report = report.help(help);
-        }
         let (left, right) = (self.show(why.left), self.show(why.right));
-        if why.reason.is_empty() && (left != have || right != want) {
+        if let Some(help) = self.advice(value, to, &why) {
+            report = report.help(help);
+        } else if why.reason.is_empty() && (left != have || right != want) {
             report = report.help(format!("`{left}` and `{right}` differ"));
         }
         self.diagnostics.push(report);
-    }
-
-    /// What to do about a value that is refused for this reason.
-    fn advice(&self, value: &Expr, to: Ty, reason: &str) -> Option<String> {
-        let place = match &value.kind {
-            ExprKind::Coerce(Coercion::Decay, place) => place,
-            _ => value,
-        };
-        match reason {
-            NO_TERMINATOR => match self.types.get(place.ty) {
-                TyKind::Array(array) => {
-                    let (element, len) =
-                        (self.show(array.element), array.len.map_or(String::new(), |len| self.show(len)));
-                    Some(format!("declare the array `{element} name[{len}] @zeroterm`: its last element then stays 0"))
-                }
-                _ => None,
-            },
-            LOST_CONST if matches!(place.kind, ExprKind::Str(_)) => Some(format!(
-                "a literal cannot be changed: write `const {}`, or `strdup(..)` for a copy that can",
-                self.show(to)
-            )),
-            _ => None,
-        }
     }
 
     /// The report of a type that cannot take the place of a generic function's parameter, if that is what went wrong.
@@ -144,7 +120,9 @@ impl Checker<'_> {
         let info = self.types.var(parameter);
         let message = format!("`{}` cannot take the place of `{}`: {}", self.show(other), info.shown(), why.reason);
         let report = Diagnostic::error(Code::WrongKind, span, message);
-        Some(report.with(info.span, format!("`{}` is a parameter of what is called here", info.shown())))
+        let help = self.argument_advice(other);
+        let report = report.with(info.span, format!("`{}` is a parameter of what is called here", info.shown()));
+        Some(Diagnostic { help, ..report })
     }
 
     /// The value as type `to`, if it can be converted without a cast.
@@ -562,7 +540,9 @@ impl Checker<'_> {
             self.loophole(Diagnostic::error(Code::ZeroTerminated, span, message).help(KEEP_TERMINATOR));
             return Expr::error(&mut self.types, span);
         }
-        self.wrong(Code::BadCast, span, message)
+        let mut report = Diagnostic::error(Code::BadCast, span, message);
+        report.help = self.cast_advice(&value, from, to, &why);
+        self.wrong_as(report)
     }
 
     /// Whether any bits are a value of the type: it holds no pointers.

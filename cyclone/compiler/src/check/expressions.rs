@@ -10,7 +10,7 @@ use super::names::Value;
 use super::types::Position;
 use super::{Checker, literals};
 use crate::ast::{self, ExprKind as Ast, IntSize};
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::tree::{Asm, Coercion, Expr, ExprKind, Init, InitList, Wide};
@@ -272,7 +272,10 @@ impl Checker<'_> {
             let yes = self.truth(true);
             if self.try_unify(pointer.nullable, yes).is_err() {
                 let wanted = self.show(expected);
-                return self.wrong(Code::WrongType, span, format!("NULL is not a value of type `{wanted}`"));
+                let message = format!("NULL is not a value of type `{wanted}`");
+                let nullable = self.show(pointer.target);
+                let report = Diagnostic::error(Code::WrongType, span, message);
+                return self.wrong_as(report.help(format!("`{nullable} *` may be NULL")));
             }
             return Expr { kind: ExprKind::Null, ty: expected, span };
         }

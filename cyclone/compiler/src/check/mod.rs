@@ -28,6 +28,7 @@
 //! | [`coerce`] | may a value of this type stand where that type is wanted, and by which conversion |
 //! | `prefixes` | may a pointer to this lead to that: members and where they lie |
 //! | `loans` | addresses inside of owned objects |
+//! | `advice`, `suggest` | what to write instead of what is wrong; names that were meant |
 //! | [`init`], [`comprehensions`], [`allocate`] | initialisers; `new`, `malloc` |
 //! | [`statements`] | statements but those with patterns |
 //! | [`patterns`] | patterns |
@@ -53,6 +54,7 @@
 //! zero-terminated false, types `void *`'s word is never guessed: an unknown type is an `int`.
 
 pub mod access;
+mod advice;
 mod aggregate_patterns;
 pub mod aggregates;
 pub mod agree;
@@ -295,6 +297,13 @@ impl Checker<'_> {
     /// Reports an error and gives the expression that stands for the wrong part.
     pub fn wrong(&mut self, code: Code, span: Span, message: impl Into<String>) -> Expr {
         self.error(code, span, message);
+        Expr::error(&mut self.types, span)
+    }
+
+    /// The same with a report that says more.
+    pub(super) fn wrong_as(&mut self, report: Diagnostic) -> Expr {
+        let span = report.span;
+        self.diagnostics.push(report);
         Expr::error(&mut self.types, span)
     }
 

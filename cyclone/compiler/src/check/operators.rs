@@ -85,8 +85,12 @@ impl Checker<'_> {
             let ty = self.int();
             return Expr { kind: ExprKind::Binary(operator, Box::new(left), Box::new(right)), ty, span };
         }
+        let written = left;
         let left = self.value(left, None);
         let right = self.value(right, None);
+        if operator == BinOp::Div {
+            self.warn_of_divided_pointer(written, &left, &right);
+        }
         self.combine(operator, left, right, span)
     }
 
@@ -199,6 +203,7 @@ impl Checker<'_> {
             return made(self.number_to(left, common), self.number_to(right, common));
         }
         let (left_ty, right_ty) = (left.ty, right.ty);
+        let help = self.comparison_advice(&left, &right);
         match (self.types.get(left_ty).clone(), self.types.get(right_ty).clone()) {
             (TyKind::Pointer(pointer), _) if is_zero(&right) => {
                 return match self.null_like(&pointer, right.span) {
@@ -246,8 +251,10 @@ impl Checker<'_> {
                 }
             }
         }
-        let (left, right) = (self.show(left_ty), self.show(right_ty));
-        self.wrong(Code::WrongType, span, format!("`{left}` and `{right}` cannot be compared"))
+        let (left_shown, right_shown) = (self.show(left_ty), self.show(right_ty));
+        let message = format!("`{left_shown}` and `{right_shown}` cannot be compared");
+        let report = Diagnostic::error(Code::WrongType, span, message);
+        self.wrong_as(Diagnostic { help, ..report })
     }
 
     fn is_void(&self, ty: Ty) -> bool {
@@ -278,7 +285,10 @@ impl Checker<'_> {
         let ty = place.ty;
         if let TyKind::Array(_) = self.types.get(ty) {
             self.value(right, None);
-            return self.wrong(Code::NotAssignable, span, "an array cannot be assigned to as a whole");
+            let report = Diagnostic::error(Code::NotAssignable, span, "an array cannot be assigned to as a whole");
+            let is_text = matches!(right.kind, ast::ExprKind::Str(..));
+            let instead = if is_text { "copy the text: `strcpy(.., ..)`" } else { "assign its elements, one by one" };
+            return self.wrong_as(report.help(instead));
         }
         let value = match operator {
             None => {

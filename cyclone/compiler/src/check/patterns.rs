@@ -208,7 +208,8 @@ impl Checker<'_> {
             if !mismatch.reason.is_empty() {
                 message = format!("{message}: {}", mismatch.reason);
             }
-            self.error(Code::BadPattern, span, message);
+            let help = self.pattern_advice(found, wanted);
+            self.diagnostics.push(Diagnostic { help, ..Diagnostic::error(Code::BadPattern, span, message) });
         }
     }
 
@@ -419,6 +420,12 @@ impl Checker<'_> {
             }
             _ => {}
         }
+        if matches!(constant.kind, ast::ExprKind::Comma(..)) {
+            let message = "a comma has no meaning in a pattern";
+            let report = Diagnostic::error(Code::BadPattern, span, message);
+            self.diagnostics.push(report.help("a tuple is matched by `$(.., ..)`"));
+            return PatternKind::Wild;
+        }
         let value = self.value(constant, None);
         if matches!(value.kind, ExprKind::Error) {
             return PatternKind::Wild;
@@ -429,7 +436,10 @@ impl Checker<'_> {
             .and_then(|number| i64::try_from(number).ok().or(u64::try_from(number).ok().map(|bits| bits as i64)))
         {
             Some(number) => PatternKind::Int(number),
-            None => self.wrong_pattern(span, "what stands after `case` is not constant; test it after `&&`".to_owned()),
+            None => {
+                let message = "a pattern is a constant, a name, or made of patterns; a condition stands after `&&`";
+                self.wrong_pattern(span, message.to_owned())
+            }
         }
     }
 

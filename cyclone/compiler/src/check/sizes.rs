@@ -142,7 +142,8 @@ impl Checker<'_> {
         };
         if incomplete {
             let shown = self.show(head);
-            self.error(Code::Incomplete, span, format!("the size of `{shown}` is not known here"));
+            let report = Diagnostic::error(Code::Incomplete, span, format!("the size of `{shown}` is not known here"));
+            self.diagnostics.push(Diagnostic { help: self.size_advice(head), ..report });
         }
         !incomplete
     }

@@ -5,7 +5,7 @@ use super::exhaustive::Enumerations;
 use super::names::Value;
 use super::patterns::Bindings;
 use super::{Checker, ast, exhaustive};
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::flow::walk::has_effect;
 use crate::source::Span;
 use crate::symbol::Symbol;
@@ -70,7 +70,8 @@ impl Checker<'_> {
         if names_all {
             self.warn(Code::NotExhaustive, span, format!("{message}; `Match_Exception` is thrown then"));
         } else {
-            self.error(Code::NotExhaustive, span, message);
+            let report = Diagnostic::error(Code::NotExhaustive, span, message);
+            self.diagnostics.push(report.help("add the case, or `default: ..`"));
         }
     }
 

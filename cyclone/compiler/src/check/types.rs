@@ -6,7 +6,7 @@
 
 use super::Checker;
 use crate::ast::{self, IntSize, PointerQual, Quals, Sigil, Sign, TypeKind};
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::types::unify::kind_fits;
@@ -203,7 +203,7 @@ impl Checker<'_> {
 
     fn read_typedef(&mut self, path: &ast::Path, args: &[ast::Type], position: Position, span: Span) -> (Ty, Quals) {
         let Some(id) = self.lookup_typedef(path) else {
-            self.error(Code::UnknownName, path.span, format!("there is no type of the name `{path}`"));
+            self.unknown_type(path);
             return (self.make(TyKind::Error), Quals::default());
         };
         let typedef = self.names.typedef(id);
@@ -439,7 +439,11 @@ impl Checker<'_> {
                 }
             },
             None => {
-                self.error(Code::NotConstant, number.span, "this number must be known at compile time");
+                let report =
+                    Diagnostic::error(Code::NotConstant, number.span, "this number must be known at compile time");
+                self.diagnostics.push(
+                    report.help("`new {for i < n : 0}` makes as many elements as `n` says, for a fat pointer (`?`)"),
+                );
                 self.make(TyKind::Error)
             }
         }

@@ -8,6 +8,10 @@ use crate::tree::{CallVarArgs, Expr};
 use crate::types::{DatatypeId, Function, Kind, Pointer, Ty, TyKind};
 use thin_vec::ThinVec;
 
+/// What to do where arguments that must have one type have several.
+const ONE_TYPE: &str = "all of these arguments have one type, which the first decides: cast it to what fits all, such as \
+    `(const char ?)\"a\"`, or make each a value of a datatype";
+
 impl Checker<'_> {
     /// What stands after the parameters that have names. C's are appended to `values`.
     pub(super) fn variable_arguments(
@@ -26,16 +30,23 @@ impl Checker<'_> {
             && values.len() == function.params.len()
         {
             let (want, have) = (wanted.len(), extra.len());
-            self.error(
-                Code::WrongFormat,
-                span,
-                format!("the format string asks for {want} values, and there are {have}"),
-            );
+            let values = if want == 1 { "value" } else { "values" };
+            let there = if have == 1 { "is" } else { "are" };
+            let message = format!("the format string asks for {want} {values}, and there {there} {have}");
+            self.error(Code::WrongFormat, span, message);
         }
         let mut typed = ThinVec::with_capacity(extra.len());
         for (index, argument) in extra.iter().enumerate() {
             let value = match wanted.as_ref().and_then(|wanted| wanted.get(index)) {
-                Some(&ty) => self.formatted(argument, ty),
+                Some(&ty) => {
+                    let messages = self.diagnostics.len();
+                    let value = self.formatted(argument, ty);
+                    self.advise(
+                        messages,
+                        "the format string asks for it: `%d` for an `int`, `%s` for a text, `%g` for a `double`",
+                    );
+                    value
+                }
                 None => self.value(argument, function.varargs.as_ref().filter(|v| !v.inject).map(|v| v.ty)),
             };
             self.check_consumed(&value);
@@ -56,21 +67,17 @@ impl Checker<'_> {
             .map(|value| {
                 let (value_span, messages) = (value.span, self.diagnostics.len());
                 let value = self.coerce(value, varargs.ty, value_span);
-                self.advise_of_one_type(messages);
+                self.advise(messages, ONE_TYPE);
                 value
             })
             .collect();
         Some(CallVarArgs { element: varargs.ty, args, inject: None })
     }
 
-    /// Adds to reports, from this number on, what to do where arguments that must have one type have several.
-    fn advise_of_one_type(&mut self, messages: usize) {
+    /// Adds advice to reports, from this number on, that have none.
+    fn advise(&mut self, messages: usize, advice: &str) {
         for report in &mut self.diagnostics[messages..] {
-            report.help.get_or_insert_with(|| {
-                "all of these arguments have one type, which the first decides: cast it to what fits all, such as `(const char ?)\"a\"`, \
-                 or make each a value of a datatype"
-                    .to_owned()
-            });
+            report.help.get_or_insert_with(|| advice.to_owned());
         }
     }
 

@@ -8,7 +8,7 @@ use super::Checker;
 use super::overrides::Added;
 use super::types::{Position, constant_alias, kind_letter};
 use crate::ast::{self, TypeKind};
-use crate::diagnostics::Code;
+use crate::diagnostics::{Code, Diagnostic};
 use crate::hash::HashMap;
 use crate::source::Span;
 use crate::symbol::Symbol;
@@ -117,7 +117,13 @@ impl Checker<'_> {
             Some(id) => id,
             None if position != Position::Body && self.binds_implicitly() => self.implicit_parameter(var),
             None => {
-                self.error(Code::UnknownName, var.span, format!("the type variable `{}` is not bound here", var.name));
+                let message = format!("the type variable `{}` is not bound here", var.name);
+                let report = Diagnostic::error(Code::UnknownName, var.span, message);
+                let advice = format!(
+                    "a structure or typedef binds those of its members after its name: ``struct S<{}>``",
+                    var.name
+                );
+                self.diagnostics.push(report.help(advice));
                 return self.make(TyKind::Error);
             }
         };

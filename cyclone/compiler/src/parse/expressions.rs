@@ -451,6 +451,22 @@ impl Parser<'_> {
                 self.expect(Tok::RParen)?;
                 return Ok(Expr { kind: inner.kind, span: self.since(start) });
             }
+            Tok::Struct | Tok::Union if self.kind_at(1) == Tok::Name && self.kind_at(2) == Tok::LBrace => {
+                let name = self.text_at(1).to_owned();
+                let message = format!("expected an expression, found {}", self.kind().text());
+                return self.fail_with(start, message, &format!("a value of it is written `{name}{{..}}`"));
+            }
+            word @ (Tok::Int | Tok::Char | Tok::Long | Tok::Short | Tok::Unsigned | Tok::Float | Tok::Double) => {
+                let message = format!("expected an expression, found {}", word.text());
+                let before = self.at.checked_sub(1).map(|at| self.tokens[at].kind);
+                let advice = match before {
+                    Some(Tok::New) => "`new 0` allocates a number, `new {for i < n : 0}` as many as `n` says",
+                    _ => {
+                        "a type stands only in a declaration, a cast or `sizeof`; further arguments (`...int rest`) are a fat pointer"
+                    }
+                };
+                return self.fail_with(start, message, advice);
+            }
             _ => return self.unexpected("an expression"),
         };
         Ok(self.done(start, kind))

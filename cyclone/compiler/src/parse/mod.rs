@@ -184,11 +184,22 @@ impl Parser<'_> {
     }
 
     fn fail<T>(&mut self, span: Span, message: impl Into<String>) -> Parsed<T> {
+        self.report(span, message, None);
+        Err(Failed)
+    }
+
+    /// As [`Self::fail`], with what to write instead.
+    fn fail_with<T>(&mut self, span: Span, message: impl Into<String>, help: &str) -> Parsed<T> {
+        self.report(span, message, Some(help));
+        Err(Failed)
+    }
+
+    fn report(&mut self, span: Span, message: impl Into<String>, help: Option<&str>) {
         self.errors += 1;
         if self.errors <= ERROR_LIMIT {
-            self.diagnostics.push(Diagnostic::error(Code::Syntax, span, message));
+            let error = Diagnostic::error(Code::Syntax, span, message);
+            self.diagnostics.push(Diagnostic { help: help.map(str::to_owned), ..error });
         }
-        Err(Failed)
     }
 
     fn gave_up(&self) -> bool {
@@ -287,6 +298,20 @@ impl Parser<'_> {
         }
         self.expect(end)?;
         Ok(elements)
+    }
+
+    /// Skips to after the `}` of the block around, from inside of it.
+    fn skip_block(&mut self) {
+        let mut depth = 0_usize;
+        while !self.is(Tok::End) {
+            match self.kind() {
+                Tok::LBrace => depth += 1,
+                Tok::RBrace if depth == 0 => return self.bump(),
+                Tok::RBrace => depth -= 1,
+                _ => {}
+            }
+            self.bump();
+        }
     }
 
     /// Skips to after the next `;`, or after the braces that open before it, or to before a `}` that closes what is around.

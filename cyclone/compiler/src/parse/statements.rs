@@ -256,6 +256,13 @@ impl Parser<'_> {
 
     fn clauses(&mut self) -> Parsed<ThinVec<Clause>> {
         self.expect(Tok::LBrace)?;
+        if !matches!(self.kind(), Tok::Case | Tok::Default | Tok::RBrace) {
+            let message = format!("expected {}, found {}", Tok::Case.text(), self.kind().text());
+            let advice = "`default: ..` is for all that no `case` is for";
+            self.report(self.span(), message, Some(advice));
+            self.skip_block();
+            return Ok(ThinVec::new());
+        }
         let mut clauses = ThinVec::new();
         while !self.is(Tok::RBrace) {
             clauses.push(self.clause()?);

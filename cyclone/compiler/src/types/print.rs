@@ -35,7 +35,8 @@ impl Printer<'_> {
     fn show(&self, ty: Ty) -> String {
         match self.types.get(ty) {
             TyKind::Evar(_) => "_".to_owned(),
-            TyKind::Error => "<error>".to_owned(),
+            // What is wrong has been reported.
+            TyKind::Error => "_".to_owned(),
             TyKind::Var(var) => self.variable(*var).to_owned(),
             TyKind::Void => "void".to_owned(),
             TyKind::Bool => "_Bool".to_owned(),
