@@ -703,7 +703,7 @@ pub enum Coercion {
     NotNull(Check),
     /// Thin with a known number of elements to fat.
     ThinToFat,
-    /// Thin zero-terminated to fat: the length is found by scanning.
+    /// Thin zero-terminated to fat: the length is found by scanning, so that the last element is the zero.
     ScanToFat,
     /// Fat to thin: as many elements as the target type says must be there; `null`: the target may not be null;
     /// a null fat pointer gives null.

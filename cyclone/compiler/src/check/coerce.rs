@@ -283,10 +283,8 @@ impl Checker<'_> {
                     steps.push(Coercion::HideZero);
                 }
             }
-            (TyKind::Thin(count), TyKind::Fat) => {
-                let one = matches!(self.types.get(count), TyKind::Nat(1) | TyKind::Evar(_));
-                let scan = one && !self.is_false(from.zeroterm) && self.is_true(from.zeroterm);
-                steps.push(if scan { Coercion::ScanToFat } else { Coercion::ThinToFat });
+            (TyKind::Thin(_), TyKind::Fat) => {
+                steps.push(if self.is_true(from.zeroterm) { Coercion::ScanToFat } else { Coercion::ThinToFat });
                 if drops_zero && !to.quals.is_const {
                     steps.push(Coercion::HideZero);
                 }
@@ -496,6 +494,11 @@ impl Checker<'_> {
         let mut value = value;
         let before = value.ty;
         for (index, &step) in steps.iter().enumerate() {
+            // An array ends with its zero; behind the elements that another type promises there may be more.
+            let step = match step {
+                Coercion::ScanToFat if self.is_whole_array(&value, from) => Coercion::ThinToFat,
+                step => step,
+            };
             // The number of elements is counted in those of the source.
             let keeps_target = matches!(step, Coercion::ThinToFat | Coercion::ScanToFat);
             let last = index + 1 == steps.len();
@@ -518,6 +521,17 @@ impl Checker<'_> {
             return Expr { ty, ..value };
         }
         wrap(Coercion::Same, value, ty)
+    }
+
+    /// Whether a pointer of this type leads to an array that ends where the type says.
+    fn is_whole_array(&self, value: &Expr, parts: &Pointer) -> bool {
+        match &value.kind {
+            ExprKind::Coerce(Coercion::Decay, _) => {
+                matches!(self.types.get(value.ty), TyKind::Pointer(array) if self.types.get(array.bound) == self.types.get(parts.bound))
+            }
+            ExprKind::Coerce(Coercion::Same, inner) => self.is_whole_array(inner, parts),
+            _ => false,
+        }
     }
 
     /// `(T)e`: what an implicit conversion does, and every conversion between numbers and from pointers to numbers.

@@ -363,9 +363,9 @@ impl Checker<'_> {
                 if let Some(wrong) = self.refuse_arithmetic(&place, &parts) {
                     return wrong;
                 }
-                let zeroterm = up && self.is_true(parts.zeroterm);
                 let fat = self.make(TyKind::Fat);
-                if !zeroterm && self.try_unify(parts.bound, fat).is_err() {
+                let is_moved = up && self.is_true(parts.zeroterm) && self.promises_one(parts.bound);
+                if !is_moved && self.try_unify(parts.bound, fat).is_err() {
                     return self.thin_arithmetic(&place, span);
                 }
             }
@@ -377,6 +377,13 @@ impl Checker<'_> {
             }
         }
         Expr { kind: ExprKind::Step { place: Box::new(place), up, postfix }, ty, span }
+    }
+
+    /// Whether a bound promises one element: behind it there is another, if it is not the zero at the end. Behind the first of three, two may be left.
+    fn promises_one(&mut self, bound: Ty) -> bool {
+        let TyKind::Thin(count) = *self.types.get(bound) else { return false };
+        let one = self.make(TyKind::Nat(1));
+        self.try_unify(count, one).is_ok()
     }
 
     /// `left :=: right`

@@ -29,12 +29,16 @@ pub fn library(options: &Options) -> Result<PathBuf, String> {
     }
     let scratch = Scratch::new()?;
     let built = build(&home, &sources, options, &scratch)?;
-    let staging = cache()?.join(format!("building-{}", std::process::id()));
-    std::fs::create_dir_all(&staging).map_err(|error| format!("{}: {error}", staging.display()))?;
-    std::fs::copy(&built, staging.join("libcyclone.a")).map_err(|error| format!("{}: {error}", staging.display()))?;
-    if std::fs::rename(&staging, &directory).is_err() {
-        // Another compiler was faster; its archive is the same.
-        let _ = std::fs::remove_dir_all(&staging);
+    let cache = cache()?;
+    let fail = |error: std::io::Error| format!("{}: {error}", cache.display());
+    // As other directories: the cache may be shared.
+    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    let staging =
+        tempfile::Builder::new().prefix("building-").permissions(permissions).tempdir_in(&cache).map_err(fail)?;
+    std::fs::copy(&built, staging.path().join("libcyclone.a")).map_err(fail)?;
+    // If it fails another compiler was faster; its archive is the same.
+    if std::fs::rename(staging.path(), &directory).is_ok() {
+        let _ = staging.keep();
     }
     if archive.is_file() { Ok(archive) } else { Err(format!("cannot write {}", archive.display())) }
 }

@@ -6,7 +6,6 @@ use super::{archive, home};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What C compilers must not conclude from what C leaves undefined: that would undo checks.
 const SAFETY: [&str; 3] = ["-fwrapv", "-fno-strict-aliasing", "-fno-delete-null-pointer-checks"];
@@ -22,8 +21,8 @@ const LOOPS: &str = "-falign-loops=32";
 /// call is too small for it. Clang, which has no such option, passes over it.
 const INLINE_LIMIT: &str = "-finline-limit=200";
 
-/// A directory for intermediate files that is removed in the end.
-pub struct Scratch(PathBuf);
+/// A directory for intermediate files, of a name that nobody else knows, that is removed in the end.
+pub struct Scratch(tempfile::TempDir);
 
 impl Scratch {
     /// A new directory.
@@ -31,29 +30,13 @@ impl Scratch {
     /// # Errors
     /// If it cannot be made.
     pub fn new() -> Result<Scratch, String> {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        loop {
-            let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = std::env::temp_dir().join(format!("cyc-{}-{count}", std::process::id()));
-            match std::fs::create_dir(&path) {
-                Ok(()) => return Ok(Scratch(path)),
-                // A compiler that was killed had the same number.
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(format!("{}: {error}", path.display())),
-            }
-        }
+        let made = tempfile::Builder::new().prefix("cyc-").tempdir();
+        made.map(Scratch).map_err(|error| format!("{}: {error}", std::env::temp_dir().display()))
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed stays in the directory for temporary files: nothing can be done about it here.
-        let _ = std::fs::remove_dir_all(&self.0);
+        self.0.path()
     }
 }
 

@@ -3,10 +3,10 @@
 //! The texts are our own programs with damage ([`damage`]), random words, and texts that are too deep or too long ([`extremes`]). `make test` tries some of them, always the same. For more:
 //!
 //! ```text
-//! EBB_FUZZ=20000 [EBB_FUZZ_SEED=7] [EBB_FUZZ_C=1] cargo test -p ebb-cyclone --test fuzz -- --nocapture
+//! EBB_FUZZ=20000 [EBB_FUZZ_SEED=7] [EBB_FUZZ_C=gcc] cargo test -p ebb-cyclone --test fuzz -- --nocapture
 //! ```
 //!
-//! tries that many, from that seed on; with `EBB_FUZZ_C` the C text of what is accepted must also be accepted by the C compiler. Of
+//! tries that many, from that seed on; the C text of what is accepted must also be accepted by the C compiler that `EBB_FUZZ_C` names. Of
 //! each place where the compiler panics one text is shown, made as short as it gets.
 
 mod bytes;

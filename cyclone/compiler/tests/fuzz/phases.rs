@@ -99,14 +99,12 @@ fn show(diagnostics: &[Diagnostic], source: &Source) {
     }
 }
 
-/// Where the tests' environment asks for it: the C is C.
+/// Where the tests' environment names a C compiler: the C is C.
 fn c_compiler_accepts(c: &str) -> Result<(), Failure> {
-    if std::env::var_os("EBB_FUZZ_C").is_none() {
-        return Ok(());
-    }
+    let Some(compiler) = std::env::var_os("EBB_FUZZ_C") else { return Ok(()) };
     let runtime = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtime");
     let library = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lib/c");
-    let mut gcc = Command::new("gcc")
+    let mut compiling = Command::new(compiler)
         .args(["-fsyntax-only", "-w", "-x", "c", "-"])
         .arg("-I")
         .arg(runtime)
@@ -115,9 +113,9 @@ fn c_compiler_accepts(c: &str) -> Result<(), Failure> {
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("gcc is there");
-    gcc.stdin.take().expect("it is piped").write_all(c.as_bytes()).expect("gcc reads it");
-    let output = gcc.wait_with_output().expect("gcc ends");
+        .expect("the C compiler is there");
+    compiling.stdin.take().expect("it is piped").write_all(c.as_bytes()).expect("the C compiler reads it");
+    let output = compiling.wait_with_output().expect("the C compiler ends");
     if output.status.success() {
         return Ok(());
     }

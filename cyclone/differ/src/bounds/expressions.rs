@@ -182,7 +182,7 @@ impl Generator<'_> {
                 binary(Binary::Rem, plain, count)
             }
             _ => match self.ty(pointer) {
-                Type::Array(_, count) => number(i128::from(self.random.u64(..count))),
+                Type::Array(_, count, _) => number(i128::from(self.random.u64(..count))),
                 Type::Pointer(Pointer { bound: Bound::Thin(count), .. }) => {
                     number(i128::from(self.random.u64(..count)))
                 }
@@ -203,6 +203,20 @@ impl Generator<'_> {
         }
         let (pointer, index) = self.pair(scope);
         let base = variable(pointer);
+        if self.ty(pointer).pointer().is_thin_text() {
+            return match self.random.u32(..6) {
+                0 => Place::Deref(Box::new(base)),
+                1 if self.can_step(pointer) => {
+                    let place = Box::new(Place::Variable(pointer));
+                    Place::Deref(Box::new(Expr::Step { place, up: true, is_postfix: self.random.bool() }))
+                }
+                2 => {
+                    let index = self.index(scope, pointer, index, depth);
+                    Place::Deref(Box::new(binary(Binary::Add, base, index)))
+                }
+                _ => Place::Index(Box::new(base), Box::new(self.index(scope, pointer, index, depth))),
+            };
+        }
         if !self.is_fat(pointer) {
             let is_one = matches!(self.ty(pointer), Type::Pointer(Pointer { bound: Bound::Thin(1), .. }));
             return match is_one && !self.one_in(3) {

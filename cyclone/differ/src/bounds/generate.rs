@@ -6,7 +6,7 @@
 
 use super::scope::{Generator, Scope, number, variable};
 use super::syntax::{
-    Binary, Bound, Catch, Clause, Element, Expr, Function, Int, Place, Pointer, Stmt, Storage, Type, VarId,
+    Binary, Bound, Catch, Clause, Element, Expr, Function, INT_FAT, Int, Place, Pointer, Stmt, Storage, Type, VarId,
 };
 use fastrand::Rng;
 
@@ -34,7 +34,7 @@ fn place(id: VarId) -> Box<Place> {
 
 impl Generator<'_> {
     pub fn statement(&mut self, scope: &mut Scope, depth: u32) -> Stmt {
-        match self.random.u32(..if depth == 0 { 26 } else { 48 }) {
+        match self.random.u32(..if depth == 0 { 26 } else { 51 }) {
             0 => self.int_declaration(scope),
             1 => self.count_declaration(scope),
             2 => self.pointer_declaration(scope),
@@ -62,7 +62,8 @@ impl Generator<'_> {
             42 => self.switch(scope, depth),
             43..46 => self.attempt(scope, depth),
             46 => Stmt::Block(self.body(&mut scope.clone(), depth)),
-            _ => self.inside(scope, depth),
+            47 => self.inside(scope, depth),
+            _ => self.open(scope, depth),
         }
     }
 
@@ -104,12 +105,7 @@ impl Generator<'_> {
         let like = self.pointer_variable(scope);
         let mut ty = Pointer { bound: Bound::Fat, is_nullable: true, ..self.ty(like).pointer() };
         if self.one_in(4) {
-            ty = Pointer {
-                bound: Bound::Thin(self.any(&[1, 1, 2, 3])),
-                is_nullable: !self.one_in(4),
-                is_zeroterm: false,
-                ..ty
-            };
+            ty = Pointer { bound: Bound::Thin(self.any(&[1, 1, 2, 3])), is_nullable: !self.one_in(4), ..ty };
         }
         let value = self.pointer(scope, ty, 1);
         let id = self.add(Type::Pointer(ty), Storage::Local);
@@ -128,7 +124,7 @@ impl Generator<'_> {
         match self.random.u32(..5) {
             0 | 1 => {
                 let element = Element::Int(self.any(&[Int::INT, Int::SIGNED_CHAR, Int::LONG]));
-                let ty = Type::Array(element, self.random.u64(1..7));
+                let ty = Type::Array(element, self.random.u64(1..7), self.one_in(3));
                 let id = self.add(ty, Storage::Local);
                 scope.pointers.insert(0, id);
                 Stmt::Declare(id, None)
@@ -178,6 +174,9 @@ impl Generator<'_> {
         let Type::Pointer(ty) = self.ty(id) else { return Stmt::Expr(self.effect(scope, 1)) };
         if matches!(ty.bound, Bound::Tag(_)) {
             return Stmt::Expr(self.effect(scope, 1));
+        }
+        if ty.is_thin_text() && ty.can_step() && !self.one_in(3) {
+            return Stmt::Expr(Expr::Step { place: place(id), up: true, is_postfix: self.random.bool() });
         }
         if ty.bound == Bound::Fat {
             match self.random.u32(..8) {
@@ -289,6 +288,25 @@ impl Generator<'_> {
         }
         handler.extend(self.body(&mut scope.clone(), depth));
         Stmt::Try(body, catch, handler)
+    }
+
+    /// A package is opened; or gets another number of elements, whatever has been opened.
+    fn open(&mut self, scope: &mut Scope, depth: u32) -> Stmt {
+        if scope.rows.is_empty() {
+            return self.branch(scope, depth);
+        }
+        let row = self.any(&scope.rows);
+        if self.one_in(4) {
+            return Stmt::Repack(row, self.any(&scope.rows));
+        }
+        let tag = self.add(Type::Int(Int::UNSIGNED_LONG), Storage::Tag);
+        let ty = Pointer { bound: Bound::Tag(tag), ..INT_FAT };
+        let pointer = self.add(Type::Pointer(ty), Storage::Local);
+        let mut inner = scope.clone();
+        inner.ints.insert(0, tag);
+        inner.pointers.insert(0, pointer);
+        inner.counts.push((pointer, tag));
+        Stmt::Open { row, tag, pointer, body: self.body(&mut inner, depth) }
     }
 
     /// A function inside the function, which changes its variables.

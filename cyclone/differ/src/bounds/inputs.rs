@@ -24,6 +24,10 @@ pub enum Argument {
     },
     Null,
     Record(u32),
+    Row {
+        count: u32,
+        seed: u32,
+    },
 }
 
 /// The program's function `pick`.
@@ -86,6 +90,7 @@ impl Input {
             let argument = match (variable.storage, variable.ty) {
                 (Storage::Tag, _) => Argument::Number(i128::from(random.u32(1..6))),
                 (_, Type::Int(int)) => Argument::Number(number(int, random)),
+                (_, Type::Row) => Argument::Row { count: random.u32(1..6), seed: random.u32(..1 << 16) },
                 (_, Type::Record(_)) => Argument::Record(random.u32(..1 << 16)),
                 (_, _) => input.elements(function, variable.ty.pointer(), random),
             };
@@ -103,6 +108,10 @@ impl Input {
                 _ => Argument::Elements { count: random.u32(..7), offset: 0, seed },
             },
             _ if pointer.is_nullable && random.u32(..4) == 0 => Argument::Null,
+            // With the zero behind them there are as many as promised, or more.
+            Bound::Thin(count) if pointer.is_zeroterm => {
+                Argument::Elements { count: count as u32 - 1 + random.u32(..5), offset: 0, seed }
+            }
             Bound::Thin(count) => Argument::Elements { count: count as u32, offset: 0, seed },
             Bound::Tag(tag) => {
                 let at = function.parameters.iter().position(|&parameter| parameter == tag);
@@ -128,12 +137,14 @@ impl Input {
                 }
                 Argument::Null => "NULL".to_owned(),
                 Argument::Record(seed) => format!("record({seed}u)"),
+                Argument::Row { count, seed } => format!("row({count}ul, {seed}u)"),
                 Argument::Elements { count, offset, seed } => {
                     let pointer = ty.pointer();
                     let fat = Pointer { bound: Bound::Fat, is_nullable: true, ..pointer };
                     let made = format!("{}({count}, {offset}, {seed}u)", maker_name(fat));
                     match pointer.bound {
                         Bound::Fat => made,
+                        _ if pointer.is_zeroterm => format!("({}){made}", print::pointer(pointer).trim_end()),
                         _ => {
                             let known = Pointer { bound: Bound::Thin(u64::from(*count)), ..pointer };
                             format!("({}){made}", print::pointer(known).trim_end())

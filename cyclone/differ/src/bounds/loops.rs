@@ -11,7 +11,7 @@ impl Generator<'_> {
     pub fn looped(&mut self, scope: &mut Scope, depth: u32) -> Stmt {
         let mut inner = Scope { is_in_loop: true, ..scope.clone() };
         if self.one_in(6)
-            && let Some(pointer) = self.fat_variable(scope)
+            && let Some(pointer) = self.moving_variable(scope)
         {
             return self.along(&mut inner, pointer, depth);
         }
@@ -128,7 +128,7 @@ impl Generator<'_> {
     fn along(&mut self, scope: &mut Scope, pointer: VarId, depth: u32) -> Stmt {
         let place = Box::new(Place::Variable(pointer));
         let step = match self.random.u32(..5) {
-            0 => Expr::Assign(Some(Binary::Add), place, Box::new(number(2))),
+            0 if self.is_fat(pointer) => Expr::Assign(Some(Binary::Add), place, Box::new(number(2))),
             _ => Expr::Step { place, up: true, is_postfix: self.random.bool() },
         };
         let index = self.changing_variable(scope);

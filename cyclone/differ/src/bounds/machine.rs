@@ -4,7 +4,7 @@
 //! it is followed.
 
 use super::inputs::Input;
-use super::memory::{Address, Exception, Memory, Stop, checked, converted, fattened};
+use super::memory::{Address, Exception, Memory, Stop, array, checked, converted, fattened};
 use super::syntax::{
     Binary, Bound, Catch, Clause, Element, Expr, Field, Function, Int, Place, Pointer, Stmt, Storage, Type, Unary,
     VarId,
@@ -29,6 +29,7 @@ pub fn run(function: &Function, input: &Input) -> Option<Outcome> {
         memory: Memory::default(),
         values: function.variables.iter().map(|variable| Value::none_of(variable.ty)).collect(),
         records: Vec::new(),
+        rows: Vec::new(),
         inside: Vec::new(),
         hash: 1,
         fuel: FUEL,
@@ -49,6 +50,7 @@ pub(super) enum Value {
     Int(i128),
     Pointer(Address),
     Record(Option<usize>),
+    Row(usize),
 }
 
 impl Value {
@@ -58,6 +60,7 @@ impl Value {
             Type::Int(_) => Value::Int(0),
             Type::Pointer(_) | Type::Array(..) => Value::Pointer(Address::NULL),
             Type::Record(_) => Value::Record(None),
+            Type::Row => Value::Row(0),
         }
     }
 
@@ -80,6 +83,7 @@ impl Value {
             Value::Int(number) => number != 0,
             Value::Pointer(address) => address.current != 0,
             Value::Record(record) => record.is_some(),
+            Value::Row(_) => true,
         }
     }
 }
@@ -96,8 +100,17 @@ enum Flow {
 enum Found {
     Variable(VarId),
     Member(usize, Field),
-    /// With the fat pointer, for what a zero-terminated one does not take.
-    Cell(u64, Element, Option<Address>, usize),
+    Cell(u64, Element, Terminator, usize),
+}
+
+/// Which zeros of a zero-terminated object only a zero may be written over.
+enum Terminator {
+    /// Any element may be written.
+    None,
+    /// The one before this address, whatever it is.
+    Before(u64),
+    /// The element itself, if it is zero.
+    Here,
 }
 
 pub(super) struct Machine<'a> {
@@ -106,6 +119,8 @@ pub(super) struct Machine<'a> {
     pub(super) values: Vec<Value>,
     /// Values of the fields in the order of [`Field`].
     pub(super) records: Vec<[Value; 4]>,
+    /// Numbers of elements, and where those are.
+    pub(super) rows: Vec<(i128, Address)>,
     /// Functions inside the function.
     inside: Vec<(usize, &'a [Stmt])>,
     hash: u32,
@@ -145,9 +160,8 @@ impl<'a> Machine<'a> {
         match statement {
             Stmt::Declare(variable, value) => {
                 let value = match (self.function.type_of_variable(*variable), value) {
-                    (Type::Array(element, count), _) => {
-                        let cells = (0..i128::from(count)).collect();
-                        Value::Pointer(self.memory.object(element, cells))
+                    (Type::Array(element, count, is_zeroterm), _) => {
+                        Value::Pointer(self.memory.object(element, array(count, is_zeroterm)))
                     }
                     (Type::Record(true), _) => {
                         let null = Value::Pointer(Address::NULL);
@@ -235,9 +249,26 @@ impl<'a> Machine<'a> {
                 return Ok(Flow::Return(Int::LONG.cut(value)));
             }
             Stmt::Throw => return Err(Stop::Thrown(Exception::Odd, 0)),
+            Stmt::Open { row, tag, pointer, body } => {
+                let (count, elements) = self.rows[self.row(*row)];
+                self.values[tag.0] = Value::Int(count);
+                self.values[pointer.0] = Value::Pointer(elements);
+                return self.statements(body);
+            }
+            Stmt::Repack(row, other) => {
+                let (row, other) = (self.row(*row), self.row(*other));
+                self.rows[row] = self.rows[other];
+            }
             Stmt::Inside(number, body) => self.inside.push((*number, body)),
         }
         Ok(Flow::Next)
+    }
+
+    fn row(&self, variable: VarId) -> usize {
+        match self.values[variable.0] {
+            Value::Row(row) => row,
+            value => panic!("{value:?} is no package"),
+        }
     }
 
     fn switch(&mut self, value: &'a Expr, clauses: &'a [Clause]) -> Result<Flow> {
@@ -285,9 +316,9 @@ impl<'a> Machine<'a> {
             },
             Place::Index(pointer, index) => {
                 let at = self.expr(pointer)?.address();
-                // A thin pointer is tested before the index is computed.
-                let is_thin = self.function.type_of(pointer).pointer().bound != Bound::Fat;
-                if is_thin && at.current == 0 {
+                // A thin pointer is tested before the index is computed, unless both are needed to look for the end.
+                let parts = self.function.type_of(pointer).pointer();
+                if parts.bound != Bound::Fat && !parts.is_zeroterm && at.current == 0 {
                     return Err(Stop::Thrown(Exception::Null, site(place)));
                 }
                 let index = self.expr(index)?.int() as u64;
@@ -302,8 +333,14 @@ impl<'a> Machine<'a> {
 
     fn cell(&mut self, pointer: &Expr, at: Address, index: u64, site: usize) -> Result<Found> {
         let parts = self.function.type_of(pointer).pointer();
-        let address = checked(parts, self.count(parts), at, index, site)?;
-        Ok(Found::Cell(address, parts.element, (parts.is_zeroterm && parts.bound == Bound::Fat).then_some(at), site))
+        let count = self.count(parts);
+        let address = checked(&mut self.memory, parts, count, at, index, site)?;
+        let terminator = match parts.is_zeroterm {
+            true if parts.bound == Bound::Fat => Terminator::Before(at.last),
+            true if index + 1 >= count => Terminator::Here,
+            _ => Terminator::None,
+        };
+        Ok(Found::Cell(address, parts.element, terminator, site))
     }
 
     /// How many elements the type of a thin pointer promises.
@@ -327,15 +364,18 @@ impl<'a> Machine<'a> {
         match found {
             Found::Variable(id) => self.values[id.0] = value,
             Found::Member(record, field) => self.records[*record][*field as usize] = value,
-            Found::Cell(address, element, terminated, site) => {
+            Found::Cell(address, element, terminator, site) => {
                 let number = element.int().cut(value.int());
-                if let Some(pointer) = terminated
-                    && number != 0
-                    && address + element.size() == pointer.last
-                {
+                let cell = self.memory.cell(*address)?;
+                let is_terminator = match terminator {
+                    Terminator::None => false,
+                    Terminator::Before(last) => address + element.size() == *last,
+                    Terminator::Here => *cell == 0,
+                };
+                if is_terminator && number != 0 {
                     return Err(Stop::Thrown(Exception::Bounds, *site));
                 }
-                *self.memory.cell(*address)? = number;
+                *cell = number;
             }
         }
         Ok(())
@@ -355,6 +395,10 @@ impl<'a> Machine<'a> {
                 Value::Int(i128::from(match parts.bound {
                     Bound::Fat => at.count(parts.element.size()),
                     _ if at.current == 0 => 0,
+                    _ if parts.is_zeroterm => {
+                        let known = self.count(parts);
+                        self.memory.terminated(at.current, parts.element.size(), known)?
+                    }
                     _ => self.count(parts),
                 }))
             }
@@ -384,7 +428,7 @@ impl<'a> Machine<'a> {
                 let at = self.expr(inner)?.address();
                 let from = self.function.type_of(inner).pointer();
                 let count = if from.bound == Bound::Fat { self.count(*to) } else { self.count(from) };
-                Value::Pointer(converted(from, *to, count, at, site(expr))?)
+                Value::Pointer(converted(&mut self.memory, from, *to, count, at, site(expr))?)
             }
             Expr::Cast(ty, inner) => self.value_as(*ty, inner)?,
             Expr::Assign(operator, place, value) => {
@@ -405,6 +449,13 @@ impl<'a> Machine<'a> {
                 let ty = self.function.type_of_place(place);
                 let found = self.find(place)?;
                 let old = self.load(&found)?;
+                if let Type::Pointer(parts) = ty
+                    && parts.is_thin_text()
+                {
+                    let new = self.next_of_text(parts, old.address(), site(expr))?;
+                    self.store(&found, new)?;
+                    return Ok(if *is_postfix { old } else { new });
+                }
                 let operator = if *up { Binary::Add } else { Binary::Sub };
                 let mut new = self.binary(operator, (ty, old), (Type::Int(Int::INT), Value::Int(1)))?;
                 if let (Type::Int(int), Value::Int(number)) = (ty, new) {
@@ -464,11 +515,21 @@ impl<'a> Machine<'a> {
         })
     }
 
+    /// A thin zero-terminated pointer one further; the zero is not passed.
+    fn next_of_text(&mut self, parts: Pointer, at: Address, site: usize) -> Result<Value> {
+        let size = parts.element.size();
+        if at.current == 0 || self.memory.terminated(at.current, size, 1)? < 2 {
+            return Err(Stop::Thrown(Exception::Bounds, site));
+        }
+        Ok(Value::Pointer(at.plus(size, 1)))
+    }
+
     fn binary(&mut self, operator: Binary, left: (Type, Value), right: (Type, Value)) -> Result<Value> {
         use Binary::*;
         if let (Add | Sub, Value::Pointer(at), Value::Int(index)) = (operator, left.1, right.1) {
             let parts = left.0.pointer();
-            let at = fattened(parts, self.count(parts), at);
+            let count = self.count(parts);
+            let at = fattened(&mut self.memory, parts, count, at)?;
             let index = if operator == Add { index } else { -index };
             return Ok(Value::Pointer(at.plus(parts.element.size(), index as u64)));
         }

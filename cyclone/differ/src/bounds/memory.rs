@@ -95,6 +95,15 @@ impl Memory {
         }
     }
 
+    /// The elements from an address up to and with the zero that ends them; so many are there whatever they are.
+    pub fn terminated(&mut self, from: u64, size: u64, known: u64) -> Result<u64, Stop> {
+        let mut last = known - 1;
+        while *self.cell(from + size * last)? != 0 {
+            last += 1;
+        }
+        Ok(last + 1)
+    }
+
     pub fn cell(&mut self, address: u64) -> Result<&mut i128, Stop> {
         let place = address.wrapping_sub(FIRST);
         let object = self.objects.get_mut((place / APART) as usize).ok_or(Stop::Unpredictable)?;
@@ -103,8 +112,21 @@ impl Memory {
     }
 }
 
+/// What an array variable of so many elements begins with.
+pub fn array(count: u64, is_zeroterm: bool) -> Vec<i128> {
+    let last = i128::from(count) - 1;
+    (0..=last).map(|at| if is_zeroterm { last - at } else { at }).collect()
+}
+
 /// The address of `pointer[index]`, which must be there.
-pub fn checked(pointer: Pointer, count: u64, at: Address, index: u64, site: usize) -> Result<u64, Stop> {
+pub fn checked(
+    memory: &mut Memory,
+    pointer: Pointer,
+    count: u64,
+    at: Address,
+    index: u64,
+    site: usize,
+) -> Result<u64, Stop> {
     let size = pointer.element.size();
     if pointer.bound == Bound::Fat {
         return at.of_element(size, index).ok_or(Stop::Thrown(Exception::Bounds, site));
@@ -112,14 +134,25 @@ pub fn checked(pointer: Pointer, count: u64, at: Address, index: u64, site: usiz
     if at.current == 0 {
         return Err(Stop::Thrown(Exception::Null, site));
     }
-    match index < count {
+    let is_there = match pointer.is_zeroterm {
+        true => index < memory.terminated(at.current, size, count)?,
+        false => index < count,
+    };
+    match is_there {
         true => Ok(at.current + size * index),
         false => Err(Stop::Thrown(Exception::Bounds, site)),
     }
 }
 
 /// A pointer as one of another type; `count` are the elements that both or one of the types promise.
-pub fn converted(from: Pointer, to: Pointer, count: u64, at: Address, site: usize) -> Result<Address, Stop> {
+pub fn converted(
+    memory: &mut Memory,
+    from: Pointer,
+    to: Pointer,
+    count: u64,
+    at: Address,
+    site: usize,
+) -> Result<Address, Stop> {
     let size = from.element.size();
     let at = match (from.bound == Bound::Fat, to.bound == Bound::Fat) {
         (true, false) => {
@@ -129,7 +162,7 @@ pub fn converted(from: Pointer, to: Pointer, count: u64, at: Address, site: usiz
             }
             at
         }
-        (false, true) => fattened(from, count, at),
+        (false, true) => fattened(memory, from, count, at)?,
         (true, true) if from.is_zeroterm && !to.is_zeroterm => {
             Address { last: if at.last - at.base >= size { at.last - size } else { at.base }, ..at }
         }
@@ -142,10 +175,14 @@ pub fn converted(from: Pointer, to: Pointer, count: u64, at: Address, site: usiz
 }
 
 /// A pointer as a fat one.
-pub fn fattened(from: Pointer, count: u64, at: Address) -> Address {
-    match from.bound {
-        Bound::Fat => at,
-        _ if at.current == 0 => Address::NULL,
-        _ => Address { base: at.current, last: at.current + from.element.size() * count, ..at },
+pub fn fattened(memory: &mut Memory, from: Pointer, count: u64, at: Address) -> Result<Address, Stop> {
+    if from.bound == Bound::Fat || at.current == 0 {
+        return Ok(if at.current == 0 && from.bound != Bound::Fat { Address::NULL } else { at });
     }
+    let size = from.element.size();
+    let count = match from.is_zeroterm {
+        true => memory.terminated(at.current, size, count)?,
+        false => count,
+    };
+    Ok(Address { base: at.current, last: at.current + size * count, ..at })
 }

@@ -23,6 +23,11 @@ impl Machine<'_> {
                     Value::Pointer(object.plus(parts.element.size(), offset as u64))
                 }
                 Argument::Record(seed) => self.record(seed),
+                Argument::Row { count, seed } => {
+                    let elements = self.made(count.into(), seed);
+                    self.rows.push((count.into(), elements.address()));
+                    Value::Row(self.rows.len() - 1)
+                }
                 Argument::Null => Value::Pointer(Address::NULL),
             };
         }

@@ -1,5 +1,6 @@
 //! A function as Cyclone text. Every expression stands in parentheses.
 
+use super::memory::array;
 use super::syntax::{
     Binary, Bound, Catch, Clause, Element, Expr, Function, Int, Place, Pointer, Stmt, Storage, Type, Unary, VarId,
 };
@@ -55,17 +56,21 @@ pub fn pointer(pointer: Pointer) -> String {
         Bound::Tag(tag) if pointer.is_nullable => format!("*{{valueof(`t{})}}", tag.0),
         Bound::Tag(tag) => format!("@{{valueof(`t{})}}", tag.0),
     };
-    let terminated = if pointer.is_zeroterm { "@zeroterm" } else { "@nozeroterm" };
-    format!("{} {bound} {terminated} @region(`H) ", element(pointer.element))
+    format!("{} {bound} {} @region(`H) ", element(pointer.element), terminated(pointer.is_zeroterm))
+}
+
+fn terminated(is_zeroterm: bool) -> &'static str {
+    if is_zeroterm { "@zeroterm" } else { "@nozeroterm" }
 }
 
 fn type_text(ty: Type) -> String {
     match ty {
         Type::Int(of) => format!("{} ", int(of)),
         Type::Pointer(of) => pointer(of),
-        Type::Array(of, _) => format!("{} ", element(of)),
+        Type::Array(of, ..) => format!("{} ", element(of)),
         Type::Record(true) => "struct Record ".to_owned(),
         Type::Record(false) => "struct Record *@region(`H) ".to_owned(),
+        Type::Row => "struct Row @@region(`H) ".to_owned(),
     }
 }
 
@@ -117,7 +122,9 @@ impl Printer<'_> {
         match (variable.storage, variable.ty) {
             (Storage::Tag, _) => format!("tag_t<`t{}> {name}", id.0),
             (Storage::Reference(_), ty) => format!("{}@{name}", type_text(ty)),
-            (_, Type::Array(of, count)) => format!("{} {name}[{count}] @nozeroterm", element(of)),
+            (_, Type::Array(of, count, is_zeroterm)) => {
+                format!("{} {name}[{count}] {}", element(of), terminated(is_zeroterm))
+            }
             (_, ty) => format!("{}{name}", type_text(ty)),
         }
     }
@@ -245,8 +252,8 @@ impl Printer<'_> {
             return format!("{declared} = &{};", self.used(target));
         }
         match (self.function.type_of_variable(id), value) {
-            (Type::Array(_, count), _) => {
-                let values: Vec<String> = (0..count).map(|value| value.to_string()).collect();
+            (Type::Array(_, count, is_zeroterm), _) => {
+                let values: Vec<String> = array(count, is_zeroterm).iter().map(ToString::to_string).collect();
                 format!("{declared} = {{{}}};", values.join(", "))
             }
             (Type::Record(true), _) => format!("{declared} = {{1, 2u, NULL, NULL}};"),
@@ -328,6 +335,16 @@ impl Printer<'_> {
                 self.line(&text);
             }
             Stmt::Throw => self.line("throw new Odd;"),
+            Stmt::Open { row, tag, pointer, body } => {
+                self.line("{");
+                let pattern = format!("&Row{{<`t{}> {}, {}}}", tag.0, variable(*tag), variable(*pointer));
+                self.line(&format!("  let {pattern} = {};", self.used(*row)));
+                self.body(body, "");
+            }
+            Stmt::Repack(row, other) => {
+                let text = format!("*{} = *{};", self.used(*row), self.used(*other));
+                self.line(&text);
+            }
             Stmt::Inside(number, body) => {
                 self.line(&format!("int inside{number}() {{"));
                 self.indent += 1;

@@ -14,6 +14,7 @@ pub struct Scope {
     /// Pointers and arrays.
     pub pointers: Vec<VarId>,
     pub records: Vec<VarId>,
+    pub rows: Vec<VarId>,
     /// An index that has been compared with the number of elements of a pointer, or runs over them.
     pub indices: Vec<(VarId, VarId)>,
     /// A variable that was the number of elements of a pointer.
@@ -78,11 +79,15 @@ impl Generator<'_> {
         self.early(&scope.pointers)
     }
 
-    /// A fat pointer's variable, if there is one.
-    pub fn fat_variable(&mut self, scope: &Scope) -> Option<VarId> {
-        let fat = scope.pointers.iter().copied().filter(|&id| self.is_fat(id));
-        let fat: Vec<VarId> = fat.collect();
-        (!fat.is_empty()).then(|| self.early(&fat))
+    /// A variable of a pointer that can be moved on, if there is one.
+    pub fn moving_variable(&mut self, scope: &Scope) -> Option<VarId> {
+        let moving = scope.pointers.iter().copied().filter(|&id| self.can_step(id));
+        let moving: Vec<VarId> = moving.collect();
+        (!moving.is_empty()).then(|| self.early(&moving))
+    }
+
+    pub fn can_step(&self, id: VarId) -> bool {
+        matches!(self.ty(id), Type::Pointer(pointer) if pointer.can_step())
     }
 
     pub fn is_fat(&self, id: VarId) -> bool {
@@ -145,6 +150,13 @@ impl Generator<'_> {
             parameters.push(self.add(Type::Pointer(parts), Storage::Parameter));
             scope.pointers.extend(parameters.last());
         }
+        if self.one_in(3) {
+            let (count, element) = (self.any(&[1, 1, 1, 2, 3]), Element::Int(self.int_type()));
+            let (is_nullable, bound) = (!self.one_in(4), Bound::Thin(count));
+            let text = Pointer { element, bound, is_zeroterm: true, is_nullable };
+            parameters.push(self.add(Type::Pointer(text), Storage::Parameter));
+            scope.pointers.extend(parameters.last());
+        }
         if self.one_in(6) {
             let tag = self.add(Type::Int(Int::UNSIGNED_LONG), Storage::Tag);
             let parts =
@@ -159,6 +171,12 @@ impl Generator<'_> {
             parameters.push(self.add(Type::Record(false), Storage::Parameter));
             scope.records.extend(parameters.last());
         }
+        if self.one_in(5) {
+            for _ in 0..2 {
+                parameters.push(self.add(Type::Row, Storage::Parameter));
+                scope.rows.extend(parameters.last());
+            }
+        }
         self.random.shuffle(&mut scope.pointers);
         if self.one_in(3) {
             for (name, ty) in
@@ -171,7 +189,7 @@ impl Generator<'_> {
             for (name, ty) in [
                 ("gp", Type::Pointer(INT_FAT)),
                 ("gq", Type::Pointer(INT_THIN)),
-                ("ga", Type::Array(Element::Int(Int::INT), 5)),
+                ("ga", Type::Array(Element::Int(Int::INT), 5, false)),
             ] {
                 scope.pointers.push(self.add(ty, Storage::Global(name)));
             }

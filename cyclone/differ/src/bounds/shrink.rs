@@ -74,7 +74,7 @@ impl Shrinker<'_> {
 
     fn statement(&mut self, statement: &mut Stmt) -> bool {
         match statement {
-            Stmt::Declare(_, None) | Stmt::Break | Stmt::Continue | Stmt::Throw => false,
+            Stmt::Declare(_, None) | Stmt::Repack(..) | Stmt::Break | Stmt::Continue | Stmt::Throw => false,
             Stmt::Declare(_, Some(value)) | Stmt::Let(_, value) | Stmt::Expr(value) | Stmt::Return(value) => {
                 self.expr(value)
             }
@@ -119,7 +119,7 @@ impl Shrinker<'_> {
                 false
             }
             Stmt::Try(body, _, handler) => self.statements(body) || self.statements(handler),
-            Stmt::Block(body) | Stmt::Inside(_, body) => self.statements(body),
+            Stmt::Block(body) | Stmt::Open { body, .. } | Stmt::Inside(_, body) => self.statements(body),
         }
     }
 
@@ -173,7 +173,11 @@ impl Shrinker<'_> {
 fn inner_blocks(statement: &Stmt) -> Vec<Vec<Stmt>> {
     match statement {
         Stmt::If(_, then, other) => [Some(then.clone()), other.clone()].into_iter().flatten().collect(),
-        Stmt::While(_, body) | Stmt::DoWhile(body, _) | Stmt::Block(body) | Stmt::Try(body, ..) => vec![body.clone()],
+        Stmt::While(_, body)
+        | Stmt::DoWhile(body, _)
+        | Stmt::Block(body)
+        | Stmt::Open { body, .. }
+        | Stmt::Try(body, ..) => vec![body.clone()],
         Stmt::For { first, body, .. } => {
             vec![first.iter().map(|first| (**first).clone()).chain(body.iter().cloned()).collect()]
         }

@@ -91,14 +91,28 @@ pub struct Pointer {
     pub is_nullable: bool,
 }
 
+impl Pointer {
+    /// Whether it can be moved on: what is behind it is known, or is found at each step.
+    pub fn can_step(self) -> bool {
+        self.bound == Bound::Fat || self.is_zeroterm && self.bound == Bound::Thin(1)
+    }
+
+    /// Whether a step is tested: a thin pointer does not go past the zero at the end, nor back.
+    pub fn is_thin_text(self) -> bool {
+        self.is_zeroterm && self.bound != Bound::Fat
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
     Int(Int),
     Pointer(Pointer),
-    /// An array variable; used, it is a thin pointer that is not null.
-    Array(Element, u64),
+    /// An array variable; used, it is a thin pointer that is not null. With `true` its last element is the zero at its end.
+    Array(Element, u64, bool),
     /// `struct Record *`, or with `true` a variable of type `struct Record`.
     Record(bool),
+    /// `struct Row @`, a package: a number and a pointer to so many elements.
+    Row,
 }
 
 impl Type {
@@ -112,8 +126,8 @@ impl Type {
     pub fn pointer(self) -> Pointer {
         match self {
             Type::Pointer(pointer) => pointer,
-            Type::Array(element, count) => {
-                Pointer { element, bound: Bound::Thin(count), is_zeroterm: false, is_nullable: false }
+            Type::Array(element, count, is_zeroterm) => {
+                Pointer { element, bound: Bound::Thin(count), is_zeroterm, is_nullable: false }
             }
             _ => panic!("{self:?} is no pointer"),
         }
@@ -291,6 +305,15 @@ pub enum Stmt {
     Return(Expr),
     /// `throw new Odd`
     Throw,
+    /// `{ let &Row{<`i> tag, pointer} = row; body }`
+    Open {
+        row: VarId,
+        tag: VarId,
+        pointer: VarId,
+        body: Vec<Stmt>,
+    },
+    /// `*row = *other;`
+    Repack(VarId, VarId),
     /// A function inside the function: its number and its body.
     Inside(usize, Vec<Stmt>),
 }

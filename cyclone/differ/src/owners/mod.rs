@@ -1,7 +1,7 @@
 //! Random functions over unique and counted pointers, aliases, unions, datatypes, exceptions and regions: what the compiler accepts must be safe.
 //!
 //! Of random functions ([`generate`]) the statements go that the compiler rejects, until it accepts what is left. That is compiled with the address
-//! sanitizer, without a collector, and run with several inputs. A report of the sanitizer, a signal, or C that the C compiler refuses is an error of ours. It is shown
+//! sanitizer by gcc and clang in turn, without a collector, and run with several inputs. A report of the sanitizer, a signal, or C that the C compiler refuses is an error of ours. It is shown
 //! as the shortest function that still has it.
 
 mod generate;
@@ -48,11 +48,14 @@ pub fn run(
     at_most: usize,
     progress: &ProgressBar,
 ) -> Result<Report> {
-    let builder = Builder { cyc, directory };
+    let compilers: Vec<&str> = ["gcc", "clang"].into_iter().filter(|cc| super::is_there(cc)).collect();
+    anyhow::ensure!(!compilers.is_empty(), "no C compiler is installed");
+    let mut compilers = compilers.into_iter().cycle();
     let mut report = Report::default();
     let mut first = numbers.start;
     while first < numbers.end {
         let last = (first + FUNCTIONS).min(numbers.end);
+        let builder = Builder { cyc, cc: compilers.next().unwrap_or("gcc"), directory };
         let cases = (first..last).map(|number| Case { number, body: function(number) }).collect();
         let cases = builder.accepted(cases, ROUNDS)?;
         report.functions += last - first;
@@ -95,6 +98,7 @@ fn source(cases: &[Case]) -> (String, Vec<usize>) {
 
 struct Builder<'a> {
     cyc: &'a Path,
+    cc: &'static str,
     directory: &'a Path,
 }
 
@@ -145,7 +149,15 @@ impl Builder<'_> {
         let (path, _) = self.write(cases)?;
         let program = self.directory.join("owners");
         let mut build = Command::new("timeout");
-        build.arg("300").arg(self.cyc).args(["build", "--plain", "-w", "-g", "--no-gc", "-fsanitize=address", "-O0"]);
+        build.arg("300").arg(self.cyc).env("CC", self.cc).args([
+            "build",
+            "--plain",
+            "-w",
+            "-g",
+            "--no-gc",
+            "-fsanitize=address",
+            "-O0",
+        ]);
         let built = build.arg(&path).arg("-o").arg(&program).stdin(Stdio::null()).output()?;
         if !built.status.success() {
             if let [case] = cases {
