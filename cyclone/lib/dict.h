@@ -84,7 +84,7 @@ extern dict_t<`a,`b,`r> intersect_c(`b (@f)(`c,`a,`b,`b), `c env, dict_t<`a,`b,`
 extern dict_t<`a,`b> difference(dict_t<`a,`b> d1, dict_t<`a,`b> d2);
 extern dict_t<`a,`b,`r> rdifference(region_t<`r>, dict_t<`a,`b> d1, dict_t<`a,`b> d2);
 
-// Some key with its value, or Absent; all of them in order.
+// The first key with its value, or Absent; all of them in order.
 extern $(`a,`b)@`r rchoose(region_t<`r>, dict_t<`a,`b> d);
 extern list_t<$(`a,`b)@> to_list(dict_t<`a,`b> d);
 extern list_t<$(`a,`b)@`r,`r> rto_list(region_t<`r>, dict_t<`a,`b> d);

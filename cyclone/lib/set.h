@@ -34,6 +34,7 @@ extern int cardinality(set_t s);
 extern bool is_empty(set_t s);
 extern bool member(set_t<`a> s, `a elt);
 extern bool subset(set_t<`a> s1, set_t<`a> s2);
+// The smaller set comes first; sets of one size in the order of their elements.
 extern int setcmp(set_t<`a> s1, set_t<`a> s2);
 extern bool equals(set_t<`a> s1, set_t<`a> s2);
 
@@ -46,8 +47,8 @@ extern void iter(void f(`a), set_t<`a> s);
 extern void iter_c(void f(`c,`a), `c env, set_t<`a> s);
 extern Iter::iter_t<`a,regions(`a)+`r1+`r2> make_iter(region_t<`r1> rgn, set_t<`a,`r2> s);
 
-// Some element, or Absent.
 extern datatype exn { extern Absent };
+// The first element; Absent where there is none.
 extern `a choose(set_t<`a> s);
 
 }

@@ -1,10 +1,13 @@
 //! `ebb-corpus`: our Cyclone compiler on the programs of the original compiler's public repository.
 //!
-//! Four stages: what parses, what is accepted, where errors are found, and what behaves as the original's binaries did. Nothing of
+//! Five stages: what parses, what is accepted, where errors are found, what behaves as the original's binaries did, and what its own
+//! tools and compiler make when our compiler has built them. Nothing of
 //! that repository is in this one: the tables in `cyclone/corpus` name its files, and say what was recorded from them. What is known to work
 //! stands in `cyclone/corpus/passing`; a run fails if something of that is lost.
 #![forbid(unsafe_code)]
 
+mod build;
+mod builds;
 mod check;
 mod errors;
 mod execute;
@@ -47,7 +50,7 @@ struct Options {
     /// Take this run's results as what is known to work.
     #[arg(long)]
     accept: bool,
-    /// Instead: compile and run the programs with this original compiler, and write down what they leave.
+    /// Instead: compile and run the programs (stages `run` and `build`) with this original compiler, and write down what they leave.
     #[arg(long, value_name = "COMPILER")]
     record: Option<PathBuf>,
     /// The folder with the tables.
@@ -71,6 +74,8 @@ enum Stage {
     Errors,
     /// What compiles and behaves as recorded.
     Run,
+    /// What the checkout's own tools and compiler make.
+    Build,
 }
 
 /// How much is printed.
@@ -146,17 +151,22 @@ fn main() -> Result<ExitCode> {
         only: options.only.clone(),
     };
     let programs = programs::read_programs(&options.tables.join("programs.toml"))?;
+    let builds = builds::read(&options.tables.join("builds.toml"))?;
     let expected = options.tables.join("expected");
+    let wanted = |stage| options.stage.is_empty() || options.stage.contains(&stage);
     if let Some(compiler) = &options.record {
         let compiler = compiler.canonicalize().with_context(|| compiler.display().to_string())?;
-        let outcomes = execute::record(&corpus, &programs, &compiler)?;
-        if options.only.is_none() {
-            programs::write_outcomes(&expected, &outcomes)?;
+        let mut outcomes = programs::read_outcomes(&expected)?;
+        if wanted(Stage::Run) {
+            outcomes.extend(execute::record(&corpus, &programs, &compiler)?);
         }
+        if wanted(Stage::Build) {
+            outcomes.extend(build::record(&corpus, &builds, &compiler)?);
+        }
+        programs::write_outcomes(&expected, &outcomes)?;
         println!("{} outcomes", outcomes.len());
         return Ok(ExitCode::SUCCESS);
     }
-    let wanted = |stage| options.stage.is_empty() || options.stage.contains(&stage);
     let mut results = Results::default();
     if wanted(Stage::Parse) {
         parse::stage(&corpus, &mut results)?;
@@ -169,11 +179,14 @@ fn main() -> Result<ExitCode> {
     if wanted(Stage::Errors) {
         errors::stage(&corpus, &mut results)?;
     }
+    let expected = programs::read_outcomes(&expected)?;
     if wanted(Stage::Run) {
-        let expected = programs::read_outcomes(&expected)?;
         for library in &options.lib {
             execute::stage(&corpus, &programs, &expected, *library, &mut results)?;
         }
+    }
+    if wanted(Stage::Build) {
+        build::stage(&corpus, &builds, &expected, &mut results)?;
     }
     compare(&results, &options.tables.join("passing"), options.accept)
 }
