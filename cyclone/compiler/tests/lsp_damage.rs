@@ -133,3 +133,31 @@ fn requests_in_the_wrong_order_are_refused() {
         served(&order.concat());
     }
 }
+
+#[test]
+fn any_place_of_any_text_is_answered() {
+    let uri = "file:///nowhere/a.cyc";
+    let texts = [
+        "",
+        "\n\n",
+        "int f(int x) { return f(x, \u{e4}\u{1d11e} g(\"(\\",
+        "#define M(a) a##a\nint M(x); `a f(`a x) { /* ( */ return M(x) ? x : x; }",
+        "struct S { int s; } s = {.s = 3}; int g() { return s.s + S::s(",
+    ];
+    for text in texts {
+        let mut stream = [begin(), open(uri, text)].concat();
+        let mut id = 10;
+        for line in 0..3 {
+            for character in [0, 1, 5, 12, 26, 27, 28, 40, u32::MAX] {
+                let at = json!({"textDocument": {"uri": uri}, "position": {"line": line, "character": character},
+                    "context": {"includeDeclaration": true}, "newName": "fresh"});
+                for method in ["references", "rename", "prepareRename", "signatureHelp", "completion", "definition"] {
+                    id += 1;
+                    stream.extend(request(id, &format!("textDocument/{method}"), &at));
+                }
+            }
+        }
+        let (says, is_well) = served(&[stream, end()].concat());
+        assert!(is_well && says.contains(&format!("\"id\":{id}")), "{text}");
+    }
+}

@@ -11,7 +11,7 @@ use crate::tree::Program;
 use crate::{check, flow};
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -187,14 +187,22 @@ pub fn preprocessor_arguments(options: &Options) -> Result<Vec<OsString>, String
     }
     arguments.extend(options.preprocessor.iter().cloned());
     if options.own_headers {
-        let library = match &options.library {
-            Some(library) => library.clone(),
-            None => home::directory()?.join("lib"),
-        };
+        let library = library_directory(options)?;
         // With `-isystem` those of a wrapper such as musl-gcc, which names its own directory, would come first.
         arguments.extend(["-I".into(), library.into_os_string()]);
     }
     Ok(arguments)
+}
+
+/// Where our own headers are.
+///
+/// # Errors
+/// If they are not found.
+pub fn library_directory(options: &Options) -> Result<PathBuf, String> {
+    match &options.library {
+        Some(library) => Ok(library.clone()),
+        None => Ok(home::directory()?.join("lib")),
+    }
 }
 
 /// Runs the C preprocessor.

@@ -17,6 +17,66 @@ pub fn in_expression<'t>(inner: &'t Expr, visit: &mut dyn FnMut(&'t Expr)) {
     expression(inner, visit);
 }
 
+/// Calls `visit` for each expression of an initial value.
+pub fn in_init<'t>(value: &'t Init, visit: &mut dyn FnMut(&'t Expr)) {
+    init(value, visit);
+}
+
+/// Calls `visit` for each pattern of a function's body, an outer one before those in it.
+pub fn patterns<'t>(function: &'t Function, visit: &mut dyn FnMut(&'t Pattern)) {
+    let mut within = |statement: &'t Stmt| match &statement.kind {
+        StmtKind::Let { pattern, .. } => in_pattern(pattern, visit),
+        StmtKind::Switch(switch) => switch.clauses.iter().for_each(|clause| in_pattern(&clause.pattern, visit)),
+        StmtKind::Try(_, clauses) => clauses.iter().for_each(|clause| in_pattern(&clause.pattern, visit)),
+        _ => {}
+    };
+    function.body.statements.iter().for_each(|inner| statements(inner, &mut within));
+}
+
+fn in_pattern<'t>(matched: &'t Pattern, visit: &mut dyn FnMut(&'t Pattern)) {
+    visit(matched);
+    match &matched.kind {
+        PatternKind::Bind(_, Some(inner))
+        | PatternKind::Reference(_, Some(inner))
+        | PatternKind::Deref(inner)
+        | PatternKind::Tagged(_, inner) => in_pattern(inner, visit),
+        PatternKind::Tuple(parts) | PatternKind::Struct(_, parts) | PatternKind::Constructor(_, _, parts) => {
+            parts.iter().for_each(|(_, part)| in_pattern(part, visit));
+        }
+        _ => {}
+    }
+}
+
+/// A statement and those in it; not those in expressions.
+fn statements<'t>(outer: &'t Stmt, visit: &mut dyn FnMut(&'t Stmt)) {
+    visit(outer);
+    match &outer.kind {
+        StmtKind::Block(inner) => inner.statements.iter().for_each(|inner| statements(inner, visit)),
+        StmtKind::Alias { body, .. } => body.iter().for_each(|inner| statements(inner, visit)),
+        StmtKind::Region(region) => region.body.iter().for_each(|inner| statements(inner, visit)),
+        StmtKind::If(_, then, other) => {
+            statements(then, visit);
+            other.iter().for_each(|inner| statements(inner, visit));
+        }
+        StmtKind::Switch(switch) => {
+            let bodies = switch.clauses.iter().flat_map(|clause| &clause.body.statements);
+            bodies.for_each(|inner| statements(inner, visit));
+        }
+        StmtKind::Try(body, clauses) => {
+            statements(body, visit);
+            let bodies = clauses.iter().flat_map(|clause| &clause.body.statements);
+            bodies.for_each(|inner| statements(inner, visit));
+        }
+        StmtKind::While(_, body)
+        | StmtKind::DoWhile(body, _)
+        | StmtKind::For { body, .. }
+        | StmtKind::Labelled(_, body) => {
+            statements(body, visit);
+        }
+        _ => {}
+    }
+}
+
 /// Whether evaluating an expression may change something.
 pub fn has_effect(expr: &Expr) -> bool {
     let mut found = false;

@@ -3,6 +3,8 @@
 use super::completion::Offer;
 use super::declared::{Declared, word_at};
 use super::places;
+use super::references::canonical;
+use super::signature::Signature;
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::driver::options::Options;
 use crate::driver::unit::{preprocess_text, preprocessor_error};
@@ -35,11 +37,11 @@ pub enum Depth {
 pub struct Analysis {
     /// As it is named in the source.
     file: String,
-    source: Source,
-    originals: Originals,
+    pub(super) source: Source,
+    pub(super) originals: Originals,
     diagnostics: Vec<Diagnostic>,
-    program: Option<Program>,
-    declared: Declared,
+    pub(super) program: Option<Program>,
+    pub(super) declared: Declared,
 }
 
 /// What stands at a place.
@@ -74,6 +76,11 @@ impl Analysis {
             program = Some(checked);
         }
         Analysis { file, source, originals, diagnostics, program, declared }
+    }
+
+    /// Whether this is the file that was analysed, and not one that it includes.
+    pub fn is_of(&self, file: &Path) -> bool {
+        canonical(&self.file) == file
     }
 
     /// The messages about the file; one about a file that it includes stands at its beginning.
@@ -189,6 +196,56 @@ impl Analysis {
             members_of(program, base.ty, &mut offers);
         }
         offers
+    }
+
+    /// How the function that ends at a place is called.
+    pub fn signature(&mut self, end: Position) -> Option<Signature> {
+        let offset = self.offset(end)?;
+        let program = self.program.as_ref()?;
+        let function_type = |ty| match program.types.get(pointed_to(program, ty)) {
+            TyKind::Function(function) => Some(&**function),
+            _ => None,
+        };
+        let mut found = None;
+        for around in &program.functions {
+            walk::expressions(around, &mut |expr| {
+                if expr.span.end == offset + 1
+                    && let Some(function) = function_type(expr.ty)
+                {
+                    found = Some((function, name_of(program, around, expr)));
+                }
+            });
+        }
+        let (function, name) = found?;
+        let show = |ty| print::show(&program.types, &program.declarations, ty);
+        let name = name.map_or(String::new(), |name| name.to_string());
+        let mut signature = Signature {
+            label: format!("{} {name}(", show(function.result)),
+            parameters: Vec::new(),
+            takes_more: function.c_varargs || function.varargs.is_some(),
+        };
+        let named = |ty, name: Option<crate::symbol::Symbol>| {
+            let shown = show(ty);
+            let space = if shown.ends_with(|c: char| c.is_alphanumeric()) { " " } else { "" };
+            name.map_or(shown.clone(), |name| format!("{shown}{space}{name}"))
+        };
+        let mut texts: Vec<String> = function.params.iter().map(|param| named(param.ty, param.name)).collect();
+        match &function.varargs {
+            Some(varargs) => {
+                let inject = if varargs.inject { "inject " } else { "" };
+                texts.push(format!("...{inject}{}", named(varargs.ty, varargs.name)));
+            }
+            None if function.c_varargs => texts.push("...".to_owned()),
+            None => {}
+        }
+        for (index, text) in texts.iter().enumerate() {
+            signature.label.push_str(if index == 0 { "" } else { ", " });
+            let start = signature.label.len();
+            signature.label.push_str(text);
+            signature.parameters.push(start..signature.label.len());
+        }
+        signature.label.push(')');
+        Some(signature)
     }
 
     /// The names that can stand at a place: those of a namespace, or all.

@@ -70,7 +70,7 @@ pub fn complete(path: &Path, text: &str, position: Position, options: &Options) 
 }
 
 /// The text with blanks in the place of what comes before the last operand in its statement.
-fn alone(text: &str) -> String {
+pub fn alone(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut start = bytes.len();
     let mut depth = 0;

@@ -1,6 +1,6 @@
-//! The types that a file and its headers declare, by name.
+//! What a file and its headers declare outside of functions, by name.
 
-use crate::ast::{Declaration, Item, Storage, TypeKind};
+use crate::ast::{Declaration, Item, Storage, Type, TypeKind};
 use crate::source::Span;
 use crate::symbol::Symbol;
 
@@ -12,6 +12,8 @@ pub struct DeclaredType {
     pub at: Span,
     /// The declaration.
     pub whole: Span,
+    /// It is no typedef: `struct`, `union`, `enum` or `datatype` stands before its name.
+    pub has_word: bool,
 }
 
 /// What a file declares.
@@ -19,6 +21,12 @@ pub struct DeclaredType {
 pub struct Declared {
     /// In the order of the text.
     pub types: Vec<DeclaredType>,
+    /// Variables and functions, at each of their declarations.
+    pub values: Vec<(String, Span)>,
+    /// Constants of enumerations.
+    pub enumerators: Vec<(String, Span)>,
+    /// Parameters of prototypes.
+    pub parameters: Vec<Span>,
     /// The namespaces that are opened by `using`.
     pub used: Vec<String>,
 }
@@ -44,7 +52,14 @@ impl Declared {
                     self.items(&block.items, namespace);
                     self.items(&block.overrides, namespace);
                 }
-                Item::Function(_) | Item::Let(..) | Item::Switch(_) => {}
+                Item::Function(function) => {
+                    self.values.push((
+                        format!("{namespace}{}", function.name.name),
+                        last(function.name.span, function.name.name),
+                    ));
+                    self.parameters_of(&function.ty);
+                }
+                Item::Let(..) | Item::Switch(_) => {}
             }
         }
     }
@@ -56,25 +71,65 @@ impl Declared {
             TypeKind::Datatype(datatype) if datatype.body.is_some() => Some(&datatype.name),
             _ => None,
         };
-        let mut add = |name: Symbol, at, whole| {
-            self.types.push(DeclaredType { name: format!("{namespace}{name}"), at, whole });
+        if let TypeKind::Enum(enumeration) = &declaration.base.kind {
+            for (name, _) in enumeration.body.iter().flatten() {
+                self.enumerators.push((format!("{namespace}{}", name.name), name.span));
+            }
+        }
+        let mut add = |name: Symbol, at, whole, has_word| {
+            self.types.push(DeclaredType { name: format!("{namespace}{name}"), at, whole, has_word });
         };
         if let Some(name) = defined {
-            add(name.name, name.span, declaration.base.span);
+            add(name.name, name.span, declaration.base.span, true);
         }
-        if declaration.storage.contains(&Storage::Typedef) {
-            for declarator in &declaration.declarators {
-                add(declarator.name.name, declarator.name.span, declaration.span);
+        let is_typedef = declaration.storage.contains(&Storage::Typedef);
+        for declarator in &declaration.declarators {
+            let name = &declarator.name;
+            match is_typedef {
+                true => add(name.name, name.span, declaration.span, false),
+                false => self.values.push((format!("{namespace}{}", name.name), last(name.span, name.name))),
             }
+        }
+        for declarator in &declaration.declarators {
+            self.parameters_of(&declarator.ty);
+        }
+    }
+
+    fn parameters_of(&mut self, ty: &Type) {
+        match &ty.kind {
+            TypeKind::Function(function) => {
+                for param in &function.params {
+                    self.parameters.extend(param.name.as_ref().map(|name| name.span));
+                    self.parameters_of(&param.ty);
+                }
+                function.result.iter().for_each(|result| self.parameters_of(result));
+            }
+            TypeKind::Pointer(pointer) => self.parameters_of(&pointer.target),
+            TypeKind::Array(array) => self.parameters_of(&array.element),
+            _ => {}
         }
     }
 
     /// The type that a word means at a place: declared before it, if it is. Namespaces that are not written may be open.
     pub fn find(&self, word: &str, offset: u32) -> Option<&DeclaredType> {
+        self.found(word, offset, |_| true)
+    }
+
+    /// The same among typedefs, or among what has a word such as `struct` before its name.
+    pub fn find_kind(&self, word: &str, offset: u32, has_word: bool) -> Option<&DeclaredType> {
+        self.found(word, offset, |ty| ty.has_word == has_word)
+    }
+
+    fn found(&self, word: &str, offset: u32, fits: impl Fn(&DeclaredType) -> bool) -> Option<&DeclaredType> {
         let suffix = format!("::{word}");
-        let named = || self.types.iter().filter(|ty| ty.name == word || ty.name.ends_with(&suffix));
+        let named = || self.types.iter().filter(|ty| (ty.name == word || ty.name.ends_with(&suffix)) && fits(ty));
         named().rfind(|ty| ty.at.start <= offset).or_else(|| named().next())
     }
+}
+
+/// The last part of a name that may have namespaces before it.
+fn last(path: Span, name: Symbol) -> Span {
+    Span { start: path.end.saturating_sub(name.as_str().len() as u32).max(path.start), end: path.end }
 }
 
 /// The name, with its namespaces, around a byte of a text.

@@ -1,13 +1,17 @@
 //! `cyc lsp`: the language server, which editors start and speak to over standard input and output.
 //!
-//! It reports errors while a file is edited, shows the type of what the pointer is on, goes to where a name is declared, and offers names and
-//! members ([`completion`]). A file is analysed as a whole each time it changes ([`analysis`]); changes that have come meanwhile are taken together. The options of the command
+//! It reports errors while a file is edited, shows the type of what the pointer is on, goes to where a name is declared, offers names and
+//! members ([`completion`]), shows what a call takes ([`mod@signature`]), and finds and renames what a name stands for ([`references`], `rename`). A file is analysed as a whole each time it changes ([`analysis`]); changes that have come meanwhile are taken together. The options of the command
 //! line (`-I`, `-D`, `--compat=0.8`) hold for all files.
 
 mod analysis;
 mod completion;
 mod declared;
+mod meanings;
 mod places;
+mod references;
+mod rename;
+mod signature;
 mod wire;
 
 use super::options::Options;
@@ -17,16 +21,22 @@ use lsp_types::notification::{
     DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument, Notification as _,
     PublishDiagnostics,
 };
-use lsp_types::request::{Completion, GotoDefinition, HoverRequest, Request as _};
+use lsp_types::request::{
+    Completion, GotoDefinition, HoverRequest, PrepareRenameRequest, References, Rename, Request as _,
+    SignatureHelpRequest,
+};
 use lsp_types::{
     CompletionOptions, CompletionParams, DidChangeTextDocumentParams, DidCloseTextDocumentParams,
     DidOpenTextDocumentParams, DidSaveTextDocumentParams, GotoDefinitionParams, HoverParams, HoverProviderCapability,
-    OneOf, PublishDiagnosticsParams, ServerCapabilities, TextDocumentPositionParams, TextDocumentSyncCapability,
-    TextDocumentSyncKind, Uri,
+    OneOf, PublishDiagnosticsParams, ReferenceParams, RenameOptions, RenameParams, ServerCapabilities,
+    SignatureHelpOptions, SignatureHelpParams, TextDocumentPositionParams, TextDocumentSyncCapability,
+    TextDocumentSyncKind, Uri, WorkDoneProgressOptions,
 };
 use serde_json::Value;
 use std::collections::HashMap;
 use std::error::Error;
+use std::path::PathBuf;
+use std::str::FromStr;
 
 type Outcome<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -48,13 +58,34 @@ fn run(options: &Options) -> Outcome<()> {
             trigger_characters: Some([".", ">", ":"].map(str::to_owned).to_vec()),
             ..CompletionOptions::default()
         }),
+        references_provider: Some(OneOf::Left(true)),
+        rename_provider: Some(OneOf::Right(RenameOptions {
+            prepare_provider: Some(true),
+            work_done_progress_options: WorkDoneProgressOptions::default(),
+        })),
+        signature_help_provider: Some(SignatureHelpOptions {
+            trigger_characters: Some(["(", ","].map(str::to_owned).to_vec()),
+            ..SignatureHelpOptions::default()
+        }),
         ..ServerCapabilities::default()
     };
-    connection.initialize(serde_json::to_value(capabilities)?)?;
-    Server { options, connection: &connection, documents: HashMap::new() }.answer_all()?;
+    let params = connection.initialize(serde_json::to_value(capabilities)?)?;
+    let roots = roots(&params);
+    Server { options, connection: &connection, documents: HashMap::new(), roots }.answer_all()?;
     drop(connection);
     threads.join()?;
     Ok(())
+}
+
+/// The directories of the project, as far as the editor names them.
+fn roots(params: &Value) -> Vec<PathBuf> {
+    let folders = params["workspaceFolders"].as_array().into_iter().flatten().map(|folder| &folder["uri"]);
+    let named: Vec<&Value> = folders.chain([&params["rootUri"]]).collect();
+    let uris = named.into_iter().filter_map(|uri| Uri::from_str(uri.as_str()?).ok());
+    let mut roots: Vec<PathBuf> = uris.filter_map(|uri| places::path_of(&uri)).collect();
+    roots.sort();
+    roots.dedup();
+    roots
 }
 
 /// A file that is open in the editor.
@@ -69,6 +100,7 @@ struct Server<'a> {
     options: &'a Options,
     connection: &'a Connection,
     documents: HashMap<String, Document>,
+    roots: Vec<PathBuf>,
 }
 
 impl Server<'_> {
@@ -103,6 +135,10 @@ impl Server<'_> {
             HoverRequest::METHOD => self.hover(request.params),
             GotoDefinition::METHOD => self.definition(request.params),
             Completion::METHOD => self.completion(request.params),
+            SignatureHelpRequest::METHOD => self.signature(request.params),
+            References::METHOD => self.find_references(request.params),
+            PrepareRenameRequest::METHOD => self.find_renamed(request.params),
+            Rename::METHOD => self.rename_all(request.params),
             other => {
                 let message = format!("`{other}` is not served");
                 return Response::new_err(request.id, ErrorCode::MethodNotFound as i32, message);
@@ -137,6 +173,32 @@ impl Server<'_> {
             Some(completion::complete(&path, &document.text, at.position, self.options))
         });
         Ok(serde_json::to_value(items.unwrap_or_default())?)
+    }
+
+    fn signature(&mut self, params: Value) -> Outcome<Value> {
+        let params: SignatureHelpParams = serde_json::from_value(params)?;
+        let at = params.text_document_position_params;
+        let document = self.documents.get(at.text_document.uri.as_str());
+        let help = document.and_then(|document| {
+            let path = places::path_of(&document.uri)?;
+            signature::signature(&path, &document.text, at.position, self.options)
+        });
+        Ok(serde_json::to_value(help)?)
+    }
+
+    fn find_references(&mut self, params: Value) -> Outcome<Value> {
+        let params: ReferenceParams = serde_json::from_value(params)?;
+        Ok(serde_json::to_value(self.references(&params.text_document_position))?)
+    }
+
+    fn find_renamed(&mut self, params: Value) -> Outcome<Value> {
+        let params: TextDocumentPositionParams = serde_json::from_value(params)?;
+        Ok(serde_json::to_value(self.prepare_rename(&params))?)
+    }
+
+    fn rename_all(&mut self, params: Value) -> Outcome<Value> {
+        let params: RenameParams = serde_json::from_value(params)?;
+        self.rename(&params.text_document_position, &params.new_name)
     }
 
     /// What is known of the file that a request is about.
