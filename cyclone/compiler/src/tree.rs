@@ -17,6 +17,7 @@
 //! - Parts that had an error are [`ExprKind::Error`] with type `Error`; a program with errors goes no further than `flow`.
 
 use crate::ast::{AllocWord, BinOp, Tested};
+use crate::hash::HashSet;
 use crate::source::Span;
 use crate::symbol::Symbol;
 use crate::types::{
@@ -36,6 +37,8 @@ pub struct Program {
     pub functions: Vec<Function>,
     /// The functions whose body is C (`extern "C include"`).
     pub c_bodies: Vec<CBody>,
+    /// The functions of which all calls are known, as `flow` has found: `static` ones that are named in calls only.
+    pub called_only: HashSet<GlobalId>,
 }
 
 /// A function whose body is C: it is passed on as it was written.
@@ -513,6 +516,8 @@ pub struct Checks {
     pub null: Check,
     /// The index is within bounds.
     pub bounds: Check,
+    /// Another element follows, as `flow` has found: what is stored here does not overwrite a terminator.
+    pub has_next: bool,
 }
 
 /// The forms of expressions.
@@ -737,7 +742,7 @@ impl Coercion {
 
 impl Checks {
     /// Nothing is to be checked.
-    pub const NONE: Checks = Checks { null: Check::Never, bounds: Check::Never };
+    pub const NONE: Checks = Checks { null: Check::Never, bounds: Check::Never, has_next: false };
 }
 
 impl Expr {

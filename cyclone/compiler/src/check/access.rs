@@ -149,7 +149,7 @@ impl Checker<'_> {
     fn null_checks(&self, parts: &Pointer) -> Checks {
         let fat = matches!(self.types.get(parts.bound), TyKind::Fat);
         let null = if fat || self.is_false(parts.nullable) { Check::Never } else { Check::Needed };
-        Checks { null, bounds: Check::Never }
+        Checks { null, ..Checks::NONE }
     }
 
     /// `base[index]`, of a pointer, an array or a tuple.

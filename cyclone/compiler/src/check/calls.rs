@@ -235,7 +235,7 @@ impl Checker<'_> {
             return callee;
         }
         let coercion = if fat {
-            Coercion::FatToThin(Checks { null: Check::Needed, bounds: Check::Needed })
+            Coercion::FatToThin(Checks { null: Check::Needed, bounds: Check::Needed, ..Checks::NONE })
         } else {
             Coercion::NotNull(Check::Needed)
         };

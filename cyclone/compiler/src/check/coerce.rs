@@ -299,7 +299,7 @@ impl Checker<'_> {
                     return Err((from.bound, to.bound, "elements of unknown size cannot be counted"));
                 }
                 let null = if self.is_false(to.nullable) { Check::Needed } else { Check::Never };
-                steps.push(Coercion::FatToThin(Checks { null, bounds: Check::Needed }));
+                steps.push(Coercion::FatToThin(Checks { null, bounds: Check::Needed, ..Checks::NONE }));
             }
             (TyKind::Thin(a), TyKind::Thin(b)) => {
                 let enough = match (self.types.get(a), self.types.get(b)) {

@@ -152,6 +152,7 @@ pub fn check(source: &Source, items: &[ast::Item], rules: Rules, diagnostics: &m
         declarations: checker.declarations,
         functions: checker.functions,
         c_bodies: checker.c_bodies,
+        called_only: HashSet::default(),
     }
 }
 

@@ -16,6 +16,7 @@
 //! | `conditions` | conditions: what is known if one holds, and if it does not |
 //! | `calls` | calls, initial values, allocation |
 //! | `bindings` | patterns, aliases: what they take and give back at the end of their scope |
+//! | `callers` | functions of which all calls are known |
 //! | `bounds` | after all else: indices that are within bounds |
 //! | [`remaining`] | the checks that are left, with the reason, for `--explain-checks` |
 //!
@@ -40,6 +41,7 @@
 mod assignments;
 mod bindings;
 mod bounds;
+mod callers;
 mod calls;
 mod conditions;
 mod expressions;
@@ -57,6 +59,7 @@ use crate::hash::HashMap;
 use crate::source::Span;
 use crate::tree::{Function, LabelId, Local, LocalId, Program};
 use crate::types::{FnAttributes, Ty, TyKind};
+use callers::Callers;
 use remaining::{Reasons, Remaining};
 use shape::{Leaf, Shapes};
 use state::State;
@@ -75,12 +78,18 @@ pub struct Options {
 
 /// Analyses all functions: reports errors, and marks the checks that are not needed.
 pub fn analyse(program: &mut Program, options: Options, diagnostics: &mut Vec<Diagnostic>) -> Vec<Remaining> {
-    let mut remaining = Vec::new();
+    let callers = Callers::of(program);
+    program.called_only = callers.called_only().map(|(id, _)| id).collect();
     let mut shapes = Shapes::new(&mut program.types, &program.declarations);
-    for function in &mut program.functions {
-        let reasons = Analysis::function(&mut shapes, function, options, diagnostics);
-        bounds::prove(function, shapes.types);
-        remaining::collect(function, &reasons, &mut remaining);
+    let reasons: Vec<_> = program
+        .functions
+        .iter_mut()
+        .map(|function| Analysis::function(&mut shapes, function, options, diagnostics))
+        .collect();
+    bounds::prove(&mut program.functions, shapes.types, &callers);
+    let mut remaining = Vec::new();
+    for (function, reasons) in program.functions.iter().zip(&reasons) {
+        remaining::collect(function, reasons, &mut remaining);
     }
     // What is always NULL often is so only because of another mistake.
     let is_always_null = |diagnostic: &Diagnostic| diagnostic.code == Code::AlwaysNull;

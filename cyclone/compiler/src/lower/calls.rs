@@ -6,7 +6,7 @@ use super::function::Body;
 use super::shapes::{C, Shape};
 use crate::elements;
 use crate::source::Span;
-use crate::tree::{Call, CallVarArgs, Expr, GlobalId, Linkage};
+use crate::tree::{Call, CallVarArgs, Expr, GlobalId};
 use crate::types::{Function, Ty, TyKind};
 use std::fmt::Write;
 
@@ -56,10 +56,7 @@ impl<'p> Body<'_, 'p> {
     pub fn result_shape(&mut self, call: &Call) -> C {
         let function = self.called(call);
         let Some(copy) = self.copy(call) else { return self.lower.carried_result(function) };
-        match self.lower.program.declarations.global(copy.global).linkage {
-            Linkage::C => self.lower.shape(function.result),
-            _ => self.lower.within(copy, |lower| lower.carried_result(function)),
-        }
+        self.lower.within(copy, |lower| lower.named_result(function, copy.global))
     }
 
     /// Writes a pointer to a generic function that is used with these types.

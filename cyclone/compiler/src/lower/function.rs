@@ -99,8 +99,7 @@ impl<'l, 'p> Body<'l, 'p> {
     }
 
     fn new(lower: &'l mut Lower<'p>, function: &'p Function) -> Body<'l, 'p> {
-        let linkage = lower.program.declarations.global(function.global).linkage;
-        let result = match lower.named_function_shape(&function.ty, linkage) {
+        let result = match lower.named_function_shape(&function.ty, function.global) {
             Shape::Function { result, .. } => result,
             _ => lower.shapes.make(Shape::Void),
         };

@@ -167,7 +167,7 @@ impl<'p> Lower<'p> {
                 // C compilers know the types of C's own functions; one that is defined here has ours.
                 let shape = match global.linkage {
                     Linkage::C if !global.is_defined => self.c_function_shape(function),
-                    linkage => self.named_function_shape(function, linkage),
+                    _ => self.named_function_shape(function, id),
                 };
                 let c = self.shapes.make(shape);
                 let declarator = self.declarator(c, name);

@@ -345,6 +345,7 @@ impl<'p> Body<'_, 'p> {
         if let Some(access) = Access::of(place)
             && let Some(pointer) = self.pointer_type(access.pointer.ty)
             && self.is_true(pointer.zeroterm)
+            && !access.checks.has_next
             && !(op.is_none() && Self::is_zero(value))
         {
             let wanted = if op.is_none() { c } else { number };
@@ -460,15 +461,13 @@ impl<'p> Body<'_, 'p> {
     ) {
         let size = self.lower.cast(c);
         let slot_shape = self.lower.shapes.pointer(c);
-        let cast = self.lower.cast(slot_shape);
         self.push("({ ");
         if self.is_fat(pointer) {
             let fat = self.lower.shapes.make(Shape::Fat);
             let fat = self.temporary(fat, |body| body.value(access.pointer));
             let slot = self.temporary(slot_shape, |body| {
-                let _ = write!(body.out, "({cast})_cyc_fat_at({fat}, sizeof({size}), ");
-                body.index(access.index);
-                body.push(")");
+                body.push("&");
+                body.checked_access(access, pointer, span, &|body: &mut Self| body.push(&fat));
             });
             let _ = write!(self.out, "*{slot} = _cyc_fat_keep({slot}, (");
             write(self, &format!("(*{slot})"));
@@ -479,6 +478,7 @@ impl<'p> Body<'_, 'p> {
             let _ = write!(self.out, "_cyc_index {index} = ");
             self.index(access.index);
             self.push("; ");
+            let cast = self.lower.cast(slot_shape);
             let slot = self.temporary(slot_shape, |body| {
                 let _ = write!(body.out, "({cast})_cyc_zero_at(");
                 body.value(access.pointer);
@@ -496,6 +496,7 @@ impl<'p> Body<'_, 'p> {
         if let Some(access) = Access::of(place)
             && let Some(pointer) = self.pointer_type(access.pointer.ty)
             && self.is_true(pointer.zeroterm)
+            && !access.checks.has_next
         {
             let by = if up { "+ 1" } else { "- 1" };
             let back = if up { "- 1" } else { "+ 1" };

@@ -11,7 +11,7 @@ use super::Lower;
 use crate::ast::{FloatSize, IntSize};
 use crate::elements::{self, Steps};
 use crate::hash::HashMap;
-use crate::tree::{Field, Linkage};
+use crate::tree::{Field, GlobalId, Linkage};
 use crate::types::{AggregateId, DatatypeId, Function, Kind, Signedness, Ty, TyKind, TyVar};
 use std::rc::Rc;
 
@@ -252,13 +252,17 @@ impl Lower<'_> {
     }
 
     /// The shape of a function that is defined or named: its parameters have the shapes of their types.
-    pub fn named_function_shape(&mut self, function: &Function, linkage: Linkage) -> Shape {
+    pub fn named_function_shape(&mut self, function: &Function, id: GlobalId) -> Shape {
         let params = function.params.iter().map(|param| self.shape(param.ty)).collect();
-        let result = match linkage {
-            Linkage::C => self.shape(function.result),
-            _ => self.carried_result(function),
-        };
+        let result = self.named_result(function, id);
         self.with_varargs(function, params, result)
+    }
+
+    /// The shape of what a function returns when it is called by its name. If it never is called otherwise, that need not have the
+    /// form in which it may come out as a word.
+    pub fn named_result(&mut self, function: &Function, id: GlobalId) -> C {
+        let is_plain = self.program.declarations.global(id).linkage == Linkage::C || self.program.called_only.contains(&id);
+        if is_plain { self.shape(function.result) } else { self.carried_result(function) }
     }
 
     fn with_varargs(&mut self, function: &Function, mut params: Vec<C>, result: C) -> Shape {

@@ -22,7 +22,7 @@ struct Counted {
 impl Prover<'_> {
     /// Without conversions that keep the elements: a structure may become a shorter one, of which there are more, and without its
     /// terminator an array has one less.
-    fn below_same<'e>(&self, expr: &'e Expr) -> &'e Expr {
+    pub(super) fn below_same<'e>(&self, expr: &'e Expr) -> &'e Expr {
         let target = |expr: &Expr| match self.types.get(expr.ty) {
             TyKind::Pointer(pointer) => Some((self.types.head(pointer.target), self.types.head(pointer.zeroterm))),
             _ => None,
@@ -91,6 +91,9 @@ impl Prover<'_> {
         }
         let (least, most) = (self.least(value), self.most(value));
         self.forget(local);
+        for (quantity, by) in value.exact() {
+            self.copy_index(quantity, own, by);
+        }
         let others = |sums: &[(Quantity, i128)]| -> Vec<_> {
             sums.iter().copied().filter(|(quantity, _)| *quantity != own).collect()
         };
@@ -145,7 +148,7 @@ impl Prover<'_> {
 
     /// A pointer variable has got this value.
     fn pointed(&mut self, local: LocalId, value: &Expr) {
-        let mut value = self.below_same(value);
+        let value = self.below_same(value);
         match &value.kind {
             ExprKind::Binary(BinOp::Add, pointer, number) => {
                 let by = self.constant(number).filter(|_| changed_by(pointer).is_empty());
@@ -157,20 +160,21 @@ impl Prover<'_> {
             ExprKind::Local(other) if *other == local => return,
             _ => self.forget(local),
         }
-        if let ExprKind::Coerce(Coercion::ThinToFat, inner) = &value.kind {
-            value = self.below_same(inner);
-            let is_null = matches!(self.types.get(value.ty), TyKind::Pointer(ty) if !matches!(self.types.get(ty.nullable), TyKind::False));
-            if let Some(count) = self.thin_count(value)
-                && !is_null
-            {
-                self.learn(Quantity::Zero, Quantity::Count(local), -count);
-            }
+        if let Some(count) = self.least_count(value) {
+            self.learn(Quantity::Zero, Quantity::Count(local), -count);
         }
-        match &value.kind {
-            ExprKind::Alloc { count: Some(count), .. } => self.allocated(local, count),
+        if let ExprKind::Coerce(Coercion::ThinToFat, _) = &value.kind {
+            self.learn_start(local);
+        }
+        match &self.below_fat(value).kind {
+            ExprKind::Alloc { count: Some(count), .. } => {
+                self.allocated(local, count);
+                self.learn_start(local);
+            }
             ExprKind::New(_, init) => {
                 if let Init::Comprehension(comprehension) = &**init {
                     self.allocated(local, &comprehension.len);
+                    self.learn_start(local);
                 }
             }
             _ => {
@@ -179,6 +183,23 @@ impl Prover<'_> {
                 }
             }
         }
+    }
+
+    /// What becomes a fat pointer, without that.
+    fn below_fat<'e>(&self, value: &'e Expr) -> &'e Expr {
+        match &value.kind {
+            ExprKind::Coerce(Coercion::ThinToFat, inner) => self.below_same(inner),
+            _ => value,
+        }
+    }
+
+    /// The number of elements that a thin pointer has which becomes a fat one.
+    pub(super) fn least_count(&self, value: &Expr) -> Option<i128> {
+        let ExprKind::Coerce(Coercion::ThinToFat, _) = &value.kind else { return None };
+        let inner = self.below_fat(value);
+        let TyKind::Pointer(ty) = self.types.get(inner.ty) else { return None };
+        let is_never_null = matches!(self.types.get(ty.nullable), TyKind::False);
+        self.thin_count(inner).filter(|_| is_never_null && self.is_zeroterm(value) == self.is_zeroterm(inner))
     }
 
     /// A fat pointer leads so many elements behind another.
@@ -362,6 +383,18 @@ impl Prover<'_> {
     fn has_next(&mut self, pointer: LocalId, index: &Value) {
         index.exact().for_each(|(quantity, add)| self.learn_element(pointer, quantity, add + 1));
         self.reaches(pointer, index, 2);
+    }
+
+    /// The fat pointer, which leads to the first of its elements, has one with this number, unless the way there is once around
+    /// the address space.
+    pub(super) fn is_among(&mut self, pointer: LocalId, index: &Value) {
+        let around = i128::from(u32::MAX);
+        let is_near = self.most(index).is_some_and(|most| most <= around)
+            && self.least(index).is_some_and(|least| least >= -around);
+        if is_near && self.is_at_start(pointer) && self.has_small_elements(pointer) {
+            self.ordered(&Value::number(0), index, 0);
+            self.ordered(index, &Value::exactly((Quantity::Count(pointer), 0)), 1);
+        }
     }
 
     /// The fat pointer has so many elements from this number on. They are among those that it has left if that one is not negative

@@ -5,7 +5,7 @@
 
 use super::Prover;
 use super::values::Integer;
-use crate::tree::LocalId;
+use crate::tree::{GlobalId, LocalId};
 
 /// A quantity that facts compare.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,6 +47,8 @@ struct Reached {
 pub(super) struct Facts {
     differences: Vec<Difference>,
     elements: Vec<Element>,
+    /// These fat pointers lead to the first of their elements: there is none before it.
+    starts: Vec<LocalId>,
 }
 
 /// More are not kept: a function with that many would only take long.
@@ -83,6 +85,7 @@ impl Facts {
     fn forget(&mut self, local: LocalId) {
         self.differences.retain(|fact| !fact.left.is_of(local) && !fact.right.is_of(local));
         self.elements.retain(|fact| fact.pointer != local && !fact.index.is_of(local));
+        self.starts.retain(|&pointer| pointer != local);
     }
 
     /// A quantity has grown by a number.
@@ -103,12 +106,13 @@ impl Facts {
             }
         }
         self.differences.retain(|fact| fact.most.abs() <= NUMBER_LIMIT);
+        self.starts.retain(|&pointer| quantity != Quantity::Count(pointer) || by == 0);
     }
 }
 
 impl Prover<'_> {
     /// What the type of a quantity says of it.
-    fn range(&self, quantity: Quantity) -> Option<(i128, i128)> {
+    pub(super) fn range(&self, quantity: Quantity) -> Option<(i128, i128)> {
         match quantity {
             Quantity::Zero => Some((0, 0)),
             Quantity::Count(_) => Some((0, MOST_ELEMENTS)),
@@ -214,9 +218,43 @@ impl Prover<'_> {
         self.facts.as_ref().is_some_and(|facts| facts.elements.contains(&Element { pointer, index, offset }))
     }
 
+    /// From now on the fat pointer leads to the first of its elements.
+    pub(super) fn learn_start(&mut self, pointer: LocalId) {
+        if let Some(facts) = &mut self.facts
+            && !facts.starts.contains(&pointer)
+        {
+            facts.starts.push(pointer);
+        }
+    }
+
+    pub(super) fn is_at_start(&self, pointer: LocalId) -> bool {
+        self.facts.as_ref().is_some_and(|facts| facts.starts.contains(&pointer))
+    }
+
+    /// The function begins.
+    pub(super) fn begin(&mut self, function: GlobalId) {
+        let known = self.calls.entries.of(function);
+        for (left, right, most) in known.differences {
+            self.learn(left, right, most);
+        }
+        known.starts.into_iter().for_each(|pointer| self.learn_start(pointer));
+    }
+
+    /// A variable and the elements that a fat pointer has left: what is known of their difference becomes a fact of its own, which
+    /// stays when both change by the same number.
+    pub(super) fn relate(&mut self, variable: LocalId, pointer: LocalId) {
+        let (variable, count) = (Quantity::Variable(variable), Quantity::Count(pointer));
+        for (left, right) in [(variable, count), (count, variable)] {
+            let most = self.distance(left, right);
+            if let (Some(facts), Some(most)) = (&mut self.facts, most) {
+                facts.add(left, right, most);
+            }
+        }
+    }
+
     /// Whether there is a fact that something can take away.
     pub(super) fn knows_anything(&self) -> bool {
-        self.facts.as_ref().is_some_and(|facts| !facts.differences.is_empty() || !facts.elements.is_empty())
+        self.facts.as_ref().is_some_and(|facts| *facts != Facts::default())
     }
 
     pub(super) fn forget(&mut self, local: LocalId) {
@@ -235,10 +273,21 @@ impl Prover<'_> {
         }
     }
 
+    /// Where there is an element with the number `from`, there is the same with the number `to`, which is `from + by`.
+    pub(super) fn copy_index(&mut self, from: Quantity, to: Quantity, by: i128) {
+        let elements = self.facts.as_ref().map(|facts| facts.elements.clone()).unwrap_or_default();
+        for element in elements.into_iter().filter(|element| element.index == from) {
+            self.learn_element(element.pointer, to, element.offset - by);
+        }
+    }
+
     /// What is known of a fat pointer is known of its copy.
     pub(super) fn copy_pointer(&mut self, from: LocalId, to: LocalId) {
         self.learn(Quantity::Count(from), Quantity::Count(to), 0);
         self.learn(Quantity::Count(to), Quantity::Count(from), 0);
+        if self.is_at_start(from) {
+            self.learn_start(to);
+        }
         let elements = self.facts.as_ref().map(|facts| facts.elements.clone()).unwrap_or_default();
         for element in elements.into_iter().filter(|element| element.pointer == from) {
             self.learn_element(to, element.index, element.offset);
@@ -257,7 +306,7 @@ impl Prover<'_> {
         }
         // Both began with what was known before the ways parted.
         let same = facts.differences.iter().zip(&other.differences).take_while(|(one, two)| one == two).count();
-        let mut both = Facts { differences: facts.differences[..same].to_vec(), elements: Vec::new() };
+        let mut both = Facts { differences: facts.differences[..same].to_vec(), ..Facts::default() };
         for fact in facts.differences[same..].iter().chain(&other.differences[same..]) {
             let known =
                 |of: &Facts| of.find(fact.left, fact.right).or_else(|| self.distance_by(of, fact.left, fact.right));
@@ -268,6 +317,7 @@ impl Prover<'_> {
             }
         }
         both.elements = facts.elements.iter().copied().filter(|element| other.elements.contains(element)).collect();
+        both.starts = facts.starts.iter().copied().filter(|pointer| other.starts.contains(pointer)).collect();
         *facts = both;
     }
 
@@ -285,6 +335,7 @@ impl Prover<'_> {
             _ => false,
         });
         facts.elements.retain(|element| back.elements.contains(element));
+        facts.starts.retain(|pointer| back.starts.contains(pointer));
         *facts == before
     }
 }

@@ -6,7 +6,9 @@
 
 use super::Prover;
 use super::changed_in;
+use super::entries::is_fat;
 use super::facts::Facts;
+use super::values::Integer;
 use crate::hash::HashMap;
 use crate::tree::{Stmt, StmtKind};
 
@@ -23,6 +25,8 @@ const REHEARSAL_LIMIT: u32 = 2;
 const NESTING_LIMIT: u32 = 12;
 /// Facts are lost at the head of a loop in a few rounds, or all that its assignments change are.
 const ROUNDS: u32 = 6;
+/// More variables that change in a loop, or more fat pointers, are not compared.
+const RELATED_LIMIT: usize = 3;
 
 impl Prover<'_> {
     pub(super) fn repeated(&mut self, statement: &mut Stmt) {
@@ -35,7 +39,25 @@ impl Prover<'_> {
         self.nesting -= 1;
     }
 
+    /// Variables and fat pointers that change in a loop may change together.
+    fn relate_changed(&mut self, statement: &Stmt) {
+        if !self.knows_anything() {
+            return;
+        }
+        let mut changed = changed_in(statement);
+        changed.sort_unstable_by_key(|local| local.0);
+        changed.dedup();
+        let followed = changed.into_iter().filter(|local| self.is_tracked[local.0 as usize]);
+        let (fat, others): (Vec<_>, Vec<_>) = followed.partition(|&local| is_fat(self.types, self.locals[local.0 as usize].ty));
+        let numbers = others.into_iter().filter(|local| Integer::of(self.types, self.locals[local.0 as usize].ty).is_some());
+        let numbers: Vec<_> = numbers.take(RELATED_LIMIT).collect();
+        for &pointer in fat.iter().take(RELATED_LIMIT) {
+            numbers.iter().for_each(|&number| self.relate(number, pointer));
+        }
+    }
+
     fn all_rounds(&mut self, statement: &mut Stmt) {
+        self.relate_changed(statement);
         let before = self.facts.clone();
         let loops = self.loops;
         let head = self.settled(statement, before.clone());

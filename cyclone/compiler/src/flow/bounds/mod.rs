@@ -3,31 +3,62 @@
 //! What is known at a point is a set of facts ([`facts`]) about integers and fat pointers in variables whose address is nowhere
 //! taken. Tests, assignments, allocations and checks that have succeeded give facts ([`changes`]); an assignment takes away all that
 //! mention the variable. Values of expressions are bounded by variables, by the numbers of elements of fat pointers, and by
-//! numbers ([`values`]); arithmetic that may wrap around (`-fwrapv`) gives any value of its type. Loops are in [`loops`].
+//! numbers ([`values`]); arithmetic that may wrap around (`-fwrapv`) gives any value of its type. Loops are in [`loops`]. Of a
+//! function whose calls are all known ([`super::callers`]) that holds at its beginning which holds at each call ([`entries`]).
 //!
 //! Functions with labels are left alone.
 
 mod changes;
+mod entries;
 mod facts;
 mod loops;
 mod values;
 
+use super::callers::Callers;
 use super::walk;
 use crate::ast::BinOp;
+use crate::hash::HashSet;
 use crate::tree::{
     Block, Check, Checks, Clause, Expr, ExprKind, Function, Init, Local, LocalId, Pattern, PatternKind, RegionKind,
     Stmt, StmtKind, UnaryOp,
 };
 use crate::types::Types;
+use entries::{Calls, Entries};
 use facts::Facts;
 use loops::Part;
 use values::Value;
 
-/// Proves bounds checks of a function.
-pub(super) fn prove(function: &mut Function, types: &Types) {
-    if !function.labels.is_empty() || !has_bounds_checks(function) {
-        return;
+/// Proves bounds checks of all functions.
+pub(super) fn prove(functions: &mut [Function], types: &Types, callers: &Callers) {
+    let is_wanted = callers.leading_to(|number| has_bounds_checks(&functions[number]));
+    let mut entries = Entries::new(functions, types, callers);
+    for number in callers.in_order() {
+        if is_wanted[number] && functions[number].labels.is_empty() {
+            prove_one(&mut functions[number], types, &mut entries);
+        }
     }
+}
+
+fn prove_one(function: &mut Function, types: &Types, entries: &mut Entries) {
+    let mut prover = Prover {
+        types,
+        locals: &function.locals,
+        is_tracked: tracked(function),
+        facts: Some(Facts::default()),
+        breaks: Vec::new(),
+        continues: Vec::new(),
+        rehearsals: 0,
+        loops: 0,
+        nesting: 0,
+        part: Part::Whole,
+        calls: Calls { entries, met: HashSet::default() },
+    };
+    prover.begin(function.global);
+    prover.block(&mut function.body);
+}
+
+/// The variables of which something can be known: no pointer leads to them.
+fn tracked(function: &Function) -> Vec<bool> {
     let mut is_tracked: Vec<bool> =
         function.locals.iter().map(|local| !local.is_static && !local.quals.is_volatile).collect();
     walk::expressions(function, &mut |expr| match &expr.kind {
@@ -37,19 +68,7 @@ pub(super) fn prove(function: &mut Function, types: &Types) {
         }
         _ => {}
     });
-    let mut prover = Prover {
-        types,
-        locals: &function.locals,
-        is_tracked,
-        facts: Some(Facts::default()),
-        breaks: Vec::new(),
-        continues: Vec::new(),
-        rehearsals: 0,
-        loops: 0,
-        nesting: 0,
-        part: Part::Whole,
-    };
-    prover.block(&mut function.body);
+    is_tracked
 }
 
 fn has_bounds_checks(function: &Function) -> bool {
@@ -86,6 +105,7 @@ struct Prover<'a> {
     /// How many loops are around.
     nesting: u32,
     part: Part,
+    calls: Calls<'a>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -310,6 +330,7 @@ impl Prover<'_> {
                 if let Some(varargs) = &mut call.varargs {
                     varargs.args.iter_mut().for_each(|arg| self.expression(arg));
                 }
+                self.called(call);
             }
             ExprKind::Construct(_, _, args) | ExprKind::Builtin(_, args, _) => {
                 args.iter_mut().for_each(|arg| self.expression(arg));
@@ -389,15 +410,18 @@ impl Prover<'_> {
         if let Some(pointer) = self.fat_local(pointer) {
             if self.rehearsals == 0 {
                 self.decide(self.has(pointer, index), Array::Fat, checks);
+                self.decide_next(self.has(pointer, &index.after(1)), checks);
             }
             // From here on the check has succeeded.
             index.exact().for_each(|(quantity, add)| self.learn_element(pointer, quantity, add));
+            self.is_among(pointer, index);
             self.reaches(pointer, index, 1);
         } else if let Some(count) = self.thin_count(pointer) {
             if self.rehearsals == 0 {
-                let is_below = self.most(index).is_some_and(|most| most < count);
-                let is_proved = is_below && self.least(index).is_some_and(|least| least >= 0);
-                self.decide(is_proved, Array::Thin, checks);
+                let is_positive = self.least(index).is_some_and(|least| least >= 0);
+                let most = self.most(index).filter(|_| is_positive);
+                self.decide(most.is_some_and(|most| most < count), Array::Thin, checks);
+                self.decide_next(most.is_some_and(|most| most + 1 < count), checks);
             }
             if !self.is_zeroterm(pointer) {
                 self.within(index, count);
@@ -413,7 +437,7 @@ impl Prover<'_> {
 
     /// A check is not needed, or only in the first round of the loop around.
     fn decide(&mut self, is_proved: bool, array: Array, checks: &mut Checks) {
-        let key = std::ptr::from_ref(checks) as usize;
+        let key = std::ptr::from_ref(&checks.bounds) as usize;
         let is_proved_first = match &mut self.part {
             Part::First(proofs) => {
                 proofs.insert(key, is_proved);
@@ -427,6 +451,19 @@ impl Prover<'_> {
             (true, false, Array::Fat) => checks.bounds = Check::FirstRound,
             _ => {}
         }
+    }
+
+    /// An access is not to the last element.
+    fn decide_next(&mut self, is_proved: bool, checks: &mut Checks) {
+        let key = std::ptr::from_ref(&checks.has_next) as usize;
+        checks.has_next = match &mut self.part {
+            Part::First(proofs) => {
+                proofs.insert(key, is_proved);
+                false
+            }
+            Part::Later(proofs) => is_proved && proofs.get(&key).copied().unwrap_or(true),
+            Part::Whole => is_proved,
+        };
     }
 
     /// What is known if a condition holds, and if it does not. The present facts are used up.

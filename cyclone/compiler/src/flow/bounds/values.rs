@@ -62,7 +62,7 @@ const PRODUCT_LIMIT: i128 = 1 << 100;
 const BOUNDS_LIMIT: usize = 5;
 
 impl Value {
-    fn exactly(sum: Sum) -> Value {
+    pub fn exactly(sum: Sum) -> Value {
         Value { upper: vec![sum], lower: vec![sum] }
     }
 
@@ -85,6 +85,12 @@ impl Value {
     /// The sums that it is equal to.
     pub fn exact(&self) -> impl Iterator<Item = Sum> + '_ {
         self.upper.iter().copied().filter(|sum| self.lower.contains(sum))
+    }
+
+    /// The same with a number added.
+    pub fn after(&self, by: i128) -> Value {
+        let moved = |sums: &[Sum]| moved(sums, Some(by)).collect();
+        Value { upper: moved(&self.upper), lower: moved(&self.lower) }
     }
 
     fn limited(mut self) -> Value {
