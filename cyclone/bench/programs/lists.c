@@ -59,25 +59,34 @@ static struct node *pop_back(struct queue *queue)
 #ifdef SAME_ALLOCATION
 #include "arena.h"
 
-static struct node *allocate_node(struct arena *home)
+static void *allocate(struct arena *home, size_t bytes)
 {
-    return arena_allocate(home, sizeof(struct node));
+    return arena_allocate(home, bytes);
 }
 #else
 struct arena {
     char unused;
 };
 
-static struct node *allocate_node(struct arena *home)
+static void *allocate(struct arena *home, size_t bytes)
 {
     (void)home;
-    return malloc(sizeof(struct node));
+    return malloc(bytes);
 }
 #endif
 
+static struct queue *new_queue(struct arena *home)
+{
+    struct queue *queue = allocate(home, sizeof(struct queue));
+    queue->first = NULL;
+    queue->last = NULL;
+    queue->length = 0;
+    return queue;
+}
+
 static struct node *new_node(struct arena *home, int value)
 {
-    struct node *node = allocate_node(home);
+    struct node *node = allocate(home, sizeof(struct node));
     node->value = value;
     node->next = NULL;
     node->prev = NULL;
@@ -113,8 +122,7 @@ static bool equal(struct queue *a, struct queue *b)
 static int round_trip(void)
 {
     struct arena home = { 0 };
-    struct queue queues[3] = { 0 };
-    struct queue *numbers = &queues[0], *copy = &queues[1], *moved = &queues[2];
+    struct queue *numbers = new_queue(&home), *copy = new_queue(&home), *moved = new_queue(&home);
     for (int i = 1; i <= SIZE; i++)
         push_back(numbers, new_node(&home, i));
     for (struct node *node = numbers->first; node != NULL; node = node->next)
@@ -138,6 +146,9 @@ static int round_trip(void)
         free(node);
     while ((node = pop_front(copy)) != NULL)
         free(node);
+    free(numbers);
+    free(copy);
+    free(moved);
 #endif
     return length;
 }

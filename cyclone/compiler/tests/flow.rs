@@ -411,3 +411,106 @@ fn copies_of_pointers_have_as_many_elements() {
         "bounds",
     );
 }
+
+#[test]
+fn what_all_calls_say_holds_where_a_function_begins() {
+    let with = |calls: &str| {
+        format!(
+            "static int get(int ?`r a, int k) {{ return a[k]; }}
+             int f(int n, int ?b) {{ int x[5] = {{1, 2, 3, 4, 5}}; int k = 4; {calls} }}"
+        )
+    };
+    left(&with("return get(x, 0) + get(x, k);"), 0, "");
+    left(&with("return get(x, 0) + get(x, 5);"), 1, "bounds");
+    left(&with("return get(x, 0) + get(x, -1);"), 1, "bounds");
+    left(&with("return get(x, 0) + get(x, n);"), 1, "bounds");
+    left(&with("return get(x, 0) + get(b, 4);"), 1, "bounds");
+    left(&with("return n >= 0 && n < (int)numelts(b) ? get(b, n) : 0;"), 0, "");
+    left(&with("return n < (int)numelts(b) ? get(b, n) : 0;"), 1, "bounds");
+    left(&with("while (k >= 0 && k < 5) k += get(x, k); return k;"), 0, "");
+    left(&with("while (k >= 0 && k < 9) k += get(x, k); return k;"), 1, "bounds");
+    // What is said of no call that is reached.
+    left(&with("return 0; return get(x, 9);"), 1, "bounds");
+    // Calls that are not known.
+    left(&with("int (@p)(int ?, int) = get; return get(x, 0) + p(b, 9);"), 1, "bounds");
+    left(&with("again: if (get(x, k++) < 3) goto again; return k;"), 1, "bounds");
+    left("int get(int ?a, int k) { return a[k]; } int f() { return get(new {1, 2, 3, 4, 5}, 4); }", 1, "bounds");
+    left(
+        "static int get(int ?a, int k) { int v = a[k]; return v > 3 ? v : get(a, k + 1); }
+         int f() { return get(new {1, 2, 3, 4, 5}, 0); }",
+        1,
+        "bounds",
+    );
+}
+
+#[test]
+fn arguments_are_what_they_were_when_they_were_computed() {
+    let with = |call: &str| {
+        format!(
+            "static int get(int ?`r a, int k, int n) {{ return a[k] + n; }}
+             int f() {{ int x[5] = {{1, 2, 3, 4, 5}}; int k = 5; int ?p = x; return {call}; }}"
+        )
+    };
+    left(&with("get(x, k - 1, 0)"), 0, "");
+    left(&with("get(x, k, k -= 1)"), 1, "bounds");
+    left(&with("get(p++, 4, 0)"), 1, "bounds");
+    left(&with("get(p, 4, *++p)"), 1, "bounds");
+    left(&with("get(p + 1, 3, 0)"), 1, "bounds");
+}
+
+#[test]
+fn parameters_that_change_are_tested_again() {
+    let with = |body: &str| {
+        format!(
+            "void g(int ?*);
+             static int get(int ?a, int k) {{ {body} return a[k]; }}
+             int f() {{ int ?x = new {{for i < 5 : 0}}; return get(x, 4); }}"
+        )
+    };
+    left(&with(""), 0, "");
+    left(&with("k--;"), 0, "");
+    left(&with("k++;"), 1, "bounds");
+    left(&with("a++;"), 1, "bounds");
+    left(&with("g(&a);"), 1, "bounds");
+    left(&with("if (a[0] > 3) k = 5;"), 1, "bounds");
+}
+
+#[test]
+fn copies_of_indices_have_the_same_elements() {
+    let sift = |step: &str| {
+        format!(
+            "void f(int ?a, int root, int last) {{
+               int value = a[root];
+               while (last-- > 0) {{ int child = 2 * root + 1; if (a[child] < value) break; a[root] = a[child]; {step} }}
+             }}"
+        )
+    };
+    left(&sift("root = child;"), 2, "bounds");
+    left(&sift("root = child + 1;"), 3, "bounds");
+    left(&sift("child++; root = child;"), 3, "bounds");
+}
+
+#[test]
+fn an_index_from_the_first_element_on_is_not_negative() {
+    let with = |body: &str| format!("int f(int k) {{ int ?a = new {{for i < 9 : 0}}; {body} }}");
+    left(&with("int s = a[k]; if (k >= 4) s += a[k - 4]; return s;"), 1, "bounds");
+    left(&with("int s = a[k]; return s + a[k - 1];"), 2, "bounds");
+    left(&with("a++; int s = a[k]; if (k >= 4) s += a[k - 4]; return s + a[0];"), 2, "bounds");
+    // Before its first element there may be others.
+    left("int f(int ?a, int k) { int s = a[k]; return k <= 4 ? a[0] + s : 0; }", 2, "bounds");
+    left("int f(int k) { int ?a = new {for i < 9 : 0}; int s = a[k]; return a[0] + s; }", 1, "bounds");
+}
+
+#[test]
+fn what_changes_together_is_followed_together() {
+    let copy = |room: usize, step: &str| {
+        format!(
+            "static void copy(int ?to, int count) {{ while (count > 0) {{ *to++ = count; {step} }} }}
+             void f(int n) {{ if (n > 8) return; copy(new {{for i < {room} : 0}}, n); }}"
+        )
+    };
+    left(&copy(8, "count--;"), 0, "");
+    left(&copy(7, "count--;"), 1, "bounds");
+    left(&copy(8, "if (count != 3) count--;"), 1, "bounds");
+    left(&copy(8, "count--; to++;"), 1, "bounds");
+}

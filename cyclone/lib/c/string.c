@@ -44,11 +44,12 @@ static int compare(int (*differ)(const char *, const char *, size_t), struct _cy
   return d ? d : order(a_length, b_length);
 }
 
-/* In one pass, unless only one of the texts can end at its bound: then it matters whether a zero came before. */
+/* In one pass, unless only one of the texts can end at its bound: then it matters whether a zero came before. A text whose last
+   character is zero, as that of a zero-terminated string is, does not end there. */
 int _cyc_compare_texts(const unsigned char *a, size_t a_room, const unsigned char *b, size_t b_room) {
   size_t both = smaller(a_room, b_room);
   int d = both ? strncmp((const char *)a, (const char *)b, both) : 0;
-  if (d || a_room == b_room || (both && memchr(a, 0, both)))
+  if (d || a_room == b_room || (both && (!a[both - 1] || memchr(a, 0, both))))
     return d;
   return a_room > b_room ? a[both] != 0 : -(b[both] != 0);
 }

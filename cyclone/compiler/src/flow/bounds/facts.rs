@@ -322,14 +322,14 @@ impl Prover<'_> {
     }
 
     /// Of the facts at the head of a loop, those that hold when it comes back there; says whether they are all. A bound
-    /// may be weakened once, to 0, so that this comes to an end.
+    /// may be weakened twice, to -1 and to 0, so that this comes to an end.
     pub(super) fn keep(&self, head: &mut Option<Facts>, back: Option<&Facts>) -> bool {
         let (Some(facts), Some(back)) = (head.as_mut(), back) else { return true };
         let before = facts.clone();
         facts.differences.retain_mut(|fact| match self.distance_by(back, fact.left, fact.right) {
             Some(most) if most <= fact.most => true,
             Some(most) if most <= 0 && fact.most < 0 => {
-                fact.most = 0;
+                fact.most = if most < 0 && fact.most < -1 { -1 } else { 0 };
                 true
             }
             _ => false,
