@@ -261,7 +261,8 @@ impl Lower<'_> {
     /// The shape of what a function returns when it is called by its name. If it never is called otherwise, that need not have the
     /// form in which it may come out as a word.
     pub fn named_result(&mut self, function: &Function, id: GlobalId) -> C {
-        let is_plain = self.program.declarations.global(id).linkage == Linkage::C || self.program.called_only.contains(&id);
+        let is_plain =
+            self.program.declarations.global(id).linkage == Linkage::C || self.program.called_only.contains(&id);
         if is_plain { self.shape(function.result) } else { self.carried_result(function) }
     }
 

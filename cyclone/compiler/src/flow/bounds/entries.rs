@@ -111,8 +111,7 @@ impl Prover<'_> {
         if params.is_empty() || call.args.iter().chain(varargs).any(|arg| !changed_by(arg).is_empty()) {
             return Known::default();
         }
-        let mut arguments =
-            vec![Argument { quantity: Quantity::Zero, value: Value::number(0), is_start: false }];
+        let mut arguments = vec![Argument { quantity: Quantity::Zero, value: Value::number(0), is_start: false }];
         for &(local, ty) in params {
             if let Some(arg) = call.args.get(local.0 as usize) {
                 arguments.push(self.argument(local, ty, arg));

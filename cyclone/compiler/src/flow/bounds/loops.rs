@@ -48,8 +48,10 @@ impl Prover<'_> {
         changed.sort_unstable_by_key(|local| local.0);
         changed.dedup();
         let followed = changed.into_iter().filter(|local| self.is_tracked[local.0 as usize]);
-        let (fat, others): (Vec<_>, Vec<_>) = followed.partition(|&local| is_fat(self.types, self.locals[local.0 as usize].ty));
-        let numbers = others.into_iter().filter(|local| Integer::of(self.types, self.locals[local.0 as usize].ty).is_some());
+        let (fat, others): (Vec<_>, Vec<_>) =
+            followed.partition(|&local| is_fat(self.types, self.locals[local.0 as usize].ty));
+        let numbers =
+            others.into_iter().filter(|local| Integer::of(self.types, self.locals[local.0 as usize].ty).is_some());
         let numbers: Vec<_> = numbers.take(RELATED_LIMIT).collect();
         for &pointer in fat.iter().take(RELATED_LIMIT) {
             numbers.iter().for_each(|&number| self.relate(number, pointer));
