@@ -38,7 +38,7 @@ impl Generator<'_> {
             return self.atom(scope);
         }
         let next = depth - 1;
-        match self.random.u32(..28) {
+        match self.random.u32(..30) {
             0..8 => self.atom(scope),
             8..12 => {
                 let operator = self.any(&[Binary::Add, Binary::Sub]);
@@ -84,8 +84,29 @@ impl Generator<'_> {
                 let (left, right) = (self.atom(scope), self.atom(scope));
                 binary(self.any(&COMPARISONS), left, right)
             }
+            28 => self.call(scope, next).unwrap_or_else(|| self.atom(scope)),
             _ => self.effect(scope, next),
         }
+    }
+
+    /// A call of a helper, most often with a pointer and an index of it.
+    pub fn call(&mut self, scope: &Scope, depth: u32) -> Option<Expr> {
+        let count = self.function.helpers.len();
+        let number = if count == 0 { return None } else { self.random.usize(..count) };
+        let helper = &self.function.helpers[number];
+        let types: Vec<Type> = helper.parameters.iter().map(|id| helper.type_of_variable(*id)).collect();
+        let (pointer, index) = self.pair(scope);
+        let argument = |ty: Type| match ty {
+            Type::Pointer(_) if self.ty(pointer) == ty && !self.one_in(4) => variable(pointer),
+            Type::Pointer(parts) => self.pointer(scope, parts, 0),
+            _ => match self.random.u32(..4) {
+                0 => self.int(scope, depth.min(1)),
+                1 => self.count_of(scope, pointer),
+                _ => variable(index),
+            },
+        };
+        let arguments = types.into_iter().map(argument).collect();
+        Some(Expr::Call(number, arguments))
     }
 
     pub fn change(&mut self, scope: &Scope, depth: u32) -> Expr {

@@ -12,16 +12,21 @@ use fastrand::Rng;
 
 /// A function of random statements.
 pub fn function(random: &mut Rng) -> Function {
-    let empty = Function { variables: Vec::new(), parameters: Vec::new(), body: Vec::new() };
-    let mut generator = Generator { random, function: empty, insides: 0 };
-    let mut scope = generator.outer_scope();
-    let mut body = Vec::new();
-    for _ in 0..generator.random.u32(3..8) {
-        body.push(generator.statement(&mut scope, 3));
-    }
-    body.push(Stmt::Return(generator.int(&scope, 2)));
-    generator.function.body = body;
-    generator.function
+    let helpers = match random.u32(..2) {
+        0 => Vec::new(),
+        _ => (0..random.u32(1..3)).map(|_| helper(random)).collect(),
+    };
+    let function = Function { helpers, ..Function::default() };
+    let mut generator = Generator { random, function, insides: 0 };
+    let scope = generator.outer_scope();
+    generator.finish(scope, 3..8, 3)
+}
+
+/// A helper of random statements.
+fn helper(random: &mut Rng) -> Function {
+    let mut generator = Generator { random, function: Function::default(), insides: 0 };
+    let scope = generator.helper_scope();
+    generator.finish(scope, 2..5, 2)
 }
 
 fn binary(operator: Binary, left: Expr, right: Expr) -> Expr {
@@ -33,8 +38,18 @@ fn place(id: VarId) -> Box<Place> {
 }
 
 impl Generator<'_> {
+    fn finish(mut self, mut scope: Scope, statements: std::ops::Range<u32>, depth: u32) -> Function {
+        let mut body = Vec::new();
+        for _ in 0..self.random.u32(statements) {
+            body.push(self.statement(&mut scope, depth));
+        }
+        body.push(Stmt::Return(self.int(&scope, 2)));
+        self.function.body = body;
+        self.function
+    }
+
     pub fn statement(&mut self, scope: &mut Scope, depth: u32) -> Stmt {
-        match self.random.u32(..if depth == 0 { 26 } else { 51 }) {
+        match self.random.u32(..if depth == 0 { 26 } else { 54 }) {
             0 => self.int_declaration(scope),
             1 => self.count_declaration(scope),
             2 => self.pointer_declaration(scope),
@@ -63,7 +78,11 @@ impl Generator<'_> {
             43..46 => self.attempt(scope, depth),
             46 => Stmt::Block(self.body(&mut scope.clone(), depth)),
             47 => self.inside(scope, depth),
-            _ => self.open(scope, depth),
+            48..51 => self.open(scope, depth),
+            _ => match self.call(scope, 1) {
+                Some(call) => Stmt::Expr(Expr::Note(Box::new(call))),
+                None => self.branch(scope, depth),
+            },
         }
     }
 

@@ -502,6 +502,7 @@ impl<'a> Machine<'a> {
                 };
                 self.change(number, record)
             }
+            Expr::Call(number, arguments) => self.call(&self.function.helpers[*number], arguments)?,
             Expr::Inside(number) => {
                 let body = self.inside.iter().rev().find(|(of, _)| of == number).map(|(_, body)| *body);
                 self.statements(body.unwrap_or_default())?;
@@ -513,6 +514,23 @@ impl<'a> Machine<'a> {
                 _ => return Err(Stop::Unpredictable),
             },
         })
+    }
+
+    fn call(&mut self, helper: &'a Function, arguments: &'a [Expr]) -> Result<Value> {
+        let mut values: Vec<Value> = helper.variables.iter().map(|variable| Value::none_of(variable.ty)).collect();
+        for (parameter, argument) in helper.parameters.iter().zip(arguments) {
+            values[parameter.0] = self.value_as(helper.type_of_variable(*parameter), argument)?;
+        }
+        let function = std::mem::replace(&mut self.function, helper);
+        let values = std::mem::replace(&mut self.values, values);
+        let inside = std::mem::take(&mut self.inside);
+        let end = self.statements(&helper.body);
+        (self.function, self.values, self.inside) = (function, values, inside);
+        match end? {
+            Flow::Return(value) => Ok(Value::Int(value)),
+            // Without a result; the compiler has warned.
+            _ => Err(Stop::Unpredictable),
+        }
     }
 
     /// A thin zero-terminated pointer one further; the zero is not passed.

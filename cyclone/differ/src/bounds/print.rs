@@ -8,7 +8,9 @@ use std::fmt::Write;
 
 /// The definition of a function of this name.
 pub fn function(function: &Function, name: &str) -> String {
-    let mut printer = Printer { function, text: String::new(), indent: 1 };
+    let helpers = function.helpers.iter().enumerate();
+    let helpers: String = helpers.map(|(number, helper)| self::function(helper, &helper_name(name, number))).collect();
+    let mut printer = Printer { function, name, text: helpers, indent: 1 };
     let parameters: Vec<String> =
         function.parameters.iter().map(|parameter| printer.declared(*parameter, &variable(*parameter))).collect();
     let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
@@ -18,8 +20,13 @@ pub fn function(function: &Function, name: &str) -> String {
     printer.text
 }
 
+fn helper_name(name: &str, number: usize) -> String {
+    format!("{name}_{number}")
+}
+
 struct Printer<'a> {
     function: &'a Function,
+    name: &'a str,
     text: String,
     indent: usize,
 }
@@ -215,8 +222,13 @@ impl Printer<'_> {
                 format!("change((int){}, {record})", self.expr(inner))
             }
             Expr::Inside(number) => format!("inside{number}()"),
+            Expr::Call(number, arguments) => {
+                let arguments: Vec<String> = arguments.iter().map(|argument| self.expr(argument)).collect();
+                format!("{}({})", helper_name(self.name, *number), arguments.join(", "))
+            }
             Expr::Statements(statements, last) => {
-                let mut inner = Printer { function: self.function, text: String::new(), indent: self.indent + 1 };
+                let mut inner =
+                    Printer { function: self.function, name: self.name, text: String::new(), indent: self.indent + 1 };
                 inner.statements(statements);
                 let last = inner.expr(last);
                 format!("({{\n{}{:2$}{last}; }})", inner.text, "", 2 * self.indent + 2)

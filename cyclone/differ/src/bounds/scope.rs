@@ -198,6 +198,31 @@ impl Generator<'_> {
         scope
     }
 
+    /// The parameters of a helper.
+    pub fn helper_scope(&mut self) -> Scope {
+        let mut scope = Scope { can_return: true, ..Scope::default() };
+        let mut types = vec![Type::Pointer(if self.one_in(3) { self.fat_type() } else { INT_FAT })];
+        for _ in 0..self.random.u32(1..3) {
+            types.push(Type::Int(self.int_type()));
+        }
+        if self.one_in(4) {
+            types.push(Type::Pointer(INT_FAT));
+        }
+        self.random.shuffle(&mut types);
+        for ty in types {
+            let id = self.add(ty, Storage::Parameter);
+            self.function.parameters.push(id);
+            match ty {
+                Type::Int(_) => {
+                    scope.ints.push(id);
+                    scope.changing.push(id);
+                }
+                _ => scope.pointers.push(id),
+            }
+        }
+        scope
+    }
+
     /// A place that holds an integer and is no element.
     pub fn int_place(&mut self, scope: &Scope) -> Place {
         if !scope.records.is_empty() && self.one_in(8) {

@@ -37,8 +37,25 @@ fn shorter(function: &Function, number: usize) -> Option<Function> {
     let mut body = std::mem::take(&mut shorter.body);
     let mut shrinker = Shrinker { function, left: number };
     let is_done = shrinker.statements(&mut body);
+    let left = shrinker.left;
     shorter.body = body;
-    is_done.then_some(shorter)
+    is_done.then_some(shorter).or_else(|| with_shorter_helper(function, left))
+}
+
+/// The function with a thing left out of a helper.
+fn with_shorter_helper(function: &Function, mut left: usize) -> Option<Function> {
+    for at in 0..function.helpers.len() {
+        let mut shorter = function.clone();
+        let mut body = std::mem::take(&mut shorter.helpers[at].body);
+        let mut shrinker = Shrinker { function: &function.helpers[at], left };
+        let is_done = shrinker.statements(&mut body);
+        left = shrinker.left;
+        shorter.helpers[at].body = body;
+        if is_done {
+            return Some(shorter);
+        }
+    }
+    None
 }
 
 struct Shrinker<'a> {
@@ -164,6 +181,7 @@ impl Shrinker<'_> {
             Expr::Conditional(parts) => parts.iter_mut().any(|part| self.expr(part)),
             Expr::Assign(_, place, value) => self.place(place) || self.expr(value),
             Expr::Build { count, value, .. } => self.expr(count) || self.expr(value),
+            Expr::Call(_, arguments) => arguments.iter_mut().any(|argument| self.expr(argument)),
             Expr::Statements(statements, last) => self.statements(statements) || self.expr(last),
         }
     }

@@ -255,6 +255,8 @@ pub enum Expr {
     Change(Box<Expr>, VarId),
     /// A call of the function inside the function with this number.
     Inside(usize),
+    /// A call of the helper with this number.
+    Call(usize, Vec<Expr>),
     /// `({ statements; e; })`
     Statements(Vec<Stmt>, Box<Expr>),
 }
@@ -329,11 +331,13 @@ pub struct Clause {
 }
 
 /// `static long f(..)`
-#[derive(Clone, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Function {
     pub variables: Vec<Variable>,
     pub parameters: Vec<VarId>,
     pub body: Vec<Stmt>,
+    /// Functions that only this one calls, so that the compiler knows all their calls. They have no helpers, and use nothing but their parameters.
+    pub helpers: Vec<Function>,
 }
 
 impl Function {
@@ -367,7 +371,7 @@ impl Function {
             Expr::Cast(ty, _) => *ty,
             Expr::Assign(_, place, _) | Expr::Step { place, .. } => self.type_of_place(place),
             Expr::Comma(_, last) | Expr::Statements(_, last) => self.type_of(last),
-            Expr::Note(_) => Type::Int(Int::LONG),
+            Expr::Note(_) | Expr::Call(..) => Type::Int(Int::LONG),
         }
     }
 
