@@ -203,7 +203,7 @@ impl<'l, 'p> Body<'l, 'p> {
         }
         let c = self.lower.shape(local.ty);
         let name = self.local_name(id);
-        let is_volatile = local.quals.is_volatile || self.is_volatile(id);
+        let is_volatile = self.is_declared_volatile(id);
         // A pointer's own qualifier stands after the star.
         let (before, after) = match (is_volatile, self.is_pointer(c)) {
             (true, true) => ("", "volatile "),
@@ -212,6 +212,10 @@ impl<'l, 'p> Body<'l, 'p> {
         };
         let around = self.lower.around(c);
         put!(self.out, before, around.before, after, name, around.after);
+    }
+
+    fn is_declared_volatile(&self, id: LocalId) -> bool {
+        self.is_volatile(id) || self.local(id).is_some_and(|local| local.quals.is_volatile)
     }
 
     fn is_pointer(&self, c: C) -> bool {
@@ -525,9 +529,20 @@ impl<'p> Lower<'p> {
         let name = self.copy_name(copy);
         let mut body = Body::new(self, function);
         body.line(function.span);
-        let mut params = Vec::new();
+        let (mut params, mut copies) = (Vec::new(), String::new());
         for index in 0..function.params {
-            params.push(body.captured(|body| body.declare_local(LocalId(index as u32))));
+            let id = LocalId(index as u32);
+            let declared = body.captured(|body| body.declare_local(id));
+            if !body.is_declared_volatile(id) {
+                params.push(declared);
+                continue;
+            }
+            // gcc 12 takes a parameter that is `volatile` itself for a constant where all calls give the same, in some places: the
+            // variable is another one.
+            let name = text!("_cyc_p", index);
+            let c = body.lower.shape(function.locals[index].ty);
+            params.push(body.lower.declarator(c, &name));
+            put!(copies, " ", declared, " = ", name, ";");
         }
         if function.ty.c_varargs {
             params.push("...".to_owned());
@@ -540,6 +555,7 @@ impl<'p> Lower<'p> {
         let begin = body.out.len() + "{".len();
         body.block(&function.body);
         let kept = std::mem::take(&mut body.kept);
+        body.out.insert_str(begin, &copies);
         body.out.insert_str(begin, &kept);
         body.push("\n");
         body.out

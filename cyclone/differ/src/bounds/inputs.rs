@@ -49,16 +49,23 @@ pub fn makers() -> String {
     for int in INTS {
         for is_zeroterm in [false, true] {
             let pointer = Pointer { element: Element::Int(int), bound: Bound::Fat, is_zeroterm, is_nullable: true };
-            let value = format!("({})pick(seed, (unsigned)i)", print::int(int));
-            text += &maker(pointer, &value);
+            text += &maker(pointer);
         }
     }
     let pointer = Pointer { element: Element::Three, bound: Bound::Fat, is_zeroterm: false, is_nullable: true };
-    text + &maker(pointer, "Three{pick(seed, (unsigned)i), 1, 2}")
+    text + &maker(pointer)
 }
 
-fn maker(pointer: Pointer, value: &str) -> String {
-    let ty = print::pointer(pointer);
+/// The element `i` of an object.
+fn element_text(pointer: Pointer, seed: &str) -> String {
+    match pointer.element {
+        Element::Int(int) => format!("({})pick({seed}, (unsigned)i)", print::int(int)),
+        Element::Three => format!("Three{{pick({seed}, (unsigned)i), 1, 2}}"),
+    }
+}
+
+fn maker(pointer: Pointer) -> String {
+    let (ty, value) = (print::pointer(pointer), element_text(pointer, "seed"));
     format!(
         "static {ty}{}(int count, int offset, unsigned seed) {{\n  {ty}made = new {{for i < count : {value}}};\n  return made + offset;\n}}\n\n",
         maker_name(pointer)
@@ -124,9 +131,10 @@ impl Input {
         }
     }
 
-    /// The arguments as the text of a call.
-    pub fn text(&self, function: &Function) -> String {
-        let mut texts = Vec::new();
+    /// The arguments as the text of a call, and what is declared before it: half the objects are made there, so that the compiler
+    /// knows how many elements the call's pointers have.
+    pub fn text(&self, function: &Function) -> (String, String) {
+        let (mut before, mut texts) = (String::new(), Vec::new());
         for (argument, &parameter) in self.arguments.iter().zip(&function.parameters) {
             let ty = function.type_of_variable(parameter);
             texts.push(match argument {
@@ -143,6 +151,12 @@ impl Input {
                     let fat = Pointer { bound: Bound::Fat, is_nullable: true, ..pointer };
                     let made = format!("{}({count}, {offset}, {seed}u)", maker_name(fat));
                     match pointer.bound {
+                        Bound::Fat if seed % 2 == 0 => {
+                            let (name, seed) = (format!("made{}", texts.len()), format!("{seed}u"));
+                            let (ty, value) = (print::pointer(fat), element_text(fat, &seed));
+                            before += &format!("{ty}{name} = new {{for i < {count} : {value}}}; ");
+                            if *offset == 0 { name } else { format!("{name} + {offset}") }
+                        }
                         Bound::Fat => made,
                         _ if pointer.is_zeroterm => format!("({}){made}", print::pointer(pointer).trim_end()),
                         _ => {
@@ -153,7 +167,7 @@ impl Input {
                 }
             });
         }
-        texts.join(", ")
+        (before, texts.join(", "))
     }
 }
 
@@ -190,6 +204,8 @@ pub fn chosen(function: &Function, random: &mut Rng) -> Vec<(Input, Outcome)> {
         }
     }
     random.shuffle(&mut chosen);
-    chosen.truncate(MOST_INPUTS);
+    // All calls of a function say more of its arguments when they are few.
+    let most = if random.u32(..3) == 0 { random.usize(1..4) } else { MOST_INPUTS };
+    chosen.truncate(most);
     chosen
 }

@@ -48,8 +48,8 @@ pub fn case_text(case: &Case) -> String {
     let mut text = print::function(&case.function, &name);
     let _ = writeln!(text, "static long call{}(int which) {{\n  switch (which) {{", case.number);
     for (at, (input, _)) in case.calls.iter().enumerate() {
-        let call = format!("begin({}u); return {name}({});", input.seed, input.text(&case.function));
-        let _ = writeln!(text, "  case {at}: {call}");
+        let (before, arguments) = input.text(&case.function);
+        let _ = writeln!(text, "  case {at}: {{ begin({}u); {before}return {name}({arguments}); }}", input.seed);
     }
     text += "  default: return 0l;\n  }\n}\n\n";
     text
