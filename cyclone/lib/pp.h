@@ -27,7 +27,7 @@ extern void file_of_doc(doc_t d, int w, FILE @f);
 extern string_t string_of_doc(doc_t d, int w);
 extern $(string_t,list_t<$(int,int,int,string_t)@>)@string_and_links(doc_t d, int w);
 
-// Nothing, a space, a line break, a line break where what follows does not fit.
+// Nothing (always the same pointer), a space, a line break, a line break where what follows does not fit.
 extern doc_t nil_doc();
 extern doc_t blank_doc();
 extern doc_t line_doc();
