@@ -190,7 +190,11 @@ fn make(
 ) -> Result<(WeakRc<Thread>, u32)> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
     sched::reserve(THREADS.len(cx) + 1)?;
-    process.reserve_one(cx)?;
+    if args.has(abi::CLONE_THREAD) {
+        process.reserve_thread(cx)?;
+    } else {
+        process.reserve_child(cx)?;
+    }
     let tid = pid::allocate(cx)?;
     let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| files.duplicate(cx))?;
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;

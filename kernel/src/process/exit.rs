@@ -6,6 +6,7 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, StrongRc, TempRc, WeakRc};
 
+use super::thread_group::CHILDREN_AT_A_TIME;
 use super::{INIT, Life, PROCESSES, Process, Status, THREADS, session, stop};
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -173,9 +174,6 @@ fn end_of_session_leader(process: &Process, cx: &Cx) {
         signal::broadcast::send_to_group(foreground, Info::kernel(Signal::CONT), cx);
     }
 }
-
-/// So many children are given away before others may have their turn.
-const CHILDREN_AT_A_TIME: usize = 64;
 
 /// All children go to the nearest ancestor that takes in orphans, or to process 1. They may be many: others have their turn in between, and a child that
 /// has not been given away yet may end meanwhile.

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 
-use super::members::{Cursor, Members, Ticket, TicketCell};
+use super::members::{CHUNK, Cursor, Members, Ticket, TicketCell};
 use super::stop::Job;
 use super::thread::ReportedTime;
 use super::{JobState, Limits, Name, PROCESSES, Thread, Usage};
@@ -83,6 +83,9 @@ pub struct Process {
     /// What the out-of-memory killer adds to its badness.
     pub oom_score_adjust: AtomicI32,
 }
+
+/// So many children are given away before others may have their turn.
+pub(super) const CHILDREN_AT_A_TIME: usize = CHUNK;
 
 /// The children of a process that were not waited for, zombies too, in the order in which they were made or taken in.
 #[derive(Default)]
@@ -238,20 +241,19 @@ impl Process {
         children.changed.remove(&ticket);
     }
 
-    /// Gives some of its oldest children to another process, at most as many as there is room for in `notable`: there come those for whom that is not
-    /// all that must be done. Children in the group `calm` are not notable for that. How many it gave, and how many are notable.
+    /// Gives some of its oldest children to another process. In `notable` come those for whom that is not all that must be done. Children in the group `calm` are not notable for that. How many it gave, and how many are notable.
     pub(super) fn give_children<'cx>(
         &self,
         to: &TempRc<'cx, Process>,
         calm: u32,
-        notable: &mut [Option<TempRc<'cx, Process>>],
+        notable: &mut [Option<TempRc<'cx, Process>>; CHILDREN_AT_A_TIME],
         cx: &'cx impl NoSuspend,
     ) -> (usize, usize) {
         let (pid, group, session) = (to.pid, self.group(), self.session());
         let (mut from, mut taken_in) = (self.children.lock(cx), to.children.lock(cx));
-        let (from, most) = (&mut *from, notable.len());
+        let from = &mut *from;
         let mut count = 0;
-        let given = from.all.move_first(&mut taken_in.all, most, |before, now, child| {
+        let given = from.all.move_first(&mut taken_in.all, |before, now, child| {
             let has_changed = !from.changed.is_empty() && from.changed.remove(&before);
             // Whoever is among them lives: a child is taken out before it is destroyed.
             let Ok(child) = child.upgrade(cx) else { return };
@@ -340,12 +342,19 @@ impl Process {
         first?.upgrade(cx).ok()
     }
 
-    /// Makes room for one more thread and one more child.
+    /// Makes room for one more thread.
     ///
     /// # Errors
     /// ENOMEM.
-    pub(super) fn reserve_one(&self, cx: &impl NoSuspend) -> Result<()> {
-        self.threads.lock(cx).reserve_one()?;
+    pub(super) fn reserve_thread(&self, cx: &impl NoSuspend) -> Result<()> {
+        self.threads.lock(cx).reserve_one()
+    }
+
+    /// Makes room for one more child.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub(super) fn reserve_child(&self, cx: &impl NoSuspend) -> Result<()> {
         self.children.lock(cx).all.reserve_one()
     }
 

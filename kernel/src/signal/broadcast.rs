@@ -6,6 +6,8 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+
 use frame::Cx;
 use refs::{NoSuspend, SpinLock, WaitList};
 use tasks::{Body, Next};
@@ -18,6 +20,8 @@ const AT_ONCE: usize = 64;
 
 /// What is left to do, in the order in which it began: who is to get two signals gets them in their order.
 static LEFT: SpinLock<VecDeque<Broadcast>> = SpinLock::new(VecDeque::new());
+/// How many stops are in that.
+static STOPS: AtomicUsize = AtomicUsize::new(0);
 /// Where the task waits.
 static WORK: WaitList = WaitList::new();
 
@@ -58,6 +62,9 @@ impl Broadcast {
 
     fn begin(mut self, cx: &impl NoSuspend) {
         if self.reach_some(cx) {
+            if matches!(self, Broadcast::Stop { .. }) {
+                STOPS.fetch_add(1, Ordering::Relaxed);
+            }
             LEFT.lock(cx).push_back(self);
             WORK.wake_all();
         }
@@ -72,6 +79,12 @@ pub fn send_to_group(group: u32, info: Info, cx: &impl NoSuspend) {
 /// Tells all threads of a process that its stop of this number has begun.
 pub fn stop_threads(process: &Process, stop: u64, cx: &impl NoSuspend) {
     Broadcast::Stop { pid: process.pid, stop, last: Cursor::default() }.begin(cx);
+}
+
+/// Whether there may be threads that were not told yet that their process stops.
+#[inline(always)]
+pub fn are_stops_left() -> bool {
+    STOPS.load(Ordering::Relaxed) > 0
 }
 
 /// Has all threads of a process go on after its stop of this number.
@@ -100,6 +113,8 @@ impl Body for Sender {
             tasks::finish_wait(cx);
             if next.reach_some(cx) {
                 LEFT.lock(cx).push_front(next);
+            } else if matches!(next, Broadcast::Stop { .. }) {
+                STOPS.fetch_sub(1, Ordering::Relaxed);
             }
             return Next::Again;
         }

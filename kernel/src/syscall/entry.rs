@@ -37,11 +37,16 @@ impl Current {
 
     /// Other tasks run before it goes on in user mode.
     fn was_preempted(&self, cx: &Cx) {
-        let (Ok(thread), Ok(process)) = (self.thread(cx), self.process(cx)) else { return };
-        if self.restartable.is_some() {
+        if self.restartable.is_some()
+            && let Ok(thread) = self.thread(cx)
+        {
             thread.signals.add_work(signal::Work::RESTARTABLE);
         }
-        process::notice_stop(&process, &thread, cx);
+        if signal::broadcast::are_stops_left()
+            && let (Ok(thread), Ok(process)) = (self.thread(cx), self.process(cx))
+        {
+            process::notice_stop(&process, &thread, cx);
+        }
     }
 
     fn page_fault(&mut self, cx: &Cx, address: usize, access: Access, presence: Presence) {

@@ -2,26 +2,28 @@
 //!
 //! It holds names and owns nothing. Whoever enters gets a [`Ticket`], keeps it, and leaves by it: the ticket says where to look.
 //!
-//! Names stand in chunks of [`CHUNK`]. Whoever has left leaves a gap; a chunk's gaps are closed when they are more than half of it, and at once at both
+//! Most have one member only, which needs no allocation. The names of several stand in chunks of [`CHUNK`]. Whoever has left leaves a gap; a chunk's gaps are closed when they are more than half of it, and at once at both
 //! its ends. So nobody pays for more than a chunk, however many there are: only the list of chunks is as long as all that, at some 40 bytes for a chunk.
+
+mod chunk;
 
 use alloc::boxed::Box;
 use alloc::collections::{TryReserveError, VecDeque};
-use core::cmp::Ordering;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use refs::WeakRc;
 
 use crate::error::{Errno, Result};
-
-/// So many names stand in a chunk at most: a page of them.
-const CHUNK: usize = 128;
+pub use chunk::CHUNK;
+use chunk::Chunk;
 
 /// A list shorter than this keeps its memory.
 const KEPT: usize = 32;
 
 /// Names in the order in which they came.
 pub struct Members<T: ?Sized + Send + Sync + 'static> {
+    /// The only one, if it came when nobody was there: then there is none in the chunks.
+    only: Option<(Ticket, WeakRc<T>)>,
     /// Those that came before. Nearly all lists have none.
     older: Option<Box<Older<T>>>,
     /// Those that came last.
@@ -32,13 +34,6 @@ pub struct Members<T: ?Sized + Send + Sync + 'static> {
 
 /// Chunks, by ascending tickets; none is empty.
 struct Older<T: ?Sized + Send + Sync + 'static>(VecDeque<Chunk<T>>);
-
-/// Some names in the order in which they came.
-struct Chunk<T: ?Sized + Send + Sync + 'static> {
-    /// By ascending ticket. The first and the last are no gaps.
-    entries: VecDeque<(Ticket, Option<WeakRc<T>>)>,
-    gaps: usize,
-}
 
 /// An entry's number: those that came later have higher ones. It is never 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,94 +76,10 @@ impl<T: ?Sized + Send + Sync> Default for Older<T> {
     }
 }
 
-impl<T: ?Sized + Send + Sync> Chunk<T> {
-    const fn new() -> Self {
-        Chunk { entries: VecDeque::new(), gaps: 0 }
-    }
-
-    /// The ticket of the one that came last; the lowest of all if there is none.
-    fn last(&self) -> Ticket {
-        self.entries.back().map_or(Ticket(0), |(ticket, _)| *ticket)
-    }
-
-    /// Takes out the one that has this ticket; whether somebody had.
-    #[inline(always)]
-    fn leave(&mut self, ticket: Ticket) -> bool {
-        let Some(at) = self.find(ticket) else { return false };
-        if self.entries[at].1.take().is_none() {
-            return false;
-        }
-        self.gaps += 1;
-        self.end_in_members();
-        if self.gaps > self.entries.len() / 2 {
-            self.close_gaps();
-        }
-        true
-    }
-
-    #[cold]
-    fn close_gaps(&mut self) {
-        self.entries.retain(|(_, name)| name.is_some());
-        self.gaps = 0;
-    }
-
-    /// Takes out the gaps at both ends.
-    #[inline(always)]
-    fn end_in_members(&mut self) {
-        while matches!(self.entries.front(), Some((_, None))) {
-            self.entries.pop_front();
-            self.gaps -= 1;
-        }
-        while matches!(self.entries.back(), Some((_, None))) {
-            self.entries.pop_back();
-            self.gaps -= 1;
-        }
-    }
-
-    /// A peak's memory goes back, in as many steps as it doubled, but for so many places.
-    #[inline(always)]
-    fn shrink(&mut self, kept: usize) {
-        let (len, capacity) = (self.entries.len(), self.entries.capacity());
-        if capacity > kept && len < capacity / 4 {
-            self.entries.shrink_to((2 * len).max(kept));
-        }
-    }
-
-    /// Where the entry with this ticket is; the first and the last are found at once.
-    #[inline(always)]
-    fn find(&self, ticket: Ticket) -> Option<usize> {
-        if self.entries.back()?.0 == ticket {
-            return Some(self.entries.len() - 1);
-        }
-        if self.entries.front()?.0 == ticket {
-            return Some(0);
-        }
-        self.find_between(ticket)
-    }
-
-    #[inline(never)]
-    fn find_between(&self, ticket: Ticket) -> Option<usize> {
-        // No place is without a ticket, so it is no further from either end than the tickets are.
-        let last = self.entries.len() - 1;
-        let at_least = last.saturating_sub(self.entries[last].0.0.checked_sub(ticket.0)? as usize);
-        let at_most = last.min(ticket.0.checked_sub(self.entries[0].0.0)? as usize);
-        let (mut low, mut high) = (at_least, at_most);
-        while low <= high {
-            let middle = low.midpoint(high);
-            match self.entries[middle].0.cmp(&ticket) {
-                Ordering::Equal => return Some(middle),
-                Ordering::Less => low = middle + 1,
-                Ordering::Greater => high = middle.checked_sub(1)?,
-            }
-        }
-        None
-    }
-}
-
 impl<T: ?Sized + Send + Sync> Members<T> {
     /// Nobody.
     pub const fn new() -> Self {
-        Members { older: None, newest: Chunk::new(), len: 0, last: Ticket(0) }
+        Members { only: None, older: None, newest: Chunk::new(), len: 0, last: Ticket(0) }
     }
 
     /// How many there are.
@@ -187,8 +98,9 @@ impl<T: ?Sized + Send + Sync> Members<T> {
     /// ENOMEM.
     pub fn reserve_one(&mut self) -> Result<()> {
         let reserved = match self.newest.entries.len() {
+            _ if self.is_empty() => Ok(()),
             CHUNK => self.begin_chunk(),
-            _ => self.newest.entries.try_reserve(1),
+            _ => self.newest.entries.try_reserve(1 + usize::from(self.only.is_some())),
         };
         reserved.map_err(|_| Errno::ENOMEM)
     }
@@ -204,27 +116,50 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         Ok(())
     }
 
-    /// Makes room without [`reserve_one`](Self::reserve_one), where what is there already is worth more than a chunk.
-    #[inline(always)]
-    fn make_room(&mut self) {
-        if self.newest.entries.len() == CHUNK {
-            self.older.get_or_insert_default().0.push_back(core::mem::replace(&mut self.newest, Chunk::new()));
-        }
-    }
-
     /// Enters behind all others.
+    #[inline(always)]
     pub fn enter(&mut self, name: WeakRc<T>) -> Ticket {
-        self.make_room();
         self.last.0 += 1;
+        if self.len == 0 {
+            self.only = Some((self.last, name));
+        } else {
+            self.enter_behind(name);
+        }
         self.len += 1;
-        self.newest.entries.push_back((self.last, Some(name)));
         self.last
     }
 
+    /// Enters the one that has the last ticket among others. It makes room where [`reserve_one`](Self::reserve_one) has not: what is there already is worth
+    /// more than a chunk.
+    #[inline(never)]
+    fn enter_behind(&mut self, name: WeakRc<T>) {
+        self.put_only_in_chunk();
+        if self.newest.entries.len() == CHUNK {
+            self.older.get_or_insert_default().0.push_back(core::mem::replace(&mut self.newest, Chunk::new()));
+        }
+        self.newest.entries.push_back((self.last, Some(name)));
+    }
+
+    #[inline(always)]
+    fn put_only_in_chunk(&mut self) {
+        if let Some((ticket, only)) = self.only.take() {
+            self.newest.entries.push_back((ticket, Some(only)));
+        }
+    }
+
     /// Takes out the one that has this ticket; nothing if nobody has.
+    #[inline(always)]
     pub fn leave(&mut self, ticket: Ticket) {
-        if self.older.is_some() && self.leave_older(ticket) {
-            return;
+        let Some((only, _)) = self.only else { return self.leave_chunk(ticket) };
+        if only == ticket {
+            (self.only, self.len) = (None, 0);
+        }
+    }
+
+    #[inline(never)]
+    fn leave_chunk(&mut self, ticket: Ticket) {
+        if self.newest.entries.front().is_none_or(|(first, _)| ticket < *first) {
+            return self.leave_older(ticket);
         }
         if self.newest.leave(ticket) {
             self.len -= 1;
@@ -232,10 +167,11 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         }
     }
 
-    /// Takes the one out that has this ticket if it is in an older chunk; false if it would not be in any.
-    fn leave_older(&mut self, ticket: Ticket) -> bool {
-        let Some(at) = self.find_older(ticket) else { return false };
-        let Some(chunk) = self.older.as_mut().and_then(|older| older.0.get_mut(at)) else { return false };
+    /// Takes the one out that has this ticket if it is in an older chunk.
+    #[inline(never)]
+    fn leave_older(&mut self, ticket: Ticket) {
+        let Some(at) = self.find_older(ticket) else { return };
+        let Some(chunk) = self.older.as_mut().and_then(|older| older.0.get_mut(at)) else { return };
         if chunk.leave(ticket) {
             self.len -= 1;
             chunk.shrink(0);
@@ -243,7 +179,6 @@ impl<T: ?Sized + Send + Sync> Members<T> {
                 self.remove_older(at);
             }
         }
-        true
     }
 
     /// In which older chunk a ticket would be; `None`: in none.
@@ -259,16 +194,17 @@ impl<T: ?Sized + Send + Sync> Members<T> {
         Some(older.partition_point(|chunk| chunk.last() < ticket))
     }
 
-    /// Takes out an older chunk, which is empty.
+    /// Takes out an older chunk.
     #[cold]
-    fn remove_older(&mut self, at: usize) {
-        let Some(Older(older)) = self.older.as_deref_mut() else { return };
-        older.remove(at);
+    fn remove_older(&mut self, at: usize) -> Option<Chunk<T>> {
+        let Older(older) = self.older.as_deref_mut()?;
+        let chunk = older.remove(at);
         if older.is_empty() {
             self.older = None;
         } else if older.len() < older.capacity() / 4 {
             older.shrink_to(2 * older.len());
         }
+        chunk
     }
 
     /// The chunk with that number; the newest has the last one.
@@ -283,46 +219,60 @@ impl<T: ?Sized + Send + Sync> Members<T> {
 
     /// The one that came first.
     pub fn first(&self) -> Option<WeakRc<T>> {
+        if let Some((_, only)) = self.only {
+            return Some(only);
+        }
         let first = self.older.as_ref().map_or(Some(&self.newest), |older| older.0.front())?;
         first.entries.front()?.1
     }
 
-    /// Takes out those that came first and enters them in another list, `most` at most; `each` is told of each: its ticket before, that from now on,
+    /// Takes out those that came first and enters them in another list, [`CHUNK`] at most; `each` is told of each: its ticket before, that from now on,
     /// and who it is. How many; none if nobody is left.
-    pub fn move_first(&mut self, to: &mut Self, most: usize, mut each: impl FnMut(Ticket, Ticket, WeakRc<T>)) -> usize {
-        let oldest = self.older.as_mut().and_then(|older| older.0.front_mut());
-        let is_older = oldest.is_some();
-        let chunk = oldest.unwrap_or(&mut self.newest);
-        if chunk.gaps > 0 {
-            chunk.close_gaps();
+    pub fn move_first(&mut self, to: &mut Self, mut each: impl FnMut(Ticket, Ticket, WeakRc<T>)) -> usize {
+        if let Some((before, only)) = self.only.take() {
+            self.len = 0;
+            each(before, to.enter(only), only);
+            return 1;
         }
-        // In one piece, so that no place is looked for again and again.
-        to.make_room();
-        let (front, _) = chunk.entries.as_slices();
-        let there = to.newest.entries.len();
-        let front = &front[..front.len().min(most).min(CHUNK - there)];
-        let (count, first) = (front.len(), to.last.0 + 1);
-        // All that are to come, so that they are not moved again and again.
-        to.newest.entries.reserve(chunk.entries.len().min(CHUNK - there));
-        to.newest.entries.extend(front);
-        to.last.0 += count as u64;
-        to.len += count;
-        for ((ticket, name), now) in to.newest.entries.range_mut(there..).zip(first..) {
-            let before = core::mem::replace(ticket, Ticket(now));
+        let mut moved = match self.remove_older(0) {
+            Some(chunk) => chunk,
+            None => core::mem::replace(&mut self.newest, Chunk::new()),
+        };
+        if moved.gaps > 0 {
+            moved.close_gaps();
+        }
+        let count = moved.entries.len();
+        self.len -= count;
+        for (ticket, name) in &mut moved.entries {
+            to.last.0 += 1;
+            let before = core::mem::replace(ticket, to.last);
             if let Some(name) = name {
-                each(before, Ticket(now), *name);
+                each(before, to.last, *name);
             }
         }
-        chunk.entries.drain(..count);
-        self.len -= count;
-        if is_older && chunk.entries.is_empty() {
-            self.remove_older(0);
-        }
+        to.len += count;
+        to.append(moved);
         count
+    }
+
+    /// Puts a chunk behind all others, by itself unless there is room for it in the newest.
+    fn append(&mut self, mut chunk: Chunk<T>) {
+        self.put_only_in_chunk();
+        let there = self.newest.entries.len();
+        if there == 0 {
+            self.newest = chunk;
+        } else if there + chunk.entries.len() <= CHUNK {
+            self.newest.entries.append(&mut chunk.entries);
+        } else {
+            self.older.get_or_insert_default().0.push_back(core::mem::replace(&mut self.newest, chunk));
+        }
     }
 
     /// The one that has this ticket.
     pub fn get(&self, ticket: Ticket) -> Option<WeakRc<T>> {
+        if let Some((only, name)) = self.only {
+            return (only == ticket).then_some(name);
+        }
         let chunk = match self.find_older(ticket) {
             Some(at) => self.chunk(at)?,
             None => &self.newest,
@@ -333,6 +283,12 @@ impl<T: ?Sized + Send + Sync> Members<T> {
     /// The next in a walk.
     #[inline(always)]
     pub fn next(&self, cursor: &mut Cursor) -> Option<WeakRc<T>> {
+        if let Some((ticket, only)) = self.only {
+            let is_next = ticket > cursor.after;
+            // Where it will be if others come.
+            *cursor = Cursor { after: ticket, chunk: 0, at: 1 };
+            return is_next.then_some(only);
+        }
         // Usually the last one is where it was, and the next one behind it.
         let chunk = if self.older.is_none() { Some(&self.newest) } else { self.chunk(cursor.chunk) };
         if let Some(chunk) = chunk
@@ -394,8 +350,24 @@ impl<T: ?Sized + Send + Sync> Members<T> {
     /// Runs `f` on all, with the list locked or owned by the caller, until it says true of one; whether it did.
     #[inline(always)]
     pub fn any(&self, mut f: impl FnMut(WeakRc<T>) -> bool) -> bool {
-        let mut any_in = |chunk: &Chunk<T>| chunk.entries.iter().any(|(_, name)| name.is_some_and(&mut f));
-        self.older.as_ref().is_some_and(|older| older.0.iter().any(&mut any_in)) || any_in(&self.newest)
+        match self.only {
+            Some((_, only)) => f(only),
+            None => self.any_in_chunks(f),
+        }
+    }
+
+    #[inline(never)]
+    fn any_in_chunks(&self, mut f: impl FnMut(WeakRc<T>) -> bool) -> bool {
+        let mut number = 0;
+        while let Some(chunk) = self.chunk(number) {
+            for (_, name) in &chunk.entries {
+                if name.is_some_and(&mut f) {
+                    return true;
+                }
+            }
+            number += 1;
+        }
+        false
     }
 }
 
@@ -483,7 +455,7 @@ mod tests {
             walked.extend(core::iter::from_fn(|| members.next(&mut cursor)));
             assert!(walked == all(&members) && walked.len() == members.len());
             let (mut to, mut moved) = (Members::new(), 0);
-            while members.move_first(&mut to, 32, |_, _, name| {
+            while members.move_first(&mut to, |_, _, name| {
                 assert!(walked[moved] == name);
                 moved += 1;
             }) > 0
@@ -510,22 +482,67 @@ mod tests {
 
     #[test]
     fn whoever_moves_comes_behind_those_who_are_there() {
-        for left_before in [false, true] {
-            let (owners, mut members, tickets) = filled(5);
-            let (others, mut to, _) = filled(2);
-            if left_before {
-                members.leave(tickets[2]);
-            }
-            let mut seen = Vec::new();
-            while members.move_first(&mut to, 2, |before, now, name| seen.push((before, now, name))) > 0 {}
-            assert!(members.is_empty());
-            let moved: Vec<_> = [0, 1, 2, 3, 4].into_iter().filter(|at| !(left_before && *at == 2)).collect();
-            assert_eq!(places(&to, &owners), moved);
-            assert_eq!(to.len(), moved.len() + others.len());
-            for (&at, (before, now, name)) in moved.iter().zip(&seen) {
-                assert!(*before == tickets[at] && to.get(*now) == Some(*name) && *name == owners[at].downgrade());
+        for (count, there) in
+            [(1, 0), (1, 1), (2, 0), (5, 1), (5, 2), (100, 1), (100, 100), (128, 1), (1000, 0), (1000, 1), (1000, 77)]
+        {
+            for left_before in [false, count > 1] {
+                let (owners, mut members, tickets) = filled(count);
+                let (others, mut to, _) = filled(there);
+                if left_before {
+                    members.leave(tickets[count as usize / 2]);
+                }
+                let mut seen = Vec::new();
+                while members.move_first(&mut to, |before, now, name| seen.push((before, now, name))) > 0 {}
+                assert!(members.is_empty() && all(&members).is_empty());
+                let moved: Vec<_> =
+                    (0..count as usize).filter(|at| !(left_before && *at == count as usize / 2)).collect();
+                assert_eq!(places(&to, &owners), moved);
+                assert_eq!(to.len(), moved.len() + others.len());
+                assert_eq!(seen.len(), moved.len());
+                for (&at, (before, now, name)) in moved.iter().zip(&seen) {
+                    assert!(*before == tickets[at] && to.get(*now) == Some(*name) && *name == owners[at].downgrade());
+                }
+                let (mut cursor, mut walked) = (Cursor::default(), Vec::new());
+                walked.extend(core::iter::from_fn(|| to.next(&mut cursor)));
+                assert!(walked == all(&to));
+                seen.iter().for_each(|(_, now, _)| to.leave(*now));
+                assert_eq!(to.len(), others.len());
             }
         }
+    }
+
+    #[test]
+    fn the_only_one_needs_no_memory() {
+        let (owners, mut members, tickets) = filled(1);
+        let (name, mut ticket, mut cursor) = (owners[0].downgrade(), tickets[0], Cursor::default());
+        for _ in 0..3 {
+            assert!(
+                members.len() == 1 && members.next(&mut cursor) == Some(name) && members.next(&mut cursor).is_none()
+            );
+            members.leave(ticket);
+            assert!(members.is_empty() && members.first().is_none() && members.next(&mut Cursor::default()).is_none());
+            assert!(members.reserve_one().is_ok());
+            ticket = members.enter(name);
+        }
+        assert_eq!(places_had(&members), 0);
+    }
+
+    #[test]
+    fn one_that_was_alone_is_found_when_others_have_come() {
+        let (owners, mut members, tickets) = filled(1);
+        let mut cursor = Cursor::default();
+        assert!(members.next(&mut cursor) == Some(owners[0].downgrade()));
+        let others: Vec<_> = (1..300).map(StrongRc::new).collect();
+        let entered: Vec<_> = others.iter().map(|other| members.enter(other.downgrade())).collect();
+        assert!(members.first() == Some(owners[0].downgrade()) && members.get(tickets[0]) == members.first());
+        for other in &others {
+            assert!(members.next(&mut cursor) == Some(other.downgrade()));
+        }
+        assert!(members.next(&mut cursor).is_none());
+        entered.iter().for_each(|ticket| members.leave(*ticket));
+        assert!(members.len() == 1 && all(&members) == [owners[0].downgrade()]);
+        members.leave(tickets[0]);
+        assert!(members.is_empty() && all(&members).is_empty());
     }
 
     #[test]
