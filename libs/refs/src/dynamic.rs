@@ -19,7 +19,6 @@ use alloc::sync::Arc;
 use core::any::type_name;
 use core::fmt;
 use core::marker::PhantomData;
-use core::mem::ManuallyDrop;
 use core::ops::Deref;
 use core::pin::Pin;
 use core::ptr::NonNull;
@@ -134,14 +133,12 @@ impl Gate {
         Lender { ledger: self.ledger.clone() }
     }
 
-    /// Whoever uses the scopes runs now, on this thread.
+    /// Whoever uses the scopes runs now, on this thread. A gate that several have opened is open until the last of them has closed it.
     pub fn open(&self) -> Open {
-        let core = ManuallyDrop::new(
-            // SAFETY: it is dropped when nothing is noted any more.
-            unsafe { Core::register() },
-        );
+        // SAFETY: it is dropped when nothing is noted any more.
+        let core = unsafe { Core::register() };
         self.ledger.open();
-        Open { ledger: self.ledger.clone(), core }
+        Open { ledger: self.ledger.clone(), core: Some(core) }
     }
 }
 
@@ -149,7 +146,8 @@ impl Gate {
 #[derive(Debug)]
 pub struct Open {
     ledger: Arc<Ledger>,
-    core: ManuallyDrop<Core>,
+    /// None once it is closed.
+    core: Option<Core>,
 }
 
 impl Open {
@@ -157,9 +155,12 @@ impl Open {
     ///
     /// # Errors
     /// The gate, still open, and what is borrowed.
-    pub fn close(self) -> Result<(), (Self, Held)> {
+    pub fn close(mut self) -> Result<(), (Self, Held)> {
         match self.ledger.close() {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.core = None;
+                Ok(())
+            }
             Err(held) => Err((self, held)),
         }
     }
@@ -167,10 +168,10 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // What is still borrowed stays borrowed for ever: so does this core.
-        if self.ledger.close().is_ok() {
-            // SAFETY: taken out once, here.
-            unsafe { ManuallyDrop::drop(&mut self.core) };
+        let Some(core) = self.core.take() else { return };
+        if self.ledger.close().is_err() {
+            // What is still borrowed stays borrowed for ever: so does this core.
+            core::mem::forget(core);
         }
     }
 }

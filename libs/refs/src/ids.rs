@@ -8,7 +8,8 @@ use crate::{Dying, Map, NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
 /// Objects by key, behind a lock. It owns them and gives out [`TempRc`] and [`WeakRc`].
 ///
-/// Keys are compared while the lock is held: their `Ord` must not use the table, which would spin for ever.
+/// Keys are compared and cloned while the lock is held: their `Ord` and their `Clone` must not use the table, which would spin for ever. Their
+/// destructors may.
 pub struct IdTable<T: ?Sized + Send + Sync + 'static, K = u32> {
     objects: SpinLock<Map<K, T>>,
 }
@@ -41,31 +42,46 @@ impl<T: ?Sized + Send + Sync, K> IdTable<T, K> {
 impl<T: ?Sized + Send + Sync, K: Ord> IdTable<T, K> {
     /// Enters an object; gives back the one that had the key before.
     pub fn insert(&self, id: K, object: StrongRc<T>, cx: &impl NoSuspend) -> Option<Dying<T>> {
-        self.objects.lock(cx).insert(id, object)
+        // A key that is there already would end while the lock is held. So it leaves with its object, and ends when the lock is free again.
+        let before;
+        let mut objects = self.objects.lock(cx);
+        if core::mem::needs_drop::<K>() {
+            before = objects.remove_entry(&id);
+            objects.insert(id, object);
+            drop(objects);
+            before.map(|(_key, object)| object)
+        } else {
+            objects.insert(id, object)
+        }
     }
 
     /// The object of that key.
     #[cfg_attr(feature = "check-temps", track_caller)]
     pub fn get<'cx>(&self, id: impl Borrow<K>, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, T>> {
-        self.objects.lock(cx).get(id.borrow(), cx)
+        let id = id.borrow();
+        self.objects.lock(cx).get(id, cx)
     }
 
     /// The name of the object of that key.
     pub fn weak(&self, id: impl Borrow<K>, cx: &impl NoSuspend) -> Option<WeakRc<T>> {
-        self.objects.lock(cx).weak(id.borrow())
+        let id = id.borrow();
+        self.objects.lock(cx).weak(id)
     }
 
     /// Takes the object out.
     pub fn remove(&self, id: impl Borrow<K>, cx: &impl NoSuspend) -> Option<Dying<T>> {
+        let id = id.borrow();
         // The table's copy of the key ends when the lock is free again.
-        let (_key, object) = self.objects.lock(cx).remove_entry(id.borrow())?;
+        let (_key, object) = self.objects.lock(cx).remove_entry(id)?;
         Some(object)
     }
 
-    /// Keeps the objects that `keep` accepts; the others die, and are freed at the next suspension. The lock is held meanwhile: `keep` must
-    /// not use the table.
-    pub fn retain(&self, keep: impl FnMut(&K, &T) -> bool + Send, cx: &impl NoSuspend) {
-        self.objects.lock(cx).retain(keep);
+    /// Keeps the objects that `keep` accepts; the others die, and are freed at the next suspension. The lock is held while `keep` runs, which
+    /// must not use the table; it is free again when the others die.
+    pub fn retain(&self, mut keep: impl FnMut(&K, &T) -> bool + Send, cx: &impl NoSuspend) {
+        // Declared first, so that it ends after the lock, also if `keep` panics.
+        let mut refused = Vec::new();
+        self.objects.lock(cx).take_out(&mut refused, |key, object| !keep(key, object));
     }
 }
 
@@ -98,8 +114,9 @@ impl<T: ?Sized + Send + Sync, K: Ord + Clone> IdTable<T, K> {
 
     /// The first object with a key above `id`, and its key. For going through all without a list of them.
     pub fn next_above(&self, id: impl Borrow<K>, cx: &impl NoSuspend) -> Option<(K, WeakRc<T>)> {
+        let id = id.borrow();
         let objects = self.objects.lock(cx);
-        let (id, name) = objects.next_above(id.borrow())?;
+        let (id, name) = objects.next_above(id)?;
         Some((id.clone(), name))
     }
 }

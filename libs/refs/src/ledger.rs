@@ -39,28 +39,29 @@ pub struct Ledger {
 
 #[derive(Debug)]
 struct Book {
-    open: bool,
+    /// How often it was opened and not closed.
+    open: usize,
     entries: Vec<Option<Held>>,
 }
 
 impl Ledger {
     pub(crate) fn new(open: bool) -> Self {
-        Ledger { book: SpinLock::new(Book { open, entries: Vec::new() }) }
+        Ledger { book: SpinLock::new(Book { open: usize::from(open), entries: Vec::new() }) }
     }
 
     pub(crate) fn open(&self) {
-        self.book.with(|book| book.open = true);
+        self.book.with(|book| book.open += 1);
     }
 
-    /// Takes no more borrows, if there is none.
+    /// Undoes one [`open`](Self::open), if there is no borrow; the last one ends the taking of borrows.
     ///
     /// # Errors
-    /// The oldest one; the ledger stays open then.
+    /// The oldest borrow; the ledger is as open as before then.
     pub(crate) fn close(&self) -> Result<(), Held> {
         self.book.with(|book| match book.entries.iter().flatten().next() {
             Some(held) => Err(*held),
             None => {
-                book.open = false;
+                book.open -= 1;
                 Ok(())
             }
         })
@@ -71,7 +72,7 @@ impl Ledger {
     pub(crate) fn note(&self, type_name: &'static str) -> Option<Note<'_>> {
         let held = Some(Held { type_name, place: Location::caller() });
         self.book.with(|book| {
-            if !book.open {
+            if book.open == 0 {
                 return None;
             }
             let entries = &mut book.entries;

@@ -24,8 +24,8 @@
 //! - An object's *destructor* must not: it runs at the suspension of some task, which has nothing to do with it and can neither go on nor be
 //!   left. A destructor that panics ends the program, with its message and one that says so. The same holds for what makes a
 //!   woken task ready ([`WakeSlot`]).
-//! - Nothing of the caller's runs while a lock of this crate is held, except what is given to [`SpinLock::with`] (the lock is given back if it
-//!   panics) and the comparison of keys ([`IdTable`]).
+//! - Nothing of the caller's runs while a lock of this crate is held, except what is given to [`SpinLock::with`] and [`IdTable::retain`] (the lock
+//!   is given back if it panics), and keys that are compared and cloned ([`IdTable`]). What a table lets go of ends when its lock is free again.
 #![no_std]
 #![warn(missing_debug_implementations)]
 extern crate alloc;

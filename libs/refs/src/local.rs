@@ -25,6 +25,9 @@ use crate::{Cx, SpinLock};
 pub enum Local {}
 
 /// Where a thread's own objects are made. One per thread does; what it allocated for itself is kept for the next one.
+///
+/// Who is about to drop it [closes](Self::close) it. Dropping it frees no object, because somebody may borrow some: one that died without a context
+/// since the last [`quiescent`](Self::quiescent) is freed when another object of the realm is destroyed with one, and if there is none, never.
 pub struct Realm {
     state: &'static RealmState,
 }

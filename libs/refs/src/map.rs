@@ -1,6 +1,7 @@
 //! [`Map`]: objects by key.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::borrow::Borrow;
 use core::fmt;
 use core::ops::{Bound, RangeBounds};
@@ -99,6 +100,23 @@ impl<K: Ord, T: ?Sized, M: Mode> Map<K, T, M> {
     /// Keeps the objects that `keep` accepts; the others die, and are freed at the next suspension.
     pub fn retain(&mut self, mut keep: impl FnMut(&K, &T) -> bool) {
         self.objects.retain(|key, object| object.with(|object| keep(key, object)));
+    }
+
+    /// Moves the objects that `choose` accepts to `chosen`, where they and their keys end when the caller wants them to. If `choose` panics,
+    /// nothing has moved.
+    pub(crate) fn take_out(&mut self, chosen: &mut Vec<(K, StrongRc<T, M>)>, mut choose: impl FnMut(&K, &T) -> bool) {
+        let verdicts: Vec<bool> =
+            self.objects.iter().map(|(key, object)| object.with(|object| choose(key, object))).collect();
+        if !verdicts.contains(&true) {
+            return;
+        }
+        for (entry, is_chosen) in core::mem::take(&mut self.objects).into_iter().zip(verdicts) {
+            if is_chosen {
+                chosen.push(entry);
+            } else {
+                self.objects.insert(entry.0, entry.1);
+            }
+        }
     }
 
     /// Takes the object with the lowest key out. For emptying a map one by one.

@@ -182,11 +182,13 @@ impl<T, M: Mode> Slab<T, M> {
     fn grow(&mut self) -> NonNull<Slot<T, M>> {
         // SAFETY: the core lives as long as the slab.
         let core = unsafe { self.core.as_ref() };
+        // Only the slab's owner, which this borrows mutably, makes chunks: the number is the same below. The memory is made without the lock,
+        // which a slot that is too large for any memory would leave locked.
+        let first = core.with(|slots| slots.chunks.len()) * CHUNK;
+        let slot =
+            |number| Slot { core: self.core, number, next_free: None, link: None, object: MaybeUninit::uninit() };
+        let chunk: Box<[Slot<T, M>]> = (first..first + CHUNK).map(slot).collect();
         core.with(|slots| {
-            let first = slots.chunks.len() * CHUNK;
-            let slot =
-                |number| Slot { core: self.core, number, next_free: None, link: None, object: MaybeUninit::uninit() };
-            let chunk: Box<[Slot<T, M>]> = (first..first + CHUNK).map(slot).collect();
             // SAFETY: a Box is not null.
             let chunk = unsafe { NonNull::new_unchecked(Box::into_raw(chunk)) };
             slots.chunks.push(chunk);
