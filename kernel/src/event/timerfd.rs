@@ -24,8 +24,9 @@ pub struct Setting {
 
 impl Setting {
     /// How often it has expired by now, and what it is from there on.
+    #[inline]
     fn expire_now(self) -> (u64, Setting) {
-        self.expire(self.timeline.now())
+        if self.deadline.is_none() { (0, self) } else { self.expire(self.timeline.now()) }
     }
 
     /// How often it has expired by `now`, and what it is from there on.

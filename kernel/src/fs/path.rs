@@ -69,7 +69,7 @@ impl<'cx> Path<'cx> {
     ///
     /// # Errors
     /// ENOENT if it was removed meanwhile.
-    #[inline]
+    #[inline(always)]
     pub fn keep(&self) -> Result<Location> {
         match (self.mount.share(), self.inode.share()) {
             (Some(mount), Some(inode)) => Ok(Location { mount, inode }),

@@ -199,6 +199,7 @@ impl AddressSpace {
     }
 
     /// The VMA of an address, or the next above.
+    #[inline(always)]
     pub fn report(&self, address: usize, cx: &Cx) -> Option<VmaReport> {
         let layout = self.layout.lock(cx);
         Some(layout.describe(layout.vmas().at_or_above(address)?))

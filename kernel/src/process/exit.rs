@@ -82,7 +82,7 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     *process.last_name.lock(cx) = thread.name(cx);
     process.last_uid.store(thread.credentials.lock(cx).users().real.number(), Ordering::Relaxed);
     let is_last = process.remove_thread(&thread, cx) == 0;
-    if process.is_exiting() {
+    if !is_last && process.is_exiting() {
         process.wake_ending(2, cx);
     }
     if thread.tid() == process.pid {

@@ -295,8 +295,11 @@ impl Process {
     }
 
     /// Whether `f` holds for any child.
-    pub(super) fn has_child(&self, cx: &impl NoSuspend, mut f: impl FnMut(&Process) -> bool) -> bool {
-        self.children.lock(cx).all.any(|child| child.upgrade(cx).is_ok_and(|child| f(&child)))
+    pub(super) fn has_child(&self, cx: &impl NoSuspend, f: impl Fn(&Process) -> bool) -> bool {
+        let children = self.children.lock(cx);
+        let holds = |child: WeakRc<Process>| child.upgrade(cx).is_ok_and(|child| f(&child));
+        // Usually any child will do.
+        children.all.first().is_some_and(holds) || children.all.any(holds)
     }
 
     /// Its threads that have not exited, the oldest first. (No list of them: they may be many, and memory short.)

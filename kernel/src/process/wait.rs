@@ -127,17 +127,12 @@ fn is_chosen(child: &Process, choice: Choice, options: WaitOptions) -> bool {
 
 /// What there is to tell of a child.
 fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Report> {
-    let report = |code, value, status| {
-        let mut usage = child.usage(cx);
-        usage.add(&child.children_usage(cx));
-        Some(Report { pid: child.pid, uid: child.uid(cx), code, value, status, usage })
-    };
     if child.life() == Life::Zombie {
         if !options.contains(WaitOptions::EXITED) {
             return None;
         }
         let (code, value) = child.exit_status().si_code_and_status();
-        return report(code, value, child.exit_status().0);
+        return Some(report(child, code, value, child.exit_status().0, cx));
     }
     let (stopped, continued) = {
         let job = child.job.lock(cx);
@@ -148,12 +143,20 @@ fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Report> {
         (stopped, job.continue_to_report)
     };
     if let (Some(signal), true) = (stopped, options.contains(WaitOptions::STOPPED)) {
-        return report(abi::CLD_STOPPED, signal.number(), signal.number() << 8 | 0x7f);
+        return Some(report(child, abi::CLD_STOPPED, signal.number(), signal.number() << 8 | 0x7f, cx));
     }
     if continued && options.contains(WaitOptions::CONTINUED) {
-        return report(abi::CLD_CONTINUED, Signal::CONT.number(), 0xffff);
+        return Some(report(child, abi::CLD_CONTINUED, Signal::CONT.number(), 0xffff, cx));
     }
     None
+}
+
+/// Out of line: most looks find nothing to report.
+#[inline(never)]
+fn report(child: &Process, code: u32, value: u32, status: u32, cx: &Cx) -> Report {
+    let mut usage = child.usage(cx);
+    usage.add(&child.children_usage(cx));
+    Report { pid: child.pid, uid: child.uid(cx), code, value, status, usage }
 }
 
 /// What was told is not told again; a zombie goes.

@@ -91,8 +91,8 @@ impl TimerSpec {
         let (value, interval) = (self.value.nanoseconds()?, self.interval.nanoseconds()?);
         let is_wall = is_absolute && is_wall_clock(clock);
         let timeline = if is_wall { Timeline::Wall } else { Timeline::Boot };
-        let deadline = if is_absolute { value } else { frame::time::now().saturating_add(value) };
-        Ok(Setting { timeline, deadline: (value != 0).then_some(deadline), interval })
+        let deadline = || if is_absolute { value } else { frame::time::now().saturating_add(value) };
+        Ok(Setting { timeline, deadline: (value != 0).then(deadline), interval })
     }
 }
 

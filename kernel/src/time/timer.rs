@@ -42,14 +42,14 @@ impl TimerClock {
         }
     }
 
-    /// The earliest time at which it can show `time`, if it shows `now`.
-    fn earliest(self, time: u64, now: u64) -> (Timeline, u64) {
+    /// The earliest time at which it can show `time`, if it shows `now()`.
+    fn earliest(self, time: u64, now: impl FnOnce() -> u64) -> (Timeline, u64) {
         /// A clock of a process that sleeps is looked at no more often than this.
         const GRAIN: u64 = 100_000;
         match self {
             TimerClock::Clock(timeline) => (timeline, time),
             TimerClock::Cpu(_) => {
-                (Timeline::Boot, frame::time::now().saturating_add(time.saturating_sub(now).max(GRAIN)))
+                (Timeline::Boot, frame::time::now().saturating_add(time.saturating_sub(now()).max(GRAIN)))
             }
         }
     }
@@ -105,12 +105,19 @@ impl Timer {
     pub fn set_by(&self, clock: TimerClock, setting: Setting, cx: &Cx) -> Setting {
         let old = self.remaining(cx);
         drop(self.state.lock(cx).alarm.take());
-        let alarm = self.arm(clock, setting, clock.now(cx), cx);
+        let alarm = self.arm(clock, setting, || clock.now(cx), cx);
         *self.state.lock(cx) = TimerState { clock, setting, alarm, expirations: 0 };
         old
     }
 
-    fn arm(&self, clock: TimerClock, setting: Setting, now: u64, cx: &impl NoSuspend) -> Option<Alarm> {
+    #[inline(always)]
+    fn arm(
+        &self,
+        clock: TimerClock,
+        setting: Setting,
+        now: impl FnOnce() -> u64,
+        cx: &impl NoSuspend,
+    ) -> Option<Alarm> {
         setting.next.map(|next| {
             let (timeline, at) = clock.earliest(next, now);
             expire_at(timeline, at, self.name, cx)
@@ -119,10 +126,12 @@ impl Timer {
 
     /// The time left until the next expiration, and the interval.
     pub fn remaining(&self, cx: &Cx) -> Setting {
-        let now = self.clock(cx).now(cx);
-        let setting = self.state.lock(cx).setting;
+        let (clock, setting) = {
+            let state = self.state.lock(cx);
+            (state.clock, state.setting)
+        };
         // An armed timer whose time has come but whose interrupt has not is about to expire, not disarmed.
-        Setting { next: setting.next.map(|next| next.saturating_sub(now).max(1)), ..setting }
+        Setting { next: setting.next.map(|next| next.saturating_sub(clock.now(cx)).max(1)), ..setting }
     }
 
     /// How often it has expired since this was last asked.
@@ -142,7 +151,7 @@ impl Timer {
         let mut setting = self.state.lock(cx).setting;
         let Some(due) = setting.next else { return };
         if due > now {
-            let alarm = self.arm(clock, setting, now, cx);
+            let alarm = self.arm(clock, setting, || now, cx);
             self.state.lock(cx).alarm = alarm;
             return;
         }
@@ -150,7 +159,7 @@ impl Timer {
         setting.next = (setting.interval > 0).then(|| due.saturating_add(times.saturating_mul(setting.interval)));
         // Expirations that come quicker are counted together.
         let next = setting.next.map(|next| next.max(now.saturating_add(SHORTEST_INTERVAL)));
-        let alarm = self.arm(clock, Setting { next, ..setting }, now, cx);
+        let alarm = self.arm(clock, Setting { next, ..setting }, || now, cx);
         {
             let mut state = self.state.lock(cx);
             state.setting = setting;
