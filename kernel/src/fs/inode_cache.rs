@@ -1,0 +1,56 @@
+//! [`InodeCache`]: inodes that are made up when they are looked up.
+
+use alloc::collections::BTreeMap;
+
+use frame::Cx;
+use refs::{SpinLock, StrongRc, TempRc};
+
+use super::{FileKind, Inode};
+use crate::error::{Errno, Result};
+
+/// The inodes of a file system that makes them up when they are looked up. It owns them, as directories do elsewhere.
+///
+/// Nothing is lost when an inode is thrown out: the next lookup makes it anew, under the same number.
+#[derive(Default)]
+pub struct InodeCache {
+    inodes: SpinLock<BTreeMap<u64, StrongRc<Inode>>>,
+}
+
+/// How many inodes a cache keeps before it looks which ones nobody uses.
+const CACHED: usize = 512;
+
+impl InodeCache {
+    /// An empty cache.
+    pub const fn new() -> Self {
+        InodeCache { inodes: SpinLock::new(BTreeMap::new()) }
+    }
+
+    /// The inode of that number; a new one by `make` if there is none or it is stale. `make` must not use this cache.
+    pub fn get_or_insert<'cx>(
+        &self,
+        number: u64,
+        cx: &'cx Cx,
+        make: impl FnOnce() -> Result<Inode>,
+    ) -> Result<TempRc<'cx, Inode>> {
+        let cached = self.inodes.lock(cx).get(&number).map(StrongRc::downgrade);
+        if let Some(inode) = cached.and_then(|weak| weak.upgrade(cx).ok())
+            && !inode.ops.is_stale(cx)
+        {
+            return Ok(inode);
+        }
+        let inode = StrongRc::new(make()?);
+        let weak = inode.downgrade();
+        let mut inodes = self.inodes.lock(cx);
+        if inodes.len() >= CACHED {
+            // Directories stay while they are fresh: what is in them finds its way up through them.
+            inodes.retain(|_, inode| {
+                let unused = inode.owners() == 1;
+                let inode = inode.get(cx);
+                !inode.ops.is_stale(cx) && (!unused || inode.kind == FileKind::Directory)
+            });
+        }
+        inodes.insert(number, inode);
+        drop(inodes);
+        weak.upgrade(cx).map_err(|_| Errno::ENOENT)
+    }
+}

@@ -1,0 +1,234 @@
+//! [`InodeOps`]: what a file system has to say for one of its inodes.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::ops::Range;
+use core::sync::atomic::AtomicU32;
+
+use frame::Cx;
+use frame::mm::{Reader, UFrame, Writer};
+use refs::{StrongRc, TempRc, WeakRc};
+
+use super::{DeviceNumber, File, FileKind, Inode, Location, Lseek, Metadata, OpenFile, OpenFlags, VfsCaller};
+use crate::error::{Errno, Result};
+use crate::memory::Pages;
+use crate::step::Step;
+
+/// What a new file is to be.
+#[derive(Clone, Copy)]
+pub struct Creation<'a> {
+    /// Its kind.
+    pub kind: FileKind,
+    /// Its permissions, umask applied.
+    pub permissions: u32,
+    /// Its owner.
+    pub uid: u32,
+    /// Its group (that of a set-group-ID directory is applied by the caller).
+    pub gid: u32,
+    /// Which device, for a device node.
+    pub device: DeviceNumber,
+    /// Where it leads, for a symbolic link.
+    pub target: &'a [u8],
+}
+
+/// What rename(2) does where the new name is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rename {
+    /// The old file goes.
+    Replace,
+    /// EEXIST.
+    NoReplace,
+    /// The two files exchange their names.
+    Exchange,
+}
+
+/// One name of a directory, as getdents(2) tells it.
+pub struct DirectoryEntry<'a> {
+    /// The name.
+    pub name: &'a [u8],
+    /// The inode's number.
+    pub number: u64,
+    /// The inode's kind.
+    pub kind: FileKind,
+    /// The position behind this entry: a listing that goes on from there goes on with the next. Positions stay valid whatever
+    /// happens to other entries; they are at least 3 (1 and 2 are behind `.` and `..`, which the caller makes up).
+    pub next: u64,
+}
+
+/// Where a magic link (`/proc/PID/fd/N`, `/proc/PID/exe`, ...) leads.
+pub enum Jump {
+    /// To a place in the tree.
+    Location(Location),
+    /// To an open description whose inode has no place in the tree: opening it opens that inode.
+    OpenFile(WeakRc<OpenFile>),
+}
+
+/// What a file system has to say for one of its inodes. No method suspends; permissions, read-only mounts, name lengths and `.`/`..` are
+/// the caller's business. The defaults are those of a thing that cannot do it.
+///
+/// `this` is the inode itself.
+pub trait InodeOps: Any + Send + Sync {
+    /// Brings up to date what is computed rather than stored (size, blocks, links, owner of a process's files). The inode's metadata are
+    /// locked meanwhile.
+    #[inline]
+    fn refresh(&self, _metadata: &mut Metadata, _cx: &Cx) {}
+
+    /// Whether what it shows is gone (a process that has ended): an [`InodeCache`](super::InodeCache) then makes a new one.
+    fn is_stale(&self, _cx: &Cx) -> bool {
+        false
+    }
+
+    /// The name that `/proc/PID/fd` shows for an inode with no place in the tree, such as `pipe:[12]`.
+    fn anonymous_name(&self, _this: &Inode) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Directories: the inode of a name. ENOENT if there is none.
+    fn lookup<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        _name: &[u8],
+        _me: &dyn VfsCaller,
+        _cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        Err(Errno::ENOTDIR)
+    }
+
+    /// Directories: tells `each` the entries from position `from` on (0 is the start), in order, until it says false.
+    fn list(
+        &self,
+        _this: &Inode,
+        _from: u64,
+        _me: Option<&dyn VfsCaller>,
+        _cx: &Cx,
+        _each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
+    ) -> Result<()> {
+        Err(Errno::ENOTDIR)
+    }
+
+    /// Directories: makes a new file. EEXIST, ENOSPC.
+    fn create<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        _name: &[u8],
+        _what: &Creation<'_>,
+        _cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        Err(Errno::EPERM)
+    }
+
+    /// Directories: makes a new regular file without a name (O_TMPFILE).
+    fn create_nameless(&self, _this: &TempRc<'_, Inode>, _what: &Creation<'_>, _cx: &Cx) -> Result<StrongRc<Inode>> {
+        Err(Errno::EOPNOTSUPP)
+    }
+
+    /// Directories: gives `target` (no directory, of the same file system) one more name. EEXIST, EMLINK, ENOSPC.
+    fn link(&self, _this: &TempRc<'_, Inode>, _name: &[u8], _target: &TempRc<'_, Inode>, _cx: &Cx) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+
+    /// Directories: takes out the name of a file that is no directory. ENOENT, EISDIR.
+    fn unlink(&self, _this: &TempRc<'_, Inode>, _name: &[u8], _cx: &Cx) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+
+    /// Directories: takes out an empty directory. ENOENT, ENOTDIR, ENOTEMPTY.
+    fn remove_directory(&self, _this: &TempRc<'_, Inode>, _name: &[u8], _cx: &Cx) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+
+    /// Directories: moves `name` to `to_name` in the directory `to` of the same file system.
+    fn rename(
+        &self,
+        _this: &TempRc<'_, Inode>,
+        _name: &[u8],
+        _to: &TempRc<'_, Inode>,
+        _to_name: &[u8],
+        _how: Rename,
+        _cx: &Cx,
+    ) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+
+    /// Symbolic links: where it leads.
+    fn read_link(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Result<Vec<u8>> {
+        Err(Errno::EINVAL)
+    }
+
+    /// Symbolic links that lead to a file rather than to a path.
+    fn jump(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Option<Result<Jump>> {
+        None
+    }
+
+    /// Opens it (regular files and directories; device nodes, FIFOs and sockets are opened by their drivers). Creation, truncation,
+    /// permissions and O_DIRECTORY are done. `None`: reads and writes go to this inode's own methods.
+    fn open(
+        &self,
+        _this: &TempRc<'_, Inode>,
+        _flags: OpenFlags,
+        _me: &dyn VfsCaller,
+        _cx: &Cx,
+    ) -> Step<Option<Box<dyn File>>> {
+        Ok(None)
+    }
+
+    /// Regular files: reads at `offset`; 0 bytes at the end. A fault behind the first byte is a short read.
+    fn read(&self, _this: &Inode, _offset: u64, _to: &mut Writer<'_>, _cx: &Cx) -> Step<usize> {
+        Err(Errno::EINVAL.into())
+    }
+
+    /// Regular files: writes at `offset` (`None`: at the end), but nothing at or behind `limit`. How many bytes, and the offset behind them. A
+    /// fault behind the first byte is a short write. EFBIG where not even the first byte is below the limit, ENOSPC.
+    fn write(
+        &self,
+        _this: &Inode,
+        _offset: Option<u64>,
+        _limit: u64,
+        _from: &mut Reader<'_>,
+        _cx: &Cx,
+    ) -> Step<(usize, u64)> {
+        Err(Errno::EINVAL.into())
+    }
+
+    /// Regular files: changes the length. Grows by a hole. It may pause.
+    fn set_size(&self, _this: &Inode, _size: u64, _cx: &Cx) -> Step<()> {
+        Err(Errno::EINVAL.into())
+    }
+
+    /// Regular files: fallocate(2) with those mode bits for a range of bytes. It may pause; `done` is for itself, 0 at first.
+    fn allocate(&self, _this: &Inode, _mode: u32, _range: Range<u64>, _done: &mut u64, _cx: &Cx) -> Step<()> {
+        Err(Errno::EOPNOTSUPP.into())
+    }
+
+    /// Regular files: the next data or hole at or behind an offset, for [`Lseek::Data`] and [`Lseek::Hole`]. ENXIO behind the end.
+    fn seek(&self, _this: &Inode, _to: Lseek, _cx: &Cx) -> Result<u64> {
+        Err(Errno::EINVAL)
+    }
+
+    /// Regular files: what a mapping of it shows; `None` if it cannot be mapped.
+    fn pages(&self) -> Option<&dyn Pages> {
+        None
+    }
+
+    /// Regular files that keep their content in pages: puts those from page `first` on into `frames`, `None` for a hole, and gives the size in bytes.
+    /// Makes no pages. `None`: its content is had by [`read`](Self::read) only.
+    fn lend(&self, _first: u64, _frames: &mut [Option<UFrame>], _cx: &Cx) -> Option<u64> {
+        None
+    }
+
+    /// Regular files: the F_SEAL_* that are set, if the file can have any.
+    fn seals(&self) -> Option<&AtomicU32> {
+        None
+    }
+
+    /// Whether it has [`InodeFlags`](super::InodeFlags) that can be set; else it has none.
+    fn has_flags(&self) -> bool {
+        false
+    }
+
+    /// Whether chmod, chown and utimes work on it.
+    fn may_change_metadata(&self) -> Result<()> {
+        Ok(())
+    }
+}
