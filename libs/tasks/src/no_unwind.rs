@@ -27,7 +27,27 @@ impl Drop for NoUnwind {
     }
 }
 
+/// Runs `f`; a panic that unwinds out of it ends the program, with a message that says where. Unlike [`NoUnwind`] it works where nothing else on the
+/// stack would catch the panic, too: an unwinder that finds nobody who does will not begin.
 #[cfg(feature = "std")]
+#[inline(always)]
+pub(crate) fn must_not_unwind<R>(place: &'static str, f: impl FnOnce() -> R) -> R {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
+        Ok(value) => value,
+        Err(_) => abort(place),
+    }
+}
+
+/// Nothing unwinds here.
+#[cfg(not(feature = "std"))]
+#[inline(always)]
+pub(crate) fn must_not_unwind<R>(_place: &'static str, f: impl FnOnce() -> R) -> R {
+    f()
+}
+
+#[cfg(feature = "std")]
+#[cold]
+#[inline(never)]
 fn abort(place: &str) -> ! {
     std::eprintln!("tasks: a panic in {place} can be passed on to nobody: the program ends");
     std::process::abort()

@@ -9,7 +9,7 @@ use refs::reclaim;
 
 use crate::arch::switch::{leave_for, switch, switch_to_new};
 use crate::atomic::{AtomicBool, AtomicPtr, Ordering};
-use crate::no_unwind::NoUnwind;
+use crate::no_unwind::{NoUnwind, must_not_unwind};
 use crate::task::Task;
 use crate::{Cx, Next, Policy, Ready, Stack, StackSource, TaskRef, Waker, Why};
 
@@ -306,7 +306,7 @@ enum Bottom {
 extern "C" fn fresh_stack(worker: *const ()) {
     // SAFETY: `leave_async` passes its worker, and they are 'static.
     let worker: &'static Worker = unsafe { &*worker.cast() };
-    let to = worker.dispatch(Bottom::Pooled);
+    let to = must_not_unwind("the scheduler", || worker.dispatch(Bottom::Pooled));
     // SAFETY: what `dispatch` says; nothing is left on this stack.
     unsafe { leave_for(to) }
 }

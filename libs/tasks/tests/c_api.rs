@@ -702,7 +702,7 @@ fn what_happens_when_waits_at_all_primitives_are_canceled() {
             unsafe {
                 let mut first = MaybeUninit::uninit();
                 sync::ac_queue_enter(queue, &mut first);
-                assert_eq!(sync::ac_queue_await_turn_x(first.assume_init_ref()), 0);
+                assert_eq!(sync::ac_queue_await_turn_x(first.assume_init_mut()), 0);
                 assert_eq!(sync::ac_ec_await_x(events, 0), 0);
                 assert_eq!(sync::ac_lock_acquire_x(lock), 0);
                 scope.spawn_async(cx, |_| note("lock", sync::ac_lock_acquire_x(lock)));
@@ -710,7 +710,7 @@ fn what_happens_when_waits_at_all_primitives_are_canceled() {
                 scope.spawn_async(cx, |_| {
                     let mut turn = MaybeUninit::uninit();
                     sync::ac_queue_enter(queue, &mut turn);
-                    note("queue", sync::ac_queue_await_turn_x(turn.assume_init_ref()));
+                    note("queue", sync::ac_queue_await_turn_x(turn.assume_init_mut()));
                     assert_eq!(sync::ac_queue_leave(turn.assume_init_mut()), 0);
                 });
                 cancel::ac_cancel(block_of(scope));

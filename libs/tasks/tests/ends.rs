@@ -97,6 +97,39 @@ fn a_destructor_that_panics_where_a_task_saves_itself_under_an_id_ends_the_progr
 }
 
 #[test]
+fn a_destructor_that_panics_where_a_task_ends_ends_the_program() {
+    aborts("a_destructor_that_panics_where_a_task_ends_ends_the_program", "panicked, which ends the program", || {
+        rt::run(|cx| {
+            rt::finish_async(cx, |scope, cx| {
+                scope.spawn_async(cx, |cx| {
+                    rt::yield_async(cx);
+                    // It is freed when the task has ended, on what was its stack.
+                    drop(StrongRc::new(Bomb));
+                });
+            });
+        });
+    });
+}
+
+#[test]
+fn a_second_panic_whose_payload_panics_in_its_destructor_ends_the_program() {
+    aborts(
+        "a_second_panic_whose_payload_panics_in_its_destructor_ends_the_program",
+        "the destructor of what a task panicked with can be passed on to nobody",
+        || {
+            rt::run(|cx| {
+                rt::finish_async(cx, |scope, cx| {
+                    for _ in 0..2 {
+                        scope.spawn_async(cx, |_| std::panic::panic_any(Bomb));
+                    }
+                    // The first is raised here, at the end of the block.
+                });
+            });
+        },
+    );
+}
+
+#[test]
 fn a_destructor_that_panics_in_a_task_is_that_task_s_panic() {
     let ended = Cell::new(false);
     let raised = catch_unwind(AssertUnwindSafe(|| {
@@ -127,6 +160,20 @@ impl rt::Idle for Panicky {
     }
 
     fn wake(&self, _: &'static Runtime) {}
+}
+
+#[test]
+fn an_idle_hook_that_panics_where_a_task_has_ended_ends_the_program() {
+    let name = "an_idle_hook_that_panics_where_a_task_has_ended_ends_the_program";
+    aborts(name, "`Idle::wait` can be passed on to nobody", || {
+        let never = rt::sync::Semaphore::new(0);
+        rt::Config::default().run_with_idle(&Panicky, |cx| {
+            rt::finish_async(cx, |scope, cx| {
+                scope.spawn_async(cx, rt::yield_async);
+                never.p_async(cx);
+            });
+        });
+    });
 }
 
 #[test]

@@ -469,7 +469,7 @@ fn cancels_of_64_places_in_a_line_keep_the_sequence_of_the_others() {
                                     own.cancel_async(cx);
                                 });
                             }
-                            let turn = queue.enter();
+                            let mut turn = queue.enter();
                             let result = turn.await_x_async(cx);
                             if result.is_ok() {
                                 served.borrow_mut().push(number);

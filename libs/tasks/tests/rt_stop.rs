@@ -190,3 +190,27 @@ fn a_panic_in_the_block_of_an_aborted_task_is_not_lost() {
     });
     assert_eq!(*result.expect_err("the panic").downcast::<&str>().expect("a text"), "in the block");
 }
+
+#[test]
+fn a_report_whose_reader_panics_leaves_no_mark() {
+    struct Reader;
+    impl std::fmt::Write for Reader {
+        fn write_str(&mut self, _: &str) -> std::fmt::Result {
+            panic!("no more")
+        }
+    }
+    rt::run(|cx| {
+        let start = |cx: &mut rt::Cx| {
+            rt::finish_async(cx, |scope, cx| {
+                for _ in 0..4 {
+                    scope.spawn_async(cx, rt::yield_async);
+                }
+                rt::count(cx)
+            })
+        };
+        // Whoever begins with what is in the pool now is counted as before.
+        assert_eq!(start(cx), 5);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| rt::dump(cx, &mut Reader))).is_err());
+        assert_eq!(start(cx), 5);
+    });
+}

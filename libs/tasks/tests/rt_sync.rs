@@ -184,7 +184,7 @@ fn whoever_leaves_a_line_from_its_front_learns_how_many_left_unserved() {
     rt::run(|cx| {
         let queue = Queue::new();
         // Served, then left.
-        let turn = queue.enter();
+        let mut turn = queue.enter();
         turn.await_async(cx);
         turn.await_async(cx);
         assert_eq!(turn.leave(), 0);
@@ -195,13 +195,13 @@ fn whoever_leaves_a_line_from_its_front_learns_how_many_left_unserved() {
         assert_eq!(second.leave(), 0);
         assert_eq!(first.leave(), 2);
         // The same, but the first was served.
-        let (first, second, third) = (queue.enter(), queue.enter(), queue.enter());
+        let (mut first, second, third) = (queue.enter(), queue.enter(), queue.enter());
         first.await_async(cx);
         assert_eq!(third.leave(), 0);
         assert_eq!(second.leave(), 0);
         assert_eq!(first.leave(), 2);
         // Those behind one that stays are counted for that one.
-        let (first, second, third, fourth) = (queue.enter(), queue.enter(), queue.enter(), queue.enter());
+        let (mut first, second, mut third, fourth) = (queue.enter(), queue.enter(), queue.enter(), queue.enter());
         assert_eq!(second.leave(), 0);
         assert_eq!(fourth.leave(), 0);
         first.await_async(cx);
@@ -222,7 +222,7 @@ fn those_in_a_line_have_their_turns_in_its_order() {
         let mut turns: Vec<_> = (0..5).map(|number| (number, queue.enter())).collect();
         turns.reverse();
         rt::finish_async(cx, |scope, cx| {
-            for (number, turn) in turns {
+            for (number, mut turn) in turns {
                 let log = &log;
                 scope.spawn_async(cx, move |cx| {
                     turn.await_async(cx);
@@ -499,7 +499,7 @@ fn a_line_across_threads_has_one_turn_at_a_time() {
     let (inside, bailed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     on_threads(3, 4, &|cx| {
         for round in 0..100 {
-            let turn = queue.enter();
+            let mut turn = queue.enter();
             if round % 5 == 4 {
                 bailed.fetch_add(turn.leave(), Ordering::Relaxed);
                 continue;
@@ -513,4 +513,11 @@ fn a_line_across_threads_has_one_turn_at_a_time() {
     });
     assert!(queue.is_empty());
     assert_eq!(bailed.into_inner(), 3 * 4 * 20);
+}
+
+#[test]
+fn a_semaphore_that_has_all_the_units_there_can_be_keeps_them() {
+    let semaphore = Semaphore::new(usize::MAX);
+    semaphore.v();
+    assert!(semaphore.units() == usize::MAX && semaphore.try_p());
 }

@@ -66,7 +66,7 @@ impl AweRef {
             if !self.is_alive() {
                 return Err(NotSuspended);
             }
-            Runtime::request(self.awe, |old| self.life | old & 1);
+            Runtime::request(self.awe, |old| asked_by_name(old, self.life));
             return Ok(());
         }
         if !self.unpark() {
@@ -86,6 +86,12 @@ impl AweRef {
         }
         parked
     }
+}
+
+/// What is asked of a task's struct once a name of `life` asks too. A name whose task ended since it was looked at does not take the place of one of a
+/// later task: lives only grow.
+fn asked_by_name(old: u64, life: u64) -> u64 {
+    (old & !1).max(life) | old & 1
 }
 
 impl AweRef {
@@ -163,5 +169,20 @@ impl Awe {
     #[inline(always)]
     pub(crate) fn set_state(&self, state: u64) {
         self.life.store(self.life.load(Ordering::Relaxed) & !(NEXT_LIFE - 1) | state, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_late_takes_no_later_name_s_request_back() {
+        let (earlier, later) = (5 * NEXT_LIFE, 6 * NEXT_LIFE);
+        for waker in [0, 1] {
+            assert_eq!(asked_by_name(waker, earlier), earlier | waker);
+            assert_eq!(asked_by_name(earlier | waker, later), later | waker);
+            assert_eq!(asked_by_name(later | waker, earlier), later | waker);
+        }
     }
 }

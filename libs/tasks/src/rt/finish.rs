@@ -11,6 +11,7 @@ use super::layout::{Awe, Finish, Runtime, awe_flags, block_flags, states};
 use super::runtime::{new_context, runtime};
 use super::suspend::{detach_all, successor, suspending, switch_to};
 use crate::arch::context::{Called, Entry, Left, call_on, leave_for};
+use crate::no_unwind::must_not_unwind;
 
 /// Runs `body`, then waits until every task that was started in the block has ended, at any depth: those that its tasks start in
 /// it, and, because a task waits for its own blocks, those in theirs. Also if `body` or a task panics; the first panic is
@@ -223,8 +224,11 @@ impl<F: FnOnce(&mut Cx)> Entry for Run<F> {
 #[inline(never)]
 #[cfg_attr(false, ebb_lint::never_suspends)]
 pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime) -> Left {
-    // SAFETY: it is the number under which this thread registered.
-    unsafe { refs::reclaim::quiescent(cx, runtime.core.get() as usize, usize::MAX) };
+    if refs::reclaim::has_waiting() {
+        free_dead(cx, runtime);
+    } else {
+        cx.check_nothing_is_held();
+    }
     let me = runtime.running();
     // SAFETY: a block waits for its tasks, of which this is one.
     let block = unsafe { &*me.home.get() };
@@ -248,6 +252,16 @@ pub(crate) fn end_detached(cx: &mut Cx, runtime: &'static Runtime) -> Left {
     // SAFETY: `next` was suspended and is resumed once, since it was taken out of the queue or out of its wait. This stack holds nothing
     // that is needed: everything above `Run` has returned.
     unsafe { leave_for(&next.context) }
+}
+
+/// Frees what can be freed, where a task has ended and nothing on its stack catches a panic any more.
+#[cold]
+#[inline(never)]
+#[cfg_attr(false, ebb_lint::never_suspends)]
+fn free_dead(cx: &mut Cx, runtime: &'static Runtime) {
+    let core = runtime.core.get() as usize;
+    // SAFETY: it is the number under which this thread registered.
+    must_not_unwind("an object's destructor", || unsafe { refs::reclaim::quiescent(cx, core, usize::MAX) });
 }
 
 /// The owner of `block` waits until it has no tasks left.
@@ -353,7 +367,7 @@ mod panics {
     use std::any::Any;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-    use crate::no_unwind::NoUnwind;
+    use crate::no_unwind::must_not_unwind;
     use crate::rt::layout::Finish;
     use crate::rt::stop::Aborted;
 
@@ -380,9 +394,7 @@ mod panics {
             block.panic.set(Box::into_raw(Box::new(payload)).cast());
             return;
         }
-        let guard = NoUnwind::in_place("the destructor of what a task panicked with");
-        drop(payload);
-        guard.passed();
+        must_not_unwind("the destructor of what a task panicked with", || drop(payload));
     }
 
     pub(crate) fn is_aborted(payload: &Payload) -> bool {

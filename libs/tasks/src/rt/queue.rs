@@ -16,7 +16,7 @@ use refs::{Cx, reclaim};
 use super::Idle;
 use super::layout::{Awe, Runtime, states};
 use crate::atomic::Ordering;
-use crate::no_unwind::NoUnwind;
+use crate::no_unwind::must_not_unwind;
 
 /// How many entries the ring has at first.
 const FIRST_ENTRIES: usize = 64;
@@ -154,10 +154,9 @@ impl Runtime {
                 return awe;
             }
             if let Some(idle) = self.idle.with(|idle| *idle) {
-                let guard = NoUnwind::in_place("`Idle::wait`");
+                let core = self.core.get() as usize;
                 // SAFETY: it is the number under which this thread registered.
-                unsafe { reclaim::while_idle(cx, self.core.get() as usize, || self.idle_in(idle)) };
-                guard.passed();
+                must_not_unwind("`Idle::wait`", || unsafe { reclaim::while_idle(cx, core, || self.idle_in(idle)) });
             }
         }
     }

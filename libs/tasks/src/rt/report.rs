@@ -23,19 +23,31 @@ pub fn dump(cx: &Cx, out: &mut dyn Write) -> Result {
 
 /// Does what [`dump`] does, on the thread whose run-time it is.
 pub(crate) fn dump_runtime(runtime: &Runtime, out: &mut dyn Write) -> Result {
-    runtime.mark_unused(true);
-    let result = runtime.tasks().try_for_each(|awe| runtime.describe(awe, out));
-    runtime.mark_unused(false);
-    result
+    let _marks = Marks::new(runtime);
+    runtime.tasks().try_for_each(|awe| runtime.describe(awe, out))
 }
 
 /// How many tasks of this thread have not ended.
 pub fn count(cx: &Cx) -> usize {
     let runtime = runtime(cx);
-    runtime.mark_unused(true);
-    let count = runtime.tasks().count();
-    runtime.mark_unused(false);
-    count
+    let _marks = Marks::new(runtime);
+    runtime.tasks().count()
+}
+
+/// What is in the pools is marked as long as this lives, also if whoever is written to panics.
+struct Marks<'a>(&'a Runtime);
+
+impl<'a> Marks<'a> {
+    fn new(runtime: &'a Runtime) -> Self {
+        runtime.mark_unused(true);
+        Marks(runtime)
+    }
+}
+
+impl Drop for Marks<'_> {
+    fn drop(&mut self) {
+        self.0.mark_unused(false);
+    }
 }
 
 impl Runtime {

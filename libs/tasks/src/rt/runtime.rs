@@ -15,7 +15,7 @@ use super::remote::RemoteList;
 use super::wait::make_ready;
 use crate::arch::context::Context;
 use crate::atomic::{AtomicPtr, AtomicU64, Ordering, global};
-use crate::no_unwind::NoUnwind;
+use crate::no_unwind::must_not_unwind;
 use crate::{Stack, StackSource};
 
 /// What a run-time does when none of its tasks is ready.
@@ -249,11 +249,9 @@ impl Runtime {
             surplus = awe.next.get();
             let (bottom, top) = awe.stack.replace((0, 0));
             if let Some(source) = self.stacks.get() {
-                let guard = NoUnwind::in_place("a source of stacks");
                 // SAFETY: the stack that `refill` took from this source and put here. Nothing runs on the stack of a free task (invariant 6:
                 // the caller is on another one).
-                unsafe { source.give(Stack::new(bottom, top)) };
-                guard.passed();
+                must_not_unwind("a source of stacks", || unsafe { source.give(Stack::new(bottom, top)) });
             }
             self.stacks_now.set(self.stacks_now.get() - 1);
             awe.set_state(states::FREE);
@@ -285,9 +283,7 @@ impl Runtime {
     pub(crate) fn wake_up(&'static self) {
         // From another thread, which may be so late that the run-time has another owner meanwhile.
         if let Some(idle) = self.idle.with(|idle| *idle) {
-            let guard = NoUnwind::in_place("`Idle::wake`");
-            idle.wake(self);
-            guard.passed();
+            must_not_unwind("`Idle::wake`", || idle.wake(self));
         }
     }
 

@@ -157,14 +157,14 @@ functions! {
     }
 
     /// Waits until it is the first.
-    fn ac_queue_await_turn(turn: &ManuallyDrop<Turn<'static>>) {
+    fn ac_queue_await_turn(turn: &mut ManuallyDrop<Turn<'static>>) {
         // SAFETY: the thread runs tasks, of which one calls this.
         let mut cx = unsafe { context() };
         wait_async(&mut cx, |cx| turn.await_async(cx));
     }
 
     /// Waits until it is the first; 0, or `-ECANCELED`. It stays in the line in both cases.
-    fn ac_queue_await_turn_x(turn: &ManuallyDrop<Turn<'static>>) -> c_int {
+    fn ac_queue_await_turn_x(turn: &mut ManuallyDrop<Turn<'static>>) -> c_int {
         // SAFETY: the thread runs tasks, of which one calls this.
         let mut cx = unsafe { context() };
         canceled(wait_async(&mut cx, |cx| turn.await_x_async(cx)))

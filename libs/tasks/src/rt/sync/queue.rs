@@ -92,8 +92,8 @@ pub struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Waits until this is the first in line. May be called again.
-    pub fn await_async(&self, cx: &mut Cx) {
+    /// Waits until this is the first in line. May be called again. (One task waits at a time, hence `&mut`: a place has one waker.)
+    pub fn await_async(&mut self, cx: &mut Cx) {
         while !self.is_first_or_enter(cx) {
             // Nothing is lost by whoever unwinds: its place stays the first until it leaves.
             wait_async(cx, WHAT, |_| ());
@@ -104,7 +104,7 @@ impl Turn<'_> {
     ///
     /// # Errors
     /// [`Canceled`] if the block was asked to end, before or before this was the first. It keeps its place until it leaves.
-    pub fn await_x_async(&self, cx: &mut Cx) -> Result<(), Canceled> {
+    pub fn await_x_async(&mut self, cx: &mut Cx) -> Result<(), Canceled> {
         check_canceled(cx)?;
         while !self.is_first_or_enter(cx) {
             wait_x_async(cx, WHAT, |_| ())?;

@@ -53,11 +53,11 @@ impl Semaphore {
         self.state.with(State::try_p)
     }
 
-    /// Gives a unit.
+    /// Gives a unit. There are never more than `usize::MAX`: one more is lost.
     pub fn v(&self) {
         while let Some(first) = self.state.with(|state| {
             let first = state.waiters.pop();
-            state.units += usize::from(first.is_none());
+            state.units = state.units.saturating_add(usize::from(first.is_none()));
             first
         }) {
             if first.wake() {
