@@ -33,7 +33,7 @@ macro_rules! codes {
 }
 
 codes! {
-    Preprocessor "E0001" "The C preprocessor failed; its own message says why.";
+    Preprocessor "E0001" "A directive or a macro is wrong, or a header is not there. Headers are looked for beside the file (`\"name\"`), in the directories of `-I`, and among Cyclone's own; those of the machine are not Cyclone.";
     Lexical "E0002" "The text cannot be cut into tokens: a literal or comment does not end, or a character begins nothing.";
     Syntax "E0003" "The tokens do not follow Cyclone's grammar. The message says what was expected at the place that is marked.";
     Unsupported "E0004" "The construct is part of Cyclone, but this compiler cannot compile it yet. It never compiles such a thing wrongly: it stops.";

@@ -30,6 +30,7 @@ pub mod lower;
 pub mod original;
 pub mod ownership;
 pub mod parse;
+pub mod preprocess;
 pub mod source;
 pub mod symbol;
 pub mod tree;

@@ -1,6 +1,6 @@
 //! Source text, and where each byte of it came from.
 //!
-//! The compiler reads the output of the C preprocessor as one buffer. A [`Span`] is a range of bytes in that buffer; the line
+//! The compiler reads what the preprocessor makes as one buffer. A [`Span`] is a range of bytes in that buffer; the line
 //! markers in it (`# 12 "file.cyc"`) say which line of which file the text after them stands for, and are collected by the
 //! lexer into [`Source::markers`], in order. Everything else in the compiler keeps spans only, and asks for a [`Place`]
 //! when something is to be shown to a person.

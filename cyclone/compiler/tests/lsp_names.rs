@@ -127,6 +127,22 @@ fn a_name_that_would_mean_something_else_is_refused() {
 }
 
 #[test]
+fn a_header_that_is_not_saved_is_seen_by_what_includes_it() {
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    let (mut editor, main) = project(directory.path());
+    let header = uri(directory.path(), "shape.h");
+    editor.open(&header, SHAPE_H);
+    assert!(editor.diagnostics().is_empty(), "of what includes it");
+    // Of both, in any order.
+    let mut found = editor.change(&header, &SHAPE_H.replace("int size", "int length"));
+    found.extend(editor.diagnostics());
+    assert!(found.iter().any(|found| found["message"].as_str().unwrap_or_default().contains("no member")), "{found:?}");
+    let place = editor.at("textDocument/definition", &main, 4, 10);
+    assert_eq!(place["uri"], header);
+    editor.stop();
+}
+
+#[test]
 fn a_call_shows_its_parameters_while_it_is_written() {
     let directory = tempfile::tempdir().expect("a directory for the test");
     let uri = uri(directory.path(), "a.cyc");

@@ -7,7 +7,7 @@
 use super::build::{Scratch, c_compiler_command, defines, object, succeed};
 use super::home;
 use super::options::{Options, Warnings};
-use super::unit::c_compiler;
+use super::preprocessing::c_compiler;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,11 @@ fn sources(home: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(all)
 }
 
-fn cache() -> Result<PathBuf, String> {
+/// The directory for what is kept.
+///
+/// # Errors
+/// If there is none, and none can be made.
+pub fn cache() -> Result<PathBuf, String> {
     let directory = if let Some(named) = std::env::var_os("CYC_CACHE") {
         PathBuf::from(named)
     } else if let Some(caches) = std::env::var_os("XDG_CACHE_HOME") {

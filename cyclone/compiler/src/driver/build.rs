@@ -1,7 +1,8 @@
 //! From files of any kind to objects and programs.
 
 use super::options::{Heap, Options, Stop};
-use super::unit::{Outcome, c_compiler, compile};
+use super::preprocessing::c_compiler;
+use super::unit::{Outcome, compile};
 use super::{archive, home};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The command line: which files, through which phases, with which output.
 //!
-//! A translation unit goes through the C preprocessor of the machine (`gcc -E`, or what `CC` names), which leaves line markers,
-//! then through the compiler's phases ([`mod@unit`]) on a thread with a large stack: the parser's limits
+//! A translation unit goes through the preprocessor ([`crate::preprocess`]; [`preprocessing`] says with which macros and directories), which leaves line
+//! markers, then through the compiler's phases ([`mod@unit`]) on a thread with a large stack: the parser's limits
 //! ([`crate::parse::DEPTH_LIMIT`]) are set for it. C text goes to the C compiler ([`build`]), and what it makes is linked with the
 //! library and run time, which are compiled once for each set of options ([`archive`]).
 //!
@@ -12,6 +12,7 @@ mod build;
 mod home;
 mod lsp;
 mod options;
+mod preprocessing;
 mod project;
 mod unit;
 
@@ -173,10 +174,16 @@ fn emit_c(mut options: Options) -> Result {
 fn preprocess(options: &Options) -> Result {
     let mut all = Vec::new();
     for file in &options.files {
-        all.extend(match &options.dependencies {
-            Some(how) => unit::dependencies(how, file, options)?,
-            None => unit::preprocess(file, options)?.into_bytes(),
-        });
+        let made = match unit::preprocess(file, options) {
+            Ok(made) => made,
+            Err(preprocessing::Error::Text(failure)) => return Err(failure.to_string()),
+            Err(preprocessing::Error::Other(message)) => return Err(message),
+        };
+        let text = match &options.dependencies {
+            Some(how) => preprocessing::dependencies(how, Path::new(file), &made.dependencies, options),
+            None => made.text,
+        };
+        all.extend(text.into_bytes());
     }
     write(options, &all)
 }

@@ -3,9 +3,11 @@
 use crate::check::{Dialect, Loopholes, Rules};
 use crate::diagnostics::Form;
 use crate::lower::LineInfo;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Whether reports of the compiler that are not errors stop it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,6 +87,8 @@ pub struct Options {
     pub heap: Heap,
     /// The program may have threads.
     pub threads: bool,
+    /// What stands for files that an editor has not saved, by their canonical names.
+    pub unsaved: BTreeMap<PathBuf, Arc<str>>,
     /// `--cc`.
     pub c_compiler: Option<OsString>,
 }
@@ -127,6 +131,7 @@ pub fn read_for_any_file(arguments: &[OsString]) -> Result<Options, String> {
         rules: Rules::default(),
         heap: Heap::Collected,
         threads: false,
+        unsaved: BTreeMap::new(),
         c_compiler: None,
     };
     let mut rest = arguments.iter();

@@ -1,18 +1,18 @@
 //! One translation unit: from a file to C text.
 
 use super::options::{Options, Stop, Warnings};
-use super::{home, parse_text};
-use crate::diagnostics::{Code, Diagnostic, Severity, render};
+use super::{parse_text, preprocessing};
+use crate::diagnostics::{Diagnostic, Severity, render};
 use crate::flow::remaining::Remaining;
 use crate::lower::lower;
 use crate::original::Originals;
-use crate::source::{Source, Span, text_of};
+use crate::preprocess::Preprocessed;
+use crate::source::{Source, text_of};
 use crate::tree::Program;
 use crate::{check, flow};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 use std::time::Instant;
 
 /// The result of compiling a unit.
@@ -33,11 +33,14 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
         eprintln!("cyc: {}: {error}", file.display());
         return Outcome::Failed;
     }
-    let text = if options.preprocess { preprocess(file, options) } else { read(file) };
+    let text = match options.preprocess {
+        true => preprocess(file, options).map(|made| made.text),
+        false => read(file).map_err(preprocessing::Error::Other),
+    };
     let text = match text {
         Ok(text) => text,
-        Err(message) => {
-            let (source, diagnostic) = preprocessor_error(file, &message);
+        Err(error) => {
+            let (source, diagnostic) = preprocessing::diagnostic(file, None, &error);
             eprint!("{}", render(&diagnostic, &source, &mut Originals::default(), options.form));
             return Outcome::Failed;
         }
@@ -79,22 +82,6 @@ pub fn compile(file: &OsStr, options: &Options) -> Outcome {
         (false, Some(text)) => Outcome::C(text),
         (false, None) => Outcome::Checked,
     }
-}
-
-/// The preprocessor's first error (`file:line:column: error: what`) in its place; else all that it said, at the file's start.
-pub fn preprocessor_error(file: &OsStr, message: &str) -> (Source, Diagnostic) {
-    let placed = message.lines().find_map(|line| {
-        let (place, what) = line.split_once(" fatal error: ").or_else(|| line.split_once(" error: "))?;
-        let mut parts = place.trim_end_matches(':').rsplitn(3, ':');
-        let (_, line, file) = (parts.next()?, parts.next()?.parse::<usize>().ok()?, parts.next()?);
-        let text = read(OsStr::new(file)).ok()?;
-        let start = text.split_inclusive('\n').take(line.checked_sub(1)?).map(str::len).sum::<usize>();
-        let end = start + text[start..].lines().next().map_or(0, str::len);
-        Some((Source::new(file, text), Span { start: start as u32, end: end as u32 }, what.to_owned()))
-    });
-    let (source, span, what) = placed
-        .unwrap_or_else(|| (Source::new(&file.to_string_lossy(), String::new()), Span::default(), message.to_owned()));
-    (source, Diagnostic::error(Code::Preprocessor, span, what))
 }
 
 struct Times {
@@ -169,103 +156,17 @@ fn text_within_limits(bytes: Vec<u8>) -> Result<String, String> {
     Ok(text_of(bytes))
 }
 
-/// The C compiler: what `--cc` or `CC` names, else gcc.
-pub fn c_compiler(options: &Options) -> OsString {
-    options.c_compiler.clone().or_else(|| std::env::var_os("CC")).unwrap_or_else(|| "gcc".into())
-}
-
-/// The arguments of the C compiler for preprocessing Cyclone: our own headers come after those that `-I` names, and the
-/// machine's own, which are not Cyclone, are not looked for.
+/// What the compiler reads for a file, and the files that it was made from; dependencies are written, if that was asked for.
 ///
 /// # Errors
-/// If our headers are not found.
-pub fn preprocessor_arguments(options: &Options) -> Result<Vec<OsString>, String> {
-    let mut arguments: Vec<OsString> =
-        ["-x", "c", "-w", "-nostdinc", "-D__CYCLONE__", "-U__GNUC__", "-Ulinux", "-Uunix"].map(OsString::from).into();
-    if options.rules.dialect == check::Dialect::Paper {
-        arguments.push("-D__CYCLONE_COMPAT__=8".into());
+/// What is wrong with it.
+pub fn preprocess(file: &OsStr, options: &Options) -> Result<Preprocessed, preprocessing::Error> {
+    let text = read(file)?;
+    let path = if file == "-" { Path::new("<stdin>") } else { Path::new(file) };
+    let made = preprocessing::preprocess(path, &text, options)?;
+    if made.text.len() > u32::MAX as usize {
+        return Err("the file is larger than 4 GiB".to_owned().into());
     }
-    arguments.extend(options.preprocessor.iter().cloned());
-    if options.own_headers {
-        let library = library_directory(options)?;
-        // With `-isystem` those of a wrapper such as musl-gcc, which names its own directory, would come first.
-        arguments.extend(["-I".into(), library.into_os_string()]);
-    }
-    Ok(arguments)
-}
-
-/// Where our own headers are.
-///
-/// # Errors
-/// If they are not found.
-pub fn library_directory(options: &Options) -> Result<PathBuf, String> {
-    match &options.library {
-        Some(library) => Ok(library.clone()),
-        None => Ok(home::directory()?.join("lib")),
-    }
-}
-
-/// Runs the C preprocessor.
-///
-/// # Errors
-/// Its messages.
-pub fn preprocess(file: &OsStr, options: &Options) -> Result<String, String> {
-    text_within_limits(run_preprocessor("-E", file, options)?)
-}
-
-/// Runs the C preprocessor over a text that stands for a file.
-///
-/// # Errors
-/// Its messages.
-pub fn preprocess_text(path: &Path, text: &str, options: &Options) -> Result<String, String> {
-    let compiler = c_compiler(options);
-    let failed = |error: std::io::Error| format!("cannot run the preprocessor {}: {error}", compiler.display());
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let mut child = Command::new(&compiler)
-        .arg("-E")
-        .args(preprocessor_arguments(options)?)
-        .arg("-iquote")
-        .arg(directory)
-        .arg("-")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let name = path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"");
-    let whole = format!("#line 1 \"{name}\"\n{text}");
-    let input = child.stdin.take();
-    // While it is written, the output must be read.
-    let writer = std::thread::spawn(move || input.map(|mut input| input.write_all(whole.as_bytes())));
-    let output = child.wait_with_output().map_err(failed)?;
-    // A preprocessor that stopped reading says why itself.
-    let _ = writer.join();
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned());
-    }
-    text_within_limits(output.stdout)
-}
-
-/// The files that a file depends on, as a rule for make.
-///
-/// # Errors
-/// The preprocessor's messages.
-pub fn dependencies(how: &OsStr, file: &OsStr, options: &Options) -> Result<Vec<u8>, String> {
-    run_preprocessor(&how.to_string_lossy(), file, options)
-}
-
-fn run_preprocessor(how: &str, file: &OsStr, options: &Options) -> Result<Vec<u8>, String> {
-    let compiler = c_compiler(options);
-    let output = Command::new(&compiler)
-        .arg(how)
-        .args(preprocessor_arguments(options)?)
-        .args(&options.dependency_file)
-        .arg(file)
-        .stdin(Stdio::inherit())
-        .output()
-        .map_err(|error| format!("cannot run the preprocessor {}: {error}", compiler.display()))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim_end().to_owned());
-    }
-    Ok(output.stdout)
+    preprocessing::write_dependencies(path, &made.dependencies, options)?;
+    Ok(made)
 }

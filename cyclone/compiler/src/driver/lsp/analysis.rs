@@ -7,8 +7,7 @@ use super::references::canonical;
 use super::signature::Signature;
 use crate::diagnostics::{Diagnostic, Severity};
 use crate::driver::options::Options;
-use crate::driver::unit::{preprocess_text, preprocessor_error};
-use crate::driver::{Unit, parse_text};
+use crate::driver::{Unit, parse_text, preprocessing};
 use crate::flow::walk;
 use crate::original::Originals;
 use crate::source::{Source, Span};
@@ -19,7 +18,7 @@ use lsp_types::{
     CompletionItemKind, DiagnosticRelatedInformation, DiagnosticSeverity, Hover, HoverContents, LanguageString,
     Location, MarkedString, NumberOrString, Position,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How many lines of a type's declaration are shown.
 const SHOWN_LINES: usize = 20;
@@ -56,10 +55,10 @@ impl Analysis {
         let file = path.to_string_lossy().into_owned();
         let mut originals = Originals::default();
         originals.insert(&file, text);
-        let preprocessed = match preprocess_text(path, text, options) {
-            Ok(preprocessed) => preprocessed,
-            Err(message) => {
-                let (source, diagnostic) = preprocessor_error(path.as_os_str(), &message);
+        let preprocessed = match preprocessing::preprocess(path, text, options) {
+            Ok(preprocessed) => preprocessed.text,
+            Err(error) => {
+                let (source, diagnostic) = preprocessing::diagnostic(path.as_os_str(), Some(text), &error);
                 let declared = Declared::default();
                 return Analysis { file, source, originals, diagnostics: vec![diagnostic], program: None, declared };
             }
@@ -78,9 +77,15 @@ impl Analysis {
         Analysis { file, source, originals, diagnostics, program, declared }
     }
 
-    /// Whether this is the file that was analysed, and not one that it includes.
-    pub fn is_of(&self, file: &Path) -> bool {
-        canonical(&self.file) == file
+    /// The file that was analysed.
+    pub fn file(&self) -> PathBuf {
+        canonical(&self.file)
+    }
+
+    /// What is wrong with it.
+    pub fn errors(&self) -> Vec<String> {
+        let errors = self.diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error);
+        errors.map(|diagnostic| diagnostic.message.clone()).collect()
     }
 
     /// The messages about the file; one about a file that it includes stands at its beginning.

@@ -71,7 +71,7 @@ fn run(options: &Options) -> Outcome<()> {
     };
     let params = connection.initialize(serde_json::to_value(capabilities)?)?;
     let roots = roots(&params);
-    Server { options, connection: &connection, documents: HashMap::new(), roots }.answer_all()?;
+    Server { options: options.clone(), connection: &connection, documents: HashMap::new(), roots }.answer_all()?;
     drop(connection);
     threads.join()?;
     Ok(())
@@ -97,7 +97,7 @@ struct Document {
 }
 
 struct Server<'a> {
-    options: &'a Options,
+    options: Options,
     connection: &'a Connection,
     documents: HashMap<String, Document>,
     roots: Vec<PathBuf>,
@@ -170,7 +170,7 @@ impl Server<'_> {
         let document = self.documents.get(at.text_document.uri.as_str());
         let items = document.and_then(|document| {
             let path = places::path_of(&document.uri)?;
-            Some(completion::complete(&path, &document.text, at.position, self.options))
+            Some(completion::complete(&path, &document.text, at.position, &self.options))
         });
         Ok(serde_json::to_value(items.unwrap_or_default())?)
     }
@@ -181,7 +181,7 @@ impl Server<'_> {
         let document = self.documents.get(at.text_document.uri.as_str());
         let help = document.and_then(|document| {
             let path = places::path_of(&document.uri)?;
-            signature::signature(&path, &document.text, at.position, self.options)
+            signature::signature(&path, &document.text, at.position, &self.options)
         });
         Ok(serde_json::to_value(help)?)
     }
@@ -203,7 +203,7 @@ impl Server<'_> {
 
     /// What is known of the file that a request is about.
     fn analysis(&mut self, at: &TextDocumentPositionParams) -> Option<&mut Analysis> {
-        let options = self.options;
+        let options = &self.options;
         let document = self.documents.get_mut(at.text_document.uri.as_str())?;
         let path = places::path_of(&document.uri)?;
         Some(document.analysis.get_or_insert_with(|| Analysis::of(&path, &document.text, options, Depth::Errors)))
@@ -228,7 +228,9 @@ impl Server<'_> {
             }
             DidCloseTextDocument::METHOD => {
                 let params: DidCloseTextDocumentParams = serde_json::from_value(notification.params)?;
-                self.documents.remove(params.text_document.uri.as_str());
+                if let Some(document) = self.documents.remove(params.text_document.uri.as_str()) {
+                    self.changed_file(&document.uri, None);
+                }
                 self.publish(params.text_document.uri, Vec::new())?;
             }
             _ => {}
@@ -237,14 +239,30 @@ impl Server<'_> {
     }
 
     fn changed(&mut self, uri: Uri, text: String) {
+        self.changed_file(&uri, Some(&text));
         self.documents.insert(uri.as_str().to_owned(), Document { uri, text, analysis: None });
+    }
+
+    /// What includes the file sees its text from now on, or what is saved.
+    fn changed_file(&mut self, uri: &Uri, text: Option<&str>) {
+        let Some(path) = places::path_of(uri) else { return };
+        let file = references::canonical(&path.to_string_lossy());
+        for document in self.documents.values_mut() {
+            if document.analysis.as_ref().is_some_and(|analysis| analysis.files().contains(&file)) {
+                document.analysis = None;
+            }
+        }
+        match text {
+            Some(text) => self.options.unsaved.insert(file, text.into()),
+            None => self.options.unsaved.remove(&file),
+        };
     }
 
     fn analyse_changed(&mut self) -> Outcome<()> {
         let mut found = Vec::new();
         for document in self.documents.values_mut().filter(|document| document.analysis.is_none()) {
             let Some(path) = places::path_of(&document.uri) else { continue };
-            let analysis = document.analysis.insert(Analysis::of(&path, &document.text, self.options, Depth::Errors));
+            let analysis = document.analysis.insert(Analysis::of(&path, &document.text, &self.options, Depth::Errors));
             found.push((document.uri.clone(), analysis.diagnostics()));
         }
         for (uri, diagnostics) in found {

@@ -3,7 +3,7 @@
 use super::analysis::{Analysis, Depth};
 use super::references::{self, Occurrence, Thing, canonical, line_and_byte, thing_at, word_in, written};
 use super::{Document, Outcome, Server, places};
-use crate::driver::unit;
+use crate::driver::preprocessing;
 use lsp_types::{Location, Position, PrepareRenameResponse, TextDocumentPositionParams, TextEdit};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,6 +23,9 @@ struct Asked {
     byte: usize,
     range: lsp_types::Range,
 }
+
+/// A file, a line and a byte of it.
+type Place = (PathBuf, u32, usize);
 
 /// A unit of the project.
 struct Part {
@@ -44,7 +47,7 @@ impl Server<'_> {
     pub(super) fn prepare_rename(&mut self, at: &TextDocumentPositionParams) -> Option<PrepareRenameResponse> {
         let asked = self.asked(at)?;
         let document = self.document_of(at)?;
-        let analysis = Analysis::of(&asked.file, &document.text, self.options, Depth::Types);
+        let analysis = Analysis::of(&asked.file, &document.text, &self.options, Depth::Types);
         let part = part_of(analysis, &asked.word);
         thing_of(&[part], &asked)?;
         Some(PrepareRenameResponse::RangeWithPlaceholder { range: asked.range, placeholder: asked.word })
@@ -72,24 +75,19 @@ impl Server<'_> {
                 return Err(why.into());
             }
         }
-        let library = unit::library_directory(self.options).map(|directory| canonical(&directory.to_string_lossy()));
+        let library =
+            preprocessing::library_directory(&self.options).map(|directory| canonical(&directory.to_string_lossy()));
         let is_ours = |file: &Path| library.as_ref().is_ok_and(|library| file.starts_with(library));
         let found: BTreeMap<_, Occurrence> =
             places_of(&parts, &thing).into_iter().map(|found| (key(found), found.clone())).collect();
         let known: BTreeSet<_> =
             parts.iter().flat_map(|part| &part.occurrences).filter(|o| o.thing.is_some()).map(key).collect();
         for file in parts.iter().flat_map(|part| part.analysis.files()).collect::<BTreeSet<_>>() {
-            let text = std::fs::read(&file).map(crate::source::text_of).ok();
-            let open = self.documents.values().find(|document| document_file(document).as_deref() == Some(&file));
             let has_places = found.keys().any(|(of, ..)| *of == file);
             if is_ours(&file) && has_places {
                 return Err(format!("`{word}` is declared in {}, which belongs to the compiler", file.display()).into());
             }
-            let is_unit = open.is_some() && parts.iter().any(|part| part.analysis.is_of(&file));
-            if has_places && !is_unit && open.is_some_and(|document| Some(&document.text) != text.as_ref()) {
-                return Err(format!("{} is open and not saved, and others include it", file.display()).into());
-            }
-            let Some(text) = open.map(|document| document.text.clone()).or(text) else { continue };
+            let Some(text) = self.text_of(&file) else { continue };
             if references::defines(&text, new_name) {
                 return Err(format!("`{new_name}` is a macro in {}", file.display()).into());
             }
@@ -105,12 +103,43 @@ impl Server<'_> {
                 return Err(format!("in line {line} of {file} it is not known what `{word}` stands for: it is in a macro, or not compiled").into());
             }
         }
+        self.try_out(&parts, &found, new_name)?;
         let mut changes: BTreeMap<String, Vec<TextEdit>> = BTreeMap::new();
         for occurrence in found.values() {
             let uri = self.uri_of(&occurrence.file).ok_or("a file has no URI")?;
             changes.entry(uri).or_default().push(occurrence.edit(new_name));
         }
         Ok(serde_json::json!({ "changes": changes }))
+    }
+
+    /// Analyses the units as they would be.
+    fn try_out(&self, parts: &[Part], found: &BTreeMap<Place, Occurrence>, new_name: &str) -> Outcome<()> {
+        let mut options = self.options.clone();
+        for file in found.keys().map(|(file, ..)| file).collect::<BTreeSet<_>>() {
+            let text = self.text_of(file).ok_or_else(|| format!("{} cannot be read", file.display()))?;
+            let mut lines: Vec<String> = text.split_inclusive('\n').map(str::to_owned).collect();
+            for occurrence in found.iter().rev().filter(|((of, ..), _)| of == file).map(|(_, occurrence)| occurrence) {
+                let line = lines.get_mut(occurrence.line as usize - 1).ok_or("a line is not there any more")?;
+                line.replace_range(occurrence.columns.clone(), new_name);
+            }
+            options.unsaved.insert(file.clone(), lines.concat().into());
+        }
+        for part in parts {
+            let file = part.analysis.file();
+            let text = options.unsaved.get(&file).map(|text| text.to_string()).or_else(|| self.text_of(&file));
+            let text = text.ok_or_else(|| format!("{} cannot be read", file.display()))?;
+            let errors = Analysis::of(&file, &text, &options, Depth::Types).errors();
+            if let Some(first) = errors.first().filter(|_| errors.len() > part.analysis.errors().len()) {
+                return Err(format!("{} would not be right any more: {first}", file.display()).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The text of a file, as the editor has it if it is open.
+    fn text_of(&self, file: &Path) -> Option<String> {
+        let open = self.options.unsaved.get(file).map(|text| text.to_string());
+        open.or_else(|| std::fs::read(file).ok().map(crate::source::text_of))
     }
 
     fn document_of(&self, at: &TextDocumentPositionParams) -> Option<&Document> {
@@ -142,7 +171,7 @@ impl Server<'_> {
             let text = text.or_else(|| std::fs::read(&file).ok().map(crate::source::text_of))?;
             // A header that is open is seen by the units that include it, too.
             (is_open || text.contains(word))
-                .then(|| part_of(Analysis::of(&file, &text, self.options, Depth::Types), word))
+                .then(|| part_of(Analysis::of(&file, &text, &self.options, Depth::Types), word))
         };
         texts.into_iter().filter_map(analyse).collect()
     }
@@ -173,7 +202,7 @@ fn places_of<'p>(parts: &'p [Part], thing: &Thing) -> Vec<&'p Occurrence> {
     all.filter(|occurrence| occurrence.thing.as_ref() == Some(thing)).collect()
 }
 
-fn key(occurrence: &Occurrence) -> (PathBuf, u32, usize) {
+fn key(occurrence: &Occurrence) -> Place {
     (occurrence.file.clone(), occurrence.line, occurrence.columns.start)
 }
 
