@@ -15,6 +15,7 @@ mod options;
 mod preprocessing;
 mod project;
 mod unit;
+mod yacc;
 
 use crate::ast::Item;
 use crate::diagnostics::{Code, Diagnostic};
@@ -37,6 +38,7 @@ cyc: a compiler for Cyclone
   cyc emit-c [options] FILE             write C
   cyc preprocess [options] FILE         write what the compiler reads
   cyc lsp [options]                     serve an editor (Language Server Protocol)
+  cyc yacc [options] FILE.y             write a parser, FILE.cyc and FILE.h (options are bison's)
   cyc new DIRECTORY                     begin a project
   cyc explain CODE                      say what an error code means
 
@@ -94,6 +96,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             [directory] => project::begin(directory),
             _ => wrong_command("new takes the name of a directory"),
         },
+        "yacc" => yacc::generate(rest),
         "explain" => explain(rest),
         "help" | "--help" | "-h" => help(),
         "--version" => {
