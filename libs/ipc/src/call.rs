@@ -14,11 +14,24 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Error;
 use crate::link::Link;
 use crate::message::{Kind, Message, Status, Tag};
 use crate::region::Region;
+
+/// Which end of which channel of this program: what one gave out is worth nothing at another. Never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct EndId(u64);
+
+impl EndId {
+    pub(crate) fn new() -> EndId {
+        // Not what loom explores: nothing depends on the order of ends.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        EndId(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// The `short` field of a response.
 const ANSWERED: u16 = 0;
@@ -27,6 +40,7 @@ const REFUSED: u16 = 1;
 /// The end of a set of call lines that asks.
 #[derive(Debug)]
 pub struct Caller {
+    id: EndId,
     lines: Region,
     link: Link,
     /// The line of the next request.
@@ -41,10 +55,11 @@ pub struct Caller {
 }
 
 /// An outstanding call: says that a request was sent by this [`Caller`] and its response not yet taken. It is a name, not a
-/// reference: of two copies one gets the response, the other [`Error::Stale`].
+/// reference: of two copies one gets the response, the other [`Error::Stale`], which any other caller says of it, too.
 #[must_use = "a call that is neither polled nor abandoned occupies its line for ever"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Call {
+    end: EndId,
     line: u16,
     number: u32,
 }
@@ -56,7 +71,16 @@ impl Caller {
         // Processors fetch lines in pairs: one line of each pair is used before the others are.
         let (even, odd) = ((1..count).filter(|line| line % 2 == 0), (1..count).filter(|line| line % 2 == 1));
         let free = odd.rev().chain(even.rev()).collect();
-        Caller { lines, link, next: 0, number: 1, free, sent: vec![0; count.into()].into(), abandoned: Vec::new() }
+        Caller {
+            id: EndId::new(),
+            lines,
+            link,
+            next: 0,
+            number: 1,
+            free,
+            sent: vec![0; count.into()].into(),
+            abandoned: Vec::new(),
+        }
     }
 
     /// How many calls may be outstanding at a time.
@@ -86,7 +110,7 @@ impl Caller {
         self.lines.lines()[usize::from(line)].publish(status, &request.words);
         self.next = following;
         self.number = number.wrapping_add(1);
-        Ok(Call { line, number })
+        Ok(Call { end: self.id, line, number })
     }
 
     /// Takes the response of a call, if it is there.
@@ -97,8 +121,8 @@ impl Caller {
     #[inline(always)]
     pub fn poll(&mut self, call: &Call) -> Result<Option<Message>, Error> {
         let index = usize::from(call.line);
-        let sent = Status(self.sent.get(index).copied().unwrap_or(0));
-        if sent.0 == 0 || sent.long() != call.number {
+        let sent = self.sent_for(call);
+        if sent.0 == 0 {
             return Err(Error::Stale);
         }
         let mut status = self.lines.lines()[index].status();
@@ -126,10 +150,16 @@ impl Caller {
 
     /// Gives a call up. Its line is used again once the peer has answered: until then the peer owns it.
     pub fn abandon(&mut self, call: &Call) {
-        let sent = Status(self.sent.get(usize::from(call.line)).copied().unwrap_or(0));
-        if sent.0 != 0 && sent.long() == call.number && !self.abandoned.contains(&call.line) {
+        if self.sent_for(call).0 != 0 && !self.abandoned.contains(&call.line) {
             self.abandoned.push(call.line);
         }
+    }
+
+    /// The request of a call as it was sent, if it is outstanding; else 0.
+    #[inline(always)]
+    fn sent_for(&self, call: &Call) -> Status {
+        let sent = Status(self.sent.get(usize::from(call.line)).copied().unwrap_or(0));
+        if call.end == self.id && sent.long() == call.number { sent } else { Status(0) }
     }
 
     /// A line whose abandoned call has been answered meanwhile.
@@ -139,7 +169,7 @@ impl Caller {
         while at < self.abandoned.len() {
             let line = self.abandoned[at];
             let sent = Status(self.sent[usize::from(line)]);
-            let call = Call { line, number: sent.long() };
+            let call = Call { end: self.id, line, number: sent.long() };
             if sent.0 != 0 && matches!(self.poll(&call), Ok(None)) {
                 at += 1;
             } else {
@@ -159,6 +189,7 @@ impl Caller {
 /// The end of a set of call lines that answers.
 #[derive(Debug)]
 pub struct Callee {
+    id: EndId,
     lines: Region,
     link: Link,
     /// The line on which the next request comes.
@@ -173,6 +204,7 @@ pub struct Callee {
 #[must_use = "the one who asked waits for an answer"]
 #[derive(Debug)]
 pub struct Request {
+    end: EndId,
     line: u16,
     number: u32,
     /// What was asked.
@@ -183,7 +215,7 @@ impl Callee {
     /// `lines` are as for [`Caller::new`].
     pub(crate) fn new(lines: Region, link: Link) -> Callee {
         let known = vec![0; lines.len_lines()].into();
-        Callee { lines, link, next: 0, number: 1, known, serving: 0 }
+        Callee { id: EndId::new(), lines, link, next: 0, number: 1, known, serving: 0 }
     }
 
     /// Takes the next request, if it is there.
@@ -211,7 +243,8 @@ impl Callee {
             return Err(self.link.corrupt());
         }
         let words = self.lines.lines()[index].read();
-        let request = Request { line: self.next, number: self.number, message: Message { tag: status.tag(), words } };
+        let message = Message { tag: status.tag(), words };
+        let request = Request { end: self.id, line: self.next, number: self.number, message };
         self.known[index] = status.0;
         self.serving += 1;
         self.next = following;
@@ -241,7 +274,7 @@ impl Callee {
     fn finish(&mut self, request: &Request, short: u16, response: &Message) -> Result<(), Error> {
         let index = usize::from(request.line);
         let known = Status(self.known.get(index).copied().unwrap_or(0));
-        if known.kind() != Some(Kind::Request) || known.long() != request.number {
+        if request.end != self.id || known.kind() != Some(Kind::Request) || known.long() != request.number {
             return Err(Error::Stale);
         }
         let status = Status::new(Kind::Response, short, response.tag, request.number);

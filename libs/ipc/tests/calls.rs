@@ -254,3 +254,17 @@ fn threads_get_the_right_answers_out_of_order() {
         drop(a);
     });
 }
+
+#[test]
+fn what_one_channel_gave_out_is_worth_nothing_at_another() {
+    let ((mut a, mut b), (mut c, mut d)) = (pair(Geometry::default()), pair(Geometry::default()));
+    // The first on each channel: the same line, the same number.
+    let (call, other) = (ask(&mut a, 1), ask(&mut c, 2));
+    let (request, others) = (taken(&mut b), taken(&mut d));
+    let answer = |word| Message::new(Tag::default(), &[word]);
+    assert_eq!(b.callee.reply(others, &answer(99)), Err(Error::Stale));
+    assert_eq!(b.callee.reply(request, &answer(10)), Ok(()));
+    assert_eq!(a.caller.poll(&other), Err(Error::Stale));
+    a.caller.abandon(&other);
+    assert_eq!(a.caller.poll(&call), Ok(Some(answer(10))));
+}

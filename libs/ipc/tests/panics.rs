@@ -67,3 +67,14 @@ fn a_request_whose_handler_panics_is_refused_and_the_others_are_answered() {
         });
     });
 }
+
+#[test]
+fn a_time_limit_beyond_all_time_is_none() {
+    let (mut client, mut server) = thread_pair(Geometry::default());
+    std::thread::scope(|threads| {
+        threads.spawn(move || server.serve(|request| *request));
+        let answer = client.call(&Message::default(), Some(Duration::MAX));
+        assert_eq!(answer, Ok(Message::default()));
+        drop(client);
+    });
+}

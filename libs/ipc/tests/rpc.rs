@@ -555,3 +555,42 @@ fn quick_requests_overtake_slow_ones_in_the_dispatch_experiment() {
     assert!(slow_over_slow <= finished_slow, "{slow_over_slow} slow requests overtook slow ones");
     assert!(quick_over_slow > 10 * finished_slow, "only {quick_over_slow} overtook {finished_slow}");
 }
+
+#[test]
+fn a_cookie_is_worth_nothing_at_another_port() {
+    rt::run(|cx| {
+        let ends = [pair(Geometry::default()), pair(Geometry::default())];
+        let [(a, b), (c, d)] = ends.map(|(near, far)| (near.port_by(Way::Rings), far.port()));
+        let (own, other) = (a.send_request_async(cx, &word(1)).unwrap(), c.send_request_async(cx, &word(2)).unwrap());
+        b.recv_async(cx).unwrap().reply_async(cx, &word(10)).unwrap();
+        d.recv_async(cx).unwrap().reply_async(cx, &word(20)).unwrap();
+        assert_eq!(a.recv_response_async(cx, other), Err(Error::Stale));
+        assert_eq!(a.kill_request_cookie(other), Err(Error::Stale));
+        assert_eq!(a.recv_response_async(cx, own), Ok(word(10)));
+        assert_eq!(c.recv_response_async(cx, other), Ok(word(20)));
+    });
+}
+
+#[test]
+fn a_peer_that_asks_on_and_takes_no_refusal_ends_the_channel() {
+    let (mut peer, own) = ipc::pair(Geometry::default());
+    let sleepers = std::sync::Arc::new(ipc::rpc::Sleepers::new(&own.link));
+    let port = ipc::rpc::Seed::new(own, sleepers, || ()).port_by(Way::Rings);
+    let request = ipc::Packet { kind: ipc::Kind::Request, cookie: 1, message: word(0) };
+    rt::run(|cx| {
+        let mut asked = 0;
+        let ended = loop {
+            match peer.sender.send(&request) {
+                Ok(()) => asked += 1,
+                Err(Error::Full) => {}
+                Err(error) => panic!("{error}"),
+            }
+            // Each is dropped, which refuses it.
+            match port.poll_recv(cx) {
+                Ok(_) => assert!(asked < 70_000, "the refusals pile up"),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((ended, asked > 1 << 16), (Error::Corrupt, true));
+    });
+}

@@ -106,14 +106,14 @@ impl Connection {
         Connection { endpoint, waiter: Waiter::new(Futex, Patience::default()), _closer: closer, _watch: watch }
     }
 
-    /// Asks and waits for the answer, at most for `timeout`.
+    /// Asks and waits for the answer, at most for `timeout`. One that ends later than any time there is counts as none.
     ///
     /// # Errors
     /// Those of [`Caller::post`](crate::Caller::post) and [`Caller::poll`](crate::Caller::poll), and
     /// [`Error::TimedOut`](crate::Error::TimedOut), after which the call is given up.
     pub fn call(&mut self, request: &Message, timeout: Option<Duration>) -> Result<Message, crate::Error> {
         let Endpoint { caller, link, .. } = &mut self.endpoint;
-        let deadline = timeout.map(|timeout| clock() + timeout);
+        let deadline = timeout.and_then(|timeout| clock().checked_add(timeout));
         // A full channel empties only when abandoned calls are answered.
         let call = self.waiter.wait(link, deadline, || match caller.post(request) {
             Ok(call) => Ok(Some(call)),

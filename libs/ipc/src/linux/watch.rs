@@ -52,7 +52,7 @@ pub struct Watch {
 }
 
 /// Has `notice` called, on the watching thread, for what the peer does. It must not block. If it panics it is not called again; other
-/// peers are watched as before.
+/// peers are watched as before, also if its destructor panics, which may run on that thread.
 ///
 /// # Errors
 /// What the system says when the watcher cannot be started or the descriptor not be watched.
@@ -147,16 +147,17 @@ impl Watcher {
         };
         let notice = peer.notice.clone();
         drop(watched);
-        let mut place = notice.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(mut notice) = place.take() else { return };
         let called = catch_unwind(AssertUnwindSafe(move || {
+            // Declared first: where the watch has ended meanwhile, the notice ends here, and its destructor may panic as well.
+            let place = notice;
+            let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(mut notice) = place.take() else { return };
             notice(what);
-            notice
+            *place = Some(notice);
         }));
-        match called {
-            Ok(notice) => *place = Some(notice),
+        if let Err(panic) = called {
             // The panic was reported when it began. What it carries could panic in its turn.
-            Err(panic) => std::mem::forget(panic),
+            std::mem::forget(panic);
         }
     }
 }
@@ -203,6 +204,34 @@ fn run(watcher: &Watcher) {
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_notice_whose_destructor_panics_on_the_watching_thread_leaves_others_watched() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                std::panic::resume_unwind(Box::new(()));
+            }
+        }
+        let ((bad, bad_peer), (good, good_peer)) =
+            (UnixStream::pair().expect("sockets"), UnixStream::pair().expect("sockets"));
+        let (say, said) = channel();
+        let (go_on, may_go_on) = channel::<()>();
+        let (bomb, again) = (Bomb, say.clone());
+        let ends_while_it_is_called = watch(Sign::Socket(Arc::new(bad)), move |_| {
+            let _bomb = &bomb;
+            again.send("bad").expect("heard");
+            may_go_on.recv().expect("told");
+        })
+        .expect("watched");
+        let _good = watch(Sign::Socket(Arc::new(good)), move |_| say.send("good").expect("heard")).expect("watched");
+        ring_over(&bad_peer);
+        assert_eq!(said.recv(), Ok("bad"));
+        drop(ends_while_it_is_called);
+        go_on.send(()).expect("heard");
+        ring_over(&good_peer);
+        assert_eq!(said.recv(), Ok("good"));
+    }
 
     #[test]
     fn a_notice_that_panics_is_not_called_again_and_others_are_watched_as_before() {

@@ -5,11 +5,14 @@ use core::mem::replace;
 
 use refs::Waker;
 
+use crate::call::EndId;
 use crate::{Call, Error, Message};
 
-/// Names a request that was sent and whose response was not taken. Copies name the same; only one of them gets the response.
+/// Names a request that was sent and whose response was not taken. Copies name the same; only one of them gets the response. To another port it
+/// names nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cookie {
+    port: EndId,
     index: u16,
     /// Never used again within this port.
     serial: u64,
@@ -43,11 +46,17 @@ struct Slot {
     waker: Option<Waker>,
 }
 
-#[derive(Default)]
 pub(super) struct Cookies {
+    port: EndId,
     slots: Vec<Slot>,
     free: Vec<u16>,
     serial: u64,
+}
+
+impl Default for Cookies {
+    fn default() -> Self {
+        Cookies { port: EndId::new(), slots: Vec::new(), free: Vec::new(), serial: 0 }
+    }
 }
 
 impl Cookies {
@@ -69,7 +78,7 @@ impl Cookies {
                 index
             }
         };
-        Ok(Cookie { index, serial: self.serial })
+        Ok(Cookie { port: self.port, index, serial: self.serial })
     }
 
     /// How many slots are in use.
@@ -122,7 +131,11 @@ impl Cookies {
 
     fn slot(&mut self, cookie: Cookie) -> Result<&mut Slot, Error> {
         match self.slots.get_mut(usize::from(cookie.index)) {
-            Some(slot) if slot.serial == cookie.serial && !matches!(slot.state, State::Free) => Ok(slot),
+            Some(slot)
+                if cookie.port == self.port && slot.serial == cookie.serial && !matches!(slot.state, State::Free) =>
+            {
+                Ok(slot)
+            }
             _ => Err(Error::Stale),
         }
     }

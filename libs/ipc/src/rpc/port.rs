@@ -17,6 +17,9 @@ use crate::{Endpoint, Error, Geometry, Kind, Link, Message, Packet, Patience, ca
 
 /// How many messages one look takes out of the ring at most, so that it ends also if the peer sends for ever.
 const BATCH: usize = 256;
+/// How many refusals may wait for room in the ring: as many as requests can be outstanding. Who leaves more of them untaken and goes on asking does not
+/// want answers but this end's memory.
+const MOST_REFUSALS: usize = 1 << 16;
 /// How many requests that came over the ring may wait to be polled; then the ring is left alone.
 const MOST_REQUESTS: usize = 1024;
 
@@ -541,7 +544,11 @@ impl Drop for Request {
             Origin::Ring(cookie) => {
                 if inner.end.sender.send(&refusal(cookie)) == Err(Error::Full) {
                     // Sent with the next look at the ring.
-                    inner.refusals.push_back(cookie);
+                    if inner.refusals.len() < MOST_REFUSALS {
+                        inner.refusals.push_back(cookie);
+                    } else {
+                        self.port.link.corrupt();
+                    }
                 }
             }
         }
