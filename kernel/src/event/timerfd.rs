@@ -83,16 +83,14 @@ impl TimerFd {
         self.state.lock(cx).setting.expire_now().1
     }
 
-    /// Sets it anew; what it was. `cancels_on_set`: reading it fails when the wall clock is set.
-    pub fn set(&self, setting: Setting, cancels_on_set: bool, cx: &Cx) -> Setting {
+    /// Sets it anew. `cancels_on_set`: reading it fails when the wall clock is set.
+    pub fn set(&self, setting: Setting, cancels_on_set: bool, cx: &Cx) {
         let mut state = self.state.lock(cx);
-        let (_, old) = state.setting.expire_now();
         state.setting = setting;
         state.sets = cancels_on_set.then(sets);
         self.set_alarm(&mut state, cx);
         drop(state);
         self.bell.get().waiters.wake_all();
-        old
     }
 
     fn set_alarm(&self, state: &mut Armed, cx: &Cx) {

@@ -25,14 +25,14 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
         let alt_stack = *thread.signals.alt_stack.lock(cx);
         (alt_stack, thread.signals.take_saved_mask(), thread.signals.blocked())
     };
-    let registers = me.context.registers;
-    let sp = arch::stack_pointer(&registers);
+    let registers = &me.context.registers;
+    let sp = arch::stack_pointer(registers);
     let nested = alt_stack.contains(sp);
     let switches = action.has(abi::SA_ONSTACK) && alt_stack.size != 0 && !nested;
     let layout = if switches {
         Layout::below(alt_stack.base.wrapping_add(alt_stack.size) as usize)
     } else {
-        Layout::on_stack(&registers)
+        Layout::on_stack(registers)
     };
     if (nested || switches) && !alt_stack.contains(layout.frame.wrapping_add(1)) {
         return Err(Errno::EFAULT);
@@ -46,7 +46,7 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
         fields: info.fields,
     };
     let stack = alt_stack.encode(sp);
-    let contents = RtSigFrame::new(layout, action.restorer, head, &registers, stack, mask.0, fault);
+    let contents = RtSigFrame::new(layout, action.restorer, head, registers, stack, mask.0, fault);
     access_async(cx, me, |cx, me| write_frame(cx, me, layout, &contents))?;
     let handler = action.handler as usize;
     arch::signal_frame::enter(&mut me.context.registers, layout, handler, info.signal.number());

@@ -140,6 +140,7 @@ impl Layout {
 
 impl RtSigFrame {
     /// The frame of a handler that returns to `restorer` and interrupts `registers`; `mask` is blocked again afterwards.
+    #[inline(always)]
     pub fn new(
         layout: Layout,
         restorer: u64,
@@ -149,16 +150,18 @@ impl RtSigFrame {
         mask: u64,
         fault: Fault,
     ) -> Self {
-        let registers = SigContext {
-            fp_state: layout.fpu as u64,
-            error: fault.code as u64,
-            trap: u64::from(fault.vector),
-            cr2: fault.address as u64,
-            old_mask: mask,
-            ..save(registers)
-        };
-        let context = UContext { flags: UC_FLAGS, link: 0, stack, registers, mask };
-        RtSigFrame { return_address: restorer, context, info }
+        // Made in one piece, where it stays.
+        RtSigFrame {
+            return_address: restorer,
+            context: UContext {
+                flags: UC_FLAGS,
+                link: 0,
+                stack,
+                registers: save(registers, layout, mask, &fault),
+                mask,
+            },
+            info,
+        }
     }
 }
 
@@ -242,7 +245,8 @@ pub fn decode_fpu<E>(state: &mut [u8], mut read: impl FnMut(&mut [u8]) -> Result
     Ok(state.len())
 }
 
-fn save(from: &Registers) -> SigContext {
+#[inline(always)]
+fn save(from: &Registers, layout: Layout, mask: u64, fault: &Fault) -> SigContext {
     let word = |value: usize| value as u64;
     SigContext {
         r8_up: [from.r8, from.r9, from.r10, from.r11, from.r12, from.r13, from.r14, from.r15].map(word),
@@ -260,11 +264,11 @@ fn save(from: &Registers) -> SigContext {
         gs: 0,
         fs: 0,
         ss: USER_SS,
-        error: 0,
-        trap: 0,
-        old_mask: 0,
-        cr2: 0,
-        fp_state: 0,
+        error: fault.code as u64,
+        trap: u64::from(fault.vector),
+        old_mask: mask,
+        cr2: fault.address as u64,
+        fp_state: layout.fpu as u64,
         reserved: [0; 8],
     }
 }
