@@ -754,6 +754,15 @@ impl Expr {
         }
     }
 
+    /// It is zero or NULL, as written.
+    pub fn is_zero(&self) -> bool {
+        match &self.kind {
+            ExprKind::Int(Wide(0)) | ExprKind::Null => true,
+            ExprKind::Coerce(_, inner) => inner.is_zero(),
+            _ => false,
+        }
+    }
+
     /// The function that it names: not a variable that leads to one, and not a pointer that had to be converted.
     pub fn named_function(&self, types: &Types) -> Option<GlobalId> {
         match &self.kind {

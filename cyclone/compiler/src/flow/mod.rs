@@ -89,7 +89,7 @@ pub fn analyse(program: &mut Program, options: Options, diagnostics: &mut Vec<Di
     bounds::prove(&mut program.functions, shapes.types, &callers);
     let mut remaining = Vec::new();
     for (function, reasons) in program.functions.iter().zip(&reasons) {
-        remaining::collect(function, reasons, &mut remaining);
+        remaining::collect(function, &program.types, reasons, &mut remaining);
     }
     // What is always NULL often is so only because of another mistake.
     let is_always_null = |diagnostic: &Diagnostic| diagnostic.code == Code::AlwaysNull;

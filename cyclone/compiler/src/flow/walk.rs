@@ -47,8 +47,8 @@ fn in_pattern<'t>(matched: &'t Pattern, visit: &mut dyn FnMut(&'t Pattern)) {
     }
 }
 
-/// A statement and those in it; not those in expressions.
-fn statements<'t>(outer: &'t Stmt, visit: &mut dyn FnMut(&'t Stmt)) {
+/// Calls `visit` for a statement and those in it; not for those in expressions.
+pub fn statements<'t>(outer: &'t Stmt, visit: &mut dyn FnMut(&'t Stmt)) {
     visit(outer);
     match &outer.kind {
         StmtKind::Block(inner) => inner.statements.iter().for_each(|inner| statements(inner, visit)),

@@ -57,7 +57,7 @@ impl<'p> Body<'_, 'p> {
             }
             Init::Comprehension(comprehension) => {
                 // All zero, which is what C makes of nothing.
-                let is_zero = comprehension.value.as_ref().is_none_or(Self::is_zero);
+                let is_zero = comprehension.value.as_ref().is_none_or(Expr::is_zero);
                 if is_zero {
                     self.push("{0}");
                 }

@@ -13,9 +13,7 @@ use super::{Lower, names};
 use crate::hash::{HashMap, HashSet};
 use crate::source::Span;
 use crate::symbol::Symbol;
-use crate::tree::{
-    Block, Expr, ExprKind, Function, GlobalId, Init, LabelId, Local, LocalId, Region, RegionKind, Stmt, StmtKind, Wide,
-};
+use crate::tree::{Block, Expr, Function, GlobalId, Init, LabelId, Local, LocalId, Region, RegionKind, Stmt, StmtKind};
 use crate::types::{Ty, TyKind, TyVar, Types, children};
 use std::fmt::Write;
 use std::rc::Rc;
@@ -471,15 +469,6 @@ impl<'l, 'p> Body<'l, 'p> {
         let Some(ty) = self.local(local).map(|local| local.ty) else { return };
         let c = self.lower.shape(ty);
         self.value_as(value, c);
-    }
-
-    /// Whether the value is one of the constants zero.
-    pub fn is_zero(value: &Expr) -> bool {
-        match &value.kind {
-            ExprKind::Int(Wide(0)) | ExprKind::Null => true,
-            ExprKind::Coerce(_, inner) => Self::is_zero(inner),
-            _ => false,
-        }
     }
 }
 

@@ -113,7 +113,8 @@ impl<'p> Body<'_, 'p> {
     /// A thin pointer that is not checked and not indexed.
     fn is_plain(&self, access: Access<'p>) -> bool {
         let is_thin = self.pointer_type(access.pointer.ty).is_some_and(|pointer| !self.is_fat(pointer));
-        is_thin && access.index.is_none() && access.checks.null != Check::Needed
+        let is_checked = [access.checks.null, access.checks.bounds].contains(&Check::Needed);
+        is_thin && access.index.is_none() && !is_checked
     }
 
     fn access(&mut self, access: Access<'p>, span: Span) {
@@ -165,6 +166,12 @@ impl<'p> Body<'_, 'p> {
                 self.push(".curr)[");
                 self.index(index);
                 self.push("])");
+            }
+            (false, None) if is_bounded && !self.is_true(pointer.zeroterm) => {
+                // As many elements as a number says, which may be none.
+                let count = self.known_count(pointer, span);
+                self.thin(write, checks.null);
+                let _ = write!(self.out, "[_cyc_below(0, {count})]");
             }
             (false, None) => {
                 self.push("(*");
@@ -346,7 +353,7 @@ impl<'p> Body<'_, 'p> {
             && let Some(pointer) = self.pointer_type(access.pointer.ty)
             && self.is_true(pointer.zeroterm)
             && !access.checks.has_next
-            && !(op.is_none() && Self::is_zero(value))
+            && !(op.is_none() && value.is_zero())
         {
             let wanted = if op.is_none() { c } else { number };
             self.push("({ ");
@@ -479,10 +486,18 @@ impl<'p> Body<'_, 'p> {
             self.index(access.index);
             self.push("; ");
             let cast = self.lower.cast(slot_shape);
-            let slot = self.temporary(slot_shape, |body| {
-                let _ = write!(body.out, "({cast})_cyc_zero_at(");
-                body.value(access.pointer);
-                let _ = write!(body.out, ", sizeof({size}), {count}, {index})");
+            let is_bounded = access.checks.bounds == Check::Needed;
+            let slot = self.temporary(slot_shape, |body| match is_bounded {
+                true => {
+                    let _ = write!(body.out, "({cast})_cyc_zero_at(");
+                    body.value(access.pointer);
+                    let _ = write!(body.out, ", sizeof({size}), {count}, {index})");
+                }
+                false => {
+                    let _ = write!(body.out, "({cast})(");
+                    body.thin(&|body: &mut Self| body.value(access.pointer), access.checks.null);
+                    let _ = write!(body.out, " + {index})");
+                }
             });
             let _ = write!(self.out, "*{slot} = _cyc_zero_keep({slot}, (");
             write(self, &format!("(*{slot})"));
