@@ -6,7 +6,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refs::{IdTable, StrongRc, WaitList};
-use tasks::{Body, Cx, Fifo, HeapStacks, Hooks, Next, StackSource, Worker, park_async, prepare, spawn, yield_async};
+use tasks::{
+    Body, Cx, Fifo, HeapStacks, Hooks, Next, StackSource, Worker, free_all_async, park_async, prepare, spawn,
+    yield_async,
+};
 
 struct UntilNoTasks;
 
@@ -284,4 +287,27 @@ fn what_happens_when_a_pool_of_heap_stacks_is_dropped() {
     assert_eq!((stacks.pooled(), COUNTED.load(Ordering::Relaxed)), (3, 3));
     drop(stacks);
     assert_eq!(COUNTED.load(Ordering::Relaxed), 0, "the stacks of the pool are freed with it");
+}
+
+#[test]
+fn what_has_died_is_freed_in_steps_at_suspensions_and_all_of_it_when_that_is_asked_for() {
+    static FREED: AtomicUsize = AtomicUsize::new(0);
+    const OBJECTS: usize = 1000;
+    struct Freed;
+    impl Drop for Freed {
+        fn drop(&mut self) {
+            FREED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    let runtime = Runtime::new();
+    runtime.spawn(|cx| {
+        (0..OBJECTS).for_each(|_| drop(StrongRc::new(Freed)));
+        assert_eq!(FREED.load(Ordering::Relaxed), 0);
+        yield_async(cx);
+        let freed = FREED.load(Ordering::Relaxed);
+        assert!(0 < freed && freed < OBJECTS / 2, "{freed} at one suspension");
+        free_all_async(cx);
+        assert_eq!(FREED.load(Ordering::Relaxed), OBJECTS);
+    });
+    runtime.run();
 }
