@@ -155,6 +155,9 @@ int a; /* one
  four
 a \
  b ONE \
+c "d \
+e"; f\
+g \
  __LINE__
 #define FAT @fat
 #define VARIABLE `a

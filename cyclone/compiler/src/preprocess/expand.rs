@@ -35,11 +35,15 @@ impl Preprocessor<'_> {
         }
         let mut shared = file.shared_text();
         let mut copied = file.at;
+        let mut is_joined = false;
         loop {
             let Some(file) = self.files.last_mut() else { return Ok(()) };
             let (text, at) = (shared.text.as_str(), file.at);
             let Some(&byte) = text.as_bytes().get(at) else { return Ok(()) };
-            if file.count_joins() {
+            // A line that was joined to this one begins at the next blank: what touches a token stays beside it.
+            is_joined |= file.count_joins();
+            if is_joined && (is_blank(byte) || at > 0 && is_blank(text.as_bytes()[at - 1])) {
+                is_joined = false;
                 self.output.copy(&text[copied..at]);
                 copied = at;
                 self.output.go_on_in(file.presumed_line());
@@ -378,6 +382,10 @@ impl Preprocessor<'_> {
             Builtin::Pragma | Builtin::Has => String::new(),
         }
     }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | 0xb | 0xc)
 }
 
 fn plural(count: usize) -> String {
