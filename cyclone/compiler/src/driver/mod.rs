@@ -9,13 +9,13 @@
 
 mod archive;
 mod build;
+mod generators;
 mod home;
 mod lsp;
 mod options;
 mod preprocessing;
 mod project;
 mod unit;
-mod yacc;
 
 use crate::ast::Item;
 use crate::diagnostics::{Code, Diagnostic};
@@ -39,6 +39,7 @@ cyc: a compiler for Cyclone
   cyc preprocess [options] FILE         write what the compiler reads
   cyc lsp [options]                     serve an editor (Language Server Protocol)
   cyc yacc [options] FILE.y             write a parser, FILE.cyc and FILE.h (options are bison's)
+  cyc lex [options] FILE.re             write a lexical analyser, FILE.cyc (options are re2c's)
   cyc new DIRECTORY                     begin a project
   cyc explain CODE                      say what an error code means
 
@@ -96,7 +97,8 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
             [directory] => project::begin(directory),
             _ => wrong_command("new takes the name of a directory"),
         },
-        "yacc" => yacc::generate(rest),
+        "yacc" => generators::parser(rest),
+        "lex" => generators::analyser(rest),
         "explain" => explain(rest),
         "help" | "--help" | "-h" => help(),
         "--version" => {
