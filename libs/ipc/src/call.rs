@@ -14,21 +14,21 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::Error;
 use crate::link::Link;
 use crate::message::{Kind, Message, Status, Tag};
 use crate::region::Region;
 
-/// Which end of which channel of this program: what one gave out is worth nothing at another. Never used again.
+/// Which end of which channel of this program: what one gave out is worth nothing at another. Used again after 2^32 ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct EndId(u64);
+pub(crate) struct EndId(u32);
 
 impl EndId {
     pub(crate) fn new() -> EndId {
         // Not what loom explores: nothing depends on the order of ends.
-        static NEXT: AtomicU64 = AtomicU64::new(0);
+        static NEXT: AtomicU32 = AtomicU32::new(0);
         EndId(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }

@@ -129,6 +129,7 @@ impl Cookies {
         true
     }
 
+    #[inline(always)]
     fn slot(&mut self, cookie: Cookie) -> Result<&mut Slot, Error> {
         match self.slots.get_mut(usize::from(cookie.index)) {
             Some(slot)

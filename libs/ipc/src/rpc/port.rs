@@ -536,7 +536,17 @@ impl Request {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        let Some(origin) = self.origin.take() else { return };
+        if let Some(origin) = self.origin.take() {
+            self.refuse(origin);
+        }
+    }
+}
+
+impl Request {
+    /// Tells the one who asked that there will be no answer. Out of the way of those that are answered, which are dropped, too.
+    #[cold]
+    #[inline(never)]
+    fn refuse(&self, origin: Origin) {
         let inner = &mut *self.port.inner.borrow_mut();
         inner.counts.refused += 1;
         match origin {
