@@ -1,12 +1,11 @@
 //! [`Process`]: a thread group, from its making until its parent has waited for it.
 
-use alloc::collections::BTreeSet;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 
-use super::members::{CHUNK, Cursor, Members, Ticket, TicketCell};
+use super::members::{CHUNK, Cursor, Members, TicketCell, TicketSet};
 use super::stop::Job;
 use super::thread::ReportedTime;
 use super::{JobState, Limits, Name, PROCESSES, Thread, Usage};
@@ -92,7 +91,7 @@ pub(super) const CHILDREN_AT_A_TIME: usize = CHUNK;
 struct Children {
     all: Members<Process>,
     /// Those of which wait(2) may have something to tell.
-    changed: BTreeSet<Ticket>,
+    changed: TicketSet,
 }
 
 /// How far a process is.
@@ -238,7 +237,7 @@ impl Process {
         let mut children = self.children.lock(cx);
         let ticket = child.as_child.get();
         children.all.leave(ticket);
-        children.changed.remove(&ticket);
+        children.changed.remove(ticket);
     }
 
     /// Gives some of its oldest children to another process. In `notable` come those for whom that is not all that must be done. Children in the group `calm` are not notable for that. How many it gave, and how many are notable.
@@ -254,7 +253,7 @@ impl Process {
         let from = &mut *from;
         let mut count = 0;
         let given = from.all.move_first(&mut taken_in.all, |before, now, child| {
-            let has_changed = !from.changed.is_empty() && from.changed.remove(&before);
+            let has_changed = !from.changed.is_empty() && from.changed.remove(before);
             // Whoever is among them lives: a child is taken out before it is destroyed.
             let Ok(child) = child.upgrade(cx) else { return };
             child.parent_pid.store(pid, Ordering::Relaxed);
@@ -281,7 +280,7 @@ impl Process {
 
     /// wait(2) has nothing to tell of this child any more.
     pub(super) fn child_is_reported(&self, child: &Process, cx: &impl NoSuspend) {
-        self.children.lock(cx).changed.remove(&child.as_child.get());
+        self.children.lock(cx).changed.remove(child.as_child.get());
     }
 
     /// Calls `f` on each child of which there may be something to tell, the oldest first, until it says something.
@@ -291,7 +290,7 @@ impl Process {
         mut f: impl FnMut(TempRc<'cx, Process>) -> Option<R>,
     ) -> Option<R> {
         let children = self.children.lock(cx);
-        children.changed.iter().find_map(|ticket| f(children.all.get(*ticket)?.upgrade(cx).ok()?))
+        children.changed.iter().find_map(|ticket| f(children.all.get(ticket)?.upgrade(cx).ok()?))
     }
 
     /// Whether `f` holds for any child.

@@ -6,6 +6,7 @@
 //! its ends. So nobody pays for more than a chunk, however many there are: only the list of chunks is as long as all that, at some 40 bytes for a chunk.
 
 mod chunk;
+mod ticket_set;
 
 use alloc::boxed::Box;
 use alloc::collections::{TryReserveError, VecDeque};
@@ -16,6 +17,7 @@ use refs::WeakRc;
 use crate::error::{Errno, Result};
 pub use chunk::CHUNK;
 use chunk::Chunk;
+pub use ticket_set::TicketSet;
 
 /// A list shorter than this keeps its memory.
 const KEPT: usize = 32;
