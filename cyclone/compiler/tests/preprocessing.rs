@@ -233,7 +233,7 @@ fn each_form_becomes_what_gcc_makes_of_it() {
 fn what_is_wrong_is_refused_with_its_line() {
     let settings = settings();
     for (text, line, message) in [
-        ("\n#include \"none.h\"\n", 2, "none.h: there is no such file"),
+        ("\n#include \"none.h\"\n", 2, "none.h: No such file or directory"),
         ("#if 1\n#else\n", 1, "a condition does not end"),
         ("#endif\n", 1, "`#endif` without `#if`"),
         ("#if 1\n#else\n#else\n#endif", 3, "`#else` after `#else`"),

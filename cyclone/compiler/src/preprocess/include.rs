@@ -233,7 +233,7 @@ impl Preprocessor<'_> {
     /// `#include` and its like.
     pub(super) fn include(&mut self, header: &Header, is_next: bool, is_once: bool) -> Result<()> {
         let Some(found) = self.find(header, is_next) else {
-            return self.fail(format!("{}: there is no such file", header.name()));
+            return self.fail(format!("{}: No such file or directory", header.name()));
         };
         self.open(found, is_once)
     }
