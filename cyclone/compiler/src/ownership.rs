@@ -133,7 +133,7 @@ pub fn owner_of_place<'e>(
     // Whether `at` is a pointer, which leads to the place; otherwise it is a place around that.
     let mut is_pointer = false;
     loop {
-        if is_pointer && is_owned(types, declarations, at.ty) {
+        if is_pointer && (is_owned(types, declarations, at.ty) || may_be_owner(types, declarations, at)) {
             return Some((steps, at));
         }
         is_pointer = match (&at.kind, is_pointer) {
@@ -148,10 +148,34 @@ pub fn owner_of_place<'e>(
     }
 }
 
+/// Whether a pointer that can be copied is one of several, among which is an owned one.
+fn may_be_owner(types: &mut Types, declarations: &Declarations, pointer: &Expr) -> bool {
+    let mut is_owner = |expr: &Expr| {
+        is_owned(types, declarations, below_coercions(expr).ty)
+            || may_be_owner(types, declarations, below_coercions(expr))
+    };
+    match &pointer.kind {
+        ExprKind::Conditional(_, then, other) => is_owner(then) || is_owner(other),
+        ExprKind::Comma(_, last) => is_owner(last),
+        ExprKind::Statements(block) => match block.statements.last().map(|last| &last.kind) {
+            Some(StmtKind::Expr(last)) => is_owner(last),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn below_coercions(expr: &Expr) -> &Expr {
+    match &expr.kind {
+        ExprKind::Coerce(_, inner) => below_coercions(inner),
+        _ => expr,
+    }
+}
+
 /// The owned pointer to the object that an address is inside of: that of an element (`pointer` is what is indexed), or of an array that has become
 /// a pointer.
 pub fn owner_around<'e>(types: &mut Types, declarations: &Declarations, pointer: &'e Expr) -> Option<&'e Expr> {
-    if is_owned(types, declarations, pointer.ty) {
+    if is_owned(types, declarations, pointer.ty) || may_be_owner(types, declarations, pointer) {
         return Some(pointer);
     }
     match &pointer.kind {

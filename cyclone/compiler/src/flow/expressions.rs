@@ -9,6 +9,7 @@ use crate::ast::{BinOp, IntSize};
 use crate::check::Loopholes;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::ownership::owner_around;
+use crate::source::Span;
 use crate::tree::{Check, Checks, Coercion, Expr, ExprKind, LocalId, StmtKind, UnaryOp, Wide};
 use crate::types::{Ty, TyKind};
 use std::rc::Rc;
@@ -344,10 +345,16 @@ impl Analysis<'_, '_> {
     fn index_with_effect(&mut self, pointer: &Expr, index: &mut Expr) {
         /// No variable has this number.
         const MEANWHILE: LocalId = LocalId(u32::MAX);
-        let owner = owner_around(self.shapes.types, self.shapes.declarations, pointer);
-        let place = owner.and_then(|owner| self.peek(owner));
+        let Some(owner) = owner_around(self.shapes.types, self.shapes.declarations, pointer) else {
+            self.number(index);
+            return;
+        };
+        let place = self.owner_place(owner);
         let Some((place, value)) = place.and_then(|place| Some((place.clone(), self.at(&place)?))) else {
             self.number(index);
+            if !is_just_made(owner) {
+                self.index_frees(index.span);
+            }
             return;
         };
         let named = |value: &Value| Value::Named(MEANWHILE, Rc::new(value.clone()));
@@ -361,14 +368,45 @@ impl Analysis<'_, '_> {
                     return;
                 }
             }
-            None => return,
-            Some(_) => {}
+            None if self.state.is_none() => return,
+            _ => {}
         }
+        self.index_frees(index.span);
+    }
+
+    fn index_frees(&mut self, index: Span) {
         let message = "what is indexed may be freed by what the index does";
-        let error = Diagnostic::error(Code::Consumed, index.span, message).help("compute the index first");
+        let error = Diagnostic::error(Code::Consumed, index, message).help("compute the index first");
         self.report(self.options.loopholes.report(error));
         if self.options.loopholes == Loopholes::Closed {
             self.state = None;
+        }
+    }
+
+    /// The place of an owner that has been followed: the objects of unique pointers on the way are tracked from now on.
+    fn owner_place(&mut self, expr: &Expr) -> Option<Place> {
+        match &expr.kind {
+            ExprKind::Member(inner, member) | ExprKind::TaggedMember(inner, member, _) => {
+                let place = self.owner_place(inner)?;
+                (!self.is_plain_union(inner.ty)).then(|| place.step(Step::Member(*member as u32)))
+            }
+            ExprKind::Deref(pointer, _) if self.shapes.points_to_one(pointer.ty) => {
+                let place = self.owner_place(pointer)?;
+                match self.at(&place)?.bare() {
+                    Value::Address(target) => Some((**target).clone()),
+                    Value::Owned(_) => Some(place.step(Step::Star)),
+                    Value::Consumed(_) => None,
+                    _ => {
+                        let target =
+                            self.shapes.target(pointer.ty).filter(|_| self.shapes.is_unique_pointer(pointer.ty))?;
+                        let contents = Rc::new(self.shapes.of(target, Leaf::Anything));
+                        self.rename_at(&place, &mut |old| old.rename(Value::Owned(contents.clone())));
+                        Some(place.step(Step::Star))
+                    }
+                }
+            }
+            ExprKind::Coerce(_, inner) => self.owner_place(inner),
+            _ => self.peek(expr),
         }
     }
 
@@ -622,6 +660,18 @@ fn is_alias(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::InferredAlias { .. } => true,
         ExprKind::Coerce(_, inner) => is_alias(inner),
+        _ => false,
+    }
+}
+
+/// A value, or a member of one, that nothing else leads to.
+fn is_just_made(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Member(inner, _)
+        | ExprKind::TaggedMember(inner, ..)
+        | ExprKind::Deref(inner, _)
+        | ExprKind::Coerce(_, inner) => is_just_made(inner),
+        ExprKind::Call(_) | ExprKind::New(..) | ExprKind::Alloc { .. } => true,
         _ => false,
     }
 }

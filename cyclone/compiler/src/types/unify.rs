@@ -203,6 +203,15 @@ fn assign(types: &mut Types, evar: Evar, left: Ty, right: Ty) -> Outcome {
             _ => "the kinds differ",
         });
     }
+    // A pointer that is not known to be thin is made so: it would not fit if it became a fat one later.
+    if kind == Kind::Boxed
+        && let TyKind::Pointer(pointer) = types.get(right)
+        && let TyKind::Evar(bound) = *types.get(pointer.bound)
+    {
+        let count = types.fresh(Kind::Int, types.evar_level(bound));
+        let thin = types.make(TyKind::Thin(count));
+        types.bind(bound, thin);
+    }
     // What may only be a mere region takes the region of a place, if its pointers are aliasable.
     if let (&TyKind::Place(region, aqual), Alias::Aliasable) = (types.get(right), alias) {
         let aliasable = types.make(TyKind::Aqual(Alias::Aliasable));
