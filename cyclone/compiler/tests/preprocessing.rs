@@ -262,6 +262,12 @@ fn what_is_wrong_is_refused_with_its_line() {
 
 #[test]
 fn what_grows_without_end_is_refused() {
+    // With a stack as `cyc` has it: files and arguments are nested some hundred levels deep before they are refused.
+    let refused = std::thread::Builder::new().stack_size(64 << 20).spawn(refuse_what_grows).expect("a thread");
+    refused.join().expect("all of it is refused");
+}
+
+fn refuse_what_grows() {
     let settings = Settings::default();
     let double: String = (1..60).map(|at| format!("#define A{at} A{} A{}\n", at - 1, at - 1)).collect();
     let nested = format!("#define f(a) a\n{}x{}", "f(".repeat(100_000), ")".repeat(100_000));
