@@ -6,8 +6,8 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, StrongRc, TempRc, WeakRc};
 
-use super::thread_group::CHILDREN_AT_A_TIME;
-use super::{INIT, Life, PROCESSES, Process, Status, THREADS, session, stop};
+use super::thread_group::{CHILDREN_AT_A_TIME, Notable};
+use super::{Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, session, stop};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
@@ -179,66 +179,117 @@ fn end_of_session_leader(process: &Process, cx: &Cx) {
 /// has not been given away yet may end meanwhile.
 fn give_children_away_async(cx: &mut Cx, me: &mut Current) {
     let mut time_slice = TimeSlice::default();
-    let mut calm = NO_GROUP;
-    while give_some_away(me, &mut calm, cx) {
-        if time_slice.is_over() {
-            // Whatever signals come, it ends.
-            let _ = me.pause_async(cx, Interruption::KillOnly);
-            (time_slice, calm) = (TimeSlice::default(), NO_GROUP);
+    let mut groups = Groups::default();
+    let mut notable = [const { None }; CHILDREN_AT_A_TIME];
+    while let Some(count) = give_some_away(me, &mut groups, &mut notable, cx) {
+        // What a child costs has no common bound: others may have their turn after each.
+        for given in notable[..count].iter_mut().flatten() {
+            loop {
+                let is_done = was_given_away(given, me, &mut groups, cx);
+                have_others_turn_async(cx, me, &mut time_slice, &mut groups);
+                if is_done {
+                    break;
+                }
+            }
         }
+        have_others_turn_async(cx, me, &mut time_slice, &mut groups);
+    }
+}
+
+/// If the time slice is over. What was known of groups is not, then.
+#[inline(always)]
+fn have_others_turn_async(cx: &mut Cx, me: &mut Current, time_slice: &mut TimeSlice, groups: &mut Groups) {
+    if time_slice.is_over() {
+        // Whatever signals come, it ends.
+        let _ = me.pause_async(cx, Interruption::KillOnly);
+        (*time_slice, *groups) = (TimeSlice::default(), Groups::default());
     }
 }
 
 /// No process group has this number.
 const NO_GROUP: u32 = 0;
 
-/// Gives some children away; whether there may be more. `calm` is a group without a stopped member, unless others have had their turn.
-fn give_some_away(me: &Current, calm: &mut u32, cx: &Cx) -> bool {
-    let Ok(process) = me.process(cx) else { return false };
+/// What is known of groups as long as others do not have their turn.
+struct Groups {
+    /// It has no stopped member.
+    calm: u32,
+    /// Whether it is orphaned was looked at after the children of this round were given away.
+    judged: u32,
+}
+
+impl Default for Groups {
+    fn default() -> Self {
+        Groups { calm: NO_GROUP, judged: NO_GROUP }
+    }
+}
+
+/// Gives some children away: how many of them stand in `notable` now; `None` if there are no more.
+fn give_some_away(
+    me: &Current,
+    groups: &mut Groups,
+    notable: &mut [Option<Notable>; CHILDREN_AT_A_TIME],
+    cx: &Cx,
+) -> Option<usize> {
+    let process = me.process(cx).ok()?;
     if !process.has_children(cx) {
+        return None;
+    }
+    let taker = taker_of_orphans(&process, cx)?;
+    groups.judged = NO_GROUP;
+    let (given, count) = process.give_children(&taker, groups.calm, notable, cx);
+    (given > 0).then_some(count)
+}
+
+/// Does what else must be done for a child that was given away; false if that was not all, as it has very many threads. Meanwhile it may have changed, and
+/// may have been given away once more.
+fn was_given_away(given: &mut Notable, me: &Current, groups: &mut Groups, cx: &Cx) -> bool {
+    let (Ok(from), Ok(child)) = (me.process(cx), given.child.upgrade(cx)) else { return true };
+    let wants_signals = child.has_parent_death_signal.load(Ordering::Relaxed);
+    if wants_signals && send_parent_death_signal(&child, &from, &mut given.told, cx) {
         return false;
     }
-    let Some(taker) = taker_of_orphans(&process, cx) else { return false };
-    let mut notable = [const { None }; CHILDREN_AT_A_TIME];
-    let (given, count) = process.give_children(&taker, *calm, &mut notable, cx);
-    notable[..count].iter().flatten().for_each(|child| was_given_away(child, &process, &taker, calm, cx));
-    given > 0
-}
-
-fn was_given_away(child: &TempRc<'_, Process>, from: &Process, taker: &TempRc<'_, Process>, calm: &mut u32, cx: &Cx) {
-    if child.has_parent_death_signal.load(Ordering::Relaxed) {
-        send_parent_death_signals(child, from, cx);
-    }
-    if child.life() == Life::Zombie {
-        let (code, value) = child.exit_status().si_code_and_status();
-        tell_parent(child, code, value, cx);
-        if taker.action(Signal::CHLD, cx).abandons_children() && child.claim_reaping() {
-            remove(child, cx);
+    if child.life() != Life::Alive {
+        // Whoever ended later has told its new parent itself.
+        if given.was_zombie && child.life() == Life::Zombie {
+            let (code, value) = child.exit_status().si_code_and_status();
+            tell_parent(&child, code, value, cx);
+            let abandons = |taker: TempRc<'_, Process>| taker.action(Signal::CHLD, cx).abandons_children();
+            if child.parent(cx).is_some_and(abandons) && child.claim_reaping() {
+                remove(&child, cx);
+            }
         }
-        return;
-    }
-    if child.has_job_report(cx) {
-        taker.child_has_changed(child, cx);
+        return true;
     }
     let group = child.group();
-    if group != from.group() && child.session() == from.session() && group != *calm {
+    let is_known = group == groups.calm || group == groups.judged;
+    if group != from.group() && child.session() == from.session() && !is_known {
         hang_up_if_orphaned(group, None, cx);
+        groups.judged = group;
         if !session::has_stopped_member(group, cx) {
-            *calm = group;
+            groups.calm = group;
         }
     }
+    true
 }
 
-fn send_parent_death_signals(child: &Process, parent: &Process, cx: &Cx) {
-    for thread in child.threads(cx) {
+/// So many threads are looked at, at most.
+const THREADS_AT_A_TIME: usize = 64;
+
+/// Tells the next thread of a child that wants to know, behind `told`, that its parent has died; whether there may be more. Where all threads block the signal,
+/// each is looked at for it.
+fn send_parent_death_signal(child: &Process, parent: &Process, told: &mut Cursor, cx: &Cx) -> bool {
+    for _ in 0..THREADS_AT_A_TIME {
+        let Some(thread) = child.next_thread(told, cx) else { return false };
         let Ok(thread) = thread.upgrade(cx) else { continue };
         let wanted = thread.parent_death_signal.load(Ordering::Relaxed);
         if let Ok(wanted) = Signal::new(wanted as i32) {
             let info = Info::from_process(wanted, abi::SI_USER as i32, parent.pid, 0);
             // Nothing can be done about a full queue of a child.
             let _ = signal::send::send_to_process(child, info, cx);
+            break;
         }
     }
+    true
 }
 
 fn taker_of_orphans<'cx>(process: &Process, cx: &'cx Cx) -> Option<TempRc<'cx, Process>> {

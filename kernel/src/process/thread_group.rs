@@ -86,6 +86,15 @@ pub struct Process {
 /// So many children are given away before others may have their turn.
 pub(super) const CHILDREN_AT_A_TIME: usize = CHUNK;
 
+/// A child that was given away, for whom that is not all that must be done.
+pub(super) struct Notable {
+    pub(super) child: WeakRc<Process>,
+    /// It had ended before: its new parent does not know.
+    pub(super) was_zombie: bool,
+    /// Which of its threads have been told that its parent has died.
+    pub(super) told: Cursor,
+}
+
 /// The children of a process that were not waited for, zombies too, in the order in which they were made or taken in.
 #[derive(Default)]
 struct Children {
@@ -241,32 +250,34 @@ impl Process {
     }
 
     /// Gives some of its oldest children to another process. In `notable` come those for whom that is not all that must be done. Children in the group `calm` are not notable for that. How many it gave, and how many are notable.
-    pub(super) fn give_children<'cx>(
+    pub(super) fn give_children(
         &self,
-        to: &TempRc<'cx, Process>,
+        to: &Process,
         calm: u32,
-        notable: &mut [Option<TempRc<'cx, Process>>; CHILDREN_AT_A_TIME],
-        cx: &'cx impl NoSuspend,
+        notable: &mut [Option<Notable>; CHILDREN_AT_A_TIME],
+        cx: &impl NoSuspend,
     ) -> (usize, usize) {
         let (pid, group, session) = (to.pid, self.group(), self.session());
         let (mut from, mut taken_in) = (self.children.lock(cx), to.children.lock(cx));
-        let from = &mut *from;
+        let (from, taken_in) = (&mut *from, &mut *taken_in);
         let mut count = 0;
-        let given = from.all.move_first(&mut taken_in.all, |before, now, child| {
+        let given = from.all.move_first(&mut taken_in.all, |before, now, name| {
             let has_changed = !from.changed.is_empty() && from.changed.remove(before);
             // Whoever is among them lives: a child is taken out before it is destroyed.
-            let Ok(child) = child.upgrade(cx) else { return };
+            let Ok(child) = name.upgrade(cx) else { return };
             child.parent_pid.store(pid, Ordering::Relaxed);
             child.as_child.set(now);
+            if has_changed {
+                taken_in.changed.insert(now);
+            }
             child.reset_exit_signal();
             let own = child.group();
             let is_calm = own == calm || own == group || child.session() != session;
-            let is_notable = !is_calm
-                || has_changed
-                || child.has_parent_death_signal.load(Ordering::Relaxed)
-                || child.life() != Life::Alive;
+            let is_notable =
+                !is_calm || child.has_parent_death_signal.load(Ordering::Relaxed) || child.life() != Life::Alive;
             if is_notable && let Some(place) = notable.get_mut(count) {
-                *place = Some(child);
+                let was_zombie = child.life() == Life::Zombie;
+                *place = Some(Notable { child: name, was_zombie, told: Cursor::default() });
                 count += 1;
             }
         });
@@ -470,12 +481,6 @@ impl Process {
     /// Whether its group counts it among those that are stopped.
     pub(super) fn is_counted_as_stopped(&self, cx: &impl NoSuspend) -> bool {
         matches!(self.job.lock(cx).state, JobState::Stopped(_))
-    }
-
-    /// Whether wait(2) has not told yet that it was stopped or continued.
-    pub(super) fn has_job_report(&self, cx: &impl NoSuspend) -> bool {
-        let job = self.job.lock(cx);
-        job.stop_to_report || job.continue_to_report
     }
 
     /// What job control has done to it.
