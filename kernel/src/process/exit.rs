@@ -52,7 +52,9 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         if let Ok(process) = me.process(cx) {
             begin_end_of_process(&process, cx);
         }
-        give_children_away_async(cx, me);
+        if me.process(cx).is_ok_and(|process| process.has_children(cx)) {
+            give_children_away_async(cx, me);
+        }
         if let Ok(process) = me.process(cx) {
             end_process(&process, cx);
         }
@@ -177,15 +179,17 @@ fn end_of_session_leader(process: &Process, cx: &Cx) {
 
 /// All children go to the nearest ancestor that takes in orphans, or to process 1. They may be many: others have their turn in between, and a child that
 /// has not been given away yet may end meanwhile.
+#[inline(never)]
 fn give_children_away_async(cx: &mut Cx, me: &mut Current) {
     let mut time_slice = TimeSlice::default();
     let mut groups = Groups::default();
     let mut notable = [const { None }; CHILDREN_AT_A_TIME];
     while let Some(count) = give_some_away(me, &mut groups, &mut notable, cx) {
         // What a child costs has no common bound: others may have their turn after each.
-        for given in notable[..count].iter_mut().flatten() {
+        for given in notable[..count].iter().flatten() {
+            let mut told = Cursor::default();
             loop {
-                let is_done = was_given_away(given, me, &mut groups, cx);
+                let is_done = was_given_away(given, &mut told, me, &mut groups, cx);
                 have_others_turn_async(cx, me, &mut time_slice, &mut groups);
                 if is_done {
                     break;
@@ -241,11 +245,11 @@ fn give_some_away(
 }
 
 /// Does what else must be done for a child that was given away; false if that was not all, as it has very many threads. Meanwhile it may have changed, and
-/// may have been given away once more.
-fn was_given_away(given: &mut Notable, me: &Current, groups: &mut Groups, cx: &Cx) -> bool {
+/// may have been given away once more. `told`: which of its threads have been told that its parent has died.
+fn was_given_away(given: &Notable, told: &mut Cursor, me: &Current, groups: &mut Groups, cx: &Cx) -> bool {
     let (Ok(from), Ok(child)) = (me.process(cx), given.child.upgrade(cx)) else { return true };
     let wants_signals = child.has_parent_death_signal.load(Ordering::Relaxed);
-    if wants_signals && send_parent_death_signal(&child, &from, &mut given.told, cx) {
+    if wants_signals && send_parent_death_signal(&child, &from, told, cx) {
         return false;
     }
     if child.life() != Life::Alive {

@@ -91,8 +91,6 @@ pub(super) struct Notable {
     pub(super) child: WeakRc<Process>,
     /// It had ended before: its new parent does not know.
     pub(super) was_zombie: bool,
-    /// Which of its threads have been told that its parent has died.
-    pub(super) told: Cursor,
 }
 
 /// The children of a process that were not waited for, zombies too, in the order in which they were made or taken in.
@@ -101,6 +99,20 @@ struct Children {
     all: Members<Process>,
     /// Those of which wait(2) may have something to tell.
     changed: TicketSet,
+}
+
+#[cold]
+#[inline(never)]
+fn note(
+    notable: &mut [Option<Notable>; CHILDREN_AT_A_TIME],
+    count: &mut usize,
+    child: &Process,
+    name: WeakRc<Process>,
+) {
+    if let Some(place) = notable.get_mut(*count) {
+        *place = Some(Notable { child: name, was_zombie: child.life() == Life::Zombie });
+        *count += 1;
+    }
 }
 
 /// How far a process is.
@@ -260,25 +272,21 @@ impl Process {
         let (pid, group, session) = (to.pid, self.group(), self.session());
         let (mut from, mut taken_in) = (self.children.lock(cx), to.children.lock(cx));
         let (from, taken_in) = (&mut *from, &mut *taken_in);
+        let have_changed = !from.changed.is_empty();
         let mut count = 0;
         let given = from.all.move_first(&mut taken_in.all, |before, now, name| {
-            let has_changed = !from.changed.is_empty() && from.changed.remove(before);
             // Whoever is among them lives: a child is taken out before it is destroyed.
             let Ok(child) = name.upgrade(cx) else { return };
             child.parent_pid.store(pid, Ordering::Relaxed);
             child.as_child.set(now);
-            if has_changed {
-                taken_in.changed.insert(now);
-            }
             child.reset_exit_signal();
+            if have_changed {
+                from.changed.hand_over(before, &mut taken_in.changed, now);
+            }
             let own = child.group();
             let is_calm = own == calm || own == group || child.session() != session;
-            let is_notable =
-                !is_calm || child.has_parent_death_signal.load(Ordering::Relaxed) || child.life() != Life::Alive;
-            if is_notable && let Some(place) = notable.get_mut(count) {
-                let was_zombie = child.life() == Life::Zombie;
-                *place = Some(Notable { child: name, was_zombie, told: Cursor::default() });
-                count += 1;
+            if !is_calm || child.has_parent_death_signal.load(Ordering::Relaxed) || child.life() != Life::Alive {
+                note(notable, &mut count, &child, name);
             }
         });
         (given, count)

@@ -230,6 +230,7 @@ impl<T: ?Sized + Send + Sync> Members<T> {
 
     /// Takes out those that came first and enters them in another list, [`CHUNK`] at most; `each` is told of each: its ticket before, that from now on,
     /// and who it is. How many; none if nobody is left.
+    #[inline(always)]
     pub fn move_first(&mut self, to: &mut Self, mut each: impl FnMut(Ticket, Ticket, WeakRc<T>)) -> usize {
         if let Some((before, only)) = self.only.take() {
             self.len = 0;

@@ -44,6 +44,15 @@ impl TicketSet {
         !self.several.is_empty() && self.several.remove(&ticket)
     }
 
+    /// Gives a ticket, if it is there, to another set, in which it has another number.
+    #[cold]
+    #[inline(never)]
+    pub fn hand_over(&mut self, ticket: Ticket, to: &mut TicketSet, number: Ticket) {
+        if self.remove(ticket) {
+            to.insert(number);
+        }
+    }
+
     /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = Ticket> {
         self.only.iter().chain(&self.several).copied()
@@ -62,6 +71,12 @@ mod tests {
             set.insert(Ticket(1));
             assert!(set.iter().eq((1..=highest).map(Ticket)));
             assert!(!set.remove(Ticket(9)));
+            let mut other = TicketSet::default();
+            set.hand_over(Ticket(9), &mut other, Ticket(7));
+            assert!(other.is_empty());
+            set.hand_over(Ticket(1), &mut other, Ticket(7));
+            assert!(other.iter().eq([Ticket(7)]) && set.iter().all(|ticket| ticket != Ticket(1)));
+            other.hand_over(Ticket(7), &mut set, Ticket(1));
             for number in 1..=highest {
                 assert!(set.remove(Ticket(number)) && !set.remove(Ticket(number)));
             }
