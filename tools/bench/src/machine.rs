@@ -10,7 +10,7 @@ use crate::rows::{BOOT, MANY, ROWS, WATCHED};
 use anyhow::{Context, Result, bail};
 use ebb_guest::bare::{BareEnd, BareMachine, BareRun};
 use ebb_guest::image::{Kind, Node};
-use ebb_guest::{Image, Kernel};
+use ebb_guest::{Cpus, Image, Kernel};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -125,6 +125,7 @@ fn boot(measured: &Measured, program: &Path, memory: &str, only: &[String], dire
         kernel: &measured.kernel,
         command_line: measured.command_line,
         cpu: "max,-la57,-erms,-fsrm",
+        cpus: Cpus::ONE,
         qemu_options: &["-m", memory, "-icount", "shift=0,sleep=off"],
         limit: LIMIT,
     };

@@ -20,6 +20,7 @@ mod system;
 mod task;
 
 use clap::{Args, Parser, Subcommand};
+use ebb_guest::Cpus;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -51,6 +52,10 @@ pub struct SystemArguments {
     /// Show Ebb's log on standard error.
     #[arg(long, global = true)]
     kernel_log: bool,
+
+    /// Cores of the machines; one always where instructions are counted.
+    #[arg(long, global = true, value_name = "N", default_value_t = Cpus::TESTED)]
+    cpus: Cpus,
 }
 
 #[derive(Subcommand)]

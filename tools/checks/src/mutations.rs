@@ -66,6 +66,7 @@ impl Mutation {
         // A session of its own has no terminal.
         command.args(["setsid", "sh", "-c"]).arg(format!("{}; exec \"$0\" \"$@\"", self.prelude));
         command.arg(std::env::current_exe().context("finding this program")?).arg("programs").args(filters);
+        command.arg("--cpus").arg(arguments.cpus.to_string());
         if let Some(kernel) = &arguments.kernel {
             command.arg("--kernel").arg(kernel);
         }

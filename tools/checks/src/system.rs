@@ -46,12 +46,16 @@ pub struct Systems {
 pub fn systems(arguments: &SystemArguments, tasks: &[Task]) -> Result<Systems> {
     let reference: Box<dyn System> = match &arguments.reference {
         None => Box::new(Host::new()?),
-        Some(path) => Box::new(GuestSystem::new(Machine::new(Kernel::open(path)?), tasks)?),
+        Some(path) => {
+            let machine = Machine { cpus: arguments.cpus, ..Machine::new(Kernel::open(path)?) };
+            Box::new(GuestSystem::new(machine, tasks)?)
+        }
     };
     if arguments.reference_only {
         return Ok(Systems { reference, ebb: None });
     }
     let mut machine = Machine::new(Kernel::open(&artifacts::KERNEL.find(arguments.kernel.as_deref())?)?);
+    machine.cpus = arguments.cpus;
     if arguments.kernel_log {
         machine.console = ConsoleUse::Shown;
     }

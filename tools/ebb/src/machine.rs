@@ -1,7 +1,7 @@
 //! The options that say which machine to start; the same for every subcommand.
 
 use clap::Args;
-use ebb_guest::{Accel, ConsoleUse, Kernel, Machine, Mebibytes, Result, artifacts};
+use ebb_guest::{Accel, ConsoleUse, Cpus, Kernel, Machine, Mebibytes, Result, artifacts};
 use std::path::PathBuf;
 
 /// Which machine to start.
@@ -10,6 +10,10 @@ pub struct MachineArguments {
     /// Memory of the machine.
     #[arg(long, value_name = "SIZE", default_value = "512M")]
     memory: Mebibytes,
+
+    /// Cores of the machine, 1 to 8 [default: as many as this machine has, at most 8].
+    #[arg(long, value_name = "N")]
+    cpus: Option<Cpus>,
 
     /// Who executes the machine's instructions: auto takes kvm where it works.
     #[arg(long, value_name = "auto|tcg|kvm", default_value = "auto")]
@@ -29,6 +33,7 @@ impl MachineArguments {
     pub fn machine(&self) -> Result<Machine> {
         let kernel = Kernel::open(&artifacts::KERNEL.find(self.kernel.as_deref())?)?;
         let console = if self.kernel_log { ConsoleUse::Shown } else { ConsoleUse::Kept };
-        Ok(Machine { memory: self.memory, accel: self.accel, console, ..Machine::new(kernel) })
+        let cpus = self.cpus.unwrap_or_else(Cpus::of_host);
+        Ok(Machine { memory: self.memory, cpus, accel: self.accel, console, ..Machine::new(kernel) })
     }
 }

@@ -206,6 +206,9 @@ fn every_mistake_has_its_message_and_its_code() {
     assert_fails(&run(&["--rootfs", &path("missing"), "sh"]), 119, "No such file");
     assert_fails(&run(&["--memory", "8M", "true"]), 123, "at least");
     assert_fails(&run(&["--memory", "much", "true"]), 120, "expected a size like 512M");
+    assert_fails(&run(&["--cpus", "0", "true"]), 120, "at least one core");
+    assert_fails(&run(&["--cpus", "9", "true"]), 120, "at most 8 cores");
+    assert_fails(&run(&["--cpus", "all", "true"]), 120, "expected a number of cores, 1 to 8");
     assert_fails(&run(&["--timeout", "soon", "true"]), 120, "expected a time like 30s");
     assert_fails(&run(&["--no-such-option", "true"]), 120, "unexpected argument");
     assert_fails(&run(&[]), 120, "PROGRAM");

@@ -4,10 +4,11 @@
 //! A panic, a triple fault or a machine that hangs is a failure.
 
 use crate::random::Random;
+use crate::runs::Machines;
 use anyhow::{Context, Result};
+use ebb_guest::Image;
 use ebb_guest::bare::{BareEnd, BareMachine};
 use ebb_guest::image::{Kind, Node, elf};
-use ebb_guest::{Image, Kernel};
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -29,18 +30,19 @@ const POWER_OFF: &[u8] = &[
 ];
 
 /// Boots `count` machines; how many of them the kernel did not survive.
-pub fn boot_all(kernel: &Kernel, seed: u64, count: u32, directory: &Path) -> Result<u32> {
-    let plain = original(directory)?;
-    let path = directory.join("changed.cpio");
+pub fn boot_all(machines: &Machines, seed: u64, count: u32) -> Result<u32> {
+    let plain = original(machines.directory)?;
+    let path = machines.directory.join("changed.cpio");
     let mut failures = 0;
     println!("archives {seed} {count}");
     for index in 0..count {
         let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(u64::from(index)));
         std::fs::write(&path, changed(&plain, &mut random)?).context("writing an archive")?;
         let machine = BareMachine {
-            kernel,
+            kernel: machines.kernel,
             command_line: "quiet norandmaps init=/init",
             cpu: "max,-la57",
+            cpus: machines.cpus,
             qemu_options: &[],
             limit: LIMIT,
         };

@@ -14,8 +14,8 @@ mod runs;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
-use ebb_guest::{Kernel, artifacts};
-use runs::Time;
+use ebb_guest::{Cpus, Kernel, artifacts};
+use runs::{Machines, Time};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -33,6 +33,10 @@ struct CommandLine {
     /// The same seed makes the same input.
     #[arg(long, global = true, default_value_t = 1)]
     seed: u64,
+
+    /// Cores of the machines; one always where instructions are counted.
+    #[arg(long, global = true, value_name = "N", default_value_t = Cpus::TESTED)]
+    cpus: Cpus,
 
     /// Measure for how long the kernel, which was built with `--features stretch`, keeps interrupts off: at most half a million guest
     /// instructions.
@@ -96,14 +100,15 @@ fn main() -> ExitCode {
 fn run(arguments: CommandLine) -> Result<u32> {
     let kernel = Kernel::Ebb(artifacts::KERNEL.find(arguments.kernel.as_deref())?);
     let directory = tempfile::tempdir().context("making a temporary directory")?;
-    let time = if arguments.stretch { Time::Counted } else { Time::Real };
+    let (time, cpus) = if arguments.stretch { (Time::Counted, Cpus::ONE) } else { (Time::Real, arguments.cpus) };
+    let machines = Machines { kernel: &kernel, cpus, time, directory: directory.path() };
     let mut failures = 0;
     for what in arguments.what.map_or(SAMPLE.to_vec(), |what| vec![what]) {
         failures += match what {
-            What::Calls { seconds } => runs::calls(&kernel, arguments.seed, seconds, time, directory.path())?,
-            What::Programs { count } => runs::programs(&kernel, arguments.seed, count, directory.path())?,
-            What::Exhaust { memory, trials } => runs::exhaust(&kernel, memory, &trials, time, directory.path())?,
-            What::Archives { count } => archives::boot_all(&kernel, arguments.seed, count, directory.path())?,
+            What::Calls { seconds } => runs::calls(&machines, arguments.seed, seconds)?,
+            What::Programs { count } => runs::programs(&machines, arguments.seed, count)?,
+            What::Exhaust { memory, trials } => runs::exhaust(&machines, memory, &trials)?,
+            What::Archives { count } => archives::boot_all(&machines, arguments.seed, count)?,
         };
     }
     Ok(failures)

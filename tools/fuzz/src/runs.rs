@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, bail};
 use ebb_guest::bare::{BareEnd, BareMachine};
 use ebb_guest::stretch::{self, Stretch};
-use ebb_guest::{Image, Kernel};
+use ebb_guest::{Cpus, Image, Kernel};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -17,43 +17,41 @@ pub enum Time {
     Counted,
 }
 
+/// The machines that get the input.
+pub struct Machines<'a> {
+    /// What they boot.
+    pub kernel: &'a Kernel,
+    /// Their cores.
+    pub cpus: Cpus,
+    /// How their time passes; [`Time::Counted`] has one core only.
+    pub time: Time,
+    /// Where their files may lie.
+    pub directory: &'a Path,
+}
+
 /// Random system calls for `seconds` of guest time; 1 if the kernel did not survive them.
-pub fn calls(kernel: &Kernel, seed: u64, seconds: u32, time: Time, directory: &Path) -> Result<u32> {
+pub fn calls(machines: &Machines, seed: u64, seconds: u32) -> Result<u32> {
     // Emulated time may pass more slowly than the host's.
     let limit = Duration::from_secs(u64::from(seconds) * 4 + 600);
-    run(kernel, "fuzz", &format!("{seed} {seconds}s"), &[], time, limit, directory)
+    run(machines, "fuzz", &format!("{seed} {seconds}s"), &[], limit)
 }
 
 /// `count` changed programs; 1 if the kernel did not survive them.
-pub fn programs(kernel: &Kernel, seed: u64, count: u32, directory: &Path) -> Result<u32> {
+pub fn programs(machines: &Machines, seed: u64, count: u32) -> Result<u32> {
     let limit = Duration::from_secs(u64::from(count) / 2 + 600);
-    run(kernel, "programs", &format!("{seed} {count}"), &[], Time::Real, limit, directory)
+    run(&Machines { time: Time::Real, ..*machines }, "programs", &format!("{seed} {count}"), &[], limit)
 }
 
 /// Programs that take until there is no more, with `memory` MiB; 1 if the kernel did not survive them, ended the wrong one, or did
 /// not get everything back.
-pub fn exhaust(kernel: &Kernel, memory: u32, trials: &[String], time: Time, directory: &Path) -> Result<u32> {
+pub fn exhaust(machines: &Machines, memory: u32, trials: &[String]) -> Result<u32> {
     let options = ["-m", &format!("{memory}M")];
-    run(
-        kernel,
-        "exhaust",
-        &trials.join(" "),
-        &options,
-        time,
-        Duration::from_secs(600 + u64::from(memory) * 8),
-        directory,
-    )
+    let limit = Duration::from_secs(600 + u64::from(memory) * 8);
+    run(machines, "exhaust", &trials.join(" "), &options, limit)
 }
 
-fn run(
-    kernel: &Kernel,
-    program: &str,
-    arguments: &str,
-    qemu_options: &[&str],
-    time: Time,
-    limit: Duration,
-    directory: &Path,
-) -> Result<u32> {
+fn run(machines: &Machines, program: &str, arguments: &str, qemu_options: &[&str], limit: Duration) -> Result<u32> {
+    let &Machines { kernel, cpus, time, directory } = machines;
     let mut qemu_options = qemu_options.to_vec();
     let mut cpu = "max,-la57";
     if time == Time::Counted {
@@ -65,7 +63,7 @@ fn run(
     let archive = directory.join(program).with_extension("cpio");
     image.write_to(&archive)?;
     let command_line = format!("quiet norandmaps init=/init -- {arguments}");
-    let machine = BareMachine { kernel, command_line: &command_line, cpu, qemu_options: &qemu_options, limit };
+    let machine = BareMachine { kernel, command_line: &command_line, cpu, cpus, qemu_options: &qemu_options, limit };
     println!("{program} {arguments}");
     let run = machine.run(&archive)?;
     let last = run.console.lines().rev().find(|line| line.contains(", done"));

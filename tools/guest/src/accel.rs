@@ -1,6 +1,6 @@
 //! How QEMU executes the guest's instructions.
 
-use crate::{Error, Result};
+use crate::{Cpus, Error, Result};
 use std::fs;
 use std::str::FromStr;
 
@@ -30,10 +30,10 @@ impl FromStr for Accel {
 }
 
 impl Accel {
-    /// QEMU's name of the accelerator to use on this machine.
-    pub(crate) fn choose(self) -> Result<&'static str> {
+    /// What QEMU is told of the accelerator on this machine.
+    pub(crate) fn choose(self, cpus: Cpus) -> Result<&'static str> {
         match (self, kvm_obstacle()) {
-            (Self::Tcg, _) | (Self::Auto, Some(_)) => Ok("tcg"),
+            (Self::Tcg, _) | (Self::Auto, Some(_)) => Ok(emulation(cpus)),
             (Self::Kvm, Some(obstacle)) => Err(Error::KvmUnusable(obstacle)),
             (Self::Auto | Self::Kvm, None) => Ok("kvm"),
         }
@@ -43,6 +43,11 @@ impl Accel {
     pub fn kvm_obstacle() -> Option<String> {
         kvm_obstacle()
     }
+}
+
+/// What QEMU is told of software emulation: several cores run at the same time, each in a thread of its own.
+pub(crate) fn emulation(cpus: Cpus) -> &'static str {
+    if cpus == Cpus::ONE { "tcg" } else { "tcg,thread=multi" }
 }
 
 fn kvm_obstacle() -> Option<String> {

@@ -4,7 +4,7 @@
 
 use crate::error::Doing;
 use crate::kernel::PowerState;
-use crate::{Error, Kernel, Result, qemu};
+use crate::{Cpus, Error, Kernel, Result, accel, qemu};
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -51,6 +51,8 @@ pub struct BareMachine<'a> {
     pub command_line: &'a str,
     /// QEMU's processor model.
     pub cpu: &'a str,
+    /// Its cores.
+    pub cpus: Cpus,
     /// More arguments for QEMU.
     pub qemu_options: &'a [&'a str],
     /// How long it may run.
@@ -77,7 +79,16 @@ impl BareMachine<'_> {
         let program = qemu::find_qemu().ok_or(Error::QemuMissing(qemu::QEMU))?;
         let child = Command::new(&program)
             .args(["-M", "q35", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
-            .args(["-accel", "tcg", "-cpu", self.cpu, "-m", "512M"])
+            .args([
+                "-accel",
+                accel::emulation(self.cpus),
+                "-cpu",
+                self.cpu,
+                "-smp",
+                &self.cpus.to_string(),
+                "-m",
+                "512M",
+            ])
             .args(qemu::firmware(&program))
             .arg("-kernel")
             .arg(self.kernel.path())

@@ -17,6 +17,7 @@ mod accel;
 pub mod artifacts;
 pub mod bare;
 pub mod console;
+mod cpus;
 mod error;
 mod guest;
 pub mod image;
@@ -28,6 +29,7 @@ mod qemu;
 pub mod stretch;
 
 pub use accel::Accel;
+pub use cpus::Cpus;
 pub use ebb_protocol::{Exit, OutputStream};
 pub use error::{Error, Result};
 pub use guest::{Guest, Interrupt, Output, Remote};

@@ -1,6 +1,6 @@
 //! What a machine is made of, before it is started.
 
-use crate::{Accel, Kernel};
+use crate::{Accel, Cpus, Kernel};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ pub struct Machine {
     pub kernel: Kernel,
     /// Its memory.
     pub memory: Mebibytes,
+    /// Its cores.
+    pub cpus: Cpus,
     /// Who executes its instructions.
     pub accel: Accel,
     /// QEMU's processor model.
@@ -67,11 +69,12 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A machine with 512 MiB that serves programs.
+    /// A machine with one core and 512 MiB that serves programs.
     pub fn new(kernel: Kernel) -> Self {
         Self {
             kernel,
             memory: Mebibytes(512),
+            cpus: Cpus::ONE,
             accel: Accel::Auto,
             cpu: "max,-la57".into(),
             kernel_options: String::new(),

@@ -49,7 +49,7 @@ impl Qemu {
     /// Starts QEMU; `directory` is a private directory for its sockets.
     pub fn start(machine: &Machine, image: &Path, init: &str, directory: &Path) -> Result<Self> {
         let qemu = find_qemu().ok_or(Error::QemuMissing(QEMU))?;
-        let accel = machine.accel.choose()?;
+        let accel = machine.accel.choose(machine.cpus)?;
         let doing = || "starting QEMU".to_owned();
         let console = listen(&directory.join("console")).doing(doing)?;
         let line = listen(&directory.join("line")).doing(doing)?;
@@ -68,6 +68,7 @@ impl Qemu {
         command
             .args(["-M", "q35", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
             .args(["-accel", accel, "-cpu", &machine.cpu, "-m", &format!("{}M", machine.memory.0)])
+            .args(["-smp", &machine.cpus.to_string()])
             .args(firmware(&qemu))
             .arg("-kernel")
             .arg(machine.kernel.path())
