@@ -175,7 +175,7 @@ cyclone-corpus: ## The original Cyclone's programs: what parses, what runs alike
 
 # Measuring and reading
 
-.PHONY: bench measure docs syscall-table
+.PHONY: bench bench-cores measure docs syscall-table
 measure: kernel ## Print lines per crate and the trusted share of the kernel
 	@$(KERNEL_CARGO) build -p ebb-image --profile kernel-lines
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure -- --kernel $(KERNEL:kernel/ebb=kernel-lines/ebb) --kernel $(KERNEL)
@@ -190,6 +190,10 @@ bench: setup build ## Measure Ebb against Linux, in guest instructions; WRITE=1 
 	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench --linux "$$linux" \
 		--strong $(TARGET)/strong/x86_64-unknown-none/kernel/ebb --stretch $(TARGET)/stretch/x86_64-unknown-none/kernel/ebb \
 		$(if $(WRITE),--write)
+
+bench-cores: setup build ## Measure what two cores reach beside one, Ebb and Linux in turn; WRITE=1 writes the book's page
+	@$(HOST_CARGO) build --release -p ebb-bench
+	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench cores --linux "$$linux" $(if $(WRITE),--write)
 
 .PHONY: bench-libs check-bench
 LIBS_BENCH := --manifest-path libs/bench/Cargo.toml --target-dir $(TARGET)/bench

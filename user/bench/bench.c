@@ -288,46 +288,6 @@ static const struct row {
     { "poll-100", poll_hundred, 50, 11, 1 },
 };
 
-// An ELF program of one page that ends at once with status 0.
-static void write_program(void)
-{
-    static const unsigned char code[] = { 0x31, 0xff, 0xb8, 0xe7, 0, 0, 0, 0x0f, 0x05 };
-    struct {
-        unsigned char identity[16];
-        uint16_t type, machine;
-        uint32_t version;
-        uint64_t entry, headers, sections;
-        uint32_t flags;
-        uint16_t size, header_size, header_count, section_size, section_count, names;
-        uint32_t load, load_flags;
-        uint64_t offset, address, physical, file_size, memory_size, alignment;
-        unsigned char code[16];
-    } image = {
-        .identity = { 0x7f, 'E', 'L', 'F', 2, 1, 1 },
-        .type = 2,
-        .machine = 62,
-        .version = 1,
-        .entry = 0x400000 + 120,
-        .headers = 64,
-        .size = 64,
-        .header_size = 56,
-        .header_count = 1,
-        .load = 1,
-        .load_flags = 5,
-        .address = 0x400000,
-        .physical = 0x400000,
-        .file_size = 120 + sizeof code,
-        .memory_size = 120 + sizeof code,
-        .alignment = PAGE,
-    };
-    memcpy(image.code, code, sizeof code);
-    int fd = open(PROGRAM_NAME, O_WRONLY | O_CREAT | O_TRUNC, 0755);
-    must(fd, "create the program");
-    if (write(fd, &image, sizeof image) != sizeof image)
-        fail("write the program");
-    close(fd);
-}
-
 static void prepare(void)
 {
     mkdir("/tmp", 01777);
@@ -347,7 +307,7 @@ static void prepare(void)
             must(pipe(fds), "pipe");
         hundred[i] = (struct pollfd){ i % 2 == 0 ? fds[0] : hundred[i - 1].fd, POLLIN, 0 };
     }
-    write_program();
+    write_program(PROGRAM_NAME);
 }
 
 static int compare(const void *a, const void *b)

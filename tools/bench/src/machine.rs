@@ -1,4 +1,4 @@
-//! Boots a program as process 1 in a machine whose time is counted in instructions.
+//! Boots a program as process 1, in a machine whose time is counted in instructions or in one with two cores.
 //!
 //! QEMU runs with `-icount shift=0,sleep=off`: each guest instruction takes one nanosecond of the guest's time and the
 //! time stamp counter runs at 1 GHz, so it counts instructions; an idle machine skips to its next event. Both kernels get
@@ -7,7 +7,7 @@
 use crate::Figures;
 use crate::programs::Programs;
 use crate::rows::{BOOT, MANY, ROWS, WATCHED};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Error, Result, bail};
 use ebb_guest::bare::{BareEnd, BareMachine, BareRun};
 use ebb_guest::image::{Kind, Node};
 use ebb_guest::{Cpus, Image, Kernel};
@@ -29,6 +29,11 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// The kernel's name.
+    pub fn name(&self) -> &'static str {
+        self.kernel.name()
+    }
+
     /// Ebb's ELF file.
     pub fn ebb(path: PathBuf) -> Self {
         Self { kernel: Kernel::Ebb(path), command_line: "quiet norandmaps init=/init" }
@@ -111,22 +116,52 @@ pub fn measure(kernel: &Measured, programs: &Programs, only: &[String], director
     Ok(figures)
 }
 
-/// Runs one program as process 1.
+/// Runs the program that measures cores, on two, and gives what it printed. The host's time is the machine's.
+///
+/// # Errors
+/// The machine did not start or end, or the program failed.
+pub fn measure_cores(
+    kernel: &Measured,
+    program: &Path,
+    settings: &str,
+    only: &[String],
+    directory: &Path,
+) -> Result<String> {
+    let mut image = image(program, only)?;
+    image.add_bytes("settings", 0o644, settings);
+    let run = start(kernel, &image, "2".parse().map_err(Error::msg)?, &["-m", MEMORY], directory)?;
+    if run.end == BareEnd::TimedOut || !run.console.contains("bench: done") {
+        bail!("the measurements ended early ({:?}); the console's last lines:\n{}", run.end, run.last_lines(20));
+    }
+    Ok(run.console)
+}
+
+/// Runs one program as process 1, and counts its instructions.
 fn boot(measured: &Measured, program: &Path, memory: &str, only: &[String], directory: &Path) -> Result<BareRun> {
+    let options = ["-m", memory, "-icount", "shift=0,sleep=off"];
+    start(measured, &image(program, only)?, Cpus::ONE, &options, directory)
+}
+
+/// A file system with a program as process 1, and the rows that it is to measure.
+fn image(program: &Path, only: &[String]) -> Result<Image> {
     let mut image = Image::base();
     image.insert("dev/console", Node::new(0o600, Kind::CharDevice(5, 1)));
     image.add_file("init", program)?;
     if !only.is_empty() {
         image.add_bytes("rows", 0o644, only.join("\n"));
     }
+    Ok(image)
+}
+
+fn start(measured: &Measured, image: &Image, cpus: Cpus, qemu_options: &[&str], directory: &Path) -> Result<BareRun> {
     let archive = directory.join("initramfs");
     image.write_to(&archive)?;
     let machine = BareMachine {
         kernel: &measured.kernel,
         command_line: measured.command_line,
         cpu: "max,-la57,-erms,-fsrm",
-        cpus: Cpus::ONE,
-        qemu_options: &["-m", memory, "-icount", "shift=0,sleep=off"],
+        cpus,
+        qemu_options,
         limit: LIMIT,
     };
     Ok(machine.run(&archive)?)

@@ -2,17 +2,18 @@
 //!
 //! [`programs`] compiles the static programs of `user/bench`; [`machine`] boots each of them as process 1, on Ebb and
 //! on Linux, under an emulator that counts instructions; [`rows`] knows what each figure means and what is already known
-//! about it; [`report`] prints the table, and writes it into the book on request.
+//! about it; [`report`] prints the table, and writes it into the book on request. [`cores`] measures what two cores reach.
 
 #![forbid(unsafe_code)]
 
+mod cores;
 mod machine;
 mod programs;
 mod report;
 mod rows;
 
 use anyhow::{Context, Result, bail};
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use ebb_guest::artifacts;
 use machine::{Measured, measure};
 use std::collections::HashMap;
@@ -21,8 +22,11 @@ use std::process::ExitCode;
 
 /// Measures Ebb against Linux, in guest instructions.
 #[derive(Parser)]
-#[command(version, max_term_width = 100)]
+#[command(version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 struct CommandLine {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     /// The Ebb kernel [default: EBB_KERNEL, or the one that was built with this command].
     #[arg(long, value_name = "FILE")]
     kernel: Option<PathBuf>,
@@ -52,6 +56,12 @@ struct CommandLine {
     write: bool,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    /// Measures how far work gets on two cores, beside one.
+    Cores(cores::Arguments),
+}
+
 /// Figures by row name.
 pub type Figures = HashMap<String, f64>;
 
@@ -66,6 +76,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &CommandLine) -> Result<()> {
+    if let Some(Command::Cores(arguments)) = &arguments.command {
+        return cores::run(arguments);
+    }
     let only = &arguments.only;
     if let Some(unknown) = only.iter().find(|name| !rows::keys().any(|key| key == **name)) {
         bail!("there is no row {unknown}; there are {}", rows::keys().collect::<Vec<_>>().join(", "));

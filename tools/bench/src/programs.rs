@@ -28,6 +28,13 @@ pub fn compile(directory: &Path) -> Result<Programs> {
     Ok(programs)
 }
 
+/// Compiles the program that measures what two cores reach.
+pub fn compile_cores(directory: &Path) -> Result<PathBuf> {
+    let output = directory.join("cores");
+    build("musl-gcc", &["-static", "-O2", "-pthread"], &["user/bench/cores.c".into()], &output)?;
+    Ok(output)
+}
+
 /// The C files of a folder.
 fn sources_in(folder: &str) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("reading {folder}"))?;

@@ -209,7 +209,8 @@ pub fn page(
     )
 }
 
-fn number(value: Option<f64>) -> String {
+/// A figure with its digits in groups; a dash for none.
+pub fn number(value: Option<f64>) -> String {
     match value {
         None => "-".into(),
         Some(value) if value >= 1e9 => format!("{:.2}e9", value / 1e9),
@@ -235,7 +236,8 @@ fn ratio(value: Option<f64>, base: Option<f64>) -> String {
     }
 }
 
-fn columns<const N: usize>(lines: &[[String; N]]) -> String {
+/// Lines of equal columns.
+pub fn columns<const N: usize>(lines: &[[String; N]]) -> String {
     let mut text = String::new();
     for line in lines {
         for (index, cell) in line.iter().enumerate() {
@@ -248,7 +250,8 @@ fn columns<const N: usize>(lines: &[[String; N]]) -> String {
     text
 }
 
-fn markdown<const N: usize>(lines: &[[String; N]]) -> String {
+/// A table in Markdown; the first line is its head.
+pub fn markdown<const N: usize>(lines: &[[String; N]]) -> String {
     let mut text = String::new();
     for (index, line) in lines.iter().enumerate() {
         let _ = writeln!(text, "| {} |", line.join(" | "));
