@@ -48,6 +48,8 @@ pub struct Current {
     pub restartable: Option<RseqRegistration>,
     /// How many system calls until one is measured, to tell time in the kernel from time in user mode.
     pub until_sample: u32,
+    /// For how long it had run, in nanoseconds, when the last one was measured.
+    pub sampled_at: u64,
 }
 
 /// What became of a fault that is no error.

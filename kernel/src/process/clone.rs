@@ -410,6 +410,7 @@ fn start(
         fault: Default::default(),
         restartable,
         until_sample: SAMPLE_INTERVAL / 2,
+        sampled_at: 0,
     };
     process.add_thread(&thread, cx);
     stop::one_has_joined(process, &thread, cx);
@@ -486,6 +487,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
         fault: Default::default(),
         restartable: None,
         until_sample: SAMPLE_INTERVAL / 2,
+        sampled_at: 0,
     })
 }
 

@@ -18,10 +18,10 @@ impl Current {
         let before = sched::own_cpu_time(cx);
         let interval = self.next_interval(before);
         super::dispatch_async(cx, self);
-        let took = sched::own_cpu_time(cx).saturating_sub(before);
+        let now = sched::own_cpu_time(cx);
+        let ran = now.saturating_sub(core::mem::replace(&mut self.sampled_at, now));
         if let Ok(thread) = self.thread(cx) {
-            let stands_for = took.saturating_mul(interval.into());
-            thread.add_system_time(stands_for, cx);
+            thread.add_system_time(stands_for(now.saturating_sub(before), interval, ran), cx);
         }
     }
 
@@ -61,6 +61,12 @@ impl Current {
     }
 }
 
+/// For how much time in the kernel a call stands that took so long: for all `interval` calls since the last one that was measured, but no more than the thread
+/// `ran` since. One that takes very long once (the machine may be an emulator's, which stands still now and then) says nothing of the others.
+fn stands_for(took: u64, interval: u32, ran: u64) -> u64 {
+    took.saturating_mul(interval.into()).min(ran)
+}
+
 impl Body for Current {
     /// The life of a thread. Between two traps it keeps nothing on the stack, so a thread that is preempted in user mode owns none.
     fn run_async(&mut self, cx: &mut Cx) -> Next {
@@ -91,5 +97,17 @@ impl Body for Current {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_stands_for_no_more_than_there_was() {
+        assert_eq!(stands_for(100, 64, 20_000), 6_400);
+        assert_eq!(stands_for(5_000_000, 64, 5_010_000), 5_010_000);
+        assert_eq!(stands_for(u64::MAX, 64, 7), 7);
     }
 }
