@@ -113,7 +113,7 @@ test-guest: build checks-tool ## Programs that must do the same on Ebb and on Li
 	@$(CHECKS) applets
 	@$(CHECKS) script
 
-.PHONY: test-hostile fuzz
+.PHONY: test-hostile fuzz stress-cores
 test-hostile: build ## A sample of hostile input: random system calls, broken programs and archives
 	$(call say,'Hostile input')
 	@$(HOST_CARGO) build --release -p ebb-fuzz
@@ -122,6 +122,10 @@ test-hostile: build ## A sample of hostile input: random system calls, broken pr
 fuzz: build ## Random system calls for ten minutes of guest time; SEED=N chooses others
 	@$(HOST_CARGO) build --release -p ebb-fuzz
 	@$(TARGET)/release/ebb-fuzz --seed $(or $(SEED),1) calls 600
+
+stress-cores: build ## All kinds of work on all cores against each other, for ten minutes; CPUS=N, SEED=N, SECONDS_EACH=N choose others
+	@$(HOST_CARGO) build --release -p ebb-fuzz
+	@$(TARGET)/release/ebb-fuzz --cpus $(or $(CPUS),2) --seed $(or $(SEED),1) stress $(or $(SECONDS_EACH),300)
 
 STRETCH := $(TARGET)/stretch/x86_64-unknown-none/kernel/ebb
 .PHONY: stretch

@@ -3,6 +3,7 @@
 //! - `calls`: random system calls (`user/fuzz/fuzz.c`) for some seconds of guest time;
 //! - `programs`: changed ELF files (`user/fuzz/programs.c`);
 //! - `archives`: changed initial file systems ([`archives`]), each in a machine of its own;
+//! - `stress`: all kinds of work on all cores against each other (`user/stress`), whose outcome must be right;
 //! - `exhaust`: programs that take until there is no more (`user/fuzz/exhaust.c`), in machines of several sizes;
 //! - without a subcommand: some of each.
 
@@ -66,6 +67,12 @@ enum What {
         /// Which; all if none is named.
         trials: Vec<String>,
     },
+    /// All kinds of work on all cores against each other, whose outcome must be right.
+    Stress {
+        /// For so many seconds to warm up, and as many again; between their ends no memory may be lost.
+        #[arg(default_value_t = 300)]
+        seconds: u32,
+    },
     /// Changed initial file systems.
     Archives {
         /// How many.
@@ -75,11 +82,12 @@ enum What {
 }
 
 /// What runs when nothing is asked for: about two minutes.
-const SAMPLE: [What; 4] = [
+const SAMPLE: [What; 5] = [
     What::Calls { seconds: 60 },
     What::Programs { count: 1500 },
     What::Archives { count: 40 },
     What::Exhaust { memory: 64, trials: Vec::new() },
+    What::Stress { seconds: 10 },
 ];
 
 fn main() -> ExitCode {
@@ -108,6 +116,7 @@ fn run(arguments: CommandLine) -> Result<u32> {
             What::Calls { seconds } => runs::calls(&machines, arguments.seed, seconds)?,
             What::Programs { count } => runs::programs(&machines, arguments.seed, count)?,
             What::Exhaust { memory, trials } => runs::exhaust(&machines, memory, &trials)?,
+            What::Stress { seconds } => runs::stress(&machines, arguments.seed, seconds)?,
             What::Archives { count } => archives::boot_all(&machines, arguments.seed, count)?,
         };
     }

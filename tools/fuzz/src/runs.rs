@@ -1,4 +1,4 @@
-//! Runs a program of `user/fuzz` as process 1 and judges how that ended.
+//! Runs a program of `user/fuzz`, or the one of `user/stress`, as process 1 and judges how that ended.
 
 use anyhow::{Context, Result, bail};
 use ebb_guest::bare::{BareEnd, BareMachine};
@@ -50,6 +50,13 @@ pub fn exhaust(machines: &Machines, memory: u32, trials: &[String]) -> Result<u3
     run(machines, "exhaust", &trials.join(" "), &options, limit)
 }
 
+/// All kinds of work against each other, for `seconds` and as many again; 1 if anything was not as it must be.
+pub fn stress(machines: &Machines, seed: u64, seconds: u32) -> Result<u32> {
+    // Each time its last rounds may take minutes.
+    let limit = Duration::from_secs(u64::from(seconds) * 2 + 1200);
+    run(machines, "stress", &format!("--seconds {seconds} --seed {seed}"), &[], limit)
+}
+
 fn run(machines: &Machines, program: &str, arguments: &str, qemu_options: &[&str], limit: Duration) -> Result<u32> {
     let &Machines { kernel, cpus, time, directory } = machines;
     let mut qemu_options = qemu_options.to_vec();
@@ -69,7 +76,11 @@ fn run(machines: &Machines, program: &str, arguments: &str, qemu_options: &[&str
     let last = run.console.lines().rev().find(|line| line.contains(", done"));
     match (run.end, last) {
         (BareEnd::PoweredOff, Some(line)) if !line.contains(", done, ") || line.contains(", done, 0 failed") => {
-            println!("  {}", line.trim());
+            // The stress program reports each of its families; what it did to warm up is of no interest.
+            let reports = run.console.lines().skip_while(|line| line.trim() != "stress: warm").skip(1);
+            for report in reports.take_while(|report| *report != line).chain([line]) {
+                println!("  {}", report.trim());
+            }
             Ok(if time == Time::Counted { judge_stretches(&run.console)? } else { 0 })
         }
         (end, _) => {
@@ -100,16 +111,26 @@ fn printable(text: &str) -> String {
     text.chars().filter(|&c| c == '\n' || !c.is_control()).collect()
 }
 
+/// Compiles `user/fuzz/PROGRAM.c`, or all of the folder `user/PROGRAM`.
 fn compile(program: &str, directory: &Path) -> Result<PathBuf> {
-    let source = format!("user/fuzz/{program}.c");
+    let folder = Path::new("user").join(program);
+    let sources = match std::fs::read_dir(&folder) {
+        Ok(entries) => {
+            let mut sources = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+            sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
+            sources
+        }
+        Err(_) => vec![PathBuf::from(format!("user/fuzz/{program}.c"))],
+    };
     let output = directory.join(program);
     let done = Command::new("musl-gcc")
-        .args(["-static", "-O1", &source, "-o"])
+        .args(["-static", "-O1", "-pthread", "-o"])
         .arg(&output)
+        .args(&sources)
         .output()
         .context("running musl-gcc (on Debian and Ubuntu: apt-get install musl-tools)")?;
     if !done.status.success() {
-        bail!("{source} does not compile:\n{}", String::from_utf8_lossy(&done.stderr));
+        bail!("{program} does not compile:\n{}", String::from_utf8_lossy(&done.stderr));
     }
     Ok(output)
 }
