@@ -13,12 +13,16 @@ struct vector {
   size_t length, skip;
 };
 
-/* The vectors as C's; false where there may not be so many. */
-static bool convert(struct _cyc_fat vectors, int count, struct iovec to[IOV_MAX]) {
-  if (count < 0 || count > IOV_MAX) {
-    errno = EINVAL;
-    return false;
-  }
+/* Whether there may be so many vectors; sets errno where not. */
+static bool may_be(int count) {
+  if (count >= 0 && count <= IOV_MAX)
+    return true;
+  errno = EINVAL;
+  return false;
+}
+
+/* The vectors as C's. */
+static void convert(struct _cyc_fat vectors, int count, struct iovec *to) {
   if ((size_t)count > _cyc_fat_count(vectors, sizeof(struct vector)))
     _cyc_throw_bounds();
   for (int i = 0; i < count; i++) {
@@ -28,15 +32,22 @@ static bool convert(struct _cyc_fat vectors, int count, struct iovec to[IOV_MAX]
       _cyc_throw_bounds();
     to[i] = (struct iovec){v->length ? v->base.curr + v->skip : NULL, v->length};
   }
-  return true;
 }
 
+/* The stack has no more of them than there are: programs are built so that all pages of what a function has there are touched. */
+
 ssize_t Cyc_readv(int fd, struct _cyc_fat vectors, int count) {
-  struct iovec native[IOV_MAX];
-  return convert(vectors, count, native) ? _cyc_waiting(readv(fd, native, count)) : -1;
+  if (!may_be(count))
+    return -1;
+  struct iovec native[count + 1];
+  convert(vectors, count, native);
+  return _cyc_waiting(readv(fd, native, count));
 }
 
 ssize_t Cyc_writev(int fd, struct _cyc_fat vectors, int count) {
-  struct iovec native[IOV_MAX];
-  return convert(vectors, count, native) ? _cyc_waiting(writev(fd, native, count)) : -1;
+  if (!may_be(count))
+    return -1;
+  struct iovec native[count + 1];
+  convert(vectors, count, native);
+  return _cyc_waiting(writev(fd, native, count));
 }

@@ -29,6 +29,16 @@ fn packets_of_all_sizes_reach_all_receivers_whole_and_in_order_and_are_counted_b
 }
 
 #[test]
+fn packets_add_hardly_more_than_a_batch_to_memory_without_a_collector() {
+    let rows = table(&["--sizes", "2048", "--batch", "1,16384", "--packets", "3000", "--rounds", "1"]);
+    for (batch, most) in [("1", 12), ("16384", 28)] {
+        let row = rows.iter().find(|row| row[1] == "neither" && row[9] == batch).expect("a row for each batch");
+        let above_idle: u64 = row[7].parse().expect("a number");
+        assert!(above_idle <= most, "{above_idle} KiB above idle with batches of {batch} bytes");
+    }
+}
+
+#[test]
 fn packets_at_a_rate_tell_how_late_they_are() {
     let rows = table(&["--sizes", "12,2000", "--packets", "300", "--rounds", "1", "--rate", "10000"]);
     assert_eq!(rows.len(), 6);
