@@ -23,7 +23,7 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "ramfs", make: |options, _| tmpfs::new("ramfs", options) },
     FileSystemType { name: "devtmpfs", make: |_, cx| devices(cx) },
     FileSystemType { name: "proc", make: |_, cx| proc::instance(cx) },
-    FileSystemType { name: "sysfs", make: |_, _| sysfs::new("sysfs", 0x6265_6572, sysfs::SYSFS) },
+    FileSystemType { name: "sysfs", make: |_, _| sysfs::new() },
     FileSystemType { name: "devpts", make: |_, cx| devpts::instance(cx) },
 ];
 

@@ -39,7 +39,7 @@ pub const ENTRIES: &[Entry] = &[
     text("swaps", |text, _, _, _| add(text, "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n")),
     text("diskstats", |_, _, _, _| Ok(())),
     text("modules", |_, _, _, _| Ok(())),
-    text("interrupts", |text, _, _, _| add(text, "           CPU0\n")),
+    text("interrupts", interrupts),
     text("vmstat", vmstat),
     directory("sys", sys::ENTRIES),
     directory("tty", &[text("drivers", drivers)]),
@@ -152,18 +152,27 @@ fn version(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result
 
 fn cpuinfo(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
     let kilohertz = frame::time::tsc_hertz() / 1000;
-    for core in 0..frame::cpu::count() {
+    let count = frame::cpu::count();
+    for core in 0..count {
         text.add(format_args!(
-            "processor\t: {core}\nvendor_id\t: unknown\nmodel name\t: {}\ncpu MHz\t\t: {}.{:03}\nphysical id\t: 0\ncore id\t\t: {core}\n\
-             cpu cores\t: {}\nfpu\t\t: yes\nflags\t\t: fpu tsc msr cx8 apic sep cmov mmx fxsr sse sse2 syscall nx lm\n\
+            "processor\t: {core}\nvendor_id\t: unknown\nmodel name\t: {}\ncpu MHz\t\t: {}.{:03}\nphysical id\t: 0\nsiblings\t: {count}\ncore id\t\t: {core}\n\
+             cpu cores\t: {count}\nfpu\t\t: yes\nflags\t\t: fpu tsc msr cx8 apic sep cmov mmx fxsr sse sse2 syscall nx lm\n\
              clflush size\t: 64\naddress sizes\t: 40 bits physical, 48 bits virtual\n\n",
             arch::MACHINE,
             kilohertz / 1000,
             kilohertz % 1000,
-            frame::cpu::count(),
         ));
     }
     Ok(())
+}
+
+/// A column for each core; no line tells how often which interrupt came.
+fn interrupts(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
+    text.add_bytes(b"    ");
+    for core in 0..frame::cpu::count() {
+        text.add(format_args!("       CPU{core}"));
+    }
+    add(text, "\n")
 }
 
 fn filesystems(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {

@@ -1,42 +1,90 @@
-//! File systems of directories without anything in them: what is left of sysfs, so that programs that look there find nothing rather than
-//! an error.
+//! What there is of sysfs: how many processors the machine has ([`processors`]), and else directories without anything in them, so that programs
+//! that look there find nothing rather than an error.
+
+mod processors;
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use frame::Cx;
-use refs::{StrongRc, TempRc};
+use frame::mm::{PAGE_SIZE, Writer};
+use refs::{StrongRc, TempRc, WeakRc};
 
 use crate::error::{Errno, Result};
-use crate::fs::{Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeOps, Instance, Metadata, VfsCaller};
+use crate::fs::{
+    Creation, Dentry, DirectoryEntry, File, FileKind, FileSystem, Inode, InodeOps, Instance, Metadata, OpenFlags,
+    VfsCaller,
+};
+use crate::step::Step;
 
-/// The directories of sysfs.
-pub const SYSFS: &[&str] = &["block", "bus", "class", "dev", "devices", "fs", "kernel", "module"];
+const MAGIC: u32 = 0x6265_6572;
 
-/// A directory and the directories in it, which it owns.
-struct Directory {
-    children: Vec<(&'static str, StrongRc<Inode>)>,
+/// What an instance is made from.
+enum Entry {
+    /// A directory with these entries.
+    Directory(Vec<(String, Entry)>),
+    /// A file that can be read, with this text and a newline.
+    Text(String),
 }
 
-/// A new instance: a root with these directories.
+/// A directory with what is in it, which it owns.
+struct Directory {
+    children: Vec<(String, StrongRc<Inode>)>,
+}
+
+/// A file whose text never changes.
+struct Text {
+    bytes: Box<[u8]>,
+}
+
+/// A new instance.
 ///
 /// # Errors
 /// None at present.
-pub fn new(name: &'static str, magic: u32, directories: &[&'static str]) -> Result<Instance> {
-    let file_system = FileSystem::new(name, magic, Vec::new());
-    let make = |number, dentry, children| {
-        let metadata = Metadata::new(FileKind::Directory, 0o755);
-        Inode::new(file_system.share(), number, metadata, dentry, Box::new(Directory { children }))
-    };
-    let root = StrongRc::new_cyclic(|root| {
-        let children = directories.iter().zip(2..);
-        let children = children.map(|(&name, number)| {
-            let dentry = Dentry { parent: Some(root), name: name.as_bytes().into(), is_removed: false };
-            (name, StrongRc::new(make(number, dentry, Vec::new())))
-        });
-        make(1, Dentry::default(), children.collect())
-    });
+pub fn new() -> Result<Instance> {
+    let file_system = FileSystem::new("sysfs", MAGIC, Vec::new());
+    let system = [("cpu".into(), processors::directory(frame::cpu::count()))];
+    let devices = [("system".into(), Entry::Directory(system.into()))];
+    let names = ["block", "bus", "class", "dev", "fs", "kernel", "module"];
+    let mut entries: Vec<_> = names.iter().map(|&name| (name.into(), Entry::Directory(Vec::new()))).collect();
+    entries.push(("devices".into(), Entry::Directory(devices.into())));
+    let root = make("", Entry::Directory(entries), None, &file_system, &mut 1);
     Ok((file_system, root))
+}
+
+/// The inode of an entry and those below it. `number` is that of the next inode.
+fn make(
+    name: &str,
+    entry: Entry,
+    parent: Option<WeakRc<Inode>>,
+    file_system: &StrongRc<FileSystem>,
+    number: &mut u64,
+) -> StrongRc<Inode> {
+    let own_number = *number;
+    *number += 1;
+    let dentry = Dentry { parent, name: name.as_bytes().into(), is_removed: false };
+    match entry {
+        Entry::Directory(entries) => StrongRc::new_cyclic(|this| {
+            let subdirectories = entries.iter().filter(|(_, entry)| matches!(entry, Entry::Directory(_))).count();
+            let metadata = Metadata { links: 2 + subdirectories as u32, ..Metadata::new(FileKind::Directory, 0o755) };
+            let children = entries
+                .into_iter()
+                .map(|(name, entry)| {
+                    let inode = make(&name, entry, Some(this), file_system, number);
+                    (name, inode)
+                })
+                .collect();
+            Inode::new(file_system.share(), own_number, metadata, dentry, Box::new(Directory { children }))
+        }),
+        Entry::Text(mut text) => {
+            text.push('\n');
+            // Whatever its length, Linux tells a page.
+            let metadata = Metadata { size: PAGE_SIZE as u64, ..Metadata::new(FileKind::Regular, 0o444) };
+            let ops = Box::new(Text { bytes: text.into_bytes().into() });
+            StrongRc::new(Inode::new(file_system.share(), own_number, metadata, dentry, ops))
+        }
+    }
 }
 
 impl InodeOps for Directory {
@@ -60,13 +108,46 @@ impl InodeOps for Directory {
         each: &mut dyn FnMut(DirectoryEntry<'_>) -> bool,
     ) -> Result<()> {
         for (index, (name, inode)) in self.children.iter().enumerate().skip(from.saturating_sub(2) as usize) {
-            let number = inode.get(cx).number;
+            let inode = inode.get(cx);
             let next = 3 + index as u64;
-            if !each(DirectoryEntry { name: name.as_bytes(), number, kind: FileKind::Directory, next }) {
+            if !each(DirectoryEntry { name: name.as_bytes(), number: inode.number, kind: inode.kind, next }) {
                 break;
             }
         }
         Ok(())
+    }
+
+    fn create<'cx>(
+        &self,
+        _this: &TempRc<'cx, Inode>,
+        _name: &[u8],
+        what: &Creation<'_>,
+        _cx: &'cx Cx,
+    ) -> Result<TempRc<'cx, Inode>> {
+        // As where a file system knows no new files.
+        Err(if what.kind == FileKind::Regular { Errno::EACCES } else { Errno::EPERM })
+    }
+
+    fn may_change_metadata(&self) -> Result<()> {
+        Err(Errno::EPERM)
+    }
+}
+
+impl InodeOps for Text {
+    fn open(
+        &self,
+        _this: &TempRc<'_, Inode>,
+        flags: OpenFlags,
+        _me: &dyn VfsCaller,
+        _cx: &Cx,
+    ) -> Step<Option<Box<dyn File>>> {
+        // Nobody may, whatever the capabilities.
+        if flags.can_write() { Err(Errno::EACCES.into()) } else { Ok(None) }
+    }
+
+    fn read(&self, _this: &Inode, offset: u64, to: &mut Writer<'_>, _cx: &Cx) -> Step<usize> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.bytes.get(offset..)).unwrap_or(&[]);
+        Ok(to.write(rest)?)
     }
 
     fn may_change_metadata(&self) -> Result<()> {
