@@ -113,6 +113,11 @@ test-guest: build checks-tool ## Programs that must do the same on Ebb and on Li
 	@$(CHECKS) applets
 	@$(CHECKS) script
 
+CPUS ?= 2
+.PHONY: workloads
+workloads: build checks-tool ## Programs of Debian's that use threads (Python, make, xz, git, Node.js, Java ...): the same output on Ebb and Linux, and the time of both; CPUS=N
+	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(CHECKS) --cpus $(CPUS) --reference "$$linux" workloads
+
 .PHONY: test-hostile fuzz stress-cores
 test-hostile: build ## A sample of hostile input: random system calls, broken programs and archives
 	$(call say,'Hostile input')
@@ -125,7 +130,7 @@ fuzz: build ## Random system calls for ten minutes of guest time; SEED=N chooses
 
 stress-cores: build ## All kinds of work on all cores against each other, for ten minutes; CPUS=N, SEED=N, SECONDS_EACH=N choose others
 	@$(HOST_CARGO) build --release -p ebb-fuzz
-	@$(TARGET)/release/ebb-fuzz --cpus $(or $(CPUS),2) --seed $(or $(SEED),1) stress $(or $(SECONDS_EACH),300)
+	@$(TARGET)/release/ebb-fuzz --cpus $(CPUS) --seed $(or $(SEED),1) stress $(or $(SECONDS_EACH),300)
 
 STRETCH := $(TARGET)/stretch/x86_64-unknown-none/kernel/ebb
 .PHONY: stretch

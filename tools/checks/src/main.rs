@@ -3,7 +3,7 @@
 //! Linux is the reference, so nobody has to write down what is right, and a wrong idea of it shows. A subcommand per kind
 //! of program: [`programs`] (the checks in `user/checks`), [`applets`] (one command per BusyBox applet) and [`script`]
 //! (a long shell script); [`mutations`] runs the first of them under other conditions, and [`stretch`] measures Ebb
-//! meanwhile. Each makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
+//! meanwhile; [`workloads`] are programs of Debian's that use all cores. Each of the others makes a list of [`task::Task`]s; [`session`] runs them on both [`system`]s and reports.
 //! The last line is `N passed, N failed`; the exit code is 0 only if none failed.
 
 #![forbid(unsafe_code)]
@@ -18,6 +18,7 @@ mod session;
 mod stretch;
 mod system;
 mod task;
+mod workloads;
 
 use clap::{Args, Parser, Subcommand};
 use ebb_guest::Cpus;
@@ -75,6 +76,11 @@ enum Command {
     },
     /// The shell script user/busybox/script.sh.
     Script,
+    /// Programs of Debian's that use threads and processes for real: the same output on both, and the time of both.
+    Workloads {
+        /// Only those whose names contain one of these.
+        filters: Vec<String>,
+    },
     /// The behaviour checks on an Ebb that measures for how long it keeps interrupts off (`--features stretch`): at most half a million
     /// guest instructions.
     Stretch {
@@ -95,6 +101,7 @@ fn main() -> ExitCode {
         Command::Programs { filters } => programs::run(&systems, &filters),
         Command::Applets { write, applets } => applets::run(&systems, write, &applets),
         Command::Script => script::run(&systems),
+        Command::Workloads { filters } => workloads::run(&systems, &filters),
         Command::Stretch { filters } => stretch::run(&systems, &filters),
         Command::Mutations { filters } => mutations::run(&systems, &filters),
     };

@@ -1,7 +1,8 @@
 // Clocks that never go back are the same on all cores: a time that is read after another one is not before it, by even a nanosecond,
 // whichever cores, clocks of the same kind and ways to ask (the system call, the C library with the vDSO) the two are read by.
 //
-// On a kernel with one core the threads take turns on it, and the same must hold.
+// What is compared are nanoseconds, so one is enough. Clocks may differ by less than a word takes from core to core (some 50 ns on hardware), which no
+// program can see. On a kernel with one core the threads take turns on it, and the same must hold.
 #include "../check.h"
 
 #include <pthread.h>
