@@ -46,7 +46,7 @@ struct CommandLine {
     routes: Vec<u32>,
 
     /// How many bytes the forwarder reads and sends with one system call; at least one packet.
-    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [262_144])]
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', default_values_t = [14_336])]
     batch: Vec<u32>,
 
     /// How many packets are sent each second; with 0 as many as go. With a rate, tells how late they are received.
@@ -158,7 +158,7 @@ fn measure(builds: &[Build], load: Load, rounds: u32, cores: &Cores) -> Result<V
     let mut runs: Vec<Vec<Measured>> = vec![Vec::new(); builds.len()];
     for _ in 0..rounds.max(1) {
         for (build, runs) in builds.iter().zip(&mut runs) {
-            let seen = run::forward(&build.program, load, cores)
+            let seen = run::forward(build, load, cores)
                 .with_context(|| format!("{}: packets of {} bytes", build.name, load.bytes))?;
             runs.push(seen);
         }

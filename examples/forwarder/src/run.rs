@@ -1,27 +1,27 @@
 //! One run: a receiver, the forwarder and a sender, each a process.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::build::Build;
 use crate::cores::Cores;
 use crate::measured::{Late, Load, Measured};
 
 /// Sends packets through the forwarder to the receivers. The times are the slowest receiver's.
-pub fn forward(program: &Path, load: Load, cores: &Cores) -> Result<Measured> {
+pub fn forward(build: &Build, load: Load, cores: &Cores) -> Result<Measured> {
     let words = |role: &str, numbers: &[u32]| -> Vec<String> {
         [role.to_owned()].into_iter().chain(numbers.iter().map(u32::to_string)).collect()
     };
     let mut receivers: Vec<Role> =
-        (0..load.receivers).map(|_| Role::start(program, &words("receive", &[]))).collect::<Result<_>>()?;
+        (0..load.receivers).map(|_| Role::start(build, &words("receive", &[]))).collect::<Result<_>>()?;
     let mut arguments = words("forward", &[load.batch, load.routes]);
     for receiver in &mut receivers {
         arguments.push(receiver.port()?.to_string());
     }
-    let mut forwarder = cores.alone(|| Role::start(program, &arguments))?;
-    let sender = Role::start(program, &words("send", &[forwarder.port()?, load.bytes, load.packets, load.rate]))?;
+    let mut forwarder = cores.alone(|| Role::start(build, &arguments))?;
+    let sender = Role::start(build, &words("send", &[forwarder.port()?, load.bytes, load.packets, load.rate]))?;
     sender.end("sender")?;
     let (mut wall_micros, mut lates) = (0, Vec::new());
     for receiver in receivers {
@@ -54,12 +54,13 @@ struct Role {
 }
 
 impl Role {
-    fn start(program: &Path, arguments: &[String]) -> Result<Role> {
-        let mut process = Command::new(program)
+    fn start(build: &Build, arguments: &[String]) -> Result<Role> {
+        let mut process = Command::new(&build.program)
             .args(arguments)
+            .envs(build.environment.iter().copied())
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| format!("starting {}", program.display()))?;
+            .with_context(|| format!("starting {}", build.program.display()))?;
         let output = process.stdout.take().context("a pipe was asked for")?;
         Ok(Role { process, output: BufReader::new(output) })
     }
