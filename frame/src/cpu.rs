@@ -15,6 +15,14 @@ pub fn current(_cx: &impl NoSuspend) -> usize {
     0
 }
 
+/// Whether `rdpid` gives user code the number of its core. A segment's limit does everywhere (`lsl` of selector 0x7b, as on Linux).
+pub fn has_rdpid() -> bool {
+    #[cfg(target_os = "none")]
+    return crate::arch::machine::features::has_rdpid();
+    #[cfg(not(target_os = "none"))]
+    false
+}
+
 /// How many cores run.
 pub fn count() -> usize {
     // The tests of the kernel's scheduler have two (`tasks::interleavings`).

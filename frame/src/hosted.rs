@@ -55,6 +55,11 @@ pub mod time {
     }
 
     /// As if the time stamp counter counted nanoseconds.
+    pub fn tsc_scale() -> (u64, u64) {
+        (0, 1 << 32)
+    }
+
+    /// As if the time stamp counter counted nanoseconds.
     pub fn tsc_hertz() -> u64 {
         1_000_000_000
     }

@@ -14,6 +14,12 @@ pub fn now() -> u64 {
     tsc::nanoseconds()
 }
 
+/// What user code needs to compute [`now`] from the time stamp counter: the counter at boot, and nanoseconds per cycle as a fraction of 2^32. They never
+/// change.
+pub fn tsc_scale() -> (u64, u64) {
+    tsc::scale()
+}
+
 /// Cycles of the time stamp counter per second.
 pub fn tsc_hertz() -> u64 {
     tsc::hertz()

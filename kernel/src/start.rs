@@ -42,9 +42,9 @@ fn start(info: &'static BootInfo) {
         // It is a way to lay programs out.
         let _ = RANDOMIZE_VA_SPACE.set(0);
     }
-    time::clock::start();
+    let clocks = time::clock::start();
     frame::time::on_alarm(timer_went_off);
-    memory::start();
+    memory::start(clocks);
     drivers::tty::start();
     net::unix::garbage::start();
     signal::broadcast::start();

@@ -1,6 +1,7 @@
 //! Untyped frames: [`UFrame`], and [`USegment`] for several in a row.
 
 use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::metadata::{FrameNumber, Kind, Metadata};
 use super::supply::{self, Purpose};
@@ -64,6 +65,19 @@ impl UFrame {
         let (start, len) = clamp(range, PAGE_SIZE);
         // SAFETY: within the frame, which is not given back while `self` is borrowed.
         unsafe { Writer::untyped(machine::frame_pointer(self.number).add(start), len) }
+    }
+
+    /// Stores a word, by its index from the start of the frame, at once: who reads it meanwhile sees the old or the new one, and with the new one all that was
+    /// stored before. Nothing happens behind the frame's end.
+    #[inline]
+    pub fn store(&self, index: usize, word: u64) {
+        if index < PAGE_SIZE / size_of::<u64>() {
+            // SAFETY: within the frame and aligned; untyped memory is accessed atomically or copied as bytes.
+            unsafe {
+                AtomicU64::from_ptr(machine::frame_pointer(self.number).cast::<u64>().add(index))
+                    .store(word, Ordering::Release);
+            }
+        }
     }
 
     /// Gives up the handle but not its reference, which the caller has from now on.

@@ -263,7 +263,8 @@ impl AddressSpace {
         let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
         let is_private = !vma.flags.contains(VmaFlags::SHARED);
         if !vma.prot.contains(Prot::WRITE) {
-            if !(right == RemoteRight::Forced && is_private) {
+            // What it could not be allowed to write is nobody's to change.
+            if !(right == RemoteRight::Forced && is_private && vma.limit.contains(Prot::WRITE)) {
                 return Err(BadAccess::NotAllowed);
             }
             if vma.maps_object_privately() {

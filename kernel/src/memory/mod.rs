@@ -10,6 +10,7 @@
 //! | `change` | changes that take several steps |
 //! | `unmap` | taking pages of an object out of all address spaces |
 //! | `mmap`, `mremap`, `madvise`, `fork`, `teardown` | the changes |
+//! | `vdso` | the code and data that every process has mapped |
 //! | [`buddy`], [`slab`] | the policies that `frame` asks |
 
 mod backing;
@@ -29,11 +30,12 @@ pub mod slab;
 mod space;
 pub mod teardown;
 mod unmap;
+mod vdso;
 mod vma;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use frame::mm::FramePolicy;
+use frame::mm::{FramePolicy, UFrame};
 
 use crate::error::{Errno, Result};
 
@@ -48,6 +50,7 @@ pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
 pub use space::{AddressSpace, Executable, Image, LOWEST, Sizes, VmaName, VmaReport};
 pub use unmap::{Mapped, finish_unmapping, unmap_pages};
+pub use vdso::{SpecialMapping, VDSO_PAGES};
 pub use vma::{MAX_AREAS, VmaFlags};
 
 /// The frames that programs cannot have, of a machine with `total`: for what is under way in the kernel, and for the end of a
@@ -62,8 +65,10 @@ static KEPT: AtomicUsize = AtomicUsize::new(0);
 /// So few free frames are only for the end of programs.
 static EXHAUSTED: AtomicUsize = AtomicUsize::new(0);
 
-/// Sets the reserve of frames aside. Called once, before the first program.
-pub fn start() {
+/// Sets the reserve of frames aside, and makes what every program has mapped: code, and the page of data (`clocks`) that it reads. Called once, before the
+/// first program.
+pub fn start(clocks: UFrame) {
+    vdso::start(clocks);
     EXHAUSTED.store(reserve(frame::mm::frame_count()) / 4, Ordering::Relaxed);
     keep_stacks(0);
 }

@@ -120,6 +120,9 @@ impl Remap {
         if self.from.end > vma.end {
             return Err(Errno::EFAULT);
         }
+        if vma.flags.contains(VmaFlags::DONT_EXPAND) && self.new_len > self.from.len() {
+            return Err(Errno::EFAULT);
+        }
         if self.from.is_empty() && !vma.flags.contains(VmaFlags::SHARED) {
             // The second view of old_len 0 makes sense only for shared memory.
             return Err(Errno::EINVAL);

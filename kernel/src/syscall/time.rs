@@ -108,6 +108,7 @@ fn settimeofday(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             return Err(Errno::EINVAL.into());
         }
         *TIME_ZONE.lock(cx) = zone;
+        clock::show_time_zone(zone.minutes_west, zone.daylight_saving, cx);
     }
     if let Some(time) = time {
         clock::set_real_time(time, cx)?;

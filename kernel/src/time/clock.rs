@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::SECOND;
 pub use super::wall_clock::{
-    adjust, boot_time, note_time, real_time, recent_real_time, set_real_time, sets, start, watch_sets,
+    adjust, boot_time, note_time, real_time, recent_real_time, set_real_time, sets, show_time_zone, start, watch_sets,
 };
 use crate::error::{Errno, Result};
 

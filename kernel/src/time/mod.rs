@@ -12,6 +12,7 @@ pub mod posix_timers;
 mod queue;
 pub mod sleep;
 mod timer;
+mod vdso;
 mod wall_clock;
 
 pub use alarm::{Alarm, Timeline, end_slice_at, wake_at, went_off};

@@ -7,11 +7,14 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::irq::IrqCx;
+use frame::mm::UFrame;
 use refs::{NoSuspend, SpinLock, WaitList, Waker};
+use vdso::page::Line;
 
 use super::SECOND;
 use super::alarm::{self, Alarm};
 use super::ntp::{Discipline, Modes, SCALE, Timex};
+use super::vdso::VdsoPage;
 use crate::error::{Errno, Result};
 
 /// By how much it is ahead of the time since boot, in nanoseconds; where it is steered, by how much it was at the last change.
@@ -19,9 +22,10 @@ static AHEAD: AtomicU64 = AtomicU64::new(0);
 /// Whether its seconds have another length than those since boot.
 static IS_STEERED: AtomicBool = AtomicBool::new(false);
 static STEERING: SpinLock<Steering> = SpinLock::new(Steering {
-    line: Line { boot: 0, real: 0, excess: 0 },
+    line: Line { boot: 0, real: 0, rate: 0 },
     discipline: Discipline::UNTOUCHED,
     next_second: None,
+    page: None,
 });
 /// How often it was set.
 static SETS: AtomicU64 = AtomicU64::new(0);
@@ -33,49 +37,45 @@ struct Steering {
     discipline: Discipline,
     /// Goes off at its next second, if something is to be done then.
     next_second: Option<Alarm>,
-}
-
-/// What the clock shows, from a time on: nanoseconds.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    boot: u64,
-    real: u64,
-    /// By how much a second is longer than one since boot, in units of 2^-[`SCALE`] nanoseconds.
-    excess: i64,
-}
-
-impl Line {
-    /// What the clock shows at a time since boot.
-    fn real_at(&self, boot: u64) -> u64 {
-        let since = i128::from(boot) - i128::from(self.boot);
-        let more = since * i128::from(self.excess) / i128::from(SECOND);
-        (i128::from(self.real) + since + (more >> SCALE)).clamp(0, u64::MAX.into()) as u64
-    }
-
-    /// The first time since boot at which the clock shows `real` or more.
-    fn boot_at(&self, real: u64) -> u64 {
-        let ahead = i128::from(real) - i128::from(self.real);
-        let second = i128::from(SECOND) << SCALE;
-        let since = ahead * second / (second + i128::from(self.excess));
-        // The division may have cut off a nanosecond.
-        let since = if self.excess == 0 { since } else { since + 1 };
-        (i128::from(self.boot) + since).clamp(0, u64::MAX.into()) as u64
-    }
+    /// Where programs see the line. There from the boot on.
+    page: Option<VdsoPage>,
 }
 
 impl Steering {
     /// The clock goes on from `real`, at `boot`, as the discipline says.
     fn begin(&mut self, boot: u64, real: u64) {
-        self.line = Line { boot, real, excess: self.discipline.excess() };
+        self.line = Line { boot, real, rate: rate(self.discipline.excess()) };
         AHEAD.store(real.wrapping_sub(boot), Ordering::Relaxed);
-        IS_STEERED.store(self.line.excess != 0, Ordering::Relaxed);
+        IS_STEERED.store(self.line.rate != 0, Ordering::Relaxed);
+        if let Some(page) = &mut self.page {
+            page.set_line(&self.line);
+        }
     }
 }
 
-/// Sets the wall clock from the machine's. Called once at boot.
-pub fn start() {
+/// What a line gains in a nanosecond whose seconds are longer by `excess`, in units of 2^-[`SCALE`] nanoseconds.
+fn rate(excess: i64) -> i64 {
+    // At most a tenth.
+    ((i128::from(excess) << (63 - SCALE)) / i128::from(SECOND)) as i64
+}
+
+/// Sets the wall clock from the machine's. Called once at boot. The frame of the page from which programs compute the clocks.
+pub fn start() -> UFrame {
     let real = frame::time::boot_wall_seconds().saturating_mul(SECOND);
-    STEERING.with(|steering| steering.begin(0, real));
+    let page = VdsoPage::new().expect("at boot there is memory for a page");
+    let frame = page.frame();
+    STEERING.with(|steering| {
+        steering.page = Some(page);
+        steering.begin(0, real);
+    });
+    frame
+}
+
+/// Tells programs the time zone: minutes west of Greenwich, and the kind of daylight saving. Nothing in the kernel goes by it.
+pub fn show_time_zone(minutes_west: i32, daylight_saving: i32, cx: &Cx) {
+    if let Some(page) = &STEERING.lock(cx).page {
+        page.set_zone(minutes_west, daylight_saving);
+    }
 }
 
 /// The wall clock: nanoseconds since 1970-01-01 UTC.
@@ -240,16 +240,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_gone_along_both_ways() {
-        for excess in [0, 1 << SCALE, -(100_000_000 << SCALE), 123_456_789_012] {
-            let line = Line { boot: 5_000, real: 1_700_000_000 * SECOND, excess };
-            for boot in [5_000, 5_001, 3 * SECOND + 7, 86_400 * SECOND] {
-                let real = line.real_at(boot);
-                let back = line.boot_at(real);
-                assert!(line.real_at(back) >= real && back.abs_diff(boot) <= 2, "{excess} {boot} {back}");
-            }
-        }
-        let quick = Line { boot: 0, real: 0, excess: (SECOND as i64 / 10) << SCALE };
-        assert_eq!(quick.real_at(10 * SECOND), 11 * SECOND);
+    fn a_second_that_is_longer_makes_a_line_steeper() {
+        let gain = |excess| Line { boot: 0, real: 1 << 60, rate: rate(excess) }.real_at(10 * SECOND) - (1 << 60);
+        assert_eq!(gain(0), 10 * SECOND);
+        // The division may have cut off a nanosecond.
+        assert!(gain((SECOND as i64 / 10) << SCALE).abs_diff(11 * SECOND) <= 1);
+        assert!(gain(-(500_000 << SCALE)).abs_diff(10 * SECOND - 5_000_000) <= 1);
+        assert!(rate(1) != 0, "no line that is steered looks as if it were not");
     }
 }

@@ -19,15 +19,19 @@ pub const USER_DATA: u16 = (USER_BASE + 8) | 3;
 /// User code segment, with the privilege bits.
 pub const USER_CODE: u16 = (USER_BASE + 16) | 3;
 const TASK_STATE: u16 = 0x40;
+/// The segment whose limit is the core's number, for user code that asks with `lsl`.
+const CORE_NUMBER: u16 = 0x78;
+/// So many entries: up to that one.
+const ENTRIES: usize = CORE_NUMBER as usize / 8 + 1;
 
 /// The descriptor table of one core.
 #[repr(C, align(16))]
-pub struct Gdt(UnsafeCell<[u64; 10]>);
+pub struct Gdt(UnsafeCell<[u64; ENTRIES]>);
 
 impl Gdt {
     /// With all segments but the task state.
     pub(super) const fn new() -> Self {
-        let mut table = [0; 10];
+        let mut table = [0; ENTRIES];
         table[(KERNEL_CODE / 8) as usize] = 0x00af_9b00_0000_ffff;
         table[(KERNEL_DATA / 8) as usize] = 0x00cf_9300_0000_ffff;
         table[(USER_DATA / 8) as usize] = 0x00cf_f300_0000_ffff;
@@ -117,6 +121,9 @@ pub unsafe fn load(block: &'static CoreBlock) {
             | (limit >> 16 & 0xf) << 48
             | (base >> 24 & 0xff) << 56;
         (*table)[(TASK_STATE / 8) as usize + 1] = base >> 32;
+        // Data that user code may only read, and of which it never does: it has no bytes there.
+        let number = block.number.get() as u64;
+        (*table)[(CORE_NUMBER / 8) as usize] = 0x0040_f500_0000_0000 | number & 0xffff | (number >> 16 & 0xf) << 48;
     }
     let gdt = TablePointer { limit: size_of::<Gdt>() as u16 - 1, base: block.gdt.0.get().addr() };
     let idt = TablePointer { limit: (VECTORS * 16) as u16 - 1, base: INTERRUPTS.0.get().addr() };

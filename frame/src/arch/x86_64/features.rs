@@ -39,6 +39,21 @@ pub fn has_tsc_deadline() -> bool {
     cpuid(1, 0).ecx & 1 << 24 != 0
 }
 
+/// Whether user code gets [the core's number](set_core_number) from `rdpid`.
+pub fn has_rdpid() -> bool {
+    cpuid(7, 0).ecx & 1 << 22 != 0
+}
+
+/// What `rdpid` and `rdtscp` give user code on this core.
+pub fn set_core_number(number: usize) {
+    let has_rdtscp = cpuid(0x8000_0001, 0).edx & 1 << 27 != 0;
+    if has_rdtscp || has_rdpid() {
+        // SAFETY: the register is there with either instruction, and holds what the kernel likes.
+        unsafe { wrmsr(TSC_AUX, number as u64) };
+    }
+}
+
+const TSC_AUX: u32 = 0xc000_0103;
 const EFER: u32 = 0xc000_0080;
 const EFER_SYSCALL: u64 = 1;
 const CR0_MONITOR: u64 = 1 << 1;

@@ -25,6 +25,7 @@ extern "C" fn ebb_start(start_info: u32) -> ! {
         descriptors::fill_interrupt_table();
         descriptors::load(block);
         features::enable();
+        features::set_core_number(core_block::core_number());
         if !features::smap() {
             copy::patch_for_no_smap();
         }

@@ -17,6 +17,11 @@ pub fn nanoseconds() -> u64 {
     ((u128::from(cycles) * u128::from(NANOSECONDS_PER_CYCLE.load(Ordering::Relaxed))) >> 32) as u64
 }
 
+/// The counter at boot, and nanoseconds per cycle as a fraction of 2^32: all that [`nanoseconds`] goes by. They do not change once it is calibrated.
+pub fn scale() -> (u64, u64) {
+    (START.load(Ordering::Relaxed), NANOSECONDS_PER_CYCLE.load(Ordering::Relaxed))
+}
+
 /// Cycles per second.
 pub fn hertz() -> u64 {
     HERTZ.load(Ordering::Relaxed)

@@ -41,6 +41,17 @@ fn a_duplicate_has_the_content_and_a_life_of_its_own() {
 }
 
 #[test]
+fn a_word_is_stored_where_it_belongs_and_never_behind_the_end() {
+    let _machine = Machine::new();
+    let frame = frame_of(0);
+    frame.store(511, 0x0102_0304_0506_0708);
+    frame.store(512, u64::MAX);
+    let mut bytes = [0; 16];
+    assert_eq!(frame.reader(PAGE_SIZE - 16..PAGE_SIZE).read(&mut bytes), Ok(16));
+    assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1]);
+}
+
+#[test]
 fn many_frames_come_and_go_through_the_cores_stack() {
     let machine = Machine::new();
     for _ in 0..3 {

@@ -29,6 +29,8 @@ bitflags! {
         const LOCK_ON_FAULT = 256;
         /// Core files do not have its pages (MADV_DONTDUMP).
         const DONT_DUMP = 512;
+        /// mremap(2) does not make it longer (Linux's VM_DONTEXPAND).
+        const DONT_EXPAND = 1024;
     }
 }
 

@@ -262,6 +262,10 @@ fn content_len(vma: &VmaReport, space: &AddressSpace, filter: CoreFilter, cx: &C
     if vma.flags.contains(VmaFlags::DONT_DUMP) {
         return 0;
     }
+    if vma.flags.contains(VmaFlags::DONT_EXPAND) {
+        // The vDSO, which is nowhere else.
+        return vma.range.len();
+    }
     if vma.flags.contains(VmaFlags::SHARED) {
         return when(if shows_named_file(vma, cx) { CoreFilter::SHARED_FILES } else { CoreFilter::SHARED });
     }

@@ -1,7 +1,7 @@
 //! [`Layout`]: where the parts of a program go, and by how much that is left to chance.
 //!
 //! ```text
-//!   USER_END -> stack | gap, at least what the stack may grow to | mappings, downwards ... program (if it can be anywhere) | its heap, upwards
+//!   USER_END -> vDSO | stack | gap, at least what the stack may grow to | mappings, downwards ... program (if it can be anywhere) | its heap, upwards
 //! ```
 //!
 //! As on Linux there are 28 bits of chance in where mappings and programs begin, and 30 in the stack pointer. Fixed programs stay where they are.
@@ -9,9 +9,10 @@
 use core::ops::Range;
 
 use frame::Cx;
-use frame::mm::{PAGE_SIZE, USER_END};
+use frame::mm::{LEAF_BYTES, PAGE_SIZE, USER_END};
 
 use crate::drivers::random;
+use crate::memory::VDSO_PAGES;
 use crate::sysctl::Tunable;
 
 /// What is left to chance (`/proc/sys/kernel/randomize_va_space`): 0 nothing, 1 all but the heap, 2 all.
@@ -20,8 +21,8 @@ pub static RANDOMIZE_VA_SPACE: Tunable = Tunable::new(2, 0..=2);
 /// Of personality(2): nothing is left to chance.
 pub const ADDR_NO_RANDOMIZE: u32 = 0x004_0000;
 
-/// Where the highest byte of a stack is below.
-const STACK_TOP: usize = USER_END;
+/// Where the highest byte of a stack is below: there is always room for the vDSO above.
+const STACK_TOP: usize = USER_END - VDSO_PAGES * PAGE_SIZE;
 
 /// Where position-independent programs go (two thirds up, as on Linux).
 const PROGRAM_BASE: usize = (USER_END / 3 * 2) & !(PAGE_SIZE - 1);
@@ -47,6 +48,8 @@ pub struct Layout {
     pub program_base: usize,
     /// How far behind its program the heap begins.
     pub heap_gap: usize,
+    /// Where the vDSO goes: above the stack, if there is room in the memory of the same page table, which is there in any case.
+    pub vdso: usize,
 }
 
 impl Layout {
@@ -71,8 +74,13 @@ impl Layout {
         let pages = !(PAGE_SIZE - 1);
         let limit = usize::try_from(stack_limit).unwrap_or(usize::MAX);
         let gap = limit.saturating_add(pad).clamp(STACK_GAP.start, STACK_GAP.end);
+        let stack_top = (STACK_TOP - stack % STACK_SPREAD) & !15;
+        let lowest = stack_top.next_multiple_of(PAGE_SIZE);
+        let table_end = stack_top.next_multiple_of(LEAF_BYTES).min(USER_END);
+        let places = (table_end - lowest).saturating_sub(VDSO_PAGES * PAGE_SIZE) / PAGE_SIZE + 1;
         Layout {
-            stack_top: (STACK_TOP - stack % STACK_SPREAD) & !15,
+            stack_top,
+            vdso: lowest + stack / STACK_SPREAD % places * PAGE_SIZE,
             map_end: (STACK_TOP - gap - map % MAP_SPREAD) & pages,
             program_base: PROGRAM_BASE + ((program % MAP_SPREAD) & pages),
             heap_gap: (heap % HEAP_SPREAD) & pages,
@@ -87,8 +95,8 @@ mod tests {
     #[test]
     fn without_chance_a_program_is_where_it_always_was() {
         let layout = Layout::spread(8 << 20, [0; 4], 0);
-        assert_eq!(layout.stack_top, USER_END);
-        assert_eq!(layout.map_end, USER_END - (128 << 20));
+        assert_eq!((layout.stack_top, layout.vdso), (STACK_TOP, STACK_TOP));
+        assert_eq!(layout.map_end, STACK_TOP - (128 << 20));
         assert_eq!((layout.program_base, layout.heap_gap), (PROGRAM_BASE, 0));
     }
 
@@ -97,11 +105,26 @@ mod tests {
         let most = [usize::MAX; 4];
         for stack_limit in [0, 8 << 20, 1 << 40, u64::MAX] {
             let layout = Layout::spread(stack_limit, most, STACK_SPREAD);
-            assert!(layout.map_end >= USER_END / 6 - MAP_SPREAD - PAGE_SIZE && layout.map_end < layout.stack_top);
-            assert!(USER_END - layout.stack_top < STACK_SPREAD + 16);
+            assert!(
+                layout.map_end >= USER_END / 6 - MAP_SPREAD - (1 + VDSO_PAGES) * PAGE_SIZE
+                    && layout.map_end < layout.stack_top
+            );
+            assert!(STACK_TOP - layout.stack_top < STACK_SPREAD + 16);
             assert!(layout.program_base + HEAP_SPREAD < USER_END - STACK_SPREAD);
             assert_eq!((layout.map_end % PAGE_SIZE, layout.stack_top % 16), (0, 0));
             assert_eq!((layout.program_base % PAGE_SIZE, layout.heap_gap % PAGE_SIZE), (0, 0));
+        }
+    }
+
+    #[test]
+    fn the_vdso_is_above_the_stack_and_below_the_end() {
+        for stack in
+            [0, 1, 4095, 4096, 3 << 12, LEAF_BYTES - 1, LEAF_BYTES, 5 << 40, usize::MAX, usize::MAX - (8 << 12)]
+        {
+            let layout = Layout::spread(8 << 20, [stack, 0, 0, 0], STACK_SPREAD);
+            assert!(layout.vdso >= layout.stack_top && layout.vdso + VDSO_PAGES * PAGE_SIZE <= USER_END, "{stack:#x}");
+            assert_eq!(layout.vdso % PAGE_SIZE, 0);
+            assert!(layout.vdso - layout.stack_top < LEAF_BYTES);
         }
     }
 }

@@ -119,7 +119,8 @@ pub fn load(
         map_segments(space, file, elf, base, limits, cx)?;
         entry = elf.entry.wrapping_add(base);
     }
-    let (stack, mut image) = map_stack(space, elf, bias, base, startup, limits, cx)?;
+    let vdso = space.map_vdso(layout.vdso, cx)?;
+    let (stack, mut image) = map_stack(space, elf, (bias, base, vdso), startup, limits, cx)?;
     for Segment { memory, prot, .. } in &elf.segments {
         let range = memory.start.wrapping_add(bias)..memory.end.wrapping_add(bias);
         let whole = if prot.contains(Prot::EXECUTE) { &mut image.code } else { &mut image.data };
@@ -179,13 +180,13 @@ fn private(range: Range<usize>, prot: Prot, backing: Backing) -> Mapping {
 fn map_stack(
     space: &AddressSpace,
     elf: &Elf,
-    bias: usize,
-    base: usize,
+    (bias, base, vdso): (usize, usize, usize),
     startup: &Startup<'_>,
     limits: Limits,
     cx: &Cx,
 ) -> Result<(StackImage, Image)> {
     let auxiliary = [
+        (auxvec::AT_SYSINFO_EHDR, vdso),
         (auxvec::AT_MINSIGSTKSZ, minimal_signal_stack()),
         (auxvec::AT_HWCAP, 0),
         (auxvec::AT_PAGESZ, PAGE_SIZE),
