@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
 #define SOURCES 4
 #define TURNS 100
@@ -147,9 +148,70 @@ static void closed_round(void)
     count(1);
 }
 
+#define PERIOD 300000L
+
+static int timer;
+static atomic_long expirations;
+
+static int64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+// Two take what a timer counts; no sleep ends early.
+static void take_or_sleep(int index)
+{
+    int64_t end = nanoseconds() + 20 * PERIOD;
+    while (nanoseconds() < end) {
+        uint64_t value;
+        if (index < 2) {
+            struct pollfd wait = { timer, POLLIN, 0 };
+            poll(&wait, 1, 1);
+            if (read(timer, &value, sizeof value) == sizeof value)
+                atomic_fetch_add(&expirations, (long)value);
+            else
+                MUST(errno == EAGAIN);
+        } else {
+            long length = 1000 + any(500000);
+            int64_t before = nanoseconds();
+            MUST(nanosleep(&(struct timespec){ 0, length }, NULL) == 0);
+            int64_t took = nanoseconds() - before;
+            HOLDS(took >= length, "a sleep of %ld ns took %ld", length, (long)took);
+        }
+    }
+}
+
+// A timer counts each of its periods once, however many read it.
+static void timers_round(void)
+{
+    MUST((timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK)) >= 0);
+    expirations = 0;
+    int64_t start = nanoseconds();
+    int64_t first = start + PERIOD;
+    struct itimerspec setting = { { 0, PERIOD }, { first / 1000000000, first % 1000000000 } };
+    MUST(timerfd_settime(timer, TFD_TIMER_ABSTIME, &setting, NULL) == 0);
+    threads(4, take_or_sleep);
+    int64_t least = (nanoseconds() - start) / PERIOD;
+    // What is due by now is counted once the next one is.
+    uint64_t value;
+    struct pollfd wait = { timer, POLLIN, 0 };
+    for (int i = 0; i < 2; i++) {
+        HOLDS(poll(&wait, 1, 60000) == 1, "a timer does not go on");
+        if (read(timer, &value, sizeof value) == sizeof value)
+            atomic_fetch_add(&expirations, (long)value);
+    }
+    int64_t most = (nanoseconds() - start) / PERIOD;
+    HOLDS(expirations >= least && expirations <= most, "a timer counted %ld periods, not %ld to %ld", expirations, (long)least, (long)most);
+    close(timer);
+    count(expirations);
+}
+
 const struct family event_families[] = {
     { "epoll", epoll_round },
     { "replaced-descriptors", replaced_round },
     { "closes-beside-waits", closed_round },
+    { "timers", timers_round },
     { NULL, NULL },
 };

@@ -1,5 +1,7 @@
-// One file, many writers: blocks of their own, records at the end, a common offset.
+// One file, many writers: blocks of their own, records at the end, a common offset, a number under a lock.
 #include "stress.h"
+
+#include <sys/file.h>
 
 #define WRITERS 3
 #define BLOCKS 24
@@ -133,9 +135,62 @@ static void offset_round(void)
     check_entries("offset");
 }
 
+enum lock_kind { FLOCK, RECORD, DESCRIPTION, LOCK_KINDS };
+
+// From linux/fcntl.h: a lock that belongs to the open file.
+#define SET_DESCRIPTION_LOCK_WAIT 38
+
+static enum lock_kind lock_kind;
+
+static void set_lock(int fd, short type)
+{
+    struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 8 };
+    int done;
+    do {
+        if (lock_kind == FLOCK)
+            done = flock(fd, type == F_WRLCK ? LOCK_EX : LOCK_UN);
+        else
+            done = fcntl(fd, lock_kind == RECORD ? F_SETLKW : SET_DESCRIPTION_LOCK_WAIT, &lock);
+    } while (done != 0 && errno == EINTR);
+    MUST(done == 0);
+}
+
+static void add_under_lock(int index)
+{
+    (void)index;
+    int fd = open("number", O_RDWR);
+    MUST(fd >= 0);
+    for (int i = 0; i < TURNS; i++) {
+        long number;
+        set_lock(fd, F_WRLCK);
+        MUST(pread(fd, &number, sizeof number, 0) == sizeof number);
+        number++;
+        if (any(16) == 0)
+            sched_yield();
+        MUST(pwrite(fd, &number, sizeof number, 0) == sizeof number);
+        set_lock(fd, F_UNLCK);
+    }
+    close(fd);
+}
+
+static void locks_round(void)
+{
+    long number = 0;
+    lock_kind = any(LOCK_KINDS);
+    MUST((file = open("number", O_RDWR | O_CREAT | O_TRUNC, 0600)) >= 0);
+    MUST(pwrite(file, &number, sizeof number, 0) == sizeof number);
+    processes(WRITERS, add_under_lock);
+    MUST(pread(file, &number, sizeof number, 0) == sizeof number);
+    HOLDS(number == WRITERS * TURNS, "%ld of %d under locks of kind %d", number, WRITERS * TURNS, lock_kind);
+    close(file);
+    MUST(unlink("number") == 0);
+    count(WRITERS * TURNS);
+}
+
 const struct family file_families[] = {
     { "file-blocks", blocks_round },
     { "appends", append_round },
     { "file-offsets", offset_round },
+    { "file-locks", locks_round },
     { NULL, NULL },
 };

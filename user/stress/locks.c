@@ -1,4 +1,4 @@
-// Mutual exclusion by futexes, between threads and between processes.
+// Mutual exclusion by futexes, between threads and between processes, some of which end with the lock.
 #include "stress.h"
 
 #include <limits.h>
@@ -69,6 +69,48 @@ static void process_locks_round(void)
     locks_between(processes, 3, 0);
 }
 
+// A lock of which the owner ends goes to the next one, who is told.
+static struct {
+    pthread_mutex_t mutex;
+    volatile long count, deaths, told;
+} *robust;
+
+static void take_and_die(int index)
+{
+    (void)index;
+    for (int i = 0; i < TURNS / 10; i++) {
+        int error = pthread_mutex_lock(&robust->mutex);
+        if (error == EOWNERDEAD) {
+            robust->told++;
+            pthread_mutex_consistent(&robust->mutex);
+        } else {
+            MUST((errno = error) == 0);
+        }
+        robust->count++;
+        if (any(20) == 0) {
+            robust->deaths++;
+            _exit(0);
+        }
+        pthread_mutex_unlock(&robust->mutex);
+    }
+}
+
+static void robust_round(void)
+{
+    robust = shared_memory(PAGE);
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&robust->mutex, &attributes);
+    processes(4, take_and_die);
+    if (pthread_mutex_trylock(&robust->mutex) == EOWNERDEAD)
+        robust->told++;
+    HOLDS(robust->told == robust->deaths, "%ld owners ended, %ld were told of", robust->deaths, robust->told);
+    count(robust->count);
+    munmap(robust, PAGE);
+}
+
 // A bounded queue with condition variables, whose waits the C library moves from word to word.
 static struct {
     pthread_mutex_t mutex;
@@ -132,6 +174,7 @@ static void queue_round(void)
 const struct family lock_families[] = {
     { "futexes-of-threads", thread_locks_round },
     { "futexes-of-processes", process_locks_round },
+    { "robust-locks", robust_round },
     { "condition-variables", queue_round },
     { NULL, NULL },
 };

@@ -295,6 +295,8 @@ int main(int argc, char **argv)
     // What the processes families execute.
     if (argc == 3 && strcmp(argv[1], "--exit") == 0)
         return atoi(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "--pending") == 0)
+        return take_pending(atoi(argv[2]));
     long seconds = 10;
     int check_memory = getpid() == 1;
     if (getpid() == 1)

@@ -1,4 +1,4 @@
-// Mappings that change while other threads touch them, forks of processes whose other threads write, and a mapped file.
+// Mappings that change while other threads touch and fork them, forks of processes whose other threads write, and a mapped file.
 #include "stress.h"
 
 #include <setjmp.h>
@@ -103,10 +103,36 @@ static void touch_window(void)
     count(touches);
 }
 
-static void change_or_touch(int index)
+// Forks meanwhile: a child has the window as it was before a change or after it, so all of it can be read or nothing.
+static void fork_window(void)
+{
+    while (!over) {
+        pid_t pid = fork();
+        MUST(pid >= 0);
+        if (pid == 0) {
+            volatile int readable = 0;
+            for (volatile int page = 0; page < WINDOW_PAGES; page++) {
+                if (sigsetjmp(escape, 0) == 0) {
+                    uint64_t value = window[page * (PAGE / sizeof *window)];
+                    HOLDS(value == 0 || value == tag, "a child's page holds %#lx, which is of others", (long)value);
+                    readable++;
+                }
+            }
+            HOLDS(readable == 0 || readable == WINDOW_PAGES, "a child has %d of %d pages", readable, WINDOW_PAGES);
+            _exit(0);
+        }
+        int status = status_of(pid);
+        HOLDS(status == 0, "a child ended with %#x", status);
+        nap();
+    }
+}
+
+static void change_touch_or_fork(int index)
 {
     if (index == 0)
         change_window();
+    else if (index == 1)
+        fork_window();
     else
         touch_window();
 }
@@ -125,7 +151,7 @@ static void window_round(void)
     over = 0;
     // The threads' stacks are mapped before the first hole is there.
     become(CLOSED);
-    threads(3, change_or_touch);
+    threads(4, change_touch_or_fork);
     MUST(munmap(reserved, 2 * size) == 0);
 }
 

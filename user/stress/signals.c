@@ -178,10 +178,56 @@ static void waited_round(void)
     count(EACH);
 }
 
+// Signals that are blocked wait through an execution, which they meet anywhere.
+static void pending_round(void)
+{
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN + 3);
+    MUST(sigprocmask(SIG_BLOCK, &set, &before) == 0);
+    pid_t pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        char number[8];
+        snprintf(number, sizeof number, "%d", EACH);
+        execl("/proc/self/exe", "stress", "--pending", number, NULL);
+        _exit(100);
+    }
+    MUST(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
+    for (int i = 0; i < EACH; i++) {
+        while (sigqueue(pid, SIGRTMIN + 3, (union sigval){ .sival_int = i }) != 0) {
+            MUST(errno == EAGAIN);
+            sched_yield();
+        }
+        if (any(8) == 0)
+            sched_yield();
+    }
+    int status = status_of(pid);
+    HOLDS(status == 0, "signals across an execution: status %#x", status);
+    count(EACH);
+}
+
+// What `pending_round` executes: takes that many signals, in their order, and no more.
+int take_pending(int number)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGRTMIN + 3);
+    for (int i = 0; i < number; i++) {
+        siginfo_t information;
+        if (sigtimedwait(&set, &information, &(struct timespec){ 60, 0 }) < 0)
+            return 1;
+        if (information.si_value.sival_int != i)
+            return 2;
+    }
+    return sigtimedwait(&set, NULL, &(struct timespec){ 0, 0 }) == -1 ? 0 : 3;
+}
+
 const struct family signal_families[] = {
     { "queued-signals", queued_round },
     { "signals-of-threads", directed_round },
     { "plain-signals", plain_round },
     { "waited-signals", waited_round },
+    { "pending-signals", pending_round },
     { NULL, NULL },
 };

@@ -82,6 +82,9 @@ void *shared_memory(size_t size);
         HOLDS(condition, __VA_ARGS__);                 \
     } while (0)
 
+// What the signal families execute.
+int take_pending(int number);
+
 long milliseconds(void);
 
 // Sleeps for a moment; a signal ends it.
