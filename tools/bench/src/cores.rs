@@ -123,6 +123,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if ebb.cores < 2 {
         println!("This Ebb has one core, so what two workers reach was not measured.");
     }
+    if let Some(ceiling) = ebb.ratio(rows::CEILING).filter(|ceiling| *ceiling < report::GOAL) {
+        println!("Computation itself reached {ceiling:.2}: this host gave too little for any goal.");
+    }
     if let Some(load) = load {
         println!("The host spent {:.0} % of its processors' time on other things.", load * 100.0);
     }
