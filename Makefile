@@ -200,7 +200,7 @@ bench: setup build ## Measure Ebb against Linux, in guest instructions; WRITE=1 
 		--strong $(TARGET)/strong/x86_64-unknown-none/kernel/ebb --stretch $(TARGET)/stretch/x86_64-unknown-none/kernel/ebb \
 		$(if $(WRITE),--write)
 
-bench-cores: setup build ## Measure what two cores reach beside one, Ebb and Linux in turn; WRITE=1 writes the book's page
+bench-cores: setup build ## Measure what two cores reach beside one, and how soon memory comes back, Ebb and Linux in turn; WRITE=1 writes the book's page
 	@$(HOST_CARGO) build --release -p ebb-bench
 	@linux=$$(tools/build/linux-kernel $(TARGET)/linux) && $(TARGET)/release/ebb-bench cores --linux "$$linux" $(if $(WRITE),--write)
 

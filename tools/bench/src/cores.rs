@@ -1,14 +1,16 @@
-//! `ebb-bench cores`: how far work gets on two cores, beside one.
+//! `ebb-bench cores`: how far work gets on two cores, beside one, and how soon memory comes back while the other core is busy.
 //!
-//! The program is `user/bench/cores.c`, which prints a line for each measurement. Time is the host's, so what else the host does shows: machines
+//! The programs are `user/bench/cores.c` and `reuse.c`, which print a line for each measurement. Time is the host's, so what else the host does shows: machines
 //! of both kernels take turns, every measurement is done many times, the median counts, and the first row, which computes and calls no
 //! kernel, says what two cores of the emulator can reach at best.
 
 mod report;
+mod reuse;
 mod rows;
 
 use crate::machine::{self, Measured};
 use crate::programs;
+use crate::report::Style;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use ebb_guest::{Cpus, artifacts};
@@ -101,25 +103,34 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         eprintln!("note: this host has one core, so two workers cannot reach more than one");
     }
     let directory = tempfile::tempdir().context("making a temporary directory")?;
-    let program = programs::compile_cores(directory.path())?;
-    let mut kernels = vec![(Measured::ebb(artifacts::KERNEL.find(arguments.kernel.as_deref())?), Rates::default())];
+    let [cores, reuse] = programs::compile_cores(directory.path())?;
+    let ebb = Measured::ebb(artifacts::KERNEL.find(arguments.kernel.as_deref())?);
+    let mut kernels = vec![(ebb, Rates::default(), reuse::Times::default())];
     if let Some(image) = &arguments.linux {
-        kernels.push((Measured::linux(image, directory.path())?, Rates::default()));
+        kernels.push((Measured::linux(image, directory.path())?, Rates::default(), reuse::Times::default()));
     }
     let settings = format!("{} {}", arguments.rounds, arguments.time);
     let host = HostLoad::start();
     for number in 1..=arguments.machines {
-        for (kernel, rates) in &mut kernels {
+        for (kernel, rates, times) in &mut kernels {
             eprintln!("measuring {}, machine {number} of {}", kernel.name(), arguments.machines);
-            let console = machine::measure_cores(kernel, &program, &settings, only, directory.path())
-                .with_context(|| format!("on {}", kernel.name()))?;
-            rates.read(&console);
+            let measure = |program, settings| {
+                machine::measure_cores(kernel, program, settings, only, directory.path())
+                    .with_context(|| format!("on {}", kernel.name()))
+            };
+            rates.read(&measure(&cores, &settings)?);
+            if only.is_empty() {
+                times.read(&measure(&reuse, reuse::TRIALS)?);
+            }
         }
     }
     let load = host.and_then(HostLoad::others);
-    let ebb = kernels.remove(0).1;
-    let linux = kernels.pop().map(|(_, rates)| rates);
-    print!("{}", report::table(&ebb, linux.as_ref(), crate::report::Style::Terminal));
+    let (_, ebb, ebb_times) = kernels.remove(0);
+    let (linux, linux_times) = kernels.pop().map(|(_, rates, times)| (rates, times)).unzip();
+    print!("{}", report::table(&ebb, linux.as_ref(), Style::Terminal));
+    if only.is_empty() {
+        print!("\n{}", reuse::table(&ebb_times, linux_times.as_ref(), Style::Terminal));
+    }
     if ebb.cores < 2 {
         println!("This Ebb has one core, so what two workers reach was not measured.");
     }
@@ -131,7 +142,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     if arguments.write {
         let path = "docs/src/figures-cores.md";
-        std::fs::write(path, report::page(&ebb, linux.as_ref(), load)).with_context(|| format!("writing {path}"))?;
+        let soon = reuse::table(&ebb_times, linux_times.as_ref(), Style::Page);
+        std::fs::write(path, report::page(&ebb, linux.as_ref(), &soon, load))
+            .with_context(|| format!("writing {path}"))?;
         eprintln!("wrote {path}");
     }
     Ok(())

@@ -28,11 +28,14 @@ pub fn compile(directory: &Path) -> Result<Programs> {
     Ok(programs)
 }
 
-/// Compiles the program that measures what two cores reach.
-pub fn compile_cores(directory: &Path) -> Result<PathBuf> {
-    let output = directory.join("cores");
-    build("musl-gcc", &["-static", "-O2", "-pthread"], &["user/bench/cores.c".into()], &output)?;
-    Ok(output)
+/// Compiles the programs that measure what two cores reach, and how soon memory comes back.
+pub fn compile_cores(directory: &Path) -> Result<[PathBuf; 2]> {
+    let programs = ["cores", "reuse"];
+    for program in programs {
+        let source = format!("user/bench/{program}.c").into();
+        build("musl-gcc", &["-static", "-O2", "-pthread"], &[source], &directory.join(program))?;
+    }
+    Ok(programs.map(|program| directory.join(program)))
 }
 
 /// The C files of a folder.

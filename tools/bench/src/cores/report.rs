@@ -58,8 +58,8 @@ fn verdict(sharing: Sharing, ebb: Option<f64>, linux: Option<f64>) -> Option<&'s
     }
 }
 
-/// The page of the book; `load` is the share of the host's time that went to other things.
-pub fn page(ebb: &Rates, linux: Option<&Rates>, load: Option<f64>) -> String {
+/// The page of the book; `reuse` is the table of how soon memory comes back, `load` the share of the host's time that went to other things.
+pub fn page(ebb: &Rates, linux: Option<&Rates>, reuse: &str, load: Option<f64>) -> String {
     let load = load.map_or(String::new(), |load| {
         format!("Meanwhile the host spent {:.0} % of its processors' time on other things.\n", load * 100.0)
     });
@@ -73,7 +73,11 @@ pub fn page(ebb: &Rates, linux: Option<&Rates>, load: Option<f64>) -> String {
          - The others are two threads of one process on the same file, directory, address space, word, pipe or descriptors. Their goal is \
          not less than Linux's ratio.\n\
          - Two ratios within {:.0} % count as the same.\n\
-         - Each figure is the median of all rounds in several machines; those of the two kernels take turns.\n\n{}\n{load}",
+         - Each figure is the median of all rounds in several machines; those of the two kernels take turns.\n\n{}\n{load}\n\
+         ## How soon memory comes back\n\n\
+         From the return of the call that destroys an object on one core until the system says that its memory is free (`user/bench/reuse.c`), while the \
+         other core is busy: medians, and the longest of some hundred. A host that gives a core of the machine to others for a while shows in the longest. \
+         The goal is 100 us.\n\n{reuse}",
         NOISE * 100.0,
         table(ebb, linux, Style::Page)
     )
