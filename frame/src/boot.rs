@@ -65,10 +65,18 @@ pub(crate) struct CoreHooks;
 
 #[cfg(target_os = "none")]
 impl tasks::Hooks for CoreHooks {
+    fn report(&self, _worker: &tasks::Worker) -> Option<&'static refs::reclaim::Report> {
+        Some(&crate::arch::machine::core_block::core_block().report)
+    }
+
     fn idle(&self, _worker: &tasks::Worker) -> core::ops::ControlFlow<()> {
         #[cfg(feature = "stretch")]
         crate::stretch::end();
+        let report = &crate::arch::machine::core_block::core_block().report;
+        // SAFETY: a worker that idles runs no task; handlers that come in say that the core is back.
+        unsafe { report.leave() };
         crate::arch::machine::instructions::wait_for_interrupt();
+        report.come_back();
         #[cfg(feature = "stretch")]
         crate::stretch::begin(crate::stretch::Cause::Idle);
         core::ops::ControlFlow::Continue(())

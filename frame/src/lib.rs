@@ -20,6 +20,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate self as frame;
 
+#[cfg(any(target_os = "none", test))]
+mod acpi;
 mod arch;
 pub mod boot;
 pub mod cpu;

@@ -139,7 +139,7 @@ impl UserContext {
     /// Another core may still be leaving the context: a task that gave it away keeps it loaded until it suspends.
     fn wait_until_left(&self) {
         while self.loaded_on().load(Ordering::Acquire) != 0 {
-            core::hint::spin_loop();
+            refs::spin_loop();
         }
     }
 

@@ -44,6 +44,7 @@ fn start(info: &'static BootInfo) {
     }
     let clocks = time::clock::start();
     frame::time::on_alarm(timer_went_off);
+    frame::cpu::on_interrupt(|cx| time::slice_end_was_noted(frame::cpu::current(cx)));
     memory::start(clocks);
     drivers::tty::start();
     net::unix::garbage::start();
@@ -51,17 +52,13 @@ fn start(info: &'static BootInfo) {
     fs::proc::set_command_line(info.command_line);
     let first = First { info, options, process: None };
     // The task's name is entered in its thread once it is one.
-    let _ = tasks::spawn(&SCHEDULER, Box::new(first), |words| sched::initialise(words, Parameters::default(), None));
+    let _ = tasks::spawn(&SCHEDULER, Box::new(first), |words, _| sched::initialise(words, Parameters::default(), None));
 }
 
 /// The hardware's timer went off: does what is due, and ends the time slice of what this core runs.
 fn timer_went_off(cx: &IrqCx) {
-    let core = frame::cpu::current(cx);
     if time::went_off(cx) {
-        sched::slice_ended(core);
-    }
-    if sched::is_busy(core) {
-        time::keep_seconds(core);
+        sched::slice_ended(frame::cpu::current(cx));
     }
 }
 

@@ -21,6 +21,12 @@ impl<T: Sync> CoreLocal<T> {
         &self.0[machine::core_number() % MAX_CORES]
     }
 
+    /// A core's value.
+    #[inline(always)]
+    pub(super) fn of(&self, core: usize) -> &T {
+        &self.0[core % MAX_CORES]
+    }
+
     /// All cores' values.
     pub(super) fn all(&self) -> impl Iterator<Item = &T> {
         self.0.iter()

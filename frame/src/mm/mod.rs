@@ -44,6 +44,9 @@ pub use io::{Access, Fault, Reader, Writer};
 pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
 pub use slab::{HeapSlots, SizeClass, Slab, SlabPolicy, SlotsOut};
 pub use supply::{FramePolicy, free_frames, set_reserve};
+pub(crate) use tlb::Forget;
+#[cfg(target_os = "none")]
+pub(crate) use tlb::{forget, forget_kernel_page};
 pub use typed::{Frame, FrameMeta, Segment};
 pub use vm_space::{Entry, LEAF_BYTES, Noted, OutOfMemory, Prot, Sharing, USER_END, VmSpace};
 

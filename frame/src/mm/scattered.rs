@@ -72,7 +72,7 @@ pub(super) fn take(pages: usize) -> Option<*mut u8> {
 #[cold]
 pub(super) unsafe fn give(start: usize, pages: usize) {
     for page in 0..pages {
-        // SAFETY: the caller's promise. With more cores than one, those that used the block would have to forget it too.
+        // SAFETY: the caller's promise.
         let frame = unsafe { machine::unmap_block_page(start + page * PAGE_SIZE) };
         if let Some(frame) = frame {
             // SAFETY: the mapping was the only reference.

@@ -7,7 +7,6 @@
 //! A [`Slab`] is only a name: each operation looks whether the frame is a slab at all. The state word of the frame's metadata
 //! is that check and the slab's lock in one: it goes from "slab, 1 reference" to "slab, 2" and back.
 
-use core::hint::spin_loop;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::Ordering;
 
@@ -291,7 +290,7 @@ impl Slab {
         loop {
             match metadata.state.compare_exchange(free, locked, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(Locked(metadata)),
-                Err(now) if now == locked => spin_loop(),
+                Err(now) if now == locked => refs::spin_loop(),
                 Err(_) => return None,
             }
         }

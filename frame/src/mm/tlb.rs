@@ -1,7 +1,11 @@
 //! What cores remember of page tables.
 //!
-//! A core that runs in the kernel keeps the last address space it used, until it is told another or that space ends. Today
-//! one core runs; with more, [`leave`] and the flushes below are the places that have to ask the others.
+//! A core that runs in the kernel keeps the last address space it used, until it is told another or that space ends. [`leave`] and the flushes below ask
+//! the cores that use the space, and wait until they have forgotten.
+//!
+//! Which those are is seen without a lock. A core that begins to use a root says so *before* it loads it, and what it used until then it says
+//! until *after*; loading it is a full barrier. Who clears an entry does so by a locked instruction and looks then. So either the core is seen, or
+//! it loads the root when the entry is cleared.
 //!
 //! A processor walks tables whenever it likes and keeps what it found: translations of pages, and entries that lead to tables. So a
 //! frame that was in a table, as a page or as a table below, may be used for something else only after a flush that comes *after*
@@ -10,15 +14,79 @@
 //!
 //! The simulated machine remembers as much as a processor may, and ends the test in which a frame is given back that it remembers.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use super::core_local::{CoreLocal, MAX_CORES};
 use super::metadata::{FrameNumber, Kind, Metadata};
 use super::{PAGE_SHIFT, PAGE_SIZE, kernel_space, machine};
 
-/// The root table that each core uses; `u32::MAX` while it is the boot code's or the kernel's own.
-static ACTIVE: CoreLocal<AtomicU32> = CoreLocal::new([const { AtomicU32::new(NONE) }; MAX_CORES]);
+/// Which root table each core uses.
+static USED: CoreLocal<Used> =
+    CoreLocal::new([const { Used { active: AtomicU32::new(NONE), next: AtomicU32::new(NONE) } }; MAX_CORES]);
 const NONE: u32 = u32::MAX;
+
+/// The root tables of one core; [`NONE`] while it uses the boot code's or the kernel's own.
+struct Used {
+    active: AtomicU32,
+    /// The one that it loads just now, or loaded last.
+    next: AtomicU32,
+}
+
+/// What a core is asked to forget.
+#[derive(Clone, Copy)]
+pub(crate) struct Forget {
+    /// The root table, or [`NONE`]: the page at `start` is the kernel's.
+    pub(crate) root: u32,
+    /// The range; if it is empty all of the root, which the core is not to use any more.
+    pub(crate) start: usize,
+    /// Its end.
+    pub(crate) end: usize,
+}
+
+/// Forgets what another core asks this one to forget.
+#[cfg(target_os = "none")]
+pub(crate) fn forget(what: Forget) {
+    let root = FrameNumber(what.root);
+    if what.root == NONE {
+        machine::flush_page(what.start);
+    } else if what.start == what.end {
+        leave_here(root);
+    } else {
+        flush_here(root, what.start, what.end);
+    }
+}
+
+/// Makes all cores forget a page of the kernel's.
+#[cfg(target_os = "none")]
+pub(crate) fn forget_kernel_page(address: usize) {
+    machine::flush_page(address);
+    let others = all_others();
+    if others != 0 {
+        machine::ask_others(others, Forget { root: NONE, start: address, end: address + PAGE_SIZE });
+    }
+}
+
+/// All cores but this one, as a mask.
+fn all_others() -> u64 {
+    let count = machine::core_count();
+    (u64::MAX >> (u64::BITS as usize - count)) & !(1 << machine::core_number())
+}
+
+/// The other cores that use a root, as a mask.
+#[inline(always)]
+fn users(root: FrameNumber) -> u64 {
+    if machine::core_count() == 1 { 0 } else { other_users(root) }
+}
+
+#[cold]
+fn other_users(root: FrameNumber) -> u64 {
+    fence(Ordering::SeqCst);
+    let uses = |core: usize| {
+        let used = USED.of(core);
+        [&used.active, &used.next].iter().any(|word| word.load(Ordering::Relaxed) == root.0)
+    };
+    (0..machine::core_count()).filter(|core| uses(*core)).fold(0, |mask, core| mask | 1 << core) & all_others()
+}
 
 /// Up to how many pages are flushed one by one.
 const SINGLY: usize = 32;
@@ -29,12 +97,23 @@ const SINGLY: usize = 32;
 /// It is a root table (`table::new_root`) that stays one until it was left.
 #[inline(always)]
 pub(super) unsafe fn activate(root: FrameNumber) {
-    let active = ACTIVE.here();
-    if active.load(Ordering::Relaxed) != root.0 {
-        active.store(root.0, Ordering::Relaxed);
+    if USED.here().active.load(Ordering::Relaxed) != root.0 {
         // SAFETY: the caller's promise; each root maps the kernel in the same way.
-        unsafe { machine::set_root(root) };
+        unsafe { load(root, root.0) };
     }
+}
+
+/// Loads a root on this core, and says so (`said`) in the order that the module tells.
+///
+/// # Safety
+/// That of [`activate`].
+#[inline(always)]
+unsafe fn load(root: FrameNumber, said: u32) {
+    let used = USED.here();
+    used.next.store(said, Ordering::Relaxed);
+    // SAFETY: the caller's promise.
+    unsafe { machine::set_root(root) };
+    used.active.store(said, Ordering::Release);
 }
 
 /// A frame whose entry was taken out of an address space's tables. A core may still remember the way to it.
@@ -82,24 +161,32 @@ impl Forgotten {
 
 /// Makes no core use `root`.
 pub(super) fn leave(root: FrameNumber) -> Unused {
-    if is_active(root) {
-        ACTIVE.here().store(NONE, Ordering::Relaxed);
-        // SAFETY: the kernel's own table is for ever.
-        unsafe { machine::set_root(kernel_space::root()) };
+    leave_here(root);
+    let others = users(root);
+    if others != 0 {
+        machine::ask_others(others, Forget { root: root.0, start: 0, end: 0 });
     }
     Unused(())
 }
 
-/// Whether a core may remember entries of `root`.
+/// Makes this core not use `root`.
+fn leave_here(root: FrameNumber) {
+    if is_active(root) {
+        // SAFETY: the kernel's own table is for ever.
+        unsafe { load(kernel_space::root(), NONE) };
+    }
+}
+
+/// Whether this core may remember entries of `root`.
 #[inline(always)]
 fn is_active(root: FrameNumber) -> bool {
-    ACTIVE.here().load(Ordering::Relaxed) == root.0
+    USED.here().active.load(Ordering::Relaxed) == root.0
 }
 
 /// Whether no core uses `root` now. (A core that used it before has loaded another root since, and forgot it.)
 #[inline(always)]
 pub(super) fn unused(root: FrameNumber) -> Option<Unused> {
-    (!is_active(root)).then_some(Unused(()))
+    (!is_active(root) && users(root) == 0).then_some(Unused(()))
 }
 
 /// Makes all cores forget one page of `root`.
@@ -107,6 +194,10 @@ pub(super) fn unused(root: FrameNumber) -> Option<Unused> {
 pub(super) fn flush_page(root: FrameNumber, address: usize) {
     if is_active(root) {
         machine::flush_page(address);
+    }
+    let others = users(root);
+    if others != 0 {
+        machine::ask_others(others, Forget { root: root.0, start: address, end: address + PAGE_SIZE });
     }
 }
 
@@ -134,6 +225,18 @@ pub(super) fn flush_unlinked(
 
 /// Makes all cores forget the pages of a range of `root`, and the tables on the way to them.
 pub(super) fn flush(root: FrameNumber, start: usize, end: usize) {
+    if start >= end {
+        return;
+    }
+    flush_here(root, start, end);
+    let others = users(root);
+    if others != 0 {
+        machine::ask_others(others, Forget { root: root.0, start, end });
+    }
+}
+
+/// As [`flush`], on this core.
+fn flush_here(root: FrameNumber, start: usize, end: usize) {
     if !is_active(root) {
         return;
     }

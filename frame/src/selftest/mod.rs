@@ -77,5 +77,5 @@ pub fn spawn(
         Some(kind) => Box::new(crash::Crash { kind }),
         None => Box::new(Run { policy, tests }),
     };
-    tasks::spawn(policy, body, |_| ());
+    tasks::spawn(policy, body, |_, _| ());
 }

@@ -31,7 +31,7 @@ impl<F: FnMut(&mut Cx) -> Next + Send> Body for Job<F> {
 
 fn spawn(job: impl FnMut(&mut Cx) -> Next + Send + 'static) -> Outcome {
     let policy = POLICY.with(|policy| *policy).ok_or("no policy")?;
-    tasks::spawn(policy, Box::new(Job(job)), |_| ());
+    tasks::spawn(policy, Box::new(Job(job)), |_, _| ());
     Ok(())
 }
 

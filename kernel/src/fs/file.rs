@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use bitflags::bitflags;
 use frame::Cx;
 use frame::mm::{Reader, Writer};
-use refs::{SpinLock, StrongRc, TempRc, Waker};
+use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker};
 
 use super::dnotify;
 use super::fasync::{Registration, SignalTarget};
@@ -215,6 +215,8 @@ pub struct OpenFile {
     flags: AtomicU32,
     /// Where the next read or write happens.
     pub offset: AtomicU64,
+    /// Held by who moves the offset, from its look at it on: see [`hold_offset`](Self::hold_offset).
+    moving: SpinLock<()>,
     /// Whom its signals go to (F_SETOWN).
     pub(super) owner: SpinLock<Option<StrongRc<dyn SignalTarget>>>,
     /// Its number among those that ever asked for notifications (F_NOTIFY); 0 if it did not.
@@ -237,6 +239,13 @@ impl OpenFile {
     /// How many open files there are in the system.
     pub fn count() -> usize {
         OPEN_FILES.load(Ordering::Relaxed)
+    }
+
+    /// Keeps others from moving the offset, for a step that begins there and moves it: read(2) and write(2) of processes that share the description do not
+    /// overlap (POSIX, 2.9.7). `None` where the step is alone anyway.
+    #[inline(always)]
+    pub fn hold_offset<'a>(&'a self, cx: &'a Cx) -> Option<SpinGuard<'a, ()>> {
+        (frame::cpu::count() > 1 && self.is_seekable).then(|| self.moving.lock(cx))
     }
 
     /// How many there may be: so many that they take about a tenth of memory (`/proc/sys/fs/file-max`), or root's as well.
@@ -299,6 +308,7 @@ impl OpenFile {
             location,
             flags: AtomicU32::new(flags.bits()),
             offset: AtomicU64::new(0),
+            moving: SpinLock::new(()),
             owner: SpinLock::new(None),
             io_signal: AtomicU8::new(0),
             watch_number: AtomicU64::new(0),

@@ -110,8 +110,6 @@ pub enum VmaName {
     Heap,
     /// The first thread's stack.
     Stack,
-    /// What the kernel has mapped.
-    Special(&'static str),
     /// Something else.
     Object(WeakRc<dyn BackingObject>),
 }
@@ -204,7 +202,7 @@ impl AddressSpace {
     #[inline(always)]
     pub fn report(&self, address: usize, cx: &Cx) -> Option<VmaReport> {
         let layout = self.layout.lock(cx);
-        Some(layout.describe(layout.vmas().at_or_above(address)?, cx))
+        Some(layout.describe(layout.vmas().at_or_above(address)?))
     }
 
     /// Sizes in pages.

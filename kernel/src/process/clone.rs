@@ -11,7 +11,7 @@ use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 use super::pid::THREADS_MAX;
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
-use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, pid, session, stop};
+use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, pid, session};
 use crate::arch;
 use crate::credentials::{Capability, Credentials};
 use crate::current::{Current, SAMPLE_INTERVAL};
@@ -413,16 +413,15 @@ fn start(
         sampled_at: 0,
     };
     process.add_thread(&thread, cx);
-    stop::one_has_joined(process, &thread, cx);
     drop(thread);
     drop(THREADS.insert(tid, new, cx));
     crate::memory::keep_stacks(THREADS.len(cx));
-    let task = tasks::spawn(&sched::SCHEDULER, Box::new(current), |words| {
+    tasks::spawn(&sched::SCHEDULER, Box::new(current), |words, task| {
         sched::initialise(words, parameters, Some(&process.account));
+        if let Ok(thread) = name.upgrade(cx) {
+            thread.set_task(task, cx);
+        }
     });
-    if let Ok(thread) = name.upgrade(cx) {
-        thread.set_task(task, cx);
-    }
     name
 }
 

@@ -94,8 +94,6 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
         process.begin_exit(process.leader_status.load(Ordering::Relaxed));
         let peak = me.space(cx).map_or(0, |space| space.peak_resident_pages() as u64 * 4);
         process.usage.lock(cx).max_resident = peak;
-    } else if thread.signals.work().contains(Work::STOP) {
-        stop::one_has_stopped(&process, &mut 0, cx);
     }
     thread.release_vfork();
     Ok(Held {
@@ -139,17 +137,18 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
         hang_up_if_orphaned(process.group(), Some(process), cx);
     }
     process.timers.stop(cx);
-    process.set_life(Life::Zombie);
-    process.ended.wake_all();
-    let (code, value) = process.exit_status().si_code_and_status();
     let abandoned = match process.parent(cx) {
         Some(parent) => {
             process.exit_signal() == Some(Signal::CHLD) && parent.action(Signal::CHLD, cx).abandons_children()
         }
         None => true,
     };
+    // Whom nobody waits for is never seen as a zombie: wait(2) on another core would find it.
+    process.set_life(if abandoned { Life::Reaped } else { Life::Zombie });
+    process.ended.wake_all();
+    let (code, value) = process.exit_status().si_code_and_status();
     tell_parent(process, code, value, cx);
-    if abandoned && process.claim_reaping() {
+    if abandoned {
         remove(process, cx);
         if let Some(parent) = process.parent(cx) {
             parent.child_changed.wake_all();

@@ -1,8 +1,10 @@
 //! Job control's half of processes: stopping and continuing all threads, and what wait(2) is told of it.
 
+use core::sync::atomic::Ordering;
+
 use frame::Cx;
 use linux_raw_sys::general as abi;
-use refs::NoSuspend;
+use refs::{NoSuspend, SpinGuard};
 
 use super::exit::tell_parent;
 use super::{Cursor, Process, Thread, session};
@@ -27,9 +29,14 @@ pub enum JobState {
 }
 
 /// What job control knows of a process.
+///
+/// Threads come and leave on several cores while a stop begins. Who is counted is decided under this one lock: a stop counts those that have joined and not left, and each
+/// of them says once that it stops or leaves.
 #[derive(Default)]
 pub(super) struct Job {
     pub state: JobState,
+    /// How many threads have joined and not left.
+    threads: usize,
     /// How often a stop has begun.
     stops: u64,
     /// It has stopped and no wait(2) has told so yet.
@@ -41,13 +48,12 @@ pub(super) struct Job {
 /// Has all threads of the process stop. They may be very many, so they are told one after the other ([`stop_next`]): the first now, the others by a task, or
 /// when their time slice is over.
 pub fn begin_stop(process: &Process, signal: Signal, cx: &impl NoSuspend) {
-    let count = process.thread_count(cx);
     let stop = {
         let mut job = process.job.lock(cx);
         if job.state != JobState::Running || process.is_exiting() {
             return;
         }
-        job.state = JobState::Stopping { signal, left: count };
+        job.state = JobState::Stopping { signal, left: job.threads };
         job.stops += 1;
         job.continue_to_report = false;
         job.stops
@@ -79,30 +85,42 @@ pub fn notice_stop(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
     }
 }
 
-/// A new thread of a process that is about to stop has to stop, too: it was made by one that was not told yet.
-pub(super) fn one_has_joined(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
-    if let JobState::Stopping { left, .. } = &mut process.job.lock(cx).state {
+/// A thread joins. If the process is about to stop, it has to stop, too: it was made by one that was not told yet.
+pub(super) fn one_joins(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
+    let mut job = process.job.lock(cx);
+    job.threads += 1;
+    if let JobState::Stopping { left, .. } = &mut job.state {
         *left += 1;
         thread.signals.add_work(Work::STOP);
     }
 }
 
-/// One thread fewer that has to stop: it has stopped or exited. Nothing if it has said so already, in stop number `said`, which this moves on.
-pub(super) fn one_has_stopped(process: &Process, said: &mut u64, cx: &impl NoSuspend) {
-    let signal = {
-        let mut job = process.job.lock(cx);
-        if core::mem::replace(said, job.stops) == job.stops {
-            return;
-        }
-        let JobState::Stopping { signal, left } = job.state else { return };
-        if left > 1 {
-            job.state = JobState::Stopping { signal, left: left - 1 };
-            return;
-        }
-        job.state = JobState::Stopped(signal);
-        job.stop_to_report = true;
-        signal
-    };
+/// A thread leaves, and does not have to stop any more.
+pub(super) fn one_leaves(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
+    let mut job = process.job.lock(cx);
+    job.threads -= 1;
+    if let JobState::Stopping { .. } = job.state {
+        one_fewer_has_to_stop(process, job, thread, cx);
+    }
+}
+
+/// A thread has stopped. Nothing if it has said so already.
+fn one_has_stopped(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
+    one_fewer_has_to_stop(process, process.job.lock(cx), thread, cx);
+}
+
+fn one_fewer_has_to_stop(process: &Process, mut job: SpinGuard<'_, Job>, thread: &Thread, cx: &impl NoSuspend) {
+    let JobState::Stopping { signal, left } = job.state else { return };
+    if thread.stop_said.swap(job.stops, Ordering::Relaxed) == job.stops {
+        return;
+    }
+    if left > 1 {
+        job.state = JobState::Stopping { signal, left: left - 1 };
+        return;
+    }
+    job.state = JobState::Stopped(signal);
+    job.stop_to_report = true;
+    drop(job);
     session::member_is_stopped(process, true, cx);
     tell_parent(process, abi::CLD_STOPPED, signal.number(), cx);
 }
@@ -156,11 +174,10 @@ pub fn continue_next(process: &Process, stop: u64, last: &mut Cursor, cx: &impl 
 
 /// The calling thread stops until its process is continued or ends.
 pub fn wait_while_stopped_async(cx: &mut Cx, me: &Current) {
-    let mut said = 0;
     loop {
         // A new stop may begin before it has gone on after the last one.
-        if let Ok(process) = me.process(cx) {
-            one_has_stopped(&process, &mut said, cx);
+        if let (Ok(process), Ok(thread)) = (me.process(cx), me.thread(cx)) {
+            one_has_stopped(&process, &thread, cx);
         }
         // All threads of the process come by here one after the other.
         frame::irq::poll(cx);

@@ -52,6 +52,8 @@ pub struct Thread {
     pub(super) released: AtomicBool,
     /// Who waits for that.
     pub(super) release: WaitList,
+    /// In which stop of its process it has last said that it stops.
+    pub(super) stop_said: AtomicU64,
     /// The signal that it gets when its parent ends (PR_SET_PDEATHSIG); 0: none.
     pub parent_death_signal: AtomicU32,
     /// Page faults.
@@ -157,6 +159,7 @@ impl Thread {
             exit_status: AtomicU32::new(0),
             released: AtomicBool::new(false),
             release: WaitList::new(),
+            stop_said: AtomicU64::new(0),
             parent_death_signal: AtomicU32::new(0),
             minor_faults: AtomicU64::new(0),
             system_time: AtomicU64::new(0),
@@ -193,11 +196,11 @@ impl Thread {
         *self.task.lock(cx) = Some(task);
     }
 
-    /// Has it look at its signals: ends whatever wait it is in, and has it leave user code where an interrupt came in between.
+    /// Has it look at its signals: ends whatever wait it is in, and has it leave user code, which may run where an interrupt came in between or on another core.
     pub fn wake<C: NoSuspend>(&self, cx: &C) {
         if let Some(task) = self.task(cx)
             && !task.interrupt()
-            && C::IS_INTERRUPT
+            && (C::IS_INTERRUPT || frame::cpu::count() > 1)
         {
             sched::leave_user_code(task);
         }

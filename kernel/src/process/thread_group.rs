@@ -6,7 +6,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 
 use super::members::{CHUNK, Cursor, Members, TicketCell, TicketSet};
-use super::stop::Job;
+use super::stop::{self, Job};
 use super::thread::ReportedTime;
 use super::{JobState, Limits, Name, PROCESSES, Thread, Usage};
 use crate::error::Result;
@@ -381,13 +381,20 @@ impl Process {
 
     pub(super) fn add_thread(&self, thread: &TempRc<'_, Thread>, cx: &impl NoSuspend) {
         thread.in_process.set(self.threads.lock(cx).enter(thread.downgrade()));
+        stop::one_joins(self, thread, cx);
     }
 
     /// Takes a thread out that exits; how many are left.
     pub(super) fn remove_thread(&self, thread: &Thread, cx: &impl NoSuspend) -> usize {
-        let mut threads = self.threads.lock(cx);
-        threads.leave(thread.in_process.get());
-        threads.len()
+        let left = {
+            let mut threads = self.threads.lock(cx);
+            threads.leave(thread.in_process.get());
+            threads.len()
+        };
+        if left > 0 {
+            stop::one_leaves(self, thread, cx);
+        }
+        left
     }
 
     /// What it does on a signal.

@@ -29,7 +29,7 @@ use crate::time::clock;
 
 pub use account::Account;
 use account::{Accounts, NOBODYS};
-use run_queue::{Queues, pinned_to};
+use run_queue::Queues;
 use task::Words;
 pub use task::{Class, MAX_PRIORITY, Parameters};
 
@@ -65,6 +65,8 @@ struct RunQueues {
 /// What a core runs.
 struct Core {
     running: Option<&'static SchedWords>,
+    /// It runs nothing, and was called to look for something.
+    is_called: bool,
     since: u64,
     /// How long it has run tasks, in nanoseconds, as far as they were charged.
     busy: u64,
@@ -73,7 +75,7 @@ struct Core {
 
 impl Core {
     const fn idle() -> Self {
-        Core { running: None, since: 0, busy: 0, worker: None }
+        Core { running: None, is_called: false, since: 0, busy: 0, worker: None }
     }
 
     /// Charges the running task, and its process, for the time since it was last charged.
@@ -127,19 +129,56 @@ impl Scheduler {
 
 impl Policy for Scheduler {
     fn enqueue(&self, ready: Ready, why: Why) {
+        if frame::cpu::count() == 1 {
+            self.enter::<true>(ready, why);
+        } else {
+            self.enter_somewhere(ready, why);
+        }
+    }
+
+    fn next(&self, worker: &'static Worker) -> Option<Ready> {
+        if frame::cpu::count() == 1 { self.choose::<true>(worker) } else { self.choose_somewhere(worker) }
+    }
+}
+
+// What is `ALONE` is compiled for a machine with one core, which is to pay nothing for others.
+impl Scheduler {
+    #[inline(never)]
+    fn enter_somewhere(&self, ready: Ready, why: Why) {
+        self.enter::<false>(ready, why);
+    }
+
+    #[inline(never)]
+    fn choose_somewhere(&self, worker: &'static Worker) -> Option<Ready> {
+        loop {
+            let ready = self.choose::<false>(worker)?;
+            if Words(ready.sched()).may_run_on(worker.number()) || ready.worker().is_some() {
+                return Some(ready);
+            }
+            // It was told so since it was entered.
+            self.enter_somewhere(ready, Why::Yielded);
+        }
+    }
+
+    #[inline(always)]
+    fn enter<const ALONE: bool>(&self, ready: Ready, why: Why) {
         let words = Words(ready.sched());
         if why != Why::New {
             words.count_switch(why == Why::Yielded);
         }
-        let pinned_to = pinned_to(&ready);
-        self.state.with(|state| {
+        let pinned_to = if ALONE { None } else { ready.worker().map(Worker::number) };
+        let among = if ALONE { 0 } else { words.cores() };
+        // Who gives way leaves a core that looks for another task anyway, unless it may not run there any more.
+        let calls = why != Why::Yielded || among != 0;
+        let call = self.state.with(|state| {
             // One look at the clock is enough for all that one more ready task changes.
-            let now = if why == Why::Yielded { 0 } else { frame::time::now() };
+            let now = if calls { frame::time::now() } else { 0 };
+            let pinned_to = if among == 0 { pinned_to } else { pinned_to.or_else(|| state.core_among(among)) };
             if words.is_real_time() {
                 if why == Why::Yielded && words.is_first_again() {
-                    state.queues.push_real_time_front(ready, words.priority());
+                    state.queues.push_real_time_front(ready, words.priority(), pinned_to);
                 } else {
-                    state.queues.push_real_time(ready, words.priority());
+                    state.queues.push_real_time(ready, words.priority(), pinned_to);
                 }
             } else {
                 if why != Why::Yielded {
@@ -151,23 +190,30 @@ impl Policy for Scheduler {
                     Why::Woken => state.floor.saturating_sub(SLEEPER_CREDIT),
                 };
                 let virtual_time = words.raise_virtual_time(least);
-                state.queues.push_fair(ready, virtual_time);
+                state.queues.push_fair(ready, virtual_time, pinned_to);
             }
-            if why != Why::Yielded {
-                state.make_way(words, pinned_to, now);
+            match calls {
+                true if ALONE => state.make_way(words, now),
+                true => state.make_way_somewhere(words, pinned_to, now),
+                false => CoreCall::NONE,
             }
         });
+        if !ALONE {
+            call.make();
+        }
     }
 
-    fn next(&self, worker: &'static Worker) -> Option<Ready> {
+    #[inline(always)]
+    fn choose<const ALONE: bool>(&self, worker: &'static Worker) -> Option<Ready> {
         let now = frame::time::now();
         clock::note_time(now);
         let (ready, slice) = self.state.with(|state| {
             let core = &mut state.cores[worker.number()];
             core.charge(now, &mut state.accounts);
             core.running = None;
+            core.is_called = false;
             core.worker = Some(worker);
-            let ready = state.queues.pop(worker.number())?;
+            let ready = if ALONE { state.queues.pop_anywhere() } else { state.queues.pop(worker.number()) }?;
             let words = Words(ready.sched());
             let core = &mut state.cores[worker.number()];
             core.running = Some(ready.sched());
@@ -180,7 +226,6 @@ impl Policy for Scheduler {
         if let Some(slice) = slice {
             crate::time::end_slice_at(worker.number(), now + slice);
         }
-        crate::time::keep_seconds(worker.number());
         Some(ready)
     }
 }
@@ -197,6 +242,14 @@ impl RunQueues {
     #[inline(always)]
     fn cores_mut(&mut self) -> &mut [Core] {
         present(&mut self.cores)
+    }
+
+    /// Which of some cores (bit c: core c) is to run a task: one that idles, or where the fewest wait. `None` if there is none of them.
+    #[cold]
+    fn core_among(&self, cores: u64) -> Option<usize> {
+        let is_busy = |core: usize| self.cores[core].running.is_some() || self.cores[core].is_called;
+        let among = (0..frame::cpu::count().min(MAX_CORES)).filter(|core| cores & 1 << core != 0);
+        among.min_by_key(|core| (is_busy(*core), self.queues.pinned_len(*core)))
     }
 
     /// Charges what runs just now for its time until now.
@@ -234,49 +287,114 @@ impl RunQueues {
         }
     }
 
-    /// A task has become ready, for one core or for all: the core whose task it ought to replace is asked to give way.
-    fn make_way(&mut self, woken: Words, pinned_to: Option<usize>, now: u64) {
-        let Some(core) = core_for(&mut self.cores, &self.queues, pinned_to) else { return };
-        let (Some(running), Some(worker)) = (core.running.map(Words), core.worker) else { return };
+    /// A task has become ready, on a machine with one core: what that runs is asked to give way if it ought to.
+    #[inline(always)]
+    fn make_way(&mut self, woken: Words, now: u64) -> CoreCall {
+        let core = &mut self.cores[0];
+        match core.gives_way_to(woken, now, &mut self.accounts) {
+            GivesWay::No => {}
+            GivesWay::Now(worker) => worker.request_yield(),
+            GivesWay::After(slice) => crate::time::end_slice_at(0, now + slice),
+        }
+        CoreCall::NONE
+    }
+
+    /// A task has become ready, for one core or for all: the core whose task it ought to replace is asked to give way, or one that idles is called.
+    fn make_way_somewhere(&mut self, woken: Words, pinned_to: Option<usize>, now: u64) -> CoreCall {
+        let Some((number, core)) = core_for(&mut self.cores, &self.queues, pinned_to) else { return CoreCall::NONE };
+        if core.running.is_none() {
+            core.is_called = true;
+            return CoreCall::to(number);
+        }
+        match core.gives_way_to(woken, now, &mut self.accounts) {
+            GivesWay::No => CoreCall::NONE,
+            GivesWay::Now(worker) => {
+                worker.request_yield();
+                CoreCall::to(number)
+            }
+            GivesWay::After(slice) => CoreCall { slice_end: now + slice, ..CoreCall::to(number) },
+        }
+    }
+}
+
+/// Whether what a core runs gives way to another task.
+enum GivesWay {
+    No,
+    Now(&'static Worker),
+    /// When it has run for so many nanoseconds more.
+    After(u64),
+}
+
+impl Core {
+    #[inline(always)]
+    fn gives_way_to(&mut self, woken: Words, now: u64, accounts: &mut Accounts) -> GivesWay {
+        let (Some(running), Some(worker)) = (self.running.map(Words), self.worker) else { return GivesWay::No };
         let gives_way = match (woken.is_real_time(), running.is_real_time()) {
             (true, true) => woken.priority() > running.priority(),
             (true, false) => true,
             (false, true) => false,
             (false, false) => {
-                core.charge(now, &mut self.accounts);
+                self.charge(now, accounts);
                 let behind = running.virtual_time().saturating_sub(woken.virtual_time());
                 if behind <= WAKE_UP_GRANULARITY {
-                    crate::time::end_slice_at(worker.number(), now + FAIR_SLICE);
+                    return GivesWay::After(FAIR_SLICE);
                 }
-                behind > WAKE_UP_GRANULARITY
+                true
             }
         };
-        if gives_way {
-            worker.request_yield();
+        if gives_way { GivesWay::Now(worker) } else { GivesWay::No }
+    }
+}
+
+/// A core is to look what it has to run, or when the time slice of what it runs ends. It is called with no lock held.
+struct CoreCall {
+    /// Its number, or that of none.
+    core: usize,
+    /// When the slice ends; 0 if that is not the reason.
+    slice_end: u64,
+}
+
+impl CoreCall {
+    const NONE: CoreCall = CoreCall { core: usize::MAX, slice_end: 0 };
+
+    #[inline(always)]
+    const fn to(core: usize) -> Self {
+        CoreCall { core, slice_end: 0 }
+    }
+
+    fn make(self) {
+        if self.core == usize::MAX {
+            return;
+        }
+        if self.slice_end != 0 {
+            crate::time::note_slice_end(self.core, self.slice_end);
+        }
+        // The calling core sees by itself that it is to give way.
+        if !frame::cpu::interrupt(self.core) && self.slice_end != 0 {
+            crate::time::slice_end_was_noted(self.core);
         }
     }
 }
 
-/// The core that is to run a task which has just been entered; `None` if an idle one takes it anyway.
-#[inline(always)]
-fn core_for<'a>(cores: &'a mut [Core], queues: &Queues, pinned_to: Option<usize>) -> Option<&'a mut Core> {
+/// The core that is to run a task which has just been entered, and its number; `None` if one that was called takes it.
+fn core_for<'a>(cores: &'a mut [Core], queues: &Queues, pinned_to: Option<usize>) -> Option<(usize, &'a mut Core)> {
     if let Some(core) = pinned_to {
-        return cores.get_mut(core);
+        return cores.get_mut(core).map(|found| (core, found));
     }
     let cores = present(cores);
-    if let [core] = cores {
-        return Some(core);
-    }
     // Each idle core takes one.
-    let is_idle = |(number, core): &(usize, &Core)| core.running.is_none() && !queues.has_pinned(*number);
-    if cores.iter().enumerate().filter(is_idle).count() >= queues.len_anywhere() {
+    let is_idle = |(number, core): &(usize, &mut Core)| core.running.is_none() && !queues.has_pinned(*number);
+    let called = cores.iter_mut().enumerate().filter(is_idle).filter(|(_, core)| core.is_called).count();
+    if called >= queues.len_anywhere() {
         return None;
     }
+    if let Some(idle) = cores.iter().position(|core| core.running.is_none() && !core.is_called) {
+        return cores.get_mut(idle).map(|core| (idle, core));
+    }
     // What is least urgent gives way.
-    cores
-        .iter_mut()
-        .filter(|core| core.running.is_some())
-        .min_by_key(|core| core.running.map(Words).map(|running| (running.priority(), Reverse(running.virtual_time()))))
+    cores.iter_mut().enumerate().filter(|(_, core)| core.running.is_some()).min_by_key(|(_, core)| {
+        core.running.map(Words).map(|running| (running.priority(), Reverse(running.virtual_time())))
+    })
 }
 
 /// The time slice of what `core` runs is over: called by the timer's interrupt.
@@ -284,21 +402,19 @@ pub fn slice_ended(core: usize) {
     SCHEDULER.slice_ended(core);
 }
 
-/// Whether `core` runs a task now.
-pub fn is_busy(core: usize) -> bool {
-    SCHEDULER.state.with(|state| state.cores.get(core).is_some_and(|core| core.running.is_some()))
-}
-
 /// Has a task that runs user code come back into the kernel (for its signals); nothing if it does not run.
 pub fn leave_user_code(task: TaskRef) {
     let Some(words) = task.sched() else { return };
-    SCHEDULER.state.with(|state| {
-        let mut cores = state.cores_mut().iter();
-        let core = cores.find(|core| core.running.is_some_and(|running| core::ptr::eq(running, words)));
-        if let Some(worker) = core.and_then(|core| core.worker) {
-            worker.request_yield();
-        }
+    let core = SCHEDULER.state.with(|state| {
+        let mut cores = state.cores_mut().iter().enumerate();
+        let (number, core) =
+            cores.find(|(_, core)| core.running.is_some_and(|running| core::ptr::eq(running, words)))?;
+        core.worker?.request_yield();
+        Some(number)
     });
+    if let Some(core) = core {
+        frame::cpu::interrupt(core);
+    }
 }
 
 /// Lets all others that are ready go first (sched_yield(2)): true if there is one, and the caller is to give way.
@@ -349,10 +465,10 @@ pub fn add_system_time(nanoseconds: u64) {
 /// How long the calling task has run, in nanoseconds, until now.
 pub fn own_cpu_time(cx: &Cx) -> u64 {
     let core = frame::cpu::current(cx);
-    let now = frame::time::now();
-    clock::note_time(now);
     SCHEDULER.state.with(|state| {
         let Some(core) = state.cores.get_mut(core) else { return 0 };
+        let now = frame::time::now();
+        clock::note_time(now);
         core.charge(now, &mut state.accounts);
         core.running.map_or(0, |running| Words(running).cpu_time())
     })
@@ -368,10 +484,28 @@ pub fn parameters(task: TaskRef) -> Parameters {
     task.sched().map_or(Parameters::default(), |words| Words(words).parameters())
 }
 
+/// All cores, as in [`Parameters::cores`].
+pub fn all_cores() -> u64 {
+    u64::MAX >> (u64::BITS as usize - frame::cpu::count().clamp(1, MAX_CORES))
+}
+
+/// On which cores a task may run: bit c is core c.
+pub fn cores(task: TaskRef) -> u64 {
+    task.sched().map(|words| Words(words).cores()).filter(|cores| *cores != 0).unwrap_or_else(all_cores)
+}
+
 /// Changes what a task is. It takes effect when it is next entered in a queue.
 pub fn set_parameters(task: TaskRef, parameters: Parameters, _cx: &Cx) {
     if let Some(words) = task.sched() {
         Words(words).set_parameters(parameters);
+    }
+}
+
+/// Has the calling task go to a core where it may run, if it may not run here.
+pub fn leave_core(cx: &Cx) {
+    let core = frame::cpu::current(cx);
+    if tasks::current(cx).sched().is_some_and(|words| !Words(words).may_run_on(core)) {
+        tasks::request_yield(cx);
     }
 }
 

@@ -19,6 +19,8 @@ pub(super) struct Queues {
     fair: BinaryHeap<Reverse<Entry<FairTurn>>>,
     /// Those that one core has to run.
     pinned: [BinaryHeap<Reverse<Entry<Turn>>>; MAX_CORES],
+    /// How many those are, of all cores.
+    all_pinned: usize,
     /// How many of those are fair.
     pinned_fair: usize,
     /// Tells tasks of equal rank apart: first come, first served.
@@ -80,12 +82,6 @@ impl<T: Ord> PartialEq for Entry<T> {
 
 impl<T: Ord> Eq for Entry<T> {}
 
-/// The number of the core that has to run a task, if it is not every core.
-#[inline(always)]
-pub(super) fn pinned_to(ready: &Ready) -> Option<usize> {
-    if frame::cpu::count() == 1 { None } else { ready.worker().map(tasks::Worker::number) }
-}
-
 impl Queues {
     pub const fn new() -> Self {
         Queues {
@@ -93,6 +89,7 @@ impl Queues {
             real_time: [const { VecDeque::new() }; LEVELS],
             fair: BinaryHeap::new(),
             pinned: [const { BinaryHeap::new() }; MAX_CORES],
+            all_pinned: 0,
             pinned_fair: 0,
             entered: 0,
         }
@@ -108,40 +105,44 @@ impl Queues {
             && (cores == 1 || self.pinned.iter_mut().take(cores).all(|queue| reserve(queue, count)))
     }
 
-    pub fn push_fair(&mut self, ready: Ready, virtual_time: u64) {
+    /// Enters a fair task, for one core or for all.
+    #[inline(always)]
+    pub fn push_fair(&mut self, ready: Ready, virtual_time: u64, pinned_to: Option<usize>) {
         self.entered += 1;
         let turn = FairTurn { virtual_time, order: self.entered };
-        match pinned_to(&ready) {
+        match pinned_to {
             None => self.fair.push(Reverse(Entry { turn, ready })),
             Some(core) => {
                 self.pinned_fair += 1;
-                self.pinned[core].push(Reverse(Entry { turn: Turn::of_fair(turn), ready }));
+                self.pin(core, Turn::of_fair(turn), ready);
             }
         }
     }
 
+    #[inline(never)]
+    fn pin(&mut self, core: usize, turn: Turn, ready: Ready) {
+        self.all_pinned += 1;
+        self.pinned[core].push(Reverse(Entry { turn, ready }));
+    }
+
     /// Enters a task behind those of its priority.
-    pub fn push_real_time(&mut self, ready: Ready, priority: u8) {
+    pub fn push_real_time(&mut self, ready: Ready, priority: u8, pinned_to: Option<usize>) {
         self.entered += 1;
         let order = self.entered;
-        match pinned_to(&ready) {
+        match pinned_to {
             None => self.level(priority).push_back((order, ready)),
-            Some(core) => self.pin_real_time(core, ready, priority, order),
+            Some(core) => self.pin(core, Turn::of_real_time(priority, order), ready),
         }
     }
 
     /// Enters a task before those of its priority.
-    pub fn push_real_time_front(&mut self, ready: Ready, priority: u8) {
+    pub fn push_real_time_front(&mut self, ready: Ready, priority: u8, pinned_to: Option<usize>) {
         self.entered += 1;
         let order = -self.entered;
-        match pinned_to(&ready) {
+        match pinned_to {
             None => self.level(priority).push_front((order, ready)),
-            Some(core) => self.pin_real_time(core, ready, priority, order),
+            Some(core) => self.pin(core, Turn::of_real_time(priority, order), ready),
         }
-    }
-
-    fn pin_real_time(&mut self, core: usize, ready: Ready, priority: u8, order: i64) {
-        self.pinned[core].push(Reverse(Entry { turn: Turn::of_real_time(priority, order), ready }));
     }
 
     fn level(&mut self, priority: u8) -> &mut VecDeque<(i64, Ready)> {
@@ -151,13 +152,18 @@ impl Queues {
     }
 
     /// The task that `core` is to run next.
-    #[inline]
     pub fn pop(&mut self, core: usize) -> Option<Ready> {
-        if frame::cpu::count() > 1
+        if self.all_pinned != 0
             && let Some(ready) = self.pop_pinned(core)
         {
             return Some(ready);
         }
+        self.pop_anywhere()
+    }
+
+    /// The first of the tasks that any core may run.
+    #[inline(always)]
+    pub fn pop_anywhere(&mut self) -> Option<Ready> {
         if self.occupied != 0 {
             let level = self.occupied.ilog2() as usize;
             let ready = self.real_time[level].pop_front();
@@ -175,6 +181,7 @@ impl Queues {
         if self.first_anywhere().is_some_and(|first| first < turn) {
             return None;
         }
+        self.all_pinned -= 1;
         self.pinned_fair -= usize::from(turn.priority == Reverse(0));
         self.pinned[core].pop().map(|Reverse(entry)| entry.ready)
     }
@@ -196,7 +203,7 @@ impl Queues {
 
     /// Whether a task is ready that `core` has to run itself.
     pub fn has_pinned(&self, core: usize) -> bool {
-        frame::cpu::count() > 1 && !self.pinned[core].is_empty()
+        self.all_pinned != 0 && !self.pinned[core].is_empty()
     }
 
     /// Whether a fair task, which `core` runs, keeps it from others.
@@ -222,8 +229,13 @@ impl Queues {
         self.fair.len() + if self.occupied == 0 { 0 } else { real_time() }
     }
 
+    /// How many tasks wait that a core has to run itself.
+    pub fn pinned_len(&self, core: usize) -> usize {
+        self.pinned[core].len()
+    }
+
     /// How many tasks are ready.
     pub fn len(&self) -> usize {
-        self.len_anywhere() + self.pinned.iter().map(BinaryHeap::len).sum::<usize>()
+        self.len_anywhere() + self.all_pinned
     }
 }

@@ -34,6 +34,8 @@ pub struct Parameters {
     pub priority: u8,
     /// SCHED_RESET_ON_FORK: its children have neither a real-time policy nor a nice value below 0.
     pub reset_on_fork: bool,
+    /// Where it may run: bit c is core c. 0: everywhere.
+    pub cores: u64,
 }
 
 impl Parameters {
@@ -46,7 +48,7 @@ impl Parameters {
             Class::Fifo | Class::RoundRobin => Class::Other,
             other => other,
         };
-        Parameters { class, nice: self.nice.max(0), priority: 0, reset_on_fork: false }
+        Parameters { class, nice: self.nice.max(0), priority: 0, reset_on_fork: false, cores: self.cores }
     }
 }
 
@@ -62,6 +64,7 @@ const SWITCHES: usize = 3;
 const INVERSE_WEIGHT: usize = 4;
 const GO_LAST: usize = 5;
 const ACCOUNT: usize = 6;
+const CORES: usize = 7;
 
 /// The words of one task, by their meaning.
 #[derive(Clone, Copy)]
@@ -97,11 +100,12 @@ impl Words<'_> {
     pub fn parameters(self) -> Parameters {
         let nice = (self.word(KIND).load(Relaxed) >> 16) as i8;
         let reset_on_fork = self.word(KIND).load(Relaxed) & RESET_ON_FORK != 0;
-        Parameters { class: self.class(), nice, priority: self.priority(), reset_on_fork }
+        Parameters { class: self.class(), nice, priority: self.priority(), reset_on_fork, cores: self.cores() }
     }
 
     pub fn set_parameters(self, parameters: Parameters) {
-        let Parameters { class, nice, priority, reset_on_fork } = parameters;
+        let Parameters { class, nice, priority, reset_on_fork, cores } = parameters;
+        self.word(CORES).store(cores, Relaxed);
         let class_number = match class {
             Class::Other => 0,
             Class::Fifo => 1,
@@ -116,6 +120,17 @@ impl Words<'_> {
         self.word(KIND).store(kind, Relaxed);
         let weight = if class == Class::Idle { 3 } else { weight(nice) };
         self.word(INVERSE_WEIGHT).store((1024 << 32) / weight, Relaxed);
+    }
+
+    /// Where it may run, as in [`Parameters::cores`].
+    #[inline(always)]
+    pub fn cores(self) -> u64 {
+        self.word(CORES).load(Relaxed)
+    }
+
+    /// Whether it may run on a core.
+    pub fn may_run_on(self, core: usize) -> bool {
+        self.cores() == 0 || self.cores() & 1 << core != 0
     }
 
     #[inline(always)]
@@ -213,7 +228,7 @@ mod tests {
         for (class, nice, priority) in
             [(Class::Other, -20, 0), (Class::Idle, 19, 0), (Class::Fifo, 3, 99), (Class::RoundRobin, 0, 1)]
         {
-            let parameters = Parameters { class, nice, priority, reset_on_fork: false };
+            let parameters = Parameters { class, nice, priority, reset_on_fork: false, cores: 5 };
             Words(&words).set_parameters(parameters);
             assert_eq!(Words(&words).parameters(), parameters);
         }

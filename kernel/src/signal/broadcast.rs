@@ -94,7 +94,7 @@ pub fn continue_threads(process: &Process, stop: u64, cx: &impl NoSuspend) {
 
 /// Starts the task. Called once, before the first process.
 pub fn start() {
-    tasks::spawn(&crate::sched::SCHEDULER, Box::new(Sender), |_| ());
+    tasks::spawn(&crate::sched::SCHEDULER, Box::new(Sender), |_, _| ());
 }
 
 /// The task.

@@ -9,6 +9,7 @@ use crate::arch;
 use crate::current::Current;
 use crate::error::Errno;
 use crate::process;
+use crate::sched;
 use crate::step::Interruption;
 
 /// What became of the thread when its signals were delivered.
@@ -84,6 +85,13 @@ pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
                 thread.signals.remove_work(Work::RESTARTABLE);
             }
             process::abort_sequence_async(cx, me);
+            continue;
+        }
+        if work.contains(Work::MOVE) {
+            if let Ok(thread) = me.thread(cx) {
+                thread.signals.remove_work(Work::MOVE);
+            }
+            sched::leave_core(cx);
             continue;
         }
         if work.contains(Work::RESTORE_MASK) && me.interrupted_call.is_none() {

@@ -29,6 +29,8 @@ bitflags! {
         const BORN = 32;
         /// It was preempted, perhaps in a restartable sequence.
         const RESTARTABLE = 64;
+        /// It was told on which cores it may run.
+        const MOVE = 128;
     }
 }
 

@@ -7,6 +7,7 @@ use linux_raw_sys::general as abi;
 use linux_raw_sys::ioctl::{
     FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS,
 };
+use refs::SpinLock;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry, file_owner};
@@ -297,8 +298,13 @@ fn set_lock_async(
         if let Some(waker) = waker {
             open.watch(waker, cx);
         }
+        // Who has got what it waited for waits no more: nobody on another core may see the one without the other.
+        let _waits = (waits && is_process).then(|| RECORD_WAITS.lock(cx));
         match file.inode(cx)?.locks.set(wanted, waker, cx)? {
-            None => Ok(0),
+            None => {
+                now_waits_for(&mut waits_for, None, me, cx)?;
+                Ok(0)
+            }
             Some(holder) if waits => {
                 if is_process {
                     if is_deadlock(owner, holder.owner, cx) {
@@ -314,6 +320,9 @@ fn set_lock_async(
     now_waits_for(&mut waits_for, None, me, cx)?;
     outcome
 }
+
+/// Held while a record lock is taken or waited for, with what is noted of that.
+static RECORD_WAITS: SpinLock<()> = SpinLock::new(());
 
 /// Notes whose record lock the caller waits for, in place of what it noted last.
 fn now_waits_for(noted: &mut Option<LockOwner>, holder: Option<LockOwner>, me: &Current, cx: &Cx) -> Result<()> {

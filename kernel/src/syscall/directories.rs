@@ -255,6 +255,7 @@ fn getdents(cx: &Cx, me: &Current, args: &Args, layout: Layout) -> Step<usize> {
     }
     // What does not fit into so much is told by the next call.
     let limit = (args.int(2) as u32 as usize).min(1 << 15);
+    let _held = open.hold_offset(cx);
     let start = open.offset.load(Ordering::Relaxed);
     let mut listing = Listing { bytes: Vec::with_capacity(limit.min(4096)), limit, layout, position: start };
     let mut fits = true;

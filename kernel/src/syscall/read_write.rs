@@ -238,6 +238,7 @@ fn lseek(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         abi::SEEK_HOLE => Lseek::Hole(offset),
         _ => return Err(Errno::EINVAL.into()),
     };
+    let _held = open.hold_offset(cx);
     let new = open.file.seek(to, open.offset.load(Ordering::Relaxed), cx)?;
     open.offset.store(new, Ordering::Relaxed);
     Ok(new as usize)

@@ -13,6 +13,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process::{self, Thread};
 use crate::sched::{self, Class, MAX_PRIORITY, Parameters};
+use crate::signal::Work;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
 use crate::time::clock::TimeSpec;
 use crate::user_memory::UserIn;
@@ -203,11 +204,20 @@ fn thread_of_affinity<'cx>(tid: i32, me: &Current, cx: &'cx Cx) -> Result<TempRc
 fn sched_setaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let mut mask = [0_u8; 8];
     me.memory(cx)?.read_into(args.input::<u8>(2).slice(args.long(1)), &mut mask)?;
-    check_right(&*thread_of_affinity(args.int(0), me, cx)?, me, cx)?;
+    let thread = thread_of_affinity(args.int(0), me, cx)?;
+    check_right(&thread, me, cx)?;
     // Every core that is there may be chosen, and at least one must be.
-    let there = (1_u64 << frame::cpu::count()) - 1;
-    if u64::from_le_bytes(mask) & there == 0 {
+    let there = sched::all_cores();
+    let chosen = u64::from_le_bytes(mask) & there;
+    if chosen == 0 {
         return Err(Errno::EINVAL.into());
+    }
+    if let Some(task) = thread.task(cx) {
+        let cores = if chosen == there { 0 } else { chosen };
+        sched::set_parameters(task, Parameters { cores, ..sched::parameters(task) }, cx);
+        // Where it is just now it may have to leave, before it goes on in user mode.
+        thread.signals.add_work(Work::MOVE);
+        sched::leave_user_code(task);
     }
     Ok(0)
 }
@@ -216,9 +226,8 @@ fn sched_getaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if args.long(1) < 8 || !args.long(1).is_multiple_of(8) {
         return Err(Errno::EINVAL.into());
     }
-    thread_of_affinity(args.int(0), me, cx)?;
-    let there = (1_u64 << frame::cpu::count()) - 1;
-    me.memory(cx)?.write(args.output::<u64>(2), &there)?;
+    let cores = thread_of_affinity(args.int(0), me, cx)?.task(cx).map_or_else(sched::all_cores, sched::cores);
+    me.memory(cx)?.write(args.output::<u64>(2), &cores)?;
     Ok(8)
 }
 

@@ -108,7 +108,6 @@ pub(super) fn wall_clock_has_changed(cx: &impl NoSuspend) {
     if let Some(next) = next {
         go_off_by(frame::cpu::current(cx), Timeline::Wall.boot_time(next));
     }
-    keep_seconds(frame::cpu::current(cx));
 }
 
 /// Has [`went_off`] say that the time slice of `core` (the calling one) is over, at `deadline` at the latest.
@@ -118,19 +117,16 @@ pub fn end_slice_at(core: usize, deadline: u64) {
     go_off_by(core, deadline);
 }
 
-/// Has programs see the wall clock's seconds: `core` (the calling one) is going to run one, or goes on with it. Its timer goes off when the next one begins.
+/// The time slice of `core` ends at `deadline`: [`slice_end_was_noted`] is to be called there.
 #[inline(always)]
-pub fn keep_seconds(core: usize) {
-    // If it goes off before, this is asked again then.
-    if wall_clock::second_ends() < PROGRAMMED[core].load(Ordering::Relaxed) {
-        begin_second(core);
-    }
+pub fn note_slice_end(core: usize, deadline: u64) {
+    SLICE_END[core].store(deadline, Ordering::Relaxed);
 }
 
-#[cold]
-fn begin_second(core: usize) {
-    wall_clock::show_second();
-    go_off_by(core, wall_clock::second_ends());
+/// Somebody may have said when the time slice of `core` (the calling one) ends.
+#[inline(always)]
+pub fn slice_end_was_noted(core: usize) {
+    go_off_by(core, SLICE_END[core].load(Ordering::Relaxed));
 }
 
 #[inline(always)]
@@ -146,8 +142,6 @@ pub fn went_off(cx: &IrqCx) -> bool {
     let core = frame::cpu::current(cx);
     PROGRAMMED[core].store(NEVER, Ordering::Relaxed);
     let now = frame::time::now();
-    wall_clock::note_time(now);
-    wall_clock::show_second();
     let mut next = NEVER;
     for timeline in Timeline::ALL {
         // Nearly always there is nothing by the wall clock.

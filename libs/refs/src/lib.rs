@@ -10,6 +10,7 @@
 //! | `link` | what a name looks at; generations; the queue of the dead |
 //! | `link_pages` | the memory of links, which goes back after a peak |
 //! | [`reclaim`] | when the memory of a dead object returns |
+//! | `processor` | what a kernel says of its processor |
 //! | `stable` | names that end with the next modification |
 //! | `map`, `ids`, `handles`, `list`, `slab` | collections |
 //! | `shared_slice` | what tables that are copies of each other have in common |
@@ -49,6 +50,7 @@ mod map;
 mod mode;
 mod object;
 mod pooled_slot;
+mod processor;
 pub mod reclaim;
 mod shared_slice;
 mod slab;
@@ -77,6 +79,9 @@ pub use map::Map;
 pub use mode::{Home, Mode, Shared};
 pub use object::{Dying, StrongRc};
 pub use pooled_slot::{Pooled, PooledSlot, WORDS};
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+pub use processor::set_processor;
+pub use processor::{Processor, spin_loop};
 pub use slab::Slab;
 pub use spin::{RawSpin, SpinGuard, SpinLock};
 pub use stable::{Lost, ReadGuard, StableRc, Versioned, WriteGuard};

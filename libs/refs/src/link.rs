@@ -274,6 +274,12 @@ impl DeadQueue {
         Some(object)
     }
 
+    /// The epoch in which the first object died.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        // SAFETY: as in `pop`.
+        self.first.map(|object| unsafe { (*object.as_ref().place.0.get()).epoch })
+    }
+
     /// How many there are.
     pub(crate) fn count(&self) -> usize {
         // SAFETY: as in `pop`; nothing is taken out meanwhile.

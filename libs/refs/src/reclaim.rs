@@ -5,7 +5,8 @@
 //! death (a suspension *is* the quiescent state, as in QSBR).
 //!
 //! A *core* is whatever runs tasks: a core of the kernel, a thread of a program. Each registers while it runs tasks ([`Core`]), which
-//! only schedulers do. A core that is idle ([`while_idle`]) or has left holds nothing back.
+//! only schedulers do. A core that is idle ([`while_idle`]) or has left holds nothing back; nor does a core of a kernel that runs user code,
+//! which says so in its [`Report`] by one store, and that it is back by one exchange.
 //!
 //! Freeing is cut in steps: a suspension frees at most as many objects as its scheduler says ([`quiescent`]), and tells it whether there
 //! are more. So the time that a suspension takes is bounded, however many objects have died.
@@ -16,17 +17,21 @@
 //! - either the death is first: then that core sees that the object is dead and cannot upgrade to it any more;
 //! - or the core is first: then whoever frees finds the core's report not newer than the death and leaves the object alone.
 //!
+//! A core that comes back by an exchange of its report does not move the epoch on. There it is a full barrier on each side that orders the two: between the
+//! exchange and what the core reads of objects, and between the death and what is read of the reports.
+//!
 //! Invariant: what is in the limbo list is unreachable by upgrade; each entry carries the epoch of its death; an entry is freed
 //! only when each core was quiescent in a later epoch, or was not there.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use core::ptr::NonNull;
+use core::ptr::{NonNull, from_ref};
 
 use crate::link::DeadQueue;
 use crate::object::Header;
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering, const_fn, global};
+use crate::processor::current_core;
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, const_fn, fence, global};
 use crate::{Cx, SpinLock};
 
 /// How many cores can be registered without an allocation.
@@ -38,19 +43,65 @@ const BESIDES: usize = 2;
 /// How many slots need no allocation.
 const SLOTS: usize = if cfg!(ebb_loom) { 3 } else { MAX_CORES };
 
-/// What an idle core reports: it has passed all epochs there will be.
-const IDLE: u64 = u64::MAX;
+/// What a core reports that runs no task: it is idle, runs user code, or there is no such core.
+const ABSENT: u64 = 0;
 
-/// The epoch in which a core was last quiescent; a line of its own.
+/// What a core reports that has come back and was not quiescent since. Epochs are greater.
+const BACK: u64 = 1;
+
+const FIRST_EPOCH: u64 = 2;
+
+/// In which epoch a core was last quiescent; a line of its own.
+///
+/// It is a word, which the assembly of a kernel's entry and exit may write itself: 0 with a store that releases, where user code goes on, as
+/// [`leave`](Self::leave) does; and 1 with an exchange, which has to be a full barrier, where the kernel is entered, as [`come_back`](Self::come_back) does.
 #[derive(Debug)]
-#[repr(align(64))]
-struct Slot(AtomicU64);
+#[repr(C, align(64))]
+pub struct Report(AtomicU64);
 
-impl Slot {
+impl Report {
     const_fn! {
-        fn new() -> Self {
-            Slot(AtomicU64::new(IDLE))
+        /// Of a core that runs no task yet.
+        pub fn new() -> Self {
+            Report(AtomicU64::new(ABSENT))
         }
+    }
+
+    /// The core runs no task until it is [back](Self::come_back).
+    ///
+    /// # Safety
+    /// The caller is the core, or there is none. Nothing is borrowed on it until it is back.
+    #[inline(always)]
+    pub unsafe fn leave(&self) {
+        self.0.store(ABSENT, Ordering::Release);
+    }
+
+    /// The core runs a task again. Nothing if it does.
+    #[inline(always)]
+    pub fn come_back(&self) {
+        self.0.swap(BACK, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether the core runs a task, as far as the caller sees.
+    #[inline(always)]
+    pub fn is_present(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != ABSENT
+    }
+
+    /// What died before this epoch is nothing that the core may borrow.
+    #[inline(always)]
+    fn passed(&self) -> u64 {
+        match self.0.load(Ordering::Acquire) {
+            ABSENT => u64::MAX,
+            epoch => epoch,
+        }
+    }
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -66,13 +117,18 @@ struct Domain {
     /// Whether there is anything in `limbo`.
     waiting: AtomicBool,
     limbo: SpinLock<Limbo>,
-    slots: [Slot; SLOTS],
+    /// The reports of the cores that have none of their own.
+    reports: [Report; SLOTS],
+    /// The reports of all cores, those that were ever taken.
+    slots: [AtomicPtr<Report>; SLOTS],
+    /// How many objects have begun to wait that were destroyed on each core, as far as the kernel says which core runs ([`set_current_core`]).
+    deaths: [AtomicU64; SLOTS],
     /// Which of `slots` somebody has.
     taken: AtomicU64,
     /// No slot from this one on was ever taken.
     high: AtomicUsize,
     /// More slots, and whether somebody has them.
-    more: SpinLock<Vec<(&'static Slot, bool)>>,
+    more: SpinLock<Vec<(&'static Report, bool)>>,
     has_more: AtomicBool,
 }
 
@@ -86,7 +142,7 @@ global! {
 #[derive(Debug)]
 pub struct Core {
     number: usize,
-    slot: &'static Slot,
+    slot: &'static Report,
     _of_this_thread: PhantomData<*mut ()>,
 }
 
@@ -96,7 +152,17 @@ impl Core {
     /// # Safety
     /// The caller is a scheduler: each [`Cx`] that it makes ends before this does.
     pub unsafe fn register() -> Core {
-        let (number, slot) = DOMAIN.take_slot();
+        let (number, slot) = DOMAIN.take_slot(None);
+        DOMAIN.come_in(slot);
+        Core { number, slot, _of_this_thread: PhantomData }
+    }
+
+    /// As [`register`](Self::register), with a report that the caller may write as well.
+    ///
+    /// # Safety
+    /// That of `register`; and nobody else registers with this report.
+    pub unsafe fn register_with(report: &'static Report) -> Core {
+        let (number, slot) = DOMAIN.take_slot(Some(report));
         DOMAIN.come_in(slot);
         Core { number, slot, _of_this_thread: PhantomData }
     }
@@ -124,7 +190,8 @@ impl Core {
 impl Drop for Core {
     /// The thread runs no tasks any more: what waited for it is freed.
     fn drop(&mut self) {
-        self.slot.0.store(IDLE, Ordering::Release);
+        // SAFETY: the thread's context has ended.
+        unsafe { self.slot.leave() };
         if DOMAIN.waiting.load(Ordering::Relaxed) {
             DOMAIN.collect(Reporter::Absent, usize::MAX);
         }
@@ -153,7 +220,7 @@ pub unsafe fn quiescent(cx: &mut Cx, core: usize, most: usize) -> bool {
 pub unsafe fn while_idle<R>(cx: &mut Cx, core: usize, wait: impl FnOnce() -> R) -> R {
     cx.check_nothing_is_held();
     let slot = DOMAIN.slot(core);
-    let reports = slot.is_some_and(|slot| slot.0.swap(IDLE, Ordering::AcqRel) != IDLE);
+    let reports = slot.is_some_and(|slot| slot.0.swap(ABSENT, Ordering::AcqRel) != ABSENT);
     if DOMAIN.waiting.load(Ordering::Relaxed) {
         DOMAIN.collect(Reporter::Absent, usize::MAX);
     }
@@ -165,7 +232,7 @@ pub unsafe fn while_idle<R>(cx: &mut Cx, core: usize, wait: impl FnOnce() -> R) 
 
 /// Brings an idle core in again, also when what it waited for panics.
 struct Back {
-    slot: Option<&'static Slot>,
+    slot: Option<&'static Report>,
 }
 
 impl Drop for Back {
@@ -200,9 +267,24 @@ pub fn has_waiting() -> bool {
     DOMAIN.waiting.load(Ordering::Relaxed)
 }
 
-/// How many objects ever had to wait to be freed. Who looks at it twice learns whether any have died in between that did.
-pub fn entered() -> u64 {
-    DOMAIN.limbo.with(|limbo| limbo.entered)
+/// How many objects ever had to wait to be freed that died on `core`. Who looks at it twice learns whether any have died in between that did. Where nobody
+/// has [said](crate::set_processor) which core runs, those of all cores.
+pub fn entered(core: usize) -> u64 {
+    match (current_core(), DOMAIN.deaths.get(core)) {
+        (Some(_), Some(deaths)) => deaths.load(Ordering::Relaxed),
+        _ => DOMAIN.limbo.with(|limbo| limbo.entered),
+    }
+}
+
+/// Moves the epoch on: what has died until now did so before the epoch that this says.
+pub fn begin_epoch() -> u64 {
+    epoch() + 1
+}
+
+/// Whether any object waits that died before `epoch`.
+pub fn waits_since_before(epoch: u64) -> bool {
+    let is_older = |limbo: &mut Limbo| limbo.queue.oldest().is_some_and(|oldest| oldest < epoch);
+    DOMAIN.waiting.load(Ordering::Relaxed) && DOMAIN.limbo.with(is_older)
 }
 
 /// How many objects are dead and not yet freed. For tests and statistics: it counts them one by one.
@@ -227,6 +309,9 @@ pub(crate) fn epoch() -> u64 {
 /// # Safety
 /// `epoch` was taken after the object's link stopped leading to it, and the object is given away here; any thread may free it.
 pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64) {
+    if let Some(deaths) = current_core().and_then(|core| DOMAIN.deaths.get(core)) {
+        deaths.store(deaths.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
     DOMAIN.limbo.within(|limbo| {
         // SAFETY: as this function's contract.
         unsafe { limbo.queue.push(object, epoch) };
@@ -272,13 +357,21 @@ impl Domain {
     const_fn! {
         fn new() -> Self {
             Domain {
-                epoch: AtomicU64::new(1),
+                epoch: AtomicU64::new(FIRST_EPOCH),
                 waiting: AtomicBool::new(false),
                 limbo: SpinLock::new(Limbo { queue: DeadQueue::new(), entered: 0 }),
                 #[cfg(not(ebb_loom))]
-                slots: [const { Slot::new() }; SLOTS],
+                reports: [const { Report::new() }; SLOTS],
                 #[cfg(ebb_loom)]
-                slots: core::array::from_fn(|_| Slot::new()),
+                reports: core::array::from_fn(|_| Report::new()),
+                #[cfg(not(ebb_loom))]
+                slots: [const { AtomicPtr::new(core::ptr::null_mut()) }; SLOTS],
+                #[cfg(ebb_loom)]
+                slots: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())),
+                #[cfg(not(ebb_loom))]
+                deaths: [const { AtomicU64::new(0) }; SLOTS],
+                #[cfg(ebb_loom)]
+                deaths: core::array::from_fn(|_| AtomicU64::new(0)),
                 taken: AtomicU64::new(0),
                 high: AtomicUsize::new(0),
                 more: SpinLock::new(Vec::new()),
@@ -289,13 +382,14 @@ impl Domain {
 
     /// The slots that may be in use.
     #[inline(always)]
-    fn in_use(&self) -> &[Slot] {
+    fn in_use(&self) -> &[AtomicPtr<Report>] {
         &self.slots[..self.high.load(Ordering::Acquire).min(SLOTS)]
     }
 
-    fn slot(&self, number: usize) -> Option<&Slot> {
+    fn slot(&self, number: usize) -> Option<&'static Report> {
         match self.in_use().get(number) {
-            Some(slot) => Some(slot),
+            // SAFETY: null, or a report that lives for ever.
+            Some(slot) => unsafe { slot.load(Ordering::Acquire).as_ref() },
             None if !self.has_more.load(Ordering::Acquire) => None,
             None => {
                 self.more.with(|more| number.checked_sub(SLOTS).and_then(|index| more.get(index)).map(|slot| slot.0))
@@ -305,9 +399,14 @@ impl Domain {
 
     /// Runs `look` on what each core last reported.
     fn each_report(&self, mut look: impl FnMut(u64)) {
-        self.in_use().iter().for_each(|slot| look(slot.0.load(Ordering::Acquire)));
+        for slot in self.in_use() {
+            // SAFETY: null, or a report that lives for ever.
+            if let Some(report) = unsafe { slot.load(Ordering::Acquire).as_ref() } {
+                look(report.passed());
+            }
+        }
         if self.has_more.load(Ordering::Acquire) {
-            self.more.within(|more| more.iter().for_each(|(slot, _)| look(slot.0.load(Ordering::Acquire))));
+            self.more.within(|more| more.iter().for_each(|(report, _)| look(report.passed())));
         }
     }
 
@@ -317,33 +416,34 @@ impl Domain {
         if self.high.load(Ordering::Acquire) <= 1 {
             return true;
         }
+        // What the caller has done to an object comes before it looks who might have it.
+        fence(Ordering::SeqCst);
         let mut present = 0;
-        self.each_report(|report| present += usize::from(report != IDLE));
+        self.each_report(|report| present += usize::from(report != u64::MAX));
         present <= 1
     }
 
     /// A core begins to run tasks.
-    fn come_in(&self, slot: &Slot) {
+    fn come_in(&self, slot: &Report) {
         // First seen as a core that has passed nothing: whoever moves the epoch on after this core does sees it.
-        slot.0.store(0, Ordering::Release);
+        slot.come_back();
         let epoch = self.epoch.fetch_add(1, Ordering::AcqRel);
         slot.0.store(epoch + 1, Ordering::Release);
     }
 
-    fn take_slot(&self) -> (usize, &'static Slot)
-    where
-        Self: 'static,
-    {
+    fn take_slot(&'static self, own: Option<&'static Report>) -> (usize, &'static Report) {
         let mut taken = self.taken.load(Ordering::Relaxed);
         loop {
             let number = taken.trailing_ones() as usize;
             if number >= SLOTS {
-                return self.take_more();
+                return self.take_more(own);
             }
             match self.taken.compare_exchange_weak(taken, taken | 1 << number, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
+                    let report = own.unwrap_or(&self.reports[number]);
+                    self.slots[number].store(from_ref(report).cast_mut(), Ordering::Release);
                     self.high.fetch_max(number + 1, Ordering::AcqRel);
-                    return (number, slot_of(number));
+                    return (number, report);
                 }
                 Err(now) => taken = now,
             }
@@ -351,13 +451,16 @@ impl Domain {
     }
 
     #[cold]
-    fn take_more(&self) -> (usize, &'static Slot) {
+    fn take_more(&self, own: Option<&'static Report>) -> (usize, &'static Report) {
         self.more.with(|more| {
             let index = more.iter().position(|(_, taken)| !taken).unwrap_or_else(|| {
-                more.push((Box::leak(Box::new(Slot::new())), false));
+                more.push((own.unwrap_or_else(|| Box::leak(Box::new(Report::new()))), false));
                 more.len() - 1
             });
             more[index].1 = true;
+            if let Some(own) = own {
+                more[index].0 = own;
+            }
             self.has_more.store(true, Ordering::Release);
             (SLOTS + index, more[index].0)
         })
@@ -382,13 +485,15 @@ impl Domain {
             Reporter::Alone => return self.is_alone().then_some(now),
             Reporter::Core(number) => {
                 if let Some(slot) = self.slot(number)
-                    && slot.0.load(Ordering::Relaxed) != IDLE
+                    && slot.is_present()
                 {
                     slot.0.store(now, Ordering::Release);
                 }
             }
             Reporter::Absent => {}
         }
+        // What died before `now` did so before the reports are read. And of two cores that report at the same time, one sees what the other says.
+        fence(Ordering::SeqCst);
         let mut limit = now;
         self.each_report(|report| limit = limit.min(report));
         Some(limit)
@@ -430,10 +535,4 @@ impl Domain {
             dead
         })
     }
-}
-
-/// A slot of the one domain there is.
-fn slot_of(number: usize) -> &'static Slot {
-    let domain: &'static Domain = &DOMAIN;
-    &domain.slots[number]
 }

@@ -141,7 +141,13 @@ impl<T: ?Sized> Drop for SpinGuard<'_, T> {
 
 #[cfg(not(ebb_loom))]
 mod raw {
-    use crate::sync::{AtomicBool, Ordering, spin_loop};
+    use crate::processor::spin_on;
+    use crate::sync::{AtomicBool, Ordering};
+
+    /// What is behind this is out of the way of what is not.
+    #[cold]
+    #[inline]
+    fn unlikely() {}
 
     /// The lock word alone, for the inside of this project's libraries.
     #[derive(Debug, Default)]
@@ -156,8 +162,17 @@ mod raw {
         /// Takes the lock, spinning while another core has it.
         #[inline(always)]
         pub fn lock(&self) {
-            while self.0.swap(true, Ordering::Acquire) {
-                spin_loop();
+            if self.0.swap(true, Ordering::Acquire) {
+                unlikely();
+                loop {
+                    // Only looks: who has the lock needs its cache line to give it back.
+                    while self.0.load(Ordering::Relaxed) {
+                        spin_on();
+                    }
+                    if !self.0.swap(true, Ordering::Acquire) {
+                        break;
+                    }
+                }
             }
         }
 

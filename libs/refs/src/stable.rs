@@ -7,7 +7,8 @@ use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 
 use crate::mode::{Mode, Shared};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, const_fn, spin_loop};
+use crate::spin_loop;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, const_fn};
 use crate::{Cx, Gone, Mortal, NoSuspend, TempRc, Waker, WeakRc};
 
 /// Why a [`StableRc`] leads nowhere.

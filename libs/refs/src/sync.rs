@@ -2,19 +2,13 @@
 //! the memory model allows) or shuttle's (`--cfg ebb_shuttle`, larger programs at random).
 
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
-pub(crate) use core::hint::spin_loop;
-#[cfg(not(any(ebb_loom, ebb_shuttle)))]
-pub(crate) use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 #[cfg(ebb_loom)]
-pub(crate) use loom::hint::spin_loop;
-#[cfg(ebb_loom)]
-pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 #[cfg(ebb_shuttle)]
-pub(crate) use shuttle::hint::spin_loop;
-#[cfg(ebb_shuttle)]
-pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+pub(crate) use shuttle::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 /// A function that is `const`, except under loom, whose atomics are made at run time.
 macro_rules! const_fn {

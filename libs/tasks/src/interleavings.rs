@@ -96,7 +96,7 @@ impl<P: Policy + Send + 'static> Machine<P> {
     pub fn run<S: FnOnce(&SchedWords)>(&'static self, tasks: Vec<(Run, S)>) {
         let left = &*Box::leak(Box::new(AtomicUsize::new(tasks.len())));
         for (run, sched) in tasks {
-            crate::spawn(self, Box::new(Counted { run, machine: self, left }), sched);
+            crate::spawn(self, Box::new(Counted { run, machine: self, left }), |words, _| sched(words));
         }
         let cores: [_; CORES] = core::array::from_fn(|number| {
             thread::spawn(move || {

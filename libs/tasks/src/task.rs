@@ -54,7 +54,7 @@ pub trait Policy: Sync {
 
 /// Words in which the policy keeps what it likes about a task (its weight, its virtual run time). Zero at first.
 #[derive(Debug, Default)]
-pub struct SchedWords(pub [atomic::AtomicU64; 7]);
+pub struct SchedWords(pub [atomic::AtomicU64; 8]);
 
 /// A task. Type-stable: reused for other tasks, never freed.
 pub(crate) struct Task {
@@ -87,22 +87,22 @@ global! {
     static TASKS: AtomicUsize = AtomicUsize::new(0);
 }
 
-/// Starts a task under `policy`, with what the policy wants to know about it in `sched`.
-pub fn spawn(policy: &'static dyn Policy, body: Box<dyn Body>, sched: impl FnOnce(&SchedWords)) -> TaskRef {
+/// Starts a task under `policy`. Before it can run, `prepare` is told its name, and writes what the policy wants to know about it.
+pub fn spawn(policy: &'static dyn Policy, body: Box<dyn Body>, prepare: impl FnOnce(&SchedWords, TaskRef)) -> TaskRef {
     let task = FREE.with(|free| free.pop()).unwrap_or_else(Task::new);
     TASKS.fetch_add(1, Ordering::Relaxed);
     for word in &task.sched.0 {
         word.store(0, atomic::Ordering::Relaxed);
     }
-    sched(&task.sched);
+    let name = task.name();
+    prepare(&task.sched, name);
     // SAFETY: the task came from the free list or is new: nobody else runs or owns it.
     unsafe {
         *task.body.get() = Some(body);
         *task.policy.get() = Some(policy);
     }
-    let generation = task.generation.load(Ordering::Relaxed);
     policy.enqueue(Ready(task), Why::New);
-    TaskRef { task, generation }
+    name
 }
 
 /// Called by a waker: the parked task may run.

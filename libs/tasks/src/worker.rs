@@ -22,6 +22,11 @@ pub trait Hooks: Sync {
     /// The current task leaves the worker, in the middle of something or between two runs of its body.
     fn leave(&self, _worker: &Worker) {}
 
+    /// Where it is said whether the worker runs a task, if the implementor writes there itself: see [`reclaim::Report`]. One for each worker.
+    fn report(&self, _worker: &Worker) -> Option<&'static reclaim::Report> {
+        None
+    }
+
     /// The worker is between two steps of something long: whoever interrupts it may do so now.
     fn pause(&self, _worker: &Worker) {}
 }
@@ -33,6 +38,8 @@ pub struct Worker {
     core: Cell<usize>,
     /// How many deaths it had seen when it was last quiescent with something to free.
     deaths: Cell<u64>,
+    /// Until all that died before this epoch is freed, the running task waits for others to be quiescent; 0: it waits for nothing.
+    until: Cell<u64>,
     /// Whether it could have freed more then.
     more: Cell<bool>,
     policy: &'static dyn Policy,
@@ -73,6 +80,7 @@ impl Worker {
             number,
             core: Cell::new(0),
             deaths: Cell::new(0),
+            until: Cell::new(0),
             more: Cell::new(false),
             policy,
             stacks,
@@ -128,7 +136,12 @@ impl Worker {
         #[cfg(feature = "std")]
         let _thread = crate::rt::thread::Claim::new();
         // SAFETY: the contexts are made by `dispatch`, whose tasks have all left their stacks, or keep them for ever, when it returns.
-        let core = unsafe { reclaim::Core::register() };
+        let core = unsafe {
+            match self.hooks.report(self) {
+                Some(report) => reclaim::Core::register_with(report),
+                None => reclaim::Core::register(),
+            }
+        };
         self.core.set(core.number());
         self.dispatch(Bottom::Home);
     }
@@ -234,7 +247,7 @@ impl Worker {
     #[cold]
     #[cfg_attr(false, ebb_lint::never_suspends)]
     fn free_some(&self, cx: &mut Cx) -> Dead {
-        let own = reclaim::entered() != self.deaths.get();
+        let own = reclaim::entered(self.number) != self.deaths.get();
         let mut more = true;
         for _ in 0..STEPS {
             // SAFETY: it is the number under which this core is registered.
@@ -245,14 +258,27 @@ impl Worker {
             // Nothing is borrowed, and what an object takes with it may be much.
             self.hooks.pause(self);
         }
-        // Without what destructors have added.
-        self.deaths.set(reclaim::entered());
         self.more.set(more);
+        if own && !more && self.others_hold_back() {
+            return Dead::Own;
+        }
+        self.until.set(0);
+        // Without what destructors have added.
+        self.deaths.set(reclaim::entered(self.number));
         match (more, own) {
             (false, _) => Dead::None,
             (true, false) => Dead::Others,
             (true, true) => Dead::Own,
         }
+    }
+
+    /// Whether something that died here still waits for other cores to be quiescent. They will be soon: they suspend, idle or run user code. What dies
+    /// later than when this is first asked is not waited for.
+    fn others_hold_back(&self) -> bool {
+        if self.until.get() == 0 {
+            self.until.set(reclaim::begin_epoch());
+        }
+        reclaim::waits_since_before(self.until.get())
     }
 
     /// The task to run now, if there is any. It may be asked to give way from the moment on in which the policy has chosen it.

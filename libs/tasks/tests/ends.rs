@@ -310,7 +310,7 @@ fn what_is_on_a_suspended_stack_stays_on_its_thread() {
             }
             RUNS.fetch_add(1, Ordering::SeqCst);
         };
-        tasks::spawn(&FIFO, Box::new(Run(Some(body))), |_| ());
+        tasks::spawn(&FIFO, Box::new(Run(Some(body))), |_, _| ());
     }
     run_two_workers(&FIFO);
     assert_eq!(RUNS.load(Ordering::SeqCst), 8);
@@ -333,7 +333,7 @@ fn a_worker_that_idles_on_the_stack_of_a_parked_task_is_who_goes_on_with_it() {
             tasks::park_async(cx);
         }
     };
-    tasks::spawn(&FIFO, Box::new(Run(Some(body))), |_| ());
+    tasks::spawn(&FIFO, Box::new(Run(Some(body))), |_, _| ());
     std::thread::scope(|threads| {
         threads.spawn(|| {
             for round in 0..ROUNDS {
@@ -370,7 +370,7 @@ fn a_policy_that_gives_a_suspended_task_to_another_worker_ends_the_program() {
                     tasks::yield_async(cx);
                 }
             };
-            tasks::spawn(&CARELESS, Box::new(Run(Some(body))), |_| ());
+            tasks::spawn(&CARELESS, Box::new(Run(Some(body))), |_, _| ());
         }
         run_two_workers(&CARELESS);
     });
@@ -385,7 +385,7 @@ fn a_body_that_panics_ends_the_program() {
                 tasks::yield_async(cx);
                 panic!("in a body");
             };
-            tasks::spawn(&FIFO, Box::new(Run(Some(body))), |_| ());
+            tasks::spawn(&FIFO, Box::new(Run(Some(body))), |_, _| ());
         }
         let _ = catch_unwind(|| run_two_workers(&FIFO));
     });
@@ -408,7 +408,7 @@ fn a_hook_that_panics_does_not_unwind_the_task_that_suspends() {
             }));
             went_on();
         };
-        tasks::spawn(&FIFO, Box::new(Run(Some(body))), |_| ());
+        tasks::spawn(&FIFO, Box::new(Run(Some(body))), |_, _| ());
         let worker: &'static Worker = Box::leak(Box::new(Worker::new(0, &FIFO, &STACKS, &Fails)));
         // SAFETY: this thread has no other context.
         unsafe { worker.run() };
@@ -430,7 +430,7 @@ fn a_context_of_one_scheduler_is_refused_by_the_other() {
         said(catch_unwind(AssertUnwindSafe(|| rt::yield_async(cx))));
         said(catch_unwind(AssertUnwindSafe(|| rt::run(|_| ()))));
     };
-    tasks::spawn(&FIFO, Box::new(Run(Some(body))), |_| ());
+    tasks::spawn(&FIFO, Box::new(Run(Some(body))), |_, _| ());
     run_two_workers(&FIFO);
     rt::run(|cx| said(catch_unwind(AssertUnwindSafe(|| tasks::yield_async(cx)))));
     let said = SAID.lock().unwrap();

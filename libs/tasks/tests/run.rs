@@ -48,7 +48,7 @@ impl Runtime {
     }
 
     fn spawn(&self, body: impl FnOnce(&mut Cx) + Send + 'static) -> tasks::TaskRef {
-        spawn(self.policy, Box::new(Once(Some(body))), |_| ())
+        spawn(self.policy, Box::new(Once(Some(body))), |_, _| ())
     }
 
     fn run(&self) {
@@ -167,7 +167,7 @@ fn tasks_that_keep_nothing_need_no_stacks() {
     let runtime = Runtime::new();
     let runs: &'static AtomicUsize = Box::leak(Box::default());
     for _ in 0..1000 {
-        spawn(runtime.policy, Box::new(Counted { left: 10, runs }), |_| ());
+        spawn(runtime.policy, Box::new(Counted { left: 10, runs }), |_, _| ());
     }
     runtime.run();
     assert_eq!(runs.load(Ordering::Relaxed), 10_000);

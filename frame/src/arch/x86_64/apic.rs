@@ -17,6 +17,10 @@ const TSC_DEADLINE: u32 = 0x6e0;
 const TASK_PRIORITY: u32 = 0x08;
 const END_OF_INTERRUPT: u32 = 0x0b;
 const SPURIOUS: u32 = 0x0f;
+const ID: u32 = 0x02;
+/// What is sent to other cores; in x2APIC one register with the receiver in its upper half.
+const COMMAND: u32 = 0x30;
+const COMMAND_RECEIVER: u32 = 0x31;
 const TIMER: u32 = 0x32;
 const LINT0: u32 = 0x35;
 const LINT1: u32 = 0x36;
@@ -30,6 +34,17 @@ const DIVIDE_BY_16: u32 = 3;
 
 /// The vector of the timer.
 pub const TIMER_VECTOR: usize = 0xf0;
+/// Another core wants this one to look what it has to run.
+pub const RESCHEDULE_VECTOR: usize = 0xf1;
+/// Another core asks for something: see [`super::cores::answer`].
+pub const REQUEST_VECTOR: usize = 0xf2;
+
+const ASSERT: u32 = 1 << 14;
+const PENDING: u32 = 1 << 12;
+const NON_MASKABLE: u32 = 4 << 8;
+const INIT: u32 = 5 << 8;
+const START: u32 = 6 << 8;
+const ALL_OTHERS: u32 = 3 << 18;
 const SPURIOUS_VECTOR: u32 = 0xff;
 
 /// The registers' address, or 0 with x2APIC.
@@ -61,7 +76,7 @@ fn write(register: u32, value: u32) {
     }
 }
 
-/// Sets the controller of this core up, and silences the old one.
+/// Sets the controller of the boot core up, and silences the old one.
 pub fn init() {
     // SAFETY: the register exists on every x86-64 processor.
     let base = unsafe { rdmsr(BASE) };
@@ -82,6 +97,21 @@ pub fn init() {
         port::write_u8(0x21, 0xff);
         port::write_u8(0xa1, 0xff);
     }
+    set_up();
+}
+
+/// Sets the controller of another core up, as the boot core's is.
+pub fn init_other() {
+    // SAFETY: the register exists on every x86-64 processor; x2APIC is there if the boot core has switched it on.
+    unsafe {
+        let mode = if REGISTERS.load(Ordering::Relaxed) == 0 { BASE_X2APIC } else { 0 };
+        wrmsr(BASE, rdmsr(BASE) | BASE_ENABLED | mode);
+    }
+    set_up();
+    start_timer();
+}
+
+fn set_up() {
     write(LINT0, MASKED);
     write(LINT1, MASKED);
     write(TASK_PRIORITY, 0);
@@ -102,13 +132,67 @@ pub fn counted() -> u64 {
 
 /// The timer's ticks per second are known: from now on it can be used.
 pub fn set_frequency(ticks_per_second: u64) {
-    write(INITIAL_COUNT, 0);
-    if features::has_tsc_deadline() {
-        write(TIMER, MODE_DEADLINE | TIMER_VECTOR as u32);
-    } else {
+    if !features::has_tsc_deadline() {
         TICKS_PER_NANOSECOND.store(((ticks_per_second << 32) / 1_000_000_000).max(1), Ordering::Relaxed);
-        write(TIMER, TIMER_VECTOR as u32);
     }
+    start_timer();
+}
+
+fn start_timer() {
+    write(INITIAL_COUNT, 0);
+    let mode = if TICKS_PER_NANOSECOND.load(Ordering::Relaxed) == 0 { MODE_DEADLINE } else { 0 };
+    write(TIMER, mode | TIMER_VECTOR as u32);
+}
+
+/// The number of this core's controller.
+pub fn id() -> u32 {
+    let id = read(ID);
+    if REGISTERS.load(Ordering::Relaxed) == 0 { id } else { id >> 24 }
+}
+
+/// Sends a command to a controller; to several if the command says so.
+fn command(receiver: u32, command: u32) {
+    if REGISTERS.load(Ordering::Relaxed) == 0 {
+        // SAFETY: x2APIC is on. What was written before is seen by the receiver: writing the register waits for nothing, the fences do.
+        unsafe {
+            core::arch::asm!("mfence", "lfence", options(nostack, preserves_flags));
+            wrmsr(X2APIC_FIRST + COMMAND, u64::from(receiver) << 32 | u64::from(command));
+        }
+        return;
+    }
+    while read(COMMAND) & PENDING != 0 {
+        core::hint::spin_loop();
+    }
+    write(COMMAND_RECEIVER, receiver << 24);
+    write(COMMAND, command);
+}
+
+/// Interrupts another core.
+pub fn interrupt(receiver: u32, vector: usize) {
+    command(receiver, ASSERT | vector as u32);
+}
+
+/// Interrupts all other cores in a way that none can keep from itself.
+pub fn interrupt_all_others() {
+    if super::core_block::count() > 1 {
+        command(0, ALL_OTHERS | ASSERT | NON_MASKABLE);
+    }
+}
+
+/// Resets another core, which waits then for [`start`].
+///
+/// # Safety
+/// It runs nothing.
+pub unsafe fn reset(receiver: u32) {
+    command(receiver, ASSERT | INIT);
+}
+
+/// Has another core, which was reset, run the code at physical address `page`, in real mode; nothing if it runs already.
+///
+/// # Safety
+/// The page is below a megabyte, and holds such code.
+pub unsafe fn start(receiver: u32, page: usize) {
+    command(receiver, ASSERT | START | (page >> 12) as u32);
 }
 
 /// Has the timer of this core go off at a time, or never.

@@ -2,10 +2,14 @@
 
 use core::arch::asm;
 use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
+use refs::reclaim::Report;
+
+use super::cores::Requests;
 use super::descriptors::{Gdt, TaskState};
 use super::instructions::wrmsr;
+use crate::cpu::MAX_CORES;
 use crate::user::{CycleCounter, UserState};
 
 /// The register that says where `gs` begins.
@@ -49,8 +53,14 @@ pub struct CoreBlock {
     /// The vector and error code of the last trap of user code.
     pub(super) trap_vector: Cell<usize>,
     pub(super) trap_error: Cell<usize>,
+    /// The number of its interrupt controller.
+    pub(super) apic_id: Cell<u32>,
     /// When this core's alarm is to go off (nanoseconds), or `u64::MAX`.
     pub(crate) alarm: AtomicU64,
+    /// Whether it is in the kernel, and when it was last quiescent: user mode and idleness hold nothing back. Kernel entry and exit write it.
+    pub(crate) report: Report,
+    /// What it asks of other cores, and what they ask of it.
+    pub(super) requests: Requests,
     pub(super) gdt: Gdt,
     pub(super) task_state: TaskState,
     pub(super) trap_stack: TrapStack,
@@ -58,11 +68,11 @@ pub struct CoreBlock {
     pub(super) non_maskable_stack: TrapStack,
 }
 
-// SAFETY: a core reaches only its own block, and the rest is atomic.
+// SAFETY: others reach what is atomic of a core's block, and the number of its interrupt controller, which is set before the block is known to them.
 unsafe impl Sync for CoreBlock {}
 
 impl CoreBlock {
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         CoreBlock {
             this: Cell::new(core::ptr::null()),
             kernel_rsp: Cell::new(0),
@@ -73,7 +83,10 @@ impl CoreBlock {
             number: Cell::new(0),
             trap_vector: Cell::new(0),
             trap_error: Cell::new(0),
+            apic_id: Cell::new(0),
             alarm: AtomicU64::new(u64::MAX),
+            report: Report::new(),
+            requests: Requests::new(),
             gdt: Gdt::new(),
             task_state: TaskState::new(),
             trap_stack: TrapStack::new(),
@@ -100,15 +113,49 @@ impl CoreBlock {
 
 static BOOT_CORE: CoreBlock = CoreBlock::new();
 
+/// The blocks of all cores that run, by their numbers.
+static BLOCKS: [AtomicPtr<CoreBlock>; MAX_CORES] = [const { AtomicPtr::new(core::ptr::null_mut()) }; MAX_CORES];
+/// How many there are.
+static COUNT: AtomicUsize = AtomicUsize::new(1);
+
+/// How many cores run.
+#[inline(always)]
+pub fn count() -> usize {
+    COUNT.load(Ordering::Relaxed)
+}
+
+/// One more core runs: its block can be found by its number. The blocks of cores are entered in the order of their numbers.
+pub(super) fn enter(block: &'static CoreBlock) {
+    let number = block.number.get();
+    BLOCKS[number].store(core::ptr::from_ref(block).cast_mut(), Ordering::Release);
+    COUNT.store(number + 1, Ordering::Release);
+}
+
+/// The block of a core that runs.
+pub(super) fn block_of(core: usize) -> Option<&'static CoreBlock> {
+    // SAFETY: null, or a block that lives for ever.
+    unsafe { BLOCKS.get(core)?.load(Ordering::Acquire).as_ref() }
+}
+
 /// Makes [`core_block`] work on the boot core.
 ///
 /// # Safety
 /// Called once, at boot, on the boot core, before anything uses its block.
 pub unsafe fn install_boot_core() -> &'static CoreBlock {
-    BOOT_CORE.this.set(&raw const BOOT_CORE);
-    // SAFETY: the block lives for ever.
-    unsafe { wrmsr(GS_BASE, (&raw const BOOT_CORE).addr() as u64) };
+    // SAFETY: the caller's promise.
+    unsafe { install(&BOOT_CORE) };
+    enter(&BOOT_CORE);
     &BOOT_CORE
+}
+
+/// Makes [`core_block`] work on the core that runs this.
+///
+/// # Safety
+/// It is the block of this core and no other, and nothing has used it yet.
+pub unsafe fn install(block: &'static CoreBlock) {
+    block.this.set(block);
+    // SAFETY: the block lives for ever.
+    unsafe { wrmsr(GS_BASE, core::ptr::from_ref(block).addr() as u64) };
 }
 
 /// The block of the core that runs this.

@@ -9,6 +9,12 @@ pub fn dispatch(vector: usize) {
     if vector == apic::TIMER_VECTOR {
         apic::end_of_interrupt();
         crate::time::alarm(cx);
+    } else if vector == apic::REQUEST_VECTOR {
+        apic::end_of_interrupt();
+        super::cores::answer();
+    } else if vector == apic::RESCHEDULE_VECTOR {
+        apic::end_of_interrupt();
+        crate::cpu::was_interrupted(cx);
     } else if let Some(line) = ioapic::line(vector) {
         // The lines are edge-triggered: what arrives from here on interrupts again.
         apic::end_of_interrupt();

@@ -204,7 +204,7 @@ pub unsafe fn map_page(virt: usize, phys: usize, flags: usize) -> bool {
 /// Unmaps the page at `virt`; its physical address, if one was mapped. The table stays.
 ///
 /// # Safety
-/// Nobody uses the mapping, and no other core has used it: only this core forgets the translation.
+/// Nobody uses the mapping. When this returns all cores have forgotten it.
 pub unsafe fn unmap_page(virt: usize) -> Option<usize> {
     // SAFETY: by this function's contract.
     unsafe { change_entry(virt, 0) }
@@ -213,14 +213,14 @@ pub unsafe fn unmap_page(virt: usize) -> Option<usize> {
 /// Maps another page at `virt`, where one is mapped; its physical address. There is no moment at which nothing is mapped.
 ///
 /// # Safety
-/// Whoever uses the mapping may find either memory there, nobody writes what `flags` do not allow to be written, and no other core has used the mapping:
-/// only this core forgets the translation.
+/// Whoever uses the mapping may find either memory there, and nobody writes what `flags` do not allow to be written. When this returns all cores have forgotten
+/// the old one.
 pub unsafe fn replace_page(virt: usize, phys: usize, flags: usize) -> Option<usize> {
     // SAFETY: by this function's contract.
     unsafe { change_entry(virt, phys | flags | PRESENT | GLOBAL | ACCESSED_DIRTY) }
 }
 
-/// Changes the entry of the page at `virt`, if there is a table for it, and has this core forget it; the physical address that was there, if any.
+/// Changes the entry of the page at `virt`, if there is a table for it, and has all cores forget it; the physical address that was there, if any.
 ///
 /// # Safety
 /// That of [`unmap_page`] or [`replace_page`].
@@ -237,7 +237,7 @@ unsafe fn change_entry(virt: usize, new: usize) -> Option<usize> {
     // SAFETY: as above; by this function's contract.
     let entry = table.map_or(0, |table| unsafe { entry_at(table, index(virt, 0)).replace(new) });
     CHANGING.unlock();
-    super::instructions::invlpg(virt);
+    crate::mm::forget_kernel_page(virt);
     (entry & PRESENT != 0).then_some(entry & ADDRESS)
 }
 
@@ -252,7 +252,6 @@ pub unsafe fn map_device(phys: usize) -> Option<*mut u32> {
 }
 
 /// Whether the kernel's page table maps an address.
-#[cfg(feature = "selftest")]
 pub fn is_mapped(virt: usize) -> bool {
     let mut table = root();
     for level in (0..=3).rev() {

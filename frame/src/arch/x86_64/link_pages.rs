@@ -46,8 +46,7 @@ const PAGE_LAYOUT: Layout = match Layout::from_size_align(LINK_PAGE, LINK_PAGE) 
 };
 
 // SAFETY: a page that is given out is mapped to memory of its own, zeros at first, where no other mapping of the area is, and is never unmapped: from `vacate`
-// on it shows `ZEROS`, where exchanges that expect something else fail, and which nobody writes. With more cores than one, all would have to forget the old translation before its memory is used for
-// something else.
+// on it shows `ZEROS`, where exchanges that expect something else fail, and which nobody writes; all cores have forgotten the memory before it is used for something else.
 unsafe impl LinkPages for Pages {
     fn take(&self) -> Option<NonNull<u8>> {
         self.0.with(|places| {

@@ -47,6 +47,8 @@ struct MemoryMapEntry {
 }
 
 const KIND_RAM: u32 = 1;
+/// Firmware and loader have no use for this page of low memory once the kernel runs.
+const START_PAGE: usize = 0x8000;
 
 /// Ranges of physical addresses, ascending and disjoint.
 #[derive(Clone)]
@@ -106,6 +108,10 @@ pub struct LoaderInfo {
     pub command_line: &'static str,
     /// How many bytes of memory the machine has.
     pub memory_bytes: usize,
+    /// Where the root pointer of the firmware's tables is, if the loader says so.
+    pub root_pointer: Option<u64>,
+    /// A page of memory, in the first megabyte, where other cores can start. Nobody else uses it.
+    pub start_page: Option<usize>,
 }
 
 /// A copy: the loader put it somewhere in low memory.
@@ -143,6 +149,7 @@ pub unsafe fn read_start_info(start_info: u32) -> Option<LoaderInfo> {
 
     let mut ram = Ranges::new();
     let mut memory_bytes = 0;
+    let mut start_page = None;
     for index in 0..u64::from(info.memory_map_entries) {
         // SAFETY: the loader's table has so many entries.
         let entry: MemoryMapEntry = unsafe { read(info.memory_map_at + index * size_of::<MemoryMapEntry>() as u64)? };
@@ -150,6 +157,11 @@ pub unsafe fn read_start_info(start_info: u32) -> Option<LoaderInfo> {
             continue;
         }
         memory_bytes += entry.len_bytes as usize;
+        if entry.at as usize <= START_PAGE
+            && START_PAGE + 4096 <= (entry.at as usize).saturating_add(entry.len_bytes as usize)
+        {
+            start_page = Some(START_PAGE);
+        }
         let start = (entry.at as usize).next_multiple_of(4096).max(LOW_MEMORY_END);
         let end = (entry.at as usize).saturating_add(entry.len_bytes as usize) & !4095;
         ram.add(start..end);
@@ -181,5 +193,6 @@ pub unsafe fn read_start_info(start_info: u32) -> Option<LoaderInfo> {
         }
     }
     let command_line = buffer[..len].utf8_chunks().next().map_or("", |chunk| chunk.valid());
-    Some(LoaderInfo { ram, initramfs, command_line, memory_bytes })
+    let root_pointer = (info.rsdp_at != 0).then_some(info.rsdp_at);
+    Some(LoaderInfo { ram, initramfs, command_line, memory_bytes, root_pointer, start_page })
 }

@@ -11,6 +11,8 @@ pub mod copy;
 #[cfg(target_os = "none")]
 pub mod core_block;
 #[cfg(target_os = "none")]
+pub mod cores;
+#[cfg(target_os = "none")]
 pub mod descriptors;
 #[cfg(target_os = "none")]
 pub mod entry;

@@ -103,8 +103,7 @@ impl Pool {
     #[cold]
     fn unmake(&self, stack: Stack) {
         for page in (stack.bottom()..stack.top()).step_by(PAGE) {
-            // SAFETY: whoever has a `Stack` may use its memory, and now nobody has. With more cores than one, those that ran on
-            // it would have to forget it too.
+            // SAFETY: whoever has a `Stack` may use its memory, and now nobody has.
             unsafe {
                 if let Some(memory) = kernel_map::unmap_page(page) {
                     alloc::alloc::dealloc((DIRECT_MAP + memory) as *mut u8, PAGE_LAYOUT);

@@ -4,13 +4,14 @@ use alloc::boxed::Box;
 use core::arch::asm;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use tasks::{StackSource, Worker};
+use tasks::StackSource;
 
 use super::memory_map::{self, LoaderInfo};
 use super::{
-    apic, copy, core_block, descriptors, features, fpu, ioapic, kernel_map, link_pages, rtc, stacks, tsc, user_mode,
+    apic, copy, core_block, cores, descriptors, features, fpu, ioapic, kernel_map, link_pages, rtc, stacks, tsc,
+    user_mode,
 };
-use crate::boot::{BootInfo, CoreHooks, config};
+use crate::boot::{BootInfo, config};
 use crate::mm::BootModule;
 
 static LOADER_INFO: AtomicPtr<LoaderInfo> = AtomicPtr::new(core::ptr::null_mut());
@@ -40,6 +41,7 @@ extern "C" fn ebb_start(start_info: u32) -> ! {
         kernel_map::build(&info, &mut free);
         crate::mm::init(free.as_slice().iter().cloned(), filled, config().frames, config().slabs);
         refs::set_link_pages(&link_pages::PAGES);
+        refs::set_processor(&refs::Processor { current_core: core_block::core_number, relax: cores::answer });
         LOADER_INFO.store(Box::into_raw(Box::new(info)), Ordering::Release);
         let stack = stacks::POOL.take().expect("at boot there is memory for a stack");
         asm!("mov rsp, {top}", "xor ebp, ebp", "push rbp", "jmp {go_on}", top = in(reg) stack.top(), go_on = sym on_guarded_stack,
@@ -62,12 +64,9 @@ extern "C" fn on_guarded_stack() -> ! {
         unsafe { BootModule::new(range.start, range.len()) }
     });
     let boot_info = Box::leak(Box::new(BootInfo::new(info.command_line, initramfs, info.memory_bytes)));
-    let worker: &'static Worker =
-        Box::leak(Box::new(Worker::new(core_block::core_number(), config().tasks, &stacks::POOL, &CoreHooks)));
+    cores::start_others(info);
 
     (config().start)(boot_info);
-    // SAFETY: the only call on this core; no Cx is on this stack.
-    unsafe { worker.run() };
-    // `CoreHooks::idle` never lets the loop end.
-    unreachable!("the dispatch loop of a core ended")
+    cores::begin();
+    cores::run()
 }

@@ -1,6 +1,6 @@
 //! How the machine stops, and what it says when it has to.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::instructions::halt_for_ever;
 use super::{port, symbols, traps, uart};
@@ -14,6 +14,9 @@ const SOFT_OFF: u16 = 0x2000;
 /// The keyboard controller, and its command that pulls the reset line.
 const KEYBOARD_COMMAND: u16 = 0x64;
 const PULSE_RESET: u8 = 0xfe;
+
+/// Whether all cores are to stay where they are, at their next non-maskable interrupt.
+pub static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Stops the machine.
 pub fn off(why: PowerOff) -> ! {
@@ -43,8 +46,17 @@ pub fn restart() -> ! {
 
 /// Reports what nobody can survive, and stops.
 pub fn die(message: core::fmt::Arguments<'_>, trap: Option<&traps::KernelTrap>, ip: usize, rsp: usize) -> ! {
-    static DYING: AtomicBool = AtomicBool::new(false);
-    if !DYING.swap(true, Ordering::AcqRel) {
+    /// The number of the core that was first, plus 1.
+    static DYING: AtomicUsize = AtomicUsize::new(0);
+    let me = super::core_block::core_number() + 1;
+    let first = DYING.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire);
+    if first.is_err_and(|first| first != me) {
+        // It says what it has to say, and stops the machine.
+        halt_for_ever();
+    }
+    if first.is_ok() {
+        STOPPED.store(true, Ordering::Release);
+        super::apic::interrupt_all_others();
         uart::seize_console();
         crate::println!("ebb: panic: {message}");
         if let Some(trap) = trap {

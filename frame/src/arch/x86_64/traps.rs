@@ -44,8 +44,8 @@ ebb_stubs:
     .set vector, 0
     .rept 256
     .balign {stub}
-    .if vector == {non_maskable}    # nothing here raises it
-    iretq
+    .if vector == {non_maskable}
+    jmp ebb_non_maskable
     .endif
     .if vector == 8 || (vector >= 10 && vector <= 14) || vector == 17 || vector == 21 || vector == 29 || vector == 30
     .else
@@ -59,6 +59,15 @@ ebb_stubs:
     .endif
     .set vector, vector + 1
     .endr
+    .org ebb_stubs + 256 * {stub}   # fails where a stub is too long
+
+ebb_non_maskable:                   # another core that cannot go on stops all; what else raises it is ignored
+    cmp byte ptr [rip + {stopped}], 0
+    jne 1f
+    iretq
+1:  cli
+    hlt
+    jmp 1b
 
     .balign 16
 ebb_trap:                           # vector, error, rip, cs, rflags, rsp, ss
@@ -91,6 +100,8 @@ ebb_trap:                           # vector, error, rip, cs, rflags, rsp, ss
     mov rsp, gs:[{kernel_rsp}]
     push 2                          # direction and alignment-check flags off
     popfq
+    mov eax, 1
+    xchg gs:[{report}], rax         # back, with a full barrier: `refs::reclaim::Report`
     mov eax, 1
     ret
 
@@ -151,6 +162,7 @@ ebb_kernel_trap:
     machine_check = const MACHINE_CHECK,
     fatal_stack_top = const offset_of!(CoreBlock, fatal_stack) + size_of::<FatalStack>(),
     gs_base = const GS_BASE,
+    report = const offset_of!(CoreBlock, report),
     loaded = const offset_of!(CoreBlock, loaded),
     trap_vector = const offset_of!(CoreBlock, trap_vector),
     trap_error = const offset_of!(CoreBlock, trap_error),
@@ -174,6 +186,7 @@ ebb_kernel_trap:
     rip = const offset_of!(Registers, rip),
     rflags = const offset_of!(Registers, rflags),
     handler = sym kernel_trap,
+    stopped = sym super::stop::STOPPED,
 );
 
 unsafe extern "C" {
@@ -273,7 +286,17 @@ extern "C" fn kernel_trap(trap: &mut KernelTrap) {
     if trap.vector >= FIRST_INTERRUPT {
         #[cfg(feature = "stretch")]
         crate::stretch::begin(crate::stretch::Cause::Trap(trap.vector));
+        let report = &super::core_block::core_block().report;
+        // What the handler borrows of objects, it borrows on a core that is there.
+        let was_idle = !report.is_present();
+        if was_idle {
+            report.come_back();
+        }
         super::interrupts::dispatch(trap.vector);
+        if was_idle {
+            // SAFETY: this core's own, and the handler is through.
+            unsafe { report.leave() };
+        }
         #[cfg(feature = "stretch")]
         crate::stretch::end();
         return;

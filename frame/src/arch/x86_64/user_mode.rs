@@ -52,6 +52,7 @@ ebb_enter_fast:                     # rdi: registers; rcx: rip; r11: flags
     mov r15, [rdi + {r15}]
     mov rsp, [rdi + {rsp}]
     mov rdi, [rdi + {rdi}]
+    mov qword ptr gs:[{report}], 0  # the core runs no task of the kernel: `refs::reclaim::Report`
     swapgs
     sysretq
 
@@ -81,7 +82,8 @@ ebb_syscall:                        # the stack is the user's, and nothing is pu
     mov rcx, gs:[{scratch}]
     mov [rax + {rax}], rcx
     mov rsp, gs:[{kernel_rsp}]
-    xor eax, eax
+    mov eax, 1
+    xchg gs:[{report}], rax         # back, with a full barrier; it was 0
     ret
 
     .balign 64
@@ -108,9 +110,11 @@ ebb_enter_exact:                    # rdi: registers; rcx: rip; r11: flags
     mov r14, [rdi + {r14}]
     mov r15, [rdi + {r15}]
     mov rdi, [rdi + {rdi}]
+    mov qword ptr gs:[{report}], 0
     swapgs
     iretq
     "#,
+    report = const offset_of!(CoreBlock, report),
     loaded = const offset_of!(CoreBlock, loaded),
     scratch = const offset_of!(CoreBlock, scratch),
     kernel_rsp = const offset_of!(CoreBlock, kernel_rsp),

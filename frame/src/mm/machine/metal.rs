@@ -52,7 +52,7 @@ pub(in crate::mm) unsafe fn map_block_page(address: usize, frame: FrameNumber) -
 /// Takes such a mapping back: the frame, if there was one.
 ///
 /// # Safety
-/// Nobody uses the mapping, and no other core has.
+/// Nobody uses the mapping.
 pub(in crate::mm) unsafe fn unmap_block_page(address: usize) -> Option<FrameNumber> {
     // SAFETY: the caller's promise.
     let physical = unsafe { kernel_map::unmap_page(address) }?;
@@ -194,6 +194,18 @@ pub(in crate::mm) unsafe fn set_root(root: FrameNumber) {
 #[inline(always)]
 pub(in crate::mm) fn flush_page(address: usize) {
     arch::instructions::invlpg(address);
+}
+
+/// Has other cores forget something, and waits until all have. `cores`: bit c is core c; this core's is not set.
+#[cold]
+pub(in crate::mm) fn ask_others(cores: u64, what: crate::mm::Forget) {
+    arch::cores::ask(cores, what);
+}
+
+/// How many cores run.
+#[inline(always)]
+pub(in crate::mm) fn core_count() -> usize {
+    arch::core_block::count()
 }
 
 /// An entry of some table was written.

@@ -33,6 +33,16 @@ fn memory() -> MutexGuard<'static, Option<Memory>> {
     memory
 }
 
+/// There is one core.
+pub(in crate::mm) fn core_count() -> usize {
+    1
+}
+
+/// Nobody is there to be asked.
+pub(in crate::mm) fn ask_others(_cores: u64, what: crate::mm::Forget) {
+    unreachable!("one core has no others to forget {:#x} from {:#x} to {:#x}", what.root, what.start, what.end);
+}
+
 /// The number of the core that runs this. The tests run one at a time.
 pub(in crate::mm) fn core_number() -> usize {
     0

@@ -44,7 +44,7 @@ pub fn start() {
             port.on_input(handler);
         }
     }
-    tasks::spawn(&crate::sched::SCHEDULER, Box::new(Input), |_| ());
+    tasks::spawn(&crate::sched::SCHEDULER, Box::new(Input), |_, _| ());
 }
 
 fn received<const PORT: usize>(_irq: &IrqCx, bytes: &[u8]) {

@@ -17,7 +17,7 @@ mod write;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
-use refs::{Waker, WeakRc};
+use refs::{SpinGuard, Waker, WeakRc};
 
 pub use copy::{CopyEnd, Waits, check_ranges, copy_async};
 pub use read::{read_async, read_piece_async};
@@ -130,4 +130,10 @@ fn offset(open: &OpenFile, position: Position, done: usize) -> u64 {
         Position::Current => open.offset.load(Ordering::Relaxed),
         Position::At(start) => start.saturating_add(done as u64),
     }
+}
+
+/// Keeps others from moving the description's offset while a step does.
+#[inline(always)]
+fn hold<'a>(open: &'a OpenFile, position: Position, cx: &'a Cx) -> Option<SpinGuard<'a, ()>> {
+    if position == Position::Current { open.hold_offset(cx) } else { None }
 }

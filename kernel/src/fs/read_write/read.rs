@@ -6,7 +6,7 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, Writer};
 use refs::Waker;
 
-use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, offset, rest, watch};
+use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, watch};
 use crate::error::{Errno, Result};
 use crate::fs::dnotify;
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
@@ -32,6 +32,7 @@ pub fn read_piece_async(
         check(&open, OpenFlags::can_read, position)?;
         let memory = me.memory(cx)?;
         let mut to = memory.writer(piece.first(at_once(&open, piece.len())).slice());
+        let _held = hold(&open, position, cx);
         match open.file.read(offset(&open, position, 0), &mut to, me, cx) {
             Ok(read) => {
                 if open.is_seekable && position == Position::Current {
@@ -127,6 +128,7 @@ fn read_step(
             return Ok(*done);
         };
         let mut to = memory.writer(room.first(at_once(open, room.len())).slice());
+        let _held = hold(open, position, cx);
         match open.file.read(offset(open, position, *done), &mut to, me, cx) {
             Ok(0) => {
                 if open.is_seekable {

@@ -8,7 +8,7 @@ use frame::mm::Reader;
 use linux_raw_sys::general::RLIMIT_FSIZE;
 use refs::{Waker, WeakRc};
 
-use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, offset, rest, watch};
+use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, watch};
 use crate::error::{Errno, Result};
 use crate::fs::dnotify;
 use crate::fs::{Events, OpenFile, OpenFlags, VfsCaller};
@@ -167,6 +167,7 @@ pub(super) fn write_from(
     if !open.is_seekable {
         return open.file.write(0, from, me, cx);
     }
+    let _held = hold(open, position, cx);
     if append || open.flags().contains(OpenFlags::APPEND) {
         let (written, end) = open.file.append(from, me, cx)?;
         if position == Position::Current {

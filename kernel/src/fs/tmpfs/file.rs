@@ -256,12 +256,13 @@ impl InodeOps for RegularFile {
     ) -> Step<(usize, u64)> {
         self.check_seals(F_SEAL_WRITE | F_SEAL_FUTURE_WRITE)?;
         let mut content = self.content.lock(cx);
-        let start = offset.unwrap_or(content.size);
-        if start.saturating_add(from.remaining() as u64) > content.size {
+        if offset.unwrap_or(content.size).saturating_add(from.remaining() as u64) > content.size {
             drop(content);
             finish_unmapping(self, cx)?;
             content = self.content.lock(cx);
         }
+        // Others may have appended meanwhile.
+        let start = offset.unwrap_or(content.size);
         let mut limit = limit.min(i64::MAX as u64);
         if self.check_seals(F_SEAL_GROW).is_err() {
             if start >= content.size && from.remaining() > 0 {

@@ -37,7 +37,7 @@ static SOCKETS: SpinLock<BTreeMap<usize, WeakRc<OpenFile>>> = SpinLock::new(BTre
 
 /// Starts the task. Called once, before the first process.
 pub fn start() {
-    tasks::spawn(&crate::sched::SCHEDULER, Box::new(Collector), |_| ());
+    tasks::spawn(&crate::sched::SCHEDULER, Box::new(Collector), |_, _| ());
 }
 
 /// Enters those of the rights that are sockets, before they are sent.

@@ -26,7 +26,7 @@ pub fn boot(body: impl FnMut(&mut Cx) + Send + 'static) {
     static FIFO: Fifo = Fifo::new();
     static STACKS: HeapStacks = HeapStacks::new(1 << 18);
     static WORKER: Worker = Worker::new(0, &FIFO, &STACKS, &Stay);
-    tasks::spawn(&FIFO, Box::new(Run(body)), |_| ());
+    tasks::spawn(&FIFO, Box::new(Run(body)), |_, _| ());
     // SAFETY: the only call, and no context is on this stack.
     unsafe { WORKER.run() };
 }

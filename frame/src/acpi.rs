@@ -1,0 +1,211 @@
+//! Which processors there are, as the firmware's tables say (ACPI Specification 6.5: 5.2.5 root pointer, 5.2.7 and 5.2.8 root tables, 5.2.12 MADT).
+//!
+//! The tables are the machine's word, not a user's, but firmware has mistakes: whatever does not add up (a checksum, a length) ends the search, and
+//! the boot core goes on alone.
+
+use alloc::vec::Vec;
+
+/// The way to physical memory.
+pub(crate) trait Physical {
+    /// A copy of `len` bytes at physical address `at`; `None` if they cannot be read.
+    fn read(&self, at: u64, len: usize) -> Option<Vec<u8>>;
+}
+
+/// The number of a processor's local interrupt controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ApicId(pub(crate) u32);
+
+const ROOT_POINTER_LEN: usize = 20;
+const HEADER_LEN: usize = 36;
+/// No table of these is longer.
+const MAX_TABLE: usize = 1 << 16;
+/// Behind the header of the MADT: the controllers' address, and flags.
+const MADT_ENTRIES: usize = HEADER_LEN + 8;
+const LOCAL_APIC: u8 = 0;
+const LOCAL_X2APIC: u8 = 9;
+/// The processor can be used.
+const ENABLED: u32 = 1;
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn adds_up(bytes: &[u8]) -> bool {
+    bytes.iter().fold(0u8, |sum, byte| sum.wrapping_add(*byte)) == 0
+}
+
+/// A table with its header.
+fn table(memory: &impl Physical, at: u64) -> Option<Vec<u8>> {
+    let header = memory.read(at, HEADER_LEN)?;
+    let len = u32_at(&header, 4)? as usize;
+    if !(HEADER_LEN..=MAX_TABLE).contains(&len) {
+        return None;
+    }
+    memory.read(at, len).filter(|table| adds_up(table))
+}
+
+/// The processors that can be used, in the firmware's order, found from the root pointer at physical address `root_pointer`.
+pub(crate) fn processors(memory: &impl Physical, root_pointer: u64) -> Option<Vec<ApicId>> {
+    let pointer = memory.read(root_pointer, ROOT_POINTER_LEN)?;
+    if !pointer.starts_with(b"RSD PTR ") || !adds_up(&pointer) {
+        return None;
+    }
+    // From revision 2 on there is a table of 64-bit addresses, too.
+    let extended = if pointer.get(15).is_some_and(|revision| *revision >= 2) {
+        memory.read(root_pointer, HEADER_LEN).and_then(|pointer| u64_at(&pointer, 24)).filter(|at| *at != 0)
+    } else {
+        None
+    };
+    let (root, width) = match extended {
+        Some(at) => (table(memory, at)?, 8),
+        None => (table(memory, u32_at(&pointer, 16)?.into())?, 4),
+    };
+    let addresses = root.get(HEADER_LEN..)?.chunks_exact(width);
+    let mut address = addresses.map(|entry| u64_at(entry, 0).or(u32_at(entry, 0).map(u64::from)).unwrap_or(0));
+    let madt = address.find_map(|at| table(memory, at).filter(|table| table.starts_with(b"APIC")))?;
+    Some(controllers(&madt))
+}
+
+/// The local controllers in a MADT.
+fn controllers(madt: &[u8]) -> Vec<ApicId> {
+    let mut found: Vec<ApicId> = Vec::new();
+    let mut rest = madt.get(MADT_ENTRIES..).unwrap_or_default();
+    while let [kind, len, ..] = *rest
+        && let Some((entry, behind)) = rest.split_at_checked(usize::from(len).max(2))
+    {
+        let (id, flags) = match kind {
+            LOCAL_APIC => (entry.get(3).map(|id| u32::from(*id)), u32_at(entry, 4)),
+            LOCAL_X2APIC => (u32_at(entry, 4), u32_at(entry, 8)),
+            _ => (None, None),
+        };
+        if let (Some(id), Some(flags)) = (id, flags)
+            && flags & ENABLED != 0
+            && !found.contains(&ApicId(id))
+        {
+            found.push(ApicId(id));
+        }
+        rest = behind;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Memory that begins at address 0.
+    struct Bytes(Vec<u8>);
+
+    impl Physical for Bytes {
+        fn read(&self, at: u64, len: usize) -> Option<Vec<u8>> {
+            let at = usize::try_from(at).ok()?;
+            self.0.get(at..at.checked_add(len)?).map(<[u8]>::to_vec)
+        }
+    }
+
+    fn summed(mut bytes: Vec<u8>, at: usize, covered: usize) -> Vec<u8> {
+        bytes[at] = 0;
+        bytes[at] = bytes[..covered].iter().fold(0u8, |sum, byte| sum.wrapping_sub(*byte));
+        bytes
+    }
+
+    fn table_of(name: &[u8; 4], rest: &[u8]) -> Vec<u8> {
+        let mut table = name.to_vec();
+        table.extend(((HEADER_LEN + rest.len()) as u32).to_le_bytes());
+        table.resize(HEADER_LEN, 7);
+        table.extend(rest);
+        let len = table.len();
+        summed(table, 9, len)
+    }
+
+    fn local(id: u8, flags: u32) -> Vec<u8> {
+        let mut entry = vec![LOCAL_APIC, 8, 0, id];
+        entry.extend(flags.to_le_bytes());
+        entry
+    }
+
+    fn local_x2(id: u32, flags: u32) -> Vec<u8> {
+        let mut entry = vec![LOCAL_X2APIC, 16, 0, 0];
+        entry.extend(id.to_le_bytes());
+        entry.extend(flags.to_le_bytes());
+        entry.extend([0; 4]);
+        entry
+    }
+
+    /// Root pointer at 0, root table at 64, another table at 256, the MADT at 512.
+    fn machine(revision: u8) -> Bytes {
+        let mut entries = vec![0; 8];
+        for entry in [
+            local(0, 1),
+            vec![1, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            local(2, 1),
+            local(3, 0),
+            local_x2(300, 1),
+            local(2, 1),
+        ] {
+            entries.extend(entry);
+        }
+        let (root, name) = match revision {
+            0 => ([256u32, 512].iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<u8>>(), b"RSDT"),
+            _ => ([256u64, 512].iter().flat_map(|at| at.to_le_bytes()).collect::<Vec<u8>>(), b"XSDT"),
+        };
+        let mut pointer = b"RSD PTR \0OEMOEM".to_vec();
+        pointer.push(revision);
+        pointer.extend(if revision == 0 { 64u32 } else { 0 }.to_le_bytes());
+        pointer.extend(36u32.to_le_bytes());
+        pointer.extend(64u64.to_le_bytes());
+        pointer.extend([0; 4]);
+        let mut memory = vec![0; 1024];
+        for (at, bytes) in [
+            (0, summed(pointer, 8, ROOT_POINTER_LEN)),
+            (64, table_of(name, &root)),
+            (256, table_of(b"FACP", &[1, 2, 3])),
+            (512, table_of(b"APIC", &entries)),
+        ] {
+            memory[at..at + bytes.len()].copy_from_slice(&bytes);
+        }
+        Bytes(memory)
+    }
+
+    #[test]
+    fn processors_that_are_enabled_are_found_once_each() {
+        for revision in [0, 2] {
+            let found = processors(&machine(revision), 0).unwrap();
+            assert_eq!(found, [ApicId(0), ApicId(2), ApicId(300)]);
+        }
+    }
+
+    #[test]
+    fn what_does_not_add_up_is_refused() {
+        for at in [3, 9, 16, 70, 513, 560] {
+            let mut memory = machine(0);
+            memory.0[at] ^= 0x10;
+            assert_eq!(processors(&memory, 0), None, "byte {at}");
+        }
+        assert_eq!(processors(&Bytes(Vec::new()), 0), None);
+        assert_eq!(processors(&machine(0), u64::MAX - 3), None);
+    }
+
+    #[test]
+    fn no_bytes_are_too_strange() {
+        // Entries of length 0 and 1, and one that is cut off.
+        for rest in [vec![0, 0, 0, 0], vec![0, 1, 0, 1, 0], vec![0, 8, 0], vec![9, 4, 0, 0], vec![LOCAL_APIC]] {
+            let mut madt = vec![0; MADT_ENTRIES];
+            madt.extend(rest);
+            assert_eq!(controllers(&madt), []);
+        }
+        let mut state = 1u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as u8
+        };
+        for len in 0..600 {
+            let madt: Vec<u8> = (0..len).map(|_| random()).collect();
+            let _ = controllers(&madt);
+        }
+    }
+}

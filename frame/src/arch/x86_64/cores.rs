@@ -1,0 +1,283 @@
+//! The other cores: how they start, and what cores ask of each other.
+//!
+//! *Start.* The boot core finds the others in the firmware's tables ([`crate::acpi`]) and starts them one after the other: reset, then the address of a page of
+//! low memory with their first instructions ([`super::entry`]), which lead to the boot tables, to the kernel's tables, and with a stack of the pool to
+//! [`start_other`]. That sets up what each core has of its own and waits until the kernel has begun. A core that does not come up, or whose clock
+//! is not the boot core's, is reported and left out; one that wakes up too late finds no stack and stays where it is.
+//!
+//! *Requests.* A core that changes what others may remember of page tables asks them to forget it and waits until all have. It writes the request into its own
+//! block, marks it in the [inbox](Requests) of each of the others, and interrupts them. A core that runs user code or idles is interrupted at
+//! once. One that runs kernel code has interrupts off; it answers where it lets interrupts in, and wherever it waits for another core ([`answer`] is what
+//! [`refs::spin_loop`] calls): for a lock, and for the answers to a request of its own. So no two cores wait for each other, and the longest stretch
+//! of kernel code bounds the wait.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use tasks::{StackSource, Worker};
+
+use super::core_block::{self, CoreBlock, block_of, core_block, core_number, count};
+use super::kernel_map::{self, DIRECT_MAP, NO_EXECUTE, WRITABLE};
+use super::memory_map::LoaderInfo;
+use super::{apic, descriptors, features, fpu, instructions, stacks, tsc, user_mode};
+use crate::acpi::{self, ApicId, Physical};
+use crate::boot::{CoreHooks, config};
+use crate::cpu::MAX_CORES;
+use crate::mm::{self, Forget};
+
+/// The kernel's top-level table, for a core that starts.
+pub(super) static ROOT: AtomicUsize = AtomicUsize::new(0);
+/// The top of the stack of the core that is being started; it takes it.
+pub(super) static STACK: AtomicUsize = AtomicUsize::new(0);
+/// Its block.
+static BLOCK: AtomicPtr<CoreBlock> = AtomicPtr::new(core::ptr::null_mut());
+/// How far it is: its number, when it has set itself up.
+static READY: AtomicUsize = AtomicUsize::new(0);
+/// The kernel has begun: cores may run tasks.
+static BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// How long a core may take to come up, in nanoseconds.
+const PATIENCE: u64 = 1_000_000_000;
+/// How long a core needs to be reset (the manual's 10 ms are for processors of another age), and until it is told a second time to start.
+const RESET_TIME: u64 = 20_000;
+const START_TIME: u64 = 200_000;
+/// The controllers of xAPIC have smaller numbers.
+const XAPIC_END: u32 = 0xff;
+
+const PAGE: usize = 4096;
+
+unsafe extern "C" {
+    static ebb_core_first: u8;
+    static ebb_core_first_end: u8;
+}
+
+/// Physical memory through the direct map, into which pages of the firmware's are entered as they are needed.
+struct DirectMap;
+
+impl Physical for DirectMap {
+    fn read(&self, at: u64, len: usize) -> Option<Vec<u8>> {
+        /// Physical addresses have fewer bits, and the direct map has room for them.
+        const LIMIT: usize = 1 << 46;
+        let at = usize::try_from(at).ok()?;
+        let end = at.checked_add(len).filter(|end| *end <= LIMIT)?;
+        for page in (at & !(PAGE - 1)..end).step_by(PAGE) {
+            if kernel_map::is_mapped(DIRECT_MAP + page) {
+                continue;
+            }
+            // SAFETY: where nothing is mapped yet is no memory of the kernel's, and it is only read.
+            if !unsafe { kernel_map::map_page(DIRECT_MAP + page, page, NO_EXECUTE) } {
+                return None;
+            }
+        }
+        // SAFETY: mapped, just now or before; firmware does not change its tables.
+        Some((at..end).map(|at| unsafe { ((DIRECT_MAP + at) as *const u8).read_volatile() }).collect())
+    }
+}
+
+/// Starts all other cores, which wait then for [`begin`]. To be called once, on the boot core, with its clock and controller set up.
+pub fn start_others(info: &LoaderInfo) {
+    core_block().apic_id.set(apic::id());
+    let (Some(root_pointer), Some(page)) = (info.root_pointer, info.start_page) else { return };
+    let Some(all) = acpi::processors(&DirectMap, root_pointer) else {
+        crate::println!("ebb: the firmware's tables say nothing of other processors");
+        return;
+    };
+    let own = core_block().apic_id.get();
+    let others = all.into_iter().filter(|ApicId(id)| *id != own);
+    ROOT.store(kernel_map::root(), Ordering::Release);
+    let (first, end) = (&raw const ebb_core_first, &raw const ebb_core_first_end);
+    let mut is_ready = false;
+    for ApicId(id) in others {
+        if !is_ready {
+            // SAFETY: the page is nobody's, and not in the direct map, which begins behind low memory.
+            is_ready = unsafe { kernel_map::map_page(DIRECT_MAP + page, page, WRITABLE | NO_EXECUTE) };
+            if !is_ready {
+                return;
+            }
+            // SAFETY: mapped just now; the code is shorter than a page.
+            unsafe { core::ptr::copy_nonoverlapping(first, (DIRECT_MAP + page) as *mut u8, end.addr() - first.addr()) };
+        }
+        if count() == MAX_CORES || id >= XAPIC_END && !features::has_x2apic() {
+            crate::println!("ebb: processor {id} is one too many: it is left out");
+        } else if !start(id, page) {
+            crate::println!("ebb: processor {id} does not start: it is left out");
+        }
+    }
+    if is_ready {
+        // SAFETY: all others have left the page; a late one is in real mode and does not use this mapping.
+        unsafe { kernel_map::unmap_page(DIRECT_MAP + page) };
+    }
+}
+
+/// Waits for at most so many nanoseconds; whether it happened.
+fn wait_for(nanoseconds: u64, happened: impl Fn() -> bool) -> bool {
+    let end = tsc::nanoseconds() + nanoseconds;
+    while !happened() {
+        if tsc::nanoseconds() > end {
+            return false;
+        }
+        core::hint::spin_loop();
+    }
+    true
+}
+
+/// Starts a core; whether it came up.
+fn start(id: u32, page: usize) -> bool {
+    let number = count();
+    let Some(stack) = stacks::POOL.take() else { return false };
+    let block: &'static CoreBlock = Box::leak(Box::write(Box::new_uninit(), CoreBlock::new()));
+    block.number.set(number);
+    block.apic_id.set(id);
+    BLOCK.store(core::ptr::from_ref(block).cast_mut(), Ordering::Release);
+    STACK.store(stack.top(), Ordering::Release);
+    let has_come = || STACK.load(Ordering::Acquire) == 0;
+    // SAFETY: the core runs nothing yet; the page holds its first instructions.
+    unsafe {
+        apic::reset(id);
+        wait_for(RESET_TIME, || false);
+        apic::start(id, page);
+        if !wait_for(START_TIME, has_come) {
+            apic::start(id, page);
+        }
+    }
+    if !wait_for(PATIENCE, has_come) && STACK.swap(0, Ordering::AcqRel) != 0 {
+        // It never took the stack, and will not. (The block is left: firmware that says there is a core may be right later.)
+        // SAFETY: nothing has run on it.
+        unsafe { stacks::POOL.give(stack) };
+        return false;
+    }
+    // From here on the stack is the other core's, for ever.
+    let is_good = wait_for(PATIENCE, || READY.load(Ordering::Acquire) == number) && tsc::agrees_with_other();
+    if is_good {
+        core_block::enter(block);
+    }
+    is_good
+}
+
+/// Another core, on its own stack.
+pub(super) extern "C" fn start_other() -> ! {
+    // SAFETY: the boot core has made the block for this core; the rest is what the boot core did for itself, in the same order.
+    unsafe {
+        let block = &*BLOCK.load(Ordering::Acquire);
+        core_block::install(block);
+        descriptors::load(block);
+        features::enable();
+    }
+    features::set_core_number(core_number());
+    apic::init_other();
+    fpu::init();
+    user_mode::init();
+    READY.store(core_number(), Ordering::Release);
+    tsc::compare();
+    while !BEGUN.load(Ordering::Acquire) {
+        instructions::wait_for_interrupt();
+    }
+    run()
+}
+
+/// The kernel has begun: the other cores run tasks from now on.
+pub fn begin() {
+    BEGUN.store(true, Ordering::Release);
+    for core in 1..count() {
+        interrupt(core);
+    }
+}
+
+/// Runs tasks on this core, for ever.
+pub fn run() -> ! {
+    let worker: &'static Worker =
+        Box::leak(Box::new(Worker::new(core_number(), config().tasks, &stacks::POOL, &CoreHooks)));
+    // SAFETY: the only call on this core; no Cx is on this stack.
+    unsafe { worker.run() };
+    // `CoreHooks::idle` never lets the loop end.
+    unreachable!("the dispatch loop of a core ended")
+}
+
+/// Interrupts another core, which looks then what it has to run; false if it is this one.
+pub fn interrupt(core: usize) -> bool {
+    if core == core_number() {
+        return false;
+    }
+    if let Some(block) = block_of(core) {
+        apic::interrupt(block.apic_id.get(), apic::RESCHEDULE_VECTOR);
+    }
+    true
+}
+
+/// What a core asks of others, and others of it.
+#[repr(align(64))]
+pub struct Requests {
+    /// Bit c: core c has asked for something that was not done yet.
+    inbox: AtomicU64,
+    /// What this core asks: see [`Forget`].
+    root: AtomicU32,
+    start: AtomicUsize,
+    end: AtomicUsize,
+    /// Bit c: core c has not done it yet.
+    pending: AtomicU64,
+}
+
+const _: () = assert!(MAX_CORES <= u64::BITS as usize, "a mask has a bit for each core");
+
+impl Requests {
+    pub(super) const fn new() -> Self {
+        Requests {
+            inbox: AtomicU64::new(0),
+            root: AtomicU32::new(0),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            pending: AtomicU64::new(0),
+        }
+    }
+}
+
+/// Has other cores forget something, and waits until all have. `cores`: bit c is core c; this core's is not set.
+pub fn ask(cores: u64, what: Forget) {
+    let own = &core_block().requests;
+    own.root.store(what.root, Ordering::Relaxed);
+    own.start.store(what.start, Ordering::Relaxed);
+    own.end.store(what.end, Ordering::Relaxed);
+    own.pending.store(cores, Ordering::Release);
+    let me = core_number();
+    let mut left = cores;
+    while left != 0 {
+        let core = left.trailing_zeros() as usize;
+        left &= left - 1;
+        match block_of(core) {
+            Some(block) => {
+                block.requests.inbox.fetch_or(1 << me, Ordering::AcqRel);
+                apic::interrupt(block.apic_id.get(), apic::REQUEST_VECTOR);
+            }
+            None => {
+                own.pending.fetch_and(!(1 << core), Ordering::Relaxed);
+            }
+        }
+    }
+    while own.pending.load(Ordering::Acquire) != 0 {
+        core::hint::spin_loop();
+        answer();
+    }
+}
+
+/// Does what other cores ask of this one.
+pub fn answer() {
+    let inbox = &core_block().requests.inbox;
+    if inbox.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let mut from = inbox.swap(0, Ordering::AcqRel);
+    let me = core_number();
+    while from != 0 {
+        let core = from.trailing_zeros() as usize;
+        from &= from - 1;
+        let Some(block) = block_of(core) else { continue };
+        let asked = &block.requests;
+        mm::forget(Forget {
+            root: asked.root.load(Ordering::Relaxed),
+            start: asked.start.load(Ordering::Relaxed),
+            end: asked.end.load(Ordering::Relaxed),
+        });
+        asked.pending.fetch_and(!(1 << me), Ordering::Release);
+    }
+}
