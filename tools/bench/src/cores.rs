@@ -134,8 +134,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     if ebb.cores < 2 {
         println!("This Ebb has one core, so what two workers reach was not measured.");
     }
-    if let Some(ceiling) = ebb.ratio(rows::CEILING).filter(|ceiling| *ceiling < report::GOAL) {
-        println!("Computation itself reached {ceiling:.2}: this host gave too little for any goal.");
+    for (name, rates) in [("Ebb", Some(&ebb)), ("Linux", linux.as_ref())] {
+        let ceiling = rates.and_then(|rates| rates.ratio(rows::CEILING)).filter(|ceiling| *ceiling < report::GOAL);
+        if let Some(ceiling) = ceiling {
+            println!("On {name} computation itself reached {ceiling:.2}: this host gave too little for a verdict.");
+        }
     }
     if let Some(load) = load {
         println!("The host spent {:.0} % of its processors' time on other things.", load * 100.0);
