@@ -57,8 +57,12 @@ fn start(info: &'static BootInfo) {
 
 /// The hardware's timer went off: does what is due, and ends the time slice of what this core runs.
 fn timer_went_off(cx: &IrqCx) {
+    let core = frame::cpu::current(cx);
     if time::went_off(cx) {
-        sched::slice_ended(frame::cpu::current(cx));
+        sched::slice_ended(core);
+    }
+    if sched::is_busy(core) {
+        time::keep_seconds(core);
     }
 }
 

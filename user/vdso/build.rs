@@ -1,4 +1,4 @@
-//! Makes the shared object: compiles this crate's own sources for user mode (`--cfg ebb_vdso`) and links them at once, so that what the crate is a
+//! Makes the shared objects: compiles this crate's own sources for user mode (`--cfg ebb_vdso`) and links them at once, with and without `rdpid`, so that what the crate is a
 //! dependency of gets the bytes whatever it is compiled for.
 
 use std::path::{Path, PathBuf};
@@ -11,21 +11,17 @@ fn main() {
     println!("cargo:rerun-if-changed=src");
     println!("cargo:rerun-if-changed=vdso.lds");
     let out = PathBuf::from(variable("OUT_DIR"));
+    make(&out, "vdso", &[]);
+    make(&out, "vdso-rdpid", &["--cfg", "ebb_rdpid"]);
+}
+
+fn make(out: &Path, name: &str, options: &[&str]) {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (object, image) = (out.join("vdso.o"), out.join("vdso.so"));
+    let (object, image) = (out.join(name).with_extension("o"), out.join(name).with_extension("so"));
     run(Command::new(variable("RUSTC"))
-        .args([
-            "--crate-name",
-            "vdso",
-            "--crate-type",
-            "lib",
-            "--edition",
-            "2024",
-            "--target",
-            TARGET,
-            "--cfg",
-            "ebb_vdso",
-        ])
+        .args(["--crate-name", "vdso", "--crate-type", "lib", "--edition", "2024", "--target", TARGET])
+        .args(["--cfg", "ebb_vdso"])
+        .args(options)
         .args(["-C", "opt-level=3", "-C", "panic=abort", "-C", "codegen-units=1", "-C", "relocation-model=pic"])
         // Debuggers and unwinders find the caller of a call by them.
         .args(["-C", "force-unwind-tables=yes"])

@@ -39,6 +39,11 @@ impl Vma<Backing> {
 pub trait BackingObject: Any + Send + Sync {
     /// Its pages; `None` if it has none (any more).
     fn pages<'a>(&'a self, cx: &'a Cx) -> Option<&'a dyn Pages>;
+
+    /// What `/proc/PID/maps` calls it if it is the kernel's own, and no file.
+    fn name(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// What the shared mappings of a sealable file own that can be written, now or after mprotect(2): the file, by the description that the first of them came from.

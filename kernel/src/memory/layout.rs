@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use frame::Cx;
 use frame::mm::{PAGE_SIZE, Prot, USER_END};
 
 use super::backing::Backing;
@@ -124,6 +125,21 @@ impl Layout {
         }
         self.totals.add(&vma, vma.pages());
         self.vmas.insert(vma)
+    }
+
+    /// As [`insert`](Self::insert), quickly if it lies above all others and is not what the last of them goes on with.
+    ///
+    /// # Errors
+    /// There are too many.
+    #[inline(always)]
+    pub(super) fn insert_high(&mut self, vma: Vma<Backing>) -> core::result::Result<(), TooManyVmas> {
+        let is_highest = self.vmas.iter().next_back().is_none_or(|last| last.end <= vma.start);
+        if is_accountable(&vma) || self.vmas.is_full() || !is_highest {
+            return self.insert(vma);
+        }
+        self.totals.add(&vma, vma.pages());
+        self.vmas.push(vma);
+        Ok(())
     }
 
     /// There is only room for a VMA that becomes a part of its neighbour.
@@ -318,10 +334,14 @@ impl Layout {
         overcommit::admit(len / PAGE_SIZE, self.totals.all, limits.privilege)
     }
 
-    pub(super) fn describe(&self, vma: &Vma<Backing>) -> VmaReport {
+    pub(super) fn describe(&self, vma: &Vma<Backing>, cx: &Cx) -> VmaReport {
         let (offset, name) = match &vma.backing {
             Backing::Object { object, first } => {
-                (first.saturating_mul(PAGE_SIZE as u64), VmaName::Object(object.downgrade()))
+                // Only the kernel's own cannot be made longer.
+                let special =
+                    if vma.flags.contains(VmaFlags::DONT_EXPAND) { object.get(cx).into_ref().name() } else { None };
+                let name = special.map_or_else(|| VmaName::Object(object.downgrade()), VmaName::Special);
+                (if special.is_some() { 0 } else { first.saturating_mul(PAGE_SIZE as u64) }, name)
             }
             Backing::Anonymous if vma.start < self.brk.end && self.brk.start < vma.end => (0, VmaName::Heap),
             Backing::Anonymous if vma.range().contains(&self.image.stack) => (0, VmaName::Stack),

@@ -50,7 +50,7 @@ pub use pages::{Mappable, Pages};
 pub use shared::SharedMemory;
 pub use space::{AddressSpace, Executable, Image, LOWEST, Sizes, VmaName, VmaReport};
 pub use unmap::{Mapped, finish_unmapping, unmap_pages};
-pub use vdso::{SpecialMapping, VDSO_PAGES};
+pub use vdso::VDSO_PAGES;
 pub use vma::{MAX_AREAS, VmaFlags};
 
 /// The frames that programs cannot have, of a machine with `total`: for what is under way in the kernel, and for the end of a

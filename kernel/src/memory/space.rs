@@ -110,6 +110,8 @@ pub enum VmaName {
     Heap,
     /// The first thread's stack.
     Stack,
+    /// What the kernel has mapped.
+    Special(&'static str),
     /// Something else.
     Object(WeakRc<dyn BackingObject>),
 }
@@ -202,7 +204,7 @@ impl AddressSpace {
     #[inline(always)]
     pub fn report(&self, address: usize, cx: &Cx) -> Option<VmaReport> {
         let layout = self.layout.lock(cx);
-        Some(layout.describe(layout.vmas().at_or_above(address)?))
+        Some(layout.describe(layout.vmas().at_or_above(address)?, cx))
     }
 
     /// Sizes in pages.

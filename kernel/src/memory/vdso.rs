@@ -10,6 +10,7 @@ use core::ops::Range;
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, UFrame};
 use refs::{SpinLock, StrongRc};
+use vdso::{IMAGE, IMAGE_WITH_RDPID};
 
 use super::backing::{Backing, BackingObject};
 use super::space::AddressSpace;
@@ -20,14 +21,17 @@ use crate::error::{Errno, Result};
 /// Pages of the kernel's own that are mapped in processes.
 pub struct SpecialMapping {
     /// What `/proc/PID/maps` calls it.
-    pub name: &'static str,
+    name: &'static str,
     frames: Vec<UFrame>,
     mapped: Mapped,
 }
 
 /// How many pages the data and the shared object have together.
 pub const VDSO_PAGES: usize = 1 + CODE_PAGES;
-const CODE_PAGES: usize = vdso::IMAGE.len().div_ceil(PAGE_SIZE);
+const CODE_PAGES: usize = {
+    let longest = if IMAGE.len() > IMAGE_WITH_RDPID.len() { IMAGE.len() } else { IMAGE_WITH_RDPID.len() };
+    longest.div_ceil(PAGE_SIZE)
+};
 
 struct Parts {
     data: StrongRc<SpecialMapping>,
@@ -38,7 +42,8 @@ static PARTS: SpinLock<Option<Parts>> = SpinLock::new(None);
 
 /// Copies the shared object into frames. Called once, at boot.
 pub(super) fn start(data: UFrame) {
-    let code = vdso::IMAGE.chunks(PAGE_SIZE).map(|part| {
+    let image = if frame::cpu::has_rdpid() { IMAGE_WITH_RDPID } else { IMAGE };
+    let code = image.chunks(PAGE_SIZE).map(|part| {
         let frame = UFrame::zeroed().expect("at boot there is memory for a page");
         // A frame of memory never faults.
         let _ = frame.writer(0..part.len()).write(part);
@@ -50,43 +55,50 @@ pub(super) fn start(data: UFrame) {
 }
 
 impl AddressSpace {
-    /// Maps the vDSO at a page's address where nothing is mapped, in an address space that nobody else uses yet; where its shared object is.
+    /// Maps the vDSO at a page's address, or anywhere if something is mapped there, in an address space that nobody else uses yet; where its shared
+    /// object is.
     ///
     /// # Errors
     /// ENOMEM.
-    pub fn map_vdso(&self, start: usize, cx: &Cx) -> Result<usize> {
+    pub fn map_vdso(&self, wish: usize, cx: &Cx) -> Result<usize> {
+        const LEN: usize = VDSO_PAGES * PAGE_SIZE;
         let parts = PARTS.lock(cx);
         let Parts { data, code } = parts.as_ref().ok_or(Errno::ENOMEM)?;
-        let (data, code) = (data.share(), code.share());
-        drop(parts);
-        let flags = VmaFlags::DONT_EXPAND;
-        let code_start = start + PAGE_SIZE;
-        let end = code_start + CODE_PAGES * PAGE_SIZE;
-        self.map_special(data, start..code_start, Prot::READ, Prot::READ, flags | VmaFlags::DONT_DUMP, cx)?;
-        self.map_special(code, code_start..end, Prot::READ | Prot::EXECUTE, Prot::all(), flags, cx)?;
-        Ok(code_start)
-    }
-
-    fn map_special(
-        &self,
-        object: StrongRc<SpecialMapping>,
-        range: Range<usize>,
-        prot: Prot,
-        limit: Prot,
-        flags: VmaFlags,
-        cx: &Cx,
-    ) -> Result<()> {
-        let mut frames = object.get(cx).frames.clone().into_iter();
-        let backing = Backing::Object { object: object.unsize(|object| object), first: 0 };
         let mut layout = self.layout.lock(cx);
-        layout.insert(Vma { start: range.start, end: range.end, prot, limit, flags, backing })?;
+        // A program at a fixed address can be anywhere.
+        let start = if layout.vmas().is_free(wish..wish + LEN) { wish } else { layout.place(0, LEN)? };
+        let code_start = start + PAGE_SIZE;
+        let data_only = VmaFlags::DONT_DUMP;
+        layout.insert_high(special(data, start..code_start, Prot::READ, Prot::READ, data_only))?;
+        layout.insert_high(special(code, code_start..start + LEN, CODE, Prot::all(), VmaFlags::empty()))?;
         // What there is no memory for comes in by a fault.
-        self.vm.map_absent(range, prot, |_| frames.next(), cx);
-        Ok(())
+        let pages = data.get(cx).into_ref().frames.iter().map(|frame| (frame, Prot::READ));
+        let pages = pages.chain(code.get(cx).into_ref().frames.iter().map(|frame| (frame, CODE)));
+        for (page, (frame, prot)) in (start..).step_by(PAGE_SIZE).zip(pages) {
+            let _ = self.vm.map_new(page, frame.clone(), prot, cx);
+        }
+        Ok(code_start)
     }
 }
 
+const CODE: Prot = Prot::READ.union(Prot::EXECUTE);
+
+fn special(
+    object: &StrongRc<SpecialMapping>,
+    range: Range<usize>,
+    prot: Prot,
+    limit: Prot,
+    flags: VmaFlags,
+) -> Vma<Backing> {
+    let backing = Backing::Object { object: object.share().unsize(|object| object), first: 0 };
+    Vma { start: range.start, end: range.end, prot, limit, flags: flags | VmaFlags::DONT_EXPAND, backing }
+}
+
 impl BackingObject for SpecialMapping {
+    fn name(&self) -> Option<&'static str> {
+        Some(self.name)
+    }
+
     fn pages<'a>(&'a self, _cx: &'a Cx) -> Option<&'a dyn Pages> {
         Some(self)
     }

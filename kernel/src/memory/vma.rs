@@ -34,6 +34,9 @@ pub struct TooManyVmas;
 /// How many VMAs stand in one piece of memory at most.
 const CHUNK: usize = 64;
 
+/// For how many there is room at first: a small program's.
+const FIRST: usize = 8;
+
 /// The VMAs of an address space.
 pub struct VmaMap<B> {
     /// In order, none empty, none longer than [`CHUNK`].

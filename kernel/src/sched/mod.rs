@@ -226,6 +226,7 @@ impl Scheduler {
         if let Some(slice) = slice {
             crate::time::end_slice_at(worker.number(), now + slice);
         }
+        crate::time::keep_seconds(worker.number());
         Some(ready)
     }
 }
@@ -402,6 +403,11 @@ pub fn slice_ended(core: usize) {
     SCHEDULER.slice_ended(core);
 }
 
+/// Whether `core` runs a task now.
+pub fn is_busy(core: usize) -> bool {
+    SCHEDULER.state.with(|state| state.cores.get(core).is_some_and(|core| core.running.is_some()))
+}
+
 /// Has a task that runs user code come back into the kernel (for its signals); nothing if it does not run.
 pub fn leave_user_code(task: TaskRef) {
     let Some(words) = task.sched() else { return };
@@ -465,10 +471,10 @@ pub fn add_system_time(nanoseconds: u64) {
 /// How long the calling task has run, in nanoseconds, until now.
 pub fn own_cpu_time(cx: &Cx) -> u64 {
     let core = frame::cpu::current(cx);
+    let now = frame::time::now();
+    clock::note_time(now);
     SCHEDULER.state.with(|state| {
         let Some(core) = state.cores.get_mut(core) else { return 0 };
-        let now = frame::time::now();
-        clock::note_time(now);
         core.charge(now, &mut state.accounts);
         core.running.map_or(0, |running| Words(running).cpu_time())
     })

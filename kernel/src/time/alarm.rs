@@ -108,6 +108,7 @@ pub(super) fn wall_clock_has_changed(cx: &impl NoSuspend) {
     if let Some(next) = next {
         go_off_by(frame::cpu::current(cx), Timeline::Wall.boot_time(next));
     }
+    keep_seconds(frame::cpu::current(cx));
 }
 
 /// Has [`went_off`] say that the time slice of `core` (the calling one) is over, at `deadline` at the latest.
@@ -129,6 +130,21 @@ pub fn slice_end_was_noted(core: usize) {
     go_off_by(core, SLICE_END[core].load(Ordering::Relaxed));
 }
 
+/// Has programs see the wall clock's seconds: `core` (the calling one) is going to run one, or goes on with it. Its timer goes off when the next one begins.
+#[inline(always)]
+pub fn keep_seconds(core: usize) {
+    // If it goes off before, this is asked again then.
+    if wall_clock::second_ends() < PROGRAMMED[core].load(Ordering::Relaxed) {
+        begin_second(core);
+    }
+}
+
+#[cold]
+fn begin_second(core: usize) {
+    wall_clock::show_second();
+    go_off_by(core, wall_clock::second_ends());
+}
+
 #[inline(always)]
 fn go_off_by(core: usize, deadline: u64) {
     if deadline < PROGRAMMED[core].load(Ordering::Relaxed) {
@@ -142,6 +158,8 @@ pub fn went_off(cx: &IrqCx) -> bool {
     let core = frame::cpu::current(cx);
     PROGRAMMED[core].store(NEVER, Ordering::Relaxed);
     let now = frame::time::now();
+    wall_clock::note_time(now);
+    wall_clock::show_second();
     let mut next = NEVER;
     for timeline in Timeline::ALL {
         // Nearly always there is nothing by the wall clock.

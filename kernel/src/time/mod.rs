@@ -15,7 +15,7 @@ mod timer;
 mod vdso;
 mod wall_clock;
 
-pub use alarm::{Alarm, Timeline, end_slice_at, note_slice_end, slice_end_was_noted, wake_at, went_off};
+pub use alarm::{Alarm, Timeline, end_slice_at, keep_seconds, note_slice_end, slice_end_was_noted, wake_at, went_off};
 pub use timer::{CpuClock, Notify, Setting, Timer, TimerClock};
 
 /// Nanoseconds in a second.

@@ -21,7 +21,6 @@ impl VdsoPage {
         let (start, rate) = frame::time::tsc_scale();
         page.set(Word::Start, start);
         page.set(Word::Rate, rate);
-        page.set(Word::HasRdpid, frame::cpu::has_rdpid().into());
         Some(page)
     }
 
@@ -43,6 +42,11 @@ impl VdsoPage {
         self.set(Word::Ahead, if line.rate == 0 { line.real.wrapping_sub(line.boot) } else { STEERED });
         self.sequence += 2;
         self.set(Word::Sequence, self.sequence);
+    }
+
+    /// What time(2) says.
+    pub fn set_seconds(&self, seconds: u64) {
+        self.set(Word::Seconds, seconds);
     }
 
     /// What gettimeofday(2) says of the time zone.

@@ -50,6 +50,16 @@ impl Steering {
         if let Some(page) = &mut self.page {
             page.set_line(&self.line);
         }
+        self.show_second(boot);
+    }
+
+    /// Programs see from now on which second it is.
+    fn show_second(&self, now: u64) {
+        let second = self.line.real_at(now) / SECOND;
+        if let Some(page) = &self.page {
+            page.set_seconds(second);
+        }
+        SECOND_ENDS.store(self.line.boot_at((second + 1) * SECOND), Ordering::Relaxed);
     }
 }
 
@@ -115,10 +125,26 @@ fn steered_boot_time_at(real: u64) -> u64 {
 /// A moment since boot that is not long ago: see [`note_time`].
 static RECENT: AtomicU64 = AtomicU64::new(0);
 
-/// The scheduler has looked at the clock.
+/// The time since boot at which the second ends that programs see.
+static SECOND_ENDS: AtomicU64 = AtomicU64::new(0);
+
+/// The scheduler or the timer has looked at the clock.
 #[inline(always)]
 pub fn note_time(now: u64) {
     RECENT.store(now, Ordering::Relaxed);
+}
+
+/// Programs see from now on which second it is.
+pub(super) fn show_second() {
+    if frame::time::now() >= second_ends() {
+        STEERING.with(|steering| steering.show_second(frame::time::now()));
+    }
+}
+
+/// When the second ends that programs see: whoever runs one has [`show_second`] called then. Nobody does while nobody looks.
+#[inline(always)]
+pub(super) fn second_ends() -> u64 {
+    SECOND_ENDS.load(Ordering::Relaxed)
 }
 
 /// The wall clock when the scheduler last looked at the clock: when the running task was picked, or at one of its last 96 system calls. For those who

@@ -204,6 +204,14 @@ int main(int argc, char **argv)
     }
     CHECK("out-of-step", wrong);
     CHECK_TRUE("seconds", gettime_seconds(NULL) >= v.tv_sec - 1);
+    // They go on while the only program computes, and while nobody does anything.
+    time_t first = gettime_seconds(NULL);
+    while (gettime_seconds(NULL) == first)
+        ;
+    CHECK_TRUE("next-second", gettime_seconds(NULL) > first);
+    check_sleep_ms(1500);
+    gettime(CLOCK_REALTIME, &t);
+    CHECK_SOON("after-sleep", gettime_seconds(NULL) >= t.tv_sec && t.tv_sec > first);
 
     // On the one core that it may run on, it is on that core.
     cpu_set_t all, one;

@@ -12,7 +12,7 @@
 //!
 //! Time since boot is a function of the time stamp counter with two constants. It needs no lock at all, and as the counter runs alike on all
 //! cores it never goes back between them: `lfence` keeps the processor from reading the counter before what the program did earlier. The wall clock is that
-//! plus one word as long as nobody steers it; steered, it is a line that is read under a sequence counter.
+//! plus one word as long as nobody steers it; steered, it is a line that is read under a sequence counter. Its seconds are a word of their own.
 #![no_std]
 #![cfg_attr(not(any(test, ebb_vdso)), forbid(unsafe_code))]
 #[cfg(test)]
@@ -23,6 +23,10 @@ pub mod page;
 #[cfg(any(test, ebb_vdso))]
 mod calls;
 
-/// The shared object: an ELF file of whole pages, but for the last, that needs no relocation.
+/// The shared object: an ELF file that needs no relocation.
 #[cfg(not(ebb_vdso))]
 pub static IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vdso.so"));
+
+/// The same, for processors with `rdpid`.
+#[cfg(not(ebb_vdso))]
+pub static IMAGE_WITH_RDPID: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/vdso-rdpid.so"));

@@ -25,8 +25,8 @@ pub enum Word {
     LineRate = 6,
     /// Nanoseconds by which CLOCK_TAI is ahead of the wall clock.
     Tai = 7,
-    /// Not 0 if `rdpid` gives the core's number.
-    HasRdpid = 8,
+    /// The wall clock's seconds: the kernel has a program interrupted when the next one begins.
+    Seconds = 8,
     /// What gettimeofday(2) says of the time zone: minutes west of Greenwich, and in the upper half the kind of daylight saving.
     Zone = 9,
 }

@@ -18,7 +18,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{File, Lseek, OpenFile, VfsCaller};
-use crate::memory::{AddressSpace, BackingObject, SpecialMapping, VmaFlags, VmaName, VmaReport, WritableMappings};
+use crate::memory::{AddressSpace, BackingObject, VmaFlags, VmaName, VmaReport, WritableMappings};
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// The column where names begin.
@@ -77,9 +77,6 @@ fn file_name(object: WeakRc<dyn BackingObject>, me: &Current, cx: &Cx) -> Option
     let object: &dyn Any = &*object;
     if let Some(writable) = object.downcast_ref::<WritableMappings>() {
         return file_name(writable.file(), me, cx);
-    }
-    if let Some(special) = object.downcast_ref::<SpecialMapping>() {
-        return Some(FileName { name: special.name.into(), ..FileName::default() });
     }
     let file = object.downcast_ref::<OpenFile>()?;
     let inode = file.location.inode.get(cx);
@@ -216,6 +213,7 @@ fn add_line(text: &mut Text, vma: &VmaReport, file: &FileName) {
         _ if !file.name.is_empty() => &file.name,
         VmaName::Heap => b"[heap]",
         VmaName::Stack => b"[stack]",
+        VmaName::Special(name) => name.as_bytes(),
         VmaName::Object(_) => b"/dev/zero (deleted)",
         VmaName::Anonymous => b"",
     };

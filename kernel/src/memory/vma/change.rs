@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{CHUNK, MAX_AREAS, Mergeable, Position, TooManyVmas, Vma, VmaMap};
+use super::{CHUNK, FIRST, MAX_AREAS, Mergeable, Position, TooManyVmas, Vma, VmaMap};
 
 /// VMAs that were taken out of the others.
 pub struct Removed<B> {
@@ -90,7 +90,7 @@ impl<B: Mergeable> VmaMap<B> {
         if at.chunk == self.chunks.len() {
             match self.chunks.last() {
                 Some(last) => at = Position { chunk: at.chunk - 1, index: last.len() },
-                None => self.chunks.push(Vec::new()),
+                None => self.chunks.push(Vec::with_capacity(FIRST)),
             }
         }
         let chunk = &mut self.chunks[at.chunk];

@@ -120,7 +120,7 @@ pub fn load(
         entry = elf.entry.wrapping_add(base);
     }
     let vdso = space.map_vdso(layout.vdso, cx)?;
-    let (stack, mut image) = map_stack(space, elf, (bias, base, vdso), startup, limits, cx)?;
+    let (stack, mut image) = map_stack(space, elf, [bias, base, vdso], startup, limits, cx)?;
     for Segment { memory, prot, .. } in &elf.segments {
         let range = memory.start.wrapping_add(bias)..memory.end.wrapping_add(bias);
         let whole = if prot.contains(Prot::EXECUTE) { &mut image.code } else { &mut image.data };
@@ -180,7 +180,7 @@ fn private(range: Range<usize>, prot: Prot, backing: Backing) -> Mapping {
 fn map_stack(
     space: &AddressSpace,
     elf: &Elf,
-    (bias, base, vdso): (usize, usize, usize),
+    [bias, base, vdso]: [usize; 3],
     startup: &Startup<'_>,
     limits: Limits,
     cx: &Cx,
