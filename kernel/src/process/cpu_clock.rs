@@ -7,7 +7,7 @@ use refs::TempRc;
 use super::{Process, Thread};
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::time::clock::{Clock, real_time};
+use crate::time::clock::{Clock, atomic_time, real_time};
 use crate::time::{CpuClock, TimerClock};
 use crate::{process, sched};
 
@@ -19,6 +19,7 @@ impl Clock {
     pub fn now(self, me: &Current, cx: &Cx) -> Result<u64> {
         Ok(match self {
             Clock::RealTime => real_time(),
+            Clock::Atomic => atomic_time(cx),
             Clock::Monotonic => frame::time::now(),
             Clock::Process(0) => me.process(cx)?.cpu_time(),
             Clock::Thread(0) => sched::cpu_time(tasks::current(cx)),

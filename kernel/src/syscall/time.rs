@@ -40,8 +40,7 @@ pub const CALLS: &[Entry] = &[
     Entry::partial(abi::__NR_adjtimex, "adjtimex", Call::Step(adjtimex), NOT_STEERED),
 ];
 
-const NOT_STEERED: &str =
-    "only the wall clock is steered, not CLOCK_MONOTONIC; CLOCK_TAI does not follow ADJ_TAI; no pulse per second";
+const NOT_STEERED: &str = "only the wall clock is steered, not CLOCK_MONOTONIC; timers by CLOCK_TAI do not follow ADJ_TAI; no pulse per second";
 
 /// `struct timezone`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -131,16 +130,17 @@ fn nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> 
 }
 
 fn clock_nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let clock = Clock::new(args.int(0))?;
-    if clock == Clock::Thread(0) {
+    let which = Clock::new(args.int(0))?;
+    if which == Clock::Thread(0) {
         // By the name that all threads have for their clock it is only not there.
         let by_name = args.int(0) == abi::CLOCK_THREAD_CPUTIME_ID as i32;
         return Err(if by_name { Errno::EOPNOTSUPP } else { Errno::EINVAL });
     }
     let time = me.read_async(cx, args.input::<TimeSpec>(2))?.nanoseconds()?;
     if args.int(1) as u32 & abi::TIMER_ABSTIME != 0 {
-        let until = match clock {
+        let until = match which {
             Clock::RealTime => Patience::UntilWall(time),
+            Clock::Atomic => Patience::UntilWall(clock::real_time_of_atomic(time, cx)),
             Clock::Monotonic => Patience::Until(time),
             Clock::Process(_) | Clock::Thread(_) => return Err(Errno::EOPNOTSUPP),
         };
@@ -149,7 +149,7 @@ fn clock_nanosleep_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
             other => other.map(|()| 0),
         };
     }
-    if matches!(clock, Clock::Process(_) | Clock::Thread(_)) {
+    if matches!(which, Clock::Process(_) | Clock::Thread(_)) {
         return Err(Errno::EOPNOTSUPP);
     }
     let until = frame::time::now().saturating_add(time);

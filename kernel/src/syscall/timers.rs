@@ -123,7 +123,7 @@ fn timer_create(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let memory = me.memory(cx)?;
     let event = args.input::<SignalEvent>(1).non_null().map(|event| memory.read(event)).transpose()?;
     let clock = match Clock::new(args.int(0))? {
-        Clock::RealTime => PosixClock::Wall,
+        Clock::RealTime | Clock::Atomic => PosixClock::Wall,
         Clock::Monotonic => PosixClock::Timer(TimerClock::Clock(Timeline::Boot)),
         Clock::Process(0) => PosixClock::Timer(Process::cpu_clock(&me.process(cx)?, cx)),
         Clock::Thread(0) => PosixClock::Timer(Thread::cpu_clock(&me.thread(cx)?, cx)),

@@ -5,7 +5,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::SECOND;
 pub use super::wall_clock::{
-    adjust, boot_time, note_time, real_time, recent_real_time, set_real_time, sets, show_time_zone, start, watch_sets,
+    adjust, atomic_time, boot_time, note_time, real_time, real_time_of_atomic, recent_real_time, set_real_time, sets,
+    show_time_zone, start, watch_sets,
 };
 use crate::error::{Errno, Result};
 
@@ -70,6 +71,8 @@ impl TimeVal {
 pub enum Clock {
     /// The wall clock.
     RealTime,
+    /// Atomic time.
+    Atomic,
     /// Time since boot.
     Monotonic,
     /// Time on the processor of a process (0: the calling one).
@@ -94,9 +97,8 @@ impl Clock {
             };
         }
         Ok(match id as u32 {
-            abi::CLOCK_REALTIME | abi::CLOCK_REALTIME_COARSE | abi::CLOCK_REALTIME_ALARM | abi::CLOCK_TAI => {
-                Clock::RealTime
-            }
+            abi::CLOCK_REALTIME | abi::CLOCK_REALTIME_COARSE | abi::CLOCK_REALTIME_ALARM => Clock::RealTime,
+            abi::CLOCK_TAI => Clock::Atomic,
             abi::CLOCK_MONOTONIC
             | abi::CLOCK_MONOTONIC_RAW
             | abi::CLOCK_MONOTONIC_COARSE

@@ -190,6 +190,11 @@ impl Discipline {
         (((self.tick - TICK) * 1000 * TICKS_A_SECOND) << SCALE) + self.frequency + self.slew
     }
 
+    /// By how many seconds atomic time is ahead of the clock.
+    pub fn tai(&self) -> i32 {
+        self.tai
+    }
+
     /// Whether [`next_second`](Self::next_second) has anything to do.
     pub fn is_busy(&self) -> bool {
         self.offset != 0

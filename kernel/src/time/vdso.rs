@@ -4,7 +4,7 @@
 //! that clock's lock held.
 
 use frame::mm::{PAGE_SIZE, UFrame};
-use vdso::page::{Line, STEERED, WORDS, Word};
+use vdso::page::{Line, SECOND, STEERED, WORDS, Word};
 
 /// The page's writer.
 pub struct VdsoPage {
@@ -33,12 +33,13 @@ impl VdsoPage {
         self.frame.store(word as usize, value);
     }
 
-    /// The wall clock goes along another line. Who reads it meanwhile waits, or sees the old one.
-    pub fn set_line(&mut self, line: &Line) {
+    /// The wall clock goes along another line, and atomic time is so many seconds ahead of it. Who reads them meanwhile waits, or sees the old ones.
+    pub fn set_line(&mut self, line: &Line, tai: i32) {
         self.set(Word::Sequence, self.sequence + 1);
         self.set(Word::LineBoot, line.boot);
         self.set(Word::LineReal, line.real);
         self.set(Word::LineRate, line.rate as u64);
+        self.set(Word::Tai, (i64::from(tai) * SECOND as i64) as u64);
         self.set(Word::Ahead, if line.rate == 0 { line.real.wrapping_sub(line.boot) } else { STEERED });
         self.sequence += 2;
         self.set(Word::Sequence, self.sequence);

@@ -48,7 +48,7 @@ impl Steering {
         AHEAD.store(real.wrapping_sub(boot), Ordering::Relaxed);
         IS_STEERED.store(self.line.rate != 0, Ordering::Relaxed);
         if let Some(page) = &mut self.page {
-            page.set_line(&self.line);
+            page.set_line(&self.line, self.discipline.tai());
         }
         self.show_second(boot);
     }
@@ -106,6 +106,22 @@ fn real_time_at(boot: u64) -> u64 {
 #[cold]
 fn steered_time_at(boot: u64) -> u64 {
     STEERING.with(|steering| steering.line.real_at(boot))
+}
+
+/// Atomic time (CLOCK_TAI), which leap seconds do not move: the wall clock and what adjtimex(2) has said.
+pub fn atomic_time(cx: &Cx) -> u64 {
+    let steering = STEERING.lock(cx);
+    steering.line.real_at(frame::time::now()).saturating_add_signed(ahead_by(&steering.discipline))
+}
+
+/// What the wall clock shows when atomic time is `atomic`, as far as is known now.
+pub fn real_time_of_atomic(atomic: u64, cx: &Cx) -> u64 {
+    atomic.saturating_add_signed(-ahead_by(&STEERING.lock(cx).discipline))
+}
+
+/// By how many nanoseconds atomic time is ahead.
+fn ahead_by(discipline: &Discipline) -> i64 {
+    i64::from(discipline.tai()) * SECOND as i64
 }
 
 /// The time since boot at which it shows `real`, as far as is known now.

@@ -60,10 +60,10 @@ fn plain_time(page: &Page) -> Option<u64> {
     if (ahead as i64) < 0 { None } else { Some(boot.wrapping_add(ahead)) }
 }
 
-/// The wall clock while somebody steers it.
+/// The wall clock, steered or not, and by how much atomic time is ahead of it.
 #[cold]
 #[inline(never)]
-fn steered_time(page: &Page) -> u64 {
+fn steered_times(page: &Page) -> (u64, u64) {
     loop {
         let sequence = page.get(Word::Sequence);
         let line = Line {
@@ -71,9 +71,10 @@ fn steered_time(page: &Page) -> u64 {
             real: page.get(Word::LineReal),
             rate: page.get(Word::LineRate) as i64,
         };
+        let tai = page.get(Word::Tai);
         let real = line.real_at(since_boot(page));
         if sequence.is_multiple_of(2) && page.get(Word::Sequence) == sequence {
-            return real;
+            return (real, tai);
         }
         core::hint::spin_loop();
     }
@@ -119,15 +120,17 @@ unsafe fn write_microseconds(time: *mut Time, shown: u64) -> i32 {
 #[cold]
 #[inline(never)]
 unsafe fn rare_clock_gettime(page: &Page, clock: i32, time: *mut Time) -> i32 {
-    let wall = || plain_time(page).unwrap_or_else(|| steered_time(page));
-    // SAFETY: the caller's pointer.
-    unsafe {
-        match clock {
-            REALTIME | REALTIME_COARSE => write_nanoseconds(time, wall()),
-            TAI => write_nanoseconds(time, wall().wrapping_add(page.get(Word::Tai))),
-            _ => system_call(CLOCK_GETTIME, clock, time),
+    let shown = match clock {
+        REALTIME | REALTIME_COARSE => steered_times(page).0,
+        TAI => {
+            let (real, ahead) = steered_times(page);
+            real.wrapping_add(ahead)
         }
-    }
+        // SAFETY: the caller's pointer.
+        _ => return unsafe { system_call(CLOCK_GETTIME, clock, time) },
+    };
+    // SAFETY: the caller's pointer.
+    unsafe { write_nanoseconds(time, shown) }
 }
 
 /// # Safety
@@ -171,7 +174,7 @@ pub unsafe fn gettimeofday(page: &Page, time: *mut Time, zone: *mut TimeZone) ->
 #[inline(never)]
 unsafe fn steered_gettimeofday(page: &Page, time: *mut Time) -> i32 {
     // SAFETY: the caller's pointer.
-    unsafe { write_microseconds(time, steered_time(page)) }
+    unsafe { write_microseconds(time, steered_times(page).0) }
 }
 
 /// # Safety
@@ -337,6 +340,7 @@ mod tests {
         let page = page(counter());
         let ahead = 1_700_000_000 * SECOND + 999_999_999;
         page.set(Word::Ahead, ahead);
+        page.set(Word::LineReal, ahead);
         page.set(Word::Tai, 37 * SECOND);
         let before = shown(&page, MONOTONIC);
         let wall = shown(&page, REALTIME);

@@ -15,7 +15,7 @@ pub enum Word {
     Rate = 1,
     /// By how much the wall clock is ahead of the time since boot, in nanoseconds; [`STEERED`] if [`Line`] says it.
     Ahead = 2,
-    /// How often the line has been changed, twice: odd while it is being changed.
+    /// How often the line and [`Tai`](Self::Tai) have been changed, twice: odd while they are being changed.
     Sequence = 3,
     /// [`Line::boot`].
     LineBoot = 4,
