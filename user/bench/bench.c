@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "vdso.h"
 
 #define PAGE 4096
 #define FILE_NAME "/tmp/bench-file"
@@ -60,6 +61,12 @@ static uint64_t stat_descriptor(long count) { LOOP(call3(SYS_fstat, file, (long)
 static uint64_t open_close(long count) { LOOP(call3(SYS_close, call3(SYS_open, (long)FILE_NAME, O_RDONLY, 0), 0, 0)); }
 static uint64_t send_to_null(long count) { LOOP(call4(SYS_sendfile, null, file, (long)&(long){ 0 }, MEGABYTE)); }
 static uint64_t poll_hundred(long count) { LOOP(call3(SYS_poll, (long)hundred, 100, 0)); }
+
+static uint64_t monotonic(long count) { LOOP(vdso_clock_gettime(CLOCK_MONOTONIC, &(struct timespec){ 0 })); }
+static uint64_t realtime(long count) { LOOP(vdso_clock_gettime(CLOCK_REALTIME, &(struct timespec){ 0 })); }
+static uint64_t time_of_day(long count) { LOOP(vdso_gettimeofday(&(struct timeval){ 0 }, NULL)); }
+static uint64_t seconds(long count) { LOOP(vdso_time(NULL)); }
+static uint64_t core_number(long count) { LOOP(vdso_getcpu(&(unsigned){ 0 }, &(unsigned){ 0 }, NULL)); }
 
 static uint64_t map_unmap(long count)
 {
@@ -264,6 +271,11 @@ static const struct row {
 } rows[] = {
     { "null", null_call, 1000, 11, 1 },
     { "getpid", get_pid, 1000, 11, 1 },
+    { "monotonic", monotonic, 1000, 11, 1 },
+    { "realtime", realtime, 1000, 11, 1 },
+    { "gettimeofday", time_of_day, 1000, 11, 1 },
+    { "time", seconds, 1000, 11, 1 },
+    { "getcpu", core_number, 1000, 11, 1 },
     { "read-1", read_1, 500, 11, 1 },
     { "read-4k", read_4k, 200, 11, 1 },
     { "write-1", write_1, 500, 11, 1 },
@@ -290,6 +302,7 @@ static const struct row {
 
 static void prepare(void)
 {
+    find_vdso();
     mkdir("/tmp", 01777);
     file = open(FILE_NAME, O_RDWR | O_CREAT | O_TRUNC, 0644);
     must(file, "create a file");
