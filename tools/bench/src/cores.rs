@@ -1,9 +1,10 @@
 //! `ebb-bench cores`: how far work gets on two cores, beside one, and how soon memory comes back while the other core is busy.
 //!
 //! The programs are `user/bench/cores.c` and `reuse.c`, which print a line for each measurement. Time is the host's, so what else the host does shows: machines
-//! of both kernels take turns, every measurement is done many times, the median counts, and the first row, which computes and calls no
-//! kernel, says what two cores of the emulator can reach at best.
+//! of both kernels take turns, every measurement is done many times, the median of those counts from which other work took least, and the first row, which
+//! computes and calls no kernel, says what two cores of the emulator can reach at best.
 
+mod host;
 mod report;
 mod reuse;
 mod rows;
@@ -14,6 +15,7 @@ use crate::report::Style;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use ebb_guest::{Cpus, artifacts};
+use host::{Load, Waits};
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -33,11 +35,11 @@ pub struct Arguments {
     machines: u32,
 
     /// How often each machine measures everything.
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 6)]
     rounds: u32,
 
     /// For how long one measurement works.
-    #[arg(long, value_name = "MILLISECONDS", default_value_t = 500)]
+    #[arg(long, value_name = "MILLISECONDS", default_value_t = 250)]
     time: u32,
 
     /// Measure this row only; may be given several times.
@@ -49,21 +51,39 @@ pub struct Arguments {
     write: bool,
 }
 
+/// One measurement.
+#[derive(Clone, Copy)]
+struct Sample {
+    /// Operations a second.
+    rate: f64,
+    /// The share of its time that went to other work of the host.
+    lost: f64,
+}
+
 /// How many operations a second, by row and number of workers, in every measurement.
 #[derive(Default)]
 pub struct Rates {
-    samples: HashMap<(String, usize), Vec<f64>>,
+    samples: HashMap<(String, usize), Vec<Sample>>,
     /// How many cores the kernel has; 0 if it was not measured.
     cores: usize,
 }
 
 impl Rates {
+    /// The half of the measurements from which other work took least.
+    fn quiet(&self, row: &str, workers: usize) -> Option<Vec<Sample>> {
+        let mut samples = self.samples.get(&(row.to_owned(), workers))?.clone();
+        samples.sort_by(|a, b| a.lost.total_cmp(&b.lost));
+        let most = samples.get((samples.len() - 1) / 2)?.lost;
+        samples.retain(|sample| sample.lost <= most);
+        Some(samples)
+    }
+
     /// The median of what this many workers reached together.
     pub fn median(&self, row: &str, workers: usize) -> Option<f64> {
-        let mut values = self.samples.get(&(row.to_owned(), workers))?.clone();
-        values.sort_by(f64::total_cmp);
+        let mut samples = self.quiet(row, workers)?;
+        samples.sort_by(|a, b| a.rate.total_cmp(&b.rate));
         // The lower one of two in the middle.
-        values.get((values.len() - 1) / 2).copied()
+        Some(samples.get((samples.len() - 1) / 2)?.rate)
     }
 
     /// How much more two workers reach than one.
@@ -72,19 +92,24 @@ impl Rates {
         (one > 0.0).then_some(two / one)
     }
 
-    /// Adds what a machine printed.
-    fn read(&mut self, console: &str) {
-        for line in console.lines() {
-            let fields: Vec<&str> = line.trim_end().split('\t').collect();
-            match fields[..] {
-                ["cores", count] => self.cores = count.parse().unwrap_or(self.cores),
-                [row, workers, rate] => {
-                    if let (Ok(workers), Ok(rate)) = (workers.parse(), rate.parse()) {
-                        self.samples.entry((row.to_owned(), workers)).or_default().push(rate);
-                    }
+    /// The largest share that other work took from a measurement that counts.
+    pub fn lost(&self) -> f64 {
+        let quiet = self.samples.keys().filter_map(|(row, workers)| self.quiet(row, *workers));
+        quiet.flatten().map(|sample| sample.lost).fold(0.0, f64::max)
+    }
+
+    /// Adds a line that a machine printed; `lost` says, for a number of workers, which share of its time went to other work.
+    fn read(&mut self, line: &str, lost: impl FnOnce(usize) -> f64) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        match fields[..] {
+            ["cores", count] => self.cores = count.parse().unwrap_or(self.cores),
+            [row, workers, rate] => {
+                if let (Ok(workers), Ok(rate)) = (workers.parse(), rate.parse()) {
+                    let sample = Sample { rate, lost: lost(workers) };
+                    self.samples.entry((row.to_owned(), workers)).or_default().push(sample);
                 }
-                _ => {}
             }
+            _ => {}
         }
     }
 }
@@ -110,21 +135,23 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         kernels.push((Measured::linux(image, directory.path())?, Rates::default(), reuse::Times::default()));
     }
     let settings = format!("{} {}", arguments.rounds, arguments.time);
-    let host = HostLoad::start();
+    let host = Load::start();
     for number in 1..=arguments.machines {
         for (kernel, rates, times) in &mut kernels {
             eprintln!("measuring {}, machine {number} of {}", kernel.name(), arguments.machines);
-            let measure = |program, settings| {
-                machine::measure_cores(kernel, program, settings, only, directory.path())
-                    .with_context(|| format!("on {}", kernel.name()))
-            };
-            rates.read(&measure(&cores, &settings)?);
+            let on = || format!("on {}", kernel.name());
+            let mut waits = Waits::start();
+            let mut each_line = |pid, line: &str| rates.read(line, |workers| waits.share(pid, workers));
+            machine::measure_cores(kernel, &cores, &settings, only, directory.path(), &mut each_line)
+                .with_context(on)?;
             if only.is_empty() {
-                times.read(&measure(&reuse, reuse::TRIALS)?);
+                let mut each_line = |_, line: &str| times.read(line);
+                machine::measure_cores(kernel, &reuse, reuse::TRIALS, only, directory.path(), &mut each_line)
+                    .with_context(on)?;
             }
         }
     }
-    let load = host.and_then(HostLoad::others);
+    let load = host.and_then(Load::others);
     let (_, ebb, ebb_times) = kernels.remove(0);
     let (linux, linux_times) = kernels.pop().map(|(_, rates, times)| (rates, times)).unzip();
     print!("{}", report::table(&ebb, linux.as_ref(), Style::Terminal));
@@ -141,7 +168,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     if let Some(load) = load {
-        println!("The host spent {:.0} % of its processors' time on other things.", load * 100.0);
+        let lost = linux.as_ref().map_or(0.0, Rates::lost).max(ebb.lost()) * 100.0;
+        println!(
+            "The host spent {:.0} % of its processors' time on other things, of which the measurements that count lost {lost:.0} % at most.",
+            load * 100.0
+        );
     }
     if arguments.write {
         let path = "docs/src/figures-cores.md";
@@ -153,49 +184,31 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// The time of the host's processors from some moment on, in clock ticks.
-struct HostLoad {
-    all: u64,
-    busy: u64,
-    machines: u64,
-}
-
-impl HostLoad {
-    /// From now on; `None` where procfs does not say.
-    fn start() -> Option<Self> {
-        // proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
-        let stat = std::fs::read_to_string("/proc/stat").ok()?;
-        let times: Vec<u64> =
-            stat.lines().next()?.split_ascii_whitespace().skip(1).take(8).map_while(|time| time.parse().ok()).collect();
-        let all: u64 = times.iter().sum();
-        let idle = times.get(3)? + times.get(4)?;
-        // The times of children that have ended, the machines' among them: fields 16 and 17, counted from the state, which is field 3.
-        let own = std::fs::read_to_string("/proc/self/stat").ok()?;
-        let fields: Vec<&str> = own.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
-        let machines = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
-        Some(Self { all, busy: all - idle, machines })
-    }
-
-    /// The share that others than the machines had since then.
-    fn others(self) -> Option<f64> {
-        let now = Self::start()?;
-        let others = (now.busy - self.busy).saturating_sub(now.machines - self.machines);
-        (now.all > self.all).then(|| others as f64 / (now.all - self.all) as f64)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_all_machines_counts() {
+    fn the_median_of_what_others_left_alone_counts() {
         let mut rates = Rates::default();
-        rates.read("cores\t2\nnull\t1\t100.0\nnull\t2\t150.0\r\n[ 1.0] a\tb\n");
-        rates.read("null\t1\t80.0\nnull\t2\t190.0\nnull\t1\t120.0\nnull\t2\t180.0\nbench: done\n");
+        for (line, lost) in [
+            ("cores\t2", 0.0),
+            ("null\t1\t100.0", 0.0),
+            ("null\t1\t80.0", 0.0),
+            ("null\t1\t120.0", 0.0),
+            ("null\t2\t90.0", 0.5),
+            ("null\t2\t180.0", 0.01),
+            ("null\t2\t100.0", 0.4),
+            ("[    1.0]\tb", 0.0),
+        ] {
+            rates.read(line, |_| lost);
+        }
         assert_eq!(rates.cores, 2);
         assert_eq!(rates.median("null", 1), Some(100.0));
+        assert_eq!(rates.median("null", 2), Some(100.0));
+        rates.read("null\t2\t182.0", |_| 0.02);
         assert_eq!(rates.ratio("null"), Some(1.8));
+        assert_eq!(rates.lost(), 0.02);
         assert_eq!(rates.ratio("stat"), None);
     }
 }

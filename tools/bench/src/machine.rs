@@ -116,7 +116,8 @@ pub fn measure(kernel: &Measured, programs: &Programs, only: &[String], director
     Ok(figures)
 }
 
-/// Runs the program that measures cores, on two, and gives what it printed. The host's time is the machine's.
+/// Runs a program that measures cores, on two, and tells `each_line` what it prints as it comes, with QEMU's process number. The host's time is the
+/// machine's.
 ///
 /// # Errors
 /// The machine did not start or end, or the program failed.
@@ -126,20 +127,23 @@ pub fn measure_cores(
     settings: &str,
     only: &[String],
     directory: &Path,
-) -> Result<String> {
+    each_line: &mut (dyn FnMut(u32, &str) + Send),
+) -> Result<()> {
     let mut image = image(program, only)?;
     image.add_bytes("settings", 0o644, settings);
-    let run = start(kernel, &image, "2".parse().map_err(Error::msg)?, &["-m", MEMORY], directory)?;
+    let archive = write(&image, directory)?;
+    let cpus = "2".parse().map_err(Error::msg)?;
+    let run = machine(kernel, cpus, &["-m", MEMORY]).run_watched(&archive, each_line)?;
     if run.end == BareEnd::TimedOut || !run.console.contains("bench: done") {
         bail!("the measurements ended early ({:?}); the console's last lines:\n{}", run.end, run.last_lines(20));
     }
-    Ok(run.console)
+    Ok(())
 }
 
 /// Runs one program as process 1, and counts its instructions.
 fn boot(measured: &Measured, program: &Path, memory: &str, only: &[String], directory: &Path) -> Result<BareRun> {
     let options = ["-m", memory, "-icount", "shift=0,sleep=off"];
-    start(measured, &image(program, only)?, Cpus::ONE, &options, directory)
+    Ok(machine(measured, Cpus::ONE, &options).run(&write(&image(program, only)?, directory)?)?)
 }
 
 /// A file system with a program as process 1, and the rows that it is to measure.
@@ -153,18 +157,21 @@ fn image(program: &Path, only: &[String]) -> Result<Image> {
     Ok(image)
 }
 
-fn start(measured: &Measured, image: &Image, cpus: Cpus, qemu_options: &[&str], directory: &Path) -> Result<BareRun> {
+fn write(image: &Image, directory: &Path) -> Result<PathBuf> {
     let archive = directory.join("initramfs");
     image.write_to(&archive)?;
-    let machine = BareMachine {
+    Ok(archive)
+}
+
+fn machine<'a>(measured: &'a Measured, cpus: Cpus, qemu_options: &'a [&'a str]) -> BareMachine<'a> {
+    BareMachine {
         kernel: &measured.kernel,
         command_line: measured.command_line,
         cpu: "max,-la57,-erms,-fsrm",
         cpus,
         qemu_options,
         limit: LIMIT,
-    };
-    Ok(machine.run(&archive)?)
+    }
 }
 
 /// The lines `row<TAB>median...` of a console's text.

@@ -84,7 +84,7 @@ fn run(machines: &Machines, program: &str, arguments: &str, qemu_options: &[&str
             Ok(if time == Time::Counted { judge_stretches(&run.console)? } else { 0 })
         }
         (end, _) => {
-            println!("  did not survive ({end:?}):\n{}", printable(&run.last_lines(60)));
+            println!("  failed ({end:?}):\n{}", printable(&run.last_lines(60)));
             Ok(1)
         }
     }

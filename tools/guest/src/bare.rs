@@ -5,7 +5,7 @@
 use crate::error::Doing;
 use crate::kernel::PowerState;
 use crate::{Cpus, Error, Kernel, Result, accel, qemu};
-use std::io::Read;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -76,6 +76,14 @@ impl BareMachine<'_> {
     /// # Errors
     /// QEMU cannot be started. How the guest ends is no error.
     pub fn run(&self, archive: &Path) -> Result<BareRun> {
+        self.run_watched(archive, &mut |_, _| {})
+    }
+
+    /// The same, and tells `each_line` what the console shows, line by line as it comes, with QEMU's process number.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_watched(&self, archive: &Path, each_line: &mut (dyn FnMut(u32, &str) + Send)) -> Result<BareRun> {
         let program = qemu::find_qemu().ok_or(Error::QemuMissing(qemu::QEMU))?;
         let child = Command::new(&program)
             .args(["-M", "q35", "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"])
@@ -103,24 +111,32 @@ impl BareMachine<'_> {
             .spawn()
             .doing(|| "starting QEMU".into())?;
         let mut running = Running(child);
-        let Some(mut output) = running.0.stdout.take() else {
+        let Some(output) = running.0.stdout.take() else {
             return Ok(BareRun { end: BareEnd::Died, console: String::new() });
         };
+        let pid = running.0.id();
         let (sender, receiver) = mpsc::channel();
-        let reader = thread::spawn(move || {
-            let mut text = Vec::new();
-            // A read that fails ends the text; what there is will be judged.
-            let _ = output.read_to_end(&mut text);
-            let _ = sender.send(());
-            text
+        let (in_time, status, bytes) = thread::scope(|scope| {
+            let reader = scope.spawn(move || {
+                let (mut output, mut text) = (BufReader::new(output), Vec::new());
+                // A read that fails ends the text; what there is will be judged.
+                let mut start = 0;
+                while let Ok(1..) = output.read_until(b'\n', &mut text) {
+                    each_line(pid, String::from_utf8_lossy(&text[start..]).trim_end());
+                    start = text.len();
+                }
+                // Nobody waits for it any more after the limit.
+                let _ = sender.send(());
+                text
+            });
+            let in_time = receiver.recv_timeout(self.limit).is_ok();
+            if !in_time {
+                // It may have ended just now.
+                let _ = running.0.kill();
+            }
+            (in_time, running.0.wait(), reader.join().unwrap_or_default())
         });
-        let in_time = receiver.recv_timeout(self.limit).is_ok();
-        if !in_time {
-            // It may have ended just now.
-            let _ = running.0.kill();
-        }
-        let status = running.0.wait().doing(|| "waiting for QEMU".into())?;
-        let bytes = reader.join().unwrap_or_default();
+        let status = status.doing(|| "waiting for QEMU".into())?;
         let end = match self.kernel.power_state(status.code()) {
             _ if !in_time => BareEnd::TimedOut,
             PowerState::Off => BareEnd::PoweredOff,

@@ -1,7 +1,7 @@
 //! The table of what two cores reach, for the terminal and for the book.
 
 use super::Rates;
-use super::rows::{ROWS, Sharing};
+use super::rows::{CEILING, ROWS, Sharing};
 use crate::report::{Style, columns, markdown, number};
 use std::fmt::Write;
 
@@ -16,6 +16,7 @@ const HEAD: [&str; 8] = ["row", "Ebb, 1 core", "2 cores", "ratio", "Linux, 1 cor
 /// A line per row that was measured; what is not known is shown as a dash.
 pub fn table(ebb: &Rates, linux: Option<&Rates>, style: Style) -> String {
     let (mut met, mut judged) = (0, 0);
+    let ceiling = ebb.ratio(CEILING).unwrap_or(f64::INFINITY);
     let mut lines = vec![HEAD.map(str::to_owned)];
     for row in ROWS {
         let figures = |rates: Option<&Rates>| {
@@ -27,7 +28,9 @@ pub fn table(ebb: &Rates, linux: Option<&Rates>, style: Style) -> String {
         if one == "-" && linux_one == "-" {
             continue;
         }
-        let verdict = verdict(row.sharing, ebb.ratio(row.key), linux.and_then(|rates| rates.ratio(row.key)));
+        // More than computation reaches is chance, and is not asked for.
+        let asked = linux.and_then(|rates| rates.ratio(row.key)).map(|ratio| ratio.min(ceiling));
+        let verdict = verdict(row.sharing, ebb.ratio(row.key), asked);
         judged += usize::from(verdict.is_some());
         met += usize::from(verdict == Some("met"));
         let goal = verdict.unwrap_or("-").to_owned();
@@ -44,7 +47,8 @@ pub fn table(ebb: &Rates, linux: Option<&Rates>, style: Style) -> String {
     text
 }
 
-/// Whether a row's goal is met, and if not, what it misses; `None` where it has none or two cores were not measured.
+/// Whether a row's goal is met, and if not, what it misses; `linux` is the ratio that Linux asks for. `None` where it has none or two cores were not
+/// measured.
 fn verdict(sharing: Sharing, ebb: Option<f64>, linux: Option<f64>) -> Option<&'static str> {
     let ebb = ebb?;
     let below_linux = linux.is_some_and(|linux| ebb < linux * (1.0 - NOISE));
@@ -72,8 +76,8 @@ pub fn page(ebb: &Rates, linux: Option<&Rates>, reuse: &str, load: Option<f64>) 
          - The rows up to *mmap + munmap* are two processes with files, pipes and memory of their own. Their goal is a ratio of {GOAL}, and not less than Linux's.\n\
          - The others are two threads of one process on the same file, directory, address space, word, pipe or descriptors. Their goal is \
          not less than Linux's ratio.\n\
-         - Two ratios within {:.0} % count as the same.\n\
-         - Each figure is the median of all rounds in several machines; those of the two kernels take turns.\n\n{}\n{load}\n\
+         - Two ratios within {:.0} % count as the same, and no more is asked for than user computation reached.\n\
+         - Each figure is the median of the half of all measurements from which other work of the host took least; the machines of the two kernels take turns.\n\n{}\n{load}\n\
          ## How soon memory comes back\n\n\
          From the return of the call that destroys an object on one core until the system says that its memory is free (`user/bench/reuse.c`), while the \
          other core is busy: medians, and the longest of some hundred. A host that gives a core of the machine to others for a while shows in the longest. \
@@ -102,7 +106,8 @@ mod tests {
     #[test]
     fn a_kernel_with_one_core_has_half_a_line() {
         let mut rates = Rates::default();
-        rates.read("cores\t1\nnull\t1\t2000000\n");
+        rates.read("cores\t1", |_| 0.0);
+        rates.read("null\t1\t2000000", |_| 0.0);
         let text = table(&rates, None, Style::Page);
         assert!(text.contains("| null system call (getppid) | 2,000,000 | - | - | - | - | - | - |"), "{text}");
     }

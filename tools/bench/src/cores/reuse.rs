@@ -32,18 +32,16 @@ pub struct Times {
 }
 
 impl Times {
-    /// Adds what a machine printed.
-    pub fn read(&mut self, console: &str) {
-        for line in console.lines() {
-            let Some(fields) = line.trim_end().strip_prefix("reuse:") else { continue };
-            let fields: Vec<&str> = fields.split('\t').collect();
-            if let [key, median, longest] = fields[..]
-                && let (Ok(median), Ok(longest)) = (median.parse(), longest.parse::<f64>())
-            {
-                self.medians.entry(key.to_owned()).or_default().push(median);
-                let entry = self.longest.entry(key.to_owned()).or_default();
-                *entry = entry.max(longest);
-            }
+    /// Adds a line that a machine printed.
+    pub fn read(&mut self, line: &str) {
+        let Some(fields) = line.strip_prefix("reuse:") else { return };
+        let fields: Vec<&str> = fields.split('\t').collect();
+        if let [key, median, longest] = fields[..]
+            && let (Ok(median), Ok(longest)) = (median.parse(), longest.parse::<f64>())
+        {
+            self.medians.entry(key.to_owned()).or_default().push(median);
+            let entry = self.longest.entry(key.to_owned()).or_default();
+            *entry = entry.max(longest);
         }
     }
 
@@ -105,8 +103,14 @@ mod tests {
     #[test]
     fn the_longest_of_all_machines_is_judged() {
         let mut times = Times::default();
-        times.read("cores\t2\nreuse:file/calls\t2000\t9000\r\nreuse:pipes/idle\t2000\t9000\n");
-        times.read("reuse:file/calls\t3000\t150000\nbench: done\n");
+        for line in [
+            "cores\t2",
+            "reuse:file/calls\t2000\t9000",
+            "reuse:pipes/idle\t2000\t9000",
+            "reuse:file/calls\t3000\t150000",
+        ] {
+            times.read(line);
+        }
         assert_eq!(times.of("file/calls"), Some((2000.0, 150_000.0)));
         let text = table(&times, None, Style::Page);
         assert!(text.contains("| makes system calls | 2.0 us | 150.0 us | - | - | median only |"), "{text}");
