@@ -190,7 +190,7 @@ impl Scheduler {
                     Why::Woken => state.floor.saturating_sub(SLEEPER_CREDIT),
                 };
                 let virtual_time = words.raise_virtual_time(least);
-                state.queues.push_fair(ready, virtual_time, pinned_to);
+                state.queues.push_fair::<ALONE>(ready, virtual_time, pinned_to);
             }
             match calls {
                 true if ALONE => state.make_way(words, now),
@@ -213,7 +213,7 @@ impl Scheduler {
             core.running = None;
             core.is_called = false;
             core.worker = Some(worker);
-            let ready = if ALONE { state.queues.pop_anywhere() } else { state.queues.pop(worker.number()) }?;
+            let ready = if ALONE { state.queues.pop_alone() } else { state.queues.pop(worker.number()) }?;
             let words = Words(ready.sched());
             let core = &mut state.cores[worker.number()];
             core.running = Some(ready.sched());

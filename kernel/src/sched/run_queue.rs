@@ -16,13 +16,16 @@ pub(super) struct Queues {
     /// Bit p is set while `real_time[p]` is not empty.
     occupied: u128,
     real_time: [VecDeque<(i64, Ready)>; LEVELS],
+    /// Fair tasks on a machine with one core.
     fair: BinaryHeap<Reverse<Entry<FairTurn>>>,
+    /// Fair tasks that any of several cores may run. (A queue of its own, so that the code for one core stays what it would be without.)
+    shared: BinaryHeap<Reverse<Entry<Turn>>>,
     /// Those that one core has to run.
     pinned: [BinaryHeap<Reverse<Entry<Turn>>>; MAX_CORES],
-    /// How many those are, of all cores.
+    /// How many there are in `pinned`.
     all_pinned: usize,
-    /// How many of those are fair.
-    pinned_fair: usize,
+    /// How many of those are fair, and those in `shared`.
+    other_fair: usize,
     /// Tells tasks of equal rank apart: first come, first served.
     entered: i64,
 }
@@ -88,9 +91,10 @@ impl Queues {
             occupied: 0,
             real_time: [const { VecDeque::new() }; LEVELS],
             fair: BinaryHeap::new(),
+            shared: BinaryHeap::new(),
             pinned: [const { BinaryHeap::new() }; MAX_CORES],
             all_pinned: 0,
-            pinned_fair: 0,
+            other_fair: 0,
             entered: 0,
         }
     }
@@ -101,19 +105,25 @@ impl Queues {
             count <= queue.capacity() || queue.try_reserve(count - queue.len().min(count)).is_ok()
         }
         let cores = frame::cpu::count();
-        reserve(&mut self.fair, count)
-            && (cores == 1 || self.pinned.iter_mut().take(cores).all(|queue| reserve(queue, count)))
+        if cores == 1 {
+            return reserve(&mut self.fair, count);
+        }
+        reserve(&mut self.shared, count) && (self.pinned.iter_mut().take(cores).all(|queue| reserve(queue, count)))
     }
 
     /// Enters a fair task, for one core or for all.
     #[inline(always)]
-    pub fn push_fair(&mut self, ready: Ready, virtual_time: u64, pinned_to: Option<usize>) {
+    pub fn push_fair<const ALONE: bool>(&mut self, ready: Ready, virtual_time: u64, pinned_to: Option<usize>) {
         self.entered += 1;
         let turn = FairTurn { virtual_time, order: self.entered };
         match pinned_to {
-            None => self.fair.push(Reverse(Entry { turn, ready })),
+            None if ALONE => self.fair.push(Reverse(Entry { turn, ready })),
+            None => {
+                self.other_fair += 1;
+                self.shared.push(Reverse(Entry { turn: Turn::of_fair(turn), ready }));
+            }
             Some(core) => {
-                self.pinned_fair += 1;
+                self.other_fair += 1;
                 self.pin(core, Turn::of_fair(turn), ready);
             }
         }
@@ -151,28 +161,39 @@ impl Queues {
         &mut self.real_time[level]
     }
 
-    /// The task that `core` is to run next.
+    /// The task that `core`, one of several, is to run next.
     pub fn pop(&mut self, core: usize) -> Option<Ready> {
         if self.all_pinned != 0
             && let Some(ready) = self.pop_pinned(core)
         {
             return Some(ready);
         }
-        self.pop_anywhere()
+        if let Some(ready) = self.pop_real_time() {
+            return Some(ready);
+        }
+        let Reverse(fair) = self.shared.pop()?;
+        self.other_fair -= 1;
+        Some(fair.ready)
     }
 
-    /// The first of the tasks that any core may run.
+    /// The task that the only core is to run next.
     #[inline(always)]
-    pub fn pop_anywhere(&mut self) -> Option<Ready> {
-        if self.occupied != 0 {
-            let level = self.occupied.ilog2() as usize;
-            let ready = self.real_time[level].pop_front();
-            if self.real_time[level].is_empty() {
-                self.occupied &= !(1 << level);
-            }
-            return ready.map(|(_, ready)| ready);
+    pub fn pop_alone(&mut self) -> Option<Ready> {
+        if self.occupied != 0 { self.pop_real_time() } else { self.fair.pop().map(|Reverse(fair)| fair.ready) }
+    }
+
+    /// The first real-time task that any core may run.
+    #[inline(always)]
+    fn pop_real_time(&mut self) -> Option<Ready> {
+        if self.occupied == 0 {
+            return None;
         }
-        self.fair.pop().map(|Reverse(fair)| fair.ready)
+        let level = self.occupied.ilog2() as usize;
+        let ready = self.real_time[level].pop_front();
+        if self.real_time[level].is_empty() {
+            self.occupied &= !(1 << level);
+        }
+        ready.map(|(_, ready)| ready)
     }
 
     /// The first of the tasks that `core` has to run, if its turn comes before that of all tasks that any core may run.
@@ -182,14 +203,14 @@ impl Queues {
             return None;
         }
         self.all_pinned -= 1;
-        self.pinned_fair -= usize::from(turn.priority == Reverse(0));
+        self.other_fair -= usize::from(turn.priority == Reverse(0));
         self.pinned[core].pop().map(|Reverse(entry)| entry.ready)
     }
 
     /// When the turn of those comes that any core may run.
     fn first_anywhere(&self) -> Option<Turn> {
         if self.occupied == 0 {
-            return self.fair.peek().map(|fair| Turn::of_fair(fair.0.turn));
+            return self.shared.peek().map(|fair| fair.0.turn);
         }
         let level = self.occupied.ilog2() as usize;
         let (order, _) = self.real_time[level].front()?;
@@ -198,7 +219,7 @@ impl Queues {
 
     /// Whether any fair task is ready.
     pub fn has_fair(&self) -> bool {
-        !self.fair.is_empty() || self.pinned_fair != 0
+        !self.fair.is_empty() || self.other_fair != 0
     }
 
     /// Whether a task is ready that `core` has to run itself.
@@ -208,7 +229,7 @@ impl Queues {
 
     /// Whether a fair task, which `core` runs, keeps it from others.
     pub fn has_fair_for(&self, core: usize) -> bool {
-        !self.fair.is_empty() || self.has_pinned(core)
+        !self.fair.is_empty() || self.other_fair != 0 && !self.shared.is_empty() || self.has_pinned(core)
     }
 
     /// Whether a task of a real-time priority, which `core` runs, keeps it from others of the same.
@@ -226,7 +247,7 @@ impl Queues {
     /// How many tasks are ready that any core may run.
     pub fn len_anywhere(&self) -> usize {
         let real_time = || self.real_time.iter().map(VecDeque::len).sum::<usize>();
-        self.fair.len() + if self.occupied == 0 { 0 } else { real_time() }
+        self.fair.len() + self.shared.len() + if self.occupied == 0 { 0 } else { real_time() }
     }
 
     /// How many tasks wait that a core has to run itself.
