@@ -113,14 +113,16 @@ fn printable(text: &str) -> String {
 
 /// Compiles `user/fuzz/PROGRAM.c`, or all of the folder `user/PROGRAM`.
 fn compile(program: &str, directory: &Path) -> Result<PathBuf> {
-    let folder = Path::new("user").join(program);
-    let sources = match std::fs::read_dir(&folder) {
-        Ok(entries) => {
-            let mut sources = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
-            sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
-            sources
-        }
-        Err(_) => vec![PathBuf::from(format!("user/fuzz/{program}.c"))],
+    // The folder of a program may have the name of that of the programs of one file.
+    let alone = Path::new("user/fuzz").join(program).with_extension("c");
+    let sources = if alone.exists() {
+        vec![alone]
+    } else {
+        let folder = Path::new("user").join(program);
+        let entries = std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
+        let mut sources = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>()?;
+        sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
+        sources
     };
     let output = directory.join(program);
     let done = Command::new("musl-gcc")
