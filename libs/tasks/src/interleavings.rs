@@ -21,6 +21,8 @@ pub fn explore(interleavings: usize, program: impl Fn() + Send + Sync + 'static)
     let config = || {
         let mut config = Config::new();
         config.silence_warnings = true;
+        // A scheduler is made on one of these stacks.
+        config.stack_size = 256 << 10;
         config
     };
     let same = program.clone();
