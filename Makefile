@@ -81,6 +81,7 @@ check: ## Formatting, clippy, and where `unsafe` may be
 	@$(HOST_CARGO) clippy --quiet --all-targets -- -D warnings
 	@tools/build/kernel-check clippy --features ebb-frame/selftest -- -D warnings
 	@tools/build/kernel-check clippy --features stretch -- -D warnings
+	@tools/build/kernel-check clippy --features check-locks -- -D warnings
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure >/dev/null
 
 .PHONY: lint
@@ -96,6 +97,7 @@ test-host: ## Tests of the libraries and tools, on this machine
 	$(call say,'Libraries and tools')
 	@$(HOST_CARGO) test --quiet
 	@$(HOST_CARGO) test --quiet -p ebb-frame -p ebb-kernel
+	@$(HOST_CARGO) test --quiet -p ebb-refs --features check-locks --test lock_order
 
 test-kernel: ## Tests inside the kernel, in QEMU
 	$(call say,'Inside the kernel')
@@ -141,6 +143,15 @@ stretch: agent checks-tool ## For how long interrupts are off at most, over all 
 	@$(CHECKS) --kernel $(STRETCH) stretch
 	@for seed in 1 2 3 4; do $(TARGET)/release/ebb-fuzz --kernel $(STRETCH) --stretch --seed $$seed calls 10 || exit 1; done
 	@$(TARGET)/release/ebb-fuzz --kernel $(STRETCH) --stretch exhaust
+
+LOCKS := $(TARGET)/locks/x86_64-unknown-none/kernel-dev/ebb
+.PHONY: check-locks
+check-locks: agent checks-tool ## That locks are taken in the order of docs/src/locks.md, over all checks on one core and on two
+	$(call say,'The order of locks')
+	@$(HOST_CARGO) test --quiet -p ebb-refs --features check-locks --test lock_order
+	@$(KERNEL_CARGO) build -p ebb-image --profile kernel-dev --features check-locks --target-dir $(TARGET)/locks
+	@$(HOST_CARGO) run --quiet --release -p ebb-symbols -- $(LOCKS)
+	@for cpus in 1 2; do $(CHECKS) --cpus $$cpus --kernel $(LOCKS) locks || exit 1; done
 
 HELLO := $(TARGET)/hello
 test-hello: build ## Small programs built in every way, on Ebb

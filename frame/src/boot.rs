@@ -70,24 +70,45 @@ impl tasks::Hooks for CoreHooks {
     }
 
     fn idle(&self, _worker: &tasks::Worker) -> core::ops::ControlFlow<()> {
+        #[cfg(feature = "check-locks")]
+        refs::lock_order::check_none_held();
         #[cfg(feature = "stretch")]
-        crate::stretch::end();
-        let report = &crate::arch::machine::core_block::core_block().report;
+        {
+            crate::stretch::end();
+            crate::stretch::quiescent_from_here();
+        }
+        let block = crate::arch::machine::core_block::core_block();
+        let report = &block.report;
+        block.idles.set(true);
         // SAFETY: a worker that idles runs no task; handlers that come in say that the core is back.
         unsafe { report.leave() };
         crate::arch::machine::instructions::wait_for_interrupt();
         report.come_back();
+        block.idles.set(false);
         #[cfg(feature = "stretch")]
         crate::stretch::begin(crate::stretch::Cause::Idle);
         core::ops::ControlFlow::Continue(())
     }
 
+    fn look_again(&self, worker: &tasks::Worker) {
+        crate::cpu::dead_are_left(worker.number());
+    }
+
+    fn wait_for_others(&self, worker: &tasks::Worker) {
+        // A virtual core that halts leaves its processor to the one that it waits for.
+        self.look_again(worker);
+        let _ = self.idle(worker);
+    }
+
     fn pause(&self, _worker: &tasks::Worker) {
-        crate::irq::let_in();
+        // SAFETY: nothing is borrowed where this is called.
+        unsafe { crate::irq::let_in() };
     }
 
     #[inline]
     fn leave(&self, _worker: &tasks::Worker) {
+        #[cfg(feature = "check-locks")]
+        refs::lock_order::check_none_held();
         crate::user::unload();
         #[cfg(feature = "stretch")]
         crate::stretch::switch();

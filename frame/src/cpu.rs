@@ -1,5 +1,7 @@
 //! Cores, and data of which each core has its own.
 
+use core::sync::atomic::{AtomicIsize, Ordering};
+
 use refs::NoSuspend;
 
 /// Room for so many cores in each [`PerCpu`].
@@ -15,6 +17,69 @@ pub fn current(_cx: &impl NoSuspend) -> usize {
     0
 }
 
+/// A count that all cores change often, each for itself: it lies together only when somebody asks for it.
+pub struct Count {
+    /// What has been brought together.
+    together: AtomicIsize,
+    parts: [Part; MAX_CORES],
+}
+
+#[repr(align(64))]
+struct Part(AtomicIsize);
+
+impl Count {
+    /// A core counts so far for itself.
+    pub const APART: isize = 32;
+
+    /// Nothing, so far.
+    pub const fn new() -> Self {
+        Count { together: AtomicIsize::new(0), parts: [const { Part(AtomicIsize::new(0)) }; MAX_CORES] }
+    }
+
+    /// Counts `difference` more.
+    #[inline(always)]
+    pub fn add(&self, difference: isize) {
+        if count() == 1 {
+            self.together.fetch_add(difference, Ordering::Relaxed);
+        } else {
+            self.add_apart(difference);
+        }
+    }
+
+    #[cold]
+    fn add_apart(&self, difference: isize) {
+        #[cfg(target_os = "none")]
+        let core = crate::arch::machine::core_block::core_number();
+        #[cfg(not(target_os = "none"))]
+        let core = 0;
+        let part = &self.parts[core].0;
+        // No interrupt comes in between, and the part is this core's.
+        let counted = part.load(Ordering::Relaxed) + difference;
+        part.store(counted, Ordering::Relaxed);
+        if counted.unsigned_abs() > Self::APART.unsigned_abs() {
+            self.together.fetch_add(counted, Ordering::Relaxed);
+            part.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// How many there are, give or take [`APART`](Self::APART) for each core.
+    #[inline(always)]
+    pub fn about(&self) -> isize {
+        self.together.load(Ordering::Relaxed)
+    }
+
+    /// How many there are; while others count, how many there were at about this time.
+    pub fn sum(&self) -> isize {
+        self.parts[..count()].iter().map(|part| part.0.load(Ordering::Relaxed)).sum::<isize>() + self.about()
+    }
+}
+
+impl Default for Count {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// Whether `rdpid` gives user code the number of its core. A segment's limit does everywhere (`lsl` of selector 0x7b, as on Linux).
 pub fn has_rdpid() -> bool {
     #[cfg(target_os = "none")]
@@ -28,9 +93,20 @@ pub fn has_rdpid() -> bool {
 pub fn count() -> usize {
     #[cfg(target_os = "none")]
     return crate::arch::machine::core_block::count();
-    // The tests of the kernel's scheduler have two (`tasks::interleavings`).
     #[cfg(not(target_os = "none"))]
-    if cfg!(ebb_shuttle) { 2 } else { 1 }
+    pretended::count()
+}
+
+/// How often a core was asked by others to forget what it remembered of page tables, and did it.
+pub fn shootdowns(core: usize) -> u64 {
+    #[cfg(target_os = "none")]
+    return crate::arch::machine::cores::answered(core);
+    // There is no other.
+    #[cfg(not(target_os = "none"))]
+    {
+        let _ = core;
+        0
+    }
 }
 
 /// Interrupts another core: user code there comes back into the kernel, an idle core looks whether there is something to run, and the handler of
@@ -39,13 +115,12 @@ pub fn count() -> usize {
 pub fn interrupt(core: usize) -> bool {
     #[cfg(target_os = "none")]
     return crate::arch::machine::cores::interrupt(core);
-    // There is no other.
     #[cfg(not(target_os = "none"))]
-    {
-        let _ = core;
-        false
-    }
+    pretended::interrupt(core)
 }
+
+#[cfg(not(target_os = "none"))]
+pub use crate::hosted::pretended;
 
 static INTERRUPT_HANDLER: refs::SpinLock<Option<crate::irq::Handler>> = refs::SpinLock::new(None);
 
@@ -60,6 +135,22 @@ pub(crate) fn was_interrupted(cx: &crate::irq::IrqCx) {
     let handler = *INTERRUPT_HANDLER.lock(cx);
     if let Some(handler) = handler {
         handler(cx);
+    }
+}
+
+static DEAD_HANDLER: refs::SpinLock<Option<fn(usize)>> = refs::SpinLock::new(None);
+
+/// What is called where objects have died on a core and other cores may borrow them just now, with the core's number, on it. It is to see to it that the core comes
+/// to a suspension soon, if need be by an interrupt: they are freed then.
+pub fn on_dead_left(handler: fn(usize)) {
+    DEAD_HANDLER.with(|current| *current = Some(handler));
+}
+
+#[cfg(target_os = "none")]
+pub(crate) fn dead_are_left(core: usize) {
+    let handler = DEAD_HANDLER.with(|current| *current);
+    if let Some(handler) = handler {
+        handler(core);
     }
 }
 

@@ -4,6 +4,44 @@
 /// As on the machine.
 pub const KERNEL_STACK_BYTES: usize = 32 << 10;
 
+/// The cores that there are: one, if a test does not pretend that there are more.
+#[cfg(not(ebb_shuttle))]
+pub mod pretended {
+    use std::cell::Cell;
+
+    std::thread_local! {
+        static COUNT: Cell<usize> = const { Cell::new(1) };
+        static INTERRUPTED: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// For this thread there are so many cores from now on.
+    pub fn set_count(count: usize) {
+        COUNT.set(count);
+    }
+
+    /// Which cores this thread has interrupted since it was last asked: bit c is core c.
+    pub fn take_interrupted() -> u64 {
+        INTERRUPTED.take()
+    }
+
+    pub(crate) fn count() -> usize {
+        COUNT.get()
+    }
+
+    pub(crate) fn interrupt(core: usize) -> bool {
+        if COUNT.get() > 1 {
+            INTERRUPTED.set(INTERRUPTED.get() | 1 << core);
+        }
+        COUNT.get() > 1
+    }
+}
+
+/// The cores of a machine in one of many interleavings.
+#[cfg(ebb_shuttle)]
+pub mod pretended {
+    pub(crate) use tasks::interleavings::{cores as count, interrupt};
+}
+
 /// Interrupts, of which there are none.
 pub mod irq {
     use core::marker::PhantomData;
@@ -32,14 +70,25 @@ pub mod time {
 
     use super::irq::Handler;
 
-    /// Nanoseconds since this was first asked.
+    /// Nanoseconds since this was first asked, or where the clock was set to stand.
     #[cfg(not(ebb_shuttle))]
     pub fn now() -> u64 {
         use std::sync::OnceLock;
         use std::time::Instant;
 
         static START: OnceLock<Instant> = OnceLock::new();
-        START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+        STANDS_AT.get().unwrap_or_else(|| START.get_or_init(Instant::now).elapsed().as_nanos() as u64)
+    }
+
+    #[cfg(not(ebb_shuttle))]
+    std::thread_local! {
+        static STANDS_AT: std::cell::Cell<Option<u64>> = const { std::cell::Cell::new(None) };
+    }
+
+    /// For this thread the clock stands at `now` from now on.
+    #[cfg(not(ebb_shuttle))]
+    pub fn stand_at(now: u64) {
+        STANDS_AT.set(Some(now));
     }
 
     /// A clock that stands still while nobody looks, and goes on by half a millisecond when somebody does: what a test does with it is the same

@@ -29,14 +29,29 @@ pub type Handler = fn(&IrqCx);
 /// Lets pending interrupts in: for long stretches of kernel work. Handlers run; no task switch happens.
 #[cfg_attr(false, ebb_lint::never_suspends)]
 #[cfg_attr(feature = "stretch", track_caller)]
-pub fn poll(_cx: &mut refs::Cx) {
-    let_in();
+pub fn poll(cx: &mut refs::Cx) {
+    cx.check_nothing_is_held();
+    // SAFETY: `&mut Cx` is the proof.
+    unsafe { let_in() };
 }
 
-/// Lets pending interrupts in. The caller borrows nothing that a handler may want.
+/// Lets pending interrupts in. On several cores this is a quiescent state: whoever works for long without a suspension, because there is no other task on its core, comes by
+/// here.
+///
+/// # Safety
+/// Nothing is borrowed on this core.
 #[cfg_attr(false, ebb_lint::never_suspends)]
 #[cfg_attr(feature = "stretch", track_caller)]
-pub(crate) fn let_in() {
+pub(crate) unsafe fn let_in() {
+    #[cfg(feature = "check-locks")]
+    refs::lock_order::check_none_held();
+    #[cfg(target_os = "none")]
+    if crate::cpu::count() > 1 {
+        // SAFETY: the caller's promise.
+        unsafe { crate::arch::machine::core_block::core_block().report.pass() };
+    }
+    #[cfg(feature = "stretch")]
+    crate::stretch::quiescent();
     #[cfg(feature = "stretch")]
     let cause = crate::stretch::end();
     instructions::open_interrupt_window();

@@ -8,6 +8,7 @@
 //! | [`mm`] | physical frames and their metadata, page tables, user memory as untyped bytes, the kernel's heap |
 //! | [`user`] | running user code: registers in, trap out |
 //! | [`cpu`] | cores and per-core data |
+//! | [`core_set`] | sets of cores |
 //! | [`irq`] | interrupt lines and the context of their handlers |
 //! | [`time`] | the clock and the one timer behind all timers |
 //! | [`serial`] | serial ports |
@@ -24,6 +25,7 @@ extern crate self as frame;
 mod acpi;
 mod arch;
 pub mod boot;
+pub mod core_set;
 pub mod cpu;
 pub mod entropy;
 #[cfg(target_os = "none")]
@@ -35,6 +37,8 @@ pub mod power;
 pub mod selftest;
 #[cfg(target_os = "none")]
 pub mod serial;
+#[cfg(feature = "check-locks")]
+pub use refs::lock_order;
 #[cfg(all(target_os = "none", feature = "stretch"))]
 pub mod stretch;
 #[cfg(target_os = "none")]

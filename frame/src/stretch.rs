@@ -3,12 +3,15 @@
 //! A stretch is kernel work during which no interrupt is taken: it begins where user code traps, where an interrupt is let in, or where the
 //! idle loop finds work, and ends where user code runs, the core idles, or [`irq::poll`](crate::irq::poll) lets interrupts in. A task switch does not end it,
 //! so a stretch bounds what another process waits for. The longest is kept for each cause, with the longest part of it between two points that it
-//! passed: what takes so long is between them. What the kernel does before any user code runs is not counted. Without the feature none of this
+//! passed: what takes so long is between them. Of each core is kept the longest, and the longest time between two quiescent states: suspensions, user code and idleness (where interrupts are
+//! let in in the middle of a task's work is none). What the kernel does before any user code runs is not counted. Without the feature none of this
 //! exists.
 
 use core::panic::Location;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+
+use refs::RawSpin;
 
 use crate::arch::machine::core_block::core_number;
 use crate::arch::machine::instructions::rdtsc;
@@ -110,6 +113,58 @@ static NOW: [Noted; MAX_CORES] = [const { Noted::none() }; MAX_CORES];
 /// When each core has last passed a point, and where.
 static PASSED: [(AtomicU64, Place); MAX_CORES] = [const { (AtomicU64::new(0), Place::none()) }; MAX_CORES];
 
+/// How long a core takes from one point to the next, at most; only the core writes here.
+#[repr(align(64))]
+struct OfCore {
+    /// The longest stretch, in cycles.
+    longest: AtomicU64,
+    /// When it was last quiescent; 0: it is.
+    quiescent: AtomicU64,
+    /// The longest time between two quiescent states.
+    between_quiescent: AtomicU64,
+}
+
+static CORES: [OfCore; MAX_CORES] = [const {
+    OfCore { longest: AtomicU64::new(0), quiescent: AtomicU64::new(0), between_quiescent: AtomicU64::new(0) }
+}; MAX_CORES];
+
+/// For whoever writes to [`LONGEST`].
+static WRITING: RawSpin = RawSpin::new();
+
+/// The longest of a core.
+#[derive(Clone, Copy, Debug)]
+pub struct CoreStretch {
+    /// The longest stretch, in cycles of the time stamp counter.
+    pub cycles: u64,
+    /// The longest time between two quiescent states, in cycles.
+    pub between_quiescent: u64,
+}
+
+/// The longest stretch of a core.
+pub fn of_core(core: usize) -> CoreStretch {
+    let of_core = &CORES[core];
+    CoreStretch {
+        cycles: of_core.longest.load(Ordering::Relaxed),
+        between_quiescent: of_core.between_quiescent.load(Ordering::Relaxed),
+    }
+}
+
+/// The core is quiescent at this moment.
+pub(crate) fn quiescent() {
+    let core = &CORES[core_number()];
+    let now = rdtsc();
+    let since = core.quiescent.swap(now, Ordering::Relaxed);
+    if since != 0 && COUNTS.load(Ordering::Relaxed) {
+        core.between_quiescent.fetch_max(now.saturating_sub(since), Ordering::Relaxed);
+    }
+}
+
+/// The core is quiescent from here on, in user code or because it idles, until a stretch [begins](begin).
+pub(crate) fn quiescent_from_here() {
+    quiescent();
+    CORES[core_number()].quiescent.store(0, Ordering::Relaxed);
+}
+
 /// Whether user code has run.
 static COUNTS: AtomicBool = AtomicBool::new(false);
 
@@ -126,6 +181,10 @@ pub(crate) fn begin(cause: Cause) {
     now.switches.store(0, Ordering::Relaxed);
     now.part.store(0, Ordering::Relaxed);
     let cycles = rdtsc();
+    let quiescent = &CORES[core_number()].quiescent;
+    if quiescent.load(Ordering::Relaxed) == 0 {
+        quiescent.store(cycles, Ordering::Relaxed);
+    }
     now.cycles.store(cycles, Ordering::Relaxed);
     let (at, place) = &PASSED[core_number()];
     at.store(cycles, Ordering::Relaxed);
@@ -136,6 +195,7 @@ pub(crate) fn begin(cause: Cause) {
 #[track_caller]
 pub(crate) fn switch() {
     pass();
+    quiescent();
     NOW[core_number()].switches.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -164,8 +224,22 @@ pub(crate) fn end() -> Cause {
     let cause = now.cause.load(Ordering::Relaxed);
     let since = now.cycles.swap(0, Ordering::Relaxed);
     let cycles = rdtsc().saturating_sub(since);
-    let longest = &LONGEST[cause];
-    if since != 0 && COUNTS.load(Ordering::Relaxed) && cycles > longest.cycles.load(Ordering::Relaxed) {
+    if since != 0 && COUNTS.load(Ordering::Relaxed) {
+        CORES[core_number()].longest.fetch_max(cycles, Ordering::Relaxed);
+        keep(&LONGEST[cause], now, cycles);
+    }
+    Cause::of(cause)
+}
+
+/// Keeps a stretch if it is the longest of its cause.
+fn keep(longest: &Noted, now: &Noted, cycles: u64) {
+    let is_longer = || cycles > longest.cycles.load(Ordering::Relaxed);
+    if !is_longer() {
+        return;
+    }
+    WRITING.lock();
+    // Another core may have kept one meanwhile.
+    if is_longer() {
         longest.cycles.store(cycles, Ordering::Relaxed);
         longest.switches.store(now.switches.load(Ordering::Relaxed), Ordering::Relaxed);
         longest.part.store(now.part.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -175,7 +249,7 @@ pub(crate) fn end() -> Cause {
             }
         }
     }
-    Cause::of(cause)
+    WRITING.unlock();
 }
 
 /// The longest stretch of each cause that there was.
@@ -197,5 +271,9 @@ pub fn longest() -> impl Iterator<Item = Stretch> {
 pub fn reset() {
     for noted in &LONGEST {
         noted.cycles.store(0, Ordering::Relaxed);
+    }
+    for core in &CORES {
+        core.longest.store(0, Ordering::Relaxed);
+        core.between_quiescent.store(0, Ordering::Relaxed);
     }
 }

@@ -138,8 +138,9 @@ impl UserContext {
 
     /// Another core may still be leaving the context: a task that gave it away keeps it loaded until it suspends.
     fn wait_until_left(&self) {
+        let mut wait = refs::Wait::new();
         while self.loaded_on().load(Ordering::Acquire) != 0 {
-            refs::spin_loop();
+            wait.spin(0);
         }
     }
 
@@ -277,9 +278,12 @@ impl UserContext {
             {
                 return trap;
             }
+            #[cfg(feature = "check-locks")]
+            refs::lock_order::check_none_held();
             #[cfg(feature = "stretch")]
             {
                 crate::stretch::end();
+                crate::stretch::quiescent_from_here();
                 crate::stretch::user_code_runs();
             }
             // SAFETY: loaded, with registers that can be loaded, as just checked; the active address space is what the caller wants.

@@ -51,6 +51,8 @@ errnos! {
 impl Errno {
     /// Restart the call if the handler was installed with SA_RESTART, else EINTR.
     pub const RESTART_SYS: Errno = errno(512);
+    /// Restart the call, whatever ran.
+    pub const RESTART_ALWAYS: Errno = errno(513);
     /// Restart the call if no handler ran, else EINTR.
     pub const RESTART_NO_HANDLER: Errno = errno(514);
     /// As above, but by `restart_syscall` with what the call left in `Current::restart` (a relative time-out goes on, not anew).

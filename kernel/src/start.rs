@@ -21,7 +21,7 @@ use crate::fs::{self, FdFlags, OpenFlags, reserve_fd};
 use crate::process::exec::{ExecFlags, RANDOMIZE_VA_SPACE, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
-use crate::{drivers, log, memory, net, process, reboot, signal, time};
+use crate::{drivers, futex, log, memory, net, process, reboot, signal, time};
 
 /// What the framework needs to know of this kernel.
 pub static CONFIG: Config =
@@ -42,12 +42,15 @@ fn start(info: &'static BootInfo) {
         // It is a way to lay programs out.
         let _ = RANDOMIZE_VA_SPACE.set(0);
     }
-    let clocks = time::clock::start();
+    let shown = time::clock::start();
     frame::time::on_alarm(timer_went_off);
-    frame::cpu::on_interrupt(|cx| time::slice_end_was_noted(frame::cpu::current(cx)));
-    memory::start(clocks);
+    frame::cpu::on_interrupt(|cx| sched::was_called(frame::cpu::current(cx)));
+    frame::cpu::on_dead_left(time::look_again_soon);
+    drivers::random::start(shown.clone());
+    memory::start(shown);
     drivers::tty::start();
     net::unix::garbage::start();
+    futex::start();
     signal::broadcast::start();
     fs::proc::set_command_line(info.command_line);
     let first = First { info, options, process: None };

@@ -148,6 +148,81 @@ static void closed_round(void)
     count(1);
 }
 
+static int set, copy, always_ready;
+static atomic_int closed;
+
+// A set is closed while another makes a copy of its descriptor and waits on it: a copy has all that was in the set.
+static void copy_or_close(int index)
+{
+    if (index == 0) {
+        closed = 1;
+        close(set);
+    } else if (index == 1) {
+        while (!closed && any(8))
+            ;
+        copy = dup(set);
+    } else {
+        struct epoll_event event;
+        int ready = epoll_wait(set, &event, 1, 0);
+        HOLDS(ready == 1 || (ready == -1 && errno == EBADF), "waiting on a set that is closed gives %d (%s)", ready, strerror(errno));
+    }
+}
+
+static void set_round(void)
+{
+    closed = 0;
+    copy = -1;
+    MUST((set = epoll_create1(0)) >= 0 && (always_ready = eventfd(1, 0)) >= 0);
+    struct epoll_event event = { EPOLLIN, { .u32 = 0 } };
+    MUST(epoll_ctl(set, EPOLL_CTL_ADD, always_ready, &event) == 0);
+    threads(3, copy_or_close);
+    if (copy >= 0) {
+        HOLDS(epoll_wait(copy, &event, 1, 0) == 1, "a set is empty after another descriptor of it was closed");
+        close(copy);
+    }
+    close(always_ready);
+    count(1);
+}
+
+#define ARMINGS 50
+
+static atomic_int highest, armed;
+
+// What is armed anew while it is told is told anew, to one of two who wait.
+static void arm_or_wait(int index)
+{
+    struct epoll_event event;
+    if (index > 0) {
+        while (highest < ARMINGS) {
+            if (epoll_wait(set, &event, 1, 10) != 1)
+                continue;
+            int now = highest;
+            while (now < (int)event.data.u32 && !atomic_compare_exchange_weak(&highest, &now, (int)event.data.u32))
+                ;
+        }
+        return;
+    }
+    for (armed = 1; armed <= ARMINGS; armed++) {
+        event = (struct epoll_event){ EPOLLIN | EPOLLONESHOT, { .u32 = (uint32_t)armed } };
+        MUST(epoll_ctl(set, EPOLL_CTL_MOD, always_ready, &event) == 0);
+        if (any(4) == 0 || armed == ARMINGS)
+            WAIT_FOR(highest == armed, "number %d was armed and %d told", armed, highest);
+    }
+    highest = ARMINGS;
+}
+
+static void armed_round(void)
+{
+    highest = 0;
+    MUST((set = epoll_create1(0)) >= 0 && (always_ready = eventfd(1, 0)) >= 0);
+    struct epoll_event event = { EPOLLIN | EPOLLONESHOT, { .u32 = 0 } };
+    MUST(epoll_ctl(set, EPOLL_CTL_ADD, always_ready, &event) == 0);
+    threads(3, arm_or_wait);
+    close(set);
+    close(always_ready);
+    count(ARMINGS);
+}
+
 #define PERIOD 300000L
 
 static int timer;
@@ -212,6 +287,8 @@ const struct family event_families[] = {
     { "epoll", epoll_round },
     { "replaced-descriptors", replaced_round },
     { "closes-beside-waits", closed_round },
+    { "copied-sets", set_round },
+    { "armed-sets", armed_round },
     { "timers", timers_round },
     { NULL, NULL },
 };

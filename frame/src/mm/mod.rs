@@ -12,6 +12,7 @@
 //! | `io` | [`Reader`] and [`Writer`]: the only way to untyped bytes (invariant 4) |
 //! | `table`, `walk`, `tlb`, `kernel_space`, `vm_space` | page tables, what cores remember of them, user address spaces (invariant 5) |
 //! | `slab`, `heap`, `scattered` | the kernel's heap (invariants 9 and 10) |
+//! | `stale_places` | addresses of the kernel's that wait until all cores have forgotten what was mapped there |
 //!
 //! Kernel code runs with interrupts off, so what belongs to a core needs no lock as long as it is not entered twice on one
 //! stack; each use says why it is not.
@@ -25,6 +26,7 @@ mod machine;
 mod metadata;
 mod scattered;
 mod slab;
+mod stale_places;
 mod supply;
 mod table;
 mod tlb;
@@ -43,12 +45,14 @@ pub use heap::Heap;
 pub use io::{Access, Fault, Reader, Writer};
 pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
 pub use slab::{HeapSlots, SizeClass, Slab, SlabPolicy, SlotsOut};
-pub use supply::{FramePolicy, free_frames, set_reserve};
-pub(crate) use tlb::Forget;
 #[cfg(target_os = "none")]
-pub(crate) use tlb::{forget, forget_kernel_page};
+pub(crate) use stale_places::StalePlaces;
+pub use supply::{FramePolicy, free_frames, set_reserve};
+pub(crate) use tlb::{Context, Forget};
+#[cfg(target_os = "none")]
+pub(crate) use tlb::{flush_kernel_page, forget, forget_kernel, forget_kernel_page};
 pub use typed::{Frame, FrameMeta, Segment};
-pub use vm_space::{Entry, LEAF_BYTES, Noted, OutOfMemory, Prot, Sharing, USER_END, VmSpace};
+pub use vm_space::{Entry, LEAF_BYTES, Noted, OutOfMemory, Prot, RightsChange, Sharing, USER_END, VmSpace};
 
 /// Bytes in a page and in a frame.
 pub const PAGE_SIZE: usize = 4096;

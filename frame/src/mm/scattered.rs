@@ -7,6 +7,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::metadata::Kind;
+use super::stale_places::StalePlaces;
 use super::supply::{self, Purpose};
 use super::{PAGE_SIZE, machine};
 
@@ -16,8 +17,10 @@ pub(super) const MAX_PAGES: usize = 1 << 14;
 const PLACE_BYTES: usize = MAX_PAGES * PAGE_SIZE;
 const PLACES: usize = machine::BLOCKS_LEN / PLACE_BYTES;
 
-/// Which places are in use.
+/// Which places are in use, or wait until all cores have forgotten what was there.
 static USED: [AtomicU64; PLACES.div_ceil(64)] = [const { AtomicU64::new(0) }; PLACES.div_ceil(64)];
+
+static STALE: StalePlaces = StalePlaces::new();
 
 /// Whether a pointer is into such a block.
 #[inline(always)]
@@ -79,5 +82,5 @@ pub(super) unsafe fn give(start: usize, pages: usize) {
             unsafe { supply::give(frame) };
         }
     }
-    give_place((start - machine::blocks()) / PLACE_BYTES);
+    STALE.add((start - machine::blocks()) / PLACE_BYTES, pages, give_place);
 }

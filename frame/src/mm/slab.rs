@@ -286,11 +286,30 @@ impl Slab {
 
     fn lock(self) -> Option<Locked> {
         let metadata = Metadata::get(self.0)?;
-        let (free, locked) = (Kind::Slab as u32 | 1, Kind::Slab as u32 | 2);
+        match Self::try_lock(metadata) {
+            Ok(()) => Some(Locked(metadata)),
+            Err(Self::LOCKED) => Self::wait_and_lock(metadata),
+            Err(_) => None,
+        }
+    }
+
+    const FREE: u32 = Kind::Slab as u32 | 1;
+    const LOCKED: u32 = Kind::Slab as u32 | 2;
+
+    /// What stands there instead of `FREE` if it fails.
+    #[inline(always)]
+    fn try_lock(metadata: &Metadata) -> Result<(), u32> {
+        let exchanged = metadata.state.compare_exchange(Self::FREE, Self::LOCKED, Ordering::Acquire, Ordering::Relaxed);
+        exchanged.map(|_| ())
+    }
+
+    #[cold]
+    fn wait_and_lock(metadata: &'static Metadata) -> Option<Locked> {
+        let mut wait = refs::Wait::new();
         loop {
-            match metadata.state.compare_exchange(free, locked, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Some(Locked(metadata)),
-                Err(now) if now == locked => refs::spin_loop(),
+            match Self::try_lock(metadata) {
+                Ok(()) => return Some(Locked(metadata)),
+                Err(Self::LOCKED) => wait.spin(0),
                 Err(_) => return None,
             }
         }

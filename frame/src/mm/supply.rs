@@ -1,6 +1,8 @@
 //! Unused frames. Each core keeps a stack of single frames in front of the policy, so that taking one and giving one back are
 //! a few instructions; frames go between the stacks and the policy in batches.
 //!
+//! Where memory ends while other cores have frames at hand, they are asked to give them back: what one core is refused, all are.
+//!
 //! *The reserve*: memory for user programs is refused while no more than a certain number of frames is left; the kernel's own
 //! page tables and heap may use them. So a program that takes all memory is told so, and the kernel goes on.
 
@@ -8,8 +10,8 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::core_local::{CoreLocal, MAX_CORES};
-use super::machine;
 use super::metadata::{FrameNumber, Kind, Metadata, end_of_memory, frame_count};
+use super::{machine, tlb};
 
 /// Which unused frames are handed out. Blocks are `1 << order` frames, aligned to their size. Frames that come back are
 /// checked (invariant 1): handing out one that is in use is a bug in the policy and stops the kernel.
@@ -181,6 +183,20 @@ impl Here {
     }
 }
 
+/// Has other cores give back what they keep at hand, if that is worth asking them; whether they were asked.
+#[cold]
+fn gather() -> bool {
+    if machine::core_count() == 1 {
+        return false;
+    }
+    let stacked: usize = STACKS.all().map(Stack::len).sum();
+    let is_worth_it = stacked - STACKS.here().len() >= BATCH;
+    if is_worth_it {
+        tlb::ask_for_frames();
+    }
+    is_worth_it
+}
+
 /// Gives the frames that this core keeps at hand back to the policy.
 pub(super) fn trim() {
     drain(STACK);
@@ -260,7 +276,11 @@ pub(super) fn check(first: FrameNumber, order: u8) {
 #[cold]
 fn refill(purpose: Purpose) -> Option<FrameNumber> {
     let policy = policy()?;
-    let beyond_reserve = policy.available().saturating_sub(RESERVE.load(Ordering::Relaxed));
+    let beyond_reserve = || policy.available().saturating_sub(RESERVE.load(Ordering::Relaxed));
+    let beyond_reserve = match beyond_reserve() {
+        0 if gather() => beyond_reserve(),
+        some => some,
+    };
     let batch = match (beyond_reserve, purpose) {
         (0, Purpose::User) => return None,
         // One at a time, so that nothing of the reserve is left on the stack, where user memory would find it.

@@ -137,6 +137,30 @@ impl VmSpace {
         Ok(true)
     }
 
+    /// Maps frames at pages that follow each other, where nothing is mapped: nothing happens to a page that is. Stops early where there is no memory
+    /// for a table.
+    #[inline(always)]
+    pub fn map_run(&self, start: usize, frames: impl Iterator<Item = (UFrame, Prot)>, cx: &Cx) {
+        let root = self.lock(cx);
+        let mut leaf = None;
+        let mut count = 0;
+        for (address, (frame, prot)) in (start..USER_END).step_by(PAGE_SIZE).zip(frames) {
+            let index = address >> PAGE_SHIFT;
+            // SAFETY: the lock is held. The reference of `frame` becomes the entry's, which is empty.
+            unsafe {
+                if leaf.is_none() || index.is_multiple_of(ENTRIES) {
+                    leaf = root.leaf_or_new(ROOT, address).ok();
+                }
+                let Some(leaf) = leaf else { break };
+                if leaf.get(index).is_empty() {
+                    leaf.fill(index, PageEntry::new(frame.into_number(), PageEntry::flags(prot)));
+                    count += 1;
+                }
+            }
+        }
+        self.add_mapped(count);
+    }
+
     /// Maps frames at those pages of a range that have none. `frame_at` is called for each such page's address, in order, and
     /// says what to map there, if anything; it runs under this address space's lock. Stops early where there is no memory for
     /// a table. How many were mapped.
@@ -215,10 +239,19 @@ impl VmSpace {
         }
     }
 
+    /// To change what may be done with pages of several ranges, and ask other cores once for all of them.
+    pub fn change_rights(&self) -> RightsChange<'_> {
+        RightsChange { space: self, start: USER_END, end: 0 }
+    }
+
     /// Changes what may be done with all mapped pages of a range. `WRITE` is *not given* to frames with more than one
     /// reference if `private` (they are shared copy-on-write, and the next write must fault).
     pub fn protect(&self, range: Range<usize>, prot: Prot, private: bool, cx: &Cx) {
-        let (start, end) = clamp(range);
+        self.change_rights().protect(range, prot, private, cx);
+    }
+
+    /// Returns whether anything changed. Cores still remember what was.
+    fn protect_entries(&self, (start, end): (usize, usize), prot: Prot, private: bool, cx: &Cx) -> bool {
         let root = self.lock(cx);
         let flags = PageEntry::flags(prot);
         let mut changed = false;
@@ -235,9 +268,7 @@ impl VmSpace {
         };
         // SAFETY: the lock is held.
         unsafe { walk::each_leaf(*root, start, end, &mut walk::each(each_entry)) };
-        if changed {
-            tlb::flush(self.number, start, end);
-        }
+        changed
     }
 
     /// Forgets that the pages of a range were accessed, or written, or both; calls `noted` for the address of each page for
@@ -308,12 +339,23 @@ impl VmSpace {
         sharing: Sharing,
         cx: &Cx,
     ) -> Result<(), OutOfMemory> {
+        self.change_rights().fork(child, range, sharing, cx)
+    }
+
+    /// Returns also whether pages of this address space lost rights. Cores still remember what was.
+    fn fork_entries(
+        &self,
+        child: &VmSpace,
+        (start, end): (usize, usize),
+        sharing: Sharing,
+        cx: &Cx,
+    ) -> (bool, Result<(), OutOfMemory>) {
         if core::ptr::eq(self, child) {
-            return Ok(());
+            return (false, Ok(()));
         }
-        let (start, end) = clamp(range);
         let root = self.lock(cx);
-        let child_root = child.lock(cx);
+        // The parent's first.
+        let child_root = child.root.lock_after(&root, cx);
         let lost = if sharing == Sharing::CopyOnWrite { PageEntry::WRITABLE } else { 0 };
         let mut copied = 0;
         let mut protected = false;
@@ -334,10 +376,7 @@ impl VmSpace {
         // SAFETY: the lock is held.
         let result = unsafe { walk::try_each_leaf(*root, ROOT, start, end, copy) };
         child.add_mapped(copied);
-        if protected {
-            tlb::flush(self.number, start, end);
-        }
-        result
+        (protected, result)
     }
 
     /// Moves the mapped pages of a range to another, disjoint one.
@@ -502,11 +541,58 @@ impl Drop for VmSpace {
     fn drop(&mut self) {
         let unused = tlb::leave(self.number);
         let root = *self.root.get_mut();
-        let mut gone = Gone::new(self.number, 0, USER_END);
+        let mut gone = Gone::at_end(self.number, unused);
         // SAFETY: this is the last that knows of the tables. No core uses them, so nothing of them waits in `gone`.
         unsafe {
             walk::clear(root, ROOT, 0, USER_END, &mut gone);
             Table::give_back_root(Unlinked::new(root.0).forgotten(unused));
+        }
+    }
+}
+
+/// Pages of an address space that have other rights now than cores may remember, until all have forgotten: when this is dropped.
+///
+/// They show the same frames as before, so what a core remembers harms nobody but the program. Whoever relies on rights that are gone waits for that.
+#[must_use]
+pub struct RightsChange<'a> {
+    space: &'a VmSpace,
+    /// From the first of them to the last.
+    start: usize,
+    end: usize,
+}
+
+impl RightsChange<'_> {
+    /// As [`VmSpace::protect`].
+    pub fn protect(&mut self, range: Range<usize>, prot: Prot, private: bool, cx: &Cx) {
+        let range = clamp(range);
+        if self.space.protect_entries(range, prot, private, cx) {
+            self.add(range);
+        }
+    }
+
+    /// As [`VmSpace::fork_range`].
+    ///
+    /// # Errors
+    /// Its own.
+    pub fn fork(&mut self, child: &VmSpace, range: Range<usize>, sharing: Sharing, cx: &Cx) -> Result<(), OutOfMemory> {
+        let range = clamp(range);
+        let (lost_some, result) = self.space.fork_entries(child, range, sharing, cx);
+        if lost_some {
+            self.add(range);
+        }
+        result
+    }
+
+    fn add(&mut self, (start, end): (usize, usize)) {
+        (self.start, self.end) = (self.start.min(start), self.end.max(end));
+    }
+}
+
+impl Drop for RightsChange<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.start < self.end {
+            tlb::flush(self.space.number, self.start, self.end);
         }
     }
 }

@@ -458,7 +458,8 @@ pub(super) struct Gone {
 }
 
 impl Gone {
-    const ROOM: usize = 64;
+    /// A leaf table's pages, and the tables on the way: cores are asked once for all of them.
+    const ROOM: usize = ENTRIES + ROOT as usize;
 
     /// For what was mapped in this range, and the tables on the way to it. The caller holds the address space's lock.
     #[inline(always)]
@@ -471,6 +472,13 @@ impl Gone {
             len: 0,
             frames: [const { MaybeUninit::uninit() }; Gone::ROOM],
         }
+    }
+
+    /// For an address space that ends.
+    #[inline(always)]
+    pub(super) fn at_end(space: FrameNumber, unused: Unused) -> Self {
+        let frames = [const { MaybeUninit::uninit() }; Gone::ROOM];
+        Gone { space, start: 0, end: USER_END, unused: Some(unused), len: 0, frames }
     }
 
     /// # Safety

@@ -1,19 +1,26 @@
 //! Ways to die, to see what the kernel says then.
 
+use alloc::boxed::Box;
 use core::hint::black_box;
+use core::sync::atomic::{AtomicBool, Ordering};
 
-use refs::Cx;
-use tasks::{Body, Next};
+use refs::{Cx, SpinLock};
+use tasks::{Body, Next, Policy};
+
+use crate::arch::machine::core_block::block_of;
+use crate::cpu;
 
 /// Dies in the way that its kind names: `panic`, `stack` (an overflow), `null` (a read through a null pointer),
 /// `text` (a write to the kernel's code), `invalid` (an invalid instruction), `check` (a machine check between a system call's first two
-/// instructions: neither the stack nor `gs` are the kernel's), `double` (a double fault there).
+/// instructions: neither the stack nor `gs` are the kernel's), `double` (a double fault there), `lock` (a lock is taken twice), `order` (two locks are taken in both orders),
+/// `cores` (a panic while one core runs user code, one computes in the kernel, and all others idle).
 pub(super) struct Crash {
     pub(super) kind: &'static str,
+    pub(super) policy: &'static dyn Policy,
 }
 
 impl Body for Crash {
-    fn run_async(&mut self, _cx: &mut Cx) -> Next {
+    fn run_async(&mut self, cx: &mut Cx) -> Next {
         match self.kind {
             "stack" => {
                 overflow(1);
@@ -34,9 +41,64 @@ impl Body for Crash {
             },
             // SAFETY: the exception that cannot be delivered does not return.
             "double" => unsafe { core::arch::asm!("mov rsp, {user}", "swapgs", "ud2", user = in(reg) USER_STACK) },
+            "lock" => {
+                let _held = ONE.lock(cx);
+                ONE.with(|_| ());
+            }
+            "order" => {
+                ONE.with(|_| OTHER.with(|_| ()));
+                OTHER.with(|_| ONE.with(|_| ()));
+            }
+            "cores" => {
+                tasks::spawn(self.policy, Box::new(Busy), |_, _| ());
+                tasks::spawn(self.policy, Box::new(UserLoop), |_, _| ());
+                let me = cpu::current(cx);
+                let is_quiescent = |core| block_of(core).is_some_and(|block| !block.report.is_present());
+                // The kernel's loop is no quiescent state, user code is one, and so is idleness.
+                while !IS_BUSY.load(Ordering::Acquire)
+                    || !IN_USER_MODE.load(Ordering::Acquire)
+                    || (0..cpu::count()).filter(|core| *core != me && !is_quiescent(*core)).count() > 1
+                {
+                    core::hint::spin_loop();
+                }
+            }
             _ => {}
         }
         panic!("crash={}", self.kind)
+    }
+}
+
+static ONE: SpinLock<()> = SpinLock::new(());
+static OTHER: SpinLock<()> = SpinLock::new(());
+static IS_BUSY: AtomicBool = AtomicBool::new(false);
+static IN_USER_MODE: AtomicBool = AtomicBool::new(false);
+
+/// Computes in the kernel for ever.
+struct Busy;
+
+impl Body for Busy {
+    fn run_async(&mut self, _cx: &mut Cx) -> Next {
+        compute_in_the_kernel()
+    }
+}
+
+#[inline(never)]
+fn compute_in_the_kernel() -> Next {
+    while !black_box(false) {
+        IS_BUSY.store(true, Ordering::Release);
+    }
+    Next::End
+}
+
+/// Runs user code for ever.
+struct UserLoop;
+
+impl Body for UserLoop {
+    fn run_async(&mut self, cx: &mut Cx) -> Next {
+        IN_USER_MODE.store(true, Ordering::Release);
+        loop {
+            super::user_code::loop_async(cx);
+        }
     }
 }
 

@@ -74,7 +74,7 @@ pub fn spawn(
 ) {
     let crash = command_line.split_whitespace().find_map(|word| word.strip_prefix("crash="));
     let body: Box<dyn Body> = match crash {
-        Some(kind) => Box::new(crash::Crash { kind }),
+        Some(kind) => Box::new(crash::Crash { kind, policy }),
         None => Box::new(Run { policy, tests }),
     };
     tasks::spawn(policy, body, |_, _| ());

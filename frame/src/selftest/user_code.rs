@@ -66,6 +66,15 @@ impl Program {
     }
 }
 
+/// Runs a program that does nothing for ever, until it is interrupted.
+pub(super) fn loop_async(cx: &mut Cx) {
+    /// `jmp` to itself.
+    const LOOP: [u8; 2] = [0xeb, 0xfe];
+    if let Ok(mut program) = Program::new(&LOOP, cx) {
+        program.run_async(cx);
+    }
+}
+
 /// Runs code and expects a trap; a failure names both.
 fn expect_async(cx: &mut Cx, code: &[u8], expected: Trap) -> Outcome {
     let trap = Program::new(code, cx)?.run_async(cx);

@@ -1,16 +1,21 @@
 //! Random bytes, by ChaCha20 (RFC 8439) as a generator with fast key erasure: each request gets a key of its own, and the generator's
 //! key is replaced before anything is given out, so what was given out cannot be computed from the state that is left.
 //!
-//! Seeded from the processor's random numbers and the clock.
+//! Seeded from the processor's random numbers and the clock. Programs have generators of their own (`user/vdso`), with keys from here: a page that they
+//! read says of which generation keys are, and the next one begins when something is mixed in.
 
 use frame::Cx;
-use frame::mm::Writer;
+use frame::mm::{UFrame, Writer};
 use refs::SpinLock;
+use vdso::page::Word;
 
 use crate::step::Step;
 
 static GENERATOR: SpinLock<Generator> =
     SpinLock::new(Generator { key: [0; 8], is_seeded: false, spare: [0; SPARE], spare_left: 0 });
+
+/// The generation, and the page that says it.
+static GENERATION: SpinLock<(u64, Option<UFrame>)> = SpinLock::new((0, None));
 
 struct Generator {
     key: [u32; 8],
@@ -54,6 +59,22 @@ pub fn fill(to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
     Ok(count)
 }
 
+/// Says on the vDSO's page of data that there are keys to be had. Called once, at boot.
+pub fn start(page: UFrame) {
+    GENERATION.with(|(_, told)| *told = Some(page));
+    begin_generation();
+}
+
+/// Keys that were given out until now are not used any more.
+fn begin_generation() {
+    GENERATION.with(|(number, page)| {
+        *number += 1;
+        if let Some(page) = page {
+            page.store(Word::RandomGeneration as usize, *number);
+        }
+    });
+}
+
 /// Some random bytes for the kernel itself.
 pub fn bytes<const N: usize>(cx: &Cx) -> [u8; N] {
     GENERATOR.lock(cx).take()
@@ -61,15 +82,18 @@ pub fn bytes<const N: usize>(cx: &Cx) -> [u8; N] {
 
 /// Mixes bytes into the generator's state. Whatever they are, they make nothing more predictable.
 pub fn mix(bytes: &[u8], cx: &Cx) {
-    let mut generator = GENERATOR.lock(cx);
-    for chunk in bytes.chunks(32) {
-        for (index, &byte) in chunk.iter().enumerate() {
-            generator.key[index / 4] ^= u32::from(byte) << (index % 4 * 8);
+    {
+        let mut generator = GENERATOR.lock(cx);
+        for chunk in bytes.chunks(32) {
+            for (index, &byte) in chunk.iter().enumerate() {
+                generator.key[index / 4] ^= u32::from(byte) << (index % 4 * 8);
+            }
+            generator.next_key();
         }
-        generator.next_key();
+        // What is given out next depends on them, too.
+        generator.spare_left = 0;
     }
-    // What is given out next depends on them, too.
-    generator.spare_left = 0;
+    begin_generation();
 }
 
 impl Generator {

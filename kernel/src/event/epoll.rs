@@ -16,14 +16,18 @@
 //! The set owns its items, each item a relay. Destroying a set takes as long as it has items; [`File::release`] does it in parts before. Its end wakes
 //! all who wait on it.
 //!
-//! Locks: the items, then what rang; files are asked with nothing locked.
+//! One core at a time looks at a set's files ([`Epoll::look_alone`]): what it has taken out of `rung` to look at is not missing for another, which would wait in vain, and
+//! what epoll_ctl(2) sets meanwhile is not undone. Files are asked with only that locked, and those may be sets, too, but never lead back: who puts a set into
+//! another holds [`NESTING`].
+//!
+//! Locks: `NESTING`, `looking` of a set and then of those in it; then the files' own, or the items, then what rang.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use frame::Cx;
 use linux_raw_sys::general::{EPOLLET, EPOLLEXCLUSIVE, EPOLLONESHOT, EPOLLWAKEUP};
-use refs::{SpinLock, Waker, WeakRc};
+use refs::{SpinGuard, SpinLock, Waker, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
@@ -66,8 +70,13 @@ pub enum Change {
     Delete,
 }
 
+/// Held by who puts a set into another, from the look whether one leads to the other on.
+static NESTING: SpinLock<()> = SpinLock::new(());
+
 /// A set of files that is waited for.
 pub struct Epoll {
+    /// Held by who looks at its files, from what rang to what is told.
+    looking: SpinLock<()>,
     set: SpinLock<Set>,
     bell: OwnedBell,
 }
@@ -124,11 +133,17 @@ enum Found {
 impl Default for Epoll {
     /// An empty set.
     fn default() -> Self {
-        Epoll { set: SpinLock::default(), bell: OwnedBell::new() }
+        Epoll { looking: SpinLock::new(()), set: SpinLock::default(), bell: OwnedBell::new() }
     }
 }
 
 impl Epoll {
+    /// Keeps other cores from looking at its files; with one core nobody else does.
+    #[inline(always)]
+    fn look_alone<'a>(&'a self, cx: &'a Cx) -> Option<SpinGuard<'a, ()>> {
+        (frame::cpu::count() > 1).then(|| self.looking.lock(cx))
+    }
+
     /// Changes the set: epoll_ctl(2). `event` does not matter for a deletion.
     ///
     /// # Errors
@@ -143,6 +158,7 @@ impl Epoll {
         cx: &Cx,
     ) -> Result<()> {
         if change == Change::Delete {
+            let _alone = self.look_alone(cx);
             return self.delete(fd, file, cx);
         }
         let EpollEvent { events, data } = event;
@@ -162,13 +178,16 @@ impl Epoll {
         if !target.file.is_pollable() {
             return Err(Errno::EPERM);
         }
+        let mut _nesting = None;
         if let Some(inner) = target.kind::<Epoll>() {
             if events & EPOLLEXCLUSIVE != 0 {
                 return Err(Errno::EINVAL);
             }
+            _nesting = Some(NESTING.lock(cx));
             let mut searched = 0;
             inner.check_nesting(this, 1, &mut searched, cx)?;
         }
+        let _alone = self.look_alone(cx);
         let look = match change {
             Change::Modify => {
                 let mut set = self.set.lock(cx);
@@ -268,6 +287,7 @@ impl Epoll {
     pub fn scan(&self, max: usize, cx: &Cx, mut tell: impl FnMut(&[EpollEvent]) -> Step<()>) -> Step<usize> {
         let bell = self.bell.get();
         let mut reported = 0;
+        let mut alone = self.look_alone(cx);
         // Each once, although those that stay ready come back to the end.
         let mut left = bell.rung.lock(cx).len();
         while reported < max && left > 0 {
@@ -289,6 +309,8 @@ impl Epoll {
             }
             let looks = &looks[..wanted];
             if count == 0 {
+                drop(alone.take());
+                alone = self.look_alone(cx);
                 continue;
             }
             // Where not all can be written, as many as can be are told.
@@ -309,9 +331,14 @@ impl Epoll {
                     look.relay.finish();
                     bell.put_back(look.relay, look.key);
                 }
+                // Others can tell their programs of it.
+                bell.waiters.wake();
                 return if reported > 0 { Ok(reported) } else { Err(stop) };
             }
+            drop(alone.take());
+            alone = self.look_alone(cx);
         }
+        drop(alone);
         Ok(reported)
     }
 
@@ -366,14 +393,19 @@ impl Epoll {
                 item.is_disabled = true;
             }
         } else if !look.relay.commit() {
-            self.bell.get().enter(look.relay, look.key);
+            // Another core made it ready anew: somebody else may wait.
+            self.bell.get().ring(look.relay, look.key);
         }
     }
 
     /// Whether a wait would find something. Nothing is told by it.
     fn is_ready(&self, cx: &Cx) -> bool {
         let bell = self.bell.get();
-        while !bell.rung.lock(cx).is_empty() {
+        loop {
+            let _alone = self.look_alone(cx);
+            if bell.rung.lock(cx).is_empty() {
+                return false;
+            }
             let mut look = [None];
             self.take_rung(&mut look, cx);
             let [Some(look)] = look else { continue };
@@ -383,7 +415,6 @@ impl Epoll {
                 return true;
             }
         }
-        false
     }
 }
 

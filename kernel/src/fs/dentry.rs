@@ -10,7 +10,7 @@ use super::access::{Subject, Want};
 use super::dnotify;
 use super::open::creation;
 use super::walk::{self, Found, WalkFlags};
-use super::{DeviceNumber, FileKind, Inode, InodeFlags, Location, Path, Rename, VfsCaller};
+use super::{DeviceNumber, FileKind, Inode, InodeFlags, Location, Named, Path, Rename, VfsCaller};
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
 
@@ -112,11 +112,22 @@ pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &impl VfsCaller, c
     Ok(())
 }
 
+/// Judges and makes a change of names, and does so again where another core has put something else in a name's place in between.
+fn judge_and_change(mut change: impl FnMut() -> Result<()>) -> Result<()> {
+    /// So often it is tried.
+    const TRIES: usize = 64;
+    (0..TRIES).map(|_| change()).find(|outcome| *outcome != Err(Errno::ESTALE)).unwrap_or(Err(Errno::ESTALE))
+}
+
 /// unlink(2).
 ///
 /// # Errors
 /// Those of unlink(2).
 pub fn unlink(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+    judge_and_change(|| unlink_once(at, me, cx))
+}
+
+fn unlink_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     let found = at.walk(NAME, me, cx)?;
     if found.name.is_empty() {
         return Err(Errno::EISDIR);
@@ -135,7 +146,8 @@ pub fn unlink(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
         return Err(Errno::EBUSY);
     }
-    parent.inode.ops.unlink(&parent.inode, &found.name, cx)?;
+    let named = Named { directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
+    parent.inode.ops.unlink(&named, cx)?;
     dnotify::directory_changed(&parent.inode, dnotify::Events::DELETE, cx);
     Ok(())
 }
@@ -145,6 +157,10 @@ pub fn unlink(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
 /// # Errors
 /// Those of rmdir(2).
 pub fn remove_directory(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+    judge_and_change(|| remove_directory_once(at, me, cx))
+}
+
+fn remove_directory_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     let found = at.walk(NAME, me, cx)?;
     if found.ends_in_dot {
         return Err(Errno::EINVAL);
@@ -164,7 +180,8 @@ pub fn remove_directory(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> 
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
         return Err(Errno::EBUSY);
     }
-    parent.inode.ops.remove_directory(&parent.inode, &found.name, cx)?;
+    let named = Named { directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
+    parent.inode.ops.remove_directory(&named, cx)?;
     dnotify::directory_changed(&parent.inode, dnotify::Events::DELETE, cx);
     Ok(())
 }
@@ -174,6 +191,10 @@ pub fn remove_directory(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> 
 /// # Errors
 /// Those of rename(2).
 pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+    judge_and_change(|| rename_once(from, to, how, me, cx))
+}
+
+fn rename_once(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
     let source = from.walk(NAME, me, cx)?;
     let target = to.walk(NAME, me, cx)?;
     if source.parent.mount.id != target.parent.mount.id {
@@ -246,7 +267,9 @@ pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &C
     {
         return Err(Errno::EBUSY);
     }
-    parent.ops.rename(parent, &source.name, to_parent, &target.name, how, cx)?;
+    let existing = target.target.as_ref().map(|existing| &existing.inode);
+    let old = Named { directory: parent, name: &source.name, inode: Some(&moved.inode) };
+    parent.ops.rename(&old, &Named { directory: to_parent, name: &target.name, inode: existing }, how, cx)?;
     dnotify::renamed(parent, to_parent, cx);
     if how == Rename::Exchange {
         dnotify::renamed(to_parent, parent, cx);

@@ -11,7 +11,7 @@ use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
 use super::{LockOwner, OpenFile, OpenFlags, VfsCaller};
 use super::{dnotify, fasync};
 use crate::error::{Errno, Result};
-use crate::step::{Interruption, Step, Stop, TimeSlice};
+use crate::step::{Interruption, TimeSlice};
 
 /// The most descriptors that a process can have, whatever RLIMIT_NOFILE says.
 static NR_OPEN: AtomicUsize = AtomicUsize::new(1 << 20);
@@ -138,18 +138,28 @@ impl FileTable {
         Ok(self.get(fd, cx)?.downgrade())
     }
 
-    /// Takes a descriptor out. The description is to be destroyed if this was the last.
+    /// Takes a descriptor out. The description is to be destroyed if this was the last: see [`end_async`](Self::end_async).
     ///
     /// # Errors
-    /// EBADF; ENOMEM; `Pause` after a part of what it holds, if that is much.
-    pub fn close(this: &TempRc<'_, Self>, fd: i32, cx: &Cx) -> Step<Dying<OpenFile>> {
+    /// EBADF; ENOMEM.
+    pub fn close(this: &TempRc<'_, Self>, fd: i32, cx: &Cx) -> Result<Dying<OpenFile>> {
         let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
-        this.release_part(fd, cx)?;
         let mut handles = this.handles.lock(cx);
-        let Some(closed) = handles.remove(fd) else { return Err(not_removed(&handles, fd).into()) };
+        let Some(closed) = handles.remove(fd) else { return Err(not_removed(&handles, fd)) };
         drop(handles);
         this.closing(&closed.get(cx), &this.downgrade(), cx);
         Ok(closed)
+    }
+
+    /// Ends what a descriptor was for that was taken out of its table, in parts where it is much. Only then is it known to have been the last: while a descriptor is in
+    /// the table, another thread may make one more of it.
+    #[inline]
+    pub fn end_async(cx: &mut Cx, closed: Dying<OpenFile>) {
+        if closed.get(cx).has_parts {
+            Pace::default().end_async(cx, closed);
+        } else {
+            closed.destroy_unseen(cx, OpenFile::end_is_unseen);
+        }
     }
 
     /// The same descriptors, for a process that does not share them; its record locks are its own, and so there are none. Entries are copied when
@@ -192,19 +202,6 @@ impl FileTable {
                 }
             }
         });
-    }
-
-    /// Where a descriptor is the last of a description that is let go of in parts, one part.
-    #[inline]
-    fn release_part(&self, fd: usize, cx: &Cx) -> Step<()> {
-        let handles = self.handles.lock(cx);
-        let Some(open) = handles.get(fd, cx) else { return Ok(()) };
-        if !open.has_parts || handles.owners(fd) != Some(1) {
-            return Ok(());
-        }
-        drop(handles);
-        fasync::end(&open, open.downgrade(), cx);
-        if open.file.release(cx) { Err(Stop::Pause(Interruption::KillOnly)) } else { Ok(()) }
     }
 
     /// Closes the caller's descriptors of a range whose flags include `flags`. Others have their turn in between.
@@ -307,26 +304,31 @@ impl FileTable {
         handles.insert(share, flags, from, limit).map_err(|_refused: Dying<OpenFile>| Errno::EMFILE)
     }
 
-    /// Makes `to` a descriptor for the same description, in place of what it was.
+    /// Makes `to` a descriptor for the same description, in place of what it was; which is to be [ended](Self::end_async).
     ///
     /// # Errors
-    /// EBADF; EBUSY where `to` is reserved for another call; ENOMEM; `Pause` after a part of what was there before.
-    pub fn duplicate_to(this: &TempRc<'_, Self>, fd: i32, to: usize, flags: FdFlags, cx: &Cx) -> Step<()> {
-        this.release_part(to, cx)?;
+    /// EBADF; EBUSY where `to` is reserved for another call; ENOMEM.
+    pub fn duplicate_to(
+        this: &TempRc<'_, Self>,
+        fd: i32,
+        to: usize,
+        flags: FdFlags,
+        cx: &Cx,
+    ) -> Result<Option<Dying<OpenFile>>> {
         let mut handles = this.handles.lock(cx);
         let share = usize::try_from(fd).ok().and_then(|fd| handles.share(fd)).ok_or(Errno::EBADF)?;
         if handles.is_reserved(to) {
-            return Err(Errno::EBUSY.into());
+            return Err(Errno::EBUSY);
         }
         if !handles.make_room(to) {
-            return Err(Errno::ENOMEM.into());
+            return Err(Errno::ENOMEM);
         }
         let closed = handles.replace(to, share, flags);
         drop(handles);
-        if let Some(closed) = closed {
+        if let Some(closed) = &closed {
             this.closing(&closed.get(cx), &this.downgrade(), cx);
         }
-        Ok(())
+        Ok(closed)
     }
 
     /// What closing a descriptor does apart from giving up the description: ends the record locks that the process has on the file, and the notifications that

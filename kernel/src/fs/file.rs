@@ -2,10 +2,11 @@
 
 use alloc::boxed::Box;
 use core::any::Any;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
+use frame::cpu::Count;
 use frame::mm::{Reader, Writer};
 use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker};
 
@@ -228,7 +229,7 @@ pub struct OpenFile {
 }
 
 /// How many there are.
-static OPEN_FILES: AtomicUsize = AtomicUsize::new(0);
+static OPEN_FILES: Count = Count::new();
 /// How many open files there may be (`/proc/sys/fs/file-max`): as many as suit the memory, unless somebody says.
 pub static FILE_MAX: Tunable = Tunable::new(AUTOMATIC, 1..=i64::MAX as u64);
 const AUTOMATIC: u64 = 0;
@@ -236,9 +237,9 @@ const AUTOMATIC: u64 = 0;
 const FEWEST: usize = 8192;
 
 impl OpenFile {
-    /// How many open files there are in the system.
+    /// How many open files there are in the system, with those that are closed and not destroyed yet.
     pub fn count() -> usize {
-        OPEN_FILES.load(Ordering::Relaxed)
+        usize::try_from(OPEN_FILES.sum()).unwrap_or(0)
     }
 
     /// Keeps others from moving the offset, for a step that begins there and moves it: read(2) and write(2) of processes that share the description do not
@@ -260,9 +261,9 @@ impl OpenFile {
     /// Whether there are as many as there may be.
     #[inline]
     pub fn are_too_many() -> bool {
-        let count = Self::count();
-        // The usual case needs no look at the memory.
-        (count >= FEWEST || FILE_MAX.get() != AUTOMATIC) && count >= Self::most()
+        // The usual case needs no look at the memory, nor at what the other cores count for themselves.
+        let may_be = OPEN_FILES.about() >= FEWEST as isize / 2 || FILE_MAX.get() != AUTOMATIC;
+        may_be && Self::count() >= Self::most()
     }
 
     /// The file, if it is of that kind.
@@ -296,7 +297,7 @@ impl OpenFile {
 
     #[inline(always)]
     fn of(file: Box<dyn File>, is_seekable: bool, has_parts: bool, flags: OpenFlags, location: Location) -> Self {
-        OPEN_FILES.fetch_add(1, Ordering::Relaxed);
+        OPEN_FILES.add(1);
         if flags.only_reads() {
             location.inode.with(Inode::begin_reading);
         }
@@ -328,6 +329,18 @@ impl OpenFile {
         let mut flags = self.flags();
         flags.set(OpenFlags::LARGE_FILE, inode.ops.anonymous_name(&inode).is_none());
         flags
+    }
+
+    /// Whether nobody sees when exactly it comes to its end, once no descriptor leads to it. Who counts who reads a file (`is_open_once`) or who uses a mount sees to it
+    /// first that all has come to its end that was closed.
+    #[inline]
+    pub fn end_is_unseen(&self) -> bool {
+        let only_reads = self.flags().only_reads() || self.flags().contains(OpenFlags::PATH);
+        let inode = &self.location.inode;
+        // Its last description takes a file without names with it.
+        let outlives =
+            inode.owners() > 1 && inode.with(|inode| matches!(inode.kind, FileKind::Regular | FileKind::Directory));
+        only_reads && outlives && self.watch_number.load(Ordering::Relaxed) == 0
     }
 
     /// Changes its flags (F_SETFL).
@@ -371,7 +384,7 @@ impl BackingObject for OpenFile {
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        OPEN_FILES.fetch_sub(1, Ordering::Relaxed);
+        OPEN_FILES.add(-1);
         let watches = *self.watch_number.get_mut();
         if watches != 0 {
             dnotify::forget(self.location.inode.downgrade(), watches);

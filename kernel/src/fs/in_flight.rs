@@ -79,8 +79,9 @@ pub fn other_owners(file: &TempRc<'_, OpenFile>) -> u32 {
     file.share().map_or(0, |share| (share.owners() - 1).saturating_sub(file.in_flight()))
 }
 
+/// Has who waits for unreachable files look for some.
 #[cold]
-fn report_unreachable() {
+pub fn report_unreachable() {
     UNREACHABLE.store(true, Ordering::Relaxed);
     WAITERS.wake_all();
 }

@@ -6,7 +6,7 @@ use frame::Cx;
 use refs::{SpinLock, StrongRc, TempRc};
 
 use super::{FileKind, Inode};
-use crate::error::{Errno, Result};
+use crate::error::Result;
 
 /// The inodes of a file system that makes them up when they are looked up. It owns them, as directories do elsewhere.
 ///
@@ -32,15 +32,17 @@ impl InodeCache {
         cx: &'cx Cx,
         make: impl FnOnce() -> Result<Inode>,
     ) -> Result<TempRc<'cx, Inode>> {
-        let cached = self.inodes.lock(cx).get(&number).map(StrongRc::downgrade);
-        if let Some(inode) = cached.and_then(|weak| weak.upgrade(cx).ok())
-            && !inode.ops.is_stale(cx)
-        {
+        let cached = self.inodes.lock(cx).get(&number).map(|inode| inode.get(cx));
+        if let Some(inode) = cached.filter(|inode| !inode.ops.is_stale(cx)) {
             return Ok(inode);
         }
         let inode = StrongRc::new(make()?);
-        let weak = inode.downgrade();
+        let made = inode.get(cx);
         let mut inodes = self.inodes.lock(cx);
+        // Another core may have made it, too.
+        if let Some(other) = inodes.get(&number).map(|other| other.get(cx)).filter(|other| !other.ops.is_stale(cx)) {
+            return Ok(other);
+        }
         if inodes.len() >= CACHED {
             // Directories stay while they are fresh: what is in them finds its way up through them.
             inodes.retain(|_, inode| {
@@ -50,7 +52,6 @@ impl InodeCache {
             });
         }
         inodes.insert(number, inode);
-        drop(inodes);
-        weak.upgrade(cx).map_err(|_| Errno::ENOENT)
+        Ok(made)
     }
 }

@@ -64,6 +64,28 @@ pub enum Jump {
     OpenFile(WeakRc<OpenFile>),
 }
 
+/// A name in a directory, with what was found there when it was judged whether the caller may change it. What is there by now may be something else, which
+/// another core has put in its place.
+pub struct Named<'a, 'cx> {
+    /// The directory.
+    pub directory: &'a TempRc<'cx, Inode>,
+    /// The name.
+    pub name: &'a [u8],
+    /// What was found; `None` if nothing was.
+    pub inode: Option<&'a TempRc<'cx, Inode>>,
+}
+
+impl Named<'_, '_> {
+    /// Whether `now` is what was found.
+    ///
+    /// # Errors
+    /// ESTALE: it is not, and must be judged anew.
+    pub fn check(&self, now: Option<&TempRc<'_, Inode>>) -> Result<()> {
+        let is_same = self.inode.map(TempRc::downgrade) == now.map(TempRc::downgrade);
+        if is_same { Ok(()) } else { Err(Errno::ESTALE) }
+    }
+}
+
 /// What a file system has to say for one of its inodes. No method suspends; permissions, read-only mounts, name lengths and `.`/`..` are
 /// the caller's business. The defaults are those of a thing that cannot do it.
 ///
@@ -128,26 +150,18 @@ pub trait InodeOps: Any + Send + Sync {
         Err(Errno::EPERM)
     }
 
-    /// Directories: takes out the name of a file that is no directory. ENOENT, EISDIR.
-    fn unlink(&self, _this: &TempRc<'_, Inode>, _name: &[u8], _cx: &Cx) -> Result<()> {
+    /// Directories: takes out the name of a file that is no directory. ESTALE, EISDIR.
+    fn unlink(&self, _at: &Named<'_, '_>, _cx: &Cx) -> Result<()> {
         Err(Errno::EPERM)
     }
 
-    /// Directories: takes out an empty directory. ENOENT, ENOTDIR, ENOTEMPTY.
-    fn remove_directory(&self, _this: &TempRc<'_, Inode>, _name: &[u8], _cx: &Cx) -> Result<()> {
+    /// Directories: takes out an empty directory. ESTALE, ENOTDIR, ENOTEMPTY.
+    fn remove_directory(&self, _at: &Named<'_, '_>, _cx: &Cx) -> Result<()> {
         Err(Errno::EPERM)
     }
 
-    /// Directories: moves `name` to `to_name` in the directory `to` of the same file system.
-    fn rename(
-        &self,
-        _this: &TempRc<'_, Inode>,
-        _name: &[u8],
-        _to: &TempRc<'_, Inode>,
-        _to_name: &[u8],
-        _how: Rename,
-        _cx: &Cx,
-    ) -> Result<()> {
+    /// Directories: moves a name to another one, in a directory of the same file system. ESTALE.
+    fn rename(&self, _from: &Named<'_, '_>, _to: &Named<'_, '_>, _how: Rename, _cx: &Cx) -> Result<()> {
         Err(Errno::EPERM)
     }
 

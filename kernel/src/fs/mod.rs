@@ -54,7 +54,7 @@ pub use file_system::{Capacity, FileSystem};
 pub use inode::{Dentry, Inode};
 pub use inode_cache::InodeCache;
 pub use inode_flags::InodeFlags;
-pub use inode_ops::{Creation, DirectoryEntry, InodeOps, Jump, Rename};
+pub use inode_ops::{Creation, DirectoryEntry, InodeOps, Jump, Named, Rename};
 pub use locks::{FileLocks, LockKind, LockOwner, RecordLock, is_deadlock};
 pub use metadata::{DeviceNumber, FileKind, Metadata, Timestamp};
 pub use mount::{MOUNTS, Mount, MountFlags, MountTable};

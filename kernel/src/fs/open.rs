@@ -16,7 +16,7 @@ use super::{
 };
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
-use crate::step::Step;
+use crate::step::{Step, Stop};
 
 /// What is asked for besides a path.
 #[derive(Clone, Copy)]
@@ -130,7 +130,11 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
             parent.mount.check_writable()?;
             crate::memory::admit()?;
             let what = creation(FileKind::Regular, how.permissions, &parent.inode, &subject, me, cx)?;
-            let inode = parent.inode.ops.create(&parent.inode, &found.name, &what, cx)?;
+            let inode = match parent.inode.ops.create(&parent.inode, &found.name, &what, cx) {
+                // Another core was first.
+                Err(Errno::EEXIST) if !exclusive => return Err(Stop::Again),
+                made => made?,
+            };
             dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
             // The permissions of a new file do not count for whoever makes it.
             open_inode(&Path { mount: parent.mount, inode }, flags - OpenFlags::TRUNCATE, me, cx)
@@ -177,7 +181,7 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx
             | OpenFlags::TRUNCATE
             | OpenFlags::CLOSE_ON_EXEC);
     if flags.contains(OpenFlags::PATH) {
-        return Ok(Opened::File(StrongRc::new(OpenFile::at(Box::new(PlaceFile), kept, path.keep()?))));
+        return Ok(Opened::File(StrongRc::new(OpenFile::at(Box::new(PlaceFile), kept, path.keep_in_step()?))));
     }
     let file: Box<dyn File> = match inode.kind {
         FileKind::Regular => {
@@ -186,7 +190,7 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx
             {
                 return Ok(leased);
             }
-            let location = path.keep()?;
+            let location = path.keep_in_step()?;
             if flags.can_write() {
                 location.begin_writing(cx)?;
             }
@@ -205,7 +209,7 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx
         FileKind::Socket => return Err(Errno::ENXIO.into()),
         FileKind::Symlink => return Err(Errno::ELOOP.into()),
     };
-    Ok(Opened::File(StrongRc::new(OpenFile::at(file, kept, path.keep()?))))
+    Ok(Opened::File(StrongRc::new(OpenFile::at(file, kept, path.keep_in_step()?))))
 }
 
 /// Asks those who have leases that rule the opening out to give them up; what comes of it, if there are any.
@@ -264,13 +268,20 @@ pub fn open_program(
     me: &impl VfsCaller,
     cx: &Cx,
 ) -> Result<StrongRc<OpenFile>> {
-    let path = walk::resolve(directory, path, walking, me, cx)?;
-    if path.inode.kind == FileKind::Symlink {
-        return Err(Errno::ELOOP);
+    /// How often another file may take the place of what was found just now, on another core.
+    const TRIES: usize = 16;
+    for _ in 0..TRIES {
+        let path = walk::resolve(directory, path, walking, me, cx)?;
+        if path.inode.kind == FileKind::Symlink {
+            return Err(Errno::ELOOP);
+        }
+        if path.inode.kind != FileKind::Regular || path.mount.flags().contains(MountFlags::NO_EXEC) {
+            return Err(Errno::EACCES);
+        }
+        Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, cx)?;
+        if let Ok(location) = path.keep() {
+            return Ok(StrongRc::new(OpenFile::stored(OpenFlags::empty(), location)));
+        }
     }
-    if path.inode.kind != FileKind::Regular || path.mount.flags().contains(MountFlags::NO_EXEC) {
-        return Err(Errno::EACCES);
-    }
-    Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, cx)?;
-    Ok(StrongRc::new(OpenFile::stored(OpenFlags::empty(), path.keep()?)))
+    Err(Errno::ENOENT)
 }

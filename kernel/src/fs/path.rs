@@ -9,6 +9,7 @@ use refs::{StrongRc, TempRc};
 use super::mount::{MOUNTS, Mount};
 use super::{FileKind, Inode};
 use crate::error::{Errno, Result};
+use crate::step::{Step, Stop};
 
 /// A place in the tree: an inode, seen through a mount. Until the next suspension.
 #[derive(Clone)]
@@ -75,6 +76,15 @@ impl<'cx> Path<'cx> {
             (Some(mount), Some(inode)) => Ok(Location { mount, inode }),
             _ => Err(Errno::ENOENT),
         }
+    }
+
+    /// As [`keep`](Self::keep), in a step that has just walked there.
+    ///
+    /// # Errors
+    /// `Again` if it was removed since, on another core: another file may be in its place.
+    #[inline(always)]
+    pub fn keep_in_step(&self) -> Step<Location> {
+        self.keep().map_err(|_| Stop::Again)
     }
 
     /// Whether both are the same place.

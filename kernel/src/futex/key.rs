@@ -19,8 +19,10 @@ pub enum Scope {
 /// One futex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// In the memory of one address space: which, and where.
+    /// In the memory of one address space, for its own threads: which, and where.
     Private(usize, usize),
+    /// In the memory of one address space, for whoever might share it: which, and where. No `Private` meets it, as on Linux.
+    Own(usize, usize),
     /// In an object that is mapped: which, and the offset in bytes.
     Object(usize, u64),
 }
@@ -38,14 +40,15 @@ impl Key {
         if address >= frame::mm::USER_END {
             return Err(Errno::EFAULT.into());
         }
+        let space = me.space_name().address();
         if scope == Scope::Shared {
-            match me.space(cx)?.shared_object(address, cx) {
-                Ok(Some((object, offset))) => return Ok(Key::Object(object, offset)),
-                Ok(None) => {}
+            return match me.space(cx)?.shared_object(address, cx) {
+                Ok(Some((object, offset))) => Ok(Key::Object(object, offset)),
+                Ok(None) => Ok(Key::Own(space, address)),
                 // As if the word were read: a stack may grow down to it.
-                Err(_) => return Err(Fault { address, access: Access::Read }.into()),
-            }
+                Err(_) => Err(Fault { address, access: Access::Read }.into()),
+            };
         }
-        Ok(Key::Private(me.space_name().address(), address))
+        Ok(Key::Private(space, address))
     }
 }

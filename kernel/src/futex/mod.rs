@@ -3,8 +3,8 @@
 //! A futex is named by a [`Key`]: the address space and the address, or, in memory that is shared between address spaces, the object that is
 //! mapped and the offset in it. Who waits is kept in [`queue`], first come first served.
 //!
-//! A waiter enters the queue *before* it looks at the word. A waker changes the word before it looks at the queue. So one of the two sees the
-//! other, and no wake-up is lost. A waiter whose wake-up crosses a signal or a time-out counts as woken.
+//! A waiter looks at the word and enters the queue in one, with the queue locked. A waker changes the word before it looks at the queue. So one of the two sees the
+//! other, and no wake-up is lost, nor spent on somebody who does not wait. A waiter whose wake-up crosses a signal or a time-out counts as woken.
 
 mod key;
 mod queue;
@@ -14,8 +14,8 @@ use frame::Cx;
 use frame::mm::Access;
 
 pub use key::{Key, Scope};
-pub use queue::{ANY, Progress};
-use queue::{QUEUES, Waiter};
+use queue::Waiter;
+pub use queue::{ANY, Progress, start};
 pub use robust::{Head, release_robust_async};
 
 use crate::error::{Errno, Result};
@@ -43,19 +43,14 @@ pub fn wait_async(
         if place.as_ref().is_some_and(Waiter::was_woken) {
             return Ok(());
         }
-        if let Some(waker) = waker {
-            let queued = match &place {
-                Some(place) => place.wait_on(waker),
-                None => false,
-            };
-            if queued {
-                return Err(Stop::Block);
-            }
-            place = Some(Waiter::enter(Key::new(me, word, scope, cx)?, mask, waker));
-        } else if place.is_some() {
+        // The word is looked at once, when the queue can be entered.
+        let Some(waker) = waker else { return Err(Stop::Block) };
+        if place.as_ref().is_some_and(|place| place.wait_on(waker)) {
             return Err(Stop::Block);
         }
-        if load(me, word, cx)? == value { Err(Stop::Block) } else { Err(Errno::EAGAIN.into()) }
+        let key = Key::new(me, word, scope, cx)?;
+        place = Waiter::enter_if(key, mask, waker, || Ok(load(me, word, cx)? == value), cx)?;
+        Err(if place.is_some() { Stop::Block } else { Errno::EAGAIN.into() })
     });
     match place.take().map(Waiter::leave) {
         // Whatever else ended the wait, a wake-up that was taken must not be lost.
@@ -81,7 +76,7 @@ pub fn wake(
     if mask == 0 {
         return Err(Errno::EINVAL.into());
     }
-    QUEUES.wake(Key::new(me, word, scope, cx)?, count, mask, progress)?;
+    queue::wake(Key::new(me, word, scope, cx)?, count, mask, progress)?;
     Ok(progress.count)
 }
 
@@ -89,7 +84,7 @@ pub fn wake(
 pub fn wake_at(me: &impl HasMemory, word: UserInOut<u32>, cx: &Cx) {
     for scope in [Scope::Private, Scope::Shared] {
         if let Ok(key) = Key::new(me, word, scope, cx) {
-            QUEUES.wake_one(key);
+            queue::wake_one(key);
         }
     }
 }
@@ -118,15 +113,20 @@ pub fn requeue(
     cx: &Cx,
 ) -> Step<usize> {
     let (source, target) = (Key::new(me, from, scope, cx)?, Key::new(me, to, scope, cx)?);
-    if parts.looked.is_none()
-        && let Some(expected) = expected
-        && load(me, from, cx)? != expected
-    {
-        return Err(Errno::EAGAIN.into());
+    if parts.looked.is_none() {
+        let progress = [&mut parts.first, &mut parts.second];
+        let look = || match expected {
+            Some(expected) => Ok(load(me, from, cx)? == expected),
+            None => Ok(true),
+        };
+        let is_expected = queue::look(source, progress, look, cx)?;
+        if !is_expected {
+            return Err(Errno::EAGAIN.into());
+        }
+        parts.looked = Some(true);
     }
-    parts.looked = Some(true);
-    QUEUES.wake(source, wake, ANY, &mut parts.first)?;
-    QUEUES.requeue(source, target, requeue, &mut parts.second)?;
+    queue::wake(source, wake, ANY, &mut parts.first)?;
+    queue::requeue(source, target, requeue, &mut parts.second)?;
     Ok(parts.first.count + parts.second.count)
 }
 
@@ -147,11 +147,15 @@ pub fn wake_operation(
     let (first_key, second_key) = (Key::new(me, first, scope, cx)?, Key::new(me, second, scope, cx)?);
     let passes = match parts.looked {
         Some(passes) => passes,
-        None => *parts.looked.insert(change_and_compare(me, second, operation, cx)?),
+        None => {
+            let progress = [&mut parts.first, &mut parts.second];
+            let passes = queue::look(second_key, progress, || change_and_compare(me, second, operation, cx), cx)?;
+            *parts.looked.insert(passes)
+        }
     };
-    QUEUES.wake(first_key, wake, ANY, &mut parts.first)?;
+    queue::wake(first_key, wake, ANY, &mut parts.first)?;
     if passes {
-        QUEUES.wake(second_key, wake_second, ANY, &mut parts.second)?;
+        queue::wake(second_key, wake_second, ANY, &mut parts.second)?;
     }
     Ok(parts.first.count + parts.second.count)
 }

@@ -4,14 +4,16 @@
 //! coming, being woken, being moved to another futex and leaving cost the same however many wait. A waiter that was woken is in no queue; one that was
 //! requeued is in another than where it began.
 //!
-//! The queues are found in a hash table of fixed size. Its multiplier is drawn when the first waiter comes, so that nobody can choose futexes that fall
-//! together with those of others.
+//! The queues are found in hash tables of fixed size, each with a lock of its own: one for the futexes that processes may share, and some for private ones, by
+//! address space. So processes do not meet in a lock; and the two futexes of a call, which have one scope, are in one table. The multiplier of the hash is drawn at
+//! boot, so that nobody can choose futexes that fall together with those of others.
 //!
 //! Slots belong to the waiters, each of whom is a thread. Their memory is used again, and goes back when nobody waits at all.
 
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
 
-use refs::{SpinLock, Waker};
+use refs::{NoSuspend, SpinLock, Waker};
 
 use super::Key;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
@@ -19,16 +21,17 @@ use crate::step::{Interruption, Step, Stop, TimeSlice};
 /// The mask of a waiter that any wake-up wakes, and of a wake-up that wakes any waiter.
 pub const ANY: u32 = u32::MAX;
 
-pub(super) static QUEUES: Queues = Queues(SpinLock::new(WaitTable {
-    slots: Vec::new(),
-    free: NONE,
-    in_use: 0,
-    buckets: [NONE; 1 << BUCKET_BITS],
-    multiplier: 0,
-    last_entry: 0,
-}));
+static TABLES: [Table; 1 + (1 << PRIVATE_BITS)] = [const { Table(SpinLock::new(WaitTable::new())) }; _];
 
-pub(super) struct Queues(SpinLock<WaitTable>);
+/// Odd.
+static MULTIPLIER: AtomicU64 = AtomicU64::new(0);
+
+/// How many tables there are for private futexes, as a power of two. The one of what is shared is behind them.
+const PRIVATE_BITS: u32 = 5;
+
+/// On lines of its own.
+#[repr(align(64))]
+struct Table(SpinLock<WaitTable>);
 
 struct WaitTable {
     slots: Vec<Slot>,
@@ -37,13 +40,11 @@ struct WaitTable {
     in_use: usize,
     /// The first waiter of the first queue in each bucket; the other queues follow by `next_queue`.
     buckets: [u32; 1 << BUCKET_BITS],
-    /// Odd; 0 before the first waiter came.
-    multiplier: u64,
     last_entry: u64,
 }
 
-/// Threads that wait for different futexes share a bucket only where they are thousands.
-const BUCKET_BITS: u32 = 12;
+/// Threads that wait for different futexes share a bucket only where they are hundreds.
+const BUCKET_BITS: u32 = 10;
 
 /// No slot.
 const NONE: u32 = u32::MAX;
@@ -51,8 +52,8 @@ const NONE: u32 = u32::MAX;
 /// So many waiters are moved to another futex before the time is looked at.
 const MOVED_AT_A_TIME: usize = 1024;
 
-/// So many slots are kept when nobody waits.
-const KEPT: usize = 64;
+/// So many slots of a table are kept when nobody waits there.
+const KEPT: usize = 16;
 
 struct Slot {
     /// Where it waits; `None` once it was woken.
@@ -69,9 +70,35 @@ struct Slot {
     next_queue: u32,
 }
 
-/// A place in a queue. Whoever has one must [`leave`](Waiter::leave) it.
+/// A place in a queue: in which table, and the slot. Whoever has one must [`leave`](Waiter::leave) it.
 #[must_use]
-pub(super) struct Waiter(u32);
+pub(super) struct Waiter(&'static SpinLock<WaitTable>, u32);
+
+/// Hashes a futex; the more significant bits are the better ones.
+#[inline]
+fn hash(key: Key) -> u64 {
+    let (owner, place) = match key {
+        Key::Private(space, address) | Key::Own(space, address) => (space as u64, address as u64),
+        Key::Object(object, offset) => (!(object as u64), offset),
+    };
+    (owner.rotate_left(32) ^ place).wrapping_mul(MULTIPLIER.load(Ordering::Relaxed))
+}
+
+/// The table of a futex.
+#[inline]
+fn table(key: Key) -> &'static SpinLock<WaitTable> {
+    let number = match key {
+        // Links are words.
+        Key::Private(space, _) => space / size_of::<u64>() % (1 << PRIVATE_BITS),
+        Key::Own(..) | Key::Object(..) => 1 << PRIVATE_BITS,
+    };
+    &TABLES[number].0
+}
+
+/// Draws the multiplier. Called once, before the first process.
+pub fn start() {
+    MULTIPLIER.store(frame::entropy::word() | 1, Ordering::Relaxed);
+}
 
 /// How far a wake-up or a requeue is that others may interrupt. Those who come to wait after it began are not meant.
 #[derive(Default)]
@@ -82,49 +109,32 @@ pub struct Progress {
 }
 
 impl Waiter {
-    /// Enters the queue of a futex, behind all others.
-    pub fn enter(key: Key, mask: u32, waker: Waker) -> Self {
-        QUEUES.0.with(|state| {
-            if state.multiplier == 0 {
-                state.multiplier = frame::entropy::word() | 1;
-            }
-            let slot = Slot {
-                key: Some(key),
-                mask,
-                waker,
-                entry: 0,
-                previous: NONE,
-                next: NONE,
-                last: NONE,
-                next_queue: NONE,
-            };
-            let number = state.free;
-            let number = match state.slots.get_mut(number as usize) {
-                Some(free) => {
-                    state.free = free.next;
-                    *free = slot;
-                    number
-                }
-                None => {
-                    state.slots.push(slot);
-                    (state.slots.len() - 1) as u32
-                }
-            };
-            state.in_use += 1;
-            state.append(key, number);
-            Waiter(number)
-        })
+    /// Enters the queue of a futex, behind all others, if `look` says so. Nobody comes or is woken while it looks: who is in the queue has seen what it waits for, and no wake-up
+    /// reaches one who will not wait.
+    ///
+    /// # Errors
+    /// Those of `look`.
+    pub fn enter_if(
+        key: Key,
+        mask: u32,
+        waker: Waker,
+        look: impl FnOnce() -> Step<bool>,
+        cx: &impl NoSuspend,
+    ) -> Step<Option<Self>> {
+        let table = table(key);
+        let mut state = table.lock(cx);
+        Ok(if look()? { Some(Waiter(table, state.enter(key, mask, waker))) } else { None })
     }
 
     /// Whether the waiter was woken.
     pub fn was_woken(&self) -> bool {
-        QUEUES.0.with(|state| state.slots[self.0 as usize].key.is_none())
+        self.0.with(|state| state.slots[self.1 as usize].key.is_none())
     }
 
     /// Goes on waiting, in another wait of the task; false if it was woken.
     pub fn wait_on(&self, waker: Waker) -> bool {
-        QUEUES.0.with(|state| {
-            let slot = &mut state.slots[self.0 as usize];
+        self.0.with(|state| {
+            let slot = &mut state.slots[self.1 as usize];
             slot.waker = waker;
             slot.key.is_some()
         })
@@ -132,13 +142,14 @@ impl Waiter {
 
     /// Waits no longer; whether the waiter was woken.
     pub fn leave(self) -> bool {
-        QUEUES.0.with(|state| {
-            let key = state.slots[self.0 as usize].key;
+        let Waiter(table, number) = self;
+        table.with(|state| {
+            let key = state.slots[number as usize].key;
             if let Some(key) = key {
-                state.take_out(key, self.0);
+                state.take_out(WaitTable::bucket(key), key, number);
             }
-            state.slots[self.0 as usize].next = state.free;
-            state.free = self.0;
+            state.slots[number as usize].next = state.free;
+            state.free = number;
             state.in_use -= 1;
             if state.in_use == 0 && state.slots.len() > KEPT {
                 state.slots = Vec::new();
@@ -150,13 +161,34 @@ impl Waiter {
 }
 
 impl WaitTable {
-    /// In which bucket the queue of a futex is.
-    fn bucket(&self, key: Key) -> usize {
-        let (owner, place) = match key {
-            Key::Private(space, address) => (space as u64, address as u64),
-            Key::Object(object, offset) => (!(object as u64), offset),
+    const fn new() -> Self {
+        WaitTable { slots: Vec::new(), free: NONE, in_use: 0, buckets: [NONE; 1 << BUCKET_BITS], last_entry: 0 }
+    }
+
+    /// Takes a slot and enters it behind all others; its number.
+    fn enter(&mut self, key: Key, mask: u32, waker: Waker) -> u32 {
+        let slot =
+            Slot { key: Some(key), mask, waker, entry: 0, previous: NONE, next: NONE, last: NONE, next_queue: NONE };
+        let number = self.free;
+        let number = match self.slots.get_mut(number as usize) {
+            Some(free) => {
+                self.free = free.next;
+                *free = slot;
+                number
+            }
+            None => {
+                self.slots.push(slot);
+                (self.slots.len() - 1) as u32
+            }
         };
-        ((owner.rotate_left(32) ^ place).wrapping_mul(self.multiplier) >> (u64::BITS - BUCKET_BITS)) as usize
+        self.in_use += 1;
+        self.append(key, number);
+        number
+    }
+
+    /// In which bucket the queue of a futex is.
+    fn bucket(key: Key) -> usize {
+        (hash(key) >> (u64::BITS - BUCKET_BITS)) as usize
     }
 
     /// The first waiter in the queue of a futex; `NONE` if nobody waits.
@@ -179,9 +211,8 @@ impl WaitTable {
         self.join(key, number, number);
     }
 
-    /// Takes a slot out of the queue of `key`, in which it is. From then on it counts as woken.
-    fn take_out(&mut self, key: Key, number: u32) {
-        let bucket = self.bucket(key);
+    /// Takes a slot out of the queue of `key` in this bucket, in which it is. From then on it counts as woken.
+    fn take_out(&mut self, bucket: usize, key: Key, number: u32) {
         let slot = &mut self.slots[number as usize];
         slot.key = None;
         let (previous, next) = (slot.previous, slot.next);
@@ -223,7 +254,7 @@ impl WaitTable {
     /// Moves the first waiters that are meant, `wanted` at most, from one queue behind all others of another, or of the same; how many.
     fn move_first(&mut self, from: Key, to: Key, wanted: usize, progress: &mut Progress) -> usize {
         let last_meant = *progress.last_meant.get_or_insert(self.last_entry);
-        let bucket = self.bucket(from);
+        let bucket = Self::bucket(from);
         let first = self.first(bucket, from);
         let (mut last, mut next, mut moved) = (NONE, first, 0);
         while moved < wanted
@@ -247,7 +278,7 @@ impl WaitTable {
 
     /// Puts slots that are linked, from `first` to `last`, behind all others of a queue.
     fn join(&mut self, key: Key, first: u32, last: u32) {
-        let bucket = self.bucket(key);
+        let bucket = Self::bucket(key);
         self.slots[last as usize].next = NONE;
         let head = self.first(bucket, key);
         let Some(head) = self.slots.get_mut(head as usize) else {
@@ -264,7 +295,7 @@ impl WaitTable {
     /// Takes the first waiter that is meant and whose mask has a bit of `mask` out of its queue.
     fn take_first(&mut self, key: Key, mask: u32, progress: &mut Progress) -> Option<u32> {
         let last_meant = *progress.last_meant.get_or_insert(self.last_entry);
-        let bucket = self.bucket(key);
+        let bucket = Self::bucket(key);
         let mut number = self.first(bucket, key);
         loop {
             let slot = self.slots.get(number as usize).filter(|slot| slot.entry <= last_meant)?;
@@ -273,63 +304,79 @@ impl WaitTable {
             }
             number = slot.next;
         }
-        self.take_out(key, number);
+        self.take_out(bucket, key, number);
         progress.count += 1;
         Some(number)
     }
 }
 
-impl Queues {
-    /// Wakes waiters whose masks have a bit of `mask` until `progress` counts `count`.
-    ///
-    /// # Errors
-    /// `Pause` where others must have their turn before it goes on.
-    pub fn wake(&self, key: Key, count: usize, mask: u32, progress: &mut Progress) -> Step<()> {
-        // One at a time: waking reaches into the scheduler, and this lock is not held then.
-        self.each(count, progress, |progress| {
-            let taken = self.0.with(|state| {
-                let number = state.take_first(key, mask, progress)?;
-                Some(state.slots[number as usize].waker)
-            });
-            taken.map(Waker::wake).is_some()
-        })
+/// Looks at something while nobody comes to `key` or is woken there. Only those who wait now are meant by what follows, of the same scope.
+///
+/// # Errors
+/// Those of `look`.
+pub(super) fn look<T>(
+    key: Key,
+    progress: [&mut Progress; 2],
+    look: impl FnOnce() -> Step<T>,
+    cx: &impl NoSuspend,
+) -> Step<T> {
+    let state = table(key).lock(cx);
+    let found = look()?;
+    for progress in progress {
+        progress.last_meant = Some(state.last_entry);
     }
+    Ok(found)
+}
 
-    /// Moves waiters to another futex until `progress` counts `count`. Those who are there already count too.
-    ///
-    /// # Errors
-    /// `Pause` where others must have their turn before it goes on.
-    pub fn requeue(&self, from: Key, to: Key, count: usize, progress: &mut Progress) -> Step<()> {
-        let mut time_slice = TimeSlice::default();
-        while progress.count < count {
-            let wanted = MOVED_AT_A_TIME.min(count - progress.count);
-            let moved = self.0.with(|state| state.move_first(from, to, wanted, progress));
-            if moved < wanted {
-                break;
-            }
-            if time_slice.is_over() {
-                return Err(Stop::Pause(Interruption::KillOnly));
-            }
+/// Wakes waiters whose masks have a bit of `mask` until `progress` counts `count`.
+///
+/// # Errors
+/// `Pause` where others must have their turn before it goes on.
+pub(super) fn wake(key: Key, count: usize, mask: u32, progress: &mut Progress) -> Step<()> {
+    // One at a time: waking reaches into the scheduler, and this lock is not held then.
+    each(count, progress, |progress| {
+        let taken = table(key).with(|state| {
+            let number = state.take_first(key, mask, progress)?;
+            Some(state.slots[number as usize].waker)
+        });
+        taken.map(Waker::wake).is_some()
+    })
+}
+
+/// Moves waiters to another futex of the same scope until `progress` counts `count`. Those who are there already count too.
+///
+/// # Errors
+/// `Pause` where others must have their turn before it goes on.
+pub(super) fn requeue(from: Key, to: Key, count: usize, progress: &mut Progress) -> Step<()> {
+    let mut time_slice = TimeSlice::default();
+    while progress.count < count {
+        let wanted = MOVED_AT_A_TIME.min(count - progress.count);
+        let moved = table(from).with(|state| state.move_first(from, to, wanted, progress));
+        if moved < wanted {
+            break;
         }
-        Ok(())
-    }
-
-    /// Has `reach` do something to one waiter after the other until it finds none.
-    fn each(&self, count: usize, progress: &mut Progress, reach: impl Fn(&mut Progress) -> bool) -> Step<()> {
-        /// So many are reached before the time is looked at.
-        const AT_A_TIME: usize = 64;
-        let mut time_slice = TimeSlice::default();
-        while progress.count < count && reach(progress) {
-            if progress.count.is_multiple_of(AT_A_TIME) && time_slice.is_over() {
-                return Err(Stop::Pause(Interruption::KillOnly));
-            }
+        if time_slice.is_over() {
+            return Err(Stop::Pause(Interruption::KillOnly));
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Wakes one waiter, if there is one.
-    pub fn wake_one(&self, key: Key) {
-        // One is reached without a pause.
-        let _ = self.wake(key, 1, ANY, &mut Progress::default());
+/// Has `reach` do something to one waiter after the other until it finds none.
+fn each(count: usize, progress: &mut Progress, reach: impl Fn(&mut Progress) -> bool) -> Step<()> {
+    /// So many are reached before the time is looked at.
+    const AT_A_TIME: usize = 64;
+    let mut time_slice = TimeSlice::default();
+    while progress.count < count && reach(progress) {
+        if progress.count.is_multiple_of(AT_A_TIME) && time_slice.is_over() {
+            return Err(Stop::Pause(Interruption::KillOnly));
+        }
     }
+    Ok(())
+}
+
+/// Wakes one waiter, if there is one.
+pub(super) fn wake_one(key: Key) {
+    // One is reached without a pause.
+    let _ = wake(key, 1, ANY, &mut Progress::default());
 }

@@ -38,12 +38,13 @@ pub fn release_robust_async(cx: &mut Cx, me: &mut impl HasMemory, list: UserIn<H
         // Read before the futex is released: its new owner may change the list.
         let next = read_async(cx, me, UserIn::<usize>::new(at))?;
         if at != head.pending & !1 {
-            release_async(cx, me, UserInOut::<u32>::new(at.wrapping_add(head.offset)), tid)?;
+            release_async(cx, me, UserInOut::<u32>::new(at.wrapping_add(head.offset)), tid, Listed::Entered)?;
         }
         entry = next;
     }
     if head.pending != 0 {
-        release_async(cx, me, UserInOut::<u32>::new((head.pending & !1).wrapping_add(head.offset)), tid)?;
+        let word = UserInOut::<u32>::new((head.pending & !1).wrapping_add(head.offset));
+        release_async(cx, me, word, tid, Listed::Pending)?;
     }
     Ok(())
 }
@@ -52,8 +53,16 @@ fn read_async<T: FromBytes + IntoBytes>(cx: &mut Cx, me: &mut impl HasMemory, fr
     complete_async(cx, me, Patience::Forever, |cx, me, _| Ok(me.memory(cx)?.read(from)?))
 }
 
-/// Marks a futex whose owner has ended, if that is `tid`, and wakes one waiter.
-fn release_async(cx: &mut Cx, me: &mut impl HasMemory, word: UserInOut<u32>, tid: u32) -> Result<()> {
+/// How the list says that the thread has a futex.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Listed {
+    Entered,
+    /// The thread was about to enter it or to take it out.
+    Pending,
+}
+
+/// Marks a futex whose owner has ended, if that is `tid`, and wakes one waiter. One that was pending and is free may have been released before its waiter was woken.
+fn release_async(cx: &mut Cx, me: &mut impl HasMemory, word: UserInOut<u32>, tid: u32, listed: Listed) -> Result<()> {
     if !word.address().is_multiple_of(4) {
         return Err(Errno::EINVAL);
     }
@@ -61,6 +70,9 @@ fn release_async(cx: &mut Cx, me: &mut impl HasMemory, word: UserInOut<u32>, tid
         loop {
             let memory = me.memory(cx)?;
             let value = memory.load(word)?;
+            if value == 0 && listed == Listed::Pending {
+                return Ok(true);
+            }
             if value & abi::FUTEX_TID_MASK != tid {
                 return Ok(false);
             }

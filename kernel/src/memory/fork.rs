@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use frame::Cx;
-use frame::mm::Sharing;
+use frame::mm::{RightsChange, Sharing};
 use refs::{StrongRc, Waker};
 
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, Change, next_piece};
@@ -34,7 +34,8 @@ impl AddressSpace {
     /// ENOMEM: the child is as far as it got, and to be torn down.
     pub fn fork_step(&self, child: &AddressSpace, fork: &mut Fork, waker: Option<Waker>, cx: &Cx) -> Step<()> {
         let mut layout = fork.change.lock(self, waker, cx)?;
-        let mut copy = child.layout.lock(cx);
+        // The parent's first.
+        let mut copy = child.layout.lock_after(&layout, cx);
         if !fork.change.is_begun() {
             // What the parent has been promised the child is promised as well; who asks for too much is refused before anything is done.
             layout.admit_copy()?;
@@ -44,13 +45,17 @@ impl AddressSpace {
         }
         let is_small =
             layout.vmas().len() <= AT_ONCE_AREAS && self.vm.mapped_pages() <= AT_ONCE_BYTES / frame::mm::PAGE_SIZE;
+        // Other cores are asked once for all pages that lose the right to be written, with the layout still locked: until then a fault waits.
+        let mut rights = self.vm.change_rights();
         if is_small && !fork.change.is_begun() {
-            return Ok(self.copy_at_once(child, &layout, &mut copy, cx)?);
+            return Ok(copy_at_once(child, &layout, &mut copy, &mut rights, cx)?);
         }
         if !fork.change.is_begun() {
             fork.change.claim(&mut layout);
         }
-        match self.copy_stretch(child, &layout, &mut copy, fork, cx) {
+        let copied = self.copy_stretch(child, &layout, &mut copy, fork, &mut rights, cx);
+        drop(rights);
+        match copied {
             Ok(false) => Err(Stop::Pause(Interruption::Never)),
             Ok(true) => {
                 fork.change.release(self, &mut layout);
@@ -63,16 +68,6 @@ impl AddressSpace {
         }
     }
 
-    #[inline(always)]
-    fn copy_at_once(&self, child: &AddressSpace, layout: &Layout, copy: &mut Layout, cx: &Cx) -> Result<()> {
-        for vma in layout.vmas().iter() {
-            if let Some((pages, sharing)) = copy_vma(vma, vma.range(), copy) {
-                self.vm.fork_range(&child.vm, pages, sharing, cx)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Goes on for a stretch; whether all is copied.
     fn copy_stretch(
         &self,
@@ -80,13 +75,14 @@ impl AddressSpace {
         layout: &Layout,
         copy: &mut Layout,
         fork: &mut Fork,
+        rights: &mut RightsChange<'_>,
         cx: &Cx,
     ) -> Result<bool> {
         let mut time_slice = TimeSlice::default();
         loop {
             if let Some((pages, sharing)) = &mut fork.pages {
                 while let Some(piece) = next_piece(self, pages, cx) {
-                    self.vm.fork_range(&child.vm, piece, *sharing, cx)?;
+                    rights.fork(&child.vm, piece, *sharing, cx)?;
                     if time_slice.is_over() {
                         return Ok(false);
                     }
@@ -102,6 +98,22 @@ impl AddressSpace {
             }
         }
     }
+}
+
+#[inline(always)]
+fn copy_at_once(
+    child: &AddressSpace,
+    layout: &Layout,
+    copy: &mut Layout,
+    rights: &mut RightsChange<'_>,
+    cx: &Cx,
+) -> Result<()> {
+    for vma in layout.vmas().iter() {
+        if let Some((pages, sharing)) = copy_vma(vma, vma.range(), copy) {
+            rights.fork(&child.vm, pages, sharing, cx)?;
+        }
+    }
+    Ok(())
 }
 
 /// Gives the part of a VMA that lies in `range` to the child; the pages that go with it, and how.

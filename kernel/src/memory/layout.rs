@@ -127,19 +127,18 @@ impl Layout {
         self.vmas.insert(vma)
     }
 
-    /// As [`insert`](Self::insert), quickly if it lies above all others and is not what the last of them goes on with.
-    ///
-    /// # Errors
-    /// There are too many.
+    /// Whether all VMAs lie below an address, and there can be so many more.
     #[inline(always)]
-    pub(super) fn insert_high(&mut self, vma: Vma<Backing>) -> core::result::Result<(), TooManyVmas> {
-        let is_highest = self.vmas.iter().next_back().is_none_or(|last| last.end <= vma.start);
-        if is_accountable(&vma) || self.vmas.is_full() || !is_highest {
-            return self.insert(vma);
-        }
+    pub(super) fn has_room_above(&self, address: usize, count: usize) -> bool {
+        self.vmas.can_have(count) && self.vmas.iter().next_back().is_none_or(|last| last.end <= address)
+    }
+
+    /// Enters a VMA, for which no memory is promised, [above all others](Self::has_room_above), as it is.
+    #[inline(always)]
+    pub(super) fn push(&mut self, vma: Vma<Backing>) {
+        debug_assert!(!is_accountable(&vma));
         self.totals.add(&vma, vma.pages());
         self.vmas.push(vma);
-        Ok(())
     }
 
     /// There is only room for a VMA that becomes a part of its neighbour.

@@ -217,6 +217,12 @@ impl AddressSpace {
             Advice::Set(flags) if flags.contains(VmaFlags::WIPE_ON_FORK) && !is_private_anonymous => {
                 return Err(Errno::EINVAL.into());
             }
+            Advice::Clear(flags)
+                if vma.flags.contains(VmaFlags::DROPPABLE)
+                    && flags.intersects(VmaFlags::WIPE_ON_FORK | VmaFlags::DONT_DUMP) =>
+            {
+                return Err(Errno::EINVAL.into());
+            }
             Advice::Set(_) | Advice::Clear(_) => {
                 // More than one step: others must not see VMAs merge or split meanwhile.
                 let piece = layout.vmas().piece(call.range.clone(), AT_ONCE_AREAS);
@@ -342,9 +348,13 @@ impl AddressSpace {
             let piece = layout.vmas().piece(call.range.clone(), AT_ONCE_AREAS);
             let end = if call.is_all_there { layout.vmas().covered_until(piece.clone()) } else { piece.end };
             if end > piece.start {
-                outcome = layout
-                    .change(piece.start..end, |vma| vma.flags = (vma.flags - Lock::OnFault.flags()) | call.lock.flags())
-                    .map_err(Errno::from);
+                let change = |vma: &mut Vma<Backing>| {
+                    // What may go at any time is not kept in memory.
+                    if !vma.flags.contains(VmaFlags::DROPPABLE) {
+                        vma.flags = (vma.flags - Lock::OnFault.flags()) | call.lock.flags();
+                    }
+                };
+                outcome = layout.change(piece.start..end, change).map_err(Errno::from);
             }
             if outcome.is_ok() && end < piece.end {
                 outcome = Err(Errno::ENOMEM);

@@ -319,6 +319,7 @@ impl AddressSpace {
     /// Gives the pages of VMAs that have changed the rights that the VMAs have now, until that is done or a stretch is over; whether it is done.
     #[inline]
     fn protect_pages(&self, protect: &mut Protect, layout: &Layout, time_slice: &mut TimeSlice, cx: &Cx) -> bool {
+        let mut rights = self.vm.change_rights();
         while !protect.pages.is_empty() {
             let Some(vma) = layout.vmas().at_or_above(protect.pages.start) else { break };
             let mut part = vma.start.max(protect.pages.start)..vma.end.min(protect.pages.end);
@@ -327,10 +328,10 @@ impl AddressSpace {
             }
             let (end, private) = (part.end, !vma.flags.contains(VmaFlags::SHARED));
             if part.len() <= AT_ONCE_BYTES {
-                self.vm.protect(part, mapped(vma.prot), private, cx);
+                rights.protect(part, mapped(vma.prot), private, cx);
             } else {
                 while let Some(piece) = next_piece(self, &mut part, cx) {
-                    self.vm.protect(piece, mapped(vma.prot), private, cx);
+                    rights.protect(piece, mapped(vma.prot), private, cx);
                     if time_slice.is_over() {
                         protect.pages.start = part.start;
                         return false;

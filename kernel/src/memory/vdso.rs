@@ -1,7 +1,7 @@
 //! The vDSO in address spaces: `[vvar]`, the page of data that the clocks write, and behind it `[vdso]`, the shared object whose code reads it.
 //!
 //! Both are [`SpecialMapping`]s: made at boot, owned by this module and by the VMAs that show them, and never destroyed. Their frames are the same for
-//! all processes. execve(2) maps them and enters the pages at once: every program's start looks into the object. A child of fork(2) finds
+//! all processes. execve(2) maps them and enters the data and the object's first page at once: every program's start looks into it, and there is what reads clocks. A child of fork(2) finds
 //! them when it touches them. A program may unmap or move them, and debuggers may write into its own copy of the code; the data nobody may.
 
 use alloc::vec::Vec;
@@ -36,6 +36,8 @@ const CODE_PAGES: usize = {
 struct Parts {
     data: StrongRc<SpecialMapping>,
     code: StrongRc<SpecialMapping>,
+    /// The pages of both.
+    frames: Vec<UFrame>,
 }
 
 static PARTS: SpinLock<Option<Parts>> = SpinLock::new(None);
@@ -49,9 +51,12 @@ pub(super) fn start(data: UFrame) {
         let _ = frame.writer(0..part.len()).write(part);
         frame
     });
-    let data = StrongRc::new(SpecialMapping { name: "[vvar]", frames: [data].into(), mapped: Mapped::default() });
-    let code = StrongRc::new(SpecialMapping { name: "[vdso]", frames: code.collect(), mapped: Mapped::default() });
-    PARTS.with(|parts| *parts = Some(Parts { data, code }));
+    let frames: Vec<UFrame> = core::iter::once(data).chain(code).collect();
+    let part = |name, frames: &[UFrame]| {
+        StrongRc::new(SpecialMapping { name, frames: frames.to_vec(), mapped: Mapped::default() })
+    };
+    let (data, code) = (part("[vvar]", &frames[..1]), part("[vdso]", &frames[1..]));
+    PARTS.with(|parts| *parts = Some(Parts { data, code, frames }));
 }
 
 impl AddressSpace {
@@ -63,21 +68,28 @@ impl AddressSpace {
     pub fn map_vdso(&self, wish: usize, cx: &Cx) -> Result<usize> {
         const LEN: usize = VDSO_PAGES * PAGE_SIZE;
         let parts = PARTS.lock(cx);
-        let Parts { data, code } = parts.as_ref().ok_or(Errno::ENOMEM)?;
+        let Parts { data, code, frames } = parts.as_ref().ok_or(Errno::ENOMEM)?;
         let mut layout = self.layout.lock(cx);
-        // A program at a fixed address can be anywhere.
-        let start = if layout.vmas().is_free(wish..wish + LEN) { wish } else { layout.place(0, LEN)? };
-        let code_start = start + PAGE_SIZE;
-        let data_only = VmaFlags::DONT_DUMP;
-        layout.insert_high(special(data, start..code_start, Prot::READ, Prot::READ, data_only))?;
-        layout.insert_high(special(code, code_start..start + LEN, CODE, Prot::all(), VmaFlags::empty()))?;
-        // What there is no memory for comes in by a fault.
-        let pages = data.get(cx).into_ref().frames.iter().map(|frame| (frame, Prot::READ));
-        let pages = pages.chain(code.get(cx).into_ref().frames.iter().map(|frame| (frame, CODE)));
-        for (page, (frame, prot)) in (start..).step_by(PAGE_SIZE).zip(pages) {
-            let _ = self.vm.map_new(page, frame.clone(), prot, cx);
-        }
-        Ok(code_start)
+        let at = |start: usize| {
+            let code_start = start + PAGE_SIZE;
+            let data = special(data, start..code_start, Prot::READ, Prot::READ, VmaFlags::DONT_DUMP);
+            [data, special(code, code_start..start + LEN, CODE, Prot::all(), VmaFlags::empty())]
+        };
+        let start = if layout.has_room_above(wish, 2) {
+            let [data, code] = at(wish);
+            layout.push(data);
+            layout.push(code);
+            wish
+        } else {
+            // A program at a fixed address can be anywhere.
+            let start = if layout.vmas().is_free(wish..wish + LEN) { wish } else { layout.place(0, LEN)? };
+            at(start).into_iter().try_for_each(|part| layout.insert(part))?;
+            start
+        };
+        // The others come in by a fault, as what there is no memory for does.
+        let [data, code, ..] = &frames[..] else { return Err(Errno::ENOMEM) };
+        self.vm.map_run(start, [(data.clone(), Prot::READ), (code.clone(), CODE)].into_iter(), cx);
+        Ok(start + PAGE_SIZE)
     }
 }
 

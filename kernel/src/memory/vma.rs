@@ -35,7 +35,7 @@ pub struct TooManyVmas;
 const CHUNK: usize = 64;
 
 /// For how many there is room at first: a small program's.
-const FIRST: usize = 8;
+const FIRST: usize = 10;
 
 /// The VMAs of an address space.
 pub struct VmaMap<B> {
@@ -44,6 +44,8 @@ pub struct VmaMap<B> {
     gaps: Gaps,
     count: usize,
     last_search: LastSearch,
+    /// Where in the only chunk a VMA was entered last, or room for one was found: what comes next is often there.
+    last_index: usize,
 }
 
 /// Where a VMA stands. The position behind the last is that of no VMA.
@@ -55,7 +57,7 @@ struct Position {
 
 impl<B> Default for VmaMap<B> {
     fn default() -> Self {
-        VmaMap { chunks: Vec::new(), gaps: Gaps::NONE, count: 0, last_search: LastSearch::NONE }
+        VmaMap { chunks: Vec::new(), gaps: Gaps::NONE, count: 0, last_search: LastSearch::NONE, last_index: 0 }
     }
 }
 
@@ -93,6 +95,24 @@ impl<B: Mergeable> VmaMap<B> {
     #[inline(always)]
     fn position(&self, address: usize) -> Position {
         self.position_by(|vma| vma.end <= address)
+    }
+
+    /// As [`position`](Self::position), quickly if it is where the last change was, or behind that.
+    #[inline(always)]
+    fn position_again(&self, address: usize) -> Position {
+        let index = self.last_index;
+        if let [chunk] = &self.chunks[..]
+            && let Some(vma) = chunk.get(index)
+        {
+            let (index, is_it) = match vma.end > address {
+                true => (index, chunk.get(index.wrapping_sub(1)).is_none_or(|before| before.end <= address)),
+                false => (index + 1, chunk.get(index + 1).is_none_or(|behind| behind.end > address)),
+            };
+            if is_it {
+                return Position { chunk: 0, index };
+            }
+        }
+        self.position(address)
     }
 
     #[inline(always)]
@@ -174,6 +194,12 @@ impl<B: Mergeable> VmaMap<B> {
     #[inline(always)]
     pub fn is_full(&self) -> bool {
         self.count as u64 >= MAX_AREAS.get()
+    }
+
+    /// Whether there can be so many more.
+    #[inline(always)]
+    pub fn can_have(&self, more: usize) -> bool {
+        (self.count + more) as u64 <= MAX_AREAS.get()
     }
 
     /// Whether a VMA can be put in the place of all that is mapped in `range`, as far as their number goes.

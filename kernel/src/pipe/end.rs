@@ -249,10 +249,11 @@ impl File for PipeEnd {
             return Ok(0);
         }
         let pipe = self.pipe.get(cx);
+        let mut state = pipe.state.lock(cx);
         if pipe.is_special.load(Ordering::Relaxed) {
+            drop(state);
             return self.read_special(to, cx);
         }
-        let mut state = pipe.state.lock(cx);
         if state.ring.is_empty() {
             return if state.has_writers() { Err(Stop::Block) } else { Ok(0) };
         }
@@ -271,10 +272,11 @@ impl File for PipeEnd {
         }
         let len = from.remaining();
         let pipe = self.pipe.get(cx);
+        let mut state = pipe.state.lock(cx);
         if pipe.is_special.load(Ordering::Relaxed) {
+            drop(state);
             return self.write_special(from, cx);
         }
-        let mut state = pipe.state.lock(cx);
         if !state.has_readers() {
             return if len == 0 { Ok(0) } else { Err(Errno::EPIPE.into()) };
         }
@@ -332,7 +334,7 @@ impl File for PipeEnd {
         interest.set(Events::OUT, self.writers.is_some());
         let pipe = self.pipe.get(cx);
         registration.apply(&pipe.fasync, interest, cx);
-        pipe.is_special.store(true, Ordering::Relaxed);
+        pipe.become_special();
         true
     }
 
@@ -340,7 +342,7 @@ impl File for PipeEnd {
         let writes_packets = flags.contains(OpenFlags::DIRECT) && self.writers.is_some();
         self.writes_packets.store(writes_packets, Ordering::Relaxed);
         if writes_packets {
-            self.pipe.with(|pipe| pipe.is_special.store(true, Ordering::Relaxed));
+            self.pipe.with(Pipe::become_special);
         }
     }
 

@@ -69,6 +69,7 @@ pub struct Pipe {
     /// Whether it is a FIFO: opening one waits for the other side, opening a pipe again (through `/proc/PID/fd`) does not.
     named: bool,
     /// Whether it ever had an end that asks for signals or writes packets: reads and writes look for more then.
+    /// It is set with the state locked, and who reads or writes asks with the state locked.
     is_special: AtomicBool,
     state: SpinLock<PipeState>,
     /// Who waits for data.
@@ -161,6 +162,11 @@ impl Pipe {
             opened: WaitList::new(),
             fasync: FasyncList::default(),
         }
+    }
+
+    /// From now on reads and writes look for more.
+    fn become_special(&self) {
+        self.state.with(|_| self.is_special.store(true, Ordering::Relaxed));
     }
 
     /// A new pipe's reading and writing end.

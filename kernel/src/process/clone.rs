@@ -11,7 +11,9 @@ use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 use super::pid::THREADS_MAX;
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
-use super::{INIT, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, pid, session};
+use super::{
+    INIT, Life, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, exit, pid, session,
+};
 use crate::arch;
 use crate::credentials::{Capability, Credentials};
 use crate::current::{Current, SAMPLE_INTERVAL};
@@ -105,11 +107,13 @@ pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<us
     if let Some(pidfd) = pidfd {
         fill_pidfd(pidfd, &made, me, cx)?;
     }
-    let (child, tid) = made?;
+    let Unstarted { current, tid, parameters } = made?;
+    let child = current.thread;
     if args.has(abi::CLONE_PARENT_SETTID) {
-        // As on Linux, a bad address is the caller's loss.
+        // Before the child can end and clear the same word. As on Linux, a bad address is the caller's loss.
         let _ = me.write_async(cx, args.parent_tid, &tid);
     }
+    start(current, parameters, cx);
     if args.has(abi::CLONE_VFORK) {
         // A fatal signal ends the caller even while the child has its memory.
         let _ = step::complete_unless_killed_async(cx, me, |cx, _, waker| {
@@ -135,15 +139,15 @@ fn install_pidfd_async(cx: &mut Cx, me: &mut Current, to: UserOut<u32>) -> Resul
 }
 
 /// The pidfd stands for the child from now on, or goes if there is none.
-fn fill_pidfd(fd: usize, made: &Result<(WeakRc<Thread>, u32)>, me: &Current, cx: &Cx) -> Result<()> {
+fn fill_pidfd(fd: usize, made: &Result<Unstarted>, me: &Current, cx: &Cx) -> Result<()> {
     let files = me.files(cx)?;
     match made {
-        Ok((child, _)) => {
+        Ok(child) => {
             // Another thread may have closed it meanwhile.
-            if let (Ok(file), Ok(child)) = (files.get(fd as i32, cx), child.upgrade(cx))
+            if let Ok(file) = files.get(fd as i32, cx)
                 && let Some(pidfd) = file.kind::<PidFd>()
             {
-                pidfd.set(child.process, cx);
+                pidfd.set(child.current.process, cx);
             }
         }
         Err(_) => drop(files.handles.lock(cx).remove(fd)),
@@ -151,7 +155,14 @@ fn fill_pidfd(fd: usize, made: &Result<(WeakRc<Thread>, u32)>, me: &Current, cx:
     Ok(())
 }
 
-fn make_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<(WeakRc<Thread>, u32)> {
+/// A thread that stands in all tables, and of which nothing has run: what is told of it is told before it can end.
+struct Unstarted {
+    current: Box<Current>,
+    tid: u32,
+    parameters: Parameters,
+}
+
+fn make_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<Unstarted> {
     check_limit(&*me.thread(cx)?, cx)?;
     let mut space = Some(space_async(cx, me, args)?);
     // Nothing suspends from here on, so what is reserved is there when it is needed.
@@ -187,7 +198,7 @@ fn make(
     args: &CloneArgs,
     mut context: UserContext,
     space: &mut Option<StrongRc<AddressSpace>>,
-) -> Result<(WeakRc<Thread>, u32)> {
+) -> Result<Unstarted> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
     sched::reserve(THREADS.len(cx) + 1)?;
     if args.has(abi::CLONE_THREAD) {
@@ -200,9 +211,6 @@ fn make(
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
     let own_memory = !args.has(abi::CLONE_VM) || args.has(abi::CLONE_VFORK);
     let alt_stack = if own_memory { *thread.signals.alt_stack.lock(cx) } else { AltStack::default() };
-    if args.has(abi::CLONE_THREAD) && process.is_exiting() {
-        return Err(Errno::EAGAIN);
-    }
     let registers = &mut context.registers;
     arch::set_call_result(registers, 0);
     if args.stack != 0 {
@@ -211,17 +219,18 @@ fn make(
     if args.has(abi::CLONE_SETTLS) {
         arch::set_thread_pointer(&mut context, args.tls, cx).map_err(|_| Errno::EPERM)?;
     }
-    let unborn = if args.has(abi::CLONE_THREAD) { None } else { Some(make_process(tid, args, me, cx)?) };
-    let of_process = unborn.as_ref().map_or(me.process, |unborn| unborn.process.downgrade());
+    // Nothing fails behind this: a process that can be found has a thread soon.
+    let process = if args.has(abi::CLONE_THREAD) { process } else { enter_process(tid, args, me, cx)? };
     let space = space.take().ok_or(Errno::ESRCH)?;
     let names = Names { space: space.downgrade(), files: files.downgrade(), fs: fs.downgrade() };
+    let credentials = thread.credentials.lock(cx).clone();
     let new = Thread::new(ThreadParts {
         tid,
-        process: of_process,
+        process: process.downgrade(),
         space,
         files,
         fs,
-        credentials: thread.credentials.lock(cx).clone(),
+        credentials,
         signals: ThreadSignals::new(thread.signals.blocked(), alt_stack),
         name: thread.name(cx),
     });
@@ -239,12 +248,7 @@ fn make(
     let parameters = thread.task(cx).map_or(Parameters::default(), |task| sched::parameters(task).inherited());
     // A thread in the same memory registers a structure of its own.
     let restartable = if args.has(abi::CLONE_VM) { None } else { me.restartable };
-    // Nothing can fail from here on: a process that can be found has a thread.
-    let process = match unborn {
-        Some(unborn) => enter(unborn, &process, cx),
-        None => process,
-    };
-    Ok((start(new, &process, names, context, parameters, restartable, cx), tid))
+    Ok(Unstarted { current: enter_thread(new, &process, names, context, restartable, cx), tid, parameters })
 }
 
 /// A share in what the caller has, or a copy of it.
@@ -320,14 +324,26 @@ fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
     if (own as u64) < limit { Ok(()) } else { Err(Errno::EAGAIN) }
 }
 
-/// A process that nobody can find yet.
-struct Unborn {
-    process: StrongRc<Process>,
-    parent: Option<WeakRc<Process>>,
+/// Makes a process without threads and enters it in all tables.
+///
+/// # Errors
+/// ENOMEM; RESTART_ALWAYS if there is a signal for the caller. Whoever signals a group or all processes goes through them one by one and may have passed where the new one is
+/// entered: then the caller has had its signal before that, and whatever is made, is made by who is left.
+fn enter_process<'cx>(pid: u32, args: &CloneArgs, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, Process>> {
+    let (thread, maker) = (me.thread(cx)?, me.process(cx)?);
+    let new = enter(make_process(pid, args, &maker, cx)?, args.has(abi::CLONE_PARENT), &maker, cx);
+    let is_signalled =
+        thread.signals.work().contains(Work::EXIT) || !thread.signals.deliverable(&maker.pending).is_empty();
+    if is_signalled {
+        new.set_life(Life::Reaped);
+        new.timers.stop(cx);
+        exit::remove(&new, cx);
+        return Err(Errno::RESTART_ALWAYS);
+    }
+    Ok(new)
 }
 
-fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Unborn> {
-    let process = me.process(cx)?;
+fn make_process(pid: u32, args: &CloneArgs, process: &Process, cx: &Cx) -> Result<StrongRc<Process>> {
     let actions = process.with_actions(cx, |actions| {
         if args.has(abi::CLONE_SIGHAND) {
             return actions.share();
@@ -338,7 +354,6 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Unb
         }
         StrongRc::new(copy)
     });
-    let parent = if args.has(abi::CLONE_PARENT) { process.parent(cx) } else { me.process(cx).ok() };
     let exit_signal = if args.has(abi::CLONE_PARENT) {
         process.exit_signal().map_or(0, |signal| signal.number())
     } else {
@@ -347,7 +362,7 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Unb
     let new = StrongRc::new(Process::new(ProcessParts {
         account: sched::Account::new()?,
         pid,
-        parent_pid: parent.as_ref().map_or(0, |parent| parent.pid),
+        parent_pid: 0,
         group: process.group(),
         session: process.session(),
         actions,
@@ -359,20 +374,22 @@ fn make_process(pid: u32, args: &CloneArgs, me: &Current, cx: &Cx) -> Result<Unb
     new.get(cx).barriers.store(process.barriers.load(Ordering::Relaxed), Ordering::Relaxed);
     new.get(cx).dumpable.store(process.dumpable.load(Ordering::Relaxed), Ordering::Relaxed);
     new.get(cx).core_filter.store(process.core_filter.load(Ordering::Relaxed), Ordering::Relaxed);
-    Ok(Unborn { process: new, parent: parent.map(|parent| parent.downgrade()) })
+    Ok(new)
 }
 
-/// Enters a new process in its tables; it belongs to the group and session of `maker`.
-fn enter<'cx>(unborn: Unborn, maker: &Process, cx: &'cx Cx) -> TempRc<'cx, Process> {
-    let Unborn { process, parent } = unborn;
+/// Enters a new process in its tables; it belongs to the group and session of `maker`, of which it is a child or, `beside` it, a sibling.
+fn enter<'cx>(process: StrongRc<Process>, beside: bool, maker: &Process, cx: &'cx Cx) -> TempRc<'cx, Process> {
     let new = process.get(cx);
     drop(PROCESSES.insert(new.pid, process, cx));
     if new.limits.lock(cx).soft(abi::RLIMIT_CPU) != u64::MAX {
         new.timers.watch_limit(&new, cx);
     }
-    session::join(&new, maker.group(), maker.session(), cx);
-    if let Some(parent) = parent.and_then(|parent| parent.upgrade(cx).ok()) {
-        parent.add_child(&new, cx);
+    session::join(&new, maker, cx);
+    if !beside {
+        maker.add_child(&new, cx);
+    } else {
+        // A parent that ends has given the maker to another one before it takes no more children.
+        while maker.parent(cx).is_some_and(|parent| !parent.add_child(&new, cx)) {}
     }
     new
 }
@@ -384,23 +401,21 @@ struct Names {
     fs: WeakRc<FsContext>,
 }
 
-/// Enters a thread in its tables and spawns the task that runs it.
-fn start(
+/// Enters a thread in its tables.
+fn enter_thread(
     new: Thread,
     process: &Process,
     names: Names,
     context: UserContext,
-    parameters: Parameters,
     restartable: Option<RseqRegistration>,
     cx: &Cx,
-) -> WeakRc<Thread> {
+) -> Box<Current> {
     let tid = new.tid();
     let new = StrongRc::new(new);
-    let name = new.downgrade();
     let thread = new.get(cx);
-    let current = Current {
+    let current = Box::new(Current {
         context,
-        thread: name,
+        thread: new.downgrade(),
         process: thread.process,
         space: names.space,
         files: names.files,
@@ -411,18 +426,23 @@ fn start(
         restartable,
         until_sample: SAMPLE_INTERVAL / 2,
         sampled_at: 0,
-    };
+    });
     process.add_thread(&thread, cx);
     drop(thread);
     drop(THREADS.insert(tid, new, cx));
     crate::memory::keep_stacks(THREADS.len(cx));
-    tasks::spawn(&sched::SCHEDULER, Box::new(current), |words, task| {
-        sched::initialise(words, parameters, Some(&process.account));
-        if let Ok(thread) = name.upgrade(cx) {
+    current
+}
+
+/// Spawns the task that runs a thread.
+fn start(current: Box<Current>, parameters: Parameters, cx: &Cx) {
+    let (thread, process) = (current.thread, current.process.upgrade(cx));
+    tasks::spawn(&sched::SCHEDULER, current, |words, task| {
+        sched::initialise(words, parameters, process.as_deref().ok().map(|process| &process.account));
+        if let Ok(thread) = thread.upgrade(cx) {
             thread.set_task(task, cx);
         }
     });
-    name
 }
 
 fn name_of<T: Send + Sync>(field: &SpinLock<Option<StrongRc<T>>>, cx: &Cx) -> Result<WeakRc<T>> {

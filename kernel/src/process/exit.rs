@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
-use refs::{NoSuspend, StrongRc, TempRc, WeakRc};
+use refs::{NoSuspend, StrongRc, TempRc};
 
 use super::thread_group::{CHILDREN_AT_A_TIME, Notable};
 use super::{Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, session, stop};
@@ -48,21 +48,22 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     }
     drop(held.fs);
     tasks::free_all_async(cx);
-    if held.is_last {
+    // Before anybody may look for it, or give its number to another.
+    if let Some(thread) = THREADS.remove(held.tid, cx) {
+        thread.destroy(cx);
+    }
+    crate::memory::keep_stacks(THREADS.len(cx));
+    if me.process(cx).is_ok_and(|process| process.thread_is_finished()) {
         if let Ok(process) = me.process(cx) {
             begin_end_of_process(&process, cx);
         }
-        if me.process(cx).is_ok_and(|process| process.has_children(cx)) {
+        if me.process(cx).is_ok_and(|process| !process.close_children(cx)) {
             give_children_away_async(cx, me);
         }
         if let Ok(process) = me.process(cx) {
             end_process(&process, cx);
         }
     }
-    if let Some(thread) = THREADS.remove(held.tid, cx) {
-        thread.destroy(cx);
-    }
-    crate::memory::keep_stacks(THREADS.len(cx));
     // Many may end one after the other, none of which goes back to user mode.
     frame::irq::poll(cx);
 }
@@ -70,7 +71,6 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
 /// What a thread had shares in.
 struct Held {
     tid: u32,
-    is_last: bool,
     space: Option<StrongRc<AddressSpace>>,
     files: Option<StrongRc<FileTable>>,
     fs: Option<StrongRc<FsContext>>,
@@ -79,30 +79,30 @@ struct Held {
 /// The thread leaves its process, and lets go of what it has shares in.
 fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
-    process.usage.lock(cx).add(&thread.counts(cx));
+    let counts = thread.counts(cx);
+    process.usage.lock(cx).add(&counts);
     sched::leave_account(cx);
     *process.last_name.lock(cx) = thread.name(cx);
     process.last_uid.store(thread.credentials.lock(cx).users().real.number(), Ordering::Relaxed);
-    let is_last = process.remove_thread(&thread, cx) == 0;
-    if !is_last && process.is_exiting() {
-        process.wake_ending(2, cx);
-    }
     if thread.tid() == process.pid {
         process.leader_status.store(thread.exit_status.load(Ordering::Relaxed), Ordering::Relaxed);
     }
-    if is_last {
+    if process.remove_thread(&thread, cx) == 0 {
         process.begin_exit(process.leader_status.load(Ordering::Relaxed));
         let peak = me.space(cx).map_or(0, |space| space.peak_resident_pages() as u64 * 4);
         process.usage.lock(cx).max_resident = peak;
+    } else if process.is_exiting() {
+        process.wake_ending(2, cx);
+    } else {
+        // What it was to take others may take.
+        signal::send::offer_all(&process, process.pending.set(), cx);
     }
     thread.release_vfork();
-    Ok(Held {
-        tid: thread.tid(),
-        is_last,
-        space: thread.space.lock(cx).take(),
-        files: thread.files.lock(cx).take(),
-        fs: thread.fs.lock(cx).take(),
-    })
+    // One after the other: in one expression all three would be locked until its end.
+    let space = thread.space.lock(cx).take();
+    let files = thread.files.lock(cx).take();
+    let fs = thread.fs.lock(cx).take();
+    Ok(Held { tid: thread.tid(), space, files, fs })
 }
 
 /// Writes 0 where CLONE_CHILD_CLEARTID said and wakes who waits there (pthread_join), if anybody else sees that memory.
@@ -133,26 +133,35 @@ fn begin_end_of_process(process: &Process, cx: &Cx) {
 fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
     let connects =
         |parent: TempRc<'_, Process>| parent.group() != process.group() && parent.session() == process.session();
-    if process.parent(cx).is_some_and(connects) {
+    let may_orphan = process.parent(cx).is_some_and(connects);
+    if may_orphan {
         hang_up_if_orphaned(process.group(), Some(process), cx);
     }
     process.timers.stop(cx);
-    let abandoned = match process.parent(cx) {
-        Some(parent) => {
-            process.exit_signal() == Some(Signal::CHLD) && parent.action(Signal::CHLD, cx).abandons_children()
-        }
-        None => true,
-    };
-    // Whom nobody waits for is never seen as a zombie: wait(2) on another core would find it.
-    process.set_life(if abandoned { Life::Reaped } else { Life::Zombie });
-    process.ended.wake_all();
     let (code, value) = process.exit_status().si_code_and_status();
-    tell_parent(process, code, value, cx);
+    let abandoned = process.with_parent(cx, |parent, children| {
+        let abandoned =
+            process.exit_signal() == Some(Signal::CHLD) && parent.action(Signal::CHLD, cx).abandons_children();
+        // Whom nobody waits for is never seen as a zombie: wait(2) on another core would find it.
+        process.set_life(if abandoned { Life::Reaped } else { Life::Zombie });
+        children.has_changed(process);
+        send_signal_of_child(parent, process, code, value, cx);
+        abandoned
+    });
+    let abandoned = abandoned.unwrap_or_else(|| {
+        process.set_life(Life::Reaped);
+        true
+    });
+    process.ended.wake_all();
+    if may_orphan {
+        // Two that end at the same time both still saw the other.
+        hang_up_if_orphaned(process.group(), Some(process), cx);
+    }
     if abandoned {
         remove(process, cx);
-        if let Some(parent) = process.parent(cx) {
-            parent.child_changed.wake_all();
-        }
+    }
+    if let Some(parent) = process.parent(cx) {
+        parent.child_changed.wake_all();
     }
 }
 
@@ -165,12 +174,13 @@ fn end_of_init(status: Status, cx: &Cx) -> ! {
     reboot::power_off(cx)
 }
 
-/// The terminal is taken from the session, and its foreground group is told.
+/// The terminal is taken from the session, and its foreground group is told; also that of one that was hung up before.
 fn end_of_session_leader(process: &Process, cx: &Cx) {
     let Some(session) = session::session(process.session(), cx) else { return };
     let terminal = session.terminal.swap(0, Ordering::Relaxed);
-    let foreground = session.foreground.swap(0, Ordering::Relaxed);
-    if terminal != 0 && foreground != 0 {
+    let of = if terminal != 0 { &session.foreground } else { &session.hung_up };
+    let foreground = of.swap(0, Ordering::Relaxed);
+    if foreground != 0 {
         signal::broadcast::send_to_group(foreground, Info::kernel(Signal::HUP), cx);
         signal::broadcast::send_to_group(foreground, Info::kernel(Signal::CONT), cx);
     }
@@ -234,13 +244,17 @@ fn give_some_away(
     cx: &Cx,
 ) -> Option<usize> {
     let process = me.process(cx).ok()?;
-    if !process.has_children(cx) {
+    if process.close_children(cx) {
         return None;
     }
-    let taker = taker_of_orphans(&process, cx)?;
     groups.judged = NO_GROUP;
-    let (given, count) = process.give_children(&taker, groups.calm, notable, cx);
-    (given > 0).then_some(count)
+    loop {
+        let taker = taker_of_orphans(&process, cx)?;
+        // One that has ended meanwhile is no candidate any more.
+        if let Some((_, count)) = process.give_children(&taker, groups.calm, notable, cx) {
+            return Some(count);
+        }
+    }
 }
 
 /// Does what else must be done for a child that was given away; false if that was not all, as it has very many threads. Meanwhile it may have changed, and
@@ -255,7 +269,10 @@ fn was_given_away(given: &Notable, told: &mut Cursor, me: &Current, groups: &mut
         // Whoever ended later has told its new parent itself.
         if given.was_zombie && child.life() == Life::Zombie {
             let (code, value) = child.exit_status().si_code_and_status();
-            tell_parent(&child, code, value, cx);
+            child.with_parent(cx, |parent, _| send_signal_of_child(parent, &child, code, value, cx));
+            if let Some(parent) = child.parent(cx) {
+                parent.child_changed.wake_all();
+            }
             let abandons = |taker: TempRc<'_, Process>| taker.action(Signal::CHLD, cx).abandons_children();
             if child.parent(cx).is_some_and(abandons) && child.claim_reaping() {
                 remove(&child, cx);
@@ -315,9 +332,22 @@ fn hang_up_if_orphaned(group: u32, leaving: Option<&Process>, cx: &Cx) {
     }
 }
 
-/// Tells the parent that a child has ended, stopped or been continued (`CLD_*`): by its signal, and by waking who waits.
-pub(super) fn tell_parent(child: &Process, code: u32, value: u32, cx: &impl NoSuspend) {
-    let Some(parent) = child.parent(cx) else { return };
+/// Tells the parent that a child has stopped or been continued (`CLD_*`) if that is still so: by its signal, and by waking who waits.
+pub(super) fn tell_parent(child: &Process, code: u32, value: u32, is_so: impl FnOnce() -> bool, cx: &impl NoSuspend) {
+    child.with_parent(cx, |parent, children| {
+        if is_so() {
+            children.has_changed(child);
+            send_signal_of_child(parent, child, code, value, cx);
+        }
+    });
+    if let Some(parent) = child.parent(cx) {
+        parent.child_changed.wake_all();
+    }
+}
+
+/// Sends the parent the signal of a child that has ended, stopped or been continued. The parent's children are locked: who waits sees the child only when the signal is sent,
+/// and who gets the signal finds something to wait for.
+fn send_signal_of_child(parent: &Process, child: &Process, code: u32, value: u32, cx: &impl NoSuspend) {
     let ended = !matches!(code, abi::CLD_STOPPED | abi::CLD_CONTINUED);
     let signal = if ended { child.exit_signal() } else { Some(Signal::CHLD) };
     if let Some(signal) = signal {
@@ -328,18 +358,14 @@ pub(super) fn tell_parent(child: &Process, code: u32, value: u32, cx: &impl NoSu
             let ticks = |nanos: u64| nanos / NANOSECONDS_PER_TICK;
             let info = Info::child(signal, code, child.pid, uid, value, ticks(user), ticks(system));
             // SIGCHLD coalesces, and a full queue of another signal is the parent's own.
-            let _ = signal::send::send_to_process(&parent, info, cx);
+            let _ = signal::send::send_to_process(parent, info, cx);
         }
     }
-    parent.child_has_changed(child, cx);
-    parent.child_changed.wake_all();
 }
 
 /// Takes a reaped process out of all tables. The caller has made it [`Life::Reaped`].
 pub(super) fn remove(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
-    if let Some(parent) = process.parent(cx) {
-        parent.remove_child(process, cx);
-    }
+    process.with_parent(cx, |_, children| children.leave(process));
     session::leave(process, cx);
     drop(PROCESSES.remove(process.pid, cx));
 }
@@ -347,27 +373,15 @@ pub(super) fn remove(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
 /// All other threads of the process exit; the caller becomes its only one and takes over its id. For execve(2).
 ///
 /// # Errors
-/// EAGAIN if the process ends or another thread does the same; ENOMEM.
+/// EAGAIN if the process ends or another thread does the same; EINTR if the process ends meanwhile.
 pub fn de_thread_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
-    let mut others = alloc::vec::Vec::new();
-    others.try_reserve_exact(me.process(cx)?.thread_count(cx)).map_err(|_| Errno::ENOMEM)?;
-    others.extend(me.process(cx)?.threads(cx).filter(|name| *name != me.thread));
-    if others.is_empty() && me.thread(cx)?.tid() == me.process(cx)?.pid {
-        return Ok(());
-    }
-    if me.process(cx)?.is_exiting() || me.thread(cx)?.signals.work().contains(Work::EXIT) {
+    if me.process(cx)?.is_exiting() || !me.process(cx)?.begin_execution() {
         return Err(Errno::EAGAIN);
     }
-    for other in &others {
-        if let Ok(other) = other.upgrade(cx) {
-            other.signals.add_work(Work::EXIT);
-            other.wake(cx);
-        }
-    }
-    for other in others {
-        wait_until_gone_async(cx, me, other)?;
-    }
+    let alone = end_others_async(cx, me);
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+    process.end_execution();
+    alone?;
     let old = thread.tid();
     if old != process.pid {
         let share = thread.share().ok_or(Errno::EAGAIN)?;
@@ -378,11 +392,29 @@ pub fn de_thread_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
     Ok(())
 }
 
-fn wait_until_gone_async(cx: &mut Cx, me: &mut Current, thread: WeakRc<super::Thread>) -> Result<()> {
-    crate::step::complete_unless_killed_async(cx, me, |cx, _, waker| {
-        if let Some(waker) = waker {
-            thread.watch(waker, cx);
+/// Has all other threads of the process exit, those too that they make meanwhile, and waits until nothing of them is left.
+fn end_others_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
+    let mut told = Cursor::default();
+    let mut time_slice = TimeSlice::default();
+    loop {
+        let other = me.process(cx)?.next_thread(&mut told, cx);
+        let Some(other) = other else { break };
+        if other != me.thread
+            && let Ok(other) = other.upgrade(cx)
+        {
+            other.signals.add_work(Work::EXIT);
+            other.wake(cx);
         }
-        if thread.is_gone() { Ok(()) } else { Err(crate::step::Stop::Block) }
+        if time_slice.is_over() {
+            me.pause_async(cx, Interruption::KillOnly)?;
+            time_slice = TimeSlice::default();
+        }
+    }
+    crate::step::complete_unless_killed_async(cx, me, |cx, me, waker| {
+        let process = me.process(cx)?;
+        if let Some(waker) = waker {
+            process.watch_others(waker, cx);
+        }
+        if process.has_one_thread() { Ok(()) } else { Err(crate::step::Stop::Block) }
     })
 }

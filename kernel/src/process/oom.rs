@@ -5,7 +5,7 @@
 
 use frame::Cx;
 use frame::mm::PAGE_SIZE;
-use refs::{SpinLock, WeakRc};
+use refs::{SpinLock, WeakRc, reclaim};
 
 use super::{INIT, Life, PROCESSES, Process};
 use crate::current::Current;
@@ -17,25 +17,48 @@ use crate::step::{Caller, Interruption};
 /// The `oom_score_adj` of programs that are never chosen: see proc_pid_oom_score_adj(5).
 const NEVER: i32 = -1000;
 
-/// Who was chosen last.
-static CHOSEN: SpinLock<Option<WeakRc<Process>>> = SpinLock::new(None);
-
 /// So many programs are looked at before others have their turn.
 const LOOKED_AT_A_TIME: usize = 64;
 
 /// So many descriptors of a program are looked at.
 const SAMPLE: usize = 256;
 
-/// How far the search for the program with the most memory is.
-#[derive(Default)]
+/// For how long, in nanoseconds, nobody is chosen because other cores free something: there may be no end of that.
+const FREEING_TAKES: u64 = 100_000_000;
+
+/// How far the search for the program with the most memory is. It is locked until somebody was chosen, so that no two cores choose at the same time.
 struct Search {
+    /// Who was chosen last.
+    chosen: Option<WeakRc<Process>>,
+    /// Since when somebody waits for what is dead and not yet freed, on whichever core; 0: nobody does.
+    waits_since: u64,
     /// All with lower numbers were looked at.
     at: u32,
     /// The one of them of which most would be won.
     worst: Option<(i64, WeakRc<Process>)>,
 }
 
-static SEARCH: SpinLock<Search> = SpinLock::new(Search { at: 0, worst: None });
+static SEARCH: SpinLock<Search> = SpinLock::new(Search { chosen: None, waits_since: 0, at: 0, worst: None });
+
+impl Search {
+    /// From the beginning.
+    fn begin_again(&mut self) {
+        (self.at, self.worst) = (0, None);
+    }
+
+    /// Whether nothing that is dead will give memory back: who has just ended held much, and another core may be freeing it. Once that is done the
+    /// access is tried again first.
+    fn waited_for_dead(&mut self) -> bool {
+        let now = frame::time::now();
+        if !reclaim::waits_anywhere_since_before(reclaim::epoch_now()) {
+            return core::mem::take(&mut self.waits_since) == 0;
+        }
+        if self.waits_since == 0 {
+            self.waits_since = now;
+        }
+        now - self.waits_since > FREEING_TAKES
+    }
+}
 
 /// Chooses the program with the most memory and ends it, unless one that was chosen is still on its way or what is dead anyway is not all
 /// freed. The caller's access is tried
@@ -49,24 +72,25 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
         return Ok(());
     }
     // With many programs that all wait for room, to look at all of them each time would take longer than the end of the chosen one.
-    let chosen = *CHOSEN.lock(cx);
-    if let Some(chosen) = chosen
+    let mut search = SEARCH.lock(cx);
+    if let Some(chosen) = search.chosen
         && chosen != me.process
         && chosen.upgrade(cx).is_ok_and(|chosen| chosen.life() == Life::Alive)
     {
         return Ok(());
     }
+    if !search.waited_for_dead() {
+        return Ok(());
+    }
     if memory::teardown::is_under_way() {
         return Ok(());
     }
-    let mut search = core::mem::take(&mut *SEARCH.lock(cx));
     let mut looked_at = 0;
     // No list of them: there is no memory.
     while let Some((id, process)) = PROCESSES.next(search.at, cx) {
         looked_at += 1;
         if looked_at > LOOKED_AT_A_TIME {
             // Others have their turn, and the next who finds no memory goes on with it.
-            *SEARCH.lock(cx) = search;
             return Ok(());
         }
         search.at = id + 1;
@@ -75,6 +99,7 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
             continue;
         }
         if process.is_exiting() {
+            search.begin_again();
             if process.downgrade() == me.process {
                 return Err(BadAccess::NoMemory);
             }
@@ -86,14 +111,16 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
             search.worst = Some((badness, process.downgrade()));
         }
     }
-    let Some((_, victim)) = search.worst else { return Err(BadAccess::NoMemory) };
+    let worst = search.worst;
+    search.begin_again();
+    let Some((_, victim)) = worst else { return Err(BadAccess::NoMemory) };
     // It may have ended since it was looked at; then there is memory.
     let Ok(victim) = victim.upgrade(cx) else { return Ok(()) };
     let resident = resident_pages(&victim, cx);
     if let Some(thread) = victim.first_thread(cx) {
         crate::log!("out of memory: {}[{}] with {} KiB is killed", thread.name(cx), victim.pid, resident * 4);
     }
-    *CHOSEN.lock(cx) = Some(victim.downgrade());
+    search.chosen = Some(victim.downgrade());
     signal::send::end_process(&victim, Signal::KILL.number(), cx);
     if victim.downgrade() == me.process { Err(BadAccess::NoMemory) } else { Ok(()) }
 }
@@ -105,7 +132,7 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
 #[cold]
 pub fn recover_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
     const PATIENCE: usize = 1000;
-    tasks::free_all_async(cx);
+    tasks::free_everything_async(cx);
     frame::mm::trim();
     for _ in 0..PATIENCE {
         if !memory::is_exhausted() {

@@ -19,13 +19,16 @@ pub struct Session {
     pub terminal: AtomicU32,
     /// The foreground group of that terminal; 0: none.
     pub foreground: AtomicU32,
+    /// What was the foreground group when the terminal was hung up: it is told when the leader ends. 0: none.
+    pub hung_up: AtomicU32,
     /// How many groups are in it.
     groups: AtomicU32,
 }
 
 impl Session {
     fn new(id: u32) -> Self {
-        Session { id, terminal: AtomicU32::new(0), foreground: AtomicU32::new(0), groups: AtomicU32::new(0) }
+        let [terminal, foreground, hung_up, groups] = [const { AtomicU32::new(0) }; 4];
+        Session { id, terminal, foreground, hung_up, groups }
     }
 }
 
@@ -73,9 +76,11 @@ pub(super) fn is_in_use(id: u32, cx: &impl NoSuspend) -> bool {
     GROUPS.lock(cx).contains_key(&id) || SESSIONS.weak(id, cx).is_some()
 }
 
-/// Enters a new process where its group says.
-pub(super) fn join(process: &TempRc<'_, Process>, group: u32, session: u32, cx: &impl NoSuspend) {
+/// Enters a new process in the group and session of its maker.
+pub(super) fn join(process: &TempRc<'_, Process>, maker: &Process, cx: &impl NoSuspend) {
     let mut groups = GROUPS.lock(cx);
+    let (group, session) = (maker.group(), maker.session());
+    process.set_group_and_session(group, session);
     enter(&mut groups, process, group, session, cx);
 }
 
@@ -98,6 +103,9 @@ fn enter(
 /// Takes a process out of its group; the group goes with its last member, and the session with its last group.
 pub(super) fn leave(process: &Process, cx: &impl NoSuspend) {
     let mut groups = GROUPS.lock(cx);
+    if process.counts_as_stopped.swap(false, Ordering::Relaxed) {
+        count_stopped(&mut groups, process.group(), false);
+    }
     let ended = leave_by(&mut groups, process.group(), process.in_group.get(), cx);
     drop(groups);
     if let Some(session) = ended {
@@ -117,9 +125,13 @@ fn leave_by(groups: &mut BTreeMap<u32, Group>, id: u32, ticket: Ticket, cx: &imp
     (SESSIONS.get(session, cx)?.groups.fetch_sub(1, Ordering::Relaxed) == 1).then_some(session)
 }
 
-/// A process has been stopped by job control, or is not any more (it goes on or has ended).
-pub(super) fn member_is_stopped(process: &Process, is_stopped: bool, cx: &impl NoSuspend) {
-    count_stopped(&mut GROUPS.lock(cx), process.group(), is_stopped);
+/// Job control has stopped a process, or it goes on or has ended: its group counts it or not, as it is now.
+pub(super) fn count_if_stopped(process: &Process, cx: &impl NoSuspend) {
+    let mut groups = GROUPS.lock(cx);
+    let is_stopped = process.has_stopped(cx);
+    if process.counts_as_stopped.swap(is_stopped, Ordering::Relaxed) != is_stopped {
+        count_stopped(&mut groups, process.group(), is_stopped);
+    }
 }
 
 fn count_stopped(groups: &mut BTreeMap<u32, Group>, group: u32, one_more: bool) {
@@ -133,39 +145,46 @@ pub(super) fn has_stopped_member(group: u32, cx: &impl NoSuspend) -> bool {
     GROUPS.lock(cx).get(&group).is_some_and(|group| group.stopped > 0)
 }
 
-/// Moves a process from its group to another.
-fn change_group(process: &TempRc<'_, Process>, group: u32, session: u32, cx: &impl NoSuspend) {
-    let mut groups = GROUPS.lock(cx);
+/// Moves a process from its group to another; the session that ends with that.
+fn change_group(
+    groups: &mut BTreeMap<u32, Group>,
+    process: &TempRc<'_, Process>,
+    group: u32,
+    session: u32,
+    cx: &impl NoSuspend,
+) -> Option<u32> {
     let (old, ticket) = (process.group(), process.in_group.get());
     // Entered first: the session must not end in between.
-    enter(&mut groups, process, group, session, cx);
-    if process.is_counted_as_stopped(cx) {
-        count_stopped(&mut groups, old, false);
-        count_stopped(&mut groups, group, true);
-    }
-    let ended = leave_by(&mut groups, old, ticket, cx);
-    drop(groups);
-    if let Some(session) = ended {
-        drop(SESSIONS.remove(session, cx));
-    }
+    enter(groups, process, group, session, cx);
     process.set_group_and_session(group, session);
+    if process.counts_as_stopped.load(Ordering::Relaxed) {
+        count_stopped(groups, old, false);
+        count_stopped(groups, group, true);
+    }
+    leave_by(groups, old, ticket, cx)
 }
 
 /// Moves a process to a group, which is made if it does not exist: see setpgid(2). The caller has checked who may do that to whom.
 ///
 /// # Errors
-/// EPERM if it leads a session, or if the group is in another session or does not exist and is not its own.
+/// ESRCH if it was waited for; EPERM if it leads a session, or if the group is in another session or does not exist and is not its own.
 pub fn set_group(process: &TempRc<'_, Process>, group: u32, cx: &impl NoSuspend) -> Result<()> {
-    if process.session() == process.pid {
+    let mut groups = GROUPS.lock(cx);
+    let session = process.session();
+    if process.life() == Life::Reaped {
+        return Err(Errno::ESRCH);
+    }
+    if session == process.pid {
         return Err(Errno::EPERM);
     }
-    if group != process.pid && group_session(group, cx) != Some(process.session()) {
+    if group != process.pid && groups.get(&group).map(|group| group.session) != Some(session) {
         return Err(Errno::EPERM);
     }
     if group == process.group() {
         return Ok(());
     }
-    change_group(process, group, process.session(), cx);
+    // It stays in its session, which has a group then.
+    change_group(&mut groups, process, group, session, cx);
     Ok(())
 }
 
@@ -175,18 +194,23 @@ pub fn set_group(process: &TempRc<'_, Process>, group: u32, cx: &impl NoSuspend)
 /// EPERM if it leads a group (or one of that number is left).
 pub fn create_session(process: &TempRc<'_, Process>, cx: &impl NoSuspend) -> Result<u32> {
     let id = process.pid;
-    if is_in_use(id, cx) {
+    let mut groups = GROUPS.lock(cx);
+    if groups.contains_key(&id) || SESSIONS.weak(id, cx).is_some() {
         return Err(Errno::EPERM);
     }
     drop(SESSIONS.insert(id, StrongRc::new(Session::new(id)), cx));
-    change_group(process, id, id, cx);
+    let ended = change_group(&mut groups, process, id, id, cx);
+    drop(groups);
+    if let Some(session) = ended {
+        drop(SESSIONS.remove(session, cx));
+    }
     Ok(id)
 }
 
 /// The session of process 1.
 pub(super) fn found_session(process: &TempRc<'_, Process>, id: u32, cx: &impl NoSuspend) {
     drop(SESSIONS.insert(id, StrongRc::new(Session::new(id)), cx));
-    join(process, id, id, cx);
+    enter(&mut GROUPS.lock(cx), process, id, id, cx);
 }
 
 /// Whether a group is orphaned: no member has a parent in the same session but outside the group, so nobody would continue it if it stopped.

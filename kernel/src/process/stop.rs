@@ -31,7 +31,7 @@ pub enum JobState {
 /// What job control knows of a process.
 ///
 /// Threads come and leave on several cores while a stop begins. Who is counted is decided under this one lock: a stop counts those that have joined and not left, and each
-/// of them says once that it stops or leaves.
+/// of them says once that it stops or leaves. A thread's flag `Work::STOP` is set and taken away with it locked, too: nobody stops for a stop that is over.
 #[derive(Default)]
 pub(super) struct Job {
     pub state: JobState,
@@ -39,6 +39,8 @@ pub(super) struct Job {
     threads: usize,
     /// How often a stop has begun.
     stops: u64,
+    /// How often it was told to go on, stopped or not.
+    pub continues: u64,
     /// It has stopped and no wait(2) has told so yet.
     pub stop_to_report: bool,
     /// It was continued and no wait(2) has told so yet.
@@ -46,11 +48,12 @@ pub(super) struct Job {
 }
 
 /// Has all threads of the process stop. They may be very many, so they are told one after the other ([`stop_next`]): the first now, the others by a task, or
-/// when their time slice is over.
-pub fn begin_stop(process: &Process, signal: Signal, cx: &impl NoSuspend) {
+/// when their time slice is over. Nothing if the process was told to go on since it had been `continued` times: the signal that stops was sent before that, and taken from
+/// where it would have been discarded.
+pub fn begin_stop(process: &Process, signal: Signal, continued: u64, cx: &impl NoSuspend) {
     let stop = {
         let mut job = process.job.lock(cx);
-        if job.state != JobState::Running || process.is_exiting() {
+        if job.state != JobState::Running || job.continues != continued || process.is_exiting() {
             return;
         }
         job.state = JobState::Stopping { signal, left: job.threads };
@@ -63,24 +66,23 @@ pub fn begin_stop(process: &Process, signal: Signal, cx: &impl NoSuspend) {
 
 /// Tells the next of a walk through the process' threads of its stop number `stop`; false if there is no more, or the stop is over.
 pub fn stop_next(process: &Process, stop: u64, last: &mut Cursor, cx: &impl NoSuspend) -> bool {
-    let is_over = {
-        let job = process.job.lock(cx);
-        job.stops != stop || !matches!(job.state, JobState::Stopping { .. })
-    };
-    if is_over {
-        return false;
-    }
     let Some(thread) = process.next_thread(last, cx) else { return false };
-    if let Ok(thread) = thread.upgrade(cx) {
+    let Ok(thread) = thread.upgrade(cx) else { return true };
+    {
+        let job = process.job.lock(cx);
+        if job.stops != stop || !matches!(job.state, JobState::Stopping { .. }) {
+            return false;
+        }
         thread.signals.add_work(Work::STOP);
-        thread.wake(cx);
     }
+    thread.wake(cx);
     true
 }
 
 /// If the process is about to stop, the thread does, whether it was told or not.
 pub fn notice_stop(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
-    if matches!(process.job.lock(cx).state, JobState::Stopping { .. }) {
+    let job = process.job.lock(cx);
+    if matches!(job.state, JobState::Stopping { .. }) {
         thread.signals.add_work(Work::STOP);
     }
 }
@@ -119,24 +121,27 @@ fn one_fewer_has_to_stop(process: &Process, mut job: SpinGuard<'_, Job>, thread:
         return;
     }
     job.state = JobState::Stopped(signal);
-    job.stop_to_report = true;
     drop(job);
-    session::member_is_stopped(process, true, cx);
-    tell_parent(process, abi::CLD_STOPPED, signal.number(), cx);
+    session::count_if_stopped(process, cx);
+    let is_stopped = || {
+        let mut job = process.job.lock(cx);
+        job.stop_to_report = matches!(job.state, JobState::Stopped(_));
+        job.stop_to_report
+    };
+    tell_parent(process, abi::CLD_STOPPED, signal.number(), is_stopped, cx);
 }
 
 /// A process that has ended is stopped no more.
 pub(super) fn forget(process: &Process, cx: &impl NoSuspend) {
-    let was = core::mem::take(&mut process.job.lock(cx).state);
-    if matches!(was, JobState::Stopped(_)) {
-        session::member_is_stopped(process, false, cx);
-    }
+    process.job.lock(cx).state = JobState::Running;
+    session::count_if_stopped(process, cx);
 }
 
 /// Continues the process if it is stopped (or about to). Its threads are told as they are of a stop.
 pub fn continue_process(process: &Process, cx: &impl NoSuspend) {
     let (was, stop) = {
         let mut job = process.job.lock(cx);
+        job.continues += 1;
         let was = core::mem::take(&mut job.state);
         if was == JobState::Running {
             return;
@@ -145,43 +150,41 @@ pub fn continue_process(process: &Process, cx: &impl NoSuspend) {
         job.continue_to_report = true;
         (was, job.stops)
     };
-    if matches!(was, JobState::Stopped(_)) {
-        session::member_is_stopped(process, false, cx);
-    }
-    if let Some(parent) = process.parent(cx) {
-        parent.child_has_changed(process, cx);
-    }
+    session::count_if_stopped(process, cx);
+    process.with_parent(cx, |_, children| children.has_changed(process));
     broadcast::continue_threads(process, stop, cx);
     if matches!(was, JobState::Stopped(_)) {
-        tell_parent(process, abi::CLD_CONTINUED, Signal::CONT.number(), cx);
+        tell_parent(process, abi::CLD_CONTINUED, Signal::CONT.number(), || true, cx);
     }
 }
 
 /// Has the next of a walk through the process' threads go on after stop number `stop`; false if there is no more, or another stop has begun: those that
 /// have not gone on then stay where they are.
 pub fn continue_next(process: &Process, stop: u64, last: &mut Cursor, cx: &impl NoSuspend) -> bool {
-    if process.job.lock(cx).stops != stop {
-        return false;
-    }
     let Some(thread) = process.next_thread(last, cx) else { return false };
-    if let Ok(thread) = thread.upgrade(cx) {
+    let Ok(thread) = thread.upgrade(cx) else { return true };
+    {
+        let job = process.job.lock(cx);
+        if job.stops != stop {
+            return false;
+        }
         thread.signals.remove_work(Work::STOP);
-        thread.signals.look_again(&process.pending);
-        thread.wake(cx);
     }
+    thread.signals.look_again(&process.pending);
+    thread.wake(cx);
     true
 }
 
 /// The calling thread stops until its process is continued or ends.
 pub fn wait_while_stopped_async(cx: &mut Cx, me: &Current) {
     loop {
-        // A new stop may begin before it has gone on after the last one.
-        if let (Ok(process), Ok(thread)) = (me.process(cx), me.thread(cx)) {
-            one_has_stopped(&process, &thread, cx);
-        }
         // All threads of the process come by here one after the other.
         frame::irq::poll(cx);
         let _ = tasks::prepare(cx);
+        // A new stop may begin before it has gone on after the last one. It is told of one that begins behind this by the end of the wait.
+        if let (Ok(process), Ok(thread)) = (me.process(cx), me.thread(cx)) {
+            one_has_stopped(&process, &thread, cx);
+        }
         let stays = me.thread(cx).is_ok_and(|thread| (thread.signals.work() & (Work::STOP | Work::EXIT)) == Work::STOP);
         if !stays {
             tasks::finish_wait(cx);

@@ -276,7 +276,7 @@ impl Thread {
         if let Ok(process) = self.process(cx) {
             process.system_time.fetch_add(nanoseconds, Ordering::Relaxed);
         }
-        sched::add_system_time(nanoseconds);
+        sched::add_system_time(nanoseconds, cx);
     }
 
     /// With which status it ends when it exits by itself.

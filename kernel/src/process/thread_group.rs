@@ -1,9 +1,9 @@
 //! [`Process`]: a thread group, from its making until its parent has waited for it.
 
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use linux_raw_sys::general as abi;
-use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
+use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
 use super::members::{CHUNK, Cursor, Members, TicketCell, TicketSet};
 use super::stop::{self, Job};
@@ -11,7 +11,7 @@ use super::thread::ReportedTime;
 use super::{JobState, Limits, Name, PROCESSES, Thread, Usage};
 use crate::error::Result;
 use crate::sched::Account;
-use crate::signal::{Action, Actions, Pending, Signal};
+use crate::signal::{Action, Actions, Pending, Signal, Work};
 use crate::time::posix_timers::ProcessTimers;
 
 /// A process (a thread group).
@@ -32,10 +32,18 @@ pub struct Process {
     /// Where it stands among its parent's children. Changed with the parent's list locked.
     as_child: TicketCell,
     threads: SpinLock<Members<Thread>>,
+    /// How many threads have not let go of all that they had: those in `threads`, and those that have left it and are on their way.
+    unfinished: AtomicUsize,
+    /// Woken when only one of those is left: for execve(2).
+    alone: WaitList,
+    /// A thread of it executes a program: all others end, those that they make too.
+    is_executing: AtomicBool,
     /// Which of its threads were woken because it ends.
     woken_to_end: SpinLock<Cursor>,
     /// Where it stands in its process group. Changed with the groups locked.
     pub(super) in_group: TicketCell,
+    /// Whether its group counts it among those that are stopped. Changed with the groups locked.
+    pub(super) counts_as_stopped: AtomicBool,
     /// Whether a thread of it wants a signal when its parent ends (PR_SET_PDEATHSIG), or ever wanted one.
     pub has_parent_death_signal: AtomicBool,
     /// Woken when a child changes: for wait(2).
@@ -94,11 +102,33 @@ pub(super) struct Notable {
 }
 
 /// The children of a process that were not waited for, zombies too, in the order in which they were made or taken in.
+///
+/// As long as they are locked none gets another parent, and wait(2) sees none: so what a child tells its parent (that there is something to wait for, and a signal) is one thing.
 #[derive(Default)]
-struct Children {
+pub(super) struct Children {
     all: Members<Process>,
     /// Those of which wait(2) may have something to tell.
     changed: TicketSet,
+    /// The process has ended: it gets none any more.
+    are_closed: bool,
+}
+
+impl Children {
+    /// wait(2) may have something to tell of this child.
+    pub(super) fn has_changed(&mut self, child: &Process) {
+        self.changed.insert(child.as_child.get());
+    }
+
+    /// wait(2) has nothing to tell of this child any more.
+    pub(super) fn is_reported(&mut self, child: &Process) {
+        self.changed.remove(child.as_child.get());
+    }
+
+    pub(super) fn leave(&mut self, child: &Process) {
+        let ticket = child.as_child.get();
+        self.all.leave(ticket);
+        self.changed.remove(ticket);
+    }
 }
 
 #[cold]
@@ -187,8 +217,12 @@ impl Process {
             children: SpinLock::default(),
             as_child: TicketCell::default(),
             threads: SpinLock::default(),
+            unfinished: AtomicUsize::new(0),
+            alone: WaitList::new(),
+            is_executing: AtomicBool::new(false),
             woken_to_end: SpinLock::default(),
             in_group: TicketCell::default(),
+            counts_as_stopped: AtomicBool::new(false),
             has_parent_death_signal: AtomicBool::new(false),
             child_changed: WaitList::new(),
             ended: WaitList::new(),
@@ -224,7 +258,29 @@ impl Process {
 
     /// Its parent.
     pub fn parent<'cx>(&self, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Process>> {
-        PROCESSES.get(self.parent_pid(), cx)
+        loop {
+            let pid = self.parent_pid();
+            let parent = PROCESSES.get(pid, cx);
+            // One that has gone has given its children away before.
+            if parent.is_some() || self.parent_pid() == pid {
+                return parent;
+            }
+        }
+    }
+
+    /// Runs `f` on its parent and that one's children, which are locked; `None` if it has no parent.
+    pub(super) fn with_parent<'cx, R>(
+        &self,
+        cx: &'cx impl NoSuspend,
+        f: impl FnOnce(&TempRc<'cx, Process>, &mut Children) -> R,
+    ) -> Option<R> {
+        loop {
+            let parent = self.parent(cx)?;
+            let mut children = parent.children.lock(cx);
+            if self.parent_pid() == parent.pid {
+                return Some(f(&parent, &mut children));
+            }
+        }
     }
 
     /// Its process group.
@@ -244,34 +300,40 @@ impl Process {
         self.session.store(session, Ordering::Relaxed);
     }
 
-    /// Whether it has children that were not waited for.
-    pub fn has_children(&self, cx: &impl NoSuspend) -> bool {
-        !self.children.lock(cx).all.is_empty()
+    /// If it has no children it gets none any more, and that is true.
+    pub(super) fn close_children(&self, cx: &impl NoSuspend) -> bool {
+        let mut children = self.children.lock(cx);
+        children.are_closed = children.all.is_empty();
+        children.are_closed
     }
 
-    pub(super) fn add_child(&self, child: &TempRc<'_, Process>, cx: &impl NoSuspend) {
+    /// Makes it the parent of a new process; false if it gets no children any more.
+    pub(super) fn add_child(&self, child: &TempRc<'_, Process>, cx: &impl NoSuspend) -> bool {
         let mut children = self.children.lock(cx);
+        if children.are_closed {
+            return false;
+        }
+        child.parent_pid.store(self.pid, Ordering::Relaxed);
         child.as_child.set(children.all.enter(child.downgrade()));
+        true
     }
 
-    pub(super) fn remove_child(&self, child: &Process, cx: &impl NoSuspend) {
-        let mut children = self.children.lock(cx);
-        let ticket = child.as_child.get();
-        children.all.leave(ticket);
-        children.changed.remove(ticket);
-    }
-
-    /// Gives some of its oldest children to another process. In `notable` come those for whom that is not all that must be done. Children in the group `calm` are not notable for that. How many it gave, and how many are notable.
+    /// Gives some of its oldest children to another process. In `notable` come those for whom that is not all that must be done. Children in the group `calm` are not notable for that. How many it gave, and how many are notable; `None` if the other gets no children any more.
     pub(super) fn give_children(
         &self,
         to: &Process,
         calm: u32,
         notable: &mut [Option<Notable>; CHILDREN_AT_A_TIME],
         cx: &impl NoSuspend,
-    ) -> (usize, usize) {
+    ) -> Option<(usize, usize)> {
         let (pid, group, session) = (to.pid, self.group(), self.session());
-        let (mut from, mut taken_in) = (self.children.lock(cx), to.children.lock(cx));
+        let mut from = self.children.lock(cx);
+        // Those of the one that ends first: who takes them in is above it, or of another branch that lives on.
+        let mut taken_in = to.children.lock_after(&from, cx);
         let (from, taken_in) = (&mut *from, &mut *taken_in);
+        if taken_in.are_closed {
+            return None;
+        }
         let have_changed = !from.changed.is_empty();
         let mut count = 0;
         let given = from.all.move_first(&mut taken_in.all, |before, now, name| {
@@ -289,20 +351,26 @@ impl Process {
                 note(notable, &mut count, &child, name);
             }
         });
-        (given, count)
+        Some((given, count))
     }
 
-    /// wait(2) may have something to tell of this child.
-    pub(super) fn child_has_changed(&self, child: &Process, cx: &impl NoSuspend) {
-        self.children.lock(cx).changed.insert(child.as_child.get());
+    /// Runs `f` on its children, which are locked.
+    pub(super) fn with_children<R>(&self, cx: &impl NoSuspend, f: impl FnOnce(&mut Children) -> R) -> R {
+        f(&mut self.children.lock(cx))
     }
 
-    /// wait(2) has nothing to tell of this child any more.
-    pub(super) fn child_is_reported(&self, child: &Process, cx: &impl NoSuspend) {
-        self.children.lock(cx).changed.remove(child.as_child.get());
+    /// Calls `f` on the child with that id, with the children locked.
+    pub(super) fn find_child<'cx, R>(
+        &self,
+        pid: u32,
+        cx: &'cx impl NoSuspend,
+        f: impl FnOnce(TempRc<'cx, Process>) -> R,
+    ) -> Option<R> {
+        let _children = self.children.lock(cx);
+        PROCESSES.get(pid, cx).filter(|child| child.parent_pid() == self.pid).map(f)
     }
 
-    /// Calls `f` on each child of which there may be something to tell, the oldest first, until it says something.
+    /// Calls `f` on each child of which there may be something to tell, the oldest first, until it says something. The children are locked.
     pub(super) fn find_changed_child<'cx, R>(
         &self,
         cx: &'cx impl NoSuspend,
@@ -379,9 +447,44 @@ impl Process {
         self.children.lock(cx).all.reserve_one()
     }
 
+    /// Enters a thread, which has not run yet. What has begun without it (the end of the process, the execution of a program, a stop, a signal) is for it, too.
     pub(super) fn add_thread(&self, thread: &TempRc<'_, Thread>, cx: &impl NoSuspend) {
+        self.unfinished.fetch_add(1, Ordering::AcqRel);
         thread.in_process.set(self.threads.lock(cx).enter(thread.downgrade()));
+        if self.is_exiting() || self.is_executing.load(Ordering::Acquire) {
+            thread.signals.add_work(Work::EXIT);
+        }
         stop::one_joins(self, thread, cx);
+        thread.signals.look_again(&self.pending);
+    }
+
+    /// A thread has let go of all that it had; whether it was the last one.
+    pub(super) fn thread_is_finished(&self) -> bool {
+        let left = self.unfinished.fetch_sub(1, Ordering::AcqRel) - 1;
+        if left == 1 {
+            self.alone.wake_all();
+        }
+        left == 0
+    }
+
+    /// Whether the calling thread is the only one, and no other holds anything.
+    pub(super) fn has_one_thread(&self) -> bool {
+        self.unfinished.load(Ordering::Acquire) == 1
+    }
+
+    /// Enters a waker that is woken when only one thread is left.
+    pub(super) fn watch_others(&self, waker: Waker, cx: &impl NoSuspend) {
+        self.alone.register(waker, cx);
+    }
+
+    /// A thread of it begins to execute a program, for which all others end; false if another does.
+    pub(super) fn begin_execution(&self) -> bool {
+        self.is_executing.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// That thread is alone, or ends itself.
+    pub(super) fn end_execution(&self) {
+        self.is_executing.store(false, Ordering::Release);
     }
 
     /// Takes a thread out that exits; how many are left.
@@ -493,8 +596,13 @@ impl Process {
         matches!(self.job.lock(cx).state, JobState::Stopped(_) | JobState::Stopping { .. })
     }
 
-    /// Whether its group counts it among those that are stopped.
-    pub(super) fn is_counted_as_stopped(&self, cx: &impl NoSuspend) -> bool {
+    /// How often it was told to go on, stopped or not.
+    pub fn times_continued(&self, cx: &impl NoSuspend) -> u64 {
+        self.job.lock(cx).continues
+    }
+
+    /// Whether all of its threads have noticed that.
+    pub(super) fn has_stopped(&self, cx: &impl NoSuspend) -> bool {
         matches!(self.job.lock(cx).state, JobState::Stopped(_))
     }
 

@@ -6,7 +6,7 @@ use linux_raw_sys::general as abi;
 use refs::TempRc;
 
 use super::exit::remove;
-use super::{JobState, Life, PROCESSES, Process, Usage};
+use super::{JobState, Life, Process, Usage};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::signal::Signal;
@@ -80,39 +80,47 @@ pub fn wait_async(
         if let Some(waker) = waker {
             parent.child_changed.register(waker, cx);
         }
-        let is_candidate = |child: &Process| is_chosen(child, choice, options) && child.life() != Life::Reaped;
-        let (found, has_candidate) = match choice {
-            Choice::Process(pid) => match find_child(&parent, pid, cx).filter(|child| is_candidate(child)) {
-                Some(child) => (look(&child, options, cx).map(|report| (child, report)), true),
-                None => (None, false),
-            },
-            _ => {
-                let found = parent.find_changed_child(cx, |child| {
-                    let report = if is_candidate(&child) { look(&child, options, cx) } else { None };
-                    report.map(|report| (child, report))
-                });
-                let is_there = found.is_some() || parent.has_child(cx, is_candidate);
-                (found, is_there)
-            }
-        };
-        let Some((child, report)) = found else {
-            return match () {
-                () if !has_candidate => Err(Errno::ECHILD.into()),
-                () if options.contains(WaitOptions::NO_HANG) => Ok(None),
-                () => Err(Stop::Block),
+        loop {
+            let (found, has_candidate) = find(&parent, choice, options, cx);
+            let Some((child, report)) = found else {
+                return match () {
+                    () if !has_candidate => Err(Errno::ECHILD.into()),
+                    () if options.contains(WaitOptions::NO_HANG) => Ok(None),
+                    () => Err(Stop::Block),
+                };
             };
-        };
-        tell(cx, me, &report)?;
-        if !options.contains(WaitOptions::NO_WAIT) {
-            take(&parent, &child, &report, cx);
+            tell(cx, me, &report)?;
+            // Another thread may have been told meanwhile: then there is something else, or nothing.
+            if options.contains(WaitOptions::NO_WAIT) || take(&parent, &child, &report, cx) {
+                return Ok(Some(report));
+            }
         }
-        Ok(Some(report))
     })
 }
 
-/// The child of that id.
-fn find_child<'cx>(parent: &Process, pid: u32, cx: &'cx Cx) -> Option<TempRc<'cx, Process>> {
-    PROCESSES.get(pid, cx).filter(|child| child.parent(cx).is_some_and(|of| of.pid == parent.pid))
+/// A child of which there is something to tell, and what; and whether there is any child that was chosen.
+fn find<'cx>(
+    parent: &Process,
+    choice: Choice,
+    options: WaitOptions,
+    cx: &'cx Cx,
+) -> (Option<(TempRc<'cx, Process>, Report)>, bool) {
+    let is_candidate = |child: &Process| is_chosen(child, choice, options) && child.life() != Life::Reaped;
+    if let Choice::Process(pid) = choice {
+        let looked = parent.find_child(pid, cx, |child| {
+            is_candidate(&child).then(|| look(&child, options, cx).map(|report| (child, report)))
+        });
+        return match looked.flatten() {
+            Some(found) => (found, true),
+            None => (None, false),
+        };
+    }
+    let found = parent.find_changed_child(cx, |child| {
+        let report = if is_candidate(&child) { look(&child, options, cx) } else { None };
+        report.map(|report| (child, report))
+    });
+    let is_there = found.is_some() || parent.has_child(cx, is_candidate);
+    (found, is_there)
 }
 
 fn is_chosen(child: &Process, choice: Choice, options: WaitOptions) -> bool {
@@ -159,27 +167,25 @@ fn report(child: &Process, code: u32, value: u32, status: u32, cx: &Cx) -> Repor
     Report { pid: child.pid, uid: child.uid(cx), code, value, status, usage }
 }
 
-/// What was told is not told again; a zombie goes.
-fn take(parent: &Process, child: &TempRc<'_, Process>, report: &Report, cx: &Cx) {
-    match report.code {
-        abi::CLD_STOPPED | abi::CLD_CONTINUED => {
-            let is_reported = {
-                let mut job = child.job.lock(cx);
-                if report.code == abi::CLD_STOPPED {
-                    job.stop_to_report = false;
-                } else {
-                    job.continue_to_report = false;
-                }
-                !job.stop_to_report && !job.continue_to_report
-            };
-            if is_reported && child.life() == Life::Alive {
-                parent.child_is_reported(child, cx);
-            }
-        }
-        _ if child.claim_reaping() => {
+/// What was told is not told again; a zombie goes. False if another thread of the parent was first.
+fn take(parent: &Process, child: &TempRc<'_, Process>, report: &Report, cx: &Cx) -> bool {
+    if !matches!(report.code, abi::CLD_STOPPED | abi::CLD_CONTINUED) {
+        let is_first = child.claim_reaping();
+        if is_first {
             parent.children_usage.lock(cx).add(&report.usage);
             remove(child, cx);
         }
-        _ => {}
+        return is_first;
     }
+    // The child may stop, go on or end meanwhile: it says so with the parent's children locked.
+    parent.with_children(cx, |children| {
+        let mut job = child.job.lock(cx);
+        let to_report =
+            if report.code == abi::CLD_STOPPED { &mut job.stop_to_report } else { &mut job.continue_to_report };
+        let is_first = core::mem::take(to_report);
+        if !job.stop_to_report && !job.continue_to_report && child.life() == Life::Alive {
+            children.is_reported(child);
+        }
+        is_first
+    })
 }

@@ -4,32 +4,45 @@
 //! share what is left in proportion to their weights, which follow from their nice values: each has a *virtual run time*, its time on the
 //! processor divided by its weight, and the one with the least runs next.
 //!
-//! Data: what the scheduler knows of a task is in the task's own [`SchedWords`] ([`task`]); the queues hold [`Ready`] tasks, one set for all cores;
-//! each core has the task it runs, and since when. A time slice is set only where somebody else is ready: a lone task is never
-//! interrupted.
+//! Data: what the scheduler knows of a task is in the task's own [`SchedWords`] ([`task`]). Each core has a [`RunQueue`](run_queue::RunQueue) with a lock of its
+//! own: what it runs, since when, and the [`Ready`] tasks that wait for it. Real-time tasks that any core may run wait in one queue for all ([`real_time`]),
+//! so that the most urgent ones run on all cores. A time slice is set only where somebody else waits: a lone task is never interrupted.
 //!
-//! Invariant: a task is in a queue exactly as long as the scheduler has its `Ready` (so nothing needs to be searched or taken out).
+//! Several cores ([`place`]): a task that is woken goes to the core that ran it last if that idles, else to one that idles and that it may run on, else to
+//! the queue of the last one. A core that has nothing left takes from the longest queue before it sleeps, and cores with different loads even out
+//! at the end of slices. What a task does in the middle of a call lies on a stack of its core, which alone goes on with it.
+//!
+//! Invariants: a task is in a queue exactly as long as the scheduler has its `Ready`. None waits while a core sleeps that may run it
+//! ([`cores::IdleCores`]). The N most urgent real-time tasks run on the N cores: whoever enters one, and whoever leaves one waiting, has the core
+//! with the least urgent task look. A queue's lock is held while that of the real-time queue is taken; no two queues are locked at once.
 
 mod account;
+mod atomic;
+mod cores;
 #[cfg(all(test, ebb_shuttle))]
 mod interleavings;
 pub mod load_average;
+mod place;
+mod real_time;
 mod run_queue;
 mod task;
+#[cfg(all(test, not(ebb_shuttle)))]
+mod tests;
 
-use core::cmp::Reverse;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::ptr;
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use frame::Cx;
-use refs::{SpinLock, reclaim::MAX_CORES};
+use refs::reclaim::MAX_CORES;
 use tasks::{Policy, Ready, SchedWords, TaskRef, Why, Worker};
 
 use crate::error::{Errno, Result};
 use crate::time::clock;
 
 pub use account::Account;
-use account::{Accounts, NOBODYS};
-use run_queue::Queues;
+use cores::{Core, IdleCores};
+use real_time::{End, RealTime};
+use run_queue::{GivesWay, Turn};
 use task::Words;
 pub use task::{Class, MAX_PRIORITY, Parameters};
 
@@ -45,63 +58,34 @@ const SLEEPER_CREDIT: u64 = 3_000_000;
 /// The scheduler of all cores.
 pub static SCHEDULER: Scheduler = Scheduler::new();
 
-/// Of the time that tasks have run, how much they spent in the kernel, as far as it was sampled.
-static SYSTEM_TIME: AtomicU64 = AtomicU64::new(0);
-
 /// Fair and real-time classes.
 pub struct Scheduler {
-    state: SpinLock<RunQueues>,
-}
-
-struct RunQueues {
-    queues: Queues,
     cores: [Core; MAX_CORES],
-    /// No queued or running fair task is entitled to less virtual run time than this.
-    floor: u64,
-    /// How long the tasks of each process have run.
-    accounts: Accounts,
+    real_time: RealTime,
+    idle: IdleCores,
 }
 
-/// What a core runs.
-struct Core {
-    running: Option<&'static SchedWords>,
-    /// It runs nothing, and was called to look for something.
-    is_called: bool,
-    since: u64,
-    /// How long it has run tasks, in nanoseconds, as far as they were charged.
-    busy: u64,
-    worker: Option<&'static Worker>,
-}
-
-impl Core {
-    const fn idle() -> Self {
-        Core { running: None, is_called: false, since: 0, busy: 0, worker: None }
-    }
-
-    /// Charges the running task, and its process, for the time since it was last charged.
-    #[inline(always)]
-    fn charge(&mut self, now: u64, accounts: &mut Accounts) {
-        if let Some(running) = self.running
-            && now > self.since
-        {
-            let ran = now - self.since;
-            Words(running).charge(ran);
-            accounts.charge(Words(running).account(), ran);
-            self.busy += ran;
-            self.since = now;
-        }
-    }
-}
+/// For so many ready tasks there is room on every core.
+static ROOM: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes room for `count` threads in the system: all of them can be woken, by the end of their program among others, when no memory is
 /// left.
 ///
 /// # Errors
 /// ENOMEM.
+#[inline]
 pub fn reserve(count: usize) -> Result<()> {
+    if count <= ROOM.load(Ordering::Relaxed) { Ok(()) } else { make_room(count) }
+}
+
+#[cold]
+fn make_room(count: usize) -> Result<()> {
     // The kernel's own tasks come on top.
     const KERNEL_TASKS: usize = 16;
-    if SCHEDULER.state.with(|state| state.queues.reserve_fair(count.saturating_add(KERNEL_TASKS))) {
+    let count = count.checked_next_power_of_two().ok_or(Errno::ENOMEM)?.max(64);
+    let is_alone = frame::cpu::count() == 1;
+    if SCHEDULER.present().iter().all(|core| core.look(|queue| queue.reserve(count + KERNEL_TASKS, is_alone))) {
+        ROOM.fetch_max(count, Ordering::Relaxed);
         Ok(())
     } else {
         Err(Errno::ENOMEM)
@@ -110,19 +94,49 @@ pub fn reserve(count: usize) -> Result<()> {
 
 impl Scheduler {
     const fn new() -> Self {
-        let cores = [const { Core::idle() }; MAX_CORES];
-        let state = RunQueues { queues: Queues::new(), cores, floor: 0, accounts: Accounts::new() };
-        Scheduler { state: SpinLock::new(state) }
+        Scheduler { cores: [const { Core::new() }; MAX_CORES], real_time: RealTime::new(), idle: IdleCores::new() }
     }
 
     /// The time slice of what `core` runs is over.
     fn slice_ended(&self, core: usize) {
-        let worker = self.state.with(|state| {
-            let others = core < MAX_CORES && !state.queues.is_empty_for(core);
-            state.cores.get(core).filter(|core| others && core.running.is_some()).and_then(|core| core.worker)
+        let Some(of) = self.cores.get(core) else { return };
+        of.look(|queue| {
+            if queue.len() == 0 && self.real_time.highest() == 0 {
+                queue.has_no_slice();
+            } else if let (Some(_), Some(worker)) = (queue.running, queue.worker) {
+                worker.request_yield();
+            }
         });
-        if let Some(worker) = worker {
-            worker.request_yield();
+    }
+
+    /// Charges what runs just now for its time until now, as far as it is charged to this account.
+    fn charge_tasks_of(&self, account: &AtomicU64) {
+        let now = frame::time::now();
+        for core in self.present() {
+            core.look(|queue| {
+                let running = queue.running.and_then(|running| Words(running).account());
+                if running.is_some_and(|running| ptr::eq(running, account)) {
+                    queue.charge(now);
+                }
+            });
+        }
+    }
+
+    /// Runs `f` with the number of the core that runs the task; `None` if none does.
+    fn where_it_runs<R: Send>(
+        &self,
+        words: &SchedWords,
+        f: impl Fn(usize, &mut run_queue::RunQueue) -> R + Send + Sync,
+    ) -> Option<R> {
+        loop {
+            // What the caller has written before, a core sees that begins to run the task after this.
+            fence(Ordering::SeqCst);
+            let number = Words(words).core();
+            let runs = |running: &SchedWords| ptr::eq(running, words);
+            let found = self.cores.get(number)?.look(|queue| queue.running.is_some_and(runs).then(|| f(number, queue)));
+            if found.is_some() || Words(words).core() == number {
+                return found;
+            }
         }
     }
 }
@@ -130,272 +144,86 @@ impl Scheduler {
 impl Policy for Scheduler {
     fn enqueue(&self, ready: Ready, why: Why) {
         if frame::cpu::count() == 1 {
-            self.enter::<true>(ready, why);
+            self.enter_alone(ready, why);
         } else {
             self.enter_somewhere(ready, why);
         }
     }
 
     fn next(&self, worker: &'static Worker) -> Option<Ready> {
-        if frame::cpu::count() == 1 { self.choose::<true>(worker) } else { self.choose_somewhere(worker) }
+        if frame::cpu::count() == 1 { self.choose_alone(worker) } else { self.choose_somewhere(worker) }
     }
 }
 
-// What is `ALONE` is compiled for a machine with one core, which is to pay nothing for others.
+// What a machine with one core runs, which pays nothing for others.
 impl Scheduler {
-    #[inline(never)]
-    fn enter_somewhere(&self, ready: Ready, why: Why) {
-        self.enter::<false>(ready, why);
-    }
-
-    #[inline(never)]
-    fn choose_somewhere(&self, worker: &'static Worker) -> Option<Ready> {
-        loop {
-            let ready = self.choose::<false>(worker)?;
-            if Words(ready.sched()).may_run_on(worker.number()) || ready.worker().is_some() {
-                return Some(ready);
-            }
-            // It was told so since it was entered.
-            self.enter_somewhere(ready, Why::Yielded);
-        }
-    }
-
     #[inline(always)]
-    fn enter<const ALONE: bool>(&self, ready: Ready, why: Why) {
+    fn enter_alone(&self, ready: Ready, why: Why) {
         let words = Words(ready.sched());
         if why != Why::New {
             words.count_switch(why == Why::Yielded);
         }
-        let pinned_to = if ALONE { None } else { ready.worker().map(Worker::number) };
-        let among = if ALONE { 0 } else { words.cores() };
-        // Who gives way leaves a core that looks for another task anyway, unless it may not run there any more.
-        let calls = why != Why::Yielded || among != 0;
-        let call = self.state.with(|state| {
-            // One look at the clock is enough for all that one more ready task changes.
-            let now = if calls { frame::time::now() } else { 0 };
-            let pinned_to = if among == 0 { pinned_to } else { pinned_to.or_else(|| state.core_among(among)) };
-            if words.is_real_time() {
-                if why == Why::Yielded && words.is_first_again() {
-                    state.queues.push_real_time_front(ready, words.priority(), pinned_to);
-                } else {
-                    state.queues.push_real_time(ready, words.priority(), pinned_to);
-                }
-            } else {
-                if why != Why::Yielded {
-                    state.raise_floor(now);
-                }
-                let least = match why {
-                    Why::Yielded => 0,
-                    Why::New => state.floor,
-                    Why::Woken => state.floor.saturating_sub(SLEEPER_CREDIT),
-                };
-                let virtual_time = words.raise_virtual_time(least);
-                state.queues.push_fair::<ALONE>(ready, virtual_time, pinned_to);
-            }
-            match calls {
-                true if ALONE => state.make_way(words, now),
-                true => state.make_way_somewhere(words, pinned_to, now),
-                false => CoreCall::NONE,
-            }
+        if words.is_real_time() {
+            return self.enter_real_time_alone(ready, why);
+        }
+        if why == Why::Yielded {
+            // Who gives way leaves a core that looks for another task anyway.
+            let now = frame::time::now();
+            return self.cores[0].look(|queue| queue.give_way(ready, now));
+        }
+        // One look at the clock is enough for all that one more ready task changes.
+        let now = frame::time::now();
+        let gives_way = self.cores[0].look(|queue| {
+            words.raise_virtual_time(queue.least(why, now));
+            queue.push_movable(ready);
+            queue.gives_way_to(words, now)
         });
-        if !ALONE {
-            call.make();
+        give_way(gives_way, now);
+    }
+
+    #[cold]
+    fn enter_real_time_alone(&self, ready: Ready, why: Why) {
+        let words = Words(ready.sched());
+        let turn = Turn::of_real_time(words.priority(), 0);
+        let end = if why == Why::Yielded && words.is_first_again() { End::Front } else { End::Back };
+        self.real_time.push(ready, turn, end);
+        if why != Why::Yielded {
+            let now = frame::time::now();
+            give_way(self.cores[0].look(|queue| queue.gives_way_to(words, now)), now);
         }
     }
 
     #[inline(always)]
-    fn choose<const ALONE: bool>(&self, worker: &'static Worker) -> Option<Ready> {
-        let now = frame::time::now();
-        clock::note_time(now);
-        let (ready, slice) = self.state.with(|state| {
-            let core = &mut state.cores[worker.number()];
-            core.charge(now, &mut state.accounts);
-            core.running = None;
-            core.is_called = false;
-            core.worker = Some(worker);
-            let ready = if ALONE { state.queues.pop_alone() } else { state.queues.pop(worker.number()) }?;
-            let words = Words(ready.sched());
-            let core = &mut state.cores[worker.number()];
-            core.running = Some(ready.sched());
-            core.since = now;
-            if !words.is_real_time() {
-                state.floor = state.floor.max(words.virtual_time());
-            }
-            Some((ready, state.slice(words, worker.number())))
-        })?;
-        if let Some(slice) = slice {
-            crate::time::end_slice_at(worker.number(), now + slice);
+    fn choose_alone(&self, worker: &'static Worker) -> Option<Ready> {
+        let found = self.cores[0].look(|queue| {
+            let now = queue.gave_way_at().unwrap_or_else(frame::time::now);
+            clock::note_time(now);
+            queue.leave(now, worker);
+            let urgent = if self.real_time.highest() == 0 { None } else { self.real_time.pop_before(None) };
+            let ready = urgent.or_else(|| queue.pop_movable())?;
+            let slice = queue.begin(&ready, now, &self.real_time);
+            Some((ready, slice.map(|slice| now + slice)))
+        });
+        let Some((ready, slice_ends)) = found else {
+            crate::time::core_idles(0);
+            return None;
+        };
+        if let Some(at) = slice_ends {
+            crate::time::end_slice_at(0, at);
         }
-        crate::time::keep_seconds(worker.number());
+        crate::time::keep_seconds(0);
         Some(ready)
     }
 }
 
-/// The cores that there are: there is room for more.
+/// On a machine with one core: has its task give way, now or when its slice ends.
 #[inline(always)]
-fn present(cores: &mut [Core]) -> &mut [Core] {
-    let count = frame::cpu::count().min(cores.len());
-    &mut cores[..count]
-}
-
-impl RunQueues {
-    /// The cores that there are.
-    #[inline(always)]
-    fn cores_mut(&mut self) -> &mut [Core] {
-        present(&mut self.cores)
+fn give_way(how: GivesWay, now: u64) {
+    match how {
+        GivesWay::No => {}
+        GivesWay::Now(worker) => worker.request_yield(),
+        GivesWay::After(slice) => crate::time::end_slice_at(0, now + slice),
     }
-
-    /// Which of some cores (bit c: core c) is to run a task: one that idles, or where the fewest wait. `None` if there is none of them.
-    #[cold]
-    fn core_among(&self, cores: u64) -> Option<usize> {
-        let is_busy = |core: usize| self.cores[core].running.is_some() || self.cores[core].is_called;
-        let among = (0..frame::cpu::count().min(MAX_CORES)).filter(|core| cores & 1 << core != 0);
-        among.min_by_key(|core| (is_busy(*core), self.queues.pinned_len(*core)))
-    }
-
-    /// Charges what runs just now for its time until now.
-    fn charge_running(&mut self) {
-        let now = frame::time::now();
-        present(&mut self.cores).iter_mut().for_each(|core| core.charge(now, &mut self.accounts));
-    }
-
-    /// A task that runs while nobody else is ready uses up what a sleeper could claim: without this, one that is woken would run alone for as
-    /// long as the other did.
-    #[inline(always)]
-    fn raise_floor(&mut self, now: u64) {
-        if self.queues.has_fair() {
-            return;
-        }
-        let mut least = None;
-        for core in present(&mut self.cores) {
-            core.charge(now, &mut self.accounts);
-            if let Some(running) = core.running.map(Words)
-                && !running.is_real_time()
-            {
-                least = Some(least.map_or(running.virtual_time(), |least: u64| least.min(running.virtual_time())));
-            }
-        }
-        self.floor = self.floor.max(least.unwrap_or(0));
-    }
-
-    /// How long the task may run on `core` before another has its turn, if there is another.
-    #[inline(always)]
-    fn slice(&self, words: Words, core: usize) -> Option<u64> {
-        match words.class() {
-            Class::Fifo => None,
-            Class::RoundRobin => self.queues.has_real_time_for(core, words.priority()).then_some(ROUND_ROBIN_SLICE),
-            _ => self.queues.has_fair_for(core).then_some(FAIR_SLICE),
-        }
-    }
-
-    /// A task has become ready, on a machine with one core: what that runs is asked to give way if it ought to.
-    #[inline(always)]
-    fn make_way(&mut self, woken: Words, now: u64) -> CoreCall {
-        let core = &mut self.cores[0];
-        match core.gives_way_to(woken, now, &mut self.accounts) {
-            GivesWay::No => {}
-            GivesWay::Now(worker) => worker.request_yield(),
-            GivesWay::After(slice) => crate::time::end_slice_at(0, now + slice),
-        }
-        CoreCall::NONE
-    }
-
-    /// A task has become ready, for one core or for all: the core whose task it ought to replace is asked to give way, or one that idles is called.
-    fn make_way_somewhere(&mut self, woken: Words, pinned_to: Option<usize>, now: u64) -> CoreCall {
-        let Some((number, core)) = core_for(&mut self.cores, &self.queues, pinned_to) else { return CoreCall::NONE };
-        if core.running.is_none() {
-            core.is_called = true;
-            return CoreCall::to(number);
-        }
-        match core.gives_way_to(woken, now, &mut self.accounts) {
-            GivesWay::No => CoreCall::NONE,
-            GivesWay::Now(worker) => {
-                worker.request_yield();
-                CoreCall::to(number)
-            }
-            GivesWay::After(slice) => CoreCall { slice_end: now + slice, ..CoreCall::to(number) },
-        }
-    }
-}
-
-/// Whether what a core runs gives way to another task.
-enum GivesWay {
-    No,
-    Now(&'static Worker),
-    /// When it has run for so many nanoseconds more.
-    After(u64),
-}
-
-impl Core {
-    #[inline(always)]
-    fn gives_way_to(&mut self, woken: Words, now: u64, accounts: &mut Accounts) -> GivesWay {
-        let (Some(running), Some(worker)) = (self.running.map(Words), self.worker) else { return GivesWay::No };
-        let gives_way = match (woken.is_real_time(), running.is_real_time()) {
-            (true, true) => woken.priority() > running.priority(),
-            (true, false) => true,
-            (false, true) => false,
-            (false, false) => {
-                self.charge(now, accounts);
-                let behind = running.virtual_time().saturating_sub(woken.virtual_time());
-                if behind <= WAKE_UP_GRANULARITY {
-                    return GivesWay::After(FAIR_SLICE);
-                }
-                true
-            }
-        };
-        if gives_way { GivesWay::Now(worker) } else { GivesWay::No }
-    }
-}
-
-/// A core is to look what it has to run, or when the time slice of what it runs ends. It is called with no lock held.
-struct CoreCall {
-    /// Its number, or that of none.
-    core: usize,
-    /// When the slice ends; 0 if that is not the reason.
-    slice_end: u64,
-}
-
-impl CoreCall {
-    const NONE: CoreCall = CoreCall { core: usize::MAX, slice_end: 0 };
-
-    #[inline(always)]
-    const fn to(core: usize) -> Self {
-        CoreCall { core, slice_end: 0 }
-    }
-
-    fn make(self) {
-        if self.core == usize::MAX {
-            return;
-        }
-        if self.slice_end != 0 {
-            crate::time::note_slice_end(self.core, self.slice_end);
-        }
-        // The calling core sees by itself that it is to give way.
-        if !frame::cpu::interrupt(self.core) && self.slice_end != 0 {
-            crate::time::slice_end_was_noted(self.core);
-        }
-    }
-}
-
-/// The core that is to run a task which has just been entered, and its number; `None` if one that was called takes it.
-fn core_for<'a>(cores: &'a mut [Core], queues: &Queues, pinned_to: Option<usize>) -> Option<(usize, &'a mut Core)> {
-    if let Some(core) = pinned_to {
-        return cores.get_mut(core).map(|found| (core, found));
-    }
-    let cores = present(cores);
-    // Each idle core takes one.
-    let is_idle = |(number, core): &(usize, &mut Core)| core.running.is_none() && !queues.has_pinned(*number);
-    let called = cores.iter_mut().enumerate().filter(is_idle).filter(|(_, core)| core.is_called).count();
-    if called >= queues.len_anywhere() {
-        return None;
-    }
-    if let Some(idle) = cores.iter().position(|core| core.running.is_none() && !core.is_called) {
-        return cores.get_mut(idle).map(|core| (idle, core));
-    }
-    // What is least urgent gives way.
-    cores.iter_mut().enumerate().filter(|(_, core)| core.running.is_some()).min_by_key(|(_, core)| {
-        core.running.map(Words).map(|running| (running.priority(), Reverse(running.virtual_time())))
-    })
 }
 
 /// The time slice of what `core` runs is over: called by the timer's interrupt.
@@ -405,28 +233,47 @@ pub fn slice_ended(core: usize) {
 
 /// Whether `core` runs a task now.
 pub fn is_busy(core: usize) -> bool {
-    SCHEDULER.state.with(|state| state.cores.get(core).is_some_and(|core| core.running.is_some()))
+    SCHEDULER.cores.get(core).is_some_and(|core| core.look(|queue| queue.running.is_some()))
 }
 
-/// Has a task that runs user code come back into the kernel (for its signals); nothing if it does not run.
-pub fn leave_user_code(task: TaskRef) {
-    let Some(words) = task.sched() else { return };
-    let core = SCHEDULER.state.with(|state| {
-        let mut cores = state.cores_mut().iter().enumerate();
-        let (number, core) =
-            cores.find(|(_, core)| core.running.is_some_and(|running| core::ptr::eq(running, words)))?;
-        core.worker?.request_yield();
-        Some(number)
-    });
-    if let Some(core) = core {
-        frame::cpu::interrupt(core);
+/// Another core has interrupted this one, `core`.
+pub fn was_called(core: usize) {
+    crate::time::slice_end_was_noted(core);
+    if let Some(core) = SCHEDULER.cores.get(core) {
+        core.looks.fetch_add(1, Ordering::Release);
     }
+}
+
+/// A core was called. It says nothing of whether it has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Called {
+    core: usize,
+    looks: u64,
+}
+
+impl Called {
+    /// Waits until the core has come out of user code.
+    pub fn wait_async(self, cx: &mut Cx) {
+        while SCHEDULER.cores[self.core].looks.load(Ordering::Acquire) == self.looks {
+            tasks::pause_async(cx);
+        }
+    }
+}
+
+/// Has a task that runs user code come back into the kernel (for its signals). The core that was called, if it is not the calling one; none if the task does not
+/// run.
+pub fn leave_user_code(task: TaskRef) -> Option<Called> {
+    let called = SCHEDULER.where_it_runs(task.sched()?, |core, queue| {
+        queue.worker?.request_yield();
+        Some(Called { core, looks: SCHEDULER.cores[core].looks.load(Ordering::Acquire) })
+    })??;
+    frame::cpu::interrupt(called.core).then_some(called)
 }
 
 /// Lets all others that are ready go first (sched_yield(2)): true if there is one, and the caller is to give way.
 pub fn step_back(task: TaskRef, cx: &Cx) -> bool {
     let core = frame::cpu::current(cx);
-    let others = SCHEDULER.state.with(|state| !state.queues.is_empty_for(core));
+    let others = SCHEDULER.real_time.highest() != 0 || SCHEDULER.cores[core].look(|queue| queue.len() != 0);
     if others {
         if let Some(words) = task.sched().map(Words) {
             if words.is_real_time() {
@@ -442,41 +289,38 @@ pub fn step_back(task: TaskRef, cx: &Cx) -> bool {
 
 /// How long a task has run, in nanoseconds, until now.
 pub fn cpu_time(task: TaskRef) -> u64 {
-    charge_running();
-    charged_time(task)
-}
-
-/// Charges what runs just now for its time until now. Then [`charged_time`] is exact, for as many tasks as one likes.
-pub fn charge_running() {
-    SCHEDULER.state.with(RunQueues::charge_running);
-}
-
-/// How long a task has run, in nanoseconds, until it was last charged.
-pub fn charged_time(task: TaskRef) -> u64 {
-    task.sched().map_or(0, |words| Words(words).cpu_time())
+    let Some(words) = task.sched() else { return 0 };
+    let now = frame::time::now();
+    SCHEDULER.where_it_runs(words, |_, queue| queue.charge(now));
+    Words(words).cpu_time()
 }
 
 /// How long tasks have run on all cores together, in nanoseconds, until now; and how much of that they spent in the kernel, as far as it was sampled.
 pub fn total_time() -> (u64, u64) {
-    charge_running();
-    let ran = SCHEDULER.state.with(|state| state.cores_mut().iter().map(|core| core.busy).sum());
-    (ran, SYSTEM_TIME.load(Ordering::Relaxed).min(ran))
+    let (mut ran, mut system) = (0, 0);
+    for core in SCHEDULER.present() {
+        ran += core.look(|queue| {
+            queue.charge(frame::time::now());
+            queue.busy
+        });
+        system += core.system_time.load(Ordering::Relaxed);
+    }
+    (ran, system.min(ran))
 }
 
 /// A sample says that a task has spent so many nanoseconds in the kernel.
-pub fn add_system_time(nanoseconds: u64) {
-    SYSTEM_TIME.fetch_add(nanoseconds, Ordering::Relaxed);
+pub fn add_system_time(nanoseconds: u64, cx: &Cx) {
+    let own = &SCHEDULER.cores[frame::cpu::current(cx)].system_time;
+    own.store(own.load(Ordering::Relaxed) + nanoseconds, Ordering::Relaxed);
 }
 
 /// How long the calling task has run, in nanoseconds, until now.
 pub fn own_cpu_time(cx: &Cx) -> u64 {
-    let core = frame::cpu::current(cx);
     let now = frame::time::now();
     clock::note_time(now);
-    SCHEDULER.state.with(|state| {
-        let Some(core) = state.cores.get_mut(core) else { return 0 };
-        core.charge(now, &mut state.accounts);
-        core.running.map_or(0, |running| Words(running).cpu_time())
+    SCHEDULER.cores[frame::cpu::current(cx)].look(|queue| {
+        queue.charge(now);
+        queue.running.map_or(0, |running| Words(running).cpu_time())
     })
 }
 
@@ -500,10 +344,18 @@ pub fn cores(task: TaskRef) -> u64 {
     task.sched().map(|words| Words(words).cores()).filter(|cores| *cores != 0).unwrap_or_else(all_cores)
 }
 
-/// Changes what a task is. It takes effect when it is next entered in a queue.
+/// Changes what a task is, but for where it may run. It takes effect when it is next entered in a queue.
 pub fn set_parameters(task: TaskRef, parameters: Parameters, _cx: &Cx) {
     if let Some(words) = task.sched() {
         Words(words).set_parameters(parameters);
+    }
+}
+
+/// Changes where a task may run. If it waits for its turn, it waits where it may from here on; if it runs where it may not, it has yet to
+/// [leave](leave_core).
+pub fn set_cores(task: TaskRef, cores: u64, _cx: &Cx) {
+    if let Some(words) = task.sched() {
+        SCHEDULER.set_cores(Words(words), cores);
     }
 }
 
@@ -518,28 +370,29 @@ pub fn leave_core(cx: &Cx) {
 /// Writes a new task's parameters, and to which account it is charged (the kernel's own tasks to none); for [`tasks::spawn`].
 pub fn initialise(words: &SchedWords, parameters: Parameters, account: Option<&Account>) {
     Words(words).set_parameters(parameters);
-    Words(words).set_account(account.map_or(NOBODYS, Account::number));
+    Words(words).set_cores(parameters.cores);
+    Words(words).set_account(account.map(Account::time_word));
 }
 
 /// From now on the calling task is charged to this account.
 pub fn charge_to(account: &Account, cx: &Cx) {
-    charge_running();
+    own_cpu_time(cx);
     if let Some(words) = tasks::current(cx).sched().map(Words) {
-        words.set_account(account.number());
+        words.set_account(Some(account.time_word()));
     }
 }
 
 /// The calling task leaves its process: what it runs from now on is charged to no account.
 pub fn leave_account(cx: &Cx) {
-    charge_running();
+    own_cpu_time(cx);
     if let Some(words) = tasks::current(cx).sched().map(Words) {
-        words.set_account(NOBODYS);
+        words.set_account(None);
     }
 }
 
 /// How many tasks are ready or running.
 pub fn load() -> usize {
-    SCHEDULER
-        .state
-        .with(|state| state.queues.len() + state.cores_mut().iter().filter(|core| core.running.is_some()).count())
+    let on_cores =
+        SCHEDULER.present().iter().map(|core| core.look(|queue| queue.len() + usize::from(queue.running.is_some())));
+    SCHEDULER.real_time.len() + on_cores.sum::<usize>()
 }

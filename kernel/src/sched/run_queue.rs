@@ -1,60 +1,68 @@
-//! The queues of ready tasks: of those that any core may run, and for each core of those that it has to run, because what they do lies on a stack
-//! there ([`Ready::worker`]). With one core all are of the first kind.
+//! [`RunQueue`]: what one core runs and what waits for it.
 
-use alloc::collections::{BinaryHeap, VecDeque};
+use alloc::collections::BinaryHeap;
 use core::cmp::{Ordering, Reverse};
 
-use refs::reclaim::MAX_CORES;
-use tasks::Ready;
+use tasks::{Ready, SchedWords, Why, Worker};
 
-use super::MAX_PRIORITY;
+use super::real_time::RealTime;
+use super::task::Words;
+use super::{Class, FAIR_SLICE, MAX_PRIORITY, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
 
-const LEVELS: usize = MAX_PRIORITY as usize + 1;
-
-/// All ready tasks: real-time ones by priority, fair ones by virtual run time.
-pub(super) struct Queues {
-    /// Bit p is set while `real_time[p]` is not empty.
-    occupied: u128,
-    real_time: [VecDeque<(i64, Ready)>; LEVELS],
-    /// Fair tasks on a machine with one core.
-    fair: BinaryHeap<Reverse<Entry<FairTurn>>>,
-    /// Fair tasks that any of several cores may run. (A queue of its own, so that the code for one core stays what it would be without.)
-    shared: BinaryHeap<Reverse<Entry<Turn>>>,
-    /// Those that one core has to run.
-    pinned: [BinaryHeap<Reverse<Entry<Turn>>>; MAX_CORES],
-    /// How many there are in `pinned`.
-    all_pinned: usize,
-    /// How many of those are fair, and those in `shared`.
-    other_fair: usize,
-    /// Tells tasks of equal rank apart: first come, first served.
+/// What one core runs and what waits for it. It is that core's, with a lock of its own; who wakes a task for it takes that lock.
+pub(super) struct RunQueue {
+    pub running: Option<&'static SchedWords>,
+    pub worker: Option<&'static Worker>,
+    /// The core has told all that it idles. (Who calls it withdraws that.)
+    pub says_idle: bool,
+    /// The running task has been told when its slice ends.
+    has_slice: bool,
+    /// Until when the running task was charged.
+    since: u64,
+    /// When the running task gave way, if the core has not looked for another since; else 0.
+    gave_way_at: u64,
+    /// How long the core has run tasks, in nanoseconds, as far as they were charged.
+    pub busy: u64,
+    /// No fair task here is entitled to less virtual run time than this.
+    floor: u64,
+    /// Where the last new task began, and what `busy` was then.
+    beginning: u64,
+    busy_before: u64,
+    /// Fair tasks that may run on every core.
+    movable: BinaryHeap<Reverse<Entry<FairTurn>>>,
+    /// Tasks of all classes that may not: what they do lies on a stack here ([`Ready::worker`]), or they were told where to run.
+    bound: BinaryHeap<Reverse<Entry<Turn>>>,
+    /// How many of those some other core may run as well.
+    partial: usize,
+    /// Tells fair tasks of equal virtual time apart: first come, first served.
     entered: i64,
 }
 
 /// When a fair task's turn comes among others: the least is first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct FairTurn {
-    virtual_time: u64,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FairTurn {
+    pub virtual_time: u64,
     /// When it was entered.
-    order: i64,
+    pub order: i64,
 }
 
 /// When a task's turn comes among all: the least is first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Turn {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Turn {
     /// The priority; 0 for fair tasks.
-    priority: Reverse<u8>,
-    /// Of a real-time task the virtual time is 0, and the order below 0, and the later the less, if it was entered before all others of its
-    /// priority.
-    fair: FairTurn,
+    pub priority: Reverse<u8>,
+    /// Of a real-time task the virtual time is 0. Its order is a time, the same on all cores; below 0, and the later the less, if it was entered before
+    /// all others of its priority.
+    pub fair: FairTurn,
 }
 
 impl Turn {
-    fn of_fair(fair: FairTurn) -> Self {
-        Turn { priority: Reverse(0), fair }
+    pub fn of_real_time(priority: u8, order: i64) -> Self {
+        Turn { priority: Reverse(priority.min(MAX_PRIORITY)), fair: FairTurn { virtual_time: 0, order } }
     }
 
-    fn of_real_time(priority: u8, order: i64) -> Self {
-        Turn { priority: Reverse(priority.min(MAX_PRIORITY)), fair: FairTurn { virtual_time: 0, order } }
+    fn of_fair(fair: FairTurn) -> Self {
+        Turn { priority: Reverse(0), fair }
     }
 }
 
@@ -85,178 +93,299 @@ impl<T: Ord> PartialEq for Entry<T> {
 
 impl<T: Ord> Eq for Entry<T> {}
 
-impl Queues {
+/// Whether what a core runs gives way to another task.
+pub(super) enum GivesWay {
+    No,
+    Now(&'static Worker),
+    /// When it has run for so many nanoseconds more.
+    After(u64),
+}
+
+/// Takes out the first entry that `is_it`. Takes as long as there are entries.
+fn take_out<T: Ord>(heap: &mut BinaryHeap<Reverse<Entry<T>>>, is_it: impl Fn(&Ready) -> bool) -> Option<Ready> {
+    let at = heap.as_slice().iter().position(|Reverse(entry)| is_it(&entry.ready))?;
+    let mut entries = core::mem::take(heap).into_vec();
+    let Reverse(found) = entries.swap_remove(at);
+    *heap = BinaryHeap::from(entries);
+    Some(found.ready)
+}
+
+/// Whether some other core may run a task that is bound to one.
+fn is_partial(ready: &Ready) -> bool {
+    ready.worker().is_none() && !Words(ready.sched()).cores().is_power_of_two()
+}
+
+impl RunQueue {
     pub const fn new() -> Self {
-        Queues {
-            occupied: 0,
-            real_time: [const { VecDeque::new() }; LEVELS],
-            fair: BinaryHeap::new(),
-            shared: BinaryHeap::new(),
-            pinned: [const { BinaryHeap::new() }; MAX_CORES],
-            all_pinned: 0,
-            other_fair: 0,
+        RunQueue {
+            running: None,
+            worker: None,
+            says_idle: false,
+            has_slice: false,
+            since: 0,
+            gave_way_at: 0,
+            busy: 0,
+            floor: 0,
+            beginning: 0,
+            busy_before: 0,
+            movable: BinaryHeap::new(),
+            bound: BinaryHeap::new(),
+            partial: 0,
             entered: 0,
         }
     }
 
-    /// Makes room for `count` ready tasks of the fair class, so that waking them needs no memory; false if there is none.
-    pub fn reserve_fair(&mut self, count: usize) -> bool {
+    /// Makes room for `count` ready tasks, so that waking them needs no memory; false if there is none. `alone`: there is one core, to which nothing is
+    /// bound.
+    pub fn reserve(&mut self, count: usize, alone: bool) -> bool {
         fn reserve<T: Ord>(queue: &mut BinaryHeap<T>, count: usize) -> bool {
             count <= queue.capacity() || queue.try_reserve(count - queue.len().min(count)).is_ok()
         }
-        let cores = frame::cpu::count();
-        if cores == 1 {
-            return reserve(&mut self.fair, count);
-        }
-        reserve(&mut self.shared, count) && (self.pinned.iter_mut().take(cores).all(|queue| reserve(queue, count)))
+        reserve(&mut self.movable, count) && (alone || reserve(&mut self.bound, count))
     }
 
-    /// Enters a fair task, for one core or for all.
+    /// Charges the running task for the time since it was last charged.
     #[inline(always)]
-    pub fn push_fair<const ALONE: bool>(&mut self, ready: Ready, virtual_time: u64, pinned_to: Option<usize>) {
-        self.entered += 1;
-        let turn = FairTurn { virtual_time, order: self.entered };
-        match pinned_to {
-            None if ALONE => self.fair.push(Reverse(Entry { turn, ready })),
-            None => {
-                self.other_fair += 1;
-                self.shared.push(Reverse(Entry { turn: Turn::of_fair(turn), ready }));
-            }
-            Some(core) => {
-                self.other_fair += 1;
-                self.pin(core, Turn::of_fair(turn), ready);
-            }
+    pub fn charge(&mut self, now: u64) {
+        if let Some(running) = self.running
+            && now > self.since
+        {
+            let ran = now - self.since;
+            Words(running).charge(ran);
+            self.busy += ran;
+            self.since = now;
         }
     }
 
-    #[inline(never)]
-    fn pin(&mut self, core: usize, turn: Turn, ready: Ready) {
-        self.all_pinned += 1;
-        self.pinned[core].push(Reverse(Entry { turn, ready }));
+    /// The core has left what it ran and looks for something else.
+    #[inline(always)]
+    pub fn leave(&mut self, now: u64, worker: &'static Worker) {
+        self.raise_floor(now);
+        self.charge(now);
+        self.running = None;
+        self.worker = Some(worker);
     }
 
-    /// Enters a task behind those of its priority.
-    pub fn push_real_time(&mut self, ready: Ready, priority: u8, pinned_to: Option<usize>) {
-        self.entered += 1;
-        let order = self.entered;
-        match pinned_to {
-            None => self.level(priority).push_back((order, ready)),
-            Some(core) => self.pin(core, Turn::of_real_time(priority, order), ready),
+    /// The core runs a task from now on; for how long before another has its turn, if there is another.
+    #[inline(always)]
+    pub fn begin(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
+        let words = Words(ready.sched());
+        self.running = Some(ready.sched());
+        self.since = now;
+        let slice = if words.is_real_time() {
+            (words.class() == Class::RoundRobin && self.has_equal(words.priority(), real_time))
+                .then_some(ROUND_ROBIN_SLICE)
+        } else {
+            self.floor = self.floor.max(words.virtual_time());
+            self.has_fair().then_some(FAIR_SLICE)
+        };
+        self.has_slice = slice.is_some();
+        slice
+    }
+
+    /// The virtual time that a task has here which had `time` in a queue whose floor was `floor`: as far from the others as there.
+    pub fn translate(&self, time: u64, floor: u64) -> u64 {
+        if time >= floor { self.floor.saturating_add(time - floor) } else { self.floor.saturating_sub(floor - time) }
+    }
+
+    pub fn floor(&self) -> u64 {
+        self.floor
+    }
+
+    /// The virtual time from which a task goes on at least.
+    #[inline(always)]
+    pub fn least(&mut self, why: Why, now: u64) -> u64 {
+        self.raise_floor(now);
+        match why {
+            // It ran elsewhere just now.
+            Why::Yielded => 0,
+            Why::New => self.beginning(now),
+            Why::Woken => self.floor.saturating_sub(SLEEPER_CREDIT),
         }
     }
 
-    /// Enters a task before those of its priority.
-    pub fn push_real_time_front(&mut self, ready: Ready, priority: u8, pinned_to: Option<usize>) {
-        self.entered += 1;
-        let order = -self.entered;
-        match pinned_to {
-            None => self.level(priority).push_front((order, ready)),
-            Some(core) => self.pin(core, Turn::of_real_time(priority, order), ready),
+    /// The virtual time at which a new task begins: it goes on by the part of each of those who are here in what the core runs, and stays within a slice of the
+    /// floor. (If all began at the floor, processes that fork and end at once would all begin where the first did, and who has run for longer would never
+    /// have a turn again.)
+    fn beginning(&mut self, now: u64) -> u64 {
+        self.charge(now);
+        let part = (self.busy - self.busy_before) / (self.len() as u64 + 1);
+        self.busy_before = self.busy;
+        self.beginning = self.beginning.saturating_add(part).clamp(self.floor, self.floor.saturating_add(FAIR_SLICE));
+        self.beginning
+    }
+
+    /// A task that runs while nobody else is ready uses up what a sleeper could claim: without this, one that is woken would run alone for as
+    /// long as the other did.
+    #[inline(always)]
+    fn raise_floor(&mut self, now: u64) {
+        if self.has_fair() {
+            return;
+        }
+        self.charge(now);
+        if let Some(running) = self.running.map(Words)
+            && !running.is_real_time()
+        {
+            self.floor = self.floor.max(running.virtual_time());
         }
     }
 
-    fn level(&mut self, priority: u8) -> &mut VecDeque<(i64, Ready)> {
-        let level = usize::from(priority).min(LEVELS - 1);
-        self.occupied |= 1 << level;
-        &mut self.real_time[level]
+    /// Enters a fair task that every core may run.
+    #[inline(always)]
+    pub fn push_movable(&mut self, ready: Ready) {
+        self.entered += 1;
+        let turn = FairTurn { virtual_time: Words(ready.sched()).virtual_time(), order: self.entered };
+        self.movable.push(Reverse(Entry { turn, ready }));
     }
 
-    /// The task that `core`, one of several, is to run next.
-    pub fn pop(&mut self, core: usize) -> Option<Ready> {
-        if self.all_pinned != 0
-            && let Some(ready) = self.pop_pinned(core)
+    /// Enters the running task, a fair one that every core may run: it has its turn by what it has run until now. The core looks for another at once.
+    #[inline(always)]
+    pub fn give_way(&mut self, ready: Ready, now: u64) {
+        self.charge(now);
+        self.gave_way_at = now;
+        self.push_movable(ready);
+    }
+
+    /// When the running task gave way, if it has and this was not asked since: the time is no other now.
+    #[inline(always)]
+    pub fn gave_way_at(&mut self) -> Option<u64> {
+        match core::mem::take(&mut self.gave_way_at) {
+            0 => None,
+            at => Some(at),
+        }
+    }
+
+    /// Enters a fair task.
+    pub fn push_fair(&mut self, ready: Ready) {
+        let words = Words(ready.sched());
+        if ready.worker().is_none() && words.cores() == 0 {
+            return self.push_movable(ready);
+        }
+        self.entered += 1;
+        let turn = FairTurn { virtual_time: words.virtual_time(), order: self.entered };
+        self.bind(ready, Turn::of_fair(turn));
+    }
+
+    /// Enters a task that not every core may run.
+    pub fn bind(&mut self, ready: Ready, turn: Turn) {
+        self.partial += usize::from(is_partial(&ready));
+        self.bound.push(Reverse(Entry { turn, ready }));
+    }
+
+    /// The fair task whose turn it is, on a machine with one core.
+    #[inline(always)]
+    pub fn pop_movable(&mut self) -> Option<Ready> {
+        self.movable.pop().map(|Reverse(entry)| entry.ready)
+    }
+
+    /// The task whose turn it is, among those here and the real-time tasks that any core may run.
+    pub fn pop(&mut self, real_time: &RealTime) -> Option<Ready> {
+        let bound = self.bound.peek().map(|Reverse(first)| first.turn);
+        if real_time.highest() != 0
+            && let Some(ready) = real_time.pop_before(bound)
         {
             return Some(ready);
         }
-        if let Some(ready) = self.pop_real_time() {
+        let movable = self.movable.peek().map(|Reverse(first)| Turn::of_fair(first.turn));
+        match bound {
+            Some(bound) if movable.is_none_or(|movable| bound < movable) => {
+                let Reverse(Entry { ready, .. }) = self.bound.pop()?;
+                Some(self.unbind(ready))
+            }
+            _ => self.pop_movable(),
+        }
+    }
+
+    /// It is counted as partial no more.
+    fn unbind(&mut self, ready: Ready) -> Ready {
+        self.partial -= usize::from(self.partial != 0 && is_partial(&ready));
+        if self.bound.is_empty() {
+            self.partial = 0;
+        }
+        ready
+    }
+
+    /// Gives up a task to core `thief`, which has nothing to do: none if the core is about to take the only one.
+    pub fn give_up(&mut self, thief: usize) -> Option<Ready> {
+        if self.running.is_none() && self.len() < 2 {
+            return None;
+        }
+        if let Some(ready) = self.pop_movable() {
             return Some(ready);
         }
-        let Reverse(fair) = self.shared.pop()?;
-        self.other_fair -= 1;
-        Some(fair.ready)
-    }
-
-    /// The task that the only core is to run next.
-    #[inline(always)]
-    pub fn pop_alone(&mut self) -> Option<Ready> {
-        if self.occupied != 0 { self.pop_real_time() } else { self.fair.pop().map(|Reverse(fair)| fair.ready) }
-    }
-
-    /// The first real-time task that any core may run.
-    #[inline(always)]
-    fn pop_real_time(&mut self) -> Option<Ready> {
-        if self.occupied == 0 {
+        if self.partial == 0 {
             return None;
         }
-        let level = self.occupied.ilog2() as usize;
-        let ready = self.real_time[level].pop_front();
-        if self.real_time[level].is_empty() {
-            self.occupied &= !(1 << level);
+        // Who was told where to run, to several cores and not to all, is rare.
+        let ready = take_out(&mut self.bound, |ready| is_partial(ready) && Words(ready.sched()).may_run_on(thief))?;
+        Some(self.unbind(ready))
+    }
+
+    /// Takes a task out that waits here. Takes as long as tasks wait.
+    pub fn take_out(&mut self, words: &SchedWords) -> Option<Ready> {
+        let is_it = |ready: &Ready| core::ptr::eq(ready.sched(), words);
+        if let Some(ready) = take_out(&mut self.movable, is_it) {
+            return Some(ready);
         }
-        ready.map(|(_, ready)| ready)
+        // What it may do has changed since it was counted.
+        let ready = take_out(&mut self.bound, is_it)?;
+        self.partial = self.bound.as_slice().iter().filter(|Reverse(entry)| is_partial(&entry.ready)).count();
+        Some(ready)
     }
 
-    /// The first of the tasks that `core` has to run, if its turn comes before that of all tasks that any core may run.
-    fn pop_pinned(&mut self, core: usize) -> Option<Ready> {
-        let turn = self.pinned[core].peek()?.0.turn;
-        if self.first_anywhere().is_some_and(|first| first < turn) {
-            return None;
-        }
-        self.all_pinned -= 1;
-        self.other_fair -= usize::from(turn.priority == Reverse(0));
-        self.pinned[core].pop().map(|Reverse(entry)| entry.ready)
+    /// Whether a fair task waits.
+    #[inline(always)]
+    fn has_fair(&self) -> bool {
+        !self.movable.is_empty() || !self.bound.is_empty()
     }
 
-    /// When the turn of those comes that any core may run.
-    fn first_anywhere(&self) -> Option<Turn> {
-        if self.occupied == 0 {
-            return self.shared.peek().map(|fair| fair.0.turn);
-        }
-        let level = self.occupied.ilog2() as usize;
-        let (order, _) = self.real_time[level].front()?;
-        Some(Turn::of_real_time(level as u8, *order))
+    /// Whether a real-time task of this priority or a higher one keeps the core from the one that it runs.
+    fn has_equal(&self, priority: u8, real_time: &RealTime) -> bool {
+        real_time.has(priority) || self.bound.peek().is_some_and(|Reverse(first)| first.turn.priority.0 >= priority)
     }
 
-    /// Whether any fair task is ready.
-    pub fn has_fair(&self) -> bool {
-        !self.fair.is_empty() || self.other_fair != 0
+    /// Nobody waits whom the end of a slice could give a turn: the next one who comes is told of one.
+    pub fn has_no_slice(&mut self) {
+        self.has_slice = false;
     }
 
-    /// Whether a task is ready that `core` has to run itself.
-    pub fn has_pinned(&self, core: usize) -> bool {
-        self.all_pinned != 0 && !self.pinned[core].is_empty()
-    }
-
-    /// Whether a fair task, which `core` runs, keeps it from others.
-    pub fn has_fair_for(&self, core: usize) -> bool {
-        !self.fair.is_empty() || self.other_fair != 0 && !self.shared.is_empty() || self.has_pinned(core)
-    }
-
-    /// Whether a task of a real-time priority, which `core` runs, keeps it from others of the same.
-    pub fn has_real_time_for(&self, core: usize, priority: u8) -> bool {
-        self.occupied & (1 << usize::from(priority).min(LEVELS - 1)) != 0
-            || self.has_pinned(core)
-                && self.pinned[core].peek().is_some_and(|first| first.0.turn.priority.0 >= priority)
-    }
-
-    /// Whether there is nothing that `core` may run.
-    pub fn is_empty_for(&self, core: usize) -> bool {
-        self.occupied == 0 && !self.has_fair_for(core)
-    }
-
-    /// How many tasks are ready that any core may run.
-    pub fn len_anywhere(&self) -> usize {
-        let real_time = || self.real_time.iter().map(VecDeque::len).sum::<usize>();
-        self.fair.len() + self.shared.len() + if self.occupied == 0 { 0 } else { real_time() }
-    }
-
-    /// How many tasks wait that a core has to run itself.
-    pub fn pinned_len(&self, core: usize) -> usize {
-        self.pinned[core].len()
-    }
-
-    /// How many tasks are ready.
+    /// How many tasks wait.
+    #[inline(always)]
     pub fn len(&self) -> usize {
-        self.len_anywhere() + self.all_pinned
+        self.movable.len() + self.bound.len()
+    }
+
+    /// How many of them another core may take.
+    #[inline(always)]
+    pub fn movable_len(&self) -> usize {
+        self.movable.len() + self.partial
+    }
+
+    /// Whether what the core runs gives way to a task that has become ready.
+    #[inline(always)]
+    pub fn gives_way_to(&mut self, woken: Words, now: u64) -> GivesWay {
+        let Some(worker) = self.worker else { return GivesWay::No };
+        // It looks again before it sleeps.
+        let Some(running) = self.running.map(Words) else { return GivesWay::Now(worker) };
+        let (priority, other) = (running.priority(), woken.priority());
+        if other > priority {
+            return GivesWay::Now(worker);
+        }
+        let slice = if other < priority {
+            return GivesWay::No;
+        } else if priority == 0 {
+            self.charge(now);
+            let behind = running.virtual_time().saturating_sub(woken.virtual_time());
+            if behind > WAKE_UP_GRANULARITY {
+                return GivesWay::Now(worker);
+            }
+            FAIR_SLICE
+        } else if running.class() == Class::RoundRobin {
+            ROUND_ROBIN_SLICE
+        } else {
+            return GivesWay::No;
+        };
+        // It was told already: those who wait do not wait longer because more come.
+        if core::mem::replace(&mut self.has_slice, true) { GivesWay::No } else { GivesWay::After(slice) }
     }
 }

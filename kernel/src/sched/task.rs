@@ -63,7 +63,9 @@ const SWITCHES: usize = 3;
 /// 2^32 · 1024 / weight: virtual time is run time multiplied by this and shifted.
 const INVERSE_WEIGHT: usize = 4;
 const GO_LAST: usize = 5;
-const ACCOUNT: usize = 6;
+/// The core that runs it, or in whose queue it is, or that ran it last.
+const CORE: usize = 6;
+/// Where it may run.
 const CORES: usize = 7;
 
 /// The words of one task, by their meaning.
@@ -73,7 +75,7 @@ pub(super) struct Words<'a>(pub &'a SchedWords);
 impl Words<'_> {
     #[inline(always)]
     fn word(&self, index: usize) -> &AtomicU64 {
-        &self.0.0[index]
+        &self.0.words[index]
     }
 
     #[inline(always)]
@@ -103,9 +105,9 @@ impl Words<'_> {
         Parameters { class: self.class(), nice, priority: self.priority(), reset_on_fork, cores: self.cores() }
     }
 
+    /// All but where it may run: that is changed by [`set_cores`](Self::set_cores).
     pub fn set_parameters(self, parameters: Parameters) {
-        let Parameters { class, nice, priority, reset_on_fork, cores } = parameters;
-        self.word(CORES).store(cores, Relaxed);
+        let Parameters { class, nice, priority, reset_on_fork, cores: _ } = parameters;
         let class_number = match class {
             Class::Other => 0,
             Class::Fifo => 1,
@@ -128,6 +130,10 @@ impl Words<'_> {
         self.word(CORES).load(Relaxed)
     }
 
+    pub fn set_cores(self, cores: u64) {
+        self.word(CORES).store(cores, Relaxed);
+    }
+
     /// Whether it may run on a core.
     pub fn may_run_on(self, core: usize) -> bool {
         self.cores() == 0 || self.cores() & 1 << core != 0
@@ -138,21 +144,29 @@ impl Words<'_> {
         self.word(VIRTUAL_TIME).load(Relaxed)
     }
 
+    #[inline(always)]
+    pub fn set_virtual_time(self, time: u64) {
+        self.word(VIRTUAL_TIME).store(time, Relaxed);
+    }
+
     /// Raises the virtual time to at least `least`; the result.
     #[inline(always)]
     pub fn raise_virtual_time(self, least: u64) -> u64 {
         let time = self.virtual_time().max(least);
-        self.word(VIRTUAL_TIME).store(time, Relaxed);
+        self.set_virtual_time(time);
         time
     }
 
     pub fn add_virtual_time(self, time: u64) {
-        self.word(VIRTUAL_TIME).store(self.virtual_time().saturating_add(time), Relaxed);
+        self.set_virtual_time(self.virtual_time().saturating_add(time));
     }
 
-    /// Charges run time.
+    /// Charges run time, to the task and its account. By the core that runs it, or with the lock of that one's queue.
     #[inline(always)]
     pub fn charge(self, nanoseconds: u64) {
+        if let Some(account) = self.account() {
+            account.fetch_add(nanoseconds, Relaxed);
+        }
         let cpu_time = self.word(CPU_TIME);
         cpu_time.store(cpu_time.load(Relaxed) + nanoseconds, Relaxed);
         let scaled = (u128::from(nanoseconds) * u128::from(self.word(INVERSE_WEIGHT).load(Relaxed))) >> 32;
@@ -176,14 +190,26 @@ impl Words<'_> {
         word.store(word.load(Relaxed).wrapping_add(if gave_way { 1 << 32 } else { 1 }), Relaxed);
     }
 
-    /// Which account it is charged to.
+    /// Which account it is charged to, if any.
     #[inline(always)]
-    pub fn account(self) -> u32 {
-        self.word(ACCOUNT).load(Relaxed) as u32
+    pub fn account(self) -> Option<&'static AtomicU64> {
+        self.0.shared.get()
     }
 
-    pub fn set_account(self, number: u32) {
-        self.word(ACCOUNT).store(number.into(), Relaxed);
+    pub fn set_account(self, account: Option<&'static AtomicU64>) {
+        self.0.shared.set(account);
+    }
+
+    /// The core that runs it, or in whose queue it is, or that ran it last. Of a real-time task that is in no core's queue, the last.
+    #[inline(always)]
+    pub fn core(self) -> usize {
+        self.word(CORE).load(Relaxed) as usize
+    }
+
+    /// Written by who has the task's `Ready`.
+    #[inline(always)]
+    pub fn set_core(self, core: usize) {
+        self.word(CORE).store(core as u64, Relaxed);
     }
 
     /// A real-time task asks to be entered behind those of its priority when it gives way.
@@ -230,6 +256,7 @@ mod tests {
         {
             let parameters = Parameters { class, nice, priority, reset_on_fork: false, cores: 5 };
             Words(&words).set_parameters(parameters);
+            Words(&words).set_cores(5);
             assert_eq!(Words(&words).parameters(), parameters);
         }
     }

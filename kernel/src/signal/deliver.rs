@@ -7,8 +7,8 @@ use super::send::{self, end_process};
 use super::{Action, DefaultAction, Info, Signal, SignalSet, Work};
 use crate::arch;
 use crate::current::Current;
-use crate::error::Errno;
-use crate::process;
+use crate::error::{Errno, Result};
+use crate::process::{self, Process, Thread};
 use crate::sched;
 use crate::step::Interruption;
 
@@ -45,17 +45,35 @@ pub fn interrupted(me: &Current, interruption: Interruption, cx: &Cx) -> Option<
 /// delivery of the signal that ended the call, if one did. For sigsuspend(2), ppoll(2) and their like.
 pub fn set_temporary_mask(me: &Current, mask: SignalSet, cx: &Cx) {
     if let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) {
-        thread.signals.set_temporary_mask(mask);
-        thread.signals.look_again(&process.pending);
+        thread.signals.save_mask();
+        change_mask(&process, &thread, mask, cx);
     }
 }
 
 /// Blocks `mask` and nothing else from now on.
 pub fn set_mask(me: &Current, mask: SignalSet, cx: &Cx) {
     if let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) {
-        thread.signals.set_blocked(mask);
-        thread.signals.look_again(&process.pending);
+        change_mask(&process, &thread, mask, cx);
     }
+}
+
+/// The calling thread blocks `mask` and nothing else. What it was to take and blocks now others may take.
+#[inline(always)]
+pub(super) fn change_mask(process: &Process, thread: &Thread, mask: SignalSet, cx: &Cx) {
+    let newly_blocked = thread.signals.set_blocked(mask);
+    thread.signals.look_again(&process.pending);
+    let left = process.pending.set().intersection(newly_blocked);
+    if !left.is_empty() {
+        send::offer_all(process, left, cx);
+    }
+}
+
+/// The calling thread has waited for these, and has taken one or none: the others are for others.
+pub fn end_waiting_for(me: &Current, set: SignalSet, cx: &Cx) -> Result<()> {
+    let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+    thread.signals.set_waited(SignalSet::EMPTY);
+    send::offer_all(&process, process.pending.set().intersection(set), cx);
+    Ok(())
 }
 
 /// A system call ended with a restart error: remembers what to do once it is known whether a handler runs.
@@ -103,8 +121,8 @@ pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
             continue;
         }
         if work.contains(Work::SIGNAL) {
-            if let Some(info) = take(me, cx) {
-                deliver_one_async(cx, me, info);
+            if let Some((info, continued)) = take(me, cx) {
+                deliver_one_async(cx, me, info, continued);
             }
             continue;
         }
@@ -126,21 +144,22 @@ pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
 fn restore_mask(me: &Current, cx: &Cx) {
     if let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) {
         let saved = thread.signals.take_saved_mask();
-        thread.signals.set_blocked(saved);
-        thread.signals.look_again(&process.pending);
+        change_mask(&process, &thread, saved, cx);
     }
 }
 
-/// Takes the next signal that is not blocked.
-fn take(me: &Current, cx: &Cx) -> Option<Info> {
+/// Takes the next signal that is not blocked; if that may be one that stops, also how often the process had been continued before.
+fn take(me: &Current, cx: &Cx) -> Option<(Info, u64)> {
     let (thread, process) = (me.thread(cx).ok()?, me.process(cx).ok()?);
     let wanted = SignalSet(!0).without(thread.signals.blocked());
+    let may_stop = !thread.signals.deliverable(&process.pending).intersection(SignalSet::STOPS).is_empty();
+    let continued = if may_stop { process.times_continued(cx) } else { 0 };
     let info = thread.signals.pending.take(wanted, cx).or_else(|| process.pending.take(wanted, cx));
     thread.signals.look_again(&process.pending);
-    info
+    info.map(|info| (info, continued))
 }
 
-fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
+fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info, continued: u64) {
     let signal = info.signal;
     let Ok(action) = me.process(cx).map(|process| process.action(signal, cx)) else { return };
     if action.is_handler() {
@@ -169,7 +188,7 @@ fn deliver_one_async(cx: &mut Cx, me: &mut Current, info: Info) {
         DefaultAction::Stop => {
             // A group that nobody could continue does not stop by the terminal's signals.
             if signal == Signal::STOP || !process::is_orphaned(process.group(), cx) {
-                process::begin_stop(&process, signal, cx);
+                process::begin_stop(&process, signal, continued, cx);
                 if let Ok(thread) = me.thread(cx) {
                     process::notice_stop(&process, &thread, cx);
                 }
@@ -196,7 +215,7 @@ fn finish_restart(me: &mut Current, handler: Option<Action>) {
     let Some((error, number)) = me.interrupted_call.take() else { return };
     let restarts = match handler {
         None => error != Errno::RESTART_NEVER,
-        Some(action) => error == Errno::RESTART_SYS && action.has(abi::SA_RESTART),
+        Some(action) => error == Errno::RESTART_ALWAYS || (error == Errno::RESTART_SYS && action.has(abi::SA_RESTART)),
     };
     let registers = &mut me.context.registers;
     if restarts {

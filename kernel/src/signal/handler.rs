@@ -4,6 +4,7 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use zerocopy::FromZeros;
 
+use super::deliver::change_mask;
 use super::{Action, AltStack, Info, SignalSet};
 use crate::arch;
 use crate::arch::signal_frame::{FP_MAGIC2, Layout, RtSigFrame, SigInfoHead, UContext, decode_fpu, fpu_software};
@@ -52,8 +53,7 @@ pub fn enter_handler_async(cx: &mut Cx, me: &mut Current, action: Action, info: 
     arch::signal_frame::enter(&mut me.context.registers, layout, handler, info.signal.number());
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
     let own = if action.has(abi::SA_NODEFER) { SignalSet::EMPTY } else { info.signal.set() };
-    thread.signals.set_blocked(blocked.union(SignalSet(action.mask)).union(own));
-    thread.signals.look_again(&process.pending);
+    change_mask(&process, &thread, blocked.union(SignalSet(action.mask)).union(own), cx);
     if alt_stack.auto_disarm && switches {
         *thread.signals.alt_stack.lock(cx) = AltStack::default();
     }
@@ -88,8 +88,7 @@ pub fn return_from_handler_async(cx: &mut Cx, me: &mut Current) -> Result<usize>
     }
     saved.restore(&mut me.context.registers);
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
-    thread.signals.set_blocked(SignalSet(saved.mask()));
-    thread.signals.look_again(&process.pending);
+    change_mask(&process, &thread, SignalSet(saved.mask()), cx);
     if let Ok(stack) = AltStack::decode(saved.stack())
         && !thread.signals.alt_stack.lock(cx).contains(arch::stack_pointer(&me.context.registers))
     {

@@ -25,7 +25,7 @@ impl Pending {
     /// Which signals are pending.
     #[inline(always)]
     pub fn set(&self) -> SignalSet {
-        SignalSet(self.set.load(Ordering::Acquire))
+        SignalSet(self.set.load(Ordering::SeqCst))
     }
 
     /// Enters a signal, unless it coalesces with one that is pending.
@@ -35,7 +35,7 @@ impl Pending {
     pub fn push(&self, info: Info, limit: u64, cx: &impl NoSuspend) -> Result<()> {
         let mut queue = self.queue.lock(cx);
         queue.push(info, limit)?;
-        self.set.store(queue.set.0, Ordering::Release);
+        self.set.store(queue.set.0, Ordering::SeqCst);
         Ok(())
     }
 
@@ -46,7 +46,7 @@ impl Pending {
         }
         let mut queue = self.queue.lock(cx);
         let info = queue.take(wanted);
-        self.set.store(queue.set.0, Ordering::Release);
+        self.set.store(queue.set.0, Ordering::SeqCst);
         info
     }
 
@@ -57,7 +57,7 @@ impl Pending {
         }
         let mut queue = self.queue.lock(cx);
         queue.discard(set);
-        self.set.store(queue.set.0, Ordering::Release);
+        self.set.store(queue.set.0, Ordering::SeqCst);
     }
 
     /// Counts expirations of a POSIX timer whose signal is still pending; false if it is not.

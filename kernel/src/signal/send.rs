@@ -42,15 +42,21 @@ fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSusp
         discard(process, Signal::CONT.set(), cx);
     } else if signal == Signal::CONT {
         discard(process, SignalSet::STOPS, cx);
+    }
+    let is_ignored = is_ignored(process, thread, signal, cx);
+    if !is_ignored {
+        let limit = process.limits.lock(cx).soft(abi::RLIMIT_SIGPENDING);
+        match thread {
+            Some(thread) => thread.signals.pending.push(info, limit, cx)?,
+            None => process.pending.push(info, limit, cx)?,
+        }
+    }
+    if signal == Signal::CONT {
+        // Whoever goes on finds the signal.
         process::continue_process(process, cx);
     }
-    if is_ignored(process, thread, signal, cx) {
+    if is_ignored {
         return Ok(());
-    }
-    let limit = process.limits.lock(cx).soft(abi::RLIMIT_SIGPENDING);
-    match thread {
-        Some(thread) => thread.signals.pending.push(info, limit, cx)?,
-        None => process.pending.push(info, limit, cx)?,
     }
     process.signal_arrived.wake_all();
     if let Some(thread) = thread {
@@ -59,19 +65,32 @@ fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSusp
         }
         return Ok(());
     }
+    offer(process, signal, cx);
+    Ok(())
+}
+
+/// Has a thread take a signal that is pending for the process, if one wants it.
+fn offer(process: &Process, signal: Signal, cx: &impl NoSuspend) {
     // Usually the first thread takes it.
     if let Some(first) = process.first_thread(cx)
         && wants(process, &first, signal, cx)
     {
-        notify(process, &first, signal, cx);
-        return Ok(());
+        return notify(process, &first, signal, cx);
     }
     let mut threads = process.threads(cx).filter_map(|thread| thread.upgrade(cx).ok());
     let taker = threads.find(|thread| wants(process, thread, signal, cx));
     if let Some(taker) = taker {
         notify(process, &taker, signal, cx);
     }
-    Ok(())
+}
+
+/// The thread that was to take these signals, which are pending for the process, does not want them any more: others are asked.
+#[cold]
+pub fn offer_all(process: &Process, mut signals: SignalSet, cx: &impl NoSuspend) {
+    while let Some(signal) = signals.first() {
+        offer(process, signal, cx);
+        signals = signals.without(signal.set());
+    }
 }
 
 /// Whether the signal has no effect: it is ignored, or for process 1, which only its own handlers can touch. A blocked one is kept: there may

@@ -80,6 +80,9 @@ impl AltStack {
 }
 
 /// What a thread has of signals.
+///
+/// Who sends from another core enters the signal in a [`Pending`] and looks then what is blocked and waited for; the thread changes what it blocks or waits for and looks then
+/// what is pending. All of these accesses, and those of the slot in which the thread waits, are sequentially consistent: so at least one of the two sees the other.
 #[derive(Default)]
 pub struct ThreadSignals {
     work: AtomicU32,
@@ -107,36 +110,36 @@ impl ThreadSignals {
     /// What is to be done.
     #[inline(always)]
     pub fn work(&self) -> Work {
-        Work::from_bits_retain(self.work.load(Ordering::Acquire))
+        Work::from_bits_retain(self.work.load(Ordering::SeqCst))
     }
 
     /// Adds to what is to be done.
     pub fn add_work(&self, work: Work) {
-        self.work.fetch_or(work.bits(), Ordering::AcqRel);
+        self.work.fetch_or(work.bits(), Ordering::SeqCst);
     }
 
     /// Takes from what is to be done; what there was before.
     pub fn remove_work(&self, work: Work) -> Work {
-        Work::from_bits_retain(self.work.fetch_and(!work.bits(), Ordering::AcqRel))
+        Work::from_bits_retain(self.work.fetch_and(!work.bits(), Ordering::SeqCst))
     }
 
     /// What is blocked.
     #[inline]
     pub fn blocked(&self) -> SignalSet {
-        SignalSet(self.blocked.load(Ordering::Acquire))
+        SignalSet(self.blocked.load(Ordering::SeqCst))
     }
 
-    /// Blocks these and nothing else. [`look_again`](Self::look_again) must follow.
-    pub fn set_blocked(&self, set: SignalSet) {
-        self.blocked.store(set.without(SignalSet::UNBLOCKABLE).0, Ordering::Release);
+    /// Blocks these and nothing else; which of them were not blocked before. [`look_again`](Self::look_again) must follow.
+    pub fn set_blocked(&self, set: SignalSet) -> SignalSet {
+        let blocked = set.without(SignalSet::UNBLOCKABLE);
+        blocked.without(SignalSet(self.blocked.swap(blocked.0, Ordering::SeqCst)))
     }
 
-    /// Blocks these until the call has ended. [`look_again`](Self::look_again) must follow.
-    pub fn set_temporary_mask(&self, set: SignalSet) {
+    /// What is blocked now is blocked again once `RESTORE_MASK` is done, unless there is such a mask already.
+    pub fn save_mask(&self) {
         if !self.work().contains(Work::RESTORE_MASK) {
             self.saved.store(self.blocked().0, Ordering::Release);
         }
-        self.set_blocked(set);
         self.add_work(Work::RESTORE_MASK);
     }
 
@@ -156,19 +159,18 @@ impl ThreadSignals {
 
     /// Whether the thread would take the signal now: it does not block it or waits for it.
     pub fn wants(&self, signal: Signal) -> bool {
-        !self.blocked().contains(signal) || SignalSet(self.waited.load(Ordering::Acquire)).contains(signal)
+        !self.blocked().contains(signal) || SignalSet(self.waited.load(Ordering::SeqCst)).contains(signal)
     }
 
     /// Says what rt_sigtimedwait waits for.
     pub fn set_waited(&self, set: SignalSet) {
-        self.waited.store(set.0, Ordering::Release);
+        self.waited.store(set.0, Ordering::SeqCst);
     }
 
-    /// Sets `Work::SIGNAL` anew, after a change of what is blocked or pending.
+    /// Sets `Work::SIGNAL` anew, after a change of what is blocked or pending. It is taken away before the look: what is sent after that adds it again.
     pub fn look_again(&self, of_process: &Pending) {
-        if self.deliverable(of_process).is_empty() {
-            self.remove_work(Work::SIGNAL);
-        } else {
+        self.remove_work(Work::SIGNAL);
+        if !self.deliverable(of_process).is_empty() {
             self.add_work(Work::SIGNAL);
         }
     }

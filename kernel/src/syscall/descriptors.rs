@@ -28,8 +28,8 @@ use crate::user_memory::{UserIn, UserInOut};
 #[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_dup, "dup", Call::Step(dup)),
-    Entry::new(abi::__NR_dup2, "dup2", Call::Step(dup2)),
-    Entry::new(abi::__NR_dup3, "dup3", Call::Step(dup3)),
+    Entry::new(abi::__NR_dup2, "dup2", Call::Async(dup2_async)),
+    Entry::new(abi::__NR_dup3, "dup3", Call::Async(dup3_async)),
     Entry::new(abi::__NR_fcntl, "fcntl", Call::Async(fcntl_async)),
     Entry::partial(abi::__NR_ioctl, "ioctl", Call::Async(ioctl_async), "FS_IOC_FSSETXATTR and its like"),
     Entry::new(abi::__NR_flock, "flock", Call::Async(flock_async)),
@@ -39,27 +39,30 @@ fn dup(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     Ok(me.files(cx)?.duplicate_to_lowest(args.int(0), 0, descriptor_limit(me, cx)?, FdFlags::empty(), cx)?)
 }
 
-fn dup2(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn dup2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (old, new) = (args.int(0), args.int(1));
     if old == new {
         me.files(cx)?.get_even_path(old, cx)?;
         return Ok(new as usize);
     }
-    duplicate_to(cx, me, old, new, FdFlags::empty())
+    duplicate_to_async(cx, me, old, new, FdFlags::empty())
 }
 
-fn dup3(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn dup3_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (old, new, flags) = (args.int(0), args.int(1), args.int(2) as u32);
     if old == new || flags & !abi::O_CLOEXEC != 0 {
-        return Err(Errno::EINVAL.into());
+        return Err(Errno::EINVAL);
     }
-    duplicate_to(cx, me, old, new, FdFlags::of(OpenFlags::from_bits_retain(flags)))
+    duplicate_to_async(cx, me, old, new, FdFlags::of(OpenFlags::from_bits_retain(flags)))
 }
 
-fn duplicate_to(cx: &Cx, me: &Current, old: i32, new: i32, flags: FdFlags) -> Step<usize> {
+fn duplicate_to_async(cx: &mut Cx, me: &mut Current, old: i32, new: i32, flags: FdFlags) -> Result<usize> {
     let limit = descriptor_limit(me, cx)?;
     let to = usize::try_from(new).ok().filter(|&to| to < limit).ok_or(Errno::EBADF)?;
-    FileTable::duplicate_to(&me.files(cx)?, old, to, flags, cx)?;
+    let replaced = FileTable::duplicate_to(&me.files(cx)?, old, to, flags, cx)?;
+    if let Some(replaced) = replaced {
+        FileTable::end_async(cx, replaced);
+    }
     Ok(to)
 }
 
@@ -84,10 +87,16 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         | abi::F_GETSIG
         | abi::F_NOTIFY
         | abi::F_SETLEASE
-        | abi::F_GETLEASE => complete_async(cx, me, Patience::Forever, |cx, me, _| {
-            let open = me.files(cx)?.get(fd, cx)?;
-            file_owner::control(&open, fd, command, argument, me, cx)
-        }),
+        | abi::F_GETLEASE => {
+            if command == abi::F_SETLEASE {
+                // It counts who has the file open.
+                tasks::free_everything_async(cx);
+            }
+            complete_async(cx, me, Patience::Forever, |cx, me, _| {
+                let open = me.files(cx)?.get(fd, cx)?;
+                file_owner::control(&open, fd, command, argument, me, cx)
+            })
+        }
         _ => control(cx, me, fd, command, argument.value()),
     }
 }
@@ -303,6 +312,11 @@ fn set_lock_async(
         match file.inode(cx)?.locks.set(wanted, waker, cx)? {
             None => {
                 now_waits_for(&mut waits_for, None, me, cx)?;
+                // Closing a descriptor ends the process' locks. A thread that did so before this one was set has not seen it.
+                if is_process && me.files(cx)?.weak(fd, cx) != Ok(open) {
+                    file.inode(cx)?.locks.clear(owner, first, last, cx);
+                    return Err(Errno::EBADF.into());
+                }
                 Ok(0)
             }
             Some(holder) if waits => {

@@ -147,6 +147,11 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
         abi::MAP_SHARED_VALIDATE if is_anonymous => return Err(Errno::EINVAL),
         abi::MAP_SHARED_VALIDATE if flags & !OLD_MAP_FLAGS != 0 => return Err(Errno::EOPNOTSUPP),
         abi::MAP_SHARED_VALIDATE => true,
+        abi::MAP_DROPPABLE
+            if is_anonymous && flags & (abi::MAP_LOCKED | abi::MAP_HUGETLB | abi::MAP_GROWSDOWN) == 0 =>
+        {
+            false
+        }
         _ => return Err(Errno::EINVAL),
     };
     if flags & abi::MAP_HUGETLB != 0 && is_anonymous {
@@ -158,6 +163,9 @@ fn begin_map(cx: &Cx, me: &Current, args: &Args) -> Result<Map> {
     vma_flags.set(VmaFlags::SHARED, is_shared);
     vma_flags.set(VmaFlags::GROWS_DOWN, flags & abi::MAP_GROWSDOWN != 0 && !is_shared);
     vma_flags.set(VmaFlags::NO_RESERVE, may_overcommit);
+    if flags & abi::MAP_TYPE == abi::MAP_DROPPABLE {
+        vma_flags |= VmaFlags::DROPPABLE | VmaFlags::NO_RESERVE | VmaFlags::WIPE_ON_FORK | VmaFlags::DONT_DUMP;
+    }
     let place = if flags & abi::MAP_FIXED_NOREPLACE != 0 {
         Placement::FixedFree(address)
     } else if flags & abi::MAP_FIXED != 0 {

@@ -98,6 +98,9 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
     if flags & net::MSG_OOB != 0 {
         return Err(Errno::EOPNOTSUPP);
     }
+    if !outgoing.files.is_empty() {
+        crate::net::unix::garbage::make_room_async(cx, outgoing.files.len());
+    }
     let mut done = 0;
     let mut signals = flags & net::MSG_NOSIGNAL == 0;
     let wait = Wait::new(Events::OUT, flags & net::MSG_DONTWAIT != 0);

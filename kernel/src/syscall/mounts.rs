@@ -14,10 +14,11 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::walk::{self, PathName, WalkFlags};
 use crate::fs::{FileKind, MOUNTS, Mount, MountFlags, Path, types};
-use crate::step::Step;
+use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{UserIn, UserOut};
 
 /// The calls of this file.
+#[cfg_attr(false, ebb_lint::table)]
 pub const CALLS: &[Entry] = &[
     Entry::partial(
         abi::__NR_mount,
@@ -25,7 +26,7 @@ pub const CALLS: &[Entry] = &[
         Call::Step(mount),
         "one mount namespace; propagation types are accepted and do nothing; no recursive bind mounts",
     ),
-    Entry::new(abi::__NR_umount2, "umount2", Call::Step(umount)),
+    Entry::new(abi::__NR_umount2, "umount2", Call::Async(umount_async)),
     Entry::new(abi::__NR_statfs, "statfs", Call::Step(statfs)),
     Entry::new(abi::__NR_fstatfs, "fstatfs", Call::Step(fstatfs)),
 ];
@@ -95,6 +96,12 @@ fn bind(cx: &Cx, from: &Path<'_>, on: &Path<'_>) -> Step<usize> {
     let mount = Mount::new(file_system, root, from.mount.source.clone(), from.mount.flags());
     MOUNTS.attach(StrongRc::new(mount), Some(on), cx);
     Ok(0)
+}
+
+fn umount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    // What was closed uses the mount no more.
+    tasks::free_everything_async(cx);
+    complete_async(cx, me, Patience::Forever, |cx, me, _| umount(cx, me, args))
 }
 
 fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

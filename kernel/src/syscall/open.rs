@@ -169,9 +169,8 @@ fn openat2_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 fn close_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let fd = args.int(0);
-    let closed = complete_async(cx, me, Patience::Forever, |cx, me, _| FileTable::close(&me.files(cx)?, fd, cx))?;
-    closed.destroy(cx);
+    let closed = FileTable::close(&me.files(cx)?, args.int(0), cx)?;
+    FileTable::end_async(cx, closed);
     Ok(0)
 }
 

@@ -12,7 +12,7 @@ use crate::credentials::{Capability, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::process::{self, Thread};
-use crate::sched::{self, Class, MAX_PRIORITY, Parameters};
+use crate::sched::{self, Called, Class, MAX_PRIORITY, Parameters};
 use crate::signal::Work;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async};
 use crate::time::clock::TimeSpec;
@@ -29,7 +29,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_sched_get_priority_max, "sched_get_priority_max", Call::Step(sched_get_priority_max)),
     Entry::new(abi::__NR_sched_get_priority_min, "sched_get_priority_min", Call::Step(sched_get_priority_min)),
     Entry::new(abi::__NR_sched_rr_get_interval, "sched_rr_get_interval", Call::Step(sched_rr_get_interval)),
-    Entry::new(abi::__NR_sched_setaffinity, "sched_setaffinity", Call::Step(sched_setaffinity)),
+    Entry::new(abi::__NR_sched_setaffinity, "sched_setaffinity", Call::Async(sched_setaffinity_async)),
     Entry::new(abi::__NR_sched_getaffinity, "sched_getaffinity", Call::Step(sched_getaffinity)),
     Entry::new(abi::__NR_getpriority, "getpriority", Call::Async(getpriority_async)),
     Entry::new(abi::__NR_setpriority, "setpriority", Call::Async(setpriority_async)),
@@ -201,7 +201,16 @@ fn thread_of_affinity<'cx>(tid: i32, me: &Current, cx: &'cx Cx) -> Result<TempRc
     if tid < 0 { Err(Errno::ESRCH) } else { thread(tid, me, cx) }
 }
 
-fn sched_setaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn sched_setaffinity_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let called = complete_async(cx, me, Patience::Forever, |cx, me, _| set_affinity(cx, me, args))?;
+    if let Some(called) = called {
+        called.wait_async(cx);
+    }
+    Ok(0)
+}
+
+/// Changes where a thread may run. The core that runs it and that it has to leave was called: it goes on elsewhere before it runs user code again.
+fn set_affinity(cx: &Cx, me: &Current, args: &Args) -> Step<Option<Called>> {
     let mut mask = [0_u8; 8];
     me.memory(cx)?.read_into(args.input::<u8>(2).slice(args.long(1)), &mut mask)?;
     let thread = thread_of_affinity(args.int(0), me, cx)?;
@@ -212,14 +221,11 @@ fn sched_setaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     if chosen == 0 {
         return Err(Errno::EINVAL.into());
     }
-    if let Some(task) = thread.task(cx) {
-        let cores = if chosen == there { 0 } else { chosen };
-        sched::set_parameters(task, Parameters { cores, ..sched::parameters(task) }, cx);
-        // Where it is just now it may have to leave, before it goes on in user mode.
-        thread.signals.add_work(Work::MOVE);
-        sched::leave_user_code(task);
-    }
-    Ok(0)
+    let Some(task) = thread.task(cx) else { return Ok(None) };
+    sched::set_cores(task, chosen, cx);
+    // Where it is just now it may have to leave, before it goes on in user mode.
+    thread.signals.add_work(Work::MOVE);
+    Ok(sched::leave_user_code(task))
 }
 
 fn sched_getaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {

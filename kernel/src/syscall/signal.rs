@@ -144,7 +144,7 @@ fn rt_sigtimedwait_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
         thread.signals.look_again(&process.pending);
         info.ok_or(Stop::Block)
     });
-    me.thread(cx)?.signals.set_waited(SignalSet::EMPTY);
+    signal::deliver::end_waiting_for(me, wanted, cx)?;
     let info = match taken {
         Err(Errno::ETIMEDOUT) => return Err(Errno::EAGAIN),
         Err(Errno::RESTART_SYS) => return Err(Errno::EINTR),
@@ -262,8 +262,8 @@ impl Targets {
     }
 }
 
-/// Sends a signal to many. It is a success if one could be sent to. Interrupts are let in now and then, but nobody else has a turn: no member of a group
-/// may fork out of the reach of a signal to all of them.
+/// Sends a signal to many. It is a success if one could be sent to. Interrupts are let in now and then, but nobody else has a turn. Members that others make on other cores are
+/// entered behind all others, or their maker had its signal before that and makes none.
 #[cfg_attr(false, ebb_lint::never_suspends)]
 fn kill_many(cx: &mut Cx, me: &Current, mut targets: Targets, signal: i32) -> Result<()> {
     let own = me.process(cx)?.pid;

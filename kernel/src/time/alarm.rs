@@ -75,10 +75,24 @@ impl Timeline {
 }
 
 static QUEUES: [SpinLock<Queue<Due>>; 2] = [const { SpinLock::new(Queue::new()) }; 2];
-/// When the hardware timer of each core goes off. It may go off earlier than needed, never later.
-static PROGRAMMED: [AtomicU64; MAX_CORES] = [const { AtomicU64::new(NEVER) }; MAX_CORES];
-/// When the time slice of what each core runs ends.
-static SLICE_END: [AtomicU64; MAX_CORES] = [const { AtomicU64::new(NEVER) }; MAX_CORES];
+/// What a core's hardware timer is for, on a cache line of its own: only that core touches it, but for the end of its slice.
+#[repr(align(64))]
+struct CoreTimer {
+    /// When it goes off. That may be earlier than needed, never later.
+    programmed: AtomicU64,
+    /// When the time slice of what the core runs ends.
+    slice_end: AtomicU64,
+    /// When the first of those is due that this core has entered, or taken on when others went off.
+    due: AtomicU64,
+}
+
+impl CoreTimer {
+    const fn new() -> Self {
+        CoreTimer { programmed: AtomicU64::new(NEVER), slice_end: AtomicU64::new(NEVER), due: AtomicU64::new(NEVER) }
+    }
+}
+
+static TIMERS: [CoreTimer; MAX_CORES] = [const { CoreTimer::new() }; MAX_CORES];
 
 /// Has `waker` woken at `deadline`.
 #[inline]
@@ -98,7 +112,7 @@ pub(super) fn expire_at(timeline: Timeline, deadline: u64, timer: WeakRc<Timer>,
 
 fn enter(timeline: Timeline, deadline: u64, due: Due, cx: &impl NoSuspend) -> Alarm {
     let ticket = timeline.queue().lock(cx).insert(deadline, due);
-    go_off_by(frame::cpu::current(cx), timeline.boot_time(deadline));
+    take_on(frame::cpu::current(cx), timeline.boot_time(deadline));
     Alarm { timeline, ticket }
 }
 
@@ -106,7 +120,7 @@ fn enter(timeline: Timeline, deadline: u64, due: Due, cx: &impl NoSuspend) -> Al
 pub(super) fn wall_clock_has_changed(cx: &impl NoSuspend) {
     let next = Timeline::Wall.queue().lock(cx).next();
     if let Some(next) = next {
-        go_off_by(frame::cpu::current(cx), Timeline::Wall.boot_time(next));
+        take_on(frame::cpu::current(cx), Timeline::Wall.boot_time(next));
     }
     keep_seconds(frame::cpu::current(cx));
 }
@@ -114,27 +128,27 @@ pub(super) fn wall_clock_has_changed(cx: &impl NoSuspend) {
 /// Has [`went_off`] say that the time slice of `core` (the calling one) is over, at `deadline` at the latest.
 #[inline(always)]
 pub fn end_slice_at(core: usize, deadline: u64) {
-    SLICE_END[core].store(deadline, Ordering::Relaxed);
+    TIMERS[core].slice_end.store(deadline, Ordering::Relaxed);
     go_off_by(core, deadline);
 }
 
 /// The time slice of `core` ends at `deadline`: [`slice_end_was_noted`] is to be called there.
 #[inline(always)]
 pub fn note_slice_end(core: usize, deadline: u64) {
-    SLICE_END[core].store(deadline, Ordering::Relaxed);
+    TIMERS[core].slice_end.store(deadline, Ordering::Relaxed);
 }
 
 /// Somebody may have said when the time slice of `core` (the calling one) ends.
 #[inline(always)]
 pub fn slice_end_was_noted(core: usize) {
-    go_off_by(core, SLICE_END[core].load(Ordering::Relaxed));
+    go_off_by(core, TIMERS[core].slice_end.load(Ordering::Relaxed));
 }
 
 /// Has programs see the wall clock's seconds: `core` (the calling one) is going to run one, or goes on with it. Its timer goes off when the next one begins.
 #[inline(always)]
 pub fn keep_seconds(core: usize) {
     // If it goes off before, this is asked again then.
-    if wall_clock::second_ends() < PROGRAMMED[core].load(Ordering::Relaxed) {
+    if wall_clock::second_ends() < TIMERS[core].programmed.load(Ordering::Relaxed) {
         begin_second(core);
     }
 }
@@ -145,10 +159,39 @@ fn begin_second(core: usize) {
     go_off_by(core, wall_clock::second_ends());
 }
 
+/// How soon dead objects are looked at again that others may have borrowed, in nanoseconds: they hardly ever do for longer.
+const DEAD_INTERVAL: u64 = 80_000;
+
+/// Has `core` (the calling one) interrupted soon, if it runs user code or idles then: it frees dead objects which it could not free now.
+pub fn look_again_soon(core: usize) {
+    take_on(core, frame::time::now() + DEAD_INTERVAL);
+}
+
+/// `core` (the calling one) runs nothing: its timer goes off only when something is due.
+#[inline(always)]
+pub fn core_idles(core: usize) {
+    let timer = &TIMERS[core];
+    let due = timer.due.load(Ordering::Relaxed);
+    timer.slice_end.store(NEVER, Ordering::Relaxed);
+    if timer.programmed.load(Ordering::Relaxed) < due {
+        timer.programmed.store(due, Ordering::Relaxed);
+        frame::time::set_alarm(Some(due).filter(|due| *due != NEVER));
+    }
+}
+
+/// `core` (the calling one) does what is due at `deadline`.
+#[inline(always)]
+fn take_on(core: usize, deadline: u64) {
+    if deadline < TIMERS[core].due.load(Ordering::Relaxed) {
+        TIMERS[core].due.store(deadline, Ordering::Relaxed);
+        go_off_by(core, deadline);
+    }
+}
+
 #[inline(always)]
 fn go_off_by(core: usize, deadline: u64) {
-    if deadline < PROGRAMMED[core].load(Ordering::Relaxed) {
-        PROGRAMMED[core].store(deadline, Ordering::Relaxed);
+    if deadline < TIMERS[core].programmed.load(Ordering::Relaxed) {
+        TIMERS[core].programmed.store(deadline, Ordering::Relaxed);
         frame::time::set_alarm(Some(deadline));
     }
 }
@@ -156,11 +199,31 @@ fn go_off_by(core: usize, deadline: u64) {
 /// The hardware's timer has gone off: does what is due. Whether the time slice of what this core runs is over.
 pub fn went_off(cx: &IrqCx) -> bool {
     let core = frame::cpu::current(cx);
-    PROGRAMMED[core].store(NEVER, Ordering::Relaxed);
+    let timer = &TIMERS[core];
+    timer.programmed.store(NEVER, Ordering::Relaxed);
     let now = frame::time::now();
     wall_clock::note_time(now);
     wall_clock::show_second();
-    let mut next = NEVER;
+    // What other cores have taken on is theirs.
+    let due = timer.due.load(Ordering::Relaxed);
+    if due <= now {
+        timer.due.store(NEVER, Ordering::Relaxed);
+        do_due(core, cx);
+    } else if due != NEVER {
+        go_off_by(core, due);
+    }
+    let slice_end = timer.slice_end.load(Ordering::Relaxed);
+    let is_over = slice_end <= now;
+    if is_over {
+        timer.slice_end.store(NEVER, Ordering::Relaxed);
+    } else if slice_end != NEVER {
+        go_off_by(core, slice_end);
+    }
+    is_over
+}
+
+/// Does what is due, and takes the next on.
+fn do_due(core: usize, cx: &IrqCx) {
     for timeline in Timeline::ALL {
         // Nearly always there is nothing by the wall clock.
         if timeline.queue().lock(cx).next().is_some() {
@@ -168,20 +231,11 @@ pub fn went_off(cx: &IrqCx) -> bool {
         }
     }
     for timeline in Timeline::ALL {
-        let first = timeline.queue().lock(cx).next();
-        next = next.min(first.map_or(NEVER, |first| timeline.boot_time(first)));
+        let next = timeline.queue().lock(cx).next();
+        if let Some(next) = next {
+            take_on(core, timeline.boot_time(next));
+        }
     }
-    let slice_end = SLICE_END[core].load(Ordering::Relaxed);
-    let is_over = slice_end <= now;
-    if is_over {
-        SLICE_END[core].store(NEVER, Ordering::Relaxed);
-    } else {
-        next = next.min(slice_end);
-    }
-    if next != NEVER {
-        go_off_by(core, next);
-    }
-    is_over
 }
 
 /// Does some of what is due.

@@ -15,7 +15,10 @@ mod timer;
 mod vdso;
 mod wall_clock;
 
-pub use alarm::{Alarm, Timeline, end_slice_at, keep_seconds, note_slice_end, slice_end_was_noted, wake_at, went_off};
+pub use alarm::{
+    Alarm, Timeline, core_idles, end_slice_at, keep_seconds, look_again_soon, note_slice_end, slice_end_was_noted,
+    wake_at, went_off,
+};
 pub use timer::{CpuClock, Notify, Setting, Timer, TimerClock};
 
 /// Nanoseconds in a second.

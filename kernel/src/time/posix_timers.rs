@@ -118,6 +118,7 @@ impl ProcessTimers {
 
     /// Has RLIMIT_CPU kept, after it was set: SIGXCPU each second from the soft limit on, SIGKILL at the hard one.
     pub fn watch_limit(&self, process: &TempRc<'_, Process>, cx: &Cx) {
+        let mut limit = self.limit.lock(cx);
         let soft = process.limits.lock(cx).soft(abi::RLIMIT_CPU);
         let timer = (soft != u64::MAX).then(|| {
             let name = process.downgrade();
@@ -128,8 +129,7 @@ impl ProcessTimers {
             timer.get(cx).set(Setting { next, interval: SECOND }, cx);
             timer
         });
-        let old = core::mem::replace(&mut *self.limit.lock(cx), timer);
-        drop(old);
+        drop(core::mem::replace(&mut *limit, timer));
     }
 
     /// Makes a POSIX timer; its id. Whom it tells may depend on the id.
@@ -144,9 +144,6 @@ impl ProcessTimers {
         cx: &Cx,
     ) -> Result<u32> {
         crate::memory::admit()?;
-        if self.posix.lock(cx).len() >= MAX_TIMERS {
-            return Err(Errno::EAGAIN);
-        }
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
         let made = StrongRc::new_cyclic(|name: WeakRc<PosixTimer>| {
             let timer = Timer::new(
@@ -159,7 +156,11 @@ impl ProcessTimers {
             );
             PosixTimer { id, clock, timer, process, target: target(id), overruns: SpinLock::default() }
         });
-        drop(self.posix.lock(cx).insert(id, made));
+        let mut timers = self.posix.lock(cx);
+        if timers.len() >= MAX_TIMERS {
+            return Err(Errno::EAGAIN);
+        }
+        drop(timers.insert(id, made));
         Ok(id)
     }
 
@@ -177,8 +178,13 @@ impl ProcessTimers {
     /// # Errors
     /// EINVAL if there is none.
     pub fn delete(&self, id: u32, cx: &Cx) -> Result<()> {
-        let removed = self.posix.lock(cx).remove(&id);
-        removed.map(drop).ok_or(Errno::EINVAL)
+        let removed = self.posix.lock(cx).remove(&id).ok_or(Errno::EINVAL)?;
+        // It may go off just now: it has told whom it tells when it is disarmed.
+        let timer = removed.get(cx);
+        timer.timer.get(cx).set(Setting::default(), cx);
+        drop(timer);
+        drop(removed);
+        Ok(())
     }
 
     /// Deletes the POSIX timers: execve(2) keeps only the interval timers.

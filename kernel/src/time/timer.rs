@@ -64,10 +64,12 @@ pub struct Setting {
     pub interval: u64,
 }
 
-/// Told of expirations: how many there were since the last call. Runs in the timer's interrupt.
+/// Told of expirations: how many there were since the last call. Runs in the timer's interrupt, with the timer locked: it asks the timer nothing.
 pub type Notify = Box<dyn Fn(u64, &IrqCx) + Send + Sync>;
 
 /// A timer. It belongs to a process or an open file, and stops when it is destroyed.
+///
+/// Its state is locked while it is set, and from the moment in which its time has come until its owner was told: once it was set anew nobody is told of what it was set to before.
 pub struct Timer {
     name: WeakRc<Timer>,
     state: SpinLock<TimerState>,
@@ -103,10 +105,10 @@ impl Timer {
 
     /// Arms or disarms it, by a clock; forgets expirations that were not taken. What it was set to, with the time left.
     pub fn set_by(&self, clock: TimerClock, setting: Setting, cx: &Cx) -> Setting {
-        let old = self.remaining(cx);
-        drop(self.state.lock(cx).alarm.take());
+        let mut state = self.state.lock(cx);
+        let old = state.remaining(cx);
         let alarm = self.arm(clock, setting, || clock.now(cx), cx);
-        *self.state.lock(cx) = TimerState { clock, setting, alarm, expirations: 0 };
+        *state = TimerState { clock, setting, alarm, expirations: 0 };
         old
     }
 
@@ -126,12 +128,7 @@ impl Timer {
 
     /// The time left until the next expiration, and the interval.
     pub fn remaining(&self, cx: &Cx) -> Setting {
-        let (clock, setting) = {
-            let state = self.state.lock(cx);
-            (state.clock, state.setting)
-        };
-        // An armed timer whose time has come but whose interrupt has not is about to expire, not disarmed.
-        Setting { next: setting.next.map(|next| next.saturating_sub(clock.now(cx)).max(1)), ..setting }
+        self.state.lock(cx).remaining(cx)
     }
 
     /// How often it has expired since this was last asked.
@@ -146,26 +143,30 @@ impl Timer {
 
     /// Its time may have come.
     pub(super) fn expire(&self, cx: &IrqCx) {
-        let clock = self.clock(cx);
+        let mut state = self.state.lock(cx);
+        let (clock, mut setting) = (state.clock, state.setting);
         let now = clock.now_in_interrupt(cx);
-        let mut setting = self.state.lock(cx).setting;
         let Some(due) = setting.next else { return };
         if due > now {
-            let alarm = self.arm(clock, setting, || now, cx);
-            self.state.lock(cx).alarm = alarm;
+            // A clock of a process stands still where that sleeps; or the timer was set anew since it was found to be due.
+            state.alarm = self.arm(clock, setting, || now, cx);
             return;
         }
         let times = (now - due).checked_div(setting.interval).map_or(1, |missed| missed + 1);
         setting.next = (setting.interval > 0).then(|| due.saturating_add(times.saturating_mul(setting.interval)));
         // Expirations that come quicker are counted together.
         let next = setting.next.map(|next| next.max(now.saturating_add(SHORTEST_INTERVAL)));
-        let alarm = self.arm(clock, Setting { next, ..setting }, || now, cx);
-        {
-            let mut state = self.state.lock(cx);
-            state.setting = setting;
-            state.alarm = alarm;
-            state.expirations = state.expirations.saturating_add(times);
-        }
+        state.alarm = self.arm(clock, Setting { next, ..setting }, || now, cx);
+        state.setting = setting;
+        state.expirations = state.expirations.saturating_add(times);
         (self.notify)(times, cx);
+    }
+}
+
+impl TimerState {
+    fn remaining(&self, cx: &Cx) -> Setting {
+        let now = || self.clock.now(cx);
+        // An armed timer whose time has come but whose interrupt has not is about to expire, not disarmed.
+        Setting { next: self.setting.next.map(|next| next.saturating_sub(now()).max(1)), ..self.setting }
     }
 }

@@ -16,6 +16,7 @@
 //! | `shared_slice` | what tables that are copies of each other have in common |
 //! | `unsize` | trait objects |
 //! | [`wait`], `spin` | wakers and wait lists, spin locks |
+//! | `lock_order` (a feature) | in which order locks are taken |
 //! | `dynamic` (a feature), `ledger` | the same under any executor, checked at run time |
 //!
 //! # Panics
@@ -46,6 +47,8 @@ mod link;
 mod link_pages;
 mod list;
 mod local;
+#[cfg(all(feature = "check-locks", not(any(ebb_loom, ebb_shuttle))))]
+pub mod lock_order;
 mod map;
 mod mode;
 mod object;
@@ -54,6 +57,8 @@ mod processor;
 pub mod reclaim;
 mod shared_slice;
 mod slab;
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+mod spare_links;
 mod spin;
 mod stable;
 mod sync;
@@ -81,7 +86,7 @@ pub use object::{Dying, StrongRc};
 pub use pooled_slot::{Pooled, PooledSlot, WORDS};
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
 pub use processor::set_processor;
-pub use processor::{Processor, spin_loop};
+pub use processor::{Processor, Wait, spin_loop};
 pub use slab::Slab;
 pub use spin::{RawSpin, SpinGuard, SpinLock};
 pub use stable::{Lost, ReadGuard, StableRc, Versioned, WriteGuard};

@@ -117,12 +117,20 @@ impl Link {
     /// A link for a new object, from those that all threads share.
     #[inline]
     pub(crate) fn take() -> &'static Link {
+        #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+        if let Some(link) = crate::spare_links::take(&FREE) {
+            return link;
+        }
         FREE.with(SharedLinks::take)
     }
 
     /// Gives a link whose object is freed to the next one, on whichever thread.
     #[inline]
     pub(crate) fn give(&'static self) {
+        #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+        if crate::spare_links::give(self, &FREE) {
+            return;
+        }
         FREE.with(|free| free.give(self));
     }
 

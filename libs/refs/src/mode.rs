@@ -11,6 +11,7 @@ use core::ptr::NonNull;
 
 use crate::link::Link;
 use crate::object::Header;
+use crate::reclaim::Ending;
 use crate::sync::{AtomicU32, Ordering};
 use crate::{Cx, NoSuspend, RawSpin, Waker, reclaim};
 
@@ -81,6 +82,21 @@ pub(crate) unsafe trait Sealed: Sized + 'static {
     /// As for `bury`.
     unsafe fn bury_now(of: Self::OfObject, object: NonNull<Header>, epoch: u64, cx: &mut Cx);
 
+    /// As `bury_now`; where others can borrow it, `is_unseen` says that nobody waits for its end: see [`StrongRc::destroy_unseen`](crate::StrongRc::destroy_unseen).
+    ///
+    /// # Safety
+    /// As for `bury`.
+    unsafe fn bury_unseen(
+        of: Self::OfObject,
+        object: NonNull<Header>,
+        epoch: u64,
+        _is_unseen: impl FnOnce() -> bool,
+        cx: &mut Cx,
+    ) {
+        // SAFETY: as this function's contract.
+        unsafe { Self::bury_now(of, object, epoch, cx) };
+    }
+
     /// Frees some of what can be freed now.
     fn reclaim(of: Self::OfObject, cx: &mut Cx);
 }
@@ -113,6 +129,7 @@ pub(crate) trait RawLock: Default {
 
 impl RawLock for RawSpin {
     #[inline(always)]
+    #[cfg_attr(feature = "check-locks", track_caller)]
     fn lock(&self) {
         RawSpin::lock(self);
     }
@@ -179,13 +196,20 @@ unsafe impl Sealed for Shared {
     #[inline]
     unsafe fn bury(_: (), object: NonNull<Header>, epoch: u64) {
         // SAFETY: by this function's contract.
-        unsafe { reclaim::defer(object, epoch) };
+        unsafe { reclaim::defer(object, epoch, Ending::Awaited) };
     }
 
     #[inline]
     unsafe fn bury_now(_: (), object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
         // SAFETY: by this function's contract.
-        unsafe { reclaim::free_now(object, epoch, cx) };
+        unsafe { reclaim::free_now(object, epoch, || Ending::Awaited, cx) };
+    }
+
+    #[inline]
+    unsafe fn bury_unseen(_: (), object: NonNull<Header>, epoch: u64, is_unseen: impl FnOnce() -> bool, cx: &mut Cx) {
+        let ending = || if is_unseen() { Ending::Unseen } else { Ending::Awaited };
+        // SAFETY: by this function's contract.
+        unsafe { reclaim::free_now(object, epoch, ending, cx) };
     }
 
     fn reclaim(_: (), cx: &mut Cx) {

@@ -290,6 +290,23 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
         }
     }
 
+    /// As [`destroy`](Self::destroy). Where others may still borrow the object, `is_unseen` says whether nobody would see it if it came to its end a little later: then
+    /// who waits until what it destroyed has come to its end does not wait for this.
+    #[inline]
+    pub fn destroy_unseen(self, cx: &mut Cx, is_unseen: impl FnOnce(&T) -> bool) {
+        let of = self.of();
+        match self.invalidate_if_last() {
+            Some(end) => {
+                let End { object, epoch, .. } = *ManuallyDrop::new(end);
+                // SAFETY: just dead, so it is there until it is given away, which comes after.
+                let is_unseen = || is_unseen(unsafe { &object.as_ref().value });
+                // SAFETY: just dead, and given away.
+                unsafe { M::bury_unseen(of, object.cast(), epoch, is_unseen, cx) };
+            }
+            None => M::reclaim(of, cx),
+        }
+    }
+
     /// Gives up this ownership. If it was the last, all names of the object are dead from here on, `teardown` runs, which may
     /// suspend, and then the object is destroyed: nobody reaches it meanwhile. Returns what `teardown` did, or `None` if other
     /// owners are left.
@@ -373,6 +390,11 @@ impl<T: ?Sized, M: Mode> Dying<T, M> {
     /// Destroys the object now, unless other collections own it too: see [`StrongRc::destroy`].
     pub fn destroy(self, cx: &mut Cx) {
         self.0.destroy(cx);
+    }
+
+    /// Destroys the object, unless other collections own it too, and perhaps lets nobody wait for it: see [`StrongRc::destroy_unseen`].
+    pub fn destroy_unseen(self, cx: &mut Cx, is_unseen: impl FnOnce(&T) -> bool) {
+        self.0.destroy_unseen(cx, is_unseen);
     }
 
     /// Destroys the object after a teardown that may suspend: see [`StrongRc::destroy_async`].

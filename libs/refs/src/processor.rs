@@ -7,10 +7,14 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 /// What a kernel says of its processor.
 #[derive(Debug)]
 pub struct Processor {
-    /// The number under which the core that calls is [registered](crate::reclaim::Core): objects that die on it are counted as its own.
+    /// The number under which the core that calls is [registered](crate::reclaim::Core::register_as): it frees what dies on it.
     pub current_core: fn() -> usize,
     /// Called again and again by a core that spins: it answers what other cores ask of it and does not suspend. It uses nothing of this crate.
     pub relax: fn(),
+    /// The time since some point, in nanoseconds.
+    pub nanoseconds: fn() -> u64,
+    /// The calling core has waited for [`Wait::TOO_LONG`]: for the lock at this address, or, if it is 0, for an answer of other cores. It takes no locks.
+    pub stuck: fn(lock: usize),
 }
 
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
@@ -32,7 +36,7 @@ fn processor() -> Option<&'static Processor> {
 #[inline]
 pub fn spin_loop() {
     #[cfg(not(any(ebb_loom, ebb_shuttle)))]
-    spin_kernel_loop();
+    relax();
     #[cfg(ebb_loom)]
     loom::hint::spin_loop();
     #[cfg(ebb_shuttle)]
@@ -40,10 +44,90 @@ pub fn spin_loop() {
 }
 
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
-extern "C" fn spin_kernel_loop() {
+fn relax() {
     core::hint::spin_loop();
     if let Some(processor) = processor() {
         (processor.relax)();
+    }
+}
+
+/// A wait for another core, busily. One that takes longer than anything may that a core does is an error of the kernel's, which [`Processor::stuck`] reports.
+#[derive(Debug, Default)]
+pub struct Wait {
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    turns: u32,
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    /// When the time was last looked at, in nanoseconds; 0 at first.
+    last: u64,
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    /// For how long it has lasted, as far as this core ran meanwhile.
+    nanoseconds: u64,
+}
+
+impl Wait {
+    /// Nothing lasts so long but what lasts for ever: 10 seconds.
+    pub const TOO_LONG: u64 = 10_000_000_000;
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    /// So many turns lie between two looks at the time.
+    const TURNS: u32 = 4096;
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    /// Where more time lies between two looks, somebody has stopped the whole machine, or this core: no more than this is counted.
+    const LOOK: u64 = 20_000_000;
+
+    /// A wait that begins.
+    pub const fn new() -> Self {
+        Wait {
+            #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+            turns: 0,
+            #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+            last: 0,
+            #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+            nanoseconds: 0,
+        }
+    }
+
+    /// Waits a little, and answers meanwhile what other cores ask. `lock`: the address of the lock that is waited for; 0: an answer of other cores.
+    pub fn spin(&mut self, lock: usize) {
+        spin_loop();
+        #[cfg(any(ebb_loom, ebb_shuttle))]
+        let _ = lock;
+        #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+        {
+            self.turns = self.turns.wrapping_add(1);
+            if self.turns.is_multiple_of(Self::TURNS)
+                && let Some(processor) = processor()
+            {
+                self.look((processor.nanoseconds)(), || (processor.stuck)(lock));
+            }
+        }
+    }
+
+    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+    fn look(&mut self, now: u64, stuck: impl FnOnce()) {
+        if self.last != 0 {
+            self.nanoseconds += now.saturating_sub(self.last).min(Self::LOOK);
+        }
+        self.last = now;
+        if self.nanoseconds >= Self::TOO_LONG {
+            self.nanoseconds = 0;
+            stuck();
+        }
+    }
+}
+
+/// Waits until the lock is free, and takes it.
+#[cfg(not(ebb_loom))]
+extern "C-unwind" fn wait_for_lock(lock: &crate::sync::AtomicBool) {
+    let address = core::ptr::from_ref(lock).addr();
+    let mut wait = Wait::new();
+    loop {
+        // Only looks: who has the lock needs its cache line to give it back.
+        while lock.load(crate::sync::Ordering::Relaxed) {
+            wait.spin(address);
+        }
+        if !lock.swap(true, crate::sync::Ordering::Acquire) {
+            return;
+        }
     }
 }
 
@@ -51,9 +135,9 @@ extern "C" fn spin_kernel_loop() {
 // neither is done for it where the lock is free. (No vector registers: a kernel is compiled without.)
 #[cfg(all(target_os = "none", target_arch = "x86_64"))]
 core::arch::global_asm!(
-    ".pushsection .text.unlikely.refs_spin_on, \"ax\"",
-    ".globl refs_spin_on",
-    "refs_spin_on:",
+    ".pushsection .text.unlikely.refs_spin_until_locked, \"ax\"",
+    ".globl refs_spin_until_locked",
+    "refs_spin_until_locked:", // the lock's address is on the stack, above the return address
     "push rbp",
     "mov rbp, rsp",
     "and rsp, -16",
@@ -68,7 +152,8 @@ core::arch::global_asm!(
     "push r11",
     "push r11",
     "cld",
-    "call {spin}",
+    "mov rdi, [rbp + 16]",
+    "call {wait}",
     "pop r11",
     "pop r11",
     "pop r10",
@@ -81,23 +166,23 @@ core::arch::global_asm!(
     "pop rax",
     "mov rsp, rbp",
     "pop rbp",
-    "ret",
+    "ret 8",
     ".popsection",
-    spin = sym spin_kernel_loop,
+    wait = sym wait_for_lock,
 );
 
-/// As [`spin_loop`], for code that is inlined into nearly everything.
+/// Waits until the lock is free, and takes it: for code that is inlined into nearly everything.
 #[cfg(not(ebb_loom))]
 #[inline(always)]
-pub(crate) fn spin_on() {
+pub(crate) fn spin_until_locked(lock: &crate::sync::AtomicBool) {
     #[cfg(all(target_os = "none", target_arch = "x86_64"))]
-    // SAFETY: the routine above calls a function that may be called at any time, preserves all registers but the flags, and wants nothing of the stack pointer. That the
-    // call pushes its return address disturbs nobody: this target has no red zone, as an interrupt would push there, too.
+    // SAFETY: the routine above calls a function that may be called at any time with a lock, preserves all registers but the flags, takes its argument off the stack, and wants
+    // nothing else of the stack pointer. That its argument and return address are pushed disturbs nobody: this target has no red zone, as an interrupt would push there, too.
     unsafe {
-        core::arch::asm!("call refs_spin_on", options(nostack));
+        core::arch::asm!("push {lock}", "call refs_spin_until_locked", lock = in(reg) core::ptr::from_ref(lock), options(nostack));
     }
     #[cfg(not(all(target_os = "none", target_arch = "x86_64")))]
-    spin_loop();
+    wait_for_lock(lock);
 }
 
 /// The core that runs this, if somebody knows.
@@ -105,6 +190,18 @@ pub(crate) fn spin_on() {
 #[inline]
 pub(crate) fn current_core() -> Option<usize> {
     processor().map(|processor| (processor.current_core)())
+}
+
+/// Whether anybody can know which core runs.
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+#[inline]
+pub(crate) fn is_processor_known() -> bool {
+    processor().is_some()
+}
+
+#[cfg(any(ebb_loom, ebb_shuttle))]
+pub(crate) fn is_processor_known() -> bool {
+    false
 }
 
 /// Nobody knows.

@@ -11,16 +11,18 @@
 //! Freeing is cut in steps: a suspension frees at most as many objects as its scheduler says ([`quiescent`]), and tells it whether there
 //! are more. So the time that a suspension takes is bounded, however many objects have died.
 //!
-//! How it works, and why no fence is missing: one counter, the epoch, is moved on by an atomic read-modify-write at each death,
-//! at each quiescent state that has something to free, and when a core comes in. These operations have one order. Of a death
-//! and a core's coming in or being quiescent,
-//! - either the death is first: then that core sees that the object is dead and cannot upgrade to it any more;
-//! - or the core is first: then whoever frees finds the core's report not newer than the death and leaves the object alone.
+//! How it works, and why no fence is missing: one counter, the epoch, is moved on by an atomic read-modify-write at each death; the epoch of a death is
+//! what it was before. A core that is quiescent reports the epoch that it reads. Where that is later than a death, the core has seen the death's
+//! write and all before it, and cannot upgrade to the object any more; where it is not, whoever frees leaves the object alone.
 //!
-//! A core that comes back by an exchange of its report does not move the epoch on. There it is a full barrier on each side that orders the two: between the
-//! exchange and what the core reads of objects, and between the death and what is read of the reports.
+//! A core that comes in reads the epoch, reports it, and then reads objects; who frees has moved the epoch on at the death, and reads the
+//! reports after it. There is a full barrier between the two on each side: so either who frees sees which epoch the core came in with, or the core sees that the object is dead.
+//! And who waits for others sees that they have come in anew, however short they were away.
 //!
-//! Invariant: what is in the limbo list is unreachable by upgrade; each entry carries the epoch of its death; an entry is freed
+//! What died on a core waits in that core's *limbo*, and the core frees it itself, as far as the kernel says which core runs ([`set_processor`](crate::set_processor));
+//! in a program there is one limbo for all. So cores that destroy objects of their own do not meet but in the epoch.
+//!
+//! Invariant: what is in a limbo is unreachable by upgrade; each entry carries the epoch of its death; an entry is freed
 //! only when each core was quiescent in a later epoch, or was not there.
 
 use alloc::boxed::Box;
@@ -30,7 +32,7 @@ use core::ptr::{NonNull, from_ref};
 
 use crate::link::DeadQueue;
 use crate::object::Header;
-use crate::processor::current_core;
+use crate::processor::{current_core, is_processor_known};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, const_fn, fence, global};
 use crate::{Cx, SpinLock};
 
@@ -46,15 +48,24 @@ const SLOTS: usize = if cfg!(ebb_loom) { 3 } else { MAX_CORES };
 /// What a core reports that runs no task: it is idle, runs user code, or there is no such core.
 const ABSENT: u64 = 0;
 
-/// What a core reports that has come back and was not quiescent since. Epochs are greater.
-const BACK: u64 = 1;
+/// A word on a line of its own.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub struct Epoch(AtomicU64);
 
-const FIRST_EPOCH: u64 = 2;
+/// The epoch. Nobody but this module writes it; what else reads it is the assembly of a kernel's entry, as a word: see [`Report`].
+#[cfg(not(any(ebb_loom, ebb_shuttle)))]
+pub static EPOCH: Epoch = Epoch(AtomicU64::new(ABSENT + 1));
+#[cfg(any(ebb_loom, ebb_shuttle))]
+global! {
+    static EPOCH: Epoch = Epoch(AtomicU64::new(ABSENT + 1));
+}
 
 /// In which epoch a core was last quiescent; a line of its own.
 ///
 /// It is a word, which the assembly of a kernel's entry and exit may write itself: 0 with a store that releases, where user code goes on, as
-/// [`leave`](Self::leave) does; and 1 with an exchange, which has to be a full barrier, where the kernel is entered, as [`come_back`](Self::come_back) does.
+/// [`leave`](Self::leave) does; and the [epoch](EPOCH) with an exchange, which has to be a full barrier, where the kernel is entered, as [`come_back`](Self::come_back)
+/// does.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Report(AtomicU64);
@@ -76,11 +87,24 @@ impl Report {
         self.0.store(ABSENT, Ordering::Release);
     }
 
-    /// The core runs a task again. Nothing if it does.
+    /// The core, which had [left](Self::leave), runs a task again.
     #[inline(always)]
     pub fn come_back(&self) {
-        self.0.swap(BACK, Ordering::AcqRel);
+        self.0.swap(EPOCH.0.load(Ordering::Acquire), Ordering::AcqRel);
         fence(Ordering::SeqCst);
+    }
+
+    /// The core borrows nothing just now: nothing that has died so far waits for it any longer. For the middle of long work, since [`quiescent`] says so only
+    /// where there is something to free. Changes nothing where the core runs no task.
+    ///
+    /// # Safety
+    /// The caller is the core, and nothing is borrowed on it.
+    #[inline(always)]
+    pub unsafe fn pass(&self) {
+        if self.is_present() {
+            // It sees as dead what died before the epoch that it reads.
+            self.0.store(EPOCH.0.load(Ordering::Acquire), Ordering::Release);
+        }
     }
 
     /// Whether the core runs a task, as far as the caller sees.
@@ -105,24 +129,44 @@ impl Default for Report {
     }
 }
 
-/// What is dead and not yet freed, in the order of its death.
+/// What has died on a core and is not yet freed, in the order of its death; lines of its own.
+#[repr(align(128))]
 struct Limbo {
-    queue: DeadQueue,
-    /// How many ever entered.
-    entered: u64,
+    /// Whether there is anything in `queue`.
+    waiting: AtomicBool,
+    /// How many have ever entered whose end somebody may wait for. Written with the lock of `queue` held.
+    awaited: AtomicU64,
+    /// How many are just freeing something of it: what they have taken out may not have come to its end.
+    freeing: AtomicUsize,
+    queue: SpinLock<DeadQueue>,
+}
+
+impl Limbo {
+    const_fn! {
+        fn new() -> Self {
+            Limbo { waiting: AtomicBool::new(false), awaited: AtomicU64::new(0), freeing: AtomicUsize::new(0), queue: SpinLock::new(DeadQueue::new()) }
+        }
+    }
+
+    /// Takes out the next object that died before `limit`.
+    fn next_dead(&self, limit: u64) -> Option<NonNull<Header>> {
+        self.queue.within(|queue| {
+            let dead = queue.pop(limit);
+            if queue.is_empty() {
+                self.waiting.store(false, Ordering::Release);
+            }
+            dead
+        })
+    }
 }
 
 struct Domain {
-    epoch: AtomicU64,
-    /// Whether there is anything in `limbo`.
-    waiting: AtomicBool,
-    limbo: SpinLock<Limbo>,
+    /// That of each core; where nobody says which core runs, all use the first.
+    limbos: [Limbo; SLOTS],
     /// The reports of the cores that have none of their own.
     reports: [Report; SLOTS],
     /// The reports of all cores, those that were ever taken.
     slots: [AtomicPtr<Report>; SLOTS],
-    /// How many objects have begun to wait that were destroyed on each core, as far as the kernel says which core runs ([`set_current_core`]).
-    deaths: [AtomicU64; SLOTS],
     /// Which of `slots` somebody has.
     taken: AtomicU64,
     /// No slot from this one on was ever taken.
@@ -153,21 +197,24 @@ impl Core {
     /// The caller is a scheduler: each [`Cx`] that it makes ends before this does.
     pub unsafe fn register() -> Core {
         let (number, slot) = DOMAIN.take_slot(None);
-        DOMAIN.come_in(slot);
+        slot.come_back();
         Core { number, slot, _of_this_thread: PhantomData }
     }
 
-    /// As [`register`](Self::register), with a report that the caller may write as well.
+    /// As [`register`](Self::register), under the number by which the kernel [knows](crate::set_processor) this core, with a report that the caller may write as well.
+    ///
+    /// # Panics
+    /// If there is a core of that number, or it is not below [`MAX_CORES`].
     ///
     /// # Safety
     /// That of `register`; and nobody else registers with this report.
-    pub unsafe fn register_with(report: &'static Report) -> Core {
-        let (number, slot) = DOMAIN.take_slot(Some(report));
-        DOMAIN.come_in(slot);
+    pub unsafe fn register_as(number: usize, report: &'static Report) -> Core {
+        let (number, slot) = DOMAIN.take_slot(Some((number, report)));
+        slot.come_back();
         Core { number, slot, _of_this_thread: PhantomData }
     }
 
-    /// Its number, for [`quiescent`] and [`while_idle`].
+    /// Its number, for [`quiescent`], [`while_idle`] and what asks for that of a core.
     #[inline(always)]
     pub fn number(&self) -> usize {
         self.number
@@ -192,14 +239,15 @@ impl Drop for Core {
     fn drop(&mut self) {
         // SAFETY: the thread's context has ended.
         unsafe { self.slot.leave() };
-        if DOMAIN.waiting.load(Ordering::Relaxed) {
-            DOMAIN.collect(Reporter::Absent, usize::MAX);
+        let limbo = limbo_of(self.number);
+        if limbo.waiting.load(Ordering::Relaxed) {
+            DOMAIN.collect(limbo, Reporter::Absent, usize::MAX);
         }
         DOMAIN.give_slot(self.number);
     }
 }
 
-/// Reports that the task of `core` borrows nothing just now, and frees at most `most` objects. Whether more could be freed by the next
+/// Reports that the task of `core` borrows nothing just now, and frees at most `most` objects that died there. Whether more could be freed by the next
 /// call. Costs one load where nothing waits.
 ///
 /// The scheduler calls it at each suspension; `&mut Cx` is the proof.
@@ -209,7 +257,21 @@ impl Drop for Core {
 #[inline(always)]
 pub unsafe fn quiescent(cx: &mut Cx, core: usize, most: usize) -> bool {
     cx.check_nothing_is_held();
-    DOMAIN.waiting.load(Ordering::Relaxed) && DOMAIN.collect(Reporter::Core(core), most)
+    let limbo = limbo_of(core);
+    limbo.waiting.load(Ordering::Relaxed) && DOMAIN.collect(limbo, Reporter::Core(core), most)
+}
+
+/// As [`quiescent`], also for what died on other cores: for who finds no memory.
+///
+/// # Safety
+/// As for `quiescent`.
+pub unsafe fn quiescent_for_all(cx: &mut Cx, core: usize, most: usize) -> bool {
+    cx.check_nothing_is_held();
+    let mut more = false;
+    for limbo in DOMAIN.limbos.iter().filter(|limbo| limbo.waiting.load(Ordering::Relaxed)) {
+        more |= DOMAIN.collect(limbo, Reporter::Core(core), most);
+    }
+    more
 }
 
 /// Runs `wait`, in which `core` is idle: no task runs on it, and objects that die do not wait for it.
@@ -221,8 +283,9 @@ pub unsafe fn while_idle<R>(cx: &mut Cx, core: usize, wait: impl FnOnce() -> R) 
     cx.check_nothing_is_held();
     let slot = DOMAIN.slot(core);
     let reports = slot.is_some_and(|slot| slot.0.swap(ABSENT, Ordering::AcqRel) != ABSENT);
-    if DOMAIN.waiting.load(Ordering::Relaxed) {
-        DOMAIN.collect(Reporter::Absent, usize::MAX);
+    let limbo = limbo_of(core);
+    if limbo.waiting.load(Ordering::Relaxed) {
+        DOMAIN.collect(limbo, Reporter::Absent, usize::MAX);
     }
     let back = Back { slot: slot.filter(|_| reports) };
     let result = wait();
@@ -238,14 +301,39 @@ struct Back {
 impl Drop for Back {
     fn drop(&mut self) {
         if let Some(slot) = self.slot {
-            DOMAIN.come_in(slot);
+            slot.come_back();
         }
     }
 }
 
-/// What [`quiescent`] looks at, for code that has it inlined in another language: while it is false nothing is to be done.
-pub fn waiting_flag() -> *const AtomicBool {
-    &raw const DOMAIN.waiting
+/// The limbo of a core.
+#[inline]
+fn limbo_of(core: usize) -> &'static Limbo {
+    let number = if is_processor_known() { core } else { 0 };
+    &DOMAIN.limbos[number.min(SLOTS - 1)]
+}
+
+/// Whether there was never more than one core at a time.
+#[inline(always)]
+pub(crate) fn is_single() -> bool {
+    DOMAIN.high.load(Ordering::Relaxed) <= 1
+}
+
+/// The limbo of the calling core.
+#[inline]
+fn limbo_here() -> &'static Limbo {
+    if is_single() {
+        // The first core is the only one so far.
+        return &DOMAIN.limbos[0];
+    }
+    &DOMAIN.limbos[current_core().unwrap_or(0).min(SLOTS - 1)]
+}
+
+/// What [`quiescent`] looks at, for code that has it inlined: while it is false nothing is to be done. To be asked for again when the kernel has
+/// [said](crate::set_processor) what the processor is like.
+#[inline]
+pub fn waiting_flag(core: usize) -> &'static AtomicBool {
+    &limbo_of(core).waiting
 }
 
 /// Frees what can be freed without a suspension: all dead objects, where there is one core.
@@ -258,65 +346,79 @@ pub fn reclaim(cx: &mut Cx) {
 #[inline]
 pub fn reclaim_some(cx: &mut Cx, most: usize) -> bool {
     cx.check_nothing_is_held();
-    DOMAIN.waiting.load(Ordering::Relaxed) && DOMAIN.collect(Reporter::Alone, most)
+    let limbo = limbo_here();
+    limbo.waiting.load(Ordering::Relaxed) && DOMAIN.collect(limbo, Reporter::Alone, most)
 }
 
-/// Whether any object is dead and not yet freed.
+/// How many objects that died on `core` ever had to wait to be freed, but for those whose end [nobody sees](crate::StrongRc::destroy_unseen). Who
+/// looks at it twice learns whether any have in between.
+pub fn awaited(core: usize) -> u64 {
+    limbo_of(core).awaited.load(Ordering::Relaxed)
+}
+
+/// What has died until now, as far as the caller knows, did so before the epoch that this says.
+pub fn epoch_now() -> u64 {
+    EPOCH.0.load(Ordering::Acquire)
+}
+
+/// Whether any object is dead and not yet freed, where nobody has said which core runs.
 #[inline(always)]
 pub fn has_waiting() -> bool {
-    DOMAIN.waiting.load(Ordering::Relaxed)
+    DOMAIN.limbos[0].waiting.load(Ordering::Relaxed)
 }
 
-/// How many objects ever had to wait to be freed that died on `core`. Who looks at it twice learns whether any have died in between that did. Where nobody
-/// has [said](crate::set_processor) which core runs, those of all cores.
-pub fn entered(core: usize) -> u64 {
-    match (current_core(), DOMAIN.deaths.get(core)) {
-        (Some(_), Some(deaths)) => deaths.load(Ordering::Relaxed),
-        _ => DOMAIN.limbo.with(|limbo| limbo.entered),
-    }
+/// Whether any object that died on `core` before `epoch` may not have come to its end.
+pub fn waits_since_before(core: usize, epoch: u64) -> bool {
+    let limbo = limbo_of(core);
+    let is_older = |queue: &mut DeadQueue| queue.oldest().is_some_and(|oldest| oldest < epoch);
+    // Who has taken the last one out says so before, and that there are none left after.
+    limbo.waiting.load(Ordering::Acquire) && limbo.queue.with(is_older) || limbo.freeing.load(Ordering::Acquire) > 0
 }
 
-/// Moves the epoch on: what has died until now did so before the epoch that this says.
-pub fn begin_epoch() -> u64 {
-    epoch() + 1
-}
-
-/// Whether any object waits that died before `epoch`.
-pub fn waits_since_before(epoch: u64) -> bool {
-    let is_older = |limbo: &mut Limbo| limbo.queue.oldest().is_some_and(|oldest| oldest < epoch);
-    DOMAIN.waiting.load(Ordering::Relaxed) && DOMAIN.limbo.with(is_older)
+/// Whether any object that died on any core before `epoch` may not have come to its end.
+pub fn waits_anywhere_since_before(epoch: u64) -> bool {
+    (0..DOMAIN.in_use().len()).any(|core| waits_since_before(core, epoch))
 }
 
 /// How many objects are dead and not yet freed. For tests and statistics: it counts them one by one.
 pub fn waiting() -> usize {
-    DOMAIN.limbo.with(|limbo| limbo.queue.count())
+    DOMAIN.limbos.iter().map(|limbo| limbo.queue.with(|queue| queue.count())).sum()
 }
 
 /// The epoch: greater than that of any death that the caller knows of.
 #[inline(always)]
 pub(crate) fn deaths() -> u64 {
-    DOMAIN.epoch.load(Ordering::Relaxed)
+    EPOCH.0.load(Ordering::Relaxed)
 }
 
 /// Moves the epoch on, and says which one it was: the epoch of what the caller has just done.
 #[inline(always)]
 pub(crate) fn epoch() -> u64 {
-    DOMAIN.epoch.fetch_add(1, Ordering::AcqRel)
+    EPOCH.0.fetch_add(1, Ordering::AcqRel)
+}
+
+/// Whether somebody waits until an object has come to its end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The task that gave it up may wait: see [`awaited`].
+    Awaited,
+    /// Nobody sees when it comes.
+    Unseen,
 }
 
 /// Frees `object`, which died in `epoch`, when nobody can borrow it any longer.
 ///
 /// # Safety
 /// `epoch` was taken after the object's link stopped leading to it, and the object is given away here; any thread may free it.
-pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64) {
-    if let Some(deaths) = current_core().and_then(|core| DOMAIN.deaths.get(core)) {
-        deaths.store(deaths.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-    }
-    DOMAIN.limbo.within(|limbo| {
+pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64, ending: Ending) {
+    let limbo = limbo_here();
+    limbo.queue.within(|queue| {
         // SAFETY: as this function's contract.
-        unsafe { limbo.queue.push(object, epoch) };
-        limbo.entered += 1;
-        DOMAIN.waiting.store(true, Ordering::Relaxed);
+        unsafe { queue.push(object, epoch) };
+        if ending == Ending::Awaited {
+            limbo.awaited.store(limbo.awaited.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        limbo.waiting.store(true, Ordering::Relaxed);
     });
 }
 
@@ -324,14 +426,15 @@ pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64) {
 ///
 /// # Safety
 /// As for [`defer`].
-pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
+#[inline]
+pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, ending: impl FnOnce() -> Ending, cx: &mut Cx) {
     // A core that comes in after `epoch` was taken cannot reach the object; one that came in before is seen here.
     if DOMAIN.is_alone() {
         // SAFETY: no name leads to it, the only core has `&mut Cx` and so borrows nothing, and it is given away.
         unsafe { Header::free(object) };
     } else {
         // SAFETY: as this function's contract.
-        unsafe { defer(object, epoch) };
+        unsafe { defer(object, epoch, ending()) };
     }
     free_others(cx);
 }
@@ -353,13 +456,31 @@ enum Reporter {
     Absent,
 }
 
+/// Somebody frees objects of a limbo; a destructor may panic.
+struct Freeing<'a>(&'a Limbo);
+
+impl<'a> Freeing<'a> {
+    /// Before anything is taken out.
+    fn begin(limbo: &'a Limbo) -> Self {
+        limbo.freeing.fetch_add(1, Ordering::AcqRel);
+        Freeing(limbo)
+    }
+}
+
+impl Drop for Freeing<'_> {
+    fn drop(&mut self) {
+        self.0.freeing.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Domain {
     const_fn! {
         fn new() -> Self {
             Domain {
-                epoch: AtomicU64::new(FIRST_EPOCH),
-                waiting: AtomicBool::new(false),
-                limbo: SpinLock::new(Limbo { queue: DeadQueue::new(), entered: 0 }),
+                #[cfg(not(ebb_loom))]
+                limbos: [const { Limbo::new() }; SLOTS],
+                #[cfg(ebb_loom)]
+                limbos: core::array::from_fn(|_| Limbo::new()),
                 #[cfg(not(ebb_loom))]
                 reports: [const { Report::new() }; SLOTS],
                 #[cfg(ebb_loom)]
@@ -368,10 +489,6 @@ impl Domain {
                 slots: [const { AtomicPtr::new(core::ptr::null_mut()) }; SLOTS],
                 #[cfg(ebb_loom)]
                 slots: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())),
-                #[cfg(not(ebb_loom))]
-                deaths: [const { AtomicU64::new(0) }; SLOTS],
-                #[cfg(ebb_loom)]
-                deaths: core::array::from_fn(|_| AtomicU64::new(0)),
                 taken: AtomicU64::new(0),
                 high: AtomicUsize::new(0),
                 more: SpinLock::new(Vec::new()),
@@ -423,44 +540,42 @@ impl Domain {
         present <= 1
     }
 
-    /// A core begins to run tasks.
-    fn come_in(&self, slot: &Report) {
-        // First seen as a core that has passed nothing: whoever moves the epoch on after this core does sees it.
-        slot.come_back();
-        let epoch = self.epoch.fetch_add(1, Ordering::AcqRel);
-        slot.0.store(epoch + 1, Ordering::Release);
-    }
-
-    fn take_slot(&'static self, own: Option<&'static Report>) -> (usize, &'static Report) {
+    fn take_slot(&'static self, own: Option<(usize, &'static Report)>) -> (usize, &'static Report) {
+        if let Some((number, report)) = own {
+            assert!(number < SLOTS, "no core has this number");
+            let taken = self.taken.fetch_or(1 << number, Ordering::AcqRel);
+            assert!(taken & 1 << number == 0, "there is a core of this number");
+            return self.enter_slot(number, report);
+        }
         let mut taken = self.taken.load(Ordering::Relaxed);
         loop {
             let number = taken.trailing_ones() as usize;
             if number >= SLOTS {
-                return self.take_more(own);
+                return self.take_more();
             }
             match self.taken.compare_exchange_weak(taken, taken | 1 << number, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => {
-                    let report = own.unwrap_or(&self.reports[number]);
-                    self.slots[number].store(from_ref(report).cast_mut(), Ordering::Release);
-                    self.high.fetch_max(number + 1, Ordering::AcqRel);
-                    return (number, report);
-                }
+                Ok(_) => return self.enter_slot(number, &self.reports[number]),
                 Err(now) => taken = now,
             }
         }
     }
 
+    fn enter_slot(&self, number: usize, report: &'static Report) -> (usize, &'static Report) {
+        self.slots[number].store(from_ref(report).cast_mut(), Ordering::Release);
+        self.high.fetch_max(number + 1, Ordering::AcqRel);
+        // A core that was alone has no barrier between a death and its look at `high`: of this and the death, one is first.
+        epoch();
+        (number, report)
+    }
+
     #[cold]
-    fn take_more(&self, own: Option<&'static Report>) -> (usize, &'static Report) {
+    fn take_more(&self) -> (usize, &'static Report) {
         self.more.with(|more| {
             let index = more.iter().position(|(_, taken)| !taken).unwrap_or_else(|| {
-                more.push((own.unwrap_or_else(|| Box::leak(Box::new(Report::new()))), false));
+                more.push((Box::leak(Box::new(Report::new())), false));
                 more.len() - 1
             });
             more[index].1 = true;
-            if let Some(own) = own {
-                more[index].0 = own;
-            }
             self.has_more.store(true, Ordering::Release);
             (SLOTS + index, more[index].0)
         })
@@ -476,7 +591,7 @@ impl Domain {
 
     /// The epoch before which what died may be freed, if the reporter may free at all.
     fn limit(&self, reporter: Reporter) -> Option<u64> {
-        let now = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+        let now = EPOCH.0.load(Ordering::Acquire);
         if self.high.load(Ordering::Acquire) <= 1 {
             // There was never more than one core at a time: the caller is it, or there is none.
             return Some(now);
@@ -501,7 +616,8 @@ impl Domain {
 
     /// Frees at most `most` objects. Whether it stopped for that reason.
     #[cold]
-    fn collect(&self, reporter: Reporter, mut most: usize) -> bool {
+    fn collect(&self, limbo: &Limbo, reporter: Reporter, mut most: usize) -> bool {
+        let _freeing = (self.high.load(Ordering::Acquire) > 1).then(|| Freeing::begin(limbo));
         // A destructor may drop further owners, which enter the list while it is walked: hence one at a time, and again until
         // nothing more can be freed.
         loop {
@@ -511,10 +627,10 @@ impl Domain {
                 if most == 0 {
                     return true;
                 }
-                let Some(dead) = self.next_dead(limit) else { break };
+                let Some(dead) = limbo.next_dead(limit) else { break };
                 // SAFETY: nobody can upgrade to the object, and every borrow of it has ended (module comment).
                 unsafe { Header::free(dead) };
-                if !self.waiting.load(Ordering::Relaxed) {
+                if !limbo.waiting.load(Ordering::Relaxed) {
                     return false;
                 }
                 most -= 1;
@@ -523,16 +639,5 @@ impl Domain {
                 return false;
             }
         }
-    }
-
-    /// Takes out the next object that died before `limit`.
-    fn next_dead(&self, limit: u64) -> Option<NonNull<Header>> {
-        self.limbo.within(|Limbo { queue, .. }| {
-            let dead = queue.pop(limit);
-            if queue.is_empty() {
-                self.waiting.store(false, Ordering::Relaxed);
-            }
-            dead
-        })
     }
 }

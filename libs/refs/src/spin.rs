@@ -17,7 +17,6 @@ use crate::sync::const_fn;
 pub use raw::RawSpin;
 
 /// A value that one core at a time may touch.
-#[derive(Default)]
 pub struct SpinLock<T: ?Sized> {
     raw: RawSpin,
     value: UnsafeCell<T>,
@@ -28,9 +27,17 @@ unsafe impl<T: ?Sized + Send> Send for SpinLock<T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Send> Sync for SpinLock<T> {}
 
+impl<T: Default> Default for SpinLock<T> {
+    #[cfg_attr(feature = "check-locks", track_caller)]
+    fn default() -> Self {
+        SpinLock::new(T::default())
+    }
+}
+
 impl<T> SpinLock<T> {
     const_fn! {
         /// A free lock around `value`.
+        #[cfg_attr(feature = "check-locks", track_caller)]
         pub fn new(value: T) -> Self {
             SpinLock { raw: RawSpin::new(), value: UnsafeCell::new(value) }
         }
@@ -45,15 +52,26 @@ impl<T> SpinLock<T> {
 impl<T: ?Sized> SpinLock<T> {
     /// Takes the lock for as long as the guard lives, which cannot be across a suspension.
     ///
-    /// Locking twice on one stack spins for ever.
+    /// Locking twice on one stack spins for ever. With the feature `check-locks` that is reported, and so is whatever else could have cores wait for each other.
     #[inline(always)]
+    #[cfg_attr(feature = "check-locks", track_caller)]
     pub fn lock<'a>(&'a self, _cx: &'a impl NoSuspend) -> SpinGuard<'a, T> {
         self.raw.lock();
         SpinGuard { lock: self, _on_this_stack_only: PhantomData }
     }
 
+    /// Takes the lock while another one of its kind is held. All who hold two such locks take them in one order, which [`lock_after`](Self::lock_after)'s caller
+    /// states where it calls this: a parent before its child, or the one with the smaller address first.
+    #[inline(always)]
+    #[cfg_attr(feature = "check-locks", track_caller)]
+    pub fn lock_after<'a>(&'a self, _first: &SpinGuard<'_, T>, _cx: &'a impl NoSuspend) -> SpinGuard<'a, T> {
+        self.raw.lock_after();
+        SpinGuard { lock: self, _on_this_stack_only: PhantomData }
+    }
+
     /// Takes the lock if it is free.
     #[inline(always)]
+    #[cfg_attr(feature = "check-locks", track_caller)]
     pub fn try_lock<'a>(&'a self, _cx: &'a impl NoSuspend) -> Option<SpinGuard<'a, T>> {
         self.raw.try_lock().then_some(SpinGuard { lock: self, _on_this_stack_only: PhantomData })
     }
@@ -67,12 +85,14 @@ impl<T: ?Sized> SpinLock<T> {
     /// Runs `f` on the value. For code that has no context, such as destructors: `f` is `Send`, and so has no [`Cx`](crate::Cx) by which it
     /// could suspend. It must not lock this lock again, which would spin for ever.
     #[inline(always)]
+    #[cfg_attr(feature = "check-locks", track_caller)]
     pub fn with<R>(&self, f: impl FnOnce(&mut T) -> R + Send) -> R {
         self.within(f)
     }
 
     /// As [`with`](Self::with), for this crate, which never suspends.
     #[inline(always)]
+    #[cfg_attr(feature = "check-locks", track_caller)]
     pub(crate) fn within<R>(&self, f: impl FnOnce(&mut T) -> R) -> R {
         self.raw.lock();
         let guard = SpinGuard { lock: self, _on_this_stack_only: PhantomData };
@@ -98,6 +118,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for SpinLock<T> {
 }
 
 impl<T> From<T> for SpinLock<T> {
+    #[cfg_attr(feature = "check-locks", track_caller)]
     fn from(value: T) -> Self {
         SpinLock::new(value)
     }
@@ -141,7 +162,9 @@ impl<T: ?Sized> Drop for SpinGuard<'_, T> {
 
 #[cfg(not(ebb_loom))]
 mod raw {
-    use crate::processor::spin_on;
+    #[cfg(feature = "check-locks")]
+    use crate::lock_order::{self, Beside, Class};
+    use crate::processor::spin_until_locked;
     use crate::sync::{AtomicBool, Ordering};
 
     /// What is behind this is out of the way of what is not.
@@ -150,42 +173,83 @@ mod raw {
     fn unlikely() {}
 
     /// The lock word alone, for the inside of this project's libraries.
-    #[derive(Debug, Default)]
-    pub struct RawSpin(AtomicBool);
+    #[derive(Debug)]
+    pub struct RawSpin {
+        is_locked: AtomicBool,
+        #[cfg(feature = "check-locks")]
+        class: Class,
+    }
+
+    impl Default for RawSpin {
+        #[cfg_attr(feature = "check-locks", track_caller)]
+        fn default() -> Self {
+            Self::new()
+        }
+    }
 
     impl RawSpin {
         /// An unlocked lock.
+        #[cfg_attr(feature = "check-locks", track_caller)]
         pub const fn new() -> Self {
-            RawSpin(AtomicBool::new(false))
+            RawSpin {
+                is_locked: AtomicBool::new(false),
+                #[cfg(feature = "check-locks")]
+                class: Class::of_caller(),
+            }
+        }
+
+        #[cfg(feature = "check-locks")]
+        fn address(&self) -> usize {
+            core::ptr::from_ref(&self.is_locked).addr()
         }
 
         /// Takes the lock, spinning while another core has it.
         #[inline(always)]
+        #[cfg_attr(feature = "check-locks", track_caller)]
         pub fn lock(&self) {
-            if self.0.swap(true, Ordering::Acquire) {
+            #[cfg(feature = "check-locks")]
+            lock_order::before_lock(self.address(), &self.class, Beside::No);
+            self.wait_and_lock();
+        }
+
+        /// As [`lock`](Self::lock), while another one of its kind is held that comes before it.
+        #[inline(always)]
+        #[cfg_attr(feature = "check-locks", track_caller)]
+        pub fn lock_after(&self) {
+            #[cfg(feature = "check-locks")]
+            lock_order::before_lock(self.address(), &self.class, Beside::After);
+            self.wait_and_lock();
+        }
+
+        #[inline(always)]
+        #[cfg_attr(feature = "check-locks", track_caller)]
+        fn wait_and_lock(&self) {
+            if self.is_locked.swap(true, Ordering::Acquire) {
                 unlikely();
-                loop {
-                    // Only looks: who has the lock needs its cache line to give it back.
-                    while self.0.load(Ordering::Relaxed) {
-                        spin_on();
-                    }
-                    if !self.0.swap(true, Ordering::Acquire) {
-                        break;
-                    }
-                }
+                spin_until_locked(&self.is_locked);
             }
+            #[cfg(feature = "check-locks")]
+            lock_order::locked(self.address(), &self.class);
         }
 
         /// Takes the lock if it is free.
         #[inline(always)]
+        #[cfg_attr(feature = "check-locks", track_caller)]
         pub fn try_lock(&self) -> bool {
-            !self.0.swap(true, Ordering::Acquire)
+            let is_free = !self.is_locked.swap(true, Ordering::Acquire);
+            #[cfg(feature = "check-locks")]
+            if is_free {
+                lock_order::locked(self.address(), &self.class);
+            }
+            is_free
         }
 
         /// Gives the lock back. Only its holder may call this.
         #[inline(always)]
         pub fn unlock(&self) {
-            self.0.store(false, Ordering::Release);
+            #[cfg(feature = "check-locks")]
+            lock_order::unlocked(self.address());
+            self.is_locked.store(false, Ordering::Release);
         }
     }
 }
@@ -231,6 +295,11 @@ mod raw {
         /// Takes the lock.
         pub fn lock(&self) {
             self.keep(self.mutex.lock().expect("loom's locks are not poisoned"));
+        }
+
+        /// As [`lock`](Self::lock).
+        pub fn lock_after(&self) {
+            self.lock();
         }
 
         /// Takes the lock if it is free.

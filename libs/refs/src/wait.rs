@@ -136,10 +136,13 @@ impl WakeSlot {
     }
 
     /// Begins the task's next wait. Called by the task itself.
+    ///
+    /// What the task looks at after this and before it parks need not be behind a lock: whoever changes it (sequentially consistent) and
+    /// [interrupts](Self::interrupt) then finds the wait, or the task sees the change.
     #[inline(always)]
     pub fn prepare(&'static self) -> Waker {
         let epoch = (self.state.load(Ordering::Relaxed) & !(PHASE | DECLINED)) + EPOCH;
-        self.state.store(epoch | ARMED, Ordering::Release);
+        self.state.store(epoch | ARMED, Ordering::SeqCst);
         Waker { slot: self, epoch }
     }
 
@@ -192,7 +195,7 @@ impl WakeSlot {
 
     /// Wakes the task from whatever wait it is in; false if it is in none.
     pub fn interrupt(&'static self) -> bool {
-        Waker { slot: self, epoch: self.state.load(Ordering::Acquire) & !PHASE }.wake()
+        Waker { slot: self, epoch: self.state.load(Ordering::SeqCst) & !PHASE }.wake()
     }
 }
 
@@ -207,7 +210,7 @@ impl Waker {
     /// Ends the wait; false if it was over already.
     pub fn wake(self) -> bool {
         loop {
-            let state = self.slot.state.load(Ordering::Acquire);
+            let state = self.slot.state.load(Ordering::SeqCst);
             if state & !PHASE != self.epoch {
                 return false;
             }

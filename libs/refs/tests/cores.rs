@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use refs::reclaim::{Core, reclaim, waiting};
+use refs::reclaim::{Core, Report, reclaim, waiting};
 use refs::{Cx, IdTable, SpinLock, StrongRc, WakeSlot, WeakRc};
 
 /// Cores are counted for the whole process.
@@ -158,6 +158,45 @@ fn an_idle_core_holds_nothing_back_until_it_comes_back() {
         });
         other.ends();
         assert_eq!(dropped(), 2);
+    });
+}
+
+#[test]
+fn a_core_that_says_so_in_the_middle_of_its_work_holds_nothing_back_that_died_before() {
+    static REPORT: Report = Report::new();
+    const NUMBER: usize = 40;
+    let _alone = alone();
+    std::thread::scope(|scope| {
+        let (pass, passes) = channel::<()>();
+        let (say, said) = channel();
+        let other = scope.spawn(move || {
+            // SAFETY: this thread makes no context.
+            let _core = unsafe { Core::register_as(NUMBER, &REPORT) };
+            say.send(()).unwrap();
+            while passes.recv().is_ok() {
+                // SAFETY: the thread borrows nothing.
+                unsafe { REPORT.pass() };
+                say.send(()).unwrap();
+            }
+        });
+        said.recv().unwrap();
+        as_core(|cx, core| {
+            StrongRc::new(Noted(1)).destroy(cx);
+            core.quiescent(cx);
+            assert_eq!(dropped(), 0, "the other core may borrow it");
+            pass.send(()).unwrap();
+            said.recv().unwrap();
+            StrongRc::new(Noted(2)).destroy(cx);
+            core.quiescent(cx);
+            assert_eq!(dropped(), 1, "the second may be borrowed since");
+            drop(pass);
+            other.join().unwrap();
+            core.quiescent(cx);
+            assert_eq!(dropped(), 2);
+        });
+        // SAFETY: nobody is registered with it any more.
+        unsafe { REPORT.pass() };
+        assert!(!REPORT.is_present(), "it brings nobody in");
     });
 }
 

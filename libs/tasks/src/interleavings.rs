@@ -7,10 +7,10 @@ use core::fmt;
 use core::ops::ControlFlow;
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
-use shuttle::sync::atomic::{AtomicUsize, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::{Config, Runner, thread};
 
+use crate::atomic::global;
 use crate::{Body, Cx, HeapStacks, Hooks, Next, Policy, Ready, SchedWords, Why, Worker};
 
 /// Tries `program` in so many interleavings: in half of them whoever runs next is chosen anew at each step, in the others few switches are
@@ -30,35 +30,68 @@ pub fn explore(interleavings: usize, program: impl Fn() + Send + Sync + 'static)
     Runner::new(PctScheduler::new(3, interleavings / 2), config()).run(move || program());
 }
 
-/// How many cores a [`Machine`] has.
-pub const CORES: usize = 2;
+/// Room for so many cores.
+pub const MAX_CORES: usize = 3;
 
 /// What a task of a [`Machine`] does each time it is run.
 pub type Run = Box<dyn FnMut(&mut Cx) -> Next + Send>;
 
-/// A machine of [`CORES`] cores, which run the tasks that `policy` chooses and sleep when it has none for them: so a task that is ready and never
-/// chosen is a deadlock.
-pub struct Machine<P> {
-    policy: P,
-    bells: Mutex<Bells>,
-    rung: Condvar,
+global! {
+    static BELLS: (Mutex<Bells>, Condvar) = (Mutex::new(Bells { cores: 1, rung: [true; MAX_CORES], left: 0 }), Condvar::new());
 }
 
-/// What happened.
+/// What happened on the machine.
 struct Bells {
-    /// How many tasks were entered.
-    entered: usize,
-    /// How many each core knew of when it last slept.
-    known: [usize; CORES],
-    /// All is done.
-    off: bool,
+    cores: usize,
+    /// Which cores are to look for something to do, be they asleep or not.
+    rung: [bool; MAX_CORES],
+    /// How many tasks have not ended.
+    left: usize,
+}
+
+shuttle::thread_local! {
+    /// Which core's thread this is.
+    static OWN: std::cell::Cell<usize> = std::cell::Cell::new(usize::MAX);
+}
+
+/// How many cores the machine has.
+pub fn cores() -> usize {
+    BELLS.0.lock().expect("not poisoned").cores
+}
+
+/// Interrupts a core, which looks then what it has to run; false if it is the calling one.
+pub fn interrupt(core: usize) -> bool {
+    if OWN.with(|own| own.get()) == core {
+        return false;
+    }
+    BELLS.0.lock().expect("not poisoned").rung[core] = true;
+    BELLS.1.notify_all();
+    true
+}
+
+/// Who wakes the cores of a [`Machine`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The machine: all of them, whenever a task is entered.
+    All,
+    /// The policy, by [`interrupt`].
+    ByPolicy,
+}
+
+/// A machine of some cores, which run the tasks that `policy` chooses and sleep when it has none for them: so a task that is ready and never
+/// chosen is a deadlock, and so is one whose core is not woken.
+pub struct Machine<P> {
+    policy: P,
+    wake: Wake,
 }
 
 impl<P: Policy> Policy for Machine<P> {
     fn enqueue(&self, ready: Ready, why: Why) {
         self.policy.enqueue(ready, why);
-        self.bells.lock().expect("not poisoned").entered += 1;
-        self.rung.notify_all();
+        if self.wake == Wake::All {
+            BELLS.0.lock().expect("not poisoned").rung = [true; MAX_CORES];
+            BELLS.1.notify_all();
+        }
     }
 
     fn next(&self, worker: &'static Worker) -> Option<Ready> {
@@ -68,20 +101,24 @@ impl<P: Policy> Policy for Machine<P> {
 
 impl<P: Policy> Hooks for Machine<P> {
     fn idle(&self, worker: &Worker) -> ControlFlow<()> {
-        let mut bells = self.bells.lock().expect("not poisoned");
-        while !bells.off && bells.known[worker.number()] == bells.entered {
-            bells = self.rung.wait(bells).expect("not poisoned");
+        let mut bells = BELLS.0.lock().expect("not poisoned");
+        while bells.left != 0 && !bells.rung[worker.number()] {
+            bells = BELLS.1.wait(bells).expect("not poisoned");
         }
-        bells.known[worker.number()] = bells.entered;
-        if bells.off { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        bells.rung[worker.number()] = false;
+        if bells.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
 impl<P: Policy + Send + 'static> Machine<P> {
-    /// A machine without tasks.
-    pub fn new(policy: P) -> &'static Self {
-        let bells = Bells { entered: 0, known: [0; CORES], off: false };
-        Box::leak(Box::new(Machine { policy, bells: Mutex::new(bells), rung: Condvar::new() }))
+    /// The machine of this execution: so many cores, and no tasks.
+    pub fn new(policy: P, cores: usize, wake: Wake) -> &'static Self {
+        let mut bells = BELLS.0.lock().expect("not poisoned");
+        bells.cores = cores;
+        // Until all tasks are there that `run` starts.
+        bells.left = 1;
+        drop(bells);
+        Box::leak(Box::new(Machine { policy, wake }))
     }
 
     /// Who chooses.
@@ -91,27 +128,35 @@ impl<P: Policy + Send + 'static> Machine<P> {
 
     /// Whether all tasks have ended.
     pub fn is_off(&self) -> bool {
-        self.bells.lock().expect("not poisoned").off
+        BELLS.0.lock().expect("not poisoned").left == 0
     }
 
     /// Starts tasks, each with what the policy wants to know about it, and runs until all have ended.
     pub fn run<S: FnOnce(&SchedWords)>(&'static self, tasks: Vec<(Run, S)>) {
-        let left = &*Box::leak(Box::new(AtomicUsize::new(tasks.len())));
         for (run, sched) in tasks {
-            crate::spawn(self, Box::new(Counted { run, machine: self, left }), |words, _| sched(words));
+            self.spawn(run, sched);
         }
-        let cores: [_; CORES] = core::array::from_fn(|number| {
-            thread::spawn(move || {
-                let stacks: &'static HeapStacks = Box::leak(Box::new(HeapStacks::new(4096)));
-                let worker: &'static Worker = Box::leak(Box::new(Worker::new(number, self, stacks, self)));
-                // SAFETY: this thread has no other context; the worker is this thread's.
-                unsafe { worker.run() };
+        one_fewer_is_left();
+        let cores: Vec<_> = (0..cores())
+            .map(|number| {
+                thread::spawn(move || {
+                    OWN.with(|own| own.set(number));
+                    let stacks: &'static HeapStacks = Box::leak(Box::new(HeapStacks::new(4096)));
+                    let worker: &'static Worker = Box::leak(Box::new(Worker::new(number, self, stacks, self)));
+                    // SAFETY: this thread has no other context; the worker is this thread's.
+                    unsafe { worker.run() };
+                })
             })
-        });
+            .collect();
         for core in cores {
             core.join().expect("no panic");
         }
-        assert_eq!(left.load(Ordering::SeqCst), 0);
+    }
+
+    /// Starts one more task, whose end the machine waits for.
+    pub fn spawn(&'static self, run: Run, sched: impl FnOnce(&SchedWords)) {
+        BELLS.0.lock().expect("not poisoned").left += 1;
+        crate::spawn(self, Box::new(Counted { run }), |words, _| sched(words));
     }
 }
 
@@ -121,19 +166,21 @@ impl<P> fmt::Debug for Machine<P> {
     }
 }
 
-/// Switches the machine off when it is the last.
-struct Counted<P: 'static> {
-    run: Run,
-    machine: &'static Machine<P>,
-    left: &'static AtomicUsize,
+fn one_fewer_is_left() {
+    BELLS.0.lock().expect("not poisoned").left -= 1;
+    BELLS.1.notify_all();
 }
 
-impl<P: Policy + Send> Body for Counted<P> {
+/// Switches the machine off when it is the last.
+struct Counted {
+    run: Run,
+}
+
+impl Body for Counted {
     fn run_async(&mut self, cx: &mut Cx) -> Next {
         let next = (self.run)(cx);
-        if next == Next::End && self.left.fetch_sub(1, Ordering::SeqCst) == 1 {
-            self.machine.bells.lock().expect("not poisoned").off = true;
-            self.machine.rung.notify_all();
+        if next == Next::End {
+            one_fewer_is_left();
         }
         next
     }

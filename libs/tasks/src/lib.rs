@@ -65,14 +65,16 @@ mod no_unwind;
 #[cfg(feature = "rt")]
 pub mod rt;
 mod stack;
+mod static_ref;
 mod task;
 mod worker;
 
 pub use fifo::{Fifo, HeapStacks};
 pub use refs::{Cx, Waker};
 pub use stack::{Stack, StackSource};
+pub use static_ref::StaticRef;
 pub use task::{Body, Next, Policy, Ready, SchedWords, TaskRef, Why, spawn};
 pub use worker::{
-    Dead, Hooks, Worker, current, finish_wait, free_all_async, has_dead, must_yield, park_async, pause_async, prepare,
-    quiescent, request_yield, worker, yield_async,
+    Dead, Hooks, Worker, current, finish_wait, free_all_async, free_everything_async, has_dead, must_yield, park_async,
+    pause_async, prepare, quiescent, request_yield, worker, yield_async,
 };

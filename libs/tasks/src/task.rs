@@ -12,7 +12,7 @@ use core::sync::atomic;
 use refs::{Cx, SpinLock, WakeSlot, Waker};
 
 use crate::atomic::{AtomicU64, AtomicUsize, Ordering, global};
-use crate::{Stack, Worker};
+use crate::{Stack, StaticRef, Worker};
 
 /// What a task does. Between two runs the body may be given to another worker, and so to another thread. While it runs it stays on
 /// its worker, also when it suspends.
@@ -43,7 +43,8 @@ pub enum Why {
 
 /// Which ready task runs next. Implemented by safe code; what it gives back is checked by its type and again by the worker.
 pub trait Policy: Sync {
-    /// Takes in a task that may run. May call [`Worker::request_yield`] on the worker that ought to give way to it.
+    /// Takes in a task that may run. May call [`Worker::request_yield`] on the worker that ought to give way to it; and has to on one that
+    /// found nothing and is to look again, since that may be the one that calls this.
     fn enqueue(&self, ready: Ready, why: Why);
 
     /// The task that `worker` is to run now, if there is any. Whatever it ran until now it runs no longer.
@@ -54,7 +55,12 @@ pub trait Policy: Sync {
 
 /// Words in which the policy keeps what it likes about a task (its weight, its virtual run time). Zero at first.
 #[derive(Debug, Default)]
-pub struct SchedWords(pub [atomic::AtomicU64; 8]);
+pub struct SchedWords {
+    /// The task's own.
+    pub words: [atomic::AtomicU64; 8],
+    /// One that it has in common with others. None at first.
+    pub shared: StaticRef<atomic::AtomicU64>,
+}
 
 /// A task. Type-stable: reused for other tasks, never freed.
 pub(crate) struct Task {
@@ -91,9 +97,10 @@ global! {
 pub fn spawn(policy: &'static dyn Policy, body: Box<dyn Body>, prepare: impl FnOnce(&SchedWords, TaskRef)) -> TaskRef {
     let task = FREE.with(|free| free.pop()).unwrap_or_else(Task::new);
     TASKS.fetch_add(1, Ordering::Relaxed);
-    for word in &task.sched.0 {
+    for word in &task.sched.words {
         word.store(0, atomic::Ordering::Relaxed);
     }
+    task.sched.shared.set(None);
     let name = task.name();
     prepare(&task.sched, name);
     // SAFETY: the task came from the free list or is new: nobody else runs or owns it.

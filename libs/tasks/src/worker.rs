@@ -13,6 +13,9 @@ use crate::no_unwind::{NoUnwind, must_not_unwind};
 use crate::task::Task;
 use crate::{Cx, Next, Policy, Ready, Stack, StackSource, TaskRef, Waker, Why};
 
+/// That of a worker which does not run yet.
+static NOTHING_WAITS: AtomicBool = AtomicBool::new(false);
+
 /// What a worker needs from below. A panic in one of these functions ends the program: it belongs to no task.
 pub trait Hooks: Sync {
     /// Nothing is ready: wait until something may be, and [`Continue`](ControlFlow::Continue). Or [`Break`](ControlFlow::Break):
@@ -27,7 +30,15 @@ pub trait Hooks: Sync {
         None
     }
 
-    /// The worker is between two steps of something long: whoever interrupts it may do so now.
+    /// Objects that died on the worker are left, because others may borrow them. They can be freed soon: the worker is to be quiescent again then, whatever it does
+    /// meanwhile.
+    fn look_again(&self, _worker: &Worker) {}
+
+    /// What the running task waits for is done by other workers, and has taken long already: perhaps they do not run. Nothing is borrowed. Returns after a while.
+    fn wait_for_others(&self, _worker: &Worker) {}
+
+    /// The worker is between two steps of something long, and nothing is borrowed: whoever interrupts it may do so now. Where the implementor has the
+    /// [report](Self::report), it is to say that the worker is [quiescent](reclaim::Report::pass).
     fn pause(&self, _worker: &Worker) {}
 }
 
@@ -36,10 +47,14 @@ pub struct Worker {
     number: usize,
     /// The number under which it is registered with [`reclaim`] while it runs.
     core: Cell<usize>,
+    /// Whether anything is dead that it is to free.
+    waiting: Cell<&'static AtomicBool>,
     /// How many deaths it had seen when it was last quiescent with something to free.
     deaths: Cell<u64>,
     /// Until all that died before this epoch is freed, the running task waits for others to be quiescent; 0: it waits for nothing.
     until: Cell<u64>,
+    /// As `until`, for what died on all cores, while somebody asks for it: see [`has_dead`].
+    until_all: Cell<u64>,
     /// Whether it could have freed more then.
     more: Cell<bool>,
     policy: &'static dyn Policy,
@@ -79,8 +94,10 @@ impl Worker {
         Worker {
             number,
             core: Cell::new(0),
+            waiting: Cell::new(&NOTHING_WAITS),
             deaths: Cell::new(0),
             until: Cell::new(0),
+            until_all: Cell::new(0),
             more: Cell::new(false),
             policy,
             stacks,
@@ -104,10 +121,16 @@ impl Worker {
         crate::task::count()
     }
 
-    /// Asks the worker's current task to give way at its next opportunity.
+    /// Asks the worker's current task to give way at its next opportunity. If there is none, the worker looks for one before it idles: it may be
+    /// freeing what was destroyed, and so be the one that makes a task ready.
     #[inline]
     pub fn request_yield(&self) {
         self.must_yield.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its current task was asked to give way, and has not.
+    pub fn is_asked_to_yield(&self) -> bool {
+        self.must_yield.load(Ordering::Relaxed)
     }
 
     /// The running task; as another thread sees it, it may have stopped running meanwhile.
@@ -138,11 +161,12 @@ impl Worker {
         // SAFETY: the contexts are made by `dispatch`, whose tasks have all left their stacks, or keep them for ever, when it returns.
         let core = unsafe {
             match self.hooks.report(self) {
-                Some(report) => reclaim::Core::register_with(report),
+                Some(report) => reclaim::Core::register_as(self.number, report),
                 None => reclaim::Core::register(),
             }
         };
         self.core.set(core.number());
+        self.waiting.set(reclaim::waiting_flag(core.number()));
         self.dispatch(Bottom::Home);
     }
 
@@ -161,7 +185,7 @@ impl Worker {
                     self.hooks.pause(self);
                     continue;
                 }
-                if self.hooks.idle(self).is_continue() {
+                if self.is_asked_to_yield() || self.hooks.idle(self).is_continue() {
                     continue;
                 }
                 match bottom {
@@ -236,7 +260,7 @@ impl Worker {
     #[inline(always)]
     #[cfg_attr(false, ebb_lint::never_suspends)]
     fn quiescent(&self, cx: &mut Cx) -> Dead {
-        if reclaim::has_waiting() {
+        if self.has_waiting() {
             self.free_some(cx)
         } else {
             cx.check_nothing_is_held();
@@ -244,10 +268,15 @@ impl Worker {
         }
     }
 
+    #[inline(always)]
+    fn has_waiting(&self) -> bool {
+        self.waiting.get().load(Ordering::Relaxed)
+    }
+
     #[cold]
     #[cfg_attr(false, ebb_lint::never_suspends)]
     fn free_some(&self, cx: &mut Cx) -> Dead {
-        let own = reclaim::entered(self.number) != self.deaths.get();
+        let own = reclaim::awaited(self.core.get()) != self.deaths.get();
         let mut more = true;
         for _ in 0..STEPS {
             // SAFETY: it is the number under which this core is registered.
@@ -264,7 +293,10 @@ impl Worker {
         }
         self.until.set(0);
         // Without what destructors have added.
-        self.deaths.set(reclaim::entered(self.number));
+        self.deaths.set(reclaim::awaited(self.core.get()));
+        if !more && self.has_waiting() {
+            self.hooks.look_again(self);
+        }
         match (more, own) {
             (false, _) => Dead::None,
             (true, false) => Dead::Others,
@@ -276,9 +308,9 @@ impl Worker {
     /// later than when this is first asked is not waited for.
     fn others_hold_back(&self) -> bool {
         if self.until.get() == 0 {
-            self.until.set(reclaim::begin_epoch());
+            self.until.set(reclaim::epoch_now());
         }
-        reclaim::waits_since_before(self.until.get())
+        reclaim::waits_since_before(self.core.get(), self.until.get())
     }
 
     /// The task to run now, if there is any. It may be asked to give way from the moment on in which the policy has chosen it.
@@ -408,18 +440,63 @@ pub fn quiescent(cx: &mut Cx) -> Dead {
     worker(cx).quiescent(cx)
 }
 
-/// Whether a suspension will free dead objects: then memory that there is not now may be there afterwards.
-#[inline(always)]
+/// Whether dead objects will soon be freed: then memory that there is not now may be there after a suspension, or a few. What dies after this is first asked is
+/// not waited for.
+#[cold]
 pub fn has_dead(cx: &Cx) -> bool {
-    reclaim::has_waiting() && worker(cx).more.get()
+    let worker = worker(cx);
+    if worker.has_waiting() && worker.more.get() {
+        return true;
+    }
+    if worker.until_all.get() == 0 {
+        worker.until_all.set(reclaim::epoch_now());
+    }
+    let others = reclaim::waits_anywhere_since_before(worker.until_all.get());
+    if !others {
+        worker.until_all.set(0);
+    }
+    others
 }
 
 /// Frees all dead objects, in steps between which others have their turn: what the task has let go of has come to its end when this
 /// returns. To be called before somebody may look whether it has.
 #[cold]
 pub fn free_all_async(cx: &mut Cx) {
+    let mut looks = 0;
     while quiescent(cx) != Dead::None {
-        pause_async(cx);
+        wait_async(cx, &mut looks);
+    }
+}
+
+/// How often it is looked whether others have come to a suspension before it is said that this takes long.
+const LOOKS: usize = 200;
+
+/// The middle of a wait for others, or of long work.
+fn wait_async(cx: &mut Cx, looks: &mut usize) {
+    let worker = worker(cx);
+    if worker.more.get() {
+        *looks = 0;
+    } else {
+        *looks += 1;
+        if *looks > LOOKS {
+            worker.hooks.wait_for_others(worker);
+        }
+    }
+    pause_async(cx);
+}
+
+/// Frees all that has died before on any core: what any task has let go of until now has come to its end when this returns. For who has to know whether somebody
+/// uses something still, or finds no memory.
+#[cold]
+pub fn free_everything_async(cx: &mut Cx) {
+    free_all_async(cx);
+    let until = reclaim::epoch_now();
+    let mut looks = 0;
+    while reclaim::waits_anywhere_since_before(until) {
+        // SAFETY: it is the number under which the worker is registered.
+        let more = unsafe { reclaim::quiescent_for_all(cx, worker(cx).core.get(), STEP) };
+        worker(cx).more.set(more);
+        wait_async(cx, &mut looks);
     }
 }
 
@@ -465,8 +542,11 @@ fn leave_async(cx: &mut Cx, worker: &'static Worker, task: &'static Task) {
     loop {
         let Some(ready) = worker.next() else {
             if worker.quiescent(cx) == Dead::None {
-                // On this task's stack: whoever wakes it brings it back here, since no other worker runs it.
-                let _ = worker.hooks.idle(worker);
+                // What was freed may have woken somebody.
+                if !worker.is_asked_to_yield() {
+                    // On this task's stack: whoever wakes it brings it back here, since no other worker runs it.
+                    let _ = worker.hooks.idle(worker);
+                }
             } else {
                 worker.hooks.pause(worker);
             }

@@ -11,12 +11,12 @@ use refs::{StrongRc, WaitList};
 use shuttle::sync::Mutex;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
-use tasks::interleavings::{Machine, Run, explore};
+use tasks::interleavings::{Machine, Run, Wake, explore};
 use tasks::{Cx, Fifo, Next, SchedWords};
 
 /// Runs `tasks` on a machine of two cores, first come first served.
 fn run(tasks: impl IntoIterator<Item = Run>) {
-    Machine::new(Fifo::new()).run(tasks.into_iter().map(|run| (run, |_: &SchedWords| ())).collect());
+    Machine::new(Fifo::new(), 2, Wake::All).run(tasks.into_iter().map(|run| (run, |_: &SchedWords| ())).collect());
 }
 
 fn shared<T>(value: T) -> &'static T {

@@ -11,6 +11,7 @@
 mod applets;
 mod compare;
 mod compile;
+mod locks;
 mod mutations;
 mod programs;
 mod script;
@@ -87,6 +88,15 @@ enum Command {
         /// Only the checks whose names contain one of these.
         filters: Vec<String>,
     },
+    /// The behaviour checks on an Ebb that checks in which order locks are taken (`--features check-locks`): what is held at once must agree with the
+    /// ranks in docs/src/locks.md.
+    Locks {
+        /// Counts guest instructions, on one core, and prints for how long locks are held.
+        #[arg(long)]
+        times: bool,
+        /// Only the checks whose names contain one of these.
+        filters: Vec<String>,
+    },
     /// The behaviour checks again, each time on a machine that is busy, or from a process in an unusual state: no verdict may
     /// depend on it.
     Mutations {
@@ -103,6 +113,7 @@ fn main() -> ExitCode {
         Command::Script => script::run(&systems),
         Command::Workloads { filters } => workloads::run(&systems, &filters),
         Command::Stretch { filters } => stretch::run(&systems, &filters),
+        Command::Locks { times, filters } => locks::run(&systems, &filters, times),
         Command::Mutations { filters } => mutations::run(&systems, &filters),
     };
     match tally {

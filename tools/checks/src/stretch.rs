@@ -4,8 +4,8 @@ use crate::SystemArguments;
 use crate::compare::Tally;
 use crate::programs;
 use crate::system::GuestSystem;
-use crate::task::{Action, Outcome};
-use anyhow::{Context, Result, bail};
+use crate::task::Outcome;
+use anyhow::{Result, bail};
 use ebb_guest::stretch::{self, Stretch};
 use ebb_guest::{Accel, Kernel, Machine, artifacts};
 
@@ -46,18 +46,6 @@ fn print_table(longest: &[(String, Stretch)]) {
     for same in longest.chunk_by(|(one, _), (other, _)| subsystem(one) == subsystem(other)) {
         if let Some((name, stretch)) = same.iter().max_by_key(|(_, stretch)| stretch.instructions) {
             println!("{:<24} {stretch}", name);
-        }
-    }
-}
-
-impl GuestSystem {
-    /// What a line for the shell prints.
-    fn run_text(&mut self, text: &str) -> Result<String> {
-        let action = Action::Shell(text.to_owned(), "stretch".to_owned());
-        let task = crate::task::Task { name: text.to_owned(), action, stdin: None, limit: programs::LIMIT };
-        match self.run_task(&task)? {
-            Outcome::Ended { stdout, .. } => String::from_utf8(stdout).context("the guest's answer"),
-            outcome => bail!("{text}: {outcome:?}"),
         }
     }
 }

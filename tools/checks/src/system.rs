@@ -215,6 +215,16 @@ pub struct GuestSystem {
 }
 
 impl GuestSystem {
+    /// What a line for the shell prints.
+    pub fn run_text(&mut self, text: &str) -> Result<String> {
+        let action = Action::Shell(text.to_owned(), "sh".to_owned());
+        let task = Task { name: text.to_owned(), action, stdin: None, limit: crate::programs::LIMIT };
+        match self.run_task(&task)? {
+            Outcome::Ended { stdout, .. } => String::from_utf8(stdout).context("the guest's answer"),
+            outcome => bail!("{text}: {outcome:?}"),
+        }
+    }
+
     /// A machine for these tasks.
     pub fn new(machine: Machine, tasks: &[Task]) -> Result<Self> {
         let mut image = Image::base();

@@ -88,6 +88,9 @@ int main(void)
     shared[0] = 0;
     meets("shared-word", (int *)shared, 0, 0);
     meets("private-word", &word, PRIVATE, PRIVATE);
+    meets("private-memory", &word, 0, 0);
+    meets("private-memory-private-waiter-shared-call", &word, PRIVATE, 0);
+    meets("private-memory-shared-waiter-private-call", &word, 0, PRIVATE);
     meets("private-waiter-shared-call", (int *)shared, PRIVATE, 0);
     meets("shared-waiter-private-call", (int *)shared, 0, PRIVATE);
     return 0;

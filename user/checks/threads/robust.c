@@ -57,5 +57,27 @@ int main(void)
     size_t length = 0;
     CHECK("get-list", syscall(SYS_get_robust_list, 0, &head, &length));
     CHECK_TRUE("same-list", head == &list && length == sizeof list);
+    // A lock that was released, by an owner that died before it could wake who waits for it.
+    int *word = (int *)mutex + 512;
+    *word = 0;
+    pid_t waiter = check_fork();
+    if (waiter == 0)
+        _exit((int)syscall(SYS_futex, word, 0, 0, NULL, NULL, 0));
+    do {
+        pid_t releaser = check_fork();
+        if (releaser == 0) {
+            static struct {
+                void *next;
+                long offset;
+                void *pending;
+            } empty = { &empty, 0, NULL };
+            empty.pending = word;
+            syscall(SYS_set_robust_list, &empty, sizeof empty);
+            _exit(0);
+        }
+        check_wait(releaser);
+        check_sleep_ms(1);
+    } while (waitpid(waiter, &(int){ 0 }, WNOHANG) == 0);
+    CHECK_STR("waiter-of-released-lock", "woken");
     return 0;
 }

@@ -1,10 +1,8 @@
 // The vDSO: found by hand as libraries do, its answers beside those of the system calls, and what a process may do with it.
 #include "../check.h"
-#include <elf.h>
-#include <link.h>
+#include "../vdso.h"
 #include <pthread.h>
 #include <sched.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -21,61 +19,16 @@ static getcpu_fn *getcpu_number;
 
 static const char *base;
 
-// Looks a symbol up through the headers alone, with the version that it must have.
-static void *find(const char *wanted)
-{
-    const Elf64_Ehdr *header = (const void *)base;
-    const Elf64_Phdr *segments = (const void *)(base + header->e_phoff);
-    const Elf64_Dyn *dynamic = NULL;
-    size_t bias = 0;
-    for (int i = 0; i < header->e_phnum; i++) {
-        if (segments[i].p_type == PT_LOAD)
-            bias = (size_t)base + segments[i].p_offset - segments[i].p_vaddr;
-        else if (segments[i].p_type == PT_DYNAMIC)
-            dynamic = (const void *)(base + segments[i].p_offset);
-    }
-    const Elf64_Sym *symbols = NULL;
-    const char *strings = NULL;
-    const uint32_t *hash = NULL;
-    const uint16_t *versions = NULL;
-    const Elf64_Verdef *definitions = NULL;
-    for (; dynamic && dynamic->d_tag != DT_NULL; dynamic++) {
-        const void *at = (const void *)(bias + dynamic->d_un.d_ptr);
-        switch (dynamic->d_tag) {
-        case DT_SYMTAB: symbols = at; break;
-        case DT_STRTAB: strings = at; break;
-        case DT_HASH: hash = at; break;
-        case DT_VERSYM: versions = at; break;
-        case DT_VERDEF: definitions = at; break;
-        }
-    }
-    if (!symbols || !strings || !versions || !definitions)
-        return NULL;
-    // Newer ones of Linux's have only the other kind of table; theirs has as many symbols as lie before the strings.
-    size_t count = hash ? hash[1] : ((const char *)strings - (const char *)symbols) / sizeof *symbols;
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(strings + symbols[i].st_name, wanted) != 0 || symbols[i].st_shndx == SHN_UNDEF)
-            continue;
-        const Elf64_Verdef *version = definitions;
-        while (version->vd_ndx != (versions[i] & 0x7fff) && version->vd_next)
-            version = (const void *)((const char *)version + version->vd_next);
-        const Elf64_Verdaux *name = (const void *)((const char *)version + version->vd_aux);
-        if (strcmp(strings + name->vda_name, "LINUX_2.6") == 0)
-            return (void *)(bias + symbols[i].st_value);
-    }
-    return NULL;
-}
-
 static int look_up(void)
 {
-    base = (const char *)getauxval(AT_SYSINFO_EHDR);
-    if (!base || memcmp(base, ELFMAG, SELFMAG) != 0)
+    base = vdso_base();
+    if (!base)
         return 0;
-    gettime = (gettime_fn *)find("__vdso_clock_gettime");
-    getres = (gettime_fn *)find("__vdso_clock_getres");
-    getday = (getday_fn *)find("__vdso_gettimeofday");
-    gettime_seconds = (time_fn *)find("__vdso_time");
-    getcpu_number = (getcpu_fn *)find("__vdso_getcpu");
+    gettime = (gettime_fn *)vdso_find("__vdso_clock_gettime");
+    getres = (gettime_fn *)vdso_find("__vdso_clock_getres");
+    getday = (getday_fn *)vdso_find("__vdso_gettimeofday");
+    gettime_seconds = (time_fn *)vdso_find("__vdso_time");
+    getcpu_number = (getcpu_fn *)vdso_find("__vdso_getcpu");
     return gettime && getres && getday && gettime_seconds && getcpu_number;
 }
 
@@ -153,7 +106,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char long_name[64];
         snprintf(long_name, sizeof long_name, "__vdso_%s", names[i]);
-        check_line("%s: %s\n", names[i], find(names[i]) && find(names[i]) == find(long_name) ? "both names" : "not both names");
+        check_line("%s: %s\n", names[i], vdso_find(names[i]) && vdso_find(names[i]) == vdso_find(long_name) ? "both names" : "not both names");
     }
     const Elf64_Ehdr *header = (const void *)base;
     CHECK("type", header->e_type);

@@ -241,9 +241,10 @@ mod symbols {
 
     use super::{Time, TimeZone};
     use crate::page::Page;
+    use crate::random::{self, State};
 
     global_asm!(
-        ".irp name, clock_gettime, clock_getres, gettimeofday, time, getcpu",
+        ".irp name, clock_gettime, clock_getres, gettimeofday, time, getcpu, getrandom",
         ".weak \\name",
         ".type \\name, @function",
         ".set \\name, __vdso_\\name",
@@ -289,6 +290,18 @@ mod symbols {
     unsafe extern "C" fn __vdso_getcpu(core: *mut u32, node: *mut u32, _unused: usize) -> i32 {
         // SAFETY: as above.
         unsafe { super::getcpu(core, node) }
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn __vdso_getrandom(
+        buffer: *mut u8,
+        len: usize,
+        flags: u32,
+        state: *mut State,
+        state_len: usize,
+    ) -> isize {
+        // SAFETY: as above.
+        unsafe { random::getrandom(page(), buffer, len, flags, state, state_len) }
     }
 }
 

@@ -1,9 +1,9 @@
-//! The vDSO: a shared object that the kernel maps into each process, so that programs read clocks and the core's number without a system call
+//! The vDSO: a shared object that the kernel maps into each process, so that programs have clocks, the core's number and random bytes without a system call
 //! (vdso(7)).
 //!
 //! ```text
 //!   [vvar]  a page of data (page.rs), the same frame for all: the kernel writes it, programs read it
-//!   [vdso]  the shared object behind it: calls.rs, found by libc through AT_SYSINFO_EHDR and its symbols
+//!   [vdso]  the shared object behind it: calls.rs and random.rs, found by libc through AT_SYSINFO_EHDR and its symbols
 //! ```
 //!
 //! These sources are compiled twice. With `--cfg ebb_vdso` they are the object's code: user code, which the build script links to an ELF file.
@@ -22,6 +22,8 @@ pub mod page;
 
 #[cfg(any(test, ebb_vdso))]
 mod calls;
+#[cfg(any(test, ebb_vdso))]
+mod random;
 
 /// The shared object: an ELF file that needs no relocation.
 #[cfg(not(ebb_vdso))]

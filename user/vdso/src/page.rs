@@ -29,13 +29,15 @@ pub enum Word {
     Seconds = 8,
     /// What gettimeofday(2) says of the time zone: minutes west of Greenwich, and in the upper half the kind of daylight saving.
     Zone = 9,
+    /// The generation of the kernel's random numbers: keys of an earlier one are not used any more. Never 0 once the generator has a seed.
+    RandomGeneration = 10,
 }
 
 /// In [`Word::Ahead`]: the wall clock's seconds have another length than those since boot.
 pub const STEERED: u64 = u64::MAX;
 
 /// So many words are used.
-pub const WORDS: usize = 10;
+pub const WORDS: usize = 11;
 
 /// The page, as programs see it.
 #[derive(Debug, Default)]

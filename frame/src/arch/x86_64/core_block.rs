@@ -2,7 +2,7 @@
 
 use core::arch::asm;
 use core::cell::{Cell, UnsafeCell};
-use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use refs::reclaim::Report;
 
@@ -53,6 +53,8 @@ pub struct CoreBlock {
     /// The vector and error code of the last trap of user code.
     pub(super) trap_vector: Cell<usize>,
     pub(super) trap_error: Cell<usize>,
+    /// Whether it waits for something to do.
+    pub(crate) idles: Cell<bool>,
     /// The number of its interrupt controller.
     pub(super) apic_id: Cell<u32>,
     /// When this core's alarm is to go off (nanoseconds), or `u64::MAX`.
@@ -61,6 +63,10 @@ pub struct CoreBlock {
     pub(crate) report: Report,
     /// What it asks of other cores, and what they ask of it.
     pub(super) requests: Requests,
+    /// Another core looks at this one: it stays at its next non-maskable interrupt for as long.
+    pub(super) is_held: AtomicBool,
+    /// It stays there.
+    pub(super) is_stopped: AtomicBool,
     pub(super) gdt: Gdt,
     pub(super) task_state: TaskState,
     pub(super) trap_stack: TrapStack,
@@ -83,10 +89,13 @@ impl CoreBlock {
             number: Cell::new(0),
             trap_vector: Cell::new(0),
             trap_error: Cell::new(0),
+            idles: Cell::new(false),
             apic_id: Cell::new(0),
             alarm: AtomicU64::new(u64::MAX),
             report: Report::new(),
             requests: Requests::new(),
+            is_held: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
             gdt: Gdt::new(),
             task_state: TaskState::new(),
             trap_stack: TrapStack::new(),
@@ -111,6 +120,36 @@ impl CoreBlock {
     }
 }
 
+/// Where a core was interrupted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interrupted {
+    pub(super) ip: usize,
+    pub(super) rsp: usize,
+    pub(super) mode: Mode,
+}
+
+/// Whose code a core was running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    User,
+    Kernel,
+}
+
+impl CoreBlock {
+    /// Where the core stays after a non-maskable interrupt; `None` if it does not.
+    pub(super) fn stopped_at(&self) -> Option<Interrupted> {
+        if !self.is_stopped.load(Ordering::Acquire) {
+            return None;
+        }
+        /// What the processor pushed first: rip, cs, rflags, rsp, ss.
+        const FRAME: usize = 5;
+        let top = self.non_maskable_stack.0.get().cast::<u64>().wrapping_add(size_of::<TrapStack>() / size_of::<u64>());
+        // SAFETY: the words are a part of the block. The core wrote them before it said that it is stopped, and writes nothing there while it is.
+        let [ip, cs, _, rsp, _] = unsafe { top.wrapping_sub(FRAME).cast::<[usize; FRAME]>().read_volatile() };
+        Some(Interrupted { ip, rsp, mode: if cs & 3 == 0 { Mode::Kernel } else { Mode::User } })
+    }
+}
+
 static BOOT_CORE: CoreBlock = CoreBlock::new();
 
 /// The blocks of all cores that run, by their numbers.
@@ -132,7 +171,7 @@ pub(super) fn enter(block: &'static CoreBlock) {
 }
 
 /// The block of a core that runs.
-pub(super) fn block_of(core: usize) -> Option<&'static CoreBlock> {
+pub(crate) fn block_of(core: usize) -> Option<&'static CoreBlock> {
     // SAFETY: null, or a block that lives for ever.
     unsafe { BLOCKS.get(core)?.load(Ordering::Acquire).as_ref() }
 }

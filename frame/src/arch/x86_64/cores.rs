@@ -23,6 +23,7 @@ use super::memory_map::LoaderInfo;
 use super::{apic, descriptors, features, fpu, instructions, stacks, tsc, user_mode};
 use crate::acpi::{self, ApicId, Physical};
 use crate::boot::{CoreHooks, config};
+use crate::core_set::{self, CoreSet, SharedCoreSet};
 use crate::cpu::MAX_CORES;
 use crate::mm::{self, Forget};
 
@@ -100,12 +101,20 @@ pub fn start_others(info: &LoaderInfo) {
         }
         if count() == MAX_CORES || id >= XAPIC_END && !features::has_x2apic() {
             crate::println!("ebb: processor {id} is one too many: it is left out");
-        } else if !start(id, page) {
-            crate::println!("ebb: processor {id} does not start: it is left out");
+            continue;
+        }
+        match start(id, page) {
+            Start::Done => {}
+            Start::Failed => crate::println!("ebb: processor {id} does not start: it is left out"),
+            Start::Lost => {
+                // It may go on at any time with what would be the next one's.
+                crate::println!("ebb: processor {id} does not come up: it is left out, and so are those behind it");
+                break;
+            }
         }
     }
     if is_ready {
-        // SAFETY: all others have left the page; a late one is in real mode and does not use this mapping.
+        // SAFETY: all others have left the page; a late one is in real mode and does not use this mapping. Nothing else is ever mapped there.
         unsafe { kernel_map::unmap_page(DIRECT_MAP + page) };
     }
 }
@@ -122,10 +131,20 @@ fn wait_for(nanoseconds: u64, happened: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Starts a core; whether it came up.
-fn start(id: u32, page: usize) -> bool {
+/// What became of a core that was started.
+enum Start {
+    /// It runs.
+    Done,
+    /// It does not run, and never will.
+    Failed,
+    /// It took its stack, and was not heard of again.
+    Lost,
+}
+
+/// Starts a core.
+fn start(id: u32, page: usize) -> Start {
     let number = count();
-    let Some(stack) = stacks::POOL.take() else { return false };
+    let Some(stack) = stacks::POOL.take() else { return Start::Failed };
     let block: &'static CoreBlock = Box::leak(Box::write(Box::new_uninit(), CoreBlock::new()));
     block.number.set(number);
     block.apic_id.set(id);
@@ -145,14 +164,17 @@ fn start(id: u32, page: usize) -> bool {
         // It never took the stack, and will not. (The block is left: firmware that says there is a core may be right later.)
         // SAFETY: nothing has run on it.
         unsafe { stacks::POOL.give(stack) };
-        return false;
+        return Start::Failed;
     }
     // From here on the stack is the other core's, for ever.
-    let is_good = wait_for(PATIENCE, || READY.load(Ordering::Acquire) == number) && tsc::agrees_with_other();
-    if is_good {
-        core_block::enter(block);
+    if !wait_for(PATIENCE, || READY.load(Ordering::Acquire) == number) {
+        return Start::Lost;
     }
-    is_good
+    if !tsc::agrees_with_other() {
+        return Start::Failed;
+    }
+    core_block::enter(block);
+    Start::Done
 }
 
 /// Another core, on its own stack.
@@ -173,7 +195,11 @@ pub(super) extern "C" fn start_other() -> ! {
     while !BEGUN.load(Ordering::Acquire) {
         instructions::wait_for_interrupt();
     }
-    run()
+    // One that was left out has no number of its own.
+    match block_of(core_number()) {
+        Some(block) if core::ptr::eq(block, core_block()) => run(),
+        _ => instructions::halt_for_ever(),
+    }
 }
 
 /// The kernel has begun: the other cores run tasks from now on.
@@ -208,76 +234,83 @@ pub fn interrupt(core: usize) -> bool {
 /// What a core asks of others, and others of it.
 #[repr(align(64))]
 pub struct Requests {
-    /// Bit c: core c has asked for something that was not done yet.
-    inbox: AtomicU64,
+    /// The cores that have asked for something that was not done yet.
+    inbox: SharedCoreSet,
     /// What this core asks: see [`Forget`].
     root: AtomicU32,
+    generation: AtomicU64,
     start: AtomicUsize,
     end: AtomicUsize,
-    /// Bit c: core c has not done it yet.
-    pending: AtomicU64,
+    /// The cores that have not done it yet.
+    pending: SharedCoreSet,
+    /// How often this core has done what others asked.
+    answered: AtomicU64,
 }
 
-const _: () = assert!(MAX_CORES <= u64::BITS as usize, "a mask has a bit for each core");
+const _: () = assert!(MAX_CORES <= core_set::LIMIT, "a set has room for each core");
 
 impl Requests {
     pub(super) const fn new() -> Self {
         Requests {
-            inbox: AtomicU64::new(0),
+            inbox: SharedCoreSet::new(),
             root: AtomicU32::new(0),
+            generation: AtomicU64::new(0),
             start: AtomicUsize::new(0),
             end: AtomicUsize::new(0),
-            pending: AtomicU64::new(0),
+            pending: SharedCoreSet::new(),
+            answered: AtomicU64::new(0),
         }
     }
 }
 
-/// Has other cores forget something, and waits until all have. `cores`: bit c is core c; this core's is not set.
-pub fn ask(cores: u64, what: Forget) {
+/// Has other cores forget something, and waits until all have. This core is not among them.
+pub fn ask(cores: CoreSet, what: Forget) {
     let own = &core_block().requests;
     own.root.store(what.root, Ordering::Relaxed);
+    own.generation.store(what.generation, Ordering::Relaxed);
     own.start.store(what.start, Ordering::Relaxed);
     own.end.store(what.end, Ordering::Relaxed);
-    own.pending.store(cores, Ordering::Release);
+    own.pending.set(cores);
     let me = core_number();
-    let mut left = cores;
-    while left != 0 {
-        let core = left.trailing_zeros() as usize;
-        left &= left - 1;
+    for core in cores.iter() {
         match block_of(core) {
             Some(block) => {
-                block.requests.inbox.fetch_or(1 << me, Ordering::AcqRel);
+                block.requests.inbox.insert(me);
                 apic::interrupt(block.apic_id.get(), apic::REQUEST_VECTOR);
             }
-            None => {
-                own.pending.fetch_and(!(1 << core), Ordering::Relaxed);
-            }
+            None => own.pending.remove(core),
         }
     }
-    while own.pending.load(Ordering::Acquire) != 0 {
-        core::hint::spin_loop();
-        answer();
+    let mut wait = refs::Wait::new();
+    while !own.pending.is_empty() {
+        wait.spin(0);
     }
+}
+
+/// How often a core has forgotten what others asked it to.
+pub fn answered(core: usize) -> u64 {
+    block_of(core).map_or(0, |block| block.requests.answered.load(Ordering::Relaxed))
 }
 
 /// Does what other cores ask of this one.
 pub fn answer() {
     let inbox = &core_block().requests.inbox;
-    if inbox.load(Ordering::Relaxed) == 0 {
+    if inbox.is_empty() {
         return;
     }
-    let mut from = inbox.swap(0, Ordering::AcqRel);
     let me = core_number();
-    while from != 0 {
-        let core = from.trailing_zeros() as usize;
-        from &= from - 1;
+    for core in inbox.take().iter() {
         let Some(block) = block_of(core) else { continue };
         let asked = &block.requests;
-        mm::forget(Forget {
+        let what = Forget {
             root: asked.root.load(Ordering::Relaxed),
+            generation: asked.generation.load(Ordering::Relaxed),
             start: asked.start.load(Ordering::Relaxed),
             end: asked.end.load(Ordering::Relaxed),
-        });
-        asked.pending.fetch_and(!(1 << me), Ordering::Release);
+        };
+        mm::forget(what, core_block().idles.get());
+        let answered = &core_block().requests.answered;
+        answered.store(answered.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        asked.pending.remove(me);
     }
 }

@@ -9,6 +9,15 @@ use core::arch::global_asm;
 
 global_asm!(
     r#"
+    .macro no_segments              # long mode needs none
+    xorl %eax, %eax
+    movl %eax, %ds
+    movl %eax, %es
+    movl %eax, %fs
+    movl %eax, %gs
+    movl %eax, %ss
+    .endm
+
     .pushsection .note.pvh, "a", @note
     .balign 4
     .long 4, 8, 18                  # XEN_ELFNOTE_PHYS32_ENTRY
@@ -65,12 +74,7 @@ core_long_mode:
 
     .code64
 boot_long_mode:
-    xorl %eax, %eax
-    movl %eax, %ds
-    movl %eax, %es
-    movl %eax, %fs
-    movl %eax, %gs
-    movl %eax, %ss
+    no_segments
     movl %ebx, %edi
     movabsq $ebb_boot_stack_end, %rsp
     xorl %ebp, %ebp
@@ -81,12 +85,7 @@ boot_long_mode:
 
     .pushsection .text
 ebb_core_high:
-    xorl %eax, %eax
-    movl %eax, %ds
-    movl %eax, %es
-    movl %eax, %fs
-    movl %eax, %gs
-    movl %eax, %ss
+    no_segments
     movq {core_root}(%rip), %rcx    # the kernel's tables, where the stack is
     movq %rcx, %cr3
     xchgq %rax, {core_stack}(%rip)  # whoever comes too late finds none

@@ -19,6 +19,23 @@ pub fn smap() -> bool {
     SMAP.load(Ordering::Relaxed)
 }
 
+static PCIDS: AtomicBool = AtomicBool::new(false);
+
+/// Whether process-context identifiers are switched on.
+#[inline(always)]
+pub fn has_pcids() -> bool {
+    PCIDS.load(Ordering::Relaxed)
+}
+
+/// Whether the processor has process-context identifiers, and can be trusted with them: with some of Intel's INVLPG leaves translations of global pages
+/// where they are switched on (an erratum of theirs), and whether the microcode mends that is not asked.
+fn has_good_pcids() -> bool {
+    const BAD: [u32; 6] = [0x97, 0x9a, 0xb7, 0xba, 0xbe, 0xbf];
+    let CpuidResult { eax, ecx, .. } = cpuid(1, 0);
+    let (family, model) = (eax >> 8 & 15, (eax >> 4 & 15) | (eax >> 12 & 0xf0));
+    ecx & 1 << 17 != 0 && !(family == 6 && BAD.contains(&model))
+}
+
 /// Whether the processor has x2APIC, XSAVE, 1 GiB pages, and a timer by deadline.
 pub fn has_x2apic() -> bool {
     cpuid(1, 0).ecx & 1 << 21 != 0
@@ -68,9 +85,21 @@ const CR4_GLOBAL_PAGES: u64 = 1 << 7;
 const CR4_FXSR: u64 = 1 << 9;
 const CR4_SIMD_EXCEPTIONS: u64 = 1 << 10;
 const CR4_UMIP: u64 = 1 << 11;
+const CR4_PCIDS: u64 = 1 << 17;
 const CR4_XSAVE: u64 = 1 << 18;
 const CR4_SMEP: u64 = 1 << 20;
 const CR4_SMAP: u64 = 1 << 21;
+
+/// Forgets the translations of all pages, global ones too, and all entries that lead to tables.
+pub fn forget_translations() {
+    let cr4 = read_cr4();
+    // SAFETY: global pages are switched on as they were, and forgetting has no effect but time. (Changing the bit forgets everything: Intel SDM volume 3, section
+    // 4.10.4.1.)
+    unsafe {
+        write_cr4(cr4 & !CR4_GLOBAL_PAGES);
+        write_cr4(cr4);
+    }
+}
 
 /// Switches on, on this core, what protects the kernel and what user code may expect.
 ///
@@ -79,10 +108,12 @@ pub fn enable() {
     let extended = cpuid(7, 0);
     let mut cr4 = read_cr4() | CR4_DEBUG_EXTENSIONS | CR4_GLOBAL_PAGES | CR4_FXSR | CR4_SIMD_EXCEPTIONS;
     let smap = extended.ebx & 1 << 20 != 0;
+    let pcids = has_good_pcids();
     for (present, bit) in [
         (extended.ecx & 1 << 2 != 0, CR4_UMIP),
         (extended.ebx & 1 << 7 != 0, CR4_SMEP),
         (smap, CR4_SMAP),
+        (pcids, CR4_PCIDS),
         // Without it a machine check stops the processor without a word.
         (cpuid(1, 0).edx & 1 << 7 != 0, CR4_MACHINE_CHECK),
         (has_xsave(), CR4_XSAVE),
@@ -96,7 +127,8 @@ pub fn enable() {
         | CR0_NUMERIC_ERROR
         | CR0_WRITE_PROTECT
         | CR0_ALIGNMENT_MASK;
-    // SAFETY: what is switched on is present: by CPUID or on every x86-64 processor. Kernel code runs from kernel pages and
+    // SAFETY: what is switched on is present: by CPUID or on every x86-64 processor. The page table in use has identifier 0, as process-context identifiers
+    // ask for. Kernel code runs from kernel pages and
     // reaches user memory only through `copy`, which does what SMAP asks for.
     unsafe {
         write_cr4(cr4);
@@ -104,4 +136,5 @@ pub fn enable() {
         wrmsr(EFER, rdmsr(EFER) | EFER_SYSCALL);
     }
     SMAP.store(smap, Ordering::Relaxed);
+    PCIDS.store(pcids, Ordering::Relaxed);
 }

@@ -56,10 +56,12 @@ pub fn read_cr3() -> usize {
     root
 }
 
-/// Activates a top-level page table, and forgets the translations of all pages that are not global.
+/// Activates a top-level page table, and forgets the translations of all pages that are not global. Where process-context identifiers are switched on, the
+/// lowest 12 bits are the one that is current from now on: translations of others are not forgotten, and with the highest bit none are.
 ///
 /// # Safety
-/// `root` is the physical address of a table whose kernel half is the kernel's, and it stays one while it is active.
+/// `root` is the physical address of a table whose kernel half is the kernel's, and it stays one while it is active. An identifier, and translations that are
+/// kept, are of this table.
 #[inline(always)]
 pub unsafe fn write_cr3(root: usize) {
     // SAFETY: by this function's contract.

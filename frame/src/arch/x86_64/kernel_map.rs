@@ -191,11 +191,11 @@ fn heap_table() -> Option<usize> {
 ///
 /// # Safety
 /// As for [`map`]: nothing else uses the memory in a way that the new mapping could disturb. `virt` is in the
-/// stacks', the links' or the blocks' area or the direct map.
+/// stacks', the links' or the blocks' area or the direct map, and no core remembers another page there.
 pub unsafe fn map_page(virt: usize, phys: usize, flags: usize) -> bool {
     CHANGING.lock();
-    // SAFETY: by this function's contract; the lock makes this the only change. Only empty entries are written, so no core has
-    // a stale translation.
+    // SAFETY: by this function's contract; the lock makes this the only change. Only empty entries are written, of which
+    // processors remember nothing.
     let done = unsafe { map(root(), virt, phys, PAGE, flags, 0, &mut heap_table) };
     CHANGING.unlock();
     done
@@ -204,23 +204,26 @@ pub unsafe fn map_page(virt: usize, phys: usize, flags: usize) -> bool {
 /// Unmaps the page at `virt`; its physical address, if one was mapped. The table stays.
 ///
 /// # Safety
-/// Nobody uses the mapping. When this returns all cores have forgotten it.
+/// Nobody uses the mapping. Other cores may remember it when this returns: nothing is mapped at `virt` before they have been
+/// [asked](crate::mm::StalePlaces) to forget it.
 pub unsafe fn unmap_page(virt: usize) -> Option<usize> {
     // SAFETY: by this function's contract.
-    unsafe { change_entry(virt, 0) }
+    let before = unsafe { change_entry(virt, 0) };
+    crate::mm::flush_kernel_page(virt);
+    before
 }
 
 /// Maps another page at `virt`, where one is mapped; its physical address. There is no moment at which nothing is mapped.
 ///
 /// # Safety
-/// Whoever uses the mapping may find either memory there, and nobody writes what `flags` do not allow to be written. When this returns all cores have forgotten
-/// the old one.
+/// Whoever uses the mapping may find either memory there until all cores have been asked to forget it ([`crate::mm::forget_kernel`]), and nobody writes what `flags`
+/// do not allow to be written.
 pub unsafe fn replace_page(virt: usize, phys: usize, flags: usize) -> Option<usize> {
     // SAFETY: by this function's contract.
     unsafe { change_entry(virt, phys | flags | PRESENT | GLOBAL | ACCESSED_DIRTY) }
 }
 
-/// Changes the entry of the page at `virt`, if there is a table for it, and has all cores forget it; the physical address that was there, if any.
+/// Changes the entry of the page at `virt`, if there is a table for it; the physical address that was there, if any.
 ///
 /// # Safety
 /// That of [`unmap_page`] or [`replace_page`].
@@ -237,7 +240,6 @@ unsafe fn change_entry(virt: usize, new: usize) -> Option<usize> {
     // SAFETY: as above; by this function's contract.
     let entry = table.map_or(0, |table| unsafe { entry_at(table, index(virt, 0)).replace(new) });
     CHANGING.unlock();
-    crate::mm::forget_kernel_page(virt);
     (entry & PRESENT != 0).then_some(entry & ADDRESS)
 }
 

@@ -12,6 +12,7 @@ use refs::SpinLock;
 use tasks::{Stack, StackSource};
 
 use super::kernel_map::{self, DIRECT_MAP, KERNEL_BASE, NO_EXECUTE, STACKS, WRITABLE};
+use crate::mm::StalePlaces;
 
 /// Bytes of a kernel stack.
 pub const STACK_BYTES: usize = 32 << 10;
@@ -35,6 +36,9 @@ struct Free {
 
 /// The pool.
 pub static POOL: Pool = Pool(SpinLock::new(Free { stacks: Vec::new(), places: Vec::new() }));
+
+/// The places that were used before and are not yet in the pool again.
+static STALE: StalePlaces = StalePlaces::new();
 
 /// How many places were ever used.
 static PLACES: AtomicUsize = AtomicUsize::new(0);
@@ -111,8 +115,10 @@ impl Pool {
             }
         }
         let place = (stack.bottom() - GUARD_BYTES - STACKS) / SLOT_BYTES;
-        // There is room: `make` saw to it.
-        self.0.with(|free| free.places.push(place));
+        STALE.add(place, STACK_BYTES / PAGE, |place| {
+            // There is room: `make` saw to it.
+            self.0.with(|free| free.places.push(place));
+        });
     }
 }
 

@@ -8,7 +8,7 @@ use tasks::StackSource;
 
 use super::memory_map::{self, LoaderInfo};
 use super::{
-    apic, copy, core_block, cores, descriptors, features, fpu, ioapic, kernel_map, link_pages, rtc, stacks, tsc,
+    apic, copy, core_block, cores, descriptors, features, fpu, ioapic, kernel_map, link_pages, rtc, stacks, stop, tsc,
     user_mode,
 };
 use crate::boot::{BootInfo, config};
@@ -41,7 +41,12 @@ extern "C" fn ebb_start(start_info: u32) -> ! {
         kernel_map::build(&info, &mut free);
         crate::mm::init(free.as_slice().iter().cloned(), filled, config().frames, config().slabs);
         refs::set_link_pages(&link_pages::PAGES);
-        refs::set_processor(&refs::Processor { current_core: core_block::core_number, relax: cores::answer });
+        refs::set_processor(&refs::Processor {
+            current_core: core_block::core_number,
+            relax: cores::answer,
+            nanoseconds: tsc::nanoseconds,
+            stuck: stop::stuck,
+        });
         LOADER_INFO.store(Box::into_raw(Box::new(info)), Ordering::Release);
         let stack = stacks::POOL.take().expect("at boot there is memory for a stack");
         asm!("mov rsp, {top}", "xor ebp, ebp", "push rbp", "jmp {go_on}", top = in(reg) stack.top(), go_on = sym on_guarded_stack,

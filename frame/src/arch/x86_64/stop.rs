@@ -2,8 +2,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use super::core_block::{self, Mode};
 use super::instructions::halt_for_ever;
-use super::{port, symbols, traps, uart};
+use super::{port, symbols, traps, tsc, uart};
 use crate::power::PowerOff;
 
 /// QEMU's `isa-debug-exit` device, where the emulator was started with it.
@@ -44,11 +45,40 @@ pub fn restart() -> ! {
     }
 }
 
+/// This core has waited for another one for so long that it would do so for ever: for a lock, or for answers.
+pub fn stuck(lock: usize) {
+    match lock {
+        0 => panic!(
+            "core {} waits for other cores for {} s",
+            core_block::core_number(),
+            refs::Wait::TOO_LONG / 1_000_000_000
+        ),
+        _ => panic!(
+            "core {} waits for the lock at {lock:#x} for {} s; holder: {:?}",
+            core_block::core_number(),
+            refs::Wait::TOO_LONG / 1_000_000_000,
+            holder(lock)
+        ),
+    }
+}
+
+/// Who holds a lock.
+#[cfg(feature = "check-locks")]
+fn holder(lock: usize) -> Option<refs::lock_order::Holder> {
+    refs::lock_order::holder(lock)
+}
+
+/// Nobody knows who holds a lock.
+#[cfg(not(feature = "check-locks"))]
+fn holder(_lock: usize) -> Option<core::convert::Infallible> {
+    None
+}
+
 /// Reports what nobody can survive, and stops.
 pub fn die(message: core::fmt::Arguments<'_>, trap: Option<&traps::KernelTrap>, ip: usize, rsp: usize) -> ! {
     /// The number of the core that was first, plus 1.
     static DYING: AtomicUsize = AtomicUsize::new(0);
-    let me = super::core_block::core_number() + 1;
+    let me = core_block::core_number() + 1;
     let first = DYING.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire);
     if first.is_err_and(|first| first != me) {
         // It says what it has to say, and stops the machine.
@@ -63,8 +93,37 @@ pub fn die(message: core::fmt::Arguments<'_>, trap: Option<&traps::KernelTrap>, 
             crate::println!("{trap}");
         }
         symbols::print_backtrace(ip, rsp);
+        for core in (0..core_block::count()).filter(|core| core + 1 != me) {
+            print_other(core);
+        }
     }
     off(PowerOff::Panic)
+}
+
+/// How long a core that was stopped may take until it stays, in nanoseconds: others may use its processor meanwhile.
+const PATIENCE: u64 = 200_000_000;
+
+/// Prints where another core was stopped.
+fn print_other(core: usize) {
+    let Some(block) = core_block::block_of(core) else { return };
+    let end = tsc::nanoseconds() + PATIENCE;
+    let at = loop {
+        match block.stopped_at() {
+            Some(at) => break at,
+            None if tsc::nanoseconds() > end => {
+                crate::println!("core {core} does not answer");
+                return;
+            }
+            None => core::hint::spin_loop(),
+        }
+    };
+    match at.mode {
+        Mode::User => crate::println!("core {core} in user mode at {:#x}", at.ip),
+        Mode::Kernel => {
+            crate::println!("core {core} in the kernel:");
+            symbols::print_backtrace(at.ip, at.rsp);
+        }
+    }
 }
 
 #[panic_handler]

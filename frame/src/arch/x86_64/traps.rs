@@ -12,7 +12,9 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use super::core_block::{CoreBlock, FatalStack, GS_BASE};
+use refs::reclaim::EPOCH;
+
+use super::core_block::{CoreBlock, FatalStack, GS_BASE, TrapStack};
 use super::instructions::{read_cr2, take_dr6};
 use crate::mm::Access;
 use crate::user::{Registers, Trap};
@@ -61,13 +63,28 @@ ebb_stubs:
     .endr
     .org ebb_stubs + 256 * {stub}   # fails where a stub is too long
 
-ebb_non_maskable:                   # another core that cannot go on stops all; what else raises it is ignored
+ebb_non_maskable:                   # on a stack that is a part of the core's block; what is pushed there stays while the core does (`CoreBlock::stopped_at`)
+    push rax
+    lea rax, [rsp + 48 - {non_maskable_stack_top}]
     cmp byte ptr [rip + {stopped}], 0
+    jne 2f
+    cmp byte ptr [rax + {is_held}], 0
     jne 1f
+    pop rax                         # raised by something else, which is ignored
     iretq
-1:  cli
+1:  mov byte ptr [rax + {is_stopped}], 1    # another core wants to look at this one
+    pause
+    cmp byte ptr [rip + {stopped}], 0
+    jne 2f
+    cmp byte ptr [rax + {is_held}], 0
+    jne 1b
+    mov byte ptr [rax + {is_stopped}], 0
+    pop rax
+    iretq
+2:  mov byte ptr [rax + {is_stopped}], 1    # another core cannot go on, and stops all
+3:  cli
     hlt
-    jmp 1b
+    jmp 3b
 
     .balign 16
 ebb_trap:                           # vector, error, rip, cs, rflags, rsp, ss
@@ -100,7 +117,7 @@ ebb_trap:                           # vector, error, rip, cs, rflags, rsp, ss
     mov rsp, gs:[{kernel_rsp}]
     push 2                          # direction and alignment-check flags off
     popfq
-    mov eax, 1
+    mov rax, [rip + {epoch}]
     xchg gs:[{report}], rax         # back, with a full barrier: `refs::reclaim::Report`
     mov eax, 1
     ret
@@ -161,8 +178,12 @@ ebb_kernel_trap:
     double_fault = const DOUBLE_FAULT,
     machine_check = const MACHINE_CHECK,
     fatal_stack_top = const offset_of!(CoreBlock, fatal_stack) + size_of::<FatalStack>(),
+    non_maskable_stack_top = const offset_of!(CoreBlock, non_maskable_stack) + size_of::<TrapStack>(),
+    is_held = const offset_of!(CoreBlock, is_held),
+    is_stopped = const offset_of!(CoreBlock, is_stopped),
     gs_base = const GS_BASE,
     report = const offset_of!(CoreBlock, report),
+    epoch = sym EPOCH,
     loaded = const offset_of!(CoreBlock, loaded),
     trap_vector = const offset_of!(CoreBlock, trap_vector),
     trap_error = const offset_of!(CoreBlock, trap_error),
@@ -298,7 +319,12 @@ extern "C" fn kernel_trap(trap: &mut KernelTrap) {
             unsafe { report.leave() };
         }
         #[cfg(feature = "stretch")]
-        crate::stretch::end();
+        {
+            crate::stretch::end();
+            if was_idle {
+                crate::stretch::quiescent_from_here();
+            }
+        }
         return;
     }
     let at_user_memory = trap.vector == PAGE_FAULT && read_cr2() < 1 << 47;

@@ -7,6 +7,8 @@
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 
+use refs::reclaim::EPOCH;
+
 use super::core_block::{CoreBlock, core_block};
 use super::descriptors::{KERNEL_CODE, USER_BASE, USER_CODE, USER_DATA};
 use super::instructions::{read_cr4, write_cr4, wrmsr};
@@ -82,7 +84,7 @@ ebb_syscall:                        # the stack is the user's, and nothing is pu
     mov rcx, gs:[{scratch}]
     mov [rax + {rax}], rcx
     mov rsp, gs:[{kernel_rsp}]
-    mov eax, 1
+    mov rax, [rip + {epoch}]
     xchg gs:[{report}], rax         # back, with a full barrier; it was 0
     ret
 
@@ -115,6 +117,7 @@ ebb_enter_exact:                    # rdi: registers; rcx: rip; r11: flags
     iretq
     "#,
     report = const offset_of!(CoreBlock, report),
+    epoch = sym EPOCH,
     loaded = const offset_of!(CoreBlock, loaded),
     scratch = const offset_of!(CoreBlock, scratch),
     kernel_rsp = const offset_of!(CoreBlock, kernel_rsp),

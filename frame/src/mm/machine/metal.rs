@@ -2,7 +2,8 @@
 
 use crate::arch::machine as arch;
 use crate::arch::machine::kernel_map::{self, DIRECT_MAP};
-use crate::mm::{FrameNumber, PAGE_SIZE};
+use crate::core_set::CoreSet;
+use crate::mm::{Context, FrameNumber, PAGE_SIZE};
 
 /// The number of the core that runs this.
 #[inline(always)]
@@ -178,8 +179,14 @@ pub(in crate::mm) fn root() -> FrameNumber {
     FrameNumber((arch::instructions::read_cr3() >> 12) as u32)
 }
 
-/// Makes the core use a page table, and forget all that it remembers of others (but for global pages). No user code runs in it before whoever runs
-/// some has said so.
+/// Whether the core remembers what it finds in page tables by context.
+#[inline(always)]
+pub(in crate::mm) fn has_contexts() -> bool {
+    arch::features::has_pcids()
+}
+
+/// Makes the core use a page table in the context of number 0, and forget all that it remembers of that (but for global pages). No user code runs in it before
+/// whoever runs some has said so.
 ///
 /// # Safety
 /// The table maps the kernel as the current one does, and stays in use as a table until another is set.
@@ -190,15 +197,31 @@ pub(in crate::mm) unsafe fn set_root(root: FrameNumber) {
     unsafe { arch::instructions::write_cr3((root.0 as usize) << 12) };
 }
 
+/// As [`set_root`], in a context, of which all is forgotten that is not kept.
+///
+/// # Safety
+/// As for [`set_root`]. There are contexts; what is kept is of this table, and nothing was taken out since that may be remembered.
+pub(in crate::mm) unsafe fn set_root_in(root: FrameNumber, context: Context) {
+    arch::core_block::core_block().enterable.set(core::ptr::null());
+    let value = (root.0 as usize) << 12 | usize::from(context.number) | usize::from(context.keeps) << 63;
+    // SAFETY: the caller's promise.
+    unsafe { arch::instructions::write_cr3(value) };
+}
+
 /// Makes the core forget the translation of one page.
 #[inline(always)]
 pub(in crate::mm) fn flush_page(address: usize) {
     arch::instructions::invlpg(address);
 }
 
-/// Has other cores forget something, and waits until all have. `cores`: bit c is core c; this core's is not set.
+/// Makes the core forget all translations, those of global pages too.
+pub(in crate::mm) fn flush_all() {
+    arch::features::forget_translations();
+}
+
+/// Has other cores forget something, and waits until all have. This core is not among them.
 #[cold]
-pub(in crate::mm) fn ask_others(cores: u64, what: crate::mm::Forget) {
+pub(in crate::mm) fn ask_others(cores: CoreSet, what: crate::mm::Forget) {
     arch::cores::ask(cores, what);
 }
 

@@ -9,9 +9,11 @@ use crate::mm::{Access, FrameNumber, PAGE_SIZE};
 
 mod paging;
 
+pub(in crate::mm) use paging::{
+    assert_forgotten, entry_written, flush_all, flush_page, has_contexts, root, set_root, set_root_in, translate,
+};
 #[cfg(test)]
-pub(in crate::mm) use paging::speculate;
-pub(in crate::mm) use paging::{assert_forgotten, entry_written, flush_page, root, set_root, translate};
+pub(in crate::mm) use paging::{set_has_contexts, speculate};
 
 #[derive(Default)]
 struct Memory {
@@ -39,8 +41,9 @@ pub(in crate::mm) fn core_count() -> usize {
 }
 
 /// Nobody is there to be asked.
-pub(in crate::mm) fn ask_others(_cores: u64, what: crate::mm::Forget) {
-    unreachable!("one core has no others to forget {:#x} from {:#x} to {:#x}", what.root, what.start, what.end);
+pub(in crate::mm) fn ask_others(_cores: crate::core_set::CoreSet, what: crate::mm::Forget) {
+    let crate::mm::Forget { root, generation, start, end } = what;
+    unreachable!("one core has no others to forget {root:#x} from {start:#x} to {end:#x} ({generation})");
 }
 
 /// The number of the core that runs this. The tests run one at a time.

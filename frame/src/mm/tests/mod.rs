@@ -30,6 +30,7 @@ impl Machine {
         // SAFETY: the test's only context; nothing suspends here.
         let cx = unsafe { Cx::new(std::ptr::null()) };
         machine::speculate(true);
+        machine::set_has_contexts(true);
         set_reserve(0);
         trim();
         Machine { free: free_frames(), cx, _alone: alone }

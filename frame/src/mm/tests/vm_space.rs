@@ -273,6 +273,21 @@ fn map_absent_fills_the_gaps_around_a_fault() {
 }
 
 #[test]
+fn a_run_of_frames_goes_where_nothing_is_mapped() {
+    let machine = Machine::new();
+    let space = new_space();
+    let start = BASE + LEAF - 2 * PAGE_SIZE;
+    map(&space, start + PAGE_SIZE, 9, RW, &machine);
+    space.map_run(start, (1..=4).map(|value| (frame_of(value), Prot::READ)), &machine.cx);
+    let seen: Vec<_> = (0..5).map(|page| peek(&space, start + page * PAGE_SIZE, &machine)).collect();
+    assert_eq!(seen, [Some(1), Some(9), Some(3), Some(4), None]);
+    assert_eq!(space.mapped_pages(), 4);
+    space.map_run(USER_END - PAGE_SIZE, (1..=2).map(|value| (frame_of(value), RW)), &machine.cx);
+    assert!(space.query(USER_END - PAGE_SIZE, &machine.cx).is_some());
+    assert_eq!(space.mapped_pages(), 5);
+}
+
+#[test]
 fn running_out_of_memory_for_tables_changes_nothing() {
     let machine = Machine::new();
     let (space, child) = (new_space(), new_space());
@@ -283,6 +298,7 @@ fn running_out_of_memory_for_tables_changes_nothing() {
     assert!(VmSpace::new().is_none());
     assert_eq!(space.map(1 << 40, spare.clone(), RW, &machine.cx), Err(OutOfMemory));
     assert_eq!(space.map_absent(1 << 40..1 << 41, RW, |_| Some(spare.clone()), &machine.cx), 0);
+    space.map_run(1 << 40, core::iter::once((spare.clone(), RW)), &machine.cx);
     assert_eq!(space.fork_range(&child, 0..USER_END, Sharing::CopyOnWrite, &machine.cx), Err(OutOfMemory));
     assert_eq!(space.move_range(BASE..BASE + 1, 1 << 40, &machine.cx), Err(OutOfMemory));
     assert_eq!((peek(&space, BASE, &machine), space.mapped_pages(), spare.references()), (Some(1), 1, 1));
@@ -291,7 +307,14 @@ fn running_out_of_memory_for_tables_changes_nothing() {
 
 #[test]
 fn a_long_random_history_agrees_with_a_simple_model() {
-    let machine = Machine::new();
+    for has_contexts in [true, false] {
+        let machine = Machine::new();
+        machine::set_has_contexts(has_contexts);
+        random_history(&machine);
+    }
+}
+
+fn random_history(machine: &Machine) {
     let mut state = 0x1234_5678_9abc_def0_u64;
     let mut random = |below: usize| {
         state ^= state << 13;
@@ -313,7 +336,7 @@ fn a_long_random_history_agrees_with_a_simple_model() {
         let (space, model) = &mut spaces[which];
         match random(10) {
             0..5 => {
-                map(space, page(first), step as u8, RW, &machine);
+                map(space, page(first), step as u8, RW, machine);
                 model.insert(first, (step as u8, true));
             }
             5 => {
@@ -339,7 +362,7 @@ fn a_long_random_history_agrees_with_a_simple_model() {
                 if let Some((index, (_, writable))) = model.iter().nth(random(PAGES).min(model.len().saturating_sub(1)))
                 {
                     let index = *index;
-                    assert_eq!(poke(space, page(index), step as u8, &machine), *writable);
+                    assert_eq!(poke(space, page(index), step as u8, machine), *writable);
                     if *writable {
                         model.insert(index, (step as u8, true));
                     }
@@ -351,11 +374,54 @@ fn a_long_random_history_agrees_with_a_simple_model() {
                 assert_eq!(space.mapped_pages(), model.len());
                 for index in 0..PAGES {
                     let expected = model.get(&index).map(|page: &(u8, bool)| page.0);
-                    assert_eq!(peek(space, page(index), &machine), expected, "step {step}, page {index}");
+                    assert_eq!(peek(space, page(index), machine), expected, "step {step}, page {index}");
                 }
             }
         }
     }
+}
+
+#[test]
+fn a_space_that_is_left_and_used_again_is_as_its_tables_say() {
+    let machine = Machine::new();
+    let cx = &machine.cx;
+    // More of them than a core keeps.
+    let spaces: Vec<_> = (0..9).map(|_| new_space()).collect();
+    for (number, space) in spaces.iter().enumerate() {
+        map(space, BASE, number as u8, RW, &machine);
+        map(space, BASE + PAGE_SIZE, number as u8 + 100, RW, &machine);
+        map(space, BASE + LEAF, number as u8 + 200, RW, &machine);
+    }
+    let seen = |number: usize| {
+        let space: &VmSpace = &spaces[number];
+        [BASE, BASE + PAGE_SIZE, BASE + LEAF].map(|address| peek(space, address, &machine))
+    };
+    let all = |number: usize| [number as u8, number as u8 + 100, number as u8 + 200].map(Some);
+    for number in [0, 1, 0, 2, 3, 0, 4, 5, 6, 7, 8, 0, 1, 2] {
+        assert_eq!(seen(number), all(number));
+    }
+    // While another is in use: a page, a whole table, a right. None may be remembered.
+    spaces[1].activate(cx);
+    spaces[0].unmap(BASE..BASE + PAGE_SIZE, cx);
+    spaces[0].unmap(BASE + LEAF..BASE + LEAF + PAGE_SIZE, cx);
+    spaces[0].protect(BASE + PAGE_SIZE..BASE + LEAF, Prot::READ, true, cx);
+    map(&spaces[1], BASE + 9 * LEAF, 77, RW, &machine);
+    assert_eq!(seen(0), [None, Some(100), None]);
+    assert!(!poke(&spaces[0], BASE + PAGE_SIZE, 1, &machine));
+    // In use, then left.
+    spaces[2].activate(cx);
+    spaces[2].unmap(BASE..BASE + PAGE_SIZE, cx);
+    assert_eq!(seen(1), all(1));
+    assert_eq!(seen(2), [None, Some(102), Some(202)]);
+    // A space whose root was another's.
+    let gone = new_space();
+    map(&gone, BASE, 50, RW, &machine);
+    assert_eq!(peek(&gone, BASE, &machine), Some(50));
+    spaces[3].activate(cx);
+    drop(gone);
+    let next = new_space();
+    map(&next, BASE, 51, RW, &machine);
+    assert_eq!((peek(&next, BASE, &machine), seen(3)), (Some(51), all(3)));
 }
 
 /// The program tries a page where nothing is mapped, and the processor remembers the tables on the way.

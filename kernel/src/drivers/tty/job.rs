@@ -21,6 +21,9 @@ use crate::signal::{self, Info, Signal};
 /// Sessions whose terminal has gone where nobody could send signals, and the terminal's device number.
 static GONE: SpinLock<Vec<(u32, u32)>> = SpinLock::new(Vec::new());
 
+/// Held by who gives a terminal to a session or takes it away, from the look whose it is on: a terminal has one session, and a session one terminal.
+static CONTROL: SpinLock<()> = SpinLock::new(());
+
 /// What a program does with a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
@@ -76,6 +79,7 @@ fn is_controlling(tty: &Tty, session: &Session) -> bool {
 /// Makes it the caller's controlling terminal if the caller leads a session that has none, and it is no other's.
 pub fn adopt(tty: &TempRc<'_, Tty>, me: &Current, cx: &Cx) {
     let Ok((process, session)) = caller(me, cx) else { return };
+    let _control = CONTROL.lock(cx);
     if session.id == process.pid && session.terminal.load(Ordering::Relaxed) == 0 && tty.owner(cx).is_none() {
         tty.control(&session, process.group(), cx);
     }
@@ -140,11 +144,13 @@ pub fn set_controlling(tty: &TempRc<'_, Tty>, steal: usize, me: &Current, cx: &C
     if leads && is_controlling(tty, &session) {
         return Ok(());
     }
+    let may_steal = steal == 1 && me.has(Capability::SysAdmin, cx);
+    let _control = CONTROL.lock(cx);
     if !leads || session.terminal.load(Ordering::Relaxed) != 0 {
         return Err(Errno::EPERM);
     }
     if let Some(owner) = tty.owner(cx) {
-        if steal != 1 || !me.has(Capability::SysAdmin, cx) {
+        if !may_steal {
             return Err(Errno::EPERM);
         }
         owner.terminal.store(0, Ordering::Relaxed);
@@ -164,17 +170,14 @@ pub fn give_up_controlling(tty: &TempRc<'_, Tty>, me: &Current, cx: &Cx) -> Resu
         return Err(Errno::ENOTTY);
     }
     if session.id == process.pid {
-        part(&session, cx);
+        let control = CONTROL.lock(cx);
+        session.terminal.store(0, Ordering::Relaxed);
+        let foreground = session.foreground.swap(0, Ordering::Relaxed);
+        drop(control);
+        send(foreground, Signal::HUP, cx);
+        send(foreground, Signal::CONT, cx);
     }
     Ok(())
-}
-
-/// Takes a session's terminal away; its foreground group is told.
-fn part(session: &Session, cx: &Cx) {
-    session.terminal.store(0, Ordering::Relaxed);
-    let foreground = session.foreground.swap(0, Ordering::Relaxed);
-    send(foreground, Signal::HUP, cx);
-    send(foreground, Signal::CONT, cx);
 }
 
 /// TIOCGSID.
@@ -244,14 +247,19 @@ pub fn hang_up(tty: &Tty, cx: &Cx) {
     tty.output.wake_all();
 }
 
+/// The terminal of a session is hung up: its leader is told, and the foreground group when the leader ends.
 fn end_session_of(session: &Session, cx: &Cx) {
+    {
+        let _control = CONTROL.lock(cx);
+        session.terminal.store(0, Ordering::Relaxed);
+        session.hung_up.store(session.foreground.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+    }
     if let Some(leader) = process::PROCESSES.get(session.id, cx) {
         for signal in [Signal::HUP, Signal::CONT] {
             // There is always room for standard signals.
             let _ = signal::send::send_to_process(&leader, Info::kernel(signal), cx);
         }
     }
-    part(session, cx);
 }
 
 /// vhangup(2).

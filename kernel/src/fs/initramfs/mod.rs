@@ -17,7 +17,7 @@ use frame::mm::BootModule;
 use refs::{StrongRc, TempRc, WeakRc};
 
 use super::tmpfs::{Directory, RegularFile, symlink_target};
-use super::{Creation, DeviceNumber, FileKind, Inode, Timestamp};
+use super::{Creation, DeviceNumber, FileKind, Inode, Named, Timestamp};
 use crate::error::{Errno, Result};
 use cpio::{Attributes, Entry, Item, Malformed, Parsed, Parser};
 use gzip::Member;
@@ -200,7 +200,7 @@ fn make<'cx>(
             set_metadata(&existing, attributes, cx);
             return Ok(None);
         }
-        directory.ops.unlink(&directory, &name, cx)?;
+        directory.ops.unlink(&Named { directory: &directory, name: &name, inode: Some(&existing) }, cx)?;
     }
     let is_linked = entry.links > 1 && kind != FileKind::Directory;
     let first = links.get(&entry.identity).and_then(|inode| inode.upgrade(cx).ok()).filter(|_| is_linked);

@@ -13,7 +13,7 @@ use refs::{SpinLock, WeakRc};
 
 use super::Target;
 use super::process::name_for;
-use super::text::Text;
+use super::text::{Line, Text};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
@@ -23,6 +23,9 @@ use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// The column where names begin.
 const NAME_COLUMN: usize = 73;
+
+/// How many bytes of text there is room for at first: for the VMAs of a small program.
+const FEW_LINES: usize = 1024;
 
 /// Appends what there is to say of a VMA.
 pub type ShowVma = fn(&mut Text, &VmaReport, &AddressSpace, &mut LastName, &Current, &Cx);
@@ -92,7 +95,7 @@ impl VmaTextFile {
 
     /// Makes the part of the text behind the last one; it is empty at the end.
     fn make_next(&self, last: &Part, me: &Current, cx: &Cx) -> Result<Part> {
-        let mut part = Part { offset: last.end(), text: Text::default(), next: last.next };
+        let mut part = Part { offset: last.end(), text: Text::with_capacity(FEW_LINES), next: last.next };
         let Ok(space) = self.target.space(cx) else { return Ok(part) };
         let mut name = LastName::default();
         while let Some(vma) = space.report(part.next, cx) {
@@ -189,12 +192,12 @@ pub fn smaps(text: &mut Text, vma: &VmaReport, space: &AddressSpace, names: &mut
 }
 
 fn add_line(text: &mut Text, vma: &VmaReport, file: &FileName) {
-    let start = text.len();
-    text.add_hex(vma.range.start as u64, 8);
-    text.add_bytes(b"-");
-    text.add_hex(vma.range.end as u64, 8);
+    let mut line = Line::new();
+    line.add_hex(vma.range.start as u64);
+    line.add(*b"-");
+    line.add_hex(vma.range.end as u64);
     let right = |prot, letter| if vma.prot.contains(prot) { letter } else { b'-' };
-    text.add_bytes(&[
+    line.add([
         b' ',
         right(Prot::READ, b'r'),
         right(Prot::WRITE, b'w'),
@@ -202,13 +205,13 @@ fn add_line(text: &mut Text, vma: &VmaReport, file: &FileName) {
         if vma.flags.contains(VmaFlags::SHARED) { b's' } else { b'p' },
         b' ',
     ]);
-    text.add_hex(vma.offset, 8);
+    line.add_hex(vma.offset);
     // Major and minor number of the device.
-    text.add_bytes(b" 00:");
-    text.add_hex(file.device.into(), 2);
-    text.add_bytes(b" ");
-    text.add_decimal(file.inode);
-    text.add_bytes(b" ");
+    line.add(*b" 00:");
+    line.add_short_hex(file.device);
+    line.add(*b" ");
+    line.add_decimal(file.inode);
+    line.add(*b" ");
     let name: &[u8] = match &vma.name {
         _ if !file.name.is_empty() => &file.name,
         VmaName::Heap => b"[heap]",
@@ -218,14 +221,19 @@ fn add_line(text: &mut Text, vma: &VmaReport, file: &FileName) {
         VmaName::Anonymous => b"",
     };
     if !name.is_empty() {
-        text.pad_to(start + NAME_COLUMN);
-        // A newline would end the line.
+        line.pad_to(NAME_COLUMN);
+    }
+    text.add_bytes(line.bytes());
+    if name.contains(&b'\n') {
+        // It would end the line.
         let mut parts = name.split(|byte| *byte == b'\n');
         text.add_bytes(parts.next().unwrap_or_default());
         parts.for_each(|part| {
             text.add_bytes(b"\\012");
             text.add_bytes(part);
         });
+    } else {
+        text.add_bytes(name);
     }
     text.add_bytes(b"\n");
 }

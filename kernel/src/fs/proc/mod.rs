@@ -7,6 +7,8 @@
 //! Inode numbers: the root is 1; an entry of the machine's is `64 * parent + index + 1`; what belongs to a thread has its id above bit 32.
 
 mod fd;
+#[cfg(feature = "check-locks")]
+mod locks;
 mod maps;
 mod memory;
 mod node;

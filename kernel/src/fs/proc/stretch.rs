@@ -1,19 +1,23 @@
 //! `/proc/ebb/stretch`, in kernels that are built with the feature `stretch`: the longest stretch with interrupts off.
 //!
-//! The first line is the longest of all, then comes a line for each cause, in cycles of the time stamp counter (under `-icount shift=0`:
+//! The first line is the longest of all. Then comes a line for each core, with its longest stretch and the longest time between two quiescent states of its, and one for each cause, in cycles of the time stamp counter (under `-icount shift=0`:
 //! instructions), with the longest part of it and the two places in the source between which that lies. Whatever is written to the file forgets
 //! them.
 
-use frame::stretch::{self, Cause, Stretch};
+use frame::stretch::{self, Cause, CoreStretch, Stretch};
 
 use super::{Entry, setting};
 
-/// `/proc/ebb`.
-pub const ENTRIES: &[Entry] = &[setting(
+/// The file.
+pub const ENTRY: Entry = setting(
     "stretch",
     |text, _, _, _| {
         if let Some(longest) = stretch::longest().max_by_key(|time_slice| time_slice.cycles) {
             text.add(format_args!("longest {}\n", Line(longest)));
+        }
+        for core in 0..frame::cpu::count() {
+            let CoreStretch { cycles, between_quiescent } = stretch::of_core(core);
+            text.add(format_args!("core {core}: {cycles}, {between_quiescent} between quiescent states\n"));
         }
         for time_slice in stretch::longest() {
             text.add(format_args!("{}\n", Line(time_slice)));
@@ -24,7 +28,7 @@ pub const ENTRIES: &[Entry] = &[setting(
         stretch::reset();
         Ok(())
     },
-)];
+);
 
 /// A stretch as it is written: `95400 call 231, 0 switches, 90000 from kernel/src/process/exit.rs:57 to frame/src/user.rs:240`.
 struct Line(Stretch);

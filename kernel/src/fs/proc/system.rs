@@ -43,8 +43,16 @@ pub const ENTRIES: &[Entry] = &[
     text("vmstat", vmstat),
     directory("sys", sys::ENTRIES),
     directory("tty", &[text("drivers", drivers)]),
-    #[cfg(feature = "stretch")]
-    directory("ebb", super::stretch::ENTRIES),
+    #[cfg(any(feature = "stretch", feature = "check-locks"))]
+    directory(
+        "ebb",
+        &[
+            #[cfg(feature = "stretch")]
+            super::stretch::ENTRY,
+            #[cfg(feature = "check-locks")]
+            super::locks::ENTRY,
+        ],
+    ),
 ];
 
 static COMMAND_LINE: SpinLock<&'static str> = SpinLock::new("");
@@ -166,13 +174,17 @@ fn cpuinfo(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result
     Ok(())
 }
 
-/// A column for each core; no line tells how often which interrupt came.
+/// A column for each core; only of those that cores send to each other to forget page tables is said how often they came.
 fn interrupts(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
     text.add_bytes(b"    ");
     for core in 0..frame::cpu::count() {
         text.add(format_args!("       CPU{core}"));
     }
-    add(text, "\n")
+    text.add_bytes(b"\nTLB:");
+    for core in 0..frame::cpu::count() {
+        text.add(format_args!(" {:10}", frame::cpu::shootdowns(core)));
+    }
+    add(text, "   TLB shootdowns\n")
 }
 
 fn filesystems(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {

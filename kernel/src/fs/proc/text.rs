@@ -33,6 +33,13 @@ impl Write for Text {
 }
 
 impl Text {
+    /// An empty one that becomes about so long.
+    pub fn with_capacity(len: usize) -> Self {
+        let mut bytes = Vec::new();
+        let lacks_memory = bytes.try_reserve_exact(len).is_err();
+        Text { bytes, lacks_memory, ..Text::default() }
+    }
+
     /// Where to go on: 0 at first, then what [`ends_part`](Self::ends_part) was told. Asked once at the start of each part: where nothing is left to
     /// make, the text is complete.
     pub fn part(&mut self) -> u64 {
@@ -52,34 +59,6 @@ impl Text {
         let _ = self.write_fmt(arguments);
     }
 
-    /// Appends a number in hexadecimal digits, `width` at least.
-    pub fn add_hex(&mut self, number: u64, width: usize) {
-        let digits = (u64::BITS - number.leading_zeros()).div_ceil(4) as usize;
-        self.add_digits(digits.max(width).min(16), |at| b"0123456789abcdef"[(number >> (4 * at)) as usize % 16]);
-    }
-
-    /// Appends a number in decimal digits.
-    pub fn add_decimal(&mut self, number: u64) {
-        let mut rest = number;
-        let mut digits = [b'0'; 20];
-        let mut count = 0;
-        while rest > 0 || count == 0 {
-            digits[count] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            count += 1;
-        }
-        self.add_digits(count, |at| digits[at]);
-    }
-
-    /// Appends so many digits; `digit` gives them by their distance from the last.
-    #[inline(always)]
-    fn add_digits(&mut self, count: usize, digit: impl Fn(usize) -> u8) {
-        let mut bytes = [0; 20];
-        let bytes = &mut bytes[..count];
-        bytes.iter_mut().rev().enumerate().for_each(|(at, byte)| *byte = digit(at));
-        self.add_bytes(bytes);
-    }
-
     /// Appends bytes as they are.
     pub fn add_bytes(&mut self, bytes: &[u8]) {
         if self.bytes.try_reserve(bytes.len()).is_ok() {
@@ -96,16 +75,6 @@ impl Text {
                 b' ' | b'\t' | b'\n' | b'\\' => self.add(format_args!("\\{byte:03o}")),
                 _ => self.add_bytes(&[byte]),
             }
-        }
-    }
-
-    /// Fills up with spaces to that length, which is some tens of bytes on.
-    pub fn pad_to(&mut self, len: usize) {
-        let missing = len.saturating_sub(self.bytes.len());
-        if self.bytes.try_reserve(missing).is_ok() {
-            self.bytes.resize(self.bytes.len() + missing, b' ');
-        } else {
-            self.lacks_memory = true;
         }
     }
 
@@ -134,6 +103,112 @@ impl Text {
     pub fn into_bytes(self) -> Result<Vec<u8>> {
         if self.lacks_memory { Err(Errno::ENOMEM) } else { Ok(self.bytes) }
     }
+}
+
+/// The beginning of a line, of numbers and single letters: it is put together without a look at how long it becomes, and appended at once. What
+/// does not fit into it is lost.
+pub struct Line {
+    bytes: [u8; Line::ROOM],
+    len: usize,
+}
+
+impl Line {
+    const ROOM: usize = 128;
+
+    /// An empty one.
+    #[inline(always)]
+    pub fn new() -> Self {
+        Line { bytes: [b' '; Line::ROOM], len: 0 }
+    }
+
+    /// Appends bytes.
+    #[inline(always)]
+    pub fn add<const N: usize>(&mut self, bytes: [u8; N]) {
+        if let Some(to) = self.bytes.get_mut(self.len..).and_then(<[u8]>::first_chunk_mut) {
+            *to = bytes;
+            self.len += N;
+        }
+    }
+
+    /// Appends a number in hexadecimal digits, eight at least.
+    #[inline(always)]
+    pub fn add_hex(&mut self, number: u64) {
+        let high = (number >> 32) as u32;
+        self.add_digits(high, count_digits(high));
+        self.add_digits(number as u32, 8);
+    }
+
+    /// Appends a number in hexadecimal digits, two at least.
+    #[inline(always)]
+    pub fn add_short_hex(&mut self, number: u32) {
+        self.add_digits(number, count_digits(number).max(2));
+    }
+
+    /// Appends the last `count` hexadecimal digits of a number.
+    #[inline(always)]
+    fn add_digits(&mut self, number: u32, count: u32) {
+        const SPACES: u64 = u64::from_be_bytes([b' '; 8]);
+        let digits = hex_digits(number).checked_shl(8 * (8 - count)).unwrap_or(0);
+        let spaces = SPACES.checked_shr(8 * count).unwrap_or(0);
+        if let Some(to) = self.bytes.get_mut(self.len..).and_then(<[u8]>::first_chunk_mut) {
+            *to = (digits | spaces).to_be_bytes();
+            self.len += count as usize;
+        }
+    }
+
+    /// Appends a number in decimal digits.
+    #[inline(always)]
+    pub fn add_decimal(&mut self, number: u64) {
+        let mut rest = number;
+        let mut digits = [0; 20];
+        let mut count = 0;
+        for digit in digits.iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            count += 1;
+            if rest == 0 {
+                break;
+            }
+        }
+        let digits = digits.get(digits.len() - count..).unwrap_or_default();
+        if let Some(to) = self.bytes.get_mut(self.len..self.len + count) {
+            to.iter_mut().zip(digits).for_each(|(to, digit)| *to = *digit);
+            self.len += count;
+        }
+    }
+
+    /// Fills up with spaces to that length.
+    #[inline(always)]
+    pub fn pad_to(&mut self, len: usize) {
+        // They are there already.
+        self.len = self.len.max(len.min(Line::ROOM));
+    }
+
+    /// The bytes so far.
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// How many hexadecimal digits a number has; zero has none.
+#[inline(always)]
+fn count_digits(number: u32) -> u32 {
+    (u32::BITS - number.leading_zeros()).div_ceil(4)
+}
+
+/// The eight hexadecimal digits of a number, the first in the highest byte.
+#[inline(always)]
+fn hex_digits(number: u32) -> u64 {
+    // Each half byte comes to stand in a byte of its own.
+    let number = u64::from(number);
+    let number = (number | number << 16) & 0x0000_ffff_0000_ffff;
+    let number = (number | number << 8) & 0x00ff_00ff_00ff_00ff;
+    let number = (number | number << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    // From ten on by as much more as `a` is behind `9`.
+    let is_letter = (number + 6 * EACH) >> 4 & EACH;
+    number + EACH * u64::from(b'0') + is_letter * u64::from(b'a' - b'9' - 1)
 }
 
 /// An open text.
@@ -254,13 +329,33 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_by_the_formatting_machinery() {
-        for number in [0, 1, 9, 10, 15, 16, 0xfff_ffff, 0x1234_5678_9abc_def0, u64::MAX] {
-            let mut text = Text::default();
-            text.add_hex(number, 8);
-            text.add_bytes(b" ");
-            text.add_decimal(number);
-            assert_eq!(text.into_bytes().unwrap(), std::format!("{number:08x} {number}").into_bytes());
+        for number in [0, 1, 9, 10, 15, 16, 0xfff_ffff, 1 << 32, 0x7fff_ffff_f000, 0x1234_5678_9abc_def0, u64::MAX] {
+            let mut line = Line::new();
+            line.add_hex(number);
+            line.add(*b" ");
+            line.add_decimal(number);
+            line.add([b'.']);
+            assert_eq!(line.bytes(), std::format!("{number:08x} {number}.").into_bytes());
         }
+    }
+
+    #[test]
+    fn a_line_is_filled_up_with_spaces() {
+        let mut line = Line::new();
+        line.add_hex(0xff_0000_0000);
+        line.add([b' ']);
+        line.add_short_hex(7);
+        line.pad_to(16);
+        line.pad_to(3);
+        assert_eq!(line.bytes(), b"ff00000000 07   ");
+    }
+
+    #[test]
+    fn what_does_not_fit_into_a_line_is_lost() {
+        let mut line = Line::new();
+        (0..20).for_each(|_| line.add_hex(u64::MAX));
+        line.add_decimal(u64::MAX);
+        assert!(line.bytes().len() <= Line::ROOM && line.bytes().iter().all(|byte| *byte == b'f'));
     }
 
     #[test]
@@ -271,12 +366,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_filled_up_and_cut() {
-        let mut text = Text::default();
+    fn a_text_is_cut() {
+        let mut text = Text::with_capacity(3);
         text.add_bytes(b"ab");
-        text.pad_to(4);
-        text.pad_to(3);
-        assert_eq!(text.bytes().unwrap(), b"ab  ");
         text.cut(1);
         assert_eq!(text.into_bytes().unwrap(), b"a");
     }

@@ -12,8 +12,8 @@ use super::entries::Names;
 use super::file::RegularFile;
 use crate::error::{Errno, Result};
 use crate::fs::{
-    Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeFlags, InodeOps, Metadata, Rename, Timestamp,
-    VfsCaller,
+    Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeFlags, InodeOps, Metadata, Named, Rename,
+    Timestamp, VfsCaller,
 };
 use crate::pieces::{Pieces, free_in_pieces};
 
@@ -82,8 +82,8 @@ impl Directory {
     /// The inode of a name.
     #[inline]
     pub fn find<'cx>(&self, name: &[u8], cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
-        let weak = self.entries.lock(cx).names.get(name)?.downgrade();
-        weak.upgrade(cx).ok()
+        // While it has the name it has an owner: it is there until the next suspension, also if another takes its place.
+        Some(self.entries.lock(cx).names.get(name)?.get(cx))
     }
 
     fn is_empty(&self, cx: &Cx) -> bool {
@@ -245,10 +245,12 @@ impl InodeOps for Directory {
         Ok(())
     }
 
-    fn unlink(&self, this: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) -> Result<()> {
+    fn unlink(&self, at: &Named<'_, '_>, cx: &Cx) -> Result<()> {
+        let Named { directory: this, name, .. } = *at;
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
-        let inode = self.find(name, cx).ok_or(Errno::ENOENT)?;
+        let inode = self.find(name, cx).ok_or(Errno::ESTALE)?;
+        at.check(Some(&inode))?;
         if inode.kind == FileKind::Directory {
             return Err(Errno::EISDIR);
         }
@@ -257,10 +259,12 @@ impl InodeOps for Directory {
         Ok(())
     }
 
-    fn remove_directory(&self, this: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) -> Result<()> {
+    fn remove_directory(&self, at: &Named<'_, '_>, cx: &Cx) -> Result<()> {
+        let Named { directory: this, name, .. } = *at;
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
-        let inode = self.find(name, cx).ok_or(Errno::ENOENT)?;
+        let inode = self.find(name, cx).ok_or(Errno::ESTALE)?;
+        at.check(Some(&inode))?;
         let directory = inode.ops_as::<Directory>().ok_or(Errno::ENOTDIR)?;
         mark_removed(directory, cx)?;
         drop_link(&inode, this, name, cx);
@@ -269,20 +273,16 @@ impl InodeOps for Directory {
         Ok(())
     }
 
-    fn rename(
-        &self,
-        this: &TempRc<'_, Inode>,
-        name: &[u8],
-        to: &TempRc<'_, Inode>,
-        to_name: &[u8],
-        how: Rename,
-        cx: &Cx,
-    ) -> Result<()> {
+    fn rename(&self, from: &Named<'_, '_>, into: &Named<'_, '_>, how: Rename, cx: &Cx) -> Result<()> {
+        let Named { directory: this, name, .. } = *from;
+        let Named { directory: to, name: to_name, .. } = *into;
         let file_system = this.file_system.get(cx);
         let _tree = file_system.tree.lock(cx);
         let target = to.ops_as::<Directory>().ok_or(Errno::EXDEV)?;
-        let moved = self.find(name, cx).ok_or(Errno::ENOENT)?;
+        let moved = self.find(name, cx).ok_or(Errno::ESTALE)?;
         let existing = target.find(to_name, cx);
+        from.check(Some(&moved))?;
+        into.check(existing.as_ref())?;
         let moves_directory = moved.kind == FileKind::Directory;
         if moves_directory && Inode::is_within(to, &moved, cx) {
             return Err(Errno::EINVAL);
@@ -311,16 +311,22 @@ impl InodeOps for Directory {
                 }
                 None => {}
             }
-            drop_link(other, to, to_name, cx);
-            target.take_out(to, to_name, cx);
         }
-        let (Some(spare), Some(inode)) = (moved.share(), self.take_out(this, name, cx)) else {
-            return Err(Errno::ENOENT);
-        };
-        if let Err(error) = target.enter(to, to_name, inode, cx) {
-            // Back to where it was: there is room.
-            self.enter(this, name, spare, cx)?;
-            return Err(error);
+        let share = moved.share().ok_or(Errno::ENOENT)?;
+        // The new name first: others find at each moment what was there or what comes there.
+        let mut entries = target.entries.lock(cx);
+        let replaced = entries.names.replace(to_name, share);
+        if let Err(share) = replaced {
+            entries.names.insert(to_name, share)?;
+        }
+        let is_same = to.downgrade() == this.downgrade();
+        let old = is_same.then(|| entries.names.remove(name));
+        drop(entries);
+        drop(old.unwrap_or_else(|| self.entries.lock(cx).names.remove(name)));
+        this.touch_modified(cx);
+        to.touch_modified(cx);
+        if let Some(other) = &existing {
+            drop_link(other, to, to_name, cx);
         }
         if moves_directory {
             change_links(this, -1, cx);
@@ -346,8 +352,16 @@ impl Directory {
         let (Some(first), Some(second)) = (moved.share(), other.share()) else {
             return Err(Errno::ENOENT);
         };
-        self.entries.lock(cx).names.replace(name, second);
-        target.entries.lock(cx).names.replace(to_name, first);
+        let mut entries = self.entries.lock(cx);
+        let _replaced = entries.names.replace(name, second);
+        if to.downgrade() == this.downgrade() {
+            let _replaced = entries.names.replace(to_name, first);
+            // Whoever asks for a directory's metadata locks them first and then its entries.
+            drop(entries);
+        } else {
+            drop(entries);
+            let _replaced = target.entries.lock(cx).names.replace(to_name, first);
+        }
         for (inode, from, into, new_name) in [(moved, this, to, to_name), (other, to, this, name)] {
             if inode.kind == FileKind::Directory {
                 change_links(from, -1, cx);

@@ -111,11 +111,16 @@ impl<T> Names<T> {
         self.slots.get(index)?.entry.as_ref().map(|(_, value)| value)
     }
 
-    /// Puts another value in the place of a name's; the old one, or nothing changed if the name is not there.
-    pub fn replace(&mut self, name: &[u8], value: T) -> Option<T> {
-        let (_, index) = self.find(name)?;
-        let entry = self.slots.get_mut(index)?.entry.as_mut()?;
-        Some(core::mem::replace(&mut entry.1, value))
+    /// Puts another value in the place of a name's, and says what that was.
+    ///
+    /// # Errors
+    /// The value, if the name is not there.
+    pub fn replace(&mut self, name: &[u8], value: T) -> core::result::Result<T, T> {
+        let slot = self.find(name).and_then(|(_, index)| self.slots.get_mut(index));
+        match slot.and_then(|slot| slot.entry.as_mut()) {
+            Some((_, there)) => Ok(core::mem::replace(there, value)),
+            None => Err(value),
+        }
     }
 
     /// Enters a name that is not there yet.
@@ -234,7 +239,7 @@ mod tests {
         }
         assert_eq!(names.get(b"file-999"), Some(&999));
         assert_eq!(names.get(b"file-1000"), None);
-        assert_eq!(names.replace(b"file-5", 55), Some(5));
+        assert_eq!(names.replace(b"file-5", 55), Ok(5));
         for number in (0..1000u32).filter(|number| number % 10 != 0) {
             assert!(names.remove(format!("file-{number}").as_bytes()).is_some());
         }

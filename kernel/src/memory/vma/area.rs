@@ -31,6 +31,8 @@ bitflags! {
         const DONT_DUMP = 512;
         /// mremap(2) does not make it longer (Linux's VM_DONTEXPAND).
         const DONT_EXPAND = 1024;
+        /// Its pages may become zeros at any time (MAP_DROPPABLE). They do so in a child only.
+        const DROPPABLE = 2048;
     }
 }
 

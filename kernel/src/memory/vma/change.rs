@@ -42,7 +42,7 @@ impl<B: Mergeable> VmaMap<B> {
     /// There are too many.
     pub fn insert(&mut self, vma: Vma<B>) -> Result<(), TooManyVmas> {
         debug_assert!(vma.start < vma.end && self.is_free(vma.range()));
-        let at = self.position(vma.start);
+        let at = self.position_again(vma.start);
         if let Some(before) = self.previous(at)
             && let Some(previous) = self.at_mut(before)
             && previous.is_continued_by(&vma)
@@ -63,6 +63,7 @@ impl<B: Mergeable> VmaMap<B> {
             return Err(TooManyVmas);
         }
         let at = self.insert_at(at, vma);
+        self.last_index = at.index;
         self.gaps_changed(at.chunk);
         Ok(())
     }
@@ -161,7 +162,7 @@ impl<B: Mergeable> VmaMap<B> {
     /// it before. Whether it is so; nothing is taken out if not, nor if there would be too many VMAs.
     #[inline(always)]
     pub fn remove_one(&mut self, range: &Range<usize>, take_away: impl FnOnce(&Vma<B>)) -> bool {
-        let at = self.position(range.start);
+        let at = self.position_again(range.start);
         let Some(vma) = self.at(at).filter(|vma| vma.start < range.end) else { return true };
         let (is_start, is_end) = (vma.start == range.start, vma.end == range.end);
         if !(is_start && is_end)

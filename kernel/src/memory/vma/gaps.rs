@@ -165,6 +165,7 @@ impl<B: Mergeable> VmaMap<B> {
     /// The highest gap that is long enough, and a length that no gap above it has more than.
     fn search(&mut self, len: usize, within: Range<usize>) -> (Option<usize>, usize) {
         let behind = self.position_by(|vma| vma.start < within.end);
+        self.last_index = behind.index;
         let top = self.at(behind).map_or(within.end, |next| next.lowest().min(within.end));
         let mut search = Search { len, start: within.start, top, longest: 0 };
         let vmas = self.chunks.get(behind.chunk).map_or(&[][..], |chunk| &chunk[..behind.index]);

@@ -20,9 +20,9 @@ const PIECE: usize = 32_768;
 
 /// The other end, and who and where it was when the two were connected.
 pub(super) struct Connected {
-    peer: WeakRc<Endpoint>,
-    address: Option<Address>,
-    credentials: Credentials,
+    pub(super) peer: WeakRc<Endpoint>,
+    pub(super) address: Option<Address>,
+    pub(super) credentials: Credentials,
 }
 
 impl Endpoint {
@@ -39,9 +39,12 @@ impl Endpoint {
         self.state.lock(cx).role = Role::Connected(Connected { peer, address, credentials });
     }
 
-    /// Its peer is gone, and it has none any more.
-    fn leave_peer(&self, cx: &Cx) {
-        self.state.lock(cx).role = Role::Init;
+    /// That peer is gone, and it has none any more, unless it was connected to another meanwhile.
+    fn leave_peer(&self, gone: WeakRc<Endpoint>, cx: &Cx) {
+        let role = &mut self.state.lock(cx).role;
+        if matches!(role, Role::Connected(connected) if connected.peer == gone) {
+            *role = Role::Init;
+        }
     }
 
     /// The other end, if it is connected.
@@ -106,7 +109,7 @@ impl Endpoint {
         let closed = if self.kind == Kind::Datagram { Errno::ECONNREFUSED } else { Errno::EPIPE };
         let Ok(other) = name.upgrade(cx) else {
             if self.kind == Kind::Datagram && peer == Some(name) {
-                self.leave_peer(cx);
+                self.leave_peer(name, cx);
             }
             return Err(closed.into());
         };
@@ -123,7 +126,12 @@ impl Endpoint {
         if !is_stream && len > CAPACITY {
             return Err(Errno::EMSGSIZE.into());
         }
-        let room = other.inbox.lock(cx).room();
+        let mut room = other.inbox.lock(cx).room();
+        if room == 0 {
+            // Who makes room sees that this was refused, or it is seen here.
+            other.refused.store(true, Ordering::SeqCst);
+            room = other.inbox.lock(cx).room();
+        }
         let count = if is_stream { len.min(room).min(PIECE) } else { len };
         if room == 0 || count > room {
             other.refused.store(true, Ordering::Relaxed);
@@ -136,6 +144,7 @@ impl Endpoint {
             bytes.extend_from_slice(&from.take(count - bytes.len())?);
         }
         let sent = bytes.len();
+        let _transfer = (!sending.files.is_empty()).then(garbage::Transfer::begin);
         let rights: Rights = sending.files.iter().map(|file| InFlight::new(file.share())).collect();
         garbage::enter(&rights, cx)?;
         let packet = Packet { bytes, read: 0, rights, credentials: sending.credentials, from: self.address(cx) };
@@ -163,11 +172,12 @@ impl Endpoint {
         if self.kind == Kind::SequencedPacket && self.take_reset(cx) {
             return Err(Errno::ECONNRESET.into());
         }
-        let received = if self.kind == Kind::Stream {
-            self.receive_stream(sink, peek, cx)?
-        } else {
-            self.receive_message(sink, peek, cx)?
-        };
+        let mut received = self.receive_next(sink, peek, cx)?;
+        let is_at_end = received.is_none() && self.is_at_end(cx);
+        if is_at_end {
+            // What was sent between the two looks.
+            received = self.receive_next(sink, peek, cx)?;
+        }
         match received {
             Some(received) => {
                 if !peek {
@@ -178,9 +188,19 @@ impl Endpoint {
                 }
                 Ok(received)
             }
-            None if self.is_at_end(cx) && self.take_reset(cx) => Err(Errno::ECONNRESET.into()),
-            None if self.is_at_end(cx) => Ok(Received::default()),
+            None if is_at_end && self.take_reset(cx) => Err(Errno::ECONNRESET.into()),
+            None if is_at_end => Ok(Received::default()),
             None => Err(Stop::Block),
+        }
+    }
+
+    /// What is there, if anything is.
+    #[inline(always)]
+    fn receive_next(&self, sink: &mut Sink<'_>, peek: bool, cx: &Cx) -> Step<Option<Received>> {
+        if self.kind == Kind::Stream {
+            self.receive_stream(sink, peek, cx)
+        } else {
+            self.receive_message(sink, peek, cx)
         }
     }
 
@@ -250,6 +270,8 @@ impl Endpoint {
         if self.kind != Kind::Datagram {
             self.signal_peer(Events::IN, Band::HangUp, cx);
         }
+        // Nobody connects to it any more.
+        self.state.lock(cx).shutdown.reading |= self.kind != Kind::Datagram;
         for waiting in self.backlog(cx) {
             if let Ok(waiting) = waiting.upgrade(cx) {
                 reset(&waiting);

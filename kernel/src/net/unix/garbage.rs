@@ -9,14 +9,19 @@
 //!    what lies in its inbox.
 //! 3. The inboxes of the others are emptied. Their sockets die with the messages.
 //!
-//! One look takes some hundred instructions for each socket in flight and each message in their inboxes, without a pause, since nothing may change
-//! meanwhile. So no more than [`MOST_IN_FLIGHT`] sockets can be in flight; who sends more gets ETOOMANYREFS, as a user does on Linux (there
+//! One look takes some hundred instructions for each socket in flight and each message in their inboxes, without a pause. Nothing may come into a message or out of one
+//! meanwhile: who moves rights says so ([`Transfer`]), and a look that met one is done again. What nobody can reach stays so, so what a good look has found is
+//! garbage still when it is thrown away.
+//!
+//! No more than [`MOST_IN_FLIGHT`] sockets can be in flight; who sends more waits until the garbage among them is gone ([`make_room_async`]), and gets ETOOMANYREFS if there are
+//! still as many, as a user does on Linux (there
 //! the limit is the user's RLIMIT_NOFILE). Files that are no sockets are not counted.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
 use refs::{SpinLock, TempRc, WeakRc};
@@ -40,6 +45,39 @@ pub fn start() {
     tasks::spawn(&crate::sched::SCHEDULER, Box::new(Collector), |_, _| ());
 }
 
+/// How many transfers have begun, and how many of those have ended.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+static ENDED: AtomicUsize = AtomicUsize::new(0);
+
+/// Rights move into a message or out of one, while this exists.
+pub(super) struct Transfer;
+
+impl Transfer {
+    pub(super) fn begin() -> Self {
+        BEGUN.fetch_add(1, Ordering::SeqCst);
+        Transfer
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        ENDED.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Before somebody sends so many open files: where too many are in flight, throws the garbage among them away, and waits until it is gone.
+pub fn make_room_async(cx: &mut Cx, files: usize) {
+    // What the second look finds was in flight in what the first one has thrown away.
+    for _ in 0..2 {
+        if SOCKETS.lock(cx).len() + files <= MOST_IN_FLIGHT {
+            return;
+        }
+        collect(cx);
+        tasks::free_everything_async(cx);
+    }
+    forget_landed(cx);
+}
+
 /// Enters those of the rights that are sockets, before they are sent.
 ///
 /// # Errors
@@ -50,10 +88,6 @@ pub(super) fn enter(rights: &Rights, cx: &Cx) -> Result<()> {
         .filter_map(InFlight::name)
         .filter(|name| name.upgrade(cx).is_ok_and(|file| file.kind::<UnixSocket>().is_some()));
     for name in sockets {
-        let is_full = SOCKETS.lock(cx).len() >= MOST_IN_FLIGHT;
-        if is_full {
-            collect(cx);
-        }
         let mut sockets = SOCKETS.lock(cx);
         if sockets.len() >= MOST_IN_FLIGHT && !sockets.contains_key(&name.address()) {
             return Err(Errno::ETOOMANYREFS);
@@ -90,19 +124,41 @@ struct Suspect<'cx> {
     is_reachable: bool,
 }
 
+/// Forgets the sockets that are not in flight any more.
+fn forget_landed(cx: &Cx) {
+    SOCKETS.lock(cx).retain(|_, name| name.upgrade(cx).is_ok_and(|file| file.in_flight() > 0));
+}
+
 /// Throws away the messages of the sockets that nobody can reach, and forgets those that are not in flight any more.
 fn collect(cx: &Cx) {
+    const LOOKS: usize = 4;
+    forget_landed(cx);
+    for _ in 0..LOOKS {
+        let begun = BEGUN.load(Ordering::SeqCst);
+        if ENDED.load(Ordering::SeqCst) != begun {
+            continue;
+        }
+        let unreachable = unreachable(cx);
+        if BEGUN.load(Ordering::SeqCst) == begun {
+            unreachable.iter().for_each(|file| throw_away(file, cx));
+            return;
+        }
+    }
+    // The task looks once more, when those who move rights just now have done so.
+    in_flight::report_unreachable();
+}
+
+/// The sockets in flight that nobody can reach, unless rights were moved meanwhile.
+fn unreachable<'cx>(cx: &'cx Cx) -> Vec<TempRc<'cx, OpenFile>> {
     // By address.
     let mut suspects: Vec<(usize, Suspect<'_>)> = Vec::new();
-    SOCKETS.lock(cx).retain(|&address, name| match name.upgrade(cx) {
-        Ok(file) if file.in_flight() > 0 => {
-            if in_flight::other_owners(&file) == 0 {
-                suspects.push((address, Suspect { file, in_suspects: 0, sent: 0..0, is_reachable: false }));
-            }
-            true
+    for (&address, name) in SOCKETS.lock(cx).iter() {
+        if let Ok(file) = name.upgrade(cx)
+            && in_flight::other_owners(&file) == 0
+        {
+            suspects.push((address, Suspect { file, in_suspects: 0, sent: 0..0, is_reachable: false }));
         }
-        _ => false,
-    });
+    }
     // The places of suspects that are in suspects' inboxes.
     let mut sent: Vec<usize> = Vec::new();
     for at in 0..suspects.len() {
@@ -125,14 +181,17 @@ fn collect(cx: &Cx) {
             reached.extend(&sent[suspect.sent.clone()]);
         }
     }
-    for (_, suspect) in suspects.iter().filter(|(_, suspect)| !suspect.is_reachable) {
-        each_endpoint(&suspect.file, cx, |endpoint| {
-            let messages = core::mem::take(&mut *endpoint.inbox.lock(cx));
-            if !messages.is_empty() {
-                free_in_pieces(messages);
-            }
-        });
-    }
+    suspects.into_iter().filter(|(_, suspect)| !suspect.is_reachable).map(|(_, suspect)| suspect.file).collect()
+}
+
+/// Throws away what was sent to a socket.
+fn throw_away(file: &OpenFile, cx: &Cx) {
+    each_endpoint(file, cx, |endpoint| {
+        let messages = core::mem::take(&mut *endpoint.inbox.lock(cx));
+        if !messages.is_empty() {
+            free_in_pieces(messages);
+        }
+    });
 }
 
 /// Calls `each` with the endpoint of a socket, and with those that wait in its backlog.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use frame::mm::Fault;
 
-use super::Address;
+use super::{Address, garbage};
 use crate::fs::in_flight::InFlight;
 use crate::net::{Credentials, Files};
 
@@ -46,6 +46,10 @@ impl Packet {
 
     /// The open files that came with it: taken out, or (`peek`) shared.
     pub fn files(&mut self, peek: bool) -> Files {
+        if self.rights.is_empty() {
+            return Files::new();
+        }
+        let _transfer = garbage::Transfer::begin();
         if peek {
             self.rights.iter().filter_map(InFlight::share).collect()
         } else {

@@ -3,6 +3,7 @@
 use frame::Cx;
 use refs::{Waker, WeakRc};
 
+use super::connected::Connected;
 use super::endpoint::Role;
 use super::{Address, Endpoint, Kind};
 use crate::error::{Errno, Result};
@@ -17,12 +18,19 @@ impl Endpoint {
     /// # Errors
     /// EINVAL: it has one. EADDRINUSE and the others of bind(2).
     pub fn bind(&self, address: Address, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
-        if self.state.lock(cx).address.is_some() {
-            return Err(Errno::EINVAL);
+        {
+            let own = &mut self.state.lock(cx).address;
+            if own.is_some() {
+                return Err(Errno::EINVAL);
+            }
+            // From here on no other thread gives it one.
+            *own = Some(address.clone());
         }
-        address.bind(self.name, me, cx)?;
-        self.state.lock(cx).address = Some(address);
-        Ok(())
+        let bound = address.bind(self.name, me, cx);
+        if bound.is_err() {
+            self.state.lock(cx).address = None;
+        }
+        bound
     }
 
     /// Connects it, which is `own`'s, to whom `target` names (a datagram socket: says whom it sends to).
@@ -89,7 +97,8 @@ impl Endpoint {
             }
             let Role::Listening(listener) = &mut state.role else { return Err(Errno::ECONNREFUSED.into()) };
             listener.enter(server)?;
-            self.join(name, address, credentials, cx);
+            let mut own = self.state.lock_after(&state, cx);
+            own.role = Role::Connected(Connected { peer: name, address, credentials });
         }
         other.readable.wake();
         other.fasync.signal(Events::IN, Band::In, cx);

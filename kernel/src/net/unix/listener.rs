@@ -109,5 +109,7 @@ impl Endpoint {
         if let Role::Listening(listener) = &mut self.state.lock(cx).role {
             listener.waiting.push_front(endpoint);
         }
+        // Others may have found nothing meanwhile.
+        self.readable.wake();
     }
 }

@@ -121,7 +121,7 @@ pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()
 
 fn is_alone(me: &Current, cx: &Cx) -> Result<bool> {
     let process = me.process(cx)?;
-    Ok(process.thread_count(cx) == 1 && me.thread(cx)?.tid() == process.pid)
+    Ok(process.has_one_thread() && me.thread(cx)?.tid() == process.pid)
 }
 
 /// Whether the thread may hold robust futexes, whose other users must learn that it is gone.

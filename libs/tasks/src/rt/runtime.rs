@@ -110,7 +110,7 @@ impl Runtime {
             ids: Cell::new(null()),
             ids_len: Cell::new(0),
             core: Cell::new(0),
-            reclaim_waiting: Cell::new(refs::reclaim::waiting_flag()),
+            reclaim_waiting: Cell::new(refs::reclaim::waiting_flag(0)),
             remote: RemoteList::new(),
             ids_free: Cell::new(0),
             colour: Cell::new(0),

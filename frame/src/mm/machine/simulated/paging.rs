@@ -8,14 +8,17 @@
 //! With [`speculate`], the processor walks after each change of a table to all pages that it can reach, from the root and from the tables
 //! it remembers: whatever may be remembered is remembered then.
 //!
-//! A frame that is given back while the processor remembers a way to it ends the test: see [`assert_forgotten`].
+//! What it remembers is tagged with the context it was in. It walks and looks up in the current one only, and what others have stays until they are loaded.
+//!
+//! A frame that is given back while the processor remembers a way to it ends the test: see [`assert_forgotten`]. If another context remembers it, the test ends when that is loaded
+//! and kept.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::frame_pointer;
-use crate::mm::{Access, FrameNumber, PAGE_SIZE};
+use crate::mm::{Access, Context, FrameNumber, PAGE_SIZE};
 
 const PRESENT: u64 = 1;
 const WRITABLE: u64 = 1 << 1;
@@ -81,15 +84,41 @@ impl Way {
     }
 }
 
+/// What is remembered in a context. By level: entries, by the part of the address that chooses them. The last are the translations of pages.
+type Remembered = [BTreeMap<usize, Way>; SHIFTS.len()];
+
+const NOTHING: Remembered = [const { BTreeMap::new() }; SHIFTS.len()];
+
 struct Processor {
     root: u32,
     speculates: bool,
-    /// By level: the entries that are remembered, by the part of the address that chooses them. The last are the translations of pages.
-    remembered: [BTreeMap<usize, Way>; SHIFTS.len()],
+    /// The current context, and what is remembered in it.
+    context: u16,
+    remembered: Remembered,
+    /// What is remembered in the others, and a frame that was given back although it is among that.
+    others: BTreeMap<u16, (Remembered, Option<FrameNumber>)>,
 }
 
-static PROCESSOR: Mutex<Processor> =
-    Mutex::new(Processor { root: u32::MAX, speculates: false, remembered: [const { BTreeMap::new() }; SHIFTS.len()] });
+static PROCESSOR: Mutex<Processor> = Mutex::new(Processor {
+    root: u32::MAX,
+    speculates: false,
+    context: 0,
+    remembered: NOTHING,
+    others: BTreeMap::new(),
+});
+
+static HAS_CONTEXTS: AtomicBool = AtomicBool::new(true);
+
+/// Whether the processor has contexts.
+pub(in crate::mm) fn has_contexts() -> bool {
+    HAS_CONTEXTS.load(Ordering::Relaxed)
+}
+
+/// From now on it has, or has not.
+#[cfg(test)]
+pub(in crate::mm) fn set_has_contexts(has: bool) {
+    HAS_CONTEXTS.store(has, Ordering::Relaxed);
+}
 
 fn processor() -> MutexGuard<'static, Processor> {
     PROCESSOR.lock().unwrap_or_else(PoisonError::into_inner)
@@ -187,16 +216,27 @@ pub(in crate::mm) fn entry_written() {
     processor().speculate();
 }
 
-/// Checks that the processor remembers no way to a frame, which is about to be used for something else.
+/// Checks that the processor remembers no way to a frame, which is about to be used for something else, and that no context is loaded and kept that does.
 ///
 /// # Panics
 /// It does: a flush is missing, or comes before the frame's entry was cleared.
 pub(in crate::mm) fn assert_forgotten(frame: FrameNumber) {
-    for (ways, shift) in processor().remembered.iter().zip(SHIFTS) {
+    let mut processor = processor();
+    for (remembered, given_back) in processor.others.values_mut() {
+        if remembered.iter().any(|ways| ways.values().any(|way| way.to == frame.0)) {
+            *given_back = Some(frame);
+        }
+    }
+    for (ways, shift) in processor.remembered.iter().zip(SHIFTS) {
         if let Some((part, _)) = ways.iter().find(|(_, way)| way.to == frame.0) {
             panic!("{frame:?} is given back, but the processor remembers it at {:#x}", part << shift);
         }
     }
+}
+
+/// Makes the processor forget everything.
+pub(in crate::mm) fn flush_all() {
+    processor().forget_all();
 }
 
 /// The frame of the page table in use.
@@ -204,14 +244,34 @@ pub(in crate::mm) fn root() -> FrameNumber {
     FrameNumber(processor().root)
 }
 
-/// Makes a page table the one in use: a load of CR3.
+/// Makes a page table the one in use, in the context of number 0: a load of CR3.
 ///
 /// # Safety
 /// None here; see the real machine's.
 pub(in crate::mm) unsafe fn set_root(root: FrameNumber) {
+    load(root, Context { number: 0, keeps: false });
+}
+
+/// As [`set_root`], in a context.
+///
+/// # Safety
+/// None here; see the real machine's.
+pub(in crate::mm) unsafe fn set_root_in(root: FrameNumber, context: Context) {
+    assert!(has_contexts());
+    load(root, context);
+}
+
+fn load(root: FrameNumber, context: Context) {
     let mut processor = processor();
-    processor.root = root.0;
-    processor.forget_all();
+    let (last, remembered) = (processor.context, std::mem::replace(&mut processor.remembered, NOTHING));
+    processor.others.insert(last, (remembered, None));
+    let (remembered, given_back) = processor.others.remove(&context.number).unwrap_or((NOTHING, None));
+    (processor.root, processor.context, processor.remembered) = (root.0, context.number, remembered);
+    if context.keeps {
+        assert!(given_back.is_none(), "{given_back:?} was given back, but {context:?} remembers it");
+    } else {
+        processor.forget_all();
+    }
     processor.speculate();
 }
 

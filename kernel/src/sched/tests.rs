@@ -1,0 +1,303 @@
+//! What the scheduler does on a machine with several cores, as far as it is the same each time: the test plays the cores and the clock.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use frame::cpu::pretended;
+use tasks::{Body, HeapStacks, Hooks, Next, Policy, Ready, SchedWords, Why, Worker};
+
+use super::task::Words;
+use super::{Class, FAIR_SLICE, Parameters, Scheduler, initialise};
+
+struct NoHooks;
+
+impl Hooks for NoHooks {
+    fn idle(&self, _worker: &Worker) -> core::ops::ControlFlow<()> {
+        core::ops::ControlFlow::Break(())
+    }
+}
+
+struct Nothing;
+
+impl Body for Nothing {
+    fn run_async(&mut self, _cx: &mut tasks::Cx) -> Next {
+        Next::End
+    }
+}
+
+/// Cores that the test tells when to look for something to do.
+struct Machine {
+    scheduler: &'static Scheduler,
+    workers: Vec<&'static Worker>,
+    running: Vec<Option<Ready>>,
+    now: u64,
+}
+
+impl Machine {
+    fn new(cores: usize) -> Self {
+        pretended::set_count(cores);
+        pretended::take_interrupted();
+        let scheduler: &'static Scheduler = Box::leak(Box::new(Scheduler::new()));
+        let stacks: &'static HeapStacks = Box::leak(Box::new(HeapStacks::new(4096)));
+        let worker =
+            |number| -> &'static Worker { Box::leak(Box::new(Worker::new(number, scheduler, stacks, &NoHooks))) };
+        let mut machine = Machine {
+            scheduler,
+            workers: (0..cores).map(worker).collect(),
+            running: (0..cores).map(|_| None).collect(),
+            now: 1_000_000_000,
+        };
+        machine.passes(0);
+        (0..cores).for_each(|core| machine.looks(core));
+        machine
+    }
+
+    fn passes(&mut self, nanoseconds: u64) {
+        self.now += nanoseconds;
+        frame::time::stand_at(self.now);
+    }
+
+    fn spawn(&self, parameters: Parameters) -> &'static SchedWords {
+        let task = tasks::spawn(self.scheduler, Box::new(Nothing), |words, _| initialise(words, parameters, None));
+        task.sched().expect("it never ends")
+    }
+
+    /// The core has nothing to do any more, or was called.
+    fn looks(&mut self, core: usize) {
+        assert!(self.running[core].is_none());
+        self.running[core] = self.scheduler.next(self.workers[core]);
+    }
+
+    /// All cores look that were called and run nothing.
+    fn called_look(&mut self) {
+        let called = pretended::take_interrupted();
+        for core in (0..self.workers.len()).filter(|core| called & 1 << core != 0) {
+            if self.running[core].is_none() {
+                self.looks(core);
+            }
+        }
+    }
+
+    /// The task of a core gives way, and the core looks for another.
+    fn gives_way(&mut self, core: usize) {
+        let ready = self.running[core].take().expect("it runs something");
+        self.scheduler.enqueue(ready, Why::Yielded);
+        self.looks(core);
+    }
+
+    /// The task of a core begins to wait, and the core looks for another.
+    fn waits(&mut self, core: usize) -> Ready {
+        let ready = self.running[core].take().expect("it runs something");
+        self.looks(core);
+        ready
+    }
+
+    /// The task of a core is not seen again, and the core looks for another.
+    fn ends(&mut self, core: usize) {
+        let _never_seen_again = self.waits(core);
+    }
+
+    fn runs(&self, core: usize) -> Option<&'static SchedWords> {
+        self.running[core].as_ref().map(Ready::sched)
+    }
+
+    /// How many run and wait.
+    fn tasks_on(&self, core: usize) -> u32 {
+        self.scheduler.cores[core].load().tasks
+    }
+
+    /// All tasks compute for so many slices; those of cores where others wait give way at the end of each.
+    fn compute(&mut self, slices: usize) {
+        for _ in 0..slices {
+            self.passes(FAIR_SLICE);
+            for core in 0..self.workers.len() {
+                if self.tasks_on(core) > 1 && self.running[core].is_some() {
+                    self.gives_way(core);
+                }
+                self.called_look();
+            }
+        }
+        // Who runs alone was not charged yet.
+        for core in &self.scheduler.cores[..self.workers.len()] {
+            core.look(|queue| queue.charge(self.now));
+        }
+    }
+}
+
+fn only(cores: u64) -> Parameters {
+    Parameters { cores, ..Parameters::default() }
+}
+
+fn real_time(priority: u8) -> Parameters {
+    Parameters { class: Class::Fifo, priority, ..Parameters::default() }
+}
+
+/// In thousandths of the time.
+fn shares(tasks: &[&'static SchedWords], time: u64) -> Vec<u64> {
+    tasks.iter().map(|task| Words(task).cpu_time() * 1000 / time).collect()
+}
+
+#[test]
+fn of_equal_tasks_that_are_more_than_the_cores_each_gets_its_share_of_a_second() {
+    for (cores, tasks) in [(2, 3), (2, 5), (3, 4), (4, 5), (4, 7), (8, 9)] {
+        let mut machine = Machine::new(cores);
+        let tasks: Vec<_> = (0..tasks).map(|_| machine.spawn(Parameters::default())).collect();
+        machine.called_look();
+        machine.compute(250);
+        let (shares, fair) = (shares(&tasks, 250 * FAIR_SLICE), 1000 * cores as u64 / tasks.len() as u64);
+        assert!(shares.iter().all(|share| share.abs_diff(fair) <= 60), "{shares:?} of {fair} on {cores}");
+    }
+}
+
+#[test]
+fn a_new_task_goes_to_a_core_that_idles() {
+    let mut machine = Machine::new(3);
+    for _ in 0..3 {
+        machine.spawn(Parameters::default());
+        machine.called_look();
+    }
+    assert!((0..3).all(|core| machine.runs(core).is_some() && machine.tasks_on(core) == 1));
+}
+
+#[test]
+fn a_woken_task_goes_where_it_was_if_that_idles_else_to_another_idle_core() {
+    let mut machine = Machine::new(3);
+    let task = machine.spawn(only(0b100));
+    machine.called_look();
+    assert!(core::ptr::eq(machine.runs(2).expect("it is called"), task));
+    Words(task).set_cores(0);
+    // Nobody else is there.
+    let ready = machine.waits(2);
+    machine.scheduler.enqueue(ready, Why::Woken);
+    machine.called_look();
+    assert!(machine.runs(2).is_some());
+    // Somebody else is there.
+    let ready = machine.waits(2);
+    machine.spawn(only(0b100));
+    machine.called_look();
+    machine.scheduler.enqueue(ready, Why::Woken);
+    machine.called_look();
+    assert!(machine.runs(2).is_some() && machine.runs(0).is_some() && machine.runs(1).is_none());
+}
+
+#[test]
+fn who_was_told_where_to_run_runs_nowhere_else() {
+    let mut machine = Machine::new(4);
+    let first: Vec<_> = (0..3).map(|_| machine.spawn(only(0b10))).collect();
+    let second = [machine.spawn(only(0b1100)), machine.spawn(only(0b1100)), machine.spawn(only(0b1100))];
+    machine.called_look();
+    machine.compute(250);
+    let time = 250 * FAIR_SLICE;
+    assert!(machine.runs(0).is_none());
+    assert!(shares(&first, time).iter().all(|share| share.abs_diff(333) <= 30), "{:?}", shares(&first, time));
+    assert!(shares(&second, time).iter().all(|share| share.abs_diff(667) <= 60), "{:?}", shares(&second, time));
+}
+
+#[test]
+fn a_core_with_nothing_to_do_takes_from_the_longest_queue() {
+    let mut machine = Machine::new(3);
+    // Four tasks on the first core, two on the second; the third one's ends.
+    let all: Vec<_> = [1, 1, 1, 1, 2, 2, 4].into_iter().map(|cores| machine.spawn(only(cores))).collect();
+    all[..6].iter().for_each(|words| machine.scheduler.set_cores(Words(words), 0));
+    pretended::take_interrupted();
+    let before: Vec<_> = (0..3).map(|core| machine.tasks_on(core)).collect();
+    let _ended = all;
+    assert_eq!(before.iter().sum::<u32>(), 7);
+    (0..3).for_each(|core| {
+        if machine.running[core].is_none() {
+            machine.looks(core);
+        }
+    });
+    let longest = (0..3).max_by_key(|core| machine.tasks_on(*core)).expect("there are cores");
+    let load = machine.tasks_on(longest);
+    while machine.tasks_on(2) > 1 {
+        machine.ends(2);
+    }
+    machine.ends(2);
+    assert!(machine.runs(2).is_some() && machine.tasks_on(longest) == load - 1);
+}
+
+#[test]
+fn the_most_urgent_real_time_tasks_run_wherever_they_are_entered() {
+    let mut machine = Machine::new(2);
+    (0..3).for_each(|_| _ = machine.spawn(Parameters::default()));
+    machine.called_look();
+    let urgent = [10, 30, 20].map(|priority| machine.spawn(real_time(priority)));
+    // Whoever is asked does, until nobody is.
+    for _ in 0..4 {
+        for core in 0..2 {
+            if machine.workers[core].is_asked_to_yield() {
+                machine.gives_way(core);
+            }
+        }
+    }
+    let running: Vec<_> = (0..2).filter_map(|core| machine.runs(core)).map(|words| Words(words).priority()).collect();
+    assert!(running == [20, 30] || running == [30, 20], "{running:?}");
+    assert!(urgent.iter().all(|words| Words(words).is_real_time()));
+}
+
+/// As processes do it that fork and end.
+#[test]
+fn tasks_that_each_begin_another_and_end_keep_nobody_from_running() {
+    for chains in [1, 4] {
+        let mut machine = Machine::new(1);
+        let lone = machine.spawn(Parameters::default());
+        machine.looks(0);
+        machine.passes(3 * FAIR_SLICE);
+        (0..chains).for_each(|_| _ = machine.spawn(Parameters::default()));
+        machine.gives_way(0);
+        let before = Words(lone).cpu_time();
+        const STEP: u64 = FAIR_SLICE / 20;
+        const STEPS: usize = 20_000;
+        for _ in 0..STEPS {
+            let is_lone = machine.runs(0).is_some_and(|running| core::ptr::eq(running, lone));
+            machine.passes(STEP);
+            if !is_lone {
+                machine.spawn(Parameters::default());
+                machine.passes(STEP);
+                machine.ends(0);
+            } else {
+                machine.passes(FAIR_SLICE - STEP);
+                machine.gives_way(0);
+            }
+        }
+        let share = (Words(lone).cpu_time() - before) * 1000 / (machine.now - 1_000_000_000);
+        let fair = 1000 / (chains + 1);
+        assert!(share * 2 > fair && share < fair * 2, "{share} of {fair}");
+    }
+}
+
+#[test]
+fn fair_tasks_do_not_wait_behind_a_real_time_task_that_goes_on() {
+    let mut machine = Machine::new(2);
+    let fair: Vec<_> = (0..2).map(|_| machine.spawn(Parameters::default())).collect();
+    machine.called_look();
+    machine.spawn(real_time(5));
+    let asked = (0..2).find(|core| machine.workers[*core].is_asked_to_yield()).expect("one gives way");
+    machine.gives_way(asked);
+    machine.compute(250);
+    let shares = shares(&fair, 250 * FAIR_SLICE);
+    assert!(shares.iter().all(|share| share.abs_diff(500) <= 60), "{shares:?}");
+}
+
+#[test]
+fn a_task_that_moves_is_as_far_from_the_others_as_it_was() {
+    let mut machine = Machine::new(2);
+    let old = machine.spawn(only(1));
+    machine.called_look();
+    machine.compute(1000);
+    // The other core's time has hardly begun.
+    let young = machine.spawn(only(2));
+    machine.called_look();
+    let mover = machine.spawn(only(1));
+    machine.compute(4);
+    let lag = |core: usize, words| Words(words).virtual_time() as i64 - machine.scheduler.cores[core].floor() as i64;
+    let before = lag(0, mover);
+    assert!(Words(old).virtual_time() > Words(young).virtual_time() + 500_000_000);
+    if machine.runs(0).is_some_and(|running| core::ptr::eq(running, mover)) {
+        machine.gives_way(0);
+    }
+    machine.scheduler.set_cores(Words(mover), 2);
+    let after = Words(mover).virtual_time() as i64 - machine.scheduler.cores[1].floor() as i64;
+    assert!(after.abs_diff(before) <= 2 * FAIR_SLICE, "{before} {after}");
+}
