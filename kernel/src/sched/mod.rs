@@ -295,17 +295,26 @@ pub fn cpu_time(task: TaskRef) -> u64 {
     Words(words).cpu_time()
 }
 
-/// How long tasks have run on all cores together, in nanoseconds, until now; and how much of that they spent in the kernel, as far as it was sampled.
-pub fn total_time() -> (u64, u64) {
-    let (mut ran, mut system) = (0, 0);
-    for core in SCHEDULER.present() {
-        ran += core.look(|queue| {
+/// What a core, or all of them together, did until now.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Done {
+    /// For how long it ran tasks, in nanoseconds.
+    pub ran: u64,
+    /// For how much of that these were in the kernel, as far as it was sampled; no longer than `ran`.
+    pub system: u64,
+    /// How often it began to run a task.
+    pub switches: u64,
+}
+
+/// What each core did until now, in their order.
+pub fn done_by_cores() -> impl Iterator<Item = Done> {
+    SCHEDULER.present().iter().map(|core| {
+        let (ran, switches) = core.look(|queue| {
             queue.charge(frame::time::now());
-            queue.busy
+            (queue.busy, queue.begun)
         });
-        system += core.system_time.load(Ordering::Relaxed);
-    }
-    (ran, system.min(ran))
+        Done { ran, system: core.system_time.load(Ordering::Relaxed).min(ran), switches }
+    })
 }
 
 /// A sample says that a task has spent so many nanoseconds in the kernel.

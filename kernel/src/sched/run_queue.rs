@@ -23,6 +23,8 @@ pub(super) struct RunQueue {
     gave_way_at: u64,
     /// How long the core has run tasks, in nanoseconds, as far as they were charged.
     pub busy: u64,
+    /// How often it began to run a task.
+    pub begun: u64,
     /// No fair task here is entitled to less virtual run time than this.
     floor: u64,
     /// Where the last new task began, and what `busy` was then.
@@ -125,6 +127,7 @@ impl RunQueue {
             since: 0,
             gave_way_at: 0,
             busy: 0,
+            begun: 0,
             floor: 0,
             beginning: 0,
             busy_before: 0,
@@ -171,6 +174,7 @@ impl RunQueue {
     pub fn begin(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
         let words = Words(ready.sched());
         self.running = Some(ready.sched());
+        self.begun += 1;
         self.since = now;
         let slice = if words.is_real_time() {
             (words.class() == Class::RoundRobin && self.has_equal(words.priority(), real_time))

@@ -3,6 +3,8 @@
 
 #include <dirent.h>
 #include <sched.h>
+#include <time.h>
+#include <sys/wait.h>
 
 static int cores;
 
@@ -123,6 +125,80 @@ static void in_procfs(void)
     CHECK("status-list", lists);
 }
 
+// What `/proc/stat` says of a core: ticks that it spent in programs and the kernel.
+static long long busy_ticks(int core)
+{
+    FILE *file = fopen("/proc/stat", "r");
+    char line[8192], name[16];
+    long long user, nice, system, ticks = -1;
+    int length = snprintf(name, sizeof name, "cpu%d ", core);
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, name, length) == 0 && sscanf(line + length, "%lld %lld %lld", &user, &nice, &system) == 3)
+            ticks = user + nice + system;
+    if (file)
+        fclose(file);
+    return ticks;
+}
+
+static long long number_in_stat(const char *name)
+{
+    FILE *file = fopen("/proc/stat", "r");
+    char line[8192];
+    long long number = -1;
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, name, strlen(name)) == 0 && line[strlen(name)] == ' ')
+            number = atoll(line + strlen(name));
+    if (file)
+        fclose(file);
+    return number;
+}
+
+static long long own_time(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+// A core's line tells what that core has done: whoever computes on it for 0.3 s adds 30 ticks there, of which a few may be lost to rounding.
+static void what_each_has_done(const cpu_set_t *may)
+{
+    int own = 1, tried = 0;
+    for (int core = 0; core < CPU_SETSIZE && tried < 4; core++) {
+        cpu_set_t here;
+        CPU_ZERO(&here);
+        CPU_SET(core, &here);
+        if (!CPU_ISSET(core, may) || sched_setaffinity(0, sizeof here, &here) != 0)
+            continue;
+        tried++;
+        long long before = busy_ticks(core), began = own_time();
+        while (own_time() - began < 300000000)
+            ;
+        own &= before >= 0 && busy_ticks(core) - before >= 24;
+    }
+    CHECK_TRUE("each-core-tells-its-own-time", own && tried > 0);
+    // Two that wait for each other on one core, a hundred times.
+    int there[2], back[2];
+    REQUIRE(pipe(there) == 0 && pipe(back) == 0);
+    long long before = number_in_stat("ctxt");
+    char byte = 0;
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        for (int i = 0; i < 100; i++)
+            if (read(there[0], &byte, 1) != 1 || write(back[1], &byte, 1) != 1)
+                _exit(1);
+        _exit(0);
+    }
+    int went = 1;
+    for (int i = 0; i < 100; i++)
+        went &= write(there[1], &byte, 1) == 1 && read(back[0], &byte, 1) == 1;
+    int status;
+    CHECK_TRUE("went", went && waitpid(child, &status, 0) == child && status == 0);
+    CHECK_TRUE("switches-are-counted", before >= 0 && number_in_stat("ctxt") - before >= 200);
+    sched_setaffinity(0, sizeof *may, may);
+}
+
 #define CPU "/sys/devices/system/cpu"
 
 static void in_sysfs(void)
@@ -193,6 +269,7 @@ int main(void)
     CHECK_TRUE("library-online", sysconf(_SC_NPROCESSORS_ONLN) == CPU_COUNT(&all));
     CHECK_TRUE("library-configured", sysconf(_SC_NPROCESSORS_CONF) >= CPU_COUNT(&all));
     in_procfs();
+    what_each_has_done(&all);
     in_sysfs();
     return 0;
 }

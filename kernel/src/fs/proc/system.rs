@@ -1,5 +1,7 @@
 //! What procfs tells about the machine: `/proc/meminfo` and the like.
 
+use alloc::vec::Vec;
+
 use frame::Cx;
 use frame::mm::{FramePolicy, PAGE_SIZE};
 use refs::SpinLock;
@@ -7,7 +9,7 @@ use refs::SpinLock;
 use super::text::Text;
 use super::{Entry, Target, What, directory, sys, text};
 use crate::current::Current;
-use crate::error::Result;
+use crate::error::{Errno, Result};
 use crate::fs::types;
 use crate::fs::{MOUNTS, Mount, MountFlags, Path};
 use crate::memory::buddy::FRAMES;
@@ -112,22 +114,45 @@ fn meminfo(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<
     Ok(())
 }
 
-/// How long the processors had nothing to do until now, in nanoseconds, if programs have run for so long.
+/// For how long a core had nothing to do until now, in nanoseconds, if it ran programs for so long.
 fn idle(ran: u64) -> u64 {
-    (frame::time::now() * frame::cpu::count() as u64).saturating_sub(ran)
+    frame::time::now().saturating_sub(ran)
+}
+
+/// What Linux' `cpu` lines say, in nanoseconds.
+#[derive(Default)]
+struct CpuTimes {
+    user: u64,
+    system: u64,
+    idle: u64,
+}
+
+impl CpuTimes {
+    fn line(&self, text: &mut Text, name: core::fmt::Arguments) {
+        const TICK: u64 = SECOND / 100;
+        let CpuTimes { user, system, idle } = self;
+        text.add(format_args!("{name} {} 0 {} {} 0 0 0 0 0 0\n", user / TICK, system / TICK, idle / TICK));
+    }
 }
 
 fn stat(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    const TICK: u64 = SECOND / 100;
-    let (ran, system) = sched::total_time();
-    let (user, system, idle) = ((ran - system) / TICK, system / TICK, idle(ran) / TICK);
-    text.add(format_args!("cpu  {user} 0 {system} {idle} 0 0 0 0 0 0\n"));
-    let cores = frame::cpu::count() as u64;
-    for core in 0..cores {
-        text.add(format_args!("cpu{core} {} 0 {} {} 0 0 0 0 0 0\n", user / cores, system / cores, idle / cores));
+    let (mut all, mut cores, mut switches) = (CpuTimes::default(), Vec::new(), 0);
+    cores.try_reserve_exact(frame::cpu::count()).map_err(|_| Errno::ENOMEM)?;
+    for done in sched::done_by_cores() {
+        let times = CpuTimes { user: done.ran - done.system, system: done.system, idle: idle(done.ran) };
+        all.user += times.user;
+        all.system += times.system;
+        all.idle += times.idle;
+        switches += done.switches;
+        cores.push(times);
+    }
+    // Two spaces, as Linux has them.
+    all.line(text, format_args!("cpu "));
+    for (core, times) in cores.iter().enumerate() {
+        times.line(text, format_args!("cpu{core}"));
     }
     text.add(format_args!(
-        "intr 0\nctxt 0\nbtime {}\nprocesses {}\nprocs_running {}\nprocs_blocked 0\n",
+        "intr 0\nctxt {switches}\nbtime {}\nprocesses {}\nprocs_running {}\nprocs_blocked 0\n",
         clock::boot_time() / SECOND,
         process::last_pid(),
         sched::load().max(1)
@@ -137,8 +162,8 @@ fn stat(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()
 
 fn uptime(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
     const HUNDREDTH: u64 = SECOND / 100;
-    let (ran, _) = sched::total_time();
-    let (up, idle) = (frame::time::now() / HUNDREDTH, idle(ran) / HUNDREDTH);
+    let idle: u64 = sched::done_by_cores().map(|done| idle(done.ran)).sum();
+    let (up, idle) = (frame::time::now() / HUNDREDTH, idle / HUNDREDTH);
     text.add(format_args!("{}.{:02} {}.{:02}\n", up / 100, up % 100, idle / 100, idle % 100));
     Ok(())
 }
