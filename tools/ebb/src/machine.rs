@@ -11,9 +11,9 @@ pub struct MachineArguments {
     #[arg(long, value_name = "SIZE", default_value = "512M")]
     memory: Mebibytes,
 
-    /// Cores of the machine, 1 to 8. Ebb on several cores is young: see docs/src/cores.md.
-    #[arg(long, value_name = "N", default_value_t = Cpus::ONE)]
-    cpus: Cpus,
+    /// Cores of the machine, 1 to 8 [default: as many as this process may use of the host's, at most 8].
+    #[arg(long, value_name = "N")]
+    cpus: Option<Cpus>,
 
     /// Who executes the machine's instructions: auto takes kvm where it works.
     #[arg(long, value_name = "auto|tcg|kvm", default_value = "auto")]
@@ -33,6 +33,7 @@ impl MachineArguments {
     pub fn machine(&self) -> Result<Machine> {
         let kernel = Kernel::open(&artifacts::KERNEL.find(self.kernel.as_deref())?)?;
         let console = if self.kernel_log { ConsoleUse::Shown } else { ConsoleUse::Kept };
-        Ok(Machine { memory: self.memory, cpus: self.cpus, accel: self.accel, console, ..Machine::new(kernel) })
+        let cpus = self.cpus.unwrap_or_else(Cpus::of_host);
+        Ok(Machine { memory: self.memory, cpus, accel: self.accel, console, ..Machine::new(kernel) })
     }
 }

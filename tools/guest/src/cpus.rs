@@ -16,7 +16,7 @@ impl Cpus {
     pub const ONE: Self = Self(1);
 
     /// What the machines of `make test` have unless the command line says otherwise.
-    pub const TESTED: Self = Self(1);
+    pub const TESTED: Self = Self(2);
 
     /// As many as this process may use of the host's, at most 8.
     pub fn of_host() -> Self {
