@@ -3,6 +3,8 @@
 #define EBB_VDSO_H
 #include <elf.h>
 #include <link.h>
+#include <stdint.h>
+#include <string.h>
 #include <sys/auxv.h>
 
 // Where its ELF header is; NULL if there is none.
