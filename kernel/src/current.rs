@@ -221,10 +221,7 @@ impl Caller for Current {
     }
 
     fn pause_async(&mut self, cx: &mut Cx, interruption: Interruption) -> Result<()> {
-        frame::irq::poll(cx);
-        if tasks::must_yield(cx) {
-            tasks::yield_async(cx);
-        }
+        tasks::pause_async(cx);
         self.interrupted(interruption, cx).map_or(Ok(()), Err)
     }
 

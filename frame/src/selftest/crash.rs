@@ -5,7 +5,7 @@ use core::hint::black_box;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use refs::{Cx, SpinLock};
-use tasks::{Body, Next, Policy};
+use tasks::{Body, Next};
 
 use crate::arch::machine::core_block::block_of;
 use crate::cpu;
@@ -14,14 +14,11 @@ use crate::cpu;
 /// `text` (a write to the kernel's code), `invalid` (an invalid instruction), `check` (a machine check between a system call's first two
 /// instructions: neither the stack nor `gs` are the kernel's), `double` (a double fault there), `lock` (a lock is taken twice), `order` (two locks are taken in both orders),
 /// `cores` (a panic while one core runs user code, one computes in the kernel, and all others idle).
-pub(super) struct Crash {
-    pub(super) kind: &'static str,
-    pub(super) policy: &'static dyn Policy,
-}
+pub(super) struct Crash(pub(super) &'static str);
 
 impl Body for Crash {
     fn run_async(&mut self, cx: &mut Cx) -> Next {
-        match self.kind {
+        match self.0 {
             "stack" => {
                 overflow(1);
             }
@@ -50,13 +47,14 @@ impl Body for Crash {
                 OTHER.with(|_| ONE.with(|_| ()));
             }
             "cores" => {
-                tasks::spawn(self.policy, Box::new(Busy), |_, _| ());
-                tasks::spawn(self.policy, Box::new(UserLoop), |_, _| ());
+                tasks::spawn(&super::POLICY, Box::new(Busy), |_, _| ());
+                tasks::spawn(&super::POLICY, Box::new(UserLoop), |_, _| ());
                 let me = cpu::current(cx);
                 let is_quiescent = |core| block_of(core).is_some_and(|block| !block.report.is_present());
                 // The kernel's loop is no quiescent state, user code is one, and so is idleness.
                 while !IS_BUSY.load(Ordering::Acquire)
                     || !IN_USER_MODE.load(Ordering::Acquire)
+                    || super::POLICY.idle_cores() + 3 < cpu::count()
                     || (0..cpu::count()).filter(|core| *core != me && !is_quiescent(*core)).count() > 1
                 {
                     core::hint::spin_loop();
@@ -64,7 +62,7 @@ impl Body for Crash {
             }
             _ => {}
         }
-        panic!("crash={}", self.kind)
+        panic!("crash={}", self.0)
     }
 }
 

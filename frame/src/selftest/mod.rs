@@ -4,6 +4,7 @@
 //! wrong; a panic ends the run.
 
 mod crash;
+mod in_turn;
 mod machine;
 mod memory;
 mod scheduling;
@@ -13,7 +14,9 @@ use alloc::boxed::Box;
 use alloc::string::String;
 
 use refs::Cx;
-use tasks::{Body, Next, Policy};
+use tasks::{Body, Next};
+
+pub use in_turn::POLICY;
 
 use crate::power::{self, PowerOff};
 use crate::println;
@@ -39,16 +42,12 @@ macro_rules! check {
     };
 }
 
-struct Run<Tests> {
-    policy: &'static dyn Policy,
-    tests: Tests,
-}
+struct Run<Tests>(Tests);
 
 impl<Tests: Iterator<Item = Test> + Send> Body for Run<Tests> {
     fn run_async(&mut self, cx: &mut Cx) -> Next {
-        scheduling::set_policy(self.policy);
         let (mut passed, mut failed) = (0, 0);
-        for (name, test) in &mut self.tests {
+        for (name, test) in &mut self.0 {
             match test(cx) {
                 Ok(()) => {
                     passed += 1;
@@ -65,17 +64,13 @@ impl<Tests: Iterator<Item = Test> + Send> Body for Run<Tests> {
     }
 }
 
-/// Spawns a task under `policy` that runs the tests, says how many passed, and powers off; or, if the command line says
+/// Spawns a task under [`POLICY`], which the image was configured with, that runs the tests, says how many passed, and powers off; or, if the command line says
 /// `crash=KIND`, one that ends in a panic of that kind, for tests of what is reported then.
-pub fn spawn(
-    policy: &'static dyn Policy,
-    tests: impl Iterator<Item = Test> + Send + 'static,
-    command_line: &'static str,
-) {
+pub fn spawn(tests: impl Iterator<Item = Test> + Send + 'static, command_line: &'static str) {
     let crash = command_line.split_whitespace().find_map(|word| word.strip_prefix("crash="));
     let body: Box<dyn Body> = match crash {
-        Some(kind) => Box::new(crash::Crash { kind, policy }),
-        None => Box::new(Run { policy, tests }),
+        Some(kind) => Box::new(crash::Crash(kind)),
+        None => Box::new(Run(tests)),
     };
-    tasks::spawn(policy, body, |_, _| ());
+    tasks::spawn(&POLICY, body, |_, _| ());
 }

@@ -54,10 +54,7 @@ impl Pace {
     /// Others have their turn if it is time.
     fn pause_async(&mut self, cx: &mut Cx) {
         if self.time_slice.is_over() {
-            frame::irq::poll(cx);
-            if tasks::must_yield(cx) {
-                tasks::yield_async(cx);
-            }
+            tasks::pause_async(cx);
             self.time_slice = TimeSlice::default();
         }
     }

@@ -39,10 +39,7 @@ impl AddressSpace {
         self.vm.leave(cx);
         let mut pages = 0..USER_END;
         while !self.tear_down_stretch(&mut pages, cx) {
-            frame::irq::poll(cx);
-            if tasks::must_yield(cx) {
-                tasks::yield_async(cx);
-            }
+            tasks::pause_async(cx);
         }
         UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
     }

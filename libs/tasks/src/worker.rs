@@ -505,7 +505,7 @@ pub fn pause_async(cx: &mut Cx) {
     let worker = worker(cx);
     worker.hooks.pause(worker);
     if must_yield(cx) {
-        yield_async(cx);
+        give_way_async(cx);
     }
 }
 
@@ -521,8 +521,15 @@ pub fn park_async(cx: &mut Cx) {
     task.wake.finish();
 }
 
-/// Lets other tasks run; goes on when the policy's turn comes to it again.
+/// Lets other tasks run; goes on when the policy's turn comes to it again. Before that it lets interrupts in: whoever waits in a loop for what another
+/// worker does may be the only one here whose turn comes, and that worker may wait for this one meanwhile.
 pub fn yield_async(cx: &mut Cx) {
+    let worker = worker(cx);
+    worker.hooks.pause(worker);
+    give_way_async(cx);
+}
+
+fn give_way_async(cx: &mut Cx) {
     let (worker, task) = running(cx);
     worker.quiescent(cx);
     let guard = NoUnwind::in_place(LEAVING);
