@@ -8,10 +8,13 @@
 //! address space. So processes do not meet in a lock; and the two futexes of a call, which have one scope, are in one table. The multiplier of the hash is drawn at
 //! boot, so that nobody can choose futexes that fall together with those of others.
 //!
+//! A wake-up where nobody waits writes nothing: each table counts beside its lock who waits. Who comes is counted, and looks at the futex's word behind a full
+//! barrier; who wakes has changed the word, and looks at the count behind one. So either the waiter sees the word change, or it is seen.
+//!
 //! Slots belong to the waiters, each of whom is a thread. Their memory is used again, and goes back when nobody waits at all.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use refs::{NoSuspend, SpinLock, Waker};
 
@@ -21,7 +24,7 @@ use crate::step::{Interruption, Step, Stop, TimeSlice};
 /// The mask of a waiter that any wake-up wakes, and of a wake-up that wakes any waiter.
 pub const ANY: u32 = u32::MAX;
 
-static TABLES: [Table; 1 + (1 << PRIVATE_BITS)] = [const { Table(SpinLock::new(WaitTable::new())) }; _];
+static TABLES: [Table; 1 + (1 << PRIVATE_BITS)] = [const { Table::new() }; _];
 
 /// Odd.
 static MULTIPLIER: AtomicU64 = AtomicU64::new(0);
@@ -29,9 +32,47 @@ static MULTIPLIER: AtomicU64 = AtomicU64::new(0);
 /// How many tables there are for private futexes, as a power of two. The one of what is shared is behind them.
 const PRIVATE_BITS: u32 = 5;
 
-/// On lines of its own.
+/// On lines of its own, so that those of one table do not slow those of another down.
 #[repr(align(64))]
-struct Table(SpinLock<WaitTable>);
+struct Table {
+    waiting: Waiting,
+    state: SpinLock<WaitTable>,
+}
+
+/// How many wait in some of the buckets, or are about to; on lines that are only read while nobody comes. Written with the lock held.
+#[repr(align(64))]
+struct Waiting([AtomicU32; 1 << COUNT_BITS]);
+
+/// A table's buckets are counted in so many groups.
+const COUNT_BITS: u32 = 6;
+
+impl Waiting {
+    #[inline(always)]
+    fn of(&self, key: Key) -> &AtomicU32 {
+        &self.0[(hash(key) >> (u64::BITS - COUNT_BITS)) as usize]
+    }
+
+    /// So many more wait for a futex; a negative number, so many fewer.
+    #[inline(always)]
+    fn change(&self, key: Key, difference: i32) {
+        let count = self.of(key);
+        // Nobody else writes, who has not the lock.
+        count.store(count.load(Ordering::Relaxed).wrapping_add_signed(difference), Ordering::Relaxed);
+    }
+}
+
+impl Table {
+    const fn new() -> Self {
+        Table { waiting: Waiting([const { AtomicU32::new(0) }; _]), state: SpinLock::new(WaitTable::new()) }
+    }
+
+    /// Whether nobody waits for a futex but those who have seen what the caller did before.
+    #[inline(always)]
+    fn is_empty(&self, key: Key) -> bool {
+        fence(Ordering::SeqCst);
+        self.waiting.of(key).load(Ordering::Relaxed) == 0
+    }
+}
 
 struct WaitTable {
     slots: Vec<Slot>,
@@ -72,7 +113,7 @@ struct Slot {
 
 /// A place in a queue: in which table, and the slot. Whoever has one must [`leave`](Waiter::leave) it.
 #[must_use]
-pub(super) struct Waiter(&'static SpinLock<WaitTable>, u32);
+pub(super) struct Waiter(&'static Table, u32);
 
 /// Hashes a futex; the more significant bits are the better ones.
 #[inline]
@@ -86,13 +127,16 @@ fn hash(key: Key) -> u64 {
 
 /// The table of a futex.
 #[inline]
-fn table(key: Key) -> &'static SpinLock<WaitTable> {
+fn table(key: Key) -> &'static Table {
     let number = match key {
-        // Links are words.
-        Key::Private(space, _) => space / size_of::<u64>() % (1 << PRIVATE_BITS),
+        // Not the lowest bits of the address: those of processes that were made alike may be alike.
+        Key::Private(space, _) => {
+            let mixed = (space as u64).wrapping_mul(MULTIPLIER.load(Ordering::Relaxed));
+            (mixed >> (u64::BITS - PRIVATE_BITS)) as usize
+        }
         Key::Own(..) | Key::Object(..) => 1 << PRIVATE_BITS,
     };
-    &TABLES[number].0
+    &TABLES[number]
 }
 
 /// Draws the multiplier. Called once, before the first process.
@@ -122,18 +166,25 @@ impl Waiter {
         cx: &impl NoSuspend,
     ) -> Step<Option<Self>> {
         let table = table(key);
-        let mut state = table.lock(cx);
-        Ok(if look()? { Some(Waiter(table, state.enter(key, mask, waker))) } else { None })
+        let mut state = table.state.lock(cx);
+        table.waiting.change(key, 1);
+        fence(Ordering::SeqCst);
+        let looked = look();
+        if let Ok(true) = looked {
+            return Ok(Some(Waiter(table, state.enter(key, mask, waker))));
+        }
+        table.waiting.change(key, -1);
+        looked.map(|_| None)
     }
 
     /// Whether the waiter was woken.
     pub fn was_woken(&self) -> bool {
-        self.0.with(|state| state.slots[self.1 as usize].key.is_none())
+        self.0.state.with(|state| state.slots[self.1 as usize].key.is_none())
     }
 
     /// Goes on waiting, in another wait of the task; false if it was woken.
     pub fn wait_on(&self, waker: Waker) -> bool {
-        self.0.with(|state| {
+        self.0.state.with(|state| {
             let slot = &mut state.slots[self.1 as usize];
             slot.waker = waker;
             slot.key.is_some()
@@ -143,10 +194,11 @@ impl Waiter {
     /// Waits no longer; whether the waiter was woken.
     pub fn leave(self) -> bool {
         let Waiter(table, number) = self;
-        table.with(|state| {
+        table.state.with(|state| {
             let key = state.slots[number as usize].key;
             if let Some(key) = key {
                 state.take_out(WaitTable::bucket(key), key, number);
+                table.waiting.change(key, -1);
             }
             state.slots[number as usize].next = state.free;
             state.free = number;
@@ -320,7 +372,7 @@ pub(super) fn look<T>(
     look: impl FnOnce() -> Step<T>,
     cx: &impl NoSuspend,
 ) -> Step<T> {
-    let state = table(key).lock(cx);
+    let state = table(key).state.lock(cx);
     let found = look()?;
     for progress in progress {
         progress.last_meant = Some(state.last_entry);
@@ -333,10 +385,15 @@ pub(super) fn look<T>(
 /// # Errors
 /// `Pause` where others must have their turn before it goes on.
 pub(super) fn wake(key: Key, count: usize, mask: u32, progress: &mut Progress) -> Step<()> {
+    let table = table(key);
+    if table.is_empty(key) {
+        return Ok(());
+    }
     // One at a time: waking reaches into the scheduler, and this lock is not held then.
     each(count, progress, |progress| {
-        let taken = table(key).with(|state| {
+        let taken = table.state.with(|state| {
             let number = state.take_first(key, mask, progress)?;
+            table.waiting.change(key, -1);
             Some(state.slots[number as usize].waker)
         });
         taken.map(Waker::wake).is_some()
@@ -348,10 +405,15 @@ pub(super) fn wake(key: Key, count: usize, mask: u32, progress: &mut Progress) -
 /// # Errors
 /// `Pause` where others must have their turn before it goes on.
 pub(super) fn requeue(from: Key, to: Key, count: usize, progress: &mut Progress) -> Step<()> {
-    let mut time_slice = TimeSlice::default();
+    let (table, mut time_slice) = (table(from), TimeSlice::default());
     while progress.count < count {
         let wanted = MOVED_AT_A_TIME.min(count - progress.count);
-        let moved = table(from).with(|state| state.move_first(from, to, wanted, progress));
+        let moved = table.state.with(|state| {
+            let moved = state.move_first(from, to, wanted, progress);
+            table.waiting.change(from, -(moved as i32));
+            table.waiting.change(to, moved as i32);
+            moved
+        });
         if moved < wanted {
             break;
         }
