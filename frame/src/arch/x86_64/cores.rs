@@ -212,10 +212,14 @@ pub fn begin() {
 
 /// Runs tasks on this core, for ever.
 pub fn run() -> ! {
-    let worker: &'static Worker =
-        Box::leak(Box::new(Worker::new(core_number(), config().tasks, &stacks::POOL, &CoreHooks)));
+    // What a core writes with each task is on lines of its own.
+    #[repr(align(64))]
+    struct Apart(Worker);
+    let stacks: &'static stacks::OfCore = Box::leak(Box::new(stacks::OfCore::new()));
+    let worker: &'static Apart =
+        Box::leak(Box::new(Apart(Worker::new(core_number(), config().tasks, stacks, &CoreHooks))));
     // SAFETY: the only call on this core; no Cx is on this stack.
-    unsafe { worker.run() };
+    unsafe { worker.0.run() };
     // `CoreHooks::idle` never lets the loop end.
     unreachable!("the dispatch loop of a core ended")
 }
