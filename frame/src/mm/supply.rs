@@ -56,13 +56,14 @@ pub(super) enum Purpose {
     Kernel,
 }
 
-/// Frames that a core keeps at hand.
-const STACK: usize = 255;
+/// Frames that a core keeps at hand: a MiB that one program gives back and the next takes stays with the core, whose cache has it.
+const STACK: usize = 511;
 /// Frames that go between a stack and the policy at a time.
 const BATCH: usize = 64;
 
 /// Free frames that a core keeps at hand: the first word says how many, the others are they. So it has the size of a power of
-/// two, and is quick to find.
+/// two, and is quick to find; and a core's are on lines of their own.
+#[repr(align(64))]
 pub(super) struct Stack([AtomicU32; STACK + 1]);
 
 impl Stack {

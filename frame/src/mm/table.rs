@@ -268,7 +268,8 @@ pub(super) fn groups(first: usize, last: usize) -> u64 {
     (u64::MAX << low) & (u64::MAX >> (63 - high))
 }
 
-/// Tables kept at hand by a core.
+/// Tables kept at hand by a core, on lines of its own.
+#[repr(align(64))]
 struct Pool<const N: usize> {
     len: AtomicU32,
     tables: [AtomicU32; N],

@@ -41,7 +41,8 @@ const NONE: u32 = u32::MAX;
 /// No root either: in a request, that a core gives the frames back that it keeps at hand.
 const FRAMES: u32 = u32::MAX - 1;
 
-/// The root tables of one core; [`NONE`] while it uses the boot code's or the kernel's own.
+/// The root tables of one core; [`NONE`] while it uses the boot code's or the kernel's own. On a line of its own: each core writes it whenever it loads another root.
+#[repr(align(64))]
 struct Used {
     active: AtomicU32,
     /// The one that it loads just now, or loaded last.
@@ -59,7 +60,8 @@ pub(crate) struct Context {
 /// How many roots a core keeps something of.
 const KEPT: usize = 6;
 
-/// The contexts of one core: number n + 1 is the one at index n.
+/// The contexts of one core: number n + 1 is the one at index n. On lines of their own.
+#[repr(align(64))]
 struct Contexts {
     kept: [Kept; KEPT],
     /// The index of the one that was loaded last.
