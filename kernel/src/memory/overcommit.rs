@@ -5,6 +5,7 @@
 
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
+use frame::cpu::Count;
 use frame::mm::PAGE_SIZE;
 
 use crate::error::{Errno, Result};
@@ -30,8 +31,8 @@ pub enum Privilege {
     None,
 }
 
-/// Pages that are promised.
-static COMMITTED: AtomicUsize = AtomicUsize::new(0);
+/// Pages that are promised. Each core counts for itself, since they all map memory.
+static COMMITTED: Count = Count::new();
 static POLICY: AtomicU8 = AtomicU8::new(Policy::Heuristic as u8);
 /// In per cent of all memory.
 static RATIO: AtomicUsize = AtomicUsize::new(50);
@@ -41,12 +42,13 @@ static KIBIBYTES: AtomicUsize = AtomicUsize::new(0);
 /// Counts promises for so many pages; a negative number, wrapped, takes them back.
 #[inline(always)]
 pub(super) fn add(pages: usize) {
-    COMMITTED.fetch_add(pages, Ordering::Relaxed);
+    COMMITTED.add(pages.cast_signed());
 }
 
 /// Pages that are promised: `Committed_AS`.
 pub fn committed() -> usize {
-    COMMITTED.load(Ordering::Relaxed)
+    // While others count, what one has taken back may be missed that another promised.
+    COMMITTED.sum().max(0).cast_unsigned()
 }
 
 /// How many pages may be promised under [`Policy::Never`]: `CommitLimit`.
