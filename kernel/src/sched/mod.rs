@@ -326,7 +326,7 @@ pub fn add_system_time(nanoseconds: u64, cx: &Cx) {
 /// How long the calling task has run, in nanoseconds, until now.
 pub fn own_cpu_time(cx: &Cx) -> u64 {
     let now = frame::time::now();
-    clock::note_time(now);
+    clock::note_time_now_and_then(now);
     SCHEDULER.cores[frame::cpu::current(cx)].look(|queue| {
         queue.charge(now);
         queue.running.map_or(0, |running| Words(running).cpu_time())

@@ -249,7 +249,7 @@ impl Scheduler {
         let mut before = core.load().priority;
         loop {
             let now = frame::time::now();
-            super::clock::note_time(now);
+            super::clock::note_time_now_and_then(now);
             let found = core.with(|queue| {
                 queue.leave(now, worker);
                 if core::mem::take(&mut queue.says_idle) {

@@ -5,8 +5,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::SECOND;
 pub use super::wall_clock::{
-    adjust, atomic_time, boot_time, note_time, real_time, real_time_of_atomic, recent_real_time, set_real_time, sets,
-    show_time_zone, start, watch_sets,
+    adjust, atomic_time, boot_time, note_time, note_time_now_and_then, real_time, real_time_of_atomic,
+    recent_real_time, set_real_time, sets, show_time_zone, start, watch_sets,
 };
 use crate::error::{Errno, Result};
 
