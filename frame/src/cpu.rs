@@ -1,6 +1,8 @@
 //! Cores, and data of which each core has its own.
 
-use core::sync::atomic::{AtomicIsize, Ordering};
+use core::marker::PhantomData;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicIsize, AtomicPtr, Ordering};
 
 use refs::NoSuspend;
 
@@ -13,6 +15,15 @@ pub fn current(_cx: &impl NoSuspend) -> usize {
     #[cfg(target_os = "none")]
     return crate::arch::machine::core_block::core_number();
     // On a host one thread plays the only core.
+    #[cfg(not(target_os = "none"))]
+    0
+}
+
+/// The number of the core that runs this, for who has no context and only wants what is near: it is out of date where the caller has suspended since.
+#[inline(always)]
+pub fn current_core() -> usize {
+    #[cfg(target_os = "none")]
+    return crate::arch::machine::core_block::core_number();
     #[cfg(not(target_os = "none"))]
     0
 }
@@ -48,11 +59,7 @@ impl Count {
 
     #[cold]
     fn add_apart(&self, difference: isize) {
-        #[cfg(target_os = "none")]
-        let core = crate::arch::machine::core_block::core_number();
-        #[cfg(not(target_os = "none"))]
-        let core = 0;
-        let part = &self.parts[core].0;
+        let part = &self.parts[current_core()].0;
         // No interrupt comes in between, and the part is this core's.
         let counted = part.load(Ordering::Relaxed) + difference;
         part.store(counted, Ordering::Relaxed);
@@ -122,34 +129,55 @@ pub fn interrupt(core: usize) -> bool {
 #[cfg(not(target_os = "none"))]
 pub use crate::hosted::pretended;
 
-static INTERRUPT_HANDLER: refs::SpinLock<Option<crate::irq::Handler>> = refs::SpinLock::new(None);
+/// A function that is named at boot and then called by all cores, which only read it.
+struct Named<F>(AtomicPtr<()>, PhantomData<F>);
+
+impl<F: Copy> Named<F> {
+    const fn none() -> Self {
+        assert!(size_of::<F>() == size_of::<*mut ()>(), "F is a pointer to a function");
+        Named(AtomicPtr::new(null_mut()), PhantomData)
+    }
+
+    fn set(&self, function: F) {
+        // SAFETY: both have one size (`none`), and a pointer to a function may be kept as one to data.
+        self.0.store(unsafe { core::mem::transmute_copy(&function) }, Ordering::Release);
+    }
+
+    #[cfg(target_os = "none")]
+    #[inline(always)]
+    fn get(&self) -> Option<F> {
+        let pointer = self.0.load(Ordering::Acquire);
+        // SAFETY: what is not null was a function of this type.
+        (!pointer.is_null()).then(|| unsafe { core::mem::transmute_copy(&pointer) })
+    }
+}
+
+static INTERRUPT_HANDLER: Named<crate::irq::Handler> = Named::none();
 
 /// What is called on a core that another one has [interrupted](interrupt).
 pub fn on_interrupt(handler: crate::irq::Handler) {
-    INTERRUPT_HANDLER.with(|current| *current = Some(handler));
+    INTERRUPT_HANDLER.set(handler);
 }
 
 /// Another core has interrupted this one.
 #[cfg(target_os = "none")]
 pub(crate) fn was_interrupted(cx: &crate::irq::IrqCx) {
-    let handler = *INTERRUPT_HANDLER.lock(cx);
-    if let Some(handler) = handler {
+    if let Some(handler) = INTERRUPT_HANDLER.get() {
         handler(cx);
     }
 }
 
-static DEAD_HANDLER: refs::SpinLock<Option<fn(usize)>> = refs::SpinLock::new(None);
+static DEAD_HANDLER: Named<fn(usize)> = Named::none();
 
 /// What is called where objects have died on a core and other cores may borrow them just now, with the core's number, on it. It is to see to it that the core comes
 /// to a suspension soon, if need be by an interrupt: they are freed then.
 pub fn on_dead_left(handler: fn(usize)) {
-    DEAD_HANDLER.with(|current| *current = Some(handler));
+    DEAD_HANDLER.set(handler);
 }
 
 #[cfg(target_os = "none")]
 pub(crate) fn dead_are_left(core: usize) {
-    let handler = DEAD_HANDLER.with(|current| *current);
-    if let Some(handler) = handler {
+    if let Some(handler) = DEAD_HANDLER.get() {
         handler(core);
     }
 }

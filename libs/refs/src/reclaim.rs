@@ -138,13 +138,22 @@ struct Limbo {
     awaited: AtomicU64,
     /// How many are just freeing something of it: what they have taken out may not have come to its end.
     freeing: AtomicUsize,
+    /// Whether others ran tasks when its core last looked at their reports. Then who destroys an object does not look again, but has it freed when the core is
+    /// next quiescent: each look costs those who write their reports a cache line. Only a guess.
+    crowded: AtomicBool,
     queue: SpinLock<DeadQueue>,
 }
 
 impl Limbo {
     const_fn! {
         fn new() -> Self {
-            Limbo { waiting: AtomicBool::new(false), awaited: AtomicU64::new(0), freeing: AtomicUsize::new(0), queue: SpinLock::new(DeadQueue::new()) }
+            Limbo {
+                waiting: AtomicBool::new(false),
+                awaited: AtomicU64::new(0),
+                freeing: AtomicUsize::new(0),
+                crowded: AtomicBool::new(false),
+                queue: SpinLock::new(DeadQueue::new()),
+            }
         }
     }
 
@@ -429,12 +438,13 @@ pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64, ending: Ending) 
 #[inline]
 pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, ending: impl FnOnce() -> Ending, cx: &mut Cx) {
     // A core that comes in after `epoch` was taken cannot reach the object; one that came in before is seen here.
-    if DOMAIN.is_alone() {
+    if is_single() || !is_crowded() && DOMAIN.is_alone() {
         // SAFETY: no name leads to it, the only core has `&mut Cx` and so borrows nothing, and it is given away.
         unsafe { Header::free(object) };
     } else {
         // SAFETY: as this function's contract.
         unsafe { defer(object, epoch, ending()) };
+        note_crowd(limbo_here(), true);
     }
     free_others(cx);
 }
@@ -442,7 +452,22 @@ pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, ending: impl 
 /// Frees some of what can be freed, for who destroys an object: as many as come, and more, but not all that others have left.
 #[inline]
 pub(crate) fn free_others(cx: &mut Cx) {
-    reclaim_some(cx, BESIDES);
+    if is_single() || !is_crowded() {
+        reclaim_some(cx, BESIDES);
+    }
+}
+
+/// Whether others ran tasks when this core last looked.
+#[cold]
+fn is_crowded() -> bool {
+    limbo_here().crowded.load(Ordering::Relaxed)
+}
+
+/// Whether others run tasks, as has just been seen for the core whose limbo this is. A program has one limbo for all: there everybody looks for himself.
+fn note_crowd(limbo: &Limbo, is_crowded: bool) {
+    if is_processor_known() && limbo.crowded.load(Ordering::Relaxed) != is_crowded {
+        limbo.crowded.store(is_crowded, Ordering::Relaxed);
+    }
 }
 
 /// On whose behalf dead objects are looked for.
@@ -590,7 +615,7 @@ impl Domain {
     }
 
     /// The epoch before which what died may be freed, if the reporter may free at all.
-    fn limit(&self, reporter: Reporter) -> Option<u64> {
+    fn limit(&self, limbo: &Limbo, reporter: Reporter) -> Option<u64> {
         let now = EPOCH.0.load(Ordering::Acquire);
         if self.high.load(Ordering::Acquire) <= 1 {
             // There was never more than one core at a time: the caller is it, or there is none.
@@ -609,8 +634,12 @@ impl Domain {
         }
         // What died before `now` did so before the reports are read. And of two cores that report at the same time, one sees what the other says.
         fence(Ordering::SeqCst);
-        let mut limit = now;
-        self.each_report(|report| limit = limit.min(report));
+        let (mut limit, mut present) = (now, 0);
+        self.each_report(|report| {
+            limit = limit.min(report);
+            present += usize::from(report != u64::MAX);
+        });
+        note_crowd(limbo, present > 1);
         Some(limit)
     }
 
@@ -621,7 +650,7 @@ impl Domain {
         // A destructor may drop further owners, which enter the list while it is walked: hence one at a time, and again until
         // nothing more can be freed.
         loop {
-            let Some(limit) = self.limit(reporter) else { return false };
+            let Some(limit) = self.limit(limbo, reporter) else { return false };
             let before = most;
             loop {
                 if most == 0 {
