@@ -200,7 +200,7 @@ fn make(
     space: &mut Option<StrongRc<AddressSpace>>,
 ) -> Result<Unstarted> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
-    sched::reserve(THREADS.len(cx) + 1)?;
+    sched::reserve(THREADS.len() + 1)?;
     if args.has(abi::CLONE_THREAD) {
         process.reserve_thread(cx)?;
     } else {
@@ -303,12 +303,12 @@ fn replace_shared<T: Send + Sync>(
 }
 
 fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
-    if THREADS.len(cx) as u64 >= THREADS_MAX.get() {
+    if THREADS.len() as u64 >= THREADS_MAX.get() {
         return Err(Errno::EAGAIN);
     }
     let (limit, _) = thread.limit(abi::RLIMIT_NPROC, cx);
     // Nobody has more threads than there are: the usual case needs no count.
-    if (THREADS.len(cx) as u64) < limit {
+    if (THREADS.len() as u64) < limit {
         return Ok(());
     }
     let credentials = thread.credentials.lock(cx).clone();
@@ -430,7 +430,7 @@ fn enter_thread(
     process.add_thread(&thread, cx);
     drop(thread);
     drop(THREADS.insert(tid, new, cx));
-    crate::memory::keep_stacks(THREADS.len(cx));
+    crate::memory::keep_stacks(THREADS.len());
     current
 }
 

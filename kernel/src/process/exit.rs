@@ -52,7 +52,7 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     if let Some(thread) = THREADS.remove(held.tid, cx) {
         thread.destroy(cx);
     }
-    crate::memory::keep_stacks(THREADS.len(cx));
+    crate::memory::keep_stacks(THREADS.len());
     if me.process(cx).is_ok_and(|process| process.thread_is_finished()) {
         if let Ok(process) = me.process(cx) {
             begin_end_of_process(&process, cx);

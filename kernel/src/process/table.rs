@@ -1,29 +1,37 @@
 //! [`PidTable`]: processes or threads by id.
 
+use core::sync::atomic::{AtomicUsize, Ordering};
+
 use frame::Cx;
 use refs::{Dying, NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
 use crate::radix::RadixTree;
 
-/// Objects by process or thread id, behind a lock. It owns them. A lookup takes a few steps, however many there are.
+/// Objects by process or thread id, behind a lock. It owns them. A lookup takes a few steps, however many there are. On a line of its own: all cores lock it.
+#[repr(align(64))]
 pub struct PidTable<T: Send + Sync + 'static> {
     objects: SpinLock<RadixTree<StrongRc<T>>>,
+    /// How many there are; written with the lock held.
+    count: AtomicUsize,
 }
 
 impl<T: Send + Sync> PidTable<T> {
     /// An empty table.
     pub const fn new() -> Self {
-        PidTable { objects: SpinLock::new(RadixTree::new()) }
+        PidTable { objects: SpinLock::new(RadixTree::new()), count: AtomicUsize::new(0) }
     }
 
     /// How many objects there are.
-    pub fn len(&self, cx: &impl NoSuspend) -> usize {
-        self.objects.lock(cx).len()
+    pub fn len(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
     }
 
     /// Enters an object; gives back the one that had the id before.
     pub fn insert(&self, id: u32, object: StrongRc<T>, cx: &impl NoSuspend) -> Option<Dying<T>> {
-        self.objects.lock(cx).insert(id, object).map(Dying::from)
+        let mut objects = self.objects.lock(cx);
+        let before = objects.insert(id, object).map(Dying::from);
+        self.count.store(objects.len(), Ordering::Relaxed);
+        before
     }
 
     /// The object of that id.
@@ -38,7 +46,10 @@ impl<T: Send + Sync> PidTable<T> {
 
     /// Takes the object out.
     pub fn remove(&self, id: u32, cx: &impl NoSuspend) -> Option<Dying<T>> {
-        self.objects.lock(cx).remove(id).map(Dying::from)
+        let mut objects = self.objects.lock(cx);
+        let removed = objects.remove(id).map(Dying::from);
+        self.count.store(objects.len(), Ordering::Relaxed);
+        removed
     }
 
     /// The object with the lowest id from `id` on, and that id. For going through all without a list of them.

@@ -114,7 +114,7 @@ fn sysinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         buffers: 0,
         total_swap: 0,
         free_swap: 0,
-        processes: THREADS.len(cx).min(usize::from(u16::MAX)) as u16,
+        processes: THREADS.len().min(usize::from(u16::MAX)) as u16,
         padding: [0; 3],
         total_high: 0,
         free_high: 0,

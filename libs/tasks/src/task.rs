@@ -89,14 +89,18 @@ unsafe impl Send for Task {}
 global! {
     static FREE: SpinLock<Vec<&'static Task>> = SpinLock::new(Vec::new());
 }
+/// A line of its own: what lies beside it is read by all.
+#[repr(align(64))]
+struct Count(AtomicUsize);
+
 global! {
-    static TASKS: AtomicUsize = AtomicUsize::new(0);
+    static TASKS: Count = Count(AtomicUsize::new(0));
 }
 
 /// Starts a task under `policy`. Before it can run, `prepare` is told its name, and writes what the policy wants to know about it.
 pub fn spawn(policy: &'static dyn Policy, body: Box<dyn Body>, prepare: impl FnOnce(&SchedWords, TaskRef)) -> TaskRef {
     let task = FREE.with(|free| free.pop()).unwrap_or_else(Task::new);
-    TASKS.fetch_add(1, Ordering::Relaxed);
+    TASKS.0.fetch_add(1, Ordering::Relaxed);
     for word in &task.sched.words {
         word.store(0, atomic::Ordering::Relaxed);
     }
@@ -171,7 +175,7 @@ impl Task {
     pub(crate) fn retire(&'static self) {
         self.generation.fetch_add(1, Ordering::Release);
         self.wake.finish();
-        TASKS.fetch_sub(1, Ordering::Relaxed);
+        TASKS.0.fetch_sub(1, Ordering::Relaxed);
         FREE.with(|free| free.push(self));
     }
 }
@@ -246,7 +250,7 @@ impl fmt::Debug for TaskRef {
 
 /// How many tasks there are.
 pub(crate) fn count() -> usize {
-    TASKS.load(Ordering::Relaxed)
+    TASKS.0.load(Ordering::Relaxed)
 }
 
 impl Task {

@@ -168,13 +168,13 @@ fn uptime(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<
     Ok(())
 }
 
-fn loadavg(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+fn loadavg(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
     for average in load_average::averages() {
         // Rounded to hundredths.
         let hundredths = (average * 100 + (1 << (load_average::SHIFT - 1))) >> load_average::SHIFT;
         text.add(format_args!("{}.{:02} ", hundredths / 100, hundredths % 100));
     }
-    text.add(format_args!("{}/{} {}\n", sched::load().max(1), THREADS.len(cx), process::last_pid()));
+    text.add(format_args!("{}/{} {}\n", sched::load().max(1), THREADS.len(), process::last_pid()));
     Ok(())
 }
 
