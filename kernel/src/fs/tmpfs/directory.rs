@@ -6,10 +6,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use frame::Cx;
-use refs::{SpinLock, StrongRc, TempRc};
+use refs::{SpinGuard, SpinLock, StrongRc, TempRc};
 
 use super::entries::Names;
 use super::file::RegularFile;
+use super::recent::{self, Version};
 use crate::error::{Errno, Result};
 use crate::fs::{
     Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeFlags, InodeOps, Metadata, Named, Rename,
@@ -46,6 +47,7 @@ impl Drop for Ticket {
 /// A directory.
 pub struct Directory {
     entries: SpinLock<Entries>,
+    version: Version,
     _ticket: Ticket,
 }
 
@@ -76,14 +78,27 @@ impl Directory {
     /// # Errors
     /// ENOSPC.
     pub(super) fn new(file_system: &StrongRc<FileSystem>) -> Result<Self> {
-        Ok(Directory { entries: SpinLock::default(), _ticket: Ticket::take(file_system)? })
+        Ok(Directory { entries: SpinLock::default(), version: Version::default(), _ticket: Ticket::take(file_system)? })
     }
 
     /// The inode of a name.
-    #[inline]
+    #[inline(always)]
     pub fn find<'cx>(&self, name: &[u8], cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
         // While it has the name it has an owner: it is there until the next suspension, also if another takes its place.
         Some(self.entries.lock(cx).names.get(name)?.get(cx))
+    }
+
+    /// As [`find`](Self::find), out of the way of the only core's.
+    #[inline(never)]
+    fn find_apart<'cx>(&self, name: &[u8], cx: &'cx Cx) -> Option<TempRc<'cx, Inode>> {
+        self.find(name, cx)
+    }
+
+    /// The entries, to change names.
+    fn changing<'a>(&'a self, cx: &'a Cx) -> SpinGuard<'a, Entries> {
+        let entries = self.entries.lock(cx);
+        self.version.move_on();
+        entries
     }
 
     fn is_empty(&self, cx: &Cx) -> bool {
@@ -91,7 +106,7 @@ impl Directory {
     }
 
     fn enter(&self, this: &TempRc<'_, Inode>, name: &[u8], inode: StrongRc<Inode>, cx: &Cx) -> Result<()> {
-        let mut entries = self.entries.lock(cx);
+        let mut entries = self.changing(cx);
         if entries.is_removed {
             return Err(Errno::ENOENT);
         }
@@ -105,7 +120,7 @@ impl Directory {
     }
 
     fn take_out(&self, this: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) -> Option<StrongRc<Inode>> {
-        let inode = self.entries.lock(cx).names.remove(name);
+        let inode = self.changing(cx).names.remove(name);
         this.touch_modified(cx);
         inode
     }
@@ -142,12 +157,16 @@ impl InodeOps for Directory {
 
     fn lookup<'cx>(
         &self,
-        _this: &TempRc<'cx, Inode>,
+        this: &TempRc<'cx, Inode>,
         name: &[u8],
         _me: &dyn VfsCaller,
         cx: &'cx Cx,
     ) -> Result<TempRc<'cx, Inode>> {
-        self.find(name, cx).ok_or(Errno::ENOENT)
+        let found = match recent::is_worth_it() {
+            false => self.find(name, cx),
+            true => recent::look_up(this, &self.version, name, || self.find_apart(name, cx), cx),
+        };
+        found.ok_or(Errno::ENOENT)
     }
 
     fn list(
@@ -314,7 +333,7 @@ impl InodeOps for Directory {
         }
         let share = moved.share().ok_or(Errno::ENOENT)?;
         // The new name first: others find at each moment what was there or what comes there.
-        let mut entries = target.entries.lock(cx);
+        let mut entries = target.changing(cx);
         let replaced = entries.names.replace(to_name, share);
         if let Err(share) = replaced {
             entries.names.insert(to_name, share)?;
@@ -322,7 +341,7 @@ impl InodeOps for Directory {
         let is_same = to.downgrade() == this.downgrade();
         let old = is_same.then(|| entries.names.remove(name));
         drop(entries);
-        drop(old.unwrap_or_else(|| self.entries.lock(cx).names.remove(name)));
+        drop(old.unwrap_or_else(|| self.changing(cx).names.remove(name)));
         this.touch_modified(cx);
         to.touch_modified(cx);
         if let Some(other) = &existing {
@@ -352,7 +371,7 @@ impl Directory {
         let (Some(first), Some(second)) = (moved.share(), other.share()) else {
             return Err(Errno::ENOENT);
         };
-        let mut entries = self.entries.lock(cx);
+        let mut entries = self.changing(cx);
         let _replaced = entries.names.replace(name, second);
         if to.downgrade() == this.downgrade() {
             let _replaced = entries.names.replace(to_name, first);
@@ -360,7 +379,7 @@ impl Directory {
             drop(entries);
         } else {
             drop(entries);
-            let _replaced = target.entries.lock(cx).names.replace(to_name, first);
+            let _replaced = target.changing(cx).names.replace(to_name, first);
         }
         for (inode, from, into, new_name) in [(moved, this, to, to_name), (other, to, this, name)] {
             if inode.kind == FileKind::Directory {

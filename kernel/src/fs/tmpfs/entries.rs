@@ -39,7 +39,7 @@ const SHORT: usize = 8;
 /// A hash of a name. Different short names of one length have different hashes: their bytes fit into a word, and what happens to the word can
 /// be undone.
 #[inline(always)]
-fn hash_of(name: &[u8]) -> u64 {
+pub(super) fn hash_of(name: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let word = |bytes: [u8; 8]| u64::from_le_bytes(bytes);
     let half = |bytes: [u8; 4]| u64::from(u32::from_le_bytes(bytes));

@@ -3,6 +3,7 @@
 mod directory;
 mod entries;
 mod file;
+mod recent;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
