@@ -47,7 +47,7 @@ fn with_place<R>(f: impl FnOnce(&Location) -> R + Send) -> R {
             let inode =
                 StrongRc::new(Inode::new(file_system.share(), number, metadata, Dentry::default(), Box::new(Shared)));
             let mount = StrongRc::new(Mount::new(file_system, inode.share(), Vec::new(), MountFlags::of_mount(0)));
-            Location { mount, inode }
+            Location { mount: mount.into(), inode }
         }))
     })
 }

@@ -34,6 +34,7 @@ pub mod leases;
 mod locks;
 mod metadata;
 mod mount;
+mod mount_use;
 pub mod open;
 mod path;
 pub mod proc;

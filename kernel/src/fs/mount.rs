@@ -14,6 +14,7 @@ use frame::Cx;
 use linux_raw_sys::general;
 use refs::{Dying, SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
+use super::mount_use::give_up_spare;
 use super::{FileKind, FileSystem, Inode, Path};
 use crate::error::{Errno, Result};
 
@@ -76,6 +77,8 @@ pub struct Mount {
     writers: AtomicU32,
     /// Nobody used it since umount2(2) was called with MNT_EXPIRE.
     is_expiring: AtomicBool,
+    /// Whether it is in the table of mounts.
+    is_attached: AtomicBool,
     /// Where it is mounted: the parent mount and the inode there; `None` for the root and for what is detached.
     point: SpinLock<Option<(WeakRc<Mount>, WeakRc<Inode>)>>,
 }
@@ -92,6 +95,7 @@ impl Mount {
             flags: AtomicU32::new(flags.bits()),
             writers: AtomicU32::new(0),
             is_expiring: AtomicBool::new(false),
+            is_attached: AtomicBool::new(false),
             point: SpinLock::new(None),
         }
     }
@@ -138,6 +142,12 @@ impl Mount {
     /// A path led into it: it does not expire yet.
     pub fn is_used(&self) {
         self.is_expiring.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether it is in the table of mounts.
+    #[inline(always)]
+    pub(super) fn is_attached(&self) -> bool {
+        self.is_attached.load(Ordering::Relaxed)
     }
 
     /// Marks it as expiring; whether it was already, and nobody used it since (MNT_EXPIRE).
@@ -215,6 +225,7 @@ impl MountTable {
             *mount.get(cx).point.lock(cx) = Some((on.mount.downgrade(), on.inode.downgrade()));
             on.inode.mounts.fetch_add(1, Ordering::Relaxed);
         }
+        mount.get(cx).is_attached.store(true, Ordering::Relaxed);
         self.mounts.lock(cx).push(mount);
         self.has_changed();
     }
@@ -244,6 +255,7 @@ impl MountTable {
         let name = mount.downgrade();
         let mounts = self.mounts.lock(cx);
         let index = mounts.iter().position(|other| other.downgrade() == name).ok_or(Errno::EINVAL)?;
+        give_up_spare();
         if mounts[index].owners() > 1 { Err(Errno::EBUSY) } else { Ok(()) }
     }
 
@@ -263,7 +275,14 @@ impl MountTable {
             let point = other.point.lock(cx);
             point.as_ref().is_some_and(|(parent, _)| *parent == name)
         });
-        if has_children || (!lazily && mounts[index].owners() > 1) {
+        if has_children {
+            return Err(Errno::EBUSY);
+        }
+        // From here on nobody keeps owners of it that are not used; whoever has just done so is found.
+        mount.is_attached.store(false, Ordering::Relaxed);
+        give_up_spare();
+        if !lazily && mounts[index].owners() > 1 {
+            mount.is_attached.store(true, Ordering::Relaxed);
             return Err(Errno::EBUSY);
         }
         if let Some((_, inode)) = mount.point.lock(cx).take()

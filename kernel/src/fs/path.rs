@@ -7,6 +7,7 @@ use frame::Cx;
 use refs::{StrongRc, TempRc};
 
 use super::mount::{MOUNTS, Mount};
+use super::mount_use::MountUse;
 use super::{FileKind, Inode};
 use crate::error::{Errno, Result};
 use crate::step::{Step, Stop};
@@ -23,7 +24,7 @@ pub struct Path<'cx> {
 /// A place in the tree that is kept: by a description, as a working directory.
 pub struct Location {
     /// Through which mount.
-    pub mount: StrongRc<Mount>,
+    pub mount: MountUse,
     /// The inode.
     pub inode: StrongRc<Inode>,
 }
@@ -72,7 +73,7 @@ impl<'cx> Path<'cx> {
     /// ENOENT if it was removed meanwhile.
     #[inline(always)]
     pub fn keep(&self) -> Result<Location> {
-        match (self.mount.share(), self.inode.share()) {
+        match (MountUse::of(&self.mount), self.inode.share()) {
             (Some(mount), Some(inode)) => Ok(Location { mount, inode }),
             _ => Err(Errno::ENOENT),
         }
