@@ -208,6 +208,7 @@ pub fn went_off(cx: &IrqCx) -> bool {
     let due = timer.due.load(Ordering::Relaxed);
     if due <= now {
         timer.due.store(NEVER, Ordering::Relaxed);
+        refs::reclaim::look(core);
         do_due(core, cx);
     } else if due != NEVER {
         go_off_by(core, due);

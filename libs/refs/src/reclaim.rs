@@ -20,7 +20,9 @@
 //! And who waits for others sees that they have come in anew, however short they were away.
 //!
 //! What died on a core waits in that core's *limbo*, and the core frees it itself, as far as the kernel says which core runs ([`set_processor`](crate::set_processor));
-//! in a program there is one limbo for all. So cores that destroy objects of their own do not meet but in the epoch.
+//! in a program there is one limbo for all. So cores that destroy objects of their own do not meet but in the epoch. Who looks whether something can be freed reads what the
+//! other cores report, which costs them their cache lines: where they were there at a core's last look, objects whose end nobody sees wait until there are some, or for
+//! the time that the kernel says.
 //!
 //! Invariant: what is in a limbo is unreachable by upgrade; each entry carries the epoch of its death; an entry is freed
 //! only when each core was quiescent in a later epoch, or was not there.
@@ -32,7 +34,7 @@ use core::ptr::{NonNull, from_ref};
 
 use crate::link::DeadQueue;
 use crate::object::Header;
-use crate::processor::{current_core, is_processor_known};
+use crate::processor::{current_core, is_processor_known, look_soon};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, const_fn, fence, global};
 use crate::{Cx, SpinLock};
 
@@ -41,6 +43,9 @@ pub const MAX_CORES: usize = 64;
 
 /// How many objects the destruction of one frees beside it, at most.
 const BESIDES: usize = 2;
+
+/// So many whose end nobody sees are looked at together.
+const MANY: usize = 16;
 
 /// How many slots need no allocation.
 const SLOTS: usize = if cfg!(ebb_loom) { 3 } else { MAX_CORES };
@@ -132,8 +137,11 @@ impl Default for Report {
 /// What has died on a core and is not yet freed, in the order of its death; lines of its own.
 #[repr(align(128))]
 struct Limbo {
-    /// Whether there is anything in `queue`.
+    /// Whether there is anything in `queue` that its core is to look at when it is next quiescent.
     waiting: AtomicBool,
+    /// How many have entered since its core last looked whose end nobody sees. As long as they are few, the core is not told of them: it looks when they are many, or
+    /// [soon](look). Written with the lock of `queue` held.
+    later: AtomicUsize,
     /// How many have ever entered whose end somebody may wait for. Written with the lock of `queue` held.
     awaited: AtomicU64,
     /// How many are just freeing something of it: what they have taken out may not have come to its end.
@@ -149,6 +157,7 @@ impl Limbo {
         fn new() -> Self {
             Limbo {
                 waiting: AtomicBool::new(false),
+                later: AtomicUsize::new(0),
                 awaited: AtomicU64::new(0),
                 freeing: AtomicUsize::new(0),
                 crowded: AtomicBool::new(false),
@@ -157,11 +166,28 @@ impl Limbo {
         }
     }
 
+    /// Whether there is anything in `queue`, as far as the caller knows.
+    #[inline(always)]
+    fn has_dead(&self) -> bool {
+        self.later.load(Ordering::Acquire) > 0 || self.waiting.load(Ordering::Acquire)
+    }
+
+    /// From here on its core is told of all that is in `queue`.
+    #[cold]
+    fn look(&self) {
+        self.queue.within(|queue| {
+            // One of the two says at each moment that there is something.
+            self.waiting.store(!queue.is_empty(), Ordering::Release);
+            self.later.store(0, Ordering::Release);
+        });
+    }
+
     /// Takes out the next object that died before `limit`.
     fn next_dead(&self, limit: u64) -> Option<NonNull<Header>> {
         self.queue.within(|queue| {
             let dead = queue.pop(limit);
             if queue.is_empty() {
+                self.later.store(0, Ordering::Relaxed);
                 self.waiting.store(false, Ordering::Release);
             }
             dead
@@ -249,7 +275,7 @@ impl Drop for Core {
         // SAFETY: the thread's context has ended.
         unsafe { self.slot.leave() };
         let limbo = limbo_of(self.number);
-        if limbo.waiting.load(Ordering::Relaxed) {
+        if limbo.has_dead() {
             DOMAIN.collect(limbo, Reporter::Absent, usize::MAX);
         }
         DOMAIN.give_slot(self.number);
@@ -277,7 +303,7 @@ pub unsafe fn quiescent(cx: &mut Cx, core: usize, most: usize) -> bool {
 pub unsafe fn quiescent_for_all(cx: &mut Cx, core: usize, most: usize) -> bool {
     cx.check_nothing_is_held();
     let mut more = false;
-    for limbo in DOMAIN.limbos.iter().filter(|limbo| limbo.waiting.load(Ordering::Relaxed)) {
+    for limbo in DOMAIN.limbos.iter().filter(|limbo| limbo.has_dead()) {
         more |= DOMAIN.collect(limbo, Reporter::Core(core), most);
     }
     more
@@ -293,7 +319,7 @@ pub unsafe fn while_idle<R>(cx: &mut Cx, core: usize, wait: impl FnOnce() -> R) 
     let slot = DOMAIN.slot(core);
     let reports = slot.is_some_and(|slot| slot.0.swap(ABSENT, Ordering::AcqRel) != ABSENT);
     let limbo = limbo_of(core);
-    if limbo.waiting.load(Ordering::Relaxed) {
+    if limbo.has_dead() {
         DOMAIN.collect(limbo, Reporter::Absent, usize::MAX);
     }
     let back = Back { slot: slot.filter(|_| reports) };
@@ -356,7 +382,7 @@ pub fn reclaim(cx: &mut Cx) {
 pub fn reclaim_some(cx: &mut Cx, most: usize) -> bool {
     cx.check_nothing_is_held();
     let limbo = limbo_here();
-    limbo.waiting.load(Ordering::Relaxed) && DOMAIN.collect(limbo, Reporter::Alone, most)
+    limbo.has_dead() && DOMAIN.collect(limbo, Reporter::Alone, most)
 }
 
 /// How many objects that died on `core` ever had to wait to be freed, but for those whose end [nobody sees](crate::StrongRc::destroy_unseen). Who
@@ -381,7 +407,15 @@ pub fn waits_since_before(core: usize, epoch: u64) -> bool {
     let limbo = limbo_of(core);
     let is_older = |queue: &mut DeadQueue| queue.oldest().is_some_and(|oldest| oldest < epoch);
     // Who has taken the last one out says so before, and that there are none left after.
-    limbo.waiting.load(Ordering::Acquire) && limbo.queue.with(is_older) || limbo.freeing.load(Ordering::Acquire) > 0
+    limbo.has_dead() && limbo.queue.with(is_older) || limbo.freeing.load(Ordering::Acquire) > 0
+}
+
+/// What has died on `core` and waits there for a look is looked at when the core is next quiescent.
+pub fn look(core: usize) {
+    let limbo = limbo_of(core);
+    if limbo.later.load(Ordering::Relaxed) > 0 {
+        limbo.look();
+    }
 }
 
 /// Whether any object that died on any core before `epoch` may not have come to its end.
@@ -421,14 +455,25 @@ pub(crate) enum Ending {
 /// `epoch` was taken after the object's link stopped leading to it, and the object is given away here; any thread may free it.
 pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64, ending: Ending) {
     let limbo = limbo_here();
-    limbo.queue.within(|queue| {
+    let later = limbo.queue.within(|queue| {
         // SAFETY: as this function's contract.
         unsafe { queue.push(object, epoch) };
+        let mut later = 0;
         if ending == Ending::Awaited {
             limbo.awaited.store(limbo.awaited.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        } else if limbo.crowded.load(Ordering::Relaxed) {
+            // It could not be freed now, nor when the call ends.
+            later = limbo.later.load(Ordering::Relaxed) + 1;
+            limbo.later.store(later, Ordering::Relaxed);
         }
-        limbo.waiting.store(true, Ordering::Relaxed);
+        if later == 0 || later == MANY {
+            limbo.waiting.store(true, Ordering::Relaxed);
+        }
+        later
     });
+    if later == 1 {
+        look_soon();
+    }
 }
 
 /// Frees `object` now if this is the only core, else as [`defer`]; and some of what else can be freed.
@@ -646,6 +691,9 @@ impl Domain {
     /// Frees at most `most` objects. Whether it stopped for that reason.
     #[cold]
     fn collect(&self, limbo: &Limbo, reporter: Reporter, mut most: usize) -> bool {
+        if limbo.later.load(Ordering::Relaxed) > 0 {
+            limbo.look();
+        }
         let _freeing = (self.high.load(Ordering::Acquire) > 1).then(|| Freeing::begin(limbo));
         // A destructor may drop further owners, which enter the list while it is walked: hence one at a time, and again until
         // nothing more can be freed.

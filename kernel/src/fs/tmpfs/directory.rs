@@ -135,6 +135,9 @@ fn drop_link(inode: &Inode, directory: &TempRc<'_, Inode>, name: &[u8], cx: &Cx)
     });
     if left > 0 {
         inode.file_system.get(cx).capacity.give_inode();
+    } else {
+        // A description of it that was closed here takes it along.
+        refs::reclaim::look(frame::cpu::current(cx));
     }
     let mut dentry = inode.dentry.lock(cx);
     if left == 0 || dentry.is(directory, name) {
