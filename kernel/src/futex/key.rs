@@ -23,8 +23,8 @@ pub enum Key {
     Private(usize, usize),
     /// In the memory of one address space, for whoever might share it: which, and where. No `Private` meets it, as on Linux.
     Own(usize, usize),
-    /// In an object that is mapped: which, and the offset in bytes.
-    Object(usize, u64),
+    /// In an object that is mapped: its number, which no later object gets while somebody still waits, and the offset in bytes.
+    Object(u64, u64),
 }
 
 impl Key {

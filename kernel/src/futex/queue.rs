@@ -120,7 +120,7 @@ pub(super) struct Waiter(&'static Table, u32);
 fn hash(key: Key) -> u64 {
     let (owner, place) = match key {
         Key::Private(space, address) | Key::Own(space, address) => (space as u64, address as u64),
-        Key::Object(object, offset) => (!(object as u64), offset),
+        Key::Object(object, offset) => (!object, offset),
     };
     (owner.rotate_left(32) ^ place).wrapping_mul(MULTIPLIER.load(Ordering::Relaxed))
 }

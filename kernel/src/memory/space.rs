@@ -164,11 +164,11 @@ impl AddressSpace {
         self.later_flags.store(lock.flags().bits(), Ordering::Relaxed);
     }
 
-    /// What is mapped at an address, if other address spaces may share it: the object's identity, and the offset in it in bytes.
+    /// What is mapped at an address, if other address spaces may share it: the object's number, and the offset in it in bytes.
     ///
     /// # Errors
     /// Nothing is mapped there, the program may not read it, or it lies behind the end of the file.
-    pub fn shared_object(&self, address: usize, cx: &Cx) -> core::result::Result<Option<(usize, u64)>, BadAccess> {
+    pub fn shared_object(&self, address: usize, cx: &Cx) -> core::result::Result<Option<(u64, u64)>, BadAccess> {
         let layout = self.layout.lock(cx);
         let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
         if vma.prot.is_empty() {
@@ -183,9 +183,9 @@ impl AddressSpace {
         if !vma.flags.contains(VmaFlags::SHARED) {
             return Ok(None);
         }
-        let identity = with_pages(object, cx, |pages| core::ptr::from_ref(pages.mapped()).addr());
+        let number = with_pages(object, cx, |pages| pages.mapped().number());
         let offset = first.saturating_mul(PAGE_SIZE as u64).saturating_add((address - vma.range().start) as u64);
-        Ok(identity.map(|identity| (identity, offset)))
+        Ok(number.map(|number| (number, offset)))
     }
 
     /// The program it was made for.

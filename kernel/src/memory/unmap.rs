@@ -4,7 +4,7 @@
 //! changes the object next finishes it first. Meanwhile no more pages come in than the object has: a fault asks the object.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, USER_END};
@@ -19,9 +19,11 @@ use crate::step::{Interruption, Step, Stop, TimeSlice};
 /// So many VMAs are looked at without a look at the clock.
 const AREAS_AT_ONCE: usize = 128;
 
-/// What memory knows of an object that can be mapped. Its address is the object's identity.
+/// What memory knows of an object that can be mapped. Its address is the object's identity, as long as that lives.
 #[derive(Default)]
 pub struct Mapped {
+    /// 0 before it was asked for.
+    number: AtomicU64,
     may_be: AtomicBool,
     /// Whether pages are being taken out of address spaces.
     is_under_way: AtomicBool,
@@ -45,6 +47,19 @@ impl Mapped {
     /// Of an object that may be mapped somewhere already.
     pub fn somewhere() -> Self {
         Mapped { may_be: AtomicBool::new(true), ..Mapped::default() }
+    }
+
+    /// A number that no other object has, nor will have when this one is gone: who waits for a futex in it names it so for as long as the wait lasts,
+    /// whatever is unmapped meanwhile.
+    pub fn number(&self) -> u64 {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let number = self.number.load(Ordering::Relaxed);
+        if number != 0 {
+            return number;
+        }
+        let new = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        // Whoever is first gives it its number.
+        self.number.compare_exchange(0, new, Ordering::Relaxed, Ordering::Relaxed).map_or_else(|given| given, |_| new)
     }
 
     /// It is mapped from now on.
