@@ -4,7 +4,6 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::Writer;
-use linux_raw_sys::general::RLIMIT_SIGPENDING;
 use refs::{Waker, WeakRc};
 use zerocopy::{Immutable, IntoBytes};
 
@@ -108,19 +107,17 @@ impl File for SignalFd {
         let (thread, process) = (me.thread(cx)?, me.process(cx)?);
         let mut count = 0;
         while to.remaining() >= SIZE {
-            let (from, info) = match thread.signals.pending.take(self.set(), cx) {
-                Some(info) => (&thread.signals.pending, info),
-                None => match process.pending.take(self.set(), cx) {
-                    Some(info) => (&process.pending, info),
-                    None => break,
-                },
+            let mut give = |info: &Info| to.write(SignalFdInfo::new(info).as_bytes()).map(|_| ());
+            let taken = match thread.signals.pending.take_if(self.set(), &mut give, cx) {
+                Ok(false) => process.pending.take_if(self.set(), give, cx),
+                taken => taken,
             };
-            if let Err(fault) = to.write(SignalFdInfo::new(&info).as_bytes()) {
-                // It was there a moment ago, so there is room for it.
-                let _ = from.push(info, thread.limit(RLIMIT_SIGPENDING, cx).0, cx);
-                return if count > 0 { Ok(count) } else { Err(fault.into()) };
+            match taken {
+                Ok(true) => count += SIZE,
+                Ok(false) => break,
+                Err(fault) if count == 0 => return Err(fault.into()),
+                Err(_) => break,
             }
-            count += SIZE;
         }
         thread.signals.look_again(&process.pending);
         if count == 0 { Err(Stop::Block) } else { Ok(count) }

@@ -50,6 +50,29 @@ impl Pending {
         info
     }
 
+    /// Takes the next signal out of those in `wanted` if `give` has a use for it; whether there was one. Nobody comes between: a signal that `give` cannot use stays where it is.
+    ///
+    /// # Errors
+    /// That of `give`.
+    pub fn take_if<E>(
+        &self,
+        wanted: SignalSet,
+        give: impl FnOnce(&Info) -> core::result::Result<(), E>,
+        cx: &impl NoSuspend,
+    ) -> core::result::Result<bool, E> {
+        if self.set().intersection(wanted).is_empty() {
+            return Ok(false);
+        }
+        let mut queue = self.queue.lock(cx);
+        let Some(info) = queue.take(wanted) else { return Ok(false) };
+        if let Err(error) = give(&info) {
+            queue.put_back(info);
+            return Err(error);
+        }
+        self.set.store(queue.set.0, Ordering::SeqCst);
+        Ok(true)
+    }
+
     /// Takes all signals of a set out, unseen.
     pub fn discard(&self, set: SignalSet, cx: &impl NoSuspend) {
         if self.set().intersection(set).is_empty() {
@@ -103,6 +126,14 @@ impl Infos {
         match self.0.back_mut() {
             Some(last) if last.len() < Self::CHUNK => last.push_back(info),
             _ => self.0.push_back(VecDeque::from([info])),
+        }
+    }
+
+    /// The first one comes back.
+    fn put_back(&mut self, info: Info) {
+        match self.0.front_mut() {
+            Some(first) if first.len() < Self::CHUNK => first.push_front(info),
+            _ => self.0.push_front(VecDeque::from([info])),
         }
     }
 
@@ -171,6 +202,21 @@ impl Queue {
         Some(info)
     }
 
+    /// What was taken just now is the first one again.
+    fn put_back(&mut self, info: Info) {
+        if info.signal.is_real_time() {
+            self.real_time.entry(info.signal.number()).or_default().put_back(info);
+            self.queued += 1;
+        } else {
+            self.standard.push_front(info);
+        }
+        if let Some(timer) = info.timer_id() {
+            // What it had overrun stands in it.
+            self.timers.insert(timer, (info.signal, 0));
+        }
+        self.set = self.set.union(info.signal.set());
+    }
+
     fn take_as_sent(&mut self, wanted: SignalSet) -> Option<Info> {
         let wanted = self.set.intersection(wanted);
         if self.len() == 1 && self.queued == 0 && !wanted.is_empty() {
@@ -228,6 +274,30 @@ mod tests {
             .collect();
         assert_eq!(taken, [(10, 1), (40, 3), (40, 4)]);
         assert!(queue.set.is_empty());
+    }
+
+    #[test]
+    fn what_is_put_back_is_taken_next() {
+        let numbers: std::vec::Vec<_> = (0..100).map(|value| (34, value)).collect();
+        let mut queue = Queue::default();
+        for &(signal, value) in &numbers {
+            let info = Info { fields: [value, 0, 0, 0], ..Info::kernel(Signal::new(signal).unwrap()) };
+            queue.push(info, 100).unwrap();
+        }
+        queue.push(Info::kernel(Signal::TERM), 0).unwrap();
+        for (left, value) in
+            [(Signal::TERM, 0)].into_iter().chain((0..100).map(|value| (Signal::new(34).unwrap(), value)))
+        {
+            for _ in 0..2 {
+                let len = queue.len();
+                let info = queue.take(SignalSet(!0)).unwrap();
+                assert_eq!((info.signal, info.fields[0]), (left, value));
+                queue.put_back(info);
+                assert_eq!(queue.len(), len);
+            }
+            queue.take(SignalSet(!0)).unwrap();
+        }
+        assert!(queue.set.is_empty() && queue.len() == 0 && queue.real_time.is_empty());
     }
 
     #[test]
