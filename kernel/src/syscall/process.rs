@@ -46,7 +46,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_set_tid_address, "set_tid_address", Call::Step(set_tid_address)),
     Entry::new(abi::__NR_getrlimit, "getrlimit", Call::Step(getrlimit)),
     Entry::new(abi::__NR_setrlimit, "setrlimit", Call::Step(setrlimit)),
-    Entry::new(abi::__NR_prlimit64, "prlimit64", Call::Step(prlimit64)),
+    Entry::new(abi::__NR_prlimit64, "prlimit64", Call::Async(prlimit64_async)),
     Entry::new(abi::__NR_getrusage, "getrusage", Call::Step(getrusage)),
     Entry::new(abi::__NR_times, "times", Call::Step(times)),
     Entry::new(abi::__NR_rseq, "rseq", Call::Async(rseq_async)),
@@ -328,43 +328,52 @@ fn getrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 
 fn setrlimit(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     let new = me.memory(cx)?.read(args.input::<Limit>(1))?;
-    set_limit(&me.process(cx)?, args.int(0) as u32, new, me.has(Capability::SysResource, cx), cx)?;
+    let privileged = me.has(Capability::SysResource, cx);
+    exchange_limit(&me.process(cx)?, args.int(0) as u32, Some(new), privileged, cx)?;
     Ok(0)
 }
 
-fn set_limit(process: &TempRc<'_, Process>, resource: u32, new: Limit, privileged: bool, cx: &Cx) -> Result<()> {
-    process.limits.lock(cx).set(resource, new, privileged)?;
+/// Changes a limit unless `new` is `None`; what it was. Nobody changes it between.
+fn exchange_limit(
+    process: &TempRc<'_, Process>,
+    resource: u32,
+    new: Option<Limit>,
+    privileged: bool,
+    cx: &Cx,
+) -> Result<Limit> {
+    let mut limits = process.limits.lock(cx);
+    let old = limits.get(resource)?;
+    let Some(new) = new else { return Ok(old) };
+    limits.set(resource, new, privileged)?;
+    drop(limits);
     if resource == abi::RLIMIT_CPU {
         process.timers.watch_limit(process, cx);
     }
-    Ok(())
+    Ok(old)
 }
 
-fn prlimit64(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
+fn prlimit64_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (pid, resource) = (args.int(0), args.int(1) as u32);
     let (new, old) = (args.input::<Limit>(2), args.output::<Limit>(3));
-    let memory = me.memory(cx)?;
-    let new = new.non_null().map(|new| memory.read(new)).transpose()?;
+    let new = new.non_null().map(|new| me.read_async(cx, new)).transpose()?;
+    let before = prlimit(pid, resource, new, me, cx)?;
+    if !old.is_null() {
+        // As on Linux, a bad address is found when the limit has been changed.
+        me.write_async(cx, old, &before)?;
+    }
+    Ok(0)
+}
+
+fn prlimit(pid: i32, resource: u32, new: Option<Limit>, me: &Current, cx: &Cx) -> Result<Limit> {
     let target = process_of(pid, me, cx)?;
     let own = me.thread(cx)?.credentials.lock(cx).clone();
     if target.pid != me.process(cx)?.pid {
         let other = target.first_thread(cx).ok_or(Errno::ESRCH)?;
         if !own.may_limit(&other.credentials.lock(cx)) {
-            return Err(Errno::EPERM.into());
+            return Err(Errno::EPERM);
         }
     }
-    let before = target.limits.lock(cx).get(resource)?;
-    if let Some(new) = new {
-        set_limit(&target, resource, new, own.has(Capability::SysResource), cx)?;
-    }
-    if !old.is_null()
-        && let Err(fault) = memory.write(old, &before)
-    {
-        // The limit is as it was when the call is run again.
-        set_limit(&target, resource, before, true, cx)?;
-        return Err(fault.into());
-    }
-    Ok(0)
+    exchange_limit(&target, resource, new, own.has(Capability::SysResource), cx)
 }
 
 fn getrusage(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
