@@ -144,6 +144,22 @@ pub trait File: Any + Send + Sync {
         false
     }
 
+    /// Whether what one write(2) gives it comes in one, however many steps that takes, and others' writes wait meanwhile.
+    fn writes_in_turn(&self) -> bool {
+        false
+    }
+
+    /// The caller begins to write to what [`writes_in_turn`](Self::writes_in_turn), or goes on.
+    ///
+    /// # Errors
+    /// `Block` while another writes.
+    fn begin_turn(&self, _me: &dyn VfsCaller, _cx: &Cx) -> Step<()> {
+        Ok(())
+    }
+
+    /// The caller writes no longer.
+    fn end_turn(&self, _me: &dyn VfsCaller, _cx: &Cx) {}
+
     /// Whether reads and writes happen at an offset (and lseek, pread and pwrite work).
     fn is_seekable(&self) -> bool {
         false
@@ -213,6 +229,8 @@ pub struct OpenFile {
     pub has_parts: bool,
     /// Whether large reads are cut soon: see [`File::reads_slowly`].
     pub reads_slowly: bool,
+    /// Whether writes do not mix: see [`File::writes_in_turn`].
+    pub writes_in_turn: bool,
     flags: AtomicU32,
     /// Where the next read or write happens.
     pub offset: AtomicU64,
@@ -280,10 +298,10 @@ impl OpenFile {
     /// A description of `file`, which is what was opened at `location`, at offset 0. Where the inode is a regular file and the flags
     /// say that it will be written, the caller has called [`Location::begin_writing`]; this takes it back in the end.
     pub fn at(file: Box<dyn File>, flags: OpenFlags, location: Location) -> Self {
-        let reads_slowly = file.reads_slowly();
+        let (reads_slowly, writes_in_turn) = (file.reads_slowly(), file.writes_in_turn());
         let (is_seekable, has_parts) = (file.is_seekable(), file.has_parts());
         let mut open = Self::of(file, is_seekable, has_parts, flags, location);
-        open.reads_slowly = reads_slowly;
+        (open.reads_slowly, open.writes_in_turn) = (reads_slowly, writes_in_turn);
         open
     }
 
@@ -305,6 +323,7 @@ impl OpenFile {
             is_seekable,
             has_parts,
             reads_slowly: false,
+            writes_in_turn: false,
             file,
             location,
             flags: AtomicU32::new(flags.bits()),

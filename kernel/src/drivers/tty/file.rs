@@ -157,16 +157,35 @@ impl File for TtyFile {
         if count == 0 {
             return Ok(0);
         }
+        state.writing.check(Current::of(me)?.thread)?;
         if !tty.takes_output(&state, cx) {
             return Err(Stop::Block);
         }
         let mut out = core::mem::take(&mut state.scratch);
         out.clear();
         state.discipline.transmit(&chunk[..count], &mut out);
+        tty.put(&mut state, &out, cx);
+        state.scratch = out;
         drop(state);
-        tty.send(&out, cx);
-        tty.state.lock(cx).scratch = out;
+        tty.wake_other_end(cx);
         Ok(count)
+    }
+
+    fn writes_in_turn(&self) -> bool {
+        true
+    }
+
+    fn begin_turn(&self, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
+        let tty = self.tty.upgrade(cx).map_err(|_| Errno::EIO)?;
+        tty.state.lock(cx).writing.begin(Current::of(me)?.thread)
+    }
+
+    fn end_turn(&self, me: &dyn VfsCaller, cx: &Cx) {
+        if let (Ok(tty), Ok(me)) = (self.tty.upgrade(cx), Current::of(me))
+            && tty.state.lock(cx).writing.end(me.thread)
+        {
+            tty.output.wake_all();
+        }
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {

@@ -10,7 +10,10 @@
 //! A [`Tty`] is what programs see: settings, window size, session and foreground group. The serial ones live for ever in [`serial`]'s table; that of
 //! a pseudo-terminal belongs to its master's description, and its slaves find out by its name that it is gone.
 //!
-//! Locks: a terminal's state is locked alone, or around its port's queue. Wakers and signals are sent, and bytes go to a port, after it is unlocked.
+//! A write of many bytes goes through in pieces; nobody else's comes between, since the writer has the [`Turn`] as long as its call lasts.
+//!
+//! Locks: a terminal's state is locked alone, or around its port's queue: what goes through a discipline leaves it in that order. Wakers are woken and signals sent
+//! after it is unlocked.
 
 mod control;
 mod discipline;
@@ -19,6 +22,7 @@ mod job;
 pub mod pty;
 mod serial;
 mod termios;
+mod turn;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -38,6 +42,7 @@ use crate::fs::fasync::{Band, FasyncList};
 use crate::time::Timer;
 use discipline::{Available, Discipline};
 use termios::Termios;
+use turn::Turn;
 
 /// What a terminal is connected to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +93,10 @@ struct TerminalState {
     /// What the master of a pseudo-terminal has not read yet.
     to_master: VecDeque<u8>,
     slaves: Option<WeakRc<Slaves>>,
+    /// Who writes to the terminal.
+    writing: Turn,
+    /// Who writes to the master of a pseudo-terminal.
+    typing: Turn,
     /// Kept to save allocations.
     scratch: Vec<u8>,
 }
@@ -111,6 +120,8 @@ impl Tty {
                 last_input: 0,
                 to_master: VecDeque::new(),
                 slaves: None,
+                writing: Turn::default(),
+                typing: Turn::default(),
                 scratch: Vec::new(),
             }),
             input: WaitList::new(),
@@ -146,9 +157,13 @@ impl Tty {
         state.last_input = frame::time::now();
         let is_readable = state.discipline.available() != Available::Nothing;
         let goes_on = was_stopped && !state.discipline.is_stopped();
+        self.put(&mut state, &echo, cx);
+        let has_echoed = !echo.is_empty();
+        state.scratch = echo;
         drop(state);
-        self.send(&echo, cx);
-        self.state.lock(cx).scratch = echo;
+        if has_echoed {
+            self.wake_other_end(cx);
+        }
         if let Some(signal) = attention {
             job::signal_foreground(self, signal, cx);
         }
@@ -163,20 +178,28 @@ impl Tty {
 
     /// Sends bytes to the other end of the line as they are.
     fn send(&self, bytes: &[u8], cx: &Cx) {
-        if bytes.is_empty() {
-            return;
-        }
+        self.put(&mut self.state.lock(cx), bytes, cx);
+        self.wake_other_end(cx);
+    }
+
+    /// Gives bytes to the line. [`wake_other_end`](Self::wake_other_end) must follow.
+    fn put(&self, state: &mut TerminalState, bytes: &[u8], cx: &Cx) {
         match self.line {
+            Line::Serial(_) if bytes.is_empty() => {}
             Line::Serial(port) => serial::send(port, bytes, cx),
             Line::Master(_) => {
-                let mut state = self.state.lock(cx);
                 // Only echoes come here when there is much already: they are lost then, as they are on Linux.
                 let room = (MASTER_BACKLOG * 2).saturating_sub(state.to_master.len());
                 state.to_master.extend(&bytes[..bytes.len().min(room)]);
-                drop(state);
-                self.master.wake();
-                self.master_fasync.signal(Events::IN, Band::In, cx);
             }
+        }
+    }
+
+    /// There is something for the master of a pseudo-terminal.
+    fn wake_other_end(&self, cx: &Cx) {
+        if let Line::Master(_) = self.line {
+            self.master.wake();
+            self.master_fasync.signal(Events::IN, Band::In, cx);
         }
     }
 

@@ -129,18 +129,39 @@ impl File for MasterFile {
         Ok(count)
     }
 
-    fn write(&self, _offset: u64, from: &mut Reader<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
+    fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.get(cx);
         if from.remaining() == 0 {
             return Ok(0);
         }
-        if tty.state.lock(cx).discipline.unread() >= SLAVE_BACKLOG {
-            return Err(Stop::Block);
+        {
+            let state = tty.state.lock(cx);
+            state.typing.check(Current::of(me)?.thread)?;
+            if state.discipline.unread() >= SLAVE_BACKLOG {
+                return Err(Stop::Block);
+            }
         }
         let mut chunk = [0; 1024];
         let count = from.read(&mut chunk)?;
         tty.receive(&chunk[..count], cx);
         Ok(count)
+    }
+
+    fn writes_in_turn(&self) -> bool {
+        true
+    }
+
+    fn begin_turn(&self, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
+        self.tty.get(cx).state.lock(cx).typing.begin(Current::of(me)?.thread)
+    }
+
+    fn end_turn(&self, me: &dyn VfsCaller, cx: &Cx) {
+        let tty = self.tty.get(cx);
+        if let Ok(me) = Current::of(me)
+            && tty.state.lock(cx).typing.end(me.thread)
+        {
+            tty.master.wake_all();
+        }
     }
 
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {

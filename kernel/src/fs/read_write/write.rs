@@ -16,6 +16,9 @@ use crate::signal::Signal;
 use crate::step::{Interruption, Patience, Step, Stop, TimeSlice, complete_async, go_on_async};
 use crate::user_memory::{In, UserBuffer};
 
+/// So many bytes take one step where [`File::writes_in_turn`](crate::fs::File::writes_in_turn).
+const SHORT: usize = 256;
+
 /// Writes one piece of the caller's memory to a descriptor: write(2), pwrite(2). As [`read_piece_async`].
 ///
 /// # Errors
@@ -32,6 +35,10 @@ pub fn write_piece_async(
     if !piece.is_empty() {
         let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_write, position)?;
+        if open.writes_in_turn && piece.len() > SHORT {
+            drop(open);
+            return write_async(cx, me, fd, &[piece], position, TransferFlags::ONE_PIECE);
+        }
         let memory = me.memory(cx)?;
         let mut from = memory.reader(piece.first(at_once(&open, piece.len())).slice());
         match write_from(&open, &mut from, position, 0, false, me, cx) {
@@ -94,6 +101,11 @@ fn go_on_writing_async(
         Some(stop) => go_on_async(cx, me, Patience::Forever, first_stop(stop, &name, &wait, cx), &mut step),
         None => complete_async(cx, me, Patience::Forever, step),
     };
+    if let Ok(open) = name.upgrade(cx)
+        && open.writes_in_turn
+    {
+        open.file.end_turn(me, cx);
+    }
     if let Err(error) = outcome
         && (done == 0 || error == Errno::EPIPE)
         && !wait.is_silent()
@@ -123,6 +135,9 @@ fn write_step(
     me: &impl VfsCaller,
     cx: &Cx,
 ) -> Step<usize> {
+    if open.writes_in_turn {
+        open.file.begin_turn(me, cx)?;
+    }
     let memory = me.memory(cx)?;
     let mut time_slice = TimeSlice::default();
     while let Some(left) = rest(pieces, *done) {
@@ -196,6 +211,9 @@ fn write_gathered(
     let total = pieces.iter().fold(0usize, |sum, piece| sum.saturating_add(piece.len()));
     if total > TOGETHER {
         return write_step(open, pieces, done, Position::Current, TransferFlags::default(), me, cx);
+    }
+    if open.writes_in_turn {
+        open.file.begin_turn(me, cx)?;
     }
     let memory = me.memory(cx)?;
     let mut bytes = Vec::with_capacity(total);
