@@ -6,7 +6,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub const LIMIT: usize = 256;
 
 const BITS: usize = u64::BITS as usize;
-const WORDS: usize = LIMIT / BITS;
+/// So many words are a set.
+pub const WORDS: usize = LIMIT / BITS;
 
 /// The word of a core, and its bit there. A number beyond the limit has none.
 #[inline(always)]
@@ -23,8 +24,49 @@ impl CoreSet {
     pub const EMPTY: CoreSet = CoreSet([0; WORDS]);
 
     /// The cores with numbers below `count`.
-    pub fn below(count: usize) -> Self {
-        (0..count.min(LIMIT)).collect()
+    #[inline]
+    pub const fn below(count: usize) -> Self {
+        let mut words = [0; WORDS];
+        let (mut word, mut left) = (0, if count < LIMIT { count } else { LIMIT });
+        while left > 0 {
+            let bits = if left < BITS { left } else { BITS };
+            words[word] = u64::MAX >> (BITS - bits);
+            left -= bits;
+            word += 1;
+        }
+        CoreSet(words)
+    }
+
+    /// Those whose bits are set: bit b of word w is core 64 w + b. Words that are missing are 0.
+    pub fn from_words(words: impl IntoIterator<Item = u64>) -> Self {
+        let mut set = CoreSet::EMPTY;
+        set.0.iter_mut().zip(words).for_each(|(word, bits)| *word = bits);
+        set
+    }
+
+    /// The set as [`from_words`](Self::from_words) takes it.
+    #[inline(always)]
+    pub fn words(self) -> [u64; WORDS] {
+        self.0
+    }
+
+    /// The cores that are in both.
+    #[inline]
+    pub fn and(self, other: CoreSet) -> Self {
+        CoreSet(core::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    /// All but one.
+    #[inline]
+    pub fn without(mut self, core: usize) -> Self {
+        self.remove(core);
+        self
+    }
+
+    /// How many they are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Adds a core.
@@ -161,10 +203,20 @@ mod tests {
 
     #[test]
     fn the_cores_below_a_number_are_all_there_are() {
-        for count in [0, 1, 63, 64, 65, 128, LIMIT] {
+        for count in [0, 1, 63, 64, 65, 128, 255, LIMIT] {
             assert_eq!(CoreSet::below(count).iter().collect::<Vec<_>>(), (0..count).collect::<Vec<_>>());
+            assert_eq!(CoreSet::below(count).len(), count);
         }
         assert_eq!(CoreSet::below(usize::MAX), CoreSet::below(LIMIT));
+    }
+
+    #[test]
+    fn a_set_comes_back_from_its_words() {
+        let set: CoreSet = [0, 63, 64, 200, 255].into_iter().collect();
+        assert_eq!(CoreSet::from_words(set.words()), set);
+        assert_eq!(CoreSet::from_words([1 << 63, 1]), [63, 64].into_iter().collect());
+        assert_eq!(set.and(CoreSet::below(200)), [0, 63, 64].into_iter().collect());
+        assert_eq!(set.without(63).without(1), [0, 64, 200, 255].into_iter().collect());
     }
 
     #[test]

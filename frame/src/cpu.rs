@@ -1,13 +1,17 @@
 //! Cores, and data of which each core has its own.
 
+use alloc::boxed::Box;
 use core::marker::PhantomData;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicIsize, AtomicPtr, Ordering};
 
 use refs::NoSuspend;
+use tasks::StaticRef;
 
-/// Room for so many cores in each [`PerCpu`].
-pub const MAX_CORES: usize = 64;
+use crate::core_set;
+
+/// There are never more cores than this; one whose number would be beyond is left out.
+pub const MAX_CORES: usize = core_set::LIMIT;
 
 /// The number of the core that runs this; it stays true until the next suspension.
 #[inline(always)]
@@ -32,7 +36,7 @@ pub fn current_core() -> usize {
 pub struct Count {
     /// What has been brought together.
     together: AtomicIsize,
-    parts: [Part; MAX_CORES],
+    parts: PerCore<Part>,
 }
 
 #[repr(align(64))]
@@ -40,11 +44,16 @@ struct Part(AtomicIsize);
 
 impl Count {
     /// A core counts so far for itself.
-    pub const APART: isize = 32;
+    pub const APART: isize = 16;
 
     /// Nothing, so far.
     pub const fn new() -> Self {
-        Count { together: AtomicIsize::new(0), parts: [const { Part(AtomicIsize::new(0)) }; MAX_CORES] }
+        Count { together: AtomicIsize::new(0), parts: PerCore::new(Part(AtomicIsize::new(0))) }
+    }
+
+    /// Lets each core count for itself that there is.
+    pub fn make_parts(&'static self) {
+        self.parts.make(count(), || Part(AtomicIsize::new(0)));
     }
 
     /// Counts `difference` more.
@@ -59,7 +68,10 @@ impl Count {
 
     #[cold]
     fn add_apart(&self, difference: isize) {
-        let part = &self.parts[current_core()].0;
+        let Some(Part(part)) = self.parts.of(current_core()) else {
+            self.together.fetch_add(difference, Ordering::Relaxed);
+            return;
+        };
         // No interrupt comes in between, and the part is this core's.
         let counted = part.load(Ordering::Relaxed) + difference;
         part.store(counted, Ordering::Relaxed);
@@ -77,7 +89,7 @@ impl Count {
 
     /// How many there are; while others count, how many there were at about this time.
     pub fn sum(&self) -> isize {
-        self.parts[..count()].iter().map(|part| part.0.load(Ordering::Relaxed)).sum::<isize>() + self.about()
+        self.parts.all().map(|part| part.0.load(Ordering::Relaxed)).sum::<isize>() + self.about()
     }
 }
 
@@ -182,20 +194,56 @@ pub(crate) fn dead_are_left(core: usize) {
     }
 }
 
-/// One `T` for each core.
-pub struct PerCpu<T: Sync + 'static> {
-    values: [T; MAX_CORES],
+/// One `T` for each core that there is: the boot core's, and those of others once they were [made](Self::make). What is per core takes no memory for cores that there are not.
+pub struct PerCore<T: Sync + 'static> {
+    first: T,
+    /// By the cores' numbers.
+    others: [StaticRef<T>; MAX_CORES],
 }
 
-impl<T: Sync> PerCpu<T> {
-    /// From the values, in the order of the cores' numbers.
-    pub const fn new(values: [T; MAX_CORES]) -> Self {
-        PerCpu { values }
+impl<T: Sync> PerCore<T> {
+    /// With the boot core's.
+    pub const fn new(first: T) -> Self {
+        PerCore { first, others: [const { StaticRef::none() }; MAX_CORES] }
     }
 
-    /// This core's value, until the next suspension.
-    #[inline(always)]
-    pub fn get<'a>(&'a self, cx: &'a impl NoSuspend) -> &'a T {
-        &self.values[current(cx)]
+    /// Makes those of the cores with numbers below `count` that are missing. They live for ever. To be called before these cores run tasks.
+    pub fn make(&self, count: usize, new: impl Fn() -> T) {
+        for other in self.others.iter().take(count).skip(1) {
+            if other.get().is_none() {
+                other.set(Some(Box::leak(Box::new(new()))));
+            }
+        }
     }
+
+    /// A core's, if it was made.
+    #[inline(always)]
+    pub fn of(&self, core: usize) -> Option<&T> {
+        if core == 0 { Some(&self.first) } else { self.others.get(core)?.get() }
+    }
+
+    /// Those of all cores that there are, in the order of their numbers.
+    pub fn all(&self) -> impl Iterator<Item = &T> {
+        (0..count()).map_while(|core| self.of(core))
+    }
+}
+
+impl<T: Sync> core::ops::Index<usize> for PerCore<T> {
+    type Output = T;
+
+    /// # Panics
+    /// If there is no such core.
+    #[inline(always)]
+    fn index(&self, core: usize) -> &T {
+        match self.of(core) {
+            Some(of_core) => of_core,
+            None => no_such_core(core),
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn no_such_core(core: usize) -> ! {
+    panic!("core {core} has nothing of its own")
 }

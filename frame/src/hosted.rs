@@ -9,9 +9,11 @@ pub const KERNEL_STACK_BYTES: usize = 32 << 10;
 pub mod pretended {
     use std::cell::Cell;
 
+    use crate::core_set::CoreSet;
+
     std::thread_local! {
         static COUNT: Cell<usize> = const { Cell::new(1) };
-        static INTERRUPTED: Cell<u64> = const { Cell::new(0) };
+        static INTERRUPTED: Cell<CoreSet> = const { Cell::new(CoreSet::EMPTY) };
     }
 
     /// For this thread there are so many cores from now on.
@@ -19,8 +21,8 @@ pub mod pretended {
         COUNT.set(count);
     }
 
-    /// Which cores this thread has interrupted since it was last asked: bit c is core c.
-    pub fn take_interrupted() -> u64 {
+    /// Which cores this thread has interrupted since it was last asked.
+    pub fn take_interrupted() -> CoreSet {
         INTERRUPTED.take()
     }
 
@@ -30,7 +32,9 @@ pub mod pretended {
 
     pub(crate) fn interrupt(core: usize) -> bool {
         if COUNT.get() > 1 {
-            INTERRUPTED.set(INTERRUPTED.get() | 1 << core);
+            let mut interrupted = INTERRUPTED.get();
+            interrupted.insert(core);
+            INTERRUPTED.set(interrupted);
         }
         COUNT.get() > 1
     }

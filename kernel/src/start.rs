@@ -42,6 +42,8 @@ fn start(info: &'static BootInfo) {
         // It is a way to lay programs out.
         let _ = RANDOMIZE_VA_SPACE.set(0);
     }
+    sched::start(frame::cpu::count());
+    fs::OpenFile::start_counting();
     let shown = time::clock::start();
     frame::time::on_alarm(timer_went_off);
     frame::cpu::on_interrupt(|cx| sched::was_called(frame::cpu::current(cx)));

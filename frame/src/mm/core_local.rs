@@ -1,34 +1,46 @@
-//! One value for each core. Its fields are atomic, and used with plain loads and stores: kernel code is not interrupted, so
-//! a core that changes its own value is alone; others at most look at it.
+//! What each core keeps of its own for memory. It is a part of the core's block, so there is memory for the cores that there are, and for no others. Its fields are
+//! atomic, and used with plain loads and stores: kernel code is not interrupted, so a core that changes its own is alone; others at most look at it.
 
-use super::machine;
+use super::{heap, machine, supply, table, tlb};
 
-/// The highest number of cores.
-pub(super) const MAX_CORES: usize = 64;
+/// What a core has at hand, and what it remembers.
+#[repr(align(64))]
+pub(crate) struct CoreLocal {
+    /// What others look at, on a line of its own.
+    pub(super) used: tlb::Used,
+    pub(super) contexts: tlb::Contexts,
+    pub(super) frames: supply::Stack,
+    pub(super) slots: heap::Magazines,
+    pub(super) tables: table::Pool<64>,
+    pub(super) roots: table::Pool<8>,
+}
 
-/// One `T` for each core.
-pub(super) struct CoreLocal<T>([T; MAX_CORES]);
-
-impl<T: Sync> CoreLocal<T> {
-    /// From the values of all cores.
-    pub(super) const fn new(values: [T; MAX_CORES]) -> Self {
-        CoreLocal(values)
+impl CoreLocal {
+    pub(crate) const fn new() -> Self {
+        CoreLocal {
+            used: tlb::Used::new(),
+            contexts: tlb::Contexts::new(),
+            frames: supply::Stack::new(),
+            slots: heap::Magazines::new(),
+            tables: table::Pool::new(),
+            roots: table::Pool::new(),
+        }
     }
+}
 
-    /// This core's value.
-    #[inline(always)]
-    pub(super) fn here(&self) -> &T {
-        &self.0[machine::core_number() % MAX_CORES]
-    }
+/// This core's.
+#[inline(always)]
+pub(super) fn here() -> &'static CoreLocal {
+    machine::core_local()
+}
 
-    /// A core's value.
-    #[inline(always)]
-    pub(super) fn of(&self, core: usize) -> &T {
-        &self.0[core % MAX_CORES]
-    }
+/// A core's, if there is that core.
+#[inline]
+pub(super) fn of(core: usize) -> Option<&'static CoreLocal> {
+    machine::core_local_of(core)
+}
 
-    /// All cores' values.
-    pub(super) fn all(&self) -> impl Iterator<Item = &T> {
-        self.0.iter()
-    }
+/// Those of all cores.
+pub(super) fn all() -> impl Iterator<Item = &'static CoreLocal> {
+    (0..machine::core_count()).filter_map(of)
 }

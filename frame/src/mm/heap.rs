@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use super::core_local::{CoreLocal, MAX_CORES};
+use super::core_local;
 use super::metadata::{Kind, Metadata};
 use super::slab::{HeapSlots, SizeClass, SlabPolicy};
 use super::{PAGE_SIZE, machine, scattered, supply};
@@ -39,23 +39,20 @@ fn policy() -> Option<&'static dyn SlabPolicy> {
 }
 
 /// Free slots of one class at a core.
-struct Magazine {
+pub(super) struct Magazine {
     /// The first; each starts with a pointer to the next.
     first: AtomicPtr<u8>,
     len: AtomicU32,
 }
 
-/// A core's magazines. The alignment is a power of two above their size, so that a core's are quick to find.
-#[repr(align(512))]
-struct Magazines([Magazine; SizeClass::COUNT]);
-
-static MAGAZINES: CoreLocal<Magazines> = CoreLocal::new(
-    [const {
-        Magazines([const { Magazine { first: AtomicPtr::new(null_mut()), len: AtomicU32::new(0) } }; SizeClass::COUNT])
-    }; MAX_CORES],
-);
+/// A core's magazines.
+pub(super) struct Magazines([Magazine; SizeClass::COUNT]);
 
 impl Magazines {
+    pub(super) const fn new() -> Self {
+        Magazines([const { Magazine { first: AtomicPtr::new(null_mut()), len: AtomicU32::new(0) } }; SizeClass::COUNT])
+    }
+
     #[inline(always)]
     fn of(&self, class: SizeClass) -> &Magazine {
         &self.0[class.index()]
@@ -146,7 +143,7 @@ fn refill(class: SizeClass) -> *mut u8 {
             panic!("the slab policy gave slots of another size");
         }
         let slot = slots.pop()?;
-        MAGAZINES.here().of(class).fill(slots);
+        core_local::here().slots.of(class).fill(slots);
         Some(slot)
     };
     let slot = take().or_else(|| {
@@ -160,7 +157,7 @@ fn refill(class: SizeClass) -> *mut u8 {
 #[cold]
 fn spill(class: SizeClass) {
     if let Some(policy) = policy() {
-        policy.give(MAGAZINES.here().of(class).split(class, limit(class) / 2));
+        policy.give(core_local::here().slots.of(class).split(class, limit(class) / 2));
     }
 }
 
@@ -223,7 +220,7 @@ unsafe impl GlobalAlloc for Heap {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match SizeClass::of(layout.size(), layout.align()) {
-            Some(class) => match MAGAZINES.here().of(class).pop() {
+            Some(class) => match core_local::here().slots.of(class).pop() {
                 Some(slot) => slot.as_ptr(),
                 None => refill(class),
             },
@@ -236,7 +233,7 @@ unsafe impl GlobalAlloc for Heap {
         match SizeClass::of(layout.size(), layout.align()) {
             Some(class) => {
                 // SAFETY: it came from `alloc` with this layout, so it is a slot of this class, and the caller is done with it.
-                let len = unsafe { MAGAZINES.here().of(class).push(NonNull::new_unchecked(pointer)) };
+                let len = unsafe { core_local::here().slots.of(class).push(NonNull::new_unchecked(pointer)) };
                 if len > limit(class) {
                     spill(class);
                 }
@@ -275,7 +272,7 @@ unsafe impl GlobalAlloc for Heap {
 pub(super) fn trim() {
     for index in 0..SizeClass::COUNT {
         let Some(class) = SizeClass::at(index) else { continue };
-        while MAGAZINES.here().of(class).len.load(Ordering::Relaxed) > 0 {
+        while core_local::here().slots.of(class).len.load(Ordering::Relaxed) > 0 {
             spill(class);
         }
     }

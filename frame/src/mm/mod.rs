@@ -40,6 +40,7 @@ mod tests;
 use core::ops::Range;
 
 pub use boot_module::BootModule;
+pub(crate) use core_local::CoreLocal;
 pub use frame::{UFrame, USegment};
 pub use heap::Heap;
 pub use io::{Access, Fault, Reader, Writer};

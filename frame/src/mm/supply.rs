@@ -9,7 +9,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use super::core_local::{CoreLocal, MAX_CORES};
+use super::core_local;
 use super::metadata::{FrameNumber, Kind, Metadata, end_of_memory, frame_count};
 use super::{machine, tlb};
 
@@ -67,6 +67,10 @@ const BATCH: usize = 64;
 pub(super) struct Stack([AtomicU32; STACK + 1]);
 
 impl Stack {
+    pub(super) const fn new() -> Self {
+        Stack([const { AtomicU32::new(0) }; STACK + 1])
+    }
+
     #[inline(always)]
     fn pop(&self) -> Option<FrameNumber> {
         let len = self.0[0].load(Ordering::Relaxed);
@@ -92,8 +96,6 @@ impl Stack {
     }
 }
 
-static STACKS: CoreLocal<Stack> =
-    CoreLocal::new([const { Stack([const { AtomicU32::new(0) }; STACK + 1]) }; MAX_CORES]);
 /// The reserve on a machine with much memory: 4 MiB.
 const MAX_RESERVE: usize = 1024;
 static RESERVE: AtomicUsize = AtomicUsize::new(0);
@@ -125,8 +127,12 @@ pub fn set_reserve(frames: usize) {
 
 /// How many frames are unused, those in the reserve and those that cores keep at hand included.
 pub fn free_frames() -> usize {
-    let stacked: usize = STACKS.all().map(Stack::len).sum();
-    policy().map_or(0, |policy| policy.available()) + stacked
+    policy().map_or(0, |policy| policy.available()) + stacked()
+}
+
+/// How many frames all cores keep at hand.
+fn stacked() -> usize {
+    core_local::all().map(|core| core.frames.len()).sum()
 }
 
 /// Whether there are `frames` for something large of the kernel's and still half of the reserve afterwards. What is large can be
@@ -138,7 +144,7 @@ pub(super) fn can_spare(frames: usize) -> bool {
 /// An unused frame, now of `kind` with one reference. Its content is whatever it was.
 #[inline]
 pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
-    let frame = match STACKS.here().pop() {
+    let frame = match core_local::here().frames.pop() {
         Some(frame) => frame,
         None => refill(purpose)?,
     };
@@ -165,7 +171,7 @@ pub(super) struct Here(&'static Stack);
 /// This core's stack.
 #[inline(always)]
 pub(super) fn here() -> Here {
-    Here(STACKS.here())
+    Here(&core_local::here().frames)
 }
 
 impl Here {
@@ -190,8 +196,7 @@ fn gather() -> bool {
     if machine::core_count() == 1 {
         return false;
     }
-    let stacked: usize = STACKS.all().map(Stack::len).sum();
-    let is_worth_it = stacked - STACKS.here().len() >= BATCH;
+    let is_worth_it = stacked().saturating_sub(core_local::here().frames.len()) >= BATCH;
     if is_worth_it {
         tlb::ask_for_frames();
     }
@@ -295,7 +300,7 @@ fn refill(purpose: Purpose) -> Option<FrameNumber> {
         check(*frame, 0);
     }
     for frame in rest {
-        STACKS.here().push(*frame);
+        core_local::here().frames.push(*frame);
     }
     Some(*last)
 }
@@ -304,7 +309,7 @@ fn refill(purpose: Purpose) -> Option<FrameNumber> {
 #[cold]
 fn drain(count: usize) {
     let Some(policy) = policy() else { return };
-    let stack = STACKS.here();
+    let stack = &core_local::here().frames;
     let mut left = count;
     while left > 0 {
         let mut frames = [FrameNumber(0); BATCH];

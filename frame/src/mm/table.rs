@@ -11,7 +11,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::core_local::{CoreLocal, MAX_CORES};
+use super::core_local;
 use super::metadata::{FrameNumber, Kind, Metadata};
 use super::supply::{self, Purpose};
 use super::tlb::Forgotten;
@@ -216,7 +216,7 @@ impl Table {
 
     /// An empty table.
     pub(super) fn new() -> Option<Table> {
-        if let Some(table) = EMPTY.here().pop() {
+        if let Some(table) = core_local::here().tables.pop() {
             return Some(table);
         }
         let table = Table(supply::take(Kind::Table, Purpose::Kernel)?);
@@ -230,7 +230,7 @@ impl Table {
 
     /// A table for an address space, which maps the kernel.
     pub(super) fn new_root() -> Option<Table> {
-        if let Some(root) = ROOTS.here().pop() {
+        if let Some(root) = core_local::here().roots.pop() {
             return Some(root);
         }
         let root = Table::new()?;
@@ -248,7 +248,7 @@ impl Table {
     /// It is a table, all zeros, that nobody refers to.
     pub(super) unsafe fn give_back(table: Forgotten) {
         // SAFETY: the caller's promise.
-        unsafe { EMPTY.here().give(Table(table.frame())) };
+        unsafe { core_local::here().tables.give(Table(table.frame())) };
     }
 
     /// Takes back a root without entries in its lower half.
@@ -257,7 +257,7 @@ impl Table {
     /// As for [`give_back`](Self::give_back), but for the upper half, which is as [`new_root`](Self::new_root) made it.
     pub(super) unsafe fn give_back_root(root: Forgotten) {
         // SAFETY: the caller's promise.
-        unsafe { ROOTS.here().give(Table(root.frame())) };
+        unsafe { core_local::here().roots.give(Table(root.frame())) };
     }
 }
 
@@ -270,13 +270,13 @@ pub(super) fn groups(first: usize, last: usize) -> u64 {
 
 /// Tables kept at hand by a core, on lines of its own.
 #[repr(align(64))]
-struct Pool<const N: usize> {
+pub(super) struct Pool<const N: usize> {
     len: AtomicU32,
     tables: [AtomicU32; N],
 }
 
 impl<const N: usize> Pool<N> {
-    const fn new() -> Self {
+    pub(super) const fn new() -> Self {
         Pool { len: AtomicU32::new(0), tables: [const { AtomicU32::new(0) }; N] }
     }
 
@@ -314,13 +314,10 @@ impl<const N: usize> Pool<N> {
     }
 }
 
-static EMPTY: CoreLocal<Pool<64>> = CoreLocal::new([const { Pool::new() }; MAX_CORES]);
-static ROOTS: CoreLocal<Pool<8>> = CoreLocal::new([const { Pool::new() }; MAX_CORES]);
-
 /// Gives back the tables that this core keeps at hand.
 pub(super) fn trim() {
-    let roots = core::iter::from_fn(|| ROOTS.here().pop());
-    for table in core::iter::from_fn(|| EMPTY.here().pop()).chain(roots) {
+    let roots = core::iter::from_fn(|| core_local::here().roots.pop());
+    for table in core::iter::from_fn(|| core_local::here().tables.pop()).chain(roots) {
         // SAFETY: nobody refers to a table in the pool.
         unsafe { supply::give(table.0) };
     }

@@ -29,24 +29,27 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use super::core_local::{CoreLocal, MAX_CORES};
+use super::core_local;
 use super::metadata::{FrameNumber, Kind, Metadata};
 use super::{PAGE_SHIFT, PAGE_SIZE, kernel_space, machine};
 use crate::core_set::CoreSet;
 
-/// Which root table each core uses.
-static USED: CoreLocal<Used> =
-    CoreLocal::new([const { Used { active: AtomicU32::new(NONE), next: AtomicU32::new(NONE) } }; MAX_CORES]);
 const NONE: u32 = u32::MAX;
 /// No root either: in a request, that a core gives the frames back that it keeps at hand.
 const FRAMES: u32 = u32::MAX - 1;
 
-/// The root tables of one core; [`NONE`] while it uses the boot code's or the kernel's own. On a line of its own: each core writes it whenever it loads another root.
+/// The root tables that a core uses; [`NONE`] while it uses the boot code's or the kernel's own. Others look at it: a line of its own.
 #[repr(align(64))]
-struct Used {
+pub(super) struct Used {
     active: AtomicU32,
     /// The one that it loads just now, or loaded last.
     next: AtomicU32,
+}
+
+impl Used {
+    pub(super) const fn new() -> Self {
+        Used { active: AtomicU32::new(NONE), next: AtomicU32::new(NONE) }
+    }
 }
 
 /// Of which context what a processor remembers from now on is, and whether it keeps what it has of that.
@@ -62,7 +65,7 @@ const KEPT: usize = 6;
 
 /// The contexts of one core: number n + 1 is the one at index n. On lines of their own.
 #[repr(align(64))]
-struct Contexts {
+pub(super) struct Contexts {
     kept: [Kept; KEPT],
     /// The index of the one that was loaded last.
     current: AtomicU32,
@@ -75,16 +78,6 @@ struct Kept {
     root: AtomicU32,
     generation: AtomicU64,
 }
-
-static CONTEXTS: CoreLocal<Contexts> = CoreLocal::new(
-    [const {
-        Contexts {
-            kept: [const { Kept { root: AtomicU32::new(NONE), generation: AtomicU64::new(0) } }; KEPT],
-            current: AtomicU32::new(0),
-            oldest: AtomicU32::new(0),
-        }
-    }; MAX_CORES],
-);
 
 /// The generations of roots, by their numbers modulo how many there are.
 static GENERATIONS: [AtomicU64; 1024] = [const { AtomicU64::new(1) }; 1024];
@@ -101,6 +94,14 @@ fn begin_generation(root: FrameNumber) -> u64 {
 }
 
 impl Contexts {
+    pub(super) const fn new() -> Self {
+        Contexts {
+            kept: [const { Kept { root: AtomicU32::new(NONE), generation: AtomicU64::new(0) } }; KEPT],
+            current: AtomicU32::new(0),
+            oldest: AtomicU32::new(0),
+        }
+    }
+
     /// The context to load a root in, which this core has said that it loads.
     #[cold]
     fn choose(&self, root: FrameNumber) -> Context {
@@ -204,9 +205,9 @@ fn all_others() -> CoreSet {
 fn other_users(root: FrameNumber) -> CoreSet {
     fence(Ordering::SeqCst);
     let uses = |core: usize| {
-        let used = USED.of(core);
         // In this order: a core that leaves the root between the two looks says so in `next` before it has left, and then in `active`. (`frame/models` goes through it.)
-        [&used.next, &used.active].iter().any(|word| word.load(Ordering::Acquire) == root.0)
+        let uses = |used: &Used| [&used.next, &used.active].iter().any(|word| word.load(Ordering::Acquire) == root.0);
+        core_local::of(core).is_some_and(|core| uses(&core.used))
     };
     let me = machine::core_number();
     (0..machine::core_count()).filter(|core| *core != me && uses(*core)).collect()
@@ -221,7 +222,7 @@ const SINGLY: usize = 32;
 /// It is a root table (`table::new_root`) that stays one until it was left.
 #[inline(always)]
 pub(super) unsafe fn activate(root: FrameNumber) {
-    if USED.here().active.load(Ordering::Relaxed) != root.0 {
+    if core_local::here().used.active.load(Ordering::Relaxed) != root.0 {
         // SAFETY: the caller's promise; each root maps the kernel in the same way.
         unsafe { load(root, root.0) };
     }
@@ -233,7 +234,7 @@ pub(super) unsafe fn activate(root: FrameNumber) {
 /// That of [`activate`].
 #[inline(always)]
 unsafe fn load(root: FrameNumber, said: u32) {
-    let used = USED.here();
+    let used = &core_local::here().used;
     used.next.store(said, Ordering::Release);
     if machine::has_contexts() {
         // SAFETY: the caller's promise.
@@ -252,7 +253,8 @@ unsafe fn load(root: FrameNumber, said: u32) {
 #[cold]
 #[inline(never)]
 unsafe fn load_in_context(root: FrameNumber, said: u32) {
-    let context = if said == NONE { Context { number: 0, keeps: false } } else { CONTEXTS.here().choose(root) };
+    let context =
+        if said == NONE { Context { number: 0, keeps: false } } else { core_local::here().contexts.choose(root) };
     // SAFETY: the caller's promise. What a context keeps is the root's, and not out of date: see the module.
     unsafe { machine::set_root_in(root, context) };
 }
@@ -321,7 +323,7 @@ fn leave_here(root: FrameNumber) {
 /// Whether this core may remember entries of `root`.
 #[inline(always)]
 fn is_active(root: FrameNumber) -> bool {
-    USED.here().active.load(Ordering::Relaxed) == root.0
+    core_local::here().used.active.load(Ordering::Relaxed) == root.0
 }
 
 /// Whether the only core does not use `root`. (If it did before, it has loaded another root since, and forgot it.) Another core could begin to use it at
@@ -432,9 +434,9 @@ fn flush_context_here(root: FrameNumber, start: usize, end: usize, generation: u
         for address in (start..end).step_by(PAGE_SIZE) {
             machine::flush_page(address);
         }
-        CONTEXTS.here().forgot(generation);
+        core_local::here().contexts.forgot(generation);
     } else {
-        let context = Context { keeps: false, ..CONTEXTS.here().choose(root) };
+        let context = Context { keeps: false, ..core_local::here().contexts.choose(root) };
         // SAFETY: it is the table in use, in its context.
         unsafe { machine::set_root_in(root, context) };
     }

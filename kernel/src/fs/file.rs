@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
-use frame::cpu::Count;
+use frame::cpu::{Count, MAX_CORES};
 use frame::mm::{Reader, Writer};
 use refs::{SpinGuard, SpinLock, StrongRc, TempRc, Waker};
 
@@ -253,8 +253,14 @@ pub static FILE_MAX: Tunable = Tunable::new(AUTOMATIC, 1..=i64::MAX as u64);
 const AUTOMATIC: u64 = 0;
 /// So many there may be however little memory there is, unless somebody says.
 const FEWEST: usize = 8192;
+const _: () = assert!(MAX_CORES as isize * Count::APART <= FEWEST as isize / 2, "half as many are seen in time");
 
 impl OpenFile {
+    /// Lets each core count for itself. At boot.
+    pub fn start_counting() {
+        OPEN_FILES.make_parts();
+    }
+
     /// How many open files there are in the system, with those that are closed and not destroyed yet.
     pub fn count() -> usize {
         usize::try_from(OPEN_FILES.sum()).unwrap_or(0)

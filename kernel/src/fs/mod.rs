@@ -12,6 +12,7 @@ pub mod anonymous;
 pub mod attributes;
 mod caller;
 mod context;
+mod core_text;
 pub mod dentry;
 pub mod devices;
 pub mod devpts;

@@ -1,14 +1,13 @@
 //! [`Core`]: a core's run queue, and what others see of it without its lock; [`IdleCores`]: who has nothing to do.
 
+use frame::core_set::{CoreSet, WORDS};
+use frame::cpu::PerCore;
 use refs::SpinLock;
-use refs::reclaim::MAX_CORES;
 use tasks::{SchedWords, StaticRef, Worker};
 
 use super::atomic::{AtomicU64, Ordering, fence};
 use super::run_queue::RunQueue;
 use super::task::Words;
-
-const _: () = assert!(MAX_CORES <= u64::BITS as usize, "a mask has a bit for each core");
 
 /// A core, on cache lines of its own.
 #[repr(align(128))]
@@ -107,50 +106,66 @@ impl Core {
     }
 }
 
+const BITS: usize = u64::BITS as usize;
+
 /// The cores that have nothing to do and sleep, or are about to.
 ///
 /// A core says here that it idles *before* it looks for the last time what waits anywhere; who lets a task wait looks here *after*
 /// it has entered it. So one of the two sees the other, and no task waits while a core sleeps that may run it.
 #[repr(align(128))]
-pub(super) struct IdleCores(AtomicU64);
+pub(super) struct IdleCores([AtomicU64; WORDS]);
 
 impl IdleCores {
     pub const fn new() -> Self {
-        IdleCores(AtomicU64::new(0))
+        IdleCores([const { AtomicU64::new(0) }; WORDS])
     }
 
     /// Core `core` idles.
     pub fn add(&self, core: usize) {
-        self.0.fetch_or(1 << core, Ordering::SeqCst);
+        let (word, bit) = self.place(core);
+        word.fetch_or(bit, Ordering::SeqCst);
     }
 
     /// Core `core` does not idle any more. Whether it did: whoever has this result calls it, if it is another one's.
     pub fn remove(&self, core: usize) -> bool {
-        let bit = 1 << core;
-        self.0.load(Ordering::SeqCst) & bit != 0 && self.0.fetch_and(!bit, Ordering::SeqCst) & bit != 0
+        let (word, bit) = self.place(core);
+        word.load(Ordering::SeqCst) & bit != 0 && word.fetch_and(!bit, Ordering::SeqCst) & bit != 0
     }
 
     /// Whether there is one.
     pub fn is_any(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
+        self.in_use().any(|word| word.load(Ordering::Relaxed) != 0)
     }
 
-    /// Some idle core of `among` (bit c: core c), which idles no more: the caller calls it.
-    pub fn take(&self, among: u64) -> Option<usize> {
-        loop {
-            let idle = self.0.load(Ordering::SeqCst) & among;
-            if idle == 0 {
-                return None;
-            }
-            let core = idle.trailing_zeros() as usize;
-            if self.remove(core) {
-                return Some(core);
+    /// Some idle core of `among`, which idles no more: the caller calls it.
+    pub fn take(&self, among: CoreSet) -> Option<usize> {
+        for (index, (word, among)) in self.in_use().zip(among.words()).enumerate() {
+            loop {
+                let idle = word.load(Ordering::SeqCst) & among;
+                if idle == 0 {
+                    break;
+                }
+                let core = index * BITS + idle.trailing_zeros() as usize;
+                if self.remove(core) {
+                    return Some(core);
+                }
             }
         }
+        None
+    }
+
+    /// The word of a core, and its bit there.
+    fn place(&self, core: usize) -> (&AtomicU64, u64) {
+        (&self.0[core / BITS], 1 << (core % BITS))
+    }
+
+    /// The words in which there are cores: one on nearly all machines.
+    fn in_use(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.0.iter().take(frame::cpu::count().div_ceil(BITS))
     }
 
     /// As `take`, for who has just let a task wait.
-    pub fn take_after_entering(&self, among: u64) -> Option<usize> {
+    pub fn take_after_entering(&self, among: CoreSet) -> Option<usize> {
         fence(Ordering::SeqCst);
         self.take(among)
     }
@@ -167,7 +182,7 @@ pub(super) enum CoreCall {
 }
 
 impl CoreCall {
-    pub fn make(self, cores: &[Core]) {
+    pub fn make(self, cores: &PerCore<Core>) {
         match self {
             CoreCall::None => {}
             CoreCall::To(core) => {
@@ -206,7 +221,22 @@ mod tests {
         let idle = IdleCores::new();
         idle.add(3);
         idle.add(5);
-        assert_eq!((idle.take(1 << 5), idle.take(1 << 5), idle.remove(5)), (Some(5), None, false));
-        assert_eq!((idle.take(u64::MAX), idle.take(u64::MAX)), (Some(3), None));
+        let fifth = CoreSet::from_words([1 << 5]);
+        assert_eq!((idle.take(fifth), idle.take(fifth), idle.remove(5)), (Some(5), None, false));
+        assert_eq!((idle.take(CoreSet::below(64)), idle.take(CoreSet::below(64))), (Some(3), None));
+    }
+
+    #[cfg(not(ebb_shuttle))]
+    #[test]
+    fn idle_cores_are_found_wherever_they_are() {
+        frame::cpu::pretended::set_count(256);
+        let idle = IdleCores::new();
+        for core in [63, 64, 255] {
+            idle.add(core);
+        }
+        assert!(idle.is_any());
+        let all = CoreSet::below(256);
+        assert_eq!((idle.take(all.without(63)), idle.take(all), idle.take(all)), (Some(64), Some(63), Some(255)));
+        assert!(!idle.is_any() && idle.take(all).is_none());
     }
 }

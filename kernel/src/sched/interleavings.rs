@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
+use frame::core_set::CoreSet;
 
 use refs::WaitList;
 use shuttle::sync::Mutex;
@@ -38,7 +39,7 @@ fn words(task: TaskRef) -> Words<'static> {
 
 /// A machine of so many cores, which sleep until the scheduler interrupts them.
 fn machine(cores: usize) -> &'static Machine<Scheduler> {
-    Machine::new(Scheduler::new(), cores, Wake::ByPolicy)
+    Machine::new(scheduler(cores), cores, Wake::ByPolicy)
 }
 
 fn shared<T>(value: T) -> &'static T {
@@ -83,11 +84,17 @@ fn giver(tokens: &'static (Mutex<usize>, WaitList), count: usize) -> Run {
     })
 }
 
-fn tokens_are_passed_under<P: Policy + Send + 'static>(policy: fn() -> P, cores: usize, interleavings: usize) {
+fn scheduler(cores: usize) -> Scheduler {
+    let scheduler = Scheduler::new();
+    scheduler.prepare(cores);
+    scheduler
+}
+
+fn tokens_are_passed_under<P: Policy + Send + 'static>(policy: fn(usize) -> P, cores: usize, interleavings: usize) {
     explore(interleavings, move || {
         let tokens = shared((Mutex::new(0), WaitList::new()));
         run(
-            Machine::new(policy(), cores, Wake::ByPolicy),
+            Machine::new(policy(cores), cores, Wake::ByPolicy),
             [
                 (taker(tokens, 2), nice(0)),
                 (giver(tokens, 4), nice(5)),
@@ -100,8 +107,8 @@ fn tokens_are_passed_under<P: Policy + Send + 'static>(policy: fn() -> P, cores:
 
 #[test]
 fn no_wake_up_between_tasks_of_all_classes_is_lost() {
-    tokens_are_passed_under(Scheduler::new, 2, 4_000);
-    tokens_are_passed_under(Scheduler::new, 3, 4_000);
+    tokens_are_passed_under(scheduler, 2, 4_000);
+    tokens_are_passed_under(scheduler, 3, 4_000);
 }
 
 /// The scheduler, but for one task in four that is woken.
@@ -124,7 +131,7 @@ impl Policy for Forgetful {
 #[test]
 #[should_panic(expected = "deadlock")]
 fn a_scheduler_that_loses_a_task_is_found_out() {
-    tokens_are_passed_under(|| Forgetful(Scheduler::new(), AtomicUsize::new(0)), 2, 4_000);
+    tokens_are_passed_under(|cores| Forgetful(scheduler(cores), AtomicUsize::new(0)), 2, 4_000);
 }
 
 #[test]
@@ -247,7 +254,7 @@ fn wanderer(scheduler: &'static Scheduler, masks: &'static [u64]) -> Run {
         assert!(mask >> core & 1 == 1, "it runs on core {core}");
         let Some(turn) = told.next() else { return Next::End };
         mask = masks[turn];
-        scheduler.set_cores(words(tasks::current(cx)), mask);
+        scheduler.set_cores(words(tasks::current(cx)), set(mask));
         tasks::yield_async(cx);
         Next::Again
     })
@@ -263,8 +270,12 @@ fn a_task_runs_only_where_it_may() {
     });
 }
 
+fn set(cores: u64) -> CoreSet {
+    CoreSet::from_words([cores])
+}
+
 fn only(cores: u64) -> Parameters {
-    Parameters { cores, ..nice(0) }
+    Parameters { cores: set(cores), ..nice(0) }
 }
 
 /// Goes on, whoever asks it to give way, until `done`.
@@ -305,7 +316,7 @@ fn a_task_that_waits_goes_where_it_may_from_then_on() {
             let teller = thread::spawn(move || {
                 loop {
                     if let Some(words) = name.lock().expect("not poisoned").and_then(TaskRef::sched) {
-                        return machine.policy().set_cores(Words(words), 1 << (cores - 1));
+                        return machine.policy().set_cores(Words(words), set(1 << (cores - 1)));
                     }
                     thread::yield_now();
                 }

@@ -33,7 +33,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
 use frame::Cx;
-use refs::reclaim::MAX_CORES;
+use frame::core_set::CoreSet;
+use frame::cpu::PerCore;
 use tasks::{Policy, Ready, SchedWords, TaskRef, Why, Worker};
 
 use crate::error::{Errno, Result};
@@ -60,9 +61,14 @@ pub static SCHEDULER: Scheduler = Scheduler::new();
 
 /// Fair and real-time classes.
 pub struct Scheduler {
-    cores: [Core; MAX_CORES],
+    cores: PerCore<Core>,
     real_time: RealTime,
     idle: IdleCores,
+}
+
+/// Makes the run queues of so many cores. At boot, before other cores run tasks.
+pub fn start(cores: usize) {
+    SCHEDULER.prepare(cores);
 }
 
 /// For so many ready tasks there is room on every core.
@@ -84,7 +90,7 @@ fn make_room(count: usize) -> Result<()> {
     const KERNEL_TASKS: usize = 16;
     let count = count.checked_next_power_of_two().ok_or(Errno::ENOMEM)?.max(64);
     let is_alone = frame::cpu::count() == 1;
-    if SCHEDULER.present().iter().all(|core| core.look(|queue| queue.reserve(count + KERNEL_TASKS, is_alone))) {
+    if SCHEDULER.present().all(|core| core.look(|queue| queue.reserve(count + KERNEL_TASKS, is_alone))) {
         ROOM.fetch_max(count, Ordering::Relaxed);
         Ok(())
     } else {
@@ -94,12 +100,18 @@ fn make_room(count: usize) -> Result<()> {
 
 impl Scheduler {
     const fn new() -> Self {
-        Scheduler { cores: [const { Core::new() }; MAX_CORES], real_time: RealTime::new(), idle: IdleCores::new() }
+        Scheduler { cores: PerCore::new(Core::new()), real_time: RealTime::new(), idle: IdleCores::new() }
+    }
+
+    /// Makes what so many cores have of their own for being scheduled.
+    fn prepare(&self, cores: usize) {
+        self.cores.make(cores, Core::new);
+        crate::time::start(cores);
     }
 
     /// The time slice of what `core` runs is over.
     fn slice_ended(&self, core: usize) {
-        let Some(of) = self.cores.get(core) else { return };
+        let Some(of) = self.cores.of(core) else { return };
         of.look(|queue| {
             if queue.len() == 0 && self.real_time.highest() == 0 {
                 queue.has_no_slice();
@@ -133,7 +145,7 @@ impl Scheduler {
             fence(Ordering::SeqCst);
             let number = Words(words).core();
             let runs = |running: &SchedWords| ptr::eq(running, words);
-            let found = self.cores.get(number)?.look(|queue| queue.running.is_some_and(runs).then(|| f(number, queue)));
+            let found = self.cores.of(number)?.look(|queue| queue.running.is_some_and(runs).then(|| f(number, queue)));
             if found.is_some() || Words(words).core() == number {
                 return found;
             }
@@ -233,13 +245,13 @@ pub fn slice_ended(core: usize) {
 
 /// Whether `core` runs a task now.
 pub fn is_busy(core: usize) -> bool {
-    SCHEDULER.cores.get(core).is_some_and(|core| core.look(|queue| queue.running.is_some()))
+    SCHEDULER.cores.of(core).is_some_and(|core| core.look(|queue| queue.running.is_some()))
 }
 
 /// Another core has interrupted this one, `core`.
 pub fn was_called(core: usize) {
     crate::time::slice_end_was_noted(core);
-    if let Some(core) = SCHEDULER.cores.get(core) {
+    if let Some(core) = SCHEDULER.cores.of(core) {
         core.looks.fetch_add(1, Ordering::Release);
     }
 }
@@ -343,14 +355,15 @@ pub fn parameters(task: TaskRef) -> Parameters {
     task.sched().map_or(Parameters::default(), |words| Words(words).parameters())
 }
 
-/// All cores, as in [`Parameters::cores`].
-pub fn all_cores() -> u64 {
-    u64::MAX >> (u64::BITS as usize - frame::cpu::count().clamp(1, MAX_CORES))
+/// All cores.
+#[inline]
+pub fn all_cores() -> CoreSet {
+    CoreSet::below(frame::cpu::count())
 }
 
-/// On which cores a task may run: bit c is core c.
-pub fn cores(task: TaskRef) -> u64 {
-    task.sched().map(|words| Words(words).cores()).filter(|cores| *cores != 0).unwrap_or_else(all_cores)
+/// On which cores a task may run.
+pub fn cores(task: TaskRef) -> CoreSet {
+    task.sched().map(|words| Words(words).cores()).filter(|cores| !cores.is_empty()).unwrap_or_else(all_cores)
 }
 
 /// Changes what a task is, but for where it may run. It takes effect when it is next entered in a queue.
@@ -362,7 +375,7 @@ pub fn set_parameters(task: TaskRef, parameters: Parameters, _cx: &Cx) {
 
 /// Changes where a task may run. If it waits for its turn, it waits where it may from here on; if it runs where it may not, it has yet to
 /// [leave](leave_core).
-pub fn set_cores(task: TaskRef, cores: u64, _cx: &Cx) {
+pub fn set_cores(task: TaskRef, cores: CoreSet, _cx: &Cx) {
     if let Some(words) = task.sched() {
         SCHEDULER.set_cores(Words(words), cores);
     }
@@ -402,6 +415,6 @@ pub fn leave_account(cx: &Cx) {
 /// How many tasks are ready or running.
 pub fn load() -> usize {
     let on_cores =
-        SCHEDULER.present().iter().map(|core| core.look(|queue| queue.len() + usize::from(queue.running.is_some())));
+        SCHEDULER.present().map(|core| core.look(|queue| queue.len() + usize::from(queue.running.is_some())));
     SCHEDULER.real_time.len() + on_cores.sum::<usize>()
 }

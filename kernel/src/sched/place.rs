@@ -1,5 +1,6 @@
 //! On which core a task waits, on a machine with several: where a ready task enters, what idle cores take from others, and how busy ones even out.
 
+use frame::core_set::CoreSet;
 use tasks::{Ready, Why, Worker};
 
 use super::atomic::{Ordering, fence};
@@ -17,10 +18,10 @@ const BESIDE_AN_IDLE_CORE: u64 = 500_000;
 /// How many fair tasks a core sends elsewhere when it begins to run a real-time task.
 const SENT_AWAY: usize = 4;
 
-/// Where it may run, as a mask.
-fn allowed(words: Words) -> u64 {
+/// Where it may run.
+fn allowed(words: Words) -> CoreSet {
     let cores = words.cores();
-    if cores == 0 { all_cores() } else { cores }
+    if cores.is_empty() { all_cores() } else { cores }
 }
 
 /// What a core does when a fair task that it ran has had its turn.
@@ -35,21 +36,17 @@ enum Balance {
 
 impl Scheduler {
     /// The cores that there are.
-    pub(super) fn present(&self) -> &[Core] {
-        &self.cores[..frame::cpu::count().min(self.cores.len())]
+    pub(super) fn present(&self) -> impl Iterator<Item = &Core> {
+        self.cores.all()
     }
 
-    /// The loads of the cores of a mask.
-    fn loads(&self, among: u64) -> impl Iterator<Item = (usize, Load)> {
-        self.present()
-            .iter()
-            .enumerate()
-            .filter(move |(core, _)| among & 1 << core != 0)
-            .map(|(core, of)| (core, of.load()))
+    /// The loads of some cores.
+    fn loads(&self, among: CoreSet) -> impl Iterator<Item = (usize, Load)> {
+        self.present().enumerate().filter(move |(core, _)| among.contains(*core)).map(|(core, of)| (core, of.load()))
     }
 
     /// The one of some cores that has the least urgent things to do; some core if there is none of them.
-    fn least_urgent(&self, among: u64) -> usize {
+    fn least_urgent(&self, among: CoreSet) -> usize {
         self.loads(among).min_by_key(|(_, load)| (load.priority, load.tasks)).map_or(0, |(core, _)| core)
     }
 
@@ -75,7 +72,7 @@ impl Scheduler {
             return self.enter(ready, why, worker.number(), false, now);
         }
         let (allowed, last) = (allowed(words), words.core());
-        if why == Why::Yielded && allowed & 1 << last != 0 {
+        if why == Why::Yielded && allowed.contains(last) {
             let to = match self.balance(words, allowed, now) {
                 Balance::Stay => last,
                 Balance::Send(to) => {
@@ -89,13 +86,13 @@ impl Scheduler {
             };
             return self.enter(ready, why, to, false, now);
         }
-        if why != Why::New && allowed & 1 << last != 0 && self.idle.remove(last) {
+        if why != Why::New && allowed.contains(last) && self.idle.remove(last) {
             return self.enter(ready, why, last, true, now);
         }
         if let Some(idle) = self.idle.take(allowed) {
             return self.enter(ready, why, idle, true, now);
         }
-        let to = if why == Why::Woken && allowed & 1 << last != 0 { last } else { self.least_urgent(allowed) };
+        let to = if why == Why::Woken && allowed.contains(last) { last } else { self.least_urgent(allowed) };
         self.enter(ready, why, to, false, now);
     }
 
@@ -177,7 +174,7 @@ impl Scheduler {
         let turn = Turn::of_real_time(priority, if is_first { -(now as i64) } else { now as i64 });
         let core = match ready.worker() {
             Some(worker) => worker.number(),
-            None if words.cores() != 0 => {
+            None if !words.cores().is_empty() => {
                 let idle = self.idle.take(words.cores());
                 let core = idle.unwrap_or_else(|| self.least_urgent(words.cores()));
                 let call = self.bind(ready, turn, core, why, now);
@@ -245,7 +242,7 @@ impl Scheduler {
     #[inline(never)]
     pub(super) fn choose_somewhere(&self, worker: &'static Worker) -> Option<Ready> {
         let number = worker.number();
-        let core = self.cores.get(number)?;
+        let core = self.cores.of(number)?;
         let mut before = core.load().priority;
         loop {
             let now = frame::time::now();
@@ -309,7 +306,7 @@ impl Scheduler {
             }
         }
         if movable != 0
-            && let Some(idle) = self.idle.take(all_cores() & !(1 << core))
+            && let Some(idle) = self.idle.take(all_cores().without(core))
         {
             CoreCall::To(idle).make(&self.cores);
         }
@@ -327,11 +324,11 @@ impl Scheduler {
     fn send_away(&self, core: usize) {
         for _ in 0..SENT_AWAY {
             let now = frame::time::now();
-            if self.loads(all_cores() & !(1 << core)).all(|(_, load)| load.priority != 0) {
+            if self.loads(all_cores().without(core)).all(|(_, load)| load.priority != 0) {
                 return;
             }
             let Some(ready) = self.cores[core].with(RunQueue::pop_movable) else { return };
-            self.enter(ready, Why::Yielded, self.least_urgent(all_cores() & !(1 << core)), false, now);
+            self.enter(ready, Why::Yielded, self.least_urgent(all_cores().without(core)), false, now);
         }
     }
 
@@ -340,13 +337,16 @@ impl Scheduler {
         if self.real_time.highest() != 0 {
             return true;
         }
-        let longest =
-            self.loads(!(1 << core)).filter(|(_, load)| load.movable != 0).max_by_key(|(_, load)| load.movable);
+        let longest = self
+            .loads(all_cores().without(core))
+            .filter(|(_, load)| load.movable != 0)
+            .max_by_key(|(_, load)| load.movable);
         let Some((longest, _)) = longest else { return false };
         if self.take_from(longest, core) {
             return true;
         }
-        let mut others = self.loads(!(1 << core)).filter(|(other, load)| *other != longest && load.movable != 0);
+        let mut others =
+            self.loads(all_cores().without(core)).filter(|(other, load)| *other != longest && load.movable != 0);
         others.any(|(other, _)| self.take_from(other, core))
     }
 
@@ -368,14 +368,14 @@ impl Scheduler {
     }
 
     /// What is to become of a fair task that has had its turn on its core, so that all get their share.
-    fn balance(&self, words: Words, allowed: u64, now: u64) -> Balance {
+    fn balance(&self, words: Words, allowed: CoreSet, now: u64) -> Balance {
         let here = words.core();
         let own = self.cores[here].load();
         // It counts as running still.
         if now < self.cores[here].balanced_until.load(Ordering::Relaxed) {
             return Balance::Stay;
         }
-        let others = || self.loads(!(1 << here));
+        let others = || self.loads(all_cores().without(here));
         if let Some((from, _)) = others()
             .filter(|(_, load)| load.movable != 0 && (load.priority != 0 || load.tasks > own.tasks + 1))
             .max_by_key(|(_, load)| load.movable)
@@ -388,7 +388,7 @@ impl Scheduler {
         // Of those with equally little to do the next one: so everyone's turn comes.
         let count = frame::cpu::count();
         let least = others()
-            .filter(|(core, load)| allowed & 1 << core != 0 && load.priority == 0)
+            .filter(|(core, load)| allowed.contains(*core) && load.priority == 0)
             .min_by_key(|(core, load)| (load.tasks, (core + count - here) % count));
         let Some((to, load)) = least else { return Balance::Stay };
         if load.tasks + 1 < own.tasks {
@@ -410,8 +410,8 @@ impl Scheduler {
     }
 
     /// Changes where a task may run. If it waits, it waits from now on where it may.
-    pub(super) fn set_cores(&self, words: Words<'static>, cores: u64) {
-        words.set_cores(if cores & all_cores() == all_cores() { 0 } else { cores });
+    pub(super) fn set_cores(&self, words: Words<'static>, cores: CoreSet) {
+        words.set_cores(if cores.and(all_cores()) == all_cores() { CoreSet::EMPTY } else { cores });
         if frame::cpu::count() == 1 {
             return;
         }
@@ -419,7 +419,7 @@ impl Scheduler {
         fence(Ordering::SeqCst);
         let mut core = words.core();
         loop {
-            let Some(of) = self.cores.get(core) else { return };
+            let Some(of) = self.cores.of(core) else { return };
             if let Some(ready) = of.with(|queue| queue.take_out(words.0)) {
                 return self.place(ready, Why::Woken);
             }

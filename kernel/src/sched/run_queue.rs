@@ -114,7 +114,7 @@ fn take_out<T: Ord>(heap: &mut BinaryHeap<Reverse<Entry<T>>>, is_it: impl Fn(&Re
 
 /// Whether some other core may run a task that is bound to one.
 fn is_partial(ready: &Ready) -> bool {
-    ready.worker().is_none() && !Words(ready.sched()).cores().is_power_of_two()
+    ready.worker().is_none() && Words(ready.sched()).cores().len() != 1
 }
 
 impl RunQueue {
@@ -262,7 +262,7 @@ impl RunQueue {
     /// Enters a fair task.
     pub fn push_fair(&mut self, ready: Ready) {
         let words = Words(ready.sched());
-        if ready.worker().is_none() && words.cores() == 0 {
+        if ready.worker().is_none() && words.cores().is_empty() {
             return self.push_movable(ready);
         }
         self.entered += 1;

@@ -2,6 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use frame::core_set::{CoreSet, WORDS};
 use tasks::SchedWords;
 
 /// The highest real-time priority.
@@ -34,8 +35,8 @@ pub struct Parameters {
     pub priority: u8,
     /// SCHED_RESET_ON_FORK: its children have neither a real-time policy nor a nice value below 0.
     pub reset_on_fork: bool,
-    /// Where it may run: bit c is core c. 0: everywhere.
-    pub cores: u64,
+    /// Where it may run; [none](CoreSet::EMPTY): everywhere.
+    pub cores: CoreSet,
 }
 
 impl Parameters {
@@ -65,7 +66,7 @@ const INVERSE_WEIGHT: usize = 4;
 const GO_LAST: usize = 5;
 /// The core that runs it, or in whose queue it is, or that ran it last.
 const CORE: usize = 6;
-/// Where it may run.
+/// Where it may run: the words of a set.
 const CORES: usize = 7;
 
 /// The words of one task, by their meaning.
@@ -126,17 +127,24 @@ impl Words<'_> {
 
     /// Where it may run, as in [`Parameters::cores`].
     #[inline(always)]
-    pub fn cores(self) -> u64 {
-        self.word(CORES).load(Relaxed)
+    pub fn cores(self) -> CoreSet {
+        CoreSet::from_words(self.words_of_cores().iter().map(|word| word.load(Relaxed)))
     }
 
-    pub fn set_cores(self, cores: u64) {
-        self.word(CORES).store(cores, Relaxed);
+    /// Who looks meanwhile may see a set that it never was: see [`super::Scheduler::set_cores`] for what sets that right.
+    pub fn set_cores(self, cores: CoreSet) {
+        self.words_of_cores().iter().zip(cores.words()).for_each(|(word, bits)| word.store(bits, Relaxed));
+    }
+
+    #[inline(always)]
+    fn words_of_cores(&self) -> &[AtomicU64] {
+        &self.0.words[CORES..CORES + WORDS]
     }
 
     /// Whether it may run on a core.
     pub fn may_run_on(self, core: usize) -> bool {
-        self.cores() == 0 || self.cores() & 1 << core != 0
+        let cores = self.cores();
+        cores.is_empty() || cores.contains(core)
     }
 
     #[inline(always)]
@@ -254,9 +262,10 @@ mod tests {
         for (class, nice, priority) in
             [(Class::Other, -20, 0), (Class::Idle, 19, 0), (Class::Fifo, 3, 99), (Class::RoundRobin, 0, 1)]
         {
-            let parameters = Parameters { class, nice, priority, reset_on_fork: false, cores: 5 };
+            let parameters =
+                Parameters { class, nice, priority, reset_on_fork: false, cores: CoreSet::from_words([5, 1]) };
             Words(&words).set_parameters(parameters);
-            Words(&words).set_cores(5);
+            Words(&words).set_cores(parameters.cores);
             assert_eq!(Words(&words).parameters(), parameters);
         }
     }

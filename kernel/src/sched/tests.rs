@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use frame::core_set::CoreSet;
 use frame::cpu::pretended;
 use tasks::{Body, HeapStacks, Hooks, Next, Policy, Ready, SchedWords, Why, Worker};
 
@@ -38,6 +39,7 @@ impl Machine {
         pretended::set_count(cores);
         pretended::take_interrupted();
         let scheduler: &'static Scheduler = Box::leak(Box::new(Scheduler::new()));
+        scheduler.prepare(cores);
         let stacks: &'static HeapStacks = Box::leak(Box::new(HeapStacks::new(4096)));
         let worker =
             |number| -> &'static Worker { Box::leak(Box::new(Worker::new(number, scheduler, stacks, &NoHooks))) };
@@ -71,7 +73,7 @@ impl Machine {
     /// All cores look that were called and run nothing.
     fn called_look(&mut self) {
         let called = pretended::take_interrupted();
-        for core in (0..self.workers.len()).filter(|core| called & 1 << core != 0) {
+        for core in called.iter() {
             if self.running[core].is_none() {
                 self.looks(core);
             }
@@ -118,14 +120,14 @@ impl Machine {
             }
         }
         // Who runs alone was not charged yet.
-        for core in &self.scheduler.cores[..self.workers.len()] {
+        for core in self.scheduler.present() {
             core.look(|queue| queue.charge(self.now));
         }
     }
 }
 
 fn only(cores: u64) -> Parameters {
-    Parameters { cores, ..Parameters::default() }
+    Parameters { cores: CoreSet::from_words([cores]), ..Parameters::default() }
 }
 
 fn real_time(priority: u8) -> Parameters {
@@ -165,7 +167,7 @@ fn a_woken_task_goes_where_it_was_if_that_idles_else_to_another_idle_core() {
     let task = machine.spawn(only(0b100));
     machine.called_look();
     assert!(core::ptr::eq(machine.runs(2).expect("it is called"), task));
-    Words(task).set_cores(0);
+    Words(task).set_cores(CoreSet::EMPTY);
     // Nobody else is there.
     let ready = machine.waits(2);
     machine.scheduler.enqueue(ready, Why::Woken);
@@ -194,11 +196,51 @@ fn who_was_told_where_to_run_runs_nowhere_else() {
 }
 
 #[test]
+fn all_of_many_cores_run_what_there_is() {
+    for cores in [64, 65, 130, 256] {
+        let mut machine = Machine::new(cores);
+        for _ in 0..cores {
+            machine.spawn(Parameters::default());
+            machine.called_look();
+        }
+        assert!((0..cores).all(|core| machine.runs(core).is_some() && machine.tasks_on(core) == 1), "{cores}");
+        // One more, and it has its turn.
+        let bound = Parameters { cores: [1, cores - 1].into_iter().collect(), ..Parameters::default() };
+        let last = machine.spawn(bound);
+        machine.called_look();
+        machine.compute(250);
+        let share = shares(&[last], 250 * FAIR_SLICE)[0];
+        assert!((450..=1000).contains(&share), "{share} on {cores}");
+    }
+}
+
+#[test]
+fn a_task_that_is_told_to_run_on_a_core_with_a_great_number_goes_there() {
+    let mut machine = Machine::new(200);
+    let only = |core| Parameters { cores: CoreSet::from_iter([core]), ..Parameters::default() };
+    let task = machine.spawn(only(199));
+    machine.called_look();
+    assert!(core::ptr::eq(machine.runs(199).expect("it is called"), task));
+    let other = machine.spawn(only(199));
+    machine.called_look();
+    assert_eq!(machine.tasks_on(199), 2);
+    // It waits there, and goes on elsewhere.
+    machine.scheduler.set_cores(Words(other), CoreSet::from_iter([70]));
+    machine.called_look();
+    assert!(core::ptr::eq(machine.runs(70).expect("it is called"), other));
+    assert!(Words(other).may_run_on(70) && !Words(other).may_run_on(6) && !Words(other).may_run_on(199));
+    // All cores that there are is everywhere.
+    machine.scheduler.set_cores(Words(other), CoreSet::below(200));
+    assert_eq!(Words(other).cores(), CoreSet::EMPTY);
+    assert!(Words(other).may_run_on(0) && Words(other).may_run_on(199));
+}
+
+#[test]
 fn a_core_with_nothing_to_do_takes_from_the_longest_queue() {
     let mut machine = Machine::new(3);
     // Four tasks on the first core, two on the second; the third one's ends.
     let all: Vec<_> = [1, 1, 1, 1, 2, 2, 4].into_iter().map(|cores| machine.spawn(only(cores))).collect();
-    all[..6].iter().for_each(|words| machine.scheduler.set_cores(Words(words), 0));
+    all[..6].iter().for_each(|words| machine.scheduler.set_cores(Words(words), CoreSet::EMPTY));
     pretended::take_interrupted();
     let before: Vec<_> = (0..3).map(|core| machine.tasks_on(core)).collect();
     let _ended = all;
@@ -297,7 +339,7 @@ fn a_task_that_moves_is_as_far_from_the_others_as_it_was() {
     if machine.runs(0).is_some_and(|running| core::ptr::eq(running, mover)) {
         machine.gives_way(0);
     }
-    machine.scheduler.set_cores(Words(mover), 2);
+    machine.scheduler.set_cores(Words(mover), CoreSet::from_words([2]));
     let after = Words(mover).virtual_time() as i64 - machine.scheduler.cores[1].floor() as i64;
     assert!(after.abs_diff(before) <= 2 * FAIR_SLICE, "{before} {after}");
 }

@@ -3,6 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
+use frame::core_set::{CoreSet, LIMIT};
 use linux_raw_sys::general as abi;
 use refs::TempRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -211,14 +212,16 @@ fn sched_setaffinity_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result
 
 /// Changes where a thread may run. The core that runs it and that it has to leave was called: it goes on elsewhere before it runs user code again.
 fn set_affinity(cx: &Cx, me: &Current, args: &Args) -> Step<Option<Called>> {
-    let mut mask = [0_u8; 8];
-    me.memory(cx)?.read_into(args.input::<u8>(2).slice(args.long(1)), &mut mask)?;
+    let mut mask = [0_u8; LIMIT / 8];
+    // What is behind the kernel's own mask is not looked at.
+    let bytes = &mut mask[..mask_bytes()];
+    me.memory(cx)?.read_into(args.input::<u8>(2).slice(args.long(1)), bytes)?;
     let thread = thread_of_affinity(args.int(0), me, cx)?;
     check_right(&thread, me, cx)?;
     // Every core that is there may be chosen, and at least one must be.
-    let there = sched::all_cores();
-    let chosen = u64::from_le_bytes(mask) & there;
-    if chosen == 0 {
+    let chosen =
+        CoreSet::from_words(mask.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word))).and(sched::all_cores());
+    if chosen.is_empty() {
         return Err(Errno::EINVAL.into());
     }
     let Some(task) = thread.task(cx) else { return Ok(None) };
@@ -229,12 +232,20 @@ fn set_affinity(cx: &Cx, me: &Current, args: &Args) -> Step<Option<Called>> {
 }
 
 fn sched_getaffinity(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    if args.long(1) < 8 || !args.long(1).is_multiple_of(8) {
+    let len = args.long(1);
+    if len.saturating_mul(8) < frame::cpu::count() || !len.is_multiple_of(size_of::<u64>()) {
         return Err(Errno::EINVAL.into());
     }
     let cores = thread_of_affinity(args.int(0), me, cx)?.task(cx).map_or_else(sched::all_cores, sched::cores);
-    me.memory(cx)?.write(args.output::<u64>(2), &cores)?;
-    Ok(8)
+    let words = cores.words();
+    let words = &words[..len.min(mask_bytes()) / size_of::<u64>()];
+    me.memory(cx)?.write_slice(args.output::<u64>(2).slice(words.len()), words)?;
+    Ok(size_of_val(words))
+}
+
+/// The size of the kernel's own masks of cores: whole words, as many as the cores need that there are.
+fn mask_bytes() -> usize {
+    frame::cpu::count().div_ceil(u64::BITS as usize) * size_of::<u64>()
 }
 
 /// So many threads are looked at between two looks at the clock.

@@ -6,8 +6,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
+use frame::cpu::PerCore;
 use frame::irq::IrqCx;
-use refs::reclaim::MAX_CORES;
 use refs::{NoSuspend, SpinLock, Waker, WeakRc};
 
 use super::queue::{Queue, Ticket};
@@ -92,7 +92,12 @@ impl CoreTimer {
     }
 }
 
-static TIMERS: [CoreTimer; MAX_CORES] = [const { CoreTimer::new() }; MAX_CORES];
+static TIMERS: PerCore<CoreTimer> = PerCore::new(CoreTimer::new());
+
+/// Makes the timers of so many cores. At boot, before other cores run tasks.
+pub fn start(cores: usize) {
+    TIMERS.make(cores, CoreTimer::new);
+}
 
 /// Has `waker` woken at `deadline`.
 #[inline]

@@ -17,7 +17,7 @@ mod wall_clock;
 
 pub use alarm::{
     Alarm, Timeline, core_idles, end_slice_at, keep_seconds, look_again_soon, note_slice_end, slice_end_was_noted,
-    wake_at, went_off,
+    start, wake_at, went_off,
 };
 pub use timer::{CpuClock, Notify, Setting, Timer, TimerClock};
 

@@ -38,8 +38,8 @@ use crate::processor::{current_core, is_processor_known, look_soon};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, const_fn, fence, global};
 use crate::{Cx, SpinLock};
 
-/// How many cores can be registered without an allocation.
-pub const MAX_CORES: usize = 64;
+/// A kernel's cores have numbers below this.
+pub const MAX_CORES: usize = 256;
 
 /// How many objects the destruction of one frees beside it, at most.
 const BESIDES: usize = 2;
@@ -47,8 +47,14 @@ const BESIDES: usize = 2;
 /// So many whose end nobody sees are looked at together.
 const MANY: usize = 16;
 
-/// How many slots need no allocation.
+/// How many slots need no lock.
 const SLOTS: usize = if cfg!(ebb_loom) { 3 } else { MAX_CORES };
+
+/// How many threads have a report without an allocation.
+const REPORTS: usize = if cfg!(ebb_loom) { 3 } else { 64 };
+
+/// The bits of a word of [`Domain::taken`].
+const BITS: usize = u64::BITS as usize;
 
 /// What a core reports that runs no task: it is idle, runs user code, or there is no such core.
 const ABSENT: u64 = 0;
@@ -196,14 +202,16 @@ impl Limbo {
 }
 
 struct Domain {
-    /// That of each core; where nobody says which core runs, all use the first.
-    limbos: [Limbo; SLOTS],
-    /// The reports of the cores that have none of their own.
-    reports: [Report; SLOTS],
+    /// That of the first core; where nobody says which core runs, all use it.
+    first_limbo: Limbo,
+    /// Those of the other cores, of the cores that were ever there.
+    limbos: [AtomicPtr<Limbo>; SLOTS],
+    /// The reports of the first cores that have none of their own.
+    reports: [Report; REPORTS],
     /// The reports of all cores, those that were ever taken.
     slots: [AtomicPtr<Report>; SLOTS],
     /// Which of `slots` somebody has.
-    taken: AtomicU64,
+    taken: [AtomicU64; SLOTS.div_ceil(BITS)],
     /// No slot from this one on was ever taken.
     high: AtomicUsize,
     /// More slots, and whether somebody has them.
@@ -303,7 +311,7 @@ pub unsafe fn quiescent(cx: &mut Cx, core: usize, most: usize) -> bool {
 pub unsafe fn quiescent_for_all(cx: &mut Cx, core: usize, most: usize) -> bool {
     cx.check_nothing_is_held();
     let mut more = false;
-    for limbo in DOMAIN.limbos.iter().filter(|limbo| limbo.has_dead()) {
+    for limbo in DOMAIN.all_limbos().filter(|limbo| limbo.has_dead()) {
         more |= DOMAIN.collect(limbo, Reporter::Core(core), most);
     }
     more
@@ -344,8 +352,7 @@ impl Drop for Back {
 /// The limbo of a core.
 #[inline]
 fn limbo_of(core: usize) -> &'static Limbo {
-    let number = if is_processor_known() { core } else { 0 };
-    &DOMAIN.limbos[number.min(SLOTS - 1)]
+    if core == 0 || !is_processor_known() { &DOMAIN.first_limbo } else { DOMAIN.limbo(core) }
 }
 
 /// Whether there was never more than one core at a time.
@@ -359,9 +366,9 @@ pub(crate) fn is_single() -> bool {
 fn limbo_here() -> &'static Limbo {
     if is_single() {
         // The first core is the only one so far.
-        return &DOMAIN.limbos[0];
+        return &DOMAIN.first_limbo;
     }
-    &DOMAIN.limbos[current_core().unwrap_or(0).min(SLOTS - 1)]
+    DOMAIN.limbo(current_core().unwrap_or(0))
 }
 
 /// What [`quiescent`] looks at, for code that has it inlined: while it is false nothing is to be done. To be asked for again when the kernel has
@@ -399,7 +406,7 @@ pub fn epoch_now() -> u64 {
 /// Whether any object is dead and not yet freed, where nobody has said which core runs.
 #[inline(always)]
 pub fn has_waiting() -> bool {
-    DOMAIN.limbos[0].waiting.load(Ordering::Relaxed)
+    DOMAIN.first_limbo.waiting.load(Ordering::Relaxed)
 }
 
 /// Whether any object that died on `core` before `epoch` may not have come to its end.
@@ -425,7 +432,7 @@ pub fn waits_anywhere_since_before(epoch: u64) -> bool {
 
 /// How many objects are dead and not yet freed. For tests and statistics: it counts them one by one.
 pub fn waiting() -> usize {
-    DOMAIN.limbos.iter().map(|limbo| limbo.queue.with(|queue| queue.count())).sum()
+    DOMAIN.all_limbos().map(|limbo| limbo.queue.with(|queue| queue.count())).sum()
 }
 
 /// The epoch: greater than that of any death that the caller knows of.
@@ -547,19 +554,23 @@ impl Domain {
     const_fn! {
         fn new() -> Self {
             Domain {
+                first_limbo: Limbo::new(),
                 #[cfg(not(ebb_loom))]
-                limbos: [const { Limbo::new() }; SLOTS],
+                limbos: [const { AtomicPtr::new(core::ptr::null_mut()) }; SLOTS],
                 #[cfg(ebb_loom)]
-                limbos: core::array::from_fn(|_| Limbo::new()),
+                limbos: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())),
                 #[cfg(not(ebb_loom))]
-                reports: [const { Report::new() }; SLOTS],
+                reports: [const { Report::new() }; REPORTS],
                 #[cfg(ebb_loom)]
                 reports: core::array::from_fn(|_| Report::new()),
                 #[cfg(not(ebb_loom))]
                 slots: [const { AtomicPtr::new(core::ptr::null_mut()) }; SLOTS],
                 #[cfg(ebb_loom)]
                 slots: core::array::from_fn(|_| AtomicPtr::new(core::ptr::null_mut())),
-                taken: AtomicU64::new(0),
+                #[cfg(not(ebb_loom))]
+                taken: [const { AtomicU64::new(0) }; SLOTS.div_ceil(BITS)],
+                #[cfg(ebb_loom)]
+                taken: core::array::from_fn(|_| AtomicU64::new(0)),
                 high: AtomicUsize::new(0),
                 more: SpinLock::new(Vec::new()),
                 has_more: AtomicBool::new(false),
@@ -571,6 +582,33 @@ impl Domain {
     #[inline(always)]
     fn in_use(&self) -> &[AtomicPtr<Report>] {
         &self.slots[..self.high.load(Ordering::Acquire).min(SLOTS)]
+    }
+
+    /// The limbo of a core; the first one's where it has none of its own.
+    #[inline(always)]
+    fn limbo(&self, number: usize) -> &Limbo {
+        let own = self.limbos.get(number).map_or(core::ptr::null_mut(), |limbo| limbo.load(Ordering::Acquire));
+        // SAFETY: null, or a limbo that lives for ever.
+        unsafe { own.as_ref() }.unwrap_or(&self.first_limbo)
+    }
+
+    fn all_limbos(&self) -> impl Iterator<Item = &Limbo> {
+        let others = self.limbos.iter().filter_map(|limbo| {
+            // SAFETY: as above.
+            unsafe { limbo.load(Ordering::Acquire).as_ref() }
+        });
+        core::iter::once(&self.first_limbo).chain(others)
+    }
+
+    /// Makes what the core of a number has of its own, beside its report, if there was never one of that number.
+    fn make_own(&self, number: usize) {
+        let limbo = &self.limbos[number];
+        // The number is the caller's, and so nobody else makes it.
+        if number != 0 && limbo.load(Ordering::Relaxed).is_null() {
+            limbo.store(Box::leak(Box::new(Limbo::new())), Ordering::Release);
+        }
+        #[cfg(not(any(ebb_loom, ebb_shuttle)))]
+        crate::spare_links::make(number);
     }
 
     fn slot(&self, number: usize) -> Option<&'static Report> {
@@ -613,24 +651,25 @@ impl Domain {
     fn take_slot(&'static self, own: Option<(usize, &'static Report)>) -> (usize, &'static Report) {
         if let Some((number, report)) = own {
             assert!(number < SLOTS, "no core has this number");
-            let taken = self.taken.fetch_or(1 << number, Ordering::AcqRel);
-            assert!(taken & 1 << number == 0, "there is a core of this number");
+            let taken = self.taken[number / BITS].fetch_or(1 << (number % BITS), Ordering::AcqRel);
+            assert!(taken & 1 << (number % BITS) == 0, "there is a core of this number");
             return self.enter_slot(number, report);
         }
-        let mut taken = self.taken.load(Ordering::Relaxed);
+        let mut taken = self.taken[0].load(Ordering::Relaxed);
         loop {
             let number = taken.trailing_ones() as usize;
-            if number >= SLOTS {
-                return self.take_more();
-            }
-            match self.taken.compare_exchange_weak(taken, taken | 1 << number, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return self.enter_slot(number, &self.reports[number]),
+            let Some(report) = self.reports.get(number) else { return self.take_more() };
+            match self.taken[0].compare_exchange_weak(taken, taken | 1 << number, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return self.enter_slot(number, report),
                 Err(now) => taken = now,
             }
         }
     }
 
     fn enter_slot(&self, number: usize, report: &'static Report) -> (usize, &'static Report) {
+        if is_processor_known() {
+            self.make_own(number);
+        }
         self.slots[number].store(from_ref(report).cast_mut(), Ordering::Release);
         self.high.fetch_max(number + 1, Ordering::AcqRel);
         // A core that was alone has no barrier between a death and its look at `high`: of this and the death, one is first.
@@ -653,7 +692,7 @@ impl Domain {
 
     fn give_slot(&self, number: usize) {
         if number < SLOTS {
-            self.taken.fetch_and(!(1 << number), Ordering::AcqRel);
+            self.taken[number / BITS].fetch_and(!(1 << (number % BITS)), Ordering::AcqRel);
         } else {
             self.more.with(|more| more[number - SLOTS].1 = false);
         }

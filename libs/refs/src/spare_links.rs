@@ -3,6 +3,10 @@
 //! Only where a kernel says which core runs ([`set_processor`](crate::set_processor)), and once there are several. A spare link names nothing (its word is 0), and counts as
 //! used in its page: so a core keeps the memory of at most [`SPARE`] pages from going back.
 
+use alloc::boxed::Box;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
 use crate::SpinLock;
 use crate::link::Link;
 use crate::link_pages::Paged;
@@ -22,8 +26,17 @@ struct SpareLinks {
 #[repr(align(128))]
 struct OfCore(SpinLock<SpareLinks>);
 
-static SPARES: [OfCore; MAX_CORES] =
-    [const { OfCore(SpinLock::new(SpareLinks { links: [None; SPARE], count: 0 })) }; MAX_CORES];
+/// Those of the cores that were ever there.
+static SPARES: [AtomicPtr<OfCore>; MAX_CORES] = [const { AtomicPtr::new(null_mut()) }; MAX_CORES];
+
+/// Lets the core of a number keep links from now on. The number is the caller's.
+pub(crate) fn make(number: usize) {
+    let spares = &SPARES[number];
+    if spares.load(Ordering::Relaxed).is_null() {
+        let of_core = OfCore(SpinLock::new(SpareLinks { links: [None; SPARE], count: 0 }));
+        spares.store(Box::leak(Box::new(of_core)), Ordering::Release);
+    }
+}
 
 /// Takes a link out of what the calling core keeps for itself, if it does.
 #[inline(always)]
@@ -39,7 +52,9 @@ pub(crate) fn give(link: &'static Link, all: &SpinLock<Paged<Link>>) -> bool {
 
 #[cold]
 fn of_this_core() -> Option<&'static SpinLock<SpareLinks>> {
-    current_core().and_then(|core| SPARES.get(core)).map(|spare| &spare.0)
+    let spares = SPARES.get(current_core()?)?.load(Ordering::Acquire);
+    // SAFETY: null, or what lives for ever.
+    unsafe { spares.as_ref() }.map(|spares| &spares.0)
 }
 
 impl SpareLinks {

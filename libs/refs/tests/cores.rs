@@ -255,7 +255,7 @@ fn a_thread_without_a_core_may_drop_what_it_owns() {
 fn more_threads_than_were_foreseen_take_part() {
     let _alone = alone();
     std::thread::scope(|scope| {
-        let others: Vec<_> = (0..refs::reclaim::MAX_CORES + 6).map(|_| Other::start(scope)).collect();
+        let others: Vec<_> = (0..70).map(|_| Other::start(scope)).collect();
         as_core(|cx, core| {
             StrongRc::new(Noted(1)).destroy(cx);
             for other in &others {

@@ -57,7 +57,7 @@ pub trait Policy: Sync {
 #[derive(Debug, Default)]
 pub struct SchedWords {
     /// The task's own.
-    pub words: [atomic::AtomicU64; 8],
+    pub words: [atomic::AtomicU64; 11],
     /// One that it has in common with others. None at first.
     pub shared: StaticRef<atomic::AtomicU64>,
 }

@@ -10,6 +10,7 @@ use super::cores::Requests;
 use super::descriptors::{Gdt, TaskState};
 use super::instructions::wrmsr;
 use crate::cpu::MAX_CORES;
+use crate::mm::CoreLocal;
 use crate::user::{CycleCounter, UserState};
 
 /// The register that says where `gs` begins.
@@ -67,6 +68,8 @@ pub struct CoreBlock {
     pub(super) is_held: AtomicBool,
     /// It stays there.
     pub(super) is_stopped: AtomicBool,
+    /// Its free frames, slots of the heap and tables, and what it remembers of address spaces.
+    pub(crate) memory: CoreLocal,
     pub(super) gdt: Gdt,
     pub(super) task_state: TaskState,
     pub(super) trap_stack: TrapStack,
@@ -96,6 +99,7 @@ impl CoreBlock {
             requests: Requests::new(),
             is_held: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
+            memory: CoreLocal::new(),
             gdt: Gdt::new(),
             task_state: TaskState::new(),
             trap_stack: TrapStack::new(),

@@ -3,12 +3,24 @@
 use crate::arch::machine as arch;
 use crate::arch::machine::kernel_map::{self, DIRECT_MAP};
 use crate::core_set::CoreSet;
-use crate::mm::{Context, FrameNumber, PAGE_SIZE};
+use crate::mm::{Context, CoreLocal, FrameNumber, PAGE_SIZE};
 
 /// The number of the core that runs this.
 #[inline(always)]
 pub(in crate::mm) fn core_number() -> usize {
     arch::core_block::core_number()
+}
+
+/// What the core that runs this keeps of its own.
+#[inline(always)]
+pub(in crate::mm) fn core_local() -> &'static CoreLocal {
+    &arch::core_block::core_block().memory
+}
+
+/// What a core keeps of its own that runs.
+#[inline]
+pub(in crate::mm) fn core_local_of(core: usize) -> Option<&'static CoreLocal> {
+    arch::core_block::block_of(core).map(|block| &block.memory)
 }
 
 /// The bytes of a frame.

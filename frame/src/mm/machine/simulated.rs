@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::mm::{Access, FrameNumber, PAGE_SIZE};
+use crate::mm::{Access, CoreLocal, FrameNumber, PAGE_SIZE};
 
 mod paging;
 
@@ -49,6 +49,18 @@ pub(in crate::mm) fn ask_others(_cores: crate::core_set::CoreSet, what: crate::m
 /// The number of the core that runs this. The tests run one at a time.
 pub(in crate::mm) fn core_number() -> usize {
     0
+}
+
+static CORE: CoreLocal = CoreLocal::new();
+
+/// What the only core keeps of its own.
+pub(in crate::mm) fn core_local() -> &'static CoreLocal {
+    &CORE
+}
+
+/// What a core keeps of its own.
+pub(in crate::mm) fn core_local_of(core: usize) -> Option<&'static CoreLocal> {
+    (core == 0).then_some(&CORE)
 }
 
 /// The bytes of a frame in use.

@@ -1,6 +1,5 @@
 //! `/proc/PID/stat`, `status`, `statm`, `schedstat`: what `ps` and `top` read.
 
-use core::fmt;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -12,6 +11,7 @@ use super::text::Text;
 use crate::credentials::Ids;
 use crate::current::Current;
 use crate::error::Result;
+use crate::fs::core_text::{CoreList, CoreMask};
 use crate::memory::{Image, Sizes};
 use crate::process::{JobState, Life, Process, Thread, Usage};
 use crate::sched::{self, Class, Parameters};
@@ -213,10 +213,10 @@ pub fn status(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result
     let usage = usage(target, &process, cx)?;
     let cores = thread.as_ref().and_then(|thread| thread.task(cx)).map_or_else(sched::all_cores, sched::cores);
     text.add(format_args!(
-        "NoNewPrivs:\t{}\nSeccomp:\t0\nCpus_allowed:\t{:x}\nCpus_allowed_list:\t{}\nMems_allowed:\t1\nMems_allowed_list:\t0\n\
+        "NoNewPrivs:\t{}\nSeccomp:\t0\nCpus_allowed:\t{}\nCpus_allowed_list:\t{}\nMems_allowed:\t1\nMems_allowed_list:\t0\n\
          voluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t{}\n",
         u32::from(no_new_privileges),
-        cores,
+        CoreMask(cores, frame::cpu::count()),
         CoreList(cores),
         usage.voluntary_switches,
         usage.involuntary_switches
@@ -264,40 +264,5 @@ fn add_signals(text: &mut Text, process: &Process, thread: Option<&TempRc<'_, Th
         ("SigCgt", handled),
     ] {
         text.add(format_args!("{name}:\t{:016x}\n", set.0));
-    }
-}
-
-/// Cores, of which bit c is core c, as a list of ranges: `0-2,5`.
-struct CoreList(u64);
-
-impl fmt::Display for CoreList {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut left = self.0;
-        while left != 0 {
-            let first = left.trailing_zeros();
-            let behind = first + (left >> first).trailing_ones();
-            left &= u64::MAX.checked_shl(behind).unwrap_or(0);
-            match behind - first {
-                1 => write!(f, "{first}")?,
-                _ => write!(f, "{first}-{}", behind - 1)?,
-            }
-            if left != 0 {
-                f.write_str(",")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::format;
-
-    #[test]
-    fn cores_are_told_as_ranges() {
-        for (cores, told) in [(1, "0"), (3, "0-1"), (0b100111, "0-2,5"), (u64::MAX, "0-63"), (1 << 63 | 2, "1,63")] {
-            assert_eq!(format!("{}", CoreList(cores)), told);
-        }
     }
 }
