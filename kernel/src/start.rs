@@ -43,7 +43,7 @@ fn start(info: &'static BootInfo) {
         let _ = RANDOMIZE_VA_SPACE.set(0);
     }
     sched::start(frame::cpu::count());
-    fs::OpenFile::start_counting();
+    fs::start();
     let shown = time::clock::start();
     frame::time::on_alarm(timer_went_off);
     frame::cpu::on_interrupt(|cx| sched::was_called(frame::cpu::current(cx)));

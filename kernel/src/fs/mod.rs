@@ -62,3 +62,10 @@ pub use metadata::{DeviceNumber, FileKind, Metadata, Timestamp};
 pub use mount::{MOUNTS, Mount, MountFlags, MountTable};
 pub use path::{Location, Path};
 pub use types::{FileSystemType, Instance};
+
+/// Makes what each core has of its own for files. At boot.
+pub fn start() {
+    OpenFile::start_counting();
+    mount_use::start();
+    tmpfs::start();
+}

@@ -8,7 +8,7 @@
 
 use core::ops::Deref;
 
-use frame::cpu::MAX_CORES;
+use frame::cpu::PerCore;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::Mount;
@@ -29,7 +29,18 @@ struct Spare {
 #[repr(align(64))]
 struct OfCore(SpinLock<Spare>);
 
-static SPARE: [OfCore; MAX_CORES] = [const { OfCore(SpinLock::new(Spare::new())) }; MAX_CORES];
+static SPARE: PerCore<OfCore> = PerCore::new(OfCore::new());
+
+impl OfCore {
+    const fn new() -> Self {
+        OfCore(SpinLock::new(Spare::new()))
+    }
+}
+
+/// Makes what each core keeps. At boot.
+pub fn start() {
+    SPARE.make(frame::cpu::count(), OfCore::new);
+}
 
 impl MountUse {
     /// One more use of a mount; `None` if it is gone.
@@ -113,7 +124,7 @@ impl Spare {
 
 /// Gives up all owners that are kept and not used. None is the last one of a mount that is attached, which its table owns.
 pub(super) fn give_up_spare() {
-    for core in SPARE.iter().take(frame::cpu::count()) {
+    for core in SPARE.all() {
         drop(core.0.with(|spare| core::mem::replace(spare, Spare::new())));
     }
 }

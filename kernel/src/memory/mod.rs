@@ -69,6 +69,7 @@ static EXHAUSTED: AtomicUsize = AtomicUsize::new(0);
 /// first program.
 pub fn start(clocks: UFrame) {
     vdso::start(clocks);
+    overcommit::start();
     EXHAUSTED.store(reserve(frame::mm::frame_count()) / 4, Ordering::Relaxed);
     keep_stacks(0);
 }

@@ -39,6 +39,11 @@ static RATIO: AtomicUsize = AtomicUsize::new(50);
 /// In place of the ratio, unless it is 0.
 static KIBIBYTES: AtomicUsize = AtomicUsize::new(0);
 
+/// Lets each core count for itself. At boot.
+pub(super) fn start() {
+    COMMITTED.make_parts();
+}
+
 /// Counts promises for so many pages; a negative number, wrapped, takes them back.
 #[inline(always)]
 pub(super) fn add(pages: usize) {

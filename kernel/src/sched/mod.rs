@@ -320,7 +320,7 @@ pub struct Done {
 
 /// What each core did until now, in their order.
 pub fn done_by_cores() -> impl Iterator<Item = Done> {
-    SCHEDULER.present().iter().map(|core| {
+    SCHEDULER.present().map(|core| {
         let (ran, switches) = core.look(|queue| {
             queue.charge(frame::time::now());
             (queue.busy, queue.begun)

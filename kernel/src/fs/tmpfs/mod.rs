@@ -21,6 +21,7 @@ use crate::error::{Errno, Result};
 
 pub use directory::{Directory, symlink_target};
 pub use file::RegularFile;
+pub use recent::start;
 
 /// A new instance and its root directory. Options: `size` (bytes, with `k`, `m`, `g` or `%`), `nr_blocks`, `nr_inodes`, `mode`, `uid`,
 /// `gid`; half of memory and as many inodes as pages by default.

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
-use frame::cpu::MAX_CORES;
+use frame::cpu::PerCore;
 use refs::{SpinLock, TempRc, WeakRc};
 
 use super::entries::hash_of;
@@ -51,7 +51,18 @@ struct Found {
 #[repr(align(64))]
 struct OfCore(SpinLock<Vec<Option<Found>>>);
 
-static FOUND: [OfCore; MAX_CORES] = [const { OfCore(SpinLock::new(Vec::new())) }; MAX_CORES];
+static FOUND: PerCore<OfCore> = PerCore::new(OfCore::new());
+
+impl OfCore {
+    const fn new() -> Self {
+        OfCore(SpinLock::new(Vec::new()))
+    }
+}
+
+/// Makes what each core remembers. At boot.
+pub fn start() {
+    FOUND.make(frame::cpu::count(), OfCore::new);
+}
 
 /// Whether there is anybody to meet at a directory's lock. One core alone looks into the directory, which costs it less.
 #[inline(always)]
