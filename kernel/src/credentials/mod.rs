@@ -23,7 +23,8 @@ pub struct Uid(u32);
 pub struct Gid(u32);
 
 impl Uid {
-    const ROOT: Uid = Uid(0);
+    /// The user of number 0.
+    pub const ROOT: Uid = Uid(0);
 
     /// The user of a number that a program gave or a file has.
     pub const fn new(number: u32) -> Self {

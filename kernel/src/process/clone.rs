@@ -11,11 +11,12 @@ use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 use super::pid::THREADS_MAX;
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
+use super::user_count::UserCount;
 use super::{
     INIT, Life, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, exit, pid, session,
 };
 use crate::arch;
-use crate::credentials::{Capability, Credentials};
+use crate::credentials::{Capability, Credentials, Uid};
 use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
 use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags, reserve_fd};
@@ -163,11 +164,11 @@ struct Unstarted {
 }
 
 fn make_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<Unstarted> {
-    check_limit(&*me.thread(cx)?, cx)?;
+    let count = count(&*me.thread(cx)?, cx)?;
     let mut space = Some(space_async(cx, me, args)?);
     // Nothing suspends from here on, so what is reserved is there when it is needed.
     let context = me.context.duplicate(cx);
-    let made = make(cx, me, args, context, &mut space);
+    let made = make(cx, me, args, context, count, &mut space);
     if let Some(unused) = space {
         AddressSpace::give_up_async(unused, cx);
     }
@@ -197,6 +198,7 @@ fn make(
     me: &Current,
     args: &CloneArgs,
     mut context: UserContext,
+    count: UserCount,
     space: &mut Option<StrongRc<AddressSpace>>,
 ) -> Result<Unstarted> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
@@ -220,7 +222,11 @@ fn make(
         arch::set_thread_pointer(&mut context, args.tls, cx).map_err(|_| Errno::EPERM)?;
     }
     // Nothing fails behind this: a process that can be found has a thread soon.
-    let process = if args.has(abi::CLONE_THREAD) { process } else { enter_process(tid, args, me, cx)? };
+    let (process, count) = if args.has(abi::CLONE_THREAD) {
+        (process, count)
+    } else {
+        (enter_process(tid, args, me, count, cx)?, UserCount::none())
+    };
     let space = space.take().ok_or(Errno::ESRCH)?;
     let names = Names { space: space.downgrade(), files: files.downgrade(), fs: fs.downgrade() };
     let credentials = thread.credentials.lock(cx).clone();
@@ -231,6 +237,7 @@ fn make(
         files,
         fs,
         credentials,
+        count,
         signals: ThreadSignals::new(thread.signals.blocked(), alt_stack),
         name: thread.name(cx),
     });
@@ -302,26 +309,19 @@ fn replace_shared<T: Send + Sync>(
     field.as_ref().map(StrongRc::downgrade).ok_or(Errno::ESRCH)
 }
 
-fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
+/// Counts one thread more of the caller's user.
+///
+/// # Errors
+/// EAGAIN: there are too many threads, or the user has as many as RLIMIT_NPROC allows.
+fn count(thread: &Thread, cx: &Cx) -> Result<UserCount> {
     if THREADS.len() as u64 >= THREADS_MAX.get() {
         return Err(Errno::EAGAIN);
     }
-    let (limit, _) = thread.limit(abi::RLIMIT_NPROC, cx);
-    // Nobody has more threads than there are: the usual case needs no count.
-    if (THREADS.len() as u64) < limit {
-        return Ok(());
-    }
-    let credentials = thread.credentials.lock(cx).clone();
-    if credentials.exceeds_process_limit() {
-        return Ok(());
-    }
-    let own = THREADS
-        .all(cx)
-        .filter(|other| {
-            other.upgrade(cx).is_ok_and(|other| other.credentials.lock(cx).users().real == credentials.users().real)
-        })
-        .count();
-    if (own as u64) < limit { Ok(()) } else { Err(Errno::EAGAIN) }
+    let (user, is_limited) = {
+        let credentials = thread.credentials.lock(cx);
+        (credentials.users().real, !credentials.exceeds_process_limit())
+    };
+    UserCount::new(user, is_limited.then(|| thread.limit(abi::RLIMIT_NPROC, cx).0))
 }
 
 /// Makes a process without threads and enters it in all tables.
@@ -329,9 +329,15 @@ fn check_limit(thread: &Thread, cx: &Cx) -> Result<()> {
 /// # Errors
 /// ENOMEM; RESTART_ALWAYS if there is a signal for the caller. Whoever signals a group or all processes goes through them one by one and may have passed where the new one is
 /// entered: then the caller has had its signal before that, and whatever is made, is made by who is left.
-fn enter_process<'cx>(pid: u32, args: &CloneArgs, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, Process>> {
+fn enter_process<'cx>(
+    pid: u32,
+    args: &CloneArgs,
+    me: &Current,
+    count: UserCount,
+    cx: &'cx Cx,
+) -> Result<TempRc<'cx, Process>> {
     let (thread, maker) = (me.thread(cx)?, me.process(cx)?);
-    let new = enter(make_process(pid, args, &maker, cx)?, args.has(abi::CLONE_PARENT), &maker, cx);
+    let new = enter(make_process(pid, args, &maker, count, cx)?, args.has(abi::CLONE_PARENT), &maker, cx);
     let is_signalled =
         thread.signals.work().contains(Work::EXIT) || !thread.signals.deliverable(&maker.pending).is_empty();
     if is_signalled {
@@ -343,7 +349,7 @@ fn enter_process<'cx>(pid: u32, args: &CloneArgs, me: &Current, cx: &'cx Cx) -> 
     Ok(new)
 }
 
-fn make_process(pid: u32, args: &CloneArgs, process: &Process, cx: &Cx) -> Result<StrongRc<Process>> {
+fn make_process(pid: u32, args: &CloneArgs, process: &Process, count: UserCount, cx: &Cx) -> Result<StrongRc<Process>> {
     let actions = process.with_actions(cx, |actions| {
         if args.has(abi::CLONE_SIGHAND) {
             return actions.share();
@@ -361,6 +367,7 @@ fn make_process(pid: u32, args: &CloneArgs, process: &Process, cx: &Cx) -> Resul
     };
     let new = StrongRc::new(Process::new(ProcessParts {
         account: sched::Account::new()?,
+        count,
         pid,
         parent_pid: 0,
         group: process.group(),
@@ -466,6 +473,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
     sched::charge_to(&account, cx);
     let process = StrongRc::new(Process::new(ProcessParts {
         account,
+        count: UserCount::new(Uid::ROOT, None)?,
         pid,
         parent_pid: 0,
         group: NOBODYS_SESSION,
@@ -486,6 +494,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
         files: StrongRc::new(FileTable::default()),
         fs: StrongRc::new(FsContext::initial(cx)?),
         credentials: Credentials::default(),
+        count: UserCount::none(),
         signals: ThreadSignals::new(SignalSet::EMPTY, AltStack::default()),
         name: Name::new(b"init"),
     }));

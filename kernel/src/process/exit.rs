@@ -367,6 +367,7 @@ fn send_signal_of_child(parent: &Process, child: &Process, code: u32, value: u32
 pub(super) fn remove(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
     process.with_parent(cx, |_, children| children.leave(process));
     session::leave(process, cx);
+    process.count.end();
     drop(PROCESSES.remove(process.pid, cx));
 }
 
@@ -385,6 +386,7 @@ pub fn de_thread_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
     let old = thread.tid();
     if old != process.pid {
         let share = thread.share().ok_or(Errno::EAGAIN)?;
+        thread.count_as_first(&process, cx);
         thread.set_tid(process.pid);
         drop(THREADS.insert(process.pid, share, cx));
         drop(THREADS.remove(old, cx));

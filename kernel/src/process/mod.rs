@@ -32,6 +32,7 @@ mod stop;
 mod table;
 mod thread;
 mod thread_group;
+mod user_count;
 mod wait;
 
 pub use clone::{CloneArgs, become_init, clone_async, unshare, write_own_tid_async};

@@ -8,8 +8,9 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 use tasks::TaskRef;
 
 use super::members::TicketCell;
+use super::user_count::UserCount;
 use super::{Process, Status, Usage};
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, Uid};
 use crate::error::Result as Checked;
 use crate::fs::{FileTable, FsContext};
 use crate::memory::AddressSpace;
@@ -35,6 +36,8 @@ pub struct Thread {
     pub fs: SpinLock<Option<StrongRc<FsContext>>>,
     /// Who it acts for.
     pub credentials: SpinLock<Credentials>,
+    /// For whom it counts, if it is not the first of its process.
+    count: UserCount,
     /// Its signals.
     pub signals: ThreadSignals,
     /// The task that runs it, once it has been spawned.
@@ -100,6 +103,7 @@ pub(super) struct ThreadParts {
     pub files: StrongRc<FileTable>,
     pub fs: StrongRc<FsContext>,
     pub credentials: Credentials,
+    pub count: UserCount,
     pub signals: ThreadSignals,
     pub name: Name,
 }
@@ -150,6 +154,7 @@ impl Thread {
             files: SpinLock::new(Some(parts.files)),
             fs: SpinLock::new(Some(parts.fs)),
             credentials: SpinLock::new(parts.credentials),
+            count: parts.count,
             signals: parts.signals,
             task: SpinLock::new(None),
             name: SpinLock::new(parts.name),
@@ -228,7 +233,9 @@ impl Thread {
         let old = credentials.rights();
         let result = change(&mut credentials)?;
         let is_other = credentials.rights().differ_from(&old);
+        let real = credentials.users().real;
         drop(credentials);
+        self.count_for(real, cx);
         if is_other {
             self.parent_death_signal.store(0, Ordering::Relaxed);
             if let Ok(process) = self.process(cx) {
@@ -236,6 +243,21 @@ impl Thread {
             }
         }
         Ok(result)
+    }
+
+    /// It counts for this user from now on: see [`super::user_count`].
+    fn count_for(&self, user: Uid, cx: &impl NoSuspend) {
+        match self.process(cx) {
+            Ok(process) if process.pid == self.tid() => process.count.move_to(user),
+            _ => self.count.move_to(user),
+        }
+    }
+
+    /// It takes the place of the first thread of its process, which counts from now on for this one's user instead.
+    pub(super) fn count_as_first(&self, process: &Process, cx: &impl NoSuspend) {
+        let user = self.credentials.lock(cx).users().real;
+        process.count.move_to(user);
+        self.count.end();
     }
 
     /// Its name.

@@ -8,6 +8,7 @@ use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 use super::members::{CHUNK, Cursor, Members, TicketCell, TicketSet};
 use super::stop::{self, Job};
 use super::thread::ReportedTime;
+use super::user_count::UserCount;
 use super::{JobState, Limits, Name, PROCESSES, Thread, Usage};
 use crate::error::Result;
 use crate::sched::Account;
@@ -68,6 +69,8 @@ pub struct Process {
     pub(super) last_name: SpinLock<Name>,
     /// What its threads have used of the processor, those that have exited too.
     pub(super) account: Account,
+    /// For whom its first thread counts, until it is waited for.
+    pub(super) count: UserCount,
     /// How much of that was in the kernel, in nanoseconds, as far as it was sampled.
     pub(super) system_time: AtomicU64,
     reported_time: ReportedTime,
@@ -195,6 +198,7 @@ const CORE_DUMPED: u32 = 0x80;
 /// What a new process starts with.
 pub(super) struct ProcessParts {
     pub account: Account,
+    pub count: UserCount,
     pub pid: u32,
     pub parent_pid: u32,
     pub group: u32,
@@ -236,6 +240,7 @@ impl Process {
             last_uid: AtomicU32::new(0),
             last_name: SpinLock::new(Name::default()),
             account: parts.account,
+            count: parts.count,
             system_time: AtomicU64::new(0),
             reported_time: ReportedTime::default(),
             usage: SpinLock::new(Usage::default()),

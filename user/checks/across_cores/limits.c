@@ -10,7 +10,8 @@ static int both;
 
 static pid_t fork_one(void)
 {
-    pid_t pid = fork();
+    // The library's fork lets one after the other into the kernel.
+    pid_t pid = syscall(SYS_fork);
     if (pid == 0) {
         for (;;)
             pause();
@@ -69,6 +70,19 @@ int main(void)
         REQUIRE(setrlimit(RLIMIT_NPROC, &limit) == 0);
         together(FORKS, nothing, fork_first, fork_second, end_them);
         CHECK("both-are-the-last", both);
+        // The other thread has ended. One that has ended counts until it is waited for.
+        pid_t first = fork_one(), second = fork_one();
+        REQUIRE(first > 0 && second > 0 && kill(second, SIGKILL) == 0);
+        siginfo_t info;
+        REQUIRE(waitid(P_PID, second, &info, WEXITED | WNOWAIT) == 0);
+        CHECK("beside-a-zombie", fork_one());
+        check_wait(second);
+        second = fork_one();
+        CHECK_TRUE("when-it-was-waited-for", second > 0);
+        kill(first, SIGKILL);
+        kill(second, SIGKILL);
+        check_wait(first);
+        check_wait(second);
     });
 
     struct rlimit limit = { 0, RLIM_INFINITY };
