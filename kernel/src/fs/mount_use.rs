@@ -13,8 +13,8 @@ use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::Mount;
 
-/// How many owners a core keeps that are not used.
-const KEPT: usize = 8;
+/// How many owners a core keeps that are not used. More than the descriptions that end together: see [`look`](refs::reclaim::look).
+const KEPT: usize = 24;
 
 /// The use of a mount: one of its owners.
 pub struct MountUse(Option<StrongRc<Mount>>);

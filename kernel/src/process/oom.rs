@@ -50,7 +50,7 @@ impl Search {
     /// access is tried again first.
     fn waited_for_dead(&mut self) -> bool {
         let now = frame::time::now();
-        if !reclaim::waits_anywhere_since_before(reclaim::epoch_now()) {
+        if !reclaim::waits_anywhere_since_before(reclaim::begin_epoch()) {
             return core::mem::take(&mut self.waits_since) == 0;
         }
         if self.waits_since == 0 {

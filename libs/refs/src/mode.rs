@@ -97,6 +97,25 @@ pub(crate) unsafe trait Sealed: Sized + 'static {
         unsafe { Self::bury_now(of, object, epoch, cx) };
     }
 
+    /// Whether what dies now is not freed before the call ends: then what nobody waits for may [die later](Self::die_later).
+    fn is_crowded(_of: Self::OfObject) -> bool {
+        false
+    }
+
+    /// As [`die`](Self::die), where the object is then [buried](Self::bury_later) to be freed later. Who watches it sees the same.
+    fn die_later(of: Self::OfObject) -> u64 {
+        Self::die(of)
+    }
+
+    /// Frees an object that [died so](Self::die_later), together with others.
+    ///
+    /// # Safety
+    /// As for `bury`.
+    unsafe fn bury_later(of: Self::OfObject, object: NonNull<Header>, epoch: u64) {
+        // SAFETY: as this function's contract.
+        unsafe { Self::bury(of, object, epoch) };
+    }
+
     /// Frees some of what can be freed now.
     fn reclaim(of: Self::OfObject, cx: &mut Cx);
 }
@@ -210,6 +229,22 @@ unsafe impl Sealed for Shared {
         let ending = || if is_unseen() { Ending::Unseen } else { Ending::Awaited };
         // SAFETY: by this function's contract.
         unsafe { reclaim::free_now(object, epoch, ending, cx) };
+    }
+
+    #[inline(always)]
+    fn is_crowded(_: ()) -> bool {
+        reclaim::is_crowded()
+    }
+
+    #[inline]
+    fn die_later(_: ()) -> u64 {
+        reclaim::epoch_of_later()
+    }
+
+    #[inline]
+    unsafe fn bury_later(_: (), object: NonNull<Header>, epoch: u64) {
+        // SAFETY: by this function's contract.
+        unsafe { reclaim::defer(object, epoch, Ending::Later) };
     }
 
     fn reclaim(_: (), cx: &mut Cx) {

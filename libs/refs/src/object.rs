@@ -12,7 +12,7 @@ use core::ptr::NonNull;
 
 use crate::link::{Link, QueueLink, Unborn};
 use crate::mode::{Anywhere, Home, Mode, Shared};
-use crate::sync::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::unsize::unsize;
 use crate::{Cx, NoSuspend, TempRc, WaitList, Waker, WeakRc};
 
@@ -52,8 +52,14 @@ impl Header {
     /// The last owner is gone: no upgrade succeeds from here on, and watchers are woken. Returns the epoch of the death.
     #[inline(always)]
     fn die<M: Mode>(&self, of: M::OfObject) -> u64 {
+        self.die_at(|| M::die(of))
+    }
+
+    /// As [`die`](Self::die), in an epoch that `epoch` says behind a full barrier.
+    #[inline(always)]
+    fn die_at(&self, epoch: impl FnOnce() -> u64) -> u64 {
         self.link.end();
-        let epoch = M::die(of);
+        let epoch = epoch();
         if self.watched.load(Ordering::Relaxed) {
             self.watchers.wake_all();
         }
@@ -62,12 +68,13 @@ impl Header {
 
     /// Has `waker` woken when the object dies; at once if it is dead already.
     ///
-    /// Of this function and `die` one is first at the epoch, which both move on: either the waker is seen there, or the death is seen
+    /// Between the two steps of this function, and between those of `die`, there is a full barrier: either the waker is seen there, or the death is seen
     /// here.
     pub(crate) fn watch<M: Mode>(&self, of: M::OfObject, waker: Waker) {
         self.watchers.enter(waker);
         self.watched.store(true, Ordering::Release);
         M::die(of);
+        fence(Ordering::SeqCst);
         if !self.link.is(self.generation) {
             waker.wake();
         }
@@ -293,8 +300,11 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
     /// As [`destroy`](Self::destroy). Where others may still borrow the object, `is_unseen` says whether nobody would see it if it came to its end a little later: then
     /// who waits until what it destroyed has come to its end does not wait for this.
     #[inline]
-    pub fn destroy_unseen(self, cx: &mut Cx, is_unseen: impl FnOnce(&T) -> bool) {
+    pub fn destroy_unseen(self, cx: &mut Cx, is_unseen: impl Fn(&T) -> bool) {
         let of = self.of();
+        if M::is_crowded(of) && self.with(&is_unseen) {
+            return self.destroy_later();
+        }
         match self.invalidate_if_last() {
             Some(end) => {
                 let End { object, epoch, .. } = *ManuallyDrop::new(end);
@@ -304,6 +314,17 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
                 unsafe { M::bury_unseen(of, object.cast(), epoch, is_unseen, cx) };
             }
             None => M::reclaim(of, cx),
+        }
+    }
+
+    #[cold]
+    fn destroy_later(self) {
+        let of = self.of();
+        let this = ManuallyDrop::new(self);
+        if M::unshare(&this.header().owners) {
+            let epoch = this.header().die_at(|| M::die_later(of));
+            // SAFETY: just dead, and given away.
+            unsafe { M::bury_later(of, this.object.cast(), epoch) };
         }
     }
 
@@ -393,7 +414,7 @@ impl<T: ?Sized, M: Mode> Dying<T, M> {
     }
 
     /// Destroys the object, unless other collections own it too, and perhaps lets nobody wait for it: see [`StrongRc::destroy_unseen`].
-    pub fn destroy_unseen(self, cx: &mut Cx, is_unseen: impl FnOnce(&T) -> bool) {
+    pub fn destroy_unseen(self, cx: &mut Cx, is_unseen: impl Fn(&T) -> bool) {
         self.0.destroy_unseen(cx, is_unseen);
     }
 

@@ -114,7 +114,9 @@ impl Report {
     pub unsafe fn pass(&self) {
         if self.is_present() {
             // It sees as dead what died before the epoch that it reads.
-            self.0.store(EPOCH.0.load(Ordering::Acquire), Ordering::Release);
+            let epoch = EPOCH.0.load(Ordering::Acquire);
+            fence(Ordering::SeqCst);
+            self.0.store(epoch, Ordering::Release);
         }
     }
 
@@ -178,9 +180,10 @@ impl Limbo {
         self.later.load(Ordering::Acquire) > 0 || self.waiting.load(Ordering::Acquire)
     }
 
-    /// From here on its core is told of all that is in `queue`.
+    /// From here on its core is told of all that is in `queue`, which died before the epoch that now begins.
     #[cold]
     fn look(&self) {
+        epoch();
         self.queue.within(|queue| {
             // One of the two says at each moment that there is something.
             self.waiting.store(!queue.is_empty(), Ordering::Release);
@@ -398,9 +401,14 @@ pub fn awaited(core: usize) -> u64 {
     limbo_of(core).awaited.load(Ordering::Relaxed)
 }
 
-/// What has died until now, as far as the caller knows, did so before the epoch that this says.
+/// What has died until now, as far as the caller knows, and whose end somebody may wait for, did so before the epoch that this says.
 pub fn epoch_now() -> u64 {
     EPOCH.0.load(Ordering::Acquire)
+}
+
+/// Begins an epoch, before which all died that has died until now, as far as the caller knows.
+pub fn begin_epoch() -> u64 {
+    epoch() + 1
 }
 
 /// Whether any object is dead and not yet freed, where nobody has said which core runs.
@@ -454,6 +462,17 @@ pub(crate) enum Ending {
     Awaited,
     /// Nobody sees when it comes.
     Unseen,
+    /// As `Unseen`; and others were there at the core's last look, so that it could not be freed when the call ends. It died in an epoch that goes on.
+    Later,
+}
+
+/// The epoch of a death that the other cores need not hear of now: it goes on until the object's core [looks](Limbo::look).
+///
+/// That is enough. What was done to the object is before the fence, and the epoch is read behind it: so who has read a later epoch, and then was at a fence, as whoever reports
+/// one is, sees the object dead. And no generation is used twice, since the object's link is free only when cores have reported a later epoch.
+pub(crate) fn epoch_of_later() -> u64 {
+    fence(Ordering::SeqCst);
+    EPOCH.0.load(Ordering::Acquire)
 }
 
 /// Frees `object`, which died in `epoch`, when nobody can borrow it any longer.
@@ -466,12 +485,13 @@ pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64, ending: Ending) 
         // SAFETY: as this function's contract.
         unsafe { queue.push(object, epoch) };
         let mut later = 0;
-        if ending == Ending::Awaited {
-            limbo.awaited.store(limbo.awaited.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        } else if limbo.crowded.load(Ordering::Relaxed) {
-            // It could not be freed now, nor when the call ends.
-            later = limbo.later.load(Ordering::Relaxed) + 1;
-            limbo.later.store(later, Ordering::Relaxed);
+        match ending {
+            Ending::Awaited => limbo.awaited.store(limbo.awaited.load(Ordering::Relaxed) + 1, Ordering::Relaxed),
+            Ending::Unseen => {}
+            Ending::Later => {
+                later = limbo.later.load(Ordering::Relaxed) + 1;
+                limbo.later.store(later, Ordering::Relaxed);
+            }
         }
         if later == 0 || later == MANY {
             limbo.waiting.store(true, Ordering::Relaxed);
@@ -490,7 +510,7 @@ pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64, ending: Ending) 
 #[inline]
 pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, ending: impl FnOnce() -> Ending, cx: &mut Cx) {
     // A core that comes in after `epoch` was taken cannot reach the object; one that came in before is seen here.
-    if is_single() || !is_crowded() && DOMAIN.is_alone() {
+    if !is_crowded() && DOMAIN.is_alone() {
         // SAFETY: no name leads to it, the only core has `&mut Cx` and so borrows nothing, and it is given away.
         unsafe { Header::free(object) };
     } else {
@@ -504,15 +524,19 @@ pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, ending: impl 
 /// Frees some of what can be freed, for who destroys an object: as many as come, and more, but not all that others have left.
 #[inline]
 pub(crate) fn free_others(cx: &mut Cx) {
-    if is_single() || !is_crowded() {
+    if !is_crowded() {
         reclaim_some(cx, BESIDES);
     }
 }
 
 /// Whether others ran tasks when this core last looked.
-#[cold]
-fn is_crowded() -> bool {
-    limbo_here().crowded.load(Ordering::Relaxed)
+#[inline(always)]
+pub(crate) fn is_crowded() -> bool {
+    #[cold]
+    fn is_crowded_here() -> bool {
+        limbo_here().crowded.load(Ordering::Relaxed)
+    }
+    !is_single() && is_crowded_here()
 }
 
 /// Whether others run tasks, as has just been seen for the core whose limbo this is. A program has one limbo for all: there everybody looks for himself.

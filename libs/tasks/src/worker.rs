@@ -449,7 +449,7 @@ pub fn has_dead(cx: &Cx) -> bool {
         return true;
     }
     if worker.until_all.get() == 0 {
-        worker.until_all.set(reclaim::epoch_now());
+        worker.until_all.set(reclaim::begin_epoch());
     }
     let others = reclaim::waits_anywhere_since_before(worker.until_all.get());
     if !others {
@@ -490,7 +490,7 @@ fn wait_async(cx: &mut Cx, looks: &mut usize) {
 #[cold]
 pub fn free_everything_async(cx: &mut Cx) {
     free_all_async(cx);
-    let until = reclaim::epoch_now();
+    let until = reclaim::begin_epoch();
     let mut looks = 0;
     while reclaim::waits_anywhere_since_before(until) {
         // SAFETY: it is the number under which the worker is registered.
