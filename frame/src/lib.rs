@@ -25,6 +25,8 @@ extern crate self as frame;
 mod acpi;
 mod arch;
 pub mod boot;
+#[cfg(any(target_os = "none", test))]
+mod clock_comparison;
 pub mod core_set;
 pub mod cpu;
 pub mod entropy;

@@ -16,8 +16,9 @@
 enum way { CALL, LIBRARY, WAYS };
 
 static const char *const way_names[WAYS] = { "call", "library" };
-static const clockid_t clocks[] = { CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME };
-static const char *const clock_names[] = { "monotonic", "raw", "boottime" };
+// The wall clock among them, which nobody sets here.
+static const clockid_t clocks[] = { CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW, CLOCK_BOOTTIME, CLOCK_REALTIME, CLOCK_TAI, CLOCK_MONOTONIC_COARSE, CLOCK_REALTIME_COARSE };
+static const char *const clock_names[] = { "monotonic", "raw", "boottime", "realtime", "tai", "monotonic-coarse", "realtime-coarse" };
 
 static cpu_set_t allowed;
 static int cores[MOST_CORES], core_count;
@@ -98,7 +99,7 @@ static void run(void *(*work)(void *))
 }
 
 // A coarse clock is behind the fine one and never ahead of it, wherever the two are read.
-static void coarse_clock(void)
+static void coarse_clock(clockid_t coarse_one, clockid_t fine_one, const char *name)
 {
     long ahead = 0;
     for (int i = 0; i < READINGS; i++) {
@@ -108,11 +109,34 @@ static void coarse_clock(void)
             CPU_SET(cores[i / 1000 % core_count], &set);
             REQUIRE(sched_setaffinity(0, sizeof set, &set) == 0);
         }
-        int64_t coarse = read_clock(CLOCK_MONOTONIC_COARSE, i % 2);
-        ahead += coarse > read_clock(CLOCK_MONOTONIC, i / 2 % 2);
+        int64_t coarse = read_clock(coarse_one, i % 2);
+        ahead += coarse > read_clock(fine_one, i / 2 % 2);
     }
     REQUIRE(sched_setaffinity(0, sizeof allowed, &allowed) == 0);
-    CHECK("coarse-ahead", ahead);
+    CHECK(name, ahead);
+}
+
+// A clock that is read between two readings of another, on whichever core, shows a time of between: as far as is known from the first time that all were read, and
+// but for how much their rates may differ (one part in a hundred is far more than adjtimex(2) allows).
+static void same_clocks(void)
+{
+    long apart = 0;
+    int64_t first_before = read_clock(CLOCK_MONOTONIC, CALL);
+    int64_t first_raw = read_clock(CLOCK_MONOTONIC_RAW, CALL);
+    int64_t first_after = read_clock(CLOCK_MONOTONIC, CALL);
+    for (int i = 0; i < 200 * core_count; i++) {
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(cores[i % core_count], &set);
+        REQUIRE(sched_setaffinity(0, sizeof set, &set) == 0);
+        int64_t before = read_clock(CLOCK_MONOTONIC, i / 2 % 2);
+        int64_t raw = read_clock(CLOCK_MONOTONIC_RAW, i % 2) - first_raw;
+        int64_t after = read_clock(CLOCK_MONOTONIC, i / 4 % 2);
+        int64_t drift = (after - first_before) / 100 + 1;
+        apart += raw < before - first_after - drift || raw > after - first_before + drift;
+    }
+    REQUIRE(sched_setaffinity(0, sizeof allowed, &allowed) == 0);
+    CHECK("raw-apart-from-monotonic", apart);
 }
 
 int main(void)
@@ -139,6 +163,8 @@ int main(void)
             CHECK(name, test.went_back);
         }
     }
-    coarse_clock();
+    coarse_clock(CLOCK_MONOTONIC_COARSE, CLOCK_MONOTONIC, "coarse-ahead");
+    coarse_clock(CLOCK_REALTIME_COARSE, CLOCK_REALTIME, "realtime-coarse-ahead");
+    same_clocks();
     return 0;
 }

@@ -29,6 +29,15 @@ pub unsafe fn wrmsr(register: u32, value: u64) {
     }
 }
 
+/// The time stamp counter, not before what stands before it in the program: a processor reads it ahead of earlier loads otherwise (Intel SDM volume 2, RDTSC).
+#[inline(always)]
+pub fn ordered_rdtsc() -> u64 {
+    let (low, high): (u64, u64);
+    // SAFETY: as for `rdtsc`. As it may touch memory, for all that the compiler knows, no load moves across it.
+    unsafe { asm!("lfence", "rdtsc", out("rax") low, out("rdx") high, options(nostack, preserves_flags)) };
+    high << 32 | low
+}
+
 /// The time stamp counter.
 #[inline(always)]
 pub fn rdtsc() -> u64 {

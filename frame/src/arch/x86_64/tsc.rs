@@ -2,20 +2,19 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use refs::RawSpin;
-
-use super::instructions::rdtsc;
+use super::instructions::{ordered_rdtsc, rdtsc};
 use super::{apic, features, port};
+use crate::clock_comparison::Comparison;
 
 /// The counter at boot, and nanoseconds per cycle as a fraction of 2^32.
 static START: AtomicU64 = AtomicU64::new(0);
 static NANOSECONDS_PER_CYCLE: AtomicU64 = AtomicU64::new(1 << 32);
 static HERTZ: AtomicU64 = AtomicU64::new(1_000_000_000);
 
-/// Nanoseconds since [`calibrate`] began.
+/// Nanoseconds since [`calibrate`] began. Who has learned of a time that another core has read is never told an earlier one.
 #[inline(always)]
 pub fn nanoseconds() -> u64 {
-    let cycles = rdtsc().wrapping_sub(START.load(Ordering::Relaxed));
+    let cycles = ordered_rdtsc().wrapping_sub(START.load(Ordering::Relaxed));
     ((u128::from(cycles) * u128::from(NANOSECONDS_PER_CYCLE.load(Ordering::Relaxed))) >> 32) as u64
 }
 
@@ -35,46 +34,16 @@ pub fn at(nanoseconds: u64) -> u64 {
     START.load(Ordering::Relaxed).wrapping_add(u64::try_from(cycles).unwrap_or(u64::MAX >> 1))
 }
 
-/// So often two cores compare their counters.
-const COMPARISONS: usize = 2000;
-/// The last value that either of two cores has seen, which only the holder of the lock touches, and by how much one was behind the other.
-static COMPARING: RawSpin = RawSpin::new();
-static LAST: AtomicU64 = AtomicU64::new(0);
-static BEHIND: AtomicU64 = AtomicU64::new(0);
-/// How many of the two have begun, and how many have ended.
-static HAVE_BEGUN: AtomicU64 = AtomicU64::new(0);
-static HAVE_ENDED: AtomicU64 = AtomicU64::new(0);
+static COMPARISON: Comparison = Comparison::new();
 
-/// Compares this core's counter with that of another one, which calls this or [`agrees_with_other`] at the same time.
+/// Compares this core's counter with that of the boot core, which calls [`agrees_with_other`] at the same time.
 pub fn compare() {
-    HAVE_BEGUN.fetch_add(1, Ordering::AcqRel);
-    while HAVE_BEGUN.load(Ordering::Acquire) < 2 {
-        core::hint::spin_loop();
-    }
-    for _ in 0..COMPARISONS {
-        COMPARING.lock();
-        let (last, now) = (LAST.load(Ordering::Relaxed), rdtsc());
-        LAST.store(now.max(last), Ordering::Relaxed);
-        COMPARING.unlock();
-        if now < last {
-            BEHIND.fetch_max(last - now, Ordering::Relaxed);
-        }
-        core::hint::spin_loop();
-    }
-    HAVE_ENDED.fetch_add(1, Ordering::AcqRel);
+    COMPARISON.take_part(ordered_rdtsc);
 }
 
 /// Whether the counter of a core that has just been started is never behind this one's, nor this one's behind its.
 pub fn agrees_with_other() -> bool {
-    LAST.store(0, Ordering::Relaxed);
-    BEHIND.store(0, Ordering::Relaxed);
-    HAVE_ENDED.store(0, Ordering::Release);
-    compare();
-    while HAVE_ENDED.load(Ordering::Acquire) < 2 {
-        core::hint::spin_loop();
-    }
-    HAVE_BEGUN.store(0, Ordering::Release);
-    let behind = BEHIND.load(Ordering::Relaxed);
+    let behind = COMPARISON.compare(ordered_rdtsc);
     if behind != 0 {
         crate::println!("ebb: the clock of a processor is {behind} cycles behind another's");
     }
