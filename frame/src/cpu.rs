@@ -174,6 +174,7 @@ pub fn on_interrupt(handler: crate::irq::Handler) {
 /// Another core has interrupted this one.
 #[cfg(target_os = "none")]
 pub(crate) fn was_interrupted(cx: &crate::irq::IrqCx) {
+    crate::mm::was_interrupted();
     if let Some(handler) = INTERRUPT_HANDLER.get() {
         handler(cx);
     }

@@ -1,6 +1,8 @@
 //! What each core keeps of its own for memory. It is a part of the core's block, so there is memory for the cores that there are, and for no others. Its fields are
 //! atomic, and used with plain loads and stores: kernel code is not interrupted, so a core that changes its own is alone; others at most look at it.
 
+use core::sync::atomic::AtomicBool;
+
 use super::{heap, machine, supply, table, tlb};
 
 /// What a core has at hand, and what it remembers.
@@ -9,6 +11,8 @@ pub(crate) struct CoreLocal {
     /// What others look at, on a line of its own.
     pub(super) used: tlb::Used,
     pub(super) contexts: tlb::Contexts,
+    /// Another core asks it to give all back that it has at hand.
+    pub(super) is_to_trim: AtomicBool,
     pub(super) frames: supply::Stack,
     pub(super) slots: heap::Magazines,
     pub(super) tables: table::Pool<64>,
@@ -20,6 +24,7 @@ impl CoreLocal {
         CoreLocal {
             used: tlb::Used::new(),
             contexts: tlb::Contexts::new(),
+            is_to_trim: AtomicBool::new(false),
             frames: supply::Stack::new(),
             slots: heap::Magazines::new(),
             tables: table::Pool::new(),

@@ -38,6 +38,7 @@ mod walk;
 mod tests;
 
 use core::ops::Range;
+use core::sync::atomic::Ordering;
 
 pub use boot_module::BootModule;
 pub(crate) use core_local::CoreLocal;
@@ -91,6 +92,43 @@ pub fn trim() {
     heap::trim();
     table::trim();
     supply::trim();
+}
+
+/// Brings together what cores keep at hand only to be quick, before somebody is told that there is no memory or is ended for it: this core's frames, tables and slots,
+/// and the frames and tables of all others. (Their slots they give back when [asked](ask_for_slots).) The caller holds no lock of the heap's or of frames.
+#[cold]
+pub fn gather() {
+    trim();
+    supply::gather(1);
+}
+
+/// Asks other cores to [trim](self::trim) all that they keep at hand. Each does so when it is next in user mode, idle, or lets interrupts in.
+#[cold]
+pub fn ask_for_slots() {
+    let here = core_local::here();
+    for core in 0..machine::core_count() {
+        if let Some(other) = core_local::of(core)
+            && !core::ptr::eq(other, here)
+        {
+            other.is_to_trim.store(true, Ordering::Release);
+            crate::cpu::interrupt(core);
+        }
+    }
+}
+
+/// Whether no core has yet to do what it was [asked for](ask_for_slots).
+pub fn slots_have_come() -> bool {
+    core_local::all().all(|core| !core.is_to_trim.load(Ordering::Acquire))
+}
+
+/// Another core has interrupted this one, which holds no lock.
+#[cfg(target_os = "none")]
+pub(crate) fn was_interrupted() {
+    let is_to_trim = &core_local::here().is_to_trim;
+    if is_to_trim.load(Ordering::Acquire) {
+        trim();
+        is_to_trim.store(false, Ordering::Release);
+    }
 }
 
 /// Gives a test on a host `frames` frames of simulated memory, under these policies. They last for the process.

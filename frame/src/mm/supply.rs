@@ -190,13 +190,17 @@ impl Here {
     }
 }
 
-/// Has other cores give back what they keep at hand, if that is worth asking them; whether they were asked.
+/// Has other cores give the frames and tables back that they keep at hand, if these are at least so many; whether they were asked. The caller, as they, may hold
+/// any lock but the frame policy's.
 #[cold]
-fn gather() -> bool {
+pub(super) fn gather(least: usize) -> bool {
     if machine::core_count() == 1 {
         return false;
     }
-    let is_worth_it = stacked().saturating_sub(core_local::here().frames.len()) >= BATCH;
+    let here = core_local::here();
+    let others = core_local::all().filter(|core| !core::ptr::eq(*core, here));
+    let is_worth_it =
+        others.map(|core| core.frames.len() + core.tables.len() + core.roots.len()).sum::<usize>() >= least;
     if is_worth_it {
         tlb::ask_for_frames();
     }
@@ -283,8 +287,10 @@ pub(super) fn check(first: FrameNumber, order: u8) {
 fn refill(purpose: Purpose) -> Option<FrameNumber> {
     let policy = policy()?;
     let beyond_reserve = || policy.available().saturating_sub(RESERVE.load(Ordering::Relaxed));
+    // The kernel is not refused; so it does not ask others each time.
+    let worth_asking = if purpose == Purpose::User { 1 } else { BATCH };
     let beyond_reserve = match beyond_reserve() {
-        0 if gather() => beyond_reserve(),
+        0 if gather(worth_asking) => beyond_reserve(),
         some => some,
     };
     let batch = match (beyond_reserve, purpose) {

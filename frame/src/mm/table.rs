@@ -280,6 +280,11 @@ impl<const N: usize> Pool<N> {
         Pool { len: AtomicU32::new(0), tables: [const { AtomicU32::new(0) }; N] }
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.len.load(Ordering::Relaxed) as usize
+    }
+
     #[inline(always)]
     fn pop(&self) -> Option<Table> {
         let len = self.len.load(Ordering::Relaxed).checked_sub(1)?;

@@ -35,7 +35,7 @@ use super::{PAGE_SHIFT, PAGE_SIZE, kernel_space, machine};
 use crate::core_set::CoreSet;
 
 const NONE: u32 = u32::MAX;
-/// No root either: in a request, that a core gives the frames back that it keeps at hand.
+/// No root either: in a request, that a core gives the frames and tables back that it keeps at hand.
 const FRAMES: u32 = u32::MAX - 1;
 
 /// The root tables that a core uses; [`NONE`] while it uses the boot code's or the kernel's own. Others look at it: a line of its own.
@@ -149,6 +149,7 @@ pub(crate) struct Forget {
 pub(crate) fn forget(what: Forget, idles: bool) {
     let root = FrameNumber(what.root);
     if what.root == FRAMES {
+        super::table::trim();
         super::supply::trim();
     } else if what.root == NONE && what.start == what.end {
         machine::flush_all();
@@ -188,7 +189,7 @@ pub(crate) fn forget_kernel() {
     }
 }
 
-/// Has all other cores give the frames back that they keep at hand. They may hold any lock but the frame policy's, as the caller may.
+/// Has all other cores give the frames and tables back that they keep at hand. They may hold any lock but the frame policy's, as the caller may.
 pub(super) fn ask_for_frames() {
     machine::ask_others(all_others(), Forget { root: FRAMES, generation: 0, start: 0, end: 0 });
 }

@@ -97,7 +97,25 @@ pub fn is_exhausted() -> bool {
 #[inline]
 pub fn admit() -> Result<()> {
     let least = KEPT.load(Ordering::Relaxed) - reserve(frame::mm::frame_count()) / 2;
+    if buddy::FRAMES.available() > least { Ok(()) } else { admit_after_gathering(least) }
+}
+
+/// What cores have at hand counts as well, once it has been brought together.
+#[cold]
+fn admit_after_gathering(least: usize) -> Result<()> {
+    frame::mm::gather();
     if buddy::FRAMES.available() > least { Ok(()) } else { Err(Errno::ENOMEM) }
+}
+
+/// Brings together what all cores have at hand, if there is no memory for programs otherwise: whether there is then, and was not before.
+#[cold]
+pub fn gather() -> bool {
+    let has_memory = || buddy::FRAMES.available() > KEPT.load(Ordering::Relaxed);
+    if has_memory() {
+        return false;
+    }
+    frame::mm::gather();
+    has_memory()
 }
 
 /// Why a page cannot be made accessible, as the signal that says so.

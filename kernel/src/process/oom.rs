@@ -32,13 +32,16 @@ struct Search {
     chosen: Option<WeakRc<Process>>,
     /// Since when somebody waits for what is dead and not yet freed, on whichever core; 0: nobody does.
     waits_since: u64,
+    /// When other cores were last asked for what they keep of the heap.
+    asked_at: u64,
     /// All with lower numbers were looked at.
     at: u32,
     /// The one of them of which most would be won.
     worst: Option<(i64, WeakRc<Process>)>,
 }
 
-static SEARCH: SpinLock<Search> = SpinLock::new(Search { chosen: None, waits_since: 0, at: 0, worst: None });
+static SEARCH: SpinLock<Search> =
+    SpinLock::new(Search { chosen: None, waits_since: 0, asked_at: 0, at: 0, worst: None });
 
 impl Search {
     /// From the beginning.
@@ -57,6 +60,20 @@ impl Search {
             self.waits_since = now;
         }
         now - self.waits_since > FREEING_TAKES
+    }
+
+    /// Whether other cores have given back what they keep of the heap, not long ago. Once they have, the access is tried again first.
+    fn has_asked_others(&mut self) -> bool {
+        let now = frame::time::now();
+        if frame::cpu::count() == 1 {
+            return true;
+        }
+        if now - self.asked_at > FREEING_TAKES {
+            frame::mm::ask_for_slots();
+            self.asked_at = now;
+            return false;
+        }
+        frame::mm::slots_have_come()
     }
 }
 
@@ -83,6 +100,10 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
         return Ok(());
     }
     if memory::teardown::is_under_way() {
+        return Ok(());
+    }
+    // What cores have at hand is nobody's.
+    if memory::gather() || !search.has_asked_others() {
         return Ok(());
     }
     let mut looked_at = 0;
