@@ -220,7 +220,7 @@ impl Inode {
     /// ETXTBSY while a program runs from it.
     pub fn begin_writing(&self) -> Result<()> {
         let begun =
-            self.writers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count >= 0).then(|| count + 1));
+            self.writers.fetch_update(Ordering::SeqCst, Ordering::Relaxed, |count| (count >= 0).then(|| count + 1));
         begun.map(|_| ()).map_err(|_| Errno::ETXTBSY)
     }
 
@@ -232,7 +232,7 @@ impl Inode {
     /// One description more can read it, and not write.
     #[inline(always)]
     pub(super) fn begin_reading(&self) {
-        self.readers.fetch_add(1, Ordering::Relaxed);
+        self.readers.fetch_add(1, Ordering::SeqCst);
     }
 
     /// One description less can read it, and not write.
@@ -243,13 +243,13 @@ impl Inode {
 
     /// Whether it is open for writing.
     pub fn has_writers(&self) -> bool {
-        self.writers.load(Ordering::Relaxed) > 0
+        self.writers.load(Ordering::SeqCst) > 0
     }
 
     /// Whether it is open in no more than one description.
     pub fn is_open_once(&self) -> bool {
-        let writers = u32::try_from(self.writers.load(Ordering::Relaxed)).unwrap_or(0);
-        writers + self.readers.load(Ordering::Relaxed) <= 1
+        let writers = u32::try_from(self.writers.load(Ordering::SeqCst)).unwrap_or(0);
+        writers + self.readers.load(Ordering::SeqCst) <= 1
     }
 
     /// A program is run from it: until [`allow_writing`](Self::allow_writing) it cannot be opened for writing.

@@ -3,6 +3,9 @@
 //!
 //! A file's leases belong to its inode and name their descriptions weakly, so one ends with its description by itself; who waits watches it. An exclusive
 //! lease is the only one, and its description the only one that is open on the file.
+//!
+//! Who opens the file counts as a reader or writer first and then looks for leases; who takes a lease enters it first and then looks who else has the file open. So of the two, on
+//! whatever cores they are, one sees the other.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, btree_map};
@@ -123,7 +126,7 @@ impl FileLeases {
     /// Whether there may be any.
     #[inline(always)]
     pub fn has_any(&self) -> bool {
-        self.has_any.load(Ordering::Relaxed)
+        self.has_any.load(Ordering::SeqCst)
     }
 
     /// Asks those who have leases that rule out what `kind` allows to give them up. `None` if there are none; else until when they may keep them (`None`:
@@ -181,13 +184,17 @@ impl FileLeases {
         Ok(leases.kind_of(&file))
     }
 
-    /// Gives the description a lease, or changes the one that it has; whether it had none.
-    fn set(&self, file: WeakRc<OpenFile>, fd: i32, kind: LockKind, cx: &Cx) -> Step<bool> {
+    /// Gives the description a lease, or changes the one that it has; which it had.
+    fn set(&self, file: WeakRc<OpenFile>, fd: i32, kind: LockKind, cx: &Cx) -> Step<Option<LockKind>> {
         let mut time_slice = TimeSlice::default();
         let mut state = self.state.lock(cx);
         let leases = state.get_or_insert_default();
         leases.settle(&mut time_slice)?;
-        let has_one = leases.holders.contains_key(&file);
+        let had = leases.holders.contains_key(&file).then_some(match leases.is_exclusive {
+            true => LockKind::Exclusive,
+            false => LockKind::Shared,
+        });
+        let has_one = had.is_some();
         let is_refused = leases.breaking.as_ref().is_some_and(|breaking| breaking.keeps.is_none() || !has_one)
             || (leases.is_exclusive && !has_one);
         if is_refused || (!has_one && ENABLED.get() == 0) {
@@ -205,10 +212,26 @@ impl FileLeases {
             // That is all that it could have been asked for.
             leases.breaking = None;
         }
-        self.has_any.store(true, Ordering::Relaxed);
+        self.has_any.store(true, Ordering::SeqCst);
         drop(state);
         self.changed.wake_all();
-        Ok(!has_one)
+        Ok(had)
+    }
+
+    /// The description's lease is again what it had before.
+    fn set_back(&self, file: WeakRc<OpenFile>, had: Option<LockKind>, cx: &Cx) -> Step<()> {
+        let Some(kind) = had else {
+            // It may have been taken away already.
+            return match self.remove(file, cx) {
+                Err(Stop::Error(_)) => Ok(()),
+                removed => removed,
+            };
+        };
+        if let Some(leases) = self.state.lock(cx).as_mut().filter(|leases| leases.holders.contains_key(&file)) {
+            leases.is_exclusive = kind == LockKind::Exclusive;
+        }
+        self.changed.wake_all();
+        Ok(())
     }
 
     /// Takes the description's lease away.
@@ -252,15 +275,20 @@ pub fn set(
     if inode.kind != FileKind::Regular {
         return Err(Errno::EINVAL.into());
     }
-    let is_ruled_out = match kind {
+    let is_ruled_out = || match kind {
         LockKind::Shared => inode.has_writers(),
         LockKind::Exclusive => !inode.is_open_once(),
     };
-    if is_ruled_out {
+    if is_ruled_out() {
         return Err(Errno::EAGAIN.into());
     }
     crate::memory::admit()?;
-    if inode.leases.set(open.downgrade(), fd, kind, cx)? && open.owner(cx).is_none() {
+    let had = inode.leases.set(open.downgrade(), fd, kind, cx)?;
+    if is_ruled_out() {
+        inode.leases.set_back(open.downgrade(), had, cx)?;
+        return Err(Errno::EAGAIN.into());
+    }
+    if had.is_none() && open.owner(cx).is_none() {
         open.set_owner(Some(owner()?), cx);
     }
     Ok(())

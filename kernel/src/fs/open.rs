@@ -185,23 +185,29 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx
     }
     let file: Box<dyn File> = match inode.kind {
         FileKind::Regular => {
-            if inode.leases.has_any()
-                && let Some(leased) = break_leases(inode, flags, cx)?
-            {
-                return Ok(leased);
-            }
             let location = path.keep_in_step()?;
             if flags.can_write() {
                 location.begin_writing(cx)?;
             }
-            let own = prepare_regular(path, flags, me, cx);
-            if own.is_err() && flags.can_write() {
+            let prepared = look_for_leases(inode, flags, cx).and_then(|leased| match leased {
+                Some(leased) => Ok(Err(leased)),
+                None => prepare_regular(path, flags, me, cx).map(Ok),
+            });
+            if !matches!(prepared, Ok(Ok(_))) && flags.can_write() {
                 location.end_writing();
             }
-            return Ok(Opened::File(match own? {
-                Some(file) => StrongRc::new(OpenFile::at(file, kept, location)),
-                None => StrongRc::new(OpenFile::stored(kept, location)),
-            }));
+            let open = match prepared? {
+                Ok(Some(file)) => StrongRc::new(OpenFile::at(file, kept, location)),
+                Ok(None) => StrongRc::new(OpenFile::stored(kept, location)),
+                Err(leased) => return Ok(leased),
+            };
+            // Who only reads counts from here on.
+            if !flags.can_write()
+                && let Some(leased) = look_for_leases(inode, flags, cx)?
+            {
+                return Ok(leased);
+            }
+            return Ok(Opened::File(open));
         }
         FileKind::Directory => inode.ops.open(inode, flags, me, cx)?.unwrap_or_else(|| Box::new(DirectoryFile)),
         FileKind::CharacterDevice | FileKind::BlockDevice => open_device(inode.kind, inode.device, flags, me, cx)?,
@@ -210,6 +216,12 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx
         FileKind::Symlink => return Err(Errno::ELOOP.into()),
     };
     Ok(Opened::File(StrongRc::new(OpenFile::at(file, kept, path.keep_in_step()?))))
+}
+
+/// What comes of leases that rule the opening out, if there are any.
+#[inline(always)]
+fn look_for_leases(inode: &TempRc<'_, Inode>, flags: OpenFlags, cx: &Cx) -> Step<Option<Opened>> {
+    if inode.leases.has_any() { break_leases(inode, flags, cx) } else { Ok(None) }
 }
 
 /// Asks those who have leases that rule the opening out to give them up; what comes of it, if there are any.
