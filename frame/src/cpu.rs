@@ -32,8 +32,8 @@ pub fn current_core() -> usize {
     0
 }
 
-/// A count that all cores change often, each for itself: it lies together only when somebody asks for it.
-pub struct Count {
+/// A count that all cores change often, each for itself: it lies together only when somebody asks for it. A core counts up to `APART` so far for itself.
+pub struct Count<const APART: isize = 16> {
     /// What has been brought together.
     together: AtomicIsize,
     parts: PerCore<Part>,
@@ -42,10 +42,7 @@ pub struct Count {
 #[repr(align(64))]
 struct Part(AtomicIsize);
 
-impl Count {
-    /// A core counts so far for itself.
-    pub const APART: isize = 16;
-
+impl<const APART: isize> Count<APART> {
     /// Nothing, so far.
     pub const fn new() -> Self {
         Count { together: AtomicIsize::new(0), parts: PerCore::new(Part(AtomicIsize::new(0))) }
@@ -75,13 +72,13 @@ impl Count {
         // No interrupt comes in between, and the part is this core's.
         let counted = part.load(Ordering::Relaxed) + difference;
         part.store(counted, Ordering::Relaxed);
-        if counted.unsigned_abs() > Self::APART.unsigned_abs() {
+        if counted.unsigned_abs() > APART.unsigned_abs() {
             self.together.fetch_add(counted, Ordering::Relaxed);
             part.store(0, Ordering::Relaxed);
         }
     }
 
-    /// How many there are, give or take [`APART`](Self::APART) for each core.
+    /// How many there are, give or take `APART` for each core.
     #[inline(always)]
     pub fn about(&self) -> isize {
         self.together.load(Ordering::Relaxed)
@@ -93,7 +90,7 @@ impl Count {
     }
 }
 
-impl Default for Count {
+impl<const APART: isize> Default for Count<APART> {
     fn default() -> Self {
         Self::new()
     }

@@ -247,13 +247,15 @@ pub struct OpenFile {
 }
 
 /// How many there are.
-static OPEN_FILES: Count = Count::new();
+static OPEN_FILES: Count<APART> = Count::new();
+/// So many a core counts for itself.
+const APART: isize = 16;
 /// How many open files there may be (`/proc/sys/fs/file-max`): as many as suit the memory, unless somebody says.
 pub static FILE_MAX: Tunable = Tunable::new(AUTOMATIC, 1..=i64::MAX as u64);
 const AUTOMATIC: u64 = 0;
 /// So many there may be however little memory there is, unless somebody says.
 const FEWEST: usize = 8192;
-const _: () = assert!(MAX_CORES as isize * Count::APART <= FEWEST as isize / 2, "half as many are seen in time");
+const _: () = assert!(MAX_CORES as isize * APART <= FEWEST as isize / 2, "half as many are seen in time");
 
 impl OpenFile {
     /// Lets each core count for itself. At boot.

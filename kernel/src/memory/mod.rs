@@ -78,10 +78,14 @@ pub fn start(clocks: UFrame) {
 /// one: those that wait for memory could not be left otherwise, and nobody could run to give any back.
 pub fn keep_stacks(threads: usize) {
     const FRAMES: usize = frame::KERNEL_STACK_BYTES / frame::mm::PAGE_SIZE + 1;
+    // All calls read what is written here: not each fork and end of a thread changes it.
+    let threads = threads.next_multiple_of(8);
     let total = frame::mm::frame_count();
     let kept = reserve(total) + threads.saturating_mul(FRAMES).min(total / 4);
-    KEPT.store(kept, Ordering::Relaxed);
-    frame::mm::set_reserve(kept);
+    if KEPT.load(Ordering::Relaxed) != kept {
+        KEPT.store(kept, Ordering::Relaxed);
+        frame::mm::set_reserve(kept);
+    }
 }
 
 /// Whether even what the kernel keeps for itself is nearly gone: calls wait until somebody has ended, or fail.

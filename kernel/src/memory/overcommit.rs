@@ -32,7 +32,7 @@ pub enum Privilege {
 }
 
 /// Pages that are promised. Each core counts for itself, since they all map memory.
-static COMMITTED: Count = Count::new();
+static COMMITTED: Count<4096> = Count::new();
 static POLICY: AtomicU8 = AtomicU8::new(Policy::Heuristic as u8);
 /// In per cent of all memory.
 static RATIO: AtomicUsize = AtomicUsize::new(50);

@@ -16,7 +16,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, VmSpace};
@@ -44,7 +44,7 @@ pub struct AddressSpace {
     peak_pages: AtomicUsize,
     /// What is special about VMAs that come (MCL_FUTURE): the bits of [`VmaFlags`].
     later_flags: AtomicU16,
-    registered: u64,
+    registered: Registered,
 }
 
 /// Where execve(2) put what: for `/proc/PID/stat`, `cmdline`, `environ` and `auxv`.
@@ -116,17 +116,28 @@ pub enum VmaName {
     Object(WeakRc<dyn BackingObject>),
 }
 
-/// All address spaces there are, by a number that grows: a walk that pauses finds those that were made meanwhile, copies among them.
-struct Registry {
-    spaces: BTreeMap<u64, WeakRc<AddressSpace>>,
-    made: u64,
-}
+/// How many registers there are of address spaces.
+const REGISTERS: usize = 16;
 
-/// On lines of its own: all that fork and end write it.
+/// Address spaces, by a number that grows: a walk that pauses finds those that were made meanwhile, copies among them. All are in the registers together, each in that
+/// of the core that made it. On lines of its own, so that cores on which programs fork and end do not meet there.
 #[repr(align(64))]
-struct Apart(SpinLock<Registry>);
+struct Register(SpinLock<BTreeMap<u64, WeakRc<AddressSpace>>>);
 
-static REGISTRY: Apart = Apart(SpinLock::new(Registry { spaces: BTreeMap::new(), made: 0 }));
+static REGISTRY: [Register; REGISTERS] = [const { Register(SpinLock::new(BTreeMap::new())) }; REGISTERS];
+
+/// The last number that was given. A walk may pass a number before it is registered: then nothing has been copied into that address space yet, and what will be is the
+/// copy of one that the walk has been to.
+static LAST_NUMBER: Line = Line(AtomicU64::new(0));
+
+#[repr(align(64))]
+struct Line(AtomicU64);
+
+/// Where an address space is registered.
+struct Registered {
+    number: u64,
+    register: usize,
+}
 
 impl AddressSpace {
     /// An empty address space.
@@ -245,19 +256,22 @@ impl AddressSpace {
 
 impl Drop for AddressSpace {
     fn drop(&mut self) {
-        REGISTRY.0.with(|registry| registry.spaces.remove(&self.registered));
+        let Registered { number, register } = self.registered;
+        REGISTRY[register].0.with(|spaces| spaces.remove(&number));
     }
 }
 
-fn register(space: WeakRc<AddressSpace>) -> u64 {
-    REGISTRY.0.with(|registry| {
-        registry.made += 1;
-        registry.spaces.insert(registry.made, space);
-        registry.made
-    })
+fn register(space: WeakRc<AddressSpace>) -> Registered {
+    let number = LAST_NUMBER.0.fetch_add(1, Ordering::Relaxed) + 1;
+    let register = frame::cpu::current_core() % REGISTERS;
+    REGISTRY[register].0.with(|spaces| spaces.insert(number, space));
+    Registered { number, register }
 }
 
 /// The first address space with that number or a higher one, and its number.
 pub(super) fn registered_from(number: u64) -> Option<(u64, WeakRc<AddressSpace>)> {
-    REGISTRY.0.with(|registry| registry.spaces.range(number..).next().map(|(number, space)| (*number, *space)))
+    let first = |register: &Register| {
+        register.0.with(|spaces| spaces.range(number..).next().map(|(number, space)| (*number, *space)))
+    };
+    REGISTRY.iter().take(frame::cpu::count()).filter_map(first).min_by_key(|(number, _)| *number)
 }
