@@ -62,6 +62,16 @@ struct Area {
     cycle_counter: CycleCounter,
 }
 
+/// Waits until another core has stored 0. (Not inlined, so that who need not wait keeps nothing on the stack for it.)
+#[cold]
+#[inline(never)]
+fn wait_for_zero(word: &AtomicUsize) {
+    let mut wait = refs::Wait::new();
+    while word.load(Ordering::Acquire) != 0 {
+        wait.spin(0);
+    }
+}
+
 impl UserContext {
     /// All registers zero, floating-point state as after reset.
     pub fn new() -> Self {
@@ -137,10 +147,10 @@ impl UserContext {
     }
 
     /// Another core may still be leaving the context: a task that gave it away keeps it loaded until it suspends.
+    #[inline(always)]
     fn wait_until_left(&self) {
-        let mut wait = refs::Wait::new();
-        while self.loaded_on().load(Ordering::Acquire) != 0 {
-            wait.spin(0);
+        if self.loaded_on().load(Ordering::Acquire) != 0 {
+            wait_for_zero(self.loaded_on());
         }
     }
 
