@@ -82,13 +82,14 @@ pub fn wait_async(
         }
         loop {
             let (found, has_candidate) = find(&parent, choice, options, cx);
-            let Some((child, report)) = found else {
+            let Some((child, change)) = found else {
                 return match () {
                     () if !has_candidate => Err(Errno::ECHILD.into()),
                     () if options.contains(WaitOptions::NO_HANG) => Ok(None),
                     () => Err(Stop::Block),
                 };
             };
+            let report = report(&child, change, cx);
             tell(cx, me, &report)?;
             // Another thread may have been told meanwhile: then there is something else, or nothing.
             if options.contains(WaitOptions::NO_WAIT) || take(&parent, &child, &report, cx) {
@@ -98,17 +99,24 @@ pub fn wait_async(
     })
 }
 
+/// What has become of a child.
+struct Change {
+    code: u32,
+    value: u32,
+    status: u32,
+}
+
 /// A child of which there is something to tell, and what; and whether there is any child that was chosen.
 fn find<'cx>(
     parent: &Process,
     choice: Choice,
     options: WaitOptions,
     cx: &'cx Cx,
-) -> (Option<(TempRc<'cx, Process>, Report)>, bool) {
+) -> (Option<(TempRc<'cx, Process>, Change)>, bool) {
     let is_candidate = |child: &Process| is_chosen(child, choice, options) && child.life() != Life::Reaped;
     if let Choice::Process(pid) = choice {
         let looked = parent.find_child(pid, cx, |child| {
-            is_candidate(&child).then(|| look(&child, options, cx).map(|report| (child, report)))
+            is_candidate(&child).then(|| look(&child, options, cx).map(|change| (child, change)))
         });
         return match looked.flatten() {
             Some(found) => (found, true),
@@ -116,8 +124,8 @@ fn find<'cx>(
         };
     }
     let found = parent.find_changed_child(cx, |child| {
-        let report = if is_candidate(&child) { look(&child, options, cx) } else { None };
-        report.map(|report| (child, report))
+        let change = if is_candidate(&child) { look(&child, options, cx) } else { None };
+        change.map(|change| (child, change))
     });
     let is_there = found.is_some() || parent.has_child(cx, is_candidate);
     (found, is_there)
@@ -134,13 +142,13 @@ fn is_chosen(child: &Process, choice: Choice, options: WaitOptions) -> bool {
 }
 
 /// What there is to tell of a child.
-fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Report> {
+fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Change> {
     if child.life() == Life::Zombie {
         if !options.contains(WaitOptions::EXITED) {
             return None;
         }
         let (code, value) = child.exit_status().si_code_and_status();
-        return Some(report(child, code, value, child.exit_status().0, cx));
+        return Some(Change { code, value, status: child.exit_status().0 });
     }
     let (stopped, continued) = {
         let job = child.job.lock(cx);
@@ -151,17 +159,19 @@ fn look(child: &Process, options: WaitOptions, cx: &Cx) -> Option<Report> {
         (stopped, job.continue_to_report)
     };
     if let (Some(signal), true) = (stopped, options.contains(WaitOptions::STOPPED)) {
-        return Some(report(child, abi::CLD_STOPPED, signal.number(), signal.number() << 8 | 0x7f, cx));
+        let value = signal.number();
+        return Some(Change { code: abi::CLD_STOPPED, value, status: value << 8 | 0x7f });
     }
     if continued && options.contains(WaitOptions::CONTINUED) {
-        return Some(report(child, abi::CLD_CONTINUED, Signal::CONT.number(), 0xffff, cx));
+        return Some(Change { code: abi::CLD_CONTINUED, value: Signal::CONT.number(), status: 0xffff });
     }
     None
 }
 
-/// Out of line: most looks find nothing to report.
+/// Made when the parent's children are unlocked: it is long, and what a child that has ended has used does not change.
 #[inline(never)]
-fn report(child: &Process, code: u32, value: u32, status: u32, cx: &Cx) -> Report {
+fn report(child: &Process, change: Change, cx: &Cx) -> Report {
+    let Change { code, value, status } = change;
     let mut usage = child.usage(cx);
     usage.add(&child.children_usage(cx));
     Report { pid: child.pid, uid: child.uid(cx), code, value, status, usage }
