@@ -208,9 +208,16 @@ impl Scheduler {
     #[inline(always)]
     fn choose_alone(&self, worker: &'static Worker) -> Option<Ready> {
         let found = self.cores[0].look(|queue| {
-            let now = queue.gave_way_at().unwrap_or_else(frame::time::now);
+            let now = match queue.gave_way_at() {
+                Some(at) => at,
+                None => {
+                    let now = frame::time::now();
+                    queue.end_running(now);
+                    now
+                }
+            };
             clock::note_time(now);
-            queue.leave(now, worker);
+            queue.look_for_another(worker);
             let urgent = if self.real_time.highest() == 0 { None } else { self.real_time.pop_before(None) };
             let ready = urgent.or_else(|| queue.pop_movable())?;
             let slice = queue.begin(&ready, now, &self.real_time);

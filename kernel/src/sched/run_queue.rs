@@ -163,8 +163,20 @@ impl RunQueue {
     /// The core has left what it ran and looks for something else.
     #[inline(always)]
     pub fn leave(&mut self, now: u64, worker: &'static Worker) {
+        self.end_running(now);
+        self.look_for_another(worker);
+    }
+
+    /// What the core runs has run until now. (One that [gave way](Self::give_way) was charged then, and waits itself.)
+    #[inline(always)]
+    pub fn end_running(&mut self, now: u64) {
         self.raise_floor(now);
         self.charge(now);
+    }
+
+    /// The core runs nothing from now on.
+    #[inline(always)]
+    pub fn look_for_another(&mut self, worker: &'static Worker) {
         self.running = None;
         self.worker = Some(worker);
     }
