@@ -33,7 +33,7 @@ pub fn current_core() -> usize {
 }
 
 /// A count that all cores change often, each for itself: it lies together only when somebody asks for it. A core counts up to `APART` so far for itself.
-pub struct Count<const APART: isize = 16> {
+pub struct Count<const APART: isize> {
     /// What has been brought together.
     together: AtomicIsize,
     parts: PerCore<Part>,
