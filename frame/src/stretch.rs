@@ -107,15 +107,14 @@ impl Noted {
 /// The longest stretch of each cause.
 static LONGEST: [Noted; CAUSES] = [const { Noted::none() }; CAUSES];
 
-/// The stretch of each core.
-static NOW: [Noted; MAX_CORES] = [const { Noted::none() }; MAX_CORES];
-
-/// When each core has last passed a point, and where.
-static PASSED: [(AtomicU64, Place); MAX_CORES] = [const { (AtomicU64::new(0), Place::none()) }; MAX_CORES];
-
-/// How long a core takes from one point to the next, at most; only the core writes here.
-#[repr(align(64))]
+/// The account of a core, on lines of its own: only the core writes there, but for [`reset`].
+#[repr(align(128))]
 struct OfCore {
+    /// The stretch that it is in.
+    now: Noted,
+    /// When it has last passed a point, and where.
+    passed: AtomicU64,
+    passed_at: Place,
     /// The longest stretch, in cycles.
     longest: AtomicU64,
     /// When it was last quiescent; 0: it is.
@@ -125,8 +124,20 @@ struct OfCore {
 }
 
 static CORES: [OfCore; MAX_CORES] = [const {
-    OfCore { longest: AtomicU64::new(0), quiescent: AtomicU64::new(0), between_quiescent: AtomicU64::new(0) }
+    OfCore {
+        now: Noted::none(),
+        passed: AtomicU64::new(0),
+        passed_at: Place::none(),
+        longest: AtomicU64::new(0),
+        quiescent: AtomicU64::new(0),
+        between_quiescent: AtomicU64::new(0),
+    }
 }; MAX_CORES];
+
+/// The calling core's.
+fn here() -> &'static OfCore {
+    &CORES[core_number()]
+}
 
 /// For whoever writes to [`LONGEST`].
 static WRITING: RawSpin = RawSpin::new();
@@ -151,7 +162,7 @@ pub fn of_core(core: usize) -> CoreStretch {
 
 /// The core is quiescent at this moment.
 pub(crate) fn quiescent() {
-    let core = &CORES[core_number()];
+    let core = here();
     let now = rdtsc();
     let since = core.quiescent.swap(now, Ordering::Relaxed);
     if since != 0 && COUNTS.load(Ordering::Relaxed) {
@@ -162,7 +173,7 @@ pub(crate) fn quiescent() {
 /// The core is quiescent from here on, in user code or because it idles, until a stretch [begins](begin).
 pub(crate) fn quiescent_from_here() {
     quiescent();
-    CORES[core_number()].quiescent.store(0, Ordering::Relaxed);
+    here().quiescent.store(0, Ordering::Relaxed);
 }
 
 /// Whether user code has run.
@@ -176,19 +187,17 @@ pub(crate) fn user_code_runs() {
 /// Interrupts are off from here on.
 #[track_caller]
 pub(crate) fn begin(cause: Cause) {
-    let now = &NOW[core_number()];
+    let OfCore { now, passed, passed_at, quiescent, .. } = here();
     now.cause.store(cause.index(), Ordering::Relaxed);
     now.switches.store(0, Ordering::Relaxed);
     now.part.store(0, Ordering::Relaxed);
     let cycles = rdtsc();
-    let quiescent = &CORES[core_number()].quiescent;
     if quiescent.load(Ordering::Relaxed) == 0 {
         quiescent.store(cycles, Ordering::Relaxed);
     }
     now.cycles.store(cycles, Ordering::Relaxed);
-    let (at, place) = &PASSED[core_number()];
-    at.store(cycles, Ordering::Relaxed);
-    place.set(Location::caller());
+    passed.store(cycles, Ordering::Relaxed);
+    passed_at.set(Location::caller());
 }
 
 /// A task leaves the core; what follows is another's work.
@@ -196,36 +205,36 @@ pub(crate) fn begin(cause: Cause) {
 pub(crate) fn switch() {
     pass();
     quiescent();
-    NOW[core_number()].switches.fetch_add(1, Ordering::Relaxed);
+    here().now.switches.fetch_add(1, Ordering::Relaxed);
 }
 
 /// The caller is a point in the middle of a stretch: what takes long lies before or behind it.
 #[track_caller]
 pub fn pass() {
-    let now = &NOW[core_number()];
-    let (at, place) = &PASSED[core_number()];
+    let OfCore { now, passed, passed_at, .. } = here();
     let cycles = rdtsc();
-    let part = cycles.saturating_sub(at.swap(cycles, Ordering::Relaxed));
+    let part = cycles.saturating_sub(passed.swap(cycles, Ordering::Relaxed));
     if part > now.part.load(Ordering::Relaxed) {
         now.part.store(part, Ordering::Relaxed);
-        if let Some(from) = place.get() {
+        if let Some(from) = passed_at.get() {
             now.part_at[0].set(from);
         }
         now.part_at[1].set(Location::caller());
     }
-    place.set(Location::caller());
+    passed_at.set(Location::caller());
 }
 
 /// Interrupts are let in. Gives the cause of the stretch that ends.
 #[track_caller]
 pub(crate) fn end() -> Cause {
     pass();
-    let now = &NOW[core_number()];
+    let core = here();
+    let now = &core.now;
     let cause = now.cause.load(Ordering::Relaxed);
     let since = now.cycles.swap(0, Ordering::Relaxed);
     let cycles = rdtsc().saturating_sub(since);
     if since != 0 && COUNTS.load(Ordering::Relaxed) {
-        CORES[core_number()].longest.fetch_max(cycles, Ordering::Relaxed);
+        core.longest.fetch_max(cycles, Ordering::Relaxed);
         keep(&LONGEST[cause], now, cycles);
     }
     Cause::of(cause)
