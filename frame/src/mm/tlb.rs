@@ -223,41 +223,42 @@ const SINGLY: usize = 32;
 /// It is a root table (`table::new_root`) that stays one until it was left.
 #[inline(always)]
 pub(super) unsafe fn activate(root: FrameNumber) {
-    if core_local::here().used.active.load(Ordering::Relaxed) != root.0 {
+    let used = &core_local::here().used;
+    if used.active.load(Ordering::Relaxed) != root.0 {
         // SAFETY: the caller's promise; each root maps the kernel in the same way.
-        unsafe { load(root, root.0) };
+        unsafe { load(used, root, root.0) };
     }
 }
 
-/// Loads a root on this core, and says so (`said`) in the order that the module tells.
+/// Loads a root on this core, and says so (`said`, in `used`, which is this core's) in the order that the module tells.
 ///
 /// # Safety
 /// That of [`activate`].
 #[inline(always)]
-unsafe fn load(root: FrameNumber, said: u32) {
-    let used = &core_local::here().used;
+unsafe fn load(used: &Used, root: FrameNumber, said: u32) {
     used.next.store(said, Ordering::Release);
     if machine::has_contexts() {
         // SAFETY: the caller's promise.
-        unsafe { load_in_context(root, said) };
+        unsafe { load_in_context(used, root, said) };
     } else {
         // SAFETY: the caller's promise.
         unsafe { machine::set_root(root) };
+        used.active.store(said, Ordering::Release);
     }
-    used.active.store(said, Ordering::Release);
 }
 
-/// Loads a root of which it was said that this core loads it.
+/// Loads a root of which it was said that this core loads it, and says that it is loaded.
 ///
 /// # Safety
 /// That of [`activate`].
 #[cold]
 #[inline(never)]
-unsafe fn load_in_context(root: FrameNumber, said: u32) {
+unsafe fn load_in_context(used: &Used, root: FrameNumber, said: u32) {
     let context =
         if said == NONE { Context { number: 0, keeps: false } } else { core_local::here().contexts.choose(root) };
     // SAFETY: the caller's promise. What a context keeps is the root's, and not out of date: see the module.
     unsafe { machine::set_root_in(root, context) };
+    used.active.store(said, Ordering::Release);
 }
 
 /// A frame whose entry was taken out of an address space's tables. A core may still remember the way to it.
@@ -317,7 +318,7 @@ pub(super) fn leave(root: FrameNumber) -> Unused {
 fn leave_here(root: FrameNumber) {
     if is_active(root) {
         // SAFETY: the kernel's own table is for ever.
-        unsafe { load(kernel_space::root(), NONE) };
+        unsafe { load(USED.here(), kernel_space::root(), NONE) };
     }
 }
 
