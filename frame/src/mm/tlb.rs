@@ -318,7 +318,7 @@ pub(super) fn leave(root: FrameNumber) -> Unused {
 fn leave_here(root: FrameNumber) {
     if is_active(root) {
         // SAFETY: the kernel's own table is for ever.
-        unsafe { load(USED.here(), kernel_space::root(), NONE) };
+        unsafe { load(&core_local::here().used, kernel_space::root(), NONE) };
     }
 }
 
