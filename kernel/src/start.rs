@@ -44,6 +44,7 @@ fn start(info: &'static BootInfo) {
     }
     sched::start(frame::cpu::count());
     fs::start();
+    fs::tmpfs::start();
     let shown = time::clock::start();
     frame::time::on_alarm(timer_went_off);
     frame::cpu::on_interrupt(|cx| sched::was_called(frame::cpu::current(cx)));

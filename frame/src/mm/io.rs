@@ -168,7 +168,7 @@ impl<'a> Reader<'a> {
                 let allowed = user_len(self.at.addr(), len);
                 // SAFETY: the address space lives, these bytes are below `USER_END`, and `to` is as long.
                 let (done, faulted) = unsafe {
-                    tlb::activate(space);
+                    tlb::activate_again(space);
                     machine::copy_string(to.as_mut_ptr(), self.at, allowed)
                 };
                 (done, faulted || (done == allowed && allowed < len))
@@ -273,7 +273,7 @@ impl<'a> Writer<'a> {
                 let allowed = user_len(self.at.addr(), len);
                 // SAFETY: the address space lives, and these bytes are below `USER_END`.
                 unsafe {
-                    tlb::activate(space);
+                    tlb::activate_again(space);
                     allowed - machine::zero_user(self.at, allowed)
                 }
             }
@@ -297,11 +297,11 @@ unsafe fn transfer(to: *mut u8, to_side: Side, from: *const u8, from_side: Side,
                 return len;
             }
             (Side::User(space), Side::Kernel) => {
-                tlb::activate(space);
+                tlb::activate_again(space);
                 user_len(to.addr(), len)
             }
             (Side::Kernel, Side::User(space)) => {
-                tlb::activate(space);
+                tlb::activate_again(space);
                 user_len(from.addr(), len)
             }
             (Side::User(_), Side::User(_)) => return transfer_user(to, to_side, from, from_side, len),

@@ -230,6 +230,27 @@ pub(super) unsafe fn activate(root: FrameNumber) {
     }
 }
 
+/// As [`activate`], where it is nearly always active: the way to load it is kept out of the caller's.
+///
+/// # Safety
+/// That of [`activate`].
+#[inline(always)]
+pub(super) unsafe fn activate_again(root: FrameNumber) {
+    if core_local::here().used.active.load(Ordering::Relaxed) != root.0 {
+        // SAFETY: the caller's promise.
+        unsafe { activate_other(root) };
+    }
+}
+
+/// # Safety
+/// That of [`activate`].
+#[cold]
+#[inline(never)]
+unsafe fn activate_other(root: FrameNumber) {
+    // SAFETY: the caller's promise.
+    unsafe { activate(root) };
+}
+
 /// Loads a root on this core, and says so (`said`, in `used`, which is this core's) in the order that the module tells.
 ///
 /// # Safety

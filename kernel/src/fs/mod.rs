@@ -63,9 +63,8 @@ pub use mount::{MOUNTS, Mount, MountFlags, MountTable};
 pub use path::{Location, Path};
 pub use types::{FileSystemType, Instance};
 
-/// Makes what each core has of its own for files. At boot.
+/// Makes what each core has of its own for open files and mounts. At boot.
 pub fn start() {
     OpenFile::start_counting();
     mount_use::start();
-    tmpfs::start();
 }
