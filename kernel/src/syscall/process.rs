@@ -355,7 +355,10 @@ fn exchange_limit(
 fn prlimit64_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let (pid, resource) = (args.int(0), args.int(1) as u32);
     let (new, old) = (args.input::<Limit>(2), args.output::<Limit>(3));
-    let new = new.non_null().map(|new| me.read_async(cx, new)).transpose()?;
+    let new = match new.non_null() {
+        Some(new) => Some(me.read_async(cx, new)?),
+        None => None,
+    };
     let before = prlimit(pid, resource, new, me, cx)?;
     if !old.is_null() {
         // As on Linux, a bad address is found when the limit has been changed.
