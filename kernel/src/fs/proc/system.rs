@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use frame::Cx;
-use frame::mm::{FramePolicy, PAGE_SIZE};
+use frame::mm::PAGE_SIZE;
 use refs::SpinLock;
 
 use super::text::Text;
@@ -12,7 +12,6 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::types;
 use crate::fs::{MOUNTS, Mount, MountFlags, Path};
-use crate::memory::buddy::FRAMES;
 use crate::memory::overcommit;
 use crate::process::THREADS;
 use crate::sched::load_average;
@@ -75,7 +74,7 @@ fn thread_self(_target: &Target, me: &Current, cx: &Cx) -> Result<alloc::vec::Ve
 
 fn meminfo(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
     let kib = |pages: usize| pages * (PAGE_SIZE / 1024);
-    let (total, free) = (frame::mm::frame_count(), FRAMES.available());
+    let (total, free) = (frame::mm::frame_count(), frame::mm::free_frames());
     // What file systems in memory hold is what Linux calls cached and shared.
     let mut stored = 0;
     for mount in MOUNTS.all(cx) {
@@ -244,7 +243,7 @@ fn drivers(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result
 }
 
 fn vmstat(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()> {
-    text.add(format_args!("nr_free_pages {}\npgpgin 0\npgpgout 0\npswpin 0\npswpout 0\n", FRAMES.available()));
+    text.add(format_args!("nr_free_pages {}\npgpgin 0\npgpgout 0\npswpin 0\npswpout 0\n", frame::mm::free_frames()));
     Ok(())
 }
 
