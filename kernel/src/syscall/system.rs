@@ -109,7 +109,7 @@ fn sysinfo(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         uptime: (frame::time::now() / crate::time::SECOND) as i64,
         loads: load_average::averages().map(|average| average << (SYSINFO_SHIFT - load_average::SHIFT)),
         total_memory: frame::mm::frame_count() as u64 * PAGE_SIZE,
-        free_memory: frame::mm::FramePolicy::available(&memory::buddy::FRAMES) as u64 * PAGE_SIZE,
+        free_memory: frame::mm::free_frames() as u64 * PAGE_SIZE,
         shared_memory: 0,
         buffers: 0,
         total_swap: 0,
