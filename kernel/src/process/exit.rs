@@ -7,7 +7,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, StrongRc, TempRc};
 
 use super::thread_group::{CHILDREN_AT_A_TIME, Notable};
-use super::{Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, session, stop};
+use super::{Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, session, stop};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
@@ -139,19 +139,24 @@ fn end_process(process: &TempRc<'_, Process>, cx: &Cx) {
     }
     process.timers.stop(cx);
     let (code, value) = process.exit_status().si_code_and_status();
-    let abandoned = process.with_parent(cx, |parent, children| {
+    let told = process.with_parent(cx, |parent, children| {
         let abandoned =
             process.exit_signal() == Some(Signal::CHLD) && parent.action(Signal::CHLD, cx).abandons_children();
         // Whom nobody waits for is never seen as a zombie: wait(2) on another core would find it.
         process.set_life(if abandoned { Life::Reaped } else { Life::Zombie });
         children.has_changed(process);
-        send_signal_of_child(parent, process, code, value, cx);
-        abandoned
+        (abandoned, Told::new(parent, process, code, value, cx))
     });
-    let abandoned = abandoned.unwrap_or_else(|| {
-        process.set_life(Life::Reaped);
-        true
-    });
+    let abandoned = match told {
+        Some((abandoned, told)) => {
+            told.finish(cx);
+            abandoned
+        }
+        None => {
+            process.set_life(Life::Reaped);
+            true
+        }
+    };
     process.ended.wake_all();
     if may_orphan {
         // Two that end at the same time both still saw the other.
@@ -269,7 +274,9 @@ fn was_given_away(given: &Notable, told: &mut Cursor, me: &Current, groups: &mut
         // Whoever ended later has told its new parent itself.
         if given.was_zombie && child.life() == Life::Zombie {
             let (code, value) = child.exit_status().si_code_and_status();
-            child.with_parent(cx, |parent, _| send_signal_of_child(parent, &child, code, value, cx));
+            if let Some(told) = child.with_parent(cx, |parent, _| Told::new(parent, &child, code, value, cx)) {
+                told.finish(cx);
+            }
             if let Some(parent) = child.parent(cx) {
                 parent.child_changed.wake_all();
             }
@@ -334,31 +341,53 @@ fn hang_up_if_orphaned(group: u32, leaving: Option<&Process>, cx: &Cx) {
 
 /// Tells the parent that a child has stopped or been continued (`CLD_*`) if that is still so: by its signal, and by waking who waits.
 pub(super) fn tell_parent(child: &Process, code: u32, value: u32, is_so: impl FnOnce() -> bool, cx: &impl NoSuspend) {
-    child.with_parent(cx, |parent, children| {
-        if is_so() {
+    let told = child.with_parent(cx, |parent, children| {
+        is_so().then(|| {
             children.has_changed(child);
-            send_signal_of_child(parent, child, code, value, cx);
-        }
+            Told::new(parent, child, code, value, cx)
+        })
     });
+    if let Some(Some(told)) = told {
+        told.finish(cx);
+    }
     if let Some(parent) = child.parent(cx) {
         parent.child_changed.wake_all();
     }
 }
 
-/// Sends the parent the signal of a child that has ended, stopped or been continued. The parent's children are locked: who waits sees the child only when the signal is sent,
-/// and who gets the signal finds something to wait for.
-fn send_signal_of_child(parent: &Process, child: &Process, code: u32, value: u32, cx: &impl NoSuspend) {
-    let ended = !matches!(code, abi::CLD_STOPPED | abi::CLD_CONTINUED);
-    let signal = if ended { child.exit_signal() } else { Some(Signal::CHLD) };
-    if let Some(signal) = signal {
-        let action: Action = parent.action(signal, cx);
-        if ended || !action.has(abi::SA_NOCLDSTOP) {
-            let uid = child.uid(cx);
-            let (user, system) = child.times(cx);
-            let ticks = |nanos: u64| nanos / NANOSECONDS_PER_TICK;
-            let info = Info::child(signal, code, child.pid, uid, value, ticks(user), ticks(system));
-            // SIGCHLD coalesces, and a full queue of another signal is the parent's own.
-            let _ = signal::send::send_to_process(parent, info, cx);
+/// A parent was sent the signal of a child.
+struct Told<'cx> {
+    parent: TempRc<'cx, Process>,
+    /// It was stopped, and that signal is SIGCONT.
+    continuation: Option<Continuation>,
+}
+
+impl<'cx> Told<'cx> {
+    /// Sends the parent the signal of a child that has ended, stopped or been continued. The parent's children are locked: who waits sees the child only when the signal is sent,
+    /// and who gets the signal finds something to wait for.
+    fn new(parent: &TempRc<'cx, Process>, child: &Process, code: u32, value: u32, cx: &impl NoSuspend) -> Self {
+        let ended = !matches!(code, abi::CLD_STOPPED | abi::CLD_CONTINUED);
+        let signal = if ended { child.exit_signal() } else { Some(Signal::CHLD) };
+        let mut continuation = None;
+        if let Some(signal) = signal {
+            let action: Action = parent.action(signal, cx);
+            if ended || !action.has(abi::SA_NOCLDSTOP) {
+                let uid = child.uid(cx);
+                let (user, system) = child.times(cx);
+                let ticks = |nanos: u64| nanos / NANOSECONDS_PER_TICK;
+                let info = Info::child(signal, code, child.pid, uid, value, ticks(user), ticks(system));
+                // SIGCHLD coalesces, and a full queue of another signal is the parent's own.
+                continuation = signal::send::send_to_parent(parent, info, cx).unwrap_or(None);
+            }
+        }
+        Told { parent: parent.clone(), continuation }
+    }
+
+    /// Once the parent's children are unlocked: a parent that goes on tells its own parent of that.
+    #[inline(always)]
+    fn finish(self, cx: &impl NoSuspend) {
+        if let Some(continuation) = self.continuation {
+            continuation.finish(&self.parent, cx);
         }
     }
 }

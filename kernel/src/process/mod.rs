@@ -49,7 +49,8 @@ pub use session::{
     set_group,
 };
 pub use stop::{
-    JobState, begin_stop, continue_next, continue_process, notice_stop, stop_next, wait_while_stopped_async,
+    Continuation, JobState, begin_stop, continue_next, continue_with, in_order_of_stops, notice_stop, stop_next,
+    wait_while_stopped_async,
 };
 pub use thread::{Name, Thread, TimerSlack};
 pub use thread_group::{Life, Process, Status};

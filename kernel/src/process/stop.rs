@@ -32,6 +32,7 @@ pub enum JobState {
 ///
 /// Threads come and leave on several cores while a stop begins. Who is counted is decided under this one lock: a stop counts those that have joined and not left, and each
 /// of them says once that it stops or leaves. A thread's flag `Work::STOP` is set and taken away with it locked, too: nobody stops for a stop that is over.
+/// Signals that stop or continue become pending, and those that stop are taken, with it locked: so they have an order, and each undoes the last one of the other kind.
 #[derive(Default)]
 pub(super) struct Job {
     pub state: JobState,
@@ -137,24 +138,49 @@ pub(super) fn forget(process: &Process, cx: &impl NoSuspend) {
     session::count_if_stopped(process, cx);
 }
 
-/// Continues the process if it is stopped (or about to). Its threads are told as they are of a stop.
-pub fn continue_process(process: &Process, cx: &impl NoSuspend) {
-    let (was, stop) = {
-        let mut job = process.job.lock(cx);
-        job.continues += 1;
-        let was = core::mem::take(&mut job.state);
-        if was == JobState::Running {
-            return;
+/// Runs `f`, before or after whatever else is done about stops: it is told how often the process was told to go on until then.
+pub fn in_order_of_stops<R>(process: &Process, f: impl FnOnce(u64) -> R, cx: &impl NoSuspend) -> R {
+    let job = process.job.lock(cx);
+    f(job.continues)
+}
+
+/// Has the process go on if it is stopped (or about to) and runs `change`, which is one thing. What is returned is to be finished.
+///
+/// # Errors
+/// That of `change`.
+pub fn continue_with<E>(
+    process: &Process,
+    change: impl FnOnce() -> Result<(), E>,
+    cx: &impl NoSuspend,
+) -> Result<Option<Continuation>, E> {
+    let mut job = process.job.lock(cx);
+    change()?;
+    job.continues += 1;
+    let was = core::mem::take(&mut job.state);
+    if was == JobState::Running {
+        return Ok(None);
+    }
+    job.stop_to_report = false;
+    job.continue_to_report = true;
+    Ok(Some(Continuation { was, stop: job.stops }))
+}
+
+/// A process is not stopped any more, but neither its threads nor its parent know.
+#[must_use = "the threads stay where they are until it is finished"]
+pub struct Continuation {
+    was: JobState,
+    stop: u64,
+}
+
+impl Continuation {
+    /// Tells the threads, as they are of a stop, and the parent. No lock is held: that of the parent's children is taken.
+    pub fn finish(self, process: &Process, cx: &impl NoSuspend) {
+        session::count_if_stopped(process, cx);
+        process.with_parent(cx, |_, children| children.has_changed(process));
+        broadcast::continue_threads(process, self.stop, cx);
+        if matches!(self.was, JobState::Stopped(_)) {
+            tell_parent(process, abi::CLD_CONTINUED, Signal::CONT.number(), || true, cx);
         }
-        job.stop_to_report = false;
-        job.continue_to_report = true;
-        (was, job.stops)
-    };
-    session::count_if_stopped(process, cx);
-    process.with_parent(cx, |_, children| children.has_changed(process));
-    broadcast::continue_threads(process, stop, cx);
-    if matches!(was, JobState::Stopped(_)) {
-        tell_parent(process, abi::CLD_CONTINUED, Signal::CONT.number(), || true, cx);
     }
 }
 

@@ -601,11 +601,6 @@ impl Process {
         matches!(self.job.lock(cx).state, JobState::Stopped(_) | JobState::Stopping { .. })
     }
 
-    /// How often it was told to go on, stopped or not.
-    pub fn times_continued(&self, cx: &impl NoSuspend) -> u64 {
-        self.job.lock(cx).continues
-    }
-
     /// Whether all of its threads have noticed that.
     pub(super) fn has_stopped(&self, cx: &impl NoSuspend) -> bool {
         matches!(self.job.lock(cx).state, JobState::Stopped(_))

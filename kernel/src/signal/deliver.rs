@@ -148,13 +148,17 @@ fn restore_mask(me: &Current, cx: &Cx) {
     }
 }
 
-/// Takes the next signal that is not blocked; if that may be one that stops, also how often the process had been continued before.
+/// Takes the next signal that is not blocked; if it is one that stops, also how often the process had been continued before.
 fn take(me: &Current, cx: &Cx) -> Option<(Info, u64)> {
     let (thread, process) = (me.thread(cx).ok()?, me.process(cx).ok()?);
     let wanted = SignalSet(!0).without(thread.signals.blocked());
-    let may_stop = !thread.signals.deliverable(&process.pending).intersection(SignalSet::STOPS).is_empty();
-    let continued = if may_stop { process.times_continued(cx) } else { 0 };
-    let info = thread.signals.pending.take(wanted, cx).or_else(|| process.pending.take(wanted, cx));
+    let take = |wanted| thread.signals.pending.take(wanted, cx).or_else(|| process.pending.take(wanted, cx));
+    let (info, continued) = if thread.signals.deliverable(&process.pending).intersection(SignalSet::STOPS).is_empty() {
+        // One that stops and comes only now is left for the next look.
+        (take(wanted.without(SignalSet::STOPS)), 0)
+    } else {
+        process::in_order_of_stops(&process, |continued| (take(wanted), continued), cx)
+    };
     thread.signals.look_again(&process.pending);
     info.map(|info| (info, continued))
 }

@@ -11,14 +11,29 @@ use crate::arch::{self, Cause, Exception};
 use crate::current::Current;
 use crate::error::Result;
 use crate::memory::BadAccess;
-use crate::process::{self, INIT, Process, Thread};
+use crate::process::{self, Continuation, INIT, Process, Thread};
 
 /// Sends a signal to a process: some thread that does not block it takes it.
 ///
 /// # Errors
 /// EAGAIN if the queue of real-time signals is full.
 pub fn send_to_process(process: &Process, info: Info, cx: &impl NoSuspend) -> Result<()> {
+    finish(process, send(process, None, info, cx)?, cx);
+    Ok(())
+}
+
+/// As [`send_to_process`], by who has locked the children of the process: what is returned is to be finished once they are unlocked.
+///
+/// # Errors
+/// EAGAIN if the queue of real-time signals is full.
+pub fn send_to_parent(process: &Process, info: Info, cx: &impl NoSuspend) -> Result<Option<Continuation>> {
     send(process, None, info, cx)
+}
+
+fn finish(process: &Process, continuation: Option<Continuation>, cx: &impl NoSuspend) {
+    if let Some(continuation) = continuation {
+        continuation.finish(process, cx);
+    }
 }
 
 /// Sends a signal to one thread.
@@ -26,47 +41,74 @@ pub fn send_to_process(process: &Process, info: Info, cx: &impl NoSuspend) -> Re
 /// # Errors
 /// EAGAIN if the queue of real-time signals is full.
 pub fn send_to_thread(process: &Process, thread: &Thread, info: Info, cx: &impl NoSuspend) -> Result<()> {
-    send(process, Some(thread), info, cx)
+    finish(process, send(process, Some(thread), info, cx)?, cx);
+    Ok(())
 }
 
-fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSuspend) -> Result<()> {
+fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSuspend) -> Result<Option<Continuation>> {
     let signal = info.signal;
     if process.is_exiting() {
         if signal == Signal::KILL {
             // A core file may take long: it can be broken off.
             end_process(process, signal.number(), cx);
         }
-        return Ok(());
-    }
-    if SignalSet::STOPS.contains(signal) {
-        discard(process, Signal::CONT.set(), cx);
-    } else if signal == Signal::CONT {
-        discard(process, SignalSet::STOPS, cx);
+        return Ok(None);
     }
     let is_ignored = is_ignored(process, thread, signal, cx);
-    if !is_ignored {
-        let limit = process.limits.lock(cx).soft(abi::RLIMIT_SIGPENDING);
-        match thread {
-            Some(thread) => thread.signals.pending.push(info, limit, cx)?,
-            None => process.pending.push(info, limit, cx)?,
+    let continuation = if signal == Signal::CONT || SignalSet::STOPS.contains(signal) {
+        enter_job_signal(process, thread, info, is_ignored, cx)?
+    } else {
+        if !is_ignored {
+            enter(process, thread, info, cx)?;
         }
-    }
-    if signal == Signal::CONT {
-        // Whoever goes on finds the signal.
-        process::continue_process(process, cx);
-    }
+        None
+    };
     if is_ignored {
-        return Ok(());
+        return Ok(continuation);
     }
     process.signal_arrived.wake_all();
     if let Some(thread) = thread {
         if wants(process, thread, signal, cx) {
             notify(process, thread, signal, cx);
         }
-        return Ok(());
+        return Ok(continuation);
     }
     offer(process, signal, cx);
-    Ok(())
+    Ok(continuation)
+}
+
+/// Makes a signal pending.
+#[inline(always)]
+fn enter(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSuspend) -> Result<()> {
+    let limit = process.limits.lock(cx).soft(abi::RLIMIT_SIGPENDING);
+    match thread {
+        Some(thread) => thread.signals.pending.push(info, limit, cx),
+        None => process.pending.push(info, limit, cx),
+    }
+}
+
+/// Makes a signal pending that stops or continues, unless it is ignored, and takes away those of the other kind, whether it is ignored or not. Both is one thing: of two that are
+/// sent at once one is the last, and none of the other kind is pending beside it.
+#[cold]
+fn enter_job_signal(
+    process: &Process,
+    thread: Option<&Thread>,
+    info: Info,
+    is_ignored: bool,
+    cx: &impl NoSuspend,
+) -> Result<Option<Continuation>> {
+    let is_continue = info.signal == Signal::CONT;
+    let change = || {
+        discard(process, if is_continue { SignalSet::STOPS } else { Signal::CONT.set() }, cx);
+        if is_ignored { Ok(()) } else { enter(process, thread, info, cx) }
+    };
+    if is_continue {
+        // Whoever goes on finds the signal.
+        process::continue_with(process, change, cx)
+    } else {
+        process::in_order_of_stops(process, |_| change(), cx)?;
+        Ok(None)
+    }
 }
 
 /// Has a thread take a signal that is pending for the process, if one wants it.
