@@ -9,7 +9,7 @@ use frame::Cx;
 use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::{LockOwner, OpenFile, OpenFlags, VfsCaller};
-use super::{dnotify, fasync};
+use super::{dnotify, fasync, in_flight};
 use crate::error::{Errno, Result};
 use crate::step::{Interruption, TimeSlice};
 
@@ -61,6 +61,8 @@ impl Pace {
 
     /// Ends what a descriptor was for: in parts where it is much.
     fn end_async(&mut self, cx: &mut Cx, closed: Dying<OpenFile>) {
+        // Of what has no parts nothing is found by who looks for what nobody can reach.
+        let is_in_flight = closed.get(cx).in_flight() > 0;
         if closed.get(cx).has_parts {
             let name = closed.get(cx).downgrade();
             closed.destroy_async(cx, |open, cx| {
@@ -71,6 +73,10 @@ impl Pace {
             });
         } else {
             closed.destroy(cx);
+        }
+        if is_in_flight {
+            // It may have been the last owner that is no message.
+            in_flight::report_unreachable();
         }
         self.ended += 1;
         if self.ended.is_multiple_of(CLOSED_AT_A_TIME) {
@@ -190,10 +196,7 @@ impl FileTable {
                 let passed = next - at;
                 at = next;
                 match closed {
-                    Some(closed) => {
-                        closed.get(cx).descriptor_closed();
-                        pace.end_async(cx, closed);
-                    }
+                    Some(closed) => pace.end_async(cx, closed),
                     None if passed >= SCANNED_AT_ONCE => pace.pause_async(cx),
                     None => {}
                 }
@@ -332,7 +335,6 @@ impl FileTable {
     /// it asked for by the description.
     #[inline]
     fn closing(&self, closed: &TempRc<'_, OpenFile>, this: &WeakRc<Self>, cx: &Cx) {
-        closed.descriptor_closed();
         dnotify::unwatch(closed, *this, cx);
         if self.has_record_locks.load(Ordering::Relaxed)
             && let Ok(inode) = closed.inode(cx)

@@ -3,6 +3,7 @@
 //! An [`OpenFile`] counts how many of its owners are messages. Where all are, no program can use it until somebody receives one of them.
 //! Whether somebody can is the protocol's to find out: it waits for [`wait_for_unreachable`].
 
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
@@ -49,9 +50,10 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
-            let others = file.owners() - 1;
             let in_flight = file.with(|file| file.in_flight.fetch_sub(1, Ordering::Relaxed)) - 1;
-            if in_flight > 0 && in_flight == others {
+            // Who looks on another core sees neither this message nor this owner of the file.
+            drop(file);
+            if in_flight > 0 {
                 report_unreachable();
             }
         }
@@ -63,14 +65,6 @@ impl OpenFile {
     pub fn in_flight(&self) -> u32 {
         self.in_flight.load(Ordering::Relaxed)
     }
-
-    /// A descriptor of it was closed; it may have been the last owner that is no message.
-    #[inline(always)]
-    pub fn descriptor_closed(&self) {
-        if self.in_flight() > 0 {
-            report_unreachable();
-        }
-    }
 }
 
 /// How many of the file's owners are no messages: descriptors, and calls that are under way.
@@ -79,15 +73,26 @@ pub fn other_owners(file: &TempRc<'_, OpenFile>) -> u32 {
     file.share().map_or(0, |share| (share.owners() - 1).saturating_sub(file.in_flight()))
 }
 
-/// Has who waits for unreachable files look for some.
+/// Ends a call's ownership of files that it has sent: where their descriptors were closed meanwhile, messages are all owners that they have now.
+pub fn end_sending(files: Vec<StrongRc<OpenFile>>, cx: &Cx) {
+    for file in files {
+        let name = file.downgrade();
+        drop(file);
+        if name.upgrade(cx).is_ok_and(|file| file.in_flight() > 0 && other_owners(&file) == 0) {
+            report_unreachable();
+        }
+    }
+}
+
+/// Has who waits for unreachable files look for some. Told when the owner is gone that was no message: who looks may be another core.
 #[cold]
 pub fn report_unreachable() {
-    UNREACHABLE.store(true, Ordering::Relaxed);
+    UNREACHABLE.store(true, Ordering::Release);
     WAITERS.wake_all();
 }
 
 /// Whether a file may have become unreachable since the last time that this was asked; if not, the waker is woken when one does.
 pub fn wait_for_unreachable(waker: Waker, cx: &Cx) -> bool {
     WAITERS.register(waker, cx);
-    UNREACHABLE.swap(false, Ordering::Relaxed)
+    UNREACHABLE.swap(false, Ordering::AcqRel)
 }

@@ -15,7 +15,7 @@ use crate::credentials::{Gid, Uid};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::read_write::{MOST_BYTES, Wait};
-use crate::fs::{Events, FdFlags, FileTable};
+use crate::fs::{Events, FdFlags, FileTable, in_flight};
 use crate::net::{Credentials, Files, Gather, Received, Scatter, Sending, Socket, Source};
 use crate::signal::{self, Signal};
 use crate::step::{Patience, Step, complete_async};
@@ -157,7 +157,9 @@ fn sendmsg_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         let (files, credentials) = read_control(&header, me, cx)?;
         Ok(Outgoing { pieces, to, files, credentials })
     })?;
-    send_async(cx, me, args.int(0), args.int(2) as u32, &outgoing)
+    let sent = send_async(cx, me, args.int(0), args.int(2) as u32, &outgoing);
+    in_flight::end_sending(outgoing.files, cx);
+    sent
 }
 
 /// The descriptors and credentials in a message's ancillary data.

@@ -49,7 +49,7 @@ pub fn start() {
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
 static ENDED: AtomicUsize = AtomicUsize::new(0);
 
-/// Rights move into a message or out of one, while this exists.
+/// Rights move into a message or out of one, or a connection that may hold messages out of a backlog, while this exists.
 pub(super) struct Transfer;
 
 impl Transfer {

@@ -6,7 +6,7 @@ use frame::Cx;
 use refs::{StrongRc, Waker, WeakRc};
 
 use super::endpoint::Role;
-use super::{Endpoint, Kind};
+use super::{Endpoint, Kind, garbage};
 use crate::error::{Errno, Result};
 use crate::net::Credentials;
 use crate::step::{Step, Stop};
@@ -90,6 +90,8 @@ impl Endpoint {
         if self.kind == Kind::Datagram {
             return Err(Errno::EOPNOTSUPP.into());
         }
+        // What was sent to it cannot be received through the listener any more, but through its own socket.
+        let _transfer = garbage::Transfer::begin();
         let accepted = {
             let mut state = self.state.lock(cx);
             let shutdown = state.shutdown;
