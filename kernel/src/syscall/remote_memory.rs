@@ -83,10 +83,11 @@ fn transfer_async(cx: &mut Cx, me: &mut Current, args: &Args, direction: Directi
 /// The memory of another thread, which the caller may look into.
 fn space_of(tid: i32, me: &Current, cx: &Cx) -> Result<WeakRc<AddressSpace>> {
     let target = u32::try_from(tid).ok().and_then(|tid| THREADS.get(tid, cx)).ok_or(Errno::ESRCH)?;
+    // Before the caller's right to it is looked at: execve(2) may give the target more rights and another address space in between.
+    let space = target.space.lock(cx).as_ref().map(StrongRc::downgrade);
     if !me.may_trace(&target, TraceAs::Real, cx)? {
         return Err(Errno::EPERM);
     }
-    let space = target.space.lock(cx).as_ref().map(StrongRc::downgrade);
     space.ok_or(Errno::ESRCH)
 }
 

@@ -156,8 +156,9 @@ impl InodeOps for Directory {
 
 impl Descriptor {
     fn open_file<'cx>(&self, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
+        let open = table(&self.target, cx).and_then(|table| table.get_even_path(self.fd, cx));
         self.target.check_access(me, cx)?;
-        table(&self.target, cx)?.get_even_path(self.fd, cx).map_err(|_| Errno::ENOENT)
+        open.map_err(|_| Errno::ENOENT)
     }
 }
 

@@ -126,7 +126,14 @@ impl File for VmaTextFile {
                 let from = (offset - part.offset) as usize;
                 break part.text.bytes().map_err(Stop::from).and_then(|bytes| Ok(to.write(&bytes[from..])?));
             }
-            match self.make_next(&part, me, cx) {
+            let next = self.make_next(&part, me, cx).and_then(|next| {
+                // Behind that: see [`Target::check_access`].
+                self.target
+                    .check_access(me, cx)
+                    .or_else(|error| if next.text.len() == 0 { Ok(()) } else { Err(error) })?;
+                Ok(next)
+            });
+            match next {
                 Ok(next) if next.text.len() == 0 => break Ok(0),
                 Ok(next) => part = next,
                 Err(error) => break Err(error.into()),

@@ -169,7 +169,8 @@ impl Target {
         }
     }
 
-    /// Checks that the caller may look inside the process: see ptrace(2), "Ptrace access mode checking".
+    /// Checks that the caller may look inside the process: see ptrace(2), "Ptrace access mode checking". What is to be looked at is got hold of first: execve(2), which may give the
+    /// process more rights than the caller has, changes them before it changes the address space.
     fn check_access(&self, me: &Current, cx: &Cx) -> Result<()> {
         let who = self.who()?;
         if who.process == me.process {

@@ -130,20 +130,23 @@ impl InodeOps for Node {
         if this.kind == FileKind::Regular && self.target.is_gone() {
             return Err(Errno::ESRCH.into());
         }
-        // What only the owner may read is about the inside of a process.
-        if matches!(self.target, Target::Process(_)) && this.access_bits(cx).0 & 0o077 == 0 {
+        // What only the owner may read is about the inside of a process: of the address space that it has now.
+        let is_private = matches!(self.target, Target::Process(_)) && this.access_bits(cx).0 & 0o077 == 0;
+        let file: Option<Box<dyn File>> = match self.what {
+            What::Text(show) if is_private => Some(Box::new(TextFile::of_memory(self.target, show, cx))),
+            What::Text(show) => Some(Box::new(TextFile::new(self.target, show, None))),
+            What::Setting(show, change) => Some(Box::new(TextFile::new(self.target, show, Some(change)))),
+            What::VmaMap(line) => Some(Box::new(VmaTextFile::new(self.target, line))),
+            What::Memory => Some(Box::new(MemoryFile::new(&self.target, cx))),
+            What::PageMap => Some(Box::new(PageMapFile::new(&self.target, cx))),
+            What::Mounts(show) => Some(Box::new(MountsFile::new(self.target, show, cx))),
+            _ => None,
+        };
+        if is_private {
+            // Behind that: see [`Target::check_access`].
             self.target.check_access(Current::of(me)?, cx)?;
         }
-        let (show, change) = match self.what {
-            What::Text(show) => (show, None),
-            What::Setting(show, change) => (show, Some(change)),
-            What::VmaMap(line) => return Ok(Some(Box::new(VmaTextFile::new(self.target, line)))),
-            What::Memory => return Ok(Some(Box::new(MemoryFile::new(&self.target, cx)))),
-            What::PageMap => return Ok(Some(Box::new(PageMapFile::new(&self.target, cx)))),
-            What::Mounts(show) => return Ok(Some(Box::new(MountsFile::new(self.target, show, cx)))),
-            _ => return Ok(None),
-        };
-        Ok(Some(Box::new(TextFile::new(self.target, show, change))))
+        Ok(file)
     }
 
     fn create<'cx>(

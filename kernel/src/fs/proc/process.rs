@@ -252,9 +252,10 @@ impl Target {
     }
 
     fn places<'cx>(&self, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, FsContext>> {
+        let thread = self.thread(cx).map_err(|_| Errno::ENOENT);
+        let places = thread.map(|thread| thread.fs.lock(cx).as_ref().map(StrongRc::downgrade));
         self.check_access(me, cx)?;
-        let thread = self.thread(cx).map_err(|_| Errno::ENOENT)?;
-        let places = thread.fs.lock(cx).as_ref().map(StrongRc::downgrade);
+        let places = places?;
         Ok(places.ok_or(Errno::ENOENT)?.upgrade(cx)?)
     }
 }
@@ -266,8 +267,9 @@ pub fn name_for(path: &Path<'_>, me: &Current, cx: &Cx) -> Result<Vec<u8>> {
 }
 
 fn executable<'cx>(target: &Target, me: &Current, cx: &'cx Cx) -> Result<TempRc<'cx, OpenFile>> {
+    let space = target.space(cx).map_err(|_| Errno::ENOENT);
     target.check_access(me, cx)?;
-    let object = target.space(cx).map_err(|_| Errno::ENOENT)?.executable(cx).ok_or(Errno::ENOENT)?.upgrade(cx)?;
+    let object = space?.executable(cx).ok_or(Errno::ENOENT)?.upgrade(cx)?;
     Ok(object.downcast_ref::<Executable>().ok_or(Errno::ENOENT)?.file().get(cx))
 }
 

@@ -6,13 +6,14 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
-use refs::{SpinLock, Waker};
+use refs::{SpinLock, Waker, WeakRc};
 
 use super::{Change, Show, Target};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{Events, File, Lseek, MOUNTS, VfsCaller};
+use crate::memory::AddressSpace;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// A text in the making. It may become long (`maps` of a program with many mappings), so what finds no memory is left out and remembered.
@@ -216,6 +217,8 @@ pub struct TextFile {
     target: Target,
     show: Show,
     change: Option<Change>,
+    /// The address space that it is about, where it is about one: there is no text any more when the process has another.
+    of: Option<Option<WeakRc<AddressSpace>>>,
     /// As it was when it was last read from the start.
     text: SpinLock<Vec<u8>>,
     /// The same in the making: others have their turn in between.
@@ -276,11 +279,21 @@ impl TextFile {
             target,
             show,
             change,
+            of: None,
             text: SpinLock::new(Vec::new()),
             making: SpinLock::new(None),
             is_fresh: AtomicBool::new(false),
         }
     }
+
+    /// The text that `show` makes about the address space that the target has now.
+    pub fn of_memory(target: Target, show: Show, cx: &Cx) -> Self {
+        TextFile { of: Some(memory_of(&target, cx)), ..TextFile::new(target, show, None) }
+    }
+}
+
+fn memory_of(target: &Target, cx: &Cx) -> Option<WeakRc<AddressSpace>> {
+    target.space(cx).ok().map(|space| space.downgrade())
 }
 
 impl File for TextFile {
@@ -293,7 +306,9 @@ impl File for TextFile {
                 *self.making.lock(cx) = Some(text);
                 return Err(Stop::Pause(Interruption::KillOnly));
             }
-            *self.text.lock(cx) = text.into_bytes()?;
+            // It is made of what the process has: where that is another one by now, of nothing.
+            let is_other = self.of.is_some_and(|of| of != memory_of(&self.target, cx));
+            *self.text.lock(cx) = if is_other { Vec::new() } else { text.into_bytes()? };
         }
         let text = self.text.lock(cx);
         let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);

@@ -95,8 +95,10 @@ struct Prepared {
 /// # Errors
 /// As execve(2); nothing has changed then. Where something fails after other threads were ended, the process gets SIGKILL.
 pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()> {
+    // Asked first: threads that end meanwhile may have been seen half gone.
+    let was_alone = is_alone(me, cx)?;
     let mut prepared = prepare_async(cx, me, request)?;
-    if !is_alone(me, cx)? || owes_futexes(me, cx)? {
+    if !was_alone || owes_futexes(me, cx)? {
         drop(prepared);
         process::de_thread_async(cx, me)?;
         process::exit::release_robust_async(cx, me);
@@ -295,9 +297,6 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<
     let thread = me.thread(cx)?;
     let process = me.process(cx)?;
     let new_space = space.downgrade();
-    let old_space = thread.space.lock(cx).replace(space).ok_or(Errno::ESRCH)?;
-    // A parent that waits in vfork(2) has its memory back from here on.
-    thread.release_vfork();
 
     // Who gained something cannot be looked into, and everybody else can again.
     let is_own = credentials.users().real == credentials.users().effective
@@ -308,6 +307,10 @@ fn commit(cx: &mut Cx, me: &mut Current, prepared: Prepared) -> Result<StrongRc<
         thread.parent_death_signal.store(0, Ordering::Relaxed);
     }
     *thread.credentials.lock(cx) = credentials;
+    // Behind that: whoever gets hold of the new address space and looks then whether he may, on another core, finds who the new program acts for.
+    let old_space = thread.space.lock(cx).replace(space).ok_or(Errno::ESRCH)?;
+    // A parent that waits in vfork(2) has its memory back from here on.
+    thread.release_vfork();
     if secure {
         thread.personality.fetch_and(!ADDR_NO_RANDOMIZE, Ordering::Relaxed);
     }
