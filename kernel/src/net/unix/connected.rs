@@ -148,9 +148,22 @@ impl Endpoint {
         let rights: Rights = sending.files.iter().map(|file| InFlight::new(file.share())).collect();
         garbage::enter(&rights, cx)?;
         let packet = Packet { bytes, read: 0, rights, credentials: sending.credentials, from: self.address(cx) };
-        {
+        let refused = {
             let mut inbox = other.inbox.lock(cx);
-            if is_stream { inbox.push_stream(packet) } else { inbox.push(packet) }
+            match () {
+                () if inbox.is_closed() => Some(packet),
+                () if is_stream => {
+                    inbox.push_stream(packet);
+                    None
+                }
+                () => {
+                    inbox.push(packet);
+                    None
+                }
+            }
+        };
+        if refused.is_some() {
+            return Err(closed.into());
         }
         other.readable.wake();
         other.fasync.signal(Events::IN, Band::In, cx);
@@ -264,7 +277,9 @@ impl Endpoint {
                 peer.state.lock(cx).is_reset = true;
             }
         };
-        if self.kind != Kind::Datagram && !self.inbox.lock(cx).is_empty() {
+        // Whoever has sent something learns that it was not read, or that he has sent nothing.
+        let is_unread = self.inbox.lock(cx).close();
+        if self.kind != Kind::Datagram && is_unread {
             reset(self);
         }
         if self.kind != Kind::Datagram {

@@ -64,9 +64,22 @@ pub struct Inbox {
     packets: VecDeque<Packet>,
     /// Bytes not read yet.
     bytes: usize,
+    /// Nobody reads it any more, and nothing comes into it.
+    is_closed: bool,
 }
 
 impl Inbox {
+    /// Nothing comes into it from now on; whether something was not read.
+    pub fn close(&mut self) -> bool {
+        self.is_closed = true;
+        !self.is_empty()
+    }
+
+    /// Whether nothing comes into it any more.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     /// Whether there is nothing to read.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
@@ -115,9 +128,9 @@ impl Inbox {
         Some(packet)
     }
 
-    /// Forgets everything.
+    /// Forgets everything that was sent.
     pub fn clear(&mut self) {
-        *self = Inbox::default();
+        *self = Inbox { is_closed: self.is_closed, ..Inbox::default() };
     }
 
     /// The open files in all messages.
