@@ -189,10 +189,10 @@ impl AddressSpace {
         while done < from.len() {
             let Some(at) = address.checked_add(done) else { break };
             let part = in_page(at, from.len() - done);
-            let Ok(frame) = self.writable(at, right, cx) else { break };
             let len = part.len();
-            match frame.writer(part).write(&from[done..done + len]) {
-                Ok(copied) if copied == len => done += len,
+            let write = |frame: UFrame| frame.writer(part).write(&from[done..done + len]);
+            match self.with_writable(at, right, write, cx) {
+                Ok(Ok(copied)) if copied == len => done += len,
                 _ => break,
             }
         }
@@ -208,10 +208,9 @@ impl AddressSpace {
         if part.start == 0 {
             return Ok(());
         }
-        let frame = self.writable(address, RemoteRight::Forced, cx)?;
         // A frame of memory never faults.
-        let _ = frame.writer(part).zero(PAGE_SIZE);
-        Ok(())
+        let zero = |frame: UFrame| frame.writer(part).zero(PAGE_SIZE).is_ok();
+        self.with_writable(address, RemoteRight::Forced, zero, cx).map(|_| ())
     }
 
     /// The frame at `address`, to be read.
@@ -257,8 +256,15 @@ impl AddressSpace {
         found
     }
 
-    /// The frame at `address`, in a state in which it may be written.
-    fn writable(&self, address: usize, right: RemoteRight, cx: &Cx) -> Result<UFrame, BadAccess> {
+    /// Runs `write` on the frame at `address`, in a state in which it may be written. Until it has returned the page stays as it is: else another core could fork, and its
+    /// program write to a copy, before what is written here is there.
+    fn with_writable<R>(
+        &self,
+        address: usize,
+        right: RemoteRight,
+        write: impl FnOnce(UFrame) -> R,
+        cx: &Cx,
+    ) -> Result<R, BadAccess> {
         let mut layout = self.layout.lock(cx);
         let vma = layout.vmas().find(address).ok_or(BadAccess::NotMapped)?;
         let is_private = !vma.flags.contains(VmaFlags::SHARED);
@@ -279,7 +285,8 @@ impl AddressSpace {
             self.bring_in(vma, page, Access::Write, cx)?;
         }
         let entry = self.vm.query(page, cx).ok_or(BadAccess::NotMapped)?;
-        if is_private { self.own(vma, page, entry, cx) } else { Ok(entry.frame) }
+        let frame = if is_private { self.own(vma, page, entry, cx)? } else { entry.frame };
+        Ok(write(frame))
     }
 }
 
