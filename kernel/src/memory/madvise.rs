@@ -104,6 +104,8 @@ pub struct SetLock {
     is_all_there: bool,
     lock: Lock,
     limit_bytes: u64,
+    /// How what is mapped later is locked, if that changes.
+    later: Option<Lock>,
     change: Change,
 }
 
@@ -117,12 +119,13 @@ impl SetLock {
         let start = address & !(PAGE_SIZE - 1);
         let len = len.wrapping_add(address - start).checked_next_multiple_of(PAGE_SIZE).unwrap_or(0);
         let range = page_range(start, len, Errno::EINVAL)?;
-        Ok(SetLock { range, is_all_there: true, lock, limit_bytes, change: Change::default() })
+        Ok(SetLock { range, is_all_there: true, lock, limit_bytes, later: None, change: Change::default() })
     }
 
-    /// For all that is mapped now.
-    pub fn all(lock: Lock, limit_bytes: u64) -> Self {
-        SetLock { range: 0..USER_END, is_all_there: false, lock, limit_bytes, change: Change::default() }
+    /// For all that is mapped now; what is mapped from then on is locked as `later` says.
+    pub fn all(lock: Lock, later: Lock, limit_bytes: u64) -> Self {
+        let later = Some(later);
+        SetLock { range: 0..USER_END, is_all_there: false, lock, limit_bytes, later, change: Change::default() }
     }
 
     /// What is to be locked.
@@ -341,6 +344,10 @@ impl AddressSpace {
             if wanted as u64 > call.limit_bytes {
                 return Err(Errno::ENOMEM.into());
             }
+        }
+        // With the layout locked: whatever is mapped is there before that and changed below, or comes and is locked as this says.
+        if let Some(later) = call.later.take() {
+            self.lock_later(later);
         }
         let mut time_slice = TimeSlice::default();
         let mut outcome = Ok(());

@@ -68,6 +68,8 @@ pub struct Map {
     limits: Limits,
     /// How much may be locked, in bytes; where this is not, nothing is asked.
     lock_limit: u64,
+    /// How VMAs that come are locked, as the call has seen it: where that has changed, the step is to be prepared anew.
+    pub later: VmaFlags,
     /// Its pages are to be brought in at once because they are locked.
     pub brings_in: bool,
     change: Change,
@@ -86,15 +88,15 @@ impl Map {
         }
         let len = len.checked_next_multiple_of(PAGE_SIZE).filter(|&len| len <= USER_END).ok_or(Errno::ENOMEM)?;
         let vma = Vma { start: 0, end: len, prot, limit, flags, backing };
-        let (lock_limit, brings_in) = (u64::MAX, false);
-        Ok(Map { place, vma: Some(vma), limits, lock_limit, brings_in, change: Change::default() })
+        let (lock_limit, later, brings_in) = (u64::MAX, VmaFlags::empty(), false);
+        Ok(Map { place, vma: Some(vma), limits, lock_limit, later, brings_in, change: Change::default() })
     }
 
     /// Has it locked, as these flags say; `limit` is how much may be locked in all.
     #[cold]
     pub fn lock(&mut self, flags: VmaFlags, limit: u64) {
         if let Some(vma) = &mut self.vma {
-            vma.flags |= flags;
+            vma.flags = (vma.flags - Lock::OnFault.flags()) | flags;
             self.brings_in = brings_in(vma.flags);
             self.lock_limit = limit;
         }
@@ -163,6 +165,12 @@ impl SetBreak {
         SetBreak { wanted, flags, limits, lock_limit: u64::MAX, grown: 0..0, change: Change::default() }
     }
 
+    /// Whether it is prepared for VMAs that come being locked as these flags say.
+    #[inline(always)]
+    pub fn expects(&self, later: VmaFlags) -> bool {
+        self.flags == later || self.change.is_begun()
+    }
+
     /// Has what comes locked, as these flags say; `limit` is how much may be locked in all.
     #[cold]
     pub fn lock(&mut self, flags: VmaFlags, limit: u64) {
@@ -202,6 +210,9 @@ impl AddressSpace {
     pub fn map_step(&self, map: &mut Map, waker: Option<Waker>, cx: &Cx) -> Step<usize> {
         let mut layout = map.change.lock(self, waker, cx)?;
         if !map.change.is_begun() {
+            if self.later_flags() != map.later {
+                return Err(Stop::Again);
+            }
             map.begin(self, &mut layout, cx)?;
         }
         map.change.go_on(self, &mut layout, cx)?;
@@ -372,6 +383,9 @@ impl AddressSpace {
     /// None but those that say how to go on.
     pub fn set_break_step(&self, call: &mut SetBreak, waker: Option<Waker>, cx: &Cx) -> Step<usize> {
         let mut layout = call.change.lock(self, waker, cx)?;
+        if !call.expects(self.later_flags()) {
+            return Err(Stop::Again);
+        }
         if !call.change.is_begun() && self.try_set_break(&mut layout, call, cx).is_ok() {
             layout.brk.end = call.wanted;
         }

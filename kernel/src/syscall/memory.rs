@@ -108,11 +108,14 @@ fn mmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let start = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
         let space = me.space(cx)?;
         let mut lock = space.later_flags();
+        let was_locked = !core::mem::replace(&mut map.later, lock).is_empty();
         if args.int(3) as u32 & abi::MAP_LOCKED != 0 {
             lock |= VmaFlags::LOCKED;
         }
         if !lock.is_empty() {
             map.lock(lock, lock_limit(me, cx)?);
+        } else if was_locked {
+            map.lock(lock, u64::MAX);
         }
         space.map_step(&mut map, waker, cx)
     })?;
@@ -336,12 +339,14 @@ fn brk_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Ok(end);
     }
     let mut call = SetBreak::new(args.long(0), limits(me, cx)?);
-    let later_flags = me.space(cx)?.later_flags();
-    if !later_flags.is_empty() {
-        call.lock(later_flags, lock_limit(me, cx)?);
-    }
-    let end =
-        complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.set_break_step(&mut call, waker, cx))?;
+    let end = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+        let space = me.space(cx)?;
+        let later = space.later_flags();
+        if !call.expects(later) {
+            call.lock(later, if later.is_empty() { u64::MAX } else { lock_limit(me, cx)? });
+        }
+        space.set_break_step(&mut call, waker, cx)
+    })?;
     bring_in_async(cx, me, call.to_bring_in());
     Ok(end)
 }
@@ -471,9 +476,8 @@ fn mlockall_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         me.space(cx)?.lock_later(later);
         return Ok(0);
     }
-    let mut call = SetLock::all(lock, limit);
+    let mut call = SetLock::all(lock, later, limit);
     complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
-    me.space(cx)?.lock_later(later);
     if lock == Lock::OnFault {
         return Ok(0);
     }
@@ -490,8 +494,7 @@ fn mlockall_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 }
 
 fn munlockall_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
-    me.space(cx)?.lock_later(Lock::Off);
-    let mut call = SetLock::all(Lock::Off, u64::MAX);
+    let mut call = SetLock::all(Lock::Off, Lock::Off, u64::MAX);
     complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
     Ok(0)
 }
