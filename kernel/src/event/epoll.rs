@@ -138,10 +138,11 @@ impl Default for Epoll {
 }
 
 impl Epoll {
-    /// Keeps other cores from looking at its files; with one core nobody else does.
+    /// Keeps other cores from looking at its files; with one core nobody else does. Whoever looks at a set that this one is in holds that one's lock already:
+    /// none leads back.
     #[inline(always)]
     fn look_alone<'a>(&'a self, cx: &'a Cx) -> Option<SpinGuard<'a, ()>> {
-        (frame::cpu::count() > 1).then(|| self.looking.lock(cx))
+        (frame::cpu::count() > 1).then(|| self.looking.lock_nested(cx))
     }
 
     /// Changes the set: epoll_ctl(2). `event` does not matter for a deletion.

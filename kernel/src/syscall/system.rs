@@ -15,7 +15,7 @@ use crate::error::Errno;
 use crate::process::THREADS;
 use crate::sched::load_average;
 use crate::step::Step;
-use crate::{arch, memory, reboot, utsname};
+use crate::{arch, reboot, utsname};
 
 /// The calls of this file.
 pub const CALLS: &[Entry] = &[

@@ -69,6 +69,14 @@ impl<T: ?Sized> SpinLock<T> {
         SpinGuard { lock: self, _on_this_stack_only: PhantomData }
     }
 
+    /// As [`lock_after`](Self::lock_after), where the one that is held first, if any, is out of sight: a caller further up may hold it.
+    #[inline(always)]
+    #[cfg_attr(feature = "check-locks", track_caller)]
+    pub fn lock_nested<'a>(&'a self, _cx: &'a impl NoSuspend) -> SpinGuard<'a, T> {
+        self.raw.lock_after();
+        SpinGuard { lock: self, _on_this_stack_only: PhantomData }
+    }
+
     /// Takes the lock if it is free.
     #[inline(always)]
     #[cfg_attr(feature = "check-locks", track_caller)]
