@@ -144,6 +144,25 @@ pub trait File: Any + Send + Sync {
         false
     }
 
+    /// Whether it has [`pass_on`](Self::pass_on).
+    fn passes_on(&self, _cx: &Cx) -> bool {
+        false
+    }
+
+    /// Has `take` look at what would be read next, as much as fits into `buffer`, and takes out as much as it says: the rest is still there to be read. Others who read wait
+    /// meanwhile. How much was taken; 0 at the end, too.
+    ///
+    /// # Errors
+    /// Those of `take`, and what [`read`](Self::read) says where there is nothing to read; then `take` is not called.
+    fn pass_on(
+        &self,
+        _buffer: &mut [u8],
+        _take: &mut dyn FnMut(&mut Reader<'_>) -> Step<usize>,
+        _cx: &Cx,
+    ) -> Step<usize> {
+        Err(Errno::EINVAL.into())
+    }
+
     /// Whether what one write(2) gives it comes in one, however many steps that takes, and others' writes wait meanwhile.
     fn writes_in_turn(&self) -> bool {
         false

@@ -26,9 +26,15 @@ impl PipeEnd {
         PipeEnd { pipe, readers, writers, opened_before_writer, writes_packets: AtomicBool::new(false) }
     }
 
-    /// Reads from a pipe that may have packets or ends that ask for signals.
+    /// Reads from a pipe that may have packets or ends that ask for signals, or from which others pass something on.
     #[cold]
     fn read_special(&self, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
+        let pipe = self.pipe.get(cx);
+        let _alone = pipe.passing.lock(cx);
+        self.read_alone(to, cx)
+    }
+
+    fn read_alone(&self, to: &mut Writer<'_>, cx: &Cx) -> Step<usize> {
         let pipe = self.pipe.get(cx);
         let mut state = pipe.state.lock(cx);
         if state.ring.is_empty() {
@@ -308,6 +314,27 @@ impl File for PipeEnd {
 
     fn has_parts(&self) -> bool {
         true
+    }
+
+    fn passes_on(&self, _cx: &Cx) -> bool {
+        self.readers.is_some()
+    }
+
+    fn pass_on(&self, buffer: &mut [u8], take: &mut dyn FnMut(&mut Reader<'_>) -> Step<usize>, cx: &Cx) -> Step<usize> {
+        let pipe = self.pipe.get(cx);
+        if !pipe.is_special.load(Ordering::Relaxed) {
+            pipe.become_special();
+        }
+        let _alone = pipe.passing.lock(cx);
+        let count = self.peek(&mut Writer::from(&mut *buffer), cx)?;
+        if count == 0 {
+            return Ok(0);
+        }
+        let taken = take(&mut Reader::from(buffer.get(..count).unwrap_or_default()))?.min(count);
+        if taken > 0 {
+            self.read_alone(&mut Writer::from(buffer.get_mut(..taken).unwrap_or_default()), cx)?;
+        }
+        Ok(taken)
     }
 
     /// Sends the other side signals where it loses its last end here.

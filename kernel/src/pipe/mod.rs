@@ -9,7 +9,7 @@
 //!        `-------------StrongRc------------------------> ^ <------------------------StrongRc-------'
 //! ```
 //!
-//! Locks: a pipe's state, then what each user's pipes hold; wakers are called after it is unlocked.
+//! Locks: `passing`, what the target of a splice(2) takes for a write, a pipe's state, then what each user's pipes hold; wakers are called after it is unlocked.
 
 mod end;
 mod fifo;
@@ -68,9 +68,11 @@ struct Writers;
 pub struct Pipe {
     /// Whether it is a FIFO: opening one waits for the other side, opening a pipe again (through `/proc/PID/fd`) does not.
     named: bool,
-    /// Whether it ever had an end that asks for signals or writes packets: reads and writes look for more then.
+    /// Whether it ever had an end that asks for signals or writes packets, or what it held was passed on: reads and writes look for more then.
     /// It is set with the state locked, and who reads or writes asks with the state locked.
     is_special: AtomicBool,
+    /// Held by who reads from a special pipe, and by who passes on what it holds, from the look at it until it is taken out.
+    passing: SpinLock<()>,
     state: SpinLock<PipeState>,
     /// Who waits for data.
     readable: WaitList,
@@ -146,6 +148,7 @@ impl Pipe {
         Pipe {
             named,
             is_special: AtomicBool::new(false),
+            passing: SpinLock::new(()),
             state: SpinLock::new(PipeState {
                 ring: Ring::new(DEFAULT_CAPACITY),
                 segments: None,

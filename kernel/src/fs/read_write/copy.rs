@@ -1,7 +1,7 @@
 //! Copies from file to file inside the kernel: what sendfile(2), copy_file_range(2) and splice(2) do.
 //!
 //! A file that keeps its content in pages lends them to the target ([`InodeOps::lend`](crate::fs::InodeOps::lend)): no byte is copied on the way. All others
-//! are read into a buffer, from which the target is written.
+//! are read into a buffer, from which the target is written. What a pipe holds stays in it until the target has taken it ([`File::pass_on`](crate::fs::File::pass_on)).
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -129,12 +129,15 @@ pub fn copy_async(
     let target = to.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let lends = source.kind::<InodeFile>().is_some() && source.inode(cx)?.ops.lend(0, &mut [], cx).is_some();
     let keeps_messages = target.file.keeps_messages(cx);
+    let passes_on = source.file.passes_on(cx);
     let (fixed_from, fixed_to) = (from.fixed(&source), to.fixed(&target));
     drop((source, target));
     let pieces = if lends { Pieces::Pages } else { Pieces::Bytes };
     let copied = if lends && !keeps_messages {
         let wait = Wait::new(Events::OUT, false);
         Lending { from: &fixed_from, to: &fixed_to, len, waits, wait, done: 0 }.run_async(cx, me)?
+    } else if passes_on {
+        Passing::new(&fixed_from, &fixed_to, len, waits)?.run_async(cx, me)?
     } else {
         buffer_async(cx, me, &fixed_from, &fixed_to, len, waits, pieces)?
     };
@@ -206,6 +209,78 @@ impl Lending<'_> {
                 if left > 0 && time_slice.is_over() {
                     return Err(Stop::Pause(Interruption::Signals));
                 }
+            }
+        }
+        Ok(self.done)
+    }
+}
+
+/// A copy of what is taken out of the source only when the target has it.
+struct Passing<'a> {
+    from: &'a CopyEnd,
+    to: &'a CopyEnd,
+    len: usize,
+    waits: Waits,
+    for_bytes: Wait,
+    for_room: Wait,
+    buffer: Vec<u8>,
+    done: usize,
+}
+
+impl<'a> Passing<'a> {
+    /// # Errors
+    /// ENOMEM.
+    fn new(from: &'a CopyEnd, to: &'a CopyEnd, len: usize, waits: Waits) -> Result<Self> {
+        let size = len.min(BUFFER);
+        let mut buffer = Vec::new();
+        buffer.try_reserve_exact(size).map_err(|_| Errno::ENOMEM)?;
+        buffer.resize(size, 0);
+        let (for_bytes, for_room) = (Wait::new(Events::IN, false), Wait::new(Events::OUT, false));
+        Ok(Passing { from, to, len, waits, for_bytes, for_room, buffer, done: 0 })
+    }
+
+    fn run_async(mut self, cx: &mut Cx, me: &mut impl VfsCaller) -> Result<usize> {
+        let outcome = complete_async(cx, me, Patience::Forever, |cx, me, waker| self.step(waker, me, cx));
+        if let Err(error) = outcome
+            && !self.for_room.is_silent()
+        {
+            raise_for(error, self.to.name, me, cx);
+        }
+        finish(outcome, self.done)
+    }
+
+    /// Goes on until all is done, there is nothing to read, the target has no room, or the time is over.
+    fn step(&mut self, waker: Option<Waker>, me: &impl VfsCaller, cx: &Cx) -> Step<usize> {
+        let (from, to) = (self.from, self.to);
+        let source = from.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        let target = to.name.upgrade(cx).map_err(|_| Errno::EBADF)?;
+        check(&source, OpenFlags::can_read, from.position)?;
+        check(&target, OpenFlags::can_write, to.position)?;
+        if let Some(waker) = waker {
+            watch(&source, &from.name, Events::IN, waker, cx);
+            watch(&target, &to.name, Events::OUT, waker, cx);
+        }
+        let mut time_slice = TimeSlice::default();
+        while self.done < self.len {
+            let no_wait = self.waits.no_longer(self.done);
+            self.for_bytes.set_no_wait(no_wait);
+            self.for_room.set_no_wait(no_wait);
+            let room = self.buffer.len().min(self.len - self.done);
+            let (done, for_room) = (self.done, &self.for_room);
+            let mut was_asked = false;
+            let mut take = |bytes: &mut Reader<'_>| {
+                was_asked = true;
+                for_room.apply(write_from(&target, bytes, to.position, done, false, me, cx), &target, cx)
+            };
+            let passed = source.file.pass_on(self.buffer.get_mut(..room).unwrap_or_default(), &mut take, cx);
+            let passed = if was_asked { passed } else { self.for_bytes.apply(passed, &source, cx) };
+            match passed? {
+                0 => break,
+                passed => self.done += passed,
+            }
+            self.for_room.restart();
+            if time_slice.is_over() && self.done < self.len {
+                return Err(Stop::Pause(Interruption::Signals));
             }
         }
         Ok(self.done)
