@@ -6,7 +6,7 @@ use frame::Cx;
 use linux_raw_sys::general as abi;
 use refs::NoSuspend;
 
-use super::{DefaultAction, Info, Signal, SignalSet, Work};
+use super::{Action, DefaultAction, Info, Signal, SignalSet, Work};
 use crate::arch::{self, Cause, Exception};
 use crate::current::Current;
 use crate::error::Result;
@@ -18,8 +18,7 @@ use crate::process::{self, Continuation, INIT, Process, Thread};
 /// # Errors
 /// EAGAIN if the queue of real-time signals is full.
 pub fn send_to_process(process: &Process, info: Info, cx: &impl NoSuspend) -> Result<()> {
-    finish(process, send(process, None, info, cx)?, cx);
-    Ok(())
+    send(process, None, info, cx)
 }
 
 /// As [`send_to_process`], by who has locked the children of the process: what is returned is to be finished once they are unlocked.
@@ -27,13 +26,10 @@ pub fn send_to_process(process: &Process, info: Info, cx: &impl NoSuspend) -> Re
 /// # Errors
 /// EAGAIN if the queue of real-time signals is full.
 pub fn send_to_parent(process: &Process, info: Info, cx: &impl NoSuspend) -> Result<Option<Continuation>> {
-    send(process, None, info, cx)
-}
-
-fn finish(process: &Process, continuation: Option<Continuation>, cx: &impl NoSuspend) {
-    if let Some(continuation) = continuation {
-        continuation.finish(process, cx);
+    if is_job_signal(info.signal) {
+        return send_job_signal(process, None, info, cx);
     }
+    send_other(process, None, info, cx).map(|()| None)
 }
 
 /// Sends a signal to one thread.
@@ -41,40 +37,86 @@ fn finish(process: &Process, continuation: Option<Continuation>, cx: &impl NoSus
 /// # Errors
 /// EAGAIN if the queue of real-time signals is full.
 pub fn send_to_thread(process: &Process, thread: &Thread, info: Info, cx: &impl NoSuspend) -> Result<()> {
-    finish(process, send(process, Some(thread), info, cx)?, cx);
+    send(process, Some(thread), info, cx)
+}
+
+#[inline(always)]
+fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSuspend) -> Result<()> {
+    if !is_job_signal(info.signal) {
+        return send_other(process, thread, info, cx);
+    }
+    if let Some(continuation) = send_job_signal(process, thread, info, cx)? {
+        continuation.finish(process, cx);
+    }
     Ok(())
 }
 
-fn send(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSuspend) -> Result<Option<Continuation>> {
+/// Whether it stops or continues.
+#[inline(always)]
+fn is_job_signal(signal: Signal) -> bool {
+    SignalSet::STOPS.union(Signal::CONT.set()).contains(signal)
+}
+
+/// Sends a signal that neither stops nor continues.
+fn send_other(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSuspend) -> Result<()> {
     let signal = info.signal;
     if process.is_exiting() {
         if signal == Signal::KILL {
             // A core file may take long: it can be broken off.
             end_process(process, signal.number(), cx);
         }
+        return Ok(());
+    }
+    let action = process.action(signal, cx);
+    if !is_ignored(process, thread, signal, &action, cx) {
+        enter(process, thread, info, cx)?;
+        tell(process, thread, signal, &action, cx);
+    }
+    Ok(())
+}
+
+/// Sends a signal that stops or continues: it becomes pending unless it is ignored, and takes away those of the other kind, whether it is ignored or not. Both is one thing: of two
+/// that are sent at once one is the last, and none of the other kind is pending beside it.
+#[cold]
+fn send_job_signal(
+    process: &Process,
+    thread: Option<&Thread>,
+    info: Info,
+    cx: &impl NoSuspend,
+) -> Result<Option<Continuation>> {
+    if process.is_exiting() {
         return Ok(None);
     }
-    let is_ignored = is_ignored(process, thread, signal, cx);
-    let continuation = if signal == Signal::CONT || SignalSet::STOPS.contains(signal) {
-        enter_job_signal(process, thread, info, is_ignored, cx)?
+    let signal = info.signal;
+    let is_continue = signal == Signal::CONT;
+    let action = process.action(signal, cx);
+    let is_ignored = is_ignored(process, thread, signal, &action, cx);
+    let change = || {
+        discard(process, if is_continue { SignalSet::STOPS } else { Signal::CONT.set() }, cx);
+        if is_ignored { Ok(()) } else { enter(process, thread, info, cx) }
+    };
+    let continuation = if is_continue {
+        // Whoever goes on finds the signal.
+        process::continue_with(process, change, cx)?
     } else {
-        if !is_ignored {
-            enter(process, thread, info, cx)?;
-        }
+        process::in_order_of_stops(process, |_| change(), cx)?;
         None
     };
-    if is_ignored {
-        return Ok(continuation);
+    if !is_ignored {
+        tell(process, thread, signal, &action, cx);
     }
-    process.signal_arrived.wake_all();
-    if let Some(thread) = thread {
-        if wants(process, thread, signal, cx) {
-            notify(process, thread, signal, cx);
-        }
-        return Ok(continuation);
-    }
-    offer(process, signal, cx);
     Ok(continuation)
+}
+
+/// A signal is pending: who waits for it, or is to take it, is told. `action` is what was set when it was sent.
+#[inline(always)]
+fn tell(process: &Process, thread: Option<&Thread>, signal: Signal, action: &Action, cx: &impl NoSuspend) {
+    process.signal_arrived.wake_all();
+    match thread {
+        Some(thread) if wants(process, thread, signal, cx) => notify(process, thread, signal, action, cx),
+        Some(_) => {}
+        None => offer(process, signal, action, cx),
+    }
 }
 
 /// Makes a signal pending.
@@ -87,42 +129,18 @@ fn enter(process: &Process, thread: Option<&Thread>, info: Info, cx: &impl NoSus
     }
 }
 
-/// Makes a signal pending that stops or continues, unless it is ignored, and takes away those of the other kind, whether it is ignored or not. Both is one thing: of two that are
-/// sent at once one is the last, and none of the other kind is pending beside it.
-#[cold]
-fn enter_job_signal(
-    process: &Process,
-    thread: Option<&Thread>,
-    info: Info,
-    is_ignored: bool,
-    cx: &impl NoSuspend,
-) -> Result<Option<Continuation>> {
-    let is_continue = info.signal == Signal::CONT;
-    let change = || {
-        discard(process, if is_continue { SignalSet::STOPS } else { Signal::CONT.set() }, cx);
-        if is_ignored { Ok(()) } else { enter(process, thread, info, cx) }
-    };
-    if is_continue {
-        // Whoever goes on finds the signal.
-        process::continue_with(process, change, cx)
-    } else {
-        process::in_order_of_stops(process, |_| change(), cx)?;
-        Ok(None)
-    }
-}
-
 /// Has a thread take a signal that is pending for the process, if one wants it.
-fn offer(process: &Process, signal: Signal, cx: &impl NoSuspend) {
+fn offer(process: &Process, signal: Signal, action: &Action, cx: &impl NoSuspend) {
     // Usually the first thread takes it.
     if let Some(first) = process.first_thread(cx)
         && wants(process, &first, signal, cx)
     {
-        return notify(process, &first, signal, cx);
+        return notify(process, &first, signal, action, cx);
     }
     let mut threads = process.threads(cx).filter_map(|thread| thread.upgrade(cx).ok());
     let taker = threads.find(|thread| wants(process, thread, signal, cx));
     if let Some(taker) = taker {
-        notify(process, &taker, signal, cx);
+        notify(process, &taker, signal, action, cx);
     }
 }
 
@@ -130,15 +148,21 @@ fn offer(process: &Process, signal: Signal, cx: &impl NoSuspend) {
 #[cold]
 pub fn offer_all(process: &Process, mut signals: SignalSet, cx: &impl NoSuspend) {
     while let Some(signal) = signals.first() {
-        offer(process, signal, cx);
+        offer(process, signal, &process.action(signal, cx), cx);
         signals = signals.without(signal.set());
     }
 }
 
 /// Whether the signal has no effect: it is ignored, or for process 1, which only its own handlers can touch. A blocked one is kept: there may
 /// be a handler when it is unblocked.
-fn is_ignored(process: &Process, thread: Option<&Thread>, signal: Signal, cx: &impl NoSuspend) -> bool {
-    let action = process.action(signal, cx);
+#[inline(always)]
+fn is_ignored(
+    process: &Process,
+    thread: Option<&Thread>,
+    signal: Signal,
+    action: &Action,
+    cx: &impl NoSuspend,
+) -> bool {
     let untouchable = process.pid == INIT && action.is_default();
     if !untouchable && !action.ignores(signal) {
         return false;
@@ -154,9 +178,8 @@ fn wants(process: &Process, thread: &Thread, signal: Signal, cx: &impl NoSuspend
 }
 
 /// A thread is to take the signal: the end of the process begins at once, unless a core file comes first; everything else when the thread comes by.
-fn notify(process: &Process, thread: &Thread, signal: Signal, cx: &impl NoSuspend) {
+fn notify(process: &Process, thread: &Thread, signal: Signal, action: &Action, cx: &impl NoSuspend) {
     let blocked = thread.signals.blocked().contains(signal);
-    let action = process.action(signal, cx);
     let fatal = signal.default_action() == DefaultAction::Terminate;
     if fatal && !blocked && action.is_default() {
         end_process(process, signal.number(), cx);
