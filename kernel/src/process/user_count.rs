@@ -13,8 +13,34 @@ use refs::SpinLock;
 use crate::credentials::Uid;
 use crate::error::{Errno, Result};
 
+static USERS: SpinLock<Users> = SpinLock::new(Users { last: (NOBODY, 0), others: BTreeMap::new() });
+
 /// Threads by user.
-static USERS: SpinLock<BTreeMap<u32, u64>> = SpinLock::new(BTreeMap::new());
+struct Users {
+    /// The user that was asked for last, who is asked for next as a rule.
+    last: (u32, u64),
+    /// All others that have any.
+    others: BTreeMap<u32, u64>,
+}
+
+impl Users {
+    /// How many threads a user has: to be read and changed.
+    #[inline(always)]
+    fn count(&mut self, user: u32) -> &mut u64 {
+        if self.last.0 != user {
+            self.look_up(user);
+        }
+        &mut self.last.1
+    }
+
+    #[cold]
+    fn look_up(&mut self, user: u32) {
+        let (last, count) = core::mem::replace(&mut self.last, (user, self.others.remove(&user).unwrap_or(0)));
+        if count > 0 {
+            self.others.insert(last, count);
+        }
+    }
+}
 
 /// It counts for nobody: no user has this number.
 const NOBODY: u32 = u32::MAX;
@@ -30,11 +56,8 @@ impl UserCount {
     /// EAGAIN: the user has as many.
     pub fn new(user: Uid, limit: Option<u64>) -> Result<Self> {
         USERS.with(|users| {
-            let count = users.entry(user.number()).or_default();
+            let count = users.count(user.number());
             if limit.is_some_and(|limit| *count >= limit) {
-                if *count == 0 {
-                    users.remove(&user.number());
-                }
                 return Err(Errno::EAGAIN);
             }
             *count += 1;
@@ -64,13 +87,10 @@ impl UserCount {
         }
         USERS.with(|users| {
             if new != NOBODY {
-                *users.entry(new).or_default() += 1;
+                *users.count(new) += 1;
             }
-            if let Some(count) = users.get_mut(&old) {
-                *count -= 1;
-                if *count == 0 {
-                    users.remove(&old);
-                }
+            if old != NOBODY {
+                *users.count(old) -= 1;
             }
         });
     }
@@ -101,6 +121,7 @@ mod tests {
         assert!(UserCount::new(user, Some(2)).is_ok());
         drop((first, second, third));
         assert_eq!(UserCount::new(other, Some(0)).err(), Some(Errno::EAGAIN));
-        assert!(USERS.with(|users| !users.contains_key(&4721) && !users.contains_key(&4722)));
+        assert!(USERS.with(|users| !users.others.contains_key(&4721) && *users.count(4721) == 0));
+        assert!(USERS.with(|users| *users.count(4722) == 0 && !users.others.contains_key(&4721)));
     }
 }

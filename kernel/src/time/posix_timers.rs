@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::irq::IrqCx;
@@ -78,6 +78,8 @@ pub struct ProcessTimers {
     next_id: AtomicU32,
     /// Goes off when RLIMIT_CPU is reached.
     limit: SpinLock<Option<StrongRc<Timer>>>,
+    /// One of these was made: most processes end without.
+    had_any: AtomicBool,
 }
 
 /// A POSIX timer.
@@ -97,6 +99,7 @@ impl ProcessTimers {
     pub fn set_interval(&self, which: Interval, process: &TempRc<'_, Process>, setting: Setting, cx: &Cx) -> Setting {
         let mut intervals = self.intervals.lock(cx);
         let timer = intervals[which as usize].get_or_insert_with(|| {
+            self.had_any.store(true, Ordering::Relaxed);
             let (clock, signal) = match which {
                 Interval::Real => (TimerClock::Clock(Timeline::Boot), Signal::ALRM),
                 Interval::Virtual => (Process::cpu_clock(process, cx), Signal::VTALRM),
@@ -121,6 +124,7 @@ impl ProcessTimers {
         let mut limit = self.limit.lock(cx);
         let soft = process.limits.lock(cx).soft(abi::RLIMIT_CPU);
         let timer = (soft != u64::MAX).then(|| {
+            self.had_any.store(true, Ordering::Relaxed);
             let name = process.downgrade();
             let timer =
                 Timer::new(Process::cpu_clock(process, cx), Box::new(move |_, cx| processor_time_used_up(name, cx)));
@@ -160,6 +164,7 @@ impl ProcessTimers {
         if timers.len() >= MAX_TIMERS {
             return Err(Errno::EAGAIN);
         }
+        self.had_any.store(true, Ordering::Relaxed);
         drop(timers.insert(id, made));
         Ok(id)
     }
@@ -195,6 +200,9 @@ impl ProcessTimers {
 
     /// Stops all timers: the process has ended.
     pub fn stop(&self, cx: &impl NoSuspend) {
+        if !self.had_any.load(Ordering::Relaxed) {
+            return;
+        }
         self.delete_all_posix(cx);
         let removed = core::mem::take(&mut *self.intervals.lock(cx));
         drop(removed);
