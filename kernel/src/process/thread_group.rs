@@ -375,22 +375,21 @@ impl Process {
         PROCESSES.get(pid, cx).filter(|child| child.parent_pid() == self.pid).map(f)
     }
 
-    /// Calls `f` on each child of which there may be something to tell, the oldest first, until it says something. The children are locked.
+    /// Calls `f` on each child of which there may be something to tell, the oldest first, until it says something; if it says nothing, whether `is_meant` holds for any child. The
+    /// children are locked.
     pub(super) fn find_changed_child<'cx, R>(
         &self,
         cx: &'cx impl NoSuspend,
         mut f: impl FnMut(TempRc<'cx, Process>) -> Option<R>,
-    ) -> Option<R> {
+        is_meant: impl Fn(&Process) -> bool,
+    ) -> core::result::Result<R, bool> {
         let children = self.children.lock(cx);
-        children.changed.iter().find_map(|ticket| f(children.all.get(ticket)?.upgrade(cx).ok()?))
-    }
-
-    /// Whether `f` holds for any child.
-    pub(super) fn has_child(&self, cx: &impl NoSuspend, f: impl Fn(&Process) -> bool) -> bool {
-        let children = self.children.lock(cx);
-        let holds = |child: WeakRc<Process>| child.upgrade(cx).is_ok_and(|child| f(&child));
+        if let Some(found) = children.changed.iter().find_map(|ticket| f(children.all.get(ticket)?.upgrade(cx).ok()?)) {
+            return Ok(found);
+        }
+        let holds = |child: WeakRc<Process>| child.upgrade(cx).is_ok_and(|child| is_meant(&child));
         // Usually any child will do.
-        children.all.first().is_some_and(holds) || children.all.any(holds)
+        Err(children.all.first().is_some_and(holds) || children.all.any(holds))
     }
 
     /// Its threads that have not exited, the oldest first. (No list of them: they may be many, and memory short.)

@@ -123,12 +123,18 @@ fn find<'cx>(
             None => (None, false),
         };
     }
-    let found = parent.find_changed_child(cx, |child| {
-        let change = if is_candidate(&child) { look(&child, options, cx) } else { None };
-        change.map(|change| (child, change))
-    });
-    let is_there = found.is_some() || parent.has_child(cx, is_candidate);
-    (found, is_there)
+    let found = parent.find_changed_child(
+        cx,
+        |child| {
+            let change = if is_candidate(&child) { look(&child, options, cx) } else { None };
+            change.map(|change| (child, change))
+        },
+        is_candidate,
+    );
+    match found {
+        Ok(found) => (Some(found), true),
+        Err(is_there) => (None, is_there),
+    }
 }
 
 fn is_chosen(child: &Process, choice: Choice, options: WaitOptions) -> bool {

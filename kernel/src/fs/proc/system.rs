@@ -6,7 +6,7 @@ use frame::Cx;
 use frame::mm::PAGE_SIZE;
 use refs::SpinLock;
 
-use super::text::Text;
+use super::text::{Line, Text};
 use super::{Entry, Target, What, directory, sys, text};
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -127,10 +127,24 @@ struct CpuTimes {
 }
 
 impl CpuTimes {
-    fn line(&self, text: &mut Text, name: core::fmt::Arguments) {
+    /// One line; that of all cores if `core` is `None`.
+    fn line(&self, text: &mut Text, core: Option<usize>) {
         const TICK: u64 = SECOND / 100;
-        let CpuTimes { user, system, idle } = self;
-        text.add(format_args!("{name} {} 0 {} {} 0 0 0 0 0 0\n", user / TICK, system / TICK, idle / TICK));
+        let mut line = Line::new();
+        line.add(*b"cpu");
+        match core {
+            Some(core) => line.add_decimal(core as u64),
+            // Two spaces, as Linux has them.
+            None => line.add(*b" "),
+        }
+        line.add(*b" ");
+        line.add_decimal(self.user / TICK);
+        line.add(*b" 0 ");
+        line.add_decimal(self.system / TICK);
+        line.add(*b" ");
+        line.add_decimal(self.idle / TICK);
+        line.add(*b" 0 0 0 0 0 0\n");
+        text.add_bytes(line.bytes());
     }
 }
 
@@ -145,10 +159,9 @@ fn stat(text: &mut Text, _target: &Target, _me: &Current, _cx: &Cx) -> Result<()
         switches += done.switches;
         cores.push(times);
     }
-    // Two spaces, as Linux has them.
-    all.line(text, format_args!("cpu "));
+    all.line(text, None);
     for (core, times) in cores.iter().enumerate() {
-        times.line(text, format_args!("cpu{core}"));
+        times.line(text, Some(core));
     }
     text.add(format_args!(
         "intr 0\nctxt {switches}\nbtime {}\nprocesses {}\nprocs_running {}\nprocs_blocked 0\n",
