@@ -106,7 +106,7 @@ pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<us
     let pidfd = if args.has(abi::CLONE_PIDFD) { Some(install_pidfd_async(cx, me, args.pidfd)?) } else { None };
     let made = make_async(cx, me, args);
     if let Some(pidfd) = pidfd {
-        fill_pidfd(pidfd, &made, me, cx)?;
+        pidfd.stand_for(&made, me, cx)?;
     }
     let Unstarted { current, tid, parameters } = made?;
     let child = current.thread;
@@ -129,31 +129,45 @@ pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<us
     Ok(tid as usize)
 }
 
+/// A pidfd that stands for nobody yet. Another thread may close its descriptor, or duplicate it: the description is what is filled.
+struct EmptyPidFd {
+    fd: usize,
+    file: WeakRc<OpenFile>,
+}
+
 /// Enters a pidfd that stands for nobody yet, and says where the caller wants it.
-fn install_pidfd_async(cx: &mut Cx, me: &mut Current, to: UserOut<u32>) -> Result<usize> {
+fn install_pidfd_async(cx: &mut Cx, me: &mut Current, to: UserOut<u32>) -> Result<EmptyPidFd> {
     let reserved = reserve_fd(me, cx)?.park();
     let written = me.write_async(cx, to, &(reserved.fd() as u32));
     let reserved = reserved.resume(cx)?;
     written?;
-    let file = OpenFile::new(Box::new(PidFd::empty()), OpenFlags::READ_WRITE);
-    Ok(reserved.fill(file, FdFlags::CLOSE_ON_EXEC, cx))
+    let new = StrongRc::new(OpenFile::new(Box::new(PidFd::empty()), OpenFlags::READ_WRITE));
+    let file = new.downgrade();
+    Ok(EmptyPidFd { fd: reserved.fill_shared(new, FdFlags::CLOSE_ON_EXEC, cx), file })
 }
 
-/// The pidfd stands for the child from now on, or goes if there is none.
-fn fill_pidfd(fd: usize, made: &Result<Unstarted>, me: &Current, cx: &Cx) -> Result<()> {
-    let files = me.files(cx)?;
-    match made {
-        Ok(child) => {
-            // Another thread may have closed it meanwhile.
-            if let Ok(file) = files.get(fd as i32, cx)
-                && let Some(pidfd) = file.kind::<PidFd>()
-            {
-                pidfd.set(child.current.process, cx);
+impl EmptyPidFd {
+    /// It stands for the child from now on, or goes if there is none.
+    fn stand_for(self, made: &Result<Unstarted>, me: &Current, cx: &Cx) -> Result<()> {
+        let file = self.file.upgrade(cx);
+        match made {
+            Ok(child) => {
+                if let Some(pidfd) = file.as_ref().ok().and_then(|file| file.kind::<PidFd>()) {
+                    pidfd.set(child.current.process, cx);
+                }
+            }
+            Err(_) => {
+                let files = me.files(cx)?;
+                let mut handles = files.handles.lock(cx);
+                // What another thread has put in its place stays.
+                let is_same = handles.get(self.fd, cx).is_some_and(|open| open.downgrade() == self.file);
+                let removed = if is_same { handles.remove(self.fd) } else { None };
+                drop(handles);
+                drop(removed);
             }
         }
-        Err(_) => drop(files.handles.lock(cx).remove(fd)),
+        Ok(())
     }
-    Ok(())
 }
 
 /// A thread that stands in all tables, and of which nothing has run: what is told of it is told before it can end.
