@@ -22,8 +22,13 @@ use crate::user_memory::{UserIn, UserInOut};
 /// USER_HZ is 100: in this unit SIGCHLD tells CPU times.
 const NANOSECONDS_PER_TICK: u64 = 10_000_000;
 
-/// Releases the robust futexes of the calling thread, whose memory goes.
-pub(super) fn release_robust_async(cx: &mut Cx, me: &mut Current) {
+/// Tells those who see the memory that the calling thread leaves: releases its robust futexes and clears the word of CLONE_CHILD_CLEARTID.
+pub(super) fn release_futexes_async(cx: &mut Cx, me: &mut Current) {
+    release_robust_async(cx, me);
+    clear_tid_async(cx, me);
+}
+
+fn release_robust_async(cx: &mut Cx, me: &mut Current) {
     let Ok((list, tid)) = me.thread(cx).map(|thread| (thread.robust_list.swap(0, Ordering::Relaxed), thread.tid()))
     else {
         return;
@@ -36,8 +41,7 @@ pub(super) fn release_robust_async(cx: &mut Cx, me: &mut Current) {
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
-    release_robust_async(cx, me);
-    clear_tid_async(cx, me);
+    release_futexes_async(cx, me);
     let Ok(held) = let_go(me, cx) else { return };
     // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
     if let Some(files) = held.files {
@@ -105,12 +109,19 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     Ok(Held { tid: thread.tid(), space, files, fs })
 }
 
+/// Whether the calling thread has a word to clear for others, who see its memory.
+pub(super) fn owes_clear_tid(me: &Current, cx: &Cx) -> bool {
+    me.thread(cx).is_ok_and(|thread| {
+        thread.clear_tid.load(Ordering::Relaxed) != 0
+            && thread.space.lock(cx).as_ref().is_some_and(|space| space.owners() > 1)
+    })
+}
+
 /// Writes 0 where CLONE_CHILD_CLEARTID said and wakes who waits there (pthread_join), if anybody else sees that memory.
 fn clear_tid_async(cx: &mut Cx, me: &mut Current) {
+    let is_owed = owes_clear_tid(me, cx);
     let address = me.thread(cx).map_or(0, |thread| thread.clear_tid.swap(0, Ordering::Relaxed));
-    let shared =
-        me.thread(cx).is_ok_and(|thread| thread.space.lock(cx).as_ref().is_some_and(|space| space.owners() > 1));
-    if address != 0 && shared {
+    if is_owed {
         // A bad address is the program's loss.
         let word = UserInOut::<u32>::new(address);
         let _ = me.write_async(cx, word, &0);

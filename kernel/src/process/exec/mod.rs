@@ -101,7 +101,7 @@ pub fn exec_async(cx: &mut Cx, me: &mut Current, request: &Request) -> Result<()
     if !was_alone || owes_futexes(me, cx)? {
         drop(prepared);
         process::de_thread_async(cx, me)?;
-        process::exit::release_robust_async(cx, me);
+        process::exit::release_futexes_async(cx, me);
         prepared = match prepare_async(cx, me, request) {
             Ok(prepared) => prepared,
             Err(error) => {
@@ -126,8 +126,11 @@ fn is_alone(me: &Current, cx: &Cx) -> Result<bool> {
     Ok(process.has_one_thread() && me.thread(cx)?.tid() == process.pid)
 }
 
-/// Whether the thread may hold robust futexes, whose other users must learn that it is gone.
+/// Whether the thread may hold robust futexes, whose other users must learn that it is gone, or others wait for the word that it clears when it leaves its memory.
 fn owes_futexes(me: &Current, cx: &Cx) -> Result<bool> {
+    if process::exit::owes_clear_tid(me, cx) {
+        return Ok(true);
+    }
     let head = me.thread(cx)?.robust_list.load(Ordering::Relaxed);
     // An empty list leads to itself. What cannot be read now is left to the call that can wait for it.
     Ok(head != 0 && me.memory(cx)?.read(UserIn::<usize>::new(head)) != Ok(head))
