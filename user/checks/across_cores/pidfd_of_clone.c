@@ -1,12 +1,15 @@
 // A descriptor that clone(2) makes (CLONE_PIDFD) stands for the child, whoever duplicates it or closes it meanwhile.
 #include "together.h"
 
-#include <linux/sched.h>
-#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifndef CLONE_PIDFD
+#define CLONE_PIDFD 0x1000
+#endif
 
 static int pidfd, duplicate, good, lowest;
 static pid_t child;
@@ -20,8 +23,8 @@ static void nothing(void)
 
 static void clone_it(void)
 {
-    struct clone_args arguments = { .flags = CLONE_PIDFD, .pidfd = (uintptr_t)&pidfd, .exit_signal = SIGCHLD };
-    child = syscall(SYS_clone3, &arguments, sizeof arguments);
+    // Where it would be told a thread's id it is told the descriptor.
+    child = syscall(SYS_clone, CLONE_PIDFD | SIGCHLD, 0, &pidfd, 0, 0);
     if (child == 0)
         _exit(0);
 }

@@ -2,7 +2,6 @@
 #include "../check.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -30,7 +29,7 @@ static void see(const char *name, int flags, void *with_exec)
     int status;
     if (!(flags & CLONE_VFORK) && (flags & CLONE_VM))
         while (__atomic_load_n(&word, __ATOMIC_SEQ_CST) != 0)
-            syscall(SYS_futex, &word, FUTEX_WAIT, 1, NULL, NULL, 0);
+            syscall(SYS_futex, &word, 0 /* FUTEX_WAIT */, 1, NULL, NULL, 0);
     REQUIRE(waitpid(child, &status, 0) == child);
     CHECK(name, word);
     CHECK_STATUS(name, status);
