@@ -285,10 +285,32 @@ impl Epoll {
     ///
     /// # Errors
     /// The first thing that `tell` says, if it is about the first files; else the rest stays for the next time.
-    pub fn scan(&self, max: usize, cx: &Cx, mut tell: impl FnMut(&[EpollEvent]) -> Step<()>) -> Step<usize> {
+    #[inline(always)]
+    pub fn scan(&self, max: usize, cx: &Cx, tell: impl FnMut(&[EpollEvent]) -> Step<()>) -> Step<usize> {
+        if frame::cpu::count() > 1 {
+            self.scan_beside_others(max, cx, tell)
+        } else {
+            self.scan_as::<false>(max, cx, tell)
+        }
+    }
+
+    #[inline(never)]
+    fn scan_beside_others(&self, max: usize, cx: &Cx, tell: impl FnMut(&[EpollEvent]) -> Step<()>) -> Step<usize> {
+        self.scan_as::<true>(max, cx, tell)
+    }
+
+    /// As [`scan`](Self::scan), with `MANY` cores that may look at its files.
+    #[inline(always)]
+    fn scan_as<const MANY: bool>(
+        &self,
+        max: usize,
+        cx: &Cx,
+        mut tell: impl FnMut(&[EpollEvent]) -> Step<()>,
+    ) -> Step<usize> {
+        let look_alone = || MANY.then(|| self.looking.lock_nested(cx));
         let bell = self.bell.get();
         let mut reported = 0;
-        let mut alone = self.look_alone(cx);
+        let mut alone = look_alone();
         // Each once, although those that stay ready come back to the end.
         let mut left = bell.rung.lock(cx).len();
         while reported < max && left > 0 {
@@ -311,7 +333,7 @@ impl Epoll {
             let looks = &looks[..wanted];
             if count == 0 {
                 drop(alone.take());
-                alone = self.look_alone(cx);
+                alone = look_alone();
                 continue;
             }
             // Where not all can be written, as many as can be are told.
@@ -337,13 +359,14 @@ impl Epoll {
                 return if reported > 0 { Ok(reported) } else { Err(stop) };
             }
             drop(alone.take());
-            alone = self.look_alone(cx);
+            alone = look_alone();
         }
         drop(alone);
         Ok(reported)
     }
 
     /// Takes those that rang first out of the list, and looks at their items.
+    #[inline(always)]
     fn take_rung(&self, looks: &mut [Option<Look>], cx: &Cx) {
         let mut set = self.set.lock(cx);
         let mut rung = self.bell.get().rung.lock(cx);
@@ -368,6 +391,7 @@ impl Epoll {
     }
 
     /// The program knows that files are ready: whether it is told again depends on how it asked.
+    #[inline(always)]
     fn were_reported<'a>(&self, looks: impl Iterator<Item = &'a Look> + Clone + Send, cx: &Cx) {
         let is_level = |look: &Look| look.events & (EPOLLONESHOT | EPOLLET) == 0;
         let mut others = false;
