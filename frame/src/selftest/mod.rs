@@ -12,6 +12,7 @@ mod user_code;
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use refs::Cx;
 use tasks::{Body, Next};
@@ -19,7 +20,7 @@ use tasks::{Body, Next};
 pub use in_turn::POLICY;
 
 use crate::power::{self, PowerOff};
-use crate::println;
+use crate::{println, time};
 
 /// What a test says.
 pub type Outcome = Result<(), String>;
@@ -42,11 +43,23 @@ macro_rules! check {
     };
 }
 
+/// Gives way until it holds; a minute is more than any of it takes where the host is busy, too.
+fn yield_until_async(cx: &mut Cx, condition: impl Fn() -> bool) -> Outcome {
+    let limit = time::now() + 60_000_000_000;
+    while time::now() < limit {
+        if condition() {
+            return Ok(());
+        }
+        tasks::yield_async(cx);
+    }
+    Err("it never happened".into())
+}
+
 struct Run<Tests>(Tests);
 
 impl<Tests: Iterator<Item = Test> + Send> Body for Run<Tests> {
     fn run_async(&mut self, cx: &mut Cx) -> Next {
-        let (mut passed, mut failed) = (0, 0);
+        let (mut passed, mut failures) = (0, Vec::new());
         for (name, test) in &mut self.0 {
             match test(cx) {
                 Ok(()) => {
@@ -54,13 +67,17 @@ impl<Tests: Iterator<Item = Test> + Send> Body for Run<Tests> {
                     println!("selftest {name}: ok");
                 }
                 Err(why) => {
-                    failed += 1;
                     println!("selftest {name}: FAILED: {why}");
+                    failures.push((name, why));
                 }
             }
         }
-        println!("{passed} passed, {failed} failed");
-        power::off(if failed == 0 { PowerOff::Orderly } else { PowerOff::Panic })
+        // Once more, where the last lines of the output show them.
+        for (name, why) in &failures {
+            println!("FAILED: {name}: {why}");
+        }
+        println!("{passed} passed, {} failed", failures.len());
+        power::off(if failures.is_empty() { PowerOff::Orderly } else { PowerOff::Panic })
     }
 }
 

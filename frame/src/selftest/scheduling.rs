@@ -6,8 +6,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use refs::{Cx, WaitList};
 use tasks::{Body, Next};
 
-use super::{Outcome, Test};
-use crate::{check, time};
+use super::{Outcome, Test, yield_until_async};
+use crate::check;
 
 pub(super) const TESTS: &[Test] = &[
     ("tasks that yield take turns", tasks_take_turns),
@@ -25,18 +25,6 @@ impl<F: FnMut(&mut Cx) -> Next + Send> Body for Job<F> {
 
 fn spawn(job: impl FnMut(&mut Cx) -> Next + Send + 'static) {
     tasks::spawn(&super::POLICY, Box::new(Job(job)), |_, _| ());
-}
-
-/// Gives way until it holds; a minute is more than any of it takes where the host is busy, too.
-fn yield_until_async(cx: &mut Cx, condition: impl Fn() -> bool) -> Outcome {
-    let limit = time::now() + 60_000_000_000;
-    while time::now() < limit {
-        if condition() {
-            return Ok(());
-        }
-        tasks::yield_async(cx);
-    }
-    Err("it never happened".into())
 }
 
 fn tasks_take_turns(cx: &mut Cx) -> Outcome {

@@ -57,7 +57,20 @@ impl Program {
         Ok(Program { space, context })
     }
 
+    /// Runs it until it traps; where it was asked to give way, which with several cores can be at any time, it goes on.
     fn run_async(&mut self, cx: &mut Cx) -> Trap {
+        for _ in 0..1000 {
+            let trap = self.run_once_async(cx);
+            if trap != Trap::Preempted {
+                return trap;
+            }
+            tasks::yield_async(cx);
+        }
+        Trap::Preempted
+    }
+
+    /// Runs it until it traps or is asked to give way.
+    fn run_once_async(&mut self, cx: &mut Cx) -> Trap {
         let space = &self.space;
         self.context.run_async(cx, |cx| {
             space.activate(cx);
@@ -71,7 +84,7 @@ pub(super) fn loop_async(cx: &mut Cx) {
     /// `jmp` to itself.
     const LOOP: [u8; 2] = [0xeb, 0xfe];
     if let Ok(mut program) = Program::new(&LOOP, cx) {
-        program.run_async(cx);
+        program.run_once_async(cx);
     }
 }
 
@@ -310,7 +323,6 @@ fn ask_to_yield(_: &IrqCx) {
 }
 
 fn preemption(cx: &mut Cx) -> Outcome {
-    WORKER.store(core::ptr::from_ref(tasks::worker(cx)).cast_mut(), Ordering::Release);
     time::on_alarm(ask_to_yield);
     // inc rax; jmp back
     let mut program = Program::new(&[0x48, 0xff, 0xc0, 0xeb, 0xfb], cx)?;
@@ -320,9 +332,11 @@ fn preemption(cx: &mut Cx) -> Outcome {
         if round >= 3 && program.context.registers.rax > 0 {
             break;
         }
+        // The core it is on since it gave way.
+        WORKER.store(core::ptr::from_ref(tasks::worker(cx)).cast_mut(), Ordering::Release);
         time::set_alarm(Some(time::now() + delay_ns));
         delay_ns *= 2;
-        let trap = program.run_async(cx);
+        let trap = program.run_once_async(cx);
         check!(trap == Trap::Preempted, "{trap:?}");
         tasks::yield_async(cx);
         check!(round < 20, "it does not run");
@@ -333,7 +347,7 @@ fn preemption(cx: &mut Cx) -> Outcome {
 fn early_request(cx: &mut Cx) -> Outcome {
     let mut program = Program::new(&SYSCALL, cx)?;
     tasks::request_yield(cx);
-    check!(program.run_async(cx) == Trap::Preempted, "the request was lost");
+    check!(program.run_once_async(cx) == Trap::Preempted, "the request was lost");
     tasks::yield_async(cx);
     check!(program.run_async(cx) == Trap::Syscall, "the request was not over");
     Ok(())
