@@ -6,8 +6,11 @@ use super::OpenFile;
 use crate::error::Result;
 
 /// The file that a program runs from: it cannot be opened for writing meanwhile (ETXTBSY). The address spaces of that program own it.
+///
+/// Who cannot open it for that reason has all that was destroyed come to its end first, and looks again: so nobody has to wait for the end of a program's memory.
 pub struct Executable {
-    file: StrongRc<OpenFile>,
+    /// There until its end.
+    file: Option<StrongRc<OpenFile>>,
 }
 
 impl Executable {
@@ -17,17 +20,20 @@ impl Executable {
     /// ETXTBSY if it is open for writing.
     pub fn new(file: StrongRc<OpenFile>) -> Result<Self> {
         file.with(|file| file.location.inode.with(|inode| inode.deny_writing()))?;
-        Ok(Executable { file })
+        Ok(Executable { file: Some(file) })
     }
 
     /// The file, for one more owner.
     pub fn file(&self) -> &StrongRc<OpenFile> {
-        &self.file
+        self.file.as_ref().expect("it is taken out only at the end")
     }
 }
 
 impl Drop for Executable {
     fn drop(&mut self) {
-        self.file.with(|file| file.location.inode.with(|inode| inode.allow_writing()));
+        if let Some(file) = self.file.take() {
+            file.with(|file| file.location.inode.with(|inode| inode.allow_writing()));
+            drop(file.unseen_if(OpenFile::end_is_unseen));
+        }
     }
 }

@@ -161,7 +161,7 @@ impl FileTable {
         if closed.get(cx).has_parts {
             Pace::default().end_async(cx, closed);
         } else {
-            closed.destroy_unseen(cx, OpenFile::end_is_unseen);
+            closed.unseen_if(OpenFile::end_is_unseen).destroy(cx);
         }
     }
 
@@ -177,7 +177,7 @@ impl FileTable {
             return Err(Errno::EMFILE);
         }
         let handles = SpinLock::new(handles.share_all().ok_or(Errno::ENOMEM)?);
-        Ok(StrongRc::new(FileTable { handles, ..FileTable::default() }))
+        Ok(StrongRc::new(FileTable { handles, ..FileTable::default() }).unseen())
     }
 
     /// Gives up a share in a table. If it was the last, all its descriptors are closed, one after the other, and others have their turn in

@@ -420,10 +420,25 @@ impl OpenFile {
 }
 
 impl BackingObject for OpenFile {
+    fn end_is_unseen(&self) -> bool {
+        OpenFile::end_is_unseen(self)
+    }
+
     fn pages<'a>(&'a self, cx: &'a Cx) -> Option<&'a dyn Pages> {
         match self.file.mappable(cx) {
             Mappable::Pages(pages) => Some(pages),
             Mappable::No | Mappable::Zeros => None,
+        }
+    }
+}
+
+/// Has each core look at the descriptions that were closed there and are [kept at hand](OpenFile::end_is_unseen): what they have open may have lost its last name, and ends
+/// with the last of them.
+pub fn look_for_closed() {
+    for core in 0..frame::cpu::count() {
+        if refs::reclaim::look(core) {
+            // In user mode or idle it comes by only if it is called; this one does anyway.
+            frame::cpu::interrupt(core);
         }
     }
 }

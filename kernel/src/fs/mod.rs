@@ -51,7 +51,7 @@ pub use devices::{DeviceNode, Driver, OpenDevice, open_device};
 pub use executable::Executable;
 pub use fd_install::{ParkedFd, ReservedFd, descriptor_limit, reserve_fd};
 pub use fd_table::{FdFlags, FileTable, most_descriptors, set_most_descriptors};
-pub use file::{Events, FILE_MAX, File, Lseek, OpenFile, OpenFlags};
+pub use file::{Events, FILE_MAX, File, Lseek, OpenFile, OpenFlags, look_for_closed};
 pub use file_system::{Capacity, FileSystem};
 pub use inode::{Dentry, Inode};
 pub use inode_cache::InodeCache;

@@ -40,6 +40,11 @@ pub trait BackingObject: Any + Send + Sync {
     /// Its pages; `None` if it has none (any more).
     fn pages<'a>(&'a self, cx: &'a Cx) -> Option<&'a dyn Pages>;
 
+    /// Whether nobody sees when exactly it comes to its end, should it now.
+    fn end_is_unseen(&self) -> bool {
+        false
+    }
+
     /// What `/proc/PID/maps` calls it if it is the kernel's own, and no file.
     fn name(&self) -> Option<&'static str> {
         None

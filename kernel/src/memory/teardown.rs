@@ -10,6 +10,7 @@ use frame::Cx;
 use frame::mm::{PAGE_SIZE, USER_END};
 use refs::StrongRc;
 
+use super::backing::Backing;
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, next_piece};
 use super::space::AddressSpace;
 use crate::step::TimeSlice;
@@ -31,17 +32,22 @@ impl AddressSpace {
     fn tear_down_async(&self, cx: &mut Cx) {
         let is_small =
             self.vm.mapped_pages() <= AT_ONCE_BYTES / PAGE_SIZE && self.layout.lock(cx).vmas().len() <= AT_ONCE_AREAS;
-        if is_small {
+        if is_small && frame::cpu::count() == 1 {
             // Its destructors do it.
             return;
         }
-        UNDER_WAY.fetch_add(1, Ordering::Relaxed);
+        if !is_small {
+            UNDER_WAY.fetch_add(1, Ordering::Relaxed);
+        }
         self.vm.leave(cx);
         let mut pages = 0..USER_END;
         while !self.tear_down_stretch(&mut pages, cx) {
             tasks::pause_async(cx);
         }
-        UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+        drop(self.executable.lock(cx).take());
+        if !is_small {
+            UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     /// Goes on for a stretch; whether nothing is left.
@@ -55,7 +61,11 @@ impl AddressSpace {
         }
         let mut layout = self.layout.lock(cx);
         while let Some(vmas) = layout.pop_chunk() {
-            drop(vmas);
+            for vma in vmas {
+                if let Backing::Object { object, .. } = vma.backing {
+                    drop(object.unseen_if(|object| object.end_is_unseen()));
+                }
+            }
             if time_slice.is_over() {
                 return false;
             }

@@ -50,10 +50,11 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     if let Some(space) = held.space {
         AddressSpace::give_up_async(space, cx);
     }
-    drop(held.fs);
+    drop(held.fs.map(|fs| fs.unseen_if(FsContext::end_is_unseen)));
     tasks::free_all_async(cx);
     // Before anybody may look for it, or give its number to another.
     if let Some(thread) = THREADS.remove(held.tid, cx) {
+        thread.get(cx).count.end();
         thread.destroy(cx);
     }
     crate::memory::keep_stacks(THREADS.len());

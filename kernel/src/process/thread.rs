@@ -37,7 +37,7 @@ pub struct Thread {
     /// Who it acts for.
     pub credentials: SpinLock<Credentials>,
     /// For whom it counts, if it is not the first of its process.
-    count: UserCount,
+    pub(super) count: UserCount,
     /// Its signals.
     pub signals: ThreadSignals,
     /// The task that runs it, once it has been spawned.

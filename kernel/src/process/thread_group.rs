@@ -526,7 +526,7 @@ impl Process {
         let mut actions = self.actions.lock(cx);
         if actions.owners() > 1 {
             let own = actions.get(cx).duplicate(cx);
-            *actions = StrongRc::new(own);
+            *actions = StrongRc::new(own).unseen();
         }
         actions.get(cx).reset(cx);
     }

@@ -485,11 +485,19 @@ fn utimensat(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
 }
 
 fn truncate_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    let mut has_waited = false;
     // After a wait the path may lead elsewhere.
-    while let Some(leased) = complete_async(cx, me, Patience::Forever, |cx, me, _| truncate(cx, me, args))? {
-        leases::wait_until_broken_async(cx, me, leased, LockKind::Exclusive)?;
+    loop {
+        match complete_async(cx, me, Patience::Forever, |cx, me, _| truncate(cx, me, args)) {
+            // The program that runs from it may have ended already.
+            Err(Errno::ETXTBSY) if !has_waited => {
+                has_waited = true;
+                tasks::free_everything_async(cx);
+            }
+            Ok(Some(leased)) => leases::wait_until_broken_async(cx, me, leased, LockKind::Exclusive)?,
+            done => return done.map(|_| 0),
+        }
     }
-    Ok(0)
 }
 
 /// Truncates a file, unless leases rule it out: then that is what is to be waited for.

@@ -71,6 +71,7 @@ enum Unopened {
 #[inline]
 fn open_async(cx: &mut Cx, me: &mut Current, directory: i32, how: &OpenHow, path: UserIn<u8>) -> Result<usize> {
     let fd_flags = FdFlags::of(how.flags);
+    let mut has_waited = false;
     loop {
         let opened = complete_async(cx, me, Patience::Forever, |cx, me, _| {
             let mut name = PathName::empty();
@@ -81,8 +82,13 @@ fn open_async(cx: &mut Cx, me: &mut Current, directory: i32, how: &OpenHow, path
                 Opened::Fifo(mount, inode) => Ok(Err(Unopened::Fifo(mount, inode, reserved.park()))),
                 Opened::Leased(inode, kind) => Ok(Err(Unopened::Leased(inode, kind))),
             }
-        })?;
-        match opened {
+        });
+        if opened.as_ref().is_err_and(|error| *error == Errno::ETXTBSY) && !core::mem::replace(&mut has_waited, true) {
+            // The program that runs from it may have ended already.
+            tasks::free_everything_async(cx);
+            continue;
+        }
+        match opened? {
             Ok(fd) => return Ok(fd),
             Err(Unopened::Fifo(mount, inode, reserved)) => {
                 let file = open_fifo_async(cx, me, mount, inode, how.flags);

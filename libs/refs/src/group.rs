@@ -9,6 +9,7 @@ use core::ptr::NonNull;
 use crate::link::Link;
 use crate::mode::{Anywhere, Home, Sealed, Shared};
 use crate::object::Header;
+use crate::reclaim::Ending;
 use crate::sync::AtomicU32;
 use crate::{Cx, Mortal, NoSuspend, RawSpin, StrongRc, Waker, WeakRc};
 
@@ -136,16 +137,26 @@ unsafe impl Sealed for Grouped {
         Shared::unshare(owners)
     }
 
-    #[inline]
-    unsafe fn bury(_: GroupName, object: NonNull<Header>, epoch: u64) {
-        // SAFETY: by this function's contract.
-        unsafe { Shared::bury((), object, epoch) };
+    #[inline(always)]
+    fn is_crowded(_: GroupName) -> bool {
+        Shared::is_crowded(())
     }
 
     #[inline]
-    unsafe fn bury_now(_: GroupName, object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
+    fn die_later(_: GroupName) -> u64 {
+        Shared::die_later(())
+    }
+
+    #[inline]
+    unsafe fn bury(_: GroupName, object: NonNull<Header>, epoch: u64, ending: Ending) {
         // SAFETY: by this function's contract.
-        unsafe { Shared::bury_now((), object, epoch, cx) };
+        unsafe { Shared::bury((), object, epoch, ending) };
+    }
+
+    #[inline]
+    unsafe fn bury_now(_: GroupName, object: NonNull<Header>, epoch: u64, ending: Ending, cx: &mut Cx) {
+        // SAFETY: by this function's contract.
+        unsafe { Shared::bury_now((), object, epoch, ending, cx) };
     }
 
     fn reclaim(_: GroupName, cx: &mut Cx) {

@@ -70,51 +70,27 @@ pub(crate) unsafe trait Sealed: Sized + 'static {
     /// One owner less; whether it was the last.
     fn unshare(owners: &AtomicU32) -> bool;
 
-    /// Frees an object when nobody can borrow it any longer.
-    ///
-    /// # Safety
-    /// The object was invalidated in `epoch` and is given away here.
-    unsafe fn bury(of: Self::OfObject, object: NonNull<Header>, epoch: u64);
-
-    /// Frees an object at once if nobody else can borrow it, else as `bury`; and some others that can be freed.
-    ///
-    /// # Safety
-    /// As for `bury`.
-    unsafe fn bury_now(of: Self::OfObject, object: NonNull<Header>, epoch: u64, cx: &mut Cx);
-
-    /// As `bury_now`; where others can borrow it, `is_unseen` says that nobody waits for its end: see [`StrongRc::destroy_unseen`](crate::StrongRc::destroy_unseen).
-    ///
-    /// # Safety
-    /// As for `bury`.
-    unsafe fn bury_unseen(
-        of: Self::OfObject,
-        object: NonNull<Header>,
-        epoch: u64,
-        _is_unseen: impl FnOnce() -> bool,
-        cx: &mut Cx,
-    ) {
-        // SAFETY: as this function's contract.
-        unsafe { Self::bury_now(of, object, epoch, cx) };
-    }
-
     /// Whether what dies now is not freed before the call ends: then what nobody waits for may [die later](Self::die_later).
     fn is_crowded(_of: Self::OfObject) -> bool {
         false
     }
 
-    /// As [`die`](Self::die), where the object is then [buried](Self::bury_later) to be freed later. Who watches it sees the same.
+    /// As [`die`](Self::die), where the object is then buried to be freed [`Later`](Ending::Later). Who watches it sees the same.
     fn die_later(of: Self::OfObject) -> u64 {
         Self::die(of)
     }
 
-    /// Frees an object that [died so](Self::die_later), together with others.
+    /// Frees an object when nobody can borrow it any longer.
+    ///
+    /// # Safety
+    /// The object was invalidated in `epoch` and is given away here. Where `ending` is `Later`, `epoch` is what [`die_later`](Self::die_later) said.
+    unsafe fn bury(of: Self::OfObject, object: NonNull<Header>, epoch: u64, ending: Ending);
+
+    /// Frees an object at once if nobody else can borrow it, else as `bury`; and some others that can be freed.
     ///
     /// # Safety
     /// As for `bury`.
-    unsafe fn bury_later(of: Self::OfObject, object: NonNull<Header>, epoch: u64) {
-        // SAFETY: as this function's contract.
-        unsafe { Self::bury(of, object, epoch) };
-    }
+    unsafe fn bury_now(of: Self::OfObject, object: NonNull<Header>, epoch: u64, ending: Ending, cx: &mut Cx);
 
     /// Frees some of what can be freed now.
     fn reclaim(of: Self::OfObject, cx: &mut Cx);
@@ -212,25 +188,6 @@ unsafe impl Sealed for Shared {
         owners.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    #[inline]
-    unsafe fn bury(_: (), object: NonNull<Header>, epoch: u64) {
-        // SAFETY: by this function's contract.
-        unsafe { reclaim::defer(object, epoch, Ending::Awaited) };
-    }
-
-    #[inline]
-    unsafe fn bury_now(_: (), object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
-        // SAFETY: by this function's contract.
-        unsafe { reclaim::free_now(object, epoch, || Ending::Awaited, cx) };
-    }
-
-    #[inline]
-    unsafe fn bury_unseen(_: (), object: NonNull<Header>, epoch: u64, is_unseen: impl FnOnce() -> bool, cx: &mut Cx) {
-        let ending = || if is_unseen() { Ending::Unseen } else { Ending::Awaited };
-        // SAFETY: by this function's contract.
-        unsafe { reclaim::free_now(object, epoch, ending, cx) };
-    }
-
     #[inline(always)]
     fn is_crowded(_: ()) -> bool {
         reclaim::is_crowded()
@@ -242,9 +199,15 @@ unsafe impl Sealed for Shared {
     }
 
     #[inline]
-    unsafe fn bury_later(_: (), object: NonNull<Header>, epoch: u64) {
+    unsafe fn bury(_: (), object: NonNull<Header>, epoch: u64, ending: Ending) {
         // SAFETY: by this function's contract.
-        unsafe { reclaim::defer(object, epoch, Ending::Later) };
+        unsafe { reclaim::defer(object, epoch, ending) };
+    }
+
+    #[inline]
+    unsafe fn bury_now(_: (), object: NonNull<Header>, epoch: u64, ending: Ending, cx: &mut Cx) {
+        // SAFETY: by this function's contract.
+        unsafe { reclaim::free_now(object, epoch, ending, cx) };
     }
 
     fn reclaim(_: (), cx: &mut Cx) {

@@ -12,6 +12,7 @@ use core::ptr::NonNull;
 
 use crate::link::{Link, QueueLink, Unborn};
 use crate::mode::{Anywhere, Home, Mode, Shared};
+use crate::reclaim::Ending;
 use crate::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::unsize::unsize;
 use crate::{Cx, NoSuspend, TempRc, WaitList, Waker, WeakRc};
@@ -24,6 +25,8 @@ pub struct Header {
     pub(crate) owners: AtomicU32,
     /// Whether somebody may be in `watchers`.
     watched: AtomicBool,
+    /// Whether nobody sees when the object comes to its end.
+    unseen: AtomicBool,
     /// Who is to be woken when the object dies.
     watchers: WaitList,
     /// Where it waits to be freed.
@@ -41,6 +44,7 @@ impl Header {
             generation: unborn.generation(),
             owners: AtomicU32::new(1),
             watched: AtomicBool::new(false),
+            unseen: AtomicBool::new(false),
             watchers: WaitList::new(),
             place: QueueLink::new(),
             #[cfg(feature = "hold-strong")]
@@ -49,10 +53,16 @@ impl Header {
         }
     }
 
-    /// The last owner is gone: no upgrade succeeds from here on, and watchers are woken. Returns the epoch of the death.
+    /// The last owner is gone: no upgrade succeeds from here on, and watchers are woken. Returns the epoch of the death, and who waits for the end.
     #[inline(always)]
-    fn die<M: Mode>(&self, of: M::OfObject) -> u64 {
-        self.die_at(|| M::die(of))
+    fn die<M: Mode>(&self, of: M::OfObject) -> (u64, Ending) {
+        if !self.unseen.load(Ordering::Relaxed) {
+            (self.die_at(|| M::die(of)), Ending::Awaited)
+        } else if !M::is_crowded(of) {
+            (self.die_at(|| M::die(of)), Ending::Unseen)
+        } else {
+            (self.die_at(|| M::die_later(of)), Ending::Later)
+        }
     }
 
     /// As [`die`](Self::die), in an epoch that `epoch` says behind a full barrier.
@@ -289,43 +299,29 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
         let of = self.of();
         match self.invalidate_if_last() {
             Some(end) => {
-                let End { object, epoch, .. } = *ManuallyDrop::new(end);
+                let End { object, epoch, ending, .. } = *ManuallyDrop::new(end);
                 // SAFETY: just dead, and given away.
-                unsafe { M::bury_now(of, object.cast(), epoch, cx) };
+                unsafe { M::bury_now(of, object.cast(), epoch, ending, cx) };
             }
             None => M::reclaim(of, cx),
         }
     }
 
-    /// As [`destroy`](Self::destroy). Where others may still borrow the object, `is_unseen` says whether nobody would see it if it came to its end a little later: then
-    /// who waits until what it destroyed has come to its end does not wait for this.
+    /// Nobody sees when exactly the object comes to its end, after the death that all see: its destructor gives back no more than the memory of some small objects. So where
+    /// other cores may still borrow it then, nobody waits until they have passed a suspension, and its core [keeps](crate::reclaim) it at hand with others.
+    pub fn unseen(self) -> Self {
+        self.header().unseen.store(true, Ordering::Relaxed);
+        self
+    }
+
+    /// As [`unseen`](Self::unseen), for who is about to give this owner up: if it is the last, `is_unseen` says so of the object as it is now.
     #[inline]
-    pub fn destroy_unseen(self, cx: &mut Cx, is_unseen: impl Fn(&T) -> bool) {
-        let of = self.of();
-        if M::is_crowded(of) && self.with(&is_unseen) {
-            return self.destroy_later();
+    pub fn unseen_if(self, is_unseen: impl FnOnce(&T) -> bool) -> Self {
+        if M::is_crowded(self.of()) {
+            let is_unseen = self.owners() == 1 && self.with(is_unseen);
+            self.header().unseen.store(is_unseen, Ordering::Relaxed);
         }
-        match self.invalidate_if_last() {
-            Some(end) => {
-                let End { object, epoch, .. } = *ManuallyDrop::new(end);
-                // SAFETY: just dead, so it is there until it is given away, which comes after.
-                let is_unseen = || is_unseen(unsafe { &object.as_ref().value });
-                // SAFETY: just dead, and given away.
-                unsafe { M::bury_unseen(of, object.cast(), epoch, is_unseen, cx) };
-            }
-            None => M::reclaim(of, cx),
-        }
-    }
-
-    #[cold]
-    fn destroy_later(self) {
-        let of = self.of();
-        let this = ManuallyDrop::new(self);
-        if M::unshare(&this.header().owners) {
-            let epoch = this.header().die_at(|| M::die_later(of));
-            // SAFETY: just dead, and given away.
-            unsafe { M::bury_later(of, this.object.cast(), epoch) };
-        }
+        self
     }
 
     /// Gives up this ownership. If it was the last, all names of the object are dead from here on, `teardown` runs, which may
@@ -336,9 +332,9 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
         let end = self.invalidate_if_last()?;
         // SAFETY: `end` keeps the object, and gives it away only when it is dropped.
         let result = teardown(unsafe { &end.object.as_ref().value }, cx);
-        let End { object, epoch, .. } = *ManuallyDrop::new(end);
+        let End { object, epoch, ending, .. } = *ManuallyDrop::new(end);
         // SAFETY: dead, and given away.
-        unsafe { M::bury_now(of, object.cast(), epoch, cx) };
+        unsafe { M::bury_now(of, object.cast(), epoch, ending, cx) };
         Some(result)
     }
 
@@ -346,7 +342,8 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
     #[inline(always)]
     fn end(&self) -> End<T, M> {
         let of = self.of();
-        End { of, object: self.object, epoch: self.header().die::<M>(of) }
+        let (epoch, ending) = self.header().die::<M>(of);
+        End { of, object: self.object, epoch, ending }
     }
 
     #[inline(always)]
@@ -376,13 +373,14 @@ struct End<T: ?Sized + 'static, M: Mode> {
     of: M::OfObject,
     object: NonNull<Object<T, M>>,
     epoch: u64,
+    ending: Ending,
 }
 
 impl<T: ?Sized, M: Mode> Drop for End<T, M> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the last owner is gone and the link no longer leads here; borrows end at the next suspension.
-        unsafe { M::bury(self.of, self.object.cast(), self.epoch) };
+        unsafe { M::bury(self.of, self.object.cast(), self.epoch, self.ending) };
     }
 }
 
@@ -413,9 +411,9 @@ impl<T: ?Sized, M: Mode> Dying<T, M> {
         self.0.destroy(cx);
     }
 
-    /// Destroys the object, unless other collections own it too, and perhaps lets nobody wait for it: see [`StrongRc::destroy_unseen`].
-    pub fn destroy_unseen(self, cx: &mut Cx, is_unseen: impl Fn(&T) -> bool) {
-        self.0.destroy_unseen(cx, is_unseen);
+    /// As [`StrongRc::unseen_if`].
+    pub fn unseen_if(self, is_unseen: impl FnOnce(&T) -> bool) -> Self {
+        Dying(self.0.unseen_if(is_unseen))
     }
 
     /// Destroys the object after a teardown that may suspend: see [`StrongRc::destroy_async`].

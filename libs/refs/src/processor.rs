@@ -11,9 +11,6 @@ pub struct Processor {
     pub current_core: fn() -> usize,
     /// Called again and again by a core that spins: it answers what other cores ask of it and does not suspend. It uses nothing of this crate.
     pub relax: fn(),
-    /// Something has died on the calling core whose end nobody sees, and waits for the core's next look: [`reclaim::look`](crate::reclaim::look) is to be called there
-    /// soon. It uses nothing of this crate.
-    pub look_soon: fn(),
     /// The time since some point, in nanoseconds.
     pub nanoseconds: fn() -> u64,
     /// The calling core has waited for [`Wait::TOO_LONG`]: for the lock at this address, or, if it is 0, for an answer of other cores. It takes no locks.
@@ -186,14 +183,6 @@ pub(crate) fn spin_until_locked(lock: &crate::sync::AtomicBool) {
     }
     #[cfg(not(all(target_os = "none", target_arch = "x86_64")))]
     wait_for_lock(lock);
-}
-
-/// Has the kernel call [`reclaim::look`](crate::reclaim::look) on this core soon.
-pub(crate) fn look_soon() {
-    #[cfg(not(any(ebb_loom, ebb_shuttle)))]
-    if let Some(processor) = processor() {
-        (processor.look_soon)();
-    }
 }
 
 /// The core that runs this, if somebody knows.

@@ -21,8 +21,9 @@
 //!
 //! What died on a core waits in that core's *limbo*, and the core frees it itself, as far as the kernel says which core runs ([`set_processor`](crate::set_processor));
 //! in a program there is one limbo for all. So cores that destroy objects of their own do not meet but in the epoch. Who looks whether something can be freed reads what the
-//! other cores report, which costs them their cache lines: where they were there at a core's last look, objects whose end nobody sees wait until there are some, or for
-//! the time that the kernel says.
+//! other cores report, which costs them their cache lines. So objects whose end nobody sees ([`StrongRc::unseen`](crate::StrongRc::unseen)) have a queue of their own: where others
+//! were there at a core's last look, it keeps them at hand, as it keeps free memory, and looks at them when there are sixteen more, when it has another reason to look or to
+//! idle, or when somebody [asks](look) for them. Who finds no memory asks all cores.
 //!
 //! Invariant: what is in a limbo is unreachable by upgrade; each entry carries the epoch of its death; an entry is freed
 //! only when each core was quiescent in a later epoch, or was not there.
@@ -34,7 +35,7 @@ use core::ptr::{NonNull, from_ref};
 
 use crate::link::DeadQueue;
 use crate::object::Header;
-use crate::processor::{current_core, is_processor_known, look_soon};
+use crate::processor::{current_core, is_processor_known};
 use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, const_fn, fence, global};
 use crate::{Cx, SpinLock};
 
@@ -44,7 +45,7 @@ pub const MAX_CORES: usize = 256;
 /// How many objects the destruction of one frees beside it, at most.
 const BESIDES: usize = 2;
 
-/// So many whose end nobody sees are looked at together.
+/// When there are so many more whose end nobody sees, they are looked at.
 const MANY: usize = 16;
 
 /// How many slots need no lock.
@@ -142,22 +143,39 @@ impl Default for Report {
     }
 }
 
-/// What has died on a core and is not yet freed, in the order of its death; lines of its own.
+/// What has died on a core and is not yet freed; lines of its own.
 #[repr(align(128))]
 struct Limbo {
-    /// Whether there is anything in `queue` that its core is to look at when it is next quiescent.
+    /// Whether its core is to look at it when it is next quiescent.
     waiting: AtomicBool,
-    /// How many have entered since its core last looked whose end nobody sees. As long as they are few, the core is not told of them: it looks when they are many, or
-    /// [soon](look). Written with the lock of `queue` held.
-    later: AtomicUsize,
-    /// How many have ever entered whose end somebody may wait for. Written with the lock of `queue` held.
+    /// How many wait in it whose end nobody sees. Written with the lock held.
+    unseen: AtomicUsize,
+    /// Whether one of those has died in an epoch that goes on.
+    later: AtomicBool,
+    /// How many have ever entered whose end somebody may wait for. Written with the lock held.
     awaited: AtomicU64,
     /// How many are just freeing something of it: what they have taken out may not have come to its end.
     freeing: AtomicUsize,
     /// Whether others ran tasks when its core last looked at their reports. Then who destroys an object does not look again, but has it freed when the core is
     /// next quiescent: each look costs those who write their reports a cache line. Only a guess.
     crowded: AtomicBool,
-    queue: SpinLock<DeadQueue>,
+    dead: SpinLock<Dead>,
+}
+
+/// The objects of a limbo, in the order of their deaths.
+struct Dead {
+    /// Those whose end somebody may wait for.
+    awaited: DeadQueue,
+    /// Those whose end nobody sees.
+    unseen: DeadQueue,
+    /// With so many of these they are looked at.
+    unseen_limit: usize,
+}
+
+impl Dead {
+    fn is_empty(&self) -> bool {
+        self.awaited.is_empty() && self.unseen.is_empty()
+    }
 }
 
 impl Limbo {
@@ -165,42 +183,63 @@ impl Limbo {
         fn new() -> Self {
             Limbo {
                 waiting: AtomicBool::new(false),
-                later: AtomicUsize::new(0),
+                unseen: AtomicUsize::new(0),
+                later: AtomicBool::new(false),
                 awaited: AtomicU64::new(0),
                 freeing: AtomicUsize::new(0),
                 crowded: AtomicBool::new(false),
-                queue: SpinLock::new(DeadQueue::new()),
+                dead: SpinLock::new(Dead { awaited: DeadQueue::new(), unseen: DeadQueue::new(), unseen_limit: MANY }),
             }
         }
     }
 
-    /// Whether there is anything in `queue`, as far as the caller knows.
+    /// Whether there is anything in it, as far as the caller knows.
     #[inline(always)]
     fn has_dead(&self) -> bool {
-        self.later.load(Ordering::Acquire) > 0 || self.waiting.load(Ordering::Acquire)
+        self.unseen.load(Ordering::Acquire) > 0 || self.waiting.load(Ordering::Acquire)
     }
 
-    /// From here on its core is told of all that is in `queue`, which died before the epoch that now begins.
+    /// All that is in it died before the epoch that goes on from here.
+    #[inline(always)]
+    fn end_epoch(&self) {
+        if self.later.load(Ordering::Relaxed) {
+            self.later.store(false, Ordering::Relaxed);
+            epoch();
+        }
+    }
+
+    /// Its core is to look at all that is in it.
     #[cold]
     fn look(&self) {
-        epoch();
-        self.queue.within(|queue| {
-            // One of the two says at each moment that there is something.
-            self.waiting.store(!queue.is_empty(), Ordering::Release);
-            self.later.store(0, Ordering::Release);
-        });
+        self.dead.within(|dead| self.waiting.store(!dead.is_empty(), Ordering::Release));
     }
 
-    /// Takes out the next object that died before `limit`.
-    fn next_dead(&self, limit: u64) -> Option<NonNull<Header>> {
-        self.queue.within(|queue| {
-            let dead = queue.pop(limit);
-            if queue.is_empty() {
-                self.later.store(0, Ordering::Relaxed);
+    /// Takes out the next object that died before `limit`. Says first whether it was the last one, of all.
+    #[inline]
+    fn next_dead(&self, limit: u64) -> Option<(bool, NonNull<Header>)> {
+        self.dead.within(|dead| {
+            let next = dead.awaited.pop(limit).or_else(|| {
+                let next = dead.unseen.pop(limit)?;
+                self.unseen.store(self.unseen.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+                Some(next)
+            });
+            let is_empty = dead.is_empty();
+            if is_empty {
+                dead.unseen_limit = MANY;
                 self.waiting.store(false, Ordering::Release);
             }
-            dead
+            next.map(|next| (is_empty, next))
         })
+    }
+
+    /// Its core has looked at it, and freed what it could.
+    fn was_looked_at(&self) {
+        self.dead.within(|dead| {
+            dead.unseen_limit = self.unseen.load(Ordering::Relaxed) + MANY;
+            // In a program nobody says when to look again.
+            let waits = !dead.awaited.is_empty() || (!is_processor_known() && !dead.unseen.is_empty());
+            self.waiting.store(waits, Ordering::Release);
+        });
     }
 }
 
@@ -395,7 +434,7 @@ pub fn reclaim_some(cx: &mut Cx, most: usize) -> bool {
     limbo.has_dead() && DOMAIN.collect(limbo, Reporter::Alone, most)
 }
 
-/// How many objects that died on `core` ever had to wait to be freed, but for those whose end [nobody sees](crate::StrongRc::destroy_unseen). Who
+/// How many objects that died on `core` ever had to wait to be freed, but for those whose end [nobody sees](crate::StrongRc::unseen). Who
 /// looks at it twice learns whether any have in between.
 pub fn awaited(core: usize) -> u64 {
     limbo_of(core).awaited.load(Ordering::Relaxed)
@@ -419,18 +458,32 @@ pub fn has_waiting() -> bool {
 
 /// Whether any object that died on `core` before `epoch` may not have come to its end.
 pub fn waits_since_before(core: usize, epoch: u64) -> bool {
-    let limbo = limbo_of(core);
-    let is_older = |queue: &mut DeadQueue| queue.oldest().is_some_and(|oldest| oldest < epoch);
-    // Who has taken the last one out says so before, and that there are none left after.
-    limbo.has_dead() && limbo.queue.with(is_older) || limbo.freeing.load(Ordering::Acquire) > 0
+    waits(core, |dead| [&dead.awaited, &dead.unseen].iter().any(|queue| is_older(queue, epoch)))
 }
 
-/// What has died on `core` and waits there for a look is looked at when the core is next quiescent.
-pub fn look(core: usize) {
+/// As [`waits_since_before`], for objects whose end somebody may wait for.
+pub fn awaits_since_before(core: usize, epoch: u64) -> bool {
+    waits(core, |dead| is_older(&dead.awaited, epoch))
+}
+
+fn is_older(queue: &DeadQueue, epoch: u64) -> bool {
+    queue.oldest().is_some_and(|oldest| oldest < epoch)
+}
+
+fn waits(core: usize, is_there: impl FnOnce(&Dead) -> bool) -> bool {
     let limbo = limbo_of(core);
-    if limbo.later.load(Ordering::Relaxed) > 0 {
+    // Who has taken the last one out says so before, and that there are none left after.
+    limbo.has_dead() && limbo.dead.within(|dead| is_there(dead)) || limbo.freeing.load(Ordering::Acquire) > 0
+}
+
+/// What has died on `core` and is kept there at hand is looked at when the core is next quiescent; whether there is anything.
+pub fn look(core: usize) -> bool {
+    let limbo = limbo_of(core);
+    let has_unseen = limbo.unseen.load(Ordering::Relaxed) > 0;
+    if has_unseen {
         limbo.look();
     }
+    has_unseen
 }
 
 /// Whether any object that died on any core before `epoch` may not have come to its end.
@@ -440,7 +493,7 @@ pub fn waits_anywhere_since_before(epoch: u64) -> bool {
 
 /// How many objects are dead and not yet freed. For tests and statistics: it counts them one by one.
 pub fn waiting() -> usize {
-    DOMAIN.all_limbos().map(|limbo| limbo.queue.with(|queue| queue.count())).sum()
+    DOMAIN.all_limbos().map(|limbo| limbo.dead.with(|dead| dead.awaited.count() + dead.unseen.count())).sum()
 }
 
 /// The epoch: greater than that of any death that the caller knows of.
@@ -466,7 +519,7 @@ pub(crate) enum Ending {
     Later,
 }
 
-/// The epoch of a death that the other cores need not hear of now: it goes on until the object's core [looks](Limbo::look).
+/// The epoch of a death that the other cores need not hear of now: it goes on until somebody looks at the limbo of the object's core.
 ///
 /// That is enough. What was done to the object is before the fence, and the epoch is read behind it: so who has read a later epoch, and then was at a fence, as whoever reports
 /// one is, sees the object dead. And no generation is used twice, since the object's link is free only when cores have reported a later epoch.
@@ -481,26 +534,27 @@ pub(crate) fn epoch_of_later() -> u64 {
 /// `epoch` was taken after the object's link stopped leading to it, and the object is given away here; any thread may free it.
 pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64, ending: Ending) {
     let limbo = limbo_here();
-    let later = limbo.queue.within(|queue| {
+    limbo.dead.within(|dead| {
+        let (queue, is_to_look) = match ending {
+            Ending::Awaited => {
+                limbo.awaited.store(limbo.awaited.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                (&mut dead.awaited, true)
+            }
+            Ending::Unseen | Ending::Later => {
+                let unseen = limbo.unseen.load(Ordering::Relaxed) + 1;
+                limbo.unseen.store(unseen, Ordering::Relaxed);
+                (&mut dead.unseen, ending == Ending::Unseen || unseen >= dead.unseen_limit)
+            }
+        };
         // SAFETY: as this function's contract.
         unsafe { queue.push(object, epoch) };
-        let mut later = 0;
-        match ending {
-            Ending::Awaited => limbo.awaited.store(limbo.awaited.load(Ordering::Relaxed) + 1, Ordering::Relaxed),
-            Ending::Unseen => {}
-            Ending::Later => {
-                later = limbo.later.load(Ordering::Relaxed) + 1;
-                limbo.later.store(later, Ordering::Relaxed);
-            }
+        if ending == Ending::Later {
+            limbo.later.store(true, Ordering::Relaxed);
         }
-        if later == 0 || later == MANY {
+        if is_to_look {
             limbo.waiting.store(true, Ordering::Relaxed);
         }
-        later
     });
-    if later == 1 {
-        look_soon();
-    }
 }
 
 /// Frees `object` now if this is the only core, else as [`defer`]; and some of what else can be freed.
@@ -508,14 +562,18 @@ pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64, ending: Ending) 
 /// # Safety
 /// As for [`defer`].
 #[inline]
-pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, ending: impl FnOnce() -> Ending, cx: &mut Cx) {
+pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, ending: Ending, cx: &mut Cx) {
     // A core that comes in after `epoch` was taken cannot reach the object; one that came in before is seen here.
+    if ending == Ending::Later {
+        // SAFETY: as this function's contract.
+        return unsafe { defer(object, epoch, ending) };
+    }
     if !is_crowded() && DOMAIN.is_alone() {
         // SAFETY: no name leads to it, the only core has `&mut Cx` and so borrows nothing, and it is given away.
         unsafe { Header::free(object) };
     } else {
         // SAFETY: as this function's contract.
-        unsafe { defer(object, epoch, ending()) };
+        unsafe { defer(object, epoch, ending) };
         note_crowd(limbo_here(), true);
     }
     free_others(cx);
@@ -754,9 +812,7 @@ impl Domain {
     /// Frees at most `most` objects. Whether it stopped for that reason.
     #[cold]
     fn collect(&self, limbo: &Limbo, reporter: Reporter, mut most: usize) -> bool {
-        if limbo.later.load(Ordering::Relaxed) > 0 {
-            limbo.look();
-        }
+        limbo.end_epoch();
         let _freeing = (self.high.load(Ordering::Acquire) > 1).then(|| Freeing::begin(limbo));
         // A destructor may drop further owners, which enter the list while it is walked: hence one at a time, and again until
         // nothing more can be freed.
@@ -767,15 +823,16 @@ impl Domain {
                 if most == 0 {
                     return true;
                 }
-                let Some(dead) = limbo.next_dead(limit) else { break };
+                let Some((is_last, dead)) = limbo.next_dead(limit) else { break };
                 // SAFETY: nobody can upgrade to the object, and every borrow of it has ended (module comment).
                 unsafe { Header::free(dead) };
-                if !limbo.waiting.load(Ordering::Relaxed) {
+                if is_last && !limbo.waiting.load(Ordering::Relaxed) {
                     return false;
                 }
                 most -= 1;
             }
             if most == before {
+                limbo.was_looked_at();
                 return false;
             }
         }

@@ -4,11 +4,10 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::NonNull;
-#[cfg(feature = "hold-strong")]
-use core::sync::atomic::Ordering;
 
 use crate::mode::{Mode, Shared};
 use crate::object::{Header, Object};
+use crate::sync::Ordering;
 use crate::unsize::unsize;
 use crate::{NoSuspend, StrongRc, Waker, WeakRc};
 
@@ -44,6 +43,11 @@ impl<'cx, T: ?Sized, M: Mode> TempRc<'cx, T, M> {
     pub fn downgrade(&self) -> WeakRc<T, M> {
         let Header { link, generation, .. } = self.object.header;
         WeakRc::new(link, generation, NonNull::from(self.object), M::name(self.object.of))
+    }
+
+    /// How many owners there are: see [`StrongRc::owners`].
+    pub fn owners(&self) -> u32 {
+        self.object.header.owners.load(Ordering::Relaxed)
     }
 
     /// Has `waker` woken when the object dies; at once if it is dead already.

@@ -29,7 +29,6 @@ fn nanoseconds() -> u64 {
 fn cx() -> Cx {
     static PROCESSOR: Processor = Processor {
         current_core: core,
-        look_soon: || {},
         relax: || (),
         nanoseconds,
         stuck: |lock| panic!("stuck: {}", if lock == 0 { "no lock" } else { "a lock" }),

@@ -310,7 +310,7 @@ impl Worker {
         if self.until.get() == 0 {
             self.until.set(reclaim::epoch_now());
         }
-        reclaim::waits_since_before(self.core.get(), self.until.get())
+        reclaim::awaits_since_before(self.core.get(), self.until.get())
     }
 
     /// The task to run now, if there is any. It may be asked to give way from the moment on in which the policy has chosen it.

@@ -43,7 +43,6 @@ extern "C" fn ebb_start(start_info: u32) -> ! {
         refs::set_link_pages(&link_pages::PAGES);
         refs::set_processor(&refs::Processor {
             current_core: core_block::core_number,
-            look_soon: || crate::cpu::dead_are_left(core_block::core_number()),
             relax: cores::answer,
             nanoseconds: tsc::nanoseconds,
             stuck: stop::stuck,

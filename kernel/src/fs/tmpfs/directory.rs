@@ -14,7 +14,7 @@ use super::recent::{self, Version};
 use crate::error::{Errno, Result};
 use crate::fs::{
     Creation, Dentry, DirectoryEntry, FileKind, FileSystem, Inode, InodeFlags, InodeOps, Metadata, Named, Rename,
-    Timestamp, VfsCaller,
+    Timestamp, VfsCaller, look_for_closed,
 };
 use crate::pieces::{Pieces, free_in_pieces};
 
@@ -127,7 +127,7 @@ impl Directory {
 }
 
 /// An inode lost one of its names.
-fn drop_link(inode: &Inode, directory: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) {
+fn drop_link(inode: &TempRc<'_, Inode>, directory: &TempRc<'_, Inode>, name: &[u8], cx: &Cx) {
     let left = inode.change(cx, |metadata| {
         metadata.links = if inode.kind == FileKind::Directory { 0 } else { metadata.links.saturating_sub(1) };
         metadata.changed = Timestamp::now();
@@ -135,9 +135,8 @@ fn drop_link(inode: &Inode, directory: &TempRc<'_, Inode>, name: &[u8], cx: &Cx)
     });
     if left > 0 {
         inode.file_system.get(cx).capacity.give_inode();
-    } else {
-        // A description of it that was closed here takes it along.
-        refs::reclaim::look(frame::cpu::current(cx));
+    } else if inode.owners() > 1 {
+        look_for_closed();
     }
     let mut dentry = inode.dentry.lock(cx);
     if left == 0 || dentry.is(directory, name) {
