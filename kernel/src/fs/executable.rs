@@ -33,7 +33,7 @@ impl Drop for Executable {
     fn drop(&mut self) {
         if let Some(file) = self.file.take() {
             file.with(|file| file.location.inode.with(|inode| inode.allow_writing()));
-            drop(file.unseen_if(OpenFile::end_is_unseen));
+            file.end_unseen_if(OpenFile::end_is_unseen);
         }
     }
 }

@@ -161,7 +161,7 @@ impl FileTable {
         if closed.get(cx).has_parts {
             Pace::default().end_async(cx, closed);
         } else {
-            closed.unseen_if(OpenFile::end_is_unseen).destroy(cx);
+            closed.destroy_unseen(cx, OpenFile::end_is_unseen);
         }
     }
 
@@ -177,13 +177,13 @@ impl FileTable {
             return Err(Errno::EMFILE);
         }
         let handles = SpinLock::new(handles.share_all().ok_or(Errno::ENOMEM)?);
-        Ok(StrongRc::new(FileTable { handles, ..FileTable::default() }).unseen())
+        Ok(StrongRc::new(FileTable { handles, ..FileTable::default() }))
     }
 
     /// Gives up a share in a table. If it was the last, all its descriptors are closed, one after the other, and others have their turn in
     /// between.
     pub fn leave_async(cx: &mut Cx, share: StrongRc<FileTable>) {
-        share.destroy_async(cx, |table, cx| {
+        share.destroy_unseen_async(cx, |table, cx| {
             let mut pace = Pace::default();
             let mut at = 0;
             loop {

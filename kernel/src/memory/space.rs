@@ -155,8 +155,7 @@ impl AddressSpace {
             peak_pages: AtomicUsize::new(0),
             later_flags: AtomicU16::new(0),
             registered: register(weak),
-        })
-        .unseen())
+        }))
     }
 
     /// The page tables.

@@ -26,7 +26,7 @@ pub fn is_under_way() -> bool {
 impl AddressSpace {
     /// Gives up a share of an address space. If it was the last one, all that it held is free when this returns.
     pub fn give_up_async(space: StrongRc<AddressSpace>, cx: &mut Cx) {
-        space.destroy_async(cx, |space, cx| space.tear_down_async(cx));
+        space.destroy_unseen_async(cx, |space, cx| space.tear_down_async(cx));
     }
 
     fn tear_down_async(&self, cx: &mut Cx) {
@@ -44,7 +44,10 @@ impl AddressSpace {
         while !self.tear_down_stretch(&mut pages, cx) {
             tasks::pause_async(cx);
         }
-        drop(self.executable.lock(cx).take());
+        let executable = self.executable.lock(cx).take();
+        if let Some(executable) = executable {
+            executable.end_unseen();
+        }
         if !is_small {
             UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
         }
@@ -63,7 +66,7 @@ impl AddressSpace {
         while let Some(vmas) = layout.pop_chunk() {
             for vma in vmas {
                 if let Backing::Object { object, .. } = vma.backing {
-                    drop(object.unseen_if(|object| object.end_is_unseen()));
+                    object.end_unseen_if(|object| object.end_is_unseen());
                 }
             }
             if time_slice.is_over() {

@@ -372,7 +372,7 @@ fn make_process(pid: u32, args: &CloneArgs, process: &Process, count: UserCount,
         if args.flags & abi::CLONE_CLEAR_SIGHAND != 0 {
             copy.reset(cx);
         }
-        StrongRc::new(copy).unseen()
+        StrongRc::new(copy)
     });
     let exit_signal = if args.has(abi::CLONE_PARENT) {
         process.exit_signal().map_or(0, |signal| signal.number())
@@ -389,8 +389,7 @@ fn make_process(pid: u32, args: &CloneArgs, process: &Process, count: UserCount,
         actions,
         limits: process.limits.lock(cx).clone(),
         exit_signal,
-    }))
-    .unseen();
+    }));
     let inherited = process.oom_score_adjust.load(Ordering::Relaxed);
     new.get(cx).oom_score_adjust.store(inherited, Ordering::Relaxed);
     new.get(cx).barriers.store(process.barriers.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -433,7 +432,7 @@ fn enter_thread(
     cx: &Cx,
 ) -> Box<Current> {
     let tid = new.tid();
-    let new = StrongRc::new(new).unseen();
+    let new = StrongRc::new(new);
     let thread = new.get(cx);
     let current = Box::new(Current {
         context,
@@ -493,7 +492,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
         parent_pid: 0,
         group: NOBODYS_SESSION,
         session: NOBODYS_SESSION,
-        actions: StrongRc::new(Actions::default()).unseen(),
+        actions: StrongRc::new(Actions::default()),
         limits: Limits::default(),
         exit_signal: 0,
     }));

@@ -50,12 +50,14 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     if let Some(space) = held.space {
         AddressSpace::give_up_async(space, cx);
     }
-    drop(held.fs.map(|fs| fs.unseen_if(FsContext::end_is_unseen)));
+    if let Some(fs) = held.fs {
+        fs.end_unseen_if(FsContext::end_is_unseen);
+    }
     tasks::free_all_async(cx);
     // Before anybody may look for it, or give its number to another.
     if let Some(thread) = THREADS.remove(held.tid, cx) {
         thread.get(cx).count.end();
-        thread.destroy(cx);
+        thread.destroy_unseen(cx, |_| true);
     }
     crate::memory::keep_stacks(THREADS.len());
     if me.process(cx).is_ok_and(|process| process.thread_is_finished()) {
@@ -409,7 +411,9 @@ pub(super) fn remove(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
     process.with_parent(cx, |_, children| children.leave(process));
     session::leave(process, cx);
     process.count.end();
-    drop(PROCESSES.remove(process.pid, cx));
+    if let Some(process) = PROCESSES.remove(process.pid, cx) {
+        process.end_unseen();
+    }
 }
 
 /// All other threads of the process exit; the caller becomes its only one and takes over its id. For execve(2).

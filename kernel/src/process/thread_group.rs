@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use linux_raw_sys::general as abi;
-use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
+use refs::{NoSuspend, SpinLock, StrongRc, TempRc, UnseenRc, WaitList, Waker, WeakRc};
 
 use super::members::{CHUNK, Cursor, Members, TicketCell, TicketSet};
 use super::stop::{self, Job};
@@ -24,7 +24,7 @@ pub struct Process {
     group: AtomicU32,
     session: AtomicU32,
     /// What it does on each signal. Shared by CLONE_SIGHAND.
-    actions: SpinLock<StrongRc<Actions>>,
+    actions: SpinLock<UnseenRc<Actions>>,
     /// Signals for whichever of its threads comes first.
     pub pending: Pending,
     /// Woken when a signal is sent to the process or to one of its threads, blocked or not: for signalfd(2).
@@ -215,7 +215,7 @@ impl Process {
             parent_pid: AtomicU32::new(parts.parent_pid),
             group: AtomicU32::new(parts.group),
             session: AtomicU32::new(parts.session),
-            actions: SpinLock::new(parts.actions),
+            actions: SpinLock::new(parts.actions.into()),
             pending: Pending::default(),
             signal_arrived: WaitList::new(),
             children: SpinLock::default(),
@@ -526,7 +526,7 @@ impl Process {
         let mut actions = self.actions.lock(cx);
         if actions.owners() > 1 {
             let own = actions.get(cx).duplicate(cx);
-            *actions = StrongRc::new(own).unseen();
+            *actions = StrongRc::new(own).into();
         }
         actions.get(cx).reset(cx);
     }

@@ -9,7 +9,6 @@ use core::ptr::NonNull;
 use crate::link::Link;
 use crate::mode::{Anywhere, Home, Sealed, Shared};
 use crate::object::Header;
-use crate::reclaim::Ending;
 use crate::sync::AtomicU32;
 use crate::{Cx, Mortal, NoSuspend, RawSpin, StrongRc, Waker, WeakRc};
 
@@ -137,26 +136,32 @@ unsafe impl Sealed for Grouped {
         Shared::unshare(owners)
     }
 
+    #[inline]
+    unsafe fn bury(_: GroupName, object: NonNull<Header>, epoch: u64) {
+        // SAFETY: by this function's contract.
+        unsafe { Shared::bury((), object, epoch) };
+    }
+
+    #[inline]
+    unsafe fn bury_now(_: GroupName, object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
+        // SAFETY: by this function's contract.
+        unsafe { Shared::bury_now((), object, epoch, cx) };
+    }
+
     #[inline(always)]
-    fn is_crowded(_: GroupName) -> bool {
-        Shared::is_crowded(())
+    fn may_end_unseen() -> bool {
+        Shared::may_end_unseen()
     }
 
     #[inline]
-    fn die_later(_: GroupName) -> u64 {
-        Shared::die_later(())
+    fn die_unseen() -> u64 {
+        Shared::die_unseen()
     }
 
     #[inline]
-    unsafe fn bury(_: GroupName, object: NonNull<Header>, epoch: u64, ending: Ending) {
+    unsafe fn bury_unseen(object: NonNull<Header>, epoch: u64) {
         // SAFETY: by this function's contract.
-        unsafe { Shared::bury((), object, epoch, ending) };
-    }
-
-    #[inline]
-    unsafe fn bury_now(_: GroupName, object: NonNull<Header>, epoch: u64, ending: Ending, cx: &mut Cx) {
-        // SAFETY: by this function's contract.
-        unsafe { Shared::bury_now((), object, epoch, ending, cx) };
+        unsafe { Shared::bury_unseen(object, epoch) };
     }
 
     fn reclaim(_: GroupName, cx: &mut Cx) {

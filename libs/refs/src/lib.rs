@@ -82,7 +82,7 @@ pub use list::{List, Position};
 pub use local::{InUse, Local, Realm};
 pub use map::Map;
 pub use mode::{Home, Mode, Shared};
-pub use object::{Dying, StrongRc};
+pub use object::{Dying, StrongRc, UnseenRc};
 pub use pooled_slot::{Pooled, PooledSlot, WORDS};
 #[cfg(not(any(ebb_loom, ebb_shuttle)))]
 pub use processor::set_processor;

@@ -17,7 +17,6 @@ use core::ptr::NonNull;
 use crate::link::{DeadQueue, FreeLinks, Link};
 use crate::mode::{Home, RawLock, Sealed};
 use crate::object::Header;
-use crate::reclaim::Ending;
 use crate::sync::{AtomicU32, Ordering, global};
 use crate::{Cx, SpinLock};
 
@@ -267,13 +266,13 @@ unsafe impl Sealed for Local {
     }
 
     #[inline]
-    unsafe fn bury(realm: Self::OfObject, object: NonNull<Header>, epoch: u64, _: Ending) {
+    unsafe fn bury(realm: Self::OfObject, object: NonNull<Header>, epoch: u64) {
         // SAFETY: by this function's contract.
         RealmState::with(&realm.limbo, |limbo| unsafe { limbo.push(object, epoch) });
     }
 
     #[inline]
-    unsafe fn bury_now(realm: Self::OfObject, object: NonNull<Header>, _: u64, _: Ending, cx: &mut Cx) {
+    unsafe fn bury_now(realm: Self::OfObject, object: NonNull<Header>, _: u64, cx: &mut Cx) {
         cx.check_nothing_is_held();
         realm.while_freeing(|| {
             // SAFETY: no name leads to it, `&mut Cx` shows that its only thread borrows nothing, and it is given away.

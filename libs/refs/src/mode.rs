@@ -11,7 +11,6 @@ use core::ptr::NonNull;
 
 use crate::link::Link;
 use crate::object::Header;
-use crate::reclaim::Ending;
 use crate::sync::{AtomicU32, Ordering};
 use crate::{Cx, NoSuspend, RawSpin, Waker, reclaim};
 
@@ -70,31 +69,41 @@ pub(crate) unsafe trait Sealed: Sized + 'static {
     /// One owner less; whether it was the last.
     fn unshare(owners: &AtomicU32) -> bool;
 
-    /// Whether what dies now is not freed before the call ends: then what nobody waits for may [die later](Self::die_later).
-    fn is_crowded(_of: Self::OfObject) -> bool {
-        false
-    }
-
-    /// As [`die`](Self::die), where the object is then buried to be freed [`Later`](Ending::Later). Who watches it sees the same.
-    fn die_later(of: Self::OfObject) -> u64 {
-        Self::die(of)
-    }
-
     /// Frees an object when nobody can borrow it any longer.
     ///
     /// # Safety
-    /// The object was invalidated in `epoch` and is given away here. Where `ending` is `Later`, `epoch` is what [`die_later`](Self::die_later) said.
-    unsafe fn bury(of: Self::OfObject, object: NonNull<Header>, epoch: u64, ending: Ending);
+    /// The object was invalidated in `epoch` and is given away here.
+    unsafe fn bury(of: Self::OfObject, object: NonNull<Header>, epoch: u64);
 
     /// Frees an object at once if nobody else can borrow it, else as `bury`; and some others that can be freed.
     ///
     /// # Safety
     /// As for `bury`.
-    unsafe fn bury_now(of: Self::OfObject, object: NonNull<Header>, epoch: u64, ending: Ending, cx: &mut Cx);
+    unsafe fn bury_now(of: Self::OfObject, object: NonNull<Header>, epoch: u64, cx: &mut Cx);
+
+    /// Whether it makes a difference that nobody sees when an object comes to its end: then it is not [buried](Self::bury) as others are.
+    fn may_end_unseen() -> bool {
+        false
+    }
+
+    /// As [`die`](Self::die), where nobody sees when the object comes to its end.
+    fn die_unseen() -> u64 {
+        unreachable!("{NEVER_UNSEEN}")
+    }
+
+    /// Frees such an object when nobody can borrow it any longer.
+    ///
+    /// # Safety
+    /// The object was invalidated in `epoch`, which [`die_unseen`](Self::die_unseen) said, and is given away here.
+    unsafe fn bury_unseen(_object: NonNull<Header>, _epoch: u64) {
+        unreachable!("{NEVER_UNSEEN}")
+    }
 
     /// Frees some of what can be freed now.
     fn reclaim(of: Self::OfObject, cx: &mut Cx);
 }
+
+const NEVER_UNSEEN: &str = "`may_end_unseen` says that this is not called";
 
 /// Where objects of a mode other than [`Shared`] are made: a [`Realm`](crate::Realm), a [`Group`](crate::Group).
 ///
@@ -188,26 +197,32 @@ unsafe impl Sealed for Shared {
         owners.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
+    #[inline]
+    unsafe fn bury(_: (), object: NonNull<Header>, epoch: u64) {
+        // SAFETY: by this function's contract.
+        unsafe { reclaim::defer(object, epoch) };
+    }
+
+    #[inline]
+    unsafe fn bury_now(_: (), object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
+        // SAFETY: by this function's contract.
+        unsafe { reclaim::free_now(object, epoch, cx) };
+    }
+
     #[inline(always)]
-    fn is_crowded(_: ()) -> bool {
-        reclaim::is_crowded()
+    fn may_end_unseen() -> bool {
+        !reclaim::is_single()
     }
 
     #[inline]
-    fn die_later(_: ()) -> u64 {
-        reclaim::epoch_of_later()
+    fn die_unseen() -> u64 {
+        reclaim::epoch_of_unseen()
     }
 
     #[inline]
-    unsafe fn bury(_: (), object: NonNull<Header>, epoch: u64, ending: Ending) {
+    unsafe fn bury_unseen(object: NonNull<Header>, epoch: u64) {
         // SAFETY: by this function's contract.
-        unsafe { reclaim::defer(object, epoch, ending) };
-    }
-
-    #[inline]
-    unsafe fn bury_now(_: (), object: NonNull<Header>, epoch: u64, ending: Ending, cx: &mut Cx) {
-        // SAFETY: by this function's contract.
-        unsafe { reclaim::free_now(object, epoch, ending, cx) };
+        unsafe { reclaim::defer_unseen(object, epoch) };
     }
 
     fn reclaim(_: (), cx: &mut Cx) {

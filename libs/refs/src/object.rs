@@ -8,11 +8,11 @@ use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, MaybeUninit};
+use core::ops::Deref;
 use core::ptr::NonNull;
 
 use crate::link::{Link, QueueLink, Unborn};
 use crate::mode::{Anywhere, Home, Mode, Shared};
-use crate::reclaim::Ending;
 use crate::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use crate::unsize::unsize;
 use crate::{Cx, NoSuspend, TempRc, WaitList, Waker, WeakRc};
@@ -25,8 +25,6 @@ pub struct Header {
     pub(crate) owners: AtomicU32,
     /// Whether somebody may be in `watchers`.
     watched: AtomicBool,
-    /// Whether nobody sees when the object comes to its end.
-    unseen: AtomicBool,
     /// Who is to be woken when the object dies.
     watchers: WaitList,
     /// Where it waits to be freed.
@@ -44,7 +42,6 @@ impl Header {
             generation: unborn.generation(),
             owners: AtomicU32::new(1),
             watched: AtomicBool::new(false),
-            unseen: AtomicBool::new(false),
             watchers: WaitList::new(),
             place: QueueLink::new(),
             #[cfg(feature = "hold-strong")]
@@ -53,19 +50,7 @@ impl Header {
         }
     }
 
-    /// The last owner is gone: no upgrade succeeds from here on, and watchers are woken. Returns the epoch of the death, and who waits for the end.
-    #[inline(always)]
-    fn die<M: Mode>(&self, of: M::OfObject) -> (u64, Ending) {
-        if !self.unseen.load(Ordering::Relaxed) {
-            (self.die_at(|| M::die(of)), Ending::Awaited)
-        } else if !M::is_crowded(of) {
-            (self.die_at(|| M::die(of)), Ending::Unseen)
-        } else {
-            (self.die_at(|| M::die_later(of)), Ending::Later)
-        }
-    }
-
-    /// As [`die`](Self::die), in an epoch that `epoch` says behind a full barrier.
+    /// The last owner is gone: no upgrade succeeds from here on, and watchers are woken. Returns the epoch of the death, which `epoch` says behind a full barrier.
     #[inline(always)]
     fn die_at(&self, epoch: impl FnOnce() -> u64) -> u64 {
         self.link.end();
@@ -299,29 +284,55 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
         let of = self.of();
         match self.invalidate_if_last() {
             Some(end) => {
-                let End { object, epoch, ending, .. } = *ManuallyDrop::new(end);
+                let End { object, epoch, .. } = *ManuallyDrop::new(end);
                 // SAFETY: just dead, and given away.
-                unsafe { M::bury_now(of, object.cast(), epoch, ending, cx) };
+                unsafe { M::bury_now(of, object.cast(), epoch, cx) };
             }
             None => M::reclaim(of, cx),
         }
     }
 
-    /// Nobody sees when exactly the object comes to its end, after the death that all see: its destructor gives back no more than the memory of some small objects. So where
-    /// other cores may still borrow it then, nobody waits until they have passed a suspension, and its core [keeps](crate::reclaim) it at hand with others.
-    pub fn unseen(self) -> Self {
-        self.header().unseen.store(true, Ordering::Relaxed);
-        self
+    /// Gives up this ownership. If it was the last, the object is dead, and nobody sees when exactly it comes to its end: its destructor gives back no more than the memory of
+    /// some small objects. So where other cores may still borrow it, nobody waits until they have passed a suspension, and its core [keeps](crate::reclaim) it at hand
+    /// with others.
+    #[inline]
+    pub fn end_unseen(self) {
+        if M::may_end_unseen() {
+            self.end_among_others();
+        }
     }
 
-    /// As [`unseen`](Self::unseen), for who is about to give this owner up: if it is the last, `is_unseen` says so of the object as it is now.
+    /// As [`end_unseen`](Self::end_unseen), if `is_unseen` says that of the object as it is now.
     #[inline]
-    pub fn unseen_if(self, is_unseen: impl FnOnce(&T) -> bool) -> Self {
-        if M::is_crowded(self.of()) {
-            let is_unseen = self.owners() == 1 && self.with(is_unseen);
-            self.header().unseen.store(is_unseen, Ordering::Relaxed);
+    pub fn end_unseen_if(self, is_unseen: impl FnOnce(&T) -> bool) {
+        if M::may_end_unseen() && self.with(is_unseen) {
+            self.end_among_others();
         }
-        self
+    }
+
+    /// As [`destroy`](Self::destroy), if nobody else can borrow the object, or `is_unseen` does not say that nobody sees when exactly it comes to its end; else as
+    /// [`end_unseen`](Self::end_unseen).
+    #[inline]
+    pub fn destroy_unseen(self, cx: &mut Cx, is_unseen: impl FnOnce(&T) -> bool) {
+        if M::may_end_unseen() && self.with(is_unseen) {
+            let of = self.of();
+            self.end_among_others();
+            M::reclaim(of, cx);
+        } else {
+            self.destroy(cx);
+        }
+    }
+
+    /// There are other cores, and nobody sees when the object comes to its end.
+    #[cold]
+    #[inline(never)]
+    fn end_among_others(self) {
+        let this = ManuallyDrop::new(self);
+        if M::unshare(&this.header().owners) {
+            let End { object, epoch, .. } = *ManuallyDrop::new(this.end_by(M::die_unseen));
+            // SAFETY: it died so just now, and is given away.
+            unsafe { M::bury_unseen(object.cast(), epoch) };
+        }
     }
 
     /// Gives up this ownership. If it was the last, all names of the object are dead from here on, `teardown` runs, which may
@@ -332,9 +343,27 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
         let end = self.invalidate_if_last()?;
         // SAFETY: `end` keeps the object, and gives it away only when it is dropped.
         let result = teardown(unsafe { &end.object.as_ref().value }, cx);
-        let End { object, epoch, ending, .. } = *ManuallyDrop::new(end);
+        let End { object, epoch, .. } = *ManuallyDrop::new(end);
         // SAFETY: dead, and given away.
-        unsafe { M::bury_now(of, object.cast(), epoch, ending, cx) };
+        unsafe { M::bury_now(of, object.cast(), epoch, cx) };
+        Some(result)
+    }
+
+    /// As [`destroy_async`](Self::destroy_async), where `teardown` leaves nothing whose end anybody sees: see [`end_unseen`](Self::end_unseen).
+    pub fn destroy_unseen_async<R>(self, cx: &mut Cx, teardown: impl FnOnce(&T, &mut Cx) -> R) -> Option<R> {
+        if !M::may_end_unseen() {
+            return self.destroy_async(cx, teardown);
+        }
+        let this = ManuallyDrop::new(self);
+        if !M::unshare(&this.header().owners) {
+            return None;
+        }
+        let end = this.end_by(M::die_unseen);
+        // SAFETY: as above.
+        let result = teardown(unsafe { &end.object.as_ref().value }, cx);
+        let End { object, epoch, .. } = *ManuallyDrop::new(end);
+        // SAFETY: it died so, and is given away.
+        unsafe { M::bury_unseen(object.cast(), epoch) };
         Some(result)
     }
 
@@ -342,8 +371,13 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
     #[inline(always)]
     fn end(&self) -> End<T, M> {
         let of = self.of();
-        let (epoch, ending) = self.header().die::<M>(of);
-        End { of, object: self.object, epoch, ending }
+        self.end_by(|| M::die(of))
+    }
+
+    /// As [`end`](Self::end), in an epoch that `epoch` says behind a full barrier.
+    #[inline(always)]
+    fn end_by(&self, epoch: impl FnOnce() -> u64) -> End<T, M> {
+        End { of: self.of(), object: self.object, epoch: self.header().die_at(epoch) }
     }
 
     #[inline(always)]
@@ -368,19 +402,50 @@ impl<T: ?Sized, M: Mode> Drop for StrongRc<T, M> {
     }
 }
 
+/// An owner that ends as [`StrongRc::end_unseen`] says: for fields of other objects.
+pub struct UnseenRc<T: ?Sized + 'static, M: Mode = Shared>(ManuallyDrop<StrongRc<T, M>>);
+
+impl<T: ?Sized + fmt::Debug, M: Mode> fmt::Debug for UnseenRc<T, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: ?Sized, M: Mode> From<StrongRc<T, M>> for UnseenRc<T, M> {
+    fn from(owner: StrongRc<T, M>) -> Self {
+        UnseenRc(ManuallyDrop::new(owner))
+    }
+}
+
+impl<T: ?Sized, M: Mode> Deref for UnseenRc<T, M> {
+    type Target = StrongRc<T, M>;
+
+    #[inline(always)]
+    fn deref(&self) -> &StrongRc<T, M> {
+        &self.0
+    }
+}
+
+impl<T: ?Sized, M: Mode> Drop for UnseenRc<T, M> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: taken out once, here.
+        unsafe { ManuallyDrop::take(&mut self.0) }.end_unseen();
+    }
+}
+
 /// An object that has lost its last owner: dead for all, not yet freed. Dropping it has it freed at the next suspension.
 struct End<T: ?Sized + 'static, M: Mode> {
     of: M::OfObject,
     object: NonNull<Object<T, M>>,
     epoch: u64,
-    ending: Ending,
 }
 
 impl<T: ?Sized, M: Mode> Drop for End<T, M> {
     #[inline]
     fn drop(&mut self) {
         // SAFETY: the last owner is gone and the link no longer leads here; borrows end at the next suspension.
-        unsafe { M::bury(self.of, self.object.cast(), self.epoch, self.ending) };
+        unsafe { M::bury(self.of, self.object.cast(), self.epoch) };
     }
 }
 
@@ -411,9 +476,16 @@ impl<T: ?Sized, M: Mode> Dying<T, M> {
         self.0.destroy(cx);
     }
 
-    /// As [`StrongRc::unseen_if`].
-    pub fn unseen_if(self, is_unseen: impl FnOnce(&T) -> bool) -> Self {
-        Dying(self.0.unseen_if(is_unseen))
+    /// Destroys the object, unless other collections own it too, and perhaps lets nobody wait for it: see [`StrongRc::destroy_unseen`].
+    #[inline]
+    pub fn destroy_unseen(self, cx: &mut Cx, is_unseen: impl FnOnce(&T) -> bool) {
+        self.0.destroy_unseen(cx, is_unseen);
+    }
+
+    /// Ends the object, unless other collections own it too, and lets nobody wait for it: see [`StrongRc::end_unseen`].
+    #[inline]
+    pub fn end_unseen(self) {
+        self.0.end_unseen();
     }
 
     /// Destroys the object after a teardown that may suspend: see [`StrongRc::destroy_async`].

@@ -21,7 +21,7 @@
 //!
 //! What died on a core waits in that core's *limbo*, and the core frees it itself, as far as the kernel says which core runs ([`set_processor`](crate::set_processor));
 //! in a program there is one limbo for all. So cores that destroy objects of their own do not meet but in the epoch. Who looks whether something can be freed reads what the
-//! other cores report, which costs them their cache lines. So objects whose end nobody sees ([`StrongRc::unseen`](crate::StrongRc::unseen)) have a queue of their own: where others
+//! other cores report, which costs them their cache lines. So objects whose end nobody sees ([`StrongRc::end_unseen`](crate::StrongRc::end_unseen)) have a queue of their own: where others
 //! were there at a core's last look, it keeps them at hand, as it keeps free memory, and looks at them when there are sixteen more, when it has another reason to look or to
 //! idle, or when somebody [asks](look) for them. Who finds no memory asks all cores.
 //!
@@ -150,7 +150,7 @@ struct Limbo {
     waiting: AtomicBool,
     /// How many wait in it whose end nobody sees. Written with the lock held.
     unseen: AtomicUsize,
-    /// Whether one of those has died in an epoch that goes on.
+    /// Whether one of those may have died in an epoch that goes on.
     later: AtomicBool,
     /// How many have ever entered whose end somebody may wait for. Written with the lock held.
     awaited: AtomicU64,
@@ -434,7 +434,7 @@ pub fn reclaim_some(cx: &mut Cx, most: usize) -> bool {
     limbo.has_dead() && DOMAIN.collect(limbo, Reporter::Alone, most)
 }
 
-/// How many objects that died on `core` ever had to wait to be freed, but for those whose end [nobody sees](crate::StrongRc::unseen). Who
+/// How many objects that died on `core` ever had to wait to be freed, but for those whose end [nobody sees](crate::StrongRc::end_unseen). Who
 /// looks at it twice learns whether any have in between.
 pub fn awaited(core: usize) -> u64 {
     limbo_of(core).awaited.load(Ordering::Relaxed)
@@ -508,50 +508,48 @@ pub(crate) fn epoch() -> u64 {
     EPOCH.0.fetch_add(1, Ordering::AcqRel)
 }
 
-/// Whether somebody waits until an object has come to its end.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// The task that gave it up may wait: see [`awaited`].
-    Awaited,
-    /// Nobody sees when it comes.
-    Unseen,
-    /// As `Unseen`; and others were there at the core's last look, so that it could not be freed when the call ends. It died in an epoch that goes on.
-    Later,
-}
-
-/// The epoch of a death that the other cores need not hear of now: it goes on until somebody looks at the limbo of the object's core.
+/// The epoch of a death of which the other cores need not hear now, if they were there at this core's last look: it goes on until somebody looks at this core's limbo.
 ///
 /// That is enough. What was done to the object is before the fence, and the epoch is read behind it: so who has read a later epoch, and then was at a fence, as whoever reports
 /// one is, sees the object dead. And no generation is used twice, since the object's link is free only when cores have reported a later epoch.
-pub(crate) fn epoch_of_later() -> u64 {
-    fence(Ordering::SeqCst);
-    EPOCH.0.load(Ordering::Acquire)
+pub(crate) fn epoch_of_unseen() -> u64 {
+    if limbo_here().crowded.load(Ordering::Relaxed) {
+        fence(Ordering::SeqCst);
+        EPOCH.0.load(Ordering::Acquire)
+    } else {
+        epoch()
+    }
 }
 
 /// Frees `object`, which died in `epoch`, when nobody can borrow it any longer.
 ///
 /// # Safety
 /// `epoch` was taken after the object's link stopped leading to it, and the object is given away here; any thread may free it.
-pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64, ending: Ending) {
+pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64) {
     let limbo = limbo_here();
     limbo.dead.within(|dead| {
-        let (queue, is_to_look) = match ending {
-            Ending::Awaited => {
-                limbo.awaited.store(limbo.awaited.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-                (&mut dead.awaited, true)
-            }
-            Ending::Unseen | Ending::Later => {
-                let unseen = limbo.unseen.load(Ordering::Relaxed) + 1;
-                limbo.unseen.store(unseen, Ordering::Relaxed);
-                (&mut dead.unseen, ending == Ending::Unseen || unseen >= dead.unseen_limit)
-            }
-        };
         // SAFETY: as this function's contract.
-        unsafe { queue.push(object, epoch) };
-        if ending == Ending::Later {
-            limbo.later.store(true, Ordering::Relaxed);
-        }
-        if is_to_look {
+        unsafe { dead.awaited.push(object, epoch) };
+        limbo.awaited.store(limbo.awaited.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        limbo.waiting.store(true, Ordering::Relaxed);
+    });
+}
+
+/// As [`defer`], where nobody sees when the object comes to its end. If others were there at this core's last look, it is kept at hand.
+///
+/// # Safety
+/// That of [`defer`]; `epoch` is what [`epoch_of_unseen`] said.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn defer_unseen(object: NonNull<Header>, epoch: u64) {
+    let limbo = limbo_here();
+    limbo.dead.within(|dead| {
+        // SAFETY: as this function's contract.
+        unsafe { dead.unseen.push(object, epoch) };
+        let unseen = limbo.unseen.load(Ordering::Relaxed) + 1;
+        limbo.unseen.store(unseen, Ordering::Relaxed);
+        limbo.later.store(true, Ordering::Relaxed);
+        if !limbo.crowded.load(Ordering::Relaxed) || unseen >= dead.unseen_limit {
             limbo.waiting.store(true, Ordering::Relaxed);
         }
     });
@@ -562,18 +560,14 @@ pub(crate) unsafe fn defer(object: NonNull<Header>, epoch: u64, ending: Ending) 
 /// # Safety
 /// As for [`defer`].
 #[inline]
-pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, ending: Ending, cx: &mut Cx) {
+pub(crate) unsafe fn free_now(object: NonNull<Header>, epoch: u64, cx: &mut Cx) {
     // A core that comes in after `epoch` was taken cannot reach the object; one that came in before is seen here.
-    if ending == Ending::Later {
-        // SAFETY: as this function's contract.
-        return unsafe { defer(object, epoch, ending) };
-    }
     if !is_crowded() && DOMAIN.is_alone() {
         // SAFETY: no name leads to it, the only core has `&mut Cx` and so borrows nothing, and it is given away.
         unsafe { Header::free(object) };
     } else {
         // SAFETY: as this function's contract.
-        unsafe { defer(object, epoch, ending) };
+        unsafe { defer(object, epoch) };
         note_crowd(limbo_here(), true);
     }
     free_others(cx);

@@ -223,7 +223,7 @@ fn build(
     let space = owner.get(cx);
     let interpreter = interpreter.as_ref().map(|(file, elf)| (file, elf));
     let (start, image, stack) = load(&space, file, &elf, interpreter, &startup, limits, cx)?;
-    space.set_image(StrongRc::new(executable).unseen().unsize(|executable| executable), image, cx);
+    space.set_image(StrongRc::new(executable).unsize(|executable| executable), image, cx);
     drop(space);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     Ok(Prepared { space: owner, start, stack, front, credentials, secure, name: Name::new(name) })
