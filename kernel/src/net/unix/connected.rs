@@ -264,7 +264,7 @@ impl Endpoint {
         core::mem::take(&mut self.state.lock(cx).is_reset)
     }
 
-    fn signal_peer(&self, event: Events, band: Band, cx: &Cx) {
+    pub(super) fn signal_peer(&self, event: Events, band: Band, cx: &Cx) {
         if let Some(Ok(peer)) = self.peer(cx).map(|peer| peer.upgrade(cx)) {
             peer.fasync.signal(event, band, cx);
         }
@@ -272,26 +272,22 @@ impl Endpoint {
 
     /// It is about to be closed: tells the peer, also if something was not read, and those whose connection was not accepted.
     pub(super) fn leave_peers(&self, cx: &Cx) {
-        let reset = |endpoint: &Endpoint| {
-            if let Some(Ok(peer)) = endpoint.peer(cx).map(|peer| peer.upgrade(cx)) {
-                peer.state.lock(cx).is_reset = true;
-            }
-        };
         // Whoever has sent something learns that it was not read, or that he has sent nothing.
         let is_unread = self.inbox.lock(cx).close();
-        if self.kind != Kind::Datagram && is_unread {
-            reset(self);
+        if self.kind == Kind::Datagram {
+            return;
         }
-        if self.kind != Kind::Datagram {
-            self.signal_peer(Events::IN, Band::HangUp, cx);
+        if is_unread {
+            self.reset_peer(cx);
         }
-        // Nobody connects to it any more.
-        self.state.lock(cx).shutdown.reading |= self.kind != Kind::Datagram;
-        for waiting in self.backlog(cx) {
-            if let Ok(waiting) = waiting.upgrade(cx) {
-                reset(&waiting);
-                waiting.signal_peer(Events::IN, Band::HangUp, cx);
-            }
+        self.signal_peer(Events::IN, Band::HangUp, cx);
+        self.stop_listening(cx);
+    }
+
+    /// Tells the peer that something it has sent is not read.
+    pub(super) fn reset_peer(&self, cx: &Cx) {
+        if let Some(Ok(peer)) = self.peer(cx).map(|peer| peer.upgrade(cx)) {
+            peer.state.lock(cx).is_reset = true;
         }
     }
 

@@ -62,6 +62,8 @@ pub(super) enum Role {
     Connected(Connected),
     /// It accepts connections.
     Listening(Listener),
+    /// It accepted connections, and is about to be destroyed.
+    Closed,
 }
 
 impl Endpoint {
@@ -129,7 +131,7 @@ impl Endpoint {
         let (connected, listening, shutdown) = {
             let state = self.state.lock(cx);
             match &state.role {
-                Role::Init | Role::Connecting => (false, None, state.shutdown),
+                Role::Init | Role::Connecting | Role::Closed => (false, None, state.shutdown),
                 Role::Connected(_) => (true, None, state.shutdown),
                 Role::Listening(listener) => (false, Some(listener.is_ready()), state.shutdown),
             }

@@ -65,7 +65,7 @@ impl Endpoint {
             Role::Init => *role = Role::Connecting,
             Role::Connecting => return Err(Stop::Pause(Interruption::KillOnly)),
             Role::Connected(_) => return Err(Errno::EISCONN.into()),
-            Role::Listening(_) => return Err(Errno::EINVAL.into()),
+            Role::Listening(_) | Role::Closed => return Err(Errno::EINVAL.into()),
         }
         Ok(())
     }
