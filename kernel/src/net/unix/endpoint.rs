@@ -45,6 +45,8 @@ pub struct Endpoint {
 pub(super) struct EndpointState {
     pub(super) role: Role,
     pub(super) address: Option<Address>,
+    /// A thread is about to give it its address, in a step.
+    pub(super) is_binding: bool,
     pub(super) credentials: Credentials,
     pub(super) shutdown: Shutdown,
     /// The peer was closed before it had read everything, and nobody was told yet.
@@ -80,6 +82,7 @@ impl Endpoint {
             state: SpinLock::new(EndpointState {
                 role: Role::Init,
                 address: None,
+                is_binding: false,
                 credentials,
                 shutdown: Shutdown { reading: false, writing: false },
                 is_reset: false,

@@ -18,7 +18,7 @@
 //! to it knows by name only. So when a socket is closed its endpoint dies at once, and with it everything in its inbox; the peer, and
 //! whoever waits on it, is woken by that death. Descriptors in flight (SCM_RIGHTS) belong to the inbox they are in.
 //!
-//! Locks: an endpoint's `state` and `inbox` are locked one at a time, and never those of two endpoints together; wakers are called with neither.
+//! Locks: an endpoint's `state` and `inbox` are locked one at a time, and (but for connect(2), see `init`) never those of two endpoints together; wakers are called with neither.
 
 mod address;
 mod connected;
