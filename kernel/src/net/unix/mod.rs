@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | `endpoint` | what every endpoint has, and what is ready |
 //! | `init`, `listener`, `connected` | what it does before it has a peer, while it listens, with a peer |
-//! | `inbox`, `address` | what was sent to it, where it is reached |
+//! | `inbox`, `room`, `address` | what was sent to it, what is about to come, where it is reached |
 //! | `socket` | an endpoint as an open file, and the family |
 //! | `garbage` | sockets in messages that nobody can receive |
 //!
@@ -27,6 +27,7 @@ pub mod garbage;
 mod inbox;
 mod init;
 mod listener;
+mod room;
 mod socket;
 
 use address::Address;
