@@ -83,6 +83,8 @@ impl Endpoint {
                 return Err(stop);
             }
         }
+        // Who waited before there was a peer (an epoll set, for one) waits for that, too, from now on.
+        self.readable.wake_all();
         Ok(())
     }
 

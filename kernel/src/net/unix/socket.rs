@@ -87,7 +87,8 @@ impl Socket for UnixSocket {
         let endpoint = self.endpoint(cx);
         match Address::decode(address)? {
             Some(address) => endpoint.bind(address, me, cx),
-            // Binding to no name asks for one: there are enough of five digits.
+            // Binding to no name asks for one, if it has none: there are enough of five digits.
+            None if endpoint.address(cx).is_some() => Ok(()),
             None => (0..0x10_0000_u32)
                 .map(|number| endpoint.bind(Address::Abstract(alloc::format!("{number:05x}").into_bytes()), me, cx))
                 .find(|outcome| *outcome != Err(Errno::EADDRINUSE.into()))
