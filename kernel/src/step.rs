@@ -181,6 +181,24 @@ pub fn access_async<C: Caller, T>(
     }
 }
 
+/// As [`complete_async`], for a step that waits only until another thread's call is through with what both change: only a fatal signal ends that wait, so programs see no
+/// EINTR of calls that have none.
+///
+/// # Errors
+/// The step's own; EINTR on a fatal signal; EFAULT where user memory cannot be made accessible.
+#[inline(always)]
+pub fn complete_in_turn_async<C: Caller, T>(
+    cx: &mut Cx,
+    me: &mut C,
+    mut step: impl FnMut(&Cx, &C, Option<Waker>) -> Step<T>,
+) -> Result<T> {
+    match step(cx, me, None) {
+        Ok(value) => Ok(value),
+        Err(Stop::Error(error)) => Err(error),
+        Err(stop) => complete_slowly_async(cx, me, Patience::Forever, Interruption::KillOnly, stop, &mut step),
+    }
+}
+
 /// As [`complete_async`], for waits that only a fatal signal ends.
 pub fn complete_unless_killed_async<C: Caller, T>(
     cx: &mut Cx,

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
+use refs::TempRc;
 
 use super::access::{Subject, Want};
 use super::dnotify;
@@ -63,7 +64,12 @@ fn check_new<'f, 'cx>(found: &'f Found<'cx, '_>, subject: &Subject<'_>, cx: &'cx
 ///
 /// # Errors
 /// Those of the three; EPERM for a device node of an unprivileged caller.
-pub fn make(at: At<'_>, new: &NewFile<'_>, me: &(impl VfsCaller + ?Sized), cx: &Cx) -> Result<()> {
+pub fn make<'cx>(
+    at: At<'_>,
+    new: &NewFile<'_>,
+    me: &(impl VfsCaller + ?Sized),
+    cx: &'cx Cx,
+) -> Result<TempRc<'cx, Inode>> {
     let found = at.walk(NAME, me, cx)?;
     if found.has_trailing_slash && found.target.is_none() && new.kind != FileKind::Directory {
         return Err(Errno::ENOENT);
@@ -83,9 +89,9 @@ pub fn make(at: At<'_>, new: &NewFile<'_>, me: &(impl VfsCaller + ?Sized), cx: &
     }
     what.device = new.device;
     what.target = new.target;
-    parent.inode.ops.create(&parent.inode, &found.name, &what, cx)?;
+    let made = parent.inode.ops.create(&parent.inode, &found.name, &what, cx)?;
     dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
-    Ok(())
+    Ok(made)
 }
 
 /// link(2): one more name for what is at `from`.

@@ -90,8 +90,8 @@ pub trait Socket: File {
     /// Gives it an address.
     ///
     /// # Errors
-    /// EINVAL: it has one, or this is none. EADDRINUSE and the others of bind(2).
-    fn bind(&self, address: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Result<()>;
+    /// EINVAL: it has one, or this is none. EADDRINUSE and the others of bind(2). `Pause` while another thread binds it.
+    fn bind(&self, address: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<()>;
 
     /// Has it accept connections, up to `backlog` of them unaccepted.
     ///

@@ -23,7 +23,7 @@ use crate::fs::{FdFlags, FileTable, FsContext, OpenFile, OpenFlags, reserve_fd};
 use crate::memory::{self, AddressSpace, Fork};
 use crate::sched::{self, Parameters};
 use crate::signal::{Actions, AltStack, SignalSet, ThreadSignals, Work};
-use crate::step::{self, Patience, Stop};
+use crate::step::{self, Stop};
 use crate::user_memory::UserOut;
 
 /// What clone(2) is asked for.
@@ -196,7 +196,7 @@ fn space_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<Strong
     }
     let child = AddressSpace::new()?;
     let mut fork = Fork::default();
-    let copied = step::complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+    let copied = step::complete_in_turn_async(cx, me, |cx, me, waker| {
         me.space(cx)?.fork_step(&child.get(cx), &mut fork, waker, cx)
     });
     if let Err(error) = copied {

@@ -20,7 +20,7 @@ use crate::memory::{
     Placement, Populate, Protect, Remap, SetBreak, SetLock, SharedMemory, Synchronise, Unmap, VmaFlags,
     WritableMappings, page_range,
 };
-use crate::step::{Interruption, Patience, Stop, TimeSlice, complete_async};
+use crate::step::{Interruption, Patience, Stop, TimeSlice, complete_async, complete_in_turn_async};
 use crate::user_memory::UserIn;
 
 /// The calls of this file.
@@ -105,7 +105,7 @@ const OLD_MAP_FLAGS: u32 = abi::MAP_TYPE
 
 fn mmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let mut map = begin_map(cx, me, args)?;
-    let start = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+    let start = complete_in_turn_async(cx, me, |cx, me, waker| {
         let space = me.space(cx)?;
         let mut lock = space.later_flags();
         let was_locked = !core::mem::replace(&mut map.later, lock).is_empty();
@@ -296,7 +296,7 @@ fn munmap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 #[cold]
 fn unmap_async(cx: &mut Cx, me: &mut Current, range: Range<usize>) -> Result<usize> {
     let mut unmap = Unmap::new(range);
-    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.unmap_step(&mut unmap, waker, cx))?;
+    complete_in_turn_async(cx, me, |cx, me, waker| me.space(cx)?.unmap_step(&mut unmap, waker, cx))?;
     Ok(0)
 }
 
@@ -306,7 +306,7 @@ fn mprotect_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Err(Errno::EINVAL);
     }
     let mut protect = Protect::new(args.long(0), args.long(1), prot(args.long(2)), limits(me, cx)?)?;
-    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.protect_step(&mut protect, waker, cx))?;
+    complete_in_turn_async(cx, me, |cx, me, waker| me.space(cx)?.protect_step(&mut protect, waker, cx))?;
     Ok(0)
 }
 
@@ -328,8 +328,7 @@ fn mremap_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let origin = if is_kept { Origin::Kept } else { Origin::Unmapped };
     let (limits, lock_limit) = (limits(me, cx)?, lock_limit(me, cx)?);
     let mut remap = Remap::new((old, old_len), new_len, movement, origin, limits, lock_limit)?;
-    let address =
-        complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.remap_step(&mut remap, waker, cx))?;
+    let address = complete_in_turn_async(cx, me, |cx, me, waker| me.space(cx)?.remap_step(&mut remap, waker, cx))?;
     bring_in_async(cx, me, remap.to_bring_in(address));
     Ok(address)
 }
@@ -339,7 +338,7 @@ fn brk_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Ok(end);
     }
     let mut call = SetBreak::new(args.long(0), limits(me, cx)?);
-    let end = complete_async(cx, me, Patience::Forever, |cx, me, waker| {
+    let end = complete_in_turn_async(cx, me, |cx, me, waker| {
         let space = me.space(cx)?;
         let later = space.later_flags();
         if !call.expects(later) {
@@ -376,7 +375,7 @@ fn madvise_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         _ => return Err(Errno::EINVAL),
     };
     let mut advise = Advise::new(args.long(0), args.long(1), advice)?;
-    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.advise_step(&mut advise, waker, cx))?;
+    complete_in_turn_async(cx, me, |cx, me, waker| me.space(cx)?.advise_step(&mut advise, waker, cx))?;
     Ok(0)
 }
 
@@ -449,7 +448,7 @@ fn lock_async(cx: &mut Cx, me: &mut Current, args: &Args, lock: Lock) -> Result<
     }
     let mut call = SetLock::new(args.long(0), args.long(1), lock, limit)?;
     let range = call.range();
-    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
+    complete_in_turn_async(cx, me, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
     if lock == Lock::Now {
         match populate_async(cx, me, range, Populate::AsAllowed) {
             Ok(done) => done?,
@@ -477,7 +476,7 @@ fn mlockall_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         return Ok(0);
     }
     let mut call = SetLock::all(lock, later, limit);
-    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
+    complete_in_turn_async(cx, me, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
     if lock == Lock::OnFault {
         return Ok(0);
     }
@@ -495,6 +494,6 @@ fn mlockall_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
 
 fn munlockall_async(cx: &mut Cx, me: &mut Current, _args: &Args) -> Result<usize> {
     let mut call = SetLock::all(Lock::Off, Lock::Off, u64::MAX);
-    complete_async(cx, me, Patience::Forever, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
+    complete_in_turn_async(cx, me, |cx, me, waker| me.space(cx)?.lock_step(&mut call, waker, cx))?;
     Ok(0)
 }

@@ -127,6 +127,7 @@ static void streams(void)
     socklen_t len = abstract(&address, "listener");
     CHECK("bind-abstract", bind(listener, (struct sockaddr *)&address, len));
     CHECK("bind-again", bind(listener, (struct sockaddr *)&address, len));
+    CHECK("bind-again-to-any", bind(listener, (struct sockaddr *)&address, sizeof(sa_family_t)));
     int second = socket(AF_UNIX, SOCK_STREAM, 0);
     CHECK("name-taken", bind(second, (struct sockaddr *)&address, len));
     CHECK("connect-before-listen", connect(second, (struct sockaddr *)&address, len));

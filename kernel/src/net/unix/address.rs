@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 
 use frame::Cx;
 use linux_raw_sys::{general::AT_FDCWD, net};
-use refs::{SpinLock, WeakRc};
+use refs::{SpinLock, TempRc, WeakRc};
 
 use super::Endpoint;
 use crate::error::{Errno, Result};
 use crate::fs::access::{Subject, Want};
 use crate::fs::walk::{self, WalkFlags};
-use crate::fs::{FileKind, VfsCaller, dentry};
+use crate::fs::{FileKind, Inode, VfsCaller, dentry};
 
 /// The size of `struct sockaddr_un`.
 pub const MAX_ADDRESS_BYTES: usize = 110;
@@ -27,6 +27,33 @@ pub enum Address {
 
 /// Who has which abstract name.
 static ABSTRACT: SpinLock<BTreeMap<Vec<u8>, WeakRc<Endpoint>>> = SpinLock::new(BTreeMap::new());
+
+/// Has the endpoint reached by an abstract name from now on.
+///
+/// # Errors
+/// EADDRINUSE.
+pub fn take_abstract(name: &[u8], endpoint: WeakRc<Endpoint>, cx: &Cx) -> Result<()> {
+    let mut names = ABSTRACT.lock(cx);
+    if names.get(name).is_some_and(|other| !other.is_gone()) {
+        return Err(Errno::EADDRINUSE);
+    }
+    // Names whose sockets are gone are thrown out now and then.
+    if names.len().is_power_of_two() {
+        names.retain(|_, endpoint| !endpoint.is_gone());
+    }
+    names.insert(name.to_vec(), endpoint);
+    Ok(())
+}
+
+/// Makes a file of kind socket, by which nobody is reached yet.
+///
+/// # Errors
+/// EADDRINUSE; the others of mknod(2).
+pub fn make_file<'cx>(path: &[u8], me: &dyn VfsCaller, cx: &'cx Cx) -> Result<TempRc<'cx, Inode>> {
+    let new = dentry::NewFile { kind: FileKind::Socket, permissions: 0o777, device: Default::default(), target: &[] };
+    let made = dentry::make(dentry::At { directory: AT_FDCWD, path }, &new, me, cx);
+    made.map_err(|error| if error == Errno::EEXIST { Errno::EADDRINUSE } else { error })
+}
 
 impl Address {
     /// What a `struct sockaddr_un` means; `None` for one without a name.
@@ -63,41 +90,6 @@ impl Address {
             }
         }
         bytes
-    }
-
-    /// Has the endpoint reached here from now on.
-    ///
-    /// # Errors
-    /// EADDRINUSE; those of mknod(2).
-    pub fn bind(&self, endpoint: WeakRc<Endpoint>, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
-        match self {
-            Address::Abstract(name) => {
-                let mut names = ABSTRACT.lock(cx);
-                if names.get(name).is_some_and(|other| !other.is_gone()) {
-                    return Err(Errno::EADDRINUSE);
-                }
-                // Names whose sockets are gone are thrown out now and then.
-                if names.len().is_power_of_two() {
-                    names.retain(|_, endpoint| !endpoint.is_gone());
-                }
-                names.insert(name.clone(), endpoint);
-                Ok(())
-            }
-            Address::Path(path) => {
-                let new = dentry::NewFile {
-                    kind: FileKind::Socket,
-                    permissions: 0o777,
-                    device: Default::default(),
-                    target: &[],
-                };
-                let at = dentry::At { directory: AT_FDCWD, path };
-                dentry::make(at, &new, me, cx)
-                    .map_err(|error| if error == Errno::EEXIST { Errno::EADDRINUSE } else { error })?;
-                let made = walk::resolve(AT_FDCWD, path, WalkFlags::empty(), me, cx)?;
-                *made.inode.attachment.lock(cx) = Some(alloc::boxed::Box::new(endpoint));
-                Ok(())
-            }
-        }
     }
 
     /// Who is reached here.

@@ -15,9 +15,6 @@ use crate::fs::in_flight::InFlight;
 use crate::net::{Credentials, Received, Sending, Shutdown, Sink, Source};
 use crate::step::{Step, Stop};
 
-/// The largest piece of a stream that is sent at once.
-const PIECE: usize = 32_768;
-
 /// The other end, and who and where it was when the two were connected.
 pub(super) struct Connected {
     pub(super) peer: WeakRc<Endpoint>,
@@ -126,44 +123,22 @@ impl Endpoint {
         if !is_stream && len > CAPACITY {
             return Err(Errno::EMSGSIZE.into());
         }
-        let mut room = other.inbox.lock(cx).room();
-        if room == 0 {
-            // Who makes room sees that this was refused, or it is seen here.
-            other.refused.store(true, Ordering::SeqCst);
-            room = other.inbox.lock(cx).room();
-        }
-        let count = if is_stream { len.min(room).min(PIECE) } else { len };
-        if room == 0 || count > room {
-            other.refused.store(true, Ordering::Relaxed);
-            return Err(Stop::Block);
-        }
+        let room = other.reserve(len, cx)?;
         crate::memory::admit()?;
-        let mut bytes = from.take(count)?;
-        while bytes.len() < count {
+        let mut bytes = from.take(room.len)?;
+        while bytes.len() < room.len {
             // A message, and a piece of a stream, goes whole or not at all: this says which page is missing.
-            bytes.extend_from_slice(&from.take(count - bytes.len())?);
+            bytes.extend_from_slice(&from.take(room.len - bytes.len())?);
         }
         let sent = bytes.len();
         let _transfer = (!sending.files.is_empty()).then(garbage::Transfer::begin);
         let rights: Rights = sending.files.iter().map(|file| InFlight::new(file.share())).collect();
         garbage::enter(&rights, cx)?;
         let packet = Packet { bytes, read: 0, rights, credentials: sending.credentials, from: self.address(cx) };
-        let refused = {
-            let mut inbox = other.inbox.lock(cx);
-            match () {
-                () if inbox.is_closed() => Some(packet),
-                () if is_stream => {
-                    inbox.push_stream(packet);
-                    None
-                }
-                () => {
-                    inbox.push(packet);
-                    None
-                }
-            }
-        };
-        if refused.is_some() {
-            return Err(closed.into());
+        if room.fill(packet).is_err() {
+            // It was shut down since, or closed.
+            let is_shut_down = other.state.lock(cx).shutdown.reading;
+            return Err(if is_shut_down { Errno::EPIPE } else { closed }.into());
         }
         other.readable.wake();
         other.fasync.signal(Events::IN, Band::In, cx);
@@ -188,16 +163,14 @@ impl Endpoint {
         let mut received = self.receive_next(sink, peek, cx)?;
         let is_at_end = received.is_none() && self.is_at_end(cx);
         if is_at_end {
-            // What was sent between the two looks.
+            // What was sent between the two looks. A send that is still under way on another core fails: nothing comes behind the end.
+            self.inbox.lock(cx).close();
             received = self.receive_next(sink, peek, cx)?;
         }
         match received {
             Some(received) => {
                 if !peek {
-                    self.writable.wake();
-                    if self.refused.swap(false, Ordering::Relaxed) {
-                        self.signal_peer(Events::OUT, Band::Out, cx);
-                    }
+                    self.has_room(cx);
                 }
                 Ok(received)
             }
@@ -247,6 +220,14 @@ impl Endpoint {
         Ok(Some(received))
     }
 
+    /// There is room in its inbox again: whoever waits for some is told.
+    pub(super) fn has_room(&self, cx: &Cx) {
+        self.writable.wake();
+        if self.refused.swap(false, Ordering::Relaxed) {
+            self.signal_peer(Events::OUT, Band::Out, cx);
+        }
+    }
+
     /// Whether nothing more can come.
     pub(super) fn is_at_end(&self, cx: &Cx) -> bool {
         if self.state.lock(cx).shutdown.reading {
@@ -264,7 +245,7 @@ impl Endpoint {
         core::mem::take(&mut self.state.lock(cx).is_reset)
     }
 
-    fn signal_peer(&self, event: Events, band: Band, cx: &Cx) {
+    pub(super) fn signal_peer(&self, event: Events, band: Band, cx: &Cx) {
         if let Some(Ok(peer)) = self.peer(cx).map(|peer| peer.upgrade(cx)) {
             peer.fasync.signal(event, band, cx);
         }
@@ -272,26 +253,22 @@ impl Endpoint {
 
     /// It is about to be closed: tells the peer, also if something was not read, and those whose connection was not accepted.
     pub(super) fn leave_peers(&self, cx: &Cx) {
-        let reset = |endpoint: &Endpoint| {
-            if let Some(Ok(peer)) = endpoint.peer(cx).map(|peer| peer.upgrade(cx)) {
-                peer.state.lock(cx).is_reset = true;
-            }
-        };
         // Whoever has sent something learns that it was not read, or that he has sent nothing.
         let is_unread = self.inbox.lock(cx).close();
-        if self.kind != Kind::Datagram && is_unread {
-            reset(self);
+        if self.kind == Kind::Datagram {
+            return;
         }
-        if self.kind != Kind::Datagram {
-            self.signal_peer(Events::IN, Band::HangUp, cx);
+        if is_unread {
+            self.reset_peer(cx);
         }
-        // Nobody connects to it any more.
-        self.state.lock(cx).shutdown.reading |= self.kind != Kind::Datagram;
-        for waiting in self.backlog(cx) {
-            if let Ok(waiting) = waiting.upgrade(cx) {
-                reset(&waiting);
-                waiting.signal_peer(Events::IN, Band::HangUp, cx);
-            }
+        self.signal_peer(Events::IN, Band::HangUp, cx);
+        self.stop_listening(cx);
+    }
+
+    /// Tells the peer that something it has sent is not read.
+    pub(super) fn reset_peer(&self, cx: &Cx) {
+        if let Some(Ok(peer)) = self.peer(cx).map(|peer| peer.upgrade(cx)) {
+            peer.state.lock(cx).is_reset = true;
         }
     }
 
@@ -303,7 +280,7 @@ impl Endpoint {
             state.shutdown.writing |= what.writing;
         }
         if what.reading {
-            self.inbox.lock(cx).clear();
+            self.inbox.lock(cx).close();
         }
         let wake = |endpoint: &Endpoint| {
             endpoint.readable.wake_all();

@@ -45,6 +45,8 @@ pub struct Endpoint {
 pub(super) struct EndpointState {
     pub(super) role: Role,
     pub(super) address: Option<Address>,
+    /// A thread is about to give it its address, in a step.
+    pub(super) is_binding: bool,
     pub(super) credentials: Credentials,
     pub(super) shutdown: Shutdown,
     /// The peer was closed before it had read everything, and nobody was told yet.
@@ -62,6 +64,8 @@ pub(super) enum Role {
     Connected(Connected),
     /// It accepts connections.
     Listening(Listener),
+    /// It accepted connections, and is about to be destroyed.
+    Closed,
 }
 
 impl Endpoint {
@@ -78,6 +82,7 @@ impl Endpoint {
             state: SpinLock::new(EndpointState {
                 role: Role::Init,
                 address: None,
+                is_binding: false,
                 credentials,
                 shutdown: Shutdown { reading: false, writing: false },
                 is_reset: false,
@@ -129,7 +134,7 @@ impl Endpoint {
         let (connected, listening, shutdown) = {
             let state = self.state.lock(cx);
             match &state.role {
-                Role::Init | Role::Connecting => (false, None, state.shutdown),
+                Role::Init | Role::Connecting | Role::Closed => (false, None, state.shutdown),
                 Role::Connected(_) => (true, None, state.shutdown),
                 Role::Listening(listener) => (false, Some(listener.is_ready()), state.shutdown),
             }

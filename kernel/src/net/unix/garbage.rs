@@ -187,7 +187,7 @@ fn unreachable<'cx>(cx: &'cx Cx) -> Vec<TempRc<'cx, OpenFile>> {
 /// Throws away what was sent to a socket.
 fn throw_away(file: &OpenFile, cx: &Cx) {
     each_endpoint(file, cx, |endpoint| {
-        let messages = core::mem::take(&mut *endpoint.inbox.lock(cx));
+        let messages = endpoint.inbox.lock(cx).take_all();
         if !messages.is_empty() {
             free_in_pieces(messages);
         }

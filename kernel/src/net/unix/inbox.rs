@@ -64,6 +64,8 @@ pub struct Inbox {
     packets: VecDeque<Packet>,
     /// Bytes not read yet.
     bytes: usize,
+    /// How many messages are about to come, and how many bytes they have together.
+    reserved: (usize, usize),
     /// Nobody reads it any more, and nothing comes into it.
     is_closed: bool,
 }
@@ -90,9 +92,22 @@ impl Inbox {
         self.bytes
     }
 
-    /// How many bytes fit.
+    /// How many bytes fit beside those for which room is reserved.
     pub fn room(&self) -> usize {
-        if self.packets.len() >= MAX_PACKETS { 0 } else { CAPACITY - self.bytes.min(CAPACITY) }
+        let (packets, bytes) = self.reserved;
+        if self.packets.len() + packets >= MAX_PACKETS { 0 } else { CAPACITY.saturating_sub(self.bytes + bytes) }
+    }
+
+    /// Keeps room for a message of `len` bytes until it is given back.
+    pub fn reserve(&mut self, len: usize) {
+        self.reserved.0 += 1;
+        self.reserved.1 += len;
+    }
+
+    /// Gives back room that was reserved for `len` bytes.
+    pub fn give_back(&mut self, len: usize) {
+        self.reserved.0 -= 1;
+        self.reserved.1 -= len;
     }
 
     /// The oldest message.
@@ -128,9 +143,10 @@ impl Inbox {
         Some(packet)
     }
 
-    /// Forgets everything that was sent.
-    pub fn clear(&mut self) {
-        *self = Inbox { is_closed: self.is_closed, ..Inbox::default() };
+    /// Takes all messages out.
+    pub fn take_all(&mut self) -> Inbox {
+        let rest = Inbox { is_closed: self.is_closed, reserved: self.reserved, ..Inbox::default() };
+        core::mem::replace(self, rest)
     }
 
     /// The open files in all messages.
@@ -253,6 +269,21 @@ mod tests {
         assert_eq!(inbox.room(), 0);
         inbox.pop();
         assert_eq!(inbox.room(), CAPACITY);
+    }
+
+    #[test]
+    fn nobody_finds_room_that_is_reserved() {
+        let mut inbox = Inbox::default();
+        inbox.reserve(CAPACITY - 1);
+        assert_eq!(inbox.room(), 1);
+        inbox.give_back(CAPACITY - 1);
+        assert_eq!(inbox.room(), CAPACITY);
+        for _ in 0..MAX_PACKETS {
+            inbox.reserve(0);
+        }
+        assert_eq!(inbox.room(), 0);
+        assert!(inbox.take_all().is_empty());
+        assert_eq!(inbox.room(), 0);
     }
 
     use alloc::vec;

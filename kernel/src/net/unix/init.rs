@@ -1,36 +1,67 @@
 //! An endpoint that is neither connected nor listens: it gets its address and its peer.
 
+use alloc::boxed::Box;
+
 use frame::Cx;
 use refs::{Waker, WeakRc};
 
 use super::connected::Connected;
-use super::endpoint::Role;
-use super::{Address, Endpoint, Kind};
-use crate::error::{Errno, Result};
+use super::endpoint::{EndpointState, Role};
+use super::{Address, Endpoint, Kind, address};
+use crate::error::Errno;
 use crate::fs::fasync::Band;
 use crate::fs::{Events, VfsCaller};
 use crate::net::Credentials;
 use crate::step::{Interruption, Step, Stop};
 
-impl Endpoint {
-    /// Gives it an address.
+impl EndpointState {
+    /// Checks that it can be given an address.
     ///
     /// # Errors
-    /// EINVAL: it has one. EADDRINUSE and the others of bind(2).
-    pub fn bind(&self, address: Address, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
+    /// EINVAL: it has one. `Pause` while another thread gives it one, or finds that it cannot.
+    fn check_nameless(&self) -> Step<()> {
+        if self.is_binding {
+            return Err(Stop::Pause(Interruption::KillOnly));
+        }
+        if self.address.is_some() { Err(Errno::EINVAL.into()) } else { Ok(()) }
+    }
+}
+
+impl Endpoint {
+    /// Gives it an address, which nobody sees before that is certain.
+    ///
+    /// # Errors
+    /// EINVAL: it has one. EADDRINUSE and the others of bind(2). `Pause` while another thread binds it, which takes no wait.
+    pub fn bind(&self, address: Address, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
+        let Address::Path(path) = &address else { return self.bind_abstract(address, cx) };
         {
-            let own = &mut self.state.lock(cx).address;
-            if own.is_some() {
-                return Err(Errno::EINVAL);
+            let mut state = self.state.lock(cx);
+            state.check_nameless()?;
+            // The file is made with nothing locked.
+            state.is_binding = true;
+        }
+        let made = address::make_file(path, me, cx);
+        {
+            let mut state = self.state.lock(cx);
+            state.is_binding = false;
+            if made.is_ok() {
+                state.address = Some(address);
             }
-            // From here on no other thread gives it one.
-            *own = Some(address.clone());
         }
-        let bound = address.bind(self.name, me, cx);
-        if bound.is_err() {
-            self.state.lock(cx).address = None;
+        // Who is reached has its address.
+        *made?.attachment.lock(cx) = Some(Box::new(self.name));
+        Ok(())
+    }
+
+    /// The name is taken with the endpoint locked: who finds it by that name sees that this is its address.
+    fn bind_abstract(&self, address: Address, cx: &Cx) -> Step<()> {
+        let mut state = self.state.lock(cx);
+        state.check_nameless()?;
+        if let Address::Abstract(name) = &address {
+            address::take_abstract(name, self.name, cx)?;
         }
-        bound
+        state.address = Some(address);
+        Ok(())
     }
 
     /// Connects it, which is `own`'s, to whom `target` names (a datagram socket: says whom it sends to).
@@ -45,14 +76,16 @@ impl Endpoint {
         if self.kind == Kind::Datagram {
             let (address, credentials) = other.identity(cx);
             self.join(target, address, credentials, cx);
-            return Ok(());
+        } else {
+            self.claim(cx)?;
+            if let Err(stop) = self.connect_claimed(target, &other, own, waker, cx) {
+                self.state.lock(cx).role = Role::Init;
+                return Err(stop);
+            }
         }
-        self.claim(cx)?;
-        let outcome = self.connect_claimed(target, &other, own, waker, cx);
-        if outcome.is_err() {
-            self.state.lock(cx).role = Role::Init;
-        }
-        outcome
+        // Who waited before there was a peer (an epoll set, for one) waits for that, too, from now on.
+        self.readable.wake_all();
+        Ok(())
     }
 
     /// Begins to connect it: no other thread does, and it does not begin to listen meanwhile.
@@ -65,7 +98,7 @@ impl Endpoint {
             Role::Init => *role = Role::Connecting,
             Role::Connecting => return Err(Stop::Pause(Interruption::KillOnly)),
             Role::Connected(_) => return Err(Errno::EISCONN.into()),
-            Role::Listening(_) => return Err(Errno::EINVAL.into()),
+            Role::Listening(_) | Role::Closed => return Err(Errno::EINVAL.into()),
         }
         Ok(())
     }

@@ -1,4 +1,5 @@
-//! An endpoint that listens: connections wait in its backlog until they are accepted.
+//! An endpoint that listens: connections wait in its backlog until they are accepted. Who takes one out of it, with the endpoint's state locked, has it: the
+//! caller of accept(2), or the end of the listener, which resets those that nobody accepted.
 
 use alloc::collections::VecDeque;
 
@@ -8,6 +9,8 @@ use refs::{StrongRc, Waker, WeakRc};
 use super::endpoint::Role;
 use super::{Endpoint, Kind, garbage};
 use crate::error::{Errno, Result};
+use crate::fs::Events;
+use crate::fs::fasync::Band;
 use crate::net::Credentials;
 use crate::step::{Step, Stop};
 
@@ -70,7 +73,7 @@ impl Endpoint {
         }
         state.credentials = credentials;
         match &mut state.role {
-            Role::Connecting | Role::Connected(_) => return Err(Errno::EINVAL),
+            Role::Connecting | Role::Connected(_) | Role::Closed => return Err(Errno::EINVAL),
             Role::Listening(listener) => listener.backlog = backlog,
             role @ Role::Init => *role = Role::Listening(Listener { backlog, waiting: VecDeque::new() }),
         }
@@ -82,7 +85,8 @@ impl Endpoint {
     /// Takes the oldest connection that was not accepted yet.
     ///
     /// # Errors
-    /// EOPNOTSUPP: not of a kind that connects. EINVAL: it does not listen, or nobody connects any more since it was shut down and the caller would wait. `Block`.
+    /// EOPNOTSUPP: not of a kind that connects. EINVAL: it does not listen, or nobody connects any more since it was shut down and the caller would wait. EBADF:
+    /// it was closed. `Block`.
     pub fn accept(&self, waker: Option<Waker>, cx: &Cx) -> Step<StrongRc<Endpoint>> {
         if let Some(waker) = waker {
             self.readable.register(waker, cx);
@@ -95,7 +99,11 @@ impl Endpoint {
         let accepted = {
             let mut state = self.state.lock(cx);
             let shutdown = state.shutdown;
-            let Role::Listening(listener) = &mut state.role else { return Err(Errno::EINVAL.into()) };
+            let listener = match &mut state.role {
+                Role::Listening(listener) => listener,
+                Role::Closed => return Err(Errno::EBADF.into()),
+                _ => return Err(Errno::EINVAL.into()),
+            };
             match listener.waiting.pop_front() {
                 Some(accepted) => accepted,
                 None if shutdown.reading && waker.is_some() => return Err(Errno::EINVAL.into()),
@@ -108,10 +116,43 @@ impl Endpoint {
 
     /// Puts a connection back that could not be handed out.
     pub fn put_back(&self, endpoint: StrongRc<Endpoint>, cx: &Cx) {
-        if let Role::Listening(listener) = &mut self.state.lock(cx).role {
-            listener.waiting.push_front(endpoint);
+        let left = match &mut self.state.lock(cx).role {
+            Role::Listening(listener) => {
+                listener.waiting.push_front(endpoint);
+                None
+            }
+            _ => Some(endpoint),
+        };
+        if let Some(endpoint) = left {
+            // The listener was closed meanwhile.
+            endpoint.get(cx).was_not_accepted(cx);
         }
         // Others may have found nothing meanwhile.
         self.readable.wake();
+    }
+
+    /// Has nobody connect to it any more, because it is about to be closed, and resets the connections that nobody accepted.
+    pub(super) fn stop_listening(&self, cx: &Cx) {
+        let waiting = {
+            let mut state = self.state.lock(cx);
+            state.shutdown.reading = true;
+            match &mut state.role {
+                Role::Listening(listener) => {
+                    let waiting = core::mem::take(&mut listener.waiting);
+                    state.role = Role::Closed;
+                    waiting
+                }
+                _ => return,
+            }
+        };
+        for endpoint in &waiting {
+            endpoint.get(cx).was_not_accepted(cx);
+        }
+    }
+
+    /// Tells its peer that nobody accepted the connection.
+    fn was_not_accepted(&self, cx: &Cx) {
+        self.reset_peer(cx);
+        self.signal_peer(Events::IN, Band::HangUp, cx);
     }
 }

@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | `endpoint` | what every endpoint has, and what is ready |
 //! | `init`, `listener`, `connected` | what it does before it has a peer, while it listens, with a peer |
-//! | `inbox`, `address` | what was sent to it, where it is reached |
+//! | `inbox`, `room`, `address` | what was sent to it, what is about to come, where it is reached |
 //! | `socket` | an endpoint as an open file, and the family |
 //! | `garbage` | sockets in messages that nobody can receive |
 //!
@@ -18,7 +18,7 @@
 //! to it knows by name only. So when a socket is closed its endpoint dies at once, and with it everything in its inbox; the peer, and
 //! whoever waits on it, is woken by that death. Descriptors in flight (SCM_RIGHTS) belong to the inbox they are in.
 //!
-//! Locks: an endpoint's `state` and `inbox` are locked one at a time, and never those of two endpoints together; wakers are called with neither.
+//! Locks: an endpoint's `state` and `inbox` are locked one at a time, and (but for connect(2), see `init`) never those of two endpoints together; wakers are called with neither.
 
 mod address;
 mod connected;
@@ -27,6 +27,7 @@ pub mod garbage;
 mod inbox;
 mod init;
 mod listener;
+mod room;
 mod socket;
 
 use address::Address;
