@@ -91,7 +91,7 @@ pub trait Socket: File {
     ///
     /// # Errors
     /// EINVAL: it has one, or this is none. EADDRINUSE and the others of bind(2).
-    fn bind(&self, address: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Result<()>;
+    fn bind(&self, address: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<()>;
 
     /// Has it accept connections, up to `backlog` of them unaccepted.
     ///

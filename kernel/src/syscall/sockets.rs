@@ -186,7 +186,7 @@ fn address_argument(args: &Args, me: &Current, cx: &Cx) -> Step<SocketAddress> {
 fn bind(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
     check_socket(args.int(0), me, cx)?;
     let address = address_argument(args, me, cx)?;
-    with_socket(args.int(0), me, cx, |socket| Ok(socket.bind(address.bytes(), me, cx)?))?;
+    with_socket(args.int(0), me, cx, |socket| socket.bind(address.bytes(), me, cx))?;
     Ok(0)
 }
 

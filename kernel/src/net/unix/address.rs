@@ -12,6 +12,7 @@ use crate::error::{Errno, Result};
 use crate::fs::access::{Subject, Want};
 use crate::fs::walk::{self, WalkFlags};
 use crate::fs::{FileKind, VfsCaller, dentry};
+use crate::step::{Step, Stop};
 
 /// The size of `struct sockaddr_un`.
 pub const MAX_ADDRESS_BYTES: usize = 110;
@@ -69,12 +70,12 @@ impl Address {
     ///
     /// # Errors
     /// EADDRINUSE; those of mknod(2).
-    pub fn bind(&self, endpoint: WeakRc<Endpoint>, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
+    pub fn bind(&self, endpoint: WeakRc<Endpoint>, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
         match self {
             Address::Abstract(name) => {
                 let mut names = ABSTRACT.lock(cx);
                 if names.get(name).is_some_and(|other| !other.is_gone()) {
-                    return Err(Errno::EADDRINUSE);
+                    return Err(Errno::EADDRINUSE.into());
                 }
                 // Names whose sockets are gone are thrown out now and then.
                 if names.len().is_power_of_two() {
@@ -91,10 +92,11 @@ impl Address {
                     target: &[],
                 };
                 let at = dentry::At { directory: AT_FDCWD, path };
-                dentry::make(at, &new, me, cx)
-                    .map_err(|error| if error == Errno::EEXIST { Errno::EADDRINUSE } else { error })?;
-                let made = walk::resolve(AT_FDCWD, path, WalkFlags::empty(), me, cx)?;
-                *made.inode.attachment.lock(cx) = Some(alloc::boxed::Box::new(endpoint));
+                let made = match dentry::make(at, &new, me, cx) {
+                    Err(Stop::Error(Errno::EEXIST)) => return Err(Errno::EADDRINUSE.into()),
+                    made => made?,
+                };
+                *made.attachment.lock(cx) = Some(alloc::boxed::Box::new(endpoint));
                 Ok(())
             }
         }

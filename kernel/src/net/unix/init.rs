@@ -6,7 +6,7 @@ use refs::{Waker, WeakRc};
 use super::connected::Connected;
 use super::endpoint::Role;
 use super::{Address, Endpoint, Kind};
-use crate::error::{Errno, Result};
+use crate::error::Errno;
 use crate::fs::fasync::Band;
 use crate::fs::{Events, VfsCaller};
 use crate::net::Credentials;
@@ -17,11 +17,11 @@ impl Endpoint {
     ///
     /// # Errors
     /// EINVAL: it has one. EADDRINUSE and the others of bind(2).
-    pub fn bind(&self, address: Address, me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
+    pub fn bind(&self, address: Address, me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
         {
             let own = &mut self.state.lock(cx).address;
             if own.is_some() {
-                return Err(Errno::EINVAL);
+                return Err(Errno::EINVAL.into());
             }
             // From here on no other thread gives it one.
             *own = Some(address.clone());

@@ -83,15 +83,15 @@ fn check_level(level: u32) -> Result<()> {
 }
 
 impl Socket for UnixSocket {
-    fn bind(&self, address: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Result<()> {
+    fn bind(&self, address: &[u8], me: &dyn VfsCaller, cx: &Cx) -> Step<()> {
         let endpoint = self.endpoint(cx);
         match Address::decode(address)? {
             Some(address) => endpoint.bind(address, me, cx),
             // Binding to no name asks for one: there are enough of five digits.
             None => (0..0x10_0000_u32)
                 .map(|number| endpoint.bind(Address::Abstract(alloc::format!("{number:05x}").into_bytes()), me, cx))
-                .find(|outcome| *outcome != Err(Errno::EADDRINUSE))
-                .unwrap_or(Err(Errno::ENOSPC)),
+                .find(|outcome| *outcome != Err(Errno::EADDRINUSE.into()))
+                .unwrap_or(Err(Errno::ENOSPC.into())),
         }
     }
 
