@@ -27,16 +27,16 @@ pub fn change_mode(
     permissions: u32,
     me: &impl VfsCaller,
     cx: &Cx,
-) -> Result<()> {
-    mount.check_writable()?;
+) -> Step<()> {
+    mount.check_writable(cx)?;
     inode.ops.may_change_metadata()?;
     inode.check_not(InodeFlags::FIXED)?;
     if inode.kind == FileKind::Symlink {
-        return Err(Errno::EOPNOTSUPP);
+        return Err(Errno::EOPNOTSUPP.into());
     }
     let subject = Subject::of(me, cx)?;
     if !subject.owns(inode, cx) {
-        return Err(Errno::EPERM);
+        return Err(Errno::EPERM.into());
     }
     let (.., group) = inode.access_bits(cx);
     let mut permissions = permissions & 0o7777;
@@ -62,8 +62,8 @@ pub fn change_owner(
     gid: Option<u32>,
     me: &impl VfsCaller,
     cx: &Cx,
-) -> Result<()> {
-    mount.check_writable()?;
+) -> Step<()> {
+    mount.check_writable(cx)?;
     inode.ops.may_change_metadata()?;
     inode.check_not(InodeFlags::FIXED)?;
     let subject = Subject::of(me, cx)?;
@@ -73,7 +73,7 @@ pub fn change_owner(
         let gives_away = uid.is_some_and(|uid| uid != owner);
         let joins = gid.is_some_and(|gid| gid != group && !subject.is_in(gid, cx));
         if gives_away || joins || ((uid.is_some() || gid.is_some()) && !subject.is_user(owner)) {
-            return Err(Errno::EPERM);
+            return Err(Errno::EPERM.into());
         }
     }
     remove_file_capabilities(inode, cx);
@@ -111,17 +111,17 @@ pub fn change_times(
     modified: NewTime,
     me: &impl VfsCaller,
     cx: &Cx,
-) -> Result<()> {
+) -> Step<()> {
     if (accessed, modified) == (NewTime::Keep, NewTime::Keep) {
         return Ok(());
     }
-    mount.check_writable()?;
+    mount.check_writable(cx)?;
     let is_touched = (accessed, modified) == (NewTime::Now, NewTime::Now);
     inode.check_not(if is_touched { InodeFlags::IMMUTABLE } else { InodeFlags::FIXED })?;
     let subject = Subject::of(me, cx)?;
     if !subject.owns(inode, cx) {
         if !is_touched {
-            return Err(Errno::EPERM);
+            return Err(Errno::EPERM.into());
         }
         subject.check(inode, Want::WRITE, cx)?;
     }
@@ -222,8 +222,8 @@ pub fn set_attribute(
     how: SetAttribute,
     me: &impl VfsCaller,
     cx: &Cx,
-) -> Result<()> {
-    mount.check_writable()?;
+) -> Step<()> {
+    mount.check_writable(cx)?;
     inode.ops.may_change_metadata()?;
     let is_capabilities = name == FileCapabilities::ATTRIBUTE;
     if is_capabilities {
@@ -231,20 +231,20 @@ pub fn set_attribute(
     }
     check_attribute(inode, name, Want::WRITE, me, cx)?;
     if value.len() > LONGEST_VALUE {
-        return Err(Errno::E2BIG);
+        return Err(Errno::E2BIG.into());
     }
     crate::memory::admit()?;
     let mut attributes = inode.attributes.lock(cx);
     let there = attributes.get_or_insert_default();
     match how {
-        SetAttribute::Create | SetAttribute::Never if there.contains_key(name) => return Err(Errno::EEXIST),
-        SetAttribute::Replace | SetAttribute::Never if !there.contains_key(name) => return Err(Errno::ENODATA),
+        SetAttribute::Create | SetAttribute::Never if there.contains_key(name) => return Err(Errno::EEXIST.into()),
+        SetAttribute::Replace | SetAttribute::Never if !there.contains_key(name) => return Err(Errno::ENODATA.into()),
         _ => {}
     }
     let others: usize =
         there.iter().filter(|(other, _)| *other != name).map(|(name, value)| name.len() + value.len()).sum();
     if others + name.len() + value.len() > MOST_BYTES {
-        return Err(Errno::ENOSPC);
+        return Err(Errno::ENOSPC.into());
     }
     there.insert(name.to_vec(), value.to_vec());
     drop(attributes);
@@ -276,8 +276,8 @@ pub fn remove_attribute(
     name: &[u8],
     me: &impl VfsCaller,
     cx: &Cx,
-) -> Result<()> {
-    mount.check_writable()?;
+) -> Step<()> {
+    mount.check_writable(cx)?;
     check_attribute(inode, name, Want::WRITE, me, cx)?;
     let removed = inode.attributes.lock(cx).as_mut().and_then(|there| there.remove(name));
     removed.ok_or(Errno::ENODATA)?;

@@ -14,6 +14,7 @@ use super::walk::{self, Found, WalkFlags};
 use super::{DeviceNumber, FileKind, Inode, InodeFlags, Location, Named, Path, Rename, VfsCaller};
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
+use crate::step::{Step, Stop};
 
 /// A path with the directory that it is relative to.
 #[derive(Clone, Copy)]
@@ -47,14 +48,14 @@ pub struct NewFile<'a> {
 }
 
 /// Checks that a name may be made where `found` is.
-fn check_new<'f, 'cx>(found: &'f Found<'cx, '_>, subject: &Subject<'_>, cx: &'cx Cx) -> Result<&'f Path<'cx>> {
+fn check_new<'f, 'cx>(found: &'f Found<'cx, '_>, subject: &Subject<'_>, cx: &'cx Cx) -> Step<&'f Path<'cx>> {
     if found.target.is_some() || found.name.is_empty() {
-        return Err(Errno::EEXIST);
+        return Err(Errno::EEXIST.into());
     }
     let parent = &found.parent;
-    parent.mount.check_writable()?;
+    parent.mount.check_writable(cx)?;
     if parent.inode.is_removed(cx) {
-        return Err(Errno::ENOENT);
+        return Err(Errno::ENOENT.into());
     }
     subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, cx)?;
     Ok(parent)
@@ -69,10 +70,10 @@ pub fn make<'cx>(
     new: &NewFile<'_>,
     me: &(impl VfsCaller + ?Sized),
     cx: &'cx Cx,
-) -> Result<TempRc<'cx, Inode>> {
+) -> Step<TempRc<'cx, Inode>> {
     let found = at.walk(NAME, me, cx)?;
     if found.has_trailing_slash && found.target.is_none() && new.kind != FileKind::Directory {
-        return Err(Errno::ENOENT);
+        return Err(Errno::ENOENT.into());
     }
     let subject = Subject::of(me, cx)?;
     let parent = check_new(&found, &subject, cx)?;
@@ -80,7 +81,7 @@ pub fn make<'cx>(
     // 0, 0 is the white-out of overlay file systems: no device.
     let is_whiteout = new.kind == FileKind::CharacterDevice && new.device == DeviceNumber::default();
     if is_device && !is_whiteout && !subject.has(Capability::Mknod) {
-        return Err(Errno::EPERM);
+        return Err(Errno::EPERM.into());
     }
     crate::memory::admit()?;
     let mut what = creation(new.kind, new.permissions, &parent.inode, &subject, me, cx)?;
@@ -98,20 +99,20 @@ pub fn make<'cx>(
 ///
 /// # Errors
 /// Those of link(2).
-pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     let source = from.walk(walking, me, cx)?.target.ok_or(Errno::ENOENT)?;
     let found = to.walk(NAME, me, cx)?;
     if found.has_trailing_slash && found.target.is_none() {
-        return Err(Errno::ENOENT);
+        return Err(Errno::ENOENT.into());
     }
     let subject = Subject::of(me, cx)?;
     if found.target.is_none() && source.mount.id != found.parent.mount.id {
-        return Err(Errno::EXDEV);
+        return Err(Errno::EXDEV.into());
     }
     let parent = check_new(&found, &subject, cx)?;
     source.inode.check_not(InodeFlags::FIXED)?;
     if source.inode.kind == FileKind::Directory {
-        return Err(Errno::EPERM);
+        return Err(Errno::EPERM.into());
     }
     parent.inode.ops.link(&parent.inode, &found.name, &source.inode, cx)?;
     dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
@@ -119,38 +120,39 @@ pub fn link(from: At<'_>, walking: WalkFlags, to: At<'_>, me: &impl VfsCaller, c
 }
 
 /// Judges and makes a change of names, and does so again where another core has put something else in a name's place in between.
-fn judge_and_change(mut change: impl FnMut() -> Result<()>) -> Result<()> {
+fn judge_and_change(mut change: impl FnMut() -> Step<()>) -> Step<()> {
     /// So often it is tried.
     const TRIES: usize = 64;
-    (0..TRIES).map(|_| change()).find(|outcome| *outcome != Err(Errno::ESTALE)).unwrap_or(Err(Errno::ESTALE))
+    const CHANGED: Step<()> = Err(Stop::Error(Errno::ESTALE));
+    (0..TRIES).map(|_| change()).find(|outcome| *outcome != CHANGED).unwrap_or(CHANGED)
 }
 
 /// unlink(2).
 ///
 /// # Errors
 /// Those of unlink(2).
-pub fn unlink(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+pub fn unlink(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     judge_and_change(|| unlink_once(at, me, cx))
 }
 
-fn unlink_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+fn unlink_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     let found = at.walk(NAME, me, cx)?;
     if found.name.is_empty() {
-        return Err(Errno::EISDIR);
+        return Err(Errno::EISDIR.into());
     }
     let victim = found.target.ok_or(Errno::ENOENT)?;
     let parent = found.parent;
-    parent.mount.check_writable()?;
+    parent.mount.check_writable(cx)?;
     let is_directory = victim.inode.kind == FileKind::Directory;
     if found.has_trailing_slash {
-        return Err(if is_directory { Errno::EISDIR } else { Errno::ENOTDIR });
+        return Err(if is_directory { Errno::EISDIR } else { Errno::ENOTDIR }.into());
     }
     Subject::of(me, cx)?.check_removal(&parent.inode, &victim.inode, cx)?;
     if is_directory {
-        return Err(Errno::EISDIR);
+        return Err(Errno::EISDIR.into());
     }
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
-        return Err(Errno::EBUSY);
+        return Err(Errno::EBUSY.into());
     }
     let named = Named { directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
     parent.inode.ops.unlink(&named, cx)?;
@@ -162,29 +164,29 @@ fn unlink_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
 ///
 /// # Errors
 /// Those of rmdir(2).
-pub fn remove_directory(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+pub fn remove_directory(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     judge_and_change(|| remove_directory_once(at, me, cx))
 }
 
-fn remove_directory_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+fn remove_directory_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     let found = at.walk(NAME, me, cx)?;
     if found.ends_in_dot {
-        return Err(Errno::EINVAL);
+        return Err(Errno::EINVAL.into());
     }
     let victim = found.target.ok_or(Errno::ENOENT)?;
     if found.name.is_empty() {
         // `..` has something in it; the root is in use.
         let is_above = at.path.rsplit(|&byte| byte == b'/').find(|part| !part.is_empty()) == Some(b"..");
-        return Err(if is_above { Errno::ENOTEMPTY } else { Errno::EBUSY });
+        return Err(if is_above { Errno::ENOTEMPTY } else { Errno::EBUSY }.into());
     }
     let parent = found.parent;
-    parent.mount.check_writable()?;
+    parent.mount.check_writable(cx)?;
     Subject::of(me, cx)?.check_removal(&parent.inode, &victim.inode, cx)?;
     if victim.inode.kind != FileKind::Directory {
-        return Err(Errno::ENOTDIR);
+        return Err(Errno::ENOTDIR.into());
     }
     if victim.inode.mounts.load(Ordering::Relaxed) > 0 || victim.mount.id != parent.mount.id {
-        return Err(Errno::EBUSY);
+        return Err(Errno::EBUSY.into());
     }
     let named = Named { directory: &parent.inode, name: &found.name, inode: Some(&victim.inode) };
     parent.inode.ops.remove_directory(&named, cx)?;
@@ -196,25 +198,25 @@ fn remove_directory_once(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<()>
 ///
 /// # Errors
 /// Those of rename(2).
-pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+pub fn rename(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     judge_and_change(|| rename_once(from, to, how, me, cx))
 }
 
-fn rename_once(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
+fn rename_once(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
     let source = from.walk(NAME, me, cx)?;
     let target = to.walk(NAME, me, cx)?;
     if source.parent.mount.id != target.parent.mount.id {
-        return Err(Errno::EXDEV);
+        return Err(Errno::EXDEV.into());
     }
     if source.name.is_empty() || target.name.is_empty() {
         let no_replace = how == Rename::NoReplace && !source.name.is_empty();
-        return Err(if no_replace { Errno::EEXIST } else { Errno::EBUSY });
+        return Err(if no_replace { Errno::EEXIST } else { Errno::EBUSY }.into());
     }
-    source.parent.mount.check_writable()?;
+    source.parent.mount.check_writable(cx)?;
     let moved = source.target.ok_or(Errno::ENOENT)?;
     match (&target.target, how) {
-        (Some(_), Rename::NoReplace) => return Err(Errno::EEXIST),
-        (None, Rename::Exchange) => return Err(Errno::ENOENT),
+        (Some(_), Rename::NoReplace) => return Err(Errno::EEXIST.into()),
+        (None, Rename::Exchange) => return Err(Errno::ENOENT.into()),
         _ => {}
     }
     let is_directory = |path: &Path<'_>| path.inode.kind == FileKind::Directory;
@@ -222,18 +224,18 @@ fn rename_once(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &
         && target.has_trailing_slash
         && !is_directory(existing)
     {
-        return Err(Errno::ENOTDIR);
+        return Err(Errno::ENOTDIR.into());
     }
     if !is_directory(&moved) && (source.has_trailing_slash || (target.has_trailing_slash && how != Rename::Exchange)) {
-        return Err(Errno::ENOTDIR);
+        return Err(Errno::ENOTDIR.into());
     }
     let (parent, to_parent) = (&source.parent.inode, &target.parent.inode);
     if is_directory(&moved) && Inode::is_within(to_parent, &moved.inode, cx) {
-        return Err(Errno::EINVAL);
+        return Err(Errno::EINVAL.into());
     }
     if let Some(existing) = &target.target {
         if Inode::is_within(parent, &existing.inode, cx) {
-            return Err(if how == Rename::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY });
+            return Err(if how == Rename::Exchange { Errno::EINVAL } else { Errno::ENOTEMPTY }.into());
         }
         if existing.inode.downgrade() == moved.inode.downgrade() {
             return Ok(());
@@ -247,8 +249,8 @@ fn rename_once(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &
             subject.check_removal(to_parent, &existing.inode, cx)?;
             match (is_directory(&moved), is_directory(existing)) {
                 _ if how == Rename::Exchange => {}
-                (true, false) => return Err(Errno::ENOTDIR),
-                (false, true) => return Err(Errno::EISDIR),
+                (true, false) => return Err(Errno::ENOTDIR.into()),
+                (false, true) => return Err(Errno::EISDIR.into()),
                 _ => {}
             }
         }
@@ -271,7 +273,7 @@ fn rename_once(from: At<'_>, to: At<'_>, how: Rename, me: &impl VfsCaller, cx: &
     if is_busy(&moved, &source.parent)
         || target.target.as_ref().is_some_and(|existing| is_busy(existing, &target.parent))
     {
-        return Err(Errno::EBUSY);
+        return Err(Errno::EBUSY.into());
     }
     let existing = target.target.as_ref().map(|existing| &existing.inode);
     let old = Named { directory: parent, name: &source.name, inode: Some(&moved.inode) };
@@ -300,11 +302,11 @@ pub fn read_link(at: At<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<Vec<u8>> {
 /// A directory that may become the working directory or the root.
 ///
 /// # Errors
-/// ENOTDIR, EACCES.
-pub fn enterable(path: &Path<'_>, me: &impl VfsCaller, cx: &Cx) -> Result<Location> {
+/// ENOTDIR, EACCES; `Again`, as for [`Path::keep_in_step`].
+pub fn enterable(path: &Path<'_>, me: &impl VfsCaller, cx: &Cx) -> Step<Location> {
     if path.inode.kind != FileKind::Directory {
-        return Err(Errno::ENOTDIR);
+        return Err(Errno::ENOTDIR.into());
     }
     Subject::of(me, cx)?.check(&path.inode, Want::EXECUTE, cx)?;
-    path.keep()
+    path.keep_in_step()
 }

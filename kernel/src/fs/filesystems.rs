@@ -101,7 +101,11 @@ pub fn mount_root(archive: Option<BootModule>, cx: &Cx) -> Result<()> {
         }
         crate::log!("the initial ram disk cannot be unpacked completely: {failure}");
     }
-    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, b"tmpfs".to_vec(), MountFlags::of_mount(0))), None, cx);
+    MOUNTS.attach(
+        StrongRc::new(Mount::new(file_system, root, b"tmpfs".to_vec(), MountFlags::of_mount(0))),
+        None,
+        cx,
+    )?;
     let root = place.upgrade(cx)?;
     let point = match root.ops_as::<Directory>().and_then(|names| names.find(b"dev", cx)) {
         Some(point) => point,
@@ -111,7 +115,7 @@ pub fn mount_root(archive: Option<BootModule>, cx: &Cx) -> Result<()> {
         let (file_system, devices) = devices(cx)?;
         let mount = Mount::new(file_system, devices, Vec::from(*b"devtmpfs"), MountFlags::of_mount(MS_NOSUID));
         let on = Path { mount: MOUNTS.root(cx).ok_or(Errno::ENOENT)?.mount, inode: point };
-        MOUNTS.attach(StrongRc::new(mount), Some(&on), cx);
+        MOUNTS.attach(StrongRc::new(mount), Some(&on), cx)?;
     }
     Ok(())
 }

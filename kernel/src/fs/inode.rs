@@ -47,6 +47,15 @@ impl Dentry {
     }
 }
 
+/// The right to write an inode's content, as a description has that is open for writing: no program is run from it, and whoever takes a lease sees that it is written.
+pub struct WriteAccess<'a>(&'a Inode);
+
+impl Drop for WriteAccess<'_> {
+    fn drop(&mut self) {
+        self.0.end_writing();
+    }
+}
+
 /// Extended attributes: values by name.
 pub type Attributes = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -212,6 +221,15 @@ impl Inode {
             at = inode.parent(cx);
         }
         false
+    }
+
+    /// The right to write it for a moment.
+    ///
+    /// # Errors
+    /// As for [`begin_writing`](Self::begin_writing).
+    pub fn write_access(&self) -> Result<WriteAccess<'_>> {
+        self.begin_writing()?;
+        Ok(WriteAccess(self))
     }
 
     /// One more description may write it.

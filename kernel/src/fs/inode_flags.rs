@@ -9,6 +9,7 @@ use super::access::Subject;
 use super::{FileKind, Inode, Mount, Timestamp, VfsCaller};
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
+use crate::step::Step;
 
 bitflags! {
     /// Attributes of an inode beside its mode, in the bits of FS_IOC_SETFLAGS and statx(2): see ioctl_iflags(2).
@@ -58,12 +59,12 @@ pub fn get(inode: &Inode) -> Result<u32> {
 /// # Errors
 /// ENOTTY: it has none. EPERM: it is another's, or what makes it immutable or append-only is changed without CAP_LINUX_IMMUTABLE. EOPNOTSUPP: there are
 /// no such attributes. EROFS.
-pub fn set(mount: &Mount, inode: &TempRc<'_, Inode>, bits: u32, me: &impl VfsCaller, cx: &Cx) -> Result<()> {
-    mount.check_writable()?;
+pub fn set(mount: &Mount, inode: &TempRc<'_, Inode>, bits: u32, me: &impl VfsCaller, cx: &Cx) -> Step<()> {
+    mount.check_writable(cx)?;
     get(inode)?;
     let subject = Subject::of(me, cx)?;
     if !subject.owns(inode, cx) {
-        return Err(Errno::EPERM);
+        return Err(Errno::EPERM.into());
     }
     let mut flags = InodeFlags::empty();
     let mut unknown = bits;
@@ -72,10 +73,10 @@ pub fn set(mount: &Mount, inode: &TempRc<'_, Inode>, bits: u32, me: &impl VfsCal
         unknown &= !bit;
     }
     if (flags ^ inode.flags()).intersects(InodeFlags::FIXED) && !subject.has(Capability::LinuxImmutable) {
-        return Err(Errno::EPERM);
+        return Err(Errno::EPERM.into());
     }
     if unknown != 0 {
-        return Err(Errno::EOPNOTSUPP);
+        return Err(Errno::EOPNOTSUPP.into());
     }
     inode.set_flags(flags);
     inode.change(cx, |metadata| metadata.changed = Timestamp::now());

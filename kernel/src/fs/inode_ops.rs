@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::ops::Range;
-use core::sync::atomic::AtomicU32;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, UFrame, Writer};
@@ -76,13 +76,16 @@ pub struct Named<'a, 'cx> {
 }
 
 impl Named<'_, '_> {
-    /// Whether `now` is what was found.
+    /// Whether `now` is what was found, and may go. Called with the file system's `tree` locked.
     ///
     /// # Errors
-    /// ESTALE: it is not, and must be judged anew.
+    /// ESTALE: it is not, and must be judged anew. EBUSY: something was mounted there since.
     pub fn check(&self, now: Option<&TempRc<'_, Inode>>) -> Result<()> {
-        let is_same = self.inode.map(TempRc::downgrade) == now.map(TempRc::downgrade);
-        if is_same { Ok(()) } else { Err(Errno::ESTALE) }
+        if self.inode.map(TempRc::downgrade) != now.map(TempRc::downgrade) {
+            return Err(Errno::ESTALE);
+        }
+        let is_mount_point = now.is_some_and(|now| now.mounts.load(Ordering::Relaxed) > 0);
+        if is_mount_point { Err(Errno::EBUSY) } else { Ok(()) }
     }
 }
 

@@ -4,7 +4,7 @@
 //! A file's leases belong to its inode and name their descriptions weakly, so one ends with its description by itself; who waits watches it. An exclusive
 //! lease is the only one, and its description the only one that is open on the file.
 //!
-//! Who opens the file counts as a reader or writer first and then looks for leases; who takes a lease enters it first and then looks who else has the file open. So of the two, on
+//! Who opens or truncates the file counts as a reader or writer first and then looks for leases; who takes a lease enters it first and then looks who else has the file open. So of the two, on
 //! whatever cores they are, one sees the other.
 
 use alloc::boxed::Box;

@@ -59,7 +59,7 @@ pub use inode_flags::InodeFlags;
 pub use inode_ops::{Creation, DirectoryEntry, InodeOps, Jump, Named, Rename};
 pub use locks::{FileLocks, LockKind, LockOwner, RecordLock, is_deadlock};
 pub use metadata::{DeviceNumber, FileKind, Metadata, Timestamp};
-pub use mount::{MOUNTS, Mount, MountFlags, MountTable};
+pub use mount::{MOUNTS, MayWrite, Mount, MountFlags, MountTable};
 pub use path::{Location, Path};
 pub use types::{FileSystemType, Instance};
 

@@ -5,18 +5,24 @@
 //!
 //! A mount is busy as long as anybody but the table owns it: a description opened through it, a working directory. Its mount point
 //! is named weakly, and cannot be removed while [`Inode::mounts`](super::Inode) is not 0.
+//!
+//! Whoever changes something through a mount asks whether it may ([`Mount::check_writable`]) in the same step, so the two have no suspension between them. Whoever makes
+//! the mount read-only says so first, which has new changes wait, then waits until each core has passed a suspension, and only then counts who may
+//! write for longer: so changes are free of charge, and none that has begun is done later.
 
 use alloc::vec::Vec;
+use core::marker::PhantomData;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
 use linux_raw_sys::general;
-use refs::{Dying, SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, WaitList, Waker, WeakRc};
 
 use super::mount_use::give_up_spare;
 use super::{FileKind, FileSystem, Inode, Path};
 use crate::error::{Errno, Result};
+use crate::step::{Step, Stop};
 
 bitflags! {
     /// What a mount does not allow: see mount(2).
@@ -62,6 +68,10 @@ impl MountFlags {
     }
 }
 
+/// Beside the bits of [`MountFlags`]: the mount is about to be made read-only, and nobody knows yet whether it can be.
+const CLOSING: u32 = 1 << 31;
+const _: () = assert!(MountFlags::all().bits() & CLOSING == 0, "it is none of the flags of mount(2)");
+
 /// A subtree of a file system, shown at a directory.
 pub struct Mount {
     /// Its number in `/proc/PID/mountinfo`.
@@ -103,23 +113,64 @@ impl Mount {
     /// What it does not allow.
     #[inline(always)]
     pub fn flags(&self) -> MountFlags {
-        MountFlags::from_bits_retain(self.flags.load(Ordering::Relaxed))
+        MountFlags::from_bits_truncate(self.flags.load(Ordering::Relaxed))
     }
 
-    /// Changes what it allows.
+    /// Changes what it allows as mount(2) with MS_REMOUNT does.
     ///
     /// # Errors
     /// EBUSY: nothing is to be written any more, and files are open for it.
-    pub fn set_flags(&self, flags: MountFlags) -> Result<()> {
-        if flags.contains(MountFlags::READ_ONLY) && self.writers.load(Ordering::Relaxed) > 0 {
-            return Err(Errno::EBUSY);
+    #[cfg_attr(false, ebb_lint::never_suspends)]
+    pub fn remount(cx: &mut Cx, this: WeakRc<Mount>, flags: u32) -> Result<()> {
+        loop {
+            let begun = this.upgrade(cx).map_err(|_| Errno::EINVAL)?.begin_remount(flags);
+            match begun {
+                Ok(Remount::Done) => return Ok(()),
+                Ok(Remount::Closes) => break,
+                Err(Stop::Error(error)) => return Err(error),
+                Err(_) => frame::irq::poll(cx),
+            }
         }
-        self.flags.store(flags.bits(), Ordering::Relaxed);
+        // Others may wait for this, and so it does not give way. Whoever asked before whether he may write has then done what he would, or counts as a writer.
+        tasks::wait_for_all(cx);
+        this.upgrade(cx).map_err(|_| Errno::EINVAL)?.end_remount(flags)?;
+        // Whoever reads just now may still note the time of access.
+        tasks::wait_for_all(cx);
         Ok(())
     }
 
+    /// Changes the flags; or closes it to new writers, until [`end_remount`](Self::end_remount), where it is to be made read-only.
+    ///
+    /// # Errors
+    /// EBUSY: it is to be read-only, and files are open for writing. `Again`: another remount is under way.
+    fn begin_remount(&self, flags: u32) -> Step<Remount> {
+        let now = self.flags.load(Ordering::Relaxed);
+        let new = MountFlags::from_bits_truncate(now).remounted(flags);
+        let closes = new.contains(MountFlags::READ_ONLY) && now & MountFlags::READ_ONLY.bits() == 0;
+        if now & CLOSING == 0 && closes && self.writers.load(Ordering::Relaxed) > 0 {
+            return Err(Errno::EBUSY.into());
+        }
+        let next = if closes { now | CLOSING } else { new.bits() };
+        if now & CLOSING != 0 || self.flags.compare_exchange(now, next, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+            return Err(Stop::Again);
+        }
+        Ok(if closes { Remount::Closes } else { Remount::Done })
+    }
+
+    /// It was closed to new writers, and each core has passed a suspension since: makes it read-only, or lets them in again.
+    ///
+    /// # Errors
+    /// EBUSY: files are open for writing.
+    fn end_remount(&self, flags: u32) -> Result<()> {
+        let is_busy = self.writers.load(Ordering::SeqCst) > 0;
+        let now = self.flags();
+        let next = if is_busy { now } else { now.remounted(flags) };
+        self.flags.store(next.bits(), Ordering::SeqCst);
+        if is_busy { Err(Errno::EBUSY) } else { Ok(()) }
+    }
+
     /// One more description may write a file through it.
-    pub(super) fn begin_writing(&self) {
+    pub(super) fn begin_writing(&self, _may_write: MayWrite<'_>) {
         self.writers.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -155,13 +206,15 @@ impl Mount {
         self.is_expiring.swap(true, Ordering::Relaxed)
     }
 
-    /// Whether nothing may be changed through it.
+    /// Whether something may be changed through it, until the caller's next suspension.
     ///
     /// # Errors
-    /// EROFS.
+    /// EROFS. `Again`: it is not known yet, since it is about to be made read-only.
     #[inline(always)]
-    pub fn check_writable(&self) -> Result<()> {
-        if self.flags().contains(MountFlags::READ_ONLY) { Err(Errno::EROFS) } else { Ok(()) }
+    pub fn check_writable<'cx>(&self, _cx: &'cx Cx) -> Step<MayWrite<'cx>> {
+        let flags = self.flags.load(Ordering::Relaxed);
+        let is_open = flags & (MountFlags::READ_ONLY.bits() | CLOSING) == 0;
+        if is_open { Ok(MayWrite(PhantomData)) } else { Err(not_writable(flags)) }
     }
 
     /// Where it is mounted; `None` for the root.
@@ -169,6 +222,23 @@ impl Mount {
         let (mount, inode) = (*self.point.lock(cx))?;
         Some(Path { mount: mount.upgrade(cx).ok()?, inode: inode.upgrade(cx).ok()? })
     }
+}
+
+/// Something may be changed through a mount: until the next suspension it is not made read-only, as far as anybody sees.
+#[derive(Clone, Copy, Debug)]
+pub struct MayWrite<'cx>(PhantomData<&'cx Cx>);
+
+/// How far a change of a mount's flags came.
+enum Remount {
+    /// All the way.
+    Done,
+    /// New writers wait, and it has to be seen whether there are any from before.
+    Closes,
+}
+
+#[cold]
+fn not_writable(flags: u32) -> Stop {
+    if flags & CLOSING == 0 { Errno::EROFS.into() } else { Stop::Again }
 }
 
 /// All mounts, oldest first; the first is the root.
@@ -220,29 +290,54 @@ impl MountTable {
     }
 
     /// Makes `mount` the root of the tree (the first time), or mounts it on the place `on`.
-    pub fn attach(&self, mount: StrongRc<Mount>, on: Option<&Path<'_>>, cx: &Cx) {
-        if let Some(on) = on {
-            *mount.get(cx).point.lock(cx) = Some((on.mount.downgrade(), on.inode.downgrade()));
-            on.inode.mounts.fetch_add(1, Ordering::Relaxed);
+    ///
+    /// # Errors
+    /// ENOENT: what is there was removed. EINVAL: that mount is not in the tree any more.
+    pub fn attach(&self, mount: StrongRc<Mount>, on: Option<&Path<'_>>, cx: &Cx) -> Result<()> {
+        let point = on.map(|on| MountPoint::take(on, cx)).transpose()?;
+        let mut mounts = self.mounts.lock(cx);
+        if on.is_some_and(|on| !on.mount.is_attached()) {
+            return Err(Errno::EINVAL);
         }
+        *mount.get(cx).point.lock(cx) = point.map(MountPoint::keep);
         mount.get(cx).is_attached.store(true, Ordering::Relaxed);
-        self.mounts.lock(cx).push(mount);
+        mounts.push(mount);
+        drop(mounts);
         self.has_changed();
+        Ok(())
     }
 
     /// Moves a mount to another place (MS_MOVE).
     ///
     /// # Errors
-    /// EINVAL for the root.
+    /// EINVAL for the root, for what is not in the tree, and where one of the two is a directory and the other is none. ELOOP: the place is in the mount. ENOENT: what is
+    /// there was removed.
     pub fn relocate(&self, mount: &TempRc<'_, Mount>, on: &Path<'_>, cx: &Cx) -> Result<()> {
-        let mut point = mount.point.lock(cx);
-        let (_, old) = (*point).ok_or(Errno::EINVAL)?;
-        *point = Some((on.mount.downgrade(), on.inode.downgrade()));
-        drop(point);
-        if let Ok(old) = old.upgrade(cx) {
-            old.mounts.fetch_sub(1, Ordering::Relaxed);
+        let is_directory = |inode: &Inode| inode.kind == FileKind::Directory;
+        if is_directory(&on.inode) != is_directory(&mount.root.get(cx)) {
+            return Err(Errno::EINVAL);
         }
-        on.inode.mounts.fetch_add(1, Ordering::Relaxed);
+        let new = MountPoint::take(on, cx)?;
+        let mounts = self.mounts.lock(cx);
+        if !mount.is_attached() || !on.mount.is_attached() {
+            return Err(Errno::EINVAL);
+        }
+        // No mount moves meanwhile.
+        let mut above = Some(on.mount.clone());
+        while let Some(at) = above {
+            if at.downgrade() == mount.downgrade() {
+                return Err(Errno::ELOOP);
+            }
+            above = at.point(cx).map(|point| point.mount);
+        }
+        let mut point = mount.point.lock(cx);
+        if point.is_none() {
+            return Err(Errno::EINVAL);
+        }
+        let old = point.replace(new.keep());
+        drop(point);
+        drop(mounts);
+        give_up_point(old, cx);
         self.has_changed();
         Ok(())
     }
@@ -263,7 +358,7 @@ impl MountTable {
     ///
     /// # Errors
     /// EINVAL for the root; EBUSY where something is mounted on it or, unless `lazily`, in use in it.
-    pub fn detach(&self, mount: &TempRc<'_, Mount>, lazily: bool, cx: &Cx) -> Result<Dying<Mount>> {
+    pub fn detach(&self, mount: &TempRc<'_, Mount>, lazily: bool, cx: &Cx) -> Result<()> {
         let name = mount.downgrade();
         let mut mounts = self.mounts.lock(cx);
         let index = mounts.iter().position(|other| other.downgrade() == name).ok_or(Errno::EINVAL)?;
@@ -281,18 +376,62 @@ impl MountTable {
         // From here on nobody keeps owners of it that are not used; whoever has just done so is found.
         mount.is_attached.store(false, Ordering::Relaxed);
         give_up_spare();
-        if !lazily && mounts[index].owners() > 1 {
+        let removed = mounts.remove(index);
+        if lazily {
+            drop(removed);
+        } else if let Err(used) = removed.end_if_only() {
+            mounts.insert(index, used);
             mount.is_attached.store(true, Ordering::Relaxed);
             return Err(Errno::EBUSY);
         }
-        if let Some((_, inode)) = mount.point.lock(cx).take()
-            && let Ok(inode) = inode.upgrade(cx)
-        {
-            inode.mounts.fetch_sub(1, Ordering::Relaxed);
-        }
-        let removed = mounts.remove(index).into();
+        let point = mount.point.lock(cx).take();
         drop(mounts);
+        give_up_point(point, cx);
         self.has_changed();
-        Ok(removed)
+        Ok(())
+    }
+}
+
+/// The right to mount something on an inode: it is not removed, and has other names only where it has them now, until this is given up.
+struct MountPoint<'a, 'cx> {
+    on: &'a Path<'cx>,
+    is_kept: bool,
+}
+
+impl<'a, 'cx> MountPoint<'a, 'cx> {
+    /// # Errors
+    /// ENOENT: it was removed.
+    fn take(on: &'a Path<'cx>, cx: &Cx) -> Result<Self> {
+        // Whoever removes or renames it looks whether it is a mount point with the same lock held.
+        let file_system = on.inode.file_system.get(cx);
+        let _tree = file_system.tree.lock(cx);
+        if on.inode.is_removed(cx) {
+            return Err(Errno::ENOENT);
+        }
+        on.inode.mounts.fetch_add(1, Ordering::Relaxed);
+        Ok(MountPoint { on, is_kept: false })
+    }
+
+    /// Its names, for the mount that is there from now on.
+    fn keep(mut self) -> (WeakRc<Mount>, WeakRc<Inode>) {
+        self.is_kept = true;
+        (self.on.mount.downgrade(), self.on.inode.downgrade())
+    }
+}
+
+impl Drop for MountPoint<'_, '_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.on.inode.mounts.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Nothing is mounted there any more.
+fn give_up_point(point: Option<(WeakRc<Mount>, WeakRc<Inode>)>, cx: &Cx) {
+    if let Some((_, inode)) = point
+        && let Ok(inode) = inode.upgrade(cx)
+    {
+        inode.mounts.fetch_sub(1, Ordering::Relaxed);
     }
 }

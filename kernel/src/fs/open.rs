@@ -11,8 +11,8 @@ use super::dnotify;
 use super::inode_file::{DirectoryFile, PlaceFile, remove_privileges};
 use super::walk::{self, WalkFlags};
 use super::{
-    Creation, DeviceNumber, File, FileKind, Inode, InodeFlags, LockKind, Mount, MountFlags, OpenFile, OpenFlags, Path,
-    VfsCaller, open_device,
+    Creation, DeviceNumber, File, FileKind, Inode, InodeFlags, LockKind, MayWrite, Mount, MountFlags, OpenFile,
+    OpenFlags, Path, VfsCaller, open_device,
 };
 use crate::credentials::Capability;
 use crate::error::{Errno, Result};
@@ -117,9 +117,13 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
             if flags.contains(OpenFlags::DIRECTORY) && inode.kind != FileKind::Directory {
                 return Err(Errno::ENOTDIR.into());
             }
+            let may_write = may_write(&path, flags, cx)?;
             check(&path, flags, &subject, cx)?;
             crate::memory::admit()?;
-            open_inode(&path, flags, me, cx)
+            if flags.contains(OpenFlags::TRUNCATE) && !flags.can_write() {
+                return open_truncated(&path, flags, may_write, me, cx);
+            }
+            open_inode(&path, flags, may_write, me, cx)
         }
         None => {
             let parent = found.parent;
@@ -127,7 +131,7 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
                 return Err(Errno::ENOENT.into());
             }
             subject.check(&parent.inode, Want::WRITE | Want::EXECUTE, cx)?;
-            parent.mount.check_writable()?;
+            let may_write = parent.mount.check_writable(cx)?;
             crate::memory::admit()?;
             let what = creation(FileKind::Regular, how.permissions, &parent.inode, &subject, me, cx)?;
             let inode = match parent.inode.ops.create(&parent.inode, &found.name, &what, cx) {
@@ -137,9 +141,17 @@ pub fn open_step(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCaller
             };
             dnotify::directory_changed(&parent.inode, dnotify::Events::CREATE, cx);
             // The permissions of a new file do not count for whoever makes it.
-            open_inode(&Path { mount: parent.mount, inode }, flags - OpenFlags::TRUNCATE, me, cx)
+            open_inode(&Path { mount: parent.mount, inode }, flags - OpenFlags::TRUNCATE, Some(may_write), me, cx)
         }
     }
+}
+
+/// Checks that a file that was there may be written through its mount, if it is to be.
+#[inline(always)]
+fn may_write<'cx>(path: &Path<'_>, flags: OpenFlags, cx: &'cx Cx) -> Step<Option<MayWrite<'cx>>> {
+    let changes = flags.can_write() || flags.contains(OpenFlags::TRUNCATE);
+    let is_kept = matches!(path.inode.kind, FileKind::Regular | FileKind::Directory);
+    if changes && is_kept { path.mount.check_writable(cx).map(Some) } else { Ok(None) }
 }
 
 /// Checks that a file that was there may be opened so.
@@ -157,7 +169,6 @@ fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject<'_>, cx: &Cx) -> R
         FileKind::CharacterDevice | FileKind::BlockDevice if mount.flags().contains(MountFlags::NO_DEVICES) => {
             return Err(Errno::EACCES);
         }
-        FileKind::Regular | FileKind::Directory if want.contains(Want::WRITE) => mount.check_writable()?,
         _ => {}
     }
     subject.check(inode, want, cx)?;
@@ -170,8 +181,29 @@ fn check(path: &Path<'_>, flags: OpenFlags, subject: &Subject<'_>, cx: &Cx) -> R
     Ok(())
 }
 
+/// Opens what is at `path` to be read only, and truncates it.
+#[cold]
+fn open_truncated(
+    path: &Path<'_>,
+    flags: OpenFlags,
+    may_write: Option<MayWrite<'_>>,
+    me: &dyn VfsCaller,
+    cx: &Cx,
+) -> Step<Opened> {
+    let is_regular = path.inode.kind == FileKind::Regular;
+    // It counts as written until it counts as read: so nobody gets a lease in between.
+    let _access = if is_regular { Some(path.inode.write_access()?) } else { None };
+    open_inode(path, flags, may_write, me, cx)
+}
+
 /// Opens what is at `path`; permissions are checked.
-pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx) -> Step<Opened> {
+fn open_inode(
+    path: &Path<'_>,
+    flags: OpenFlags,
+    may_write: Option<MayWrite<'_>>,
+    me: &dyn VfsCaller,
+    cx: &Cx,
+) -> Step<Opened> {
     let inode = &path.inode;
     // Flags that only say how to open are not kept.
     let kept = flags
@@ -187,7 +219,7 @@ pub fn open_inode(path: &Path<'_>, flags: OpenFlags, me: &dyn VfsCaller, cx: &Cx
         FileKind::Regular => {
             let location = path.keep_in_step()?;
             if flags.can_write() {
-                location.begin_writing(cx)?;
+                location.begin_writing(may_write.ok_or(Errno::EROFS)?, cx)?;
             }
             let prepared = look_for_leases(inode, flags, cx).and_then(|leased| match leased {
                 Some(leased) => Ok(Err(leased)),
@@ -260,13 +292,13 @@ fn open_temporary(directory: i32, path: &[u8], how: &OpenHow, me: &impl VfsCalle
     }
     let subject = Subject::of(me, cx)?;
     subject.check(&at.inode, Want::WRITE | Want::EXECUTE, cx)?;
-    at.mount.check_writable()?;
+    let may_write = at.mount.check_writable(cx)?;
     crate::memory::admit()?;
     let what = creation(FileKind::Regular, how.permissions, &at.inode, &subject, me, cx)?;
     let inode = at.inode.ops.create_nameless(&at.inode, &what, cx)?;
     // Owned here until the description owns it.
     let path = Path { mount: at.mount.clone(), inode: inode.get(cx) };
-    open_inode(&path, how.flags - OpenFlags::TRUNCATE, me, cx)
+    open_inode(&path, how.flags - OpenFlags::TRUNCATE, Some(may_write), me, cx)
 }
 
 /// Opens a program to be executed: no descriptor, and it may be unreadable.

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use refs::{StrongRc, TempRc};
 
-use super::mount::{MOUNTS, Mount};
+use super::mount::{MOUNTS, MayWrite, Mount};
 use super::mount_use::MountUse;
 use super::{FileKind, Inode};
 use crate::error::{Errno, Result};
@@ -40,9 +40,9 @@ impl Location {
     ///
     /// # Errors
     /// ETXTBSY while a program runs from it.
-    pub fn begin_writing(&self, cx: &Cx) -> Result<()> {
+    pub fn begin_writing(&self, may_write: MayWrite<'_>, cx: &Cx) -> Result<()> {
         self.inode.get(cx).begin_writing()?;
-        self.mount.get(cx).begin_writing();
+        self.mount.get(cx).begin_writing(may_write);
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use linux_raw_sys::general as abi;
 use linux_raw_sys::ioctl::{
     FICLONE, FICLONERANGE, FIOASYNC, FIOCLEX, FIONBIO, FIONCLEX, FIONREAD, FS_IOC_GETFLAGS, FS_IOC_SETFLAGS,
 };
-use refs::SpinLock;
+use refs::{SpinLock, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry, file_owner};
@@ -71,13 +71,15 @@ fn fcntl_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     let is_description = matches!(command, abi::F_OFD_GETLK | abi::F_OFD_SETLK | abi::F_OFD_SETLKW);
     match command {
         abi::F_GETLK | abi::F_OFD_GETLK => {
-            let (owner, pid) = lock_owner(cx, me, fd, is_description)?;
-            get_lock_async(cx, me, fd, owner, pid, argument.in_out::<LockArgument>())
+            let open = me.files(cx)?.weak(fd, cx)?;
+            let (owner, pid) = lock_owner(cx, me, open, is_description)?;
+            get_lock_async(cx, me, open, owner, pid, argument.in_out::<LockArgument>())
         }
         abi::F_SETLK | abi::F_SETLKW | abi::F_OFD_SETLK | abi::F_OFD_SETLKW => {
             let waits = matches!(command, abi::F_SETLKW | abi::F_OFD_SETLKW);
-            let (owner, pid) = lock_owner(cx, me, fd, is_description)?;
-            set_lock_async(cx, me, fd, owner, pid, argument.input::<LockArgument>(), waits)
+            let open = me.files(cx)?.weak(fd, cx)?;
+            let (owner, pid) = lock_owner(cx, me, open, is_description)?;
+            set_lock_async(cx, me, (fd, open), owner, pid, argument.input::<LockArgument>(), waits)
         }
         abi::F_SETOWN
         | abi::F_GETOWN
@@ -199,8 +201,7 @@ struct LockArgument {
     end_padding: u32,
 }
 
-fn lock_owner(cx: &Cx, me: &Current, fd: i32, is_description: bool) -> Result<(LockOwner, u32)> {
-    let open = me.files(cx)?.weak(fd, cx)?;
+fn lock_owner(cx: &Cx, me: &Current, open: WeakRc<OpenFile>, is_description: bool) -> Result<(LockOwner, u32)> {
     if is_description {
         Ok((LockOwner::Description(open), 0))
     } else {
@@ -235,7 +236,7 @@ impl LockArgument {
 fn get_lock_async(
     cx: &mut Cx,
     me: &mut Current,
-    fd: i32,
+    name: WeakRc<OpenFile>,
     owner: LockOwner,
     pid: u32,
     at: UserInOut<LockArgument>,
@@ -249,7 +250,6 @@ fn get_lock_async(
         abi::F_WRLCK => LockKind::Exclusive,
         _ => return Err(Errno::EINVAL),
     };
-    let name = me.files(cx)?.weak(fd, cx)?;
     let conflict = complete_async(cx, me, Patience::Forever, |cx, _, _| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;
         let (first, last) = argument.range(&open, cx)?;
@@ -272,7 +272,7 @@ fn get_lock_async(
 fn set_lock_async(
     cx: &mut Cx,
     me: &mut Current,
-    fd: i32,
+    (fd, open): (i32, WeakRc<OpenFile>),
     owner: LockOwner,
     pid: u32,
     at: UserIn<LockArgument>,
@@ -282,7 +282,6 @@ fn set_lock_async(
     if matches!(owner, LockOwner::Description(_)) && argument.pid != 0 {
         return Err(Errno::EINVAL);
     }
-    let open = me.files(cx)?.weak(fd, cx)?;
     let file = open.upgrade(cx).map_err(|_| Errno::EBADF)?;
     let (first, last) = argument.range(&file, cx)?;
     let kind = match argument.kind as u32 {

@@ -358,7 +358,7 @@ fn access(cx: &Cx, me: &Current, directory: i32, path: UserIn<u8>, mode: i32, fl
     };
     let found = resolve_as(cx, me, directory, path, flags & !abi::AT_EACCESS, ids)?;
     if want.contains(Want::WRITE) && matches!(found.inode.kind, FileKind::Regular | FileKind::Directory) {
-        found.mount.check_writable()?;
+        found.mount.check_writable(cx)?;
     }
     let no_exec = crate::fs::MountFlags::NO_EXEC;
     if want.contains(Want::EXECUTE) && found.inode.kind == FileKind::Regular && found.mount.flags().contains(no_exec) {
@@ -509,16 +509,14 @@ fn truncate(cx: &Cx, me: &Current, args: &Args) -> Step<Option<WeakRc<Inode>>> {
         FileKind::Directory => return Err(Errno::EISDIR.into()),
         _ => return Err(Errno::EINVAL.into()),
     }
-    found.mount.check_writable()?;
+    found.mount.check_writable(cx)?;
     Subject::of(me, cx)?.check(&found.inode, Want::WRITE, cx)?;
+    // A program that is being run cannot be changed. Nor does anybody get a lease from here on; those that there are, are seen.
+    let _access = found.inode.write_access()?;
     if found.inode.leases.has_any() && found.inode.leases.break_for(LockKind::Exclusive, None, cx)?.is_some() {
         return Ok(Some(found.inode.downgrade()));
     }
-    // A program that is being run cannot be changed.
-    found.inode.begin_writing()?;
-    let outcome = attributes::truncate(&found.inode, size, me, cx);
-    found.inode.end_writing();
-    outcome?;
+    attributes::truncate(&found.inode, size, me, cx)?;
     Ok(None)
 }
 

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
-use refs::StrongRc;
+use refs::{StrongRc, WeakRc};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
@@ -23,7 +23,7 @@ pub const CALLS: &[Entry] = &[
     Entry::partial(
         abi::__NR_mount,
         "mount",
-        Call::Step(mount),
+        Call::Async(mount_async),
         "one mount namespace; propagation types are accepted and do nothing; no recursive bind mounts",
     ),
     Entry::new(abi::__NR_umount2, "umount2", Call::Async(umount_async)),
@@ -43,12 +43,23 @@ fn optional_string(cx: &Cx, me: &Current, string: UserIn<u8>) -> Step<Vec<u8>> {
     }
 }
 
-fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
-    let mut flags = args.long(3) as u32;
-    if flags & 0xffff_0000 == 0xc0ed_0000 {
-        // The magic number that old programs put in the upper half.
-        flags &= 0xffff;
+fn mount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
+    if let Some(remounted) = complete_async(cx, me, Patience::Forever, |cx, me, _| mount(cx, me, args))? {
+        Mount::remount(cx, remounted, flags(args))?;
     }
+    Ok(0)
+}
+
+/// The flags of mount(2).
+fn flags(args: &Args) -> u32 {
+    let flags = args.long(3) as u32;
+    // The upper half may have the magic number that old programs put there.
+    if flags & 0xffff_0000 == 0xc0ed_0000 { flags & 0xffff } else { flags }
+}
+
+/// Mounts something, or says which mount is to have other flags.
+fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<Option<WeakRc<Mount>>> {
+    let flags = flags(args);
     let target = PathName::read(args.string(1), me, cx)?;
     let on = walk::resolve(abi::AT_FDCWD, target.bytes(), WalkFlags::FOLLOW, me, cx)?;
     check_privileged(cx, me)?;
@@ -56,17 +67,17 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         if on.inode.downgrade() != on.mount.root.downgrade() {
             return Err(Errno::EINVAL.into());
         }
-        on.mount.set_flags(on.mount.flags().remounted(flags))?;
-        return Ok(0);
+        return Ok(Some(on.mount.downgrade()));
     }
     if flags & (abi::MS_SHARED | abi::MS_PRIVATE | abi::MS_SLAVE | abi::MS_UNBINDABLE) != 0 {
-        return Ok(0);
+        return Ok(None);
     }
     let source = optional_string(cx, me, args.string(0))?;
     crate::memory::admit()?;
     if flags & abi::MS_BIND != 0 {
         let from = walk::resolve(abi::AT_FDCWD, &source, WalkFlags::FOLLOW, me, cx)?;
-        return bind(cx, &from, &on);
+        bind(cx, &from, &on)?;
+        return Ok(None);
     }
     if flags & abi::MS_MOVE != 0 {
         let from = walk::resolve(abi::AT_FDCWD, &source, WalkFlags::FOLLOW, me, cx)?;
@@ -74,7 +85,7 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             return Err(Errno::EINVAL.into());
         }
         MOUNTS.relocate(&from.mount, &on, cx)?;
-        return Ok(0);
+        return Ok(None);
     }
     let kind = optional_string(cx, me, args.string(2))?;
     let options = optional_string(cx, me, args.string(4))?;
@@ -82,20 +93,19 @@ fn mount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
         return Err(Errno::ENOTDIR.into());
     }
     let (file_system, root) = types::make(&kind, &options, cx)?;
-    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, MountFlags::of_mount(flags))), Some(&on), cx);
-    Ok(0)
+    MOUNTS.attach(StrongRc::new(Mount::new(file_system, root, source, MountFlags::of_mount(flags))), Some(&on), cx)?;
+    Ok(None)
 }
 
-fn bind(cx: &Cx, from: &Path<'_>, on: &Path<'_>) -> Step<usize> {
+fn bind(cx: &Cx, from: &Path<'_>, on: &Path<'_>) -> Result<()> {
     let is_directory = |path: &Path<'_>| path.inode.kind == FileKind::Directory;
     if is_directory(from) != is_directory(on) {
-        return Err(Errno::ENOTDIR.into());
+        return Err(Errno::ENOTDIR);
     }
     let file_system = from.mount.file_system.share();
     let root = from.inode.share().ok_or(Errno::ENOENT)?;
     let mount = Mount::new(file_system, root, from.mount.source.clone(), from.mount.flags());
-    MOUNTS.attach(StrongRc::new(mount), Some(on), cx);
-    Ok(0)
+    MOUNTS.attach(StrongRc::new(mount), Some(on), cx)
 }
 
 fn umount_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
@@ -125,7 +135,7 @@ fn umount(cx: &Cx, me: &Current, args: &Args) -> Step<usize> {
             return Err(Errno::EAGAIN.into());
         }
     }
-    drop(MOUNTS.detach(&found.mount, flags & abi::MNT_DETACH != 0, cx)?);
+    MOUNTS.detach(&found.mount, flags & abi::MNT_DETACH != 0, cx)?;
     Ok(0)
 }
 

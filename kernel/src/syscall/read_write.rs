@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use linux_raw_sys::general as abi;
+use refs::WeakRc;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{Args, Call, Entry};
@@ -15,7 +16,7 @@ use crate::fs::read_write::{
     CopyEnd, MOST_BYTES, Position, TransferFlags, Waits, check, check_ranges, copy_async, read_async, read_piece_async,
     write_async, write_piece_async,
 };
-use crate::fs::{FileKind, InodeFlags, Lseek, OpenFlags, reserve_fd, tmpfs};
+use crate::fs::{FileKind, InodeFlags, Lseek, OpenFile, OpenFlags, reserve_fd, tmpfs};
 use crate::pipe::{self, PipeEnd};
 use crate::step::{Patience, Step, complete_async};
 use crate::user_memory::{In, Out, UserBuffer, UserInOut, UserPtr, UserSlice};
@@ -206,6 +207,7 @@ fn vector_async(
     let reads = direction == Direction::Read;
     let open = me.files(cx)?.get(args.int(0), cx)?;
     check(&open, direction.allowed(), position)?;
+    let name = open.downgrade();
     drop(open);
     if flags & !known != 0 || (reads && flags & abi::RWF_APPEND != 0) {
         return Err(Errno::EOPNOTSUPP);
@@ -218,11 +220,11 @@ fn vector_async(
     match direction {
         Direction::Read => {
             let pieces = pieces_async(cx, me, args)?;
-            read_async(cx, me, args.int(0), &pieces, position, how)
+            read_async(cx, me, name, &pieces, position, how)
         }
         Direction::Write => {
             let pieces = pieces_async(cx, me, args)?;
-            write_async(cx, me, args.int(0), &pieces, position, how)
+            write_async(cx, me, name, &pieces, position, how)
         }
     }
 }
@@ -251,9 +253,20 @@ enum Seekable {
     JudgedLater,
 }
 
-/// One end of a copy: the descriptor, and the offset at an address of the caller's memory, if there is one.
-fn end_async(cx: &mut Cx, me: &mut Current, fd: i32, offset: UserInOut<i64>, seekable: Seekable) -> Result<CopyEnd> {
-    let name = me.files(cx)?.weak(fd, cx)?;
+/// The two descriptions of a copy. Their descriptors may be other files' by the time when the offsets are read.
+fn both_ends(cx: &Cx, me: &Current, from: i32, to: i32) -> Result<(WeakRc<OpenFile>, WeakRc<OpenFile>)> {
+    let files = me.files(cx)?;
+    Ok((files.weak(from, cx)?, files.weak(to, cx)?))
+}
+
+/// One end of a copy: the description, and the offset at an address of the caller's memory, if there is one.
+fn end_async(
+    cx: &mut Cx,
+    me: &mut Current,
+    name: WeakRc<OpenFile>,
+    offset: UserInOut<i64>,
+    seekable: Seekable,
+) -> Result<CopyEnd> {
     let position = match offset.non_null() {
         None => Position::Current,
         Some(offset) => {
@@ -277,13 +290,12 @@ fn moved_async(cx: &mut Cx, me: &mut Current, end: &CopyEnd, to: UserInOut<i64>,
 }
 
 fn sendfile_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
-    let files = me.files(cx)?;
-    if !files.get(args.int(1), cx)?.flags().can_read() || !files.get(args.int(0), cx)?.flags().can_write() {
+    let (from, to) = both_ends(cx, me, args.int(1), args.int(0))?;
+    if !flags_of(cx, from)?.can_read() || !flags_of(cx, to)?.can_write() {
         return Err(Errno::EBADF);
     }
-    drop(files);
-    let to = end_async(cx, me, args.int(0), UserInOut::<i64>::new(0), Seekable::Needed)?;
-    let from = end_async(cx, me, args.int(1), args.in_out::<i64>(2), Seekable::Needed)?;
+    let to = end_async(cx, me, to, UserInOut::<i64>::new(0), Seekable::Needed)?;
+    let from = end_async(cx, me, from, args.in_out::<i64>(2), Seekable::Needed)?;
     if !from.name.upgrade(cx).map_err(|_| Errno::EBADF)?.is_seekable {
         return Err(Errno::EINVAL);
     }
@@ -303,8 +315,9 @@ fn copy_file_range_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<u
     if args.int(5) != 0 {
         return Err(Errno::EINVAL);
     }
-    let from = end_async(cx, me, args.int(0), args.in_out::<i64>(1), Seekable::JudgedLater)?;
-    let to = end_async(cx, me, args.int(2), args.in_out::<i64>(3), Seekable::JudgedLater)?;
+    let (from, to) = both_ends(cx, me, args.int(0), args.int(2))?;
+    let from = end_async(cx, me, from, args.in_out::<i64>(1), Seekable::JudgedLater)?;
+    let to = end_async(cx, me, to, args.in_out::<i64>(3), Seekable::JudgedLater)?;
     let len = check_ranges(cx, me, &from, &to, args.long(4))?.min(MOST_BYTES);
     let copied = copy_async(cx, me, &from, &to, len, Waits::All)?;
     moved_async(cx, me, &from, args.in_out::<i64>(1), copied)?;
@@ -320,9 +333,10 @@ fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if flags & !(abi::SPLICE_F_MOVE | abi::SPLICE_F_NONBLOCK | abi::SPLICE_F_MORE | abi::SPLICE_F_GIFT) != 0 {
         return Err(Errno::EINVAL);
     }
-    check_splice(cx, me, args)?;
-    let from = end_async(cx, me, args.int(0), args.in_out::<i64>(1), Seekable::Needed)?;
-    let to = end_async(cx, me, args.int(2), args.in_out::<i64>(3), Seekable::Needed)?;
+    let (from, to) = both_ends(cx, me, args.int(0), args.int(2))?;
+    check_splice(cx, from, to, args)?;
+    let from = end_async(cx, me, from, args.in_out::<i64>(1), Seekable::Needed)?;
+    let to = end_async(cx, me, to, args.in_out::<i64>(3), Seekable::Needed)?;
     let waits = if flags & abi::SPLICE_F_NONBLOCK != 0 { Waits::Never } else { Waits::First };
     let copied = copy_async(cx, me, &from, &to, args.long(4).min(MOST_BYTES), waits)?;
     moved_async(cx, me, &from, args.in_out::<i64>(1), copied)?;
@@ -330,10 +344,14 @@ fn splice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     Ok(copied)
 }
 
-/// Checks the two descriptors of splice(2).
-fn check_splice(cx: &Cx, me: &Current, args: &Args) -> Result<()> {
-    let files = me.files(cx)?;
-    let (from, to) = (files.get(args.int(0), cx)?, files.get(args.int(2), cx)?);
+/// The flags of a description that may be gone.
+fn flags_of(cx: &Cx, name: WeakRc<OpenFile>) -> Result<OpenFlags> {
+    Ok(name.upgrade(cx).map_err(|_| Errno::EBADF)?.flags())
+}
+
+/// Checks the two descriptions of splice(2).
+fn check_splice(cx: &Cx, from: WeakRc<OpenFile>, to: WeakRc<OpenFile>, args: &Args) -> Result<()> {
+    let (from, to) = (from.upgrade(cx).map_err(|_| Errno::EBADF)?, to.upgrade(cx).map_err(|_| Errno::EBADF)?);
     if !from.flags().can_read() || !to.flags().can_write() {
         return Err(Errno::EBADF);
     }
@@ -370,15 +388,17 @@ fn vmsplice_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if open.kind::<PipeEnd>().is_none() {
         return Err(Errno::EBADF);
     }
+    // The descriptor may be another file's by the time when the pieces are read.
+    let name = open.downgrade();
     drop(open);
     let how =
         TransferFlags { no_wait: flags & abi::SPLICE_F_NONBLOCK != 0, what_fits: true, ..TransferFlags::default() };
     if writes {
         let pieces = pieces_async(cx, me, args)?;
-        write_async(cx, me, args.int(0), &pieces, Position::Current, how)
+        write_async(cx, me, name, &pieces, Position::Current, how)
     } else {
         let pieces = pieces_async(cx, me, args)?;
-        read_async(cx, me, args.int(0), &pieces, Position::Current, how)
+        read_async(cx, me, name, &pieces, Position::Current, how)
     }
 }
 

@@ -387,6 +387,23 @@ impl<T: ?Sized, M: Mode> StrongRc<T, M> {
     }
 }
 
+impl<T: ?Sized> StrongRc<T> {
+    /// Gives up this ownership if it is the only one: the object dies, and nobody becomes an owner in between.
+    ///
+    /// # Errors
+    /// This, where there are others.
+    pub fn end_if_only(self) -> Result<(), Self> {
+        let this = ManuallyDrop::new(self);
+        match this.header().owners.compare_exchange(1, 0, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => {
+                drop(this.end());
+                Ok(())
+            }
+            Err(_) => Err(ManuallyDrop::into_inner(this)),
+        }
+    }
+}
+
 impl<T: ?Sized + fmt::Debug, M: Mode> fmt::Debug for StrongRc<T, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.with(|object| f.debug_tuple("StrongRc").field(&object).finish())

@@ -450,6 +450,24 @@ pub fn begin_epoch() -> u64 {
     epoch() + 1
 }
 
+/// Reports that the task of `core` borrows nothing just now. Whether each core has been quiescent since `epoch` [began](begin_epoch), or ran no task then: the caller sees what
+/// tasks did before, and they see since then what the caller had done before it began.
+///
+/// # Safety
+/// As for [`quiescent`].
+pub unsafe fn all_passed(cx: &mut Cx, core: usize, epoch: u64) -> bool {
+    cx.check_nothing_is_held();
+    if let Some(slot) = DOMAIN.slot(core) {
+        // SAFETY: it is the caller's, who borrows nothing, as `cx` shows.
+        unsafe { slot.pass() };
+    }
+    // What the caller has done comes before it looks who may have come in without seeing it.
+    fence(Ordering::SeqCst);
+    let mut first = u64::MAX;
+    DOMAIN.each_report(|passed| first = first.min(passed));
+    first >= epoch
+}
+
 /// Whether any object is dead and not yet freed, where nobody has said which core runs.
 #[inline(always)]
 pub fn has_waiting() -> bool {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, MutexGuard};
 use std::thread::{Scope, ScopedJoinHandle};
 
-use refs::reclaim::{Core, Report, reclaim, waiting};
+use refs::reclaim::{Core, Report, all_passed, begin_epoch, reclaim, waiting};
 use refs::{Cx, IdTable, SpinLock, StrongRc, WakeSlot, WeakRc};
 
 /// Cores are counted for the whole process.
@@ -100,6 +100,23 @@ fn an_object_is_freed_when_each_core_has_passed_a_suspension_since_its_death() {
             other.does(|cx, core| core.quiescent(cx));
             core.quiescent(cx);
             assert_eq!((dropped(), waiting()), (1, 0));
+        });
+        other.ends();
+    });
+}
+
+#[test]
+fn all_have_passed_when_each_core_has_come_in_anew_since() {
+    let _alone = alone();
+    std::thread::scope(|scope| {
+        let other = Other::start(scope);
+        as_core(|cx, core| {
+            let epoch = begin_epoch();
+            // SAFETY: it is this thread's number.
+            let passed = |cx: &mut Cx| unsafe { all_passed(cx, core.number(), epoch) };
+            assert!(!passed(cx), "the other core may be in the middle of something");
+            other.does(|cx, core| core.while_idle(cx, || ()));
+            assert!(passed(cx));
         });
         other.ends();
     });

@@ -158,6 +158,20 @@ fn a_borrow_of_a_local_object_can_become_an_owner_as_long_as_it_lives() {
 }
 
 #[test]
+fn an_owner_gives_an_object_up_only_while_it_is_the_only_one() {
+    with_cx(|cx| {
+        let first = StrongRc::new(Noted(1));
+        let borrowed = first.get(cx);
+        let second = first.share();
+        let first = first.end_if_only().expect_err("there is another");
+        assert_eq!(first.owners(), 2);
+        drop(second);
+        assert!(first.end_if_only().is_ok());
+        assert!(borrowed.share().is_none() && borrowed.downgrade().is_gone());
+    });
+}
+
+#[test]
 fn objects_of_one_thread_need_not_be_send() {
     with_cx(|cx| {
         let realm = Realm::new();

@@ -500,6 +500,24 @@ pub fn free_everything_async(cx: &mut Cx) {
     }
 }
 
+/// Returns when what tasks did on other workers when this was called is over, up to their next suspension: they see what the caller had done before, and it sees what they
+/// did. It lets interrupts in, but does not give way: others may wait for the caller meanwhile.
+#[cold]
+#[cfg_attr(false, ebb_lint::never_suspends)]
+pub fn wait_for_all(cx: &mut Cx) {
+    let worker = worker(cx);
+    let epoch = reclaim::begin_epoch();
+    let mut looks = 0;
+    // SAFETY: it is the number under which the worker is registered.
+    while !unsafe { reclaim::all_passed(cx, worker.core.get(), epoch) } {
+        looks += 1;
+        if looks > LOOKS {
+            worker.hooks.wait_for_others(worker);
+        }
+        worker.hooks.pause(worker);
+    }
+}
+
 /// Lets interrupts in, and others run if it is their turn: for the middle of long work.
 pub fn pause_async(cx: &mut Cx) {
     let worker = worker(cx);

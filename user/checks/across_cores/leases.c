@@ -1,4 +1,4 @@
-// A lease and an open that it rules out do not both succeed, however close together they come.
+// A lease and an open or truncation that it rules out do not both succeed, however close together they come.
 #include "together.h"
 
 #define ROUNDS 20000
@@ -13,6 +13,50 @@ static void open_it(void)
 static void lease_it(void)
 {
     leased = fcntl(file, F_SETLEASE, kind);
+}
+
+// The file has a byte before.
+static void fill(void)
+{
+    REQUIRE(truncate("file", 1) == 0);
+}
+
+static void truncate_it(void)
+{
+    opened = open("file", O_RDONLY | O_TRUNC | O_NONBLOCK);
+}
+
+static void end_opened(void)
+{
+    if (opened >= 0)
+        close(opened);
+}
+
+static int truncated;
+
+static void shorten(void)
+{
+    truncated = truncate("file", 0);
+}
+
+// Looks at the file while it has its lease, and gives it up.
+static void lease_and_look(void)
+{
+    struct stat first, second;
+    leased = fcntl(file, F_SETLEASE, kind);
+    if (leased != 0)
+        return;
+    REQUIRE(fstat(file, &first) == 0);
+    for (int i = 0; i < 3; i++)
+        sched_yield();
+    REQUIRE(fstat(file, &second) == 0);
+    both += first.st_size != second.st_size;
+    REQUIRE(fcntl(file, F_SETLEASE, F_UNLCK) == 0);
+}
+
+static void end_truncation(void)
+{
+    both += truncated != 0;
 }
 
 static void nothing(void)
@@ -45,5 +89,15 @@ int main(void)
     flags = O_RDONLY;
     together(ROUNDS, nothing, open_it, lease_it, end_both);
     CHECK("readers-beside-a-lease-to-write", both);
+
+    // Linux lets who only reads truncate beside a lease to read.
+    both = 0;
+    together(ROUNDS, fill, truncate_it, lease_and_look, end_opened);
+    CHECK("opened-and-truncated-beside-a-lease-to-write", both);
+
+    both = 0;
+    kind = F_RDLCK;
+    together(4 * ROUNDS, fill, shorten, lease_and_look, end_truncation);
+    CHECK("truncated-beside-a-lease", both);
     return 0;
 }

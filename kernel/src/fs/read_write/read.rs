@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, Writer};
-use refs::Waker;
+use refs::{Waker, WeakRc};
 
 use super::{Position, TransferFlags, Wait, at_once, check, finish, first_stop, hold, offset, rest, watch};
 use crate::error::{Errno, Result};
@@ -27,7 +27,10 @@ pub fn read_piece_async(
     position: Position,
 ) -> Result<usize> {
     let (mut done, mut first) = (0, None);
-    if !piece.is_empty() {
+    // What the descriptor is for by now counts for all of the call.
+    let name = if piece.is_empty() {
+        me.files(cx)?.weak(fd, cx)?
+    } else {
         let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_read, position)?;
         let memory = me.memory(cx)?;
@@ -54,8 +57,9 @@ pub fn read_piece_async(
             Err(Stop::Error(error)) => return Err(error),
             Err(stop) => first = Some(stop),
         }
-    }
-    go_on_reading_async(cx, me, fd, &[piece], (done, first), position, TransferFlags::ONE_PIECE)
+        open.downgrade()
+    };
+    go_on_reading_async(cx, me, name, &[piece], (done, first), position, TransferFlags::ONE_PIECE)
 }
 
 /// Whether a read of a seekable file that left `room` has come to the file's end. If not, memory is missing, and that is so
@@ -65,32 +69,31 @@ fn is_at_end(to: &Writer<'_>, room: UserBuffer<u8, Out>) -> bool {
     to.remaining() > 0 && !room.slice().start().address().is_multiple_of(PAGE_SIZE)
 }
 
-/// Reads from a descriptor into pieces of the caller's memory.
+/// Reads from a description into pieces of the caller's memory.
 ///
 /// # Errors
 /// Those of read(2).
 pub fn read_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
-    fd: i32,
+    name: WeakRc<OpenFile>,
     pieces: &[UserBuffer<u8, Out>],
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
-    go_on_reading_async(cx, me, fd, pieces, (0, None), position, how)
+    go_on_reading_async(cx, me, name, pieces, (0, None), position, how)
 }
 
 #[inline(never)]
 fn go_on_reading_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
-    fd: i32,
+    name: WeakRc<OpenFile>,
     pieces: &[UserBuffer<u8, Out>],
     (mut done, first): (usize, Option<Stop>),
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
-    let name = me.files(cx)?.weak(fd, cx)?;
     let wait = Wait::new(Events::IN, how.no_wait);
     let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;

@@ -32,12 +32,16 @@ pub fn write_piece_async(
     position: Position,
 ) -> Result<usize> {
     let (mut done, mut first) = (0, None);
-    if !piece.is_empty() {
+    // What the descriptor is for by now counts for all of the call.
+    let name = if piece.is_empty() {
+        me.files(cx)?.weak(fd, cx)?
+    } else {
         let open = me.files(cx)?.get_even_path(fd, cx)?;
         check(&open, OpenFlags::can_write, position)?;
         if open.writes_in_turn && piece.len() > SHORT {
+            let name = open.downgrade();
             drop(open);
-            return write_async(cx, me, fd, &[piece], position, TransferFlags::ONE_PIECE);
+            return write_async(cx, me, name, &[piece], position, TransferFlags::ONE_PIECE);
         }
         let memory = me.memory(cx)?;
         let mut from = memory.reader(piece.first(at_once(&open, piece.len())).slice());
@@ -49,36 +53,36 @@ pub fn write_piece_async(
             Err(Stop::Error(error)) => return Err(error),
             Err(stop) => first = Some(stop),
         }
-    }
-    go_on_writing_async(cx, me, fd, &[piece], (done, first), position, TransferFlags::ONE_PIECE)
+        open.downgrade()
+    };
+    go_on_writing_async(cx, me, name, &[piece], (done, first), position, TransferFlags::ONE_PIECE)
 }
 
-/// Writes pieces of the caller's memory to a descriptor.
+/// Writes pieces of the caller's memory to a description.
 ///
 /// # Errors
 /// Those of write(2). EPIPE comes with SIGPIPE.
 pub fn write_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
-    fd: i32,
+    name: WeakRc<OpenFile>,
     pieces: &[UserBuffer<u8, In>],
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
-    go_on_writing_async(cx, me, fd, pieces, (0, None), position, how)
+    go_on_writing_async(cx, me, name, pieces, (0, None), position, how)
 }
 
 #[inline(never)]
 fn go_on_writing_async(
     cx: &mut Cx,
     me: &mut impl VfsCaller,
-    fd: i32,
+    name: WeakRc<OpenFile>,
     pieces: &[UserBuffer<u8, In>],
     (mut done, first): (usize, Option<Stop>),
     position: Position,
     how: TransferFlags,
 ) -> Result<usize> {
-    let name = me.files(cx)?.weak(fd, cx)?;
     let wait = Wait::new(Events::OUT, how.no_wait);
     let mut step = |cx: &Cx, me: &_, waker: Option<Waker>| {
         let open = name.upgrade(cx).map_err(|_| Errno::EBADF)?;

@@ -18,6 +18,7 @@ use super::access::Subject;
 use super::anonymous::new_location;
 use super::{Dentry, FileKind, FileSystem, Inode, Location, Metadata, OpenFile, OpenFlags, VfsCaller};
 use crate::error::{Errno, Result};
+use crate::step::Step;
 
 pub use directory::{Directory, symlink_target};
 pub use file::RegularFile;
@@ -83,11 +84,12 @@ fn size_of_option(text: &str) -> Result<u64> {
 ///
 /// # Errors
 /// ENOSPC.
-pub fn memory_file(name: &[u8], permissions: u32, seals: u32, me: &impl VfsCaller, cx: &Cx) -> Result<OpenFile> {
+pub fn memory_file(name: &[u8], permissions: u32, seals: u32, me: &impl VfsCaller, cx: &Cx) -> Step<OpenFile> {
     let subject = Subject::of(me, cx)?;
     let shown_as = [b"/memfd:", name, b" (deleted)"].concat();
     let location = nameless_file(shown_as, permissions, subject.uid.number(), subject.gid.number(), seals)?;
-    location.begin_writing(cx)?;
+    let may_write = location.mount.get(cx).check_writable(cx)?;
+    location.begin_writing(may_write, cx)?;
     Ok(OpenFile::stored(OpenFlags::READ_WRITE, location))
 }
 

@@ -12,6 +12,7 @@ use crate::error::{Errno, Result};
 use crate::fs::access::{Subject, Want};
 use crate::fs::walk::{self, WalkFlags};
 use crate::fs::{FileKind, Inode, VfsCaller, dentry};
+use crate::step::{Step, Stop};
 
 /// The size of `struct sockaddr_un`.
 pub const MAX_ADDRESS_BYTES: usize = 110;
@@ -49,10 +50,12 @@ pub fn take_abstract(name: &[u8], endpoint: WeakRc<Endpoint>, cx: &Cx) -> Result
 ///
 /// # Errors
 /// EADDRINUSE; the others of mknod(2).
-pub fn make_file<'cx>(path: &[u8], me: &dyn VfsCaller, cx: &'cx Cx) -> Result<TempRc<'cx, Inode>> {
+pub fn make_file<'cx>(path: &[u8], me: &dyn VfsCaller, cx: &'cx Cx) -> Step<TempRc<'cx, Inode>> {
     let new = dentry::NewFile { kind: FileKind::Socket, permissions: 0o777, device: Default::default(), target: &[] };
-    let made = dentry::make(dentry::At { directory: AT_FDCWD, path }, &new, me, cx);
-    made.map_err(|error| if error == Errno::EEXIST { Errno::EADDRINUSE } else { error })
+    match dentry::make(dentry::At { directory: AT_FDCWD, path }, &new, me, cx) {
+        Err(Stop::Error(Errno::EEXIST)) => Err(Errno::EADDRINUSE.into()),
+        made => made,
+    }
 }
 
 impl Address {

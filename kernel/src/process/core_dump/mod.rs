@@ -360,7 +360,10 @@ fn add_without_slashes(name: &mut Vec<u8>, part: &[u8]) {
 /// Makes the core file in the place of what has its name.
 fn create(name: &[u8], me: &Current, cx: &Cx) -> Step<StrongRc<OpenFile>> {
     // What was never there need not go; what cannot go is in the way.
-    let _ = dentry::unlink(At { directory: abi::AT_FDCWD, path: name }, me, cx);
+    match dentry::unlink(At { directory: abi::AT_FDCWD, path: name }, me, cx) {
+        Ok(()) | Err(Stop::Error(_)) => {}
+        stopped => stopped?,
+    }
     let flags =
         OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY | OpenFlags::NO_FOLLOW | OpenFlags::LARGE_FILE;
     match open::open_step(abi::AT_FDCWD, name, &open::OpenHow::new(flags, 0o600), me, cx)? {
