@@ -233,8 +233,12 @@ impl VmSpace {
         // SAFETY: the lock is held.
         unsafe {
             if let Some((leaf, entry)) = walk::find(*root, address) {
-                walk::change(leaf, address >> PAGE_SHIFT, entry, PageEntry::flags(prot));
-                tlb::flush_page(self.number, address);
+                let flags = PageEntry::flags(prot);
+                if walk::change(leaf, address >> PAGE_SHIFT, entry, flags) && entry.would_lose(flags) {
+                    tlb::flush_page(self.number, address);
+                } else {
+                    tlb::flush_page_here(self.number, address);
+                }
             }
         }
     }

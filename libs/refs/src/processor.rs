@@ -69,7 +69,7 @@ impl Wait {
     pub const TOO_LONG: u64 = 10_000_000_000;
     #[cfg(not(any(ebb_loom, ebb_shuttle)))]
     /// So many turns lie between two looks at the time.
-    const TURNS: u32 = 4096;
+    const TURNS: u32 = 256;
     #[cfg(not(any(ebb_loom, ebb_shuttle)))]
     /// Where more time lies between two looks, somebody has stopped the whole machine, or this core: no more than this is counted.
     const LOOK: u64 = 20_000_000;
@@ -115,15 +115,28 @@ impl Wait {
     }
 }
 
+/// So often a core that waits for a lock lets the processor rest, and answers what others ask, each time before it looks at the lock.
+#[cfg(not(ebb_loom))]
+const PATIENCE: u32 = if cfg!(ebb_shuttle) { u32::MAX } else { 10_000 };
+
+/// From then on it does so once in so many looks, some 50 us apart, and looks all the time in between. Else it would wait for ever for a lock that another core takes again and
+/// again if that waits, while it has the lock, until this core has answered: this one would look only just after it has, which is too early.
+#[cfg(not(ebb_loom))]
+const INSISTENCE: u32 = 20_000;
+
 /// Waits until the lock is free, and takes it.
 #[cfg(not(ebb_loom))]
 extern "C-unwind" fn wait_for_lock(lock: &crate::sync::AtomicBool) {
     let address = core::ptr::from_ref(lock).addr();
     let mut wait = Wait::new();
+    let mut turns = 0_u32;
     loop {
         // Only looks: who has the lock needs its cache line to give it back.
         while lock.load(crate::sync::Ordering::Relaxed) {
-            wait.spin(address);
+            turns = turns.wrapping_add(1);
+            if turns < PATIENCE || turns.is_multiple_of(INSISTENCE) {
+                wait.spin(address);
+            }
         }
         if !lock.swap(true, crate::sync::Ordering::Acquire) {
             return;

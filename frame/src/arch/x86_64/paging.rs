@@ -63,6 +63,15 @@ impl PageEntry {
         flags
     }
 
+    /// Whether other flags would allow less than it does: then what a processor remembers of it has to be forgotten. One that remembers less than it may faults, forgets the entry as it
+    /// does (Intel SDM volume 3, section 4.10.4.1), and finds what is in the table.
+    #[inline(always)]
+    pub fn would_lose(self, flags: u64) -> bool {
+        const GIVING: u64 = PageEntry::PRESENT | PageEntry::WRITABLE | PageEntry::USER;
+        let lost = self.0 & GIVING & !flags | flags & Self::NO_EXECUTE & !self.0;
+        self.0 & Self::PRESENT != 0 && lost != 0
+    }
+
     /// A page's entry.
     #[inline(always)]
     pub fn new(frame: FrameNumber, flags: u64) -> Self {
