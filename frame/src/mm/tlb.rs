@@ -373,11 +373,13 @@ pub(super) fn flush_page(root: FrameNumber, address: usize) {
     flush_others(root, address, address + PAGE_SIZE, 0);
 }
 
-/// Makes this core forget one page of `root`, which others may remember as it was: with fewer rights, and they forget that when they fault.
+/// Makes this core forget one page of `root`, now or as it comes back to it. Others may remember it as it was: with fewer rights, and they forget that when they fault.
 #[inline(always)]
 pub(super) fn flush_page_here(root: FrameNumber, address: usize) {
     if is_active(root) {
         machine::flush_page(address);
+    } else {
+        begin_generation(root);
     }
 }
 

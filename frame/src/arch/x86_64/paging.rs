@@ -123,3 +123,29 @@ impl PageEntry {
         prot
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_loses_what_it_allowed_and_does_not_any_more() {
+        let rights = [
+            Prot::empty(),
+            Prot::READ,
+            Prot::READ | Prot::WRITE,
+            Prot::READ | Prot::EXECUTE,
+            Prot::READ | Prot::WRITE | Prot::EXECUTE,
+        ];
+        for before in rights {
+            for after in rights {
+                let entry = PageEntry::new(FrameNumber(5), PageEntry::flags(before));
+                assert_eq!(
+                    entry.would_lose(PageEntry::flags(after)),
+                    !(before - after).is_empty(),
+                    "{before:?} {after:?}"
+                );
+            }
+        }
+    }
+}
