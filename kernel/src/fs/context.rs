@@ -41,7 +41,7 @@ impl FsContext {
 
     /// Whether nobody sees when exactly it comes to its end. Who wants to know whether a mount is used sees to it first that all has that nobody has any more.
     pub fn end_is_unseen(&self) -> bool {
-        self.places.with(|places| [&places.root, &places.working].iter().all(|place| place.inode.owners() > 1))
+        self.places.with(|places| places.root.stays() && places.working.stays())
     }
 
     /// What `/` is.

@@ -382,11 +382,7 @@ impl OpenFile {
     #[inline]
     pub fn end_is_unseen(&self) -> bool {
         let only_reads = self.flags().only_reads() || self.flags().contains(OpenFlags::PATH);
-        let inode = &self.location.inode;
-        // Its last description takes a file without names with it.
-        let outlives =
-            inode.owners() > 1 && inode.with(|inode| matches!(inode.kind, FileKind::Regular | FileKind::Directory));
-        only_reads && outlives && self.watch_number.load(Ordering::Relaxed) == 0
+        only_reads && self.watch_number.load(Ordering::Relaxed) == 0 && self.location.stays()
     }
 
     /// Changes its flags (F_SETFL).

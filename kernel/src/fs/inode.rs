@@ -142,6 +142,11 @@ impl Inode {
         self.with_metadata(cx, |metadata| metadata.links == 0)
     }
 
+    /// Whether it has names, as far as it keeps them: for destructors, which have no context.
+    pub fn has_names(&self) -> bool {
+        self.metadata.with(|metadata| metadata.links > 0)
+    }
+
     /// Mode, owner and group, for permission checks.
     #[inline]
     pub fn access_bits(&self, cx: &Cx) -> (u32, u32, u32) {

@@ -36,6 +36,14 @@ impl Location {
         Ok(Path { mount: self.mount.get(cx), inode: self.inode.get(cx) })
     }
 
+    /// Whether it takes nothing along that anybody would miss if its owner is given up a little later than it could be: a file without names goes with its last description, and a mount
+    /// that is in no tree with its last user.
+    pub fn stays(&self) -> bool {
+        let has_names =
+            |inode: &Inode| matches!(inode.kind, FileKind::Regular | FileKind::Directory) && inode.has_names();
+        self.inode.with(has_names) && self.mount.with(Mount::is_attached)
+    }
+
     /// One more description may write the file that is here, if it is a regular one.
     ///
     /// # Errors

@@ -254,6 +254,11 @@ impl Layout {
         self.vmas.pop_chunk()
     }
 
+    /// Nothing is promised any more, at the end of the address space.
+    pub(super) fn give_promises_back(&mut self) {
+        overcommit::add(core::mem::take(&mut self.totals.accounted).wrapping_neg());
+    }
+
     /// Where something of `len` bytes goes.
     ///
     /// # Errors

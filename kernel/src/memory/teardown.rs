@@ -4,6 +4,7 @@
 //! else reaches it meanwhile. The parent of a process learns of its end only behind that, so what wait(2) reports is free. As long as
 //! one is on its way nobody is killed for want of memory.
 
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
@@ -13,6 +14,7 @@ use refs::StrongRc;
 use super::backing::Backing;
 use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, next_piece};
 use super::space::AddressSpace;
+use super::vma::Vma;
 use crate::step::TimeSlice;
 
 /// How many address spaces are being torn down.
@@ -53,17 +55,10 @@ impl AddressSpace {
         }
     }
 
-    /// Goes on for a stretch; whether nothing is left.
+    /// Goes on for a stretch; whether nothing is left. The VMAs go first: whoever has looked the address space up before, on another core, finds none then, and brings in no page.
     fn tear_down_stretch(&self, pages: &mut core::ops::Range<usize>, cx: &Cx) -> bool {
         let mut time_slice = TimeSlice::default();
-        while let Some(piece) = next_piece(self, pages, cx) {
-            self.vm.unmap(piece, cx);
-            if time_slice.is_over() {
-                return false;
-            }
-        }
-        let mut layout = self.layout.lock(cx);
-        while let Some(vmas) = layout.pop_chunk() {
+        while let Some(vmas) = self.take_chunk(cx) {
             for vma in vmas {
                 if let Backing::Object { object, .. } = vma.backing {
                     object.end_unseen_if(|object| object.end_is_unseen());
@@ -73,6 +68,22 @@ impl AddressSpace {
                 return false;
             }
         }
+        while let Some(piece) = next_piece(self, pages, cx) {
+            self.vm.unmap(piece, cx);
+            if time_slice.is_over() {
+                return false;
+            }
+        }
         true
+    }
+
+    /// Takes some VMAs out, the last ones with what was promised.
+    fn take_chunk(&self, cx: &Cx) -> Option<Vec<Vma<Backing>>> {
+        let mut layout = self.layout.lock(cx);
+        let chunk = layout.pop_chunk();
+        if chunk.is_none() {
+            layout.give_promises_back();
+        }
+        chunk
     }
 }

@@ -58,6 +58,8 @@ impl Search {
         }
         if self.waits_since == 0 {
             self.waits_since = now;
+            // What cores keep at hand they do not look at otherwise.
+            crate::fs::look_for_closed();
         }
         now - self.waits_since > FREEING_TAKES
     }

@@ -213,7 +213,7 @@ pub fn went_off(cx: &IrqCx) -> bool {
     let due = timer.due.load(Ordering::Relaxed);
     if due <= now {
         timer.due.store(NEVER, Ordering::Relaxed);
-        refs::reclaim::look(core);
+        refs::reclaim::look_once(core);
         do_due(core, cx);
     } else if due != NEVER {
         go_off_by(core, due);

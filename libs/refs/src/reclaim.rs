@@ -170,6 +170,8 @@ struct Dead {
     unseen: DeadQueue,
     /// With so many of these they are looked at.
     unseen_limit: usize,
+    /// Somebody has asked for those that died before this epoch: the core looks until they are freed.
+    asked: u64,
 }
 
 impl Dead {
@@ -188,7 +190,7 @@ impl Limbo {
                 awaited: AtomicU64::new(0),
                 freeing: AtomicUsize::new(0),
                 crowded: AtomicBool::new(false),
-                dead: SpinLock::new(Dead { awaited: DeadQueue::new(), unseen: DeadQueue::new(), unseen_limit: MANY }),
+                dead: SpinLock::new(Dead { awaited: DeadQueue::new(), unseen: DeadQueue::new(), unseen_limit: MANY, asked: 0 }),
             }
         }
     }
@@ -208,10 +210,13 @@ impl Limbo {
         }
     }
 
-    /// Its core is to look at all that is in it.
+    /// Its core is to look at all that is in it, until that is freed which died before the epoch `asked`.
     #[cold]
-    fn look(&self) {
-        self.dead.within(|dead| self.waiting.store(!dead.is_empty(), Ordering::Release));
+    fn look(&self, asked: u64) {
+        self.dead.within(|dead| {
+            dead.asked = dead.asked.max(asked);
+            self.waiting.store(!dead.is_empty(), Ordering::Release);
+        });
     }
 
     /// Takes out the next object that died before `limit`. Says first whether it was the last one, of all.
@@ -220,7 +225,7 @@ impl Limbo {
         self.dead.within(|dead| {
             let next = dead.awaited.pop(limit).or_else(|| {
                 let next = dead.unseen.pop(limit)?;
-                self.unseen.store(self.unseen.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+                self.unseen.store(self.unseen.load(Ordering::Relaxed) - 1, Ordering::Release);
                 Some(next)
             });
             let is_empty = dead.is_empty();
@@ -237,7 +242,9 @@ impl Limbo {
         self.dead.within(|dead| {
             dead.unseen_limit = self.unseen.load(Ordering::Relaxed) + MANY;
             // In a program nobody says when to look again.
-            let waits = !dead.awaited.is_empty() || (!is_processor_known() && !dead.unseen.is_empty());
+            let waits = !dead.awaited.is_empty()
+                || is_older(&dead.unseen, dead.asked)
+                || (!is_processor_known() && !dead.unseen.is_empty());
             self.waiting.store(waits, Ordering::Release);
         });
     }
@@ -494,12 +501,21 @@ fn waits(core: usize, is_there: impl FnOnce(&Dead) -> bool) -> bool {
     limbo.has_dead() && limbo.dead.within(|dead| is_there(dead)) || limbo.freeing.load(Ordering::Acquire) > 0
 }
 
-/// What has died on `core` and is kept there at hand is looked at when the core is next quiescent; whether there is anything.
+/// What has died on `core` and is kept there at hand is looked at when the core is quiescent, until it is freed; whether there is anything.
 pub fn look(core: usize) -> bool {
-    let limbo = limbo_of(core);
-    let has_unseen = limbo.unseen.load(Ordering::Relaxed) > 0;
+    let has_unseen = limbo_of(core).unseen.load(Ordering::Relaxed) > 0;
     if has_unseen {
-        limbo.look();
+        limbo_of(core).look(epoch() + 1);
+    }
+    has_unseen
+}
+
+/// As [`look`], once: when the core is next quiescent.
+#[inline]
+pub fn look_once(core: usize) -> bool {
+    let has_unseen = limbo_of(core).unseen.load(Ordering::Relaxed) > 0;
+    if has_unseen {
+        limbo_of(core).look(0);
     }
     has_unseen
 }
@@ -507,6 +523,11 @@ pub fn look(core: usize) -> bool {
 /// Whether any object that died on any core before `epoch` may not have come to its end.
 pub fn waits_anywhere_since_before(epoch: u64) -> bool {
     (0..DOMAIN.in_use().len()).any(|core| waits_since_before(core, epoch))
+}
+
+/// As [`waits_anywhere_since_before`], for objects whose end somebody may wait for.
+pub fn awaits_anywhere_since_before(epoch: u64) -> bool {
+    (0..DOMAIN.in_use().len()).any(|core| awaits_since_before(core, epoch))
 }
 
 /// How many objects are dead and not yet freed. For tests and statistics: it counts them one by one.

@@ -181,7 +181,7 @@ impl Worker {
             let mut cx = unsafe { Cx::new(from_ref(self).cast()) };
             let dead = self.quiescent(&mut cx);
             let Some(task) = self.handed_over.take().or_else(|| self.next().map(|ready| self.accept(ready))) else {
-                if dead != Dead::None {
+                if dead != Dead::None || self.look_before_idling(&mut cx) != Dead::None {
                     self.hooks.pause(self);
                     continue;
                 }
@@ -266,6 +266,12 @@ impl Worker {
             cx.check_nothing_is_held();
             Dead::None
         }
+    }
+
+    /// As [`quiescent`](Self::quiescent), also for what is kept at hand. What is left of that is looked at when there is another reason.
+    #[cfg_attr(false, ebb_lint::never_suspends)]
+    fn look_before_idling(&self, cx: &mut Cx) -> Dead {
+        if reclaim::look_once(self.core.get()) { self.quiescent(cx) } else { Dead::None }
     }
 
     #[inline(always)]
@@ -451,7 +457,7 @@ pub fn has_dead(cx: &Cx) -> bool {
     if worker.until_all.get() == 0 {
         worker.until_all.set(reclaim::begin_epoch());
     }
-    let others = reclaim::waits_anywhere_since_before(worker.until_all.get());
+    let others = reclaim::awaits_anywhere_since_before(worker.until_all.get());
     if !others {
         worker.until_all.set(0);
     }
@@ -490,15 +496,23 @@ fn wait_async(cx: &mut Cx, looks: &mut usize) {
 #[cold]
 pub fn free_everything_async(cx: &mut Cx) {
     free_all_async(cx);
-    let until = reclaim::begin_epoch();
-    let mut looks = 0;
-    while reclaim::waits_anywhere_since_before(until) {
-        // SAFETY: it is the number under which the worker is registered.
-        let more = unsafe { reclaim::quiescent_for_all(cx, worker(cx).core.get(), STEP) };
-        worker(cx).more.set(more);
-        wait_async(cx, &mut looks);
+    for _ in 0..NESTED {
+        let until = reclaim::begin_epoch();
+        let mut looks = 0;
+        while reclaim::waits_anywhere_since_before(until) {
+            // SAFETY: it is the number under which the worker is registered.
+            let more = unsafe { reclaim::quiescent_for_all(cx, worker(cx).core.get(), STEP) };
+            worker(cx).more.set(more);
+            wait_async(cx, &mut looks);
+        }
+        if !reclaim::waits_anywhere_since_before(reclaim::begin_epoch()) {
+            break;
+        }
     }
 }
+
+/// What a destructor gives up dies later than what it is of: so deep do objects own each other, at most, whose ends somebody may wait for here.
+const NESTED: usize = 4;
 
 /// Returns when what tasks did on other workers when this was called is over, up to their next suspension: they see what the caller had done before, and it sees what they
 /// did. It lets interrupts in, but does not give way: others may wait for the caller meanwhile.
@@ -566,7 +580,7 @@ fn leave_async(cx: &mut Cx, worker: &'static Worker, task: &'static Task) {
     worker.hooks.leave(worker);
     loop {
         let Some(ready) = worker.next() else {
-            if worker.quiescent(cx) == Dead::None {
+            if worker.quiescent(cx) == Dead::None && worker.look_before_idling(cx) == Dead::None {
                 // What was freed may have woken somebody.
                 if !worker.is_asked_to_yield() {
                     // On this task's stack: whoever wakes it brings it back here, since no other worker runs it.

@@ -136,6 +136,7 @@ fn drop_link(inode: &TempRc<'_, Inode>, directory: &TempRc<'_, Inode>, name: &[u
     if left > 0 {
         inode.file_system.get(cx).capacity.give_inode();
     } else if inode.owners() > 1 {
+        // The first owner is the directory.
         look_for_closed();
     }
     let mut dentry = inode.dentry.lock(cx);
