@@ -260,6 +260,8 @@ pub fn was_called(core: usize) {
     crate::time::slice_end_was_noted(core);
     if let Some(core) = SCHEDULER.cores.of(core) {
         core.looks.fetch_add(1, Ordering::Release);
+        // One that frees what was destroyed before it sleeps has let this interrupt in, and looks again first.
+        core.look(|queue| queue.running.is_none().then(|| queue.worker.map(Worker::request_yield)));
     }
 }
 
