@@ -84,7 +84,12 @@ fn run(machines: &Machines, program: &str, arguments: &str, qemu_options: &[&str
             Ok(if time == Time::Counted { judge_stretches(&run.console)? } else { 0 })
         }
         (end, _) => {
-            println!("  failed ({end:?}):\n{}", printable(&run.last_lines(60)));
+            println!("  failed ({end:?}):");
+            // They may be far above the last lines.
+            for violation in run.console.lines().filter(|line| line.contains("VIOLATION")) {
+                println!("  {}", printable(violation));
+            }
+            println!("{}", printable(&run.last_lines(60)));
             Ok(1)
         }
     }
