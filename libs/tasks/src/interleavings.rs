@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::ControlFlow;
 
+use refs::reclaim::Report;
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::{Config, Runner, thread};
@@ -83,6 +84,8 @@ pub enum Wake {
 pub struct Machine<P> {
     policy: P,
     wake: Wake,
+    /// Whether each core runs a task: one that sleeps holds back nothing.
+    reports: [&'static Report; MAX_CORES],
 }
 
 impl<P: Policy> Policy for Machine<P> {
@@ -101,12 +104,26 @@ impl<P: Policy> Policy for Machine<P> {
 
 impl<P: Policy> Hooks for Machine<P> {
     fn idle(&self, worker: &Worker) -> ControlFlow<()> {
+        let report = self.reports[worker.number()];
         let mut bells = BELLS.0.lock().expect("not poisoned");
         while bells.left != 0 && !bells.rung[worker.number()] {
+            // SAFETY: it is this worker's, and runs no task.
+            unsafe { report.leave() };
             bells = BELLS.1.wait(bells).expect("not poisoned");
+            report.come_back();
         }
         bells.rung[worker.number()] = false;
         if bells.left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn report(&self, worker: &Worker) -> Option<&'static Report> {
+        Some(self.reports[worker.number()])
+    }
+
+    fn pause(&self, worker: &Worker) {
+        // SAFETY: nothing is borrowed where this is called.
+        unsafe { self.reports[worker.number()].pass() };
+        thread::yield_now();
     }
 }
 
@@ -118,7 +135,8 @@ impl<P: Policy + Send + 'static> Machine<P> {
         // Until all tasks are there that `run` starts.
         bells.left = 1;
         drop(bells);
-        Box::leak(Box::new(Machine { policy, wake }))
+        let reports = core::array::from_fn(|_| &*Box::leak(Box::default()));
+        Box::leak(Box::new(Machine { policy, wake, reports }))
     }
 
     /// Who chooses.
