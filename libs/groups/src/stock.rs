@@ -4,8 +4,9 @@
 //! What a stock holds is charged, so it can never admit too much. It could refuse too much, elsewhere: somebody is refused because stocks hold what he
 //! wants. That does not last. A node that refuses is *short* from then on, and says so in the tree's recall counter, which every stock compares before it
 //! hands anything out or takes anything in: one load of a word that is rarely written. A stock that finds it changed looks at the nodes above it, and
-//! gives back everything if one of them is short; it keeps nothing as long as that is so. So once every stock below a node has been used (or
-//! [settled](Stock::settle)) after a refusal, whoever asks again is refused only if there is no room.
+//! gives back everything if one of them is short; it keeps nothing as long as that is so: until there is room for what was refused, or stocks have taken a few
+//! hundred charges one by one. So once every stock below a node has been used (or [settled](Stock::settle)) after a refusal, whoever asks again before that
+//! is refused only if there is no room.
 //!
 //! A stock that nobody uses gives nothing back. Whoever lets a thread sleep, or a core idle, calls [`settle`](Stock::settle) first.
 
@@ -87,9 +88,9 @@ impl<'t, C: Class> Stock<'t, C> {
                 return Ok(());
             }
             let taken = self.take(nodes, class, count).or_else(|refusal| {
-                // What it holds of other classes may be what is missing.
+                // What it holds itself, of other classes, may be what is missing.
                 tree.learn(refusal);
-                self.give_all(nodes);
+                self.look(nodes);
                 self.take(nodes, class, count).map_err(|refusal| tree.learn(refusal))
             })?;
             self.spare.as_mut()[class.index()] += taken - count;

@@ -34,8 +34,11 @@ pub const DEEPEST: u8 = 8;
 /// The most objects of one class in one node: sums of counts times [costs](Cost::MOST) fit into 128 bits.
 const MOST_OBJECTS: u64 = 1 << 63;
 
-/// A batch for a stock leaves at least so many times itself free; and a node that is short is no longer when one part in so many is free.
+/// A batch for a stock leaves at least so many times itself free; and a node stays short while less than one part in so many is free.
 const SHARE: u128 = 4;
+
+/// For how many charges that stocks take one by one a node stays short at most, if it does not exceed its bound.
+const SHORT_TAKES: u32 = 256;
 
 /// All budgets of a program, or of a machine: a root and what was made below it.
 pub struct Tree<C: Class> {
@@ -141,6 +144,14 @@ enum State {
     Vacant,
 }
 
+/// That a node is short of room, and until when: until it has as much as was asked for and a good part of its bound; or stocks have taken so many charges
+/// one by one that whoever was refused had time to ask again.
+#[derive(Clone, Copy)]
+struct Short {
+    wanted: u128,
+    takes: u32,
+}
+
 struct Node<C: Class> {
     generation: u32,
     state: State,
@@ -154,8 +165,8 @@ struct Node<C: Class> {
     peak: u128,
     denied: u64,
     overruns: u64,
-    /// It refused something and had no room to spare since: stocks at it and below it hold nothing.
-    is_short: bool,
+    /// It refused something: stocks at it and below it hold nothing.
+    short: Option<Short>,
 }
 
 impl<C: Class> Node<C> {
@@ -173,7 +184,7 @@ impl<C: Class> Node<C> {
             peak: 0,
             denied: 0,
             overruns: 0,
-            is_short: false,
+            short: None,
         }
     }
 
@@ -185,6 +196,30 @@ impl<C: Class> Node<C> {
     fn set_used(&mut self, used: u128) {
         self.used = used;
         self.peak = self.peak.max(used);
+    }
+
+    /// Becomes short of so much. Returns whether it was not short before.
+    fn fall_short(&mut self, wanted: u128) -> bool {
+        match &mut self.short {
+            Some(short) => {
+                short.wanted = short.wanted.max(wanted);
+                false
+            }
+            None => {
+                self.short = Some(Short { wanted, takes: SHORT_TAKES });
+                true
+            }
+        }
+    }
+
+    /// Whether it is still short.
+    fn is_short(&mut self) -> bool {
+        self.short = self.short.filter(|short| {
+            let has_room = self.used + short.wanted.max(self.bound / SHARE) <= self.bound;
+            let was_long_enough = short.takes == 0 && self.used <= self.bound;
+            !has_room && !was_long_enough
+        });
+        self.short.is_some()
     }
 
     fn is_empty(&self) -> bool {
@@ -234,16 +269,16 @@ impl<C: Class> Nodes<C> {
         if node.state == State::Open { Ok(node) } else { Err(Denied::Ended) }
     }
 
-    /// Whether `name` and all its ancestors would stay within their bounds if it used so much more; if not, the place of the first that would not. A node
+    /// Whether `name` and all its ancestors would stay within their bounds if it used so much more; if not, the place of the first that would not, and how much it is asked for. A node
     /// whose own use does not rise, because of a reservation below it, is not asked.
-    fn has_room(&self, name: NodeName, more: u128) -> Result<Result<(), usize>, Denied> {
+    fn has_room(&self, name: NodeName, more: u128) -> Result<Result<(), (usize, u128)>, Denied> {
         let (mut more, mut at) = (more, Some(name));
         while let Some(name) = at {
             let index = self.place(name).ok_or(Denied::Ended)?;
             let node = &self.all[index];
             let used = node.used + more;
             if more > 0 && used > node.bound {
-                return Ok(Err(index));
+                return Ok(Err((index, more)));
             }
             more = node.contribution(used) - node.contribution(node.used);
             at = node.parent;
@@ -253,11 +288,12 @@ impl<C: Class> Nodes<C> {
 
     /// As [`has_room`](Self::has_room); who has none counts it, and is short from now on.
     fn ask(&mut self, name: NodeName, more: u128) -> Result<(), Refusal> {
-        self.has_room(name, more)?.map_err(|index| {
+        self.has_room(name, more)?.map_err(|(index, more)| {
             let node = &mut self.all[index];
             node.denied += 1;
-            let was_short = core::mem::replace(&mut node.is_short, true);
-            Refusal { denied: Denied::Full { depth: node.depth }, is_news: !was_short }
+            // What could not be had from an empty budget is not missing because of stocks.
+            let is_news = more <= node.bound && node.fall_short(more);
+            Refusal { denied: Denied::Full { depth: node.depth }, is_news }
         })
     }
 
@@ -284,6 +320,9 @@ impl<C: Class> Nodes<C> {
         let room = self.price(class, batch) * (1 + SHARE);
         let taken = if batch > count && !is_short && self.has_room(name, room)?.is_ok() { batch } else { count };
         self.admit(name, class, taken)?;
+        if is_short {
+            self.note_take(name);
+        }
         Ok(taken)
     }
 
@@ -297,11 +336,22 @@ impl<C: Class> Nodes<C> {
         while let Some(name) = at {
             let Some(index) = self.place(name) else { return true };
             let node = &mut self.all[index];
-            node.is_short &= node.used > node.bound - node.bound / SHARE;
-            is_short |= node.is_short;
+            is_short |= node.is_short();
             at = node.parent;
         }
         is_short
+    }
+
+    /// A stock that may keep nothing has taken what it hands out.
+    fn note_take(&mut self, name: NodeName) {
+        let mut at = Some(name);
+        while let Some(index) = at.and_then(|name| self.place(name)) {
+            let node = &mut self.all[index];
+            if let Some(short) = &mut node.short {
+                short.takes = short.takes.saturating_sub(1);
+            }
+            at = node.parent;
+        }
     }
 
     fn add(&mut self, name: NodeName, class: C, count: u32) {
@@ -444,7 +494,7 @@ impl<C: Class> Nodes<C> {
         let Some(index) = self.place(name) else { return false };
         let node = &mut self.all[index];
         node.bound = bound(limit);
-        node.used > node.bound && !core::mem::replace(&mut node.is_short, true)
+        node.used > node.bound && node.fall_short(0)
     }
 
     /// Counts a kill that took longer than was charged for it.
@@ -479,7 +529,9 @@ impl<C: Class> Nodes<C> {
         }
         for node in &mut self.all {
             node.set_used(node.used);
-            node.is_short |= node.used > node.bound;
+            if node.used > node.bound {
+                node.fall_short(0);
+            }
         }
     }
 
@@ -501,7 +553,7 @@ impl<C: Class> Nodes<C> {
 
     /// How many nodes there are, the root among them.
     #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.all.iter().filter(|node| node.state != State::Vacant).count()
     }
 }
@@ -509,4 +561,60 @@ impl<C: Class> Nodes<C> {
 /// A bound as it is compared: [`Limits::UNBOUNDED`] is none.
 fn bound(limit: u64) -> u128 {
     if limit == Limits::UNBOUNDED { u128::MAX } else { limit.into() }
+}
+
+#[cfg(all(test, not(ebb_loom)))]
+mod tests {
+    use super::*;
+    use crate::{Limits, OwnedBudget};
+
+    crate::classes! {
+        enum Held { Link = Cost::eager(10) }
+    }
+
+    #[test]
+    fn nodes_go_when_nothing_is_charged_to_them_and_their_places_are_used_again() {
+        let tree: Tree<Held> = Tree::new();
+        let parent = tree.root().child(Limits::bound(100)).unwrap();
+        let child = parent.child(Limits::bound(100)).unwrap();
+        let charge = child.charge(Held::Link, 1).unwrap();
+        drop(child);
+        drop(parent);
+        assert_eq!(tree.with(|nodes| nodes.len()), 3);
+        drop(charge);
+        assert_eq!(tree.with(|nodes| nodes.len()), 1);
+        let again: Vec<OwnedBudget<Held>> = (0..2).map(|_| tree.root().child(Limits::bound(100)).unwrap()).collect();
+        assert_eq!(tree.with(|nodes| (nodes.len(), nodes.all.len())), (3, 3));
+        again.into_iter().for_each(OwnedBudget::end);
+        assert_eq!(tree.with(|nodes| (nodes.len(), nodes.vacant.len())), (1, 2));
+    }
+
+    #[test]
+    fn a_place_whose_generations_have_run_out_is_not_used_again() {
+        let tree: Tree<Held> = Tree::new();
+        let first = tree.root().child(Limits::bound(100)).unwrap();
+        first.end();
+        tree.with(|nodes| nodes.all[1].generation = u32::MAX);
+        let last = tree.root().child(Limits::bound(100)).unwrap();
+        let name = *last;
+        last.end();
+        let other = tree.root().child(Limits::bound(100)).unwrap();
+        assert_eq!(tree.with(|nodes| nodes.all.len()), 3);
+        assert_ne!(name, *other);
+        assert!(name.usage().is_none());
+    }
+
+    #[test]
+    fn counts_and_costs_as_large_as_can_be_do_not_overflow() {
+        let tree: Tree<Held> = Tree::new();
+        tree.set_cost(Held::Link, Cost::eager(u64::MAX));
+        let charges: Vec<_> = (0..4).map(|_| tree.root().charge(Held::Link, u32::MAX).unwrap()).collect();
+        assert_eq!(tree.root().usage().unwrap().current, u64::MAX);
+        assert_eq!(tree.root().usage().unwrap().eager(Held::Link), u64::MAX);
+        tree.with(|nodes| nodes.all[0].counts[0] += MOST_OBJECTS - 4 * u64::from(u32::MAX));
+        assert_eq!(tree.root().charge(Held::Link, 1).err(), Some(Denied::Full { depth: 0 }));
+        tree.with(|nodes| nodes.all[0].counts[0] -= MOST_OBJECTS - 4 * u64::from(u32::MAX));
+        drop(charges);
+        assert_eq!(tree.root().usage().unwrap().current, 0);
+    }
 }
