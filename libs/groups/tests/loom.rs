@@ -12,10 +12,10 @@ classes! {
     enum Held { Base = Cost::eager(1), Link = Cost::eager(10), Object = Cost::deferred(1) }
 }
 
-/// Runs `test` in all interleavings with at most `preemptions` involuntary switches.
-fn explore(preemptions: usize, test: impl Fn() + Send + Sync + 'static) {
+/// Runs `test` in all interleavings.
+fn explore(test: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    builder.preemption_bound = None;
     builder.max_branches = 20_000;
     builder.check(test);
 }
@@ -42,7 +42,7 @@ impl Live {
 
 #[test]
 fn two_that_charge_siblings_never_exceed_what_the_parent_has() {
-    explore(3, || {
+    explore(|| {
         let tree = tree();
         let parent = tree.root().child(Limits::bound(30)).unwrap();
         let live = Arc::new(Live::default());
@@ -65,7 +65,7 @@ fn two_that_charge_siblings_never_exceed_what_the_parent_has() {
 
 #[test]
 fn stocks_of_two_threads_never_hand_out_more_than_there_is() {
-    explore(3, || {
+    explore(|| {
         let tree = tree();
         let budget = tree.root().child(Limits::bound(100)).unwrap();
         let live = Arc::new(Live::default());
@@ -88,7 +88,7 @@ fn stocks_of_two_threads_never_hand_out_more_than_there_is() {
 
 #[test]
 fn who_was_refused_is_not_once_the_stock_was_used() {
-    explore(3, || {
+    explore(|| {
         let tree = tree();
         let budget = tree.root().child(Limits::bound(100)).unwrap();
         let mut stock = Stock::new(*budget, 2);
@@ -108,7 +108,7 @@ fn who_was_refused_is_not_once_the_stock_was_used() {
 
 #[test]
 fn who_learns_of_a_lower_bound_gets_nothing_more_from_a_stock() {
-    explore(3, || {
+    explore(|| {
         let tree = tree();
         let budget = tree.root().child(Limits::bound(100)).unwrap();
         let mut stock = Stock::new(*budget, 2);
@@ -129,7 +129,7 @@ fn who_learns_of_a_lower_bound_gets_nothing_more_from_a_stock() {
 
 #[test]
 fn a_budget_that_ends_while_a_charge_is_dropped_gives_everything_back_once() {
-    explore(3, || {
+    explore(|| {
         let tree = tree();
         let budget = tree.root().child(Limits { bound: 100, reserved: 20 }).unwrap();
         let mut stock = Stock::new(*budget, 2);
@@ -147,7 +147,7 @@ fn a_budget_that_ends_while_a_charge_is_dropped_gives_everything_back_once() {
 
 #[test]
 fn a_chunk_passes_from_one_thread_to_another_whole() {
-    explore(3, || {
+    explore(|| {
         let pool: &'static Chunks = Box::leak(Box::new(Chunks::new(1)));
         let work = move || {
             let mut arena = Arena::new(pool);
@@ -177,7 +177,7 @@ impl Contents for Things<'_> {
 
 #[test]
 fn what_one_buries_another_destroys() {
-    explore(3, || {
+    explore(|| {
         let tree = tree();
         let mortuary: &'static Mortuary = Box::leak(Box::new(Mortuary::new()));
         let thing = Arc::new(());
