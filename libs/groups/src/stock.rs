@@ -22,6 +22,8 @@ pub struct Stock<'t, C: Class> {
     /// What the tree's recall counter was when this stock last looked.
     seen: u64,
     batch: u32,
+    /// How many objects of a class it may hold: none if it is short.
+    most: u32,
     /// When it last looked, something above was short: it holds nothing.
     is_short: bool,
 }
@@ -31,7 +33,8 @@ impl<'t, C: Class> Stock<'t, C> {
     pub fn new(budget: Budget<'t, C>, batch: u32) -> Self {
         // One lower, so that it looks before it first holds anything.
         let seen = budget.tree().recalls().wrapping_sub(1);
-        Stock { budget, spare: C::table(|_| 0), seen, batch: batch.min(u32::MAX / 4), is_short: false }
+        let batch = batch.min(u32::MAX / 4);
+        Stock { budget, spare: C::table(|_| 0), seen, batch, most: 2 * batch, is_short: false }
     }
 
     /// The budget that is charged.
@@ -58,11 +61,9 @@ impl<'t, C: Class> Stock<'t, C> {
     /// Takes back a charge, to hand it out again. One of another budget is dropped.
     #[inline(always)]
     pub fn give_back(&mut self, charge: Charge<'t, C>) {
-        let most = 2 * self.batch;
         let spare = &mut self.spare.as_mut()[charge.class().index()];
-        let room = most.saturating_sub(*spare);
-        let is_at_hand = self.seen == self.budget.tree().recalls() && !self.is_short;
-        if is_at_hand && charge.count() <= room && charge.budget() == self.budget {
+        let has_room = charge.count() <= self.most.saturating_sub(*spare);
+        if has_room && charge.budget() == self.budget && self.seen == self.budget.tree().recalls() {
             *spare += charge.count();
             charge.leave();
         } else {
@@ -127,6 +128,7 @@ impl<'t, C: Class> Stock<'t, C> {
         if self.seen != recalls || self.is_short {
             self.seen = recalls;
             self.is_short = nodes.is_short(self.budget.name());
+            self.most = if self.is_short { 0 } else { 2 * self.batch };
             if self.is_short {
                 self.give_all(nodes);
             }

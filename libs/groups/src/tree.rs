@@ -68,7 +68,7 @@ impl<C: Class> Tree<C> {
 
     /// The budget above all others.
     pub fn root(&self) -> Budget<'_, C> {
-        Budget::new(self, NodeName { index: 0, generation: 0 })
+        Budget::new(self, NodeName::ROOT)
     }
 
     /// What a class costs.
@@ -129,9 +129,23 @@ impl<C: Class> Tree<C> {
 
 /// A node of a tree: its place, and which of those that had this place. No place is used again once its generations have run out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct NodeName {
-    index: u32,
-    generation: u32,
+pub(crate) struct NodeName(u64);
+
+impl NodeName {
+    const ROOT: NodeName = NodeName(0);
+
+    /// In one word, so that two names are compared by one instruction.
+    fn new(index: u32, generation: u32) -> Self {
+        NodeName(u64::from(generation) << 32 | u64::from(index))
+    }
+
+    fn index(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -259,9 +273,9 @@ impl<C: Class> Nodes<C> {
     }
 
     fn place(&self, name: NodeName) -> Option<usize> {
-        let index = name.index as usize;
+        let index = name.index();
         let node = self.all.get(index)?;
-        (node.generation == name.generation && node.state != State::Vacant).then_some(index)
+        (node.generation == name.generation() && node.state != State::Vacant).then_some(index)
     }
 
     fn open(&self, name: NodeName) -> Result<&Node<C>, Denied> {
@@ -433,7 +447,7 @@ impl<C: Class> Nodes<C> {
             self.all[parent].children += 1;
         }
         let index = u32::try_from(index).expect("four thousand million budgets do not fit into memory");
-        Ok(NodeName { index, generation })
+        Ok(NodeName::new(index, generation))
     }
 
     /// Admits nothing any more. The node goes when nothing is charged to it.
