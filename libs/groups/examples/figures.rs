@@ -1,13 +1,16 @@
 //! What charges, arenas and kills cost here, in nanoseconds of processor time: `cargo run --release -p ebb-groups --example figures`.
 //!
+//! With three numbers it makes one group with so many entries, objects with destructors and links, and kills it in `kill_once`, whose instructions can be
+//! counted: `valgrind --tool=callgrind --toggle-collect='*kill_once*' target/release/examples/figures 1000 0 0`.
+//!
 //! Each figure of an operation is the best of 60 rounds of 100,000; each of a kill the median and
 //! the worst of its rounds, with what it charges calibrated with cold caches.
 
 use std::hint::black_box;
 
 use groups::{
-    Arena, Budget, Chunks, Contents, Cost, Exports, Group, Limits, Mortuary, Name, Objects, OwnedBudget, Samples, Scrub,
-    Stock, Tree, calibrate, classes,
+    Arena, Budget, Chunks, Contents, Cost, Exports, Group, Limits, Mortuary, Name, Objects, OwnedBudget, Report, Samples,
+    Scrub, Stock, Tree, calibrate, classes,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -176,7 +179,20 @@ fn kills(what: &str, of: impl Fn(u64) -> Has) {
     }
 }
 
+/// One kill alone, for tools that count the instructions of this function.
+#[inline(never)]
+fn kill_once<'t>(group: Group<'t, 't, Held, Client<'t>>, mortuary: &Mortuary<'t>) -> Report {
+    group.kill(mortuary, &|| 0)
+}
+
 fn main() {
+    let counts: Vec<u64> = std::env::args().skip(1).map(|count| count.parse().expect("a number")).collect();
+    if let [entries, sessions, links] = counts[..] {
+        let (tree, pool) = (Tree::new(), Chunks::new(usize::MAX));
+        let mortuary = Mortuary::new();
+        println!("{:?}", kill_once(make(tree.root(), &pool, Has { entries, links, sessions }), &mortuary));
+        return;
+    }
     charges();
     arenas();
     kills("entries of an arena", |entries| Has { entries, links: 0, sessions: 0 });
