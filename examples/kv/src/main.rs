@@ -46,7 +46,11 @@ enum Role {
     Own(Owned),
 
     /// Measure what it takes until a client that vanished is gone, against how many values it has and how many of them others watch.
-    Kill,
+    Kill {
+        /// The most values that it has.
+        #[arg(long, default_value_t = 1_000_000)]
+        most: u64,
+    },
 }
 
 /// How much there is of everything.
@@ -82,7 +86,7 @@ fn main() -> Result<()> {
     let arguments = CommandLine::parse();
     match arguments.role {
         Some(Role::Own(owned)) => return client::own(owned),
-        Some(Role::Kill) => return kill::table(),
+        Some(Role::Kill { most }) => return kill::table(most),
         None => {}
     }
     let immediate = run::<Immediate>(arguments.size)?;

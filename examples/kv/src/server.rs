@@ -98,12 +98,10 @@ fn answer_async<S: Store>(
 ) {
     let answer = match Request::of_message(&request.message) {
         Some(Request::Put { size, .. }) if size > LARGEST => Answer::Refused,
-        Some(Request::Put { key, size }) => {
-            match store.put(session, key, Payload::new(size as usize), cx) {
-                Stored::Done => Answer::Done(size),
-                Stored::Refused => Answer::Refused,
-            }
-        }
+        Some(Request::Put { key, size }) => match store.put(session, key, Payload::new(size as usize), cx) {
+            Stored::Done => Answer::Done(size),
+            Stored::Refused => Answer::Refused,
+        },
         Some(Request::Get { key }) => store.get(key, cx).map_or(Answer::Gone, |size| Answer::Done(size as u64)),
         Some(Request::Watch { key }) => match store.watch_async(session, key, cx) {
             Watched::Changed => Answer::Changed,

@@ -9,8 +9,8 @@
 use std::hint::black_box;
 
 use groups::{
-    Arena, Budget, Chunks, Contents, Cost, Exports, Group, Limits, Mortuary, Name, Objects, OwnedBudget, Report, Samples,
-    Scrub, Stock, Tree, calibrate, classes,
+    Arena, Budget, Chunks, Contents, Cost, Exports, Group, Limits, Mortuary, Name, Objects, OwnedBudget, Report,
+    Samples, Scrub, Stock, Tree, calibrate, classes,
 };
 use rustix::time::{ClockId, clock_gettime};
 

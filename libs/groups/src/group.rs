@@ -29,7 +29,10 @@ pub struct Group<'t, 'm, C: Class, W: Contents + Send + 'm> {
 
 impl<C: Class, W: Contents + Send + core::fmt::Debug> core::fmt::Debug for Group<'_, '_, C, W> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Group").field("budget", &self.budget).field("contents", &self.grave.contents).finish_non_exhaustive()
+        f.debug_struct("Group")
+            .field("budget", &self.budget)
+            .field("contents", &self.grave.contents)
+            .finish_non_exhaustive()
     }
 }
 

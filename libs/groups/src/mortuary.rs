@@ -43,11 +43,7 @@ impl<'t, C: Class, T> Objects<'t, C, T> {
     }
 
     /// Adds an object. `from` charges the table's budget; another one is [`Denied::Ended`], and so is a group that dies.
-    pub fn insert(
-        &mut self,
-        from: &mut impl ChargeFrom<'t, C>,
-        object: impl FnOnce() -> T,
-    ) -> Result<Slot<T>, Denied> {
+    pub fn insert(&mut self, from: &mut impl ChargeFrom<'t, C>, object: impl FnOnce() -> T) -> Result<Slot<T>, Denied> {
         let one = self.charged.one(from)?;
         let slot = self.objects.insert(object());
         self.charged.keep(one);

@@ -122,11 +122,7 @@ impl<'t, C: Class, L> Exports<'t, C, L> {
 
     /// Enters an object that is held outside from now on, with what its death means there. `from` charges the table's budget; another one is
     /// [`Denied::Ended`].
-    pub fn export(
-        &mut self,
-        from: &mut impl ChargeFrom<'t, C>,
-        link: impl FnOnce() -> L,
-    ) -> Result<Slot<L>, Denied> {
+    pub fn export(&mut self, from: &mut impl ChargeFrom<'t, C>, link: impl FnOnce() -> L) -> Result<Slot<L>, Denied> {
         let one = self.charged.one(from)?;
         let slot = self.entries.insert(Entry { link: link(), uses: 1 });
         self.charged.keep(one);

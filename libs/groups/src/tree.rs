@@ -62,7 +62,11 @@ impl<C: Class> Default for Tree<C> {
 impl<C: Class> Tree<C> {
     /// A tree with a root that has no bound, and the costs that the classes assume.
     pub fn new() -> Self {
-        let nodes = Nodes { costs: C::table(|class| class.assumed().capped()), all: Vec::from([Node::root()]), vacant: Vec::new() };
+        let nodes = Nodes {
+            costs: C::table(|class| class.assumed().capped()),
+            all: Vec::from([Node::root()]),
+            vacant: Vec::new(),
+        };
         Tree { nodes: SpinLock::new(nodes), recall: AtomicU64::new(0) }
     }
 

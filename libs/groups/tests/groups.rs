@@ -95,8 +95,7 @@ fn a_kill_cuts_the_links_and_leaves_destructors_for_later_steps() {
     };
     let parent = tree.root().child(Limits::bound(10_000)).unwrap();
     let limits = Limits { bound: 1_000, reserved: 1_000 };
-    let mut group =
-        Group::new(*parent, limits, Held::Base, |budget| Client::new(budget, &pool)).unwrap();
+    let mut group = Group::new(*parent, limits, Held::Base, |budget| Client::new(budget, &pool)).unwrap();
     let mut budget = group.budget();
     let names: Vec<Name<u64>> = (0..50_000).map(|n| group.entries.insert(n).unwrap()).collect();
     for key in 0..30 {

@@ -2,8 +2,8 @@
 //! `RUSTFLAGS="--cfg ebb_loom"`, in release mode.
 #![cfg(ebb_loom)]
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use groups::{Arena, Charge, Chunks, Contents, Cost, Group, Limits, Mortuary, Objects, Scrub, Stock, Tree, classes};
 use loom::thread;

@@ -170,7 +170,9 @@ impl<'t> Run<'t> {
                     self.owners.push(Some(made));
                 }
             }
-            30 if self.stocks.len() < 6 => self.stocks.push((node, Stock::new(self.names[node], random.below(20) as u32))),
+            30 if self.stocks.len() < 6 => {
+                self.stocks.push((node, Stock::new(self.names[node], random.below(20) as u32)))
+            }
             31 if !self.stocks.is_empty() => drop(self.stocks.swap_remove(random.below(self.stocks.len()))),
             32 => {
                 let bound = BOUNDS[random.below(BOUNDS.len())];
@@ -185,7 +187,11 @@ impl<'t> Run<'t> {
             34 if random.below(4) == 0 => {
                 if let Some(owner) = self.owners[node].take() {
                     let is_end = random.below(2) == 0;
-                    if is_end { owner.end() } else { drop(owner) }
+                    if is_end {
+                        owner.end()
+                    } else {
+                        drop(owner)
+                    }
                     self.model.nodes[node].state = if is_end { State::Ended } else { State::Closed };
                 }
             }
@@ -204,7 +210,13 @@ impl<'t> Run<'t> {
         }
     }
 
-    fn try_charge(&mut self, node: usize, class: Held, count: u32, stock: Option<usize>) -> Result<Charge<'t, Held>, Denied> {
+    fn try_charge(
+        &mut self,
+        node: usize,
+        class: Held,
+        count: u32,
+        stock: Option<usize>,
+    ) -> Result<Charge<'t, Held>, Denied> {
         match stock {
             Some(stock) => self.stocks[stock].1.charge(class, count),
             None => self.names[node].charge(class, count),

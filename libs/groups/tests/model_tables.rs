@@ -194,7 +194,10 @@ fn tables_do_what_maps_do_and_every_destructor_runs_once() {
         exports.scrub(&mut scrub);
         objects.scrub(&mut scrub);
         assert_eq!(scrub.links as usize, held.len() + exported.len());
-        assert_eq!((scrub.deferred as usize, DROPPED.load(Ordering::Relaxed) - before), (there.len(), scrub.links as usize));
+        assert_eq!(
+            (scrub.deferred as usize, DROPPED.load(Ordering::Relaxed) - before),
+            (there.len(), scrub.links as usize)
+        );
         assert!(there.iter().all(|&(_, slot)| objects.get(slot).is_none()) && objects.iter().next().is_none());
         assert!(objects.insert(&mut stock, || unreachable!("it dies")).is_err());
         assert!(imports.acquire(&mut stock, 3, || unreachable!("it dies")).is_err());

@@ -109,7 +109,8 @@ fn arenas_of_several_threads_take_from_one_pool() {
                 let random = Random::new(seed);
                 for _ in 0..ROUNDS / 500 {
                     let mut arena = Arena::new(pool);
-                    let names: Vec<_> = (0..random.below(9_000) as u64).map_while(|n| arena.insert([n; 4]).ok()).collect();
+                    let names: Vec<_> =
+                        (0..random.below(9_000) as u64).map_while(|n| arena.insert([n; 4]).ok()).collect();
                     for (n, name) in names.iter().enumerate() {
                         assert_eq!(arena.get(*name), Some(&[n as u64; 4]));
                     }

@@ -10,8 +10,8 @@ use std::ops::Bound;
 use std::sync::LazyLock;
 
 use groups::{
-    Arena, Budget, Charge, Chunks, Contents, Cost, Exports, Group, Limits, Mortuary, Name, NoMemory, Report, Scrub, Slot,
-    Tree, classes,
+    Arena, Budget, Charge, Chunks, Contents, Cost, Exports, Group, Limits, Mortuary, Name, NoMemory, Report, Scrub,
+    Slot, Tree, classes,
 };
 use refs::{Cx, GroupName, SpinLock, WaitList};
 use rustix::time::{ClockId, clock_gettime};
@@ -179,7 +179,7 @@ impl State {
             let next = self.index.range((Bound::Excluded(self.pruned_to), Bound::Unbounded)).next();
             let Some((&key, place)) = next.or_else(|| self.index.first_key_value()) else { return };
             self.pruned_to = key;
-            if !self.sessions.get(&place.session).is_some_and(|session| session.values.get(place.value).is_some()) {
+            if self.sessions.get(&place.session).is_none_or(|session| session.values.get(place.value).is_none()) {
                 self.index.remove(&key);
             }
         }
@@ -307,5 +307,86 @@ impl Store for Grouped {
         let ended = rt::wait_async(cx, |cx, waker| self.look(key, &seen, waker, cx), &[&name.name]);
         self.end(key, &seen, cx);
         ended.unwrap_or(Watched::Unwanted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZES: [usize; 7] = [0, 1, INLINE, INLINE + 1, 4_000 + INLINE, 4_001 + INLINE, 100_000];
+
+    #[test]
+    fn a_value_has_the_size_that_was_put_and_ends_with_its_session() {
+        rt::run(|cx: &mut Cx| {
+            let store = Grouped::default();
+            let (session, other) = (store.open(cx), store.open(cx));
+            for (key, size) in (0..).zip(SIZES) {
+                assert_eq!(store.put(&session, key, Payload::new(size), cx), Stored::Done);
+                assert_eq!(store.get(key, cx), Some(size));
+            }
+            // Whoever changes a value, it stays its first owner's.
+            for (key, size) in (0..).zip(SIZES.into_iter().rev()) {
+                assert_eq!(store.put(&other, key, Payload::new(size), cx), Stored::Done);
+                assert_eq!(store.get(key, cx), Some(size));
+            }
+            let report = store.kill(&session, cx).expect("it is there");
+            assert_eq!((report.links, report.charged), (0, 50_000));
+            assert!((0..7).all(|key| store.get(key, cx).is_none()));
+            assert_eq!(store.put(&session, 1, Payload::new(1), cx), Stored::Refused);
+            assert_eq!(store.put(&other, 1, Payload::new(1), cx), Stored::Done);
+            assert_eq!(store.get(1, cx), Some(1));
+        });
+    }
+
+    #[test]
+    fn entries_that_lead_nowhere_are_removed_by_later_insertions() {
+        rt::run(|cx: &mut Cx| {
+            let store = Grouped::default();
+            let (session, other) = (store.open(cx), store.open(cx));
+            (0..100).for_each(|key| _ = store.put(&session, key, Payload::new(1), cx));
+            store.close(session, cx);
+            assert_eq!(store.state.lock(cx).index.len(), 100);
+            (200..400).for_each(|key| _ = store.put(&other, key, Payload::new(1), cx));
+            assert_eq!(store.state.lock(cx).index.len(), 200);
+        });
+    }
+
+    #[test]
+    fn watchers_learn_of_a_change_and_of_the_end_and_are_charged_until_then() {
+        rt::run(|cx: &mut Cx| {
+            let store = Grouped::default();
+            let (owner, other) = (store.open(cx), store.open(cx));
+            store.put(&owner, 1, Payload::new(1), cx);
+            store.put(&owner, 2, Payload::new(1), cx);
+            let charged = |session: &SessionName| session.budget.usage().map_or(0, |usage| usage.current);
+            rt::finish_async(cx, |scope, cx| {
+                for (key, expected) in
+                    [(1, Watched::Changed), (1, Watched::Changed), (2, Watched::Gone), (3, Watched::Gone)]
+                {
+                    let (store, other) = (&store, other.clone());
+                    scope.spawn_async(cx, move |cx| assert_eq!(store.watch_async(&other, key, cx), expected));
+                }
+                rt::yield_async(cx);
+                assert_eq!((charged(&owner), charged(&other)), (54_000, 56_000));
+                store.put(&other, 1, Payload::new(2), cx);
+                rt::yield_async(cx);
+                assert_eq!((charged(&owner), charged(&other)), (52_000, 52_000));
+                assert_eq!(store.kill(&owner, cx).map(|report| report.links), Some(1));
+            });
+            assert_eq!(charged(&other), 50_000);
+        });
+    }
+
+    #[test]
+    fn a_client_that_watches_too_much_is_refused_what_would_make_its_end_too_long() {
+        rt::run(|cx: &mut Cx| {
+            let store = Grouped::default();
+            let (owner, other) = (store.open(cx), store.open(cx));
+            store.put(&owner, 1, Payload::new(1), cx);
+            let waits: Vec<_> = (0..).map_while(|_| other.budget.charge(Held::Wait, 1).ok()).collect();
+            assert_eq!(waits.len(), 2_475);
+            assert_eq!(store.watch_async(&other, 1, cx), Watched::Refused);
+        });
     }
 }
