@@ -179,6 +179,7 @@ impl<C: Class> OwnedBudget<'_, C> {
     /// Whoever calls this says that all of it has been reclaimed, but for what is deferred.
     pub fn end(self) {
         let Budget { tree, name } = self.budget;
+        core::mem::forget(self);
         tree.with(|nodes| {
             nodes.end(name);
             tree.recall_stocks();

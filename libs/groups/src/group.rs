@@ -109,6 +109,20 @@ impl<'t, 'm, C: Class, W: Contents + Send + 'm> Group<'t, 'm, C, W> {
     }
 }
 
+/// A group in a group dies with it: what it is charged is charged to the outer one too.
+impl<C: Class, W: Contents + Send> Contents for Group<'_, '_, C, W> {
+    fn scrub(&mut self, scrub: &mut Scrub) {
+        if let Some(names) = self.names.take() {
+            names.end();
+        }
+        self.grave.contents.scrub(scrub);
+    }
+
+    fn destroy_step(&mut self, most: usize) -> usize {
+        self.grave.contents.destroy_step(most)
+    }
+}
+
 impl<C: Class, W: Contents + Send> Deref for Group<'_, '_, C, W> {
     type Target = W;
 

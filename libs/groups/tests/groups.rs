@@ -174,6 +174,57 @@ fn a_group_for_which_there_is_no_room_is_not_made() {
     assert_eq!(parent.usage().unwrap().current, 0);
 }
 
+/// A client that has clients.
+struct Clients<'t>(Vec<Group<'t, 't, Held, Client<'t>>>);
+
+impl Contents for Clients<'_> {
+    fn scrub(&mut self, scrub: &mut Scrub) {
+        self.0.iter_mut().for_each(|client| client.scrub(scrub));
+    }
+
+    fn destroy_step(&mut self, most: usize) -> usize {
+        let mut done = 0;
+        while let Some(client) = self.0.last_mut() {
+            done += client.destroy_step(most - done);
+            if done == most {
+                break;
+            }
+            self.0.pop();
+        }
+        done
+    }
+}
+
+#[test]
+fn groups_in_a_group_are_charged_to_it_and_die_with_it() {
+    let (tree, pool) = (Tree::new(), Chunks::new(10));
+    let outside = Arc::new(Outside::default());
+    let mortuary = Mortuary::new();
+    let mut outer = Group::new(tree.root(), Limits::bound(350), Held::Base, |_| Clients(Vec::new())).unwrap();
+    let outer_budget = outer.budget();
+    let make = || Group::new(outer_budget, Limits::bound(1_000), Held::Base, |budget| Client::new(budget, &pool));
+    let mut names = Vec::new();
+    for _ in 0..2 {
+        let mut inner = make().unwrap();
+        let mut budget = inner.budget();
+        inner.watched.export(&mut budget, || Link::new(&outside)).unwrap();
+        let session = || Session { outside: Arc::clone(&outside), _text: String::new() };
+        inner.sessions.insert(&mut budget, session).unwrap();
+        inner.entries.insert(1).unwrap();
+        names.push((inner.names().name(), budget));
+        outer.0.push(inner);
+    }
+    assert_eq!(make().err(), Some(Denied::Full { depth: 1 }));
+    let report = outer.kill(&mortuary, &|| 0);
+    assert_eq!((report.charged, report.links, report.chunks, report.deferred), (320, 2, 2, 2));
+    assert!(names.iter().all(|(name, budget)| name.is_gone() && budget.charge(Held::Session, 1).is_err()));
+    assert_eq!((outside.holders.load(Ordering::Relaxed), pool.lens().1), (0, 0));
+    assert_eq!(tree.root().usage().unwrap().current, 0);
+    while mortuary.step(1) == 1 {}
+    assert_eq!(outside.destroyed.load(Ordering::Relaxed), 2);
+    assert!(names.iter().all(|(_, budget)| budget.usage().is_none()));
+}
+
 struct Failing;
 
 impl Drop for Failing {
