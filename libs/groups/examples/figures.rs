@@ -150,9 +150,14 @@ fn kills(what: &str, of: impl Fn(u64) -> Has) {
         group
     };
     let base = calibrate(samples, &now, |_| cold(none), |group| _ = group.kill(&mortuary, &now));
-    let links = Has { links: 64, ..none };
-    let with_links = calibrate(samples, &now, |_| cold(links), |group| _ = group.kill(&mortuary, &now));
-    let link = with_links.saturating_sub(base).div_ceil(64);
+    let many = Samples { rounds: 200, objects: 64 };
+    let make_links = |count| {
+        let mut links = Exports::new(tree.root(), Held::Link);
+        (0..count).for_each(|n| _ = links.export(&mut tree.root(), || Box::new(u64::from(n))).unwrap());
+        chill();
+        links
+    };
+    let link = calibrate(many, &now, make_links, |mut links| links.scrub(&mut Scrub::default()));
     tree.set_cost(Held::Base, Cost::eager(base));
     tree.set_cost(Held::Link, Cost::eager(link));
     while mortuary.step(1_000) == 1_000 {}

@@ -1,7 +1,8 @@
 //! [`calibrate`]: measures what it costs on this machine to reclaim an object of a class.
 //!
 //! An agreed time is kept by upper bounds, not by averages: what counts is the value that one sample in a thousand exceeds, and half of that on
-//! top for what did not happen while it was measured. Whoever calibrates makes the bad cases happen: cold caches, an outside lock that others want.
+//! top for what did not happen while it was measured. Whoever calibrates makes the bad cases happen: cold caches, an outside lock that others want. Each class
+//! is measured by itself: the difference of two such bounds is no bound.
 
 use alloc::vec::Vec;
 
