@@ -85,8 +85,8 @@ check: ## Formatting, clippy, and where `unsafe` may be
 	@$(HOST_CARGO) run --quiet --release -p ebb-measure >/dev/null
 
 .PHONY: lint
-PUBLISHED := ebb-refs ebb-tasks ebb-ac ebb-ipc
-LINTED := ebb-refs ebb-tasks ebb-ac ebb-ipc ebb-example-kv
+PUBLISHED := ebb-refs ebb-tasks ebb-ac ebb-ipc ebb-groups
+LINTED := ebb-refs ebb-tasks ebb-ac ebb-ipc ebb-groups ebb-example-kv
 lint: ## The names and types of what may suspend
 	$(call say,'What may suspend')
 	@$(HOST_CARGO) build --quiet --release -p ebb-lint

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod kill;
 mod plot;
 mod protocol;
 mod server;
@@ -43,6 +44,13 @@ enum Role {
     /// Be a client that owns values (its channel comes over the standard input). For `ebb-kv` itself.
     #[command(hide = true)]
     Own(Owned),
+
+    /// Measure what it takes until a client that vanished is gone, against how many values it has and how many of them others watch.
+    Kill {
+        /// The most values that it has.
+        #[arg(long, default_value_t = 1_000_000)]
+        most: u64,
+    },
 }
 
 /// How much there is of everything.
@@ -76,8 +84,10 @@ pub struct Seen {
 
 fn main() -> Result<()> {
     let arguments = CommandLine::parse();
-    if let Some(Role::Own(owned)) = arguments.role {
-        return client::own(owned);
+    match arguments.role {
+        Some(Role::Own(owned)) => return client::own(owned),
+        Some(Role::Kill { most }) => return kill::table(most),
+        None => {}
     }
     let immediate = run::<Immediate>(arguments.size)?;
     let counted = run::<Counted>(arguments.size)?;

@@ -12,7 +12,7 @@ use ipc::{Callee, Link};
 use tasks::rt::{self, Cx};
 
 use crate::protocol::{Answer, Request};
-use crate::store::{Payload, Store, Watched};
+use crate::store::{Payload, Store, Stored, Watched};
 
 /// The largest value that is stored.
 const LARGEST: u64 = 64 << 20;
@@ -98,14 +98,15 @@ fn answer_async<S: Store>(
 ) {
     let answer = match Request::of_message(&request.message) {
         Some(Request::Put { size, .. }) if size > LARGEST => Answer::Refused,
-        Some(Request::Put { key, size }) => {
-            store.put(session, key, Payload::new(size as usize), cx);
-            Answer::Done(size)
-        }
+        Some(Request::Put { key, size }) => match store.put(session, key, Payload::new(size as usize), cx) {
+            Stored::Done => Answer::Done(size),
+            Stored::Refused => Answer::Refused,
+        },
         Some(Request::Get { key }) => store.get(key, cx).map_or(Answer::Gone, |size| Answer::Done(size as u64)),
         Some(Request::Watch { key }) => match store.watch_async(session, key, cx) {
             Watched::Changed => Answer::Changed,
             Watched::Gone => Answer::Gone,
+            Watched::Refused => Answer::Refused,
             Watched::Unwanted => return,
         },
         None => Answer::Refused,

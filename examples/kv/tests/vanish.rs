@@ -1,4 +1,4 @@
-//! What the server holds after each of its clients was killed.
+//! What the server holds after each of its clients was killed, and how long that took.
 
 use std::process::Command;
 
@@ -24,4 +24,23 @@ fn a_dead_clients_memory_comes_back_at_once_and_its_watchers_learn_of_it() {
         [0.0, 24.0, 0.0, 0.0],
     ];
     assert_eq!(rows, expected, "{text}");
+}
+
+#[test]
+fn a_client_with_many_values_ends_as_soon_as_one_with_few() {
+    let output = Command::new(env!("CARGO_BIN_EXE_ebb-kv"))
+        .args(["kill", "--most", "1000"])
+        .output()
+        .expect("the server's program was built for this test");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8_lossy(&output.stdout);
+    // Values, watched, and the nanoseconds of the three stores.
+    let rows: Vec<Vec<u64>> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().filter_map(|word| word.parse().ok()).collect())
+        .collect();
+    let of = |values, watched| rows.iter().find(|row| row[..2] == [values, watched]).expect("the row is there")[2];
+    assert!(of(1_000, 0) < 10 * of(1, 0), "{text}");
+    assert!(of(1_000, 1_000) > of(1_000, 1), "{text}");
 }

@@ -28,10 +28,11 @@ struct Run {
 type Lines = BTreeMap<PathBuf, BTreeSet<u32>>;
 
 /// The folders whose blocks are counted, each with its package.
-const FOLDERS: [(&str, &str); 4] = [
+const FOLDERS: [(&str, &str); 5] = [
     ("ebb-refs", "libs/refs/src"),
     ("ebb-tasks", "libs/tasks/src"),
     ("ebb-ipc", "libs/ipc/src"),
+    ("ebb-groups", "libs/groups/src"),
     ("ebb-frame", "frame/src/mm"),
 ];
 /// What does not exist where the tests run: the simulated machine stands in for it.

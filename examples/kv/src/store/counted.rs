@@ -9,7 +9,7 @@ use std::rc::Rc;
 use refs::{Cx, WaitList};
 use tasks::rt;
 
-use super::{Payload, Store, Watched};
+use super::{Payload, Store, Stored, Watched};
 
 /// Keeps values as long as somebody has a reference to them.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl Store for Counted {
         session.closed.wake_all();
     }
 
-    fn put(&self, session: &Rc<Session>, key: u64, bytes: Payload, _cx: &Cx) {
+    fn put(&self, session: &Rc<Session>, key: u64, bytes: Payload, _cx: &Cx) -> Stored {
         let mut values = self.values.borrow_mut();
         if let Some(value) = values.get(&key) {
             value.bytes.replace(bytes);
@@ -58,6 +58,7 @@ impl Store for Counted {
             values.insert(key, Rc::new(value));
             session.keys.borrow_mut().push(key);
         }
+        Stored::Done
     }
 
     fn get(&self, key: u64, _cx: &Cx) -> Option<usize> {

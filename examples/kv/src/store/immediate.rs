@@ -3,7 +3,7 @@
 use refs::{Cx, List, Map, Position, SpinLock, StrongRc, WaitList, WeakRc};
 use tasks::rt;
 
-use super::{Payload, Store, Watched};
+use super::{Payload, Store, Stored, Watched};
 
 /// Keeps values as long as their sessions last, whoever watches them.
 #[derive(Default)]
@@ -54,8 +54,8 @@ impl Store for Immediate {
         }
     }
 
-    fn put(&self, name: &SessionName, key: u64, bytes: Payload, cx: &Cx) {
-        let Ok(session) = name.session.upgrade(cx) else { return };
+    fn put(&self, name: &SessionName, key: u64, bytes: Payload, cx: &Cx) -> Stored {
+        let Ok(session) = name.session.upgrade(cx) else { return Stored::Refused };
         let mut values = self.values.lock(cx);
         if let Some(value) = values.get(&key, cx) {
             drop(values);
@@ -67,6 +67,7 @@ impl Store for Immediate {
             values.insert(key, StrongRc::new(value));
             session.keys.lock(cx).push(key);
         }
+        Stored::Done
     }
 
     fn get(&self, key: u64, cx: &Cx) -> Option<usize> {

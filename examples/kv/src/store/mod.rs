@@ -1,9 +1,10 @@
-//! Where values are kept: the same store twice, once with Ebb's references and once with counted ones.
+//! Where values are kept: the same store three times, with Ebb's references, with counted ones, and with a reclamation group for each session.
 //!
 //! A value belongs to the session of the client that put it, and goes with it. Others may watch it meanwhile; what becomes of a
 //! value's memory when its session ends and somebody still watches is the difference between the two.
 
 mod counted;
+mod grouped;
 mod immediate;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use refs::Cx;
 
 pub use counted::Counted;
+pub use grouped::{Grouped, thread_time};
 pub use immediate::Immediate;
 
 /// How a watch ended.
@@ -22,6 +24,17 @@ pub enum Watched {
     Gone,
     /// The session of the watcher ended: nobody wants to know any more.
     Unwanted,
+    /// The watcher's session, or the value's, may have no more watches.
+    Refused,
+}
+
+/// What became of a value that somebody put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// It is there.
+    Done,
+    /// There is no memory for it, or the session has ended.
+    Refused,
 }
 
 /// A store of values by key.
@@ -37,7 +50,7 @@ pub trait Store: Default {
     fn close(&self, session: Self::Session, cx: &mut Cx);
 
     /// Stores a value for a session, or changes the one that is there.
-    fn put(&self, session: &Self::Session, key: u64, bytes: Payload, cx: &Cx);
+    fn put(&self, session: &Self::Session, key: u64, bytes: Payload, cx: &Cx) -> Stored;
 
     /// The size of a value in bytes.
     fn get(&self, key: u64, cx: &Cx) -> Option<usize>;
@@ -61,6 +74,11 @@ impl Payload {
     pub fn new(len: usize) -> Self {
         HELD.fetch_add(len, Ordering::Relaxed);
         Payload(vec![0xeb; len].into())
+    }
+
+    /// They.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
     }
 
     /// How many there are.
