@@ -455,7 +455,7 @@ impl Process {
     pub(super) fn add_thread(&self, thread: &TempRc<'_, Thread>, cx: &impl NoSuspend) {
         self.unfinished.fetch_add(1, Ordering::AcqRel);
         thread.in_process.set(self.threads.lock(cx).enter(thread.downgrade()));
-        if self.is_exiting() || self.is_executing.load(Ordering::Acquire) {
+        if self.is_exiting() || self.is_executing() {
             thread.signals.add_work(Work::EXIT);
         }
         stop::one_joins(self, thread, cx);
@@ -479,6 +479,11 @@ impl Process {
     /// Enters a waker that is woken when only one thread is left.
     pub(super) fn watch_others(&self, waker: Waker, cx: &impl NoSuspend) {
         self.alone.register(waker, cx);
+    }
+
+    /// Whether one of its threads, which is in the kernel until the others have exited, executes a program.
+    pub fn is_executing(&self) -> bool {
+        self.is_executing.load(Ordering::Acquire)
     }
 
     /// A thread of it begins to execute a program, for which all others end; false if another does.

@@ -121,6 +121,14 @@ pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
             continue;
         }
         if work.contains(Work::SIGNAL) {
+            if let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx))
+                && process.is_executing()
+            {
+                // Another thread executes a program, and this one is about to be told to exit. Others have exited already, and left what they shared with it unlocked, as the
+                // kernel does for them (CLONE_CHILD_CLEARTID): a fault over that is not the new program's.
+                thread.signals.add_work(Work::EXIT);
+                continue;
+            }
             if let Some((info, continued)) = take(me, cx) {
                 deliver_one_async(cx, me, info, continued);
             }
