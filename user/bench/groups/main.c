@@ -15,7 +15,7 @@
 //     kept          what was missing then
 //     before, after first use of a page by a fresh process, before the workload and after its end
 //     gap           the longest time between two readings of the process outside, from before the kill until 0.2 s after
-//     readings      how many it made from before the kill until the memory was free (or the group empty)
+//     share         of the time from before the kill until nothing ran in the group, what that process had of the processor, in thousandths
 //
 // Figures are medians of five for N up to 100, after one that does not count; larger ones are measured once. Without cgroup2 all is done without a cgroup, and
 // a line `cgroup2<TAB>no` says so. As process 1 it mounts what it needs first, takes the cells from the file /rows and powers the machine off at the end.
@@ -23,9 +23,9 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-enum figure { MADE, ERROR, CREATED, HELD, WRITE, DEAD, USABLE, KEPT, BEFORE, AFTER, GAP, READINGS, FIGURES };
+enum figure { MADE, ERROR, CREATED, HELD, WRITE, DEAD, USABLE, KEPT, BEFORE, AFTER, GAP, SHARE, FIGURES };
 static const char *const figure_names[] = { "made",   "error", "created", "held",  "write", "dead",
-                                            "usable", "kept",  "before",  "after", "gap",   "readings" };
+                                            "usable", "kept",  "before",  "after", "gap",   "share" };
 
 enum {
     REPETITIONS = 5,
@@ -88,7 +88,8 @@ static long await_memory(uint64_t start, long wanted)
     return -1;
 }
 
-static pid_t start_watch(void)
+// A process that watches; `*pace` is how many readings it makes in 1,000 ticks while nothing else runs.
+static pid_t start_watch(double *pace)
 {
     board->gap = (struct gap){ 0 };
     pid_t pid = fork();
@@ -97,7 +98,10 @@ static pid_t start_watch(void)
         watch(&board->gap);
         _exit(0);
     }
-    usleep(100000);
+    usleep(50000);
+    uint64_t start = ticks(), readings = board->gap.readings;
+    usleep(50000);
+    *pace = (double)(board->gap.readings - readings) * 1000 / (double)(ticks() - start);
     return pid;
 }
 
@@ -121,7 +125,8 @@ static void measure_once(const struct class *class, enum mode mode, int has_neig
     figures[CREATED] = (long)board->created;
     long held = before - free_memory();
     figures[HELD] = held;
-    pid_t watcher = has_neighbour ? start_watch() : 0;
+    double pace = 0;
+    pid_t watcher = has_neighbour ? start_watch(&pace) : 0;
     uint64_t readings = board->gap.readings;
     long wanted = before - TOLERANCE - held / TOLERANCE_PART;
     uint64_t start = ticks();
@@ -129,10 +134,11 @@ static void measure_once(const struct class *class, enum mode mode, int has_neig
     figures[WRITE] = (long)(ticks() - start);
     await_empty(&place);
     figures[DEAD] = (long)(ticks() - start);
+    readings = board->gap.readings - readings;
     // A process that computes has memory of its own and keeps what is put off from being done: the time is another measurement's.
     figures[USABLE] = has_neighbour ? figures[DEAD] : await_memory(start, wanted);
     figures[KEPT] = before - free_memory();
-    figures[READINGS] = (long)(board->gap.readings - readings);
+    figures[SHARE] = has_neighbour ? (long)((double)readings * 1e6 / pace / (double)figures[DEAD]) : 0;
     if (has_neighbour) {
         usleep(200000);
         board->gap.is_over = 1;
