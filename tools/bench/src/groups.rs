@@ -84,6 +84,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let classes: Vec<Vec<String>> = wanted.map(|row| cells_of(row, arguments.most)).collect();
     let ebb = artifacts::KERNEL.find(arguments.kernel.as_deref())?;
     let (ebb, linux) = measure(ebb, arguments.linux.as_deref(), &classes)?;
+    println!("{}", report::groups(&ebb, linux.as_ref()));
     print!("{}", report::tables(&ebb, linux.as_ref(), Style::Terminal));
     if arguments.write {
         let path = "docs/src/figures-groups.md";

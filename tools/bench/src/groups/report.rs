@@ -35,10 +35,6 @@ pub fn tables(ebb: &Outcomes, linux: Option<&Outcomes>, style: Style) -> String 
 
 /// The page of the book.
 pub fn page(ebb: &Outcomes, linux: Option<&Outcomes>) -> String {
-    let groups = |name, outcomes: Option<&Outcomes>| {
-        let answer = outcomes.and_then(|outcomes| outcomes.groups.as_deref()).unwrap_or("not measured");
-        format!("- *{name}*, cgroup2: {answer}\n")
-    };
     format!(
         "# Figures of groups\n\n\
          Written by `make bench-groups WRITE=1` (`ebb-bench groups`). The same static program (`user/bench/groups`) ran as process 1 on both kernels in the \
@@ -47,11 +43,21 @@ pub fn page(ebb: &Outcomes, linux: Option<&Outcomes>) -> String {
          For each figure a workload is started in a new cgroup (`clone3` with `CLONE_INTO_CGROUP`, then `exec`), makes N objects of one class and waits; then `1` is \
          written to its `cgroup.kill`. Nothing outside uses what the workload made. Each class has a machine of its own. Figures for N up to 100 are medians of five after one that \
          does not count; larger ones are measured once. Where a kernel has no cgroup2, the workload is a process group, ended by SIGKILL.\n\n\
-         {}{}\n{}",
-        groups("Ebb", Some(ebb)),
-        groups("Linux", linux),
+         {}\n{}",
+        groups(ebb, linux),
         tables(ebb, linux, Style::Page)
     )
+}
+
+/// What each kernel says about cgroup2.
+pub fn groups(ebb: &Outcomes, linux: Option<&Outcomes>) -> String {
+    let mut text = String::new();
+    for (name, outcomes) in [("Ebb", Some(ebb)), ("Linux", linux)] {
+        let answer = outcomes.and_then(|outcomes| outcomes.groups.as_deref()).unwrap_or("not measured");
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "- cgroup2 on {name}: {answer}");
+    }
+    text
 }
 
 fn sections(ebb: &Outcomes, linux: Option<&Outcomes>, style: Style) -> Vec<Section> {
@@ -308,25 +314,32 @@ fn refused(ebb: &Outcomes, linux: Option<&Outcomes>) -> String {
     let mut text = String::new();
     for row in ROWS {
         for (name, outcomes) in [("Ebb", Some(ebb)), ("Linux", linux)] {
-            for (way, count) in
-                [Way::Kill, Way::End, Way::Gap].into_iter().flat_map(|way| COUNTS.map(|count| (way, count)))
-            {
-                let reason = match outcomes.and_then(|outcomes| outcomes.of(way, row.key, count)) {
-                    Some(Outcome::Refused { made: 0, error }) => io::Error::from_raw_os_error(*error).to_string(),
-                    Some(Outcome::Refused { made, error }) => {
-                        let made = number(Some(*made as f64));
-                        format!("after {made}: {}", io::Error::from_raw_os_error(*error))
-                    }
-                    Some(Outcome::Lost(reason)) => reason.clone(),
-                    Some(Outcome::Measured(_)) | None => continue,
-                };
-                let cell = super::cells::cell(way, row.key, count);
-                // Writing to a string cannot fail.
-                let _ = writeln!(text, "- {name}, {} (`{cell}`): {reason}", row.title);
+            for count in COUNTS {
+                let reason = |way| why_not(outcomes?.of(way, row.key, count)?);
+                // What is refused in one way mostly is in all: once is enough.
+                let ways = [Way::Kill, Way::End, Way::Gap];
+                if let Some((way, reason)) = ways.into_iter().find_map(|way| Some((way, reason(way)?))) {
+                    let cell = super::cells::cell(way, row.key, count);
+                    // Writing to a string cannot fail.
+                    let _ = writeln!(text, "- {name}, {} (`{cell}`): {reason}", row.title);
+                }
             }
         }
     }
     if text.is_empty() { "- nothing\n".to_owned() } else { text }
+}
+
+/// Why a cell has no figures; `None` if it has.
+fn why_not(outcome: &Outcome) -> Option<String> {
+    match outcome {
+        Outcome::Measured(_) => None,
+        Outcome::Refused { made: 0, error } => Some(io::Error::from_raw_os_error(*error).to_string()),
+        Outcome::Refused { made, error } => {
+            let made = number(Some(*made as f64));
+            Some(format!("after {made}: {}", io::Error::from_raw_os_error(*error)))
+        }
+        Outcome::Lost(reason) => Some(reason.clone()),
+    }
 }
 
 #[cfg(test)]
