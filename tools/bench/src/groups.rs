@@ -5,7 +5,7 @@
 
 pub mod cells;
 pub mod machines;
-mod report;
+pub mod report;
 pub mod rows;
 
 use crate::machine::Measured;
