@@ -17,8 +17,9 @@
 //     gap           the longest time between two readings of the process outside, from before the kill until 0.2 s after
 //     share         of the time from before the kill until nothing ran in the group, what that process had of the processor, in thousandths
 //
-// Figures are medians of five for N up to 100, after one that does not count; larger ones are measured once. Without cgroup2 all is done without a cgroup, and
-// a line `cgroup2<TAB>no` says so. As process 1 it mounts what it needs first, takes the cells from the file /rows and powers the machine off at the end.
+// Figures are medians of five for N up to 100 and one measurement for N up to 10,000, after one that does not count; what is larger is measured once,
+// first. Without cgroup2 all is done without a cgroup, and a line `cgroup2<TAB>no` says so. As process 1 it mounts what it needs first, takes the
+// cells from the file /rows and powers the machine off at the end.
 #include "groups.h"
 #include <sched.h>
 #include <sys/resource.h>
@@ -29,6 +30,9 @@ static const char *const figure_names[] = { "made",   "error", "created", "held"
 
 enum {
     REPETITIONS = 5,
+    // Up to how many objects there are so many, and up to how many a kernel may warm up what is lazy.
+    MANY_REPEATED = 100,
+    MANY_WARM = 10000,
     // How long a workload may take to get ready, in milliseconds.
     PATIENCE = 120000,
     // How much of the memory may be missing, in bytes, and which part of what the group held.
@@ -181,9 +185,9 @@ static void measure(const char *cell)
     if (class->prepare)
         class->prepare(many);
     long pages = bytes / PAGE < 64 ? 64 : bytes / PAGE > 32768 ? 32768 : bytes / PAGE;
-    int repetitions = many <= 100 ? REPETITIONS : 1;
+    int repetitions = many <= MANY_REPEATED ? REPETITIONS : 1;
     static long all[FIGURES][REPETITIONS];
-    for (int i = repetitions > 1 ? -1 : 0; i < repetitions; i++) {
+    for (int i = many <= MANY_WARM ? -1 : 0; i < repetitions; i++) {
         long figures[FIGURES];
         measure_once(class, ways[w].mode, ways[w].has_neighbour, pages, figures);
         for (int figure = 0; i >= 0 && figure < FIGURES; figure++)

@@ -41,8 +41,8 @@ pub fn page(ebb: &Outcomes, linux: Option<&Outcomes>) -> String {
          same emulator, in a machine with one core and 6 GiB. The unit is the **guest instruction**, as in [the other figures](figures.md); time in which the machine is idle, since a \
          kernel waits for a timer, counts as a nanosecond each.\n\n\
          For each figure a workload is started in a new cgroup (`clone3` with `CLONE_INTO_CGROUP`, then `exec`), makes N objects of one class and waits; then `1` is \
-         written to its `cgroup.kill`. Nothing outside uses what the workload made. Each class has a machine of its own. Figures for N up to 100 are medians of five after one that \
-         does not count; larger ones are measured once. Where a kernel has no cgroup2, the workload is a process group, ended by SIGKILL.\n\n\
+         written to its `cgroup.kill`. Nothing outside uses what the workload made. Each class has a machine of its own. Figures for N up to 100 are medians of five and those for 10,000 \
+         are of one measurement, after one that does not count; larger ones are measured once, on a kernel that has not made so many before. Where a kernel has no cgroup2, the workload is a process group, ended by SIGKILL, and the tables say so.\n\n\
          {}\n{}",
         groups(ebb, linux),
         tables(ebb, linux, Style::Page)
@@ -142,7 +142,9 @@ fn is_time(value: &f64) -> bool {
 /// A line per class: a figure at each count.
 fn by_count(ebb: &Outcomes, linux: Option<&Outcomes>, way: Way, figure: &str, style: Style) -> String {
     let mut head = vec!["N of".to_owned()];
-    for name in ["Ebb", "Linux"] {
+    for (name, outcomes) in [("Ebb", Some(ebb)), ("Linux", linux)] {
+        let has_groups = way == Way::End || outcomes.is_none_or(Outcomes::has_groups);
+        let name = if has_groups { name.to_owned() } else { format!("{name} (SIGKILL)") };
         let of_count = |(at, count): (usize, &u64)| {
             let count = number(Some(*count as f64));
             if at == 0 { format!("{name}, {count}") } else { count }
@@ -240,7 +242,7 @@ fn creation(ebb: &Outcomes, linux: Option<&Outcomes>, style: Style) -> String {
     by_kernel(ebb, linux, head, style, |outcomes, row| {
         let count = outcomes.largest(Way::End, row, &COUNTS, CREATED)?;
         let each = |way| outcomes.figure(way, row.key, count, "created").map(|created| created / count as f64);
-        let [outside, inside] = [each(Way::End), each(Way::Kill)];
+        let [outside, inside] = [each(Way::End), each(Way::Kill).filter(|_| outcomes.has_groups())];
         // Nothing takes a loop and no object.
         (row.key != super::NOTHING)
             .then(|| [number(Some(count as f64)), number(outside), number(inside), ratio(inside, outside)])
@@ -348,6 +350,7 @@ mod tests {
 
     fn outcomes(lines: &[&str]) -> Outcomes {
         let mut outcomes = Outcomes::default();
+        outcomes.read("cgroup2\tyes: memory");
         for line in lines {
             let cell = line.split('\t').next().unwrap_or_default();
             outcomes.read(&format!("begin\t{cell}"));

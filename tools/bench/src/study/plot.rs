@@ -9,6 +9,8 @@ use std::path::Path;
 pub struct Line {
     /// What it shows.
     pub name: String,
+    /// Which colour it has: an even one for a kernel, and the odd one after it for the same kernel's second line.
+    pub colour: usize,
     /// Its points; none may be zero or less.
     pub points: Vec<(f64, f64)>,
 }
@@ -62,9 +64,8 @@ fn draw_lines(path: &Path, axes: &Axes, lines: &[Line]) -> Result<(), Box<dyn st
         .x_label_formatter(&short)
         .y_label_formatter(&short)
         .draw()?;
-    // Two lines of a kernel have two shades of its colour.
-    let shades = if lines.len() > 2 { 1 } else { 2 };
-    for (line, colour) in lines.iter().zip(COLOURS.into_iter().step_by(shades)) {
+    for line in lines {
+        let colour = COLOURS[line.colour % COLOURS.len()];
         let style = colour.stroke_width(2);
         chart
             .draw_series(LineSeries::new(line.points.iter().copied(), style).point_size(3))?
@@ -140,7 +141,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("plot.svg");
         let axes = Axes { title: "title", across: "across", up: "up" };
-        lines(&path, &axes, &[Line { name: "none".into(), points: Vec::new() }]).expect("it is drawn");
+        lines(&path, &axes, &[Line { name: "none".into(), colour: 0, points: Vec::new() }]).expect("it is drawn");
         bars(&path, "title", &["Ebb"], &[]).expect("it is drawn");
     }
 
@@ -150,7 +151,7 @@ mod tests {
         let path = directory.path().join("plot.svg");
         let axes = Axes { title: "title", across: "across", up: "up" };
         let points = vec![(1.0, 100.0), (1000.0, 1e6)];
-        lines(&path, &axes, &[Line { name: "a kernel".into(), points }]).expect("it is drawn");
+        lines(&path, &axes, &[Line { name: "a kernel".into(), colour: 1, points }]).expect("it is drawn");
         assert!(std::fs::read_to_string(&path).expect("a file").contains("a kernel"));
         let row = Bar { name: "a row".into(), values: vec![("Ebb".into(), 12.0), ("Linux".into(), 34.0)] };
         bars(&path, "title", &["Ebb", "Linux"], &[row]).expect("it is drawn");

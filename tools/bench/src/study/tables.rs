@@ -123,9 +123,10 @@ pub fn termination(kernels: &[(&str, &Outcomes)]) -> Table {
         Table::new("Figure 2: time to terminate, in guest instructions until the memory is usable", "termination");
     for series in &SERIES {
         for count in COUNTS {
-            let row = format!("{} {}", number(Some(count as f64)), series.name);
+            let row = format!("{}, {}", series.name, number(Some(count as f64)));
             for (kernel, outcomes) in kernels {
-                for (way, column) in [(Way::Kill, "cgroup.kill"), (Way::End, "SIGKILL")] {
+                let ways = [(Way::Kill, "cgroup.kill"), (Way::End, "SIGKILL")];
+                for (way, column) in ways.into_iter().filter(|(way, _)| *way == Way::End || outcomes.has_groups()) {
                     table.add(&row, kernel, column, outcomes.figure(way, series.class, count, "usable"));
                 }
             }
@@ -159,7 +160,7 @@ pub fn neighbour(kernels: &[(&str, &Outcomes)]) -> Table {
     );
     for series in &SERIES {
         for count in COUNTS {
-            let row = format!("{} {}", number(Some(count as f64)), series.name);
+            let row = format!("{}, {}", series.name, number(Some(count as f64)));
             for (kernel, outcomes) in kernels {
                 let figure = |name| outcomes.figure(Way::Gap, series.class, count, name);
                 table.add(&row, kernel, "longest gap", figure("gap"));
@@ -177,7 +178,7 @@ pub fn creation(kernels: &[(&str, &Outcomes)]) -> Table {
         for (kernel, outcomes) in kernels {
             let count = sample(row.key);
             let each = |way| outcomes.figure(way, row.key, count, "created").map(|created| created / count as f64);
-            let (outside, inside) = (each(Way::End), each(Way::Kill));
+            let (outside, inside) = (each(Way::End), each(Way::Kill).filter(|_| outcomes.has_groups()));
             table.add(row.title, kernel, "outside", outside);
             table.add(row.title, kernel, "in a group", inside);
             let share = outside.zip(inside).filter(|(outside, _)| *outside > 0.0);
