@@ -5,7 +5,7 @@
 // prints a line `row<TAB>longest` for each row: between two readings of the time stamp counter by a process that does nothing else there were at
 // most so many ticks, from before the end began until 0.2 s after it was reported. That includes the time slices of the process that
 // ends and of whom it leaves behind.
-#include "bench.h"
+#include "gap.h"
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -92,22 +92,7 @@ static const struct row {
     { "watch-threads", make_threads, 10000 },
 };
 
-static struct {
-    volatile int is_over;
-    uint64_t longest;
-} *shared;
-
-static void watch(void)
-{
-    uint64_t last = ticks(), longest = 0;
-    while (!shared->is_over) {
-        uint64_t now = ticks();
-        if (now - last > longest)
-            longest = now - last;
-        last = now;
-    }
-    shared->longest = longest;
-}
+static struct gap *shared;
 
 static void measure(const struct row *row)
 {
@@ -128,7 +113,7 @@ static void measure(const struct row *row)
     pid_t watcher = fork();
     must(watcher, "fork");
     if (watcher == 0) {
-        watch();
+        watch(shared);
         _exit(0);
     }
     usleep(100000);

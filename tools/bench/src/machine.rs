@@ -22,6 +22,9 @@ const LIMIT: Duration = Duration::from_secs(3600);
 const MEMORY: &str = "512M";
 const MEMORY_FOR_MANY: &str = "2G";
 
+/// Memory of the machine that ends workloads: Linux needs that for 1,000,000 pages, and for 100,000 threads.
+const MEMORY_FOR_GROUPS: &str = "6G";
+
 /// A kernel and how it is told what to do.
 pub struct Measured {
     kernel: Kernel,
@@ -138,6 +141,22 @@ pub fn measure_cores(
         bail!("the measurements ended early ({:?}); the console's last lines:\n{}", run.end, run.last_lines(20));
     }
     Ok(())
+}
+
+/// Runs the program that ends workloads, tells `each_line` what it prints as it comes, and gives what the machine did.
+///
+/// # Errors
+/// The machine did not start.
+pub fn measure_groups(
+    kernel: &Measured,
+    program: &Path,
+    cells: &[String],
+    directory: &Path,
+    each_line: &mut (dyn FnMut(u32, &str) + Send),
+) -> Result<BareRun> {
+    let archive = write(&image(program, cells)?, directory)?;
+    let options = ["-m", MEMORY_FOR_GROUPS, "-icount", "shift=0,sleep=off"];
+    Ok(machine(kernel, Cpus::ONE, &options).run_watched(&archive, each_line)?)
 }
 
 /// Runs one program as process 1, and counts its instructions.

@@ -2,15 +2,18 @@
 //!
 //! [`programs`] compiles the static programs of `user/bench`; [`machine`] boots each of them as process 1, on Ebb and
 //! on Linux, under an emulator that counts instructions; [`rows`] knows what each figure means and what is already known
-//! about it; [`report`] prints the table, and writes it into the book on request. [`cores`] measures what two cores reach.
+//! about it; [`report`] prints the table, and writes it into the book on request. [`cores`] measures what two cores reach, [`groups`] what it takes to end a
+//! workload with very many objects, and [`study`] draws it.
 
 #![forbid(unsafe_code)]
 
 mod cores;
+mod groups;
 mod machine;
 mod programs;
 mod report;
 mod rows;
+mod study;
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, Subcommand};
@@ -60,6 +63,10 @@ struct CommandLine {
 enum Command {
     /// Measures how far work gets on two cores, beside one.
     Cores(cores::Arguments),
+    /// Measures what it takes to end a workload with very many objects, and what it costs to be in a group.
+    Groups(groups::Arguments),
+    /// Measures what a published study shows of how processes end, and writes tables and plots.
+    Study(study::Arguments),
 }
 
 /// Figures by row name.
@@ -76,8 +83,11 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &CommandLine) -> Result<()> {
-    if let Some(Command::Cores(arguments)) = &arguments.command {
-        return cores::run(arguments);
+    match &arguments.command {
+        Some(Command::Cores(arguments)) => return cores::run(arguments),
+        Some(Command::Groups(arguments)) => return groups::run(arguments),
+        Some(Command::Study(arguments)) => return study::run(arguments),
+        None => {}
     }
     let only = &arguments.only;
     if let Some(unknown) = only.iter().find(|name| !rows::keys().any(|key| key == **name)) {

@@ -38,6 +38,13 @@ pub fn compile_cores(directory: &Path) -> Result<[PathBuf; 2]> {
     Ok(programs.map(|program| directory.join(program)))
 }
 
+/// Compiles the program that ends workloads with very many objects.
+pub fn compile_groups(directory: &Path) -> Result<PathBuf> {
+    let program = directory.join("groups");
+    build("musl-gcc", &["-static", "-O2"], &sources_in("user/bench/groups")?, &program)?;
+    Ok(program)
+}
+
 /// The C files of a folder.
 fn sources_in(folder: &str) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("reading {folder}"))?;

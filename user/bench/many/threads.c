@@ -1,7 +1,6 @@
 // Many threads.
 #include "many.h"
 #include "threads.h"
-#include <sched.h>
 #include <signal.h>
 #include <sys/times.h>
 
@@ -10,28 +9,6 @@ static volatile int gate;
 
 long wait_on(volatile int *word, int value) { return call6(SYS_futex, (long)word, 0 | 128, value, 0, 0, 0); }
 long wake(volatile int *word, int count) { return call3(SYS_futex, (long)word, 1 | 128, count); }
-
-void spawn(void (*run)(void), char *stack, int *tid)
-{
-    long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
-    void **top = (void **)(stack + 4096) - 2;
-    *top = (void *)run;
-    long result;
-    register long child_tid __asm__("r10") = (long)tid;
-    __asm__ volatile("syscall\n"
-                     "test %%rax, %%rax\n"
-                     "jnz 1f\n"
-                     "pop %%rax\n"
-                     "call *%%rax\n"
-                     "xor %%edi, %%edi\n"
-                     "mov $60, %%eax\n"
-                     "syscall\n"
-                     "1:"
-                     : "=a"(result)
-                     : "a"(SYS_clone), "D"(flags), "S"(top), "d"(tid), "r"(child_tid)
-                     : "rcx", "r11", "memory");
-    must(result, "clone");
-}
 
 void yield_until(volatile int *word, int value)
 {
@@ -46,7 +23,7 @@ void spawn_many(long count, void (*run)(void))
     if (stacks == MAP_FAILED)
         fail("mmap");
     for (long i = 0; i < count; i++)
-        spawn(run, stacks + i * 4096, &tids[i]);
+        must(spawn(run, stacks + i * 4096, &tids[i]), "clone");
     yield_until(&arrived, count);
     // The last to arrive may be on its way to where it waits.
     for (int i = 0; i < 10; i++)
@@ -71,7 +48,7 @@ static uint64_t create_join(long count)
     uint64_t start = ticks();
     for (long i = 0; i < count; i++) {
         tid = 1;
-        spawn(nothing, stack, &tid);
+        must(spawn(nothing, stack, &tid), "clone");
         int now;
         while ((now = __atomic_load_n(&tid, __ATOMIC_ACQUIRE)) != 0)
             call6(SYS_futex, (long)&tid, 0, now, 0, 0, 0);

@@ -1,8 +1,6 @@
-// Threads without the C library's: a stack of a page, no thread-local memory. What they run must not touch `errno`.
+// Many threads.
 #pragma once
-
-// Starts a thread on the page below `stack`; 0 is written to `*tid`, and a futex woken there, when it has ended.
-void spawn(void (*run)(void), char *stack, int *tid);
+#include "../thread.h"
 
 // Starts `count` threads that run `run`, which counts itself in `arrived`, and gives them time until all have.
 void spawn_many(long count, void (*run)(void));
