@@ -60,6 +60,9 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         thread.destroy_unseen(cx, |_| true);
     }
     crate::memory::keep_stacks(THREADS.len());
+    if let Ok(process) = me.process(cx) {
+        process.end_thread(held.tid == process.pid, cx);
+    }
     if me.process(cx).is_ok_and(|process| process.thread_is_finished()) {
         if let Ok(process) = me.process(cx) {
             begin_end_of_process(&process, cx);
@@ -411,6 +414,7 @@ pub(super) fn remove(process: &TempRc<'_, Process>, cx: &impl NoSuspend) {
     process.with_parent(cx, |_, children| children.leave(process));
     session::leave(process, cx);
     process.count.end();
+    process.leave_group(cx);
     if let Some(process) = PROCESSES.remove(process.pid, cx) {
         process.end_unseen();
     }
@@ -432,6 +436,7 @@ pub fn de_thread_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
     if old != process.pid {
         let share = thread.share().ok_or(Errno::EAGAIN)?;
         thread.count_as_first(&process, cx);
+        process.give_number_up(cx);
         thread.set_tid(process.pid);
         drop(THREADS.insert(process.pid, share, cx));
         drop(THREADS.remove(old, cx));
