@@ -52,8 +52,8 @@ impl Cpu {
     pub fn nice(&self) -> i64 {
         let shares = self.shares.load(Ordering::Relaxed);
         let distance = |index: &usize| SHARES_OF_NICE[*index].abs_diff(shares);
-        // Of two that are equally near the higher one.
-        let nearest = (0..SHARES_OF_NICE.len()).rev().min_by_key(distance).unwrap_or(20);
+        // Of two that are equally near the first.
+        let nearest = (0..SHARES_OF_NICE.len()).min_by_key(distance).unwrap_or(20);
         nearest as i64 - 20
     }
 

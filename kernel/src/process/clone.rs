@@ -418,7 +418,9 @@ fn enter<'cx>(process: StrongRc<Process>, beside: bool, maker: &Process, cx: &'c
         new.timers.watch_limit(&new, cx);
     }
     session::join(&new, maker, cx);
-    new.enter_group(new.downgrade(), cx);
+    if new.was_made_in_group {
+        new.enter_group(new.downgrade(), cx);
+    }
     if !beside {
         maker.add_child(&new, cx);
     } else {

@@ -26,11 +26,11 @@ pub struct Membership {
     /// Where it stands in the group's list.
     place: Option<Ticket>,
     /// How many of its threads have not ended.
-    threads: usize,
+    threads: u32,
     /// How many of those stand still because the group is frozen.
-    pub(super) frozen: usize,
+    pub(super) frozen: u32,
     /// The numbers that it has: its own and one for each thread but the first that has not ended.
-    pids: usize,
+    pids: u32,
     /// What it had used in user mode and in the kernel when it came, in nanoseconds.
     before: (u64, u64),
 }
@@ -57,6 +57,11 @@ impl Membership {
     /// A new process counts for its first thread.
     fn of_new(group: Option<StrongRc<Cgroup>>) -> Self {
         Membership { group, place: None, threads: 1, frozen: 0, pids: 1, before: (0, 0) }
+    }
+
+    /// Whether it is in another group than the root.
+    pub(super) fn has_group(&self) -> bool {
+        self.group.is_some()
     }
 
     /// That of process 1.
@@ -125,7 +130,7 @@ impl Process {
     pub(super) fn end_thread(&self, is_first: bool, cx: &Cx) {
         let mut own = self.membership.lock(cx);
         own.threads -= 1;
-        let pids = usize::from(!is_first);
+        let pids = u32::from(!is_first);
         own.pids -= pids;
         if own.group.is_some() {
             self.end_thread_in_group(&mut own, pids, cx);
@@ -133,7 +138,7 @@ impl Process {
     }
 
     #[inline(never)]
-    fn end_thread_in_group(&self, own: &mut Membership, pids: usize, cx: &Cx) {
+    fn end_thread_in_group(&self, own: &mut Membership, pids: u32, cx: &Cx) {
         let Some(group) = &own.group else { return };
         let group = group.get(cx);
         if own.threads == 0 {
@@ -142,7 +147,7 @@ impl Process {
                 members.lock(cx).leave(place);
             }
         }
-        group.release_pids(pids, cx);
+        group.release_pids(pids as usize, cx);
         group.end_thread(cx);
     }
 
@@ -163,14 +168,9 @@ impl Process {
     /// It is gone: it was waited for, or was never begun.
     pub(super) fn leave_group(&self, cx: &impl NoSuspend) {
         let mut own = self.membership.lock(cx);
-        let own = core::mem::take(&mut *own);
-        let Some(group) = own.group else { return };
-        let at = group.get(cx);
-        if let (Some(place), Some(members)) = (own.place, members(&at)) {
-            members.lock(cx).leave(place);
+        if own.group.is_some() {
+            end_membership(core::mem::take(&mut *own), cx);
         }
-        at.release_pids(own.pids, cx);
-        (0..own.threads).for_each(|_| at.end_thread(cx));
     }
 
     /// What it has used in user mode and in the kernel since it is in its group, in nanoseconds; nothing once it has ended.
@@ -203,9 +203,20 @@ impl Process {
         let by = if is_frozen { 1 } else { -1 };
         own.frozen = own.frozen.saturating_add_signed(by);
         if let Some(group) = &own.group {
-            group.get(cx).change_frozen(by, cx);
+            group.get(cx).change_frozen(by as isize, cx);
         }
     }
+}
+
+#[cold]
+fn end_membership(own: Membership, cx: &impl NoSuspend) {
+    let Some(group) = own.group else { return };
+    let at = group.get(cx);
+    if let (Some(place), Some(members)) = (own.place, members(&at)) {
+        members.lock(cx).leave(place);
+    }
+    at.release_pids(own.pids as usize, cx);
+    (0..own.threads).for_each(|_| at.end_thread(cx));
 }
 
 /// Moves a process to a group. If that or the old one freezes, the process's threads are to be told by the caller ([`freezer`]); true then. Nothing for a process that has ended.
@@ -229,7 +240,7 @@ pub fn migrate(process: &TempRc<'_, Process>, to: &TempRc<'_, Cgroup>, cx: &Cx) 
     };
     let now = process.times(cx);
     let times = (now.0.saturating_sub(own.before.0), now.1.saturating_sub(own.before.1));
-    let moved = Moved { threads: own.threads, frozen: own.frozen, pids: own.pids };
+    let moved = Moved { threads: own.threads as usize, frozen: own.frozen as usize, pids: own.pids as usize };
     let old = core::mem::replace(&mut own.group, share);
     own.before = now;
     let place = own.place.take();

@@ -46,6 +46,8 @@ pub struct Process {
     pub(super) in_group: TicketCell,
     /// Whether its group counts it among those that are stopped. Changed with the groups locked.
     pub(super) counts_as_stopped: AtomicBool,
+    /// Whether it was made in another control group than the root.
+    pub(super) was_made_in_group: bool,
     /// In which control group it is.
     pub(super) membership: SpinLock<Membership>,
     /// Whether a thread of it wants a signal when its parent ends (PR_SET_PDEATHSIG), or ever wanted one.
@@ -231,6 +233,7 @@ impl Process {
             woken_to_end: SpinLock::default(),
             in_group: TicketCell::default(),
             counts_as_stopped: AtomicBool::new(false),
+            was_made_in_group: parts.membership.has_group(),
             membership: SpinLock::new(parts.membership),
             has_parent_death_signal: AtomicBool::new(false),
             child_changed: WaitList::new(),
