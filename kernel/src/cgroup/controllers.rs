@@ -32,7 +32,12 @@ pub struct Controller {
 /// All of them, in the order in which they are listed.
 pub const CONTROLLERS: &[Controller] = &[
     Controller { name: "cpu", bit: Controllers::CPU, begin: |_| (), end: |group| group.cpu.reset() },
-    Controller { name: "pids", bit: Controllers::PIDS, begin: |group| group.pids.begin(), end: |group| group.pids.reset() },
+    Controller {
+        name: "pids",
+        bit: Controllers::PIDS,
+        begin: |group| group.pids.begin(),
+        end: |group| group.pids.reset(),
+    },
 ];
 
 impl Controllers {

@@ -81,7 +81,12 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    pub(super) fn new(id: u64, name: &[u8], parent: Option<StrongRc<Cgroup>>, members: Box<dyn Any + Send + Sync>) -> Self {
+    pub(super) fn new(
+        id: u64,
+        name: &[u8],
+        parent: Option<StrongRc<Cgroup>>,
+        members: Box<dyn Any + Send + Sync>,
+    ) -> Self {
         Cgroup {
             id,
             name: name.into(),

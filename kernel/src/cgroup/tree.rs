@@ -106,9 +106,7 @@ impl Tree<'_> {
         let is_full = |(levels, group): (usize, &Cgroup)| {
             group.descendants() >= group.max_descendants.get() || levels + 1 > group.max_depth.get()
         };
-        if parent.depth + 1 >= DEEPEST
-            || parent.up(cx).chain([&*root]).enumerate().any(is_full)
-        {
+        if parent.depth + 1 >= DEEPEST || parent.up(cx).chain([&*root]).enumerate().any(is_full) {
             return Err(Errno::EAGAIN);
         }
         let id = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -60,10 +60,11 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         thread.destroy_unseen(cx, |_| true);
     }
     crate::memory::keep_stacks(THREADS.len());
-    if let Ok(process) = me.process(cx) {
+    let is_last = me.process(cx).is_ok_and(|process| {
         process.end_thread(held.tid == process.pid, cx);
-    }
-    if me.process(cx).is_ok_and(|process| process.thread_is_finished()) {
+        process.thread_is_finished()
+    });
+    if is_last {
         if let Ok(process) = me.process(cx) {
             begin_end_of_process(&process, cx);
         }

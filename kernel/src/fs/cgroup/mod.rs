@@ -141,18 +141,13 @@ fn check_may_migrate(from: Option<&Cgroup>, to: &Cgroup, subject: &Subject<'_>, 
 /// The group that a process is to be made in whose maker has its directory open: CLONE_INTO_CGROUP.
 ///
 /// # Errors
-/// EBADF: no descriptor, or of something else. ENODEV: the group was removed. EACCES. EOPNOTSUPP: a thread is to be made in another group than its process.
-pub fn group_for_child(
-    fd: u64,
-    is_thread: bool,
-    me: &crate::current::Current,
-    cx: &Cx,
-) -> Result<WeakRc<Cgroup>> {
+/// EBADF: no descriptor, or of something else. ENOENT: the group was removed. EACCES. EOPNOTSUPP: a thread is to be made in another group than its process.
+pub fn group_for_child(fd: u64, is_thread: bool, me: &crate::current::Current, cx: &Cx) -> Result<WeakRc<Cgroup>> {
     let fd = i32::try_from(fd).map_err(|_| Errno::EINVAL)?;
     let open = me.files(cx)?.get_even_path(fd, cx)?;
     let inode = open.inode(cx)?;
     let directory = inode.ops_as::<Directory>().ok_or(Errno::EBADF)?;
-    let group = directory.group(cx)?;
+    let group = directory.group(cx).map_err(|_| Errno::ENOENT)?;
     let subject = Subject::of(me as &dyn VfsCaller, cx)?;
     let process = me.process(cx)?;
     let own = process.control_group(cx);
