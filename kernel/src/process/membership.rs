@@ -231,16 +231,21 @@ fn end_membership(own: Membership, cx: &impl NoSuspend) {
     at.release_pids(own.pids as usize, cx);
 }
 
-/// Moves a process to a group. If that or the old one freezes, the process's threads are to be told by the caller ([`freezer`]); true then. Nothing for a process that has ended.
+/// Moves a process from a group (its number), out of which the caller may move it, to another one. If that or the old one freezes, the process's threads are to be told by the caller
+/// ([`freezer`]); true then. Nothing for a process that has ended.
 ///
 /// # Errors
-/// Those of [`Tree::check_destination`](cgroup::Tree::check_destination); ENOMEM.
-pub fn migrate(process: &TempRc<'_, Process>, to: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<bool> {
+/// ESTALE: another core has moved it meanwhile. Those of [`Tree::check_destination`](cgroup::Tree::check_destination); ENOMEM.
+pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<bool> {
     let tree = cgroup::lock_tree(cx);
     tree.check_destination(to, cx)?;
     let mut own = process.membership.lock(cx);
-    if own.threads == 0 || own.group.as_ref().map_or(0, |group| group.get(cx).id) == to.id {
+    let is_in = own.group.as_ref().map_or(0, |group| group.get(cx).id);
+    if own.threads == 0 || is_in == to.id {
         return Ok(false);
+    }
+    if is_in != from {
+        return Err(Errno::ESTALE);
     }
     let target = if to.is_root() { None } else { Some(to) };
     let share = match target {
