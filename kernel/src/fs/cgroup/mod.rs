@@ -102,16 +102,19 @@ pub fn instance(options: &[u8], cx: &Cx) -> Result<Instance> {
         return Err(Errno::EINVAL);
     }
     let group = cgroup::root(cx)?;
-    let mut instance = INSTANCE.lock(cx);
-    let (file_system, root) = instance.get_or_insert_with(|| {
-        let file_system = FileSystem::new("cgroup2", CGROUP2_SUPER_MAGIC, alloc::vec::Vec::new());
-        let ops = Box::new(Directory::new(group.downgrade(), (0, 0)));
-        let metadata = Metadata::new(FileKind::Directory, 0o555);
-        let root = StrongRc::new(Inode::new(file_system.share(), number(&group), metadata, Dentry::default(), ops));
-        *group.directory.lock(cx) = Some(Box::new(root.share()));
-        (file_system, root)
-    });
-    Ok((file_system.share(), root.share()))
+    let shared = {
+        let mut instance = INSTANCE.lock(cx);
+        let (file_system, root) = instance.get_or_insert_with(|| {
+            let file_system = FileSystem::new("cgroup2", CGROUP2_SUPER_MAGIC, alloc::vec::Vec::new());
+            let ops = Box::new(Directory::new(group.downgrade(), (0, 0)));
+            let metadata = Metadata::new(FileKind::Directory, 0o555);
+            let root = StrongRc::new(Inode::new(file_system.share(), number(&group), metadata, Dentry::default(), ops));
+            (file_system, root)
+        });
+        (file_system.share(), root.share())
+    };
+    group.directory.lock(cx).get_or_insert_with(|| Box::new(shared.1.share()));
+    Ok(shared)
 }
 
 /// The directory of a group that was not removed.
