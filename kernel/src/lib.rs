@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`syscall`] | the table of system calls; each file decodes arguments, calls one subsystem, encodes the result |
 //! | [`process`] | processes, threads, sessions, program loading |
+//! | [`cgroup`] | control groups: the tree, and what is counted and limited in it |
 //! | [`credentials`] | for whom a thread acts, and what it may do |
 //! | [`signal`] | signals |
 //! | [`memory`] | address spaces, and which frame and which slab is used |
@@ -33,6 +34,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod arch;
+pub mod cgroup;
 pub mod credentials;
 pub mod current;
 pub mod drivers;

@@ -37,14 +37,19 @@ impl<'cx> Subject<'cx> {
     /// The calling thread's file-system ids: for all calls but access(2).
     #[inline]
     pub fn of(me: &(impl VfsCaller + ?Sized), cx: &'cx Cx) -> Result<Self> {
-        let credentials = me.credentials(cx)?;
+        Ok(Self::acting_for(me.credentials(cx)?, cx))
+    }
+
+    /// The file-system ids of somebody, such as who has opened a file.
+    #[inline]
+    pub fn acting_for(credentials: &'cx SpinLock<Credentials>, cx: &Cx) -> Self {
         let now = credentials.lock(cx);
-        Ok(Subject {
+        Subject {
             uid: now.users().file_system,
             gid: now.groups().file_system,
             capabilities: now.capabilities().effective,
             credentials,
-        })
+        }
     }
 
     /// The calling thread's real ids: for access(2).

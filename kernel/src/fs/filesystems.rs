@@ -7,6 +7,7 @@ use frame::mm::BootModule;
 use linux_raw_sys::general::MS_NOSUID;
 use refs::{SpinLock, StrongRc};
 
+use super::cgroup;
 use super::devices::register_drivers;
 use super::initramfs::{self, make_directory};
 use super::proc;
@@ -24,6 +25,7 @@ const TYPES: &[FileSystemType] = &[
     FileSystemType { name: "devtmpfs", make: |_, cx| devices(cx) },
     FileSystemType { name: "proc", make: |_, cx| proc::instance(cx) },
     FileSystemType { name: "sysfs", make: |_, _| sysfs::new() },
+    FileSystemType { name: "cgroup2", make: cgroup::instance },
     FileSystemType { name: "devpts", make: |_, cx| devpts::instance(cx) },
 ];
 

@@ -11,6 +11,7 @@ pub mod access;
 pub mod anonymous;
 pub mod attributes;
 mod caller;
+pub mod cgroup;
 mod context;
 mod core_text;
 pub mod dentry;

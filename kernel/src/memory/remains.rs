@@ -28,7 +28,7 @@ use super::vma::{Vma, VmaMap};
 use crate::sched::{self, Class, Parameters};
 
 /// So many pieces are taken apart before others have their turn: some ten thousand instructions.
-const PIECES_AT_A_TIME: usize = 4;
+const PIECES_AT_A_TIME: usize = 1;
 /// So many chunks of VMAs are a piece.
 const CHUNKS_AT_A_TIME: usize = 16;
 /// So many pieces are taken apart by who finds that there is no memory.

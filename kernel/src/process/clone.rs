@@ -13,9 +13,11 @@ use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
 use super::user_count::UserCount;
 use super::{
-    INIT, Life, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, exit, pid, session,
+    INIT, Life, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, exit, freezer, membership,
+    pid, session,
 };
 use crate::arch;
+use crate::cgroup::Cgroup;
 use crate::credentials::{Capability, Credentials, Uid};
 use crate::current::{Current, SAMPLE_INTERVAL};
 use crate::error::{Errno, Result};
@@ -27,7 +29,7 @@ use crate::step::{self, Stop};
 use crate::user_memory::UserOut;
 
 /// What clone(2) is asked for.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct CloneArgs {
     /// CLONE_*, without the signal that clone(2) has in the lowest byte.
     pub flags: u64,
@@ -43,6 +45,8 @@ pub struct CloneArgs {
     pub pidfd: UserOut<u32>,
     /// The child's thread-local storage (CLONE_SETTLS).
     pub tls: usize,
+    /// The control group that the child is made in (CLONE_INTO_CGROUP); `None`: the caller's.
+    pub cgroup: Option<WeakRc<Cgroup>>,
 }
 
 /// Flags that are accepted and do nothing here.
@@ -50,6 +54,7 @@ const WITHOUT_EFFECT: u64 =
     (abi::CLONE_SYSVSEM | abi::CLONE_DETACHED | abi::CLONE_UNTRACED | abi::CLONE_PTRACE | abi::CLONE_IO) as u64;
 const KNOWN: u64 = WITHOUT_EFFECT
     | abi::CLONE_CLEAR_SIGHAND
+    | abi::CLONE_INTO_CGROUP
     | (abi::CLONE_VM
         | abi::CLONE_FS
         | abi::CLONE_FILES
@@ -117,14 +122,18 @@ pub fn clone_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<us
     start(current, parameters, cx);
     if args.has(abi::CLONE_VFORK) {
         // A fatal signal ends the caller even while the child has its memory.
-        let _ = step::complete_unless_killed_async(cx, me, |cx, _, waker| {
+        let _ = step::complete_unless_killed_async(cx, me, |cx, me, waker| {
             let Ok(child) = child.upgrade(cx) else { return Ok(()) };
             if let Some(waker) = waker {
                 child.release.register(waker, cx);
                 child.downgrade().watch(waker, cx);
+                freezer::note_standing(&*me.process(cx)?, &*me.thread(cx)?, cx);
             }
             if child.released.load(Ordering::Acquire) { Ok(()) } else { Err(Stop::Block) }
         });
+        if let (Ok(process), Ok(thread)) = (me.process(cx), me.thread(cx)) {
+            freezer::note_going(&process, &thread, cx);
+        }
     }
     Ok(tid as usize)
 }
@@ -237,6 +246,7 @@ fn make(
     }
     // Nothing fails behind this: a process that can be found has a thread soon.
     let (process, count) = if args.has(abi::CLONE_THREAD) {
+        process.begin_thread(cx)?;
         (process, count)
     } else {
         (enter_process(tid, args, me, count, cx)?, UserCount::none())
@@ -357,6 +367,7 @@ fn enter_process<'cx>(
     if is_signalled {
         new.set_life(Life::Reaped);
         new.timers.stop(cx);
+        new.was_never_begun(cx);
         exit::remove(&new, cx);
         return Err(Errno::RESTART_ALWAYS);
     }
@@ -379,8 +390,10 @@ fn make_process(pid: u32, args: &CloneArgs, process: &Process, count: UserCount,
     } else {
         args.exit_signal
     };
+    let account = sched::Account::new()?;
     let new = StrongRc::new(Process::new(ProcessParts {
-        account: sched::Account::new()?,
+        control_group: membership::begin_child(process, args.cgroup, cx)?,
+        account,
         count,
         pid,
         parent_pid: 0,
@@ -406,6 +419,9 @@ fn enter<'cx>(process: StrongRc<Process>, beside: bool, maker: &Process, cx: &'c
         new.timers.watch_limit(&new, cx);
     }
     session::join(&new, maker, cx);
+    if new.is_in_group.load(Ordering::Relaxed) {
+        new.enter_group(new.downgrade(), cx);
+    }
     if !beside {
         maker.add_child(&new, cx);
     } else {
@@ -486,6 +502,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
     let account = sched::Account::new()?;
     sched::charge_to(&account, cx);
     let process = StrongRc::new(Process::new(ProcessParts {
+        control_group: None,
         account,
         count: UserCount::new(Uid::ROOT, None)?,
         pid,

@@ -7,7 +7,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinGuard};
 
 use super::exit::tell_parent;
-use super::{Cursor, Process, Thread, session};
+use super::{Cursor, Process, Thread, freezer, session};
 use crate::current::Current;
 use crate::signal::{Signal, Work, broadcast};
 
@@ -210,10 +210,14 @@ pub fn wait_while_stopped_async(cx: &mut Cx, me: &Current) {
         // A new stop may begin before it has gone on after the last one. It is told of one that begins behind this by the end of the wait.
         if let (Ok(process), Ok(thread)) = (me.process(cx), me.thread(cx)) {
             one_has_stopped(&process, &thread, cx);
+            freezer::note_standing(&process, &thread, cx);
         }
         let stays = me.thread(cx).is_ok_and(|thread| (thread.signals.work() & (Work::STOP | Work::EXIT)) == Work::STOP);
         if !stays {
             tasks::finish_wait(cx);
+            if let (Ok(process), Ok(thread)) = (me.process(cx), me.thread(cx)) {
+                freezer::note_going(&process, &thread, cx);
+            }
             return;
         }
         tasks::park_async(cx);

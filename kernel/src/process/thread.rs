@@ -55,6 +55,8 @@ pub struct Thread {
     pub(super) released: AtomicBool,
     /// Who waits for that.
     pub(super) release: WaitList,
+    /// Whether its control group counts it as frozen. Changed with the process's membership locked.
+    pub(super) is_frozen: AtomicBool,
     /// In which stop of its process it has last said that it stops.
     pub(super) stop_said: AtomicU64,
     /// The signal that it gets when its parent ends (PR_SET_PDEATHSIG); 0: none.
@@ -164,6 +166,7 @@ impl Thread {
             exit_status: AtomicU32::new(0),
             released: AtomicBool::new(false),
             release: WaitList::new(),
+            is_frozen: AtomicBool::new(false),
             stop_said: AtomicU64::new(0),
             parent_death_signal: AtomicU32::new(0),
             minor_faults: AtomicU64::new(0),

@@ -6,10 +6,11 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, UnseenRc, WaitList, Waker, WeakRc};
 
 use super::members::{CHUNK, Cursor, Members, TicketCell, TicketSet};
+use super::membership::{Membership, NewMember};
 use super::stop::{self, Job};
 use super::thread::ReportedTime;
 use super::user_count::UserCount;
-use super::{JobState, Limits, Name, PROCESSES, Thread, Usage};
+use super::{JobState, Limits, Name, PROCESSES, Thread, Usage, freezer};
 use crate::error::Result;
 use crate::sched::Account;
 use crate::signal::{Action, Actions, Pending, Signal, Work};
@@ -45,6 +46,10 @@ pub struct Process {
     pub(super) in_group: TicketCell,
     /// Whether its group counts it among those that are stopped. Changed with the groups locked.
     pub(super) counts_as_stopped: AtomicBool,
+    /// Whether it is in another control group than the root. Changed with `membership` locked, and not any more once it has no threads.
+    pub(super) is_in_group: AtomicBool,
+    /// In which control group it is.
+    pub(super) membership: SpinLock<Membership>,
     /// Whether a thread of it wants a signal when its parent ends (PR_SET_PDEATHSIG), or ever wanted one.
     pub has_parent_death_signal: AtomicBool,
     /// Woken when a child changes: for wait(2).
@@ -206,6 +211,7 @@ pub(super) struct ProcessParts {
     pub actions: StrongRc<Actions>,
     pub limits: Limits,
     pub exit_signal: u32,
+    pub control_group: NewMember,
 }
 
 impl Process {
@@ -227,6 +233,8 @@ impl Process {
             woken_to_end: SpinLock::default(),
             in_group: TicketCell::default(),
             counts_as_stopped: AtomicBool::new(false),
+            is_in_group: AtomicBool::new(parts.control_group.is_some()),
+            membership: SpinLock::new(Membership::new(parts.control_group)),
             has_parent_death_signal: AtomicBool::new(false),
             child_changed: WaitList::new(),
             ended: WaitList::new(),
@@ -459,7 +467,13 @@ impl Process {
             thread.signals.add_work(Work::EXIT);
         }
         stop::one_joins(self, thread, cx);
+        freezer::one_joins(self, thread, cx);
         thread.signals.look_again(&self.pending);
+    }
+
+    /// Whether any of its threads has not let go of all that it had.
+    pub(super) fn has_threads(&self) -> bool {
+        self.unfinished.load(Ordering::Acquire) > 0
     }
 
     /// A thread has let go of all that it had; whether it was the last one.

@@ -37,7 +37,9 @@ pub fn interrupted(me: &Current, interruption: Interruption, cx: &Cx) -> Option<
     match interruption {
         Interruption::Never => None,
         Interruption::KillOnly => work.contains(Work::EXIT).then_some(Errno::EINTR),
-        Interruption::Signals => work.intersects(Work::EXIT | Work::STOP | Work::SIGNAL).then_some(Errno::RESTART_SYS),
+        Interruption::Signals => {
+            work.intersects(Work::EXIT | Work::STOP | Work::SIGNAL | Work::FREEZE).then_some(Errno::RESTART_SYS)
+        }
     }
 }
 
@@ -118,6 +120,10 @@ pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
         }
         if work.contains(Work::STOP) {
             process::wait_while_stopped_async(cx, me);
+            continue;
+        }
+        if work.contains(Work::FREEZE) {
+            process::wait_while_frozen_async(cx, me);
             continue;
         }
         if work.contains(Work::SIGNAL) {

@@ -31,6 +31,8 @@ bitflags! {
         const RESTARTABLE = 64;
         /// It was told on which cores it may run.
         const MOVE = 128;
+        /// Its control group freezes, or did: it stands still as long as that is so.
+        const FREEZE = 256;
     }
 }
 

@@ -13,7 +13,7 @@ use crate::arch::{self, CloneArguments, Prctl};
 use crate::credentials::Capability;
 use crate::current::Current;
 use crate::error::{Errno, Result};
-use crate::fs::{FdFlags, OpenFile, OpenFlags, reserve_fd};
+use crate::fs::{self, FdFlags, OpenFile, OpenFlags, reserve_fd};
 use crate::process::{
     self, Choice, CloneArgs, Limit, PidFd, Process, RUsage, Report, RseqRegistration, Status, Usage, WaitOptions,
     create_session, set_group,
@@ -28,7 +28,7 @@ pub const CALLS: &[Entry] = &[
     Entry::new(abi::__NR_fork, "fork", Call::Async(fork_async)),
     Entry::new(abi::__NR_vfork, "vfork", Call::Async(vfork_async)),
     Entry::partial(abi::__NR_clone, "clone", Call::Async(clone_async), "namespaces, tracing"),
-    Entry::partial(abi::__NR_clone3, "clone3", Call::Async(clone3_async), "namespaces, set_tid, cgroups"),
+    Entry::partial(abi::__NR_clone3, "clone3", Call::Async(clone3_async), "namespaces, set_tid"),
     Entry::new(abi::__NR_exit, "exit", Call::Step(exit)),
     Entry::new(abi::__NR_exit_group, "exit_group", Call::Step(exit_group)),
     Entry::new(abi::__NR_wait4, "wait4", Call::Async(wait4_async)),
@@ -79,6 +79,7 @@ fn clone_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
         child_tid,
         pidfd: parent_tid,
         tls,
+        cgroup: None,
     };
     let both = u64::from(abi::CLONE_PIDFD | abi::CLONE_PARENT_SETTID);
     if args.flags & both == both {
@@ -134,7 +135,13 @@ fn clone3_async(cx: &mut Cx, me: &mut Current, args: &Args) -> Result<usize> {
     if raw.flags & both != 0 && raw.exit_signal != 0 {
         return Err(Errno::EINVAL);
     }
+    let into_group = raw.flags & abi::CLONE_INTO_CGROUP != 0;
+    if into_group && (raw.cgroup > i32::MAX as u64 || size < abi::CLONE_ARGS_SIZE_VER2 as usize) {
+        return Err(Errno::EINVAL);
+    }
+    let is_thread = raw.flags & u64::from(abi::CLONE_THREAD) != 0;
     let args = CloneArgs {
+        cgroup: if into_group { Some(fs::cgroup::group_for_child(raw.cgroup, is_thread, me, cx)?) } else { None },
         flags: raw.flags,
         exit_signal: raw.exit_signal as u32,
         stack: raw.stack.wrapping_add(raw.stack_size) as usize,

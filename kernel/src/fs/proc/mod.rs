@@ -35,7 +35,7 @@ use crate::error::{Errno, Result};
 use crate::process::{Process, THREADS, Thread};
 
 pub use system::set_command_line;
-use text::Text;
+pub(in crate::fs) use text::Text;
 
 const PROC_SUPER_MAGIC: u32 = 0x9fa0;
 const ROOT: u64 = 1;

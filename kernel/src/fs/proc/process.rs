@@ -47,10 +47,7 @@ pub const ENTRIES: &[Entry] = &[
     setting("coredump_filter", core_filter, set_core_filter),
     Entry { name: "mem", permissions: 0o600, what: What::Memory },
     Entry { name: "pagemap", permissions: 0o400, what: What::PageMap },
-    text("cgroup", |text, _, _, _| {
-        text.add(format_args!("0::/\n"));
-        Ok(())
-    }),
+    text("cgroup", cgroup),
     text("wchan", |text, _, _, _| {
         text.add(format_args!("0"));
         Ok(())
@@ -391,6 +388,20 @@ fn set_core_filter(bytes: &[u8], target: &Target, _me: &Current, cx: &Cx) -> Res
     };
     let filter = u32::from_str_radix(digits, radix).map_err(|_| Errno::EINVAL)?;
     target.process(cx)?.core_filter.store(filter, Ordering::Relaxed);
+    Ok(())
+}
+
+/// Its control group. A zombie keeps its own, which may be removed.
+fn cgroup(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    let process = target.process(cx)?;
+    let group = process.control_group(cx);
+    text.add_bytes(b"0::");
+    match &group {
+        Some(group) => text.add_bytes(&group.path(cx)?),
+        None => text.add_bytes(b"/"),
+    }
+    let is_removed = group.is_some_and(|group| group.is_removed());
+    text.add_bytes(if is_removed { b" (deleted)\n" } else { b"\n" });
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use crate::memory::overcommit;
 use crate::process::THREADS;
 use crate::sched::load_average;
 use crate::time::{SECOND, clock};
-use crate::{arch, process, sched, utsname};
+use crate::{arch, cgroup, process, sched, utsname};
 
 /// The entries of the root that are no processes.
 pub const ENTRIES: &[Entry] = &[
@@ -34,6 +34,7 @@ pub const ENTRIES: &[Entry] = &[
     text("version", version),
     text("cpuinfo", cpuinfo),
     text("filesystems", filesystems),
+    text("cgroups", cgroups),
     text("cmdline", cmdline),
     text("devices", devices),
     text("partitions", |text, _, _, _| add(text, "major minor  #blocks  name\n\n")),
@@ -70,6 +71,16 @@ fn add(text: &mut Text, line: &str) -> Result<()> {
 
 fn thread_self(_target: &Target, me: &Current, cx: &Cx) -> Result<alloc::vec::Vec<u8>> {
     Ok(alloc::format!("{}/task/{}", me.process(cx)?.pid, me.thread(cx)?.tid()).into_bytes())
+}
+
+/// The controllers of control groups, all in the one hierarchy that there is.
+fn cgroups(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {
+    let count = cgroup::root(cx)?.descendants() + 1;
+    text.add(format_args!("#subsys_name\thierarchy\tnum_cgroups\tenabled\n"));
+    for controller in cgroup::CONTROLLERS {
+        text.add(format_args!("{}\t0\t{count}\t1\n", controller.name));
+    }
+    Ok(())
 }
 
 fn meminfo(text: &mut Text, _target: &Target, _me: &Current, cx: &Cx) -> Result<()> {

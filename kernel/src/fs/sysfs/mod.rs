@@ -46,8 +46,11 @@ pub fn new() -> Result<Instance> {
     let file_system = FileSystem::new("sysfs", MAGIC, Vec::new());
     let system = [("cpu".into(), processors::directory(frame::cpu::count()))];
     let devices = [("system".into(), Entry::Directory(system.into()))];
-    let names = ["block", "bus", "class", "dev", "fs", "kernel", "module"];
+    let names = ["block", "bus", "class", "dev", "kernel", "module"];
     let mut entries: Vec<_> = names.iter().map(|&name| (name.into(), Entry::Directory(Vec::new()))).collect();
+    // Where control groups are mounted.
+    let groups = [("cgroup".into(), Entry::Directory(Vec::new()))];
+    entries.push(("fs".into(), Entry::Directory(groups.into())));
     entries.push(("devices".into(), Entry::Directory(devices.into())));
     let root = make("", Entry::Directory(entries), None, &file_system, &mut 1);
     Ok((file_system, root))

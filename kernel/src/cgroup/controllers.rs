@@ -1,0 +1,53 @@
+//! [`Controllers`]: which there are. What one keeps of a group is a field of [`Cgroup`], its files are a row of `FILES` in `fs::cgroup`.
+
+use bitflags::bitflags;
+
+use super::Cgroup;
+
+bitflags! {
+    /// Some controllers.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Controllers: u32 {
+        /// How much of the processor a group gets, and has had.
+        const CPU = 1;
+        /// How many processes and threads there may be.
+        const PIDS = 2;
+        /// Those that can tell the threads of one process apart: they bear processes beside groups below them.
+        const THREADED = Self::CPU.bits() | Self::PIDS.bits();
+    }
+}
+
+/// A controller.
+pub struct Controller {
+    /// Its name in `cgroup.controllers`.
+    pub name: &'static str,
+    /// Its bit.
+    pub bit: Controllers,
+    /// It is enabled for a group, by the parent's `cgroup.subtree_control`, or the group was made where it is. The tree is locked.
+    pub begin: fn(&Cgroup),
+    /// It is disabled for a group again, or the group was removed. The tree is locked.
+    pub end: fn(&Cgroup),
+}
+
+/// All of them, in the order in which they are listed.
+pub const CONTROLLERS: &[Controller] = &[
+    Controller { name: "cpu", bit: Controllers::CPU, begin: |_| (), end: |group| group.cpu.reset() },
+    Controller {
+        name: "pids",
+        bit: Controllers::PIDS,
+        begin: |group| group.pids.begin(),
+        end: |group| group.pids.reset(),
+    },
+];
+
+impl Controllers {
+    /// The controller of that name.
+    pub fn named(name: &[u8]) -> Option<Self> {
+        CONTROLLERS.iter().find(|controller| controller.name.as_bytes() == name).map(|controller| controller.bit)
+    }
+
+    /// Those among them, in the order in which they are listed.
+    pub fn each(self) -> impl Iterator<Item = &'static Controller> {
+        CONTROLLERS.iter().filter(move |controller| self.contains(controller.bit))
+    }
+}

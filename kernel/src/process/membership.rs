@@ -1,0 +1,283 @@
+//! In which control group a process is. See [`crate::cgroup`].
+//!
+//! The root's members keep no share in a group, and are counted nowhere. Each other process has a share in its group until it was waited for, and stands in the group's list of members
+//! until its last thread has ended. Its threads are where it is.
+//!
+//! Locks: the tree, where a process comes into a group that its maker is not in; then the process's `membership`, around every change of what it counts for; then the group's list.
+//! So a group that has a member with its membership locked is not removed, and what a process counts for moves with it.
+
+use alloc::boxed::Box;
+use core::any::Any;
+use core::sync::atomic::Ordering;
+
+use frame::Cx;
+use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
+
+use super::members::{Cursor, Members, Ticket};
+use super::{Process, Thread, freezer};
+use crate::cgroup::{self, Cgroup, Moved};
+use crate::error::{Errno, Result};
+use crate::signal::{Signal, send};
+
+/// What a process is and counts for in its group.
+#[derive(Default)]
+pub struct Membership {
+    /// Its group; `None` for the root.
+    group: Option<StrongRc<Cgroup>>,
+    /// Where it stands in the group's list.
+    place: Option<Ticket>,
+    /// How many of its threads have not ended.
+    threads: u32,
+    /// How many of those stand still because the group is frozen.
+    pub(super) frozen: u32,
+    /// The numbers that it has: its own and one for each thread but the first that has not ended.
+    pids: u32,
+    /// What it had used in user mode and in the kernel when it came, in nanoseconds.
+    before: (u64, u64),
+}
+
+/// The members of one group. It is kept in the group.
+struct GroupMembers(SpinLock<Members<Process>>);
+
+/// An empty list of members, for a new group.
+pub fn new_members() -> Box<dyn Any + Send + Sync> {
+    Box::new(GroupMembers(SpinLock::new(Members::new())))
+}
+
+fn members(group: &Cgroup) -> Option<&SpinLock<Members<Process>>> {
+    let kept: &dyn Any = &*group.members;
+    Some(&kept.downcast_ref::<GroupMembers>()?.0)
+}
+
+/// The next of a walk through the members of a group that is not the root.
+pub(super) fn next_member(group: &Cgroup, cursor: &mut Cursor, cx: &impl NoSuspend) -> Option<WeakRc<Process>> {
+    members(group)?.lock(cx).next(cursor)
+}
+
+/// The group that a new process is in; `None` is the root. It counts for one thread there.
+pub(super) type NewMember = Option<StrongRc<Cgroup>>;
+
+impl Membership {
+    /// That of a new process, which counts for its first thread.
+    #[inline(always)]
+    pub(super) fn new(group: NewMember) -> Self {
+        Membership { group, place: None, threads: 1, frozen: 0, pids: 1, before: (0, 0) }
+    }
+}
+
+/// Where a process is to be that `maker` makes: `into` a group, or where the maker is. It is counted there; nothing may fail behind this until it is the process's.
+///
+/// # Errors
+/// EAGAIN: too many processes; ENOMEM. Those of [`Tree::check_destination`](cgroup::Tree::check_destination) for a group. RESTART_ALWAYS: the maker is being killed.
+#[inline(always)]
+pub(super) fn begin_child(maker: &Process, into: Option<WeakRc<Cgroup>>, cx: &Cx) -> Result<NewMember> {
+    // Where another core moves the maker just now, it has made the child before that.
+    if into.is_none() && !maker.is_in_group.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    begin_child_in_group(maker, into, cx)
+}
+
+#[inline(never)]
+fn begin_child_in_group(maker: &Process, into: Option<WeakRc<Cgroup>>, cx: &Cx) -> Result<NewMember> {
+    if cgroup::any_is_killed() {
+        maker.end_if_group_is_killed(cx)?;
+    }
+    let Some(into) = into else {
+        let own = maker.membership.lock(cx);
+        return own.group.as_ref().map(|group| begin(&group.get(cx), cx)).transpose();
+    };
+    let into = into.upgrade(cx).map_err(|_| Errno::ENODEV)?;
+    let tree = cgroup::lock_tree(cx);
+    tree.check_destination(&into, cx)?;
+    if into.is_root() { Ok(None) } else { begin(&into, cx).map(Some) }
+}
+
+fn begin(group: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<StrongRc<Cgroup>> {
+    let share = group.share().ok_or(Errno::ENODEV)?;
+    members(group).ok_or(Errno::ENODEV)?.lock(cx).reserve_one()?;
+    group.begin_thread(cx)?;
+    Ok(share)
+}
+
+impl Process {
+    /// Its control group, zombies' too; `None` for the root.
+    pub fn control_group<'cx>(&self, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Cgroup>> {
+        self.membership.lock(cx).group.as_ref().map(|group| group.get(cx))
+    }
+
+    /// A new process, which can be found, enters its group's list, unless it was moved to another group since.
+    pub(super) fn enter_group(&self, name: WeakRc<Process>, cx: &impl NoSuspend) {
+        let mut own = self.membership.lock(cx);
+        let Membership { group: Some(group), place: place @ None, .. } = &mut *own else { return };
+        *place = members(&group.get(cx)).map(|members| members.lock(cx).enter(name));
+    }
+
+    /// It is about to have one more thread, which is counted. Nothing may fail behind this.
+    ///
+    /// # Errors
+    /// EAGAIN: too many. RESTART_ALWAYS: it is being killed.
+    pub(super) fn begin_thread(&self, cx: &Cx) -> Result<()> {
+        if cgroup::any_is_killed() {
+            self.end_if_group_is_killed(cx)?;
+        }
+        let mut own = self.membership.lock(cx);
+        if let Some(group) = &own.group {
+            group.get(cx).begin_thread(cx)?;
+        }
+        own.threads += 1;
+        own.pids += 1;
+        Ok(())
+    }
+
+    /// A thread has let go of all that it had. `is_first`: the number stays with the process until that is waited for.
+    pub(super) fn end_thread(&self, is_first: bool, cx: &Cx) {
+        let mut own = self.membership.lock(cx);
+        own.threads -= 1;
+        let pids = u32::from(!is_first);
+        own.pids -= pids;
+        if own.group.is_some() {
+            self.end_thread_in_group(&mut own, pids, cx);
+        }
+    }
+
+    #[inline(never)]
+    fn end_thread_in_group(&self, own: &mut Membership, pids: u32, cx: &Cx) {
+        let Some(group) = &own.group else { return };
+        let group = group.get(cx);
+        if own.threads == 0 {
+            group.add_past(self.times_since(own.before, cx), cx);
+            if let (Some(place), Some(members)) = (own.place.take(), members(&group)) {
+                members.lock(cx).leave(place);
+            }
+        }
+        group.release_pids(pids as usize, cx);
+        group.end_thread(cx);
+    }
+
+    fn times_since(&self, (user, system): (u64, u64), cx: &impl NoSuspend) -> (u64, u64) {
+        let now = self.times(cx);
+        (now.0.saturating_sub(user), now.1.saturating_sub(system))
+    }
+
+    /// A thread that is not the first takes that one's number, and has one less.
+    pub(super) fn give_number_up(&self, cx: &impl NoSuspend) {
+        let mut own = self.membership.lock(cx);
+        own.pids -= 1;
+        if let Some(group) = &own.group {
+            group.get(cx).release_pids(1, cx);
+        }
+    }
+
+    /// It is gone: it has no threads, and was waited for.
+    #[inline(always)]
+    pub(super) fn leave_group(&self, cx: &impl NoSuspend) {
+        if self.is_in_group.load(Ordering::Acquire) {
+            end_membership(core::mem::take(&mut *self.membership.lock(cx)), cx);
+        }
+    }
+
+    /// It is to go without ever having run, though others may have found it: nobody moves it from here on.
+    pub(super) fn was_never_begun(&self, cx: &impl NoSuspend) {
+        let mut own = self.membership.lock(cx);
+        let threads = core::mem::take(&mut own.threads);
+        if let Some(group) = &own.group {
+            (0..threads).for_each(|_| group.get(cx).end_thread(cx));
+        }
+    }
+
+    /// What it has used in user mode and in the kernel since it is in its group, in nanoseconds; nothing once it has ended.
+    pub(super) fn times_in_group(&self, cx: &impl NoSuspend) -> (u64, u64) {
+        let own = self.membership.lock(cx);
+        if own.threads == 0 { (0, 0) } else { self.times_since(own.before, cx) }
+    }
+
+    /// Whether its group, or one above that, freezes.
+    pub(super) fn is_to_freeze(&self, cx: &impl NoSuspend) -> bool {
+        cgroup::any_freezes() && self.control_group(cx).is_some_and(|group| group.is_to_freeze(cx))
+    }
+
+    /// If its group is being killed it ends, whether it was its turn or not: so those who make processes do not outrun those who kill them.
+    #[cold]
+    fn end_if_group_is_killed(&self, cx: &Cx) -> Result<()> {
+        if self.pid != super::INIT && self.control_group(cx).is_some_and(|group| group.is_being_killed(cx)) {
+            send::end_process(self, Signal::KILL.number(), cx);
+            return Err(Errno::RESTART_ALWAYS);
+        }
+        Ok(())
+    }
+
+    /// How much of what the group counts for this thread stands still changes.
+    pub(super) fn change_frozen(&self, thread: &Thread, is_frozen: bool, cx: &impl NoSuspend) {
+        let mut own = self.membership.lock(cx);
+        if thread.is_frozen.swap(is_frozen, Ordering::Relaxed) == is_frozen {
+            return;
+        }
+        let by = if is_frozen { 1 } else { -1 };
+        own.frozen = own.frozen.saturating_add_signed(by);
+        if let Some(group) = &own.group {
+            group.get(cx).change_frozen(by as isize, cx);
+        }
+    }
+}
+
+#[cold]
+fn end_membership(own: Membership, cx: &impl NoSuspend) {
+    let Some(group) = own.group else { return };
+    let at = group.get(cx);
+    if let (Some(place), Some(members)) = (own.place, members(&at)) {
+        members.lock(cx).leave(place);
+    }
+    at.release_pids(own.pids as usize, cx);
+}
+
+/// Moves a process from a group (its number), out of which the caller may move it, to another one. If that or the old one freezes, the process's threads are to be told by the caller
+/// ([`freezer`]); true then. Nothing for a process that has ended.
+///
+/// # Errors
+/// ESTALE: another core has moved it meanwhile. Those of [`Tree::check_destination`](cgroup::Tree::check_destination); ENOMEM.
+pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<bool> {
+    let tree = cgroup::lock_tree(cx);
+    tree.check_destination(to, cx)?;
+    let mut own = process.membership.lock(cx);
+    let is_in = own.group.as_ref().map_or(0, |group| group.get(cx).id);
+    if own.threads == 0 || is_in == to.id {
+        return Ok(false);
+    }
+    if is_in != from {
+        return Err(Errno::ESTALE);
+    }
+    let target = if to.is_root() { None } else { Some(to) };
+    let share = match target {
+        Some(group) => {
+            members(group).ok_or(Errno::ENODEV)?.lock(cx).reserve_one()?;
+            Some(group.share().ok_or(Errno::ENODEV)?)
+        }
+        None => None,
+    };
+    let now = process.times(cx);
+    let times = (now.0.saturating_sub(own.before.0), now.1.saturating_sub(own.before.1));
+    let moved = Moved { threads: own.threads as usize, frozen: own.frozen as usize, pids: own.pids as usize };
+    process.is_in_group.store(share.is_some(), Ordering::Release);
+    let old = core::mem::replace(&mut own.group, share);
+    own.before = now;
+    let place = own.place.take();
+    let from = old.as_ref().map(|group| group.get(cx));
+    if let Some(from) = &from {
+        from.add_past(times, cx);
+        if let (Some(place), Some(members)) = (place, members(from)) {
+            members.lock(cx).leave(place);
+        }
+    }
+    own.place = target.and_then(|group| members(group)).map(|members| members.lock(cx).enter(process.downgrade()));
+    Cgroup::move_between(from.as_deref(), target.map(|group| &**group), &moved, cx);
+    let is_killed = from.as_ref().is_some_and(|from| from.is_being_killed(cx));
+    let must_tell = cgroup::any_freezes() || moved.frozen > 0;
+    drop(own);
+    drop(tree);
+    if is_killed {
+        // Whoever goes through the members may have passed where it is now.
+        send::send_to_process(process, crate::signal::Info::kernel(Signal::KILL), cx)?;
+    }
+    Ok(must_tell && freezer::may_concern(process, cx))
+}
