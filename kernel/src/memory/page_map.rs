@@ -1,13 +1,13 @@
 //! [`PageMap`]: the pages of an object, by index.
 
-use alloc::collections::{BTreeMap, btree_map};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use frame::mm::UFrame;
 
+use super::remains::{self, Remainder};
 use crate::error::{Errno, Result};
-use crate::pieces::{Pieces, free_in_pieces};
 
 /// Pages by index, in chunks: a list for the chunks near the start, as most files have no others, and a tree for the rest.
 #[derive(Default)]
@@ -90,7 +90,7 @@ impl PageMap {
         Ok(())
     }
 
-    /// Takes out the pages of a range; how many there were. It takes as long as there are chunks: the pages are freed later, in pieces.
+    /// Takes out the pages of a range; how many there were. It takes as long as there are chunks: the pages, if they are many, are left to [`remains`].
     pub fn remove(&mut self, range: Range<u64>) -> u64 {
         let before = self.count;
         if range.start >= range.end {
@@ -175,33 +175,49 @@ impl PageMap {
 impl Drop for PageMap {
     fn drop(&mut self) {
         if self.near.len() > 1 || !self.far.is_empty() {
-            free_in_pieces(Rest {
-                near: core::mem::take(&mut self.near),
-                far: core::mem::take(&mut self.far).into_iter(),
-            });
+            let (near, far) = (core::mem::take(&mut self.near), core::mem::take(&mut self.far));
+            let bytes = (near.len() + far.len()) * size_of::<Chunk>();
+            remains::leave(Rest { near, far, at: 0 }, self.count as usize, bytes);
         }
     }
 }
 
-/// The pages of a map that is gone.
+/// What is left of a map that is gone.
 struct Rest {
     near: Vec<Chunk>,
-    far: btree_map::IntoIter<u64, Chunk>,
+    far: BTreeMap<u64, Chunk>,
+    /// The chunks with lower numbers have no pages any more.
+    at: u64,
 }
 
-impl Pieces for Rest {
-    fn free_piece(&mut self) -> bool {
-        /// So many chunks of one page each, or a chunk that is full.
+impl Remainder for Rest {
+    const MAPS: bool = false;
+
+    fn give_back(&mut self) -> Option<usize> {
+        /// So many chunks of one page each, or pages of some that are full.
         const CHUNKS: usize = 16;
-        let mut freed = 0;
-        for _ in 0..CHUNKS {
-            let next = self.near.pop().or_else(|| self.far.next().map(|(_, chunk)| chunk));
-            let Some(chunk) = next else { return false };
-            freed += chunk.count;
-            if freed >= CHUNK {
-                break;
-            }
+        const PAGES: u64 = 4 * CHUNK;
+        let (mut chunks, mut pages) = (0, 0);
+        while chunks < CHUNKS && pages < PAGES {
+            let next = match self.near.get_mut(self.at as usize) {
+                Some(chunk) => Some((self.at, chunk)),
+                None => self.far.range_mut(self.at..).next().map(|(number, chunk)| (*number, chunk)),
+            };
+            let Some((number, chunk)) = next else { break };
+            // The list itself is the heap's, and stays.
+            chunk.pages.iter_mut().for_each(|page| *page = None);
+            pages += chunk.count;
+            chunks += 1;
+            self.at = number + 1;
         }
-        !self.near.is_empty() || self.far.len() > 0
+        (chunks > 0).then_some(pages as usize)
+    }
+
+    fn free_piece(&mut self) -> Option<usize> {
+        /// So many lists are freed at a time.
+        const LISTS: usize = 64;
+        let next = || self.near.pop().or_else(|| self.far.pop_last().map(|(_, chunk)| chunk));
+        let freed = core::iter::from_fn(next).take(LISTS).count();
+        (freed > 0).then_some(freed * size_of::<Chunk>())
     }
 }

@@ -1,17 +1,17 @@
-//! What is left of address spaces that have ended: pages, page tables and VMAs that nobody can reach any more.
+//! What is left of large address spaces that have ended, and of the pages of large objects: pages, page tables, VMAs that nobody can reach any more.
 //!
 //! The end of a large address space takes the same time however large it is: its objects (files, shared memory) are given up, because others see that; all else is
-//! handed over here as a whole. The memory counts as free from then on ([`owed`]), and is:
+//! handed over here as a whole. So are the pages of a file or of shared memory that is gone. The memory counts as free from then on ([`owed`]), and is:
 //!
 //! | who | takes |
 //! | --- | --- |
-//! | an allocation that finds no free frame ([`recover`]) | the pages of one table, at most 512, and goes on |
-//! | a call that makes a kernel object, and whoever would end a program for want of memory ([`settle_some`]) | pieces of VMAs as well |
-//! | a task of the lowest class | the rest, a few pieces at a time |
+//! | an allocation that finds no free frame ([`recover`]) | some hundred pages at most, and goes on |
+//! | a call that makes a kernel object, and whoever would end a program for want of memory ([`settle_some`]) | the lists and VMAs as well, in pieces |
+//! | a task of the lowest class | the rest, a piece at a time |
 //!
 //! So what an end leaves undone is paid for by who uses the memory next, some ten instructions for each page, as zeroing it is; and nobody waits for more than a piece.
 //!
-//! Owner: the lists here, and for a piece of VMAs whoever frees it. Each piece takes some thousand instructions. Nobody waits for the end of remains.
+//! Owner: the lists here, and for a piece of what has no pages any more whoever frees it. A piece takes some ten thousand instructions. Nobody waits for the end of remains.
 //!
 //! Locks: `REMAINS` is taken by allocations, with any lock but the frames' own held. So nothing is allocated, and nothing of the heap's freed, while it is.
 
@@ -19,106 +19,145 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
-use frame::mm::{DetachedPages, PAGE_SIZE, Recovery};
+use frame::mm::{PAGE_SIZE, Recovery};
 use refs::{SpinLock, WaitList};
 use tasks::{Body, Next};
 
-use super::backing::Backing;
-use super::vma::{Vma, VmaMap};
 use crate::sched::{self, Class, Parameters};
 
-/// So many pieces are taken apart before others have their turn: some ten thousand instructions.
-const PIECES_AT_A_TIME: usize = 1;
-/// So many chunks of VMAs are a piece.
-const CHUNKS_AT_A_TIME: usize = 16;
 /// So many pieces are taken apart by who finds that there is no memory.
 const PIECES_IN_NEED: usize = 64;
 
-/// The remains of one address space.
-struct Remains {
-    pages: Option<DetachedPages>,
+/// What takes time to give back.
+pub(super) trait Remainder: Send {
+    /// Whether it maps pages that others have, too. Those come first: the pages of a file come back once no page table has them, and are not owed any more then.
+    const MAPS: bool;
+
+    /// Gives some pages back, up to some hundred; how many, or `None` once there are none. It neither allocates nor frees anything of the heap's: it may be the heap that
+    /// asks.
+    fn give_back(&mut self) -> Option<usize>;
+
+    /// Frees a piece of what is left without pages: how many bytes, or `None` once there is nothing, or nothing worth a piece.
+    fn free_piece(&mut self) -> Option<usize>;
+}
+
+/// [`Remainder`], whichever it is.
+trait AnyRemainder: Send {
+    fn give_back(&mut self) -> Option<usize>;
+    fn free_piece(&mut self) -> Option<usize>;
+}
+
+impl<R: Remainder> AnyRemainder for R {
+    fn give_back(&mut self) -> Option<usize> {
+        Remainder::give_back(self)
+    }
+
+    fn free_piece(&mut self) -> Option<usize> {
+        Remainder::free_piece(self)
+    }
+}
+
+/// The remains of one thing.
+struct Remains<R: ?Sized = dyn AnyRemainder> {
     /// So many frames at least come back with the pages that are left.
-    owed: usize,
-    vmas: VmaMap<Backing>,
+    frames: usize,
+    /// So many bytes come back behind them.
+    bytes: usize,
     next: Option<Box<Remains>>,
+    what: R,
 }
 
-/// All of them, the last first.
+/// A list, the last first.
+#[derive(Default)]
+struct List(Option<Box<Remains>>);
+
+impl List {
+    fn push(&mut self, mut remains: Box<Remains>) {
+        remains.next = self.0.take();
+        self.0 = Some(remains);
+    }
+
+    fn pop(&mut self) -> Option<Box<Remains>> {
+        let mut first = self.0.take()?;
+        self.0 = first.next.take();
+        Some(first)
+    }
+}
+
+/// All of them.
 struct Lists {
-    with_pages: Option<Box<Remains>>,
-    without_pages: Option<Box<Remains>>,
+    /// With pages that they map.
+    maps: List,
+    /// With pages of their own.
+    owns: List,
+    without_pages: List,
 }
 
-static REMAINS: SpinLock<Lists> = SpinLock::new(Lists { with_pages: None, without_pages: None });
+static REMAINS: SpinLock<Lists> =
+    SpinLock::new(Lists { maps: List(None), owns: List(None), without_pages: List(None) });
 
 /// Frames that come back with pages.
-static OWED: AtomicUsize = AtomicUsize::new(0);
-/// VMAs whose memory comes back.
-static VMAS: AtomicUsize = AtomicUsize::new(0);
+static FRAMES: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of the heap that come back behind them.
+static BYTES: AtomicUsize = AtomicUsize::new(0);
 /// The task waits here.
 static WORK: WaitList = WaitList::new();
 
-/// How many frames come back at least, pages and VMAs.
+/// How many frames come back at least.
 pub fn owed() -> usize {
-    OWED.load(Ordering::Relaxed) + VMAS.load(Ordering::Relaxed) * size_of::<Vma<Backing>>() / PAGE_SIZE
+    FRAMES.load(Ordering::Relaxed) + BYTES.load(Ordering::Relaxed) / PAGE_SIZE
 }
 
-/// Takes over what is left of an address space: of its pages at least `owed` frames come back. None of the VMAs shows an object.
-pub(super) fn leave(pages: DetachedPages, owed: usize, vmas: VmaMap<Backing>) {
-    OWED.fetch_add(owed, Ordering::Relaxed);
-    VMAS.fetch_add(vmas.len(), Ordering::Relaxed);
-    let mut remains = Box::new(Remains { pages: Some(pages), owed, vmas, next: None });
-    REMAINS.with(|lists| {
-        remains.next = lists.with_pages.take();
-        lists.with_pages = Some(remains);
-    });
+/// Takes something over: of its pages at least so many `frames` come back, and of the rest so many `bytes`.
+pub(super) fn leave<R: Remainder + 'static>(what: R, frames: usize, bytes: usize) {
+    FRAMES.fetch_add(frames, Ordering::Relaxed);
+    BYTES.fetch_add(bytes, Ordering::Relaxed);
+    let remains: Box<Remains> = Box::new(Remains { frames, bytes, next: None, what });
+    REMAINS.with(|lists| if R::MAPS { &mut lists.maps } else { &mut lists.owns }.push(remains));
     WORK.wake_all();
 }
 
-/// Gives back the pages of one table; whether there were any. The heap is left alone: it may be the one that asks.
+/// Gives some pages back; whether there were any. The heap is left alone: it may be the one that asks.
 fn recover() -> bool {
     REMAINS.with(|lists| {
-        let Some(remains) = &mut lists.with_pages else { return false };
-        if let Some(pages) = remains.pages.as_mut().and_then(DetachedPages::give_back) {
-            // And the table itself. What the pages share with others does not come back; so at the end more may be owed than was here.
-            let paid = (pages + 1).min(remains.owed);
-            remains.owed -= paid;
-            OWED.fetch_sub(paid, Ordering::Relaxed);
+        let list = if lists.maps.0.is_some() { &mut lists.maps } else { &mut lists.owns };
+        let Some(remains) = &mut list.0 else { return false };
+        if let Some(pages) = remains.what.give_back() {
+            // What the pages share with others does not come back; so at the end more may be owed than was here.
+            pay(&FRAMES, &mut remains.frames, pages);
             return true;
         }
-        remains.pages = None;
-        OWED.fetch_sub(core::mem::take(&mut remains.owed), Ordering::Relaxed);
-        if let Some(mut remains) = lists.with_pages.take() {
-            lists.with_pages = remains.next.take();
-            remains.next = lists.without_pages.take();
-            lists.without_pages = Some(remains);
+        pay(&FRAMES, &mut remains.frames, usize::MAX);
+        if let Some(remains) = list.pop() {
+            lists.without_pages.push(remains);
         }
         true
     })
 }
 
-/// Frees some VMAs; whether there were any.
-fn free_vmas() -> bool {
-    let first = REMAINS.with(|lists| {
-        let mut first = lists.without_pages.take()?;
-        lists.without_pages = first.next.take();
-        Some(first)
-    });
-    let Some(mut remains) = first else { return false };
-    for _ in 0..CHUNKS_AT_A_TIME {
-        let Some(chunk) = remains.vmas.pop_chunk() else { return true };
-        VMAS.fetch_sub(chunk.len(), Ordering::Relaxed);
+/// So much of what is owed has come back, or that was all.
+fn pay(all: &AtomicUsize, owed: &mut usize, paid: usize) {
+    let paid = paid.min(*owed);
+    *owed -= paid;
+    all.fetch_sub(paid, Ordering::Relaxed);
+}
+
+/// Frees a piece of what has no pages; whether there was one.
+fn free_piece() -> bool {
+    let Some(mut remains) = REMAINS.with(|lists| lists.without_pages.pop()) else { return false };
+    match remains.what.free_piece() {
+        Some(bytes) => {
+            pay(&BYTES, &mut remains.bytes, bytes);
+            REMAINS.with(|lists| lists.without_pages.push(remains));
+        }
+        None => pay(&BYTES, &mut remains.bytes, usize::MAX),
     }
-    REMAINS.with(|lists| {
-        remains.next = lists.without_pages.take();
-        lists.without_pages = Some(remains);
-    });
     true
 }
 
 /// Takes a piece apart; whether there was one.
 fn settle_piece() -> bool {
-    recover() || free_vmas()
+    recover() || free_piece()
 }
 
 /// Takes some pieces apart, where memory is needed; whether there were any. The caller holds no lock of the heap's.
@@ -144,7 +183,6 @@ impl Body for Settler {
             WORK.register(waker, cx);
             if settle_piece() {
                 tasks::finish_wait(cx);
-                (1..PIECES_AT_A_TIME).take_while(|_| settle_piece()).count();
                 return Next::Again;
             }
             tasks::park_async(cx);

@@ -10,14 +10,14 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
-use frame::mm::USER_END;
+use frame::mm::{DetachedPages, USER_END};
 use refs::StrongRc;
 
 use super::backing::Backing;
 use super::change::{AT_ONCE_AREAS, next_piece};
-use super::remains;
+use super::remains::{self, Remainder};
 use super::space::AddressSpace;
-use super::vma::Vma;
+use super::vma::{Vma, VmaMap};
 use crate::step::TimeSlice;
 
 /// Up to so many pages are given back at once: no more work than handing them over.
@@ -86,7 +86,8 @@ impl AddressSpace {
         let owed = self.private_pages() + self.vm.leaf_tables(cx);
         match self.vm.detach(cx) {
             Some(pages) => {
-                remains::leave(pages, owed, vmas);
+                let bytes = vmas.bytes();
+                remains::leave(SpaceRemains { pages: Some(pages), vmas }, owed, bytes);
                 true
             }
             None => {
@@ -130,6 +131,35 @@ impl AddressSpace {
             layout.give_promises_back();
         }
         chunk
+    }
+}
+
+/// What is left of an address space. None of its VMAs shows an object.
+struct SpaceRemains {
+    pages: Option<DetachedPages>,
+    vmas: VmaMap<Backing>,
+}
+
+impl Remainder for SpaceRemains {
+    const MAPS: bool = true;
+
+    fn give_back(&mut self) -> Option<usize> {
+        match self.pages.as_mut().and_then(DetachedPages::give_back) {
+            // And a table.
+            Some(pages) => Some(pages + 1),
+            None => {
+                self.pages = None;
+                None
+            }
+        }
+    }
+
+    fn free_piece(&mut self) -> Option<usize> {
+        /// So many chunks of VMAs are a piece.
+        const CHUNKS: usize = 16;
+        let before = self.vmas.bytes();
+        let freed = (0..CHUNKS).map_while(|_| self.vmas.pop_chunk()).count();
+        (freed > 0).then(|| before - self.vmas.bytes())
     }
 }
 

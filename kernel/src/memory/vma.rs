@@ -74,6 +74,11 @@ impl<B: Mergeable> VmaMap<B> {
         self.chunks.iter().flatten()
     }
 
+    /// How much of the heap its chunks take, about: all but the last are in slots for as many VMAs as there can be.
+    pub fn bytes(&self) -> usize {
+        self.chunks.len().saturating_sub(1) * (CHUNK * size_of::<Vma<B>>()).next_power_of_two()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count
