@@ -25,8 +25,14 @@ struct Entry {
     gid: u32,
 }
 
-/// All pseudo-terminals by number.
-static PTYS: SpinLock<BTreeMap<u32, Entry>> = SpinLock::new(BTreeMap::new());
+/// All pseudo-terminals.
+struct Ptys {
+    by_number: BTreeMap<u32, Entry>,
+    /// All lower numbers are in use.
+    lowest: u32,
+}
+
+static PTYS: SpinLock<Ptys> = SpinLock::new(Ptys { by_number: BTreeMap::new(), lowest: 0 });
 /// How many there may be (`/proc/sys/kernel/pty/max`).
 const MAX_PTYS: u32 = 4096;
 /// What the slave may leave unread in canonical mode before the master's writers wait.
@@ -36,6 +42,16 @@ const _: () = assert!(SLAVE_BACKLOG < MAX_INPUT);
 /// The master of a pseudo-terminal.
 pub struct MasterFile {
     tty: StrongRc<Tty>,
+}
+
+impl Ptys {
+    /// The lowest number that is free. Those that are looked at in vain are not looked at again before one below them is free.
+    fn lowest_free(&mut self) -> Option<u32> {
+        let taken =
+            self.by_number.range(self.lowest..).zip(self.lowest..).take_while(|((taken, _), at)| **taken == *at);
+        self.lowest += taken.count() as u32;
+        (self.lowest < MAX_PTYS).then_some(self.lowest)
+    }
 }
 
 /// Makes a pseudo-terminal: opens `/dev/ptmx`.
@@ -49,9 +65,9 @@ pub fn open_master(me: &Current, cx: &Cx) -> Result<Box<dyn File>> {
     let (uid, gid) = (credentials.users().file_system.number(), credentials.groups().file_system.number());
     drop(credentials);
     let mut ptys = PTYS.lock(cx);
-    let number = (0..MAX_PTYS).find(|number| !ptys.contains_key(number)).ok_or(Errno::ENOSPC)?;
+    let number = ptys.lowest_free().ok_or(Errno::ENOSPC)?;
     let tty = Tty::new(Line::Master(number));
-    ptys.insert(number, Entry { tty: tty.downgrade(), uid, gid });
+    ptys.by_number.insert(number, Entry { tty: tty.downgrade(), uid, gid });
     Ok(Box::new(MasterFile { tty }))
 }
 
@@ -80,22 +96,25 @@ pub(super) fn slaves_of(tty: WeakRc<Tty>, cx: &Cx) -> Option<StrongRc<Slaves>> {
 
 /// The pseudo-terminal of that number.
 pub(super) fn tty(number: u32, cx: &Cx) -> Option<WeakRc<Tty>> {
-    PTYS.lock(cx).get(&number).map(|entry| entry.tty)
+    PTYS.lock(cx).by_number.get(&number).map(|entry| entry.tty)
 }
 
 /// The number is free again.
 pub(super) fn forget(number: u32) {
-    PTYS.with(|ptys| ptys.remove(&number));
+    PTYS.with(|ptys| {
+        ptys.lowest = ptys.lowest.min(number);
+        ptys.by_number.remove(&number)
+    });
 }
 
 /// The numbers in use, ascending: what `/dev/pts` lists.
 pub fn numbers(cx: &Cx) -> Vec<u32> {
-    PTYS.lock(cx).keys().copied().collect()
+    PTYS.lock(cx).by_number.keys().copied().collect()
 }
 
 /// The user and the group who own the slave of that number; `None` if there is none.
 pub fn owner(number: u32, cx: &Cx) -> Option<(u32, u32)> {
-    PTYS.lock(cx).get(&number).map(|entry| (entry.uid, entry.gid))
+    PTYS.lock(cx).by_number.get(&number).map(|entry| (entry.uid, entry.gid))
 }
 
 impl TerminalState {
