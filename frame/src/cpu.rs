@@ -139,22 +139,21 @@ pub fn interrupt(core: usize) -> bool {
 pub use crate::hosted::pretended;
 
 /// A function that is named at boot and then called by all cores, which only read it.
-struct Named<F>(AtomicPtr<()>, PhantomData<F>);
+pub(crate) struct Named<F>(AtomicPtr<()>, PhantomData<F>);
 
 impl<F: Copy> Named<F> {
-    const fn none() -> Self {
+    pub(crate) const fn none() -> Self {
         assert!(size_of::<F>() == size_of::<*mut ()>(), "F is a pointer to a function");
         Named(AtomicPtr::new(null_mut()), PhantomData)
     }
 
-    fn set(&self, function: F) {
+    pub(crate) fn set(&self, function: F) {
         // SAFETY: both have one size (`none`), and a pointer to a function may be kept as one to data.
         self.0.store(unsafe { core::mem::transmute_copy(&function) }, Ordering::Release);
     }
 
-    #[cfg(target_os = "none")]
     #[inline(always)]
-    fn get(&self) -> Option<F> {
+    pub(crate) fn get(&self) -> Option<F> {
         let pointer = self.0.load(Ordering::Acquire);
         // SAFETY: what is not null was a function of this type.
         (!pointer.is_null()).then(|| unsafe { core::mem::transmute_copy(&pointer) })

@@ -10,7 +10,7 @@
 //! | `boot_module` | the initial ram disk, whose frames come back as it is read |
 //! | `frame`, `typed` | counted handles: untyped frames ([`UFrame`], [`USegment`]), frames with typed metadata ([`Frame`], [`Segment`]) |
 //! | `io` | [`Reader`] and [`Writer`]: the only way to untyped bytes (invariant 4) |
-//! | `table`, `walk`, `tlb`, `kernel_space`, `vm_space` | page tables, what cores remember of them, user address spaces (invariant 5) |
+//! | `table`, `walk`, `tlb`, `kernel_space`, `vm_space`, `detached` | page tables, what cores remember of them, user address spaces (invariant 5), and what is left of those that have ended |
 //! | `slab`, `heap`, `scattered` | the kernel's heap (invariants 9 and 10) |
 //! | `stale_places` | addresses of the kernel's that wait until all cores have forgotten what was mapped there |
 //!
@@ -18,6 +18,7 @@
 //! stack; each use says why it is not.
 mod boot_module;
 mod core_local;
+mod detached;
 mod frame;
 mod heap;
 mod io;
@@ -42,6 +43,7 @@ use core::sync::atomic::Ordering;
 
 pub use boot_module::BootModule;
 pub(crate) use core_local::CoreLocal;
+pub use detached::DetachedPages;
 pub use frame::{UFrame, USegment};
 pub use heap::Heap;
 pub use io::{Access, Fault, Reader, Writer};
@@ -49,7 +51,7 @@ pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
 pub use slab::{HeapSlots, SizeClass, Slab, SlabPolicy, SlotsOut};
 #[cfg(target_os = "none")]
 pub(crate) use stale_places::StalePlaces;
-pub use supply::{FramePolicy, free_frames, set_reserve};
+pub use supply::{FramePolicy, Recovery, free_frames, recover_by, set_reserve};
 pub(crate) use tlb::{Context, Forget};
 #[cfg(target_os = "none")]
 pub(crate) use tlb::{flush_kernel_page, forget, forget_kernel, forget_kernel_page};

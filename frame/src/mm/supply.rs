@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use super::core_local;
 use super::metadata::{FrameNumber, Kind, Metadata, end_of_memory, frame_count};
 use super::{machine, tlb};
+use crate::cpu::Named;
 
 /// Which unused frames are handed out. Blocks are `1 << order` frames, aligned to their size. Frames that come back are
 /// checked (invariant 1): handing out one that is in use is a bug in the policy and stops the kernel.
@@ -47,6 +48,33 @@ pub trait FramePolicy: Sync {
 /// The largest block: 4 MiB.
 pub(super) const MAX_ORDER: u8 = 10;
 
+/// Frames that are kept for nothing, such as the pages of a program that has ended, and can be had back when they are needed.
+#[derive(Clone, Copy)]
+pub struct Recovery {
+    /// How many frames they are at least. They count as free.
+    pub owed: fn() -> usize,
+    /// Gives some of them back; whether there were any. It is called before memory is refused or the reserve is used, on a core that may hold any lock but the frame
+    /// policy's.
+    pub recover: fn() -> bool,
+}
+
+static OWED: Named<fn() -> usize> = Named::none();
+static RECOVER: Named<fn() -> bool> = Named::none();
+
+/// Says where frames can be had back. Called once, at boot.
+pub fn recover_by(recovery: Recovery) {
+    OWED.set(recovery.owed);
+    RECOVER.set(recovery.recover);
+}
+
+fn owed() -> usize {
+    OWED.get().map_or(0, |owed| owed())
+}
+
+fn recover() -> bool {
+    RECOVER.get().is_some_and(|recover| recover())
+}
+
 /// What frames are taken for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -60,6 +88,8 @@ pub(super) enum Purpose {
 const STACK: usize = 511;
 /// Frames that go between a stack and the policy at a time.
 const BATCH: usize = 64;
+/// So often frames are [recovered](Recovery) for a block: a MiB or more mostly, of which some lie together.
+const BLOCK_TRIES: usize = 16;
 
 /// Free frames that a core keeps at hand: the first word says how many, the others are they. So it has the size of a power of
 /// two, and is quick to find; and a core's are on lines of their own.
@@ -125,9 +155,9 @@ pub fn set_reserve(frames: usize) {
     RESERVE.store(frames, Ordering::Relaxed);
 }
 
-/// How many frames are unused, those in the reserve and those that cores keep at hand included.
+/// How many frames are unused or kept for nothing, those in the reserve and those that cores keep at hand included.
 pub fn free_frames() -> usize {
-    policy().map_or(0, |policy| policy.available()) + stacked()
+    policy().map_or(0, |policy| policy.available()) + owed() + stacked()
 }
 
 /// How many frames all cores keep at hand.
@@ -223,7 +253,13 @@ pub(super) fn take_block(order: u8, kind: Kind) -> Option<FrameNumber> {
     let policy = policy()?;
     let first = policy.allocate(order).or_else(|| {
         drain(STACK);
-        policy.allocate(order)
+        let mut tries = 0..BLOCK_TRIES;
+        let mut found = policy.allocate(order);
+        while found.is_none() && tries.next().is_some() && recover() {
+            drain(STACK);
+            found = policy.allocate(order);
+        }
+        found
     })?;
     check(first, order);
     machine::provide(first, 1 << order);
@@ -287,6 +323,12 @@ pub(super) fn check(first: FrameNumber, order: u8) {
 fn refill(purpose: Purpose) -> Option<FrameNumber> {
     let policy = policy()?;
     let beyond_reserve = || policy.available().saturating_sub(RESERVE.load(Ordering::Relaxed));
+    // What is kept for nothing comes to this core's stack.
+    while beyond_reserve() == 0 && recover() {
+        if let Some(frame) = core_local::here().frames.pop() {
+            return Some(frame);
+        }
+    }
     // The kernel is not refused; so it does not ask others each time.
     let worth_asking = if purpose == Purpose::User { 1 } else { BATCH };
     let beyond_reserve = match beyond_reserve() {

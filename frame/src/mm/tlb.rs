@@ -31,7 +31,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use super::core_local;
 use super::metadata::{FrameNumber, Kind, Metadata};
-use super::{PAGE_SHIFT, PAGE_SIZE, kernel_space, machine};
+use super::{PAGE_SHIFT, PAGE_SIZE, USER_END, kernel_space, machine};
 use crate::core_set::CoreSet;
 
 const NONE: u32 = u32::MAX;
@@ -456,6 +456,13 @@ fn flush_here(root: FrameNumber, start: usize, end: usize) {
         // SAFETY: it is the table in use.
         unsafe { machine::set_root(root) };
     }
+}
+
+/// Makes all cores forget all of `root`, whose entries have been taken out: what they led to is reached from no root that a core may load, so it is unused from then on,
+/// whoever uses `root`.
+pub(super) fn flush_detached(root: FrameNumber) -> Unused {
+    flush(root, 0, USER_END);
+    Unused(())
 }
 
 /// As [`flush_contexts`], on this core.

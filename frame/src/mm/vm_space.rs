@@ -68,7 +68,7 @@ pub struct VmSpace {
     /// The root table, of which this is the owner. The lock is what `table` asks for.
     root: SpinLock<Table>,
     /// The same, for those who only compare it.
-    number: FrameNumber,
+    pub(super) number: FrameNumber,
     mapped: AtomicUsize,
 }
 
@@ -525,7 +525,7 @@ impl VmSpace {
     }
 
     #[inline(always)]
-    fn lock<'a>(&'a self, cx: &'a Cx) -> SpinGuard<'a, Table> {
+    pub(super) fn lock<'a>(&'a self, cx: &'a Cx) -> SpinGuard<'a, Table> {
         self.root.lock(cx)
     }
 
@@ -533,6 +533,11 @@ impl VmSpace {
     #[inline(always)]
     fn add_mapped(&self, count: usize) {
         self.mapped.store(self.mapped.load(Ordering::Relaxed) + count, Ordering::Relaxed);
+    }
+
+    /// All pages were taken out. Only under the lock.
+    pub(super) fn forget_mapped(&self) {
+        self.mapped.store(0, Ordering::Relaxed);
     }
 
     #[inline(always)]

@@ -284,7 +284,7 @@ impl Epoll {
     /// Tells `tell` of at most `max` files that are ready, some at a time; how many.
     ///
     /// # Errors
-    /// The first thing that `tell` says, if it is about the first files; else the rest stays for the next time.
+    /// The first thing that `tell` says, if it is about the first files; else the rest stays for the next time. EBADF: the set is being closed.
     #[inline(always)]
     pub fn scan(&self, max: usize, cx: &Cx, tell: impl FnMut(&[EpollEvent]) -> Step<()>) -> Step<usize> {
         if frame::cpu::count() > 1 {
@@ -294,9 +294,15 @@ impl Epoll {
         }
     }
 
+    /// As [`scan`](Self::scan), on one of several cores: while another closes the set, its items are taken out, which is not the same as a set in which nothing is
+    /// ready.
     #[inline(never)]
     fn scan_beside_others(&self, max: usize, cx: &Cx, tell: impl FnMut(&[EpollEvent]) -> Step<()>) -> Step<usize> {
-        self.scan_as::<true>(max, cx, tell)
+        let reported = self.scan_as::<true>(max, cx, tell)?;
+        if reported == 0 && self.set.lock(cx).is_ending {
+            return Err(Errno::EBADF.into());
+        }
+        Ok(reported)
     }
 
     /// As [`scan`](Self::scan), with `MANY` cores that may look at its files.

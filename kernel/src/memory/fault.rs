@@ -63,6 +63,7 @@ impl AddressSpace {
         if vma.flags.contains(VmaFlags::SHARED) {
             let access = if vma.prot.contains(Prot::WRITE) { Access::Write } else { Access::Read };
             let frame = page_of(object, index, access, cx)?;
+            self.add_shared(1);
             return self.enter_new(page, frame, mapped(vma.prot), cx);
         }
         let frame = page_of(object, index, Access::Read, cx)?;
@@ -86,6 +87,7 @@ impl AddressSpace {
         let window = page & !(AROUND * PAGE_SIZE - 1);
         let start = window.max(vma.start);
         let end = (window + AROUND * PAGE_SIZE).min(vma.end);
+        self.add_shared(1);
         if end - start == PAGE_SIZE {
             return self.enter_new(page, frame, mapped(vma.prot) - Prot::WRITE, cx);
         }
@@ -101,7 +103,8 @@ impl AddressSpace {
         each(index, frame);
         let mut take = |address: usize| frames.get_mut((address - start) / PAGE_SIZE).and_then(Option::take);
         let prot = mapped(vma.prot) - Prot::WRITE;
-        self.vm.map_absent(start..end, prot, &mut take, cx);
+        let count = self.vm.map_absent(start..end, prot, &mut take, cx);
+        self.add_shared(count);
         match take(page) {
             None => Ok(true),
             // There is no memory for a table, or something is mapped.
@@ -124,6 +127,7 @@ impl AddressSpace {
 
     /// Makes the frame of a private page the process's own, for writing.
     fn own(&self, vma: &Vma<Backing>, page: usize, entry: Entry, cx: &Cx) -> Result<UFrame, BadAccess> {
+        self.remove_shared();
         // One reference is the page table's, one is `entry`.
         if entry.frame.references() <= 2 {
             self.vm.set_prot(page, mapped(vma.prot), cx);

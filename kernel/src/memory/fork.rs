@@ -48,13 +48,18 @@ impl AddressSpace {
         // Other cores are asked once for all pages that lose the right to be written, with the layout still locked: until then a fault waits.
         let mut rights = self.vm.change_rights();
         if is_small && !fork.change.is_begun() {
-            return Ok(copy_at_once(child, &layout, &mut copy, &mut rights, cx)?);
+            let copied = copy_at_once(child, &layout, &mut copy, &mut rights, cx);
+            self.share_all();
+            child.share_all();
+            return Ok(copied?);
         }
         if !fork.change.is_begun() {
             fork.change.claim(&mut layout);
         }
         let copied = self.copy_stretch(child, &layout, &mut copy, fork, &mut rights, cx);
         drop(rights);
+        self.share_all();
+        child.share_all();
         match copied {
             Ok(false) => Err(Stop::Pause(Interruption::Never)),
             Ok(true) => {

@@ -254,6 +254,12 @@ impl Layout {
         self.vmas.pop_chunk()
     }
 
+    /// Takes all VMAs out at once, at the end of the address space, and gives back what was promised: with them, how many of their pages show objects.
+    pub(super) fn take_vmas(&mut self) -> (VmaMap<Backing>, usize) {
+        self.give_promises_back();
+        (core::mem::take(&mut self.vmas), self.totals.objects)
+    }
+
     /// Nothing is promised any more, at the end of the address space.
     pub(super) fn give_promises_back(&mut self) {
         overcommit::add(core::mem::take(&mut self.totals.accounted).wrapping_neg());

@@ -10,6 +10,7 @@
 //! | `change` | changes that take several steps |
 //! | `unmap` | taking pages of an object out of all address spaces |
 //! | `mmap`, `mremap`, `madvise`, `fork`, `teardown` | the changes |
+//! | [`remains`] | what is left of large address spaces that have ended |
 //! | `vdso` | the code and data that every process has mapped |
 //! | [`buddy`], [`slab`] | the policies that `frame` asks |
 
@@ -25,6 +26,7 @@ mod mremap;
 pub mod overcommit;
 mod page_map;
 mod pages;
+pub mod remains;
 mod shared;
 pub mod slab;
 mod space;
@@ -72,6 +74,7 @@ pub fn start(clocks: UFrame) {
     overcommit::start();
     EXHAUSTED.store(reserve(frame::mm::frame_count()) / 4, Ordering::Relaxed);
     keep_stacks(0);
+    remains::start();
 }
 
 /// Keeps memory aside for the kernel stacks of so many threads. A thread takes a stack only when it blocks in the kernel, but then it must get
@@ -91,7 +94,7 @@ pub fn keep_stacks(threads: usize) {
 /// Whether even what the kernel keeps for itself is nearly gone: calls wait until somebody has ended, or fail.
 #[inline(always)]
 pub fn is_exhausted() -> bool {
-    buddy::FRAMES.available() < EXHAUSTED.load(Ordering::Relaxed)
+    buddy::FRAMES.available() < EXHAUSTED.load(Ordering::Relaxed) && remains::owed() == 0
 }
 
 /// Whether there is memory for one more kernel object (a process, an open file, a pipe, ...): asked by every call that makes one.
@@ -107,8 +110,15 @@ pub fn admit() -> Result<()> {
 /// What cores have at hand counts as well, once it has been brought together.
 #[cold]
 fn admit_after_gathering(least: usize) -> Result<()> {
-    frame::mm::gather();
-    if buddy::FRAMES.available() > least { Ok(()) } else { Err(Errno::ENOMEM) }
+    loop {
+        frame::mm::gather();
+        if buddy::FRAMES.available() > least {
+            return Ok(());
+        }
+        if !remains::settle_some() {
+            return Err(Errno::ENOMEM);
+        }
+    }
 }
 
 /// Brings together what all cores have at hand, if there is no memory for programs otherwise: whether there is then, and was not before.
@@ -118,6 +128,7 @@ pub fn gather() -> bool {
     if has_memory() {
         return false;
     }
+    remains::settle_some();
     frame::mm::gather();
     has_memory()
 }

@@ -42,6 +42,8 @@ pub struct AddressSpace {
     /// The program it was made for: `/proc/PID/exe`.
     pub(super) executable: SpinLock<Option<Executable>>,
     peak_pages: AtomicUsize,
+    /// How many of the mapped pages others may have as well, at most: an object, a child, a parent. Changed with the layout locked.
+    shared_pages: AtomicUsize,
     /// What is special about VMAs that come (MCL_FUTURE): the bits of [`VmaFlags`].
     later_flags: AtomicU16,
     registered: Registered,
@@ -153,6 +155,7 @@ impl AddressSpace {
             released: WaitList::new(),
             executable: SpinLock::new(None),
             peak_pages: AtomicUsize::new(0),
+            shared_pages: AtomicUsize::new(0),
             later_flags: AtomicU16::new(0),
             registered: register(weak),
         }))
@@ -242,6 +245,28 @@ impl AddressSpace {
     /// The most pages that were ever in memory.
     pub fn peak_resident_pages(&self) -> usize {
         self.peak_pages.load(Ordering::Relaxed).max(self.vm.mapped_pages())
+    }
+
+    /// So many pages were mapped that others have as well.
+    #[inline(always)]
+    pub(super) fn add_shared(&self, pages: usize) {
+        self.shared_pages.store(self.shared_pages.load(Ordering::Relaxed) + pages, Ordering::Relaxed);
+    }
+
+    /// A page that others had as well is the process's own now.
+    #[inline(always)]
+    pub(super) fn remove_shared(&self) {
+        self.shared_pages.store(self.shared_pages.load(Ordering::Relaxed).saturating_sub(1), Ordering::Relaxed);
+    }
+
+    /// Others may have all pages as well: it was copied, or is a copy.
+    pub(super) fn share_all(&self) {
+        self.shared_pages.store(self.vm.mapped_pages(), Ordering::Relaxed);
+    }
+
+    /// So many pages at least are nobody else's.
+    pub(super) fn private_pages(&self) -> usize {
+        self.vm.mapped_pages().saturating_sub(self.shared_pages.load(Ordering::Relaxed))
     }
 
     /// Unmaps pages; the VMAs are the caller's concern, who holds the layout's lock.

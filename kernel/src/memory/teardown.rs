@@ -3,19 +3,25 @@
 //! Whoever takes the last share of it away owns it until its pages and VMAs are gone: a thread that exits, or that has another program. Nobody
 //! else reaches it meanwhile. The parent of a process learns of its end only behind that, so what wait(2) reports is free. As long as
 //! one is on its way nobody is killed for want of memory.
+//!
+//! What is large goes in the same time as what is small: its objects are given up, and all else is handed to [`remains`] as a whole.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use frame::Cx;
-use frame::mm::{PAGE_SIZE, USER_END};
+use frame::mm::USER_END;
 use refs::StrongRc;
 
 use super::backing::Backing;
-use super::change::{AT_ONCE_AREAS, AT_ONCE_BYTES, next_piece};
+use super::change::{AT_ONCE_AREAS, next_piece};
+use super::remains;
 use super::space::AddressSpace;
 use super::vma::Vma;
 use crate::step::TimeSlice;
+
+/// Up to so many pages are given back at once: no more work than handing them over.
+const AT_ONCE_PAGES: usize = 256;
 
 /// How many address spaces are being torn down.
 static UNDER_WAY: AtomicUsize = AtomicUsize::new(0);
@@ -32,8 +38,7 @@ impl AddressSpace {
     }
 
     fn tear_down_async(&self, cx: &mut Cx) {
-        let is_small =
-            self.vm.mapped_pages() <= AT_ONCE_BYTES / PAGE_SIZE && self.layout.lock(cx).vmas().len() <= AT_ONCE_AREAS;
+        let is_small = self.vm.mapped_pages() <= AT_ONCE_PAGES && self.layout.lock(cx).vmas().len() <= AT_ONCE_AREAS;
         if is_small && frame::cpu::count() == 1 {
             // Its destructors do it.
             return;
@@ -42,9 +47,11 @@ impl AddressSpace {
             UNDER_WAY.fetch_add(1, Ordering::Relaxed);
         }
         self.vm.leave(cx);
-        let mut pages = 0..USER_END;
-        while !self.tear_down_stretch(&mut pages, cx) {
-            tasks::pause_async(cx);
+        if is_small || !self.leave_remains_async(cx) {
+            let mut pages = 0..USER_END;
+            while !self.tear_down_stretch(&mut pages, cx) {
+                tasks::pause_async(cx);
+            }
         }
         let executable = self.executable.lock(cx).take();
         if let Some(executable) = executable {
@@ -55,14 +62,52 @@ impl AddressSpace {
         }
     }
 
+    /// Gives up its objects, and leaves all else to [`remains`]; false if there is no memory to do so, and its pages are to be unmapped. The VMAs go first: whoever has
+    /// looked the address space up before, on another core, finds none then, and brings in no page.
+    fn leave_remains_async(&self, cx: &mut Cx) -> bool {
+        let (mut vmas, mut left) = self.layout.lock(cx).take_vmas();
+        let mut time_slice = TimeSlice::default();
+        let mut nth = 0;
+        while left > 0
+            && let Some(vmas) = vmas.nth_from_ends(nth)
+        {
+            for vma in vmas {
+                if matches!(vma.backing, Backing::Object { .. }) {
+                    left = left.saturating_sub(vma.pages());
+                    end_object(core::mem::replace(&mut vma.backing, Backing::Anonymous));
+                }
+            }
+            nth += 1;
+            if time_slice.is_over() {
+                tasks::pause_async(cx);
+                time_slice = TimeSlice::default();
+            }
+        }
+        let owed = self.private_pages() + self.vm.leaf_tables(cx);
+        match self.vm.detach(cx) {
+            Some(pages) => {
+                remains::leave(pages, owed, vmas);
+                true
+            }
+            None => {
+                while let Some(chunk) = vmas.pop_chunk() {
+                    drop(chunk);
+                    if time_slice.is_over() {
+                        tasks::pause_async(cx);
+                        time_slice = TimeSlice::default();
+                    }
+                }
+                false
+            }
+        }
+    }
+
     /// Goes on for a stretch; whether nothing is left. The VMAs go first: whoever has looked the address space up before, on another core, finds none then, and brings in no page.
     fn tear_down_stretch(&self, pages: &mut core::ops::Range<usize>, cx: &Cx) -> bool {
         let mut time_slice = TimeSlice::default();
         while let Some(vmas) = self.take_chunk(cx) {
             for vma in vmas {
-                if let Backing::Object { object, .. } = vma.backing {
-                    object.end_unseen_if(|object| object.end_is_unseen());
-                }
+                end_object(vma.backing);
             }
             if time_slice.is_over() {
                 return false;
@@ -85,5 +130,12 @@ impl AddressSpace {
             layout.give_promises_back();
         }
         chunk
+    }
+}
+
+/// Gives up what a VMA shows.
+fn end_object(backing: Backing) {
+    if let Backing::Object { object, .. } = backing {
+        object.end_unseen_if(|object| object.end_is_unseen());
     }
 }

@@ -402,7 +402,7 @@ fn turns_in_a_line_across_threads_come_in_its_order_whoever_is_canceled() {
                         rt::finish_async(cx, |scope, cx| {
                             for place in 0..2 {
                                 scope.spawn_async(cx, move |cx| {
-                                    let turn = line.enter();
+                                    let mut turn = line.enter();
                                     if turn.await_x_async(cx).is_ok() {
                                         served.lock().expect("not poisoned").push((thread, place));
                                         rt::yield_async(cx);

@@ -1,6 +1,7 @@
 //! Tests over simulated memory, one at a time. Each checks, at its end, that all memory has come back.
 
 mod buddy;
+mod detached;
 mod frames;
 mod heap;
 mod io;

@@ -269,6 +269,14 @@ impl<B: Mergeable> VmaMap<B> {
         Ok(())
     }
 
+    /// Some of the VMAs, from both ends inwards: the first, then the last, then those behind the first and so on. `None` if that was all. (What a program is
+    /// loaded with lies at the ends.) The caller leaves their addresses as they are.
+    pub fn nth_from_ends(&mut self, nth: usize) -> Option<&mut [Vma<B>]> {
+        let last = self.chunks.len().checked_sub(nth + 1)? + nth;
+        let index = if nth.is_multiple_of(2) { nth / 2 } else { last - nth / 2 };
+        self.chunks.get_mut(index).map(Vec::as_mut_slice)
+    }
+
     /// Takes the last VMAs out, some at a time; `None` once there are none.
     pub fn pop_chunk(&mut self) -> Option<Vec<Vma<B>>> {
         let chunk = self.pop_last()?;
