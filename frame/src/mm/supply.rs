@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::core_local;
 use super::metadata::{FrameNumber, Kind, Metadata, end_of_memory, frame_count};
-use super::{machine, tlb};
+use super::{machine, owner, tlb};
 use crate::cpu::Named;
 
 /// Which unused frames are handed out. Blocks are `1 << order` frames, aligned to their size. Frames that come back are
@@ -184,6 +184,44 @@ pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
     Some(frame)
 }
 
+/// As [`take`], and whom the core works for is charged for the frame; `None` also where that may not have it.
+#[inline]
+pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
+    let owner = owner::current();
+    if owner != 0 {
+        return take_for(owner, kind, purpose);
+    }
+    let frame = take(kind, purpose)?;
+    // SAFETY: a frame in use has a number in range.
+    owner::word(unsafe { Metadata::of(frame) }).store(0, Ordering::Relaxed);
+    Some(frame)
+}
+
+#[cold]
+#[inline(never)]
+fn take_for(owner: u32, kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
+    let owner = owner::charge(owner, purpose)?;
+    let Some(frame) = take(kind, purpose) else {
+        if owner != 0 {
+            owner::give_back(owner);
+        }
+        return None;
+    };
+    // SAFETY: a frame in use has a number in range.
+    owner::word(unsafe { Metadata::of(frame) }).store(owner, Ordering::Relaxed);
+    Some(frame)
+}
+
+/// Takes a frame back that was [charged](take_charged).
+///
+/// # Safety
+/// As for [`give`].
+#[inline(always)]
+pub(super) unsafe fn give_charged(frame: FrameNumber) {
+    // SAFETY: the caller's promise; a frame in use has a number in range.
+    unsafe { here().give_charged(frame, Metadata::of(frame)) };
+}
+
 /// Takes a frame back whose last reference is gone.
 ///
 /// # Safety
@@ -205,6 +243,20 @@ pub(super) fn here() -> Here {
 }
 
 impl Here {
+    /// As [`give_charged`], with the frame's record at hand.
+    ///
+    /// # Safety
+    /// As for [`give`].
+    #[inline(always)]
+    pub(super) unsafe fn give_charged(self, frame: FrameNumber, record: &Metadata) {
+        let word = owner::word(record).load(Ordering::Relaxed);
+        if word != 0 {
+            owner::give_back(word);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.give(frame, record) };
+    }
+
     /// As [`give`], with the frame's record at hand.
     ///
     /// # Safety
@@ -245,7 +297,10 @@ pub(super) fn trim() {
 /// A block of `1 << order` contiguous frames, each of `kind` with one reference, for the kernel itself.
 pub(super) fn take_block(order: u8, kind: Kind) -> Option<FrameNumber> {
     if order == 0 {
-        return take(kind, Purpose::Kernel);
+        let frame = take(kind, Purpose::Kernel)?;
+        // SAFETY: a frame in use has a number in range.
+        owner::word(unsafe { Metadata::of(frame) }).store(0, Ordering::Relaxed);
+        return Some(frame);
     }
     if order > MAX_ORDER {
         return None;
@@ -265,7 +320,10 @@ pub(super) fn take_block(order: u8, kind: Kind) -> Option<FrameNumber> {
     machine::provide(first, 1 << order);
     for number in first.0..first.0 + (1 << order) {
         // SAFETY: `check` found all of them in range.
-        unsafe { Metadata::of(FrameNumber(number)) }.claim(kind);
+        let record = unsafe { Metadata::of(FrameNumber(number)) };
+        record.claim(kind);
+        // Nobody is charged for blocks.
+        owner::word(record).store(0, Ordering::Relaxed);
     }
     Some(first)
 }

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc};
 
 use super::population::Population;
-use super::{Controllers, Cpu, Pids};
+use super::{Controllers, Cpu, Memory, Pids};
 use crate::error::{Errno, Result};
 
 /// A number that can be limited: `max` at first.
@@ -72,6 +72,8 @@ pub struct Cgroup {
     pub population: Population,
     /// What the controller cpu keeps of it.
     pub cpu: Cpu,
+    /// What the controller memory keeps of it.
+    pub memory: Memory,
     /// What the controller pids keeps of it.
     pub pids: Pids,
     /// The list of its members, which the room of processes keeps here.
@@ -96,6 +98,7 @@ impl Cgroup {
             max_descendants: Limit::default(),
             population: Population::default(),
             cpu: Cpu::default(),
+            memory: Memory::default(),
             pids: Pids::default(),
             members,
             directory: SpinLock::new(None),

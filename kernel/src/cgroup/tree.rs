@@ -87,7 +87,7 @@ impl Tree<'_> {
     /// Makes a group below `parent`; the caller gives it its directory by `enter`, before others find it. `members` is what the room of processes keeps of it.
     ///
     /// # Errors
-    /// ENOENT: `parent` was removed. EEXIST. EAGAIN: there are too many groups, or it would be too deep.
+    /// ENOENT: `parent` was removed. EEXIST. EAGAIN: there are too many groups, or it would be too deep. ENOMEM.
     pub fn make<'cx, C: NoSuspend>(
         &self,
         parent: &TempRc<'cx, Cgroup>,
@@ -115,7 +115,7 @@ impl Tree<'_> {
         let above = parent.share().ok_or(Errno::ENOENT)?;
         let group = StrongRc::new(Cgroup::new(id, name, Some(above), members));
         let made = group.get(cx);
-        parent.subtree_control().each().for_each(|controller| (controller.begin)(&made));
+        parent.subtree_control().begin(&made)?;
         enter(&made);
         for above in parent.up(cx).chain([&*root]) {
             above.descendants.fetch_add(1, Ordering::Relaxed);
@@ -143,7 +143,7 @@ impl Tree<'_> {
         if group.population.freezes.swap(false, Ordering::SeqCst) {
             FREEZING.fetch_sub(1, Ordering::SeqCst);
         }
-        group.controllers(cx).each().for_each(|controller| (controller.end)(group));
+        group.controllers(cx).end(group);
         let root = root(cx)?;
         for above in parent.up(cx).chain([&*root]) {
             above.descendants.fetch_sub(1, Ordering::Relaxed);
@@ -202,7 +202,7 @@ impl Tree<'_> {
     /// Gives controllers to the groups below one, and takes others from them: `cgroup.subtree_control`.
     ///
     /// # Errors
-    /// ENODEV: it was removed. ENOENT: it does not have one itself. EBUSY: a group below it gives one on, or it has processes. EOPNOTSUPP: one above it has.
+    /// ENODEV: it was removed. ENOENT: it does not have one itself. EBUSY: a group below it gives one on, or it has processes. EOPNOTSUPP: one above it has. ENOMEM.
     pub fn control(
         &self,
         group: &Cgroup,
@@ -233,10 +233,27 @@ impl Tree<'_> {
         if !enable.is_empty() {
             Self::check_enabling(group, enable, cx)?;
         }
+        let mut outcome = Ok(());
+        let mut begun = 0;
+        group.each_child(0, cx, |child| {
+            outcome = enable.begin(child);
+            begun += usize::from(outcome.is_ok());
+            outcome.is_ok()
+        });
+        if outcome.is_err() {
+            group.each_child(0, cx, |child| {
+                let was_begun = begun > 0;
+                if was_begun {
+                    enable.end(child);
+                    begun -= 1;
+                }
+                was_begun
+            });
+            return outcome;
+        }
         group.set_subtree_control(before.union(enable).difference(disable));
         group.each_child(0, cx, |child| {
-            enable.each().for_each(|controller| (controller.begin)(child));
-            disable.each().for_each(|controller| (controller.end)(child));
+            disable.end(child);
             true
         });
         Ok(())
