@@ -4,7 +4,8 @@
 // with room for that.
 #ifndef EBB_CGROUP_MEMORY_H
 #define EBB_CGROUP_MEMORY_H
-#include "../cgroup.h"
+#include "cgroup.h"
+#include <sys/mman.h>
 
 #define PAGE 4096L
 #define MIB (1024 * 1024L)
