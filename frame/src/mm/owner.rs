@@ -1,7 +1,8 @@
 //! Who pays for the frames of user programs.
 //!
 //! A frame of a user program, or a page table, has an *owner*: the number of an account that the kernel keeps, or 0 for nobody. It stands in the first of the frame's words of the policies
-//! that nobody else needs while the frame is in use ([`word`]). Safe code can write that word, so nothing relies on it but the accounts: a wrong owner is counted wrongly, and that is all.
+//! that nobody else needs while the frame is in use ([`word`]). The policies leave 0 there when they hand a frame out. Safe code can write that word, so nothing relies on it but the accounts:
+//! a wrong owner is counted wrongly, and that is all.
 //!
 //! Each core knows where the owner of what it does just now is written ([`work_for`]). What it takes for an owner it charges to a *stock* of charges that it keeps for one owner at a time,
 //! so that the kernel's accounts are asked once for [`BATCH`] frames. What comes back, of whichever owner, goes to the stock as well. The stock is one word, which other cores may
@@ -38,7 +39,7 @@ pub struct Accounts {
 pub enum Need {
     /// If there are limits they hold, and then it may be fewer.
     WithinLimits,
-    /// They are needed whatever the limits.
+    /// They are needed: beyond the limits it is one.
     Always,
 }
 
@@ -96,12 +97,22 @@ pub fn work_for(owner: &'static AtomicU64) {
     core_local::here().payer.at.store(core::ptr::from_ref(owner).cast_mut(), Ordering::Relaxed);
 }
 
-/// Whom this core works for.
 #[inline(always)]
-pub(super) fn current() -> u32 {
+fn here() -> &'static AtomicU64 {
     let at = core_local::here().payer.at.load(Ordering::Relaxed);
     // SAFETY: it was `NOBODY` at first, and since then comes from references that are good for ever.
-    unsafe { &*at }.load(Ordering::Relaxed) as u32 & !SHARED
+    unsafe { &*at }
+}
+
+/// Whether this core works for somebody.
+#[inline(always)]
+pub(super) fn is_any() -> bool {
+    here().load(Ordering::Relaxed) != 0
+}
+
+/// Whom this core works for.
+fn current() -> u32 {
+    here().load(Ordering::Relaxed) as u32 & !SHARED
 }
 
 /// Where a frame in use has its owner.
@@ -110,10 +121,10 @@ pub(super) fn word(record: &Metadata) -> &AtomicU32 {
     &record.link.previous
 }
 
-/// Charges an owner for a frame; `None` if it may not have it, and 0 if there is no such owner.
-#[cold]
+/// Charges whom this core works for for a frame, whose word this is to be; `None` if it may not have it, and 0 if it is nobody's.
 #[inline(never)]
-pub(super) fn charge(owner: u32, purpose: Purpose) -> Option<u32> {
+pub(super) fn charge(purpose: Purpose) -> Option<u32> {
+    let owner = current();
     let stock = &core_local::here().payer.stock;
     let mut now = stock.load(Ordering::Relaxed);
     while owner_of(now) == owner && count_of(now) > 0 {
@@ -134,14 +145,21 @@ pub(super) fn charge(owner: u32, purpose: Purpose) -> Option<u32> {
     }
 }
 
-/// A frame with this in its word is free, or about to be.
+/// A frame is about to be free that has an owner.
 #[cold]
 #[inline(never)]
-pub(super) fn give_back(word: u32) {
-    let owner = word & !SHARED;
-    if word & SHARED != 0 {
-        count(owner, Part::Shared, -1);
+pub(super) fn give_back(record: &Metadata) {
+    let now = word(record).load(Ordering::Relaxed);
+    word(record).store(0, Ordering::Relaxed);
+    if now & SHARED != 0 {
+        count(now & !SHARED, Part::Shared, -1);
     }
+    put(now & !SHARED, 1);
+}
+
+/// A frame was not to be had that was charged.
+#[cold]
+pub(super) fn withdraw_charge(owner: u32) {
     put(owner, 1);
 }
 
@@ -155,17 +173,15 @@ pub(super) fn count(owner: u32, part: Part, change: i32) {
 /// A table is in use from now on. It is charged whatever the limits.
 #[inline(always)]
 pub(super) fn begin_table(record: &Metadata) {
-    let owner = current();
-    word(record).store(owner, Ordering::Relaxed);
-    if owner != 0 {
-        charge_table(record, owner);
+    if is_any() {
+        charge_table(record);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn charge_table(record: &Metadata, owner: u32) {
-    let owner = charge(owner, Purpose::Kernel).unwrap_or(0);
+fn charge_table(record: &Metadata) {
+    let owner = charge(Purpose::Kernel).unwrap_or(0);
     word(record).store(owner, Ordering::Relaxed);
     if owner != 0 {
         count(owner, Part::Tables, 1);
@@ -175,18 +191,16 @@ fn charge_table(record: &Metadata, owner: u32) {
 /// A table is in use no more.
 #[inline(always)]
 pub(super) fn end_table(record: &Metadata) {
-    let owner = word(record).load(Ordering::Relaxed);
-    if owner != 0 {
-        give_table_back(record, owner);
+    if word(record).load(Ordering::Relaxed) != 0 {
+        give_table_back(record);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn give_table_back(record: &Metadata, owner: u32) {
-    word(record).store(0, Ordering::Relaxed);
-    count(owner, Part::Tables, -1);
-    give_back(owner);
+fn give_table_back(record: &Metadata) {
+    count(word(record).load(Ordering::Relaxed) & !SHARED, Part::Tables, -1);
+    give_back(record);
 }
 
 /// A frame of an object that several can have is counted as such from now on.
@@ -214,6 +228,9 @@ fn stock_of(owner: u32, count: u32) -> u64 {
 
 /// Adds to this core's stock, which is that owner's from now on. What it cannot hold goes back to the accounts.
 fn put(owner: u32, count: u32) {
+    if owner == 0 {
+        return;
+    }
     let stock = &core_local::here().payer.stock;
     let mut now = stock.load(Ordering::Relaxed);
     loop {

@@ -15,7 +15,8 @@ use super::{machine, owner, tlb};
 use crate::cpu::Named;
 
 /// Which unused frames are handed out. Blocks are `1 << order` frames, aligned to their size. Frames that come back are
-/// checked (invariant 1): handing out one that is in use is a bug in the policy and stops the kernel.
+/// checked (invariant 1): handing out one that is in use is a bug in the policy and stops the kernel. The word
+/// [`previous`](super::FrameLink) of a frame that is handed out is 0: else it counts as somebody's that it is not.
 pub trait FramePolicy: Sync {
     /// Takes in frames that were not usable before: at boot, and those that the boot loader had filled.
     fn add(&self, first: FrameNumber, count: usize);
@@ -187,24 +188,15 @@ pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
 /// As [`take`], and whom the core works for is charged for the frame; `None` also where that may not have it.
 #[inline]
 pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
-    let owner = owner::current();
-    if owner != 0 {
-        return take_for(owner, kind, purpose);
-    }
-    let frame = take(kind, purpose)?;
-    // SAFETY: a frame in use has a number in range.
-    owner::word(unsafe { Metadata::of(frame) }).store(0, Ordering::Relaxed);
-    Some(frame)
+    if owner::is_any() { take_for_owner(kind, purpose) } else { take(kind, purpose) }
 }
 
 #[cold]
 #[inline(never)]
-fn take_for(owner: u32, kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
-    let owner = owner::charge(owner, purpose)?;
+fn take_for_owner(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
+    let owner = owner::charge(purpose)?;
     let Some(frame) = take(kind, purpose) else {
-        if owner != 0 {
-            owner::give_back(owner);
-        }
+        owner::withdraw_charge(owner);
         return None;
     };
     // SAFETY: a frame in use has a number in range.
@@ -249,9 +241,8 @@ impl Here {
     /// As for [`give`].
     #[inline(always)]
     pub(super) unsafe fn give_charged(self, frame: FrameNumber, record: &Metadata) {
-        let word = owner::word(record).load(Ordering::Relaxed);
-        if word != 0 {
-            owner::give_back(word);
+        if owner::word(record).load(Ordering::Relaxed) != 0 {
+            owner::give_back(record);
         }
         // SAFETY: the caller's promise.
         unsafe { self.give(frame, record) };
@@ -297,10 +288,7 @@ pub(super) fn trim() {
 /// A block of `1 << order` contiguous frames, each of `kind` with one reference, for the kernel itself.
 pub(super) fn take_block(order: u8, kind: Kind) -> Option<FrameNumber> {
     if order == 0 {
-        let frame = take(kind, Purpose::Kernel)?;
-        // SAFETY: a frame in use has a number in range.
-        owner::word(unsafe { Metadata::of(frame) }).store(0, Ordering::Relaxed);
-        return Some(frame);
+        return take(kind, Purpose::Kernel);
     }
     if order > MAX_ORDER {
         return None;
@@ -320,10 +308,7 @@ pub(super) fn take_block(order: u8, kind: Kind) -> Option<FrameNumber> {
     machine::provide(first, 1 << order);
     for number in first.0..first.0 + (1 << order) {
         // SAFETY: `check` found all of them in range.
-        let record = unsafe { Metadata::of(FrameNumber(number)) };
-        record.claim(kind);
-        // Nobody is charged for blocks.
-        owner::word(record).store(0, Ordering::Relaxed);
+        unsafe { Metadata::of(FrameNumber(number)) }.claim(kind);
     }
     Some(first)
 }

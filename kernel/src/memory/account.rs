@@ -592,7 +592,9 @@ mod tests {
                             groups[at].max = max;
                         }
                     }
-                    (2, Some(at)) if groups.iter().all(|group| group.parent != Some(at)) => {
+                    (2, Some(at))
+                        if groups[at].owned.is_some() && groups.iter().all(|group| group.parent != Some(at)) =>
+                    {
                         // It goes, and what it has is freed after that.
                         groups[at].owned = None;
                         let (number, own) = (groups[at].number, groups[at].own);
@@ -603,7 +605,7 @@ mod tests {
                         groups[at].max = UNLIMITED;
                     }
                     (3..=6, Some(at)) if groups[at].owned.is_some() => {
-                        let mut path = vec![at];
+                        let mut path = Vec::from([at]);
                         while let Some(parent) = groups[path[path.len() - 1]].parent {
                             path.push(parent);
                         }

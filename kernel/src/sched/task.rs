@@ -58,10 +58,10 @@ const RESET_ON_FORK: u64 = 1 << 24;
 
 /// The words of an account, by their meaning.
 pub(super) type AccountWords = [AtomicU64; 2];
-/// How long its tasks have run.
-pub(super) const TIME: usize = 0;
-/// Whom the frames are charged to that they take.
-pub(super) const PAYER: usize = 1;
+/// Whom the frames are charged to that its tasks take.
+pub(super) const PAYER: usize = 0;
+/// How long they have run.
+pub(super) const TIME: usize = 1;
 
 /// Which word is what.
 const KIND: usize = 0;

@@ -22,11 +22,12 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn charge(owner: u32, frames: u32, need: Need) -> Charged {
     CALLS.fetch_add(1, Ordering::Relaxed);
     let Some(charged) = CHARGED.get(owner as usize) else { return Charged::Nobody };
-    let limit = if owner == 1 && need == Need::WithinLimits { LIMIT.load(Ordering::Relaxed) } else { i64::MAX };
-    let count = i64::from(frames).min(limit - charged.load(Ordering::Relaxed));
-    if count <= 0 {
-        return Charged::Refused;
-    }
+    let limit = if owner == 1 { LIMIT.load(Ordering::Relaxed) } else { i64::MAX };
+    let count = match i64::from(frames).min(limit - charged.load(Ordering::Relaxed)) {
+        ..=0 if need == Need::Always => 1,
+        ..=0 => return Charged::Refused,
+        count => count,
+    };
     charged.fetch_add(count, Ordering::Relaxed);
     Charged::Frames(count as u32)
 }
