@@ -89,6 +89,18 @@ impl Payer {
     pub(super) const fn new() -> Self {
         Payer { at: AtomicPtr::new((&raw const NOBODY).cast_mut()), stock: AtomicU64::new(0) }
     }
+
+    #[inline(always)]
+    fn owner(&self) -> u64 {
+        // SAFETY: it was `NOBODY` at first, and since then comes from references that are good for ever.
+        unsafe { &*self.at.load(Ordering::Relaxed) }.load(Ordering::Relaxed)
+    }
+
+    /// Whether the core works for somebody.
+    #[inline(always)]
+    pub(super) fn is_any(&self) -> bool {
+        self.owner() != 0
+    }
 }
 
 /// From now on this core works for the owner whose number (0: nobody) is at `owner`, even when it changes. 31 bits of it count.
@@ -97,23 +109,6 @@ pub fn work_for(owner: &'static AtomicU64) {
     core_local::here().payer.at.store(core::ptr::from_ref(owner).cast_mut(), Ordering::Relaxed);
 }
 
-#[inline(always)]
-fn here() -> &'static AtomicU64 {
-    let at = core_local::here().payer.at.load(Ordering::Relaxed);
-    // SAFETY: it was `NOBODY` at first, and since then comes from references that are good for ever.
-    unsafe { &*at }
-}
-
-/// Whether this core works for somebody.
-#[inline(always)]
-pub(super) fn is_any() -> bool {
-    here().load(Ordering::Relaxed) != 0
-}
-
-/// Whom this core works for.
-fn current() -> u32 {
-    here().load(Ordering::Relaxed) as u32 & !SHARED
-}
 
 /// Where a frame in use has its owner.
 #[inline(always)]
@@ -124,8 +119,8 @@ pub(super) fn word(record: &Metadata) -> &AtomicU32 {
 /// Charges whom this core works for for a frame, whose word this is to be; `None` if it may not have it, and 0 if it is nobody's.
 #[inline(never)]
 pub(super) fn charge(purpose: Purpose) -> Option<u32> {
-    let owner = current();
-    let stock = &core_local::here().payer.stock;
+    let Payer { stock, .. } = &core_local::here().payer;
+    let owner = core_local::here().payer.owner() as u32 & !SHARED;
     let mut now = stock.load(Ordering::Relaxed);
     while owner_of(now) == owner && count_of(now) > 0 {
         match stock.compare_exchange_weak(now, now - 1, Ordering::Relaxed, Ordering::Relaxed) {
@@ -173,7 +168,7 @@ pub(super) fn count(owner: u32, part: Part, change: i32) {
 /// A table is in use from now on. It is charged whatever the limits.
 #[inline(always)]
 pub(super) fn begin_table(record: &Metadata) {
-    if is_any() {
+    if core_local::here().payer.is_any() {
         charge_table(record);
     }
 }

@@ -175,7 +175,13 @@ pub(super) fn can_spare(frames: usize) -> bool {
 /// An unused frame, now of `kind` with one reference. Its content is whatever it was.
 #[inline]
 pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
-    let frame = match core_local::here().frames.pop() {
+    take_from(&core_local::here().frames, kind, purpose)
+}
+
+/// As [`take`], with this core's stack at hand.
+#[inline(always)]
+fn take_from(stack: &Stack, kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
+    let frame = match stack.pop() {
         Some(frame) => frame,
         None => refill(purpose)?,
     };
@@ -188,20 +194,28 @@ pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
 /// As [`take`], and whom the core works for is charged for the frame; `None` also where that may not have it.
 #[inline]
 pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
-    if owner::is_any() { take_for_owner(kind, purpose) } else { take(kind, purpose) }
+    let core = core_local::here();
+    if core.payer.is_any() && !charge_next(purpose) {
+        return None;
+    }
+    take_from(&core.frames, kind, purpose)
 }
 
+/// Charges whom the core works for for the frame that is on top of its stack from then on; false if that may not have it, or there is none.
 #[cold]
 #[inline(never)]
-fn take_for_owner(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
-    let owner = owner::charge(purpose)?;
-    let Some(frame) = take(kind, purpose) else {
+fn charge_next(purpose: Purpose) -> bool {
+    let Some(owner) = owner::charge(purpose) else { return false };
+    let stack = &core_local::here().frames;
+    let Some(frame) = stack.pop().or_else(|| refill(purpose)) else {
         owner::withdraw_charge(owner);
-        return None;
+        return false;
     };
-    // SAFETY: a frame in use has a number in range.
+    // SAFETY: frames on the stack have numbers in range.
     owner::word(unsafe { Metadata::of(frame) }).store(owner, Ordering::Relaxed);
-    Some(frame)
+    // It was there, or the stack was empty before.
+    stack.push(frame);
+    true
 }
 
 /// Takes a frame back that was [charged](take_charged).

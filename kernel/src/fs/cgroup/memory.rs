@@ -13,6 +13,7 @@ use super::{Entry, limits, number};
 use crate::cgroup::{Cgroup, Controllers};
 use crate::error::{Errno, Result};
 use crate::memory::account::{Account, EVENTS, UNLIMITED};
+use crate::memory::remains;
 use crate::process::oom_group;
 use crate::step::{Interruption, Step, Stop};
 
@@ -23,6 +24,7 @@ const fn file(name: &'static str) -> Entry {
 /// The files.
 pub const FILES: &[Entry] = &[
     file("memory.current").shows(|text, group, _| {
+        settle(text, group)?;
         text.add(format_args!("{}\n", group.memory.account().map_or(0, |account| account.current()) * PAGE_SIZE));
         Ok(())
     }),
@@ -45,6 +47,7 @@ pub const FILES: &[Entry] = &[
         .shows(|text, group, _| show_events(text, group, Whose::Own))
         .tells(|group| &group.memory.local_event),
     file("memory.stat").shows(|text, group, _| {
+        settle(text, group)?;
         show_parts(text, group);
         Ok(())
     }),
@@ -81,6 +84,14 @@ pub const FILES: &[Entry] = &[
         Ok(())
     }),
 ];
+
+/// Takes apart what address spaces have left that have ended: some of it may be charged to the group.
+fn settle(text: &mut Showing, group: &Cgroup) -> Step<()> {
+    while group.memory.account().is_some_and(|account| account.current() > 0) && remains::settle_some() {
+        text.check_time()?;
+    }
+    Ok(())
+}
 
 /// A number of bytes, as frames: digits of a base as in C, and a unit from `K` to `E`. Nothing at all is 0.
 fn parse(text: &[u8]) -> Result<usize> {
