@@ -52,21 +52,6 @@ impl Search {
         (self.at, self.worst) = (0, None);
     }
 
-    /// Whether nothing that is dead will give memory back: who has just ended held much, and another core may be freeing it. Once that is done the
-    /// access is tried again first.
-    fn waited_for_dead(&mut self) -> bool {
-        let now = frame::time::now();
-        if !reclaim::waits_anywhere_since_before(reclaim::begin_epoch()) {
-            return core::mem::take(&mut self.waits_since) == 0;
-        }
-        if self.waits_since == 0 {
-            self.waits_since = now;
-            // What cores keep at hand they do not look at otherwise.
-            crate::fs::look_for_closed();
-        }
-        now - self.waits_since > FREEING_TAKES
-    }
-
     /// Whether other cores have given back what they keep of the heap, not long ago. Once they have, the access is tried again first.
     fn has_asked_others(&mut self) -> bool {
         let now = frame::time::now();
@@ -80,6 +65,21 @@ impl Search {
         }
         frame::mm::slots_have_come()
     }
+}
+
+/// Whether nothing that is dead will give memory back: who has just ended held much, and another core may be freeing it. Once that is done the
+/// access is tried again first. `waits_since` is kept by whoever asks: 0 at first.
+pub(super) fn waited_for_dead(waits_since: &mut u64) -> bool {
+    let now = frame::time::now();
+    if !reclaim::waits_anywhere_since_before(reclaim::begin_epoch()) {
+        return core::mem::take(waits_since) == 0;
+    }
+    if *waits_since == 0 {
+        *waits_since = now;
+        // What cores keep at hand they do not look at otherwise.
+        crate::fs::look_for_closed();
+    }
+    now - *waits_since > FREEING_TAKES
 }
 
 /// Chooses the program with the most memory and ends it, unless one that was chosen is still on its way or what is dead anyway is not all
@@ -110,7 +110,7 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
     {
         return Ok(());
     }
-    if !search.waited_for_dead() {
+    if !waited_for_dead(&mut search.waits_since) {
         return Ok(());
     }
     if memory::teardown::is_under_way() {

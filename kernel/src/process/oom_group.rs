@@ -10,12 +10,12 @@ use core::sync::atomic::Ordering;
 use frame::Cx;
 use refs::{TempRc, WeakRc};
 
-use super::oom::{LOOKED_AT_A_TIME, badness, is_never_chosen, resident_pages};
+use super::oom::{LOOKED_AT_A_TIME, badness, is_never_chosen, resident_pages, waited_for_dead};
 use super::{GroupWalk, Life, Met, Process};
 use crate::cgroup::Cgroup;
 use crate::current::Current;
 use crate::memory::account::AccountEvent;
-use crate::memory::{BadAccess, remains};
+use crate::memory::{BadAccess, remains, teardown};
 use crate::signal::{self, Signal};
 
 /// How far the search in one group is.
@@ -23,6 +23,8 @@ use crate::signal::{self, Signal};
 struct Search {
     /// Who was chosen last.
     chosen: Option<WeakRc<Process>>,
+    /// Since when somebody waits for what is dead and not yet freed; 0: nobody does.
+    waits_since: u64,
     /// The members are gone through.
     walk: Option<GroupWalk>,
     /// The one of them of which most would be won.
@@ -75,7 +77,13 @@ fn make_room_untold(
     {
         return Ok(());
     }
-    search.chosen = None;
+    if !waited_for_dead(&mut search.waits_since) || teardown::is_under_way() || search.chosen.take().is_some() {
+        // What the one that was chosen had is free by now, or soon.
+        return Ok(());
+    }
+    if !has_too_much(group, me) {
+        return Ok(());
+    }
     let walk = search.walk.get_or_insert_with(|| GroupWalk::new(group, true));
     let mut looked_at = 0;
     while let Some(met) = walk.next_process(cx) {
@@ -109,6 +117,12 @@ fn make_room_untold(
     end(&victim, group, cx);
     let is_mine = me.is_some_and(|me| me.upgrade(cx).is_ok_and(|me| me.is_exiting()));
     if is_mine { Err(BadAccess::NoMemory) } else { Ok(()) }
+}
+
+/// Whether it still has too much: for `me`, who wants more, or in itself.
+fn has_too_much(group: &Cgroup, me: Option<WeakRc<Process>>) -> bool {
+    let is_excess = |group: &Cgroup| group.memory.account().is_some_and(|account| account.excess() > 0);
+    if me.is_some() { group.is_full_of_memory() } else { is_excess(group) }
 }
 
 /// How many frames the group may have: a thousandth of that is what `oom_score_adj` counts.
