@@ -145,6 +145,10 @@ static int *words;
 static const char *const paths[] = {
     "a", "b", "d", "d/a", "d/e", "d/e/f", ".", "..", "/", "link", "loop", "dangling", "fifo", "", "a/b", "//d//../a", "d/",
     "program", "long", "/proc/self/exe",
+    // In place of the question mark stands the worker's number.
+    "cg/w?", "cg/w?/x", "cg/w?/x/y", "cg/w?/cgroup.procs", "cg/w?/x/cgroup.procs", "cg/w?/cgroup.threads", "cg/w?/cgroup.events",
+    "cg/w?/cgroup.freeze", "cg/w?/x/cgroup.freeze", "cg/w?/cgroup.kill", "cg/w?/cgroup.subtree_control", "cg/w?/x/cgroup.type",
+    "cg/w?/pids.max", "cg/w?/cpu.weight", "cg/w?/cpu.stat", "cg/w?/x/pids.current", "cg/w?/cgroup.max.descendants",
 };
 
 static const uint64_t numbers[] = {
@@ -152,6 +156,11 @@ static const uint64_t numbers[] = {
     0x7fffffff, 0x80000000, 0xffffffff, 0x100000000, 0x7fffffffffff, 0x800000000000, 0x7fffffffffffffff,
     0x8000000000000000, (uint64_t)-1, (uint64_t)-2, (uint64_t)-100, (uint64_t)-4096, 0xffff800000000000,
 };
+
+// What files of control groups understand.
+static const char *const settings[] = { "0", "1", "max", "3", "+pids", "-pids", "+cpu +pids", "100" };
+
+static int number_of_worker;
 
 static char *some_memory(void)
 {
@@ -181,11 +190,16 @@ static uint64_t argument(char kind)
         char *place = below(8) == 0 ? some_memory() : memory + below(15 * PAGE);
         if (strcmp(path, "long") == 0)
             return (uint64_t)(uintptr_t)(memory + below(PAGE));
-        if (place >= memory && place < memory + 15 * PAGE)
+        if (place >= memory && place < memory + 15 * PAGE) {
             strcpy(place, path);
+            if (strchr(place, '?'))
+                *strchr(place, '?') = '0' + number_of_worker;
+        }
         return (uint64_t)(uintptr_t)place;
     }
     case 'b':
+        if (below(24) == 0)
+            return (uint64_t)(uintptr_t)strcpy(memory + below(15 * PAGE), settings[below(sizeof settings / sizeof settings[0])]);
         return below(12) == 0 ? 0 : (uint64_t)(uintptr_t)some_memory();
     case 's':
         return below(3) ? below(3 * PAGE) : numbers[below(sizeof numbers / sizeof numbers[0])];
@@ -311,6 +325,35 @@ static void limit(int which, rlim_t value)
     setrlimit(which, &both);
 }
 
+// Control groups below the worker's root, one of which is its own.
+static void make_groups(const char *root, int index)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/cg", root);
+    mkdir(path, 0755);
+    snprintf(path, sizeof path, "%s/cg/cgroup.procs", root);
+    if (access(path, F_OK) != 0) {
+        snprintf(path, sizeof path, "%s/cg", root);
+        mount("none", path, "cgroup2", 0, NULL);
+    }
+    snprintf(path, sizeof path, "%s/cg/cgroup.subtree_control", root);
+    int control = open(path, O_WRONLY);
+    if (control >= 0) {
+        (void)!write(control, "+cpu +pids", 10);
+        close(control);
+    }
+    static const char *const own[] = {
+        "", "cgroup.procs", "cgroup.threads", "cgroup.subtree_control", "cgroup.freeze", "cgroup.kill", "pids.max", "cpu.weight",
+    };
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        snprintf(path, sizeof path, "%s/cg/w%d/%s", root, index, own[i]);
+        if (i == 0)
+            mkdir(path, 0755);
+        (void)!chown(path, 1000 + index, 1000 + index);
+    }
+}
+
+
 static void work(int index, uint64_t seed)
 {
     state = seed | 1;
@@ -320,6 +363,8 @@ static void work(int index, uint64_t seed)
     mkdir(root, 0777);
     chmod(root, 0777);
     setsid();
+    number_of_worker = index;
+    make_groups(root, index);
     memory = mmap((void *)0x10000000, 80 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     words = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     mprotect(memory + 16 * PAGE, PAGE, PROT_READ);

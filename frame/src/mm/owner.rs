@@ -109,7 +109,6 @@ pub fn work_for(owner: &'static AtomicU64) {
     core_local::here().payer.at.store(core::ptr::from_ref(owner).cast_mut(), Ordering::Relaxed);
 }
 
-
 /// Where a frame in use has its owner.
 #[inline(always)]
 pub(super) fn word(record: &Metadata) -> &AtomicU32 {
@@ -165,17 +164,10 @@ pub(super) fn count(owner: u32, part: Part, change: i32) {
     }
 }
 
-/// A table is in use from now on. It is charged whatever the limits.
-#[inline(always)]
-pub(super) fn begin_table(record: &Metadata) {
-    if core_local::here().payer.is_any() {
-        charge_table(record);
-    }
-}
-
+/// A table is in use from now on, for whom this core works for. It is charged whatever the limits.
 #[cold]
 #[inline(never)]
-fn charge_table(record: &Metadata) {
+pub(super) fn charge_table(record: &Metadata) {
     let owner = charge(Purpose::Kernel).unwrap_or(0);
     word(record).store(owner, Ordering::Relaxed);
     if owner != 0 {
@@ -183,17 +175,10 @@ fn charge_table(record: &Metadata) {
     }
 }
 
-/// A table is in use no more.
-#[inline(always)]
-pub(super) fn end_table(record: &Metadata) {
-    if word(record).load(Ordering::Relaxed) != 0 {
-        give_table_back(record);
-    }
-}
-
+/// A table is in use no more that has an owner.
 #[cold]
 #[inline(never)]
-fn give_table_back(record: &Metadata) {
+pub(super) fn give_table_back(record: &Metadata) {
     count(word(record).load(Ordering::Relaxed) & !SHARED, Part::Tables, -1);
     give_back(record);
 }

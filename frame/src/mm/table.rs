@@ -216,7 +216,8 @@ impl Table {
 
     /// An empty table.
     pub(super) fn new() -> Option<Table> {
-        let table = match core_local::here().tables.pop() {
+        let core = core_local::here();
+        let table = match core.tables.pop() {
             Some(table) => table,
             None => {
                 let table = Table(supply::take(Kind::Table, Purpose::Kernel)?);
@@ -228,16 +229,21 @@ impl Table {
                 table
             }
         };
-        // SAFETY: a frame in use has a number in range.
-        owner::begin_table(unsafe { Metadata::of(table.0) });
+        if core.payer.is_any() {
+            // SAFETY: a frame in use has a number in range.
+            owner::charge_table(unsafe { Metadata::of(table.0) });
+        }
         Some(table)
     }
 
     /// A table for an address space, which maps the kernel.
     pub(super) fn new_root() -> Option<Table> {
-        if let Some(root) = core_local::here().roots.pop() {
-            // SAFETY: a frame in use has a number in range.
-            owner::begin_table(unsafe { Metadata::of(root.0) });
+        let core = core_local::here();
+        if let Some(root) = core.roots.pop() {
+            if core.payer.is_any() {
+                // SAFETY: a frame in use has a number in range.
+                owner::charge_table(unsafe { Metadata::of(root.0) });
+            }
             return Some(root);
         }
         let root = Table::new()?;
@@ -307,8 +313,11 @@ impl<const N: usize> Pool<N> {
         machine::assert_forgotten(table.0);
         // SAFETY: the caller's promise.
         unsafe {
-            owner::end_table(Metadata::of(table.0));
-            *table.state() = TableState { occupied: 0, live: 0 };
+            let record = Metadata::of(table.0);
+            if owner::word(record).load(Ordering::Relaxed) != 0 {
+                owner::give_table_back(record);
+            }
+            *record.storage.get().cast() = TableState { occupied: 0, live: 0 };
             if !self.push(table) {
                 supply::give(table.0);
             }

@@ -9,8 +9,8 @@ const DEFAULT_SHARES: u64 = 1024;
 
 /// The shares of the nice values from -20 to 19: as the scheduler of Linux has them (`sched_prio_to_weight`), each about a quarter more than the next.
 const SHARES_OF_NICE: [u64; 40] = [
-    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501, 1991,
-    1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
+    88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904, 3906, 3121, 2501,
+    1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
 ];
 
 /// What the controller cpu keeps of a group. The time is kept for every group, whether the controller is enabled or not.

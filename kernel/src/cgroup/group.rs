@@ -83,7 +83,12 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    pub(super) fn new(id: u64, name: &[u8], parent: Option<StrongRc<Cgroup>>, members: Box<dyn Any + Send + Sync>) -> Self {
+    pub(super) fn new(
+        id: u64,
+        name: &[u8],
+        parent: Option<StrongRc<Cgroup>>,
+        members: Box<dyn Any + Send + Sync>,
+    ) -> Self {
         Cgroup {
             id,
             name: name.into(),
@@ -139,6 +144,13 @@ impl Cgroup {
     pub fn child<'cx>(&self, name: &[u8], cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Cgroup>> {
         let children = self.children.lock(cx);
         Some(children.all.get(children.by_name.get(name)?)?.get(cx))
+    }
+
+    /// The first group below it whose number is `from` at least.
+    pub(super) fn child_from<'cx>(&self, from: u64, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Cgroup>> {
+        let children = self.children.lock(cx);
+        let (_, child) = children.all.range(from..).next()?;
+        Some(child.get(cx))
     }
 
     /// Runs `f` on the groups below it whose numbers are `from` at least, in their order, until it says false.

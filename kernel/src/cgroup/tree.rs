@@ -106,9 +106,7 @@ impl Tree<'_> {
         let is_full = |(levels, group): (usize, &Cgroup)| {
             group.descendants() >= group.max_descendants.get() || levels + 1 > group.max_depth.get()
         };
-        if parent.depth + 1 >= DEEPEST
-            || parent.up(cx).chain([&*root]).enumerate().any(is_full)
-        {
+        if parent.depth + 1 >= DEEPEST || parent.up(cx).chain([&*root]).enumerate().any(is_full) {
             return Err(Errno::EAGAIN);
         }
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -233,30 +231,26 @@ impl Tree<'_> {
         if !enable.is_empty() {
             Self::check_enabling(group, enable, cx)?;
         }
-        let mut outcome = Ok(());
-        let mut begun = 0;
-        group.each_child(0, cx, |child| {
-            outcome = enable.begin(child);
-            begun += usize::from(outcome.is_ok());
-            outcome.is_ok()
-        });
-        if outcome.is_err() {
-            group.each_child(0, cx, |child| {
-                let was_begun = begun > 0;
-                if was_begun {
-                    enable.end(child);
-                    begun -= 1;
-                }
-                was_begun
-            });
-            return outcome;
+        let mut next = 0;
+        while let Some(child) = group.child_from(next, cx) {
+            if let Err(error) = enable.begin(&child) {
+                Self::each_below(group, child.id, cx, |begun| enable.end(begun));
+                return Err(error);
+            }
+            next = child.id + 1;
         }
         group.set_subtree_control(before.union(enable).difference(disable));
-        group.each_child(0, cx, |child| {
-            disable.end(child);
-            true
-        });
+        Self::each_below(group, u64::MAX, cx, |child| disable.end(child));
         Ok(())
+    }
+
+    /// Runs `f` on the groups directly below one whose numbers are less than `end`, with only the tree locked.
+    fn each_below(group: &Cgroup, end: u64, cx: &impl NoSuspend, f: impl Fn(&Cgroup)) {
+        let mut next = 0;
+        while let Some(child) = group.child_from(next, cx).filter(|child| child.id < end) {
+            f(&child);
+            next = child.id + 1;
+        }
     }
 
     fn check_enabling(group: &Cgroup, enable: Controllers, cx: &impl NoSuspend) -> Result<()> {

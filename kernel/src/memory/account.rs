@@ -60,6 +60,15 @@ pub const EVENTS: [(AccountEvent, &str); 6] = [
     (AccountEvent::GroupKill, "oom_group_kill"),
 ];
 
+/// How many accounts have events that nobody was told of.
+static UNTOLD: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether any account has events that nobody was told of.
+#[inline(always)]
+pub fn any_is_untold() -> bool {
+    UNTOLD.load(Ordering::Relaxed) > 0
+}
+
 /// How much memory a group of programs has, in frames.
 pub struct Account {
     /// How many frames it and all below it are charged for, and [`FLAGS`].
@@ -141,14 +150,20 @@ impl Account {
         let mut at = Some(self);
         while let Some(account) = at {
             account.events[event as usize].fetch_add(1, Ordering::Relaxed);
-            account.untold.store(true, Ordering::Release);
+            if !account.untold.swap(true, Ordering::Release) {
+                UNTOLD.fetch_add(1, Ordering::Relaxed);
+            }
             at = find(account.parent.load(Ordering::Relaxed));
         }
     }
 
     /// Whether there are events, its own or of one below, that whoever waits for them is to be told of: by the caller.
     pub fn take_untold(&self) -> bool {
-        self.untold.load(Ordering::Relaxed) && self.untold.swap(false, Ordering::Acquire)
+        let were_some = self.untold.load(Ordering::Relaxed) && self.untold.swap(false, Ordering::Acquire);
+        if were_some {
+            UNTOLD.fetch_sub(1, Ordering::Relaxed);
+        }
+        were_some
     }
 
     /// Counts so many frames more if they are within the limit; whether they are.
@@ -229,7 +244,7 @@ impl Account {
         for events in self.events.iter().chain(&self.own_events) {
             events.store(0, Ordering::Relaxed);
         }
-        self.untold.store(false, Ordering::Relaxed);
+        self.take_untold();
         self.count.store(0, Ordering::Release);
         true
     }
@@ -242,8 +257,15 @@ const PIECES: usize = 1024;
 
 /// All accounts, by their numbers. Number 0 is no account.
 static TABLE: [StaticRef<Vec<Account>>; PIECES] = [const { StaticRef::none() }; PIECES];
-/// Held while an account is made: how many pieces there are.
-static MAKING: SpinLock<usize> = SpinLock::new(0);
+/// Held while an account is made.
+static MAKING: SpinLock<Making> = SpinLock::new(Making { len: 0, next: 1 });
+
+struct Making {
+    /// How many accounts there are, free or not.
+    len: usize,
+    /// Where the next free one is looked for first.
+    next: usize,
+}
 
 /// The account of a number, if there is or was one. It may be a free one.
 #[inline]
@@ -306,25 +328,37 @@ impl Owned {
     /// # Errors
     /// ENOMEM: no memory, or too many.
     pub fn new(parent: u32) -> Result<Self> {
-        MAKING.with(|pieces| {
-            for piece in 0..PIECES {
-                if piece == *pieces {
-                    let mut accounts = Vec::new();
-                    accounts.try_reserve_exact(PIECE).map_err(|_| Errno::ENOMEM)?;
-                    accounts.resize_with(PIECE, Account::free);
-                    TABLE[piece].set(Some(Box::leak(Box::new(accounts))));
-                    *pieces += 1;
-                }
-                let accounts = TABLE[piece].get().ok_or(Errno::ENOMEM)?;
-                let first = usize::from(piece == 0);
-                for (index, account) in accounts.iter().enumerate().skip(first) {
-                    if account.begin(parent) {
-                        return Ok(Owned(Named { number: (piece * PIECE + index) as u32, account }));
-                    }
-                }
-            }
-            Err(Errno::ENOMEM)
+        MAKING.with(|making| {
+            let found = (making.next..making.len).chain(1..making.next.min(making.len)).find_map(|number| {
+                let named = named(number as u32)?;
+                named.account.begin(parent).then_some(named)
+            });
+            let named = match found {
+                Some(named) => named,
+                None => making.add_piece(parent)?,
+            };
+            making.next = named.number as usize + 1;
+            Ok(Owned(named))
         })
+    }
+}
+
+impl Making {
+    /// Makes more accounts; the first of them is in use.
+    fn add_piece(&mut self, parent: u32) -> Result<Named> {
+        let place = TABLE.get(self.len / PIECE).ok_or(Errno::ENOMEM)?;
+        let mut accounts = Vec::new();
+        accounts.try_reserve_exact(PIECE).map_err(|_| Errno::ENOMEM)?;
+        accounts.resize_with(PIECE, Account::free);
+        // Number 0 is nobody's.
+        let first = self.len.max(1);
+        accounts[first % PIECE].begin(parent);
+        let mut kept = Vec::new();
+        kept.try_reserve_exact(1).map_err(|_| Errno::ENOMEM)?;
+        kept.push(accounts);
+        place.set(Some(&Box::leak(kept.into_boxed_slice())[0]));
+        self.len += PIECE;
+        named(first as u32).ok_or(Errno::ENOMEM)
     }
 }
 
@@ -522,8 +556,8 @@ mod tests {
         give_back(number, 2);
         assert_eq!(charge(number, 1, Need::WithinLimits), Charged::Nobody);
         assert_eq!(charge(number, 1, Need::Always), Charged::Nobody);
-        let third = account(second.number());
-        assert_eq!((third.number(), third.charged(), third.peak()), (number, 0, 0));
+        let third = (0..=PIECE).map(|_| account(second.number())).find(|account| account.number() == number);
+        assert!(third.is_some_and(|third| third.charged() == 0 && third.peak() == 0));
     }
 
     #[test]
@@ -610,9 +644,8 @@ mod tests {
                             path.push(parent);
                         }
                         let wanted = random(8) as u32 + 1;
-                        let fits = |count: u32| {
-                            path.iter().all(|&at| total(&groups, at) + count as usize <= groups[at].max)
-                        };
+                        let fits =
+                            |count: u32| path.iter().all(|&at| total(&groups, at) + count as usize <= groups[at].max);
                         let expected = if fits(wanted) {
                             Charged::Frames(wanted)
                         } else if fits(1) {

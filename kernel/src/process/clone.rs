@@ -8,13 +8,13 @@ use frame::user::UserContext;
 use linux_raw_sys::general as abi;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::membership::Membership;
 use super::pid::THREADS_MAX;
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
 use super::user_count::UserCount;
 use super::{
-    INIT, Life, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, exit, freezer, pid, session,
+    INIT, Life, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, exit, freezer, membership,
+    pid, session,
 };
 use crate::arch;
 use crate::cgroup::Cgroup;
@@ -367,6 +367,7 @@ fn enter_process<'cx>(
     if is_signalled {
         new.set_life(Life::Reaped);
         new.timers.stop(cx);
+        new.was_never_begun(cx);
         exit::remove(&new, cx);
         return Err(Errno::RESTART_ALWAYS);
     }
@@ -391,7 +392,7 @@ fn make_process(pid: u32, args: &CloneArgs, process: &Process, count: UserCount,
     };
     let account = sched::Account::new()?;
     let new = StrongRc::new(Process::new(ProcessParts {
-        membership: Membership::of_child(process, args.cgroup, cx)?,
+        control_group: membership::begin_child(process, args.cgroup, cx)?,
         account,
         count,
         pid,
@@ -418,7 +419,7 @@ fn enter<'cx>(process: StrongRc<Process>, beside: bool, maker: &Process, cx: &'c
         new.timers.watch_limit(&new, cx);
     }
     session::join(&new, maker, cx);
-    if new.was_made_in_group {
+    if new.is_in_group.load(Ordering::Relaxed) {
         new.enter_group(new.downgrade(), cx);
     }
     if !beside {
@@ -501,7 +502,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
     let account = sched::Account::new()?;
     sched::charge_to(&account, cx);
     let process = StrongRc::new(Process::new(ProcessParts {
-        membership: Membership::of_init(),
+        control_group: None,
         account,
         count: UserCount::new(Uid::ROOT, None)?,
         pid,

@@ -7,7 +7,7 @@ use linux_raw_sys::general as abi;
 use refs::{NoSuspend, StrongRc, TempRc};
 
 use super::thread_group::{CHILDREN_AT_A_TIME, Notable};
-use super::{Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, session, stop};
+use super::{Continuation, Cursor, INIT, Life, PROCESSES, Process, Status, THREADS, freezer, session, stop};
 use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::{FileTable, FsContext};
@@ -60,10 +60,11 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         thread.destroy_unseen(cx, |_| true);
     }
     crate::memory::keep_stacks(THREADS.len());
-    if let Ok(process) = me.process(cx) {
+    let is_last = me.process(cx).is_ok_and(|process| {
         process.end_thread(held.tid == process.pid, cx);
-    }
-    if me.process(cx).is_ok_and(|process| process.thread_is_finished()) {
+        process.thread_is_finished()
+    });
+    if is_last {
         if let Ok(process) = me.process(cx) {
             begin_end_of_process(&process, cx);
         }
@@ -89,6 +90,7 @@ struct Held {
 /// The thread leaves its process, and lets go of what it has shares in.
 fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     let (thread, process) = (me.thread(cx)?, me.process(cx)?);
+    freezer::note_end(&process, &thread, cx);
     let counts = thread.counts(cx);
     process.usage.lock(cx).add(&counts);
     sched::leave_account(cx);

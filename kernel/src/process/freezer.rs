@@ -52,6 +52,14 @@ pub(super) fn note_going(process: &Process, thread: &Thread, cx: &impl NoSuspend
     }
 }
 
+/// The calling thread ends.
+#[inline(always)]
+pub(super) fn note_end(process: &Process, thread: &Thread, cx: &impl NoSuspend) {
+    if thread.is_frozen.load(Ordering::Relaxed) {
+        process.change_frozen(thread, false, cx);
+    }
+}
+
 /// The calling thread stands still until its group thaws, or it ends or stops.
 pub fn wait_while_frozen_async(cx: &mut Cx, me: &Current) {
     loop {

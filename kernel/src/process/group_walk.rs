@@ -32,14 +32,7 @@ pub enum Met<T: Send + Sync + 'static> {
 impl GroupWalk {
     /// Through the members of a group, or of all that are below it as well.
     pub fn new(group: &TempRc<'_, Cgroup>, goes_down: bool) -> Self {
-        GroupWalk {
-            top: group.id,
-            goes_down,
-            at: group.share(),
-            cursor: Cursor::default(),
-            next_id: 0,
-            threads: None,
-        }
+        GroupWalk { top: group.id, goes_down, at: group.share(), cursor: Cursor::default(), next_id: 0, threads: None }
     }
 
     /// Through the threads of one process.
@@ -60,8 +53,9 @@ impl GroupWalk {
         if group.is_root() {
             if let Some((id, process)) = PROCESSES.next(self.next_id, cx) {
                 self.next_id = id.saturating_add(1);
-                let is_member =
-                    process.upgrade(cx).is_ok_and(|process| process.control_group(cx).is_none() && process.has_threads());
+                let is_member = process
+                    .upgrade(cx)
+                    .is_ok_and(|process| process.control_group(cx).is_none() && process.has_threads());
                 return Some(if is_member { Met::One(process) } else { Met::Nobody });
             }
         } else if let Some(process) = next_member(&group, &mut self.cursor, cx) {

@@ -8,6 +8,7 @@
 
 use alloc::boxed::Box;
 use core::any::Any;
+use core::sync::atomic::Ordering;
 
 use frame::Cx;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
@@ -53,47 +54,50 @@ pub(super) fn next_member(group: &Cgroup, cursor: &mut Cursor, cx: &impl NoSuspe
     members(group)?.lock(cx).next(cursor)
 }
 
+/// The group that a new process is in; `None` is the root. It counts for one thread there.
+pub(super) type NewMember = Option<StrongRc<Cgroup>>;
+
 impl Membership {
-    /// A new process counts for its first thread.
-    fn of_new(group: Option<StrongRc<Cgroup>>) -> Self {
+    /// That of a new process, which counts for its first thread.
+    #[inline(always)]
+    pub(super) fn new(group: NewMember) -> Self {
         Membership { group, place: None, threads: 1, frozen: 0, pids: 1, before: (0, 0) }
     }
+}
 
-    /// Whether it is in another group than the root.
-    pub(super) fn has_group(&self) -> bool {
-        self.group.is_some()
+/// Where a process is to be that `maker` makes: `into` a group, or where the maker is. It is counted there; nothing may fail behind this until it is the process's.
+///
+/// # Errors
+/// EAGAIN: too many processes; ENOMEM. Those of [`Tree::check_destination`](cgroup::Tree::check_destination) for a group. RESTART_ALWAYS: the maker is being killed.
+#[inline(always)]
+pub(super) fn begin_child(maker: &Process, into: Option<WeakRc<Cgroup>>, cx: &Cx) -> Result<NewMember> {
+    // Where another core moves the maker just now, it has made the child before that.
+    if into.is_none() && !maker.is_in_group.load(Ordering::Relaxed) {
+        return Ok(None);
     }
+    begin_child_in_group(maker, into, cx)
+}
 
-    /// That of process 1.
-    pub(super) fn of_init() -> Self {
-        Self::of_new(None)
+#[inline(never)]
+fn begin_child_in_group(maker: &Process, into: Option<WeakRc<Cgroup>>, cx: &Cx) -> Result<NewMember> {
+    if cgroup::any_is_killed() {
+        maker.end_if_group_is_killed(cx)?;
     }
+    let Some(into) = into else {
+        let own = maker.membership.lock(cx);
+        return own.group.as_ref().map(|group| begin(&group.get(cx), cx)).transpose();
+    };
+    let into = into.upgrade(cx).map_err(|_| Errno::ENODEV)?;
+    let tree = cgroup::lock_tree(cx);
+    tree.check_destination(&into, cx)?;
+    if into.is_root() { Ok(None) } else { begin(&into, cx).map(Some) }
+}
 
-    /// That of a process which `maker` makes: `into` a group, or where the maker is. Nothing may fail behind this until it is the process's.
-    ///
-    /// # Errors
-    /// EAGAIN: too many processes; ENOMEM. Those of [`Tree::check_destination`](cgroup::Tree::check_destination) for a group. RESTART_ALWAYS: the maker is being killed.
-    pub(super) fn of_child(maker: &Process, into: Option<WeakRc<Cgroup>>, cx: &Cx) -> Result<Self> {
-        if cgroup::any_is_killed() {
-            maker.end_if_group_is_killed(cx)?;
-        }
-        let Some(into) = into else {
-            let own = maker.membership.lock(cx);
-            let Some(group) = &own.group else { return Ok(Self::of_new(None)) };
-            return Self::begin(&group.get(cx), cx);
-        };
-        let into = into.upgrade(cx).map_err(|_| Errno::ENODEV)?;
-        let tree = cgroup::lock_tree(cx);
-        tree.check_destination(&into, cx)?;
-        if into.is_root() { Ok(Self::of_new(None)) } else { Self::begin(&into, cx) }
-    }
-
-    fn begin(group: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<Self> {
-        let share = group.share().ok_or(Errno::ENODEV)?;
-        members(group).ok_or(Errno::ENODEV)?.lock(cx).reserve_one()?;
-        group.begin_thread(cx)?;
-        Ok(Self::of_new(Some(share)))
-    }
+fn begin(group: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<StrongRc<Cgroup>> {
+    let share = group.share().ok_or(Errno::ENODEV)?;
+    members(group).ok_or(Errno::ENODEV)?.lock(cx).reserve_one()?;
+    group.begin_thread(cx)?;
+    Ok(share)
 }
 
 impl Process {
@@ -174,11 +178,20 @@ impl Process {
         }
     }
 
-    /// It is gone: it was waited for, or was never begun.
+    /// It is gone: it has no threads, and was waited for.
+    #[inline(always)]
     pub(super) fn leave_group(&self, cx: &impl NoSuspend) {
+        if self.is_in_group.load(Ordering::Acquire) {
+            end_membership(core::mem::take(&mut *self.membership.lock(cx)), cx);
+        }
+    }
+
+    /// It is to go without ever having run, though others may have found it: nobody moves it from here on.
+    pub(super) fn was_never_begun(&self, cx: &impl NoSuspend) {
         let mut own = self.membership.lock(cx);
-        if own.group.is_some() {
-            end_membership(core::mem::take(&mut *own), cx);
+        let threads = core::mem::take(&mut own.threads);
+        if let Some(group) = &own.group {
+            (0..threads).for_each(|_| group.get(cx).end_thread(cx));
         }
     }
 
@@ -206,7 +219,7 @@ impl Process {
     /// How much of what the group counts for this thread stands still changes.
     pub(super) fn change_frozen(&self, thread: &Thread, is_frozen: bool, cx: &impl NoSuspend) {
         let mut own = self.membership.lock(cx);
-        if thread.is_frozen.swap(is_frozen, core::sync::atomic::Ordering::Relaxed) == is_frozen {
+        if thread.is_frozen.swap(is_frozen, Ordering::Relaxed) == is_frozen {
             return;
         }
         let by = if is_frozen { 1 } else { -1 };
@@ -225,19 +238,23 @@ fn end_membership(own: Membership, cx: &impl NoSuspend) {
         members.lock(cx).leave(place);
     }
     at.release_pids(own.pids as usize, cx);
-    (0..own.threads).for_each(|_| at.end_thread(cx));
 }
 
-/// Moves a process to a group. If that or the old one freezes, the process's threads are to be told by the caller ([`freezer`]); true then. Nothing for a process that has ended.
+/// Moves a process from a group (its number), out of which the caller may move it, to another one. If that or the old one freezes, the process's threads are to be told by the caller
+/// ([`freezer`]); true then. Nothing for a process that has ended.
 ///
 /// # Errors
-/// Those of [`Tree::check_destination`](cgroup::Tree::check_destination); ENOMEM.
-pub fn migrate(process: &TempRc<'_, Process>, to: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<bool> {
+/// ESTALE: another core has moved it meanwhile. Those of [`Tree::check_destination`](cgroup::Tree::check_destination); ENOMEM.
+pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<bool> {
     let tree = cgroup::lock_tree(cx);
     tree.check_destination(to, cx)?;
     let mut own = process.membership.lock(cx);
-    if own.threads == 0 || own.group.as_ref().map_or(0, |group| group.get(cx).id) == to.id {
+    let is_in = own.group.as_ref().map_or(0, |group| group.get(cx).id);
+    if own.threads == 0 || is_in == to.id {
         return Ok(false);
+    }
+    if is_in != from {
+        return Err(Errno::ESTALE);
     }
     let target = if to.is_root() { None } else { Some(to) };
     let share = match target {
@@ -250,6 +267,7 @@ pub fn migrate(process: &TempRc<'_, Process>, to: &TempRc<'_, Cgroup>, cx: &Cx) 
     let now = process.times(cx);
     let times = (now.0.saturating_sub(own.before.0), now.1.saturating_sub(own.before.1));
     let moved = Moved { threads: own.threads as usize, frozen: own.frozen as usize, pids: own.pids as usize };
+    process.is_in_group.store(share.is_some(), Ordering::Release);
     let old = core::mem::replace(&mut own.group, share);
     own.before = now;
     let place = own.place.take();

@@ -163,7 +163,12 @@ fn end(victim: &TempRc<'_, Process>, group: &TempRc<'_, Cgroup>, cx: &Cx) {
 fn end_one(victim: &TempRc<'_, Process>, cx: &Cx) {
     if let Some(thread) = victim.first_thread(cx) {
         let resident = resident_pages(victim, cx);
-        crate::log!("a control group is out of memory: {}[{}] with {} KiB is killed", thread.name(cx), victim.pid, resident * 4);
+        crate::log!(
+            "a control group is out of memory: {}[{}] with {} KiB is killed",
+            thread.name(cx),
+            victim.pid,
+            resident * 4
+        );
     }
     signal::send::end_process(victim, Signal::KILL.number(), cx);
     if let Some(group) = victim.control_group(cx) {

@@ -5,12 +5,12 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsiz
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, UnseenRc, WaitList, Waker, WeakRc};
 
-use super::membership::Membership;
 use super::members::{CHUNK, Cursor, Members, TicketCell, TicketSet};
+use super::membership::{Membership, NewMember};
 use super::stop::{self, Job};
 use super::thread::ReportedTime;
 use super::user_count::UserCount;
-use super::{freezer, JobState, Limits, Name, PROCESSES, Thread, Usage};
+use super::{JobState, Limits, Name, PROCESSES, Thread, Usage, freezer};
 use crate::error::Result;
 use crate::sched::Account;
 use crate::signal::{Action, Actions, Pending, Signal, Work};
@@ -46,8 +46,8 @@ pub struct Process {
     pub(super) in_group: TicketCell,
     /// Whether its group counts it among those that are stopped. Changed with the groups locked.
     pub(super) counts_as_stopped: AtomicBool,
-    /// Whether it was made in another control group than the root.
-    pub(super) was_made_in_group: bool,
+    /// Whether it is in another control group than the root. Changed with `membership` locked, and not any more once it has no threads.
+    pub(super) is_in_group: AtomicBool,
     /// In which control group it is.
     pub(super) membership: SpinLock<Membership>,
     /// Whether a thread of it wants a signal when its parent ends (PR_SET_PDEATHSIG), or ever wanted one.
@@ -211,7 +211,7 @@ pub(super) struct ProcessParts {
     pub actions: StrongRc<Actions>,
     pub limits: Limits,
     pub exit_signal: u32,
-    pub membership: Membership,
+    pub control_group: NewMember,
 }
 
 impl Process {
@@ -233,8 +233,8 @@ impl Process {
             woken_to_end: SpinLock::default(),
             in_group: TicketCell::default(),
             counts_as_stopped: AtomicBool::new(false),
-            was_made_in_group: parts.membership.has_group(),
-            membership: SpinLock::new(parts.membership),
+            is_in_group: AtomicBool::new(parts.control_group.is_some()),
+            membership: SpinLock::new(Membership::new(parts.control_group)),
             has_parent_death_signal: AtomicBool::new(false),
             child_changed: WaitList::new(),
             ended: WaitList::new(),

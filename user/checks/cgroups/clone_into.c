@@ -70,7 +70,7 @@ int main(void)
     DO(check_wait(child));
 
     EXPECT("remove b", "ok", take("a/b"));
-    EXPECT("into a removed one", "ENODEV", into(below, INTO_CGROUP, 88, "/b"));
+    EXPECT("into a removed one", "ENOENT", into(below, INTO_CGROUP, 88, "/b"));
     DO(close(below); close(fd); close(place); close(file));
     EXPECT("remove a", "ok", take("a"));
     cgroup_end();

@@ -167,7 +167,8 @@ fn kill(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<
 /// `cpu.stat`: the times of all who are or were in the group or below it.
 fn show_times(text: &mut Showing, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<()> {
     let (user, system) = if group.is_root() {
-        sched::done_by_cores().fold((0, 0), |(user, system), done| (user + done.ran - done.system, system + done.system))
+        sched::done_by_cores()
+            .fold((0, 0), |(user, system), done| (user + done.ran - done.system, system + done.system))
     } else {
         times_of(text, group, cx)?
     };

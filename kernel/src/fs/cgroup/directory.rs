@@ -10,9 +10,7 @@ use super::file::Node;
 use super::{MOST_FILES, directory_of, files, number};
 use crate::cgroup::{self, Cgroup};
 use crate::error::{Errno, Result};
-use crate::fs::{
-    Creation, Dentry, DirectoryEntry, FileKind, Inode, InodeOps, Metadata, Named, Timestamp, VfsCaller,
-};
+use crate::fs::{Creation, Dentry, DirectoryEntry, FileKind, Inode, InodeOps, Metadata, Named, Timestamp, VfsCaller};
 use crate::process;
 
 /// A group's directory. It owns the inodes of the group's files; the group owns it until it is removed.
@@ -45,13 +43,11 @@ impl Directory {
     /// ENOENT: there is none of that name.
     pub(super) fn file<'cx>(&self, this: &TempRc<'cx, Inode>, name: &[u8], cx: &'cx Cx) -> Result<TempRc<'cx, Inode>> {
         let group = self.group(cx).map_err(|_| Errno::ENOENT)?;
-        let (index, entry) = files()
-            .find(|(_, entry)| entry.name.as_bytes() == name && entry.is_in(&group, cx))
-            .ok_or(Errno::ENOENT)?;
+        let (index, entry) =
+            files().find(|(_, entry)| entry.name.as_bytes() == name && entry.is_in(&group, cx)).ok_or(Errno::ENOENT)?;
         let mut files = self.files.lock(cx);
         let inode = files.entry(index).or_insert_with(|| {
-            let metadata =
-                Metadata::new(FileKind::Regular, entry.permissions()).owned_by(self.owner.0, self.owner.1);
+            let metadata = Metadata::new(FileKind::Regular, entry.permissions()).owned_by(self.owner.0, self.owner.1);
             let node = Box::new(Node::new(self.group, entry));
             let number = number(&group) + 1 + index as u64;
             StrongRc::new(Inode::new(this.file_system.share(), number, metadata, Dentry::new(this, name), node))

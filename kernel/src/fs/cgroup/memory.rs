@@ -28,21 +28,26 @@ pub const FILES: &[Entry] = &[
         text.add(format_args!("{}\n", group.memory.account().map_or(0, |account| account.current()) * PAGE_SIZE));
         Ok(())
     }),
-    file("memory.min").shows(|text, group, _| show(text, group, |account| &account.min)).changes(|writing, group, _| {
-        set(writing, group, |account| &account.min)
-    }),
-    file("memory.low").shows(|text, group, _| show(text, group, |account| &account.low)).changes(|writing, group, _| {
-        set(writing, group, |account| &account.low)
-    }),
-    file("memory.high").shows(|text, group, _| show(text, group, |account| &account.high)).changes(
-        |writing, group, _| set(writing, group, |account| &account.high),
-    ),
+    file("memory.min")
+        .shows(|text, group, _| show(text, group, |account| &account.min))
+        .changes(|writing, group, _| set(writing, group, |account| &account.min)),
+    file("memory.low")
+        .shows(|text, group, _| show(text, group, |account| &account.low))
+        .changes(|writing, group, _| set(writing, group, |account| &account.low)),
+    file("memory.high")
+        .shows(|text, group, _| show(text, group, |account| &account.high))
+        .changes(|writing, group, _| set(writing, group, |account| &account.high)),
     file("memory.max").shows(|text, group, _| show(text, group, |account| &account.max)).changes(set_max),
     file("memory.peak").shows(|text, group, _| {
         text.add(format_args!("{}\n", group.memory.account().map_or(0, |account| account.peak()) * PAGE_SIZE));
         Ok(())
     }),
-    file("memory.events").shows(|text, group, _| show_events(text, group, Whose::AllBelow)).tells(|group| &group.memory.event),
+    file("memory.events")
+        .shows(|text, group, cx| {
+            group.tell_memory_events(cx);
+            show_events(text, group, Whose::AllBelow)
+        })
+        .tells(|group| &group.memory.event),
     file("memory.events.local")
         .shows(|text, group, _| show_events(text, group, Whose::Own))
         .tells(|group| &group.memory.local_event),
@@ -165,8 +170,7 @@ fn show_parts(text: &mut Showing, group: &Cgroup) {
     let Some(account) = group.memory.account() else { return };
     let (all, tables, shared) = (account.current(), account.tables(), account.shared());
     let anonymous = all.saturating_sub(tables + shared);
-    let parts =
-        [("anon", anonymous), ("file", shared), ("kernel", tables), ("pagetables", tables), ("shmem", shared)];
+    let parts = [("anon", anonymous), ("file", shared), ("kernel", tables), ("pagetables", tables), ("shmem", shared)];
     for (name, frames) in parts {
         text.add(format_args!("{name} {}\n", frames * PAGE_SIZE));
     }

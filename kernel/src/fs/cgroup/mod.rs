@@ -103,16 +103,19 @@ pub fn instance(options: &[u8], cx: &Cx) -> Result<Instance> {
         return Err(Errno::EINVAL);
     }
     let group = cgroup::root(cx)?;
-    let mut instance = INSTANCE.lock(cx);
-    let (file_system, root) = instance.get_or_insert_with(|| {
-        let file_system = FileSystem::new("cgroup2", CGROUP2_SUPER_MAGIC, alloc::vec::Vec::new());
-        let ops = Box::new(Directory::new(group.downgrade(), (0, 0)));
-        let metadata = Metadata::new(FileKind::Directory, 0o555);
-        let root = StrongRc::new(Inode::new(file_system.share(), number(&group), metadata, Dentry::default(), ops));
-        *group.directory.lock(cx) = Some(Box::new(root.share()));
-        (file_system, root)
-    });
-    Ok((file_system.share(), root.share()))
+    let shared = {
+        let mut instance = INSTANCE.lock(cx);
+        let (file_system, root) = instance.get_or_insert_with(|| {
+            let file_system = FileSystem::new("cgroup2", CGROUP2_SUPER_MAGIC, alloc::vec::Vec::new());
+            let ops = Box::new(Directory::new(group.downgrade(), (0, 0)));
+            let metadata = Metadata::new(FileKind::Directory, 0o555);
+            let root = StrongRc::new(Inode::new(file_system.share(), number(&group), metadata, Dentry::default(), ops));
+            (file_system, root)
+        });
+        (file_system.share(), root.share())
+    };
+    group.directory.lock(cx).get_or_insert_with(|| Box::new(shared.1.share()));
+    Ok(shared)
 }
 
 /// The directory of a group that was not removed.
@@ -142,18 +145,13 @@ fn check_may_migrate(from: Option<&Cgroup>, to: &Cgroup, subject: &Subject<'_>, 
 /// The group that a process is to be made in whose maker has its directory open: CLONE_INTO_CGROUP.
 ///
 /// # Errors
-/// EBADF: no descriptor, or of something else. ENODEV: the group was removed. EACCES. EOPNOTSUPP: a thread is to be made in another group than its process.
-pub fn group_for_child(
-    fd: u64,
-    is_thread: bool,
-    me: &crate::current::Current,
-    cx: &Cx,
-) -> Result<WeakRc<Cgroup>> {
+/// EBADF: no descriptor, or of something else. ENOENT: the group was removed. EACCES. EOPNOTSUPP: a thread is to be made in another group than its process.
+pub fn group_for_child(fd: u64, is_thread: bool, me: &crate::current::Current, cx: &Cx) -> Result<WeakRc<Cgroup>> {
     let fd = i32::try_from(fd).map_err(|_| Errno::EINVAL)?;
     let open = me.files(cx)?.get_even_path(fd, cx)?;
     let inode = open.inode(cx)?;
     let directory = inode.ops_as::<Directory>().ok_or(Errno::EBADF)?;
-    let group = directory.group(cx)?;
+    let group = directory.group(cx).map_err(|_| Errno::ENOENT)?;
     let subject = Subject::of(me as &dyn VfsCaller, cx)?;
     let process = me.process(cx)?;
     let own = process.control_group(cx);

@@ -53,16 +53,29 @@ fn chosen<'cx>(writing: &Writing<'_>, cx: &'cx Cx) -> Result<TempRc<'cx, Process
 pub fn move_process(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<()> {
     if writing.work.walk.is_none() {
         let process = chosen(writing, cx)?;
-        let from = process.control_group(cx);
-        let subject = writing.subject(cx);
-        check_may_migrate(from.as_deref(), group, &subject, cx)?;
-        if !process::migrate(&process, group, cx)? {
+        // Where another core moves it just now, it is judged anew.
+        let mut moved = judge_and_move(writing, &process, group, cx);
+        while moved == Err(Errno::ESTALE) {
+            moved = judge_and_move(writing, &process, group, cx);
+        }
+        if !moved? {
             return Ok(());
         }
         writing.work.walk = Some(GroupWalk::of_process(&process));
     }
     // Each looks where it is now.
     tell_all(writing, true, cx)
+}
+
+fn judge_and_move(
+    writing: &Writing<'_>,
+    process: &TempRc<'_, Process>,
+    group: &TempRc<'_, Cgroup>,
+    cx: &Cx,
+) -> Result<bool> {
+    let from = process.control_group(cx);
+    check_may_migrate(from.as_deref(), group, &writing.subject(cx), cx)?;
+    process::migrate(process, from.map_or(0, |from| from.id), group, cx)
 }
 
 /// Moves a thread into the group, which must be where it is: threads stay with their process.
