@@ -674,4 +674,50 @@ mod tests {
             groups.iter().for_each(|group| give_back(group.number, group.own));
         }
     }
+
+    #[test]
+    fn limits_hold_where_several_charge_at_the_same_time_and_groups_come_and_go() {
+        let _alone = alone();
+        let top = account(0);
+        top.max.store(100, Ordering::Relaxed);
+        let numbers = [top.number(), account(top.number()).number()];
+        std::thread::scope(|scope| {
+            for seed in 0..4_u64 {
+                let top = &top;
+                scope.spawn(move || {
+                    let mut state = seed;
+                    let mut random = |below: u64| {
+                        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                        (state >> 33) % below
+                    };
+                    let (mut own, mut had) = (account(top.number()), Vec::new());
+                    for _ in 0..20_000 {
+                        match random(8) {
+                            0 => own = account(top.number()),
+                            1..=4 => {
+                                // One of those may be given up, free, or another thread's by now.
+                                let owner = if random(2) == 0 { own.number() } else { numbers[random(2) as usize] };
+                                if let Charged::Frames(count) = charge(owner, random(40) as u32 + 1, Need::WithinLimits)
+                                {
+                                    had.push((owner, count));
+                                }
+                            }
+                            _ if !had.is_empty() => {
+                                let (owner, count) = had.swap_remove(random(had.len() as u64) as usize);
+                                give_back(owner, count);
+                            }
+                            _ => {}
+                        }
+                        assert!(top.charged() <= 100);
+                    }
+                    had.into_iter().for_each(|(owner, count)| give_back(owner, count));
+                });
+            }
+        });
+        assert_eq!(top.charged(), 0);
+        for number in 1..MAKING.with(|making| making.len) as u32 {
+            let count = find(number).map_or(FREE, |account| account.count.load(Ordering::Relaxed));
+            assert!(number == top.number() || count == FREE, "{number}: {count:x}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use super::{GroupWalk, Life, Met, Process};
 use crate::cgroup::Cgroup;
 use crate::current::Current;
 use crate::memory::account::AccountEvent;
-use crate::memory::{BadAccess, remains, teardown};
+use crate::memory::{BadAccess, remains};
 use crate::signal::{self, Signal};
 
 /// How far the search in one group is.
@@ -77,7 +77,7 @@ fn make_room_untold(
     {
         return Ok(());
     }
-    if !waited_for_dead(&mut search.waits_since) || teardown::is_under_way() || search.chosen.take().is_some() {
+    if !waited_for_dead(&mut search.waits_since) || search.chosen.take().is_some() {
         // What the one that was chosen had is free by now, or soon.
         return Ok(());
     }

@@ -134,6 +134,7 @@ int main(void)
     EXPECT("read into it", "SIGKILL", text_of(run_in("a/b", read_too_much)));
     EXPECT("five were ended", "5", field("a/memory.events", "oom_kill") == 5 ? "5" : "other");
     EXPECT_SOON("all is free again", number_of("a/memory.current") < MIB);
+    EXPECT_SOON("nothing at all on Ebb", !is_ebb() || number_of("a/memory.current") == 0);
 
     // The largest is ended, also if it waits, and who asked goes on.
     pid_t large = -1, small = -1;

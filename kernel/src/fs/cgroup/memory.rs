@@ -81,7 +81,7 @@ pub const FILES: &[Entry] = &[
         })
         .changes(|writing, group, _| {
             let frames = limits::written(writing, parse)?;
-            group.memory.swap_max.set(frames.checked_mul(PAGE_SIZE).unwrap_or(usize::MAX));
+            group.memory.swap_max.set(frames.saturating_mul(PAGE_SIZE));
             Ok(())
         }),
     file("memory.swap.events").shows(|text, _, _| {
