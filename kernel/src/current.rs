@@ -220,6 +220,12 @@ impl Caller for Current {
         self.interrupted(Interruption::KillOnly, cx).map_or(Ok(()), Err)
     }
 
+    fn make_room_async(&mut self, cx: &mut Cx) -> Result<()> {
+        oom::make_room_in_group(self, cx).map_err(|bad| bad.errno())?;
+        tasks::yield_async(cx);
+        self.interrupted(Interruption::KillOnly, cx).map_or(Ok(()), Err)
+    }
+
     fn pause_async(&mut self, cx: &mut Cx, interruption: Interruption) -> Result<()> {
         tasks::pause_async(cx);
         self.interrupted(interruption, cx).map_or(Ok(()), Err)

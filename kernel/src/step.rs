@@ -32,6 +32,12 @@ pub trait Caller {
     /// EFAULT if the program has no right to it; ENOMEM.
     fn fault_in_async(&mut self, cx: &mut Cx, fault: Fault) -> Result<()>;
 
+    /// Sees to it that there is memory for pages of programs, if the caller's own group has too much; others run meanwhile.
+    ///
+    /// # Errors
+    /// ENOMEM if it has not, or it is the caller that ends for it.
+    fn make_room_async(&mut self, cx: &mut Cx) -> Result<()>;
+
     /// Lets interrupts in, and others run whose turn it is: for work that takes long.
     ///
     /// # Errors
@@ -54,6 +60,8 @@ pub enum Stop {
     BlockUntil(u64),
     /// User memory must be made accessible first.
     Fault(Fault),
+    /// There is no memory for pages of programs: somebody must have less first. Nothing is held that whoever that is may wait for.
+    NoMemory,
     /// It has more to do, but others must have their turn first; such signals end it.
     Pause(Interruption),
     /// It has more to do with the same waker, which it has entered in a part of what it is to wait for; only interrupts are let in first.
@@ -227,6 +235,7 @@ fn complete_slowly_async<C: Caller, T>(
                 // The step begins again, which may be for each page that it touches.
                 frame::irq::poll(cx);
             }
+            Stop::NoMemory => me.make_room_async(cx)?,
             Stop::Pause(interruption) => me.pause_async(cx, interruption)?,
             Stop::Again => frame::irq::poll(cx),
             Stop::Block | Stop::BlockUntil(_) if patience == Patience::None => return Err(Errno::EAGAIN),

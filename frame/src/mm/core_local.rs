@@ -3,7 +3,7 @@
 
 use core::sync::atomic::AtomicBool;
 
-use super::{heap, machine, supply, table, tlb};
+use super::{heap, machine, owner, supply, table, tlb};
 
 /// What a core has at hand, and what it remembers.
 #[repr(align(64))]
@@ -13,6 +13,7 @@ pub(crate) struct CoreLocal {
     pub(super) contexts: tlb::Contexts,
     /// Another core asks it to give all back that it has at hand.
     pub(super) is_to_trim: AtomicBool,
+    pub(super) payer: owner::Payer,
     pub(super) frames: supply::Stack,
     pub(super) slots: heap::Magazines,
     pub(super) tables: table::Pool<64>,
@@ -25,6 +26,7 @@ impl CoreLocal {
             used: tlb::Used::new(),
             contexts: tlb::Contexts::new(),
             is_to_trim: AtomicBool::new(false),
+            payer: owner::Payer::new(),
             frames: supply::Stack::new(),
             slots: heap::Magazines::new(),
             tables: table::Pool::new(),

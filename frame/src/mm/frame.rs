@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::metadata::{FrameNumber, Kind, Metadata};
 use super::supply::{self, Purpose};
-use super::{PAGE_SIZE, Reader, Writer, machine};
+use super::{PAGE_SIZE, Reader, Writer, machine, owner};
 
 /// A frame of untyped memory: bytes that user programs may see and change at any time, so they are only ever copied in and
 /// out. Counted: the frame is free when its last `UFrame` is dropped and no page table maps it.
@@ -27,7 +27,7 @@ impl UFrame {
     /// A frame whose content is whatever it was: the caller overwrites all of it before anybody else sees it.
     #[inline]
     pub fn for_overwrite() -> Option<Self> {
-        supply::take(Kind::Untyped, Purpose::User).map(|number| UFrame { number })
+        supply::take_charged(Kind::Untyped, Purpose::User).map(|number| UFrame { number })
     }
 
     /// A new frame with the same content.
@@ -43,6 +43,14 @@ impl UFrame {
     #[inline(always)]
     pub fn number(&self) -> FrameNumber {
         self.number
+    }
+
+    /// Its owner, if it has one, counts it among the pages of objects that several can have (files of memory, shared memory) until it is free.
+    #[inline]
+    pub fn count_as_shared(&self) {
+        if owner::word(self.metadata()).load(Ordering::Relaxed) != 0 {
+            owner::count_shared(self.metadata());
+        }
     }
 
     /// How many hold it: `UFrame`s and page-table entries.
@@ -125,7 +133,7 @@ impl Drop for UFrame {
 #[inline(never)]
 fn give(number: FrameNumber) {
     // SAFETY: `drop` found that nobody else refers to the frame.
-    unsafe { supply::give(number) };
+    unsafe { supply::give_charged(number) };
 }
 
 /// The start and length of a range clamped to `len`.

@@ -7,6 +7,7 @@
 //! | `machine` | the way to a frame's bytes, copies, the page-table register: real, or simulated where the tests run on a host |
 //! | `metadata` | one record for each frame: what it is used as, how often, the policies' words |
 //! | `supply` | unused frames: a stack of them for each core, behind it the policy; the checks of invariant 1 |
+//! | `owner` | who pays for the frames of user programs |
 //! | `boot_module` | the initial ram disk, whose frames come back as it is read |
 //! | `frame`, `typed` | counted handles: untyped frames ([`UFrame`], [`USegment`]), frames with typed metadata ([`Frame`], [`Segment`]) |
 //! | `io` | [`Reader`] and [`Writer`]: the only way to untyped bytes (invariant 4) |
@@ -25,6 +26,7 @@ mod io;
 mod kernel_space;
 mod machine;
 mod metadata;
+mod owner;
 mod scattered;
 mod slab;
 mod stale_places;
@@ -48,6 +50,7 @@ pub use frame::{UFrame, USegment};
 pub use heap::Heap;
 pub use io::{Access, Fault, Reader, Writer};
 pub use metadata::{FrameLink, FrameNumber, frame_count, frame_link};
+pub use owner::{Accounts, Charged, NOBODY, Need, Part, charge_by, gather_stocks, stocks, work_for};
 pub use slab::{HeapSlots, SizeClass, Slab, SlabPolicy, SlotsOut};
 #[cfg(target_os = "none")]
 pub(crate) use stale_places::StalePlaces;

@@ -11,11 +11,12 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use super::core_local;
 use super::metadata::{FrameNumber, Kind, Metadata, end_of_memory, frame_count};
-use super::{machine, tlb};
+use super::{machine, owner, tlb};
 use crate::cpu::Named;
 
 /// Which unused frames are handed out. Blocks are `1 << order` frames, aligned to their size. Frames that come back are
-/// checked (invariant 1): handing out one that is in use is a bug in the policy and stops the kernel.
+/// checked (invariant 1): handing out one that is in use is a bug in the policy and stops the kernel. The word
+/// [`previous`](super::FrameLink) of a frame that is handed out is 0: else it counts as somebody's that it is not.
 pub trait FramePolicy: Sync {
     /// Takes in frames that were not usable before: at boot, and those that the boot loader had filled.
     fn add(&self, first: FrameNumber, count: usize);
@@ -174,7 +175,13 @@ pub(super) fn can_spare(frames: usize) -> bool {
 /// An unused frame, now of `kind` with one reference. Its content is whatever it was.
 #[inline]
 pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
-    let frame = match core_local::here().frames.pop() {
+    take_from(&core_local::here().frames, kind, purpose)
+}
+
+/// As [`take`], with this core's stack at hand.
+#[inline(always)]
+fn take_from(stack: &Stack, kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
+    let frame = match stack.pop() {
         Some(frame) => frame,
         None => refill(purpose)?,
     };
@@ -182,6 +189,43 @@ pub(super) fn take(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
     // SAFETY: `refill` lets only numbers in range onto the stack, and those that come back are.
     unsafe { Metadata::of(frame) }.claim(kind);
     Some(frame)
+}
+
+/// As [`take`], and whom the core works for is charged for the frame; `None` also where that may not have it.
+#[inline]
+pub(super) fn take_charged(kind: Kind, purpose: Purpose) -> Option<FrameNumber> {
+    let core = core_local::here();
+    if core.payer.is_any() && !charge_next(purpose) {
+        return None;
+    }
+    take_from(&core.frames, kind, purpose)
+}
+
+/// Charges whom the core works for for the frame that is on top of its stack from then on; false if that may not have it, or there is none.
+#[cold]
+#[inline(never)]
+fn charge_next(purpose: Purpose) -> bool {
+    let Some(owner) = owner::charge(purpose) else { return false };
+    let stack = &core_local::here().frames;
+    let Some(frame) = stack.pop().or_else(|| refill(purpose)) else {
+        owner::withdraw_charge(owner);
+        return false;
+    };
+    // SAFETY: frames on the stack have numbers in range.
+    owner::word(unsafe { Metadata::of(frame) }).store(owner, Ordering::Relaxed);
+    // It was there, or the stack was empty before.
+    stack.push(frame);
+    true
+}
+
+/// Takes a frame back that was [charged](take_charged).
+///
+/// # Safety
+/// As for [`give`].
+#[inline(always)]
+pub(super) unsafe fn give_charged(frame: FrameNumber) {
+    // SAFETY: the caller's promise; a frame in use has a number in range.
+    unsafe { here().give_charged(frame, Metadata::of(frame)) };
 }
 
 /// Takes a frame back whose last reference is gone.
@@ -205,6 +249,19 @@ pub(super) fn here() -> Here {
 }
 
 impl Here {
+    /// As [`give_charged`], with the frame's record at hand.
+    ///
+    /// # Safety
+    /// As for [`give`].
+    #[inline(always)]
+    pub(super) unsafe fn give_charged(self, frame: FrameNumber, record: &Metadata) {
+        if owner::word(record).load(Ordering::Relaxed) != 0 {
+            owner::give_back(record);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.give(frame, record) };
+    }
+
     /// As [`give`], with the frame's record at hand.
     ///
     /// # Safety

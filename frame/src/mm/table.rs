@@ -15,7 +15,7 @@ use super::core_local;
 use super::metadata::{FrameNumber, Kind, Metadata};
 use super::supply::{self, Purpose};
 use super::tlb::Forgotten;
-use super::{OutOfMemory, PAGE_SIZE, kernel_space, machine};
+use super::{OutOfMemory, PAGE_SIZE, kernel_space, machine, owner};
 pub(super) use crate::arch::machine::paging::{ENTRIES, PageEntry, ROOT, shift};
 
 /// Entries in a group.
@@ -216,21 +216,34 @@ impl Table {
 
     /// An empty table.
     pub(super) fn new() -> Option<Table> {
-        if let Some(table) = core_local::here().tables.pop() {
-            return Some(table);
-        }
-        let table = Table(supply::take(Kind::Table, Purpose::Kernel)?);
-        // SAFETY: the table is this function's alone.
-        unsafe {
-            machine::zero_page(machine::frame_pointer(table.0));
-            *table.state() = TableState { occupied: 0, live: 0 };
+        let core = core_local::here();
+        let table = match core.tables.pop() {
+            Some(table) => table,
+            None => {
+                let table = Table(supply::take(Kind::Table, Purpose::Kernel)?);
+                // SAFETY: the table is this function's alone.
+                unsafe {
+                    machine::zero_page(machine::frame_pointer(table.0));
+                    *table.state() = TableState { occupied: 0, live: 0 };
+                }
+                table
+            }
+        };
+        if core.payer.is_any() {
+            // SAFETY: a frame in use has a number in range.
+            owner::charge_table(unsafe { Metadata::of(table.0) });
         }
         Some(table)
     }
 
     /// A table for an address space, which maps the kernel.
     pub(super) fn new_root() -> Option<Table> {
-        if let Some(root) = core_local::here().roots.pop() {
+        let core = core_local::here();
+        if let Some(root) = core.roots.pop() {
+            if core.payer.is_any() {
+                // SAFETY: a frame in use has a number in range.
+                owner::charge_table(unsafe { Metadata::of(root.0) });
+            }
             return Some(root);
         }
         let root = Table::new()?;
@@ -300,7 +313,11 @@ impl<const N: usize> Pool<N> {
         machine::assert_forgotten(table.0);
         // SAFETY: the caller's promise.
         unsafe {
-            *table.state() = TableState { occupied: 0, live: 0 };
+            let record = Metadata::of(table.0);
+            if owner::word(record).load(Ordering::Relaxed) != 0 {
+                owner::give_table_back(record);
+            }
+            *record.storage.get().cast() = TableState { occupied: 0, live: 0 };
             if !self.push(table) {
                 supply::give(table.0);
             }

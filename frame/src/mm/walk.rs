@@ -438,7 +438,7 @@ unsafe fn clear_groups(entries: &[EntryCell; ENTRIES], groups: u64, unused: Unus
                 let page = Unlinked::new(entry.frame()).forgotten(unused).frame();
                 let record = records.of(page);
                 if record.release(Kind::Untyped) {
-                    supply.give(page, record);
+                    supply.give_charged(page, record);
                 }
             }
         }

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc};
 
 use super::population::Population;
-use super::{Controllers, Cpu, Pids};
+use super::{Controllers, Cpu, Memory, Pids};
 use crate::error::{Errno, Result};
 
 /// A number that can be limited: `max` at first.
@@ -72,6 +72,8 @@ pub struct Cgroup {
     pub population: Population,
     /// What the controller cpu keeps of it.
     pub cpu: Cpu,
+    /// What the controller memory keeps of it.
+    pub memory: Memory,
     /// What the controller pids keeps of it.
     pub pids: Pids,
     /// The list of its members, which the room of processes keeps here.
@@ -101,6 +103,7 @@ impl Cgroup {
             max_descendants: Limit::default(),
             population: Population::default(),
             cpu: Cpu::default(),
+            memory: Memory::default(),
             pids: Pids::default(),
             members,
             directory: SpinLock::new(None),
@@ -141,6 +144,13 @@ impl Cgroup {
     pub fn child<'cx>(&self, name: &[u8], cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Cgroup>> {
         let children = self.children.lock(cx);
         Some(children.all.get(children.by_name.get(name)?)?.get(cx))
+    }
+
+    /// The first group below it whose number is `from` at least.
+    pub(super) fn child_from<'cx>(&self, from: u64, cx: &'cx impl NoSuspend) -> Option<TempRc<'cx, Cgroup>> {
+        let children = self.children.lock(cx);
+        let (_, child) = children.all.range(from..).next()?;
+        Some(child.get(cx))
     }
 
     /// Runs `f` on the groups below it whose numbers are `from` at least, in their order, until it says false.

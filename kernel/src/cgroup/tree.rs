@@ -87,7 +87,7 @@ impl Tree<'_> {
     /// Makes a group below `parent`; the caller gives it its directory by `enter`, before others find it. `members` is what the room of processes keeps of it.
     ///
     /// # Errors
-    /// ENOENT: `parent` was removed. EEXIST. EAGAIN: there are too many groups, or it would be too deep.
+    /// ENOENT: `parent` was removed. EEXIST. EAGAIN: there are too many groups, or it would be too deep. ENOMEM.
     pub fn make<'cx, C: NoSuspend>(
         &self,
         parent: &TempRc<'cx, Cgroup>,
@@ -113,7 +113,7 @@ impl Tree<'_> {
         let above = parent.share().ok_or(Errno::ENOENT)?;
         let group = StrongRc::new(Cgroup::new(id, name, Some(above), members));
         let made = group.get(cx);
-        parent.subtree_control().each().for_each(|controller| (controller.begin)(&made));
+        parent.subtree_control().begin(&made)?;
         enter(&made);
         for above in parent.up(cx).chain([&*root]) {
             above.descendants.fetch_add(1, Ordering::Relaxed);
@@ -141,7 +141,7 @@ impl Tree<'_> {
         if group.population.freezes.swap(false, Ordering::SeqCst) {
             FREEZING.fetch_sub(1, Ordering::SeqCst);
         }
-        group.controllers(cx).each().for_each(|controller| (controller.end)(group));
+        group.controllers(cx).end(group);
         let root = root(cx)?;
         for above in parent.up(cx).chain([&*root]) {
             above.descendants.fetch_sub(1, Ordering::Relaxed);
@@ -200,7 +200,7 @@ impl Tree<'_> {
     /// Gives controllers to the groups below one, and takes others from them: `cgroup.subtree_control`.
     ///
     /// # Errors
-    /// ENODEV: it was removed. ENOENT: it does not have one itself. EBUSY: a group below it gives one on, or it has processes. EOPNOTSUPP: one above it has.
+    /// ENODEV: it was removed. ENOENT: it does not have one itself. EBUSY: a group below it gives one on, or it has processes. EOPNOTSUPP: one above it has. ENOMEM.
     pub fn control(
         &self,
         group: &Cgroup,
@@ -231,13 +231,26 @@ impl Tree<'_> {
         if !enable.is_empty() {
             Self::check_enabling(group, enable, cx)?;
         }
+        let mut next = 0;
+        while let Some(child) = group.child_from(next, cx) {
+            if let Err(error) = enable.begin(&child) {
+                Self::each_below(group, child.id, cx, |begun| enable.end(begun));
+                return Err(error);
+            }
+            next = child.id + 1;
+        }
         group.set_subtree_control(before.union(enable).difference(disable));
-        group.each_child(0, cx, |child| {
-            enable.each().for_each(|controller| (controller.begin)(child));
-            disable.each().for_each(|controller| (controller.end)(child));
-            true
-        });
+        Self::each_below(group, u64::MAX, cx, |child| disable.end(child));
         Ok(())
+    }
+
+    /// Runs `f` on the groups directly below one whose numbers are less than `end`, with only the tree locked.
+    fn each_below(group: &Cgroup, end: u64, cx: &impl NoSuspend, f: impl Fn(&Cgroup)) {
+        let mut next = 0;
+        while let Some(child) = group.child_from(next, cx).filter(|child| child.id < end) {
+            f(&child);
+            next = child.id + 1;
+        }
     }
 
     fn check_enabling(group: &Cgroup, enable: Controllers, cx: &impl NoSuspend) -> Result<()> {

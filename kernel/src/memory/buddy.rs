@@ -173,6 +173,8 @@ impl Lists {
         let Some(words) = link(block) else { return };
         let (previous, next) = (words.previous.load(Ordering::Relaxed), words.next.load(Ordering::Relaxed));
         words.tag.store(0, Ordering::Relaxed);
+        // Whoever gets the frame counts there whose it is.
+        words.previous.store(0, Ordering::Relaxed);
         if let Some(next) = link(next) {
             next.previous.store(previous, Ordering::Relaxed);
         }

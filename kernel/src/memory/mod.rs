@@ -10,10 +10,12 @@
 //! | `change` | changes that take several steps |
 //! | `unmap` | taking pages of an object out of all address spaces |
 //! | `mmap`, `mremap`, `madvise`, `fork`, `teardown` | the changes |
+//! | [`account`] | how much memory a group of programs has and may have |
 //! | [`remains`] | what is left of large address spaces that have ended |
 //! | `vdso` | the code and data that every process has mapped |
 //! | [`buddy`], [`slab`] | the policies that `frame` asks |
 
+pub mod account;
 mod backing;
 pub mod buddy;
 mod change;
@@ -75,6 +77,7 @@ pub fn start(clocks: UFrame) {
     EXHAUSTED.store(reserve(frame::mm::frame_count()) / 4, Ordering::Relaxed);
     keep_stacks(0);
     remains::start();
+    account::start();
 }
 
 /// Keeps memory aside for the kernel stacks of so many threads. A thread takes a stack only when it blocks in the kernel, but then it must get
@@ -119,6 +122,11 @@ fn admit_after_gathering(least: usize) -> Result<()> {
             return Err(Errno::ENOMEM);
         }
     }
+}
+
+/// Whether there is memory for programs.
+pub fn has_memory() -> bool {
+    buddy::FRAMES.available() + remains::owed() > KEPT.load(Ordering::Relaxed)
 }
 
 /// Brings together what all cores have at hand, if there is no memory for programs otherwise: whether there is then, and was not before.

@@ -55,6 +55,7 @@ impl Pages for SharedMemory {
             return Ok(frame.clone());
         }
         let frame = UFrame::zeroed().ok_or(BadAccess::NoMemory)?;
+        frame.count_as_shared();
         frames.insert(index, frame.clone()).map_err(|_| BadAccess::NoMemory)?;
         Ok(frame)
     }

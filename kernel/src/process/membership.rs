@@ -110,7 +110,16 @@ impl Process {
     pub(super) fn enter_group(&self, name: WeakRc<Process>, cx: &impl NoSuspend) {
         let mut own = self.membership.lock(cx);
         let Membership { group: Some(group), place: place @ None, .. } = &mut *own else { return };
-        *place = members(&group.get(cx)).map(|members| members.lock(cx).enter(name));
+        let group = group.get(cx);
+        *place = members(&group).map(|members| members.lock(cx).enter(name));
+        // Behind that: who changes whom the members' memory is charged to goes through the list then.
+        self.account.set_payer(group.memory_payer());
+    }
+
+    /// Whom its memory is charged to may have changed: the controllers of a group.
+    pub fn renew_payer(&self, cx: &impl NoSuspend) {
+        let own = self.membership.lock(cx);
+        self.account.set_payer(own.group.as_ref().map_or(0, |group| group.get(cx).memory_payer()));
     }
 
     /// It is about to have one more thread, which is counted. Nothing may fail behind this.
@@ -270,6 +279,8 @@ pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>
         }
     }
     own.place = target.and_then(|group| members(group)).map(|members| members.lock(cx).enter(process.downgrade()));
+    // What it has stays charged where it is.
+    process.account.set_payer(target.map_or(0, |group| group.memory_payer()));
     Cgroup::move_between(from.as_deref(), target.map(|group| &**group), &moved, cx);
     let is_killed = from.as_ref().is_some_and(|from| from.is_being_killed(cx));
     let must_tell = cgroup::any_freezes() || moved.frozen > 0;

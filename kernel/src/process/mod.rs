@@ -25,6 +25,7 @@ mod group_walk;
 mod members;
 mod membership;
 pub mod oom;
+pub mod oom_group;
 mod pid;
 mod pidfd;
 mod rlimit;

@@ -3,10 +3,13 @@
 //! Memory for programs ends while the kernel still has a reserve (`frame::mm::set_reserve`), from which it serves what is under way, and
 //! the end of the chosen program.
 
+use core::sync::atomic::Ordering;
+
 use frame::Cx;
 use frame::mm::PAGE_SIZE;
 use refs::{SpinLock, WeakRc, reclaim};
 
+use super::oom_group::{self, full_group};
 use super::{INIT, Life, PROCESSES, Process};
 use crate::current::Current;
 use crate::error::{Errno, Result};
@@ -18,7 +21,7 @@ use crate::step::{Caller, Interruption};
 const NEVER: i32 = -1000;
 
 /// So many programs are looked at before others have their turn.
-const LOOKED_AT_A_TIME: usize = 64;
+pub(super) const LOOKED_AT_A_TIME: usize = 64;
 
 /// So many descriptors of a program are looked at.
 const SAMPLE: usize = 256;
@@ -49,21 +52,6 @@ impl Search {
         (self.at, self.worst) = (0, None);
     }
 
-    /// Whether nothing that is dead will give memory back: who has just ended held much, and another core may be freeing it. Once that is done the
-    /// access is tried again first.
-    fn waited_for_dead(&mut self) -> bool {
-        let now = frame::time::now();
-        if !reclaim::waits_anywhere_since_before(reclaim::begin_epoch()) {
-            return core::mem::take(&mut self.waits_since) == 0;
-        }
-        if self.waits_since == 0 {
-            self.waits_since = now;
-            // What cores keep at hand they do not look at otherwise.
-            crate::fs::look_for_closed();
-        }
-        now - self.waits_since > FREEING_TAKES
-    }
-
     /// Whether other cores have given back what they keep of the heap, not long ago. Once they have, the access is tried again first.
     fn has_asked_others(&mut self) -> bool {
         let now = frame::time::now();
@@ -79,6 +67,21 @@ impl Search {
     }
 }
 
+/// Whether nothing that is dead will give memory back: who has just ended held much, and another core may be freeing it. Once that is done the
+/// access is tried again first. `waits_since` is kept by whoever asks: 0 at first.
+pub(super) fn waited_for_dead(waits_since: &mut u64) -> bool {
+    let now = frame::time::now();
+    if !reclaim::waits_anywhere_since_before(reclaim::begin_epoch()) {
+        return core::mem::take(waits_since) == 0;
+    }
+    if *waits_since == 0 {
+        *waits_since = now;
+        // What cores keep at hand they do not look at otherwise.
+        crate::fs::look_for_closed();
+    }
+    now - *waits_since > FREEING_TAKES
+}
+
 /// Chooses the program with the most memory and ends it, unless one that was chosen is still on its way or what is dead anyway is not all
 /// freed. The caller's access is tried
 /// again once others have run.
@@ -87,6 +90,15 @@ impl Search {
 /// [`BadAccess::NoMemory`] if it is the caller that ends, or if nobody can be chosen.
 #[cold]
 pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
+    if is_charged(me, cx) {
+        if let Some(group) = full_group(me, cx) {
+            return oom_group::make_room_in(&group, Some(me.process), cx);
+        }
+        if memory::has_memory() {
+            // Its group had too much, and has less by now.
+            return Ok(());
+        }
+    }
     if tasks::has_dead(cx) {
         return Ok(());
     }
@@ -98,7 +110,7 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
     {
         return Ok(());
     }
-    if !search.waited_for_dead() {
+    if !waited_for_dead(&mut search.waits_since) {
         return Ok(());
     }
     if memory::teardown::is_under_way() {
@@ -128,7 +140,7 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
             }
             return Ok(());
         }
-        if let Some(badness) = badness(&process, cx)
+        if let Some(badness) = badness(&process, frame::mm::frame_count(), cx)
             && search.worst.is_none_or(|(most, _)| badness > most)
         {
             search.worst = Some((badness, process.downgrade()));
@@ -146,6 +158,29 @@ pub fn make_room(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
     search.chosen = Some(victim.downgrade());
     signal::send::end_process(&victim, Signal::KILL.number(), cx);
     if victim.downgrade() == me.process { Err(BadAccess::NoMemory) } else { Ok(()) }
+}
+
+/// Whether some group pays for the caller's memory.
+fn is_charged(me: &Current, cx: &Cx) -> bool {
+    me.process(cx).is_ok_and(|process| process.control_group(cx).is_some_and(|group| group.memory_payer() != 0))
+}
+
+/// Whether the caller's group, or one above it, may not have more memory.
+pub fn is_group_full(me: &Current, cx: &Cx) -> bool {
+    full_group(me, cx).is_some()
+}
+
+/// As [`make_room`], where it was only the caller's group that had too much.
+///
+/// # Errors
+/// [`BadAccess::NoMemory`] if there is no memory for other reasons, and as for [`make_room`].
+#[cold]
+pub fn make_room_in_group(me: &Current, cx: &Cx) -> core::result::Result<(), BadAccess> {
+    if is_charged(me, cx) && (memory::has_memory() || is_group_full(me, cx)) {
+        make_room(me, cx)
+    } else {
+        Err(BadAccess::NoMemory)
+    }
 }
 
 /// Lets others run until there is memory again, after choosing a program that ends.
@@ -172,16 +207,19 @@ pub fn recover_async(cx: &mut Cx, me: &mut Current) -> Result<()> {
     Err(Errno::ENOMEM)
 }
 
-/// How much would be won by ending it, in pages; `None` if it must not be. Unlike Linux's, it counts what the kernel holds for it: who takes
+/// How much would be won by ending it, in pages, of `total` that there are; `None` if it must not be. Unlike Linux's, it counts what the kernel holds for it: who takes
 /// all memory by pipes is ended, and not the next who needs a page.
-fn badness(process: &Process, cx: &Cx) -> Option<i64> {
-    let adjust = process.oom_score_adjust.load(core::sync::atomic::Ordering::Relaxed);
-    if process.pid == INIT || adjust <= NEVER {
+pub(super) fn badness(process: &Process, total: usize, cx: &Cx) -> Option<i64> {
+    if is_never_chosen(process) {
         return None;
     }
-    let total = frame::mm::frame_count() as i64;
+    let adjust = process.oom_score_adjust.load(Ordering::Relaxed);
     let size = resident_pages(process, cx) + kernel_bytes(process, cx) / PAGE_SIZE;
-    Some(size as i64 + i64::from(adjust) * total / 1000)
+    Some(size as i64 + i64::from(adjust) * total as i64 / 1000)
+}
+
+pub(super) fn is_never_chosen(process: &Process) -> bool {
+    process.pid == INIT || process.oom_score_adjust.load(Ordering::Relaxed) <= NEVER
 }
 
 /// About how much of the kernel's memory its descriptors, threads and page tables take.
@@ -202,7 +240,7 @@ fn kernel_bytes(process: &Process, cx: &Cx) -> usize {
     descriptors + tables + process.thread_count(cx) * frame::KERNEL_STACK_BYTES
 }
 
-fn resident_pages(process: &Process, cx: &Cx) -> usize {
+pub(super) fn resident_pages(process: &Process, cx: &Cx) -> usize {
     let Some(thread) = process.first_thread(cx) else { return 0 };
     thread.space.lock(cx).as_ref().map_or(0, |space| space.get(cx).vm().mapped_pages())
 }

@@ -1,4 +1,4 @@
-//! [`Account`]: the time on the processor of a process, all of whose tasks are charged to it.
+//! [`Account`]: the time on the processor of a process, all of whose tasks are charged to it, and who pays for the frames that they take.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,21 +8,22 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use refs::SpinLock;
 
 use super::SCHEDULER;
+use super::task::{AccountWords, PAYER, TIME};
 use crate::error::{Errno, Result};
 
-/// How long the tasks of a process have run, those that have ended too. What they are charged to is another process's once the account is dropped:
+/// How long the tasks of a process have run, those that have ended too, and whom the frames are charged to that they take. What they are charged to is another process's once the account is dropped:
 /// by then each of its tasks has left it ([`leave_account`](super::leave_account)).
 pub struct Account(&'static Time);
 
-/// A time in nanoseconds that all cores add to, on a cache line of its own. It lives for ever, for one account after the other: tasks refer to it.
+/// A time in nanoseconds that all cores add to, and whom frames are charged to, on a cache line of their own. It lives for ever, for one account after the other: tasks refer to it.
 #[repr(align(64))]
-struct Time(AtomicU64);
+struct Time(AccountWords);
 
 impl Deref for Time {
     type Target = AtomicU64;
 
     fn deref(&self) -> &AtomicU64 {
-        &self.0
+        &self.0[TIME]
     }
 }
 
@@ -36,7 +37,7 @@ impl Account {
     /// ENOMEM.
     pub fn new() -> Result<Self> {
         if let Some(time) = FREE.with(|(free, _)| free.pop()) {
-            time.store(0, Ordering::Relaxed);
+            time.0.iter().for_each(|word| word.store(0, Ordering::Relaxed));
             return Ok(Account(time));
         }
         // There is room for it when it comes back.
@@ -51,18 +52,23 @@ impl Account {
             FREE.with(|(_, all)| *all -= 1);
             return Err(Errno::ENOMEM);
         }
-        time.push(Time(AtomicU64::new(0)));
+        time.push(Time([const { AtomicU64::new(0) }; 2]));
         Ok(Account(&Box::leak(time.into_boxed_slice())[0]))
     }
 
     /// What its tasks are charged to.
-    pub(super) fn time_word(&self) -> &'static AtomicU64 {
+    pub(super) fn words(&self) -> &'static AccountWords {
         &self.0.0
+    }
+
+    /// From now on the frames that its tasks take are charged to this owner (see `frame::mm::work_for`): on all cores, also where they run just now.
+    pub fn set_payer(&self, owner: u32) {
+        self.0.0[PAYER].store(owner.into(), Ordering::Relaxed);
     }
 
     /// How long its tasks have run, in nanoseconds, until now.
     pub fn time(&self) -> u64 {
-        SCHEDULER.charge_tasks_of(self.time_word());
+        SCHEDULER.charge_tasks_of(self.words());
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -80,7 +86,7 @@ mod tests {
     #[test]
     fn what_an_account_was_charged_is_no_longer_there_for_the_next_one() {
         let first = Account::new().expect("there is memory");
-        first.time_word().fetch_add(500, Ordering::Relaxed);
+        first.words()[TIME].fetch_add(500, Ordering::Relaxed);
         assert_eq!(first.time(), 500);
         drop(first);
         let accounts: Vec<_> = (0..3).filter_map(|_| Account::new().ok()).collect();

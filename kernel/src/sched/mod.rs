@@ -30,7 +30,7 @@ mod task;
 mod tests;
 
 use core::ptr;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use frame::Cx;
 use frame::core_set::CoreSet;
@@ -122,7 +122,7 @@ impl Scheduler {
     }
 
     /// Charges what runs just now for its time until now, as far as it is charged to this account.
-    fn charge_tasks_of(&self, account: &AtomicU64) {
+    fn charge_tasks_of(&self, account: &task::AccountWords) {
         let now = frame::time::now();
         for core in self.present() {
             core.look(|queue| {
@@ -224,6 +224,7 @@ impl Scheduler {
             Some((ready, slice.map(|slice| now + slice)))
         });
         let Some((ready, slice_ends)) = found else {
+            frame::mm::work_for(&frame::mm::NOBODY);
             crate::time::core_idles(0);
             return None;
         };
@@ -402,22 +403,24 @@ pub fn leave_core(cx: &Cx) {
 pub fn initialise(words: &SchedWords, parameters: Parameters, account: Option<&Account>) {
     Words(words).set_parameters(parameters);
     Words(words).set_cores(parameters.cores);
-    Words(words).set_account(account.map(Account::time_word));
+    Words(words).set_account(account.map(Account::words));
 }
 
 /// From now on the calling task is charged to this account.
 pub fn charge_to(account: &Account, cx: &Cx) {
     own_cpu_time(cx);
     if let Some(words) = tasks::current(cx).sched().map(Words) {
-        words.set_account(Some(account.time_word()));
+        words.set_account(Some(account.words()));
+        frame::mm::work_for(words.payer());
     }
 }
 
-/// The calling task leaves its process: what it runs from now on is charged to no account.
+/// The calling task leaves its process: what it runs from now on is charged to no account, and the frames that it takes to nobody.
 pub fn leave_account(cx: &Cx) {
     own_cpu_time(cx);
     if let Some(words) = tasks::current(cx).sched().map(Words) {
         words.set_account(None);
+        frame::mm::work_for(words.payer());
     }
 }
 

@@ -274,6 +274,7 @@ impl Scheduler {
                 if self.find_work(number) {
                     continue;
                 }
+                frame::mm::work_for(&frame::mm::NOBODY);
                 crate::time::core_idles(number);
                 return None;
             };

@@ -186,6 +186,7 @@ impl RunQueue {
     pub fn begin(&mut self, ready: &Ready, now: u64, real_time: &RealTime) -> Option<u64> {
         let words = Words(ready.sched());
         self.running = Some(ready.sched());
+        frame::mm::work_for(words.payer());
         self.begun += 1;
         self.since = now;
         let slice = if words.is_real_time() {

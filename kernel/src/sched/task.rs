@@ -56,6 +56,13 @@ impl Parameters {
 /// A bit of the word KIND.
 const RESET_ON_FORK: u64 = 1 << 24;
 
+/// The words of an account, by their meaning.
+pub(super) type AccountWords = [AtomicU64; 2];
+/// Whom the frames are charged to that its tasks take.
+pub(super) const PAYER: usize = 0;
+/// How long they have run.
+pub(super) const TIME: usize = 1;
+
 /// Which word is what.
 const KIND: usize = 0;
 const VIRTUAL_TIME: usize = 1;
@@ -173,7 +180,7 @@ impl Words<'_> {
     #[inline(always)]
     pub fn charge(self, nanoseconds: u64) {
         if let Some(account) = self.account() {
-            account.fetch_add(nanoseconds, Relaxed);
+            account[TIME].fetch_add(nanoseconds, Relaxed);
         }
         let cpu_time = self.word(CPU_TIME);
         cpu_time.store(cpu_time.load(Relaxed) + nanoseconds, Relaxed);
@@ -200,11 +207,17 @@ impl Words<'_> {
 
     /// Which account it is charged to, if any.
     #[inline(always)]
-    pub fn account(self) -> Option<&'static AtomicU64> {
+    pub fn account(self) -> Option<&'static AccountWords> {
         self.0.shared.get()
     }
 
-    pub fn set_account(self, account: Option<&'static AtomicU64>) {
+    /// Where the number of the owner stands that frames are charged to which it takes.
+    #[inline(always)]
+    pub fn payer(self) -> &'static AtomicU64 {
+        self.account().map_or(&frame::mm::NOBODY, |account| &account[PAYER])
+    }
+
+    pub fn set_account(self, account: Option<&'static AccountWords>) {
         self.0.shared.set(account);
     }
 

@@ -8,7 +8,7 @@ use frame::user::Trap;
 use tasks::{Body, Next};
 
 use crate::current::{Current, Presence, Resolved, SAMPLE_INTERVAL};
-use crate::{process, sched, signal};
+use crate::{memory, process, sched, signal};
 
 impl Current {
     /// A system call whose time on the processor stands for that of all since the last one that was measured.
@@ -23,6 +23,7 @@ impl Current {
         if let Ok(thread) = self.thread(cx) {
             thread.add_system_time(stands_for(now.saturating_sub(before), interval, ran), cx);
         }
+        self.tell_memory_events(cx);
     }
 
     /// For how many calls one stands that is measured at `time`, and says when the next one is. That differs from time to time: in a program that makes the same
@@ -46,6 +47,16 @@ impl Current {
             && let (Ok(thread), Ok(process)) = (self.thread(cx), self.process(cx))
         {
             process::notice_stop(&process, &thread, cx);
+        }
+    }
+
+    /// Allocations can tell nobody what they have counted for the program's control group.
+    fn tell_memory_events(&self, cx: &Cx) {
+        if memory::account::any_is_untold()
+            && let Ok(process) = self.process(cx)
+            && let Some(group) = process.control_group(cx)
+        {
+            group.tell_memory_events(cx);
         }
     }
 

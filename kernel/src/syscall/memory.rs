@@ -275,8 +275,10 @@ fn populate_async(
     let mut bad = None;
     let result = complete_async(cx, me, Patience::Forever, |cx, me, _| {
         me.space(cx)?.populate_step(&mut range, populate, cx).unwrap_or_else(|reason| {
-            bad = Some(reason);
-            Ok(())
+            // If it is the group's memory that is full a program is ended for it, and this goes on.
+            let is_over_limit = reason == BadAccess::NoMemory && crate::process::oom::is_group_full(me, cx);
+            bad = (!is_over_limit).then_some(reason);
+            if is_over_limit { Err(Stop::NoMemory) } else { Ok(()) }
         })
     });
     match bad {

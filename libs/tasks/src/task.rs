@@ -58,8 +58,8 @@ pub trait Policy: Sync {
 pub struct SchedWords {
     /// The task's own.
     pub words: [atomic::AtomicU64; 11],
-    /// One that it has in common with others. None at first.
-    pub shared: StaticRef<atomic::AtomicU64>,
+    /// Two that it has in common with others. None at first.
+    pub shared: StaticRef<[atomic::AtomicU64; 2]>,
 }
 
 /// A task. Type-stable: reused for other tasks, never freed.

@@ -5,6 +5,7 @@ mod detached;
 mod frames;
 mod heap;
 mod io;
+mod owner;
 mod policies;
 mod slab;
 mod vm_space;

@@ -113,7 +113,22 @@ fn parse_control(text: &[u8]) -> Result<(Controllers, Controllers)> {
 
 fn control(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<()> {
     let (enable, disable) = parse_control(writing.text)?;
-    Ok(cgroup::lock_tree(cx).control(group, enable, disable, cx)?)
+    if writing.work.walk.is_none() {
+        cgroup::lock_tree(cx).control(group, enable, disable, cx)?;
+        if !enable.union(disable).contains(Controllers::MEMORY) {
+            return Ok(());
+        }
+        writing.work.walk = Some(GroupWalk::new(group, true));
+    }
+    while let Some(met) = writing.work.walk.as_mut().and_then(|walk| walk.next_process(cx)) {
+        if let Met::One(process) = met
+            && let Ok(process) = process.upgrade(cx)
+        {
+            process.renew_payer(cx);
+        }
+        writing.work.check_time()?;
+    }
+    Ok(())
 }
 
 fn freeze(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<()> {

@@ -10,6 +10,7 @@ mod cpu;
 mod directory;
 mod file;
 mod limits;
+mod memory;
 mod number;
 mod pids;
 mod procs;
@@ -74,7 +75,7 @@ impl Entry {
 }
 
 /// All files: those of every group, and a row for each controller.
-const FILES: &[&[Entry]] = &[core_files::FILES, cpu::FILES, pids::FILES];
+const FILES: &[&[Entry]] = &[core_files::FILES, cpu::FILES, memory::FILES, pids::FILES];
 
 /// All files in their order.
 fn files() -> impl Iterator<Item = (usize, &'static Entry)> {

@@ -91,6 +91,7 @@ impl RegularFile {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(Stop::Error(error)) => return Err(error),
+                Err(Stop::NoMemory) => return Err(Errno::ENOMEM),
                 Err(_) => return Err(Errno::EFAULT),
             }
         }
@@ -129,8 +130,9 @@ impl RegularFile {
                 let frame = if whole { UFrame::for_overwrite() } else { UFrame::zeroed() };
                 let Some(frame) = frame else {
                     self.release(1);
-                    return Err(Errno::ENOMEM.into());
+                    return Err(Stop::NoMemory);
                 };
+                frame.count_as_shared();
                 let outcome = copy(from, &mut frame.writer(range), len);
                 let copied = left - from.remaining();
                 if copied == 0 {
@@ -167,8 +169,10 @@ impl RegularFile {
             self.account(1)?;
             let Some(frame) = UFrame::zeroed() else {
                 self.release(1);
-                return Err(Errno::ENOSPC.into());
+                *done = (index * PAGE).saturating_sub(range.start).max(*done);
+                return Err(Stop::NoMemory);
             };
+            frame.count_as_shared();
             content.pages.insert(index, frame).inspect_err(|_| self.release(1))?;
             at = index + 1;
             if time_slice.is_over() {
@@ -429,6 +433,7 @@ impl Pages for RegularFile {
             self.release(1);
             return Err(BadAccess::NoMemory);
         };
+        frame.count_as_shared();
         if content.pages.insert(index, frame.clone()).is_err() {
             self.release(1);
             return Err(BadAccess::NoMemory);

@@ -1,0 +1,212 @@
+//! Who is charged for frames.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, Once};
+
+use super::*;
+
+const RW: Prot = Prot::READ.union(Prot::WRITE);
+const BASE: usize = 0x7f00_0000;
+
+/// The accounts of these tests: owner 1 may have as many frames as `LIMIT` says, owner 2 all, and there are no others.
+static LIMIT: AtomicI64 = AtomicI64::new(0);
+static CHARGED: [AtomicI64; 3] = [const { AtomicI64::new(0) }; 3];
+static TABLES: AtomicI64 = AtomicI64::new(0);
+static SHARED: AtomicI64 = AtomicI64::new(0);
+static CALLS: AtomicI64 = AtomicI64::new(0);
+/// For whom the core works.
+static OWNER: AtomicU64 = AtomicU64::new(0);
+/// All above are one set for all tests.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn charge(owner: u32, frames: u32, need: Need) -> Charged {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    let Some(charged) = CHARGED.get(owner as usize) else { return Charged::Nobody };
+    let limit = if owner == 1 { LIMIT.load(Ordering::Relaxed) } else { i64::MAX };
+    let count = match i64::from(frames).min(limit - charged.load(Ordering::Relaxed)) {
+        ..=0 if need == Need::Always => 1,
+        ..=0 => return Charged::Refused,
+        count => count,
+    };
+    charged.fetch_add(count, Ordering::Relaxed);
+    Charged::Frames(count as u32)
+}
+
+fn give_back(owner: u32, frames: u32) {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    CHARGED[owner as usize].fetch_sub(frames.into(), Ordering::Relaxed);
+}
+
+fn count(_owner: u32, part: Part, change: i32) {
+    let count = if part == Part::Tables { &TABLES } else { &SHARED };
+    count.fetch_add(change.into(), Ordering::Relaxed);
+}
+
+/// Runs a test with these accounts; at its end nobody is charged for anything.
+fn with_accounts(test: impl FnOnce(&Machine)) {
+    static ONCE: Once = Once::new();
+    let machine = Machine::new();
+    let _alone = ALONE.lock();
+    ONCE.call_once(|| charge_by(Accounts { charge, give_back, count }));
+    LIMIT.store(i64::MAX, Ordering::Relaxed);
+    work_for(&OWNER);
+    test(&machine);
+    owner_is(0);
+    work_for(&NOBODY);
+    gather_stocks(|_| true);
+    let counts = [&CHARGED[0], &CHARGED[1], &CHARGED[2], &TABLES, &SHARED];
+    assert_eq!(counts.map(|count| count.load(Ordering::Relaxed)), [0; 5]);
+}
+
+fn owner_is(owner: u64) {
+    OWNER.store(owner, Ordering::Relaxed);
+}
+
+/// For how many frames an owner is charged that it has.
+fn has(owner: u32) -> i64 {
+    let in_stock: i64 = stocks().filter(|(of, _)| *of == owner).map(|(_, count)| i64::from(count)).sum();
+    CHARGED[owner as usize].load(Ordering::Relaxed) - in_stock
+}
+
+fn frame() -> UFrame {
+    UFrame::for_overwrite().expect("there is memory")
+}
+
+#[test]
+fn a_frame_is_its_owners_until_its_last_handle_is_dropped() {
+    with_accounts(|_| {
+        owner_is(1);
+        let first = frame();
+        owner_is(2);
+        let second = frame();
+        let again = first.clone();
+        assert_eq!((has(1), has(2)), (1, 1));
+        owner_is(0);
+        let nobodys = frame();
+        drop(first);
+        assert_eq!((has(1), has(2)), (1, 1));
+        drop(again);
+        assert_eq!((has(1), has(2)), (0, 1));
+        drop((second, nobodys));
+        assert_eq!((has(1), has(2)), (0, 0));
+    });
+}
+
+#[test]
+fn a_frame_that_was_an_owners_is_nobodys_when_it_is_used_again() {
+    with_accounts(|_| {
+        owner_is(1);
+        let number = frame().number();
+        owner_is(0);
+        let again = frame();
+        assert_eq!(again.number(), number);
+        drop(again);
+        assert_eq!(has(1), 0);
+    });
+}
+
+#[test]
+fn memory_beyond_the_limit_is_refused_to_users_and_not_to_tables() {
+    with_accounts(|machine| {
+        LIMIT.store(40, Ordering::Relaxed);
+        owner_is(1);
+        let frames: Vec<_> = std::iter::from_fn(UFrame::zeroed).collect();
+        assert_eq!((frames.len(), has(1)), (40, 40));
+        let space = VmSpace::new().expect("tables are not refused");
+        space.map(BASE, frames[0].clone(), RW, &machine.cx).expect("tables are not refused");
+        assert_eq!((has(1), TABLES.load(Ordering::Relaxed)), (44, 4));
+        assert!(UFrame::zeroed().is_none());
+        drop(space);
+        assert_eq!(TABLES.load(Ordering::Relaxed), 0);
+        drop(frames);
+        assert!(UFrame::zeroed().is_some());
+    });
+}
+
+#[test]
+fn an_owner_that_is_gone_is_not_charged() {
+    with_accounts(|_| {
+        owner_is(9);
+        let frames: Vec<_> = (0..100).map(|_| frame()).collect();
+        owner_is(1);
+        drop(frames);
+        assert_eq!(has(1), 0);
+    });
+}
+
+#[test]
+fn where_there_is_no_memory_the_charge_is_given_back() {
+    with_accounts(|_| {
+        owner_is(2);
+        let frames: Vec<_> = std::iter::from_fn(UFrame::for_overwrite).collect();
+        assert_eq!(has(2), frames.len() as i64);
+    });
+}
+
+#[test]
+fn the_accounts_are_asked_once_for_many_frames() {
+    with_accounts(|_| {
+        owner_is(2);
+        let before = CALLS.load(Ordering::Relaxed);
+        let frames: Vec<_> = (0..1024).map(|_| frame()).collect();
+        assert!(CALLS.load(Ordering::Relaxed) - before <= 32);
+        // Also where somebody else gives them back.
+        owner_is(1);
+        drop(frames);
+        assert!(CALLS.load(Ordering::Relaxed) - before <= 64);
+        assert_eq!(has(2), 0);
+    });
+}
+
+#[test]
+fn a_stock_can_be_taken_from_a_core_and_the_core_goes_on() {
+    with_accounts(|_| {
+        owner_is(1);
+        LIMIT.store(64, Ordering::Relaxed);
+        let first = frame();
+        assert!(stocks().any(|stock| stock == (1, 31)));
+        assert!(!gather_stocks(|owner| owner == 2) && gather_stocks(|owner| owner == 1));
+        assert_eq!(CHARGED[1].load(Ordering::Relaxed), 1);
+        let rest: Vec<_> = std::iter::from_fn(UFrame::zeroed).collect();
+        assert_eq!(rest.len(), 63);
+        drop(first);
+    });
+}
+
+#[test]
+fn pages_and_tables_of_an_ended_space_go_back_to_their_owners() {
+    with_accounts(|machine| {
+        owner_is(1);
+        let space = VmSpace::new().expect("there is memory");
+        for index in 0..2000 {
+            owner_is(1 + index as u64 / 1000);
+            space.map(BASE + index * PAGE_SIZE, frame(), RW, &machine.cx).expect("there is memory");
+        }
+        assert_eq!(has(1) + has(2), 2000 + TABLES.load(Ordering::Relaxed));
+        owner_is(0);
+        let pages = space.detach(&machine.cx);
+        drop(pages);
+        assert_eq!(has(2), 0);
+        drop(space);
+        assert_eq!((has(1), TABLES.load(Ordering::Relaxed)), (0, 0));
+    });
+}
+
+#[test]
+fn shared_pages_are_counted_as_such_until_they_are_free() {
+    with_accounts(|_| {
+        owner_is(1);
+        let page = frame();
+        page.count_as_shared();
+        page.count_as_shared();
+        owner_is(0);
+        let nobodys = frame();
+        nobodys.count_as_shared();
+        assert_eq!((SHARED.load(Ordering::Relaxed), has(1)), (1, 1));
+        let mapped = page.clone();
+        drop(page);
+        assert_eq!(SHARED.load(Ordering::Relaxed), 1);
+        drop(mapped);
+        assert_eq!((SHARED.load(Ordering::Relaxed), has(1)), (0, 0));
+    });
+}
