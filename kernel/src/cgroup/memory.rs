@@ -11,7 +11,6 @@ use crate::error::{Errno, Result};
 use crate::memory::account::{self, Account, AccountEvent, Named, Owned};
 
 /// What the controller memory keeps of a group. While it is enabled the group has an account of its own; else its members are charged to the nearest group above that has one.
-#[derive(Default)]
 pub struct Memory {
     account: SpinLock<Option<Owned>>,
     /// Its number; 0: there is none.
@@ -22,10 +21,28 @@ pub struct Memory {
     pub swap_max: Limit,
     /// How far the search for a member that is ended for want of memory is: the room of processes keeps it here.
     pub search: SpinLock<Option<Box<dyn Any + Send + Sync>>>,
+    /// Somebody goes on with it just now, and has taken it out.
+    pub is_searched: AtomicBool,
     /// `memory.events`.
     pub event: Event,
     /// `memory.events.local`.
     pub local_event: Event,
+}
+
+// Not derived: each lock is made at a place of its own, by which it is known where the order of locks is checked.
+impl Default for Memory {
+    fn default() -> Self {
+        Memory {
+            account: SpinLock::new(None),
+            number: AtomicU32::new(0),
+            kills_all: AtomicBool::new(false),
+            swap_max: Limit::default(),
+            search: SpinLock::new(None),
+            is_searched: AtomicBool::new(false),
+            event: Event::default(),
+            local_event: Event::default(),
+        }
+    }
 }
 
 impl Memory {

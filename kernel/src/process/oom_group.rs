@@ -4,7 +4,6 @@
 //! then so many members are looked at, then one is ended. As long as that one is on its way nobody else is. So no member waits for another one: those that sleep are woken by the signal, and
 //! who wants memory goes on asking.
 
-use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
 
 use frame::Cx;
@@ -69,9 +68,26 @@ fn make_room_untold(
     if tasks::has_dead(cx) || remains::settle_some() {
         return Ok(());
     }
-    let mut kept = group.memory.search.lock(cx);
-    let kept = kept.get_or_insert_with(|| Box::new(Search::default()));
-    let Some(search) = kept.downcast_mut::<Search>() else { return Err(BadAccess::NoMemory) };
+    if group.memory.is_searched.swap(true, Ordering::Acquire) {
+        // By another core.
+        return Ok(());
+    }
+    // No lock is held meanwhile: whoever writes `memory.max` comes here with one of a file's.
+    let kept = group.memory.search.lock(cx).take();
+    let mut search = kept.and_then(|kept| kept.downcast::<Search>().ok()).unwrap_or_default();
+    let outcome = go_on(&mut search, group, me, cx);
+    *group.memory.search.lock(cx) = Some(search);
+    group.memory.is_searched.store(false, Ordering::Release);
+    outcome
+}
+
+/// Goes on with a search.
+fn go_on(
+    search: &mut Search,
+    group: &TempRc<'_, Cgroup>,
+    me: Option<WeakRc<Process>>,
+    cx: &Cx,
+) -> core::result::Result<(), BadAccess> {
     if let Some(chosen) = search.chosen
         && chosen.upgrade(cx).is_ok_and(|chosen| chosen.life() == Life::Alive)
     {
