@@ -25,8 +25,9 @@ use tasks::{Body, Next};
 
 use crate::sched::{self, Class, Parameters};
 
-/// So many pieces are taken apart by who finds that there is no memory.
-const PIECES_IN_NEED: usize = 64;
+/// So many pieces are taken apart by who finds that there is no memory, before others may have their turn: where the pages are charged to a group, each takes some 80,000
+/// instructions.
+const PIECES_IN_NEED: usize = 2;
 
 /// What takes time to give back.
 pub(super) trait Remainder: Send {

@@ -65,8 +65,10 @@ static void kill_all(const char *group)
         waitpid(-1, &status, WNOHANG);
         check_sleep_ms(1);
     }
-    while (waitpid(-1, &status, WNOHANG) > 0)
-        ;
+    // The last of them may not be a zombie yet.
+    for (int i = 0, pid; i < 1000 && (pid = waitpid(-1, &status, WNOHANG)) >= 0; i += pid == 0)
+        if (pid == 0)
+            check_sleep_ms(1);
 }
 
 int main(void)
