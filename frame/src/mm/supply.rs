@@ -382,6 +382,8 @@ fn refill(purpose: Purpose) -> Option<FrameNumber> {
     let beyond_reserve = || policy.available().saturating_sub(RESERVE.load(Ordering::Relaxed));
     // What is kept for nothing comes to this core's stack.
     while beyond_reserve() == 0 && recover() {
+        // Where pages are shared with others, what comes back is tables, which the core keeps at hand.
+        super::table::trim();
         if let Some(frame) = core_local::here().frames.pop() {
             return Some(frame);
         }

@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -51,7 +51,6 @@ impl InodeOps for Node {
             entry: self.entry,
             opener,
             text: SpinLock::default(),
-            is_fresh: AtomicBool::new(false),
             seen: AtomicU64::new(0),
             work: SpinLock::default(),
         })))
@@ -76,8 +75,6 @@ struct GroupFile {
     opener: SpinLock<Credentials>,
     /// The text as it was when it was last read from the start.
     text: SpinLock<Vec<u8>>,
-    /// It was made for a reader whose memory was missing, and who comes again.
-    is_fresh: AtomicBool,
     /// How often what it tells had changed when it was read last.
     seen: AtomicU64,
     /// What callers, by their threads' ids, have begun and not finished.
@@ -90,6 +87,8 @@ pub struct Work {
     /// How far it is in going through members.
     pub walk: Option<GroupWalk>,
     time_slice: TimeSlice,
+    /// What was written: what was begun with it goes on with it, whatever has become of the caller's memory.
+    written: Vec<u8>,
     /// What is to be read.
     text: Text,
     /// A kill that is under way.
@@ -158,11 +157,10 @@ impl GroupFile {
     }
 
     fn make_text(&self, me: &Current, cx: &Cx) -> Step<Vec<u8>> {
-        let group = group(self.group, self.entry, cx)?;
         let show = self.entry.show.ok_or(Errno::EINVAL)?;
         self.seen.store(self.event_changes(cx), Ordering::Relaxed);
         self.go_on(me, cx, |work| {
-            show(work, &group, cx)?;
+            show(work, &group(self.group, self.entry, cx)?, cx)?;
             Ok(core::mem::take(&mut work.text).into_bytes()?)
         })
     }
@@ -170,15 +168,14 @@ impl GroupFile {
 
 impl File for GroupFile {
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-        if !self.is_fresh.swap(false, Ordering::Relaxed) && (offset == 0 || self.text.lock(cx).is_empty()) {
+        // A reader whose memory was missing comes again, and has it made anew.
+        if offset == 0 || self.text.lock(cx).is_empty() {
             let text = self.make_text(Current::of(me)?, cx)?;
             *self.text.lock(cx) = text;
         }
         let text = self.text.lock(cx);
         let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);
-        let written = to.write(rest);
-        self.is_fresh.store(written.is_err(), Ordering::Relaxed);
-        Ok(written?)
+        Ok(to.write(rest)?)
     }
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
@@ -186,12 +183,21 @@ impl File for GroupFile {
         if len > MAX_WRITE {
             return Err(Errno::E2BIG.into());
         }
-        let mut bytes = alloc::vec![0; len];
-        let count = from.read(&mut bytes)?;
         let me = Current::of(me)?;
+        let caller = me.thread(cx)?.tid();
+        let begun = self.work.lock(cx).get_mut(&caller).map(|work| core::mem::take(&mut work.written));
+        let bytes = match begun {
+            Some(bytes) => bytes,
+            None => {
+                let mut bytes = alloc::vec![0; len];
+                let count = from.read(&mut bytes)?;
+                bytes.truncate(count);
+                bytes
+            }
+        };
         // It ends at a zero.
-        let text = bytes[..count].split(|&byte| byte == 0).next().unwrap_or_default().trim_ascii();
-        self.go_on(me, cx, |work| {
+        let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default().trim_ascii();
+        let outcome = self.go_on(me, cx, |work| {
             let group = match group(self.group, self.entry, cx) {
                 // All are dead, and somebody has removed it meanwhile.
                 Err(_) if work.kill.is_some() => return Ok(()),
@@ -202,8 +208,12 @@ impl File for GroupFile {
             let outcome = change(&mut writing, &group, cx);
             *work = writing.work;
             outcome
-        })?;
-        Ok(count)
+        });
+        let count = bytes.len();
+        if let Some(work) = self.work.lock(cx).get_mut(&caller) {
+            work.written = bytes;
+        }
+        outcome.map(|()| count)
     }
 
     fn is_seekable(&self) -> bool {
