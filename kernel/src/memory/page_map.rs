@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use frame::mm::UFrame;
 
-use super::remains::{self, Remainder};
+use super::remains::{self, PagesOf, Remainder};
 use crate::error::{Errno, Result};
 
 /// Pages by index, in chunks: a list for the chunks near the start, as most files have no others, and a tree for the rest.
@@ -177,7 +177,7 @@ impl Drop for PageMap {
         if self.near.len() > 1 || !self.far.is_empty() {
             let (near, far) = (core::mem::take(&mut self.near), core::mem::take(&mut self.far));
             let bytes = (near.len() + far.len()) * size_of::<Chunk>();
-            remains::leave(Rest { near, far, at: 0 }, self.count as usize, bytes);
+            remains::leave(Rest { near, far, at: 0 }, PagesOf::Itself, self.count as usize, bytes);
         }
     }
 }
@@ -191,8 +191,6 @@ struct Rest {
 }
 
 impl Remainder for Rest {
-    const MAPS: bool = false;
-
     fn give_back(&mut self) -> Option<usize> {
         /// So many chunks of one page each, or pages of some that are full.
         const CHUNKS: usize = 16;

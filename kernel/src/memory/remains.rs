@@ -31,9 +31,6 @@ const PIECES_IN_NEED: usize = 2;
 
 /// What takes time to give back.
 pub(super) trait Remainder: Send {
-    /// Whether it maps pages that others have, too. Those come first: the pages of a file come back once no page table has them, and are not owed any more then.
-    const MAPS: bool;
-
     /// Gives some pages back, up to some hundred; how many, or `None` once there are none. It neither allocates nor frees anything of the heap's: it may be the heap that
     /// asks.
     fn give_back(&mut self) -> Option<usize>;
@@ -42,24 +39,17 @@ pub(super) trait Remainder: Send {
     fn free_piece(&mut self) -> Option<usize>;
 }
 
-/// [`Remainder`], whichever it is.
-trait AnyRemainder: Send {
-    fn give_back(&mut self) -> Option<usize>;
-    fn free_piece(&mut self) -> Option<usize>;
-}
-
-impl<R: Remainder> AnyRemainder for R {
-    fn give_back(&mut self) -> Option<usize> {
-        Remainder::give_back(self)
-    }
-
-    fn free_piece(&mut self) -> Option<usize> {
-        Remainder::free_piece(self)
-    }
+/// Whose pages something has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PagesOf {
+    /// It maps them, and others may have them as well. They come back first: those of an object are free once no page table has them, and are not owed any more then.
+    Others,
+    /// They are its own.
+    Itself,
 }
 
 /// The remains of one thing.
-struct Remains<R: ?Sized = dyn AnyRemainder> {
+struct Remains<R: ?Sized = dyn Remainder> {
     /// So many frames at least come back with the pages that are left.
     frames: usize,
     /// So many bytes come back behind them.
@@ -110,11 +100,14 @@ pub fn owed() -> usize {
 }
 
 /// Takes something over: of its pages at least so many `frames` come back, and of the rest so many `bytes`.
-pub(super) fn leave<R: Remainder + 'static>(what: R, frames: usize, bytes: usize) {
+pub(super) fn leave(what: impl Remainder + 'static, pages: PagesOf, frames: usize, bytes: usize) {
     FRAMES.fetch_add(frames, Ordering::Relaxed);
     BYTES.fetch_add(bytes, Ordering::Relaxed);
     let remains: Box<Remains> = Box::new(Remains { frames, bytes, next: None, what });
-    REMAINS.with(|lists| if R::MAPS { &mut lists.maps } else { &mut lists.owns }.push(remains));
+    REMAINS.with(|lists| match pages {
+        PagesOf::Others => lists.maps.push(remains),
+        PagesOf::Itself => lists.owns.push(remains),
+    });
     WORK.wake_all();
 }
 

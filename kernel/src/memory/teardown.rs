@@ -15,7 +15,7 @@ use refs::StrongRc;
 
 use super::backing::Backing;
 use super::change::{AT_ONCE_AREAS, next_piece};
-use super::remains::{self, Remainder};
+use super::remains::{self, PagesOf, Remainder};
 use super::space::AddressSpace;
 use super::vma::{Vma, VmaMap};
 use crate::step::TimeSlice;
@@ -87,7 +87,7 @@ impl AddressSpace {
         match self.vm.detach(cx) {
             Some(pages) => {
                 let bytes = vmas.bytes();
-                remains::leave(SpaceRemains { pages: Some(pages), vmas }, owed, bytes);
+                remains::leave(SpaceRemains { pages: Some(pages), vmas }, PagesOf::Others, owed, bytes);
                 true
             }
             None => {
@@ -141,8 +141,6 @@ struct SpaceRemains {
 }
 
 impl Remainder for SpaceRemains {
-    const MAPS: bool = true;
-
     fn give_back(&mut self) -> Option<usize> {
         match self.pages.as_mut().and_then(DetachedPages::give_back) {
             // And a table.

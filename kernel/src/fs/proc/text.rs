@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use frame::Cx;
 use frame::mm::{Reader, Writer};
@@ -223,8 +223,6 @@ pub struct TextFile {
     text: SpinLock<Vec<u8>>,
     /// The same in the making: others have their turn in between.
     making: SpinLock<Option<Text>>,
-    /// It was made for a reader whose memory was missing, and who comes again.
-    is_fresh: AtomicBool,
 }
 
 /// An open text about mounts: it can be waited for until there is another mount or one less.
@@ -275,15 +273,7 @@ const MAX_WRITE: usize = 4096;
 impl TextFile {
     /// The text that `show` makes.
     pub fn new(target: Target, show: Show, change: Option<Change>) -> Self {
-        TextFile {
-            target,
-            show,
-            change,
-            of: None,
-            text: SpinLock::new(Vec::new()),
-            making: SpinLock::new(None),
-            is_fresh: AtomicBool::new(false),
-        }
+        TextFile { target, show, change, of: None, text: SpinLock::new(Vec::new()), making: SpinLock::new(None) }
     }
 
     /// The text that `show` makes about the address space that the target has now.
@@ -298,7 +288,8 @@ fn memory_of(target: &Target, cx: &Cx) -> Option<WeakRc<AddressSpace>> {
 
 impl File for TextFile {
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-        if !self.is_fresh.swap(false, Ordering::Relaxed) && (offset == 0 || self.text.lock(cx).is_empty()) {
+        // A reader whose memory was missing comes again, and has it made anew.
+        if offset == 0 || self.text.lock(cx).is_empty() {
             let mut text = self.making.lock(cx).take().unwrap_or_default();
             text.time_slice = TimeSlice::default();
             (self.show)(&mut text, &self.target, Current::of(me)?, cx)?;
@@ -312,9 +303,7 @@ impl File for TextFile {
         }
         let text = self.text.lock(cx);
         let rest = usize::try_from(offset).ok().and_then(|offset| text.get(offset..)).unwrap_or(&[]);
-        let written = to.write(rest);
-        self.is_fresh.store(written.is_err(), Ordering::Relaxed);
-        Ok(written?)
+        Ok(to.write(rest)?)
     }
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
