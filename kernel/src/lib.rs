@@ -5,6 +5,7 @@
 //! | [`syscall`] | the table of system calls; each file decodes arguments, calls one subsystem, encodes the result |
 //! | [`process`] | processes, threads, sessions, program loading |
 //! | [`cgroup`] | control groups: the tree, and what is counted and limited in it |
+//! | [`reclaim`] | what the end of each kind of object costs, and who is charged for it |
 //! | [`credentials`] | for whom a thread acts, and what it may do |
 //! | [`signal`] | signals |
 //! | [`memory`] | address spaces, and which frame and which slab is used |
@@ -50,6 +51,7 @@ pub mod pipe;
 pub mod process;
 pub mod radix;
 pub mod reboot;
+pub mod reclaim;
 pub mod ring;
 pub mod sched;
 pub mod signal;

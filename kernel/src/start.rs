@@ -21,7 +21,7 @@ use crate::fs::{self, FdFlags, OpenFlags, reserve_fd};
 use crate::process::exec::{ExecFlags, RANDOMIZE_VA_SPACE, Request, Strings, exec_async};
 use crate::sched::{self, Parameters, SCHEDULER};
 use crate::step::{Patience, complete_async};
-use crate::{cgroup, drivers, futex, log, memory, net, process, reboot, signal, time};
+use crate::{cgroup, drivers, futex, log, memory, net, process, reboot, reclaim, signal, time};
 
 /// What the framework needs to know of this kernel.
 pub static CONFIG: Config =
@@ -45,6 +45,7 @@ fn start(info: &'static BootInfo) {
     sched::start(frame::cpu::count());
     fs::start();
     fs::tmpfs::start();
+    reclaim::start();
     cgroup::start();
     let shown = time::clock::start();
     frame::time::on_alarm(timer_went_off);

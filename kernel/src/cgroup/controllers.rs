@@ -2,7 +2,7 @@
 
 use bitflags::bitflags;
 
-use super::{Cgroup, Memory};
+use super::{Cgroup, Memory, Reclaim};
 use crate::error::Result;
 
 bitflags! {
@@ -15,6 +15,8 @@ bitflags! {
         const PIDS = 2;
         /// How much memory there may be.
         const MEMORY = 4;
+        /// How long the end of a group may take.
+        const RECLAIM = 8;
         /// Those that can tell the threads of one process apart: they bear processes beside groups below them.
         const THREADED = Self::CPU.bits() | Self::PIDS.bits();
     }
@@ -45,6 +47,7 @@ pub const CONTROLLERS: &[Controller] = &[
         },
         end: |group| group.pids.reset(),
     },
+    Controller { name: "reclaim", bit: Controllers::RECLAIM, begin: Reclaim::begin, end: |group| group.reclaim.end() },
 ];
 
 impl Controllers {

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc};
 
 use super::population::Population;
-use super::{Controllers, Cpu, Memory, Pids};
+use super::{Controllers, Cpu, Memory, Pids, Reclaim};
 use crate::error::{Errno, Result};
 
 /// A number that can be limited: `max` at first.
@@ -76,6 +76,8 @@ pub struct Cgroup {
     pub memory: Memory,
     /// What the controller pids keeps of it.
     pub pids: Pids,
+    /// What the controller reclaim keeps of it.
+    pub reclaim: Reclaim,
     /// The list of its members, which the room of processes keeps here.
     pub members: Box<dyn Any + Send + Sync>,
     /// Its directory, which the file system keeps here until the group is removed.
@@ -105,6 +107,7 @@ impl Cgroup {
             cpu: Cpu::default(),
             memory: Memory::default(),
             pids: Pids::default(),
+            reclaim: Reclaim::default(),
             members,
             directory: SpinLock::new(None),
         }
@@ -283,7 +286,11 @@ impl Cgroup {
     fn leave(&self, threads: usize, end: Option<&Cgroup>, cx: &impl NoSuspend) {
         self.population.remove_own(threads);
         for group in self.up_to(end, cx) {
-            if group.population.remove(threads) || super::tree::any_freezes() {
+            let is_empty = group.population.remove(threads);
+            if is_empty && super::tree::any_was_killed() {
+                group.may_have_ended(cx);
+            }
+            if is_empty || super::tree::any_freezes() {
                 group.say(cx);
             }
         }

@@ -16,6 +16,7 @@
 //!
 //! Locks: `TREE` for every change of the tree and of what it allows (which controllers are enabled, who may be where), then the children of one group at a time.
 
+mod calibrate;
 mod controllers;
 mod cpu;
 mod event;
@@ -23,12 +24,15 @@ mod group;
 mod memory;
 mod pids;
 mod population;
+mod reclaim;
 mod tree;
 
+pub use calibrate::calibrate;
 pub use controllers::{CONTROLLERS, Controllers};
 pub use cpu::Cpu;
 pub use event::Event;
 pub use group::{Cgroup, Limit, Moved};
 pub use memory::Memory;
 pub use pids::Pids;
+pub use reclaim::{Measured, Reclaim};
 pub use tree::{Kill, Tree, any_freezes, any_is_killed, common_ancestor, lock_tree, next_below, root, start};

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::any::Any;
 use core::ops::Bound;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use refs::{NoSuspend, SpinGuard, SpinLock, StrongRc, TempRc};
 
@@ -18,6 +18,8 @@ static ROOT: SpinLock<Option<StrongRc<Cgroup>>> = SpinLock::new(None);
 static FREEZING: AtomicUsize = AtomicUsize::new(0);
 /// How many groups are being killed.
 static KILLING: AtomicUsize = AtomicUsize::new(0);
+/// Whether any group ever was killed as a whole: else nobody looks whether such a kill has ended.
+static WAS_KILLED: AtomicBool = AtomicBool::new(false);
 /// The number that the next group gets.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
@@ -47,6 +49,12 @@ pub fn any_freezes() -> bool {
 #[inline(always)]
 pub fn any_is_killed() -> bool {
     KILLING.load(Ordering::SeqCst) > 0
+}
+
+/// Whether any group ever was killed as a whole.
+#[inline(always)]
+pub(super) fn any_was_killed() -> bool {
+    WAS_KILLED.load(Ordering::SeqCst)
 }
 
 /// The tree, which nobody else changes as long as this is there.
@@ -113,6 +121,7 @@ impl Tree<'_> {
         let above = parent.share().ok_or(Errno::ENOENT)?;
         let group = StrongRc::new(Cgroup::new(id, name, Some(above), members));
         let made = group.get(cx);
+        made.charge_place()?;
         parent.subtree_control().begin(&made)?;
         enter(&made);
         for above in parent.up(cx).chain([&*root]) {
@@ -142,6 +151,7 @@ impl Tree<'_> {
             FREEZING.fetch_sub(1, Ordering::SeqCst);
         }
         group.controllers(cx).end(group);
+        group.give_place_back();
         let root = root(cx)?;
         for above in parent.up(cx).chain([&*root]) {
             above.descendants.fetch_sub(1, Ordering::Relaxed);
@@ -293,8 +303,10 @@ impl Tree<'_> {
     ///
     /// # Errors
     /// ENODEV: it was removed.
-    pub fn begin_kill(&self, group: &TempRc<'_, Cgroup>) -> Result<Kill> {
+    pub fn begin_kill(&self, group: &TempRc<'_, Cgroup>, cx: &impl NoSuspend) -> Result<Kill> {
         let share = group.share().filter(|_| !group.is_removed()).ok_or(Errno::ENODEV)?;
+        WAS_KILLED.store(true, Ordering::SeqCst);
+        group.begin_measuring(cx);
         KILLING.fetch_add(1, Ordering::SeqCst);
         group.population.kills.fetch_add(1, Ordering::SeqCst);
         Ok(Kill(share))

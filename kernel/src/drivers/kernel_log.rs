@@ -9,6 +9,7 @@ use refs::Waker;
 use crate::error::Errno;
 use crate::fs::{Events, File, Lseek, VfsCaller};
 use crate::log;
+use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 
 /// The longest text that a program can write.
@@ -29,6 +30,10 @@ impl KernelLog {
 }
 
 impl File for KernelLog {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         let message = log::next_from(self.next.load(Ordering::Relaxed)).ok_or(Stop::Block)?;
         let log::Message { sequence, time, level, text } = message;

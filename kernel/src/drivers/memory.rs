@@ -11,6 +11,7 @@ use super::random;
 use crate::error::{Errno, Result};
 use crate::fs::{File, Lseek, VfsCaller};
 use crate::memory::Mappable;
+use crate::reclaim::Held;
 use crate::step::Step;
 use crate::user_memory::Argument;
 
@@ -34,6 +35,10 @@ pub fn open(minor: u32) -> Result<Box<dyn File>> {
 pub struct Null;
 
 impl File for Null {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn is_pollable(&self) -> bool {
         false
     }
@@ -62,6 +67,10 @@ impl File for Null {
 pub struct Zero;
 
 impl File for Zero {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn is_pollable(&self) -> bool {
         false
     }
@@ -96,6 +105,10 @@ impl File for Zero {
 struct Full;
 
 impl File for Full {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn is_pollable(&self) -> bool {
         false
     }
@@ -124,6 +137,10 @@ struct Random {
 }
 
 impl File for Random {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn is_pollable(&self) -> bool {
         self.is_pollable
     }

@@ -34,6 +34,7 @@ use super::relay::{Bell, Key, OwnedBell, OwnedRelay, Relay, Sharing};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File, Lseek, OpenFile};
 use crate::radix::RadixTree;
+use crate::reclaim::{Held, Holdings, Payer};
 use crate::step::Step;
 
 /// How deep sets may contain sets.
@@ -96,6 +97,8 @@ struct Set {
     sweep_at: usize,
     /// How many entries among those that rang may be of no item of the set.
     stale: usize,
+    /// What is charged for the places of `items`.
+    held: Holdings,
     /// It is being let go of: nothing is entered or changed any more.
     is_ending: bool,
 }
@@ -130,14 +133,21 @@ enum Found {
     Nothing,
 }
 
-impl Default for Epoll {
-    /// An empty set.
-    fn default() -> Self {
-        Epoll { looking: SpinLock::new(()), set: SpinLock::default(), bell: OwnedBell::new() }
-    }
-}
-
 impl Epoll {
+    /// An empty set. What it watches is charged to `payer`, whoever has the set.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn new(payer: Payer) -> Result<Self> {
+        let mut held = Holdings::default();
+        held.begin(payer)?;
+        Ok(Epoll {
+            looking: SpinLock::new(()),
+            set: SpinLock::new(Set { held, ..Set::default() }),
+            bell: OwnedBell::new(),
+        })
+    }
+
     /// Keeps other cores from looking at its files; with one core nobody else does. Whoever looks at a set that this one is in holds that one's lock already:
     /// none leads back.
     #[inline(always)]
@@ -148,7 +158,7 @@ impl Epoll {
     /// Changes the set: epoll_ctl(2). `event` does not matter for a deletion.
     ///
     /// # Errors
-    /// EEXIST, ENOENT, EPERM (the file is always ready), ELOOP, EINVAL.
+    /// EEXIST, ENOENT, EPERM (the file is always ready), ELOOP, EINVAL. ENOMEM, also where the budget of the group that made the set has no room.
     pub fn control(
         &self,
         this: WeakRc<OpenFile>,
@@ -221,7 +231,13 @@ impl Epoll {
             return Err(Errno::EEXIST);
         }
         let closed = set.sweep();
-        let number = set.free.pop().unwrap_or(set.items.len());
+        let number = match set.free.pop() {
+            Some(number) => number,
+            None => {
+                set.held.add(Held::EpollItem, 1)?;
+                set.items.len()
+            }
+        };
         set.last_serial += 1;
         let key = Key { number, serial: set.last_serial };
         let EpollEvent { events, data } = event;
@@ -538,6 +554,10 @@ impl Look {
 }
 
 impl File for Epoll {
+    fn class(&self) -> Held {
+        Held::EpollSet
+    }
+
     fn seek(&self, _to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
         // It has no offset, and Linux does not say so.
         Ok(now)
@@ -552,6 +572,7 @@ impl File for Epoll {
         set.is_ending = true;
         let left = set.items.len().saturating_sub(RELEASED_AT_A_TIME);
         let released = set.items.split_off(left);
+        set.held.remove(Held::EpollItem, released.len() as u32);
         drop(set);
         drop(released);
         left > 0

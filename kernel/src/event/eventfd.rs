@@ -6,6 +6,7 @@ use refs::{SpinLock, WaitList, Waker};
 
 use crate::error::Errno;
 use crate::fs::{Events, File, Lseek, VfsCaller};
+use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 
 /// The counter stays below this.
@@ -33,6 +34,10 @@ impl EventFd {
 }
 
 impl File for EventFd {
+    fn class(&self) -> Held {
+        Held::Event
+    }
+
     fn seek(&self, _to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
         // It has no offset, and Linux does not say so.
         Ok(now)

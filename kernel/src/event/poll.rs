@@ -1,10 +1,10 @@
 //! poll(2): one look at several descriptors.
 
 use frame::Cx;
-use refs::{HandleTable, Waker};
+use refs::Waker;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-use crate::fs::{Events, FdFlags, FileTable, OpenFile};
+use crate::fs::{Descriptors, Events, FileTable};
 
 /// What poll(2) exchanges for each descriptor.
 #[derive(Clone, Copy, Debug, Default, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -44,7 +44,7 @@ pub fn poll_step(fds: &mut [PollFd], waker: &mut Option<Waker>, files: &FileTabl
 fn enter(
     rest: &mut core::slice::IterMut<'_, PollFd>,
     waker: &mut Option<Waker>,
-    handles: &HandleTable<OpenFile, FdFlags>,
+    handles: &Descriptors,
     cx: &Cx,
 ) -> usize {
     for entry in rest {

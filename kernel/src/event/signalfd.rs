@@ -11,6 +11,7 @@ use crate::current::Current;
 use crate::error::Errno;
 use crate::fs::{Events, File, Lseek, VfsCaller};
 use crate::process::Process;
+use crate::reclaim::Held;
 use crate::signal::{Info, Signal, SignalSet};
 use crate::step::{Step, Stop};
 
@@ -94,6 +95,10 @@ impl SignalFd {
 }
 
 impl File for SignalFd {
+    fn class(&self) -> Held {
+        Held::Event
+    }
+
     fn seek(&self, _to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
         // It has no offset, and Linux does not say so.
         Ok(now)

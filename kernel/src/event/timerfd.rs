@@ -7,6 +7,7 @@ use refs::{SpinLock, Waker};
 use super::relay::{Key, OwnedBell, OwnedRelay, Sharing};
 use crate::error::Errno;
 use crate::fs::{Events, File, Lseek, VfsCaller};
+use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::time::clock::{sets, watch_sets};
 use crate::time::{self, Alarm, Timeline};
@@ -107,6 +108,10 @@ impl TimerFd {
 }
 
 impl File for TimerFd {
+    fn class(&self) -> Held {
+        Held::Event
+    }
+
     fn seek(&self, _to: Lseek, now: u64, _cx: &Cx) -> Step<u64> {
         // It has no offset, and Linux does not say so.
         Ok(now)

@@ -29,14 +29,14 @@ impl FileTable {
     /// Reserves the lowest free descriptor.
     ///
     /// # Errors
-    /// EMFILE: the process may not have more (RLIMIT_NOFILE). ENFILE: nor may the system.
+    /// EMFILE: the process may not have more (RLIMIT_NOFILE). ENFILE: nor may the system. ENOMEM: nor does the budget of its group have room for it.
     #[inline]
     pub fn reserve<'cx>(this: &TempRc<'cx, Self>, me: &impl VfsCaller, cx: &'cx Cx) -> Result<ReservedFd<'cx>> {
         let limit = descriptor_limit(me, cx)?;
         if OpenFile::are_too_many() {
             return Err(Errno::ENFILE);
         }
-        let fd = this.handles.lock(cx).reserve_lowest(0, limit).ok_or(Errno::EMFILE)?;
+        let fd = this.handles.lock(cx).reserve_lowest(0, limit)?;
         Ok(ReservedFd { files: this.clone(), fd, is_filled: false })
     }
 }

@@ -6,11 +6,12 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bitflags::bitflags;
 use frame::Cx;
-use refs::{Dying, HandleTable, SpinLock, StrongRc, TempRc, WeakRc};
+use refs::{Dying, SpinLock, StrongRc, TempRc, WeakRc};
 
-use super::{LockOwner, OpenFile, OpenFlags, VfsCaller};
+use super::{Descriptors, LockOwner, OpenFile, OpenFlags, VfsCaller};
 use super::{dnotify, fasync, in_flight};
 use crate::error::{Errno, Result};
+use crate::reclaim::Payer;
 use crate::step::{Interruption, TimeSlice};
 
 /// The most descriptors that a process can have, whatever RLIMIT_NOFILE says.
@@ -87,7 +88,7 @@ impl Pace {
 
 /// Why a descriptor could not be taken out of a table.
 #[cold]
-fn not_removed(handles: &HandleTable<OpenFile, FdFlags>, fd: usize) -> Errno {
+fn not_removed(handles: &Descriptors, fd: usize) -> Errno {
     // It shares its entries with the table that it is a copy of, and there is no memory for entries of its own.
     if handles.attribute(fd).is_some() { Errno::ENOMEM } else { Errno::EBADF }
 }
@@ -105,7 +106,7 @@ bitflags! {
 #[derive(Default)]
 pub struct FileTable {
     /// The descriptions by descriptor.
-    pub handles: SpinLock<HandleTable<OpenFile, FdFlags>>,
+    pub handles: SpinLock<Descriptors>,
     /// Whether the process ever set a record lock (F_SETLK): only then closing a descriptor may end any.
     pub has_record_locks: AtomicBool,
     /// Whose record locks the process' threads wait for (F_SETLKW), by which a deadlock is found.
@@ -148,7 +149,7 @@ impl FileTable {
     pub fn close(this: &TempRc<'_, Self>, fd: i32, cx: &Cx) -> Result<Dying<OpenFile>> {
         let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         let mut handles = this.handles.lock(cx);
-        let Some(closed) = handles.remove(fd) else { return Err(not_removed(&handles, fd)) };
+        let Some(closed) = handles.remove(fd, cx) else { return Err(not_removed(&handles, fd)) };
         drop(handles);
         this.closing(&closed.get(cx), &this.downgrade(), cx);
         Ok(closed)
@@ -166,18 +167,19 @@ impl FileTable {
     }
 
     /// The same descriptors, for a process that does not share them; its record locks are its own, and so there are none. Entries are copied when
-    /// one of the two changes them, so this takes a few instructions for each 64 descriptors.
+    /// one of the two changes them, so this takes a few instructions for each 64 descriptors. They are charged to `payer`.
     ///
     /// # Errors
     /// EMFILE: a number is beyond what [`most_descriptors`] says by now. ENOMEM.
-    pub fn duplicate(&self, cx: &Cx) -> Result<StrongRc<FileTable>> {
+    pub fn duplicate(&self, payer: Payer, cx: &Cx) -> Result<StrongRc<FileTable>> {
         let handles = self.handles.lock(cx);
         let most = most_descriptors();
         if handles.len() > most && handles.next(most).is_some() {
             return Err(Errno::EMFILE);
         }
-        let handles = SpinLock::new(handles.share_all().ok_or(Errno::ENOMEM)?);
-        Ok(StrongRc::new(FileTable { handles, ..FileTable::default() }))
+        let mut copy = handles.copy().ok_or(Errno::ENOMEM)?;
+        copy.begin_charge(payer)?;
+        Ok(StrongRc::new(FileTable { handles: SpinLock::new(copy), ..FileTable::default() }))
     }
 
     /// Gives up a share in a table. If it was the last, all its descriptors are closed, one after the other, and others have their turn in
@@ -189,6 +191,8 @@ impl FileTable {
             loop {
                 let mut handles = table.handles.lock(cx);
                 if at >= handles.len() {
+                    // Not where nobody can see it, some time later: what is charged no longer may be somebody else's.
+                    handles.end();
                     break;
                 }
                 let (closed, next) = handles.drain(at, SCANNED_AT_ONCE, |open| open.in_flight() > 0);
@@ -227,7 +231,7 @@ impl FileTable {
             let closed = match handles.next_where(at, end, |attribute| attribute.contains(flags)) {
                 Some(fd) => {
                     at = fd + 1;
-                    Some(handles.remove(fd).ok_or(Errno::ENOMEM)?)
+                    Some(handles.remove(fd, cx).ok_or(Errno::ENOMEM)?)
                 }
                 None => {
                     at = end;
@@ -260,7 +264,7 @@ impl FileTable {
             if let Some(attribute) = handles.attribute(fd)
                 && !attribute.contains(flags)
             {
-                handles.set_attribute(fd, attribute | flags).ok_or(Errno::ENOMEM)?;
+                handles.set_flags(fd, attribute | flags).ok_or(Errno::ENOMEM)?;
             }
             at = fd + 1;
         }
@@ -289,7 +293,7 @@ impl FileTable {
         let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
         let mut handles = self.handles.lock(cx);
         if handles.attribute(fd).ok_or(Errno::EBADF)? != flags {
-            handles.set_attribute(fd, flags).ok_or(Errno::ENOMEM)?;
+            handles.set_flags(fd, flags).ok_or(Errno::ENOMEM)?;
         }
         Ok(())
     }
@@ -297,11 +301,10 @@ impl FileTable {
     /// One more descriptor for the same description: the lowest free one from `from` on, below `limit`.
     ///
     /// # Errors
-    /// EBADF; EMFILE.
+    /// EBADF; EMFILE. ENOMEM: the budget of the group has no room for it.
     pub fn duplicate_to_lowest(&self, fd: i32, from: usize, limit: usize, flags: FdFlags, cx: &Cx) -> Result<usize> {
-        let mut handles = self.handles.lock(cx);
-        let share = usize::try_from(fd).ok().and_then(|fd| handles.share(fd)).ok_or(Errno::EBADF)?;
-        handles.insert(share, flags, from, limit).map_err(|_refused: Dying<OpenFile>| Errno::EMFILE)
+        let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
+        self.handles.lock(cx).duplicate(fd, from, limit, flags)
     }
 
     /// Makes `to` a descriptor for the same description, in place of what it was; which is to be [ended](Self::end_async).
@@ -315,16 +318,8 @@ impl FileTable {
         flags: FdFlags,
         cx: &Cx,
     ) -> Result<Option<Dying<OpenFile>>> {
-        let mut handles = this.handles.lock(cx);
-        let share = usize::try_from(fd).ok().and_then(|fd| handles.share(fd)).ok_or(Errno::EBADF)?;
-        if handles.is_reserved(to) {
-            return Err(Errno::EBUSY);
-        }
-        if !handles.make_room(to) {
-            return Err(Errno::ENOMEM);
-        }
-        let closed = handles.replace(to, share, flags);
-        drop(handles);
+        let fd = usize::try_from(fd).map_err(|_| Errno::EBADF)?;
+        let closed = this.handles.lock(cx).duplicate_to(fd, to, flags, cx)?;
         if let Some(closed) = &closed {
             this.closing(&closed.get(cx), &this.downgrade(), cx);
         }

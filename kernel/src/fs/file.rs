@@ -16,6 +16,7 @@ use super::inode_file::InodeFile;
 use super::{FileKind, Inode, Location, VfsCaller};
 use crate::error::{Errno, Result};
 use crate::memory::{BackingObject, Mappable, Pages};
+use crate::reclaim::Held;
 use crate::step::Step;
 use crate::sysctl::Tunable;
 use crate::user_memory::Argument;
@@ -104,6 +105,9 @@ pub enum Lseek {
 ///
 /// The defaults are those of a thing that cannot do it. (`Any`: calls for one kind of file only, such as `epoll_ctl`, look what it is.)
 pub trait File: Any + Send + Sync {
+    /// What the end of a descriptor of it is charged as. Another kind of file gets a class of its own, or one that costs no less.
+    fn class(&self) -> Held;
+
     /// Reads at `offset` (a stream has none and ignores it): how many bytes, 0 at the end. Says `Block` where there is nothing yet. A fault of
     /// `to` behind the first byte is a short read: of a seekable file the caller gets the rest by reading on.
     fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
@@ -240,6 +244,8 @@ pub trait File: Any + Send + Sync {
 pub struct OpenFile {
     /// What it does.
     pub file: Box<dyn File>,
+    /// What its descriptors are charged as.
+    pub class: Held,
     /// What was opened, and through which mount.
     pub location: Location,
     /// Whether reads and writes happen at an offset.
@@ -347,6 +353,7 @@ impl OpenFile {
             location.inode.with(Inode::begin_reading);
         }
         OpenFile {
+            class: file.class(),
             is_seekable,
             has_parts,
             reads_slowly: false,

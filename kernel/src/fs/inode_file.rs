@@ -13,6 +13,7 @@ use super::{Events, File, Inode, Lseek, VfsCaller};
 use crate::credentials::{Capability, FileCapabilities};
 use crate::error::{Errno, Result};
 use crate::memory::Mappable;
+use crate::reclaim::Held;
 use crate::step::Step;
 
 /// An open regular file.
@@ -89,6 +90,10 @@ pub fn seek_in(size: impl FnOnce() -> u64, to: Lseek, now: u64) -> Result<u64> {
 }
 
 impl File for InodeFile {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     #[inline]
     fn read(&self, offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let inode = self.inode.get(cx);
@@ -128,6 +133,10 @@ impl File for InodeFile {
 pub struct DirectoryFile;
 
 impl File for DirectoryFile {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn read(&self, _offset: u64, _to: &mut Writer<'_>, _me: &dyn VfsCaller, _cx: &Cx) -> Step<usize> {
         Err(Errno::EISDIR.into())
     }
@@ -146,6 +155,10 @@ impl File for DirectoryFile {
 pub struct PlaceFile;
 
 impl File for PlaceFile {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     /// To poll(2) it is as if it were not open.
     fn poll(&self, _interest: Events, _waker: Option<Waker>, _cx: &Cx) -> Events {
         Events::INVALID

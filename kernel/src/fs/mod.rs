@@ -15,6 +15,7 @@ pub mod cgroup;
 mod context;
 mod core_text;
 pub mod dentry;
+mod descriptors;
 pub mod devices;
 pub mod devpts;
 pub mod dnotify;
@@ -48,6 +49,7 @@ pub mod walk;
 
 pub use caller::VfsCaller;
 pub use context::FsContext;
+pub use descriptors::Descriptors;
 pub use devices::{DeviceNode, Driver, OpenDevice, open_device};
 pub use executable::Executable;
 pub use fd_install::{ParkedFd, ReservedFd, descriptor_limit, reserve_fd};

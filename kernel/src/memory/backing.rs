@@ -119,4 +119,9 @@ impl Mergeable for Backing {
             _ => false,
         }
     }
+
+    #[inline(always)]
+    fn is_object(&self) -> bool {
+        matches!(self, Backing::Object { .. })
+    }
 }

@@ -10,11 +10,23 @@ use super::space::{Image, LOWEST, VmaName, VmaReport};
 use super::vma::{Removed, TooManyVmas, Vma, VmaFlags, VmaMap};
 use super::{Limits, overcommit};
 use crate::error::{Errno, Result};
+use crate::reclaim::{Held, Holdings, Payer};
+
+/// So many VMAs that show objects a process has without being charged for them: those that it is loaded with. What a process is charged for covers them.
+pub const FREE_MAPPINGS: usize = 16;
+
+/// For so many a program is charged at a time, and so many that it does not need it keeps.
+const MAPPINGS_AT_A_TIME: usize = 8;
+
+/// A change makes no more.
+const MOST_NEW: usize = 2;
 
 /// The VMAs, and the addresses that have a meaning of their own.
 pub(super) struct Layout {
     vmas: VmaMap<Backing>,
     totals: Totals,
+    /// What is charged for VMAs that show objects: for as many as may, but for [`FREE_MAPPINGS`].
+    held: Holdings,
     /// From the end of the program's data to the current break.
     pub(super) brk: Range<usize>,
     /// Mappings without an address are placed below this.
@@ -89,6 +101,7 @@ impl Default for Layout {
         Layout {
             vmas: VmaMap::default(),
             totals: Totals::default(),
+            held: Holdings::default(),
             brk: 0..0,
             map_end: USER_END,
             image: Image::default(),
@@ -120,11 +133,77 @@ impl Layout {
         if is_accountable(&vma) {
             vma.flags |= VmaFlags::ACCOUNTED;
         }
+        if self.vmas.room_for_objects() == 0 && matches!(vma.backing, Backing::Object { .. }) {
+            self.charge_for_more();
+        }
         if self.vmas.is_full() {
-            return self.insert_when_full(vma);
+            return self.insert_where_it_may_fail(vma);
         }
         self.totals.add(&vma, vma.pages());
-        self.vmas.insert(vma)
+        if self.vmas.room_for_objects() > 0 { self.vmas.insert(vma) } else { self.insert_where_it_may_fail(vma) }
+    }
+
+    /// Charges for some more VMAs that show objects, where there is no room for as many as a change of a range may make. Where the budget has none, the change fails.
+    #[inline(always)]
+    fn prepare(&mut self, range: &Range<usize>) {
+        if self.vmas.room_for_objects() < MOST_NEW {
+            self.prepare_to_split(range);
+        }
+    }
+
+    #[cold]
+    fn prepare_to_split(&mut self, range: &Range<usize>) {
+        let is_split = |at: usize| {
+            self.vmas.find(at).is_some_and(|vma| vma.start < at && matches!(vma.backing, Backing::Object { .. }))
+        };
+        if is_split(range.start) || is_split(range.end) {
+            self.charge_for_more();
+        }
+    }
+
+    #[cold]
+    fn charge_for_more(&mut self) {
+        for more in [MAPPINGS_AT_A_TIME, MOST_NEW, 1] {
+            if self.held.add(Held::Mapping, more as u32).is_ok() {
+                return self.vmas.set_most_objects(self.vmas.objects() + self.vmas.room_for_objects() + more);
+            }
+        }
+    }
+
+    /// Charges somebody for what there is, in a copy that is charged to nobody.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub(super) fn begin_charge(&mut self, payer: Payer) -> Result<()> {
+        if payer.is_none() {
+            return Ok(());
+        }
+        let charged = self.vmas.objects().saturating_sub(FREE_MAPPINGS);
+        self.held = Holdings::default();
+        self.held.add(Held::Mapping, charged as u32)?;
+        self.held.begin(payer)?;
+        self.vmas.set_most_objects(FREE_MAPPINGS + charged);
+        Ok(())
+    }
+
+    /// Has somebody else charged for what there is, whatever the bound.
+    pub(super) fn charge_to(&mut self, payer: Payer) {
+        if payer.is_none() || self.held.payer().is_none() {
+            let charged = self.vmas.objects().saturating_sub(FREE_MAPPINGS);
+            self.held = Holdings::default();
+            // To nobody yet.
+            let _ = self.held.add(Held::Mapping, charged as u32);
+            self.vmas.set_most_objects(FREE_MAPPINGS + charged);
+        }
+        self.held.move_to(payer);
+        if self.held.payer().is_none() {
+            self.vmas.set_most_objects(usize::MAX);
+        }
+    }
+
+    /// Nothing is charged any more, at the end of the address space.
+    pub(super) fn end_charge(&mut self) {
+        self.held = Holdings::default();
     }
 
     /// Whether all VMAs lie below an address, and there can be so many more.
@@ -141,9 +220,9 @@ impl Layout {
         self.vmas.push(vma);
     }
 
-    /// There is only room for a VMA that becomes a part of its neighbour.
+    /// There may only be room for a VMA that becomes a part of its neighbour.
     #[cold]
-    fn insert_when_full(&mut self, vma: Vma<Backing>) -> core::result::Result<(), TooManyVmas> {
+    fn insert_where_it_may_fail(&mut self, vma: Vma<Backing>) -> core::result::Result<(), TooManyVmas> {
         let before = self.totals;
         self.totals.add(&vma, vma.pages());
         let inserted = self.vmas.insert(vma);
@@ -158,6 +237,7 @@ impl Layout {
     /// `unmap` is called before if it is something. Whether it is so; nothing is taken out if not.
     #[inline(always)]
     pub(super) fn remove_one(&mut self, range: &Range<usize>, unmap: impl FnOnce()) -> bool {
+        self.prepare(range);
         let totals = &mut self.totals;
         self.vmas.remove_one(range, |vma| {
             totals.add(vma, (range.len() / PAGE_SIZE).wrapping_neg());
@@ -173,12 +253,16 @@ impl Layout {
         &mut self,
         range: Range<usize>,
     ) -> core::result::Result<Option<Removed<Backing>>, TooManyVmas> {
+        self.prepare(&range);
         self.vmas.remove(range)
     }
 
     /// Counts a VMA no longer that was taken out.
     pub(super) fn forget(&mut self, vma: &Vma<Backing>) {
         self.totals.subtract(vma);
+        if matches!(vma.backing, Backing::Object { .. }) {
+            self.vmas.forget_object();
+        }
     }
 
     /// Changes what is mapped in a range.
@@ -190,6 +274,7 @@ impl Layout {
         range: Range<usize>,
         mut change: impl FnMut(&mut Vma<Backing>),
     ) -> core::result::Result<(), TooManyVmas> {
+        self.prepare(&range);
         let totals = &mut self.totals;
         self.vmas.change(range, |vma| {
             totals.subtract(vma);

@@ -20,7 +20,7 @@ use core::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, VmSpace};
-use refs::{SpinLock, StrongRc, WaitList, WeakRc};
+use refs::{NoSuspend, SpinLock, StrongRc, WaitList, WeakRc};
 
 use super::BadAccess;
 use super::backing::{Backing, BackingObject, with_pages};
@@ -29,6 +29,7 @@ use super::layout::Layout;
 use super::madvise::Lock;
 use super::vma::VmaFlags;
 use crate::error::{Errno, Result};
+use crate::reclaim::Payer;
 
 /// The lowest address that is mapped without being asked for by name (Linux's `vm.mmap_min_addr`).
 pub const LOWEST: usize = 0x1_0000;
@@ -159,6 +160,19 @@ impl AddressSpace {
             later_flags: AtomicU16::new(0),
             registered: register(weak),
         }))
+    }
+
+    /// Charges somebody for the end of what is mapped, in an address space that is charged to nobody.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub fn begin_charge(&self, payer: Payer, cx: &Cx) -> Result<()> {
+        self.layout.lock(cx).begin_charge(payer)
+    }
+
+    /// Has somebody else charged, whatever the bound.
+    pub fn charge_to(&self, payer: Payer, cx: &impl NoSuspend) {
+        self.layout.lock(cx).charge_to(payer);
     }
 
     /// The page tables.

@@ -41,7 +41,7 @@ impl AddressSpace {
         let is_small = self.vm.mapped_pages() <= AT_ONCE_PAGES && self.layout.lock(cx).vmas().len() <= AT_ONCE_AREAS;
         if is_small && frame::cpu::count() == 1 {
             // Its destructors do it.
-            return;
+            return self.layout.lock(cx).end_charge();
         }
         if !is_small {
             UNDER_WAY.fetch_add(1, Ordering::Relaxed);
@@ -57,6 +57,7 @@ impl AddressSpace {
         if let Some(executable) = executable {
             executable.end_unseen();
         }
+        self.layout.lock(cx).end_charge();
         if !is_small {
             UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
         }

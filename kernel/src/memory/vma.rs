@@ -43,6 +43,10 @@ pub struct VmaMap<B> {
     chunks: Vec<Vec<Vma<B>>>,
     gaps: Gaps,
     count: usize,
+    /// How many of them show objects, those included that were taken out and not [forgotten](VmaMap::forget_object) yet.
+    objects: usize,
+    /// How many may.
+    most_objects: usize,
     last_search: LastSearch,
     /// Where in the only chunk a VMA was entered last, or room for one was found: what comes next is often there.
     last_index: usize,
@@ -57,7 +61,15 @@ struct Position {
 
 impl<B> Default for VmaMap<B> {
     fn default() -> Self {
-        VmaMap { chunks: Vec::new(), gaps: Gaps::NONE, count: 0, last_search: LastSearch::NONE, last_index: 0 }
+        VmaMap {
+            chunks: Vec::new(),
+            gaps: Gaps::NONE,
+            count: 0,
+            objects: 0,
+            most_objects: usize::MAX,
+            last_search: LastSearch::NONE,
+            last_index: 0,
+        }
     }
 }
 
@@ -199,6 +211,40 @@ impl<B: Mergeable> VmaMap<B> {
     #[inline(always)]
     pub fn is_full(&self) -> bool {
         self.count as u64 >= MAX_AREAS.get()
+    }
+
+    /// Whether there may be none more that shows what this one shows.
+    #[inline(always)]
+    fn is_full_for(&self, backing: &B) -> bool {
+        self.is_full() || (self.objects >= self.most_objects && backing.is_object())
+    }
+
+    /// Whether some VMA may not be split.
+    #[inline(always)]
+    fn has_no_room(&self) -> bool {
+        self.is_full() || self.objects >= self.most_objects
+    }
+
+    /// How many VMAs show objects.
+    pub fn objects(&self) -> usize {
+        self.objects
+    }
+
+    /// How many more may.
+    #[inline(always)]
+    pub fn room_for_objects(&self) -> usize {
+        self.most_objects.saturating_sub(self.objects)
+    }
+
+    /// How many may from now on; `usize::MAX`: as many as there can be. Those that there are stay.
+    pub fn set_most_objects(&mut self, most: usize) {
+        self.most_objects = most;
+    }
+
+    /// One that was taken out and shows an object is gone.
+    #[inline(always)]
+    pub fn forget_object(&mut self) {
+        self.objects -= 1;
     }
 
     /// Whether there can be so many more.

@@ -12,6 +12,7 @@ use super::{DEFAULT_CAPACITY, PIPE_BUF, Pipe, PipeEnd, PipeState, PipeUser, Read
 use crate::error::{Errno, Result};
 use crate::fs::fasync::{Band, Registration};
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
+use crate::reclaim::Held;
 use crate::ring::Ring;
 use crate::step::{Step, Stop};
 use crate::user_memory::Argument;
@@ -242,6 +243,10 @@ impl Drop for PipeEnd {
 }
 
 impl File for PipeEnd {
+    fn class(&self) -> Held {
+        Held::Pipe
+    }
+
     fn kernel_bytes(&self, cx: &Cx) -> usize {
         // Half for each end: nearly always both are there.
         512 + self.pipe.get(cx).state.lock(cx).ring.allocated() / 2

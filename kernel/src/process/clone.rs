@@ -8,13 +8,13 @@ use frame::user::UserContext;
 use linux_raw_sys::general as abi;
 use refs::{SpinLock, StrongRc, TempRc, WeakRc};
 
+use super::membership::{self, NewContainers, NewMember};
 use super::pid::THREADS_MAX;
 use super::thread::ThreadParts;
 use super::thread_group::ProcessParts;
 use super::user_count::UserCount;
 use super::{
-    INIT, Life, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, exit, freezer, membership,
-    pid, session,
+    INIT, Life, Limits, Name, PROCESSES, PidFd, Process, RseqRegistration, THREADS, Thread, exit, freezer, pid, session,
 };
 use crate::arch;
 use crate::cgroup::Cgroup;
@@ -170,7 +170,7 @@ impl EmptyPidFd {
                 let mut handles = files.handles.lock(cx);
                 // What another thread has put in its place stays.
                 let is_same = handles.get(self.fd, cx).is_some_and(|open| open.downgrade() == self.file);
-                let removed = if is_same { handles.remove(self.fd) } else { None };
+                let removed = if is_same { handles.remove(self.fd, cx) } else { None };
                 drop(handles);
                 drop(removed);
             }
@@ -232,7 +232,10 @@ fn make(
         process.reserve_child(cx)?;
     }
     let tid = pid::allocate(cx)?;
-    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| files.duplicate(cx))?;
+    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| {
+        // What a new process has is charged where that is made.
+        files.duplicate(if args.has(abi::CLONE_THREAD) { process.payer(cx) } else { None }, cx)
+    })?;
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
     let own_memory = !args.has(abi::CLONE_VM) || args.has(abi::CLONE_VFORK);
     let alt_stack = if own_memory { *thread.signals.alt_stack.lock(cx) } else { AltStack::default() };
@@ -249,7 +252,11 @@ fn make(
         process.begin_thread(cx)?;
         (process, count)
     } else {
-        (enter_process(tid, args, me, count, cx)?, UserCount::none())
+        let containers = NewContainers {
+            files: (!args.has(abi::CLONE_FILES)).then(|| files.get(cx).into_ref()),
+            space: space.as_ref().filter(|_| !args.has(abi::CLONE_VM)).map(|space| space.get(cx).into_ref()),
+        };
+        (enter_process(tid, args, me, count, &containers, cx)?, UserCount::none())
     };
     let space = space.take().ok_or(Errno::ESRCH)?;
     let names = Names { space: space.downgrade(), files: files.downgrade(), fs: fs.downgrade() };
@@ -309,7 +316,8 @@ pub fn unshare(me: &mut Current, flags: u32, cx: &Cx) -> Result<()> {
     let thread = me.thread(cx)?;
     let (mut files, mut fs) = (me.files, me.fs);
     if flags & abi::CLONE_FILES != 0 {
-        files = replace_shared(&thread.files, cx, |files| files.duplicate(cx))?;
+        let payer = me.process(cx)?.payer(cx);
+        files = replace_shared(&thread.files, cx, |files| files.duplicate(payer, cx))?;
     }
     if flags & abi::CLONE_FS != 0 {
         fs = replace_shared(&thread.fs, cx, |fs| Ok(fs.duplicate(cx)))?;
@@ -358,10 +366,11 @@ fn enter_process<'cx>(
     args: &CloneArgs,
     me: &Current,
     count: UserCount,
+    containers: &NewContainers<'_>,
     cx: &'cx Cx,
 ) -> Result<TempRc<'cx, Process>> {
     let (thread, maker) = (me.thread(cx)?, me.process(cx)?);
-    let new = enter(make_process(pid, args, &maker, count, cx)?, args.has(abi::CLONE_PARENT), &maker, cx);
+    let new = enter(make_process(pid, args, &maker, count, containers, cx)?, args.has(abi::CLONE_PARENT), &maker, cx);
     let is_signalled =
         thread.signals.work().contains(Work::EXIT) || !thread.signals.deliverable(&maker.pending).is_empty();
     if is_signalled {
@@ -374,7 +383,14 @@ fn enter_process<'cx>(
     Ok(new)
 }
 
-fn make_process(pid: u32, args: &CloneArgs, process: &Process, count: UserCount, cx: &Cx) -> Result<StrongRc<Process>> {
+fn make_process(
+    pid: u32,
+    args: &CloneArgs,
+    process: &Process,
+    count: UserCount,
+    containers: &NewContainers<'_>,
+    cx: &Cx,
+) -> Result<StrongRc<Process>> {
     let actions = process.with_actions(cx, |actions| {
         if args.has(abi::CLONE_SIGHAND) {
             return actions.share();
@@ -392,7 +408,7 @@ fn make_process(pid: u32, args: &CloneArgs, process: &Process, count: UserCount,
     };
     let account = sched::Account::new()?;
     let new = StrongRc::new(Process::new(ProcessParts {
-        control_group: membership::begin_child(process, args.cgroup, cx)?,
+        control_group: membership::begin_child(process, args.cgroup, containers, cx)?,
         account,
         count,
         pid,
@@ -502,7 +518,7 @@ pub fn become_init(cx: &Cx) -> Result<Current> {
     let account = sched::Account::new()?;
     sched::charge_to(&account, cx);
     let process = StrongRc::new(Process::new(ProcessParts {
-        control_group: None,
+        control_group: NewMember::of_root(),
         account,
         count: UserCount::new(Uid::ROOT, None)?,
         pid,

@@ -17,6 +17,9 @@ use super::members::{Cursor, Members, Ticket};
 use super::{Process, Thread, freezer};
 use crate::cgroup::{self, Cgroup, Moved};
 use crate::error::{Errno, Result};
+use crate::fs::FileTable;
+use crate::memory::AddressSpace;
+use crate::reclaim::{Held, Holdings, Payer};
 use crate::signal::{Signal, send};
 
 /// What a process is and counts for in its group.
@@ -34,6 +37,8 @@ pub struct Membership {
     pids: u32,
     /// What it had used in user mode and in the kernel when it came, in nanoseconds.
     before: (u64, u64),
+    /// What is charged for it, its threads and its timers.
+    held: Holdings,
 }
 
 /// The members of one group. It is kept in the group.
@@ -54,50 +59,121 @@ pub(super) fn next_member(group: &Cgroup, cursor: &mut Cursor, cx: &impl NoSuspe
     members(group)?.lock(cx).next(cursor)
 }
 
-/// The group that a new process is in; `None` is the root. It counts for one thread there.
-pub(super) type NewMember = Option<StrongRc<Cgroup>>;
+/// What a new process is in its group, where it counts for one thread.
+pub(super) struct NewMember {
+    /// `None` is the root.
+    group: Option<StrongRc<Cgroup>>,
+    held: Holdings,
+}
+
+impl NewMember {
+    /// Of the root.
+    #[inline(always)]
+    pub(super) fn of_root() -> Self {
+        NewMember { group: None, held: own_holdings() }
+    }
+
+    /// Whether it is in another group than the root.
+    #[inline(always)]
+    pub(super) fn is_in_group(&self) -> bool {
+        self.group.is_some()
+    }
+}
+
+/// A process with one thread.
+#[inline(always)]
+fn own_holdings() -> Holdings {
+    let mut held = Holdings::default();
+    // Charged to nobody yet.
+    let _ = held.add(Held::Process, 1);
+    let _ = held.add(Held::Thread, 1);
+    held
+}
+
+/// What a new process has for itself of what its maker has: its end is charged to the group of the new one.
+pub(super) struct NewContainers<'a> {
+    /// `None`: it shares its maker's.
+    pub files: Option<&'a FileTable>,
+    /// `None`: it shares its maker's.
+    pub space: Option<&'a AddressSpace>,
+}
 
 impl Membership {
     /// That of a new process, which counts for its first thread.
     #[inline(always)]
-    pub(super) fn new(group: NewMember) -> Self {
-        Membership { group, place: None, threads: 1, frozen: 0, pids: 1, before: (0, 0) }
+    pub(super) fn new(NewMember { group, held }: NewMember) -> Self {
+        Membership { group, place: None, threads: 1, frozen: 0, pids: 1, before: (0, 0), held }
     }
 }
 
-/// Where a process is to be that `maker` makes: `into` a group, or where the maker is. It is counted there; nothing may fail behind this until it is the process's.
+/// Where a process is to be that `maker` makes: `into` a group, or where the maker is. It is counted there and charged, with what it has for itself; nothing may fail behind this until it is the
+/// process's.
 ///
 /// # Errors
-/// EAGAIN: too many processes; ENOMEM. Those of [`Tree::check_destination`](cgroup::Tree::check_destination) for a group. RESTART_ALWAYS: the maker is being killed.
+/// EAGAIN: too many processes, or the budget of the group has no room for one more; ENOMEM. Those of [`Tree::check_destination`](cgroup::Tree::check_destination) for a group. RESTART_ALWAYS: the maker is
+/// being killed.
 #[inline(always)]
-pub(super) fn begin_child(maker: &Process, into: Option<WeakRc<Cgroup>>, cx: &Cx) -> Result<NewMember> {
+pub(super) fn begin_child(
+    maker: &Process,
+    into: Option<WeakRc<Cgroup>>,
+    own: &NewContainers<'_>,
+    cx: &Cx,
+) -> Result<NewMember> {
     // Where another core moves the maker just now, it has made the child before that.
     if into.is_none() && !maker.is_in_group.load(Ordering::Relaxed) {
-        return Ok(None);
+        return Ok(NewMember::of_root());
     }
-    begin_child_in_group(maker, into, cx)
+    begin_child_in_group(maker, into, own, cx)
 }
 
 #[inline(never)]
-fn begin_child_in_group(maker: &Process, into: Option<WeakRc<Cgroup>>, cx: &Cx) -> Result<NewMember> {
+fn begin_child_in_group(
+    maker: &Process,
+    into: Option<WeakRc<Cgroup>>,
+    own: &NewContainers<'_>,
+    cx: &Cx,
+) -> Result<NewMember> {
     if cgroup::any_is_killed() {
         maker.end_if_group_is_killed(cx)?;
     }
     let Some(into) = into else {
-        let own = maker.membership.lock(cx);
-        return own.group.as_ref().map(|group| begin(&group.get(cx), cx)).transpose();
+        let of_maker = maker.membership.lock(cx);
+        return match &of_maker.group {
+            Some(group) => begin(&group.get(cx), own, cx),
+            None => Ok(NewMember::of_root()),
+        };
     };
     let into = into.upgrade(cx).map_err(|_| Errno::ENODEV)?;
     let tree = cgroup::lock_tree(cx);
     tree.check_destination(&into, cx)?;
-    if into.is_root() { Ok(None) } else { begin(&into, cx).map(Some) }
+    if into.is_root() { Ok(NewMember::of_root()) } else { begin(&into, own, cx) }
 }
 
-fn begin(group: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<StrongRc<Cgroup>> {
+fn begin(group: &TempRc<'_, Cgroup>, own: &NewContainers<'_>, cx: &Cx) -> Result<NewMember> {
     let share = group.share().ok_or(Errno::ENODEV)?;
     members(group).ok_or(Errno::ENODEV)?.lock(cx).reserve_one()?;
     group.begin_thread(cx)?;
-    Ok(share)
+    match charge(group, own, cx) {
+        Ok(held) => Ok(NewMember { group: Some(share), held }),
+        Err(_) => {
+            group.release_pids(1, cx);
+            group.end_thread(cx);
+            Err(Errno::EAGAIN)
+        }
+    }
+}
+
+/// Charges the budget that a group is under for a new process.
+fn charge(group: &Cgroup, own: &NewContainers<'_>, cx: &Cx) -> Result<Holdings> {
+    let mut held = own_holdings();
+    let payer = group.payer(cx);
+    if payer.is_some() {
+        // What is charged is given back with what the child would have had.
+        own.files.map_or(Ok(()), |files| files.handles.lock(cx).begin_charge(payer))?;
+        own.space.map_or(Ok(()), |space| space.begin_charge(payer, cx))?;
+        held.begin(payer)?;
+    }
+    Ok(held)
 }
 
 impl Process {
@@ -116,23 +192,50 @@ impl Process {
         self.account.set_payer(group.memory_payer());
     }
 
-    /// Whom its memory is charged to may have changed: the controllers of a group.
-    pub fn renew_payer(&self, cx: &impl NoSuspend) {
-        let own = self.membership.lock(cx);
-        self.account.set_payer(own.group.as_ref().map_or(0, |group| group.get(cx).memory_payer()));
+    /// Whom its memory and its end are charged to may have changed: the controllers of a group.
+    pub fn renew_payer(&self, cx: &Cx) {
+        let mut own = self.membership.lock(cx);
+        let group = own.group.as_ref().map(|group| group.get(cx));
+        self.account.set_payer(group.as_ref().map_or(0, |group| group.memory_payer()));
+        let payer = group.as_ref().and_then(|group| group.payer(cx));
+        self.charge_to(&mut own, payer, cx);
+    }
+
+    /// Who is charged for its end.
+    pub fn payer(&self, cx: &Cx) -> Payer {
+        if self.is_in_group.load(Ordering::Relaxed) { self.membership.lock(cx).held.payer() } else { None }
+    }
+
+    /// Has somebody else charged for its end, and for those of its first thread's descriptors and memory. (Where threads have descriptors of their own, the others stay charged to whom they were.)
+    fn charge_to(&self, own: &mut Membership, payer: Payer, cx: &Cx) {
+        if own.held.payer() == payer {
+            return;
+        }
+        own.held.move_to(payer);
+        let Some(thread) = self.first_thread(cx) else { return };
+        if let Some(files) = thread.files.lock(cx).as_ref() {
+            files.get(cx).handles.lock(cx).charge_to(payer);
+        }
+        if let Some(space) = thread.space.lock(cx).as_ref() {
+            space.get(cx).charge_to(payer, cx);
+        }
     }
 
     /// It is about to have one more thread, which is counted. Nothing may fail behind this.
     ///
     /// # Errors
-    /// EAGAIN: too many. RESTART_ALWAYS: it is being killed.
+    /// EAGAIN: too many, or the budget has no room for it. RESTART_ALWAYS: it is being killed.
     pub(super) fn begin_thread(&self, cx: &Cx) -> Result<()> {
         if cgroup::any_is_killed() {
             self.end_if_group_is_killed(cx)?;
         }
         let mut own = self.membership.lock(cx);
-        if let Some(group) = &own.group {
-            group.get(cx).begin_thread(cx)?;
+        own.held.add(Held::Thread, 1).map_err(|_| Errno::EAGAIN)?;
+        if let Some(group) = &own.group
+            && let Err(error) = group.get(cx).begin_thread(cx)
+        {
+            own.held.remove(Held::Thread, 1);
+            return Err(error);
         }
         own.threads += 1;
         own.pids += 1;
@@ -143,6 +246,7 @@ impl Process {
     pub(super) fn end_thread(&self, is_first: bool, cx: &Cx) {
         let mut own = self.membership.lock(cx);
         own.threads -= 1;
+        own.held.remove(Held::Thread, 1);
         let pids = u32::from(!is_first);
         own.pids -= pids;
         if own.group.is_some() {
@@ -196,7 +300,7 @@ impl Process {
     }
 
     /// What it has used in user mode and in the kernel since it is in its group, in nanoseconds; nothing once it has ended.
-    pub(super) fn times_in_group(&self, cx: &impl NoSuspend) -> (u64, u64) {
+    pub fn times_in_group(&self, cx: &impl NoSuspend) -> (u64, u64) {
         let own = self.membership.lock(cx);
         if own.threads == 0 { (0, 0) } else { self.times_since(own.before, cx) }
     }
@@ -279,7 +383,9 @@ pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>
         }
     }
     own.place = target.and_then(|group| members(group)).map(|members| members.lock(cx).enter(process.downgrade()));
-    // What it has stays charged where it is.
+    // What memory it has stays charged where it is; its end is charged to where it goes, whatever the bound.
+    let payer = target.and_then(|group| group.payer(cx));
+    process.charge_to(&mut own, payer, cx);
     process.account.set_payer(target.map_or(0, |group| group.memory_payer()));
     Cgroup::move_between(from.as_deref(), target.map(|group| &**group), &moved, cx);
     let is_killed = from.as_ref().is_some_and(|from| from.is_being_killed(cx));

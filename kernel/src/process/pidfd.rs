@@ -7,6 +7,7 @@ use refs::{SpinLock, TempRc, Waker, WeakRc};
 use super::{Life, Process};
 use crate::error::{Errno, Result};
 use crate::fs::{Events, File};
+use crate::reclaim::Held;
 
 /// What a pidfd does.
 pub struct PidFd {
@@ -40,6 +41,10 @@ impl PidFd {
 }
 
 impl File for PidFd {
+    fn class(&self) -> Held {
+        Held::Event
+    }
+
     fn poll(&self, interest: Events, waker: Option<Waker>, cx: &Cx) -> Events {
         let ready = Events::IN | Events::READ_NORMAL;
         let Ok(process) = self.process(cx) else { return ready & interest | Events::HANG_UP };

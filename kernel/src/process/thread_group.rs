@@ -233,7 +233,7 @@ impl Process {
             woken_to_end: SpinLock::default(),
             in_group: TicketCell::default(),
             counts_as_stopped: AtomicBool::new(false),
-            is_in_group: AtomicBool::new(parts.control_group.is_some()),
+            is_in_group: AtomicBool::new(parts.control_group.is_in_group()),
             membership: SpinLock::new(Membership::new(parts.control_group)),
             has_parent_death_signal: AtomicBool::new(false),
             child_changed: WaitList::new(),

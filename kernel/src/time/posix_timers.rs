@@ -6,12 +6,14 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use frame::Cx;
 use frame::irq::IrqCx;
+use groups::Charge;
 use linux_raw_sys::general as abi;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WeakRc};
 
 use super::{SECOND, Setting, Timeline, Timer, TimerClock};
 use crate::error::{Errno, Result};
 use crate::process::{Process, Thread};
+use crate::reclaim::{self, Held};
 use crate::signal::{self, Info, Signal};
 
 /// The most POSIX timers that a process can have.
@@ -92,6 +94,8 @@ pub struct PosixTimer {
     target: Target,
     /// Expirations beyond the first of the signal that was taken last, and of the one that is pending or will be next.
     overruns: SpinLock<(u32, u32)>,
+    /// What the process is charged for its end.
+    _charge: Option<Charge<'static, Held>>,
 }
 
 impl ProcessTimers {
@@ -139,7 +143,7 @@ impl ProcessTimers {
     /// Makes a POSIX timer; its id. Whom it tells may depend on the id.
     ///
     /// # Errors
-    /// EAGAIN if the process has too many.
+    /// EAGAIN if the process has too many, or the budget of its group has no room.
     pub fn create(
         &self,
         process: WeakRc<Process>,
@@ -148,6 +152,8 @@ impl ProcessTimers {
         cx: &Cx,
     ) -> Result<u32> {
         crate::memory::admit()?;
+        let payer = process.upgrade(cx).ok().and_then(|process| process.payer(cx));
+        let charge = reclaim::charge(payer, Held::Timer).map_err(|_| Errno::EAGAIN)?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) & i32::MAX as u32;
         let made = StrongRc::new_cyclic(|name: WeakRc<PosixTimer>| {
             let timer = Timer::new(
@@ -158,7 +164,7 @@ impl ProcessTimers {
                     }
                 }),
             );
-            PosixTimer { id, clock, timer, process, target: target(id), overruns: SpinLock::default() }
+            PosixTimer { id, clock, timer, process, target: target(id), overruns: SpinLock::default(), _charge: charge }
         });
         let mut timers = self.posix.lock(cx);
         if timers.len() >= MAX_TIMERS {

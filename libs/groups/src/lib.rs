@@ -5,7 +5,7 @@
 //! | file | what is in it |
 //! | --- | --- |
 //! | `class`, `calibrate` | classes of objects and what reclaiming one costs |
-//! | `budget`, `charge` | nested budgets, and the values that say that something is paid for |
+//! | `budget`, `charge`, `bundle` | nested budgets, and the values that say that something is paid for |
 //! | `tree` | their arithmetic, with its invariants |
 //! | `stock` | charges at hand, without atomic instructions |
 //! | `scrub` | the tables of what leads out of a group and into it |
@@ -26,6 +26,7 @@ extern crate std;
 
 mod arena;
 mod budget;
+mod bundle;
 mod calibrate;
 mod charge;
 mod chunk;
@@ -41,6 +42,7 @@ mod tree;
 
 pub use arena::{Arena, Name, NoMemory};
 pub use budget::{Budget, Denied, Limits, OwnedBudget, Usage};
+pub use bundle::Bundle;
 pub use calibrate::{Clock, Samples, calibrate};
 pub use charge::Charge;
 pub use chunk::{CHUNK_ALIGN, CHUNK_BYTES, Chunks};

@@ -122,6 +122,11 @@ impl<C: Class> Tree<C> {
         self.with(|nodes| nodes.admit(name, class, count).map_err(|refusal| self.learn(refusal)))
     }
 
+    /// Charges a node and its ancestors for objects of several classes, or nobody.
+    pub(crate) fn admit_all(&self, name: NodeName, counts: &C::PerClass<u32>) -> Result<(), Denied> {
+        self.with(|nodes| nodes.admit_all(name, counts).map_err(|refusal| self.learn(refusal)))
+    }
+
     /// Has stocks give back what they hold if a node has become short. The tree is locked.
     pub(crate) fn learn(&self, refusal: Refusal) -> Denied {
         if refusal.is_news {
@@ -375,6 +380,81 @@ impl<C: Class> Nodes<C> {
     fn add(&mut self, name: NodeName, class: C, count: u32) {
         let price = self.price(class, count);
         self.raise(Some(name), price, |counts| counts.as_mut()[class.index()] += u64::from(count));
+    }
+
+    /// What so many objects of each class cost at the kill.
+    fn price_all(&self, counts: &C::PerClass<u32>) -> u128 {
+        let of_class = |(&count, cost): (&u32, &Cost)| u128::from(cost.eager) * u128::from(count);
+        counts.as_ref().iter().zip(self.costs.as_ref()).map(of_class).sum()
+    }
+
+    /// As [`admit`](Self::admit), for objects of several classes.
+    pub(crate) fn admit_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) -> Result<(), Refusal> {
+        self.open(name)?;
+        self.check_counts(counts)?;
+        self.ask(name, self.price_all(counts))?;
+        self.raise_all(name, counts);
+        Ok(())
+    }
+
+    fn check_counts(&self, counts: &C::PerClass<u32>) -> Result<(), Denied> {
+        let mut all = self.all[0].counts.as_ref().iter().zip(counts.as_ref());
+        let fits = all.all(|(&all, &count)| all <= MOST_OBJECTS - u64::from(count));
+        if fits { Ok(()) } else { Err(Denied::Full { depth: 0 }) }
+    }
+
+    fn raise_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) {
+        self.raise(Some(name), self.price_all(counts), |all| {
+            all.as_mut().iter_mut().zip(counts.as_ref()).for_each(|(all, &count)| *all += u64::from(count));
+        });
+    }
+
+    fn lower_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) {
+        self.lower(Some(name), self.price_all(counts), |all| {
+            all.as_mut().iter_mut().zip(counts.as_ref()).for_each(|(all, &count)| *all -= u64::from(count));
+        });
+    }
+
+    /// Charges a node and its ancestors for objects of several classes, whatever their bounds.
+    pub(crate) fn add_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) -> Result<(), Denied> {
+        self.open(name)?;
+        self.check_counts(counts)?;
+        self.raise_all(name, counts);
+        Ok(())
+    }
+
+    /// Gives back what was charged for objects of several classes. Does nothing if the node has ended.
+    pub(crate) fn remove_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) {
+        if self.place(name).is_some() {
+            self.lower_all(name, counts);
+            self.sweep(name);
+        }
+    }
+
+    /// Charges to one, whatever its bounds, what was charged to another.
+    pub(crate) fn move_all(&mut self, from: NodeName, to: NodeName, counts: &C::PerClass<u32>) -> Result<(), Denied> {
+        self.open(to)?;
+        if self.place(from).is_none() {
+            return self.add_all(to, counts);
+        }
+        // What is above both has had this counted already, so no count grows beyond what there can be.
+        self.lower_all(from, counts);
+        self.raise_all(to, counts);
+        self.sweep(from);
+        Ok(())
+    }
+
+    /// Charges for `more` objects of a class where that leaves everybody room, and that is true; else an object of another class becomes one of that, whatever the bounds. Does nothing if the node has ended.
+    pub(crate) fn turn(&mut self, name: NodeName, from: C, to: C, more: u32) -> bool {
+        let room = self.price(to, more) * (1 + SHARE);
+        let has_room = self.open(name).is_ok() && matches!(self.has_room(name, room), Ok(Ok(())));
+        if has_room {
+            self.add(name, to, more);
+        } else if self.place(name).is_some() {
+            self.lower(Some(name), self.price(from, 1), |counts| counts.as_mut()[from.index()] -= 1);
+            self.add(name, to, 1);
+        }
+        has_room
     }
 
     /// Gives back what was charged. Does nothing if the node has ended: then all of it was given back.

@@ -94,6 +94,9 @@ void kill_place(struct place *place);
 // Waits until nothing runs there.
 void await_empty(struct place *place);
 
+// What was charged for the last kill there and what it took, in nanoseconds; -1 where the kernel does not say.
+void charged_last(struct place *place, long *charged, long *measured);
+
 void remove_place(struct place *place);
 
 // For process 1: ends all other processes and removes the group that was left.

@@ -15,6 +15,8 @@
 //     kept          what was missing then
 //     before, after first use of a page by a fresh process, before the workload and after its end
 //     gap           the longest time between two readings of the process outside, from before the kill until 0.2 s after
+//     charged       what the controller reclaim had charged for the kill, in nanoseconds; -1 without it
+//     measured      what that controller says it took
 //     share         of the time from before the kill until nothing ran in the group, what that process had of the processor, in thousandths
 //
 // Figures are medians of five for N up to 100 and one measurement for N up to 10,000, after one that does not count; what is larger is measured once,
@@ -24,9 +26,9 @@
 #include <sched.h>
 #include <sys/resource.h>
 
-enum figure { MADE, ERROR, CREATED, HELD, WRITE, DEAD, USABLE, KEPT, BEFORE, AFTER, GAP, SHARE, FIGURES };
-static const char *const figure_names[] = { "made",   "error", "created", "held",  "write", "dead",
-                                            "usable", "kept",  "before",  "after", "gap",   "share" };
+enum figure { MADE, ERROR, CREATED, HELD, WRITE, DEAD, USABLE, KEPT, BEFORE, AFTER, GAP, CHARGED, MEASURED, SHARE, FIGURES };
+static const char *const figure_names[] = { "made",  "error",  "created", "held",    "write",    "dead", "usable",
+                                            "kept",  "before", "after",   "gap",     "charged",  "measured", "share" };
 
 enum {
     REPETITIONS = 5,
@@ -149,6 +151,7 @@ static void measure_once(const struct class *class, enum mode mode, int has_neig
         must(waitpid(watcher, NULL, 0), "wait");
     }
     figures[GAP] = (long)board->gap.longest;
+    charged_last(&place, &figures[CHARGED], &figures[MEASURED]);
     figures[AFTER] = first_use(pages);
     remove_place(&place);
 }

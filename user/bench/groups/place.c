@@ -140,6 +140,24 @@ void await_empty(struct place *place)
     }
 }
 
+void charged_last(struct place *place, long *charged, long *measured)
+{
+    *charged = *measured = -1;
+    if (place->mode == PROCESSES)
+        return;
+    int file = openat(place->directory, "reclaim.last", O_RDONLY);
+    if (file < 0)
+        return;
+    char text[256];
+    long length = read(file, text, sizeof text - 1);
+    close(file);
+    text[length < 0 ? 0 : length] = 0;
+    if (sscanf(text, "charged_us %ld measured_us %ld", charged, measured) == 2) {
+        *charged *= 1000;
+        *measured *= 1000;
+    }
+}
+
 // Zombies that process 1 has yet to wait for are no obstacle; a group that is still busy with its end may be.
 static void remove_group(void)
 {

@@ -15,6 +15,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
+use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::time::{Setting, Timeline, Timer, TimerClock};
 use crate::user_memory::Argument;
@@ -113,6 +114,10 @@ impl TerminalState {
 }
 
 impl File for TtyFile {
+    fn class(&self) -> Held {
+        Held::Terminal
+    }
+
     fn read(&self, _offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         // A terminal that was hung up is at its end.
         let Ok(tty) = self.tty.upgrade(cx) else { return Ok(0) };

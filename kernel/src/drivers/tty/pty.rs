@@ -15,6 +15,7 @@ use crate::current::Current;
 use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, OpenFlags, VfsCaller};
+use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::user_memory::Argument;
 
@@ -125,6 +126,10 @@ impl TerminalState {
 }
 
 impl File for MasterFile {
+    fn class(&self) -> Held {
+        Held::Terminal
+    }
+
     fn read(&self, _offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let tty = self.tty.get(cx);
         let mut state = tty.state.lock(cx);

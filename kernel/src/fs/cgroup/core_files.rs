@@ -115,7 +115,7 @@ fn control(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> St
     let (enable, disable) = parse_control(writing.text)?;
     if writing.work.walk.is_none() {
         cgroup::lock_tree(cx).control(group, enable, disable, cx)?;
-        if !enable.union(disable).contains(Controllers::MEMORY) {
+        if !enable.union(disable).intersects(Controllers::MEMORY | Controllers::RECLAIM) {
             return Ok(());
         }
         writing.work.walk = Some(GroupWalk::new(group, true));
@@ -149,18 +149,28 @@ fn kill(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<
         return Err(Errno::ERANGE.into());
     }
     if writing.work.walk.is_none() {
-        writing.work.kill = Some(cgroup::lock_tree(cx).begin_kill(group)?);
+        let used = writing.me.thread(cx)?.cpu_time(cx);
+        writing.work.kill = Some(cgroup::lock_tree(cx).begin_kill(group, cx)?);
         writing.work.walk = Some(GroupWalk::new(group, true));
+        writing.work.times.0 = used;
     }
     while let Some(met) = writing.work.walk.as_mut().and_then(|walk| walk.next_process(cx)) {
         if let Met::One(process) = met
             && let Ok(process) = process.upgrade(cx)
         {
+            let (user, system) = process.times_in_group(cx);
+            group.told_to_end(user + system, cx);
             // There is always room for this one.
             let _ = send::send_to_process(&process, Info::kernel(Signal::KILL), cx);
         }
         writing.work.check_time()?;
     }
+    // What a killer in the group uses is the group's own.
+    let me = writing.me.process(cx)?;
+    let is_within =
+        |own: TempRc<'_, Cgroup>| cgroup::common_ancestor(&own, group, cx).is_some_and(|common| common.id == group.id);
+    let used = if me.control_group(cx).is_some_and(is_within) { 0 } else { writing.me.thread(cx)?.cpu_time(cx) };
+    group.all_are_told(used.saturating_sub(writing.work.times.0), cx);
     Ok(())
 }
 

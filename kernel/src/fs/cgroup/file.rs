@@ -22,6 +22,7 @@ use crate::fs::inode_file::seek_in;
 use crate::fs::proc::Text;
 use crate::fs::{Events, File, Inode, InodeOps, Lseek, OpenFlags, VfsCaller};
 use crate::process::GroupWalk;
+use crate::reclaim::Held;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// The inode of a file.
@@ -167,6 +168,10 @@ impl GroupFile {
 }
 
 impl File for GroupFile {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         // A reader whose memory was missing comes again, and has it made anew.
         if offset == 0 || self.text.lock(cx).is_empty() {

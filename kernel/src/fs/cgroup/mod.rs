@@ -14,6 +14,7 @@ mod memory;
 mod number;
 mod pids;
 mod procs;
+mod reclaim;
 
 use alloc::boxed::Box;
 
@@ -35,6 +36,7 @@ struct Entry {
     /// The controller that it belongs to; none: it is always there.
     of: Controllers,
     is_in_root: bool,
+    is_below: bool,
     show: Option<Show>,
     change: Option<Change>,
     /// What who polls it waits for.
@@ -46,7 +48,7 @@ type Change = fn(&mut Writing<'_>, &TempRc<'_, Cgroup>, &Cx) -> Step<()>;
 
 impl Entry {
     const fn new(name: &'static str, of: Controllers) -> Self {
-        Entry { name, of, is_in_root: false, show: None, change: None, event: None }
+        Entry { name, of, is_in_root: false, is_below: true, show: None, change: None, event: None }
     }
 
     const fn shows(self, show: Show) -> Self {
@@ -61,6 +63,10 @@ impl Entry {
         Entry { is_in_root: true, ..self }
     }
 
+    const fn only_in_root(self) -> Self {
+        Entry { is_in_root: true, is_below: false, ..self }
+    }
+
     const fn tells(self, event: fn(&Cgroup) -> &Event) -> Self {
         Entry { event: Some(event), ..self }
     }
@@ -70,12 +76,13 @@ impl Entry {
     }
 
     fn is_in(&self, group: &Cgroup, cx: &Cx) -> bool {
-        (self.is_in_root || !group.is_root()) && group.controllers(cx).contains(self.of)
+        let is_here = if group.is_root() { self.is_in_root } else { self.is_below };
+        is_here && group.controllers(cx).contains(self.of)
     }
 }
 
 /// All files: those of every group, and a row for each controller.
-const FILES: &[&[Entry]] = &[core_files::FILES, cpu::FILES, memory::FILES, pids::FILES];
+const FILES: &[&[Entry]] = &[core_files::FILES, cpu::FILES, memory::FILES, pids::FILES, reclaim::FILES];
 
 /// All files in their order.
 fn files() -> impl Iterator<Item = (usize, &'static Entry)> {

@@ -19,6 +19,7 @@ use crate::fs::{
     Creation, DirectoryEntry, FdFlags, File, FileKind, FileTable, Inode, InodeOps, Jump, Lseek, Metadata, OpenFile,
     OpenFlags, VfsCaller,
 };
+use crate::reclaim::Held;
 use crate::step::Step;
 
 /// What is shown of each descriptor.
@@ -205,6 +206,10 @@ struct Info {
 }
 
 impl File for Info {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         self.target.check_access(Current::of(me)?, cx)?;
         let table = table(&self.target, cx)?;

@@ -19,6 +19,7 @@ use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{File, Lseek, OpenFile, VfsCaller};
 use crate::memory::{AddressSpace, BackingObject, VmaFlags, VmaName, VmaReport, WritableMappings};
+use crate::reclaim::Held;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// The column where names begin.
@@ -113,6 +114,10 @@ impl VmaTextFile {
 }
 
 impl File for VmaTextFile {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let me = Current::of(me)?;
         self.target.check_access(me, cx)?;

@@ -12,6 +12,7 @@ use super::Target;
 use crate::error::Errno;
 use crate::fs::{File, Lseek, VfsCaller};
 use crate::memory::{AddressSpace, RemoteRight, Resident};
+use crate::reclaim::Held;
 use crate::step::Step;
 
 /// A process' memory, at offsets that are addresses.
@@ -40,6 +41,10 @@ fn seek(to: Lseek, now: u64) -> Step<u64> {
 }
 
 impl File for MemoryFile {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn read(&self, offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let Some(space) = self.space.and_then(|space| space.upgrade(cx).ok()) else { return Ok(0) };
         let mut buffer = vec![0; PAGE_SIZE];
@@ -113,6 +118,10 @@ const OF_OBJECT: u64 = 1 << 61;
 const EXCLUSIVE: u64 = 1 << 56;
 
 impl File for PageMapFile {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn read(&self, offset: u64, to: &mut Writer<'_>, _me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         let Some(space) = self.space.and_then(|space| space.upgrade(cx).ok()) else { return Ok(0) };
         if !offset.is_multiple_of(ENTRY as u64) || !to.remaining().is_multiple_of(ENTRY) {

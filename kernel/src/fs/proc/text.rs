@@ -14,6 +14,7 @@ use crate::error::{Errno, Result};
 use crate::fs::inode_file::seek_in;
 use crate::fs::{Events, File, Lseek, MOUNTS, VfsCaller};
 use crate::memory::AddressSpace;
+use crate::reclaim::Held;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
 /// A text in the making. It may become long (`maps` of a program with many mappings), so what finds no memory is left out and remembered.
@@ -241,6 +242,10 @@ impl MountsFile {
 }
 
 impl File for MountsFile {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         self.text.read(offset, to, me, cx)
     }
@@ -287,6 +292,10 @@ fn memory_of(target: &Target, cx: &Cx) -> Option<WeakRc<AddressSpace>> {
 }
 
 impl File for TextFile {
+    fn class(&self) -> Held {
+        Held::File
+    }
+
     fn read(&self, offset: u64, to: &mut Writer<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
         // A reader whose memory was missing comes again, and has it made anew.
         if offset == 0 || self.text.lock(cx).is_empty() {

@@ -42,6 +42,8 @@ pub trait Mergeable: Sized {
     fn advanced(&self, pages: u64) -> Self;
     /// Whether `next` is what `self` goes on with after `pages`.
     fn is_continued_by(&self, pages: u64, next: &Self) -> bool;
+    /// Whether it is an object, whose end takes time.
+    fn is_object(&self) -> bool;
 }
 
 /// One range that is mapped in one way.

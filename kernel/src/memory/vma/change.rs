@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{CHUNK, FIRST, MAX_AREAS, Mergeable, Position, TooManyVmas, Vma, VmaMap};
+use super::{CHUNK, FIRST, Mergeable, Position, TooManyVmas, Vma, VmaMap};
 
 /// VMAs that were taken out of the others.
 pub struct Removed<B> {
@@ -59,7 +59,7 @@ impl<B: Mergeable> VmaMap<B> {
             self.gaps_changed(at.chunk);
             return Ok(());
         }
-        if self.is_full() {
+        if self.is_full_for(&vma.backing) {
             return Err(TooManyVmas);
         }
         let at = self.insert_at(at, vma);
@@ -75,6 +75,7 @@ impl<B: Mergeable> VmaMap<B> {
         match self.chunks.last_mut() {
             Some(chunk) if chunk.len() < CHUNK => {
                 self.count += 1;
+                self.objects += usize::from(vma.backing.is_object());
                 let is_gap = chunk.last().is_some_and(|last| last.end != vma.start);
                 chunk.push(vma);
                 if is_gap {
@@ -88,6 +89,7 @@ impl<B: Mergeable> VmaMap<B> {
     /// Enters a VMA in front of the one at a position; where it stands then. The gaps around it are the caller's concern.
     fn insert_at(&mut self, mut at: Position, vma: Vma<B>) -> Position {
         self.count += 1;
+        self.objects += usize::from(vma.backing.is_object());
         if at.chunk == self.chunks.len() {
             match self.chunks.last() {
                 Some(last) => at = Position { chunk: at.chunk - 1, index: last.len() },
@@ -112,6 +114,7 @@ impl<B: Mergeable> VmaMap<B> {
     fn remove_at(&mut self, at: Position) -> Vma<B> {
         self.count -= 1;
         let vma = self.chunks[at.chunk].remove(at.index);
+        self.objects -= usize::from(vma.backing.is_object());
         if self.chunks[at.chunk].is_empty() {
             self.remove_chunk(at.chunk);
         }
@@ -135,7 +138,8 @@ impl<B: Mergeable> VmaMap<B> {
 
     /// Makes `at` a boundary between VMAs if it lies inside one.
     fn split(&mut self, at: usize) -> Result<(), TooManyVmas> {
-        if self.count as u64 >= MAX_AREAS.get() && self.at(self.position(at)).is_some_and(|vma| vma.start < at) {
+        let cannot = |vma: &Vma<B>| vma.start < at && self.is_full_for(&vma.backing);
+        if self.has_no_room() && self.at(self.position(at)).is_some_and(cannot) {
             return Err(TooManyVmas);
         }
         self.split_always(at);
@@ -168,7 +172,7 @@ impl<B: Mergeable> VmaMap<B> {
         if !(is_start && is_end)
             && (vma.start > range.start
                 || vma.end < range.end
-                || (!is_start && !is_end && self.count as u64 >= MAX_AREAS.get()))
+                || (!is_start && !is_end && self.is_full_for(&vma.backing)))
         {
             return false;
         }
@@ -210,7 +214,7 @@ impl<B: Mergeable> VmaMap<B> {
     pub fn remove(&mut self, range: Range<usize>) -> Result<Option<Removed<B>>, TooManyVmas> {
         let first = self.position(range.start);
         let Some(vma) = self.at(first).filter(|vma| vma.start < range.end) else { return Ok(None) };
-        if vma.start < range.start && vma.end > range.end && self.count as u64 >= MAX_AREAS.get() {
+        if vma.start < range.start && vma.end > range.end && self.is_full_for(&vma.backing) {
             return Err(TooManyVmas);
         }
         // There may be one too many until the removed ones are out.

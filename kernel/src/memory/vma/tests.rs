@@ -18,6 +18,9 @@ impl Mergeable for Shows {
     fn is_continued_by(&self, pages: u64, next: &Self) -> bool {
         self.advanced(pages) == *next
     }
+    fn is_object(&self) -> bool {
+        self.0 > 0
+    }
 }
 
 const ANONYMOUS: Shows = Shows(0, 0);
@@ -229,6 +232,10 @@ fn random_changes_agree_with_a_page_by_page_model() {
     let mut next = random();
     let mut vmas: VmaMap<Shows> = VmaMap::default();
     let mut model = [None::<(Shows, Prot)>; 64];
+    let forget = |vmas: &mut VmaMap<Shows>, removed: Option<Removed<Shows>>| {
+        let objects = removed.iter().flat_map(Removed::iter).filter(|vma| vma.backing.is_object()).count();
+        (0..objects).for_each(|_| vmas.forget_object());
+    };
     for _ in 0..20_000 {
         let start = next(63);
         let end = start + 1 + next(64 - start);
@@ -241,7 +248,8 @@ fn random_changes_agree_with_a_page_by_page_model() {
                     assert_eq!(is_reported, is_mapped);
                 } else {
                     assert!(is_mapped && !is_reported);
-                    vmas.remove(pages(start..end)).unwrap();
+                    let removed = vmas.remove(pages(start..end)).unwrap();
+                    forget(&mut vmas, removed);
                 }
                 model[start..end].fill(None);
             }
@@ -251,7 +259,8 @@ fn random_changes_agree_with_a_page_by_page_model() {
             }
             _ => {
                 let backing = if next(2) == 0 { ANONYMOUS } else { Shows(next(2) as u32 + 1, start as u64) };
-                vmas.remove(pages(start..end)).unwrap();
+                let removed = vmas.remove(pages(start..end)).unwrap();
+                forget(&mut vmas, removed);
                 vmas.insert(Vma { prot, ..vma(start..end, backing) }).unwrap();
                 for (page, entry) in model.iter_mut().enumerate().take(end).skip(start) {
                     *entry = Some((backing.advanced((page - start) as u64), prot));
@@ -266,8 +275,28 @@ fn random_changes_agree_with_a_page_by_page_model() {
         let len = (1 + next(8)) << 12;
         assert_eq!(vmas.find_gap_again(len, 0..64 << 12), vmas.find_gap(len, 0..64 << 12));
         assert_eq!(vmas.iter().count(), vmas.len());
+        assert_eq!(vmas.iter().filter(|vma| vma.backing.is_object()).count(), vmas.objects());
         for (one, next) in vmas.iter().zip(vmas.iter().skip(1)) {
             assert!(one.end <= next.start && !one.is_continued_by(next));
         }
     }
+}
+
+#[test]
+fn no_more_vmas_show_objects_than_may_and_others_are_not_concerned() {
+    let mut vmas = vmas(&[(0..10, Shows(1, 0)), (20..30, ANONYMOUS)]);
+    vmas.set_most_objects(2);
+    assert_eq!(vmas.room_for_objects(), 1);
+    vmas.insert(vma(40..41, Shows(2, 0))).unwrap();
+    assert_eq!(vmas.insert(vma(50..51, Shows(3, 0))), Err(TooManyVmas));
+    // One that goes on where another ends is no other.
+    vmas.insert(vma(41..42, Shows(2, 1))).unwrap();
+    assert!(!vmas.remove_one(&pages(3..4), |_| unreachable!()));
+    assert!(vmas.remove(pages(3..4)).is_err());
+    assert!(vmas.change(pages(3..4), |vma| vma.prot = Prot::all()).is_err());
+    vmas.insert(vma(60..61, ANONYMOUS)).unwrap();
+    assert!(vmas.remove_one(&pages(24..25), |_| ()));
+    assert!(vmas.remove_one(&pages(40..42), |_| ()));
+    vmas.change(pages(0..4), |vma| vma.prot = Prot::all()).unwrap();
+    assert_eq!((vmas.objects(), vmas.room_for_objects()), (2, 0));
 }

@@ -132,7 +132,9 @@ impl Endpoint {
         }
         let sent = bytes.len();
         let _transfer = (!sending.files.is_empty()).then(garbage::Transfer::begin);
-        let rights: Rights = sending.files.iter().map(|file| InFlight::new(file.share())).collect();
+        let rights: Result<Rights> =
+            sending.files.iter().map(|file| InFlight::new(file.share(), sending.payer)).collect();
+        let rights = rights?;
         garbage::enter(&rights, cx)?;
         let packet = Packet { bytes, read: 0, rights, credentials: sending.credentials, from: self.address(cx) };
         if room.fill(packet).is_err() {

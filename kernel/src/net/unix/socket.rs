@@ -15,6 +15,7 @@ use crate::error::{Errno, Result};
 use crate::fs::fasync::Registration;
 use crate::fs::{Events, File, OpenFile, VfsCaller};
 use crate::net::{Credentials, Family, Received, Sending, Shutdown, Sink, Socket, Source, Timeouts, Type};
+use crate::reclaim::Held;
 use crate::step::{Step, Stop};
 use crate::time::clock::TimeVal;
 use crate::user_memory::{Argument, In, UserMemory, UserSlice};
@@ -214,6 +215,10 @@ impl Socket for UnixSocket {
 }
 
 impl File for UnixSocket {
+    fn class(&self) -> Held {
+        Held::Socket
+    }
+
     fn kernel_bytes(&self, cx: &Cx) -> usize {
         1024 + self.endpoint.get(cx).inbox.lock(cx).bytes()
     }
@@ -263,7 +268,7 @@ impl File for UnixSocket {
     }
 
     fn write(&self, _offset: u64, from: &mut Reader<'_>, me: &dyn VfsCaller, cx: &Cx) -> Step<usize> {
-        let sending = Sending { files: &[], credentials: Credentials::of(me, cx)? };
+        let sending = Sending { files: &[], payer: None, credentials: Credentials::of(me, cx)? };
         let endpoint = self.endpoint.get(cx);
         let mut sent = 0;
         loop {

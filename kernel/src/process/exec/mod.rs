@@ -224,6 +224,7 @@ fn build(
     let interpreter = interpreter.as_ref().map(|(file, elf)| (file, elf));
     let (start, image, stack) = load(&space, file, &elf, interpreter, &startup, limits, cx)?;
     space.set_image(StrongRc::new(executable).unsize(|executable| executable), image, cx);
+    space.begin_charge(me.process(cx)?.payer(cx), cx)?;
     drop(space);
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     Ok(Prepared { space: owner, start, stack, front, credentials, secure, name: Name::new(name) })

@@ -81,6 +81,12 @@ fn sections(ebb: &Outcomes, linux: Option<&Outcomes>, style: Style) -> Vec<Secti
             table: counts(Way::End, "usable"),
         },
         Section {
+            title: "What was charged",
+            method: "What the controller *reclaim* had charged for the kill when it began, in nanoseconds (a processor that executes an instruction in each), and how much of that the kill took until \
+                     `populated 0` was read, in hundredths. More than 100 would be an overrun.",
+            table: charged(ebb, style),
+        },
+        Section {
             title: "Poll and read",
             method: "Until the group is seen to be empty by poll(2), and by reading `cgroup.events` and giving way in turn.",
             table: poll_and_read(ebb, linux, style),
@@ -182,6 +188,35 @@ fn by_count(ebb: &Outcomes, linux: Option<&Outcomes>, way: Way, figure: &str, st
         let _ = write!(text, "\n{flat} of {judged} rows are flat on Ebb.\n");
     }
     text
+}
+
+/// A line per class: what was charged at each count, and which part of it was used.
+fn charged(ebb: &Outcomes, style: Style) -> String {
+    let mut head = vec!["N of".to_owned()];
+    for name in ["charged", "used, %"] {
+        head.extend(COUNTS.iter().map(|count| format!("{name}, {}", number(Some(*count as f64)))));
+    }
+    let mut lines: Vec<[String; 2 * COUNTS.len() + 1]> = Vec::from_iter(head.try_into());
+    let (mut judged, mut over) = (0, 0);
+    for row in ROWS {
+        let figures = |name| COUNTS.map(|count| ebb.figure(Way::Kill, row.key, count, name));
+        let charged = figures("charged").map(|charged| charged.filter(is_time));
+        if charged.iter().all(Option::is_none) {
+            continue;
+        }
+        let used: Vec<Option<f64>> = figures("dead")
+            .into_iter()
+            .zip(charged)
+            .map(|(dead, charged)| dead.zip(charged).map(|(dead, charged)| dead / charged * 100.0))
+            .collect();
+        judged += used.iter().flatten().count();
+        over += used.iter().flatten().filter(|used| **used > 100.0).count();
+        let mut line = vec![row.title.to_owned()];
+        line.extend(charged.map(number));
+        line.extend(used.into_iter().map(number));
+        lines.extend(line.try_into());
+    }
+    format!("{}\n{over} of {judged} kills took longer than was charged.\n", table(&lines, style))
 }
 
 /// The largest of a row's figures divided by the smallest; `None` where there are not two, or one of them is endless.

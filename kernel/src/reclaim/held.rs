@@ -1,0 +1,87 @@
+//! [`Held`]: the classes of what a workload can hold whose end takes time, each with what it costs.
+
+use groups::{Class, Cost, classes};
+
+classes! {
+    /// What a workload can hold whose end takes time.
+    ///
+    /// Each costs what the end of one may take at most, in nanoseconds of a processor that executes an instruction in each: about half as much again as the most that was measured, of objects
+    /// of the class as full as they can be. [`calibrate`](crate::cgroup::calibrate) says how much slower this machine is.
+    pub enum Held {
+        /// The kill of a group: finding its processes, and telling who waits.
+        Group = Cost::eager(30_000),
+        /// A group below another one.
+        Subgroup = Cost::eager(1_500),
+        /// A process, without its threads; an address space of up to 256 pages and 64 VMAs, and [`FREE_MAPPINGS`](crate::memory::FREE_MAPPINGS) mappings of objects.
+        Process = Cost::eager(60_000),
+        /// A thread.
+        Thread = Cost::eager(12_000),
+        /// A POSIX timer.
+        Timer = Cost::eager(2_000),
+        /// A VMA that shows a file or shared memory, which may go with it.
+        Mapping = Cost::eager(2_500),
+        /// A descriptor that a call has reserved for a file which it has not made yet. It becomes one of the next classes, none of which costs more.
+        Reserved = Cost::eager(6_000),
+        /// A descriptor of a file, a directory, a device or a place in the tree; the file may go with it.
+        File = Cost::eager(2_500),
+        /// A descriptor of an eventfd, a signalfd, a timerfd, a pidfd.
+        Event = Cost::eager(2_000),
+        /// A descriptor of one end of a pipe, which may be full.
+        Pipe = Cost::eager(3_000),
+        /// A descriptor of a socket, whose buffer may be full.
+        Socket = Cost::eager(6_000),
+        /// A descriptor of an end of a terminal.
+        Terminal = Cost::eager(4_000),
+        /// A descriptor of an epoll set.
+        EpollSet = Cost::eager(2_000),
+        /// A file in an epoll set.
+        EpollItem = Cost::eager(200),
+        /// A descriptor in a message that nobody has received.
+        InFlight = Cost::eager(6_000),
+    }
+}
+
+/// What a class is called in `reclaim.stat`.
+pub fn name(class: Held) -> &'static str {
+    match class {
+        Held::Group => "group",
+        Held::Subgroup => "subgroup",
+        Held::Process => "process",
+        Held::Thread => "thread",
+        Held::Timer => "timer",
+        Held::Mapping => "mapping",
+        Held::Reserved => "reserved",
+        Held::File => "file",
+        Held::Event => "event",
+        Held::Pipe => "pipe",
+        Held::Socket => "socket",
+        Held::Terminal => "terminal",
+        Held::EpollSet => "epoll_set",
+        Held::EpollItem => "epoll_item",
+        Held::InFlight => "in_flight",
+    }
+}
+
+/// What an object of a class is assumed to cost as long as nothing was measured, in nanoseconds.
+pub fn assumed(class: Held) -> u64 {
+    class.assumed().eager
+}
+
+/// Whether a class is one that [`Held::Reserved`] may become.
+#[cfg(test)]
+fn is_descriptor(class: Held) -> bool {
+    use Held::*;
+    matches!(class, File | Event | Pipe | Socket | Terminal | EpollSet)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserved_descriptor_costs_as_much_as_any_that_it_may_become() {
+        for &class in Held::ALL.iter().filter(|&&class| is_descriptor(class)) {
+            assert!(assumed(class) <= assumed(Held::Reserved), "{class:?}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What everything costs when it must go: classes of kernel objects, and who is charged for those that a container holds.
+//!
+//! Whoever is killed with a control group gives back what it held in a time that was agreed before. For that each object is charged when it is made with what its end takes,
+//! and is refused where that would exceed the budget of a group ([`groups::Tree`] does the arithmetic). This room says what the classes are ([`Held`]), and keeps for
+//! each container what is in it and what of that is charged ([`Holdings`]):
+//!
+//! | container | holds | its owner's lock |
+//! | --- | --- | --- |
+//! | a process's membership of its group | the process, its threads, its POSIX timers | `membership` |
+//! | a table of descriptors | its descriptors, by the kind of file | `handles` |
+//! | an address space | mappings of objects (files, shared memory) | `layout` |
+//! | an epoll set | what it watches | `set` |
+//!
+//! What has no class takes the same time however much it is: pages, page tables, anonymous VMAs, and the pages of files (see [`crate::memory::remains`]).
+//!
+//! A container is charged to one [`Payer`], the budget of the group of the process that it was made for; `None` where no group above has a budget, and then nothing is counted but the
+//! objects. It holds up to [`SPARE`] charges more than objects of a class (one in eight, if that is more), so that who opens and closes in turn does not ask the tree each time.
+//!
+//! Two ways of charging: what may be refused is charged before it is made ([`Holdings::add`]); what was there before it came under a budget (a process that is moved) is charged whatever the
+//! bound is ([`Holdings::move_to`]), and then nothing more is admitted until less is in use.
+//!
+//! Locks: the tree's own, which is taken with the container's held; nothing is called under it.
+
+mod held;
+mod holdings;
+
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use groups::{Budget, Charge, Denied, Tree};
+use refs::{NoSuspend, WaitList, Waker};
+use tasks::StaticRef;
+
+use crate::error::{Errno, Result};
+pub use held::{Held, assumed, name};
+pub use holdings::{Holdings, SPARE};
+
+/// Who is charged.
+pub type Payer = Option<Budget<'static, Held>>;
+
+static TREE: StaticRef<Tree<Held>> = StaticRef::none();
+
+/// All budgets; `None` before the start.
+pub fn tree() -> Option<&'static Tree<Held>> {
+    TREE.get()
+}
+
+/// How often something was refused, by any budget.
+static DENIALS: AtomicU64 = AtomicU64::new(0);
+/// Who waits for the next time.
+static WATCHERS: WaitList = WaitList::new();
+
+/// Charges somebody for one object of a class, in a value that goes with it.
+///
+/// # Errors
+/// ENOMEM: the budget has no room.
+#[inline(always)]
+pub fn charge(payer: Payer, class: Held) -> Result<Option<Charge<'static, Held>>> {
+    match payer {
+        None => Ok(None),
+        Some(budget) => charge_budget(budget, class),
+    }
+}
+
+#[inline(never)]
+fn charge_budget(budget: Budget<'static, Held>, class: Held) -> Result<Option<Charge<'static, Held>>> {
+    match budget.charge(class, 1) {
+        Ok(charge) => Ok(Some(charge)),
+        Err(Denied::Ended) => Ok(None),
+        Err(_) => {
+            note_denied();
+            Err(Errno::ENOMEM)
+        }
+    }
+}
+
+/// Something was refused.
+#[cold]
+fn note_denied() {
+    DENIALS.fetch_add(1, Ordering::SeqCst);
+    WATCHERS.wake_all();
+}
+
+/// How often something was refused, by any budget. With a waker: it is woken the next time.
+pub fn denials(waker: Option<Waker>, cx: &impl NoSuspend) -> u64 {
+    if let Some(waker) = waker {
+        WATCHERS.register(waker, cx);
+    }
+    DENIALS.load(Ordering::SeqCst)
+}
+
+/// Makes the tree of budgets. At boot.
+pub fn start() {
+    TREE.set(Some(Box::leak(Box::new(Tree::new()))));
+}

@@ -1,0 +1,138 @@
+//! [`Bundle`]: the charges for all that a container holds, of several classes and to one budget, in one value.
+//!
+//! A table, a process or a connection holds objects of many classes, and gives them up together. A [`Charge`](crate::Charge) for each class would take as many
+//! words, and as many turns with the tree's lock when the container is made, copied, moved and ended. A bundle takes one each time.
+
+use core::mem;
+
+use crate::{Budget, Class, Denied};
+
+/// So many objects of each class are charged to a budget and to all above it. Dropping it gives all of that back, unless the budget has ended meanwhile.
+#[must_use = "dropping it gives the charges back"]
+#[derive(Debug)]
+pub struct Bundle<'t, C: Class> {
+    budget: Budget<'t, C>,
+    counts: C::PerClass<u32>,
+}
+
+impl<'t, C: Class> Bundle<'t, C> {
+    /// A bundle with nothing in it yet.
+    pub fn new(budget: Budget<'t, C>) -> Self {
+        Bundle { budget, counts: C::table(|_| 0) }
+    }
+
+    /// Charges for all that `counts` says, or for nothing.
+    ///
+    /// # Errors
+    /// As for [`Budget::charge`].
+    pub fn charge(budget: Budget<'t, C>, counts: C::PerClass<u32>) -> Result<Self, Denied> {
+        if is_some(&counts) {
+            budget.tree().admit_all(budget.name(), &counts)?;
+        }
+        Ok(Bundle { budget, counts })
+    }
+
+    /// The budget that is charged.
+    #[inline(always)]
+    pub fn budget(&self) -> Budget<'t, C> {
+        self.budget
+    }
+
+    /// For how many objects of a class.
+    #[inline(always)]
+    pub fn count(&self, class: C) -> u32 {
+        self.counts.as_ref()[class.index()]
+    }
+
+    /// Charges for more objects of a class.
+    ///
+    /// # Errors
+    /// As for [`Budget::charge`]; then nothing changes.
+    pub fn grow(&mut self, class: C, more: u32) -> Result<(), Denied> {
+        let count = self.count(class).checked_add(more).ok_or(Denied::Full { depth: 0 })?;
+        self.budget.tree().admit(self.budget.name(), class, more)?;
+        self.counts.as_mut()[class.index()] = count;
+        Ok(())
+    }
+
+    /// Gives back the charges for so many objects of a class, or for all that there are.
+    pub fn shrink(&mut self, class: C, less: u32) {
+        let count = &mut self.counts.as_mut()[class.index()];
+        let less = less.min(*count);
+        *count -= less;
+        self.budget.tree().with(|nodes| nodes.remove(self.budget.name(), class, less));
+    }
+
+    /// Charges for more objects of a class, and for up to `ahead` that may come next if that leaves everybody room; how many it is.
+    ///
+    /// # Errors
+    /// As for [`Budget::charge`]; then nothing changes.
+    pub fn grow_ahead(&mut self, class: C, more: u32, ahead: u32) -> Result<u32, Denied> {
+        let (tree, name) = (self.budget.tree(), self.budget.name());
+        let batch = more.saturating_add(ahead);
+        if self.count(class).checked_add(batch).is_none() {
+            return Err(Denied::Full { depth: 0 });
+        }
+        let taken = tree
+            .with(|nodes| nodes.admit_batch(name, class, more, batch, false).map_err(|refusal| tree.learn(refusal)))?;
+        self.counts.as_mut()[class.index()] += taken;
+        Ok(taken)
+    }
+
+    /// An object of one class has become one of another, whatever the bounds: for a class that stands for what is not known yet, and costs as much as any that it may turn into. Where there is
+    /// room the charge for the first stays, for the next one, and up to `ahead` of the second are charged beyond the one.
+    pub fn turn(&mut self, from: C, to: C, ahead: u32) {
+        let (name, more) = (self.budget.name(), 1 + ahead);
+        let (Some(left), Some(count)) = (self.count(from).checked_sub(1), self.count(to).checked_add(more)) else {
+            return;
+        };
+        let has_room = self.budget.tree().with(|nodes| nodes.turn(name, from, to, more));
+        if has_room {
+            self.counts.as_mut()[to.index()] = count;
+        } else {
+            self.counts.as_mut()[from.index()] = left;
+            self.counts.as_mut()[to.index()] += 1;
+        }
+    }
+
+    /// Moves all charges to another budget of the same tree, in one step, whatever its bounds: it admits nothing more until it has come down. Common ancestors are charged all the time.
+    ///
+    /// # Errors
+    /// [`Denied::Ended`]: that budget has ended, or is of another tree. Nothing changes.
+    pub fn move_to(&mut self, to: Budget<'t, C>) -> Result<(), Denied> {
+        let tree = self.budget.tree();
+        if !core::ptr::eq(tree, to.tree()) {
+            return Err(Denied::Ended);
+        }
+        tree.with(|nodes| nodes.move_all(self.budget.name(), to.name(), &self.counts))?;
+        self.budget = to;
+        Ok(())
+    }
+
+    /// Charges a budget for all that `counts` says, whatever its bounds: for objects that were there before they came under it.
+    ///
+    /// # Errors
+    /// [`Denied::Ended`].
+    pub fn charge_always(budget: Budget<'t, C>, counts: C::PerClass<u32>) -> Result<Self, Denied> {
+        budget.tree().with(|nodes| nodes.add_all(budget.name(), &counts))?;
+        Ok(Bundle { budget, counts })
+    }
+
+    /// Leaves the charges in place until the budget ends.
+    pub fn leave(self) {
+        mem::forget(self);
+    }
+}
+
+impl<C: Class> Drop for Bundle<'_, C> {
+    fn drop(&mut self) {
+        if !is_some(&self.counts) {
+            return;
+        }
+        self.budget.tree().with(|nodes| nodes.remove_all(self.budget.name(), &self.counts));
+    }
+}
+
+fn is_some<T: AsRef<[u32]>>(counts: &T) -> bool {
+    counts.as_ref().iter().any(|&count| count > 0)
+}
