@@ -16,7 +16,6 @@
 //!
 //! Locks: `TREE` for every change of the tree and of what it allows (which controllers are enabled, who may be where), then the children of one group at a time.
 
-mod calibrate;
 mod controllers;
 mod cpu;
 mod event;
@@ -27,7 +26,6 @@ mod population;
 mod reclaim;
 mod tree;
 
-pub use calibrate::calibrate;
 pub use controllers::{CONTROLLERS, Controllers};
 pub use cpu::Cpu;
 pub use event::Event;

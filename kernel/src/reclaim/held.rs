@@ -6,7 +6,7 @@ classes! {
     /// What a workload can hold whose end takes time.
     ///
     /// Each costs what the end of one may take at most, in nanoseconds of a processor that executes an instruction in each: about half as much again as the most that was measured, of objects
-    /// of the class as full as they can be. [`calibrate`](crate::cgroup::calibrate) says how much slower this machine is.
+    /// of the class as full as they can be. A [calibration](super::Calibration) says how much slower this machine is.
     pub enum Held {
         /// The kill of a group: finding its processes, and telling who waits.
         Group = Cost::eager(30_000),

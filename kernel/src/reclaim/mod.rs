@@ -23,17 +23,20 @@
 
 mod held;
 mod holdings;
+mod speed;
 
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use frame::Cx;
 use groups::{Budget, Charge, Denied, Tree};
-use refs::{NoSuspend, WaitList, Waker};
+use refs::{WaitList, Waker};
 use tasks::StaticRef;
 
 use crate::error::{Errno, Result};
 pub use held::{Held, assumed, name};
 pub use holdings::{Holdings, SPARE};
+pub use speed::{Calibration, is_calibrated};
 
 /// Who is charged.
 pub type Payer = Option<Budget<'static, Held>>;
@@ -82,7 +85,7 @@ fn note_denied() {
 }
 
 /// How often something was refused, by any budget. With a waker: it is woken the next time.
-pub fn denials(waker: Option<Waker>, cx: &impl NoSuspend) -> u64 {
+pub fn denials(waker: Option<Waker>, cx: &Cx) -> u64 {
     if let Some(waker) = waker {
         WATCHERS.register(waker, cx);
     }

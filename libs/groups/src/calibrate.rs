@@ -35,8 +35,33 @@ impl Default for Samples {
     }
 }
 
-/// Measures what destroying an object costs: `make` makes so many, `destroy` ends them and is timed. The result is the 99.9th percentile of all rounds
-/// and half of it more, at least one.
+/// A calibration that is taken round by round, by who has other things to do in between.
+#[derive(Clone, Debug, Default)]
+pub struct Rounds {
+    taken: Vec<u64>,
+}
+
+impl Rounds {
+    /// So many objects took so long.
+    pub fn add(&mut self, time: u64, objects: u32) {
+        self.taken.push(time.div_ceil(u64::from(objects.max(1))));
+    }
+
+    /// How many rounds there were.
+    pub fn count(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// What an object costs: the 99.9th percentile of all rounds and half of it more, at least one.
+    pub fn bound(mut self) -> u64 {
+        self.taken.sort_unstable();
+        let beyond = self.taken.len() / 1_000;
+        let slow = self.taken.len().checked_sub(1 + beyond).map_or(0, |at| self.taken[at]);
+        slow.saturating_add(slow.div_ceil(2)).max(1)
+    }
+}
+
+/// Measures what destroying an object costs: `make` makes so many, `destroy` ends them and is timed. The result is [`Rounds::bound`].
 pub fn calibrate<T>(
     samples: Samples,
     clock: &impl Clock,
@@ -44,17 +69,14 @@ pub fn calibrate<T>(
     mut destroy: impl FnMut(T),
 ) -> u64 {
     let objects = samples.objects.max(1);
-    let mut taken = Vec::with_capacity(samples.rounds);
+    let mut rounds = Rounds { taken: Vec::with_capacity(samples.rounds) };
     for _ in 0..samples.rounds.max(1) {
         let made = make(objects);
         let start = clock.now();
         destroy(made);
-        taken.push(clock.now().saturating_sub(start).div_ceil(u64::from(objects)));
+        rounds.add(clock.now().saturating_sub(start), objects);
     }
-    taken.sort_unstable();
-    let beyond = taken.len() / 1_000;
-    let slow = taken[taken.len() - 1 - beyond];
-    slow.saturating_add(slow.div_ceil(2)).max(1)
+    rounds.bound()
 }
 
 #[cfg(test)]

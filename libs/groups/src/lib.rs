@@ -43,7 +43,7 @@ mod tree;
 pub use arena::{Arena, Name, NoMemory};
 pub use budget::{Budget, Denied, Limits, OwnedBudget, Usage};
 pub use bundle::Bundle;
-pub use calibrate::{Clock, Samples, calibrate};
+pub use calibrate::{Clock, Rounds, Samples, calibrate};
 pub use charge::Charge;
 pub use chunk::{CHUNK_ALIGN, CHUNK_BYTES, Chunks};
 pub use class::{Class, Cost};

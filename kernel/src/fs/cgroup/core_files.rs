@@ -10,6 +10,7 @@ use super::{Entry, limits, number, procs};
 use crate::cgroup::{self, Cgroup, Controllers};
 use crate::error::{Errno, Result};
 use crate::process::{GroupWalk, Met};
+use crate::reclaim;
 use crate::sched;
 use crate::signal::{Info, Signal, send};
 use crate::step::Step;
@@ -113,6 +114,9 @@ fn parse_control(text: &[u8]) -> Result<(Controllers, Controllers)> {
 
 fn control(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<()> {
     let (enable, disable) = parse_control(writing.text)?;
+    if enable.contains(Controllers::RECLAIM) && !reclaim::is_calibrated() {
+        writing.work.calibrate()?;
+    }
     if writing.work.walk.is_none() {
         cgroup::lock_tree(cx).control(group, enable, disable, cx)?;
         if !enable.union(disable).intersects(Controllers::MEMORY | Controllers::RECLAIM) {

@@ -22,6 +22,7 @@ use crate::fs::inode_file::seek_in;
 use crate::fs::proc::Text;
 use crate::fs::{Events, File, Inode, InodeOps, Lseek, OpenFlags, VfsCaller};
 use crate::process::GroupWalk;
+use crate::reclaim::Calibration;
 use crate::reclaim::Held;
 use crate::step::{Interruption, Step, Stop, TimeSlice};
 
@@ -94,6 +95,8 @@ pub struct Work {
     text: Text,
     /// A kill that is under way.
     pub kill: Option<Kill>,
+    /// A calibration that is under way.
+    pub calibration: Option<Calibration>,
     /// Times in user mode and in the kernel.
     pub times: (u64, u64),
 }
@@ -106,6 +109,20 @@ impl Work {
     pub fn check_time(&mut self) -> Step<()> {
         // It has an end, and half of it could be seen.
         if self.time_slice.is_over() { Err(Stop::Pause(Interruption::Never)) } else { Ok(()) }
+    }
+
+    /// Measures how fast this machine ends objects.
+    ///
+    /// # Errors
+    /// Others must have their turn.
+    pub fn calibrate(&mut self) -> Step<()> {
+        while self.calibration.get_or_insert_default().goes_on() {
+            self.check_time()?;
+        }
+        if let Some(calibration) = self.calibration.take() {
+            calibration.finish();
+        }
+        Ok(())
     }
 
     /// Appends what `format_args!` made.
@@ -142,7 +159,8 @@ const MAX_WRITE: usize = 4096;
 impl GroupFile {
     fn event_changes(&self, cx: &Cx) -> u64 {
         let group = self.group.upgrade(cx).ok();
-        self.entry.event.zip(group).map_or(0, |(event, group)| event(&group).changes())
+        let own = self.entry.event.zip(group).map_or(0, |(event, group)| event(&group).changes());
+        own + self.entry.other_event.map_or(0, |event| event(None, cx))
     }
 
     /// Runs `f` on what the caller has begun, which is kept if it has to pause.
@@ -240,8 +258,9 @@ impl File for GroupFile {
         let event = event(&group);
         if let Some(waker) = waker {
             event.watch(waker, cx);
+            self.entry.other_event.map(|event| event(Some(waker), cx));
         }
-        let has_changed = event.changes() != self.seen.load(Ordering::Relaxed);
+        let has_changed = self.event_changes(cx) != self.seen.load(Ordering::Relaxed);
         let told = if has_changed { always | Events::ERROR | Events::PRIORITY } else { always };
         told & (interest | Events::ERROR)
     }

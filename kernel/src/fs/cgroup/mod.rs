@@ -20,7 +20,7 @@ use alloc::boxed::Box;
 
 use frame::Cx;
 use linux_raw_sys::general::CGROUP2_SUPER_MAGIC;
-use refs::{SpinLock, StrongRc, TempRc, WeakRc};
+use refs::{SpinLock, StrongRc, TempRc, Waker, WeakRc};
 
 use super::access::{Subject, Want};
 use super::{Dentry, FileKind, FileSystem, Inode, Instance, Metadata, VfsCaller};
@@ -41,6 +41,8 @@ struct Entry {
     change: Option<Change>,
     /// What who polls it waits for.
     event: Option<fn(&Cgroup) -> &Event>,
+    /// And what else, however often it was: see [`Entry::also_tells`].
+    other_event: Option<fn(Option<Waker>, &Cx) -> u64>,
 }
 
 type Show = fn(&mut Showing, &TempRc<'_, Cgroup>, &Cx) -> Step<()>;
@@ -48,7 +50,7 @@ type Change = fn(&mut Writing<'_>, &TempRc<'_, Cgroup>, &Cx) -> Step<()>;
 
 impl Entry {
     const fn new(name: &'static str, of: Controllers) -> Self {
-        Entry { name, of, is_in_root: false, is_below: true, show: None, change: None, event: None }
+        Entry { name, of, is_in_root: false, is_below: true, show: None, change: None, event: None, other_event: None }
     }
 
     const fn shows(self, show: Show) -> Self {
@@ -61,6 +63,11 @@ impl Entry {
 
     const fn in_root(self) -> Self {
         Entry { is_in_root: true, ..self }
+    }
+
+    /// Something that has no event of the group's own: how often it was, and a waker for the next time.
+    const fn also_tells(self, event: fn(Option<Waker>, &Cx) -> u64) -> Self {
+        Entry { other_event: Some(event), ..self }
     }
 
     const fn only_in_root(self) -> Self {

@@ -6,7 +6,7 @@ use refs::TempRc;
 
 use super::file::Showing;
 use super::{Entry, limits, number};
-use crate::cgroup::{self, Cgroup, Controllers};
+use crate::cgroup::{Cgroup, Controllers};
 use crate::error::{Errno, Result};
 use crate::reclaim::{self, Held};
 use crate::step::Step;
@@ -22,12 +22,11 @@ const MOST: i64 = 3_600_000_000;
 
 /// The files.
 pub const FILES: &[Entry] = &[
-    file("reclaim.calibrate").only_in_root().changes(|writing, _, cx| {
+    file("reclaim.calibrate").only_in_root().changes(|writing, _, _| {
         if number::parse_int(writing.text)? != 1 {
             return Err(Errno::ERANGE.into());
         }
-        cgroup::calibrate(cx);
-        Ok(())
+        writing.work.calibrate()
     }),
     file("reclaim.costs").only_in_root().shows(|text, _, _| {
         let tree = reclaim::tree().ok_or(Errno::ENODEV)?;
@@ -47,7 +46,9 @@ pub const FILES: &[Entry] = &[
             text.add(format_args!("denied {denied}\noverrun {}\n", group.reclaim.overruns()));
             Ok(())
         })
-        .tells(|group| &group.reclaim.event),
+        .tells(|group| &group.reclaim.event)
+        // Who refuses knows a budget and no group: all who wait look.
+        .also_tells(reclaim::denials),
     file("reclaim.last").shows(show_last),
     file("reclaim.max")
         .shows(|text, group, _| {
