@@ -130,6 +130,8 @@ pub enum Interruption {
     Signals,
     /// Only those that end the process: [`Errno::EINTR`].
     KillOnly,
+    /// Only the end of the process, if its memory ends with it, which is all that the work changes: [`Errno::EINTR`].
+    EndOfMemory,
     /// None at all: the work has an end, and what it would leave half done could be seen.
     Never,
 }

@@ -11,6 +11,9 @@ use crate::user_memory::{HasMemory, UserIn, UserInOut};
 /// The list may be a loop: no more than this many entries are looked at.
 const LIMIT: usize = 2048;
 
+/// And no more than this many where the end of a thread is charged to a budget of time: what a thread is charged covers them.
+const CHARGED_LIMIT: usize = 64;
+
 /// `struct robust_list_head`.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
 #[repr(C)]
@@ -22,14 +25,20 @@ pub struct Head {
     pending: usize,
 }
 
-/// Releases the robust futexes of the calling thread `tid`, which ends: those of its list.
+/// Releases the robust futexes of the calling thread `tid`, which ends: those of its list, or where its end `is_charged` the first of them.
 ///
 /// # Errors
 /// EFAULT, EINVAL: the list is not as it should be.
-pub fn release_robust_async(cx: &mut Cx, me: &mut impl HasMemory, list: UserIn<Head>, tid: u32) -> Result<()> {
+pub fn release_robust_async(
+    cx: &mut Cx,
+    me: &mut impl HasMemory,
+    list: UserIn<Head>,
+    tid: u32,
+    is_charged: bool,
+) -> Result<()> {
     let head = read_async(cx, me, list)?;
     let mut entry = head.first;
-    for _ in 0..LIMIT {
+    for _ in 0..if is_charged { CHARGED_LIMIT } else { LIMIT } {
         // The lowest bit marks a priority-inheriting futex.
         let at = entry & !1;
         if at == list.address() {

@@ -5,8 +5,9 @@
 //! calls that would change it wait, and so do faults where nothing is mapped. Faults elsewhere go on; so a step leaves the page tables with no
 //! more than the VMAs allow.
 //!
-//! The claim belongs to the call, not to the thread: a step that holds it says [`Interruption::Never`] when it pauses, so the call
-//! always comes back to release it.
+//! The claim belongs to the call, not to the thread: a step that holds it says [`Interruption::EndOfMemory`] when it pauses, so the call
+//! always comes back to release it, unless the process ends and nobody else sees its memory. Then what is half changed is seen by nobody, and the rest of the change would be
+//! for nothing: the end of the address space takes what was still to be taken away.
 
 use alloc::boxed::Box;
 use core::ops::Range;
@@ -27,16 +28,14 @@ pub(super) const AT_ONCE_BYTES: usize = 1024 * PAGE_SIZE;
 /// How many VMAs are.
 pub(super) const AT_ONCE_AREAS: usize = 64;
 
-/// What a call has claimed, and what it still has to take away.
+/// What a call has claimed.
 #[derive(Default)]
 pub struct Change {
     has_claim: bool,
-    /// Nearly always nothing.
-    leftover: Option<Box<Leftover>>,
 }
 
-/// What a range showed until now: its VMAs are out of the layout, its pages still go.
-struct Leftover {
+/// What a range showed until now: its VMAs are out of the layout, its pages still go. The layout keeps it for the call that has claimed that.
+pub(super) struct Leftover {
     vmas: Removed<Backing>,
     pages: Range<usize>,
 }
@@ -106,7 +105,7 @@ impl Change {
             return Ok(());
         }
         self.claim(layout);
-        self.leftover = Some(Box::new(Leftover { vmas, pages }));
+        layout.leftover = Some(Box::new(Leftover { vmas, pages }));
         Ok(())
     }
 
@@ -116,11 +115,12 @@ impl Change {
     /// [`Stop::Pause`] as long as there is more.
     #[inline]
     pub(super) fn go_on(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> Step<()> {
-        let Some(leftover) = &mut self.leftover else { return Ok(()) };
+        // Whoever has not claimed the layout has nothing to take away: it was locked when nobody had.
+        let Some(mut leftover) = layout.leftover.take() else { return Ok(()) };
         if !leftover.take_away(space, layout, cx) {
-            return Err(Stop::Pause(Interruption::Never));
+            layout.leftover = Some(leftover);
+            return Err(Stop::Pause(Interruption::EndOfMemory));
         }
-        self.leftover = None;
         Ok(())
     }
 }
@@ -140,6 +140,11 @@ impl AddressSpace {
 }
 
 impl Leftover {
+    /// Takes some of the VMAs out whose call has not come to its end; `None` once there are none.
+    pub(super) fn pop_chunk(&mut self) -> Option<alloc::vec::Vec<super::vma::Vma<Backing>>> {
+        self.vmas.pop_chunk()
+    }
+
     /// Works until it is done, and that is true, or one stretch is over.
     fn take_away(&mut self, space: &AddressSpace, layout: &mut Layout, cx: &Cx) -> bool {
         let mut time_slice = TimeSlice::default();

@@ -61,7 +61,7 @@ impl AddressSpace {
         self.share_all();
         child.share_all();
         match copied {
-            Ok(false) => Err(Stop::Pause(Interruption::Never)),
+            Ok(false) => Err(Stop::Pause(Interruption::EndOfMemory)),
             Ok(true) => {
                 fork.change.release(self, &mut layout);
                 Ok(())

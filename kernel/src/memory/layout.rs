@@ -1,11 +1,13 @@
 //! [`Layout`]: the VMAs of an address space with what is counted of them, and the addresses that have a meaning of their own.
 
+use alloc::boxed::Box;
 use core::ops::Range;
 
 use frame::Cx;
 use frame::mm::{PAGE_SIZE, Prot, USER_END};
 
 use super::backing::Backing;
+use super::change::Leftover;
 use super::space::{Image, LOWEST, VmaName, VmaReport};
 use super::vma::{Removed, TooManyVmas, Vma, VmaFlags, VmaMap};
 use super::{Limits, overcommit};
@@ -34,6 +36,8 @@ pub(super) struct Layout {
     pub(super) image: Image,
     /// Whether a call is in the middle of a change: see [`super::change`].
     pub(super) is_claimed: bool,
+    /// What that call still has to take away. Nearly always nothing.
+    pub(super) leftover: Option<Box<Leftover>>,
     /// How often a VMA has come from another place, with its pages.
     pub(super) moves: u64,
 }
@@ -49,6 +53,8 @@ pub(super) struct Totals {
     pub(super) stack: usize,
     /// VMAs that show a file or shared memory.
     pub(super) objects: usize,
+    /// VMAs that are shared (MAP_SHARED).
+    pub(super) shared: usize,
     /// VMAs that are locked.
     pub(super) locked: usize,
     /// VMAs for which memory is promised.
@@ -68,6 +74,9 @@ impl Totals {
         }
         if matches!(vma.backing, Backing::Object { .. }) {
             add(&mut self.objects);
+        }
+        if vma.flags.contains(VmaFlags::SHARED) {
+            add(&mut self.shared);
         }
         if vma.flags.contains(VmaFlags::LOCKED) {
             add(&mut self.locked);
@@ -106,6 +115,7 @@ impl Default for Layout {
             map_end: USER_END,
             image: Image::default(),
             is_claimed: false,
+            leftover: None,
             moves: 0,
         }
     }
@@ -332,6 +342,12 @@ impl Layout {
         let locked = self.totals.locked;
         self.totals.add(vma, (part.len() / PAGE_SIZE).wrapping_neg());
         self.totals.locked = locked;
+    }
+
+    /// Takes what a call has left that did not come to its end, at the end of the address space: nobody has claimed it then.
+    pub(super) fn take_leftover(&mut self) -> Option<Box<Leftover>> {
+        self.is_claimed = false;
+        self.leftover.take()
     }
 
     /// Takes the last VMAs out, some at a time, at the end of the address space; `None` once there are none.

@@ -165,7 +165,7 @@ impl AddressSpace {
             }
             if !call.range.is_empty() && time_slice.is_over() {
                 let is_claimed = call.change.is_begun();
-                return Err(Stop::Pause(if is_claimed { Interruption::Never } else { Interruption::KillOnly }));
+                return Err(Stop::Pause(if is_claimed { Interruption::EndOfMemory } else { Interruption::KillOnly }));
             }
         }
     }
@@ -372,7 +372,7 @@ impl AddressSpace {
             call.range.start = piece.end;
             if !call.range.is_empty() && time_slice.is_over() {
                 call.change.claim(&mut layout);
-                return Err(Stop::Pause(Interruption::Never));
+                return Err(Stop::Pause(Interruption::EndOfMemory));
             }
         }
         call.change.release(self, &mut layout);

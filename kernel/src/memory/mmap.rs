@@ -275,7 +275,7 @@ impl AddressSpace {
         let mut time_slice = TimeSlice::default();
         loop {
             if !self.protect_pages(protect, &layout, &mut time_slice, cx) {
-                return Err(Stop::Pause(Interruption::Never));
+                return Err(Stop::Pause(Interruption::EndOfMemory));
             }
             if protect.outcome.is_err() || protect.range.is_empty() {
                 protect.change.release(self, &mut layout);

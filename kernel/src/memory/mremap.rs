@@ -246,7 +246,7 @@ impl AddressSpace {
                         Ok(false) => {
                             call.change.claim(layout);
                             call.state = Phase::Moving(moving);
-                            return Err(Stop::Pause(Interruption::Never));
+                            return Err(Stop::Pause(Interruption::EndOfMemory));
                         }
                         Err(OutOfMemory) => {
                             let put_back = self.move_back(call, moving, layout, cx);

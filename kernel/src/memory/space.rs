@@ -16,7 +16,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, VmSpace};
@@ -47,6 +47,8 @@ pub struct AddressSpace {
     shared_pages: AtomicUsize,
     /// What is special about VMAs that come (MCL_FUTURE): the bits of [`VmaFlags`].
     later_flags: AtomicU16,
+    /// Whether threads of several processes have it, or had it.
+    is_lent: AtomicBool,
     registered: Registered,
 }
 
@@ -158,6 +160,7 @@ impl AddressSpace {
             peak_pages: AtomicUsize::new(0),
             shared_pages: AtomicUsize::new(0),
             later_flags: AtomicU16::new(0),
+            is_lent: AtomicBool::new(false),
             registered: register(weak),
         }))
     }
@@ -173,6 +176,21 @@ impl AddressSpace {
     /// Has somebody else charged, whatever the bound.
     pub fn charge_to(&self, payer: Payer, cx: &impl NoSuspend) {
         self.layout.lock(cx).charge_to(payer);
+    }
+
+    /// Another process has it as well from now on (CLONE_VM).
+    pub fn lend(&self) {
+        self.is_lent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether threads of several processes have it, or had it.
+    pub fn is_lent(&self) -> bool {
+        self.is_lent.load(Ordering::Relaxed)
+    }
+
+    /// Whether others may see what a program writes here: another process that has it, or one that maps the same object.
+    pub fn is_seen_by_others(&self, cx: &Cx) -> bool {
+        self.is_lent() || self.layout.lock(cx).totals().shared > 0
     }
 
     /// The page tables.

@@ -38,6 +38,7 @@ impl AddressSpace {
     }
 
     fn tear_down_async(&self, cx: &mut Cx) {
+        self.take_leftover_async(cx);
         let is_small = self.vm.mapped_pages() <= AT_ONCE_PAGES && self.layout.lock(cx).vmas().len() <= AT_ONCE_AREAS;
         if is_small && frame::cpu::count() == 1 {
             // Its destructors do it.
@@ -60,6 +61,21 @@ impl AddressSpace {
         self.layout.lock(cx).end_charge();
         if !is_small {
             UNDER_WAY.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives up the objects of what a call was taking away when the process was ended. Its pages are still mapped.
+    fn take_leftover_async(&self, cx: &mut Cx) {
+        let leftover = self.layout.lock(cx).take_leftover();
+        self.released.wake_all();
+        let Some(mut leftover) = leftover else { return };
+        let mut time_slice = TimeSlice::default();
+        while let Some(vmas) = leftover.pop_chunk() {
+            vmas.into_iter().for_each(|vma| end_object(vma.backing));
+            if time_slice.is_over() {
+                tasks::pause_async(cx);
+                time_slice = TimeSlice::default();
+            }
         }
     }
 

@@ -201,7 +201,13 @@ fn make_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<Unstart
 /// What the child is to see of memory: what the caller sees, or a copy of that.
 fn space_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<StrongRc<AddressSpace>> {
     if args.has(abi::CLONE_VM) {
-        return Ok(me.thread(cx)?.space.lock(cx).as_ref().ok_or(Errno::ESRCH)?.share());
+        let thread = me.thread(cx)?;
+        let space = thread.space.lock(cx);
+        let space = space.as_ref().ok_or(Errno::ESRCH)?;
+        if !args.has(abi::CLONE_THREAD) {
+            space.get(cx).lend();
+        }
+        return Ok(space.share());
     }
     let child = AddressSpace::new()?;
     let mut fork = Fork::default();

@@ -33,10 +33,18 @@ fn release_robust_async(cx: &mut Cx, me: &mut Current) {
     else {
         return;
     };
-    if list != 0 {
-        // What cannot be read is the program's own fault and concerns nobody else.
-        let _ = futex::release_robust_async(cx, me, UserIn::<futex::Head>::new(list), tid);
+    if list == 0 {
+        return;
     }
+    let Ok(process) = me.process(cx) else { return };
+    if process.is_exiting() && !me.space(cx).is_ok_and(|space| space.is_seen_by_others(cx)) {
+        // Whoever waits for one of its futexes ends as well.
+        return;
+    }
+    let is_charged = process.payer(cx).is_some();
+    drop(process);
+    // What cannot be read is the program's own fault and concerns nobody else.
+    let _ = futex::release_robust_async(cx, me, UserIn::<futex::Head>::new(list), tid, is_charged);
 }
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.

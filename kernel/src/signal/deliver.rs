@@ -36,11 +36,17 @@ pub fn interrupted(me: &Current, interruption: Interruption, cx: &Cx) -> Option<
     let work = thread.signals.work();
     match interruption {
         Interruption::Never => None,
+        Interruption::EndOfMemory => (work.contains(Work::EXIT) && is_end_of_memory(me, cx)).then_some(Errno::EINTR),
         Interruption::KillOnly => work.contains(Work::EXIT).then_some(Errno::EINTR),
         Interruption::Signals => {
             work.intersects(Work::EXIT | Work::STOP | Work::SIGNAL | Work::FREEZE).then_some(Errno::RESTART_SYS)
         }
     }
+}
+
+/// Whether the process ends, and its memory with it.
+fn is_end_of_memory(me: &Current, cx: &Cx) -> bool {
+    me.process(cx).is_ok_and(|process| process.is_exiting()) && me.space(cx).is_ok_and(|space| !space.is_lent())
 }
 
 /// Blocks `mask` instead of what is blocked, until this call has ended: then what was blocked before is blocked again, after the
