@@ -238,10 +238,9 @@ fn make(
         process.reserve_child(cx)?;
     }
     let tid = pid::allocate(cx)?;
-    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| {
-        // What a new process has is charged where that is made.
-        files.duplicate(if args.has(abi::CLONE_THREAD) { process.payer(cx) } else { None }, cx)
-    })?;
+    // What a new process has is charged where that is made.
+    let payer = if args.has(abi::CLONE_THREAD) { process.payer(cx) } else { None };
+    let files = share_or(&thread.files, args.has(abi::CLONE_FILES), cx, |files| files.duplicate(payer, cx))?;
     let fs = share_or(&thread.fs, args.has(abi::CLONE_FS), cx, |fs| Ok(fs.duplicate(cx)))?;
     let own_memory = !args.has(abi::CLONE_VM) || args.has(abi::CLONE_VFORK);
     let alt_stack = if own_memory { *thread.signals.alt_stack.lock(cx) } else { AltStack::default() };

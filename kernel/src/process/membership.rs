@@ -73,6 +73,14 @@ impl NewMember {
         NewMember { group: None, held: own_holdings() }
     }
 
+    /// The process is not made after all.
+    fn undo(self, cx: &Cx) {
+        if let Some(group) = &self.group {
+            group.get(cx).release_pids(1, cx);
+            group.get(cx).end_thread(cx);
+        }
+    }
+
     /// Whether it is in another group than the root.
     #[inline(always)]
     pub(super) fn is_in_group(&self) -> bool {
@@ -136,44 +144,50 @@ fn begin_child_in_group(
     if cgroup::any_is_killed() {
         maker.end_if_group_is_killed(cx)?;
     }
-    let Some(into) = into else {
-        let of_maker = maker.membership.lock(cx);
-        return match &of_maker.group {
-            Some(group) => begin(&group.get(cx), own, cx),
-            None => Ok(NewMember::of_root()),
-        };
+    let member = match into {
+        None => match &maker.membership.lock(cx).group {
+            Some(group) => begin(&group.get(cx), cx)?,
+            None => return Ok(NewMember::of_root()),
+        },
+        Some(into) => {
+            let into = into.upgrade(cx).map_err(|_| Errno::ENODEV)?;
+            let tree = cgroup::lock_tree(cx);
+            tree.check_destination(&into, cx)?;
+            if into.is_root() {
+                return Ok(NewMember::of_root());
+            }
+            begin(&into, cx)?
+        }
     };
-    let into = into.upgrade(cx).map_err(|_| Errno::ENODEV)?;
-    let tree = cgroup::lock_tree(cx);
-    tree.check_destination(&into, cx)?;
-    if into.is_root() { Ok(NewMember::of_root()) } else { begin(&into, own, cx) }
+    // With nothing locked: descriptors and memory come before groups.
+    let payer = member.held.payer();
+    if payer.is_some() && own.begin_charge(payer, cx).is_err() {
+        member.undo(cx);
+        return Err(Errno::EAGAIN);
+    }
+    Ok(member)
 }
 
-fn begin(group: &TempRc<'_, Cgroup>, own: &NewContainers<'_>, cx: &Cx) -> Result<NewMember> {
+fn begin(group: &TempRc<'_, Cgroup>, cx: &Cx) -> Result<NewMember> {
     let share = group.share().ok_or(Errno::ENODEV)?;
     members(group).ok_or(Errno::ENODEV)?.lock(cx).reserve_one()?;
     group.begin_thread(cx)?;
-    match charge(group, own, cx) {
-        Ok(held) => Ok(NewMember { group: Some(share), held }),
+    let mut member = NewMember { group: Some(share), held: own_holdings() };
+    match member.held.begin(group.payer(cx)) {
+        Ok(()) => Ok(member),
         Err(_) => {
-            group.release_pids(1, cx);
-            group.end_thread(cx);
+            member.undo(cx);
             Err(Errno::EAGAIN)
         }
     }
 }
 
-/// Charges the budget that a group is under for a new process.
-fn charge(group: &Cgroup, own: &NewContainers<'_>, cx: &Cx) -> Result<Holdings> {
-    let mut held = own_holdings();
-    let payer = group.payer(cx);
-    if payer.is_some() {
-        // What is charged is given back with what the child would have had.
-        own.files.map_or(Ok(()), |files| files.handles.lock(cx).begin_charge(payer))?;
-        own.space.map_or(Ok(()), |space| space.begin_charge(payer, cx))?;
-        held.begin(payer)?;
+impl NewContainers<'_> {
+    /// Charges somebody for them. What is charged is given back with what the child would have had.
+    fn begin_charge(&self, payer: Payer, cx: &Cx) -> Result<()> {
+        self.files.map_or(Ok(()), |files| files.handles.lock(cx).begin_charge(payer))?;
+        self.space.map_or(Ok(()), |space| space.begin_charge(payer, cx))
     }
-    Ok(held)
 }
 
 impl Process {
@@ -198,26 +212,37 @@ impl Process {
         let group = own.group.as_ref().map(|group| group.get(cx));
         self.account.set_payer(group.as_ref().map_or(0, |group| group.memory_payer()));
         let payer = group.as_ref().and_then(|group| group.payer(cx));
-        self.charge_to(&mut own, payer, cx);
+        let has_changed = own.held.payer() != payer;
+        own.held.move_to(payer);
+        drop(own);
+        if has_changed {
+            self.charge_containers(cx);
+        }
     }
 
     /// Who is charged for its end.
-    pub fn payer(&self, cx: &Cx) -> Payer {
+    pub fn payer(&self, cx: &impl NoSuspend) -> Payer {
         if self.is_in_group.load(Ordering::Relaxed) { self.membership.lock(cx).held.payer() } else { None }
     }
 
-    /// Has somebody else charged for its end, and for those of its first thread's descriptors and memory. (Where threads have descriptors of their own, the others stay charged to whom they were.)
-    fn charge_to(&self, own: &mut Membership, payer: Payer, cx: &Cx) {
-        if own.held.payer() == payer {
-            return;
-        }
-        own.held.move_to(payer);
-        let Some(thread) = self.first_thread(cx) else { return };
-        if let Some(files) = thread.files.lock(cx).as_ref() {
-            files.get(cx).handles.lock(cx).charge_to(payer);
-        }
-        if let Some(space) = thread.space.lock(cx).as_ref() {
-            space.get(cx).charge_to(payer, cx);
+    /// Has whoever is charged for its end be charged for those of its first thread's descriptors and memory as well. (Where threads have descriptors of their own, the others stay charged to whom they
+    /// were.)
+    fn charge_containers(&self, cx: &Cx) {
+        loop {
+            let payer = self.payer(cx);
+            let Some(thread) = self.first_thread(cx) else { return };
+            let files = thread.files.lock(cx).as_ref().map(|files| files.get(cx));
+            if let Some(files) = files {
+                files.handles.lock(cx).charge_to(payer);
+            }
+            let space = thread.space.lock(cx).as_ref().map(|space| space.get(cx));
+            if let Some(space) = space {
+                space.charge_to(payer, cx);
+            }
+            // Another core may have moved the process meanwhile, and have been here before.
+            if self.payer(cx) == payer {
+                return;
+            }
         }
     }
 
@@ -385,13 +410,17 @@ pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>
     own.place = target.and_then(|group| members(group)).map(|members| members.lock(cx).enter(process.downgrade()));
     // What memory it has stays charged where it is; its end is charged to where it goes, whatever the bound.
     let payer = target.and_then(|group| group.payer(cx));
-    process.charge_to(&mut own, payer, cx);
+    let is_paid_by_another = own.held.payer() != payer;
+    own.held.move_to(payer);
     process.account.set_payer(target.map_or(0, |group| group.memory_payer()));
     Cgroup::move_between(from.as_deref(), target.map(|group| &**group), &moved, cx);
     let is_killed = from.as_ref().is_some_and(|from| from.is_being_killed(cx));
     let must_tell = cgroup::any_freezes() || moved.frozen > 0;
     drop(own);
     drop(tree);
+    if is_paid_by_another {
+        process.charge_containers(cx);
+    }
     if is_killed {
         // Whoever goes through the members may have passed where it is now.
         send::send_to_process(process, crate::signal::Info::kernel(Signal::KILL), cx)?;
