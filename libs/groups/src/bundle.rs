@@ -104,7 +104,12 @@ impl<'t, C: Class> Bundle<'t, C> {
         if !core::ptr::eq(tree, to.tree()) {
             return Err(Denied::Ended);
         }
-        tree.with(|nodes| nodes.move_all(self.budget.name(), to.name(), &self.counts))?;
+        tree.with(|nodes| {
+            if nodes.move_all(self.budget.name(), to.name(), &self.counts)? {
+                tree.recall_stocks();
+            }
+            Ok(())
+        })?;
         self.budget = to;
         Ok(())
     }
@@ -114,7 +119,13 @@ impl<'t, C: Class> Bundle<'t, C> {
     /// # Errors
     /// [`Denied::Ended`].
     pub fn charge_always(budget: Budget<'t, C>, counts: C::PerClass<u32>) -> Result<Self, Denied> {
-        budget.tree().with(|nodes| nodes.add_all(budget.name(), &counts))?;
+        let tree = budget.tree();
+        tree.with(|nodes| {
+            if nodes.add_all(budget.name(), &counts)? {
+                tree.recall_stocks();
+            }
+            Ok(())
+        })?;
         Ok(Bundle { budget, counts })
     }
 
