@@ -26,6 +26,9 @@ int once_in(uint32_t many);
 // Tells of something that must never happen. The work goes on.
 __attribute__((format(printf, 1, 2))) void violation(const char *format, ...);
 
+// The same of something that came, but later than the end of the kill: other cores may still be at it, so with more than one that is only told.
+__attribute__((format(printf, 1, 2))) void late(const char *format, ...);
+
 void sleep_micros(long micros);
 
 // A kind of objects that a workload holds.

@@ -45,19 +45,34 @@ uint32_t any(uint32_t below)
 
 int once_in(uint32_t many) { return any(many) == 0; }
 
-void violation(const char *format, ...)
+static void tell(const char *what, const char *format, va_list arguments)
 {
     char text[600];
-    int length = snprintf(text, sizeof text, "kills: round %ld: VIOLATION: ", the_round);
-    va_list arguments;
-    va_start(arguments, format);
+    int length = snprintf(text, sizeof text, "kills: round %ld: %s: ", the_round, what);
     length += vsnprintf(text + length, sizeof text - length, format, arguments);
-    va_end(arguments);
     if (length > (int)sizeof text - 2)
         length = sizeof text - 2;
     text[length++] = '\n';
-    __atomic_add_fetch(&board->violations, 1, __ATOMIC_SEQ_CST);
     (void)!write(1, text, length);
+}
+
+void violation(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    tell("VIOLATION", format, arguments);
+    va_end(arguments);
+    __atomic_add_fetch(&board->violations, 1, __ATOMIC_SEQ_CST);
+}
+
+void late(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    tell(is_counted ? "VIOLATION" : "late", format, arguments);
+    va_end(arguments);
+    if (is_counted)
+        __atomic_add_fetch(&board->violations, 1, __ATOMIC_SEQ_CST);
 }
 
 void sleep_micros(long micros)

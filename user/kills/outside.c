@@ -140,32 +140,47 @@ static long drain(int file)
     return length < 0 ? -errno : 0;
 }
 
-static void check_link(const struct link *link, int index)
+// What is seen of the end that was inside.
+struct seen {
+    short events;
+    long got, sent;
+};
+
+// Whether it is seen to be closed.
+static int is_closed(const struct link *link, struct seen *seen)
 {
     struct pollfd asked = { link->outside, POLLIN, 0 };
-    int is_told = link->kind == DATAGRAM || (poll(&asked, 1, 1000) == 1 && (asked.revents & (POLLHUP | POLLERR)));
-    long got = link->kind == PIPE_FROM_OUTSIDE ? 0 : drain(link->outside);
-    long sent = link->kind == PIPE_TO_OUTSIDE || link->kind == FIFO ? -EPIPE : write(link->outside, "", 1) < 0 ? -errno : 0;
-    int is_end = got == 0;
+    seen->got = link->kind == PIPE_FROM_OUTSIDE ? 0 : drain(link->outside);
+    seen->sent = link->kind == PIPE_TO_OUTSIDE || link->kind == FIFO ? -EPIPE : write(link->outside, "", 1) < 0 ? -errno : 0;
+    seen->events = poll(&asked, 1, 0) == 1 ? asked.revents : 0;
+    int is_told = seen->events & (POLLHUP | POLLERR);
     switch (link->kind) {
     case STREAM:
-        is_end |= got == -ECONNRESET;
-        break;
+        return is_told && (seen->got == 0 || seen->got == -ECONNRESET) && seen->sent == -EPIPE;
     case DATAGRAM:
-        is_end = got == -EAGAIN || got == -ECONNRESET;
-        is_end &= sent == -ECONNREFUSED || sent == -EPIPE || sent == -ECONNRESET;
-        sent = -EPIPE;
-        break;
+        return (seen->got == -EAGAIN || seen->got == -ECONNRESET) && seen->sent != 0 && seen->sent != -EAGAIN;
     case TERMINAL:
-        is_end = got == -EIO;
         // On Linux too, a master takes what nobody reads.
-        sent = -EPIPE;
-        break;
+        return is_told && seen->got == -EIO;
     default:
-        break;
+        return is_told && seen->got == 0 && seen->sent == -EPIPE;
     }
-    if (!is_told || !is_end || sent != -EPIPE)
-        violation("link %d, %s: poll %#x, read %ld, write %ld", index, link_names[link->kind], asked.revents, got, sent);
+}
+
+static void check_link(const struct link *link, int index)
+{
+    struct seen seen;
+    if (is_closed(link, &seen))
+        return;
+    struct seen first = seen;
+    int tries = 0;
+    while (++tries < 1000 && !is_closed(link, &seen))
+        sleep_micros(1000);
+    if (tries == 1000)
+        violation("link %d, %s, is not closed: poll %#x, read %ld, write %ld", index, link_names[link->kind], seen.events, seen.got, seen.sent);
+    else
+        late("link %d, %s, is closed only %d ms later: first poll %#x, read %ld, write %ld", index, link_names[link->kind], tries, first.events,
+             first.got, first.sent);
 }
 
 static void check_locks(void)
