@@ -170,6 +170,41 @@ static void nested_epoll(int amount)
     }
 }
 
+// Each of some sets watches each of some files.
+static void epoll_grid(int amount)
+{
+    int side = 1, files[64];
+    while (side < 64 && side * side < amount)
+        side++;
+    for (int i = 0; i < side; i++)
+        files[i] = eventfd(i % 2, EFD_NONBLOCK);
+    for (int i = 0; i < side; i++) {
+        int set = epoll_create1(0);
+        for (int j = 0; j < side; j++)
+            watch(set, files[j]);
+    }
+}
+
+// Pipes and sockets whose ends tell a group of processes by a signal of each change.
+static void asynchronous(int amount)
+{
+    setpgid(0, 0);
+    signal(SIGIO, SIG_IGN);
+    for (int i = 0; i < 20; i++)
+        if (fork() == 0)
+            for (;;)
+                pause();
+    for (int i = 0; i < amount; i++) {
+        int ends[2];
+        if ((i % 2 ? pipe2(ends, O_NONBLOCK) : socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends)) < 0)
+            return;
+        for (int end = 0; end < 2; end++) {
+            fcntl(ends[end], F_SETOWN, -getpid());
+            fcntl(ends[end], F_SETFL, O_NONBLOCK | O_ASYNC);
+        }
+    }
+}
+
 static void inotifies(int amount)
 {
     for (int i = 0; i < amount; i++) {
@@ -207,6 +242,8 @@ const struct kind descriptor_kinds[] = {
     { "epoll-items", 1500, epoll_items },
     { "epoll-of-one", 1000, epoll_of_one },
     { "nested-epoll", 400, nested_epoll },
+    { "epoll-grid", 3000, epoll_grid },
+    { "asynchronous", 300, asynchronous },
     { "inotifies", 500, inotifies },
     { "terminals", 200, terminals },
     { 0 },

@@ -125,7 +125,7 @@ static void opens_and_closes(void)
 {
     for (;;) {
         int from = dup(0);
-        descriptor_kinds[any(15)].make(1 + any(30));
+        descriptor_kinds[any(17)].make(1 + any(30));
         syscall(SYS_close_range, from < 0 ? 100 : from, ~0u, 0);
     }
 }
@@ -134,7 +134,7 @@ static void sends(void)
 {
     for (;;) {
         int from = dup(0);
-        socket_kinds[any(8)].make(1 + any(100));
+        socket_kinds[any(9)].make(1 + any(100));
         syscall(SYS_close_range, from < 0 ? 100 : from, ~0u, 0);
     }
 }

@@ -20,7 +20,8 @@ static void full_pairs(int amount)
         if (socketpair(AF_UNIX, types[any(3)] | SOCK_NONBLOCK, 0, pair) < 0)
             return;
         size_t each = 1 + any(once_in(2) ? 16 : 16000);
-        for (int message = 0; message < 300 && send(pair[0], content, each, MSG_NOSIGNAL) > 0; message++)
+        int most = once_in(4) ? 5000 : 300;
+        for (int message = 0; message < most && send(pair[0], content, each, MSG_NOSIGNAL) > 0; message++)
             ;
         if (any(4) == 0)
             close(pair[any(2)]);
@@ -161,6 +162,25 @@ static void listeners(int amount)
     }
 }
 
+// Connections that nobody has accepted, whose other ends are gone.
+static void backlogs(int amount)
+{
+    static int number;
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+    snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "backlog-%d-%d", getpid(), number++);
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 4096) < 0)
+        return;
+    for (int i = 0; i < amount; i++) {
+        int client = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        if (client < 0 || connect(client, (struct sockaddr *)&address, sizeof address) < 0)
+            return;
+        if (any(2))
+            (void)!write(client, content, any(PAGE));
+        close(client);
+    }
+}
+
 const struct kind socket_kinds[] = {
     { "socket-pairs", 1500, pairs },
     { "full-sockets", 100, full_pairs },
@@ -170,5 +190,6 @@ const struct kind socket_kinds[] = {
     { "rings", 300, rings },
     { "chain", 300, chain },
     { "listeners", 500, listeners },
+    { "backlogs", 1000, backlogs },
     { 0 },
 };

@@ -17,7 +17,7 @@ mod runs;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use ebb_guest::{Cpus, Kernel, artifacts};
-use runs::{Machines, Time};
+use runs::{Kills, Machines, Time};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -76,17 +76,7 @@ enum What {
     },
     /// Random workloads in control groups, which are killed at random moments. With --cpus 1 a guest's time is its instructions, and a kill that took longer than was
     /// charged for it has failed; with more it is only told.
-    Kills {
-        /// How many rounds.
-        #[arg(default_value_t = 1000)]
-        count: u32,
-        /// The first of them: to have one again.
-        #[arg(long, default_value_t = 0)]
-        first: u32,
-        /// Print a line for each kill.
-        #[arg(long)]
-        each: bool,
-    },
+    Kills(Kills),
     /// Changed initial file systems.
     Archives {
         /// How many.
@@ -131,7 +121,7 @@ fn run(arguments: CommandLine) -> Result<u32> {
             What::Programs { count } => runs::programs(&machines, arguments.seed, count)?,
             What::Exhaust { memory, trials } => runs::exhaust(&machines, memory, &trials)?,
             What::Stress { seconds } => runs::stress(&machines, arguments.seed, seconds)?,
-            What::Kills { count, first, each } => runs::kills(&machines, arguments.seed, count, first, each)?,
+            What::Kills(kills) => runs::kills(&machines, arguments.seed, &kills)?,
             What::Archives { count } => archives::boot_all(&machines, arguments.seed, count)?,
         };
     }

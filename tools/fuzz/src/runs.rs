@@ -59,20 +59,39 @@ pub fn stress(machines: &Machines, seed: u64, seconds: u32) -> Result<u32> {
     run(machines, "stress", &format!("--seconds {seconds} --seed {seed}"), &[], limit)
 }
 
-/// Random workloads in control groups, killed at random moments, for `count` rounds from the round `first` on; 1 if a kill left anything behind or, on one core, took longer than was charged
-/// for it. What the program says is printed as it comes.
-pub fn kills(machines: &Machines, seed: u64, count: u32, first: u32, each: bool) -> Result<u32> {
+/// Which rounds of `kills` there are, and what is printed of them.
+#[derive(Clone, clap::Args)]
+pub struct Kills {
+    /// How many rounds.
+    #[arg(default_value_t = 1000)]
+    count: u32,
+    /// The first of them: to have one again.
+    #[arg(long, default_value_t = 0)]
+    first: u32,
+    /// Print a line for each kill.
+    #[arg(long)]
+    each: bool,
+    /// Workloads have objects of this kind only: one of the tables in `user/kills`.
+    #[arg(long, value_name = "KIND")]
+    only: Option<String>,
+}
+
+/// Random workloads in control groups, killed at random moments; 1 if a kill left anything behind or, on one core, took longer than was charged for it. What the program says is printed as it
+/// comes.
+pub fn kills(machines: &Machines, seed: u64, kills: &Kills) -> Result<u32> {
+    let Kills { count, first, each, only } = kills;
     let time = if machines.cpus == Cpus::ONE && machines.time == Time::Real { Time::Counted } else { machines.time };
     // A round takes some hundred milliseconds where nothing else runs.
-    let limit = Duration::from_secs(u64::from(count) * 10 + 600);
+    let limit = Duration::from_secs(u64::from(*count) * 10 + 600);
     let mut show = |_: u32, line: &str| {
         if line.contains("kills: ") {
             println!("  {}", printable(line));
         }
     };
-    let machines = Machines { time, ..*machines };
-    let each = if each { " each" } else { "" };
-    run_watched(&machines, "kills", &format!("{count} {seed} {first}{each}"), &["-m", "1G"], limit, &mut show)
+    let each = if *each { " each" } else { "" };
+    let only = only.as_ref().map_or(String::new(), |kind| format!(" {kind}"));
+    let arguments = format!("{count} {seed} {first}{each}{only}");
+    run_watched(&Machines { time, ..*machines }, "kills", &arguments, &["-m", "1G"], limit, &mut show)
 }
 
 fn run(machines: &Machines, program: &str, arguments: &str, qemu_options: &[&str], limit: Duration) -> Result<u32> {
