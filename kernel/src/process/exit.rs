@@ -68,6 +68,8 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
         thread.destroy_unseen(cx, |_| true);
     }
     crate::memory::keep_stacks(THREADS.len());
+    // What ends with the thread was its process's and its group's work. Behind that the process may go, and its account with it.
+    sched::leave_account(cx);
     let is_last = me.process(cx).is_ok_and(|process| {
         process.end_thread(held.tid == process.pid, cx);
         process.thread_is_finished()
@@ -101,7 +103,6 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     freezer::note_end(&process, &thread, cx);
     let counts = thread.counts(cx);
     process.usage.lock(cx).add(&counts);
-    sched::leave_account(cx);
     *process.last_name.lock(cx) = thread.name(cx);
     process.last_uid.store(thread.credentials.lock(cx).users().real.number(), Ordering::Relaxed);
     if thread.tid() == process.pid {

@@ -8,6 +8,39 @@ use core::mem;
 use crate::{Budget, Class, Denied};
 
 /// So many objects of each class are charged to a budget and to all above it. Dropping it gives all of that back, unless the budget has ended meanwhile.
+///
+/// ```
+/// use groups::{Bundle, Class, Cost, Denied, Limits, Tree, classes};
+///
+/// classes! {
+///     enum Held { Reserved = Cost::eager(20), File = Cost::eager(10), Socket = Cost::eager(20) }
+/// }
+///
+/// let tree: Tree<Held> = Tree::new();
+/// let (job, other) = (tree.root().child(Limits::bound(100))?, tree.root().child(Limits::bound(15))?);
+///
+/// // A table of descriptors with two files and a socket is copied.
+/// let mut table = Bundle::charge(*job, Held::table(|class| match class {
+///     Held::File => 2,
+///     Held::Socket => 1,
+///     Held::Reserved => 0,
+/// }))?;
+/// assert_eq!(job.usage().map(|usage| usage.current), Some(40));
+///
+/// // A call takes a descriptor before it knows for what; that it is a socket is not refused any more.
+/// table.grow(Held::Reserved, 1)?;
+/// table.turn(Held::Reserved, Held::Socket, 0);
+/// assert_eq!((table.count(Held::Reserved), table.count(Held::Socket)), (0, 2));
+/// assert_eq!(table.grow(Held::Socket, 3), Err(Denied::Full { depth: 1 }));
+///
+/// // The process moves to another group, whatever that one may use: it admits nothing more.
+/// table.move_to(*other)?;
+/// assert_eq!((job.usage().map(|usage| usage.current), other.usage().map(|usage| usage.current)), (Some(0), Some(60)));
+/// assert!(table.grow(Held::File, 1).is_err());
+/// drop(table);
+/// assert_eq!(other.usage().map(|usage| usage.current), Some(0));
+/// # Ok::<(), Denied>(())
+/// ```
 #[must_use = "dropping it gives the charges back"]
 #[derive(Debug)]
 pub struct Bundle<'t, C: Class> {
@@ -104,7 +137,12 @@ impl<'t, C: Class> Bundle<'t, C> {
         if !core::ptr::eq(tree, to.tree()) {
             return Err(Denied::Ended);
         }
-        tree.with(|nodes| nodes.move_all(self.budget.name(), to.name(), &self.counts))?;
+        tree.with(|nodes| {
+            if nodes.move_all(self.budget.name(), to.name(), &self.counts)? {
+                tree.recall_stocks();
+            }
+            Ok(())
+        })?;
         self.budget = to;
         Ok(())
     }
@@ -114,7 +152,13 @@ impl<'t, C: Class> Bundle<'t, C> {
     /// # Errors
     /// [`Denied::Ended`].
     pub fn charge_always(budget: Budget<'t, C>, counts: C::PerClass<u32>) -> Result<Self, Denied> {
-        budget.tree().with(|nodes| nodes.add_all(budget.name(), &counts))?;
+        let tree = budget.tree();
+        tree.with(|nodes| {
+            if nodes.add_all(budget.name(), &counts)? {
+                tree.recall_stocks();
+            }
+            Ok(())
+        })?;
         Ok(Bundle { budget, counts })
     }
 

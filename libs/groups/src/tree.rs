@@ -5,8 +5,8 @@
 //! 1. A node's `counts` are what its own charges and those of all nodes below it hold, what lies in stocks included.
 //! 2. `used` is what the node's counts cost, plus what those below it have reserved and not used: own counts x costs, plus the
 //!    [contribution](Node::contribution) of each child. A child contributes what it uses, at least what it reserved.
-//! 3. A charge that is admitted leaves `used <= bound` in every node whose `used` it raised. Only a lower bound or higher costs can put `used` above
-//!    `bound`, and then nothing that costs anything is admitted until it has come down.
+//! 3. A charge that is admitted leaves `used <= bound` in every node whose `used` it raised. Only a lower bound, higher costs, or what a bundle
+//!    charges whatever the bounds can put `used` above `bound`, and then nothing that costs anything is admitted until it has come down.
 //! 4. While a node [is short](Node::is_short), every stock at it or below it either holds nothing, or has not yet seen the present value of
 //!    [`recall`](Tree::recall), and gives back what it holds at its next operation.
 //!
@@ -292,6 +292,15 @@ impl<C: Class> Nodes<C> {
         if node.state == State::Open { Ok(node) } else { Err(Denied::Ended) }
     }
 
+    /// As [`open`](Self::open), where no ancestor has ended either.
+    fn open_below_all(&self, name: NodeName) -> Result<(), Denied> {
+        let mut above = self.open(name)?.parent;
+        while let Some(name) = above {
+            above = self.all[self.place(name).ok_or(Denied::Ended)?].parent;
+        }
+        Ok(())
+    }
+
     /// Whether `name` and all its ancestors would stay within their bounds if it used so much more; if not, the place of the first that would not, and how much it is asked for. A node
     /// whose own use does not rise, because of a reservation below it, is not asked.
     fn has_room(&self, name: NodeName, more: u128) -> Result<Result<(), (usize, u128)>, Denied> {
@@ -415,12 +424,23 @@ impl<C: Class> Nodes<C> {
         });
     }
 
-    /// Charges a node and its ancestors for objects of several classes, whatever their bounds.
-    pub(crate) fn add_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) -> Result<(), Denied> {
-        self.open(name)?;
+    /// Charges a node and its ancestors for objects of several classes, whatever their bounds. Returns whether one has become short by it.
+    pub(crate) fn add_all(&mut self, name: NodeName, counts: &C::PerClass<u32>) -> Result<bool, Denied> {
+        self.open_below_all(name)?;
         self.check_counts(counts)?;
         self.raise_all(name, counts);
-        Ok(())
+        Ok(self.notice_excess(name))
+    }
+
+    /// A node or one above it that uses more than its bound is short. Returns whether one was not before.
+    fn notice_excess(&mut self, name: NodeName) -> bool {
+        let (mut is_news, mut at) = (false, Some(name));
+        while let Some(index) = at.and_then(|name| self.place(name)) {
+            let node = &mut self.all[index];
+            is_news |= node.used > node.bound && node.fall_short(0);
+            at = node.parent;
+        }
+        is_news
     }
 
     /// Gives back what was charged for objects of several classes. Does nothing if the node has ended.
@@ -431,9 +451,9 @@ impl<C: Class> Nodes<C> {
         }
     }
 
-    /// Charges to one, whatever its bounds, what was charged to another.
-    pub(crate) fn move_all(&mut self, from: NodeName, to: NodeName, counts: &C::PerClass<u32>) -> Result<(), Denied> {
-        self.open(to)?;
+    /// Charges to one, whatever its bounds, what was charged to another. Returns whether a node has become short by it.
+    pub(crate) fn move_all(&mut self, from: NodeName, to: NodeName, counts: &C::PerClass<u32>) -> Result<bool, Denied> {
+        self.open_below_all(to)?;
         if self.place(from).is_none() {
             return self.add_all(to, counts);
         }
@@ -441,7 +461,7 @@ impl<C: Class> Nodes<C> {
         self.lower_all(from, counts);
         self.raise_all(to, counts);
         self.sweep(from);
-        Ok(())
+        Ok(self.notice_excess(to))
     }
 
     /// Charges for `more` objects of a class where that leaves everybody room, and that is true; else an object of another class becomes one of that, whatever the bounds. Does nothing if the node has ended.

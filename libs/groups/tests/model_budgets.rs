@@ -1,11 +1,12 @@
 //! Random programs on a tree of budgets, against a plain model that computes everything anew from the list of charges.
 //!
 //! What is admitted, the model admits: nothing is under-charged. What is refused, the model refuses, once every stock was used after the refusal. When all
-//! stocks are settled the sums are equal, and at the end everything has been given back.
+//! stocks are settled the sums are equal, and at the end everything has been given back. What is charged whatever the bounds ([`Bundle::charge_always`],
+//! [`Bundle::move_to`], [`Bundle::turn`]) the model adds without asking, and refuses what comes next.
 
 mod random;
 
-use groups::{Budget, Charge, Class, Cost, DEEPEST, Denied, Limits, OwnedBudget, Stock, Tree, classes};
+use groups::{Budget, Bundle, Charge, Class, Cost, DEEPEST, Denied, Limits, OwnedBudget, Stock, Tree, classes};
 use random::{Random, seeds};
 
 classes! {
@@ -67,22 +68,40 @@ impl Model {
         std::iter::successors(Some(node), |&at| self.nodes[at].parent).collect()
     }
 
+    /// Whether something may be charged to a node at all.
+    fn admits(&self, node: usize) -> Result<(), Denied> {
+        let has_ended = self.way_up(node).iter().any(|&at| self.nodes[at].state == State::Ended);
+        if self.nodes[node].state == State::Open && !has_ended { Ok(()) } else { Err(Denied::Ended) }
+    }
+
     /// What somebody must say who wants to charge `count` to `node`; it is charged if that is possible.
     fn charge(&mut self, node: usize, class: Held, count: u32) -> Result<(), Denied> {
+        let mut counts = [0; 3];
+        counts[class.index()] = count;
+        self.charge_all(node, counts)
+    }
+
+    fn charge_all(&mut self, node: usize, counts: [u32; 3]) -> Result<(), Denied> {
+        self.admits(node)?;
         let way = self.way_up(node);
-        if self.nodes[node].state != State::Open || way.iter().any(|&at| self.nodes[at].state == State::Ended) {
-            return Err(Denied::Ended);
-        }
         let before: Vec<u64> = way.iter().map(|&at| self.used(at)).collect();
-        self.own[node][class.index()] += u64::from(count);
+        self.add_counts(node, counts);
         for (&at, before) in way.iter().zip(before) {
             let used = self.used(at);
             if used > before && used > self.nodes[at].bound {
-                self.own[node][class.index()] -= u64::from(count);
+                self.remove_counts(node, counts);
                 return Err(Denied::Full { depth: self.nodes[at].depth });
             }
         }
         Ok(())
+    }
+
+    fn add_counts(&mut self, node: usize, counts: [u32; 3]) {
+        (0..3).for_each(|class| self.own[node][class] += u64::from(counts[class]));
+    }
+
+    fn remove_counts(&mut self, node: usize, counts: [u32; 3]) {
+        (0..3).for_each(|class| self.own[node][class] -= u64::from(counts[class]));
     }
 
     fn make(&mut self, parent: usize, limits: Limits) -> Result<(), Denied> {
@@ -127,6 +146,7 @@ struct Run<'t> {
     names: Vec<Budget<'t, Held>>,
     stocks: Vec<(usize, Stock<'t, Held>)>,
     charges: Vec<(usize, Charge<'t, Held>)>,
+    bundles: Vec<(usize, Bundle<'t, Held>)>,
 }
 
 const BOUNDS: [u64; 6] = [0, 300, 1_000, 3_000, 10_000, Limits::UNBOUNDED];
@@ -136,7 +156,7 @@ impl<'t> Run<'t> {
         let node = random.below(self.names.len());
         let class = Held::ALL[random.below(3)];
         let count = 1 + random.below([3, 40][random.below(2)]) as u32;
-        match random.below(40) {
+        match random.below(60) {
             0..=9 => self.charge(node, class, count, None),
             10..=19 if !self.stocks.is_empty() => {
                 let stock = random.below(self.stocks.len());
@@ -203,6 +223,8 @@ impl<'t> Run<'t> {
                 let part = charge.split(charge.count() / 2).expect("half of it is there");
                 self.charges.push((of, part));
             }
+            40..=43 if self.bundles.len() < 30 => self.make_bundle(node, random),
+            44..=58 if !self.bundles.is_empty() => self.change_bundle(random.below(self.bundles.len()), node, random),
             _ => {}
         }
         if random.below(20) == 0 {
@@ -262,6 +284,125 @@ impl<'t> Run<'t> {
         }
     }
 
+    fn make_bundle(&mut self, node: usize, random: &Random) {
+        let counts = [0; 3].map(|_: u32| if random.below(2) == 0 { 0 } else { random.below(20) as u32 });
+        let name = self.names[node];
+        let bundle = if random.below(3) == 0 {
+            let expected = self.model.admits(node);
+            let made = Bundle::charge_always(name, counts);
+            assert_eq!(made.as_ref().err(), expected.as_ref().err(), "{counts:?} at {node}");
+            if expected.is_ok() {
+                self.model.add_counts(node, counts);
+            }
+            made
+        } else if counts == [0; 3] {
+            Bundle::charge(name, counts)
+        } else {
+            let expected = self.model.charge_all(node, counts);
+            let mut made = Bundle::charge(name, counts);
+            if made.is_err() && expected.is_ok() {
+                self.use_all_stocks();
+                made = Bundle::charge(name, counts);
+            }
+            assert_eq!(made.is_ok(), expected.is_ok(), "{made:?} {expected:?} for {counts:?} at {node}");
+            made
+        };
+        if let Ok(bundle) = bundle {
+            assert_eq!((bundle.budget(), counts_of(&bundle)), (name, counts));
+            self.bundles.push((node, bundle));
+        }
+    }
+
+    fn change_bundle(&mut self, at: usize, to: usize, random: &Random) {
+        let node = self.bundles[at].0;
+        let class = Held::ALL[random.below(3)];
+        let other = Held::ALL[random.below(3)];
+        let more = random.below(12) as u32;
+        let ahead = random.below(12) as u32;
+        let before = counts_of(&self.bundles[at].1);
+        let mut expected = before;
+        match random.below(7) {
+            0 | 1 => {
+                if self.grow_bundle(at, class, more, None).is_some() {
+                    expected[class.index()] += more;
+                }
+            }
+            2 => {
+                if let Some(taken) = self.grow_bundle(at, class, more, Some(ahead)) {
+                    assert!(taken == more || taken == more + ahead, "{taken} for {more} and {ahead} ahead");
+                    expected[class.index()] += taken;
+                }
+            }
+            3 => {
+                self.bundles[at].1.shrink(class, more);
+                let less = more.min(before[class.index()]);
+                expected[class.index()] -= less;
+                self.model.own[node][class.index()] -= u64::from(less);
+            }
+            4 => {
+                self.bundles[at].1.turn(class, other, ahead);
+                expected = counts_of(&self.bundles[at].1);
+                self.judge_turn(node, (class, other), ahead, before, expected);
+            }
+            5 => {
+                let can = self.model.admits(to);
+                assert_eq!(self.bundles[at].1.move_to(self.names[to]), can, "from {node} to {to}");
+                if can.is_ok() {
+                    self.model.remove_counts(node, before);
+                    self.model.add_counts(to, before);
+                    self.bundles[at].0 = to;
+                    assert_eq!(self.bundles[at].1.budget(), self.names[to]);
+                }
+            }
+            _ => {
+                self.model.remove_counts(node, before);
+                drop(self.bundles.swap_remove(at));
+                return;
+            }
+        }
+        assert_eq!(counts_of(&self.bundles[at].1), expected);
+    }
+
+    /// How many were charged for, if any were.
+    fn grow_bundle(&mut self, at: usize, class: Held, more: u32, ahead: Option<u32>) -> Option<u32> {
+        let node = self.bundles[at].0;
+        let grow = |bundle: &mut Bundle<'t, Held>| match ahead {
+            Some(ahead) => bundle.grow_ahead(class, more, ahead),
+            None => bundle.grow(class, more).map(|()| more),
+        };
+        let mut grown = grow(&mut self.bundles[at].1);
+        let mut expected = self.model.charge(node, class, grown.unwrap_or(more));
+        if grown.is_err() && expected.is_ok() {
+            self.model.own[node][class.index()] -= u64::from(more);
+            self.use_all_stocks();
+            grown = grow(&mut self.bundles[at].1);
+            expected = self.model.charge(node, class, grown.unwrap_or(more));
+        }
+        assert_eq!(grown.is_ok(), expected.is_ok(), "{grown:?} {expected:?} for {more} of {class:?} at {node}");
+        grown.ok()
+    }
+
+    /// What a turn did: one became one of the other class, or that is charged beside it where there is room.
+    fn judge_turn(&mut self, node: usize, (from, to): (Held, Held), ahead: u32, before: [u32; 3], after: [u32; 3]) {
+        let (from, more) = (from.index(), 1 + ahead);
+        let (mut turned, mut beside) = (before, before);
+        beside[to.index()] += more;
+        if before[from] > 0 {
+            turned[from] -= 1;
+            turned[to.index()] += 1;
+            assert!(after == turned || after == beside, "{before:?} {after:?}");
+        } else {
+            assert_eq!(after, before);
+        }
+        if after == beside {
+            let charged = self.model.charge(node, to, more);
+            assert_eq!(charged, Ok(()), "{more} of {to:?} beside {from:?} at {node}");
+        } else {
+            self.model.remove_counts(node, before);
+            self.model.add_counts(node, after);
+        }
+    }
+
     /// Each stock is used once, which has it give back what somebody else was refused for.
     fn use_all_stocks(&mut self) {
         for (_, stock) in &mut self.stocks {
@@ -287,6 +428,10 @@ impl<'t> Run<'t> {
     }
 }
 
+fn counts_of(bundle: &Bundle<'_, Held>) -> [u32; 3] {
+    [Held::Link, Held::Thread, Held::Page].map(|class| bundle.count(class))
+}
+
 #[test]
 fn budgets_do_what_a_plain_model_does() {
     for seed in seeds(0..300) {
@@ -301,18 +446,19 @@ fn budgets_do_what_a_plain_model_does() {
             names: vec![tree.root()],
             stocks: Vec::new(),
             charges: Vec::new(),
+            bundles: Vec::new(),
         };
         for _ in 0..600 {
             run.step(&random);
         }
         run.compare();
         // Everything is given back, in any order.
-        let Run { owners, stocks, charges, .. } = run;
+        let Run { owners, stocks, charges, bundles, .. } = run;
         if random.below(2) == 0 {
             drop(owners);
-            drop((charges, stocks));
+            drop((charges, bundles, stocks));
         } else {
-            drop((stocks, charges));
+            drop((stocks, bundles, charges));
             drop(owners);
         }
         let usage = tree.root().usage().expect("the root does not end");

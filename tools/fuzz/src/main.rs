@@ -5,6 +5,7 @@
 //! - `archives`: changed initial file systems ([`archives`]), each in a machine of its own;
 //! - `stress`: all kinds of work on all cores against each other (`user/stress`), whose outcome must be right;
 //! - `exhaust`: programs that take until there is no more (`user/fuzz/exhaust.c`), in machines of several sizes;
+//! - `kills`: random workloads in control groups, which are killed (`user/kills`): no kill may take longer than was charged for it;
 //! - without a subcommand: some of each.
 
 #![forbid(unsafe_code)]
@@ -16,7 +17,7 @@ mod runs;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use ebb_guest::{Cpus, Kernel, artifacts};
-use runs::{Machines, Time};
+use runs::{Kills, Machines, Time};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -73,6 +74,9 @@ enum What {
         #[arg(default_value_t = 300)]
         seconds: u32,
     },
+    /// Random workloads in control groups, which are killed at random moments. With --cpus 1 a guest's time is its instructions, and a kill that took longer than was
+    /// charged for it has failed; with more it is only told.
+    Kills(Kills),
     /// Changed initial file systems.
     Archives {
         /// How many.
@@ -108,7 +112,7 @@ fn main() -> ExitCode {
 fn run(arguments: CommandLine) -> Result<u32> {
     let kernel = Kernel::Ebb(artifacts::KERNEL.find(arguments.kernel.as_deref())?);
     let directory = tempfile::tempdir().context("making a temporary directory")?;
-    let (time, cpus) = if arguments.stretch { (Time::Counted, Cpus::ONE) } else { (Time::Real, arguments.cpus) };
+    let (time, cpus) = if arguments.stretch { (Time::Stretched, Cpus::ONE) } else { (Time::Real, arguments.cpus) };
     let machines = Machines { kernel: &kernel, cpus, time, directory: directory.path() };
     let mut failures = 0;
     for what in arguments.what.map_or(SAMPLE.to_vec(), |what| vec![what]) {
@@ -117,6 +121,7 @@ fn run(arguments: CommandLine) -> Result<u32> {
             What::Programs { count } => runs::programs(&machines, arguments.seed, count)?,
             What::Exhaust { memory, trials } => runs::exhaust(&machines, memory, &trials)?,
             What::Stress { seconds } => runs::stress(&machines, arguments.seed, seconds)?,
+            What::Kills(kills) => runs::kills(&machines, arguments.seed, &kills)?,
             What::Archives { count } => archives::boot_all(&machines, arguments.seed, count)?,
         };
     }

@@ -13,8 +13,10 @@ use std::time::Duration;
 pub enum Time {
     /// As on the host.
     Real,
-    /// By its instructions; and no stretch with interrupts off may be longer than [`stretch::BOUND`].
+    /// By its instructions.
     Counted,
+    /// By its instructions; and no stretch with interrupts off may be longer than [`stretch::BOUND`].
+    Stretched,
 }
 
 /// The machines that get the input.
@@ -23,7 +25,7 @@ pub struct Machines<'a> {
     pub kernel: &'a Kernel,
     /// Their cores.
     pub cpus: Cpus,
-    /// How their time passes; [`Time::Counted`] has one core only.
+    /// How their time passes; only [`Time::Real`] may have more than one core.
     pub time: Time,
     /// Where their files may lie.
     pub directory: &'a Path,
@@ -57,11 +59,57 @@ pub fn stress(machines: &Machines, seed: u64, seconds: u32) -> Result<u32> {
     run(machines, "stress", &format!("--seconds {seconds} --seed {seed}"), &[], limit)
 }
 
+/// Which rounds of `kills` there are, and what is printed of them.
+#[derive(Clone, clap::Args)]
+pub struct Kills {
+    /// How many rounds.
+    #[arg(default_value_t = 1000)]
+    count: u32,
+    /// The first of them: to have one again.
+    #[arg(long, default_value_t = 0)]
+    first: u32,
+    /// Print a line for each kill.
+    #[arg(long)]
+    each: bool,
+    /// Workloads have objects of this kind only: one of the tables in `user/kills`.
+    #[arg(long, value_name = "KIND")]
+    only: Option<String>,
+}
+
+/// Random workloads in control groups, killed at random moments; 1 if a kill left anything behind or, on one core, took longer than was charged for it. What the program says is printed as it
+/// comes.
+pub fn kills(machines: &Machines, seed: u64, kills: &Kills) -> Result<u32> {
+    let Kills { count, first, each, only } = kills;
+    let time = if machines.cpus == Cpus::ONE && machines.time == Time::Real { Time::Counted } else { machines.time };
+    // A round takes some hundred milliseconds where nothing else runs.
+    let limit = Duration::from_secs(u64::from(*count) * 10 + 600);
+    let mut show = |_: u32, line: &str| {
+        if line.contains("kills: ") {
+            println!("  {}", printable(line));
+        }
+    };
+    let each = if *each { " each" } else { "" };
+    let only = only.as_ref().map_or(String::new(), |kind| format!(" {kind}"));
+    let arguments = format!("{count} {seed} {first}{each}{only}");
+    run_watched(&Machines { time, ..*machines }, "kills", &arguments, &["-m", "1G"], limit, &mut show)
+}
+
 fn run(machines: &Machines, program: &str, arguments: &str, qemu_options: &[&str], limit: Duration) -> Result<u32> {
+    run_watched(machines, program, arguments, qemu_options, limit, &mut |_, _| {})
+}
+
+fn run_watched(
+    machines: &Machines,
+    program: &str,
+    arguments: &str,
+    qemu_options: &[&str],
+    limit: Duration,
+    each_line: &mut (dyn FnMut(u32, &str) + Send),
+) -> Result<u32> {
     let &Machines { kernel, cpus, time, directory } = machines;
     let mut qemu_options = qemu_options.to_vec();
     let mut cpu = "max,-la57";
-    if time == Time::Counted {
+    if time != Time::Real {
         qemu_options.extend(stretch::COUNTED);
         cpu = stretch::CPU;
     }
@@ -72,7 +120,7 @@ fn run(machines: &Machines, program: &str, arguments: &str, qemu_options: &[&str
     let command_line = format!("quiet norandmaps init=/init -- {arguments}");
     let machine = BareMachine { kernel, command_line: &command_line, cpu, cpus, qemu_options: &qemu_options, limit };
     println!("{program} {arguments}");
-    let run = machine.run(&archive)?;
+    let run = machine.run_watched(&archive, each_line)?;
     let last = run.console.lines().rev().find(|line| line.contains(", done"));
     match (run.end, last) {
         (BareEnd::PoweredOff, Some(line)) if !line.contains(", done, ") || line.contains(", done, 0 failed") => {
@@ -81,7 +129,7 @@ fn run(machines: &Machines, program: &str, arguments: &str, qemu_options: &[&str
             for report in reports.take_while(|report| *report != line).chain([line]) {
                 println!("  {}", report.trim());
             }
-            Ok(if time == Time::Counted { judge_stretches(&run.console)? } else { 0 })
+            Ok(if time == Time::Stretched { judge_stretches(&run.console)? } else { 0 })
         }
         (end, _) => {
             println!("  failed ({end:?}):");
