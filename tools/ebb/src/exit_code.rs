@@ -16,12 +16,12 @@ Exit codes:
   118  QEMU failed, the machine stopped, or something failed on the host
   119  the root file system cannot be read
   120  the command line makes no sense
-  121  QEMU, KVM or a part of Ebb is missing (`ebb doctor` says more)
+  121  QEMU, KVM or a part of Ebb is missing (`ebb doctor` says more), or the kernel cannot do what was asked for
   122  not a program for x86-64 Linux, a corrupt ELF file, or a library is missing
   123  too little memory
   124  the time limit passed
   125  the kernel panicked
-  126  the program was found but cannot be executed
+  126  the program was found but cannot be executed, or not within the bound of --reclaim-within
   127  no such program";
 
 const ENOENT: i32 = 2;
@@ -31,14 +31,14 @@ pub fn of(error: &Error) -> u8 {
     match error {
         Error::Died { .. } | Error::Io { .. } => 118,
         Error::BadRootfs { .. } => 119,
-        Error::QemuMissing(_) | Error::KvmUnusable(_) | Error::NotBuilt { .. } => INCOMPLETE,
+        Error::QemuMissing(_) | Error::KvmUnusable(_) | Error::NotBuilt { .. } | Error::NoReclaim => INCOMPLETE,
         Error::NoTerminal => USAGE,
         Error::NotAProgram { .. } | Error::LibraryMissing { .. } => 122,
         Error::TooLittleMemory { .. } => 123,
         Error::TimedOut(_) => 124,
         Error::Panicked(_) => 125,
         Error::Spawn { errno: ENOENT, .. } | Error::NoSuchProgram(_) => 127,
-        Error::Spawn { .. } => 126,
+        Error::Spawn { .. } | Error::BoundTooSmall(_) => 126,
         Error::Interrupted(signal) => 128_u8.wrapping_add(*signal),
     }
 }
@@ -61,6 +61,8 @@ mod tests {
             Error::Panicked(text()),
             Error::Spawn { doing: text(), errno: 13 },
             Error::NoSuchProgram(text()),
+            Error::NoReclaim,
+            Error::BoundTooSmall(std::time::Duration::from_micros(111)),
         ];
         for code in errors.iter().map(of).chain([USAGE]) {
             assert!(TABLE.contains(&format!("\n  {code}  ")), "{code}");

@@ -8,11 +8,13 @@
 
 mod doctor;
 mod exit_code;
+mod group;
 mod machine;
 mod run;
 mod shell;
 mod signals;
 mod terminal;
+mod time;
 mod tour;
 
 use clap::{Parser, Subcommand};

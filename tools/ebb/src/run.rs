@@ -1,8 +1,10 @@
 //! `ebb run`: one program of the host, or of a root file system, in a fresh machine.
 
+use crate::group::GroupArguments;
 use crate::machine::MachineArguments;
 use crate::signals;
 use crate::terminal::{self, Keys, RawTerminal};
+use crate::time::parse_time;
 use clap::Args;
 use ebb_guest::image::{busybox, host_program};
 use ebb_guest::{Error, Guest, Image, Input, OutputStream, Program, Result};
@@ -28,6 +30,9 @@ pub struct Arguments {
     /// Stop after this time, boot included: 30s, 500ms, 2m.
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     timeout: Option<Duration>,
+
+    #[command(flatten)]
+    group: GroupArguments,
 
     /// Set a variable of the program's environment; may be repeated.
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_variable)]
@@ -63,6 +68,7 @@ pub fn run(arguments: Arguments) -> Result<u8> {
         machine.boot_limit = limit;
     }
     let (image, program_path) = image_with_program(&arguments)?;
+    let report = arguments.group.report()?;
 
     let mut program = Program::new(program_path).arg0(&arguments.program).args(&arguments.arguments);
     if let Some(term) = std::env::var_os("TERM") {
@@ -71,7 +77,7 @@ pub fn run(arguments: Arguments) -> Result<u8> {
     for (name, value) in &arguments.env {
         program = program.env(name, value);
     }
-    program = program.current_dir(&arguments.workdir);
+    program = arguments.group.give(program.current_dir(&arguments.workdir));
 
     let timed_out = |error| match (error, arguments.timeout) {
         (Error::Died { .. }, Some(limit)) if started.elapsed() >= limit => Error::TimedOut(limit),
@@ -98,6 +104,9 @@ pub fn run(arguments: Arguments) -> Result<u8> {
         })
         .map_err(timed_out);
     drop(raw);
+    if let Some(statistics) = guest.take_statistics() {
+        report.write(&statistics, exit.as_ref().is_ok_and(|exit| exit.is_success()))?;
+    }
     let exit = exit?;
     // The program has ended; how the machine ends is of no interest, unless the kernel panics on the way.
     match guest.shutdown() {
@@ -141,23 +150,6 @@ fn find_in_image(image: &Image, name: &str) -> Option<PathBuf> {
         .find(|path| image.has_program(path))
 }
 
-/// Reads `30s`, `500ms`, `2m`, `1h`, or a bare number of seconds; fractions are fine.
-fn parse_time(text: &str) -> std::result::Result<Duration, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit = match &text[digits.len()..] {
-        "ms" => 0.001,
-        "" | "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        _ => return Err("expected a time like 30s, 500ms or 2m".into()),
-    };
-    let number: f64 = digits.parse().map_err(|_| "expected a time like 30s, 500ms or 2m".to_owned())?;
-    Duration::try_from_secs_f64(number * unit)
-        .ok()
-        .filter(|time| !time.is_zero())
-        .ok_or_else(|| "no such length of time".into())
-}
-
 fn parse_variable(text: &str) -> std::result::Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
@@ -168,17 +160,6 @@ fn parse_variable(text: &str) -> std::result::Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_read_with_their_units() {
-        assert_eq!(parse_time("30s"), Ok(Duration::from_secs(30)));
-        assert_eq!(parse_time("1.5m"), Ok(Duration::from_secs(90)));
-        assert_eq!(parse_time("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(parse_time("2"), Ok(Duration::from_secs(2)));
-        for bad in ["", "s", "-1s", "0", "1e300h", "NaN", "5 s", "3d"] {
-            assert!(parse_time(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn a_variables_value_may_hold_anything() {

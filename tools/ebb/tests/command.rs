@@ -1,6 +1,8 @@
 //! The command `ebb` as a user runs it. These tests start machines, so they need a kernel and the agent (`make build`, or
 //! `EBB_KERNEL` and `EBB_AGENT`), and run only when asked for: `cargo test -p ebb -- --ignored`.
 
+use ebb_guest::artifacts::KERNEL;
+use ebb_guest::{Guest, Image, Input, Kernel, Machine, Program};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::{self, File};
@@ -8,6 +10,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 fn ebb() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ebb"));
@@ -129,6 +132,30 @@ fn a_terminal_is_passed_through_with_its_size_and_keys() {
 
 #[test]
 #[ignore = "starts a machine"]
+fn a_program_on_a_terminal_can_have_a_group() {
+    let master = File::from(openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals"));
+    grantpt(&master).and_then(|()| unlockpt(&master)).expect("it is ours");
+    let name = ptsname(&master, Vec::new()).expect("it has a name").into_string().expect("in ASCII");
+    let slave = File::options().read(true).write(true).open(&name).expect("it can be opened");
+    let (statistics, output) = {
+        let directory = tempfile::tempdir().expect("a directory can be made");
+        let file = directory.path().join("statistics");
+        let output = ebb()
+            .args(["run", "--timeout", "600s", "-it", "--reclaim-within", "50ms", "--stats-json"])
+            .arg(&file)
+            .args(["sh", "-c", "tty; cat /proc/self/cgroup; sleep 1000 & exit 3"])
+            .stdin(slave)
+            .output()
+            .expect("ebb can be started");
+        (fs::read_to_string(&file).expect("it was written"), output)
+    };
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "/dev/pts/0\r\n0::/ebb-run\r\n", "{output:?}");
+    assert_eq!(output.status.code(), Some(3));
+    assert!(statistics.contains("\"max_us\": 50000"), "{statistics}");
+}
+
+#[test]
+#[ignore = "starts a machine"]
 fn a_terminal_for_a_pipe_is_refused() {
     assert_fails(&run(&["-it", "true"]), 120, "-t needs a terminal");
 }
@@ -181,6 +208,119 @@ fn a_root_file_system_is_used_whatever_its_form() {
     }
 }
 
+/// The statistics of a program that was run with these arguments, and what else came of it.
+fn run_for_statistics(arguments: &[&str]) -> (serde_json::Value, Output) {
+    let directory = tempfile::tempdir().expect("a directory can be made");
+    let file = directory.path().join("statistics");
+    let output = run(&[&["--stats-json", file.to_str().expect("the path is text")], arguments].concat());
+    let text = fs::read(&file).expect("it was written");
+    let statistics = serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    (statistics, output)
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn what_a_program_leaves_is_killed_with_its_group_and_measured() {
+    let script = "cat /proc/self/cgroup; sleep 1000 & sleep 1000 & exit 3";
+    let (statistics, output) = run_for_statistics(&["--reclaim-within", "50ms", "sh", "-c", script]);
+    assert_eq!(output.stdout, b"0::/ebb-run\n", "{output:?}");
+    // That it failed is no reason to speak of a bound which was not in its way.
+    assert_eq!((output.stderr.as_slice(), output.status.code()), (&b""[..], Some(3)));
+    let reclaim = &statistics["reclaim"];
+    assert_eq!((&reclaim["max_us"], &reclaim["denied"]), (&50_000.into(), &0.into()), "{statistics}");
+    assert_eq!((&statistics["kill"]["processes"], &reclaim["classes"]["process"]["count"]), (&2.into(), &2.into()));
+    let number = |value: &serde_json::Value| value.as_u64().unwrap_or_else(|| panic!("{statistics}"));
+    let measured = &statistics["kill"]["measured"];
+    assert!(number(&measured["charged_us"]) > 30, "{statistics}");
+    assert!(number(&measured["measured_us"]) > 0, "{statistics}");
+    assert!(number(&reclaim["peak_us"]) >= number(&reclaim["charged_us"]), "{statistics}");
+    assert!(number(&statistics["pids_peak"]) >= 3, "{statistics}");
+    assert!(number(&statistics["memory"]["peak_bytes"]) >= 4096, "{statistics}");
+    assert!(number(&statistics["cpu"]["usage_us"]) > 0, "{statistics}");
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_program_without_a_bound_has_statistics_too() {
+    let (statistics, output) = run_for_statistics(&["--stats", "true"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(statistics["reclaim"]["max_us"], serde_json::Value::Null, "{statistics}");
+    assert_eq!(statistics["kill"]["processes"], 0);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("\nkill     nothing was left to kill; the empty group: "), "{text}");
+    let output = run(&["--stats-json", "-", "echo", "first"]);
+    let rest = output.stdout.strip_prefix(b"first\n").expect("what the program wrote comes first");
+    assert!(serde_json::from_slice::<serde_json::Value>(rest).is_ok(), "{output:?}");
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn without_a_group_the_control_groups_are_not_even_mounted() {
+    assert_eq!(run(&["sh", "-c", "ls /sys/fs/cgroup"]).stdout, b"");
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_bound_that_is_too_small_says_what_is_enough() {
+    let output = run(&["--reclaim-within", "10us", "true"]);
+    assert_fails(&output, 126, "too small for the program to start: it takes at least ");
+    let message = String::from_utf8_lossy(&output.stderr);
+    let (_, enough) = message.trim_end().rsplit_once(' ').expect("the time is last");
+    assert_eq!(run(&["--reclaim-within", enough, "busybox", "true"]).status.code(), Some(0), "{enough}");
+    // And one process is all that it is enough for.
+    let output = run(&["--reclaim-within", enough, "busybox", "sh", "-c", "(exit 0); exit 0"]);
+    assert_ne!(output.status.code(), Some(0));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains(&format!("ebb: the bound of {enough} was in the program's way")), "{message}");
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn a_time_limit_kills_the_programs_group_and_measures_that() {
+    let arguments =
+        ["run", "--timeout", "10s", "--stats", "--reclaim-within", "50ms", "sh", "-c", "sleep 1000 & sleep 1000"];
+    let output = ebb().args(arguments).output().expect("ebb can be started");
+    assert_fails(&output, 124, "\nkill     3 processes: ");
+    assert_fails(&output, 124, "\nebb: timed out after 10 s\n");
+}
+
+#[test]
+#[ignore = "starts a machine"]
+fn one_guest_runs_programs_with_groups_and_without_one_after_the_other() {
+    let machine = Machine::new(Kernel::open(&KERNEL.find(None).expect("it was built")).expect("it is a kernel"));
+    let mut image = Image::empty();
+    image.add_busybox().expect("BusyBox is installed");
+    let mut guest = Guest::boot(machine, &image).expect("it boots");
+    let sh = |script: &str| Program::new("sh").arg("-c").arg(script);
+    let mut run = |program: &Program, limit| {
+        let output = guest.run(program, Input::Null, limit);
+        (output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()), guest.take_statistics())
+    };
+    let (output, statistics) = run(&sh("cat /proc/self/cgroup"), None);
+    assert_eq!(output.expect("it runs"), "0::/\n");
+    assert!(statistics.is_none());
+
+    let within = |time| sh("mkdir /sys/fs/cgroup/ebb-run/below; sleep 1000 & sleep 1000 & wait").in_group(Some(time));
+    let (output, statistics) = run(&within(Duration::from_millis(50)), Some(Duration::from_secs(3)));
+    assert!(matches!(output, Err(ebb_guest::Error::TimedOut(_))), "{output:?}");
+    assert_eq!(statistics.map(|statistics| statistics.kill.processes), Some(3));
+
+    let (output, statistics) = run(&within(Duration::from_micros(10)), None);
+    assert!(matches!(output, Err(ebb_guest::Error::BoundTooSmall(_))), "{output:?}");
+    assert!(statistics.is_none());
+
+    let (output, _) = run(&Program::new("/no/such/program").in_group(None), None);
+    assert!(matches!(output, Err(ebb_guest::Error::Spawn { errno: 2, .. })), "{output:?}");
+
+    // Another bound, and a group that counts from nothing.
+    let (output, statistics) = run(&sh("ls -d /sys/fs/cgroup/ebb-run/below").in_group(None), None);
+    assert_eq!(output.expect("it runs"), "");
+    let reclaim = statistics.and_then(|statistics| statistics.reclaim).expect("the kernel has the controller");
+    assert_eq!((reclaim.max_us, reclaim.denied), (None, 0));
+    let (output, _) = run(&sh("ls -d /sys/fs/cgroup/ebb-run"), None);
+    assert_eq!(output.expect("it runs"), "");
+}
+
 #[test]
 #[ignore = "needs a kernel and the agent"]
 fn every_mistake_has_its_message_and_its_code() {
@@ -210,6 +350,8 @@ fn every_mistake_has_its_message_and_its_code() {
     assert_fails(&run(&["--cpus", "9", "true"]), 120, "at most 8 cores");
     assert_fails(&run(&["--cpus", "all", "true"]), 120, "expected a number of cores, 1 to 8");
     assert_fails(&run(&["--timeout", "soon", "true"]), 120, "expected a time like 30s");
+    assert_fails(&run(&["--reclaim-within", "5", "true"]), 120, "expected a time like 5ms");
+    assert_fails(&run(&["--stats-json", &path("missing/file"), "true"]), 118, "No such file");
     assert_fails(&run(&["--no-such-option", "true"]), 120, "unexpected argument");
     assert_fails(&run(&[]), 120, "PROGRAM");
     assert_fails(&run(&["--kernel", &path("missing"), "true"]), 121, "Ebb kernel");

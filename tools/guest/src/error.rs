@@ -82,6 +82,14 @@ pub enum Error {
         errno: i32,
     },
 
+    /// A bound on the time of reclamation was asked for, of a kernel that knows no such thing.
+    #[error("this kernel has no controller `reclaim`, so it cannot bound the time of the program's end")]
+    NoReclaim,
+
+    /// The bound on the time of reclamation is less than what is charged for the program before its first instruction, which is this.
+    #[error("the bound is too small for the program to start: it takes at least {0:?}")]
+    BoundTooSmall(Duration),
+
     /// The time limit passed.
     #[error("timed out after {} s", .0.as_secs_f64())]
     TimedOut(Duration),

@@ -11,9 +11,10 @@ use crate::kernel::PowerState;
 use crate::line::{LineWriter, read_line};
 use crate::program::{Input, Program};
 use crate::qemu::{Qemu, lacks_memory};
+use crate::statistics::Statistics;
 use crate::{ConsoleUse, Error, Machine, Result};
 use ebb_protocol::flow::Window;
-use ebb_protocol::{Exit, OutputStream, ToGuest, ToHost};
+use ebb_protocol::{Exit, OutputStream, StartError, ToGuest, ToHost};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
@@ -48,6 +49,7 @@ pub struct Guest {
     boot_time: Duration,
     kernel_boot_time: Duration,
     runs: u64,
+    statistics: Option<Statistics>,
     _directory: tempfile::TempDir,
 }
 
@@ -139,6 +141,7 @@ impl Guest {
             boot_time: Duration::ZERO,
             kernel_boot_time: Duration::ZERO,
             runs: 0,
+            statistics: None,
             _directory: directory,
         };
         guest.kernel_boot_time = guest.wait_until_ready(started)?;
@@ -230,6 +233,7 @@ impl Guest {
         sink: impl FnMut(OutputStream, &[u8]) -> io::Result<()>,
     ) -> Result<Exit> {
         self.runs += 1;
+        self.statistics = None;
         let start = program.start(&input);
         self.send(&ToGuest::Start(start))?;
         let feed = match input {
@@ -244,6 +248,11 @@ impl Guest {
             feed.stop();
         }
         outcome
+    }
+
+    /// What was counted in the group of the last program, once, if it was started [in one](Program::in_group) and has ended, by itself or at its time limit.
+    pub fn take_statistics(&mut self) -> Option<Statistics> {
+        self.statistics.take()
     }
 
     /// Waits until the agent reports an end that nobody here started: that of the shell on the console.
@@ -440,7 +449,12 @@ impl<S: FnMut(OutputStream, &[u8]) -> io::Result<()>> Run<'_, S> {
             }
             ToHost::Ended => self.ended = true,
             ToHost::Exited(exit) => return Ok(Some(exit)),
-            ToHost::SpawnError { doing, errno } => return Err(Error::Spawn { doing, errno }),
+            ToHost::Statistics(files) => self.guest.statistics = Some(Statistics::of(&files)),
+            ToHost::StartError(StartError::Errno { doing, errno }) => return Err(Error::Spawn { doing, errno }),
+            ToHost::StartError(StartError::NoReclaim) => return Err(Error::NoReclaim),
+            ToHost::StartError(StartError::BoundTooSmall { needed_us }) => {
+                return Err(Error::BoundTooSmall(Duration::from_micros(needed_us)));
+            }
         }
         Ok(None)
     }

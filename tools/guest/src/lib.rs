@@ -8,6 +8,7 @@
 //! 3. [`Guest::boot`] starts QEMU and waits until the agent, process 1 in the guest, reports ready over the second
 //!    serial port; the first serial port is the kernel's console, kept in [`console::Log`];
 //! 4. [`Guest::run`] and [`Guest::stream`] run [`Program`]s with input, output, signals and a time limit.
+//! 5. [`Statistics`] is what a program's control group counted, for a program that has one.
 //!
 //! Dropping a [`Guest`] ends QEMU. The rest of the protocol is in the crate `ebb-protocol`.
 
@@ -26,6 +27,7 @@ mod line;
 mod machine;
 mod program;
 mod qemu;
+pub mod statistics;
 pub mod stretch;
 
 pub use accel::Accel;
@@ -38,3 +40,4 @@ pub use kernel::Kernel;
 pub use machine::{ConsoleUse, Machine, Mebibytes};
 pub use program::{Input, Program};
 pub use qemu::{QEMU, find_qemu};
+pub use statistics::Statistics;

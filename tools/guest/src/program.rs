@@ -1,9 +1,10 @@
 //! A program to run in a guest.
 
-use ebb_protocol::Start;
+use ebb_protocol::{GroupLimits, Start};
 use std::ffi::OsStr;
 use std::io::{Cursor, Read};
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 /// A program, its arguments and surroundings. The environment starts with `PATH`, `HOME` and `USER` only.
 #[derive(Debug, Clone)]
@@ -59,6 +60,14 @@ impl Program {
     /// Sets the working directory; it is made if it is missing.
     pub fn current_dir(mut self, directory: impl AsRef<OsStr>) -> Self {
         self.start.cwd = directory.as_ref().as_bytes().to_vec();
+        self
+    }
+
+    /// Gives the program a control group of its own, which is killed at the program's end; [`Guest::take_statistics`](crate::Guest::take_statistics) says what was counted in it. With a bound, which is
+    /// rounded down to microseconds, that kill may take so long, and the program is refused whatever would make it take longer.
+    pub fn in_group(mut self, reclaim_within: Option<Duration>) -> Self {
+        let reclaim_max_us = reclaim_within.map(|bound| u64::try_from(bound.as_micros()).unwrap_or(u64::MAX));
+        self.start.group = Some(GroupLimits { reclaim_max_us });
         self
     }
 

@@ -7,7 +7,7 @@
 //! - [`flow`] says how many bytes may be under way, so that no side ever has to throw bytes away.
 //!
 //! A session: the guest sends [`ToHost::Ready`]. Then, any number of times: the host sends [`ToGuest::Start`], both
-//! exchange the program's streams, and the guest closes the run with [`ToHost::Exited`] or [`ToHost::SpawnError`]. At
+//! exchange the program's streams, and the guest closes the run with [`ToHost::Exited`] or [`ToHost::StartError`]. At
 //! last the host sends [`ToGuest::Shutdown`] and the machine powers off.
 
 #![forbid(unsafe_code)]
@@ -16,5 +16,5 @@ pub mod flow;
 pub mod message;
 pub mod wire;
 
-pub use message::{Exit, OutputStream, StandardInput, Start, ToGuest, ToHost};
+pub use message::{Exit, GroupFiles, GroupLimits, OutputStream, StandardInput, Start, StartError, ToGuest, ToHost};
 pub use wire::{Decoder, Frame, WireError};

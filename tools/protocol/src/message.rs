@@ -50,12 +50,28 @@ pub enum ToHost {
     Ended,
     /// The program ended, all it wrote has been sent, and nothing that it started is left.
     Exited(Exit),
-    /// The program could not be started; the error is a Linux `errno`.
-    SpawnError {
+    /// The program could not be started.
+    StartError(StartError),
+    /// What the program's group counted; just before [`ToHost::Exited`] of a program that was started in one.
+    Statistics(GroupFiles),
+}
+
+/// Why a program could not be started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StartError {
+    /// The kernel refused something.
+    Errno {
         /// What the agent was doing, for a person.
         doing: String,
         /// Linux's number of the error.
         errno: i32,
+    },
+    /// A bound on the time of reclamation was asked for, and the kernel's control groups have no controller `reclaim`.
+    NoReclaim,
+    /// The bound on the time of reclamation is less than what is charged for the program before its first instruction.
+    BoundTooSmall {
+        /// What is charged, in microseconds: a bound of so much is enough to start.
+        needed_us: u64,
     },
 }
 
@@ -72,6 +88,26 @@ pub struct Start {
     pub cwd: Vec<u8>,
     /// What standard input is.
     pub stdin: StandardInput,
+    /// Gives the program a control group of its own, made before it and removed after it; without it the program runs in the agent's, the root.
+    pub group: Option<GroupLimits>,
+}
+
+/// The limits of a program's control group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct GroupLimits {
+    /// `reclaim.max`: how long the group's kill may take, in microseconds.
+    pub reclaim_max_us: Option<u64>,
+}
+
+/// What the files of a program's group said. A file that the kernel does not have is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct GroupFiles {
+    /// How many processes were in the group or below it when it was killed.
+    pub killed: u32,
+    /// Files as they were just before that, by name.
+    pub before_kill: Vec<(String, String)>,
+    /// Files as they were when nobody was left.
+    pub after_kill: Vec<(String, String)>,
 }
 
 /// What a program's standard input is.
@@ -156,6 +192,7 @@ impl ToGuest {
                         out.u32(u32::from(columns));
                     }
                 }
+                out.option(start.group, |out, group| out.option(group.reclaim_max_us, Fields::u64));
                 1
             }
             Self::Stdin(bytes) => {
@@ -201,6 +238,7 @@ impl ToGuest {
                     2 => StandardInput::Terminal { rows: fields.u32()? as u16, columns: fields.u32()? as u16 },
                     _ => return Err(WireError::Malformed("unknown kind of standard input")),
                 },
+                group: fields.option(|fields| Ok(GroupLimits { reclaim_max_us: fields.option(Reader::u64)? }))?,
             }),
             2 => Self::Stdin(fields.bytes()?),
             3 => Self::StdinEof,
@@ -248,12 +286,32 @@ impl ToHost {
                 out.u8(number);
                 70
             }
-            Self::SpawnError { doing, errno } => {
-                out.bytes(doing.as_bytes());
-                out.u32(*errno as u32);
+            Self::StartError(error) => {
+                match error {
+                    StartError::Errno { doing, errno } => {
+                        out.u8(0);
+                        out.text(doing);
+                        out.u32(*errno as u32);
+                    }
+                    StartError::NoReclaim => out.u8(1),
+                    StartError::BoundTooSmall { needed_us } => {
+                        out.u8(2);
+                        out.u64(*needed_us);
+                    }
+                }
                 71
             }
             Self::Ended => 72,
+            Self::Statistics(GroupFiles { killed, before_kill, after_kill }) => {
+                out.u32(*killed);
+                for files in [before_kill, after_kill] {
+                    out.list(files, |out, (name, text)| {
+                        out.text(name);
+                        out.text(text);
+                    });
+                }
+                73
+            }
         };
         Frame { kind, payload: out.payload }
     }
@@ -272,11 +330,21 @@ impl ToHost {
                 (1, signal) => Exit::Signal(signal),
                 _ => return Err(WireError::Malformed("unknown way to end")),
             }),
-            71 => Self::SpawnError {
-                doing: String::from_utf8_lossy(&fields.bytes()?).into_owned(),
-                errno: fields.u32()? as i32,
-            },
+            71 => Self::StartError(match fields.u8()? {
+                0 => StartError::Errno { doing: fields.text()?, errno: fields.u32()? as i32 },
+                1 => StartError::NoReclaim,
+                2 => StartError::BoundTooSmall { needed_us: fields.u64()? },
+                _ => return Err(WireError::Malformed("unknown reason not to start")),
+            }),
             72 => Self::Ended,
+            73 => {
+                let file = |fields: &mut Reader<'_>| Ok((fields.text()?, fields.text()?));
+                Self::Statistics(GroupFiles {
+                    killed: fields.u32()?,
+                    before_kill: fields.list(file)?,
+                    after_kill: fields.list(file)?,
+                })
+            }
             _ => return Err(WireError::Malformed("unknown kind of message")),
         };
         fields.end()?;
@@ -305,6 +373,17 @@ impl Fields {
     fn bytes(&mut self, bytes: &[u8]) {
         self.u32(bytes.len() as u32);
         self.payload.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn option<T>(&mut self, value: Option<T>, put: impl FnOnce(&mut Self, T)) {
+        self.u8(u8::from(value.is_some()));
+        if let Some(value) = value {
+            put(self, value);
+        }
     }
 
     fn list<T>(&mut self, items: &[T], mut put: impl FnMut(&mut Self, &T)) {
@@ -352,6 +431,19 @@ impl Reader<'_> {
         Ok(taken.to_vec())
     }
 
+    /// A text for a person; what is no UTF-8 is replaced.
+    fn text(&mut self) -> Result<String, WireError> {
+        Ok(String::from_utf8_lossy(&self.bytes()?).into_owned())
+    }
+
+    fn option<T>(&mut self, value: impl FnOnce(&mut Self) -> Result<T, WireError>) -> Result<Option<T>, WireError> {
+        match self.u8()? {
+            0 => Ok(None),
+            1 => value(self).map(Some),
+            _ => Err(WireError::Malformed("neither there nor missing")),
+        }
+    }
+
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T, WireError>) -> Result<Vec<T>, WireError> {
         let count = self.u32()?;
         (0..count).map(|_| item(self)).collect()
@@ -382,8 +474,10 @@ mod tests {
                 env: vec![(b"A".to_vec(), b"b=c".to_vec())],
                 cwd: b"/".to_vec(),
                 stdin: StandardInput::Pipe,
+                group: Some(GroupLimits { reclaim_max_us: Some(u64::MAX) }),
             }),
             ToGuest::Start(Start::default()),
+            ToGuest::Start(Start { group: Some(GroupLimits { reclaim_max_us: None }), ..Start::default() }),
             ToGuest::Start(Start { stdin: StandardInput::Terminal { rows: 24, columns: 80 }, ..Start::default() }),
             ToGuest::Stdin(b"text".to_vec()),
             ToGuest::StdinEof,
@@ -405,7 +499,15 @@ mod tests {
             ToHost::Ended,
             ToHost::Exited(Exit::Code(3)),
             ToHost::Exited(Exit::Signal(11)),
-            ToHost::SpawnError { doing: "execute /x".into(), errno: 2 },
+            ToHost::StartError(StartError::Errno { doing: "execute /x".into(), errno: 2 }),
+            ToHost::StartError(StartError::NoReclaim),
+            ToHost::StartError(StartError::BoundTooSmall { needed_us: 111 }),
+            ToHost::Statistics(GroupFiles::default()),
+            ToHost::Statistics(GroupFiles {
+                killed: 2,
+                before_kill: vec![("reclaim.current".into(), "226\n".into())],
+                after_kill: vec![("reclaim.peak".into(), "289\n".into()), ("reclaim.last".into(), String::new())],
+            }),
         ]
     }
 
@@ -421,13 +523,19 @@ mod tests {
 
     #[test]
     fn a_shortened_or_lengthened_message_is_refused() {
-        for mut frame in some_to_guest().iter().map(ToGuest::to_frame) {
+        fn check(mut frame: Frame, is_refused: impl Fn(&Frame) -> bool) {
             frame.payload.push(0);
-            assert!(ToGuest::from_frame(&frame).is_err(), "{frame:?}");
+            assert!(is_refused(&frame), "{frame:?}");
             frame.payload.pop();
             if frame.payload.pop().is_some() {
-                assert!(ToGuest::from_frame(&frame).is_err(), "{frame:?}");
+                assert!(is_refused(&frame), "{frame:?}");
             }
+        }
+        for message in some_to_guest() {
+            check(message.to_frame(), |frame| ToGuest::from_frame(frame).is_err());
+        }
+        for message in some_to_host() {
+            check(message.to_frame(), |frame| ToHost::from_frame(frame).is_err());
         }
     }
 

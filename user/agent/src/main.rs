@@ -5,6 +5,7 @@
 //! | `agent serve` | runs programs for the host, one after the other, until the host says to power off |
 //! | `agent shell [NAME=VALUE...] PROGRAM [ARGS...]` | runs one program on the console with job control, then powers off |
 //! | `agent session TERMINAL PROGRAM ARGV0 [ARGS...]` | becomes PROGRAM, leader of a new session with this terminal |
+//! | `agent group DIRECTORY STDERR PROGRAM ARGV0 [ARGS...]` | enters a control group and becomes PROGRAM, with this standard error |
 //!
 //! The same file runs on Ebb and on Linux. It asks little of the kernel: files, pipes, `poll`, starting and awaiting
 //! processes, one signal handler. What goes wrong before the host can be told is printed on the console, and the
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod children;
+mod group;
 mod line;
 mod mounts;
 mod power;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
 
     let outcome = match mode.as_deref().and_then(|mode| mode.to_str()) {
         Some("session") => return session::lead(&rest),
+        Some("group") => return group::enter(&rest),
         Some("serve") | None => {
             mounts::mount_what_is_missing();
             power::off_after(serve::serve(&own_path, boot_ns))

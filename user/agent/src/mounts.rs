@@ -5,6 +5,7 @@
 
 use rustix::mount::{MountFlags, mount};
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -15,12 +16,29 @@ struct Mount {
     sign: &'static str,
 }
 
+impl Mount {
+    fn mount_if_missing(&self) -> io::Result<()> {
+        if Path::new(self.sign).exists() {
+            return Ok(());
+        }
+        fs::create_dir_all(self.target)?;
+        Ok(mount(self.kind, self.target, self.kind, MountFlags::empty(), None::<&std::ffi::CStr>)?)
+    }
+}
+
 const MOUNTS: [Mount; 4] = [
     Mount { kind: "devtmpfs", target: "/dev", sign: "/dev/ttyS1" },
     Mount { kind: "devpts", target: "/dev/pts", sign: "/dev/pts/ptmx" },
     Mount { kind: "proc", target: "/proc", sign: "/proc/self" },
     Mount { kind: "sysfs", target: "/sys", sign: "/sys/kernel" },
 ];
+
+/// Mounted for a program that wants a control group of its own, and not before.
+const CONTROL_GROUPS: Mount =
+    Mount { kind: "cgroup2", target: CONTROL_GROUP_ROOT, sign: "/sys/fs/cgroup/cgroup.controllers" };
+
+/// Where the control groups are.
+pub const CONTROL_GROUP_ROOT: &str = "/sys/fs/cgroup";
 
 /// The names in `/dev` that a program's own descriptors have.
 const LINKS: [(&str, &str); 4] = [
@@ -30,18 +48,18 @@ const LINKS: [(&str, &str); 4] = [
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
+/// Mounts the control groups, of version 2.
+pub fn mount_control_groups() -> io::Result<()> {
+    CONTROL_GROUPS.mount_if_missing()
+}
+
 /// Mounts what is not mounted yet, and makes `/tmp` writable for everyone.
 pub fn mount_what_is_missing() {
-    for Mount { kind, target, sign } in MOUNTS {
-        if Path::new(sign).exists() {
-            continue;
-        }
-        let mounted = fs::create_dir_all(target)
-            .and_then(|()| Ok(mount(kind, target, kind, MountFlags::empty(), None::<&std::ffi::CStr>)?));
-        if let Err(error) = mounted
-            && kind != "sysfs"
+    for file_system in MOUNTS {
+        if let Err(error) = file_system.mount_if_missing()
+            && file_system.kind != "sysfs"
         {
-            eprintln!("ebb agent: cannot mount {target}: {error}");
+            eprintln!("ebb agent: cannot mount {}: {error}", file_system.target);
         }
     }
     for (link, target) in LINKS {

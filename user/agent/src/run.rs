@@ -2,10 +2,11 @@
 //! counts as ended.
 
 use crate::children::{self, Reaped};
+use crate::group::{self, Group};
 use crate::line::Line;
 use crate::session;
 use ebb_protocol::flow::Window;
-use ebb_protocol::{Exit, OutputStream, StandardInput, Start, ToHost};
+use ebb_protocol::{Exit, OutputStream, StandardInput, Start, StartError, ToHost};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -14,7 +15,7 @@ use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -23,12 +24,6 @@ use std::process::{Command, Stdio};
 /// The most bytes that travel in one message of output.
 const CHUNK_BYTES: usize = 8192;
 
-/// Why a program could not be started: what was tried, and Linux's number of the error.
-pub struct StartError {
-    pub doing: String,
-    pub errno: i32,
-}
-
 /// A program that was started and whose end has not been reported yet.
 pub struct Run {
     pid: Pid,
@@ -36,6 +31,7 @@ pub struct Run {
     stdin: Option<Input>,
     outputs: [Output; 2],
     terminal: Option<Terminal>,
+    group: Option<Group>,
 }
 
 /// The terminal of a program's session.
@@ -53,23 +49,29 @@ struct Streams {
     terminal: Option<Terminal>,
 }
 
+/// What becomes the program's standard streams.
+struct ProgramsEnds {
+    stdin: Stdio,
+    stdout: Stdio,
+    stderr: OwnedFd,
+}
+
 impl Streams {
-    /// Gives the command three pipes, or two and `/dev/null`.
-    fn pipes(command: &mut Command, has_input: bool) -> io::Result<Self> {
+    /// Three pipes, or two and `/dev/null`; and the program's ends.
+    fn pipes(has_input: bool) -> io::Result<(Self, ProgramsEnds)> {
         let (from_stdout, stdout) = io::pipe()?;
         let (from_stderr, stderr) = io::pipe()?;
-        command.stdout(stdout).stderr(stderr);
-        let stdin = if has_input {
+        let (stdin, to_stdin) = if has_input {
             let (stdin, to_stdin) = io::pipe()?;
-            command.stdin(stdin);
             // The program may leave its input unread: writing must never stop the agent.
             rustix::fs::fcntl_setfl(&to_stdin, OFlags::NONBLOCK)?;
-            Some(file(to_stdin))
+            (stdin.into(), Some(file(to_stdin)))
         } else {
-            command.stdin(Stdio::null());
-            None
+            (Stdio::null(), None)
         };
-        Ok(Self { stdin, stdout: file(from_stdout), stderr: Some(file(from_stderr)), terminal: None })
+        let streams =
+            Self { stdin: to_stdin, stdout: file(from_stdout), stderr: Some(file(from_stderr)), terminal: None };
+        Ok((streams, ProgramsEnds { stdin, stdout: stdout.into(), stderr: stderr.into() }))
     }
 
     /// A new terminal, and the path of the program's side.
@@ -115,32 +117,47 @@ impl Run {
     /// Starts the program in a process group of its own, or in a session of its own on a new terminal. A working directory that is
     /// missing is made.
     pub fn start(own_path: &OsStr, start: &Start) -> Result<Self, StartError> {
-        let failed =
-            |doing: String| move |error: io::Error| StartError { doing, errno: error.raw_os_error().unwrap_or(0) };
+        let failed = |doing: String| move |error: io::Error| group::start_error(doing, &error);
         let cwd = OsStr::from_bytes(&start.cwd);
         std::fs::create_dir_all(cwd).map_err(failed(format!("enter the working directory {}", cwd.display())))?;
 
+        let group = start.group.as_ref().map(Group::make).transpose()?;
         let program = OsStr::from_bytes(&start.program);
         let name = start.argv.first().map_or(program, |name| OsStr::from_bytes(name));
-        let (mut command, streams) = match start.stdin {
+        let arguments = start.argv.iter().skip(1).map(|argument| OsStr::from_bytes(argument));
+        let becomes = |program: &OsStr, argv0: &OsStr, stderr: BorrowedFd<'_>| match &group {
+            Some(group) => group.command(own_path, stderr, program, argv0),
+            None => {
+                let mut command = Command::new(program);
+                command.arg0(argv0);
+                command
+            }
+        };
+        let (mut command, streams, stderr) = match start.stdin {
             StandardInput::Terminal { rows, columns } => {
                 let (streams, path) = Streams::terminal(rows, columns).map_err(failed("make a terminal".into()))?;
-                (session::command(own_path, &path, program, name), streams)
+                let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(failed("make a terminal".into()))?;
+                let mut command = becomes(own_path, own_path, stderr.as_fd());
+                command.args(session::arguments(&path, program, name));
+                (command, streams, stderr)
             }
             StandardInput::Null | StandardInput::Pipe => {
-                let mut command = Command::new(program);
-                command.arg0(name).process_group(0);
                 let has_input = start.stdin == StandardInput::Pipe;
-                let streams = Streams::pipes(&mut command, has_input).map_err(failed("make pipes".into()))?;
-                (command, streams)
+                let (streams, ends) = Streams::pipes(has_input).map_err(failed("make pipes".into()))?;
+                let mut command = becomes(program, name, ends.stderr.as_fd());
+                command.process_group(0).stdin(ends.stdin).stdout(ends.stdout);
+                (command, streams, ends.stderr)
             }
         };
         command
-            .args(start.argv.iter().skip(1).map(|argument| OsStr::from_bytes(argument)))
+            .args(arguments)
             .env_clear()
             .envs(start.env.iter().map(|(name, value)| (OsStr::from_bytes(name), OsStr::from_bytes(value))))
             .current_dir(cwd);
-        let child = command.spawn().map_err(failed(format!("execute {}", program.display())))?;
+        let child = match &group {
+            Some(_) => group::spawn(command, program)?,
+            None => command.stderr(stderr).spawn().map_err(failed(format!("execute {}", program.display())))?,
+        };
         let output = |stream, pipe| Output { stream, pipe, window: Window::full() };
         Ok(Self {
             pid: Pid::from_child(&child),
@@ -148,6 +165,7 @@ impl Run {
             stdin: streams.stdin.map(|pipe| Input { pipe, queue: VecDeque::new(), ends: false }),
             outputs: [output(OutputStream::Stdout, Some(streams.stdout)), output(OutputStream::Stderr, streams.stderr)],
             terminal: streams.terminal,
+            group,
         })
     }
 
@@ -240,8 +258,12 @@ impl Run {
         }
     }
 
-    /// Delivers a signal to the program's process group. A signal that does not exist is ignored.
-    pub fn signal(&self, number: u8) {
+    /// Delivers a signal to the program's process group. A signal that does not exist is ignored. SIGKILL, which the host sends at a time limit, ends a program's
+    /// whole control group.
+    pub fn signal(&mut self, number: u8) {
+        if let (Some(group), Some(Signal::KILL)) = (&mut self.group, Signal::from_named_raw(i32::from(number))) {
+            group.kill();
+        }
         if let Some(signal) = Signal::from_named_raw(i32::from(number)) {
             // The group may just have ended.
             let _ = kill_process_group(self.pid, signal);
@@ -255,6 +277,9 @@ impl Run {
         let Some(ended) = self.exit.or(exit) else { return Ok(None) };
         if self.exit.replace(ended).is_none() {
             line.send(&ToHost::Ended)?;
+            if let Some(group) = &mut self.group {
+                group.kill();
+            }
         }
         if others_left {
             children::kill_all_others();
@@ -263,6 +288,12 @@ impl Run {
         // Now the terminal's last words can be read to their end.
         self.terminal = None;
         let all_sent = self.outputs.iter().all(|output| output.pipe.is_none());
-        Ok(all_sent.then_some(ended))
+        if !all_sent {
+            return Ok(None);
+        }
+        if let Some(group) = self.group.take() {
+            line.send(&ToHost::Statistics(group.finish()))?;
+        }
+        Ok(Some(ended))
     }
 }

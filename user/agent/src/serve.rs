@@ -92,7 +92,7 @@ fn obey(own_path: &OsStr, message: ToGuest, run: &mut Option<Run>, line: &mut Li
         (ToGuest::Shutdown, _) => return Ok(ControlFlow::Break(())),
         (ToGuest::Start(start), None) => match Run::start(own_path, &start) {
             Ok(started) => *run = Some(started),
-            Err(error) => line.send(&ToHost::SpawnError { doing: error.doing, errno: error.errno })?,
+            Err(error) => line.send(&ToHost::StartError(error))?,
         },
         (ToGuest::Start(_), Some(_)) => {
             return Err(io::Error::other("the host started a program while another one runs"));

@@ -18,8 +18,13 @@ const NOT_EXECUTABLE: u8 = 126;
 /// The command that becomes `program` on `terminal`; its environment and working directory become the program's.
 pub fn command(own_path: &OsStr, terminal: &Path, program: &OsStr, argv0: &OsStr) -> Command {
     let mut command = Command::new(own_path);
-    command.arg("session").arg(terminal).arg(program).arg(argv0);
+    command.args(arguments(terminal, program, argv0));
     command
+}
+
+/// This file's own arguments in that command.
+pub fn arguments<'a>(terminal: &'a Path, program: &'a OsStr, argv0: &'a OsStr) -> [&'a OsStr; 4] {
+    [OsStr::new("session"), terminal.as_os_str(), program, argv0]
 }
 
 /// Makes this process the leader of a new session on the terminal and executes the program; returns only on an error, which it prints.

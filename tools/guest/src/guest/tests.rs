@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Kernel;
-use ebb_protocol::Decoder;
+use ebb_protocol::{Decoder, GroupFiles};
 
 const SIGINT: u8 = 2;
 const SIGTERM: u8 = 15;
@@ -24,6 +24,7 @@ fn guest() -> (Guest, UnixStream) {
         boot_time: Duration::ZERO,
         kernel_boot_time: Duration::ZERO,
         runs: 0,
+        statistics: None,
         _directory: directory,
     };
     (guest, agent)
@@ -91,4 +92,29 @@ fn the_next_program_gets_its_signals_again() {
     run(&mut guest, whole()).expect("the first program's end");
     run(&mut guest, [signal(SIGINT)].into_iter().chain(whole())).expect("the second program's end");
     assert_eq!(delivered(guest, agent), [SIGINT]);
+}
+
+#[test]
+fn statistics_are_those_of_the_last_program_and_are_taken_once() {
+    let (mut guest, _agent) = guest();
+    let files = GroupFiles { killed: 3, ..GroupFiles::default() };
+    let whole = || Event::Message(ToHost::Exited(Exit::Code(0)));
+    run(&mut guest, [Event::Message(ToHost::Statistics(files)), whole()]).expect("the first program's end");
+    assert_eq!(guest.take_statistics().map(|statistics| statistics.kill.processes), Some(3));
+    assert_eq!(guest.take_statistics(), None);
+    let files = GroupFiles::default();
+    run(&mut guest, [Event::Message(ToHost::Statistics(files)), whole()]).expect("the second program's end");
+    run(&mut guest, [whole()]).expect("the third program's end");
+    assert_eq!(guest.take_statistics(), None);
+}
+
+#[test]
+fn a_bound_that_cannot_be_is_told_and_the_guest_remains_usable() {
+    let (mut guest, _agent) = guest();
+    let refused = Event::Message(ToHost::StartError(StartError::BoundTooSmall { needed_us: 111 }));
+    let ended = run(&mut guest, [refused]);
+    assert!(matches!(ended, Err(Error::BoundTooSmall(needed)) if needed == Duration::from_micros(111)), "{ended:?}");
+    let ended = run(&mut guest, [Event::Message(ToHost::StartError(StartError::NoReclaim))]);
+    assert!(matches!(ended, Err(Error::NoReclaim)), "{ended:?}");
+    run(&mut guest, [Event::Message(ToHost::Exited(Exit::Code(0)))]).expect("the next program's end");
 }
