@@ -104,6 +104,16 @@ impl Statistics {
             cpu: cpu(&after),
         }
     }
+
+    /// What the summary adds to a kill that took longer than it should have.
+    fn verdict(&self) -> &'static str {
+        let bound_us = self.reclaim.as_ref().and_then(|reclaim| reclaim.max_us);
+        match (self.kill.measured, bound_us) {
+            (Some(kill), Some(bound_us)) if kill.measured_us > bound_us => "; beyond the bound",
+            (Some(kill), _) if kill.measured_us > kill.charged_us => "; more than was charged",
+            _ => "",
+        }
+    }
 }
 
 fn reclaim(before: &Files<'_>, after: &Files<'_>) -> Option<Reclaim> {
@@ -170,7 +180,7 @@ impl fmt::Display for Statistics {
         if let Some(reclaim) = &self.reclaim {
             writeln!(f, "reclaim  {reclaim}")?;
         }
-        writeln!(f, "kill     {}", self.kill)?;
+        writeln!(f, "kill     {}{}", self.kill, self.verdict())?;
         if let Some(memory) = &self.memory {
             writeln!(f, "memory   {memory}")?;
         }
@@ -222,8 +232,7 @@ impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [charged, measured, elapsed] =
             [self.charged_us, self.measured_us, self.elapsed_us].map(Duration::from_micros);
-        write!(f, "{measured:?} of processor time, {charged:?} charged, {elapsed:?} elapsed")?;
-        f.write_str(if measured > charged { "; an overrun" } else { "" })
+        write!(f, "{measured:?} of processor time, {charged:?} charged, {elapsed:?} elapsed")
     }
 }
 

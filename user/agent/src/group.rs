@@ -80,7 +80,7 @@ impl Group {
         command
     }
 
-    /// Kills all who are in the group or below it, and notes who that was. Once only: nobody can come into it from then on.
+    /// Kills all who are in the group or below it, and notes how many that were. Once only, so that what is measured stays that kill; who is outside of the group is for [`kill_all_others`](crate::children::kill_all_others).
     pub fn kill(&mut self) {
         if self.killed.is_none() {
             let killed = count_processes(&self.directory);
@@ -117,7 +117,11 @@ pub fn spawn(mut command: Command, program: &OsStr) -> Result<Child, StartError>
     decoder.push(&bytes);
     match decoder.next_frame().and_then(|frame| frame.as_ref().map(ToHost::from_frame).transpose()) {
         Ok(Some(ToHost::StartError(error))) => Err(error),
-        _ => Err(failed(io::Error::other(String::from_utf8_lossy(&bytes)))),
+        // A panic's text, say.
+        _ => Err(StartError::Errno {
+            doing: format!("{}: {}", execute(program), String::from_utf8_lossy(&bytes)),
+            errno: 0,
+        }),
     }
 }
 
@@ -137,7 +141,10 @@ fn become_program(arguments: &[OsString]) -> Result<Infallible, StartError> {
         return Err(start_error("read the arguments".into(), &usage));
     };
     let failed = |error: io::Error| start_error(execute(program), &error);
-    let stderr = OpenOptions::new().write(true).open(stderr).map_err(failed)?;
+    let stderr = OpenOptions::new()
+        .write(true)
+        .open(stderr)
+        .map_err(|error| start_error("open the program's standard error".into(), &error))?;
     enter_group(Path::new(directory))?;
     Err(failed(Command::new(program).arg0(argv0).args(arguments).stderr(stderr).exec()))
 }

@@ -49,12 +49,31 @@ fn a_summary_says_what_was_charged_and_what_the_kill_took() {
         "\
 reclaim  at most 289µs charged of 5ms; refused once, overrun once
 at end   226µs charged: 1 group 30µs, 8 pipe 24µs, 2 process 120µs, 2 thread 24µs
-kill     2 processes: 769µs of processor time, 226µs charged, 2.315ms elapsed; an overrun
+kill     2 processes: 769µs of processor time, 226µs charged, 2.315ms elapsed; more than was charged
 memory   at most 384 KiB; max 2 times
 threads  at most 3
 cpu      3.413ms: user 3.4ms, system 13µs
 "
     );
+}
+
+#[test]
+fn a_kill_that_took_too_long_is_called_that() {
+    let verdict = |max: &str, measured_us: u64| {
+        let mut files = of_ebb();
+        for (name, text) in &mut files.after_kill {
+            match name.as_str() {
+                "reclaim.last" => *text = format!("charged_us 226\nmeasured_us {measured_us}\nelapsed_us 9000\n"),
+                "reclaim.max" => *text = max.into(),
+                _ => {}
+            }
+        }
+        Statistics::of(&files).verdict()
+    };
+    assert_eq!(verdict("5000\n", 226), "");
+    assert_eq!(verdict("5000\n", 227), "; more than was charged");
+    assert_eq!(verdict("max\n", 6000), "; more than was charged");
+    assert_eq!(verdict("5000\n", 5001), "; beyond the bound");
 }
 
 #[test]
