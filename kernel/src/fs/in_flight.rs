@@ -7,12 +7,9 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use frame::Cx;
-use groups::Charge;
 use refs::{StrongRc, TempRc, WaitList, Waker, WeakRc};
 
 use super::OpenFile;
-use crate::error::{Errno, Result};
-use crate::reclaim::{self, Held, Payer};
 
 /// Whether a file has lost its last owner that is no message since somebody asked.
 static UNREACHABLE: AtomicBool = AtomicBool::new(false);
@@ -23,19 +20,13 @@ static WAITERS: WaitList = WaitList::new();
 pub struct InFlight {
     /// None once it has landed.
     file: Option<StrongRc<OpenFile>>,
-    /// What whoever has sent it is charged for its end, until it is received.
-    _charge: Option<Charge<'static, Held>>,
 }
 
 impl InFlight {
-    /// The file goes into a message of `payer`'s.
-    ///
-    /// # Errors
-    /// ETOOMANYREFS: the budget of its group has no room.
-    pub fn new(file: StrongRc<OpenFile>, payer: Payer) -> Result<Self> {
-        let charge = reclaim::charge(payer, Held::InFlight).map_err(|_| Errno::ETOOMANYREFS)?;
+    /// The file goes into a message.
+    pub fn new(file: StrongRc<OpenFile>) -> Self {
         file.with(|file| file.in_flight.fetch_add(1, Ordering::Relaxed));
-        Ok(InFlight { file: Some(file), _charge: charge })
+        InFlight { file: Some(file) }
     }
 
     /// One more owner of the file, for who looks at the message and leaves it where it is.

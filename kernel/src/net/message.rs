@@ -9,7 +9,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use crate::error::Errno;
 use crate::fs::{OpenFile, VfsCaller};
-use crate::reclaim::Payer;
 use crate::step::Step;
 use crate::user_memory::{In, Out, UserBuffer, UserMemory};
 
@@ -44,8 +43,6 @@ impl Credentials {
 pub struct Sending<'a> {
     /// Open files that go along.
     pub files: &'a [StrongRc<OpenFile>],
-    /// Who is charged for them until they are received.
-    pub payer: Payer,
     /// Who it says has sent it.
     pub credentials: Credentials,
 }

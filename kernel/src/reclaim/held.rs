@@ -28,7 +28,7 @@ classes! {
         Event = Cost::eager(2_000),
         /// A descriptor of one end of a pipe, which may be full.
         Pipe = Cost::eager(3_000),
-        /// A descriptor of a socket, whose buffer may be full.
+        /// A descriptor of a socket, or a connection that waits to be accepted.
         Socket = Cost::eager(6_000),
         /// A descriptor of an end of a terminal.
         Terminal = Cost::eager(4_000),
@@ -36,6 +36,8 @@ classes! {
         EpollSet = Cost::eager(2_000),
         /// A file in an epoll set.
         EpollItem = Cost::eager(200),
+        /// A message in a socket that nobody has received, or a piece of a stream.
+        Message = Cost::eager(400),
         /// A descriptor in a message that nobody has received.
         InFlight = Cost::eager(6_000),
     }
@@ -58,6 +60,7 @@ pub fn name(class: Held) -> &'static str {
         Held::Terminal => "terminal",
         Held::EpollSet => "epoll_set",
         Held::EpollItem => "epoll_item",
+        Held::Message => "message",
         Held::InFlight => "in_flight",
     }
 }

@@ -92,6 +92,16 @@ impl Holdings {
         paid.grow(class, missing).is_ok()
     }
 
+    /// An object of a class is held again, whatever the bound.
+    pub fn add_always(&mut self, class: Held) {
+        self.counts[class.index()] += 1;
+        if let Some(paid) = &mut self.paid
+            && paid.count(class) < self.counts[class.index()]
+        {
+            paid.grow_always(class, 1);
+        }
+    }
+
     /// So many objects of a class are gone.
     #[inline(always)]
     pub fn remove(&mut self, class: Held, less: u32) {

@@ -10,6 +10,7 @@
 //! | a table of descriptors | its descriptors, by the kind of file | `handles` |
 //! | an address space | mappings of objects (files, shared memory) | `layout` |
 //! | an epoll set | what it watches | `set` |
+//! | a socket's inbox | messages, descriptors in them, connections that were not accepted | `inbox` |
 //!
 //! What has no class takes the same time however much it is: pages, page tables, anonymous VMAs, and the pages of files (see [`crate::memory::remains`]).
 //!

@@ -110,11 +110,7 @@ fn send_async(cx: &mut Cx, me: &mut Current, fd: i32, flags: u32, outgoing: &Out
         let to = outgoing.to.as_ref().map(SocketAddress::bytes);
         loop {
             let files = if done == 0 { &outgoing.files[..] } else { &[] };
-            let sending = Sending {
-                files,
-                payer: if files.is_empty() { None } else { me.process(cx)?.payer(cx) },
-                credentials: outgoing.credentials,
-            };
+            let sending = Sending { files, credentials: outgoing.credentials };
             let mut from = Gather::new(&outgoing.pieces, done, &memory);
             done += socket.send(&mut from, to, &sending, waker, me, cx)?;
             wait.restart();

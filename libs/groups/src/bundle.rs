@@ -96,6 +96,24 @@ impl<'t, C: Class> Bundle<'t, C> {
         self.budget.tree().with(|nodes| nodes.remove(self.budget.name(), class, less));
     }
 
+    /// Charges for more objects of a class, whatever the bounds.
+    pub fn grow_always(&mut self, class: C, more: u32) {
+        let Some(count) = self.count(class).checked_add(more) else { return };
+        let (tree, name) = (self.budget.tree(), self.budget.name());
+        let mut counts = C::table(|_| 0);
+        counts.as_mut()[class.index()] = more;
+        let added = tree.with(|nodes| {
+            let is_news = nodes.add_all(name, &counts);
+            if is_news == Ok(true) {
+                tree.recall_stocks();
+            }
+            is_news
+        });
+        if added.is_ok() {
+            self.counts.as_mut()[class.index()] = count;
+        }
+    }
+
     /// Charges for more objects of a class, and for up to `ahead` that may come next if that leaves everybody room; how many it is.
     ///
     /// # Errors

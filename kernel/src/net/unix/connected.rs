@@ -12,7 +12,8 @@ use crate::error::{Errno, Result};
 use crate::fs::Events;
 use crate::fs::fasync::Band;
 use crate::fs::in_flight::InFlight;
-use crate::net::{Credentials, Received, Sending, Shutdown, Sink, Source};
+use crate::net::{Credentials, Files, Received, Sending, Shutdown, Sink, Source};
+use crate::reclaim::Payer;
 use crate::step::{Step, Stop};
 
 /// The other end, and who and where it was when the two were connected.
@@ -24,8 +25,8 @@ pub(super) struct Connected {
 
 impl Endpoint {
     /// Two, connected to each other.
-    pub fn pair(kind: Kind, credentials: Credentials, cx: &Cx) -> [StrongRc<Endpoint>; 2] {
-        let pair = [Endpoint::new(kind, credentials), Endpoint::new(kind, credentials)];
+    pub fn pair(kind: Kind, credentials: Credentials, payer: Payer, cx: &Cx) -> [StrongRc<Endpoint>; 2] {
+        let pair = [Endpoint::new(kind, credentials, payer), Endpoint::new(kind, credentials, payer)];
         pair[0].get(cx).join(pair[1].downgrade(), None, credentials, cx);
         pair[1].get(cx).join(pair[0].downgrade(), None, credentials, cx);
         pair
@@ -123,7 +124,7 @@ impl Endpoint {
         if !is_stream && len > CAPACITY {
             return Err(Errno::EMSGSIZE.into());
         }
-        let room = other.reserve(len, cx)?;
+        let room = other.reserve(len, sending.files.len() as u32, cx)?;
         crate::memory::admit()?;
         let mut bytes = from.take(room.len)?;
         while bytes.len() < room.len {
@@ -132,9 +133,7 @@ impl Endpoint {
         }
         let sent = bytes.len();
         let _transfer = (!sending.files.is_empty()).then(garbage::Transfer::begin);
-        let rights: Result<Rights> =
-            sending.files.iter().map(|file| InFlight::new(file.share(), sending.payer)).collect();
-        let rights = rights?;
+        let rights: Rights = sending.files.iter().map(|file| InFlight::new(file.share())).collect();
         garbage::enter(&rights, cx)?;
         let packet = Packet { bytes, read: 0, rights, credentials: sending.credentials, from: self.address(cx) };
         if room.fill(packet).is_err() {
@@ -209,15 +208,17 @@ impl Endpoint {
         if let Some(fault) = fault {
             return Err(fault.into());
         }
-        let received = Received {
+        let mut received = Received {
             copied,
             len: packet.bytes.len(),
             from: packet.sender(),
-            files: packet.files(peek),
+            files: Files::new(),
             credentials: Some(packet.credentials),
         };
-        if !peek {
-            inbox.pop();
+        if peek {
+            received.files = packet.files(peek);
+        } else if let Some(mut packet) = inbox.pop() {
+            received.files = packet.files(peek);
         }
         Ok(Some(received))
     }

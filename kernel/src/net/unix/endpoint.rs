@@ -12,6 +12,7 @@ use super::listener::Listener;
 use crate::fs::Events;
 use crate::fs::fasync::FasyncList;
 use crate::net::{Credentials, Shutdown};
+use crate::reclaim::Payer;
 
 /// What kind of socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,12 +70,12 @@ pub(super) enum Role {
 }
 
 impl Endpoint {
-    /// A new one, connected to nobody.
-    pub fn new(kind: Kind, credentials: Credentials) -> StrongRc<Endpoint> {
+    /// A new one, connected to nobody. What waits in it is charged to `payer`, whoever has sent it.
+    pub fn new(kind: Kind, credentials: Credentials, payer: Payer) -> StrongRc<Endpoint> {
         StrongRc::new_cyclic(|name| Endpoint {
             name,
             kind,
-            inbox: SpinLock::default(),
+            inbox: SpinLock::new(Inbox::new(payer)),
             readable: WaitList::new(),
             writable: WaitList::new(),
             fasync: FasyncList::default(),

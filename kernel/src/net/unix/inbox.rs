@@ -6,8 +6,10 @@ use alloc::vec::Vec;
 use frame::mm::Fault;
 
 use super::{Address, garbage};
+use crate::error::{Errno, Result};
 use crate::fs::in_flight::InFlight;
 use crate::net::{Credentials, Files};
+use crate::reclaim::{Held, Holdings, Payer};
 
 /// Open files in a message: SCM_RIGHTS.
 pub type Rights = Vec<InFlight>;
@@ -68,9 +70,42 @@ pub struct Inbox {
     reserved: (usize, usize),
     /// Nobody reads it any more, and nothing comes into it.
     is_closed: bool,
+    /// What waits here, or is about to come, and who is charged for its end: messages, descriptors in them, and (a listener's) connections.
+    held: Holdings,
 }
 
 impl Inbox {
+    /// An empty one, whose messages are charged to `payer`.
+    pub fn new(payer: Payer) -> Self {
+        let mut held = Holdings::default();
+        // Of nothing nothing is refused.
+        let _ = held.begin(payer);
+        Inbox { held, ..Inbox::default() }
+    }
+
+    /// Who is charged for what waits here.
+    pub fn payer(&self) -> Payer {
+        self.held.payer()
+    }
+
+    /// A connection is to wait for being accepted.
+    ///
+    /// # Errors
+    /// ENOMEM: the budget has no room.
+    pub fn charge_connection(&mut self) -> Result<()> {
+        self.held.add(Held::Socket, 1)
+    }
+
+    /// So many connections wait no more.
+    pub fn end_connections(&mut self, count: u32) {
+        self.held.remove(Held::Socket, count);
+    }
+
+    /// A connection waits again, whatever the budget.
+    pub fn put_connection_back(&mut self) {
+        self.held.add_always(Held::Socket);
+    }
+
     /// Nothing comes into it from now on; whether something was not read.
     pub fn close(&mut self) -> bool {
         self.is_closed = true;
@@ -98,13 +133,29 @@ impl Inbox {
         if self.packets.len() + packets >= MAX_PACKETS { 0 } else { CAPACITY.saturating_sub(self.bytes + bytes) }
     }
 
-    /// Keeps room for a message of `len` bytes until it is given back.
-    pub fn reserve(&mut self, len: usize) {
+    /// Keeps room for a message of `len` bytes with so many descriptors until it is given back or [cancelled](Self::cancel).
+    ///
+    /// # Errors
+    /// ENOBUFS, ETOOMANYREFS: the budget has no room.
+    pub fn reserve(&mut self, len: usize, rights: u32) -> Result<()> {
+        self.held.add(Held::Message, 1).map_err(|_| Errno::ENOBUFS)?;
+        if rights > 0 && self.held.add(Held::InFlight, rights).is_err() {
+            self.held.remove(Held::Message, 1);
+            return Err(Errno::ETOOMANYREFS);
+        }
         self.reserved.0 += 1;
         self.reserved.1 += len;
+        Ok(())
     }
 
-    /// Gives back room that was reserved for `len` bytes.
+    /// The message for which room was reserved does not come.
+    pub fn cancel(&mut self, len: usize, rights: u32) {
+        self.give_back(len);
+        self.held.remove(Held::Message, 1);
+        self.held.remove(Held::InFlight, rights);
+    }
+
+    /// Gives back room that was reserved for `len` bytes: the message comes.
     pub fn give_back(&mut self, len: usize) {
         self.reserved.0 -= 1;
         self.reserved.1 -= len;
@@ -131,6 +182,7 @@ impl Inbox {
         {
             self.bytes += packet.bytes.len();
             last.bytes.extend_from_slice(&packet.bytes);
+            self.held.remove(Held::Message, 1);
             return;
         }
         self.push(packet);
@@ -140,13 +192,18 @@ impl Inbox {
     pub fn pop(&mut self) -> Option<Packet> {
         let packet = self.packets.pop_front()?;
         self.bytes -= packet.bytes.len() - packet.read;
+        self.held.remove(Held::Message, 1);
+        self.held.remove(Held::InFlight, packet.rights.len() as u32);
         Some(packet)
     }
 
     /// Takes all messages out.
     pub fn take_all(&mut self) -> Inbox {
-        let rest = Inbox { is_closed: self.is_closed, reserved: self.reserved, ..Inbox::default() };
-        core::mem::replace(self, rest)
+        let all = Inbox { packets: core::mem::take(&mut self.packets), ..Inbox::default() };
+        self.bytes = 0;
+        self.held.remove(Held::Message, all.packets.len() as u32);
+        self.held.remove(Held::InFlight, all.rights().count() as u32);
+        all
     }
 
     /// The open files in all messages.
@@ -164,7 +221,7 @@ impl Inbox {
         peek: bool,
         tells_senders: bool,
         mut take: impl FnMut(&[u8]) -> (usize, Option<Fault>),
-    ) -> Result<Taken, Fault> {
+    ) -> core::result::Result<Taken, Fault> {
         let mut taken = Taken::default();
         let mut at = 0;
         while let Some(packet) = self.packets.get_mut(at) {
@@ -185,7 +242,9 @@ impl Inbox {
                 taken.credentials = Some(packet.credentials);
                 taken.from = packet.sender();
             }
+            let rights = packet.rights.len();
             taken.files = packet.files(peek);
+            self.held.remove(Held::InFlight, (rights - packet.rights.len()) as u32);
             if peek {
                 at += 1;
             } else {
@@ -193,6 +252,7 @@ impl Inbox {
                 self.bytes -= took;
                 if took == rest {
                     self.packets.pop_front();
+                    self.held.remove(Held::Message, 1);
                 }
             }
             if took < rest || !taken.files.is_empty() {
@@ -274,12 +334,12 @@ mod tests {
     #[test]
     fn nobody_finds_room_that_is_reserved() {
         let mut inbox = Inbox::default();
-        inbox.reserve(CAPACITY - 1);
+        inbox.reserve(CAPACITY - 1, 0).unwrap();
         assert_eq!(inbox.room(), 1);
         inbox.give_back(CAPACITY - 1);
         assert_eq!(inbox.room(), CAPACITY);
         for _ in 0..MAX_PACKETS {
-            inbox.reserve(0);
+            inbox.reserve(0, 0).unwrap();
         }
         assert_eq!(inbox.room(), 0);
         assert!(inbox.take_all().is_empty());

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use frame::Cx;
-use refs::{Waker, WeakRc};
+use refs::{StrongRc, Waker, WeakRc};
 
 use super::connected::Connected;
 use super::endpoint::{EndpointState, Role};
@@ -119,22 +119,34 @@ impl Endpoint {
         }
         crate::memory::admit()?;
         let (address, credentials) = other.identity(cx);
-        let server = Endpoint::new(self.kind, credentials);
+        // What waits in it is charged as what waits in the listener, whose it will be.
+        let server = Endpoint::new(self.kind, credentials, other.inbox.lock(cx).payer());
         server.get(cx).join(self.name, self.address(cx), own, cx);
         server.get(cx).state.lock(cx).address = address.clone();
         let name = server.downgrade();
-        {
-            let mut state = other.state.lock(cx);
-            if state.shutdown.reading {
-                return Err(Errno::ECONNREFUSED.into());
-            }
-            let Role::Listening(listener) = &mut state.role else { return Err(Errno::ECONNREFUSED.into()) };
-            listener.enter(server)?;
-            let mut own = self.state.lock_after(&state, cx);
-            own.role = Role::Connected(Connected { peer: name, address, credentials });
+        other.inbox.lock(cx).charge_connection()?;
+        let entered = self.enter_backlog(other, server, Connected { peer: name, address, credentials }, cx);
+        if let Err(stop) = entered {
+            other.inbox.lock(cx).end_connections(1);
+            return Err(stop);
         }
         other.readable.wake();
         other.fasync.signal(Events::IN, Band::In, cx);
+        Ok(())
+    }
+
+    /// The other end waits in the listener's backlog from now on, and this end is connected to it.
+    fn enter_backlog(&self, other: &Endpoint, server: StrongRc<Endpoint>, connected: Connected, cx: &Cx) -> Step<()> {
+        let mut state = other.state.lock(cx);
+        if state.shutdown.reading {
+            return Err(Errno::ECONNREFUSED.into());
+        }
+        let Role::Listening(listener) = &mut state.role else { return Err(Errno::ECONNREFUSED.into()) };
+        if !listener.has_room() {
+            return Err(Stop::Block);
+        }
+        listener.enter(server);
+        self.state.lock_after(&state, cx).role = Role::Connected(connected);
         Ok(())
     }
 }

@@ -22,16 +22,14 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Enters a connection.
-    ///
-    /// # Errors
-    /// `Block` while the backlog is full.
-    pub(super) fn enter(&mut self, server: StrongRc<Endpoint>) -> Step<()> {
-        if self.waiting.len() > self.backlog {
-            return Err(Stop::Block);
-        }
+    /// Whether one more may wait.
+    pub(super) fn has_room(&self) -> bool {
+        self.waiting.len() <= self.backlog
+    }
+
+    /// Enters a connection, which is charged to the listener's inbox as long as it waits.
+    pub(super) fn enter(&mut self, server: StrongRc<Endpoint>) {
         self.waiting.push_back(server);
-        Ok(())
     }
 
     /// The connections that were not accepted yet.
@@ -110,12 +108,15 @@ impl Endpoint {
                 None => return Err(Stop::Block),
             }
         };
+        self.inbox.lock(cx).end_connections(1);
         self.writable.wake();
         Ok(accepted)
     }
 
     /// Puts a connection back that could not be handed out.
     pub fn put_back(&self, endpoint: StrongRc<Endpoint>, cx: &Cx) {
+        // Before anybody can take it out again.
+        self.inbox.lock(cx).put_connection_back();
         let left = match &mut self.state.lock(cx).role {
             Role::Listening(listener) => {
                 listener.waiting.push_front(endpoint);
@@ -124,6 +125,7 @@ impl Endpoint {
             _ => Some(endpoint),
         };
         if let Some(endpoint) = left {
+            self.inbox.lock(cx).end_connections(1);
             // The listener was closed meanwhile.
             endpoint.get(cx).was_not_accepted(cx);
         }
@@ -148,6 +150,7 @@ impl Endpoint {
         for endpoint in &waiting {
             endpoint.get(cx).was_not_accepted(cx);
         }
+        self.inbox.lock(cx).end_connections(waiting.len() as u32);
     }
 
     /// Tells its peer that nobody accepted the connection.

@@ -17,16 +17,18 @@ pub(super) struct Room<'a> {
     endpoint: &'a Endpoint,
     /// How many bytes fit.
     pub(super) len: usize,
+    /// How many descriptors go along.
+    rights: u32,
     is_filled: bool,
     cx: &'a Cx,
 }
 
 impl Endpoint {
-    /// Reserves room for a message of `len` bytes, or (a stream) for as many of them as fit.
+    /// Reserves room for a message of `len` bytes with so many descriptors, or (a stream) for as many of the bytes as fit.
     ///
     /// # Errors
-    /// `Block` while there is none.
-    pub(super) fn reserve<'a>(&'a self, len: usize, cx: &'a Cx) -> Step<Room<'a>> {
+    /// `Block` while there is none. ENOBUFS, ETOOMANYREFS: the budget that what waits here is charged to has no room for the message, or for the descriptors.
+    pub(super) fn reserve<'a>(&'a self, len: usize, rights: u32, cx: &'a Cx) -> Step<Room<'a>> {
         let mut inbox = self.inbox.lock(cx);
         let room = inbox.room();
         let len = if self.kind == Kind::Stream { len.min(room).min(PIECE) } else { len };
@@ -35,8 +37,8 @@ impl Endpoint {
             self.refused.store(true, Ordering::Relaxed);
             return Err(Stop::Block);
         }
-        inbox.reserve(len);
-        Ok(Room { endpoint: self, len, is_filled: false, cx })
+        inbox.reserve(len, rights)?;
+        Ok(Room { endpoint: self, len, rights, is_filled: false, cx })
     }
 }
 
@@ -65,7 +67,7 @@ impl Room<'_> {
 impl Drop for Room<'_> {
     fn drop(&mut self) {
         if !self.is_filled {
-            self.endpoint.inbox.lock(self.cx).give_back(self.len);
+            self.endpoint.inbox.lock(self.cx).cancel(self.len, self.rights);
             // Others found none because of it.
             self.endpoint.has_room(self.cx);
         }
