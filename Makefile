@@ -130,9 +130,9 @@ fuzz: build ## Random system calls for ten minutes of guest time; SEED=N chooses
 	@$(HOST_CARGO) build --release -p ebb-fuzz
 	@$(TARGET)/release/ebb-fuzz --seed $(or $(SEED),1) calls 600
 
-stress-cores: build ## All kinds of work on all cores against each other, for ten minutes; CPUS=N, SEED=N, SECONDS_EACH=N choose others
+stress-cores: build ## All kinds of work on all cores against each other, for ten minutes; CPUS=N, SEED=N, SECONDS_EACH=N choose others, FAMILIES="NAME..." some
 	@$(HOST_CARGO) build --release -p ebb-fuzz
-	@$(TARGET)/release/ebb-fuzz --cpus $(CPUS) --seed $(or $(SEED),1) stress $(or $(SECONDS_EACH),300)
+	@$(TARGET)/release/ebb-fuzz --cpus $(CPUS) --seed $(or $(SEED),1) stress $(or $(SECONDS_EACH),300) $(FAMILIES)
 
 STRETCH := $(TARGET)/stretch/x86_64-unknown-none/kernel/ebb
 .PHONY: stretch

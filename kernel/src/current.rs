@@ -172,6 +172,13 @@ impl Current {
         Ok(own.may_trace(&target.credentials.lock(cx), is_dumpable, by))
     }
 
+    /// As [`note_wait`](Caller::note_wait), where the thread waits outside of calls.
+    pub fn note_wait_outside(&self, cx: &Cx) {
+        if let Ok(thread) = self.thread(cx) {
+            thread.blocked_call.note_outside(&self.context.registers);
+        }
+    }
+
     /// Makes the page of `address` accessible if the address space allows it; lets a stack grow.
     ///
     /// # Errors
@@ -229,6 +236,13 @@ impl Caller for Current {
     fn pause_async(&mut self, cx: &mut Cx, interruption: Interruption) -> Result<()> {
         tasks::pause_async(cx);
         self.interrupted(interruption, cx).map_or(Ok(()), Err)
+    }
+
+    #[inline]
+    fn note_wait(&self, cx: &Cx) {
+        if let Ok(thread) = self.thread(cx) {
+            thread.blocked_call.note(&self.context.registers);
+        }
     }
 
     fn interrupted(&self, interruption: Interruption, cx: &Cx) -> Option<Errno> {

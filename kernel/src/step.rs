@@ -44,6 +44,9 @@ pub trait Caller {
     /// As for a wait that such a signal ends.
     fn pause_async(&mut self, cx: &mut Cx, interruption: Interruption) -> Result<()>;
 
+    /// Notes for those who look at the caller where it waits, which it is about to do.
+    fn note_wait(&self, cx: &Cx);
+
     /// The error with which a wait ends now because of a signal, if it must.
     fn interrupted(&self, interruption: Interruption, cx: &Cx) -> Option<Errno>;
 }
@@ -292,6 +295,7 @@ fn park_async<C: Caller>(
         tasks::finish_wait(cx);
         return Err(error);
     }
+    me.note_wait(cx);
     let until = match patience {
         Patience::Until(deadline) => Some((Timeline::Boot, deadline)),
         Patience::UntilWall(deadline) => Some((Timeline::Wall, deadline)),

@@ -194,6 +194,59 @@ static void run_family(int index, int time, long end)
     _exit(0);
 }
 
+// The first line of a file, into a static buffer.
+static const char *first_line(const char *name)
+{
+    static char line[512];
+    int fd = open(name, O_RDONLY);
+    ssize_t length = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+    if (length < 0)
+        snprintf(line, sizeof line, "(%s)", strerror(errno));
+    else
+        line[length] = '\0';
+    if (fd >= 0)
+        close(fd);
+    line[strcspn(line, "\n")] = '\0';
+    return line;
+}
+
+// The process group of a process; -1 if there is none of that number.
+static pid_t group_of(const char *pid)
+{
+    char name[64];
+    snprintf(name, sizeof name, "/proc/%s/stat", pid);
+    // The name, in parentheses, may have any letters; the state and the parent follow.
+    const char *rest = strrchr(first_line(name), ')');
+    int group = -1;
+    return rest && sscanf(rest, ") %*c %*d %d", &group) == 1 ? group : -1;
+}
+
+// Tells where each thread of a group of processes is: the group did not end.
+static void tell_where_they_are(pid_t group)
+{
+    static const char *const files[] = { "stat", "syscall" };
+    DIR *processes = opendir("/proc");
+    for (struct dirent *process; processes && (process = readdir(processes));) {
+        char name[320];
+        if (atoi(process->d_name) <= 0 || group_of(process->d_name) != group)
+            continue;
+        snprintf(name, sizeof name, "/proc/%.32s/task", process->d_name);
+        DIR *all = opendir(name);
+        for (struct dirent *thread; all && (thread = readdir(all));) {
+            if (thread->d_name[0] == '.')
+                continue;
+            for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+                snprintf(name, sizeof name, "/proc/%.32s/task/%.32s/%s", process->d_name, thread->d_name, files[i]);
+                printf("stress: %s: VIOLATION: %s: %s\n", family->name, name, first_line(name));
+            }
+        }
+        if (all)
+            closedir(all);
+    }
+    if (processes)
+        closedir(processes);
+}
+
 static const struct family *chosen[MOST];
 static int families;
 // Whether anything was wrong, to warm up or later.
@@ -221,6 +274,8 @@ static void run_all(int time, long seconds)
         family = chosen[i];
         board = &boards[i];
         HOLDS(got == pids[i], "it does not end");
+        if (got != pids[i])
+            tell_where_they_are(pids[i]);
         // What a failed round left.
         kill(-pids[i], SIGKILL);
         if (got != pids[i])
@@ -298,6 +353,7 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--pending") == 0)
         return take_pending(atoi(argv[2]));
     long seconds = 10;
+    int unknown = 0;
     int check_memory = getpid() == 1;
     if (getpid() == 1)
         become_init();
@@ -320,6 +376,13 @@ int main(int argc, char **argv)
         for (const struct family *each = all[i]; each->name; each++)
             if (is_wanted(each->name, argc - 1, argv + 1))
                 chosen[families++] = each;
+    for (int i = 1; i < argc; i++) {
+        int is_known = 0;
+        for (int j = 0; j < families; j++)
+            is_known |= strcmp(chosen[j]->name, argv[i]) == 0;
+        HOLDS(is_known, "there is no family %s", argv[i]);
+        unknown += !is_known;
+    }
     // Many signals are pending at once, and many descriptors open.
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -335,7 +398,7 @@ int main(int argc, char **argv)
     long before = check_memory ? free_kib() : 0;
     printf("stress: warm\n");
     run_all(1, seconds);
-    int failed = 0;
+    int failed = unknown;
     for (int i = 0; i < families; i++)
         failed += has_failed[i];
     if (check_memory) {

@@ -8,6 +8,7 @@ mod in_turn;
 mod machine;
 mod memory;
 mod scheduling;
+pub(crate) mod single_step;
 mod user_code;
 
 use alloc::boxed::Box;
@@ -30,7 +31,10 @@ pub type Test = (&'static str, fn(&mut Cx) -> Outcome);
 
 /// The tests of `frame`.
 pub fn tests() -> impl Iterator<Item = Test> {
-    [machine::TESTS, memory::TESTS, user_code::TESTS, scheduling::TESTS].into_iter().flatten().copied()
+    [machine::TESTS, memory::TESTS, single_step::TESTS, user_code::TESTS, scheduling::TESTS]
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 /// Fails the test with a message unless the condition holds.

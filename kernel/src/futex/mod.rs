@@ -45,8 +45,9 @@ pub fn wait_async(
         }
         // The word is looked at once, when the queue can be entered.
         let Some(waker) = waker else { return Err(Stop::Block) };
-        if place.as_ref().is_some_and(|place| place.wait_on(waker)) {
-            return Err(Stop::Block);
+        if let Some(place) = &place {
+            // It may have been woken since it was asked.
+            return if place.wait_on(waker) { Err(Stop::Block) } else { Ok(()) };
         }
         let key = Key::new(me, word, scope, cx)?;
         place = Waiter::enter_if(key, mask, waker, || Ok(load(me, word, cx)? == value), cx)?;

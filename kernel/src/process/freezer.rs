@@ -70,6 +70,7 @@ pub fn wait_while_frozen_async(cx: &mut Cx, me: &Current) {
             tasks::finish_wait(cx);
             return;
         }
+        me.note_wait_outside(cx);
         tasks::park_async(cx);
     }
 }

@@ -14,6 +14,7 @@
 //!
 //! Locks: each is short and taken alone; where two are needed names are copied out first.
 
+mod blocked_call;
 mod clone;
 pub mod core_dump;
 mod cpu_clock;
@@ -39,6 +40,7 @@ mod thread_group;
 mod user_count;
 mod wait;
 
+pub use blocked_call::Blocked;
 pub use clone::{CloneArgs, become_init, clone_async, unshare, write_own_tid_async};
 pub use exit::{de_thread_async, exit_thread_async};
 pub use file_owner::{FileOwner, Recipient};

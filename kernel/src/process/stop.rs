@@ -220,6 +220,7 @@ pub fn wait_while_stopped_async(cx: &mut Cx, me: &Current) {
             }
             return;
         }
+        me.note_wait_outside(cx);
         tasks::park_async(cx);
     }
 }

@@ -7,6 +7,7 @@ use frame::Cx;
 use refs::{NoSuspend, SpinLock, StrongRc, TempRc, WaitList, WeakRc};
 use tasks::TaskRef;
 
+use super::blocked_call::BlockedCall;
 use super::members::TicketCell;
 use super::user_count::UserCount;
 use super::{Process, Status, Usage};
@@ -43,6 +44,8 @@ pub struct Thread {
     /// The task that runs it, once it has been spawned.
     task: SpinLock<Option<TaskRef>>,
     name: SpinLock<Name>,
+    /// In which call it waits, if it does.
+    pub blocked_call: BlockedCall,
     /// Where 0 is written and a futex woken when it exits (CLONE_CHILD_CLEARTID); 0: nowhere.
     pub clear_tid: AtomicUsize,
     /// Where its id is written when it starts (CLONE_CHILD_SETTID).
@@ -160,6 +163,7 @@ impl Thread {
             signals: parts.signals,
             task: SpinLock::new(None),
             name: SpinLock::new(parts.name),
+            blocked_call: BlockedCall::default(),
             clear_tid: AtomicUsize::new(0),
             set_tid: AtomicUsize::new(0),
             robust_list: AtomicUsize::new(0),

@@ -73,6 +73,8 @@ enum What {
         /// For so many seconds to warm up, and as many again; between their ends no memory may be lost.
         #[arg(default_value_t = 300)]
         seconds: u32,
+        /// Which families of work; all if none is named.
+        families: Vec<String>,
     },
     /// Random workloads in control groups, which are killed at random moments. With --cpus 1 a guest's time is its instructions, and a kill that took longer than was
     /// charged for it has failed; with more it is only told.
@@ -91,7 +93,7 @@ const SAMPLE: [What; 5] = [
     What::Programs { count: 1500 },
     What::Archives { count: 40 },
     What::Exhaust { memory: 64, trials: Vec::new() },
-    What::Stress { seconds: 10 },
+    What::Stress { seconds: 10, families: Vec::new() },
 ];
 
 fn main() -> ExitCode {
@@ -120,7 +122,7 @@ fn run(arguments: CommandLine) -> Result<u32> {
             What::Calls { seconds } => runs::calls(&machines, arguments.seed, seconds)?,
             What::Programs { count } => runs::programs(&machines, arguments.seed, count)?,
             What::Exhaust { memory, trials } => runs::exhaust(&machines, memory, &trials)?,
-            What::Stress { seconds } => runs::stress(&machines, arguments.seed, seconds)?,
+            What::Stress { seconds, families } => runs::stress(&machines, arguments.seed, seconds, &families)?,
             What::Kills(kills) => runs::kills(&machines, arguments.seed, &kills)?,
             What::Archives { count } => archives::boot_all(&machines, arguments.seed, count)?,
         };

@@ -52,11 +52,11 @@ pub fn exhaust(machines: &Machines, memory: u32, trials: &[String]) -> Result<u3
     run(machines, "exhaust", &trials.join(" "), &options, limit)
 }
 
-/// All kinds of work against each other, for `seconds` and as many again; 1 if anything was not as it must be.
-pub fn stress(machines: &Machines, seed: u64, seconds: u32) -> Result<u32> {
+/// All kinds of work against each other, or those of some families, for `seconds` and as many again; 1 if anything was not as it must be.
+pub fn stress(machines: &Machines, seed: u64, seconds: u32, families: &[String]) -> Result<u32> {
     // Each time its last rounds may take minutes.
     let limit = Duration::from_secs(u64::from(seconds) * 2 + 1200);
-    run(machines, "stress", &format!("--seconds {seconds} --seed {seed}"), &[], limit)
+    run(machines, "stress", &format!("--seconds {seconds} --seed {seed} {}", families.join(" ")), &[], limit)
 }
 
 /// Which rounds of `kills` there are, and what is printed of them.

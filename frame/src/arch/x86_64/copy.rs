@@ -1,7 +1,13 @@
 //! Copies to and from user memory, which may fault.
 //!
 //! A routine that faults goes on, byte by byte, to the first byte that cannot be copied, and returns how many bytes were
-//! left: faults are looked up by address in the section `.ebb.fixups`. Between `stac` and `clac` the processor lets the kernel at user memory; on
+//! left: faults are looked up by address in the section `.ebb.fixups`.
+//!
+//! *Each byte of the target is written once*, and 4 or 8 bytes by one instruction: another thread sees what is written at once, and may have written something else there when a
+//! second store of the same comes. (Its word may be a lock that the kernel has just unlocked for a thread that exits, CLONE_CHILD_CLEARTID.) So no two pieces
+//! overlap, and after a fault nothing is written again that is there already. A caller that begins anew after a fault does write all of it again; but a word that is aligned is in one page.
+//!
+//! Between `stac` and `clac` the processor lets the kernel at user memory; on
 //! one without SMAP the two are replaced at boot, because it does not know them.
 
 use core::arch::global_asm;
@@ -36,35 +42,65 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
     allow
 9:  cmp rdx, 16
     ja 30f
-    cmp rdx, 8
-    jb 20f
+    jb 10f
 44: mov rax, [rsi]
-45: mov rcx, [rsi + rdx - 8]
+45: mov rcx, [rsi + 8]
 12: mov [rdi], rax
-13: mov [rdi + rdx - 8], rcx
+13: mov [rdi + 8], rcx
     forbid
     xor eax, eax
     ret
-20: cmp rdx, 4
-    jb 90f
-21: mov eax, [rsi]
-22: mov ecx, [rsi + rdx - 4]
-23: mov [rdi], eax
-24: mov [rdi + rdx - 4], ecx
+10: cmp edx, 8
+    jne 11f
+14: mov rax, [rsi]
+15: mov [rdi], rax
     forbid
+    xor eax, eax
+    ret
+11: cmp edx, 4
+    jne 20f
+31: mov eax, [rsi]
+32: mov [rdi], eax
+    forbid
+    xor eax, eax
+    ret
+    # Fewer than 16, the largest pieces first.
+20: test dl, 8
+    jz 22f
+16: mov rax, [rsi]
+17: mov [rdi], rax
+    add rsi, 8
+    add rdi, 8
+    sub edx, 8
+22: test dl, 4
+    jz 24f
+18: mov eax, [rsi]
+19: mov [rdi], eax
+    add rsi, 4
+    add rdi, 4
+    sub edx, 4
+24: test dl, 2
+    jz 26f
+21: movzx eax, word ptr [rsi]
+23: mov [rdi], ax
+    add rsi, 2
+    add rdi, 2
+    sub edx, 2
+26: test edx, edx
+    jz 29f
+27: mov al, [rsi]
+28: mov [rdi], al
+29: forbid
     xor eax, eax
     ret
 30: cmp rdx, 64
     ja 50f
-    # The last 16 bytes, then the front in steps of 16.
-31: mov rax, [rsi + rdx - 16]
-32: mov rcx, [rsi + rdx - 8]
-33: mov [rdi + rdx - 16], rax
-34: mov [rdi + rdx - 8], rcx
-    lea r8, [rdx - 1]
+    # In steps of 16, then what is left.
+    mov r8, rdx
     and r8, -16
     add rdi, r8
     add rsi, r8
+    and edx, 15
     neg r8
 35: mov rax, [rsi + r8]
 36: mov rcx, [rsi + r8 + 8]
@@ -72,6 +108,8 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
 38: mov [rdi + r8 + 8], rcx
     add r8, 16
     jnz 35b
+    test edx, edx
+    jnz 20b
     forbid
     xor eax, eax
     ret
@@ -81,31 +119,31 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
     shr rcx, 3
     and edx, 7
 54: rep movsq
-    jz 59f
-52: mov rax, [rsi + rdx - 8]
-53: mov [rdi + rdx - 8], rax
-59: forbid
+    jnz 20b
+    forbid
     xor eax, eax
     ret
     fixup 44b, 90f
     fixup 45b, 90f
     fixup 12b, 90f
-    fixup 13b, 90f
-    fixup 21b, 90f
-    fixup 22b, 90f
-    fixup 23b, 90f
-    fixup 24b, 90f
+    fixup 13b, 83f
+    fixup 14b, 90f
+    fixup 15b, 90f
     fixup 31b, 90f
     fixup 32b, 90f
-    fixup 33b, 90f
-    fixup 34b, 90f
+    fixup 16b, 90f
+    fixup 17b, 90f
+    fixup 18b, 90f
+    fixup 19b, 90f
+    fixup 21b, 90f
+    fixup 23b, 90f
+    fixup 27b, 90f
+    fixup 28b, 90f
     fixup 35b, 80f
     fixup 36b, 80f
     fixup 37b, 80f
-    fixup 38b, 80f
+    fixup 38b, 84f
     fixup 54b, 81f
-    fixup 52b, 90f
-    fixup 53b, 90f
     # 256 bytes at a time, with vector registers (see `vectors`), then the rest as if it were all.
 60: cmp byte ptr [rip + ebb_has_vectors], 0
     je 51b
@@ -124,10 +162,15 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
 63: vmovdqu ymm1, [rsi + rcx + place + 32]
 64: vmovdqu [rdi + rcx + place], ymm0
 65: vmovdqu [rdi + rcx + place + 32], ymm1
-    fixup 62b, 82f
-    fixup 63b, 82f
-    fixup 64b, 82f
-    fixup 65b, 82f
+    .subsection 1                   # a fault in one of these steps: what is copied stays
+66: lea rcx, [rcx + 32]
+67: lea rcx, [rcx + place]
+    jmp 82f
+    .previous
+    fixup 62b, 67b
+    fixup 63b, 67b
+    fixup 64b, 67b
+    fixup 65b, 66b
     .set place, place + 64
     .endr
     add rcx, 256
@@ -136,7 +179,6 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
     vmovdqu ymm1, [rsp + 32]
     add rsp, 64
     jmp 9b
-    # A fault in one of these steps: once more from its beginning.
 82: vmovdqu ymm0, [rsp]
     vmovdqu ymm1, [rsp + 32]
     add rsp, 64
@@ -144,14 +186,16 @@ ebb_copy_user:                      # rdi: to, rsi: from, rdx: length; rax: byte
     add rsi, rcx
     sub rdx, rcx
     jmp 90f
-    # A fault after `rdi` and `rsi` were moved to the end of the front: back to its beginning.
+    # A fault at the second half of 16 bytes.
+83: add rdi, 8
+    add rsi, 8
+    sub edx, 8
+    jmp 90f
+    # A fault after `rdi` and `rsi` were moved to the end of the front: back to where it is.
+84: add r8, 8
 80: add rdi, r8
     add rsi, r8
-    mov rax, r8
-    neg rax
-    dec rdx
-    and edx, 15
-    lea rdx, [rdx + rax + 1]
+    sub rdx, r8
     jmp 90f
     # A fault in the middle of `rep movsq`.
 81: lea rdx, [rdx + rcx * 8]

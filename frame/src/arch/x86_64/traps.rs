@@ -327,6 +327,10 @@ extern "C" fn kernel_trap(trap: &mut KernelTrap) {
         }
         return;
     }
+    #[cfg(feature = "selftest")]
+    if trap.vector == DEBUG {
+        return crate::selftest::single_step::stepped();
+    }
     let at_user_memory = trap.vector == PAGE_FAULT && read_cr2() < 1 << 47;
     if at_user_memory && let Some(go_on) = fixup(trap.rip) {
         trap.rip = go_on;

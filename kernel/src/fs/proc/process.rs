@@ -22,7 +22,7 @@ use crate::fs::{
     VfsCaller,
 };
 use crate::memory::AddressSpace;
-use crate::process::{Name, THREADS};
+use crate::process::{Blocked, Name, THREADS};
 use crate::user_memory::{UserIn, UserMemory};
 
 /// What each process has; a thread has the same but for `task`.
@@ -52,6 +52,7 @@ pub const ENTRIES: &[Entry] = &[
         text.add(format_args!("0"));
         Ok(())
     }),
+    private_text("syscall", syscall),
     text("sessionid", |text, _, _, _| {
         text.add(format_args!("{}", u32::MAX));
         Ok(())
@@ -334,6 +335,31 @@ fn auxv(text: &mut Text, target: &Target, _me: &Current, cx: &Cx) -> Result<()> 
             text.add_bytes(&word.to_ne_bytes());
         }
     }
+    Ok(())
+}
+
+/// Which call the thread waits in, with its arguments, and where it is in user mode.
+fn syscall(text: &mut Text, target: &Target, me: &Current, cx: &Cx) -> Result<()> {
+    target.check_access(me, cx).map_err(|error| if error == Errno::EACCES { Errno::EPERM } else { error })?;
+    let thread = target.thread(cx)?;
+    let blocked = if thread.downgrade() == me.thread {
+        Blocked::of_caller(&me.context.registers)
+    } else if thread.task(cx).is_some_and(|task| task.is_parked()) {
+        thread.blocked_call.get()
+    } else {
+        text.add(format_args!("running\n"));
+        return Ok(());
+    };
+    match blocked.call {
+        Some((number, arguments)) => {
+            text.add(format_args!("{number}"));
+            for argument in arguments {
+                text.add(format_args!(" {argument:#x}"));
+            }
+        }
+        None => text.add(format_args!("-1")),
+    }
+    text.add(format_args!(" {:#x} {:#x}\n", blocked.stack, blocked.instruction));
     Ok(())
 }
 

@@ -290,6 +290,14 @@ mod tests {
         }
     }
 
+    /// A message comes, as a sender has it.
+    fn send(inbox: &mut Inbox, packet: Packet, is_stream: bool) {
+        let len = packet.bytes.len();
+        inbox.reserve(len, 0).unwrap();
+        inbox.give_back(len);
+        if is_stream { inbox.push_stream(packet) } else { inbox.push(packet) }
+    }
+
     fn take(inbox: &mut Inbox, most: usize, peek: bool) -> Vec<u8> {
         let mut taken = Vec::new();
         inbox
@@ -305,19 +313,19 @@ mod tests {
     #[test]
     fn a_stream_has_no_boundaries_between_pieces_of_one_sender() {
         let mut inbox = Inbox::default();
-        inbox.push_stream(packet(b"abc", 1));
-        inbox.push_stream(packet(&[b'x'; 5000], 1));
+        send(&mut inbox, packet(b"abc", 1), true);
+        send(&mut inbox, packet(&[b'x'; 5000], 1), true);
         assert_eq!(take(&mut inbox, 4, true), b"abcx");
         assert_eq!(take(&mut inbox, 4, false), b"abcx");
         assert_eq!(take(&mut inbox, 9999, false).len(), 4999);
-        assert!(inbox.is_empty() && inbox.bytes() == 0);
+        assert!(inbox.is_empty() && inbox.bytes() == 0 && inbox.held.count(Held::Message) == 0);
     }
 
     #[test]
     fn pieces_of_different_senders_are_read_apart() {
         let mut inbox = Inbox::default();
-        inbox.push_stream(packet(b"abc", 1));
-        inbox.push_stream(packet(b"def", 2));
+        send(&mut inbox, packet(b"abc", 1), true);
+        send(&mut inbox, packet(b"def", 2), true);
         assert_eq!(take(&mut inbox, 99, false), b"abc");
         assert_eq!(take(&mut inbox, 99, false), b"def");
     }
@@ -325,7 +333,7 @@ mod tests {
     #[test]
     fn a_full_inbox_has_no_room() {
         let mut inbox = Inbox::default();
-        inbox.push(packet(&vec![0; CAPACITY], 1));
+        send(&mut inbox, packet(&vec![0; CAPACITY], 1), false);
         assert_eq!(inbox.room(), 0);
         inbox.pop();
         assert_eq!(inbox.room(), CAPACITY);
