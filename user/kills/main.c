@@ -7,7 +7,8 @@
 //
 // After each kill the group must be empty, who has the other ends of what was in it must see their end, all budgets must be back at what an empty group has charged,
 // and the groups can be removed. From time to time the free memory must be what it was. What is wrong is a line with VIOLATION; the last lines say how much of what was
-// charged kills took, and in which kind of group most. With more than one core times are not the kernel's alone, and a kill that took longer is only told.
+// charged kills took, and in which kind of group most. With more than one core times are not the kernel's alone, and a kill that took longer is only told. So is one
+// for which more time passed than was charged, though less was measured: others may have had it, or the kernel does not count what it did.
 #include "kills.h"
 #include <stdarg.h>
 #include <sys/sysinfo.h>
@@ -17,7 +18,7 @@ enum {
     MOST_LEADERS = 3,
     // Rounds between two looks at the memory, and until caches and tables have grown, which they keep.
     LOOK = 100,
-    WARM = 300,
+    WARM = 500,
     // What may be missing, in KiB; each further core has caches of its own.
     TOLERANCE = 1024,
     CORE_CACHED = 450,
