@@ -1,6 +1,6 @@
 //! Budgets, charges and stocks.
 
-use groups::{Charge, Cost, DEEPEST, Denied, Limits, OwnedBudget, Stock, Tree, classes};
+use groups::{Bundle, Charge, Class, Cost, DEEPEST, Denied, Limits, OwnedBudget, Stock, Tree, classes};
 
 classes! {
     enum Held { Link = Cost::eager(10), Thread = Cost::eager(100), Object = Cost::deferred(5) }
@@ -188,4 +188,37 @@ fn a_stock_holds_two_batches_at_most() {
     }
     stock.settle();
     assert_eq!(tree.root().usage().unwrap().count(Held::Link), 0);
+}
+
+#[test]
+fn a_bundle_beyond_the_bound_has_stocks_hand_out_nothing() {
+    let tree: Tree<Held> = Tree::new();
+    let budget = tree.root().child(Limits::bound(1_000)).unwrap();
+    let mut stock = Stock::new(*budget, 10);
+    drop(stock.charge(Held::Link, 1).unwrap());
+    assert!(budget.usage().unwrap().current > 0, "the stock holds some");
+    let twenty_threads = Held::table(|class| if class == Held::Thread { 20 } else { 0 });
+    let bundle = Bundle::charge_always(*budget, twenty_threads).unwrap();
+    assert_eq!(stock.charge(Held::Link, 1).err(), FULL(1));
+    drop(bundle);
+    drop(stock.charge(Held::Link, 1).unwrap());
+    // The same where they come from another budget.
+    let other = tree.root().child(Limits::bound(Limits::UNBOUNDED)).unwrap();
+    let mut bundle = Bundle::charge(*other, twenty_threads).unwrap();
+    bundle.move_to(*budget).unwrap();
+    assert_eq!(stock.charge(Held::Link, 1).err(), FULL(1));
+}
+
+#[test]
+fn no_bundle_comes_below_a_budget_that_has_ended() {
+    let tree: Tree<Held> = Tree::new();
+    let above = tree.root().child(Limits::bound(1_000)).unwrap();
+    let below = above.child(Limits::bound(1_000)).unwrap();
+    let other = tree.root().child(Limits::bound(1_000)).unwrap();
+    let one_link = Held::table(|class| u32::from(class == Held::Link));
+    let mut bundle = Bundle::charge(*other, one_link).unwrap();
+    above.end();
+    assert_eq!(Bundle::charge_always(*below, one_link).err(), Some(Denied::Ended));
+    assert_eq!(bundle.move_to(*below), Err(Denied::Ended));
+    assert_eq!(other.usage().unwrap().current, 10);
 }

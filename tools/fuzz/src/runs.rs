@@ -19,6 +19,9 @@ pub enum Time {
     Stretched,
 }
 
+/// QEMU's processor model where no number may be the host's: what the kernel takes by chance depends on the counted time as well.
+const COUNTED_CPU: &str = "max,-la57,-erms,-fsrm,-rdrand,-rdseed";
+
 /// The machines that get the input.
 pub struct Machines<'a> {
     /// What they boot.
@@ -59,6 +62,13 @@ pub fn stress(machines: &Machines, seed: u64, seconds: u32, families: &[String])
     run(machines, "stress", &format!("--seconds {seconds} --seed {seed} {}", families.join(" ")), &[], limit)
 }
 
+/// When what a program says of its work is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    AsItComes,
+    AtTheEnd,
+}
+
 /// Which rounds of `kills` there are, and what is printed of them.
 #[derive(Clone, clap::Args)]
 pub struct Kills {
@@ -83,35 +93,30 @@ pub fn kills(machines: &Machines, seed: u64, kills: &Kills) -> Result<u32> {
     let time = if machines.cpus == Cpus::ONE && machines.time == Time::Real { Time::Counted } else { machines.time };
     // A round takes some hundred milliseconds where nothing else runs.
     let limit = Duration::from_secs(u64::from(*count) * 10 + 600);
-    let mut show = |_: u32, line: &str| {
-        if line.contains("kills: ") {
-            println!("  {}", printable(line));
-        }
-    };
     let each = if *each { " each" } else { "" };
     let only = only.as_ref().map_or(String::new(), |kind| format!(" {kind}"));
     let arguments = format!("{count} {seed} {first}{each}{only}");
-    run_watched(&Machines { time, ..*machines }, "kills", &arguments, &["-m", "1G"], limit, &mut show)
+    run_shown(&Machines { time, ..*machines }, "kills", &arguments, &["-m", "1G"], limit, Shown::AsItComes)
 }
 
 fn run(machines: &Machines, program: &str, arguments: &str, qemu_options: &[&str], limit: Duration) -> Result<u32> {
-    run_watched(machines, program, arguments, qemu_options, limit, &mut |_, _| {})
+    run_shown(machines, program, arguments, qemu_options, limit, Shown::AtTheEnd)
 }
 
-fn run_watched(
+fn run_shown(
     machines: &Machines,
     program: &str,
     arguments: &str,
     qemu_options: &[&str],
     limit: Duration,
-    each_line: &mut (dyn FnMut(u32, &str) + Send),
+    shown: Shown,
 ) -> Result<u32> {
     let &Machines { kernel, cpus, time, directory } = machines;
     let mut qemu_options = qemu_options.to_vec();
     let mut cpu = "max,-la57";
     if time != Time::Real {
         qemu_options.extend(stretch::COUNTED);
-        cpu = stretch::CPU;
+        cpu = if time == Time::Stretched { stretch::CPU } else { COUNTED_CPU };
     }
     let mut image = Image::base();
     image.add_file("init", &compile(program, directory)?)?;
@@ -120,17 +125,24 @@ fn run_watched(
     let command_line = format!("quiet norandmaps init=/init -- {arguments}");
     let machine = BareMachine { kernel, command_line: &command_line, cpu, cpus, qemu_options: &qemu_options, limit };
     println!("{program} {arguments}");
-    let run = machine.run_watched(&archive, each_line)?;
+    let run = machine.run_watched(&archive, &mut |_, line| {
+        if shown == Shown::AsItComes && line.starts_with(&format!("{program}: ")) {
+            println!("  {}", printable(line));
+        }
+    })?;
     let last = run.console.lines().rev().find(|line| line.contains(", done"));
     match (run.end, last) {
         (BareEnd::PoweredOff, Some(line)) if !line.contains(", done, ") || line.contains(", done, 0 failed") => {
             // The stress program reports each of its families; what it did to warm up is of no interest.
             let reports = run.console.lines().skip_while(|line| line.trim() != "stress: warm").skip(1);
-            for report in reports.take_while(|report| *report != line).chain([line]) {
+            let last = (shown == Shown::AtTheEnd).then_some(line);
+            for report in reports.take_while(|report| *report != line).chain(last) {
                 println!("  {}", report.trim());
             }
             Ok(if time == Time::Stretched { judge_stretches(&run.console)? } else { 0 })
         }
+        // All of it was seen.
+        (BareEnd::PoweredOff, Some(_)) if shown == Shown::AsItComes => Ok(1),
         (end, _) => {
             println!("  failed ({end:?}):");
             // They may be far above the last lines.
