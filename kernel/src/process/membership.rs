@@ -17,7 +17,8 @@ use super::members::{Cursor, Members, Ticket};
 use super::{Process, Thread, freezer};
 use crate::cgroup::{self, Cgroup, Moved};
 use crate::error::{Errno, Result};
-use crate::signal::{Signal, send};
+use crate::sched;
+use crate::signal::{Signal, Work, send};
 
 /// What a process is and counts for in its group.
 #[derive(Default)]
@@ -112,14 +113,20 @@ impl Process {
         let Membership { group: Some(group), place: place @ None, .. } = &mut *own else { return };
         let group = group.get(cx);
         *place = members(&group).map(|members| members.lock(cx).enter(name));
-        // Behind that: who changes whom the members' memory is charged to goes through the list then.
-        self.account.set_payer(group.memory_payer());
+        // Behind that: who changes whom the members are charged to goes through the list then.
+        self.charge_to(Some(&group));
     }
 
-    /// Whom its memory is charged to may have changed: the controllers of a group.
-    pub fn renew_payer(&self, cx: &impl NoSuspend) {
+    /// Whom it is charged to may have changed: the controllers of a group.
+    pub fn renew_account(&self, cx: &impl NoSuspend) {
         let own = self.membership.lock(cx);
-        self.account.set_payer(own.group.as_ref().map_or(0, |group| group.get(cx).memory_payer()));
+        self.charge_to(own.group.as_ref().map(|group| group.get(cx)).as_deref());
+    }
+
+    /// Its memory is charged to a group from now on, and its tasks share the processor as that one's.
+    fn charge_to(&self, group: Option<&Cgroup>) {
+        self.account.set_payer(group.map_or(0, Cgroup::memory_payer));
+        self.account.set_group(group.map_or(0, Cgroup::cpu_group));
     }
 
     /// It is about to have one more thread, which is counted. Nothing may fail behind this.
@@ -240,8 +247,8 @@ fn end_membership(own: Membership, cx: &impl NoSuspend) {
     at.release_pids(own.pids as usize, cx);
 }
 
-/// Moves a process from a group (its number), out of which the caller may move it, to another one. If that or the old one freezes, the process's threads are to be told by the caller
-/// ([`freezer`]); true then. Nothing for a process that has ended.
+/// Moves a process from a group (its number), out of which the caller may move it, to another one; whether it has moved: its threads are to be told by the caller then ([`tell_moved`]). Nothing for a process
+/// that has ended.
 ///
 /// # Errors
 /// ESTALE: another core has moved it meanwhile. Those of [`Tree::check_destination`](cgroup::Tree::check_destination); ENOMEM.
@@ -280,15 +287,29 @@ pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>
     }
     own.place = target.and_then(|group| members(group)).map(|members| members.lock(cx).enter(process.downgrade()));
     // What it has stays charged where it is.
-    process.account.set_payer(target.map_or(0, |group| group.memory_payer()));
+    process.charge_to(target.map(|group| &**group));
     Cgroup::move_between(from.as_deref(), target.map(|group| &**group), &moved, cx);
     let is_killed = from.as_ref().is_some_and(|from| from.is_being_killed(cx));
-    let must_tell = cgroup::any_freezes() || moved.frozen > 0;
     drop(own);
     drop(tree);
     if is_killed {
         // Whoever goes through the members may have passed where it is now.
         send::send_to_process(process, crate::signal::Info::kernel(Signal::KILL), cx)?;
     }
-    Ok(must_tell && freezer::may_concern(process, cx))
+    Ok(true)
+}
+
+/// Tells a thread that its process has come into another group, or that the group has other controllers or another weight.
+pub fn tell_moved(thread: &Thread, cx: &impl NoSuspend) {
+    if let Ok(process) = thread.process(cx)
+        && freezer::may_concern(&process, cx)
+    {
+        freezer::tell(thread, true, cx);
+    }
+    if thread.signals.work().contains(Work::THROTTLE) {
+        thread.wake(cx);
+    }
+    if let Some(task) = thread.task(cx) {
+        sched::enter_anew(task);
+    }
 }
