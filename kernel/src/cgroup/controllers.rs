@@ -2,7 +2,7 @@
 
 use bitflags::bitflags;
 
-use super::{Cgroup, Memory, Reclaim};
+use super::{Cgroup, Cpu, Memory, Reclaim};
 use crate::error::Result;
 
 bitflags! {
@@ -36,7 +36,7 @@ pub struct Controller {
 
 /// All of them, in the order in which they are listed.
 pub const CONTROLLERS: &[Controller] = &[
-    Controller { name: "cpu", bit: Controllers::CPU, begin: |_| Ok(()), end: |group| group.cpu.reset() },
+    Controller { name: "cpu", bit: Controllers::CPU, begin: Cpu::begin, end: |group| group.cpu.end() },
     Controller { name: "memory", bit: Controllers::MEMORY, begin: Memory::begin, end: |group| group.memory.end() },
     Controller {
         name: "pids",

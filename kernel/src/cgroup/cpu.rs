@@ -1,11 +1,12 @@
 //! [`Cpu`]: what the controller cpu keeps of a group, and the time that its members had.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use refs::{NoSuspend, SpinLock};
+use refs::{NoSuspend, SpinLock, StrongRc};
 
-/// `cpu.weight` 100, in the unit in which weights are kept.
-const DEFAULT_SHARES: u64 = 1024;
+use super::Cgroup;
+use crate::error::{Errno, Result};
+use crate::sched::{self, Quota, SHARES, Throttling};
 
 /// The shares of the nice values from -20 to 19: as the scheduler of Linux has them (`sched_prio_to_weight`), each about a quarter more than the next.
 const SHARES_OF_NICE: [u64; 40] = [
@@ -13,9 +14,13 @@ const SHARES_OF_NICE: [u64; 40] = [
     1991, 1586, 1277, 1024, 820, 655, 526, 423, 335, 272, 215, 172, 137, 110, 87, 70, 56, 45, 36, 29, 23, 18, 15,
 ];
 
-/// What the controller cpu keeps of a group. The time is kept for every group, whether the controller is enabled or not.
+/// What the controller cpu keeps of a group. While it is enabled the scheduler knows the group; else its members share the processor as those of the nearest group above that it knows. The time is
+/// kept for every group, whether the controller is enabled or not.
 pub struct Cpu {
     shares: AtomicU64,
+    group: SpinLock<Option<sched::Group>>,
+    /// Its number; 0: there is none.
+    number: AtomicU32,
     /// In user mode and in the kernel, in nanoseconds: of those who were members of the group or of one below it, and are not any more.
     past: [AtomicU64; 2],
     /// The times that were last told: what is told never shrinks.
@@ -25,7 +30,9 @@ pub struct Cpu {
 impl Default for Cpu {
     fn default() -> Self {
         Cpu {
-            shares: AtomicU64::new(DEFAULT_SHARES),
+            shares: AtomicU64::new(SHARES),
+            group: SpinLock::new(None),
+            number: AtomicU32::new(0),
             past: [const { AtomicU64::new(0) }; 2],
             told: SpinLock::new((0, 0)),
         }
@@ -33,19 +40,74 @@ impl Default for Cpu {
 }
 
 impl Cpu {
-    /// The controller was disabled.
-    pub(super) fn reset(&self) {
-        self.shares.store(DEFAULT_SHARES, Ordering::Relaxed);
+    /// The controller is enabled for the group.
+    ///
+    /// # Errors
+    /// ENOMEM.
+    pub(super) fn begin(group: &Cgroup) -> Result<()> {
+        let above = group.parent.as_ref().map_or(0, |parent| parent.with(|parent| parent.cpu_group()));
+        let new = sched::Group::new(above)?;
+        let number = new.number();
+        group.cpu.group.with(|own| *own = Some(new));
+        group.cpu.number.store(number, Ordering::Release);
+        Ok(())
+    }
+
+    /// The controller is disabled.
+    pub(super) fn end(&self) {
+        self.number.store(0, Ordering::Release);
+        let group = self.group.with(Option::take);
+        drop(group);
+        self.shares.store(SHARES, Ordering::Relaxed);
+    }
+
+    /// Runs `f` on what the scheduler knows, which is the group's as long as that runs.
+    ///
+    /// # Errors
+    /// ENODEV: the controller is not enabled any more.
+    fn with_group<R: Send>(&self, f: impl FnOnce(&sched::Group) -> R + Send) -> Result<R> {
+        self.group.with(|group| group.as_ref().map(f).ok_or(Errno::ENODEV))
+    }
+
+    fn set_shares(&self, shares: u64) {
+        self.shares.store(shares, Ordering::Relaxed);
+        // Of a controller that was disabled meanwhile nothing is kept.
+        let _ = self.with_group(|group| group.set_shares(shares));
+    }
+
+    /// `cpu.max` and `cpu.max.burst`.
+    ///
+    /// # Errors
+    /// ENODEV: the controller is not enabled any more.
+    pub fn quota(&self) -> Result<Quota> {
+        self.with_group(sched::Group::quota)
+    }
+
+    /// Changes them. It takes effect before this returns.
+    ///
+    /// # Errors
+    /// ENODEV: the controller is not enabled any more.
+    pub fn set_quota(&self, quota: Quota) -> Result<()> {
+        self.with_group(|group| group.set_quota(quota))?.tell();
+        Ok(())
+    }
+
+    /// How often and how long the members had to wait for that.
+    ///
+    /// # Errors
+    /// ENODEV: the controller is not enabled any more.
+    pub fn throttling(&self) -> Result<Throttling> {
+        self.with_group(sched::Group::throttling)
     }
 
     /// `cpu.weight`.
     pub fn weight(&self) -> u64 {
-        div_round(self.shares.load(Ordering::Relaxed) * 100, 1024)
+        div_round(self.shares.load(Ordering::Relaxed) * 100, SHARES)
     }
 
     /// Sets `cpu.weight`, from 1 to 10000.
     pub fn set_weight(&self, weight: u64) {
-        self.shares.store(div_round(weight * 1024, 100), Ordering::Relaxed);
+        self.set_shares(div_round(weight * SHARES, 100));
     }
 
     /// `cpu.weight.nice`: the nice value whose share is nearest.
@@ -60,7 +122,7 @@ impl Cpu {
     /// Sets `cpu.weight.nice`, from -20 to 19.
     pub fn set_nice(&self, nice: i64) {
         let shares = usize::try_from(nice + 20).ok().and_then(|index| SHARES_OF_NICE.get(index));
-        self.shares.store(shares.copied().unwrap_or(DEFAULT_SHARES), Ordering::Relaxed);
+        self.set_shares(shares.copied().unwrap_or(SHARES));
     }
 
     /// A member is none any more: it had so much time in user mode and in the kernel.
@@ -79,6 +141,25 @@ impl Cpu {
         let mut told = self.told.lock(cx);
         *told = (told.0.max(user), told.1.max(system));
         *told
+    }
+}
+
+impl Cgroup {
+    /// The number of the scheduler's group in which its members are; 0: none.
+    pub fn cpu_group(&self) -> u32 {
+        let own = self.cpu.number.load(Ordering::Acquire);
+        if own != 0 {
+            return own;
+        }
+        let mut above = self.parent.as_ref().map(StrongRc::share);
+        while let Some(group) = above {
+            let number = group.with(|group| group.cpu.number.load(Ordering::Acquire));
+            if number != 0 {
+                return number;
+            }
+            above = group.with(|group| group.parent.as_ref().map(StrongRc::share));
+        }
+        0
     }
 }
 

@@ -69,6 +69,20 @@ pub fn any_is_untold() -> bool {
     UNTOLD.load(Ordering::Relaxed) > 0
 }
 
+/// An account was charged beyond its `memory.high`, and no thread has looked since whether it is its own.
+static OVER_HIGH: AtomicBool = AtomicBool::new(false);
+
+/// Whether any thread has charged an account beyond its `memory.high`, perhaps the calling one just now.
+#[inline(always)]
+pub fn is_any_over_high() -> bool {
+    OVER_HIGH.load(Ordering::Relaxed)
+}
+
+/// A thread looks whether it was the one. (If it was another, that looks when it has charged more.)
+pub fn look_for_over_high() {
+    OVER_HIGH.store(false, Ordering::Relaxed);
+}
+
 /// How much memory a group of programs has, in frames.
 pub struct Account {
     /// How many frames it and all below it are charged for, and [`FLAGS`].
@@ -82,8 +96,10 @@ pub struct Account {
     shared: AtomicUsize,
     /// `memory.max`: it never has more, but for page tables.
     pub max: AtomicUsize,
-    /// `memory.high`: that it has more is counted.
+    /// `memory.high`: that it has more is counted, and who takes more has to wait.
     pub high: AtomicUsize,
+    /// How many frames it was charged for beyond that for which nobody has waited yet.
+    unpaid: AtomicUsize,
     /// `memory.low`, which nothing looks at.
     pub low: AtomicUsize,
     /// `memory.min`, which nothing looks at.
@@ -106,6 +122,7 @@ impl Account {
             shared: AtomicUsize::new(0),
             max: AtomicUsize::new(UNLIMITED),
             high: AtomicUsize::new(UNLIMITED),
+            unpaid: AtomicUsize::new(0),
             low: AtomicUsize::new(0),
             min: AtomicUsize::new(0),
             events: Default::default(),
@@ -180,7 +197,7 @@ impl Account {
             }
             match self.count.compare_exchange_weak(now, now + frames, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    self.note(sum as usize);
+                    self.note(sum as usize, frames as usize);
                     return Ok(());
                 }
                 Err(other) => now = other,
@@ -194,7 +211,7 @@ impl Account {
         while now & FREE == 0 {
             match self.count.compare_exchange_weak(now, now + u64::from(frames), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    self.note((now & !FLAGS) as usize + frames as usize);
+                    self.note((now & !FLAGS) as usize + frames as usize, frames as usize);
                     return true;
                 }
                 Err(other) => now = other,
@@ -203,12 +220,15 @@ impl Account {
         false
     }
 
-    fn note(&self, now: usize) {
+    /// It has so many now, `more` of them since a moment ago.
+    fn note(&self, now: usize, more: usize) {
         if now > self.peak.load(Ordering::Relaxed) {
             self.peak.fetch_max(now, Ordering::Relaxed);
         }
         if now > self.high.load(Ordering::Relaxed) {
             self.count_event(AccountEvent::High);
+            self.unpaid.fetch_add(more, Ordering::Relaxed);
+            OVER_HIGH.store(true, Ordering::Relaxed);
         }
     }
 
@@ -232,7 +252,7 @@ impl Account {
             return false;
         }
         self.parent.store(parent, Ordering::Relaxed);
-        for number in [&self.peak, &self.tables, &self.shared] {
+        for number in [&self.peak, &self.tables, &self.shared, &self.unpaid] {
             number.store(0, Ordering::Relaxed);
         }
         for limit in [&self.max, &self.high] {
@@ -401,6 +421,42 @@ impl Drop for Owned {
     }
 }
 
+/// Whether an account, or one above it, was charged beyond its `memory.high` by somebody who has not waited for that yet.
+pub fn is_unpaid(owner: u32) -> bool {
+    up(owner).any(|(_, account)| account.unpaid.load(Ordering::Relaxed) > 0)
+}
+
+/// For how long whoever has charged an account has to wait, in nanoseconds, before it takes more: nobody else has to for the same.
+pub fn take_penalty(owner: u32) -> u64 {
+    let (mut frames, mut most) = (0, 0);
+    for (number, account) in up(owner) {
+        frames = account.unpaid.swap(0, Ordering::Relaxed).max(frames);
+        most = overage(Named { number, account }.current(), account.high.load(Ordering::Relaxed)).max(most);
+    }
+    penalty(most, frames)
+}
+
+/// The bits behind the point of an overage.
+const OVERAGE_BITS: u32 = 20;
+
+/// By which part of `high` more is used.
+fn overage(used: usize, high: usize) -> u64 {
+    (used.saturating_sub(high) as u64).min(1 << 40).saturating_mul(1 << OVERAGE_BITS) / (high as u64).max(1)
+}
+
+/// As on Linux (`calculate_high_delay` in mm/memcontrol.c): grows with the square of the overage and with the frames, up to 2 s, and what is not worth a wait is none.
+fn penalty(overage: u64, frames: usize) -> u64 {
+    const SECOND: u128 = 1_000_000_000;
+    /// What makes the delays bearable that programs see which are beyond the limit by little.
+    const SCALE_BITS: u32 = 14;
+    /// For so many frames at once it is what it is.
+    const FRAMES: u128 = 64;
+    let overage = u128::from(overage.min(1 << 40));
+    let whole = (overage * overage * SECOND) >> (OVERAGE_BITS + SCALE_BITS);
+    let penalty = (whole * (frames as u128).min(1 << 20) / FRAMES).min(2 * SECOND) as u64;
+    if penalty <= 10_000_000 { 0 } else { penalty }
+}
+
 /// Takes back what cores have in stock for an account and those below it.
 fn gather(number: u32) -> bool {
     frame::mm::gather_stocks(|owner| is_within(owner, number))
@@ -540,6 +596,34 @@ mod tests {
         assert_eq!(charge(below.number(), 32, Need::Always), Charged::Frames(1));
         assert_eq!(top.charged(), 4);
         give_back(below.number(), 4);
+    }
+
+    #[test]
+    fn who_goes_beyond_high_waits_the_longer_the_further_it_goes() {
+        let part = |percent: usize| overage(1000 + 10 * percent, 1000);
+        assert_eq!((overage(999, 1000), overage(1000, 1000), penalty(part(0), 32)), (0, 0, 0));
+        // 1 %: not worth a wait; then 100 times as long for 10 times as much.
+        assert_eq!(penalty(part(1), 32), 0);
+        let (tenth, whole) = (penalty(part(10), 32), penalty(part(30), 32));
+        assert!((300_000_000..340_000_000).contains(&tenth), "{tenth}");
+        assert_eq!((whole, penalty(u64::MAX, usize::MAX)), (2_000_000_000, 2_000_000_000));
+        assert_eq!(penalty(overage(5, 0), 1), 2_000_000_000);
+    }
+
+    #[test]
+    fn each_waits_once_for_what_it_has_charged() {
+        let _alone = alone();
+        let top = account(0);
+        let below = account(top.number());
+        top.high.store(10, Ordering::Relaxed);
+        assert_eq!(charge(below.number(), 10, Need::WithinLimits), Charged::Frames(10));
+        assert!(!is_unpaid(below.number()));
+        assert_eq!(charge(below.number(), 32, Need::WithinLimits), Charged::Frames(32));
+        assert!(is_unpaid(below.number()) && is_any_over_high());
+        assert_eq!((top.own_event_count(AccountEvent::High), below.event_count(AccountEvent::High)), (1, 0));
+        assert_eq!(take_penalty(below.number()), 2_000_000_000);
+        assert_eq!((is_unpaid(below.number()), take_penalty(below.number())), (false, 0));
+        give_back(below.number(), 42);
     }
 
     #[test]

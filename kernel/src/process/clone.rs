@@ -500,6 +500,8 @@ fn start(current: Box<Current>, parameters: Parameters, cx: &Cx) {
         if let Ok(thread) = thread.upgrade(cx) {
             thread.set_task(task, cx);
         }
+        // Who tells all threads that their process is in another group may not have seen this one.
+        sched::note_group(words);
     });
 }
 

@@ -20,7 +20,8 @@ use crate::error::{Errno, Result};
 use crate::fs::FileTable;
 use crate::memory::AddressSpace;
 use crate::reclaim::{Held, Holdings, Payer};
-use crate::signal::{Signal, send};
+use crate::sched;
+use crate::signal::{Signal, Work, send};
 
 /// What a process is and counts for in its group.
 #[derive(Default)]
@@ -202,15 +203,15 @@ impl Process {
         let Membership { group: Some(group), place: place @ None, .. } = &mut *own else { return };
         let group = group.get(cx);
         *place = members(&group).map(|members| members.lock(cx).enter(name));
-        // Behind that: who changes whom the members' memory is charged to goes through the list then.
-        self.account.set_payer(group.memory_payer());
+        // Behind that: who changes whom the members are charged to goes through the list then.
+        self.charge_to(Some(&group));
     }
 
-    /// Whom its memory and its end are charged to may have changed: the controllers of a group.
-    pub fn renew_payer(&self, cx: &Cx) {
+    /// Whom it is charged to may have changed: the controllers of a group.
+    pub fn renew_account(&self, cx: &Cx) {
         let mut own = self.membership.lock(cx);
         let group = own.group.as_ref().map(|group| group.get(cx));
-        self.account.set_payer(group.as_ref().map_or(0, |group| group.memory_payer()));
+        self.charge_to(group.as_deref());
         let payer = group.as_ref().and_then(|group| group.payer(cx));
         let has_changed = own.held.payer() != payer;
         own.held.move_to(payer);
@@ -244,6 +245,12 @@ impl Process {
                 return;
             }
         }
+    }
+
+    /// Its memory is charged to a group from now on, and its tasks share the processor as that one's.
+    fn charge_to(&self, group: Option<&Cgroup>) {
+        self.account.set_payer(group.map_or(0, Cgroup::memory_payer));
+        self.account.set_group(group.map_or(0, Cgroup::cpu_group));
     }
 
     /// It is about to have one more thread, which is counted. Nothing may fail behind this.
@@ -369,8 +376,8 @@ fn end_membership(own: Membership, cx: &impl NoSuspend) {
     at.release_pids(own.pids as usize, cx);
 }
 
-/// Moves a process from a group (its number), out of which the caller may move it, to another one. If that or the old one freezes, the process's threads are to be told by the caller
-/// ([`freezer`]); true then. Nothing for a process that has ended.
+/// Moves a process from a group (its number), out of which the caller may move it, to another one; whether it has moved: its threads are to be told by the caller then ([`tell_moved`]). Nothing for a process
+/// that has ended.
 ///
 /// # Errors
 /// ESTALE: another core has moved it meanwhile. Those of [`Tree::check_destination`](cgroup::Tree::check_destination); ENOMEM.
@@ -409,13 +416,12 @@ pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>
     }
     own.place = target.and_then(|group| members(group)).map(|members| members.lock(cx).enter(process.downgrade()));
     // What memory it has stays charged where it is; its end is charged to where it goes, whatever the bound.
+    process.charge_to(target.map(|group| &**group));
     let payer = target.and_then(|group| group.payer(cx));
     let is_paid_by_another = own.held.payer() != payer;
     own.held.move_to(payer);
-    process.account.set_payer(target.map_or(0, |group| group.memory_payer()));
     Cgroup::move_between(from.as_deref(), target.map(|group| &**group), &moved, cx);
     let is_killed = from.as_ref().is_some_and(|from| from.is_being_killed(cx));
-    let must_tell = cgroup::any_freezes() || moved.frozen > 0;
     drop(own);
     drop(tree);
     if is_paid_by_another {
@@ -425,5 +431,20 @@ pub fn migrate(process: &TempRc<'_, Process>, from: u64, to: &TempRc<'_, Cgroup>
         // Whoever goes through the members may have passed where it is now.
         send::send_to_process(process, crate::signal::Info::kernel(Signal::KILL), cx)?;
     }
-    Ok(must_tell && freezer::may_concern(process, cx))
+    Ok(true)
+}
+
+/// Tells a thread that its process has come into another group, or that the group has other controllers or another weight.
+pub fn tell_moved(thread: &Thread, cx: &impl NoSuspend) {
+    if let Ok(process) = thread.process(cx)
+        && freezer::may_concern(&process, cx)
+    {
+        freezer::tell(thread, true, cx);
+    }
+    if thread.signals.work().contains(Work::THROTTLE) {
+        thread.wake(cx);
+    }
+    if let Some(task) = thread.task(cx) {
+        sched::enter_anew(task);
+    }
 }

@@ -37,6 +37,7 @@ mod stop;
 mod table;
 mod thread;
 mod thread_group;
+mod throttle;
 mod user_count;
 mod wait;
 
@@ -47,7 +48,7 @@ pub use file_owner::{FileOwner, Recipient};
 pub use freezer::{tell as tell_frozen, wait_while_frozen_async};
 pub use group_walk::{GroupWalk, Met};
 pub use members::Cursor;
-pub use membership::{migrate, new_members};
+pub use membership::{migrate, new_members, tell_moved};
 pub use pid::{THREADS_MAX, last as last_pid, pid_max, set_pid_max};
 pub use pidfd::PidFd;
 pub use rlimit::{Limit, Limits};
@@ -63,6 +64,7 @@ pub use stop::{
 };
 pub use thread::{Name, Thread, TimerSlack};
 pub use thread_group::{Life, Process, Status};
+pub use throttle::{may_have_to_pay, may_have_to_wait, pay_async, wait_while_throttled_async};
 pub use wait::{Choice, Report, WaitOptions, wait_async};
 
 use refs::{NoSuspend, TempRc};

@@ -64,6 +64,8 @@ pub struct Thread {
     pub(super) stop_said: AtomicU64,
     /// The signal that it gets when its parent ends (PR_SET_PDEATHSIG); 0: none.
     pub parent_death_signal: AtomicU32,
+    /// Until when it waits because its control group has more memory than it should (`memory.high`), in nanoseconds since boot; 0: it does not.
+    pub(super) pays_until: AtomicU64,
     /// Page faults.
     pub minor_faults: AtomicU64,
     /// CPU time in the kernel, in nanoseconds, as far as it was sampled.
@@ -173,6 +175,7 @@ impl Thread {
             is_frozen: AtomicBool::new(false),
             stop_said: AtomicU64::new(0),
             parent_death_signal: AtomicU32::new(0),
+            pays_until: AtomicU64::new(0),
             minor_faults: AtomicU64::new(0),
             system_time: AtomicU64::new(0),
             reported_time: ReportedTime::default(),

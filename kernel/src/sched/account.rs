@@ -1,4 +1,4 @@
-//! [`Account`]: the time on the processor of a process, all of whose tasks are charged to it, and who pays for the frames that they take.
+//! [`Account`]: the time on the processor of a process, all of whose tasks are charged to it, who pays for the frames that they take, and with whom they share the processor.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -8,14 +8,14 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use refs::SpinLock;
 
 use super::SCHEDULER;
-use super::task::{AccountWords, PAYER, TIME};
+use super::task::{AccountWords, GROUP, PAYER, TIME};
 use crate::error::{Errno, Result};
 
 /// How long the tasks of a process have run, those that have ended too, and whom the frames are charged to that they take. What they are charged to is another process's once the account is dropped:
 /// by then each of its tasks has left it ([`leave_account`](super::leave_account)).
 pub struct Account(&'static Time);
 
-/// A time in nanoseconds that all cores add to, and whom frames are charged to, on a cache line of their own. It lives for ever, for one account after the other: tasks refer to it.
+/// A time in nanoseconds that all cores add to, whom frames are charged to and in which group they are, on a cache line of their own. It lives for ever, for one account after the other: tasks refer to it.
 #[repr(align(64))]
 struct Time(AccountWords);
 
@@ -52,7 +52,7 @@ impl Account {
             FREE.with(|(_, all)| *all -= 1);
             return Err(Errno::ENOMEM);
         }
-        time.push(Time([const { AtomicU64::new(0) }; 2]));
+        time.push(Time([const { AtomicU64::new(0) }; 3]));
         Ok(Account(&Box::leak(time.into_boxed_slice())[0]))
     }
 
@@ -64,6 +64,21 @@ impl Account {
     /// From now on the frames that its tasks take are charged to this owner (see `frame::mm::work_for`): on all cores, also where they run just now.
     pub fn set_payer(&self, owner: u32) {
         self.0.0[PAYER].store(owner.into(), Ordering::Relaxed);
+    }
+
+    /// Whom the frames are charged to that its tasks take; 0: nobody.
+    pub fn payer(&self) -> u32 {
+        self.0.0[PAYER].load(Ordering::Relaxed) as u32
+    }
+
+    /// From now on its tasks share the processor with others as those of this group (0: as those of none), each from when it next becomes ready: see [`super::enter_anew`].
+    pub fn set_group(&self, number: u32) {
+        self.0.0[GROUP].store(number.into(), Ordering::Relaxed);
+    }
+
+    /// In which group its tasks share the processor with others; 0: in none.
+    pub fn group(&self) -> u32 {
+        self.0.0[GROUP].load(Ordering::Relaxed) as u32
     }
 
     /// How long its tasks have run, in nanoseconds, until now.

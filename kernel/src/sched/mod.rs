@@ -4,6 +4,8 @@
 //! share what is left in proportion to their weights, which follow from their nice values: each has a *virtual run time*, its time on the
 //! processor divided by its weight, and the one with the least runs next.
 //!
+//! Tasks of control groups share the processor with others as one, by the weights of those ([`group`]), and no longer than these may ([`bandwidth`]).
+//!
 //! Data: what the scheduler knows of a task is in the task's own [`SchedWords`] ([`task`]). Each core has a [`RunQueue`](run_queue::RunQueue) with a lock of its
 //! own: what it runs, since when, and the [`Ready`] tasks that wait for it. Real-time tasks that any core may run wait in one queue for all ([`real_time`]),
 //! so that the most urgent ones run on all cores. A time slice is set only where somebody else waits: a lone task is never interrupted.
@@ -18,7 +20,9 @@
 
 mod account;
 mod atomic;
+mod bandwidth;
 mod cores;
+mod group;
 #[cfg(all(test, ebb_shuttle))]
 mod interleavings;
 pub mod load_average;
@@ -35,13 +39,16 @@ use core::sync::atomic::{AtomicUsize, Ordering, fence};
 use frame::Cx;
 use frame::core_set::CoreSet;
 use frame::cpu::PerCore;
+use refs::Waker;
 use tasks::{Policy, Ready, SchedWords, TaskRef, Why, Worker};
 
 use crate::error::{Errno, Result};
 use crate::time::clock;
 
 pub use account::Account;
+pub use bandwidth::{Quota, Throttling, UNLIMITED};
 use cores::{Core, IdleCores};
+pub use group::{Owned as Group, SHARES};
 use real_time::{End, RealTime};
 use run_queue::{GivesWay, Turn};
 use task::Words;
@@ -55,6 +62,25 @@ pub const ROUND_ROBIN_SLICE: u64 = 100_000_000;
 const WAKE_UP_GRANULARITY: u64 = 1_000_000;
 /// How far a woken task may be behind the others: sleeping earns no more than this.
 const SLEEPER_CREDIT: u64 = 3_000_000;
+
+/// For how many reasons a thread that was preempted has to look before it goes on in user mode: groups that have used up their quotas among others.
+static REASONS_TO_LOOK: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a thread that was preempted has to look before it goes on in user mode.
+#[inline(always)]
+pub fn must_look() -> bool {
+    REASONS_TO_LOOK.load(Ordering::Relaxed) > 0
+}
+
+/// There is one more reason for that.
+pub fn add_reason_to_look() {
+    REASONS_TO_LOOK.fetch_add(1, Ordering::Relaxed);
+}
+
+/// There is one fewer.
+pub fn remove_reason_to_look() {
+    REASONS_TO_LOOK.fetch_sub(1, Ordering::Relaxed);
+}
 
 /// The scheduler of all cores.
 pub static SCHEDULER: Scheduler = Scheduler::new();
@@ -113,7 +139,11 @@ impl Scheduler {
     fn slice_ended(&self, core: usize) {
         let Some(of) = self.cores.of(core) else { return };
         of.look(|queue| {
-            if queue.len() == 0 && self.real_time.highest() == 0 {
+            if !queue.counted().is_nothing() {
+                // Its group may have a quota, of which this was a piece.
+                queue.charge(frame::time::now());
+                queue.worker.map(Worker::request_yield);
+            } else if queue.len() == 0 && self.real_time.highest() == 0 {
                 queue.has_no_slice();
             } else if let (Some(_), Some(worker)) = (queue.running, queue.worker) {
                 worker.request_yield();
@@ -175,8 +205,8 @@ impl Scheduler {
         if why != Why::New {
             words.count_switch(why == Why::Yielded);
         }
-        if words.is_real_time() {
-            return self.enter_real_time_alone(ready, why);
+        if !words.is_plain() {
+            return self.enter_special_alone(ready, why);
         }
         if why == Why::Yielded {
             // Who gives way leaves a core that looks for another task anyway.
@@ -194,6 +224,23 @@ impl Scheduler {
     }
 
     #[cold]
+    fn enter_special_alone(&self, ready: Ready, why: Why) {
+        let words = Words(ready.sched());
+        if words.is_real_time() {
+            return self.enter_real_time_alone(ready, why);
+        }
+        let now = frame::time::now();
+        if why == Why::Yielded {
+            return self.cores[0].look(|queue| queue.give_way_in_group(ready, now));
+        }
+        let gives_way = self.cores[0].look(|queue| {
+            words.raise_virtual_time(queue.least_in_group(words, why, now));
+            queue.push_movable_in_group(ready);
+            queue.gives_way_to(words, now)
+        });
+        give_way(gives_way, now);
+    }
+
     fn enter_real_time_alone(&self, ready: Ready, why: Why) {
         let words = Words(ready.sched());
         let turn = Turn::of_real_time(words.priority(), 0);
@@ -298,15 +345,25 @@ pub fn step_back(task: TaskRef, cx: &Cx) -> bool {
     let others = SCHEDULER.real_time.highest() != 0 || SCHEDULER.cores[core].look(|queue| queue.len() != 0);
     if others {
         if let Some(words) = task.sched().map(Words) {
-            if words.is_real_time() {
-                words.go_last();
-            } else {
+            if words.is_plain() {
                 words.add_virtual_time(FAIR_SLICE);
+            } else {
+                step_back_specially(words, core);
             }
         }
         tasks::request_yield(cx);
     }
     others
+}
+
+#[cold]
+#[inline(never)]
+fn step_back_specially(words: Words, core: usize) {
+    if words.is_real_time() {
+        return words.go_last();
+    }
+    let counted = SCHEDULER.cores[core].look(|queue| queue.counted());
+    words.add_virtual_time(if counted.is_nothing() { FAIR_SLICE } else { group::passed(counted, FAIR_SLICE) });
 }
 
 /// How long a task has run, in nanoseconds, until now.
@@ -404,6 +461,12 @@ pub fn initialise(words: &SchedWords, parameters: Parameters, account: Option<&A
     Words(words).set_parameters(parameters);
     Words(words).set_cores(parameters.cores);
     Words(words).set_account(account.map(Account::words));
+    Words(words).note_group();
+}
+
+/// A task's account may have come into a group since that was looked at.
+pub fn note_group(words: &SchedWords) {
+    Words(words).note_group();
 }
 
 /// From now on the calling task is charged to this account.
@@ -413,6 +476,48 @@ pub fn charge_to(account: &Account, cx: &Cx) {
         words.set_account(Some(account.words()));
         frame::mm::work_for(words.payer());
     }
+}
+
+/// A task's account has come into another group, or that has another weight: what waits for its turn is entered as what it is now, and what runs gives way.
+pub fn enter_anew(task: TaskRef) {
+    let Some(words) = task.sched() else { return };
+    Words(words).note_group();
+    if task.is_parked() {
+        return;
+    }
+    loop {
+        // Who enters it just now has said where, and sees the group once it has that queue's lock; or it is there.
+        fence(Ordering::SeqCst);
+        let number = Words(words).core();
+        let Some(core) = SCHEDULER.cores.of(number) else { return };
+        if core.with(|queue| queue.enter_anew(words)) {
+            return;
+        }
+        fence(Ordering::SeqCst);
+        if Words(words).core() == number {
+            break;
+        }
+    }
+    leave_user_code(task);
+}
+
+/// A group has another quota: what runs in it just now is given a piece of that.
+fn look_again_at(group: u32) {
+    for (number, core) in SCHEDULER.present().enumerate() {
+        let gives_way = core.look(|queue| {
+            let is_in = group::is_within(queue.counted(), group);
+            is_in.then(|| queue.worker.map(Worker::request_yield)).is_some()
+        });
+        if gives_way {
+            frame::cpu::interrupt(number);
+        }
+    }
+}
+
+/// Until when the calling task has to wait before it goes on in user mode, because a group of its account has used up its quota; `None`: it does not. `waker` is woken if that changes before.
+pub fn waits_until(account: &Account, waker: Option<Waker>, cx: &Cx) -> Option<u64> {
+    let is_real_time = tasks::current(cx).sched().is_some_and(|words| Words(words).is_real_time());
+    if is_real_time { None } else { group::waits_until(account.group(), waker, cx) }
 }
 
 /// The calling task leaves its process: what it runs from now on is charged to no account, and the frames that it takes to nobody.

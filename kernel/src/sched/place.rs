@@ -112,11 +112,10 @@ impl Scheduler {
             }
             if looks {
                 // It has its turn by what it has run until now.
-                queue.charge(now);
-                queue.push_fair(ready);
+                queue.push_running(ready, now);
                 return Ok((CoreCall::None, false));
             }
-            let least = queue.least(why, now);
+            let least = if words.is_plain() { queue.least(why, now) } else { queue.least_in_group(words, why, now) };
             if from != to && why != Why::New {
                 words.set_virtual_time(queue.translate(words.virtual_time(), floor));
             }
@@ -259,6 +258,7 @@ impl Scheduler {
                 };
                 let words = Words(ready.sched());
                 if !words.may_run_on(number) && ready.worker().is_none() {
+                    words.discount();
                     return Some((Err(ready), 0));
                 }
                 if words.core() != number {
@@ -328,7 +328,7 @@ impl Scheduler {
             if self.loads(all_cores().without(core)).all(|(_, load)| load.priority != 0) {
                 return;
             }
-            let Some(ready) = self.cores[core].with(RunQueue::pop_movable) else { return };
+            let Some(ready) = self.cores[core].with(RunQueue::give_up_movable) else { return };
             self.enter(ready, Why::Yielded, self.least_urgent(all_cores().without(core)), false, now);
         }
     }

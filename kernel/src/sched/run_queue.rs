@@ -5,9 +5,13 @@ use core::cmp::{Ordering, Reverse};
 
 use tasks::{Ready, SchedWords, Why, Worker};
 
+use super::group::{self, Counted};
 use super::real_time::RealTime;
 use super::task::Words;
 use super::{Class, FAIR_SLICE, MAX_PRIORITY, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
+
+/// In place of a time: see [`RunQueue::charge`].
+const IN_GROUP: u64 = u64::MAX;
 
 /// What one core runs and what waits for it. It is that core's, with a lock of its own; who wakes a task for it takes that lock.
 pub(super) struct RunQueue {
@@ -15,10 +19,16 @@ pub(super) struct RunQueue {
     pub worker: Option<&'static Worker>,
     /// The core has told all that it idles. (Who calls it withdraws that.)
     pub says_idle: bool,
+    /// As what the running task is counted in its group, until the core leaves it.
+    counted: Counted,
+    /// It gave way and waits already, counted as it was: the core has not left it yet.
+    is_handed_on: bool,
     /// The running task has been told when its slice ends.
     has_slice: bool,
-    /// Until when the running task was charged.
+    /// Until when the running task was charged; [`IN_GROUP`] if it is counted in a group: only who sees that pays for groups.
     since: u64,
+    /// Until when it was charged then.
+    since_in_group: u64,
     /// When the running task gave way, if the core has not looked for another since; else 0.
     gave_way_at: u64,
     /// How long the core has run tasks, in nanoseconds, as far as they were charged.
@@ -117,14 +127,22 @@ fn is_partial(ready: &Ready) -> bool {
     ready.worker().is_none() && Words(ready.sched()).cores().len() != 1
 }
 
+/// The shorter one of two slices.
+fn shorter(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
 impl RunQueue {
     pub const fn new() -> Self {
         RunQueue {
             running: None,
             worker: None,
             says_idle: false,
+            counted: Counted::NOTHING,
+            is_handed_on: false,
             has_slice: false,
             since: 0,
+            since_in_group: 0,
             gave_way_at: 0,
             busy: 0,
             begun: 0,
@@ -157,7 +175,53 @@ impl RunQueue {
             Words(running).charge(ran);
             self.busy += ran;
             self.since = now;
+        } else if self.since == IN_GROUP {
+            self.charge_in_group(now);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn charge_in_group(&mut self, now: u64) {
+        let ran = now.saturating_sub(self.since_in_group);
+        if let Some(running) = self.running.map(Words)
+            && ran > 0
+        {
+            running.add_cpu_time(ran);
+            running.add_virtual_time(group::charge(self.counted, ran, self.core(), self.floor, now));
+            self.busy += ran;
+            self.since_in_group = now;
+        }
+    }
+
+    /// Which core it is that of, once that has looked for something to do.
+    fn core(&self) -> usize {
+        self.worker.map_or(0, Worker::number)
+    }
+
+    /// As what the running task is counted in its group.
+    pub fn counted(&self) -> Counted {
+        self.counted
+    }
+
+    /// The running task, which was charged, is not ready any more, or is about to be in a queue.
+    fn discount_running(&mut self, now: u64) {
+        self.since = now;
+        let counted = core::mem::take(&mut self.counted);
+        if !core::mem::take(&mut self.is_handed_on) {
+            group::discount(counted);
+        }
+    }
+
+    /// Enters the running task, a fair one, which gives way: it has its turn by what it has run until now. What the core does until it has left the task is the task's still, as one that is counted once.
+    pub fn push_running(&mut self, ready: Ready, now: u64) {
+        self.charge(now);
+        let words = Words(ready.sched());
+        if self.since == IN_GROUP && !self.is_handed_on && self.counted.is_of(words.group()) {
+            words.set_counted(self.counted);
+            self.is_handed_on = true;
+        }
+        self.push_fair(ready);
     }
 
     /// The core has left what it ran and looks for something else.
@@ -170,8 +234,14 @@ impl RunQueue {
     /// What the core runs has run until now. (One that [gave way](Self::give_way) was charged then, and waits itself.)
     #[inline(always)]
     pub fn end_running(&mut self, now: u64) {
-        self.raise_floor(now);
-        self.charge(now);
+        if self.has_fair() {
+            self.charge(now);
+        } else {
+            self.raise_floor(now);
+        }
+        if self.since == IN_GROUP {
+            self.discount_running(now);
+        }
     }
 
     /// The core runs nothing from now on.
@@ -189,15 +259,30 @@ impl RunQueue {
         frame::mm::work_for(words.payer());
         self.begun += 1;
         self.since = now;
-        let slice = if words.is_real_time() {
-            (words.class() == Class::RoundRobin && self.has_equal(words.priority(), real_time))
-                .then_some(ROUND_ROBIN_SLICE)
-        } else {
-            self.floor = self.floor.max(words.virtual_time());
-            self.has_fair().then_some(FAIR_SLICE)
-        };
+        let slice = if words.is_plain() { self.fair_slice(words) } else { self.special_slice(words, now, real_time) };
         self.has_slice = slice.is_some();
         slice
+    }
+
+    #[inline(always)]
+    fn fair_slice(&mut self, words: Words) -> Option<u64> {
+        self.floor = self.floor.max(words.virtual_time());
+        self.has_fair().then_some(FAIR_SLICE)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn special_slice(&mut self, words: Words, now: u64, real_time: &RealTime) -> Option<u64> {
+        let counted = words.take_counted();
+        if !counted.is_nothing() {
+            (self.counted, self.since, self.since_in_group) = (counted, IN_GROUP, now);
+        }
+        if words.is_real_time() {
+            return (words.class() == Class::RoundRobin && self.has_equal(words.priority(), real_time))
+                .then_some(ROUND_ROBIN_SLICE);
+        }
+        let slice = self.fair_slice(words);
+        if counted.is_nothing() { slice } else { shorter(slice, group::piece(counted, now)) }
     }
 
     /// The virtual time that a task has here which had `time` in a queue whose floor was `floor`: as far from the others as there.
@@ -219,6 +304,18 @@ impl RunQueue {
             Why::New => self.beginning(now),
             Why::Woken => self.floor.saturating_sub(SLEEPER_CREDIT),
         }
+    }
+
+    /// As `least`, for a task that is in a group.
+    #[cold]
+    #[inline(never)]
+    pub fn least_in_group(&mut self, words: Words, why: Why, now: u64) -> u64 {
+        let least = self.least(why, now);
+        let number = words.group();
+        if why != Why::New || number == 0 {
+            return least;
+        }
+        group::beginning(number, self.core(), least, self.floor)
     }
 
     /// The virtual time at which a new task begins: it goes on by the part of each of those who are here in what the core runs, and stays within a slice of the
@@ -251,7 +348,8 @@ impl RunQueue {
     #[inline(always)]
     pub fn push_movable(&mut self, ready: Ready) {
         self.entered += 1;
-        let turn = FairTurn { virtual_time: Words(ready.sched()).virtual_time(), order: self.entered };
+        let words = Words(ready.sched());
+        let turn = FairTurn { virtual_time: words.virtual_time(), order: self.entered };
         self.movable.push(Reverse(Entry { turn, ready }));
     }
 
@@ -261,6 +359,29 @@ impl RunQueue {
         self.charge(now);
         self.gave_way_at = now;
         self.push_movable(ready);
+    }
+
+    /// As `give_way`, for a task that is in a group.
+    #[cold]
+    pub fn give_way_in_group(&mut self, ready: Ready, now: u64) {
+        self.charge(now);
+        if self.since == IN_GROUP {
+            self.discount_running(now);
+        }
+        self.gave_way_at = now;
+        self.push_movable_in_group(ready);
+    }
+
+    /// As `push_movable`, for a task that is in a group.
+    #[cold]
+    #[inline(never)]
+    pub fn push_movable_in_group(&mut self, ready: Ready) {
+        self.entered += 1;
+        let words = Words(ready.sched());
+        words.count();
+        let turn = FairTurn { virtual_time: words.virtual_time(), order: self.entered };
+        // Not by `push`, which the compiler keeps where it is needed as long as that is in few places.
+        self.movable.extend([Reverse(Entry { turn, ready })]);
     }
 
     /// When the running task gave way, if it has and this was not asked since: the time is no other now.
@@ -275,10 +396,14 @@ impl RunQueue {
     /// Enters a fair task.
     pub fn push_fair(&mut self, ready: Ready) {
         let words = Words(ready.sched());
+        let is_plain = words.is_plain();
         if ready.worker().is_none() && words.cores().is_empty() {
-            return self.push_movable(ready);
+            return if is_plain { self.push_movable(ready) } else { self.push_movable_in_group(ready) };
         }
         self.entered += 1;
+        if !is_plain {
+            words.count();
+        }
         let turn = FairTurn { virtual_time: words.virtual_time(), order: self.entered };
         self.bind(ready, Turn::of_fair(turn));
     }
@@ -327,6 +452,15 @@ impl RunQueue {
         if self.running.is_none() && self.len() < 2 {
             return None;
         }
+        self.find_for(thief).inspect(|ready| Words(ready.sched()).discount())
+    }
+
+    /// Gives up a fair task that any core may run.
+    pub fn give_up_movable(&mut self) -> Option<Ready> {
+        self.pop_movable().inspect(|ready| Words(ready.sched()).discount())
+    }
+
+    fn find_for(&mut self, thief: usize) -> Option<Ready> {
         if let Some(ready) = self.pop_movable() {
             return Some(ready);
         }
@@ -340,6 +474,27 @@ impl RunQueue {
 
     /// Takes a task out that waits here. Takes as long as tasks wait.
     pub fn take_out(&mut self, words: &SchedWords) -> Option<Ready> {
+        self.find_waiting(words).inspect(|ready| Words(ready.sched()).discount())
+    }
+
+    /// Enters a fair task that waits here as what it is now, where its account has come into another group or that has another weight; whether it waits here. It keeps its turn, or has it within a slice.
+    pub fn enter_anew(&mut self, words: &SchedWords) -> bool {
+        let is_movable = self.movable.as_slice().iter().any(|Reverse(entry)| core::ptr::eq(entry.ready.sched(), words));
+        let Some(ready) = self.take_out(words) else { return false };
+        let words = Words(words);
+        words.set_virtual_time(words.virtual_time().min(self.floor.saturating_add(FAIR_SLICE)));
+        words.note_group();
+        if is_movable {
+            self.push_movable_in_group(ready);
+        } else if words.is_real_time() {
+            self.bind(ready, Turn::of_real_time(words.priority(), frame::time::now() as i64));
+        } else {
+            self.push_fair(ready);
+        }
+        true
+    }
+
+    fn find_waiting(&mut self, words: &SchedWords) -> Option<Ready> {
         let is_it = |ready: &Ready| core::ptr::eq(ready.sched(), words);
         if let Some(ready) = take_out(&mut self.movable, is_it) {
             return Some(ready);

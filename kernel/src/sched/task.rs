@@ -5,6 +5,8 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use frame::core_set::{CoreSet, WORDS};
 use tasks::SchedWords;
 
+use super::group::{self, Counted};
+
 /// The highest real-time priority.
 pub const MAX_PRIORITY: u8 = 99;
 
@@ -53,15 +55,21 @@ impl Parameters {
     }
 }
 
-/// A bit of the word KIND.
+/// Bits of the word KIND.
 const RESET_ON_FORK: u64 = 1 << 24;
+/// It is in a group, or once was.
+const IN_GROUP: u64 = 1 << 25;
+/// It is a real-time task.
+const PRIORITY: u64 = 0xff << 8;
 
 /// The words of an account, by their meaning.
-pub(super) type AccountWords = [AtomicU64; 2];
+pub(super) type AccountWords = [AtomicU64; 3];
 /// Whom the frames are charged to that its tasks take.
 pub(super) const PAYER: usize = 0;
 /// How long they have run.
 pub(super) const TIME: usize = 1;
+/// With whom they share the processor: the number of a [`super::group`], 0 for none.
+pub(super) const GROUP: usize = 2;
 
 /// Which word is what.
 const KIND: usize = 0;
@@ -75,6 +83,8 @@ const GO_LAST: usize = 5;
 const CORE: usize = 6;
 /// Where it may run: the words of a set.
 const CORES: usize = 7;
+/// As what it is counted in its group while it waits in a queue.
+const COUNTED: usize = CORES + WORDS;
 
 /// The words of one task, by their meaning.
 #[derive(Clone, Copy)]
@@ -107,6 +117,19 @@ impl Words<'_> {
         (self.word(KIND).load(Relaxed) >> 8) as u8
     }
 
+    /// Whether it is a fair task that is in no group and never was: what most are, which pays nothing for others.
+    #[inline(always)]
+    pub fn is_plain(self) -> bool {
+        self.word(KIND).load(Relaxed) & (PRIORITY | IN_GROUP) == 0
+    }
+
+    /// Its account may have come into a group. (That it has left one is seen where it counts.)
+    pub fn note_group(self) {
+        if self.group() != 0 {
+            self.word(KIND).fetch_or(IN_GROUP, Relaxed);
+        }
+    }
+
     pub fn parameters(self) -> Parameters {
         let nice = (self.word(KIND).load(Relaxed) >> 16) as i8;
         let reset_on_fork = self.word(KIND).load(Relaxed) & RESET_ON_FORK != 0;
@@ -127,7 +150,8 @@ impl Words<'_> {
         let priority = if real_time { priority.clamp(1, MAX_PRIORITY) } else { 0 };
         let flag = if reset_on_fork { RESET_ON_FORK } else { 0 };
         let kind = class_number | u64::from(priority) << 8 | u64::from(nice as u8) << 16 | flag;
-        self.word(KIND).store(kind, Relaxed);
+        // The caller may be on another core than who says that it is in a group.
+        let _ = self.word(KIND).fetch_update(Relaxed, Relaxed, |before| Some(kind | before & IN_GROUP));
         let weight = if class == Class::Idle { 3 } else { weight(nice) };
         self.word(INVERSE_WEIGHT).store((1024 << 32) / weight, Relaxed);
     }
@@ -176,16 +200,71 @@ impl Words<'_> {
         self.set_virtual_time(self.virtual_time().saturating_add(time));
     }
 
-    /// Charges run time, to the task and its account. By the core that runs it, or with the lock of that one's queue.
+    /// Charges run time, to the task and its account; the task is in no group. By the core that runs it, or with the lock of that one's queue.
     #[inline(always)]
     pub fn charge(self, nanoseconds: u64) {
+        self.add_cpu_time(nanoseconds);
+        let scaled = (u128::from(nanoseconds) * u128::from(self.word(INVERSE_WEIGHT).load(Relaxed))) >> 32;
+        self.add_virtual_time(scaled as u64);
+    }
+
+    /// As `charge`, without virtual time.
+    #[inline(always)]
+    pub fn add_cpu_time(self, nanoseconds: u64) {
         if let Some(account) = self.account() {
             account[TIME].fetch_add(nanoseconds, Relaxed);
         }
         let cpu_time = self.word(CPU_TIME);
         cpu_time.store(cpu_time.load(Relaxed) + nanoseconds, Relaxed);
-        let scaled = (u128::from(nanoseconds) * u128::from(self.word(INVERSE_WEIGHT).load(Relaxed))) >> 32;
-        self.add_virtual_time(scaled as u64);
+    }
+
+    /// The number of the group in which it is; 0: in none.
+    #[inline(always)]
+    pub fn group(self) -> u32 {
+        self.account().map_or(0, |account| account[GROUP].load(Relaxed) as u32)
+    }
+
+    /// A fair task is entered in a queue: counts it in its group.
+    #[cold]
+    pub fn count(self) {
+        if !self.counted().is_nothing() {
+            return;
+        }
+        let number = self.group();
+        if number != 0 && !self.is_real_time() {
+            let weight = (1024 << 32) / self.word(INVERSE_WEIGHT).load(Relaxed).max(1);
+            self.set_counted(group::count(number, weight.min(u32::MAX.into())));
+        }
+    }
+
+    /// It was taken out of a queue, and does not run: it is counted no more.
+    #[inline(always)]
+    pub fn discount(self) {
+        let counted = self.counted();
+        if !counted.is_nothing() {
+            self.set_counted(Counted::NOTHING);
+            group::discount(counted);
+        }
+    }
+
+    /// It begins to run: what it is counted as.
+    #[inline(always)]
+    pub fn take_counted(self) -> Counted {
+        let counted = self.counted();
+        if !counted.is_nothing() {
+            self.set_counted(Counted::NOTHING);
+        }
+        counted
+    }
+
+    #[inline(always)]
+    fn counted(self) -> Counted {
+        Counted(self.word(COUNTED).load(Relaxed))
+    }
+
+    /// It is counted so: it was while it ran.
+    pub fn set_counted(self, counted: Counted) {
+        self.word(COUNTED).store(counted.0, Relaxed);
     }
 
     pub fn cpu_time(self) -> u64 {

@@ -8,7 +8,7 @@ use frame::cpu::pretended;
 use tasks::{Body, HeapStacks, Hooks, Next, Policy, Ready, SchedWords, Why, Worker};
 
 use super::task::Words;
-use super::{Class, FAIR_SLICE, Parameters, Scheduler, initialise};
+use super::{Account, Class, FAIR_SLICE, Group, Parameters, Scheduler, group, initialise};
 
 struct NoHooks;
 
@@ -60,7 +60,11 @@ impl Machine {
     }
 
     fn spawn(&self, parameters: Parameters) -> &'static SchedWords {
-        let task = tasks::spawn(self.scheduler, Box::new(Nothing), |words, _| initialise(words, parameters, None));
+        self.spawn_of(None, parameters)
+    }
+
+    fn spawn_of(&self, account: Option<&Account>, parameters: Parameters) -> &'static SchedWords {
+        let task = tasks::spawn(self.scheduler, Box::new(Nothing), |words, _| initialise(words, parameters, account));
         task.sched().expect("it never ends")
     }
 
@@ -342,4 +346,102 @@ fn a_task_that_moves_is_as_far_from_the_others_as_it_was() {
     machine.scheduler.set_cores(Words(mover), CoreSet::from_words([2]));
     let after = Words(mover).virtual_time() as i64 - machine.scheduler.cores[1].floor() as i64;
     assert!(after.abs_diff(before) <= 2 * FAIR_SLICE, "{before} {after}");
+}
+
+/// A group of that weight, and an account that is in it.
+fn group_of(parent: u32, weight: u64) -> (Group, Account) {
+    let (group, account) = (Group::new(parent).expect("there is memory"), Account::new().expect("there is memory"));
+    group.set_shares(weight * 1024 / 100);
+    account.set_group(group.number());
+    (group, account)
+}
+
+/// How long the tasks of an account have run, in thousandths of the time.
+fn share(account: &Account, time: u64) -> u64 {
+    account.words()[super::task::TIME].load(core::sync::atomic::Ordering::Relaxed) * 1000 / time
+}
+
+#[test]
+fn groups_share_a_core_by_their_weights_however_many_tasks_they_have() {
+    for counts in [[1, 1], [4, 1], [1, 4], [7, 3]] {
+        let mut machine = Machine::new(2);
+        let groups = [group_of(0, 100), group_of(0, 300)];
+        for ((_, account), count) in groups.iter().zip(counts) {
+            (0..count).for_each(|_| _ = machine.spawn_of(Some(account), only(1)));
+        }
+        machine.called_look();
+        machine.compute(400);
+        let shares = groups.each_ref().map(|(_, account)| share(account, 400 * FAIR_SLICE));
+        assert!(shares[0].abs_diff(250) <= 25 && shares[1].abs_diff(750) <= 25, "{shares:?} of {counts:?}");
+    }
+}
+
+#[test]
+fn a_task_that_is_in_no_group_counts_as_a_group_of_weight_100() {
+    let mut machine = Machine::new(2);
+    let (_group, account) = group_of(0, 100);
+    (0..3).for_each(|_| _ = machine.spawn_of(Some(&account), only(1)));
+    let outside = machine.spawn(only(1));
+    machine.called_look();
+    machine.compute(400);
+    let shares = [share(&account, 400 * FAIR_SLICE), shares(&[outside], 400 * FAIR_SLICE)[0]];
+    assert!(shares.iter().all(|share| share.abs_diff(500) <= 25), "{shares:?}");
+}
+
+#[test]
+fn a_group_of_groups_has_its_own_share_on_each_level() {
+    let mut machine = Machine::new(2);
+    let (light, of_light) = group_of(0, 100);
+    let (heavy, _) = group_of(0, 300);
+    let below = [group_of(heavy.number(), 100), group_of(heavy.number(), 200)];
+    (0..3).for_each(|_| _ = machine.spawn_of(Some(&of_light), only(1)));
+    (0..2).for_each(|_| _ = machine.spawn_of(Some(&below[0].1), only(1)));
+    machine.spawn_of(Some(&below[1].1), only(1));
+    machine.called_look();
+    machine.compute(600);
+    let time = 600 * FAIR_SLICE;
+    let shares = [share(&of_light, time), share(&below[0].1, time), share(&below[1].1, time)];
+    for (share, expected) in shares.into_iter().zip([250, 250, 500]) {
+        assert!(share.abs_diff(expected) <= 30, "{shares:?}");
+    }
+    drop(light);
+}
+
+#[test]
+fn nothing_is_left_in_the_sums_when_all_wait() {
+    let mut machine = Machine::new(2);
+    let (heavy, _) = group_of(0, 300);
+    let (below, account) = group_of(heavy.number(), 50);
+    (0..5).for_each(|_| _ = machine.spawn_of(Some(&account), Parameters::default()));
+    machine.called_look();
+    machine.compute(30);
+    assert_eq!(group::ready(below.number()), 5 * 1024);
+    assert_eq!(group::ready(heavy.number()), 512);
+    // Another weight, while they are ready.
+    below.set_shares(2048);
+    assert_eq!(group::ready(heavy.number()), 2048);
+    for _ in 0..10 {
+        for core in 0..2 {
+            if machine.runs(core).is_some() {
+                machine.ends(core);
+            }
+        }
+        machine.called_look();
+    }
+    assert_eq!((group::ready(below.number()), group::ready(heavy.number())), (0, 0));
+}
+
+#[test]
+fn a_piece_of_a_quota_ends_and_what_is_used_up_has_none() {
+    let mut machine = Machine::new(2);
+    let (group, account) = group_of(0, 100);
+    group.set_quota(super::Quota { runtime: 3 * FAIR_SLICE, period: 100_000_000, burst: 0 }).tell();
+    machine.spawn_of(Some(&account), only(1));
+    machine.spawn_of(Some(&account), only(1));
+    machine.called_look();
+    assert_eq!(group.throttling().periods, 0);
+    machine.compute(4);
+    assert!(group::is_used_up(group.number()));
+    group.set_quota(super::Quota::default()).tell();
+    assert!(!group::is_used_up(group.number()));
 }

@@ -14,6 +14,7 @@ use tasks::{Body, Next};
 
 use super::{Info, send};
 use crate::process::{self, Cursor, PROCESSES, Process};
+use crate::sched;
 
 /// So many get theirs at once: some 400 instructions each.
 const AT_ONCE: usize = 64;
@@ -64,6 +65,7 @@ impl Broadcast {
         if self.reach_some(cx) {
             if matches!(self, Broadcast::Stop { .. }) {
                 STOPS.fetch_add(1, Ordering::Relaxed);
+                sched::add_reason_to_look();
             }
             LEFT.lock(cx).push_back(self);
             WORK.wake_all();
@@ -82,7 +84,6 @@ pub fn stop_threads(process: &Process, stop: u64, cx: &impl NoSuspend) {
 }
 
 /// Whether there may be threads that were not told yet that their process stops.
-#[inline(always)]
 pub fn are_stops_left() -> bool {
     STOPS.load(Ordering::Relaxed) > 0
 }
@@ -115,6 +116,7 @@ impl Body for Sender {
                 LEFT.lock(cx).push_front(next);
             } else if matches!(next, Broadcast::Stop { .. }) {
                 STOPS.fetch_sub(1, Ordering::Relaxed);
+                sched::remove_reason_to_look();
             }
             return Next::Again;
         }

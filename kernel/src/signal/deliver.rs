@@ -146,6 +146,14 @@ pub fn deliver_async(cx: &mut Cx, me: &mut Current) -> Outcome {
             }
             continue;
         }
+        if work.contains(Work::PAY) {
+            process::pay_async(cx, me);
+            continue;
+        }
+        if work.contains(Work::THROTTLE) {
+            process::wait_while_throttled_async(cx, me);
+            continue;
+        }
         break;
     }
     finish_restart(me, None);

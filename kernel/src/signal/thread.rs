@@ -33,6 +33,10 @@ bitflags! {
         const MOVE = 128;
         /// Its control group freezes, or did: it stands still as long as that is so.
         const FREEZE = 256;
+        /// A control group of its may have used up its time on the processor: it waits until there is more.
+        const THROTTLE = 512;
+        /// It has taken memory beyond what a control group of its should have: it waits for that.
+        const PAY = 1024;
     }
 }
 

@@ -24,6 +24,9 @@ impl Current {
             thread.add_system_time(stands_for(now.saturating_sub(before), interval, ran), cx);
         }
         self.tell_memory_events(cx);
+        if memory::account::is_any_over_high() {
+            process::may_have_to_pay(self, cx);
+        }
     }
 
     /// For how many calls one stands that is measured at `time`, and says when the next one is. That differs from time to time: in a program that makes the same
@@ -43,11 +46,19 @@ impl Current {
         {
             thread.signals.add_work(signal::Work::RESTARTABLE);
         }
+        if sched::must_look() {
+            self.look_when_preempted(cx);
+        }
+    }
+
+    #[cold]
+    fn look_when_preempted(&self, cx: &Cx) {
         if signal::broadcast::are_stops_left()
             && let (Ok(thread), Ok(process)) = (self.thread(cx), self.process(cx))
         {
             process::notice_stop(&process, &thread, cx);
         }
+        process::may_have_to_wait(self, cx);
     }
 
     /// Allocations can tell nobody what they have counted for the program's control group.
@@ -68,6 +79,9 @@ impl Current {
             Ok(Resolved::Now) => {}
             Ok(Resolved::Later) => tasks::request_yield(cx),
             Err(bad) => signal::send::raise_fault(self, bad, address, cx),
+        }
+        if memory::account::is_any_over_high() {
+            process::may_have_to_pay(self, cx);
         }
     }
 }

@@ -57,9 +57,9 @@ pub trait Policy: Sync {
 #[derive(Debug, Default)]
 pub struct SchedWords {
     /// The task's own.
-    pub words: [atomic::AtomicU64; 11],
-    /// Two that it has in common with others. None at first.
-    pub shared: StaticRef<[atomic::AtomicU64; 2]>,
+    pub words: [atomic::AtomicU64; 12],
+    /// Three that it has in common with others. None at first.
+    pub shared: StaticRef<[atomic::AtomicU64; 3]>,
 }
 
 /// A task. Type-stable: reused for other tasks, never freed.

@@ -1,23 +1,5 @@
 // The controller cpu, and the times of groups.
-#include "../cgroup.h"
-#include <sys/resource.h>
-
-static const char *yes(int condition)
-{
-    return condition ? "yes" : "no";
-}
-
-static void compute(long ms)
-{
-    for (;;) {
-        struct rusage used;
-        getrusage(RUSAGE_SELF, &used);
-        if ((used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 + (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000 >= ms)
-            return;
-        for (volatile int i = 0; i < 100000; i++)
-            ;
-    }
-}
+#include "../cgroup_cpu.h"
 
 static int adds_up(const char *path)
 {

@@ -9,7 +9,7 @@ use super::file::{Showing, Writing};
 use super::{Entry, limits, number, procs};
 use crate::cgroup::{self, Cgroup, Controllers};
 use crate::error::{Errno, Result};
-use crate::process::{GroupWalk, Met};
+use crate::process::{self, GroupWalk, Met};
 use crate::reclaim;
 use crate::sched;
 use crate::signal::{Info, Signal, send};
@@ -119,16 +119,19 @@ fn control(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> St
     }
     if writing.work.walk.is_none() {
         cgroup::lock_tree(cx).control(group, enable, disable, cx)?;
-        if !enable.union(disable).intersects(Controllers::MEMORY | Controllers::RECLAIM) {
+        if !enable.union(disable).intersects(Controllers::MEMORY | Controllers::CPU | Controllers::RECLAIM) {
             return Ok(());
         }
         writing.work.walk = Some(GroupWalk::new(group, true));
     }
-    while let Some(met) = writing.work.walk.as_mut().and_then(|walk| walk.next_process(cx)) {
-        if let Met::One(process) = met
-            && let Ok(process) = process.upgrade(cx)
+    while let Some(met) = writing.work.walk.as_mut().and_then(|walk| walk.next_thread(cx)) {
+        if let Met::One(thread) = met
+            && let Ok(thread) = thread.upgrade(cx)
         {
-            process.renew_payer(cx);
+            if let Ok(process) = thread.process(cx) {
+                process.renew_account(cx);
+            }
+            process::tell_moved(&thread, cx);
         }
         writing.work.check_time()?;
     }
@@ -190,8 +193,10 @@ fn show_times(text: &mut Showing, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<(
     let (user, system) = (micros(user), micros(system));
     text.add(format_args!("usage_usec {}\nuser_usec {user}\nsystem_usec {system}\n", user + system));
     if !group.is_root() && group.controllers(cx).contains(Controllers::CPU) {
-        // Nobody is kept from running by `cpu.max`.
-        text.add(format_args!("nr_periods 0\nnr_throttled 0\nthrottled_usec 0\nnr_bursts 0\nburst_usec 0\n"));
+        let told = group.cpu.throttling()?;
+        text.add(format_args!("nr_periods {}\nnr_throttled {}\n", told.periods, told.throttled));
+        text.add(format_args!("throttled_usec {}\n", micros(told.throttled_time)));
+        text.add(format_args!("nr_bursts {}\nburst_usec {}\n", told.bursts, micros(told.burst_time)));
     }
     Ok(())
 }

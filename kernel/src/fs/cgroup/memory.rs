@@ -34,6 +34,7 @@ pub const FILES: &[Entry] = &[
     file("memory.low")
         .shows(|text, group, _| show(text, group, |account| &account.low))
         .changes(|writing, group, _| set(writing, group, |account| &account.low)),
+    // Who is beyond it when it is set waits when it takes more.
     file("memory.high")
         .shows(|text, group, _| show(text, group, |account| &account.high))
         .changes(|writing, group, _| set(writing, group, |account| &account.high)),

@@ -64,7 +64,7 @@ pub fn move_process(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &
         writing.work.walk = Some(GroupWalk::of_process(&process));
     }
     // Each looks where it is now.
-    tell_all(writing, true, cx)
+    tell_moved(writing, cx)
 }
 
 fn judge_and_move(
@@ -86,6 +86,19 @@ pub fn move_thread(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &C
     check_may_migrate(from.as_deref(), group, &subject, cx)?;
     cgroup::lock_tree(cx).check_destination(group, cx)?;
     if from.as_ref().map_or(0, |from| from.id) == group.id { Ok(()) } else { Err(Errno::EOPNOTSUPP.into()) }
+}
+
+/// Tells all threads of a walk that they are in another group, or that the group has other controllers or another weight.
+pub fn tell_moved(writing: &mut Writing<'_>, cx: &Cx) -> Step<()> {
+    while let Some(met) = writing.work.walk.as_mut().and_then(|walk| walk.next_thread(cx)) {
+        if let Met::One(thread) = met
+            && let Ok(thread) = thread.upgrade(cx)
+        {
+            process::tell_moved(&thread, cx);
+        }
+        writing.work.check_time()?;
+    }
+    Ok(())
 }
 
 /// Tells all threads of a walk that their group freezes or thaws.
