@@ -16,7 +16,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use frame::Cx;
 use frame::mm::{Access, PAGE_SIZE, Prot, VmSpace};
@@ -46,6 +46,7 @@ pub struct AddressSpace {
     shared_pages: AtomicUsize,
     /// What is special about VMAs that come (MCL_FUTURE): the bits of [`VmaFlags`].
     later_flags: AtomicU16,
+    several_processes: AtomicBool,
     registered: Registered,
 }
 
@@ -157,6 +158,7 @@ impl AddressSpace {
             peak_pages: AtomicUsize::new(0),
             shared_pages: AtomicUsize::new(0),
             later_flags: AtomicU16::new(0),
+            several_processes: AtomicBool::new(false),
             registered: register(weak),
         }))
     }
@@ -171,6 +173,16 @@ impl AddressSpace {
     #[inline(always)]
     pub fn later_flags(&self) -> VmaFlags {
         VmaFlags::from_bits_truncate(self.later_flags.load(Ordering::Relaxed))
+    }
+
+    /// Whether threads of more than one process see it, or ever did.
+    pub fn is_of_several_processes(&self) -> bool {
+        self.several_processes.load(Ordering::Relaxed)
+    }
+
+    /// Another process is to see it.
+    pub fn share_with_process(&self) {
+        self.several_processes.store(true, Ordering::Relaxed);
     }
 
     /// Says how VMAs that come are locked (MCL_FUTURE). A copy of the address space forgets it.

@@ -201,6 +201,9 @@ fn make_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<Unstart
 /// What the child is to see of memory: what the caller sees, or a copy of that.
 fn space_async(cx: &mut Cx, me: &mut Current, args: &CloneArgs) -> Result<StrongRc<AddressSpace>> {
     if args.has(abi::CLONE_VM) {
+        if !args.has(abi::CLONE_THREAD) {
+            me.space(cx)?.share_with_process();
+        }
         return Ok(me.thread(cx)?.space.lock(cx).as_ref().ok_or(Errno::ESRCH)?.share());
     }
     let child = AddressSpace::new()?;

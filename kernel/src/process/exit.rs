@@ -41,6 +41,10 @@ fn release_robust_async(cx: &mut Cx, me: &mut Current) {
 
 /// Ends the calling thread, and its process if it was the last one. All that it held is gone when this returns: only its task is left.
 pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
+    // What one thread leaves behind, no other is to see that runs on.
+    while me.process(cx).is_ok_and(|process| process.is_exiting() && !process.tell_ending(TOLD_AT_A_TIME, cx)) {
+        tasks::pause_async(cx);
+    }
     release_futexes_async(cx, me);
     let Ok(held) = let_go(me, cx) else { return };
     // Descriptors are closed before the parent learns of the end: a pipe's reader sees its end no later than wait(2) returns.
@@ -78,6 +82,9 @@ pub fn exit_thread_async(cx: &mut Cx, me: &mut Current) {
     // Many may end one after the other, none of which goes back to user mode.
     frame::irq::poll(cx);
 }
+
+/// How many threads of a process that ends are told so before others may have their turn.
+const TOLD_AT_A_TIME: usize = 1024;
 
 /// What a thread had shares in.
 struct Held {
@@ -117,12 +124,17 @@ fn let_go(me: &Current, cx: &Cx) -> Result<Held> {
     Ok(Held { tid: thread.tid(), space, files, fs })
 }
 
-/// Whether the calling thread has a word to clear for others, who see its memory.
+/// Whether the calling thread has a word to clear for others, who see its memory. Where the process ends, those are other processes.
 pub(super) fn owes_clear_tid(me: &Current, cx: &Cx) -> bool {
-    me.thread(cx).is_ok_and(|thread| {
-        thread.clear_tid.load(Ordering::Relaxed) != 0
-            && thread.space.lock(cx).as_ref().is_some_and(|space| space.owners() > 1)
-    })
+    let (Ok(thread), Ok(process)) = (me.thread(cx), me.process(cx)) else { return false };
+    let address = thread.clear_tid.load(Ordering::Relaxed);
+    if address == 0 || thread.space.lock(cx).as_ref().is_none_or(|space| space.owners() == 1) {
+        return false;
+    }
+    let sees_word = |space: TempRc<'_, AddressSpace>| {
+        space.is_of_several_processes() || matches!(space.shared_object(address, cx), Ok(Some(_)))
+    };
+    !process.is_exiting() || me.space(cx).is_ok_and(sees_word)
 }
 
 /// Writes 0 where CLONE_CHILD_CLEARTID said and wakes who waits there (pthread_join), if anybody else sees that memory.

@@ -214,6 +214,14 @@ impl Thread {
         }
     }
 
+    /// As [`wake`](Self::wake), for a thread that is to end.
+    pub fn wake_to_end(&self, cx: &impl NoSuspend) {
+        if let Some(task) = self.task(cx) {
+            sched::work_at_ends(task);
+        }
+        self.wake(cx);
+    }
+
     /// A resource limit of its process (soft, hard): see getrlimit(2).
     pub fn limit(&self, resource: u32, cx: &Cx) -> (u64, u64) {
         match self.process(cx).map(|process| process.limits.lock(cx).get(resource)) {

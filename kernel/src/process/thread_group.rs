@@ -40,6 +40,10 @@ pub struct Process {
     alone: WaitList,
     /// A thread of it executes a program: all others end, those that they make too.
     is_executing: AtomicBool,
+    /// Which of its threads were told that it ends,
+    told_to_end: SpinLock<Cursor>,
+    /// and whether all were.
+    are_told_to_end: AtomicBool,
     /// Which of its threads were woken because it ends.
     woken_to_end: SpinLock<Cursor>,
     /// Where it stands in its process group. Changed with the groups locked.
@@ -230,6 +234,8 @@ impl Process {
             unfinished: AtomicUsize::new(0),
             alone: WaitList::new(),
             is_executing: AtomicBool::new(false),
+            told_to_end: SpinLock::default(),
+            are_told_to_end: AtomicBool::new(false),
             woken_to_end: SpinLock::default(),
             in_group: TicketCell::default(),
             counts_as_stopped: AtomicBool::new(false),
@@ -421,13 +427,32 @@ impl Process {
         });
     }
 
+    /// Tells up to so many more of its threads that they have to end; whether all know it. Those that it gets later know it from the beginning.
+    pub fn tell_ending(&self, count: usize, cx: &impl NoSuspend) -> bool {
+        if self.are_told_to_end.load(Ordering::Acquire) {
+            return true;
+        }
+        let threads = self.threads.lock(cx);
+        let mut told = self.told_to_end.lock(cx);
+        for _ in 0..count {
+            let Some(next) = threads.next(&mut told) else {
+                self.are_told_to_end.store(true, Ordering::Release);
+                return true;
+            };
+            if let Ok(thread) = next.upgrade(cx) {
+                thread.signals.add_work(Work::EXIT);
+            }
+        }
+        false
+    }
+
     /// Wakes so many more of its threads, which have to end. Those that have ended wake others: to wake many takes long.
     pub fn wake_ending(&self, count: usize, cx: &impl NoSuspend) {
         for _ in 0..count {
             let next = self.threads.lock(cx).next(&mut self.woken_to_end.lock(cx));
             let Some(next) = next else { return };
             if let Ok(thread) = next.upgrade(cx) {
-                thread.wake(cx);
+                thread.wake_to_end(cx);
             }
         }
     }

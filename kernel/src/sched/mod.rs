@@ -49,6 +49,8 @@ pub use task::{Class, MAX_PRIORITY, Parameters};
 
 /// How long a fair task may run while others are ready, in nanoseconds.
 pub const FAIR_SLICE: u64 = 4_000_000;
+/// How long a fair task may run while others are ready and [ends](work_at_ends) are worked at, in nanoseconds.
+const ENDS_SLICE: u64 = 25_000;
 /// How long a SCHED_RR task may run while others of its priority are ready: see sched_rr_get_interval(2).
 pub const ROUND_ROBIN_SLICE: u64 = 100_000_000;
 /// By how much (in weighted nanoseconds) a woken task must be behind the running one to make it give way.
@@ -187,7 +189,7 @@ impl Scheduler {
         let now = frame::time::now();
         let gives_way = self.cores[0].look(|queue| {
             words.raise_virtual_time(queue.least(why, now));
-            queue.push_movable(ready);
+            queue.push_alone(ready);
             queue.gives_way_to(words, now)
         });
         give_way(gives_way, now);
@@ -219,7 +221,7 @@ impl Scheduler {
             clock::note_time(now);
             queue.look_for_another(worker);
             let urgent = if self.real_time.highest() == 0 { None } else { self.real_time.pop_before(None) };
-            let ready = urgent.or_else(|| queue.pop_movable())?;
+            let ready = urgent.or_else(|| queue.pop_alone())?;
             let slice = queue.begin(&ready, now, &self.real_time);
             Some((ready, slice.map(|slice| now + slice)))
         });
@@ -421,6 +423,21 @@ pub fn leave_account(cx: &Cx) {
     if let Some(words) = tasks::current(cx).sched().map(Words) {
         words.set_account(None);
         frame::mm::work_for(words.payer());
+    }
+}
+
+/// From now on a task works at the end of something that others do not wait for: of its own process, or of a group. All such tasks of a core together have the share of one with nice
+/// value 0, in turns of [`ENDS_SLICE`]: so the end of very many does not keep others from running. Those of a real-time class keep their priority.
+pub fn work_at_ends(task: TaskRef) {
+    if let Some(words) = task.sched() {
+        Words(words).set_works_at_ends(true);
+    }
+}
+
+/// The calling task does not work at ends any more.
+pub fn leave_ends(cx: &Cx) {
+    if let Some(words) = tasks::current(cx).sched() {
+        Words(words).set_works_at_ends(false);
     }
 }
 

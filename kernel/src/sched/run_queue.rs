@@ -1,13 +1,13 @@
 //! [`RunQueue`]: what one core runs and what waits for it.
 
-use alloc::collections::BinaryHeap;
+use alloc::collections::{BinaryHeap, VecDeque};
 use core::cmp::{Ordering, Reverse};
 
 use tasks::{Ready, SchedWords, Why, Worker};
 
 use super::real_time::RealTime;
 use super::task::Words;
-use super::{Class, FAIR_SLICE, MAX_PRIORITY, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
+use super::{Class, ENDS_SLICE, FAIR_SLICE, MAX_PRIORITY, ROUND_ROBIN_SLICE, SLEEPER_CREDIT, WAKE_UP_GRANULARITY};
 
 /// What one core runs and what waits for it. It is that core's, with a lock of its own; who wakes a task for it takes that lock.
 pub(super) struct RunQueue {
@@ -15,8 +15,10 @@ pub(super) struct RunQueue {
     pub worker: Option<&'static Worker>,
     /// The core has told all that it idles. (Who calls it withdraws that.)
     pub says_idle: bool,
-    /// The running task has been told when its slice ends.
-    has_slice: bool,
+    /// When the slice of the running task ends, as far as it has been told.
+    slice: Slice,
+    /// The running task [works at ends](Words::works_at_ends).
+    runs_end: bool,
     /// Until when the running task was charged.
     since: u64,
     /// When the running task gave way, if the core has not looked for another since; else 0.
@@ -36,8 +38,22 @@ pub(super) struct RunQueue {
     bound: BinaryHeap<Reverse<Entry<Turn>>>,
     /// How many of those some other core may run as well.
     partial: usize,
+    /// Tasks that work at ends. However many they are, they have the share of one, and have it in turn.
+    ends: VecDeque<Ready>,
+    /// The virtual time of all of them together.
+    ends_time: u64,
     /// Tells fair tasks of equal virtual time apart: first come, first served.
     entered: i64,
+}
+
+/// Whether the running task has been told when its slice ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Slice {
+    Unknown,
+    /// It is that of its class.
+    Long,
+    /// It is short, since ends wait or run.
+    Short,
 }
 
 /// When a fair task's turn comes among others: the least is first.
@@ -123,7 +139,8 @@ impl RunQueue {
             running: None,
             worker: None,
             says_idle: false,
-            has_slice: false,
+            slice: Slice::Unknown,
+            runs_end: false,
             since: 0,
             gave_way_at: 0,
             busy: 0,
@@ -134,6 +151,8 @@ impl RunQueue {
             movable: BinaryHeap::new(),
             bound: BinaryHeap::new(),
             partial: 0,
+            ends: VecDeque::new(),
+            ends_time: 0,
             entered: 0,
         }
     }
@@ -144,7 +163,10 @@ impl RunQueue {
         fn reserve<T: Ord>(queue: &mut BinaryHeap<T>, count: usize) -> bool {
             count <= queue.capacity() || queue.try_reserve(count - queue.len().min(count)).is_ok()
         }
-        reserve(&mut self.movable, count) && (alone || reserve(&mut self.bound, count))
+        let waiting = self.ends.len();
+        reserve(&mut self.movable, count)
+            && (alone || reserve(&mut self.bound, count))
+            && self.ends.try_reserve(count.saturating_sub(waiting)).is_ok()
     }
 
     /// Charges the running task for the time since it was last charged.
@@ -155,6 +177,9 @@ impl RunQueue {
         {
             let ran = now - self.since;
             Words(running).charge(ran);
+            if self.runs_end {
+                self.ends_time += ran;
+            }
             self.busy += ran;
             self.since = now;
         }
@@ -189,15 +214,37 @@ impl RunQueue {
         frame::mm::work_for(words.payer());
         self.begun += 1;
         self.since = now;
+        self.runs_end = words.works_at_ends() && !words.is_real_time();
         let slice = if words.is_real_time() {
             (words.class() == Class::RoundRobin && self.has_equal(words.priority(), real_time))
                 .then_some(ROUND_ROBIN_SLICE)
         } else {
-            self.floor = self.floor.max(words.virtual_time());
-            self.has_fair().then_some(FAIR_SLICE)
+            self.floor = self.floor.max(self.time_of(words));
+            self.has_fair().then_some(self.fair_slice())
         };
-        self.has_slice = slice.is_some();
-        slice
+        self.slice = Slice::Unknown;
+        slice.filter(|slice| self.is_told(*slice))
+    }
+
+    /// For how long a fair task runs while others wait.
+    #[inline(always)]
+    fn fair_slice(&self) -> u64 {
+        if self.runs_end || !self.ends.is_empty() { ENDS_SLICE } else { FAIR_SLICE }
+    }
+
+    /// The running task is told when its slice ends, unless it knows that it ends as soon: those who wait do not wait longer because more come.
+    #[inline(always)]
+    fn is_told(&mut self, slice: u64) -> bool {
+        let slice = if slice == ENDS_SLICE { Slice::Short } else { Slice::Long };
+        let is_news = self.slice < slice;
+        self.slice = self.slice.max(slice);
+        is_news
+    }
+
+    /// By what virtual time the running task, or one that is about to run, has its turn.
+    #[inline(always)]
+    fn time_of(&self, running: Words) -> u64 {
+        if self.runs_end { self.ends_time } else { running.virtual_time() }
     }
 
     /// The virtual time that a task has here which had `time` in a queue whose floor was `floor`: as far from the others as there.
@@ -243,8 +290,37 @@ impl RunQueue {
         if let Some(running) = self.running.map(Words)
             && !running.is_real_time()
         {
-            self.floor = self.floor.max(running.virtual_time());
+            self.floor = self.floor.max(self.time_of(running));
         }
+    }
+
+    /// Enters a task that works at ends, on the core that it stays on.
+    pub fn push_end(&mut self, ready: Ready) {
+        if self.ends.is_empty() && !self.runs_end {
+            // What they have not used they have not saved.
+            self.ends_time = self.ends_time.max(self.floor);
+        }
+        self.ends.push_back(ready);
+    }
+
+    /// Whether it is the turn of those that work at ends, where `first` is the first turn of all others.
+    fn is_turn_of_ends(&mut self, first: Option<Turn>) -> bool {
+        match first {
+            _ if self.ends.is_empty() => false,
+            None => true,
+            Some(first) if first.priority.0 != 0 => false,
+            Some(Turn { fair: FairTurn { virtual_time, .. }, .. }) => {
+                // Others wait no longer than a slice for what ends did not use.
+                self.ends_time = self.ends_time.max(virtual_time.saturating_sub(ENDS_SLICE));
+                self.ends_time <= virtual_time
+            }
+        }
+    }
+
+    /// Enters a fair task that every core may run, on a machine with one core.
+    #[inline(always)]
+    pub fn push_alone(&mut self, ready: Ready) {
+        if Words(ready.sched()).works_at_ends() { self.push_end(ready) } else { self.push_movable(ready) }
     }
 
     /// Enters a fair task that every core may run.
@@ -260,7 +336,7 @@ impl RunQueue {
     pub fn give_way(&mut self, ready: Ready, now: u64) {
         self.charge(now);
         self.gave_way_at = now;
-        self.push_movable(ready);
+        self.push_alone(ready);
     }
 
     /// When the running task gave way, if it has and this was not asked since: the time is no other now.
@@ -275,6 +351,9 @@ impl RunQueue {
     /// Enters a fair task.
     pub fn push_fair(&mut self, ready: Ready) {
         let words = Words(ready.sched());
+        if ready.worker().is_some() && words.works_at_ends() {
+            return self.push_end(ready);
+        }
         if ready.worker().is_none() && words.cores().is_empty() {
             return self.push_movable(ready);
         }
@@ -291,6 +370,18 @@ impl RunQueue {
 
     /// The fair task whose turn it is, on a machine with one core.
     #[inline(always)]
+    pub fn pop_alone(&mut self) -> Option<Ready> {
+        if self.ends.is_empty() { self.pop_movable() } else { self.pop_beside_ends() }
+    }
+
+    #[cold]
+    fn pop_beside_ends(&mut self) -> Option<Ready> {
+        let movable = self.movable.peek().map(|Reverse(first)| Turn::of_fair(first.turn));
+        if self.is_turn_of_ends(movable) { self.ends.pop_front() } else { self.pop_movable() }
+    }
+
+    /// The fair task whose turn it is among those that any core may run.
+    #[inline(always)]
     pub fn pop_movable(&mut self) -> Option<Ready> {
         self.movable.pop().map(|Reverse(entry)| entry.ready)
     }
@@ -304,6 +395,9 @@ impl RunQueue {
             return Some(ready);
         }
         let movable = self.movable.peek().map(|Reverse(first)| Turn::of_fair(first.turn));
+        if !self.ends.is_empty() && self.is_turn_of_ends([bound, movable].into_iter().flatten().min()) {
+            return self.ends.pop_front();
+        }
         match bound {
             Some(bound) if movable.is_none_or(|movable| bound < movable) => {
                 let Reverse(Entry { ready, .. }) = self.bound.pop()?;
@@ -344,6 +438,9 @@ impl RunQueue {
         if let Some(ready) = take_out(&mut self.movable, is_it) {
             return Some(ready);
         }
+        if let Some(at) = self.ends.iter().position(is_it) {
+            return self.ends.remove(at);
+        }
         // What it may do has changed since it was counted.
         let ready = take_out(&mut self.bound, is_it)?;
         self.partial = self.bound.as_slice().iter().filter(|Reverse(entry)| is_partial(&entry.ready)).count();
@@ -353,7 +450,7 @@ impl RunQueue {
     /// Whether a fair task waits.
     #[inline(always)]
     fn has_fair(&self) -> bool {
-        !self.movable.is_empty() || !self.bound.is_empty()
+        !self.movable.is_empty() || !self.bound.is_empty() || !self.ends.is_empty()
     }
 
     /// Whether a real-time task of this priority or a higher one keeps the core from the one that it runs.
@@ -363,13 +460,13 @@ impl RunQueue {
 
     /// Nobody waits whom the end of a slice could give a turn: the next one who comes is told of one.
     pub fn has_no_slice(&mut self) {
-        self.has_slice = false;
+        self.slice = Slice::Unknown;
     }
 
     /// How many tasks wait.
     #[inline(always)]
     pub fn len(&self) -> usize {
-        self.movable.len() + self.bound.len()
+        self.movable.len() + self.bound.len() + self.ends.len()
     }
 
     /// How many of them another core may take.
@@ -392,17 +489,16 @@ impl RunQueue {
             return GivesWay::No;
         } else if priority == 0 {
             self.charge(now);
-            let behind = running.virtual_time().saturating_sub(woken.virtual_time());
-            if behind > WAKE_UP_GRANULARITY {
+            let time = if woken.works_at_ends() { self.ends_time } else { woken.virtual_time() };
+            if self.time_of(running).saturating_sub(time) > WAKE_UP_GRANULARITY {
                 return GivesWay::Now(worker);
             }
-            FAIR_SLICE
+            self.fair_slice()
         } else if running.class() == Class::RoundRobin {
             ROUND_ROBIN_SLICE
         } else {
             return GivesWay::No;
         };
-        // It was told already: those who wait do not wait longer because more come.
-        if core::mem::replace(&mut self.has_slice, true) { GivesWay::No } else { GivesWay::After(slice) }
+        if self.is_told(slice) { GivesWay::After(slice) } else { GivesWay::No }
     }
 }

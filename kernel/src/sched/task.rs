@@ -55,6 +55,8 @@ impl Parameters {
 
 /// A bit of the word KIND.
 const RESET_ON_FORK: u64 = 1 << 24;
+/// Another.
+const WORKS_AT_ENDS: u64 = 1 << 25;
 
 /// The words of an account, by their meaning.
 pub(super) type AccountWords = [AtomicU64; 2];
@@ -127,9 +129,25 @@ impl Words<'_> {
         let priority = if real_time { priority.clamp(1, MAX_PRIORITY) } else { 0 };
         let flag = if reset_on_fork { RESET_ON_FORK } else { 0 };
         let kind = class_number | u64::from(priority) << 8 | u64::from(nice as u8) << 16 | flag;
-        self.word(KIND).store(kind, Relaxed);
+        // Whoever says at the same time that it works at ends may not be heard: it ends as others run, then.
+        let ends = self.word(KIND).load(Relaxed) & WORKS_AT_ENDS;
+        self.word(KIND).store(kind | ends, Relaxed);
         let weight = if class == Class::Idle { 3 } else { weight(nice) };
         self.word(INVERSE_WEIGHT).store((1024 << 32) / weight, Relaxed);
+    }
+
+    /// Whether it works at ends: see [`super::work_at_ends`].
+    #[inline(always)]
+    pub fn works_at_ends(self) -> bool {
+        self.word(KIND).load(Relaxed) & WORKS_AT_ENDS != 0
+    }
+
+    pub fn set_works_at_ends(self, does: bool) {
+        if does {
+            self.word(KIND).fetch_or(WORKS_AT_ENDS, Relaxed);
+        } else {
+            self.word(KIND).fetch_and(!WORKS_AT_ENDS, Relaxed);
+        }
     }
 
     /// Where it may run, as in [`Parameters::cores`].

@@ -197,11 +197,13 @@ pub fn end_process(process: &Process, status: u32, cx: &impl NoSuspend) {
     if !process.begin_exit(status) && !process.is_dumping() {
         return;
     }
-    // All know it at once. To wake them takes longer; those that end wake the others.
-    process.each_thread(cx, |thread| thread.signals.add_work(Work::EXIT));
+    // Nearly always all know it at once; of very many, those that end tell the others first. To wake them takes longer: they do that one by one.
+    process.tell_ending(TOLD_AT_FIRST, cx);
     process.wake_ending(WOKEN_AT_FIRST, cx);
 }
 
+/// How many threads of a process that ends know it at once.
+const TOLD_AT_FIRST: usize = 2048;
 /// How many threads of a process that ends are woken at once.
 const WOKEN_AT_FIRST: usize = 64;
 

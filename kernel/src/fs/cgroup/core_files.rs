@@ -151,6 +151,7 @@ fn kill(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<
     if writing.work.walk.is_none() {
         writing.work.kill = Some(cgroup::lock_tree(cx).begin_kill(group)?);
         writing.work.walk = Some(GroupWalk::new(group, true));
+        sched::work_at_ends(tasks::current(cx));
     }
     while let Some(met) = writing.work.walk.as_mut().and_then(|walk| walk.next_process(cx)) {
         if let Met::One(process) = met
@@ -161,6 +162,7 @@ fn kill(writing: &mut Writing<'_>, group: &TempRc<'_, Cgroup>, cx: &Cx) -> Step<
         }
         writing.work.check_time()?;
     }
+    sched::leave_ends(cx);
     Ok(())
 }
 
